@@ -1,1 +1,4 @@
 //! To be described by its author.
+
+pub mod budget;
+pub mod ledger;
