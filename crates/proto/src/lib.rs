@@ -1,1 +1,25 @@
-//! To be described by its author.
+//! # proto: application protocols
+//!
+//! **In**: the bytes of each direction of a flow, in order, with event time. **Out**: transactions
+//! that carry typed buffers, numbers, files, events and their own log record. **Holds**: one parser
+//! per flow ([`Parser`]), made by the protocol that detection found.
+//!
+//! A protocol is one folder (`mod.rs`, parser, buffers, log) and one line in [`registry`]. It knows
+//! nothing of rules, flows or outputs: rules reach its buffers by the tables in
+//! `record::applayer`, and its log record is written into a JSON object somebody else has opened.
+//!
+//! Parsers are incremental (any split of the input gives the same transactions), bounded (every
+//! table has a limit in [`limits`]) and never panic on input.
+#![forbid(unsafe_code)]
+
+pub mod detect;
+pub mod files;
+pub mod limits;
+pub mod parser;
+pub mod registry;
+
+pub use parser::{
+    Buffer, Endpoints, Expectation, Input, Inspect, LogOptions, Outcome, ParseContext, Parser,
+    ProtocolChange, Requirements, Transaction,
+};
+pub use registry::{Protocol, registry};

@@ -1,4 +1,20 @@
-//! To be described by its author.
+//! # record: the plain types that pass between the rooms of the sensor
+//!
+//! Every engine, reader and output depends on this crate and on no other room to speak to its
+//! neighbours: addresses, directions, the ledger, budgets, the tables by which protocols tell the
+//! rule language what they offer, the resolved configuration tree, the append-only JSON writer, and
+//! the records an engine hands to outputs. Types only, with the arithmetic and formatting that
+//! belongs to them; nothing here reads, waits or decides.
+#![forbid(unsafe_code)]
 
+pub mod addr;
+pub mod applayer;
 pub mod budget;
+pub mod config;
+pub mod direction;
+pub mod json;
 pub mod ledger;
+
+pub use addr::Addr;
+pub use config::Tree;
+pub use direction::Direction;

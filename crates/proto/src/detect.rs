@@ -1,0 +1,51 @@
+//! Protocol detection: content patterns first, then probing by port.
+//!
+//! Detection looks at the first bytes of each direction. A pattern is a literal at a fixed place; a
+//! probe is a small function that looks at the bytes and answers yes, no or not enough. Probes run
+//! for flows to or from their ports only (the peer's rule), patterns everywhere.
+
+use gabion_record::Direction;
+use gabion_record::applayer::Transport;
+
+/// A literal that gives a protocol away.
+#[derive(Clone, Copy, Debug)]
+pub struct ProbePattern {
+    /// Direction in which it stands.
+    pub direction: Direction,
+    /// The bytes.
+    pub bytes: &'static [u8],
+    /// Letters match in either case.
+    pub nocase: bool,
+    /// First position it may start at.
+    pub offset: u16,
+    /// Position it must have ended at.
+    pub depth: u16,
+}
+
+/// Answer of a probe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// It is this protocol.
+    Yes,
+    /// It is this protocol, with client and server the other way round.
+    YesReversed,
+    /// It is not.
+    No,
+    /// More bytes are needed to tell.
+    More,
+}
+
+/// A probing parser bound to ports.
+#[derive(Clone, Copy, Debug)]
+pub struct PortProbe {
+    /// Transport.
+    pub transport: Transport,
+    /// Default ports in the peer's notation (`53`, `[443,8443]`); the configuration may change them.
+    pub ports: &'static str,
+    /// Least and most bytes the probe looks at (0: no limit).
+    pub min_bytes: u16,
+    /// See `min_bytes`.
+    pub max_bytes: u16,
+    /// The probe. `direction` is that of the bytes.
+    pub probe: fn(bytes: &[u8], direction: Direction) -> Probe,
+}

@@ -1,0 +1,226 @@
+//! Files carried by a transaction: state, hashes and the content still wanted.
+//!
+//! A protocol opens a file, appends what passes and closes it; the engine reads what is due for
+//! inspection or storage and marks what it has logged. Content is kept only while somebody needs it
+//! ([`File::keep_content`]); size and hashes cover all of it either way.
+
+use gabion_record::Direction;
+use md5::Digest;
+
+/// Where a file stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileState {
+    /// Data is still coming: EVE `UNKNOWN`.
+    Open,
+    /// Ended as announced.
+    Closed,
+    /// Ended early: limit, gap at the end, or the flow ended.
+    Truncated,
+    /// The protocol failed in mid-file.
+    Error,
+}
+
+impl FileState {
+    /// As EVE writes it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FileState::Open => "UNKNOWN",
+            FileState::Closed => "CLOSED",
+            FileState::Truncated => "TRUNCATED",
+            FileState::Error => "ERROR",
+        }
+    }
+}
+
+/// Which hashes to compute and what to keep.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileWants {
+    /// MD5.
+    pub md5: bool,
+    /// SHA-1.
+    pub sha1: bool,
+    /// SHA-256.
+    pub sha256: bool,
+    /// Content is kept for inspection.
+    pub content: bool,
+}
+
+impl From<crate::Requirements> for FileWants {
+    fn from(r: crate::Requirements) -> FileWants {
+        FileWants { md5: r.md5, sha1: r.sha1, sha256: r.sha256, content: r.file_data }
+    }
+}
+
+/// One file.
+#[derive(Clone, Debug)]
+pub struct File {
+    /// Number within its flow, from 1.
+    pub id: u32,
+    /// Name as the protocol gave it (bytes of the wire), may be empty.
+    pub name: Vec<u8>,
+    /// Direction it travels in.
+    pub direction: Direction,
+    /// State.
+    pub state: FileState,
+    /// Bytes seen.
+    pub size: u64,
+    /// Part of it was lost.
+    pub has_gaps: bool,
+    /// First byte of a range (RFC 9110 Content-Range) and last, when it is a part of a larger file.
+    pub range: Option<(u64, u64)>,
+    /// EVE has its record.
+    pub is_logged: bool,
+    /// Its content goes to the file store.
+    pub store: bool,
+    /// Its content is there already.
+    pub is_stored: bool,
+    /// Rules that asked for it.
+    pub sids: Vec<u32>,
+    /// Content from [`File::content_start`] on.
+    content: Vec<u8>,
+    /// Position of the first byte still kept.
+    content_start: u64,
+    /// Content is kept.
+    keep: bool,
+    md5: Option<md5::Md5>,
+    sha1: Option<sha1::Sha1>,
+    sha256: Option<sha2::Sha256>,
+    digests: Digests,
+}
+
+/// Finished hashes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Digests {
+    /// MD5.
+    pub md5: Option<[u8; 16]>,
+    /// SHA-1.
+    pub sha1: Option<[u8; 20]>,
+    /// SHA-256.
+    pub sha256: Option<[u8; 32]>,
+}
+
+impl File {
+    /// A file that begins.
+    pub fn open(id: u32, name: &[u8], direction: Direction, wants: FileWants) -> File {
+        File {
+            id,
+            name: name.to_vec(),
+            direction,
+            state: FileState::Open,
+            size: 0,
+            has_gaps: false,
+            range: None,
+            is_logged: false,
+            store: false,
+            is_stored: false,
+            sids: Vec::new(),
+            content: Vec::new(),
+            content_start: 0,
+            keep: wants.content,
+            md5: wants.md5.then(md5::Md5::new),
+            sha1: wants.sha1.then(sha1::Sha1::new),
+            sha256: wants.sha256.then(sha2::Sha256::new),
+            digests: Digests::default(),
+        }
+    }
+
+    /// Appends content.
+    pub fn append(&mut self, bytes: &[u8]) {
+        if self.state != FileState::Open {
+            return;
+        }
+        self.size += bytes.len() as u64;
+        if let Some(h) = &mut self.md5 {
+            h.update(bytes);
+        }
+        if let Some(h) = &mut self.sha1 {
+            h.update(bytes);
+        }
+        if let Some(h) = &mut self.sha256 {
+            h.update(bytes);
+        }
+        if self.keep {
+            self.content.extend_from_slice(bytes);
+        }
+    }
+
+    /// Notes lost bytes: hashes mean nothing any more, size goes on.
+    pub fn gap(&mut self, len: u64) {
+        if self.state == FileState::Open {
+            self.has_gaps = true;
+            self.size += len;
+            (self.md5, self.sha1, self.sha256) = (None, None, None);
+            self.content_start = self.size;
+            self.content.clear();
+        }
+    }
+
+    /// Ends the file. Hashes exist only for files that ended as announced.
+    pub fn close(&mut self, state: FileState) {
+        if self.state != FileState::Open {
+            return;
+        }
+        self.state = state;
+        let (md5, sha1, sha256) = (self.md5.take(), self.sha1.take(), self.sha256.take());
+        if state == FileState::Closed && !self.has_gaps {
+            self.digests = Digests {
+                md5: md5.map(|h| h.finalize().into()),
+                sha1: sha1.map(|h| h.finalize().into()),
+                sha256: sha256.map(|h| h.finalize().into()),
+            };
+        }
+    }
+
+    /// Finished hashes.
+    pub fn digests(&self) -> Digests {
+        self.digests
+    }
+
+    /// Content still kept, and the position of its first byte.
+    pub fn content(&self) -> (&[u8], u64) {
+        (&self.content, self.content_start)
+    }
+
+    /// Gives up content before that position.
+    pub fn release_before(&mut self, position: u64) {
+        let n = position.saturating_sub(self.content_start);
+        let n = usize::try_from(n).unwrap_or(usize::MAX).min(self.content.len());
+        self.content.drain(..n);
+        self.content_start += n as u64;
+    }
+
+    /// Keeps or stops keeping content from now on.
+    pub fn keep_content(&mut self, keep: bool) {
+        if self.keep && !keep {
+            self.content = Vec::new();
+        }
+        if !self.keep {
+            self.content_start = self.size;
+        }
+        self.keep = keep;
+    }
+
+    /// Bytes held.
+    pub fn bytes_held(&self) -> usize {
+        self.content.capacity() + self.name.capacity() + size_of::<File>()
+    }
+}
+
+/// Files of one direction of a transaction, oldest first.
+#[derive(Clone, Debug, Default)]
+pub struct FileList {
+    /// The files.
+    pub files: Vec<File>,
+}
+
+impl FileList {
+    /// The file that is open, if any.
+    pub fn current(&mut self) -> Option<&mut File> {
+        self.files.last_mut().filter(|f| f.state == FileState::Open)
+    }
+
+    /// Bytes held.
+    pub fn bytes_held(&self) -> usize {
+        self.files.iter().map(File::bytes_held).sum()
+    }
+}

@@ -1,0 +1,310 @@
+//! The door every protocol implements: [`Parser`] for a flow, [`Transaction`] for one exchange.
+//!
+//! The engine calls [`Parser::parse`] with each piece of a direction's stream (or each datagram),
+//! then looks at the transactions that changed: their progress decides which buffers may be
+//! inspected and logged; a transaction that is complete in both directions and has been inspected
+//! and logged is freed by the engine.
+
+use crate::files::FileList;
+use gabion_record::json::Json;
+use gabion_record::{Addr, Direction, Tree};
+use smallvec::SmallVec;
+use std::any::Any;
+
+/// One piece of input of one direction.
+#[derive(Clone, Copy, Debug)]
+pub enum Input<'a> {
+    /// Bytes that follow what was consumed before (a whole datagram over UDP). `eof` is true when
+    /// no more bytes will come in this direction; the slice may then be empty.
+    Data {
+        /// The bytes.
+        bytes: &'a [u8],
+        /// Nothing follows.
+        eof: bool,
+    },
+    /// That many bytes are lost for good. Only given to protocols that accept gaps.
+    Gap {
+        /// Bytes lost.
+        len: u64,
+    },
+}
+
+/// What became of a piece of input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All of it was used.
+    Done,
+    /// `consumed` bytes were used; call again with the rest once at least `needed` bytes (counted
+    /// from the first unused one) are there.
+    Incomplete {
+        /// Bytes used.
+        consumed: usize,
+        /// Bytes to wait for, at least one more than is left.
+        needed: usize,
+    },
+    /// The direction can't be followed any more: no further input will be given.
+    Error,
+}
+
+/// Addresses and ports of the flow, client first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Endpoints {
+    /// 4 or 6.
+    pub ip_version: u8,
+    /// Client address.
+    pub client: Addr,
+    /// Server address.
+    pub server: Addr,
+    /// Client port.
+    pub client_port: u16,
+    /// Server port.
+    pub server_port: u16,
+    /// Over TCP (else UDP).
+    pub is_tcp: bool,
+}
+
+/// A flow that this one announces (an FTP data channel).
+#[derive(Clone, Debug)]
+pub struct Expectation {
+    /// Direction of this flow whose sender will open the announced one, when known.
+    pub direction: Direction,
+    /// Side that listens: `None` port of the other side is open.
+    pub client_port: Option<u16>,
+    /// Port that will be connected to.
+    pub server_port: Option<u16>,
+    /// The listening address, when announced as another than the flow's own.
+    pub address: Option<Addr>,
+    /// Protocol of the announced flow (registry name).
+    pub proto: &'static str,
+    /// What the announced flow's parser is given on opening (file name, command…).
+    pub payload: Vec<u8>,
+}
+
+/// A change of protocol in mid-flow (STARTTLS, CONNECT, upgrade).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtocolChange {
+    /// Registry name of the protocol to expect, or `None` to detect anew.
+    pub expected: Option<&'static str>,
+    /// Port to use for probing, when another than the flow's.
+    pub port: Option<u16>,
+}
+
+/// What somebody downstream needs; parsers skip work that nobody asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Requirements {
+    /// JA3 and JA3S.
+    pub ja3: bool,
+    /// JA4.
+    pub ja4: bool,
+    /// hassh.
+    pub hassh: bool,
+    /// MD5 of files.
+    pub md5: bool,
+    /// SHA-1 of files.
+    pub sha1: bool,
+    /// SHA-256 of files.
+    pub sha256: bool,
+    /// Content of files kept until inspected or stored.
+    pub file_data: bool,
+}
+
+/// What a parser is given beside the bytes, and where it leaves what concerns the flow.
+#[derive(Debug)]
+pub struct ParseContext<'a> {
+    /// Event time, nanoseconds since 1970.
+    pub ts_ns: u64,
+    /// Direction of the input.
+    pub direction: Direction,
+    /// The flow's addresses and ports.
+    pub endpoints: &'a Endpoints,
+    /// What is needed downstream.
+    pub requirements: Requirements,
+    /// Flows announced by this input.
+    pub expectations: Vec<Expectation>,
+    /// Protocol change requested by this input; the engine switches when the input is done.
+    pub change: Option<ProtocolChange>,
+    /// Raw stream inspection of this direction is due now (a request or response is complete).
+    pub trigger_raw: [bool; 2],
+    /// The rest of the flow is of no use to any parser (encrypted): stop reassembly.
+    pub stop_reassembly: bool,
+    /// The rest of the flow is not to be inspected by payload rules (encrypted).
+    pub stop_payload_inspection: bool,
+}
+
+impl<'a> ParseContext<'a> {
+    /// A context for one call.
+    pub fn new(ts_ns: u64, direction: Direction, endpoints: &'a Endpoints) -> ParseContext<'a> {
+        ParseContext {
+            ts_ns,
+            direction,
+            endpoints,
+            requirements: Requirements::default(),
+            expectations: Vec::new(),
+            change: None,
+            trigger_raw: [false; 2],
+            stop_reassembly: false,
+            stop_payload_inspection: false,
+        }
+    }
+}
+
+/// The bytes of a buffer, or of the window of a streaming buffer that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Buffer<'a> {
+    /// The bytes.
+    pub data: &'a [u8],
+    /// Position of the first byte in the whole buffer (0 unless streaming).
+    pub start: u64,
+    /// No further bytes will come.
+    pub is_complete: bool,
+}
+
+impl<'a> Buffer<'a> {
+    /// A buffer that is whole.
+    pub const fn whole(data: &'a [u8]) -> Buffer<'a> {
+        Buffer { data, start: 0, is_complete: true }
+    }
+}
+
+/// How the engine asks for a buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inspect {
+    /// Bytes of a streaming buffer that were inspected before (end of the last window).
+    pub inspected: u64,
+    /// The flow or direction has ended: what is there is all there is.
+    pub at_end: bool,
+    /// Inline mode: inspect every piece at once.
+    pub inline: bool,
+}
+
+/// How a log record is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogOptions<'a> {
+    /// The record's own configuration (`outputs.eve-log.types.http`), if any.
+    pub config: Option<&'a Tree>,
+    /// The object goes into an alert, which logs less or more in some protocols.
+    pub in_alert: bool,
+}
+
+/// One exchange of a protocol: a request with its response, a message, a session's handshake.
+pub trait Transaction: Any + Send {
+    /// Number of the transaction in its flow, from 0.
+    fn id(&self) -> u64;
+
+    /// How far it got in that direction: an index into the protocol's states.
+    fn progress(&self, direction: Direction) -> u8;
+
+    /// Only that direction exists (a DNS query is a transaction of its own): the other one is not
+    /// inspected and counts as complete.
+    fn only(&self) -> Option<Direction> {
+        None
+    }
+
+    /// Instance `index` of buffer `local` in that direction; `None` when there is no such instance
+    /// (or no window of a streaming buffer is due).
+    fn buffer(
+        &self,
+        local: u16,
+        direction: Direction,
+        index: usize,
+        how: Inspect,
+    ) -> Option<Buffer<'_>>;
+
+    /// Value `index` of integer `local` in that direction.
+    fn integer(&self, local: u16, direction: Direction, index: usize) -> Option<u64> {
+        let _ = (local, direction, index);
+        None
+    }
+
+    /// Codes of the events raised so far, oldest first. Those of a direction are inspected with it.
+    fn events(&self) -> &[u16];
+
+    /// Files carried in that direction.
+    fn files(&self, direction: Direction) -> Option<&FileList> {
+        let _ = direction;
+        None
+    }
+
+    /// The same, to mark what was logged and stored and to give back content.
+    fn files_mut(&mut self, direction: Direction) -> Option<&mut FileList> {
+        let _ = direction;
+        None
+    }
+
+    /// Least progress to server and to client at which the record may be logged; `None`: when
+    /// complete in both directions.
+    fn log_progress(&self) -> Option<(u8, u8)> {
+        None
+    }
+
+    /// Writes the record's object members into `json` (already opened) and says whether there was
+    /// anything to log. EVE's `event_type` is the protocol's, unless [`Transaction::event_type`]
+    /// says otherwise.
+    fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool;
+
+    /// EVE `event_type` and key of this transaction when it is not the protocol's own.
+    fn event_type(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Direction whose sender is the `src` of the record (records go client to server unless a
+    /// transaction is only to the client).
+    fn log_direction(&self) -> Direction {
+        self.only().unwrap_or(Direction::ToServer)
+    }
+
+    /// Itself, for conditions that know its type.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// Parser of one flow.
+pub trait Parser: Send {
+    /// Takes input of `cx.direction`.
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome;
+
+    /// Id of the oldest transaction that is still there (equal to [`Parser::next_tx_id`] when none).
+    fn first_tx_id(&self) -> u64;
+
+    /// Id the next transaction will get.
+    fn next_tx_id(&self) -> u64;
+
+    /// A transaction that is still there.
+    fn tx(&self, id: u64) -> Option<&dyn Transaction>;
+
+    /// The same, to be changed.
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction>;
+
+    /// Frees a transaction; ids of others do not change.
+    fn free(&mut self, id: u64);
+
+    /// The direction has ended (FIN, RST, time-out, end of capture): mark transactions complete.
+    fn finish(&mut self, direction: Direction);
+
+    /// Bytes held, for the budget.
+    fn bytes_held(&self) -> usize;
+
+    /// What this parser was told by an expectation, see [`Expectation::payload`].
+    fn expect(&mut self, payload: &[u8]) {
+        let _ = payload;
+    }
+}
+
+/// Event codes of a transaction: a short list with a limit.
+#[derive(Clone, Debug, Default)]
+pub struct EventList {
+    codes: SmallVec<[u16; 4]>,
+}
+
+impl EventList {
+    /// Adds an event (each code once, at most [`crate::limits::EVENTS_PER_TX_MAX`]).
+    pub fn set(&mut self, code: u16) {
+        if self.codes.len() < crate::limits::EVENTS_PER_TX_MAX && !self.codes.contains(&code) {
+            self.codes.push(code);
+        }
+    }
+
+    /// The codes, oldest first.
+    pub fn codes(&self) -> &[u16] {
+        &self.codes
+    }
+}

@@ -1,0 +1,334 @@
+//! What an application protocol tells the rest of the sensor about itself: tables only.
+//!
+//! The rule language must know which buffers, integer keywords and events exist without depending
+//! on any parser; parsers must not know rules. They meet here: each protocol folder carries constant
+//! tables of these types, the registry joins them into one [`Catalog`], and the rule compiler takes
+//! the catalog as an argument. Adding a protocol therefore adds rows, never code, to the language.
+
+use crate::Direction;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// Index of a protocol in the registry (and in the catalog). 0 is "not known yet".
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct ProtoId(pub u8);
+
+impl ProtoId {
+    /// Not detected yet.
+    pub const UNKNOWN: ProtoId = ProtoId(0);
+    /// Detection gave up: EVE writes `failed`.
+    pub const FAILED: ProtoId = ProtoId(255);
+
+    /// A real protocol: neither unknown nor failed.
+    #[inline]
+    pub fn is_known(self) -> bool {
+        self.0 != 0 && self.0 != 255
+    }
+}
+
+/// Index of a buffer in the catalog.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BufferId(pub u16);
+
+/// Where a buffer, integer or condition can be had: protocol, direction, from which progress on,
+/// and under which number the transaction of that protocol knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// Name of the protocol as the registry has it (`http1`, `dns`).
+    pub proto: &'static str,
+    /// Direction in which it is inspected.
+    pub direction: Direction,
+    /// Least progress of the transaction in that direction at which it can be inspected.
+    pub progress: u8,
+    /// The protocol's own number for it, passed back to its transactions.
+    pub local: u16,
+}
+
+impl Hook {
+    /// A hook in that direction.
+    pub const fn new(proto: &'static str, direction: Direction, progress: u8, local: u16) -> Hook {
+        Hook { proto, direction, progress, local }
+    }
+}
+
+/// A named byte string of a transaction that rules inspect.
+#[derive(Clone, Copy, Debug)]
+pub struct BufferDef {
+    /// The keyword that selects it (`http.uri`).
+    pub name: &'static str,
+    /// The name the peer uses inside its reports and messages (`http_uri`).
+    pub internal: &'static str,
+    /// How the peer's reports describe it (`http request uri`), empty when unknown.
+    pub description: &'static str,
+    /// Further sticky keywords for the same buffer (`dns_query`).
+    pub aliases: &'static [&'static str],
+    /// The legacy modifier that moves the content before it here (`http_uri`), if there is one.
+    pub modifier: Option<&'static str>,
+    /// The pcre flag letter that selects it (`U`), if there is one.
+    pub pcre_flag: Option<u8>,
+    /// Fast-pattern priority: lower is preferred (the peer's: nearly all 2, methods 4).
+    pub priority: u8,
+    /// A transaction may have several instances, each inspected on its own.
+    pub multi: bool,
+    /// Grows while the transaction lives and is inspected in windows (bodies, file data).
+    pub streaming: bool,
+    /// Contents with upper-case letters can never match (the buffer is lower case): refused.
+    pub lower_case: bool,
+    /// Where it can be had.
+    pub hooks: &'static [Hook],
+}
+
+impl BufferDef {
+    /// The usual case, to be refined with struct update syntax.
+    pub const PLAIN: BufferDef = BufferDef {
+        name: "",
+        internal: "",
+        description: "",
+        aliases: &[],
+        modifier: None,
+        pcre_flag: None,
+        priority: 2,
+        multi: false,
+        streaming: false,
+        lower_case: false,
+        hooks: &[],
+    };
+}
+
+/// Width of an integer keyword: bounds what a rule may write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntegerWidth {
+    /// 8 bits.
+    U8,
+    /// 16 bits.
+    U16,
+    /// 32 bits.
+    U32,
+    /// 64 bits.
+    U64,
+}
+
+/// A number of a transaction that rules compare (`dns.opcode`, `tls.cert_chain_len`).
+#[derive(Clone, Copy, Debug)]
+pub struct IntegerDef {
+    /// The keyword.
+    pub name: &'static str,
+    /// Further names of the keyword.
+    pub aliases: &'static [&'static str],
+    /// Bounds of the value.
+    pub width: IntegerWidth,
+    /// A transaction may have several values; the rule matches when one does.
+    pub multi: bool,
+    /// Names that may stand for values.
+    pub names: &'static [(&'static str, u64)],
+    /// Where it can be had.
+    pub hooks: &'static [Hook],
+}
+
+/// A condition on a transaction that is neither bytes nor a number, made by the protocol itself
+/// from the text of the keyword (`ssl_state`, `tls_cert_expired`, `dcerpc.iface`).
+pub trait TxCondition: Send + Sync + fmt::Debug {
+    /// Whether the transaction meets it. `tx` is the protocol's own transaction type.
+    fn matches(&self, tx: &dyn Any, direction: Direction) -> bool;
+}
+
+/// Turns the text behind a keyword's colon into a condition, or says what is wrong with it.
+pub type ConditionParser = fn(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String>;
+
+/// A keyword whose condition the protocol itself defines.
+#[derive(Clone, Copy)]
+pub struct ConditionDef {
+    /// The keyword.
+    pub name: &'static str,
+    /// Further names of the keyword.
+    pub aliases: &'static [&'static str],
+    /// Makes the condition.
+    pub parse: ConditionParser,
+    /// Where it can be had.
+    pub hooks: &'static [Hook],
+}
+
+impl fmt::Debug for ConditionDef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConditionDef").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// A named irregularity of a protocol (`app-layer-event:http.missing_host_header`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventDef {
+    /// Lower-case name as rules write it, without the protocol. EVE writes it in upper case.
+    pub name: &'static str,
+    /// The number transactions carry.
+    pub code: u16,
+}
+
+/// Transports a protocol may run over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+/// Everything a protocol offers to rules.
+#[derive(Clone, Copy, Debug)]
+pub struct ProtoTable {
+    /// Name in the registry (`http1`).
+    pub name: &'static str,
+    /// Name in EVE's `app_proto` (`http`).
+    pub eve_name: &'static str,
+    /// Names that rules may use in their header (`http`, `http1`).
+    pub rule_names: &'static [&'static str],
+    /// Transports.
+    pub transports: &'static [Transport],
+    /// Names of the progress states to the server, in order of progress: hooks and `ts_progress`.
+    pub states_to_server: &'static [&'static str],
+    /// The same to the client.
+    pub states_to_client: &'static [&'static str],
+    /// Buffers.
+    pub buffers: &'static [BufferDef],
+    /// Integers.
+    pub integers: &'static [IntegerDef],
+    /// Conditions.
+    pub conditions: &'static [ConditionDef],
+    /// Events.
+    pub events: &'static [EventDef],
+}
+
+impl ProtoTable {
+    /// States of one direction.
+    pub fn states(&self, direction: Direction) -> &'static [&'static str] {
+        match direction {
+            Direction::ToServer => self.states_to_server,
+            Direction::ToClient => self.states_to_client,
+        }
+    }
+
+    /// The last state of one direction: progress at which a transaction is complete there.
+    pub fn last_state(&self, direction: Direction) -> u8 {
+        u8::try_from(self.states(direction).len().saturating_sub(1)).unwrap_or(u8::MAX)
+    }
+}
+
+/// All tables of all protocols in registry order; position + 1 is the [`ProtoId`].
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    /// The tables.
+    pub protocols: Vec<ProtoTable>,
+    /// Buffers, joined by name over all protocols; position is the [`BufferId`].
+    pub buffers: Vec<CatalogBuffer>,
+}
+
+/// A buffer with the hooks of all protocols that have it.
+#[derive(Clone, Debug)]
+pub struct CatalogBuffer {
+    /// The definition, as the first protocol that has it gives it (its own `hooks` are in
+    /// [`CatalogBuffer::hooks`] too).
+    pub def: BufferDef,
+    /// Hooks of all protocols.
+    pub hooks: Vec<(ProtoId, Hook)>,
+}
+
+impl Catalog {
+    /// Joins the tables of the registry.
+    pub fn new(protocols: &[ProtoTable]) -> Catalog {
+        let mut c = Catalog { protocols: protocols.to_vec(), buffers: Vec::new() };
+        for (i, p) in protocols.iter().enumerate() {
+            for def in p.buffers {
+                let at = match c.buffers.iter().position(|b| b.def.name == def.name) {
+                    Some(at) => at,
+                    None => {
+                        c.buffers.push(CatalogBuffer { def: *def, hooks: Vec::new() });
+                        c.buffers.len() - 1
+                    }
+                };
+                for h in def.hooks {
+                    let id = c.proto(h.proto).unwrap_or(ProtoId(i as u8 + 1));
+                    c.buffers[at].hooks.push((id, *h));
+                }
+            }
+        }
+        c
+    }
+
+    /// The protocol of that registry name.
+    pub fn proto(&self, name: &str) -> Option<ProtoId> {
+        self.protocols.iter().position(|p| p.name == name).map(|i| ProtoId(i as u8 + 1))
+    }
+
+    /// All protocols that a rule header's name stands for (`http` is `http1` and `http2`).
+    pub fn protos_of_rule_name(&self, name: &str) -> Vec<ProtoId> {
+        let it = self.protocols.iter().enumerate();
+        it.filter(|(_, p)| p.rule_names.contains(&name))
+            .map(|(i, _)| ProtoId(i as u8 + 1))
+            .collect()
+    }
+
+    /// The table of a protocol.
+    pub fn table(&self, id: ProtoId) -> Option<&ProtoTable> {
+        self.protocols.get(usize::from(id.0).checked_sub(1)?)
+    }
+
+    /// The name EVE writes for a protocol, `failed` and `unknown` included.
+    pub fn eve_name(&self, id: ProtoId) -> &'static str {
+        match self.table(id) {
+            Some(t) => t.eve_name,
+            None if id == ProtoId::FAILED => "failed",
+            None => "unknown",
+        }
+    }
+
+    /// The buffer that a sticky keyword selects.
+    pub fn buffer_by_keyword(&self, keyword: &str) -> Option<BufferId> {
+        let at = self
+            .buffers
+            .iter()
+            .position(|b| b.def.name == keyword || b.def.aliases.contains(&keyword))?;
+        Some(BufferId(at as u16))
+    }
+
+    /// The buffer that a legacy modifier selects.
+    pub fn buffer_by_modifier(&self, modifier: &str) -> Option<BufferId> {
+        let at = self.buffers.iter().position(|b| b.def.modifier == Some(modifier))?;
+        Some(BufferId(at as u16))
+    }
+
+    /// The buffer that a pcre flag letter selects.
+    pub fn buffer_by_pcre_flag(&self, flag: u8) -> Option<BufferId> {
+        let at = self.buffers.iter().position(|b| b.def.pcre_flag == Some(flag))?;
+        Some(BufferId(at as u16))
+    }
+
+    /// A buffer.
+    pub fn buffer(&self, id: BufferId) -> Option<&CatalogBuffer> {
+        self.buffers.get(usize::from(id.0))
+    }
+
+    /// The integer keyword of that name with the protocol that offers it.
+    pub fn integer(&self, keyword: &str) -> Option<&'static IntegerDef> {
+        self.protocols
+            .iter()
+            .flat_map(|p| p.integers)
+            .find(|d| d.name == keyword || d.aliases.contains(&keyword))
+    }
+
+    /// The condition keyword of that name.
+    pub fn condition(&self, keyword: &str) -> Option<&'static ConditionDef> {
+        self.protocols
+            .iter()
+            .flat_map(|p| p.conditions)
+            .find(|d| d.name == keyword || d.aliases.contains(&keyword))
+    }
+
+    /// The event `name` of the protocol with that rule name.
+    pub fn event(&self, rule_name: &str, event: &str) -> Option<(ProtoId, u16)> {
+        self.protocols.iter().enumerate().find_map(|(i, p)| {
+            let ours = p.name == rule_name || p.rule_names.contains(&rule_name);
+            let e = p.events.iter().find(|e| ours && e.name == event)?;
+            Some((ProtoId(i as u8 + 1), e.code))
+        })
+    }
+}

@@ -1,0 +1,365 @@
+//! Append-only JSON writer for the packet path.
+//!
+//! EVE lines are written field by field in a fixed order, some hundred thousand a second, so this
+//! writer keeps no tree and allocates nothing but its output buffer: pieces of text, `itoa` for
+//! numbers and one escape table. Commas are put by looking at the last byte written, which is cheap
+//! and cannot get out of step with the nesting.
+//!
+//! Text from the wire is bytes, not UTF-8. Valid UTF-8 passes through; every other byte is written
+//! as the text `\xHH`, so that each line stays valid JSON.
+
+/// A JSON text under construction.
+#[derive(Default, Debug, Clone)]
+pub struct Json {
+    out: Vec<u8>,
+}
+
+/// A place to come back to: see [`Json::mark`].
+#[derive(Clone, Copy, Debug)]
+pub struct Mark(usize);
+
+impl Json {
+    /// An empty writer.
+    pub fn new() -> Json {
+        Json::default()
+    }
+
+    /// An empty writer with room for `n` bytes.
+    pub fn with_capacity(n: usize) -> Json {
+        Json { out: Vec::with_capacity(n) }
+    }
+
+    /// What was written.
+    #[inline]
+    pub fn bytes(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// Takes what was written and leaves the writer empty.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.out)
+    }
+
+    /// Forgets what was written and keeps the room.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.out.clear();
+    }
+
+    /// Bytes written so far.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// True when nothing was written.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Remembers the present end, for [`Json::rewind`].
+    #[inline]
+    pub fn mark(&self) -> Mark {
+        Mark(self.out.len())
+    }
+
+    /// Cuts everything written since `mark`.
+    pub fn rewind(&mut self, mark: Mark) {
+        self.out.truncate(mark.0);
+    }
+
+    /// True when something was written since `mark`.
+    pub fn wrote_since(&self, mark: Mark) -> bool {
+        self.out.len() > mark.0
+    }
+
+    #[inline]
+    fn comma(&mut self) {
+        match self.out.last() {
+            None | Some(b'{' | b'[' | b':' | b'\n') => {}
+            Some(_) => self.out.push(b','),
+        }
+    }
+
+    /// Opens an object as a value of an array or as the whole text.
+    #[inline]
+    pub fn open(&mut self) {
+        self.comma();
+        self.out.push(b'{');
+    }
+
+    /// Closes an object.
+    #[inline]
+    pub fn close(&mut self) {
+        self.out.push(b'}');
+    }
+
+    /// Opens an array as a value of an array.
+    #[inline]
+    pub fn open_array(&mut self) {
+        self.comma();
+        self.out.push(b'[');
+    }
+
+    /// Closes an array.
+    #[inline]
+    pub fn close_array(&mut self) {
+        self.out.push(b']');
+    }
+
+    /// Writes a key; `key` is plain ASCII of ours that needs no escaping.
+    #[inline]
+    pub fn key(&mut self, key: &str) {
+        self.comma();
+        self.out.push(b'"');
+        self.out.extend_from_slice(key.as_bytes());
+        self.out.extend_from_slice(b"\":");
+    }
+
+    /// Writes a key that came from outside (rule metadata, header names).
+    pub fn key_text(&mut self, key: &[u8]) {
+        self.comma();
+        self.quoted(key);
+        self.out.push(b':');
+    }
+
+    /// `"key":{`
+    #[inline]
+    pub fn open_key(&mut self, key: &str) {
+        self.key(key);
+        self.out.push(b'{');
+    }
+
+    /// `"key":[`
+    #[inline]
+    pub fn open_array_key(&mut self, key: &str) {
+        self.key(key);
+        self.out.push(b'[');
+    }
+
+    /// `"key":"text"` with escapes.
+    #[inline]
+    pub fn field(&mut self, key: &str, text: impl AsRef<[u8]>) {
+        self.key(key);
+        self.quoted(text.as_ref());
+    }
+
+    /// `"key":"text"` where the text is known to need no escaping.
+    #[inline]
+    pub fn field_plain(&mut self, key: &str, text: &str) {
+        self.key(key);
+        self.out.push(b'"');
+        self.out.extend_from_slice(text.as_bytes());
+        self.out.push(b'"');
+    }
+
+    /// `"key":number`
+    #[inline]
+    pub fn number(&mut self, key: &str, n: impl itoa::Integer) {
+        self.key(key);
+        self.out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
+    }
+
+    /// `"key":number` with a fraction.
+    pub fn float(&mut self, key: &str, x: f64) {
+        self.key(key);
+        if x.is_finite() {
+            self.out.extend_from_slice(ryu::Buffer::new().format_finite(x).as_bytes());
+        } else {
+            self.out.extend_from_slice(b"null");
+        }
+    }
+
+    /// `"key":true|false`
+    #[inline]
+    pub fn boolean(&mut self, key: &str, b: bool) {
+        self.key(key);
+        self.out.extend_from_slice(if b { b"true" } else { b"false" });
+    }
+
+    /// A text as a value of an array.
+    pub fn item(&mut self, text: impl AsRef<[u8]>) {
+        self.comma();
+        self.quoted(text.as_ref());
+    }
+
+    /// A number as a value of an array.
+    pub fn item_number(&mut self, n: impl itoa::Integer) {
+        self.comma();
+        self.out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
+    }
+
+    /// `"key":` and `json`, which is a complete JSON value already.
+    pub fn raw(&mut self, key: &str, json: &[u8]) {
+        self.key(key);
+        self.out.extend_from_slice(json);
+    }
+
+    /// Members already written elsewhere: `"a":1,"b":2`, with a comma before them where needed.
+    pub fn members(&mut self, json: &[u8]) {
+        if !json.is_empty() {
+            self.comma();
+            self.out.extend_from_slice(json);
+        }
+    }
+
+    /// Appends bytes as they are: line ends, pieces known to be right.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// `"key":"lower-case hex"`
+    pub fn hex(&mut self, key: &str, bytes: &[u8]) {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        self.key(key);
+        self.out.push(b'"');
+        for b in bytes {
+            self.out.push(HEX[(b >> 4) as usize]);
+            self.out.push(HEX[(b & 15) as usize]);
+        }
+        self.out.push(b'"');
+    }
+
+    /// `"key":"base64"` (RFC 4648 with padding).
+    pub fn base64(&mut self, key: &str, bytes: &[u8]) {
+        self.key(key);
+        self.out.push(b'"');
+        base64_into(bytes, &mut self.out);
+        self.out.push(b'"');
+    }
+
+    /// `"key":"printable"`: bytes outside the printable ASCII range become `.`, but CR and LF are
+    /// kept, as the peer's `payload_printable`.
+    pub fn printable(&mut self, key: &str, bytes: &[u8]) {
+        self.key(key);
+        self.out.push(b'"');
+        for &b in bytes {
+            match b {
+                b'\r' => self.out.extend_from_slice(b"\\r"),
+                b'\n' => self.out.extend_from_slice(b"\\n"),
+                b'"' => self.out.extend_from_slice(b"\\\""),
+                b'\\' => self.out.extend_from_slice(b"\\\\"),
+                0x20..=0x7e => self.out.push(b),
+                _ => self.out.push(b'.'),
+            }
+        }
+        self.out.push(b'"');
+    }
+
+    /// Writes a quoted string: valid UTF-8 passes, control characters are escaped, and bytes that
+    /// are not UTF-8 become the text `\xHH`.
+    pub fn quoted(&mut self, text: &[u8]) {
+        self.out.push(b'"');
+        // The common case: nothing to escape at all.
+        if text.iter().all(|b| PLAIN[*b as usize]) {
+            self.out.extend_from_slice(text);
+            self.out.push(b'"');
+            return;
+        }
+        let mut rest = text;
+        while !rest.is_empty() {
+            match std::str::from_utf8(rest) {
+                Ok(s) => {
+                    self.escaped(s.as_bytes());
+                    break;
+                }
+                Err(e) => {
+                    let (good, bad) = rest.split_at(e.valid_up_to());
+                    self.escaped(good);
+                    let n = e.error_len().unwrap_or(bad.len()).max(1);
+                    let (broken, after) = bad.split_at(n.min(bad.len()));
+                    for b in broken {
+                        escape_invalid(*b, &mut self.out);
+                    }
+                    rest = after;
+                }
+            }
+        }
+        self.out.push(b'"');
+    }
+
+    fn escaped(&mut self, text: &[u8]) {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        for &b in text {
+            match b {
+                b'"' => self.out.extend_from_slice(b"\\\""),
+                b'\\' => self.out.extend_from_slice(b"\\\\"),
+                b'\n' => self.out.extend_from_slice(b"\\n"),
+                b'\r' => self.out.extend_from_slice(b"\\r"),
+                b'\t' => self.out.extend_from_slice(b"\\t"),
+                0x08 => self.out.extend_from_slice(b"\\b"),
+                0x0c => self.out.extend_from_slice(b"\\f"),
+                0..=0x1f | 0x7f => {
+                    self.out.extend_from_slice(b"\\u00");
+                    self.out.push(HEX[(b >> 4) as usize]);
+                    self.out.push(HEX[(b & 15) as usize]);
+                }
+                _ => self.out.push(b),
+            }
+        }
+    }
+}
+
+/// A byte that is not part of valid UTF-8 is written as the text `\xHH` (its backslash escaped for
+/// JSON), which is what the peer's JSON builder does (observed in EVE of 8.0.7).
+fn escape_invalid(b: u8, out: &mut Vec<u8>) {
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    out.extend_from_slice(b"\\\\x");
+    out.push(HEX[(b >> 4) as usize]);
+    out.push(HEX[(b & 15) as usize]);
+}
+
+/// Appends `bytes` in base64 (RFC 4648, padded).
+pub fn base64_into(bytes: &[u8], out: &mut Vec<u8>) {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for chunk in bytes.chunks(3) {
+        let b = [chunk[0], *chunk.get(1).unwrap_or(&0), *chunk.get(2).unwrap_or(&0)];
+        let n = (u32::from(b[0]) << 16) | (u32::from(b[1]) << 8) | u32::from(b[2]);
+        for i in 0..4 {
+            if i <= chunk.len() {
+                out.push(ALPHABET[(n >> (18 - 6 * i)) as usize & 63]);
+            } else {
+                out.push(b'=');
+            }
+        }
+    }
+}
+
+/// Bytes that stand for themselves inside a JSON string.
+static PLAIN: [bool; 256] = {
+    let mut t = [false; 256];
+    let mut i = 0x20;
+    while i < 0x7f {
+        t[i] = i != b'"' as usize && i != b'\\' as usize;
+        i += 1;
+    }
+    t
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_and_escapes() {
+        let mut j = Json::new();
+        j.open();
+        j.field("a", "x\"y");
+        j.number("n", 5u8);
+        j.open_key("o");
+        j.close();
+        j.open_array_key("l");
+        j.item("p");
+        j.item_number(7i32);
+        j.close_array();
+        j.field("b", b"\xff\xc3\xa9\x01");
+        j.base64("c", b"ab");
+        j.close();
+        assert_eq!(
+            String::from_utf8(j.take()).unwrap(),
+            "{\"a\":\"x\\\"y\",\"n\":5,\"o\":{},\"l\":[\"p\",7],\"b\":\"\\\\xFFé\\u0001\",\"c\":\"YWI=\"}"
+        );
+    }
+}
