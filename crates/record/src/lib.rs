@@ -12,6 +12,7 @@ pub mod applayer;
 pub mod budget;
 pub mod config;
 pub mod direction;
+pub mod eve;
 pub mod json;
 pub mod ledger;
 

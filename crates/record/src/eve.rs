@@ -1,0 +1,504 @@
+//! Records the network engine hands to outputs, one type an EVE event, and the door they go through.
+//!
+//! They borrow: a record lives for one call of [`NetSink`]. Objects only the engine can write (a
+//! protocol's transaction, flow bits, files) come as [`WriteObject`], so that outputs need no
+//! knowledge of protocols, and the engine none of formats. Field meanings follow the peer's EVE
+//! schema (8.0.x).
+
+use crate::json::Json;
+use crate::ledger::Ledger;
+use crate::{Addr, Direction, Tree};
+
+/// Something that writes the members of a JSON object somebody else has opened.
+pub trait WriteObject {
+    /// Writes the members and says whether there were any. `config` is the configuration node of
+    /// the record type at the output that asks; `in_alert` tells that the object goes into an alert.
+    fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool;
+}
+
+/// What all records have in common.
+#[derive(Clone, Copy)]
+pub struct Header<'a> {
+    /// Event time, nanoseconds since 1970.
+    pub ts_ns: u64,
+    /// Flow, when there is one.
+    pub flow_id: Option<u64>,
+    /// Flow that announced this one.
+    pub parent_id: Option<u64>,
+    /// Interface, in live capture.
+    pub in_iface: Option<&'a str>,
+    /// Number of the packet in its capture, from 1; `None` on pseudo packets.
+    pub pcap_cnt: Option<u64>,
+    /// VLAN ids, outermost first.
+    pub vlan: &'a [u16],
+    /// 4, 6, or 0 when the packet has no IP layer.
+    pub ip_version: u8,
+    /// Source address.
+    pub src: Addr,
+    /// Destination address.
+    pub dst: Addr,
+    /// Ports, for protocols that have them.
+    pub ports: Option<(u16, u16)>,
+    /// IP protocol number.
+    pub ip_proto: u8,
+    /// Type and code of an ICMP packet.
+    pub icmp: Option<(u8, u8)>,
+    /// Where the packet came from (`wire/pcap`, `gre tunnel`, `stream (flow timeout)`).
+    pub pkt_src: &'static str,
+    /// Flow bits, integers and variables: the `metadata` object.
+    pub metadata: Option<&'a dyn WriteObject>,
+    /// Link layer, for records that log it (`ether`).
+    pub ether: Option<EtherHeader>,
+}
+
+/// Link-layer addresses of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct EtherHeader {
+    /// Ether type.
+    pub ether_type: u16,
+    /// Source address.
+    pub src: [u8; 6],
+    /// Destination address.
+    pub dst: [u8; 6],
+}
+
+/// The constant part of a signature in an alert.
+#[derive(Clone, Copy)]
+pub struct AlertSignature<'a> {
+    /// Generator id.
+    pub gid: u32,
+    /// Signature id.
+    pub sid: u32,
+    /// Revision.
+    pub rev: u32,
+    /// Message, empty when the rule has none.
+    pub msg: &'a str,
+    /// The rule has a `msg`.
+    pub has_msg: bool,
+    /// Text of its class, empty when it has none.
+    pub category: &'a str,
+    /// Priority: 1 is the most severe.
+    pub severity: u32,
+    /// `metadata` as complete JSON object text, empty when there is none.
+    pub metadata_json: &'a [u8],
+    /// References as complete JSON array text, empty when there are none.
+    pub references_json: &'a [u8],
+    /// The rule as written.
+    pub rule: &'a str,
+}
+
+/// What was done, or would have been done inline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Verdict {
+    /// Nothing.
+    #[default]
+    Alert,
+    /// Passed without further inspection.
+    Pass,
+    /// Dropped.
+    Drop,
+}
+
+/// Counters and ends of a flow as alerts show it.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSummary {
+    /// Packets to server and to client.
+    pub pkts: [u64; 2],
+    /// Bytes to server and to client.
+    pub bytes: [u64; 2],
+    /// First packet, nanoseconds since 1970.
+    pub start_ns: u64,
+    /// Client address.
+    pub client: Addr,
+    /// Server address.
+    pub server: Addr,
+    /// Client and server port, for protocols that have them.
+    pub ports: Option<(u16, u16)>,
+    /// 4 or 6.
+    pub ip_version: u8,
+}
+
+/// An application-layer object inside another record.
+#[derive(Clone, Copy)]
+pub struct AppObject<'a> {
+    /// Key of the object (`http`).
+    pub key: &'a str,
+    /// Writes its members.
+    pub object: &'a dyn WriteObject,
+}
+
+/// Outer packet of a tunnel.
+#[derive(Clone, Copy)]
+pub struct Tunnel {
+    /// Version of the outer IP layer.
+    pub ip_version: u8,
+    /// Outer source.
+    pub src: Addr,
+    /// Outer destination.
+    pub dst: Addr,
+    /// Outer ports.
+    pub ports: (u16, u16),
+    /// Outer IP protocol number.
+    pub ip_proto: u8,
+    /// Layers above this packet.
+    pub depth: u8,
+    /// Number of the outer packet.
+    pub pcap_cnt: Option<u64>,
+    /// Where the outer packet came from.
+    pub pkt_src: &'static str,
+}
+
+/// Names of the protocols of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AppProtoNames {
+    /// `app_proto`, unless nothing is known.
+    pub app_proto: Option<&'static str>,
+    /// Different in the direction to the server.
+    pub to_server: Option<&'static str>,
+    /// Different in the direction to the client.
+    pub to_client: Option<&'static str>,
+    /// Before a change of protocol.
+    pub original: Option<&'static str>,
+    /// Announced by a change of protocol, when another came.
+    pub expected: Option<&'static str>,
+}
+
+/// An alert.
+#[derive(Clone, Copy)]
+pub struct AlertRecord<'a> {
+    /// Common part; direction is that of the packet.
+    pub header: Header<'a>,
+    /// The signature.
+    pub signature: AlertSignature<'a>,
+    /// Blocked rather than allowed.
+    pub is_blocked: bool,
+    /// The packet was rejected.
+    pub is_reject: bool,
+    /// Dropped packet alert: what `[Drop]`/`[wDrop]` shows in `fast.log`.
+    pub drop_mark: Option<bool>,
+    /// Address and port of the attack's source and target when the rule names them.
+    pub source_target: Option<((Addr, u16), (Addr, u16))>,
+    /// Members of `context` from datasets with JSON.
+    pub context_json: &'a [u8],
+    /// Transaction.
+    pub tx_id: Option<u64>,
+    /// The transaction was guessed.
+    pub is_tx_guessed: bool,
+    /// Names of the transaction's states.
+    pub progress: Option<(&'static str, &'static str)>,
+    /// The transaction's object.
+    pub app: Option<AppObject<'a>>,
+    /// Files of the transaction: writes a complete JSON array.
+    pub files: Option<&'a dyn WriteObject>,
+    /// Protocols of the flow.
+    pub app_proto: AppProtoNames,
+    /// Direction of the packet in its flow.
+    pub direction: Option<Direction>,
+    /// The flow.
+    pub flow: Option<FlowSummary>,
+    /// Payload of the packet, or the stream data that matched.
+    pub payload: &'a [u8],
+    /// `payload` is stream data.
+    pub is_stream: bool,
+    /// Length of the packet's own payload.
+    pub payload_len: usize,
+    /// The frame.
+    pub packet: &'a [u8],
+    /// LINKTYPE of the frame.
+    pub link: u16,
+    /// Outer packet.
+    pub tunnel: Option<Tunnel>,
+    /// Frame of the protocol that matched: complete JSON object text.
+    pub frame_json: &'a [u8],
+    /// What became of the packet, where it is logged.
+    pub verdict: Option<VerdictRecord>,
+    /// The ledger of this packet's path over the alert's window.
+    pub loss: Option<&'a Ledger>,
+}
+
+/// The `verdict` object.
+#[derive(Clone, Copy, Debug)]
+pub struct VerdictRecord {
+    /// `alert`, `pass`, `drop`.
+    pub action: Verdict,
+    /// Targets of a reject (`to_client`, `to_server`).
+    pub reject: &'static [&'static str],
+}
+
+/// A record of a protocol's transaction.
+#[derive(Clone, Copy)]
+pub struct AppRecord<'a> {
+    /// Common part; `src` is the side the record starts from.
+    pub header: Header<'a>,
+    /// `event_type`, key of the object and name in the output's `types` list.
+    pub event_type: &'a str,
+    /// Transaction.
+    pub tx_id: u64,
+    /// `tx_id` stands at the top rather than inside the object.
+    pub tx_id_on_top: bool,
+    /// Writes the members of the object.
+    pub object: &'a dyn WriteObject,
+    /// Protocols of the flow: logged when they changed.
+    pub app_proto: AppProtoNames,
+}
+
+/// A file that is complete or was cut.
+#[derive(Clone, Copy)]
+pub struct FileRecord<'a> {
+    /// Common part; `src` is the side that sent the file.
+    pub header: Header<'a>,
+    /// The transaction's object.
+    pub app: Option<AppObject<'a>>,
+    /// Protocols of the flow.
+    pub app_proto: AppProtoNames,
+    /// The file.
+    pub file: FileFacts<'a>,
+}
+
+/// Facts of a file.
+#[derive(Clone, Copy, Debug)]
+pub struct FileFacts<'a> {
+    /// Name as on the wire.
+    pub name: &'a [u8],
+    /// Rules that asked to store it.
+    pub sids: &'a [u32],
+    /// Parts were lost.
+    pub has_gaps: bool,
+    /// `CLOSED`, `TRUNCATED`, `UNKNOWN`, `ERROR`.
+    pub state: &'static str,
+    /// Hashes.
+    pub md5: Option<[u8; 16]>,
+    /// Hashes.
+    pub sha1: Option<[u8; 20]>,
+    /// Hashes.
+    pub sha256: Option<[u8; 32]>,
+    /// Content is in the file store.
+    pub is_stored: bool,
+    /// Content is on its way to the file store.
+    pub is_storing: bool,
+    /// Number in the file store.
+    pub file_id: Option<u32>,
+    /// Bytes.
+    pub size: u64,
+    /// Range, when it is part of a larger file.
+    pub range: Option<(u64, u64)>,
+    /// Transaction.
+    pub tx_id: u64,
+    /// Text of libmagic, when known.
+    pub magic: Option<&'a str>,
+}
+
+/// TCP facts of a flow that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowTcp {
+    /// All flags seen.
+    pub flags: u8,
+    /// Flags to server and to client.
+    pub flags_by_direction: [u8; 2],
+    /// State.
+    pub state: &'static str,
+    /// Gaps to server and to client.
+    pub has_gap: [bool; 2],
+    /// Most out-of-order regions held, to server and to client.
+    pub regions_max: [u32; 2],
+}
+
+/// A flow that ended.
+#[derive(Clone, Copy)]
+pub struct FlowRecord<'a> {
+    /// Common part: initiator first; `ts_ns` is the time of the record.
+    pub header: Header<'a>,
+    /// Protocols.
+    pub app_proto: AppProtoNames,
+    /// Counters.
+    pub summary: FlowSummary,
+    /// Last packet, nanoseconds since 1970.
+    pub end_ns: u64,
+    /// `new`, `established`, `closed`, `bypassed`.
+    pub state: &'static str,
+    /// `timeout`, `forced`, `shutdown`, `tcp_reuse`.
+    pub reason: &'static str,
+    /// An alert was written for it.
+    pub is_alerted: bool,
+    /// `drop`, `pass`, `accept`.
+    pub action: Option<&'static str>,
+    /// Transactions.
+    pub tx_count: u64,
+    /// Exception policies that struck: target and policy.
+    pub exception_policies: &'a [(&'static str, &'static str)],
+    /// TCP.
+    pub tcp: Option<FlowTcp>,
+    /// ICMP answer type and code.
+    pub icmp_response: Option<(u8, u8)>,
+    /// Least and greatest TTL to server and to client.
+    pub ttl: [(u8, u8); 2],
+    /// MAC addresses seen, from source and destination side.
+    pub macs: (&'a [[u8; 6]], &'a [[u8; 6]]),
+}
+
+/// Kind of an anomaly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnomalyKind {
+    /// Broken headers.
+    Decode,
+    /// TCP.
+    Stream,
+    /// A protocol's parser.
+    AppLayer,
+    /// Protocol detection.
+    Detection,
+}
+
+/// A named irregularity.
+#[derive(Clone, Copy)]
+pub struct AnomalyRecord<'a> {
+    /// Common part.
+    pub header: Header<'a>,
+    /// Kind.
+    pub kind: AnomalyKind,
+    /// Name of the event (lower case, with its prefix for decoders and streams).
+    pub event: &'a str,
+    /// Protocol.
+    pub app_proto: Option<&'static str>,
+    /// Transaction.
+    pub tx_id: Option<u64>,
+    /// The packet, for those with `packethdr`.
+    pub packet: &'a [u8],
+}
+
+/// A packet that was dropped inline.
+#[derive(Clone, Copy)]
+pub struct DropRecord<'a> {
+    /// Common part.
+    pub header: Header<'a>,
+    /// Why (`rules`, `flow drop`, `stream error`…).
+    pub reason: &'static str,
+    /// Length of the IP packet.
+    pub len: u32,
+    /// Type of service.
+    pub tos: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// IP identification (IPv4) or flow label length (IPv6).
+    pub ip_id: u32,
+    /// TCP header facts.
+    pub tcp: Option<DropTcp>,
+    /// UDP length.
+    pub udp_len: Option<u16>,
+    /// ICMP id and sequence.
+    pub icmp: Option<(u16, u16)>,
+    /// Direction.
+    pub direction: Option<Direction>,
+    /// Flow.
+    pub flow: Option<FlowSummary>,
+    /// Signatures with drop action that struck.
+    pub alerts: &'a [(AlertSignature<'a>, bool)],
+    /// What became of the packet.
+    pub verdict: Option<VerdictRecord>,
+}
+
+/// TCP header facts of a dropped packet.
+#[derive(Clone, Copy, Debug)]
+pub struct DropTcp {
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledged.
+    pub ack: u32,
+    /// Window as on the wire.
+    pub window: u16,
+    /// Flags.
+    pub flags: u8,
+    /// Urgent pointer.
+    pub urgent: u16,
+    /// Header length in 32-bit words times four: bytes.
+    pub header_len: u8,
+}
+
+/// A packet logged because a rule tagged it.
+#[derive(Clone, Copy)]
+pub struct PacketRecord<'a> {
+    /// Common part.
+    pub header: Header<'a>,
+    /// The frame.
+    pub packet: &'a [u8],
+    /// LINKTYPE of the frame.
+    pub link: u16,
+}
+
+/// Content of a file on its way to the file store.
+#[derive(Clone, Copy)]
+pub struct FileChunk<'a> {
+    /// Common part of its record.
+    pub header: Header<'a>,
+    /// Flow and file number: the key under which chunks belong together.
+    pub key: (u64, u32),
+    /// The bytes that follow those of the last chunk.
+    pub bytes: &'a [u8],
+    /// Nothing follows.
+    pub is_last: bool,
+    /// The file's facts; hashes are there with the last chunk.
+    pub file: FileFacts<'a>,
+}
+
+/// Where the network engine's findings go.
+pub trait NetSink {
+    /// An alert.
+    fn alert(&mut self, record: &AlertRecord<'_>);
+    /// A protocol's record.
+    fn app(&mut self, record: &AppRecord<'_>);
+    /// A file's record.
+    fn file(&mut self, record: &FileRecord<'_>);
+    /// Content for the file store.
+    fn file_chunk(&mut self, record: &FileChunk<'_>);
+    /// A flow's record.
+    fn flow(&mut self, record: &FlowRecord<'_>);
+    /// An anomaly.
+    fn anomaly(&mut self, record: &AnomalyRecord<'_>);
+    /// A dropped packet.
+    fn dropped(&mut self, record: &DropRecord<'_>);
+    /// A tagged packet.
+    fn packet(&mut self, record: &PacketRecord<'_>);
+    /// ARP record (`arp` type): object members come from the engine.
+    fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject);
+    /// What this sink wants to be given, so that the engine skips work nobody looks at.
+    fn wants(&self) -> Wants;
+}
+
+/// What a sink wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wants {
+    /// Alerts.
+    pub alerts: bool,
+    /// Records of transactions.
+    pub app: bool,
+    /// File records.
+    pub files: bool,
+    /// File content.
+    pub file_store: bool,
+    /// Flow records.
+    pub flows: bool,
+    /// Anomalies of decoders.
+    pub anomaly_decode: bool,
+    /// Anomalies of streams.
+    pub anomaly_stream: bool,
+    /// Anomalies of protocols.
+    pub anomaly_app: bool,
+    /// Dropped packets.
+    pub drops: bool,
+    /// Tagged packets.
+    pub packets: bool,
+    /// ARP.
+    pub arp: bool,
+    /// Hashes in file records.
+    pub md5: bool,
+    /// Hashes in file records.
+    pub sha1: bool,
+    /// Hashes in file records.
+    pub sha256: bool,
+    /// JA3 in TLS records.
+    pub ja3: bool,
+    /// JA4 in TLS records.
+    pub ja4: bool,
+    /// hassh in SSH records.
+    pub hassh: bool,
+}
