@@ -1,0 +1,129 @@
+//! What a matcher is built from and what it answers.
+
+use crate::Scratch;
+
+/// Where in the buffer a pattern must stand, beyond its position bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Anchor {
+    /// Anywhere.
+    #[default]
+    None,
+    /// At the first byte (`startswith`, or `depth` equal to the pattern's length).
+    Start,
+    /// Up to the last byte (`endswith`).
+    End,
+    /// The whole buffer (`startswith` and `endswith`, or `bsize` with one content).
+    Exact,
+    /// Up to the last byte, and begun at the first byte or behind a dot: what a content
+    /// `.evil.com` with `endswith` says of the `dotprefix` form of a name. The pattern is given
+    /// without its leading dot, the buffer without the transform.
+    Label,
+}
+
+/// One literal to be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pattern {
+    /// Reported when the pattern stands in a buffer. Two patterns may carry the same id; each of
+    /// them reports it.
+    pub id: u32,
+    /// The bytes looked for. An empty pattern is never found.
+    pub bytes: Vec<u8>,
+    /// Whether ASCII letters match in either case.
+    pub nocase: bool,
+    /// Where the pattern must stand.
+    pub anchor: Anchor,
+    /// Smallest offset at which the pattern may begin (`offset`).
+    pub min_start: u32,
+    /// Largest offset at which the pattern may end, exclusive (`depth` counted from the start of
+    /// the buffer); `u32::MAX` is no bound.
+    pub max_end: u32,
+}
+
+impl Pattern {
+    /// A pattern that may stand anywhere.
+    pub fn new(id: u32, bytes: impl Into<Vec<u8>>, nocase: bool) -> Self {
+        Pattern {
+            id,
+            bytes: bytes.into(),
+            nocase,
+            anchor: Anchor::None,
+            min_start: 0,
+            max_end: u32::MAX,
+        }
+    }
+
+    /// The same with an anchor.
+    #[must_use]
+    pub fn anchored(mut self, anchor: Anchor) -> Self {
+        self.anchor = anchor;
+        self
+    }
+
+    /// The same with position bounds: begins at or behind `min_start`, ends at or before
+    /// `max_end`.
+    #[must_use]
+    pub fn between(mut self, min_start: u32, max_end: u32) -> Self {
+        self.min_start = min_start;
+        self.max_end = max_end;
+        self
+    }
+
+    /// Whether the pattern stands in `hay` at `start`, all its conditions held. This is the
+    /// definition that every structure of the crate answers to.
+    pub fn stands_at(&self, hay: &[u8], start: usize) -> bool {
+        let Some(end) = start.checked_add(self.bytes.len()) else { return false };
+        let Some(found) = hay.get(start..end) else { return false };
+        let anchored = match self.anchor {
+            Anchor::None => true,
+            Anchor::Start => start == 0,
+            Anchor::End => end == hay.len(),
+            Anchor::Exact => start == 0 && end == hay.len(),
+            Anchor::Label => end == hay.len() && (start == 0 || hay[start - 1] == b'.'),
+        };
+        let same = if self.nocase {
+            found.eq_ignore_ascii_case(&self.bytes)
+        } else {
+            found == self.bytes.as_slice()
+        };
+        anchored
+            && same
+            && !self.bytes.is_empty()
+            && start >= self.min_start as usize
+            && end <= self.max_end as usize
+    }
+}
+
+/// What a scan cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// Patterns reported.
+    pub hits: u32,
+    /// Pattern comparisons that got beyond the first eight bytes.
+    pub verified: u32,
+    /// Whether the comparisons exceeded the buffer's allowance
+    /// ([`limits::VERIFY_BASE`](crate::limits::VERIFY_BASE)): the traffic is made to hit. Nothing
+    /// was left out; whoever scans may mark the flow and count it.
+    pub overload: bool,
+}
+
+impl Scan {
+    /// Adds the cost of another part of the same buffer's scan.
+    pub(crate) fn add(&mut self, other: Scan) {
+        self.hits += other.hits;
+        self.verified += other.verified;
+        self.overload |= other.overload;
+    }
+}
+
+/// A set of patterns that is looked for in one buffer at a time.
+pub trait Matcher {
+    /// Calls `on_hit` with the id of each pattern that stands in `hay`, once a pattern, in no
+    /// promised order.
+    fn scan(&self, hay: &[u8], scratch: &mut Scratch, on_hit: &mut impl FnMut(u32)) -> Scan;
+
+    /// Patterns that can be found.
+    fn pattern_count(&self) -> usize;
+
+    /// Bytes of memory held.
+    fn memory_bytes(&self) -> usize;
+}

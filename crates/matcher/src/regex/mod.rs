@@ -1,0 +1,416 @@
+//! Regular expressions of rules: PCRE2 with its compiler, under limits, with a linear-time net.
+//!
+//! Rules are written in Perl's dialect and some expressions can be made to run for ever by
+//! whoever sends the traffic. So each search has a match, depth, heap and stack limit. The first
+//! time an expression reaches one, it is compiled by the `regex` crate too, whose searches are
+//! linear in the buffer; if that crate accepts it (look-around and back references it refuses),
+//! this and all later searches are answered by it. Hits of limits are counted per expression.
+
+mod net;
+mod pcre2;
+
+use crate::limits::{REGEX_DEPTH_LIMIT, REGEX_HEAP_KIB, REGEX_MATCH_LIMIT};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use net::Net;
+use pcre2::{Answer, Code, Space};
+use std::sync::OnceLock;
+
+/// How an expression is to be read and run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flags {
+    /// `i`: letters match in either case.
+    pub caseless: bool,
+    /// `m`: `^` and `$` match at line ends too.
+    pub multiline: bool,
+    /// `s`: the dot matches line ends.
+    pub dotall: bool,
+    /// `x`: white space and comments in the expression are ignored.
+    pub extended: bool,
+    /// `A`: matches at the start of the search only.
+    pub anchored: bool,
+    /// `E`: `$` doesn't match before a last line end.
+    pub dollar_endonly: bool,
+    /// `G`: quantifiers are lazy unless followed by `?`.
+    pub ungreedy: bool,
+    /// Whether the expression is compiled to machine code. Off for experiments only.
+    pub jit: bool,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Flags {
+            caseless: false,
+            multiline: false,
+            dotall: false,
+            extended: false,
+            anchored: false,
+            dollar_endonly: false,
+            ungreedy: false,
+            jit: true,
+        }
+    }
+}
+
+/// What one search may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Backtracking steps. Compiled code counts them coarsely: it may run several times as long.
+    pub match_limit: u32,
+    /// Nested backtracking points (interpreter only; compiled code is held by its stack).
+    pub depth_limit: u32,
+    /// Heap of the interpreter in KiB.
+    pub heap_kib: u32,
+    /// Largest offset at which a match may begin.
+    pub offset_limit: Option<usize>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            match_limit: REGEX_MATCH_LIMIT,
+            depth_limit: REGEX_DEPTH_LIMIT,
+            heap_kib: REGEX_HEAP_KIB,
+            offset_limit: None,
+        }
+    }
+}
+
+/// Why an expression was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileError {
+    /// The library's number of the error.
+    pub code: i32,
+    /// Byte of the expression at which it was noticed.
+    pub offset: usize,
+    /// The library's words.
+    pub message: String,
+}
+
+impl core::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} at offset {}", self.message, self.offset)
+    }
+}
+
+impl core::error::Error for CompileError {}
+
+/// What a search found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// The leftmost match: offsets of its first byte and behind its last.
+    Match {
+        /// Offset of the first byte.
+        start: usize,
+        /// Offset behind the last byte.
+        end: usize,
+    },
+    /// Nothing.
+    NoMatch,
+    /// A limit was reached before an answer, and the net does not know the expression.
+    LimitHit,
+}
+
+impl Found {
+    /// Whether it is a match.
+    pub fn is_match(self) -> bool {
+        matches!(self, Found::Match { .. })
+    }
+}
+
+/// A compiled expression, shared by all workers.
+#[derive(Debug)]
+pub struct Regex {
+    code: Code,
+    limits: Limits,
+    flags: Flags,
+    pattern: Box<[u8]>,
+    names: Vec<(String, u32)>,
+    limit_hits: AtomicU64,
+    net: OnceLock<Option<Net>>,
+}
+
+impl Regex {
+    /// Compiles `pattern`.
+    ///
+    /// # Errors
+    /// The expression is not of the dialect, or too large.
+    pub fn new(pattern: &[u8], flags: Flags, limits: Limits) -> Result<Self, CompileError> {
+        let code = Code::new(pattern, flags, &limits).map_err(|refusal| CompileError {
+            code: refusal.code,
+            offset: refusal.offset,
+            message: refusal.message,
+        })?;
+        Ok(Regex {
+            names: code.names(),
+            code,
+            limits,
+            flags,
+            pattern: pattern.into(),
+            limit_hits: AtomicU64::new(0),
+            net: OnceLock::new(),
+        })
+    }
+
+    /// Number of capturing groups, group 0 (the whole match) not counted.
+    pub fn group_count(&self) -> u32 {
+        self.code.groups
+    }
+
+    /// Names of groups with their numbers.
+    pub fn group_names(&self) -> &[(String, u32)] {
+        &self.names
+    }
+
+    /// Whether machine code runs it.
+    pub fn is_jit(&self) -> bool {
+        self.code.is_jit
+    }
+
+    /// How often a search reached a limit.
+    pub fn limit_hits(&self) -> u64 {
+        self.limit_hits.load(Relaxed)
+    }
+
+    /// Whether the linear-time net has taken over.
+    pub fn uses_net(&self) -> bool {
+        matches!(self.net.get(), Some(Some(_)))
+    }
+
+    /// Bytes of memory held by the compiled expression (the net not counted).
+    pub fn memory_bytes(&self) -> usize {
+        self.code.memory_bytes + self.pattern.len() + size_of::<Self>()
+    }
+
+    /// Searches the whole of `hay`.
+    pub fn find(&self, hay: &[u8], scratch: &mut RegexScratch) -> Found {
+        self.find_at(hay, 0, scratch)
+    }
+
+    /// Searches from `start`; what stands before it is seen by look-behind and `\b`, and `^`
+    /// stays the start of `hay`.
+    pub fn find_at(&self, hay: &[u8], start: usize, scratch: &mut RegexScratch) -> Found {
+        self.search(hay, start, false, scratch)
+    }
+
+    /// Searches for a match that begins at `start` exactly.
+    pub fn find_anchored(&self, hay: &[u8], start: usize, scratch: &mut RegexScratch) -> Found {
+        self.search(hay, start, true, scratch)
+    }
+
+    fn search(&self, hay: &[u8], start: usize, anchored: bool, into: &mut RegexScratch) -> Found {
+        into.from_net.clear();
+        into.is_net = false;
+        if let Some(Some(net)) = self.net.get() {
+            return self.search_net(net, hay, start, anchored, into);
+        }
+        let Some(space) = into.space.as_mut() else { return Found::LimitHit };
+        match space.search(&self.code, &self.limits, hay, start, anchored) {
+            Answer::NoMatch => Found::NoMatch,
+            Answer::Match => match space.group(0) {
+                Some((start, end)) => Found::Match { start, end },
+                // `\K` in a look-ahead can set the start behind the end: no usable place.
+                None => Found::NoMatch,
+            },
+            Answer::Limit => {
+                self.limit_hits.fetch_add(1, Relaxed);
+                match self.net.get_or_init(|| Net::new(&self.pattern, self.flags)) {
+                    Some(net) => self.search_net(net, hay, start, anchored, into),
+                    None => Found::LimitHit,
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn search_net(
+        &self,
+        net: &Net,
+        hay: &[u8],
+        start: usize,
+        anchored: bool,
+        into: &mut RegexScratch,
+    ) -> Found {
+        into.is_net = true;
+        let anchored = anchored || self.flags.anchored;
+        let limit = self.limits.offset_limit.unwrap_or(usize::MAX);
+        if !net.search(hay, start, anchored, limit, &mut into.from_net) {
+            return Found::NoMatch;
+        }
+        match into.from_net.first().copied().flatten() {
+            Some((start, end)) => Found::Match { start, end },
+            None => Found::NoMatch,
+        }
+    }
+}
+
+/// A worker's memory for searches: match context, machine stack, result vector. It can be moved
+/// to another thread, not shared.
+#[derive(Debug)]
+pub struct RegexScratch {
+    space: Option<Space>,
+    from_net: Vec<Option<(usize, usize)>>,
+    is_net: bool,
+}
+
+impl RegexScratch {
+    /// Allocates it (about 40 KiB). When memory is out every search answers
+    /// [`Found::LimitHit`].
+    pub fn new() -> Self {
+        RegexScratch { space: Space::new(32), from_net: Vec::new(), is_net: false }
+    }
+
+    /// Bounds of a group of the last search, which must have been a match; none when the group
+    /// took no part.
+    pub fn group(&self, number: u32) -> Option<(usize, usize)> {
+        if self.is_net {
+            return self.from_net.get(number as usize).copied().flatten();
+        }
+        self.space.as_ref().and_then(|space| space.group(number))
+    }
+}
+
+impl Default for RegexScratch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flags(letters: &str) -> Flags {
+        Flags {
+            caseless: letters.contains('i'),
+            multiline: letters.contains('m'),
+            dotall: letters.contains('s'),
+            extended: letters.contains('x'),
+            anchored: letters.contains('A'),
+            dollar_endonly: letters.contains('E'),
+            ungreedy: letters.contains('G'),
+            jit: !letters.contains('!'),
+        }
+    }
+
+    fn found(start: usize, end: usize) -> Found {
+        Found::Match { start, end }
+    }
+
+    /// Expected values follow perlre and pcre2pattern(3).
+    const CASES: &[(&str, &str, &[u8], Found)] = &[
+        ("b+", "", b"aabbb", Found::Match { start: 2, end: 5 }),
+        ("b+", "G", b"aabbb", Found::Match { start: 2, end: 3 }),
+        ("B+", "i", b"aabbb", Found::Match { start: 2, end: 5 }),
+        ("b+", "A", b"aabbb", Found::NoMatch),
+        ("a.b", "", b"a\nb", Found::NoMatch),
+        ("a.b", "s", b"a\nb", Found::Match { start: 0, end: 3 }),
+        ("^b$", "", b"a\nb\nc", Found::NoMatch),
+        ("^b$", "m", b"a\nb\nc", Found::Match { start: 2, end: 3 }),
+        ("b$", "", b"ab\n", Found::Match { start: 1, end: 2 }),
+        ("b$", "E", b"ab\n", Found::NoMatch),
+        ("a b # c", "x", b"ab", Found::Match { start: 0, end: 2 }),
+        ("(a)\\1", "", b"xaa", Found::Match { start: 1, end: 3 }),
+        ("\\x00\\xff", "", b"a\0\xffb", Found::Match { start: 1, end: 3 }),
+        ("(?<=x)a", "", b"axa", Found::Match { start: 2, end: 3 }),
+    ];
+
+    #[test]
+    fn flags_mean_what_perl_means() {
+        let mut scratch = RegexScratch::new();
+        for &(pattern, letters, hay, expected) in CASES {
+            for engine in ["", "!"] {
+                let flags = flags(&format!("{letters}{engine}"));
+                let regex = Regex::new(pattern.as_bytes(), flags, Limits::default()).unwrap();
+                assert_eq!(regex.is_jit(), engine.is_empty());
+                assert_eq!(regex.find(hay, &mut scratch), expected, "/{pattern}/{letters}{engine}");
+            }
+        }
+    }
+
+    #[test]
+    fn net_answers_as_the_library_does() {
+        for &(pattern, letters, hay, expected) in CASES {
+            let Some(net) = Net::new(pattern.as_bytes(), flags(letters)) else { continue };
+            let mut groups = Vec::new();
+            let anchored = letters.contains('A');
+            let is_match = net.search(hay, 0, anchored, usize::MAX, &mut groups);
+            let got = match groups.first().copied().flatten() {
+                Some((start, end)) if is_match => found(start, end),
+                _ => Found::NoMatch,
+            };
+            assert_eq!(got, expected, "/{pattern}/{letters}");
+        }
+    }
+
+    #[test]
+    fn hostile_expression_is_bounded_and_answered_by_the_net() {
+        let mut hay = vec![b'a'; 2048];
+        hay.push(b'b');
+        let mut scratch = RegexScratch::new();
+        let regex = Regex::new(b"(a+)+$", Flags::default(), Limits::default()).unwrap();
+        assert_eq!(regex.find(&hay, &mut scratch), Found::NoMatch);
+        assert_eq!((regex.limit_hits(), regex.uses_net()), (1, true));
+        assert_eq!(regex.find(&hay, &mut scratch), Found::NoMatch);
+        assert_eq!(regex.limit_hits(), 1, "the net has taken over");
+        hay.pop();
+        assert_eq!(regex.find(&hay, &mut scratch), found(0, 2048));
+        assert_eq!(scratch.group(1), Some((0, 2048)));
+    }
+
+    #[test]
+    fn hostile_expression_outside_the_net_hits_its_limit() {
+        let mut hay = vec![b'a'; 2048];
+        hay.push(b'b');
+        let mut scratch = RegexScratch::new();
+        for jit in [true, false] {
+            let flags = Flags { jit, ..Flags::default() };
+            let regex = Regex::new(b"(?=a)(a+)+$", flags, Limits::default()).unwrap();
+            assert_eq!(regex.find(&hay, &mut scratch), Found::LimitHit);
+            assert_eq!((regex.limit_hits(), regex.uses_net()), (1, false));
+        }
+    }
+
+    #[test]
+    fn groups_and_names_are_given() {
+        let mut scratch = RegexScratch::new();
+        let regex =
+            Regex::new(b"(?<key>[a-z]+)=(\\d+)?(;)?", Flags::default(), Limits::default()).unwrap();
+        assert_eq!(regex.group_count(), 3);
+        assert_eq!(regex.group_names(), &[("key".to_owned(), 1)]);
+        assert_eq!(regex.find(b"  ab=12", &mut scratch), found(2, 7));
+        assert_eq!(scratch.group(1), Some((2, 4)));
+        assert_eq!(scratch.group(2), Some((5, 7)));
+        assert_eq!(scratch.group(3), None);
+        assert_eq!(scratch.group(4), None);
+        assert_eq!(scratch.group(31), None);
+    }
+
+    #[test]
+    fn starts_and_anchors_hold() {
+        let mut scratch = RegexScratch::new();
+        let regex = Regex::new(b"ab", Flags::default(), Limits::default()).unwrap();
+        assert_eq!(regex.find_at(b"abab", 1, &mut scratch), found(2, 4));
+        assert_eq!(regex.find_anchored(b"abab", 1, &mut scratch), Found::NoMatch);
+        assert_eq!(regex.find_anchored(b"abab", 2, &mut scratch), found(2, 4));
+        assert_eq!(regex.find_at(b"abab", 5, &mut scratch), Found::NoMatch);
+        let limits = Limits { offset_limit: Some(1), ..Limits::default() };
+        let regex = Regex::new(b"ab", Flags::default(), limits).unwrap();
+        assert_eq!(regex.find(b"xxab", &mut scratch), Found::NoMatch);
+        assert_eq!(regex.find(b"xab", &mut scratch), found(1, 3));
+    }
+
+    #[test]
+    fn refusals_carry_their_place() {
+        let error = Regex::new(b"a(b", Flags::default(), Limits::default()).unwrap_err();
+        assert_eq!(error.offset, 3);
+        assert!(error.message.contains("parenthesis"), "{error}");
+    }
+
+    #[test]
+    fn scratch_can_be_sent() {
+        fn sendable<T: Send>() {}
+        fn shareable<T: Send + Sync>() {}
+        sendable::<RegexScratch>();
+        shareable::<Regex>();
+    }
+}
