@@ -1,1 +1,15 @@
-//! To be described by its author.
+//! # outputs: what people and machines are given
+//!
+//! **In**: findings as the plain records of `record::eve`. **Out**: EVE lines, `fast.log` lines,
+//! tables. **Holds**: the formats and nothing else; no engine is known here.
+#![forbid(unsafe_code)]
+
+pub mod community;
+pub mod eve;
+pub mod fast;
+pub mod names;
+pub mod timestamp;
+
+/// The version reported where the peer reports its own, so that version gates of its tests and of
+/// consumers behave: formats follow this release.
+pub const VERSION: &str = "8.0.7";

@@ -221,7 +221,9 @@ pub struct AlertRecord<'a> {
 pub struct VerdictRecord {
     /// `alert`, `pass`, `drop`.
     pub action: Verdict,
-    /// Targets of a reject (`to_client`, `to_server`).
+    /// Side a reject went to: `to_client`, `to_server`, `both`.
+    pub reject_target: Option<&'static str>,
+    /// What was sent (`tcp-reset`, `icmp-prohib`).
     pub reject: &'static [&'static str],
 }
 

@@ -1,0 +1,853 @@
+//! EVE: one JSON object a line for each finding, in the peer's key order (8.0.x).
+//!
+//! The writer turns a record into a line in its own buffer and hands the line to whoever gave it a
+//! record; where lines go (file, folder of workers' buffers) is not its business.
+
+mod settings;
+
+pub use settings::{AlertSettings, EveSettings};
+
+use crate::names::{TCP_FLAGS, ip_protocol, link_type};
+use crate::timestamp::Stamp;
+use crate::{VERSION, community};
+use gabion_record::eve::*;
+use gabion_record::json::Json;
+use gabion_record::{Addr, Direction};
+
+/// Writes EVE lines according to the settings of one output.
+#[derive(Debug)]
+pub struct EveWriter {
+    settings: EveSettings,
+    stamp: Stamp,
+    line: Json,
+    scratch: Vec<u8>,
+    pcap_file: Option<String>,
+    wants: Wants,
+}
+
+impl EveWriter {
+    /// A writer for these settings.
+    pub fn new(settings: EveSettings) -> EveWriter {
+        EveWriter {
+            wants: read_wants(&settings),
+            settings,
+            stamp: Stamp::new(),
+            line: Json::with_capacity(4096),
+            scratch: Vec::new(),
+            pcap_file: None,
+        }
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &EveSettings {
+        &self.settings
+    }
+
+    /// Names the capture that is read from now on, for `pcap-file: yes`.
+    pub fn set_capture(&mut self, name: &str) {
+        self.pcap_file = Some(name.to_string());
+    }
+
+    /// What these settings need from the engine.
+    pub fn wants(&self) -> Wants {
+        self.wants
+    }
+
+    fn begin(&mut self, h: &Header<'_>, event_type: &str) {
+        let j = &mut self.line;
+        j.clear();
+        j.open();
+        timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
+        ids(j, h);
+        if let Some(n) = h.pcap_cnt {
+            j.number("pcap_cnt", n);
+        }
+        j.field_plain("event_type", event_type);
+        vlans(j, h);
+        endpoints(j, &mut self.scratch, h);
+        if h.ip_version != 0 {
+            proto(j, h.ip_proto);
+            j.number("ip_v", h.ip_version);
+        }
+        if let Some((t, c)) = h.icmp {
+            j.number("icmp_type", t);
+            j.number("icmp_code", c);
+        }
+        j.field_plain("pkt_src", h.pkt_src);
+        self.common(h);
+    }
+
+    /// What every record may carry: version, MAC addresses, metadata, community id.
+    fn common(&mut self, h: &Header<'_>) {
+        let j = &mut self.line;
+        if self.settings.version {
+            j.field_plain("suricata_version", VERSION);
+        }
+        if self.settings.ethernet
+            && let Some(e) = &h.ether
+        {
+            ether(j, e, false);
+        }
+        if self.settings.metadata
+            && let Some(m) = h.metadata
+        {
+            object(j, "metadata", m, None, false);
+        }
+        if let Some(seed) = self.settings.community_id
+            && h.flow_id.is_some()
+            && h.ip_version != 0
+        {
+            self.scratch.clear();
+            community::write(h, seed, &mut self.scratch);
+            j.field("community_id", &self.scratch);
+        }
+    }
+
+    fn end(&mut self) -> &[u8] {
+        if let Some(host) = &self.settings.sensor_name {
+            self.line.field("host", host);
+        }
+        if self.settings.pcap_file
+            && let Some(name) = &self.pcap_file
+        {
+            self.line.field("pcap_filename", name);
+        }
+        self.line.close();
+        self.line.push(b"\n");
+        self.line.bytes()
+    }
+
+    /// The line of an alert, when alerts are written.
+    pub fn alert(&mut self, r: &AlertRecord<'_>) -> Option<&[u8]> {
+        let a = self.settings.alert.clone()?;
+        self.begin(&r.header, "alert");
+        let types = &self.settings;
+        let j = &mut self.line;
+        if r.header.ip_version == 0
+            && let Some(e) = &r.header.ether
+        {
+            ether(j, e, true);
+        }
+        if let Some(id) = r.tx_id {
+            j.number("tx_id", id);
+            if r.is_tx_guessed {
+                j.boolean("tx_guessed", true);
+            }
+        }
+        alert_object(j, &mut self.scratch, r, &a);
+        if let Some(t) = &r.tunnel {
+            tunnel(j, &mut self.scratch, t);
+        }
+        if a.app_layer {
+            if let Some((ts, tc)) = r.progress {
+                j.field_plain("ts_progress", ts);
+                j.field_plain("tc_progress", tc);
+            }
+            if let Some(app) = &r.app {
+                object(j, app.key, app.object, types.type_node(app.key), true);
+            }
+            if let Some(files) = r.files {
+                let mark = j.mark();
+                j.open_array_key("files");
+                if files.write(j, None, true) { j.close_array() } else { j.rewind(mark) }
+            }
+        }
+        if r.header.flow_id.is_some() {
+            app_proto(j, &r.app_proto);
+        }
+        if let Some(d) = r.direction {
+            j.field_plain("direction", d.name());
+        }
+        if a.flow
+            && let Some(f) = &r.flow
+        {
+            j.open_key("flow");
+            counters(j, f);
+            timestamp(j, &mut self.stamp, &mut self.scratch, "start", f.start_ns);
+            flow_ends(j, &mut self.scratch, f);
+            j.close();
+        }
+        payload(j, r, &a);
+        if !r.frame_json.is_empty() {
+            j.raw("frame", r.frame_json);
+        }
+        if a.packet && !r.packet.is_empty() {
+            packet(j, r.packet, r.link);
+        }
+        if a.verdict
+            && let Some(v) = &r.verdict
+        {
+            verdict(j, v);
+        }
+        if let Some(loss) = r.loss
+            && !loss.is_complete()
+        {
+            j.open_key("loss");
+            self.scratch.clear();
+            loss.write_json_fields(&mut self.scratch);
+            j.members(&self.scratch);
+            j.close();
+        }
+        Some(self.end())
+    }
+
+    /// The line of a transaction, when its type is written.
+    pub fn app(&mut self, r: &AppRecord<'_>) -> Option<&[u8]> {
+        self.settings.type_node(r.event_type)?;
+        self.begin(&r.header, r.event_type);
+        let j = &mut self.line;
+        if r.tx_id_on_top {
+            j.number("tx_id", r.tx_id);
+        }
+        if r.app_proto.original.is_some() {
+            app_proto(j, &r.app_proto);
+        }
+        let node = self.settings.type_node(r.event_type);
+        object(j, r.event_type, r.object, node, false);
+        Some(self.end())
+    }
+
+    /// The line of a file, when files are written.
+    pub fn file(&mut self, r: &FileRecord<'_>) -> Option<&[u8]> {
+        self.settings.type_node("files")?;
+        self.begin(&r.header, "fileinfo");
+        let j = &mut self.line;
+        if let Some(app) = &r.app {
+            object(j, app.key, app.object, self.settings.type_node(app.key), true);
+        }
+        app_proto(j, &r.app_proto);
+        j.open_key("fileinfo");
+        file_members(j, &r.file);
+        j.close();
+        Some(self.end())
+    }
+
+    /// The line of a flow, when flows are written.
+    pub fn flow(&mut self, r: &FlowRecord<'_>) -> Option<&[u8]> {
+        self.settings.type_node("flow")?;
+        let h = &r.header;
+        let j = &mut self.line;
+        j.clear();
+        j.open();
+        timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
+        ids(j, h);
+        j.field_plain("event_type", "flow");
+        vlans(j, h);
+        endpoints(j, &mut self.scratch, h);
+        j.number("ip_v", h.ip_version);
+        proto(j, h.ip_proto);
+        if let Some((t, c)) = h.icmp {
+            j.number("icmp_type", t);
+            j.number("icmp_code", c);
+            if let Some((t, c)) = r.icmp_response {
+                j.number("response_icmp_type", t);
+                j.number("response_icmp_code", c);
+            }
+        }
+        app_proto(j, &r.app_proto);
+        self.flow_object(r);
+        self.common(h);
+        if let Some(t) = &r.tcp {
+            let j = &mut self.line;
+            j.open_key("tcp");
+            tcp_members(j, t);
+            j.close();
+        }
+        if !r.macs.0.is_empty() || !r.macs.1.is_empty() {
+            macs(&mut self.line, r.macs, self.settings.ethernet);
+        }
+        Some(self.end())
+    }
+
+    fn flow_object(&mut self, r: &FlowRecord<'_>) {
+        let j = &mut self.line;
+        j.open_key("flow");
+        counters(j, &r.summary);
+        timestamp(j, &mut self.stamp, &mut self.scratch, "start", r.summary.start_ns);
+        timestamp(j, &mut self.stamp, &mut self.scratch, "end", r.end_ns);
+        j.number("age", age_seconds(r.summary.start_ns, r.end_ns));
+        if r.state == "bypassed" {
+            j.field_plain("bypass", "local");
+        }
+        j.field_plain("state", r.state);
+        j.field_plain("reason", r.reason);
+        j.boolean("alerted", r.is_alerted);
+        if let Some(a) = r.action {
+            j.field_plain("action", a);
+        }
+        if !r.exception_policies.is_empty() {
+            j.open_array_key("exception_policy");
+            for (target, policy) in r.exception_policies {
+                j.open();
+                j.field_plain("target", target);
+                j.field_plain("policy", policy);
+                j.close();
+            }
+            j.close_array();
+        }
+        if r.app_proto.app_proto.is_some_and(|p| p != "failed" && p != "unknown") {
+            j.number("tx_cnt", r.tx_count);
+        }
+        j.close();
+    }
+
+    /// The line of one direction of a flow, when netflow records are written.
+    pub fn netflow(&mut self, r: &FlowRecord<'_>, direction: Direction) -> Option<&[u8]> {
+        self.settings.type_node("netflow")?;
+        let d = direction.index();
+        if d == 1 && r.summary.pkts[1] == 0 {
+            return None;
+        }
+        let mut h = r.header;
+        if direction == Direction::ToClient {
+            (h.src, h.dst) = (h.dst, h.src);
+            h.ports = h.ports.map(|(s, p)| (p, s));
+            h.icmp = r.icmp_response.or(h.icmp);
+        }
+        let j = &mut self.line;
+        j.clear();
+        j.open();
+        timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
+        ids(j, &h);
+        j.field_plain("event_type", "netflow");
+        vlans(j, &h);
+        endpoints(j, &mut self.scratch, &h);
+        proto(j, h.ip_proto);
+        if let Some((t, c)) = h.icmp {
+            j.number("icmp_type", t);
+            j.number("icmp_code", c);
+        }
+        app_proto(j, &r.app_proto);
+        j.open_key("netflow");
+        j.number("pkts", r.summary.pkts[d]);
+        j.number("bytes", r.summary.bytes[d]);
+        timestamp(j, &mut self.stamp, &mut self.scratch, "start", r.summary.start_ns);
+        timestamp(j, &mut self.stamp, &mut self.scratch, "end", r.end_ns);
+        j.number("age", age_seconds(r.summary.start_ns, r.end_ns));
+        j.number("min_ttl", r.ttl[d].0);
+        j.number("max_ttl", r.ttl[d].1);
+        if r.app_proto.app_proto.is_some_and(|p| p != "failed" && p != "unknown") {
+            j.number("tx_cnt", r.tx_count);
+        }
+        j.close();
+        if let Some(t) = &r.tcp {
+            j.open_key("tcp");
+            hex_flags(j, "tcp_flags", t.flags_by_direction[d]);
+            flag_members(j, t.flags_by_direction[d]);
+            j.close();
+        }
+        let (from, to) = if d == 0 { r.macs } else { (r.macs.1, r.macs.0) };
+        if !from.is_empty() || !to.is_empty() {
+            macs(&mut self.line, (from, to), self.settings.ethernet);
+        }
+        self.common(&h);
+        Some(self.end())
+    }
+
+    /// The line of an anomaly, when its kind is written.
+    pub fn anomaly(&mut self, r: &AnomalyRecord<'_>) -> Option<&[u8]> {
+        let w = self.wants;
+        let (kind, on, layer) = match r.kind {
+            AnomalyKind::Decode => ("decode", w.anomaly_decode, None),
+            AnomalyKind::Stream => ("stream", w.anomaly_stream, None),
+            AnomalyKind::AppLayer => ("applayer", w.anomaly_app, Some("proto_parser")),
+            AnomalyKind::Detection => ("applayer", w.anomaly_app, Some("proto_detect")),
+        };
+        if !on {
+            return None;
+        }
+        self.begin(&r.header, "anomaly");
+        let packethdr =
+            self.settings.type_node("anomaly").and_then(|t| t.flag("packethdr")).unwrap_or(false);
+        let j = &mut self.line;
+        if r.header.ip_version == 0
+            && let Some(e) = &r.header.ether
+        {
+            ether(j, e, true);
+        }
+        if let Some(id) = r.tx_id {
+            j.number("tx_id", id);
+        }
+        if packethdr && !r.packet.is_empty() && layer.is_none() {
+            j.base64("packet", &r.packet[..r.packet.len().min(32)]);
+        }
+        j.open_key("anomaly");
+        if let Some(p) = r.app_proto {
+            j.field_plain("app_proto", p);
+        }
+        j.field_plain("type", kind);
+        if layer.is_some() {
+            let upper = r.event.to_ascii_uppercase();
+            j.field_plain("event", &upper);
+        } else {
+            j.field_plain("event", r.event);
+        }
+        if let Some(l) = layer {
+            j.field_plain("layer", l);
+        }
+        j.close();
+        Some(self.end())
+    }
+
+    /// The line of a dropped packet, when drops are written.
+    pub fn dropped(&mut self, r: &DropRecord<'_>) -> Option<&[u8]> {
+        let node = self.settings.type_node("drop")?;
+        let with_alerts = node.flag("alerts").unwrap_or(false);
+        let with_flow = node.flag("flows").is_some() || node.text("flows").is_some();
+        let with_verdict = node.flag("verdict").unwrap_or(false);
+        self.begin(&r.header, "drop");
+        let j = &mut self.line;
+        if let Some(d) = r.direction {
+            j.field_plain("direction", d.name());
+        }
+        j.open_key("drop");
+        j.number("len", r.len);
+        if r.header.ip_version == 6 {
+            j.number("tc", r.tos);
+            j.number("hoplimit", r.ttl);
+            j.number("flowlbl", r.ip_id);
+        } else {
+            j.number("tos", r.tos);
+            j.number("ttl", r.ttl);
+            j.number("ipid", r.ip_id);
+        }
+        if let Some(t) = &r.tcp {
+            j.number("tcpseq", t.seq);
+            j.number("tcpack", t.ack);
+            j.number("tcpwin", t.window);
+            for (bit, key) in
+                [(2, "syn"), (16, "ack"), (8, "psh"), (4, "rst"), (32, "urg"), (1, "fin")]
+            {
+                j.boolean(key, t.flags & bit != 0);
+            }
+            j.number("tcpres", 0);
+            j.number("tcpurgp", t.urgent);
+        }
+        if let Some(n) = r.udp_len {
+            j.number("udplen", n);
+        }
+        if let Some((id, seq)) = r.icmp {
+            j.number("icmp_id", id);
+            j.number("icmp_seq", seq);
+        }
+        j.field_plain("reason", r.reason);
+        j.close();
+        if with_flow && let Some(f) = &r.flow {
+            j.open_key("flow");
+            counters(j, f);
+            timestamp(j, &mut self.stamp, &mut self.scratch, "start", f.start_ns);
+            j.close();
+        }
+        if with_alerts && let Some((s, blocked)) = r.alerts.first() {
+            j.open_key("alert");
+            j.field_plain("action", if *blocked { "blocked" } else { "allowed" });
+            signature_members(j, s);
+            j.close();
+        }
+        if with_verdict && let Some(v) = &r.verdict {
+            verdict(j, v);
+        }
+        Some(self.end())
+    }
+
+    /// The line of a tagged packet, when tagged packets are written.
+    pub fn packet(&mut self, r: &PacketRecord<'_>) -> Option<&[u8]> {
+        if !self.settings.alert.as_ref()?.tagged_packets {
+            return None;
+        }
+        self.begin(&r.header, "packet");
+        packet(&mut self.line, r.packet, r.link);
+        Some(self.end())
+    }
+
+    /// The line of an ARP packet, when those are written.
+    pub fn arp(&mut self, h: &Header<'_>, members: &dyn WriteObject) -> Option<&[u8]> {
+        self.settings.type_node("arp")?;
+        self.begin(h, "arp");
+        object(&mut self.line, "arp", members, None, false);
+        Some(self.end())
+    }
+
+    /// A line whose object was written elsewhere (statistics).
+    pub fn whole(&mut self, ts_ns: u64, event_type: &str, json: &[u8]) -> Option<&[u8]> {
+        self.settings.type_node(event_type)?;
+        let j = &mut self.line;
+        j.clear();
+        j.open();
+        timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", ts_ns);
+        j.field_plain("event_type", event_type);
+        j.raw(event_type, json);
+        Some(self.end())
+    }
+}
+
+fn read_wants(settings: &EveSettings) -> Wants {
+    let has = |name: &str| settings.type_node(name).is_some();
+    let anomaly = settings.type_node("anomaly");
+    let anomaly_kind = |kind: &str, default: bool| {
+        anomaly.is_some_and(|t| {
+            t.flag(&format!("types.{kind}")).unwrap_or(default) && t.flag("enabled") != Some(false)
+        })
+    };
+    let hashes = settings.type_node("files");
+    let hash = |name: &str| {
+        hashes.and_then(|t| t.child("force-hash")).is_some_and(|t| {
+            t.value.as_deref() == Some(name)
+                || t.children.iter().any(|(_, c)| c.value.as_deref() == Some(name))
+        })
+    };
+    let tls = settings.type_node("tls");
+    let tls_has = |key: &str| {
+        tls.is_some_and(|t| {
+            t.flag(key) == Some(true)
+                || t.child("custom").is_some_and(|c| {
+                    c.children.iter().any(|(_, v)| v.value.as_deref() == Some(key))
+                })
+        })
+    };
+    const NOT_APP: [&str; 12] = [
+        "alert", "anomaly", "files", "flow", "netflow", "drop", "stats", "metadata", "frame",
+        "arp", "verdict", "packet",
+    ];
+    Wants {
+        alerts: settings.alert.is_some(),
+        app: settings.types.iter().any(|(n, _)| !NOT_APP.contains(&n.as_str())),
+        files: hashes.is_some(),
+        file_store: false,
+        flows: has("flow") || has("netflow"),
+        anomaly_decode: anomaly_kind("decode", false),
+        anomaly_stream: anomaly_kind("stream", false),
+        anomaly_app: anomaly_kind("applayer", true),
+        drops: has("drop"),
+        packets: settings.alert.as_ref().is_some_and(|a| a.tagged_packets),
+        arp: has("arp"),
+        md5: hash("md5"),
+        sha1: hash("sha1"),
+        sha256: hash("sha256"),
+        ja3: tls_has("ja3") || tls_has("ja3s"),
+        ja4: tls.is_some(),
+        hassh: has("ssh"),
+    }
+}
+
+fn timestamp(j: &mut Json, stamp: &mut Stamp, scratch: &mut Vec<u8>, key: &str, ts_ns: u64) {
+    scratch.clear();
+    stamp.iso(ts_ns, scratch);
+    j.key(key);
+    j.push(b"\"");
+    j.push(scratch);
+    j.push(b"\"");
+}
+
+fn address(j: &mut Json, scratch: &mut Vec<u8>, key: &str, a: Addr, version: u8) {
+    scratch.clear();
+    a.write(version, scratch);
+    j.key(key);
+    j.push(b"\"");
+    j.push(scratch);
+    j.push(b"\"");
+}
+
+fn ids(j: &mut Json, h: &Header<'_>) {
+    if let Some(id) = h.flow_id {
+        j.number("flow_id", id);
+    }
+    if let Some(id) = h.parent_id {
+        j.number("parent_id", id);
+    }
+    if let Some(i) = h.in_iface {
+        j.field("in_iface", i);
+    }
+}
+
+fn vlans(j: &mut Json, h: &Header<'_>) {
+    if !h.vlan.is_empty() {
+        j.open_array_key("vlan");
+        for v in h.vlan {
+            j.item_number(*v);
+        }
+        j.close_array();
+    }
+}
+
+fn endpoints(j: &mut Json, scratch: &mut Vec<u8>, h: &Header<'_>) {
+    if h.ip_version == 0 {
+        return;
+    }
+    address(j, scratch, "src_ip", h.src, h.ip_version);
+    if let Some((p, _)) = h.ports {
+        j.number("src_port", p);
+    }
+    address(j, scratch, "dest_ip", h.dst, h.ip_version);
+    if let Some((_, p)) = h.ports {
+        j.number("dest_port", p);
+    }
+}
+
+fn proto(j: &mut Json, number: u8) {
+    match ip_protocol(number) {
+        Some(name) => j.field_plain("proto", name),
+        None => j.field_plain("proto", &format!("{number:03}")),
+    }
+}
+
+fn object(
+    j: &mut Json,
+    key: &str,
+    o: &dyn WriteObject,
+    config: Option<&gabion_record::Tree>,
+    in_alert: bool,
+) {
+    let mark = j.mark();
+    j.open_key(key);
+    if o.write(j, config, in_alert) { j.close() } else { j.rewind(mark) }
+}
+
+fn ether(j: &mut Json, e: &EtherHeader, with_type: bool) {
+    j.open_key("ether");
+    if with_type {
+        j.number("ether_type", e.ether_type);
+    }
+    mac(j, "src_mac", &e.src);
+    mac(j, "dest_mac", &e.dst);
+    j.close();
+}
+
+fn mac(j: &mut Json, key: &str, m: &[u8; 6]) {
+    j.field_plain(key, &mac_text(m));
+}
+
+fn mac_text(m: &[u8; 6]) -> String {
+    m.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
+}
+
+fn macs(j: &mut Json, (from, to): (&[[u8; 6]], &[[u8; 6]]), on: bool) {
+    if !on {
+        return;
+    }
+    j.open_key("ether");
+    for (key, list) in [("dest_macs", to), ("src_macs", from)] {
+        if !list.is_empty() {
+            j.open_array_key(key);
+            for m in list {
+                j.item(mac_text(m));
+            }
+            j.close_array();
+        }
+    }
+    j.close();
+}
+
+fn signature_members(j: &mut Json, s: &AlertSignature<'_>) {
+    j.number("gid", s.gid);
+    j.number("signature_id", s.sid);
+    j.number("rev", s.rev);
+    j.field("signature", s.msg);
+    j.field("category", s.category);
+    j.number("severity", s.severity);
+}
+
+fn alert_object(j: &mut Json, scratch: &mut Vec<u8>, r: &AlertRecord<'_>, a: &AlertSettings) {
+    j.open_key("alert");
+    j.field_plain("action", if r.is_blocked { "blocked" } else { "allowed" });
+    signature_members(j, &r.signature);
+    if let Some((source, target)) = &r.source_target {
+        for (key, (ip, port)) in [("source", source), ("target", target)] {
+            j.open_key(key);
+            address(j, scratch, "ip", *ip, r.header.ip_version);
+            if r.header.ports.is_some() {
+                j.number("port", *port);
+            }
+            j.close();
+        }
+    }
+    if a.references && !r.signature.references_json.is_empty() {
+        j.raw("references", r.signature.references_json);
+    }
+    if a.rule_metadata && !r.signature.metadata_json.is_empty() {
+        j.raw("metadata", r.signature.metadata_json);
+    }
+    if a.raw_rule {
+        j.field("rule", r.signature.rule);
+    }
+    if !r.context_json.is_empty() {
+        j.open_key("context");
+        j.members(r.context_json);
+        j.close();
+    }
+    j.close();
+}
+
+fn tunnel(j: &mut Json, scratch: &mut Vec<u8>, t: &Tunnel) {
+    j.open_key("tunnel");
+    address(j, scratch, "src_ip", t.src, t.ip_version);
+    j.number("src_port", t.ports.0);
+    address(j, scratch, "dest_ip", t.dst, t.ip_version);
+    j.number("dest_port", t.ports.1);
+    proto(j, t.ip_proto);
+    j.number("depth", t.depth);
+    if let Some(n) = t.pcap_cnt {
+        j.number("pcap_cnt", n);
+    }
+    j.field_plain("pkt_src", t.pkt_src);
+    j.close();
+}
+
+fn app_proto(j: &mut Json, p: &AppProtoNames) {
+    if let Some(name) = p.app_proto {
+        j.field_plain("app_proto", name);
+    }
+    for (key, name) in [
+        ("app_proto_ts", p.to_server),
+        ("app_proto_tc", p.to_client),
+        ("app_proto_orig", p.original),
+        ("app_proto_expected", p.expected),
+    ] {
+        if let Some(name) = name {
+            j.field_plain(key, name);
+        }
+    }
+}
+
+fn counters(j: &mut Json, f: &FlowSummary) {
+    j.number("pkts_toserver", f.pkts[0]);
+    j.number("pkts_toclient", f.pkts[1]);
+    j.number("bytes_toserver", f.bytes[0]);
+    j.number("bytes_toclient", f.bytes[1]);
+}
+
+fn flow_ends(j: &mut Json, scratch: &mut Vec<u8>, f: &FlowSummary) {
+    address(j, scratch, "src_ip", f.client, f.ip_version);
+    address(j, scratch, "dest_ip", f.server, f.ip_version);
+    if let Some((s, d)) = f.ports {
+        j.number("src_port", s);
+        j.number("dest_port", d);
+    }
+}
+
+fn payload(j: &mut Json, r: &AlertRecord<'_>, a: &AlertSettings) {
+    if !(a.payload || a.payload_printable || a.payload_length) {
+        return;
+    }
+    let bytes = &r.payload[..r.payload.len().min(a.payload_buffer_size)];
+    if a.payload_length {
+        j.number("payload_length", r.payload.len());
+    }
+    if !bytes.is_empty() {
+        if a.payload {
+            j.base64("payload", bytes);
+        }
+        if a.payload_printable {
+            j.printable("payload_printable", bytes);
+        }
+    }
+    j.number("stream", u8::from(r.is_stream));
+}
+
+fn packet(j: &mut Json, bytes: &[u8], link: u16) {
+    j.base64("packet", bytes);
+    j.open_key("packet_info");
+    j.number("linktype", link);
+    if let Some(name) = link_type(link) {
+        j.field_plain("linktype_name", name);
+    }
+    j.close();
+}
+
+fn verdict(j: &mut Json, v: &VerdictRecord) {
+    j.open_key("verdict");
+    j.field_plain(
+        "action",
+        match v.action {
+            Verdict::Alert => "alert",
+            Verdict::Pass => "pass",
+            Verdict::Drop => "drop",
+        },
+    );
+    if let Some(target) = v.reject_target {
+        j.field_plain("reject-target", target);
+        j.open_array_key("reject");
+        for r in v.reject {
+            j.item(r);
+        }
+        j.close_array();
+    }
+    j.close();
+}
+
+/// Members of a `fileinfo` object or of an entry of an alert's `files`.
+pub fn file_members(j: &mut Json, f: &FileFacts<'_>) {
+    j.field("filename", f.name);
+    if let Some(m) = f.magic {
+        j.field("magic", m);
+    }
+    if !f.sids.is_empty() {
+        j.open_array_key("sid");
+        for s in f.sids {
+            j.item_number(*s);
+        }
+        j.close_array();
+    }
+    j.boolean("gaps", f.has_gaps);
+    j.field_plain("state", f.state);
+    if let Some(h) = &f.md5 {
+        j.hex("md5", h);
+    }
+    if let Some(h) = &f.sha1 {
+        j.hex("sha1", h);
+    }
+    if f.is_stored {
+        j.boolean("stored", true);
+        if let Some(id) = f.file_id {
+            j.number("file_id", id);
+        }
+    } else {
+        j.boolean("stored", false);
+        if f.is_storing {
+            j.boolean("storing", true);
+        }
+    }
+    if let Some(h) = &f.sha256 {
+        j.hex("sha256", h);
+    }
+    j.number("size", f.size);
+    if let Some((start, end)) = f.range {
+        j.number("start", start);
+        j.number("end", end);
+    }
+    j.number("tx_id", f.tx_id);
+}
+
+fn hex_flags(j: &mut Json, key: &str, flags: u8) {
+    j.field_plain(key, &format!("{flags:02x}"));
+}
+
+fn flag_members(j: &mut Json, flags: u8) {
+    for (bit, key) in TCP_FLAGS {
+        if flags & bit != 0 {
+            j.boolean(key, true);
+        }
+    }
+}
+
+fn tcp_members(j: &mut Json, t: &FlowTcp) {
+    hex_flags(j, "tcp_flags", t.flags);
+    hex_flags(j, "tcp_flags_ts", t.flags_by_direction[0]);
+    hex_flags(j, "tcp_flags_tc", t.flags_by_direction[1]);
+    flag_members(j, t.flags);
+    if t.state != "none" {
+        j.field_plain("state", t.state);
+        for (key, on) in [("ts_gap", t.has_gap[0]), ("tc_gap", t.has_gap[1])] {
+            if on {
+                j.boolean(key, true);
+            }
+        }
+        j.number("ts_max_regions", t.regions_max[0]);
+        j.number("tc_max_regions", t.regions_max[1]);
+    }
+}
+
+fn age_seconds(start_ns: u64, end_ns: u64) -> u64 {
+    // Whole seconds of the two stamps are subtracted, as the peer does.
+    (end_ns / 1_000_000_000).saturating_sub(start_ns / 1_000_000_000)
+}

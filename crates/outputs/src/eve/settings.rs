@@ -1,0 +1,115 @@
+//! What one EVE output was configured to write.
+
+use gabion_record::Tree;
+use std::sync::Arc;
+
+/// Options of alerts.
+#[derive(Clone, Debug)]
+pub struct AlertSettings {
+    /// Base64 payload.
+    pub payload: bool,
+    /// Printable payload.
+    pub payload_printable: bool,
+    /// Payload length.
+    pub payload_length: bool,
+    /// Most bytes of stream payload.
+    pub payload_buffer_size: usize,
+    /// The frame.
+    pub packet: bool,
+    /// The rule as written.
+    pub raw_rule: bool,
+    /// Rule metadata.
+    pub rule_metadata: bool,
+    /// References.
+    pub references: bool,
+    /// Application-layer object.
+    pub app_layer: bool,
+    /// Flow object.
+    pub flow: bool,
+    /// Verdict object.
+    pub verdict: bool,
+    /// Tagged packets.
+    pub tagged_packets: bool,
+    /// Part of websocket payloads and HTTP bodies is the protocol's business; kept as configured.
+    pub tree: Tree,
+}
+
+/// Everything one EVE output was configured to write.
+#[derive(Clone, Debug)]
+pub struct EveSettings {
+    /// Names of the types with their own node, in order.
+    pub types: Vec<(String, Tree)>,
+    /// Flow bits and variables in each record.
+    pub metadata: bool,
+    /// Community id with its seed.
+    pub community_id: Option<u16>,
+    /// MAC addresses.
+    pub ethernet: bool,
+    /// The capture's name in each record.
+    pub pcap_file: bool,
+    /// The program's version in each record.
+    pub version: bool,
+    /// Host name.
+    pub sensor_name: Option<String>,
+    /// Options of alerts, when alerts are written.
+    pub alert: Option<Arc<AlertSettings>>,
+}
+
+impl EveSettings {
+    /// Reads the node of an `eve-log` output. `sensor_name` stands at the top of the configuration.
+    pub fn read(node: &Tree, sensor_name: Option<&str>) -> EveSettings {
+        let mut types = Vec::new();
+        if let Some(list) = node.child("types") {
+            for (_, item) in &list.children {
+                if let Some(name) = &item.value {
+                    types.push((name.clone(), Tree::default()));
+                } else if let Some((name, tree)) = item.children.first()
+                    && tree.flag("enabled") != Some(false)
+                {
+                    types.push((name.clone(), tree.clone()));
+                }
+            }
+        }
+        let alert = types.iter().find(|(n, _)| n == "alert").map(|(_, t)| Arc::new(read_alert(t)));
+        EveSettings {
+            metadata: node.flag("metadata").unwrap_or(true),
+            community_id: (node.flag("community-id") == Some(true))
+                .then(|| u16::try_from(node.number("community-id-seed").unwrap_or(0)).unwrap_or(0)),
+            ethernet: node.flag("ethernet").unwrap_or(false),
+            pcap_file: node.flag("pcap-file").unwrap_or(false),
+            version: node.flag("suricata-version").unwrap_or(false),
+            sensor_name: node.text("sensor-name").or(sensor_name).map(str::to_string),
+            types,
+            alert,
+        }
+    }
+
+    /// The node of a type, when the type is written.
+    pub fn type_node(&self, name: &str) -> Option<&Tree> {
+        self.types.iter().find(|(n, _)| n == name).map(|(_, t)| t)
+    }
+}
+
+fn read_alert(t: &Tree) -> AlertSettings {
+    let flag = |path: &str, default: bool| t.flag(path).unwrap_or(default);
+    // `metadata: no` switches all parts off, `metadata: yes` is the default set.
+    let all = t.text("metadata").and_then(gabion_record::config::truth).unwrap_or(true);
+    AlertSettings {
+        payload: flag("payload", false),
+        payload_printable: flag("payload-printable", false),
+        payload_length: flag("payload-length", false),
+        payload_buffer_size: t
+            .size("payload-buffer-size")
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or(4096),
+        packet: flag("packet", false),
+        raw_rule: flag("metadata.rule.raw", false),
+        rule_metadata: flag("metadata.rule.metadata", all),
+        references: flag("metadata.rule.reference", false),
+        app_layer: flag("metadata.app-layer", all),
+        flow: flag("metadata.flow", all),
+        verdict: flag("verdict", false),
+        tagged_packets: flag("tagged-packets", true),
+        tree: t.clone(),
+    }
+}
