@@ -1,1 +1,42 @@
-//! To be described by its author.
+//! Captures: from files, folders, pipes and standard input to frames, and back to pcap files.
+//!
+//! * In: pcap (microseconds, nanoseconds, both byte orders, the header of Kuznetsov's patch) and
+//!   pcapng (any sections, interfaces, resolutions), plain or inside zstd or gzip.
+//! * Out: [`Frame`]s borrowed from the file's map or from a block of the stream, or lists of
+//!   [`FrameRef`]s over a shared [`CaptureBytes`], which is how a reader thread hands work to
+//!   others without copying; and a [`Ledger`](gabion_record::ledger::Ledger) in which whatever
+//!   could not be read is counted with its reason.
+//! * Held here: [`Cursor`], the parser's state, free of I/O; [`Source`], which feeds it from a
+//!   map or a stream; [`list`], which expands folders; [`PcapWriter`] and [`RotatingPcap`].
+//!
+//! What a file says is never trusted: lengths are bounded (`limits`), a torn or contradictory
+//! record ends the reading with one [`Note`] and an entry in the ledger, and all frames before it
+//! count. A capture without frames is a good capture.
+//!
+//! `unsafe` stands in `bytes` only: mapping a file, and advising the kernel about the map.
+
+mod bytes;
+mod cursor;
+mod error;
+mod fuzz;
+pub mod limits;
+mod listing;
+mod pcap;
+mod pcapng;
+mod source;
+mod stream;
+mod writer;
+
+pub use bytes::{CaptureBytes, Frame, FrameRef};
+pub use cursor::{Bad, Cursor, Format, Next, Stop, Torn};
+pub use error::Error;
+pub use listing::{list, list_recursive};
+pub use source::{Block, Note, OpenOptions, Source};
+pub use writer::{PcapWriter, Resolution, RotatingPcap, Written};
+
+/// Reads arbitrary bytes as a capture, whole and in splits, and checks that both agree. For
+/// fuzzers and tests.
+#[doc(hidden)]
+pub fn fuzz_entry(data: &[u8]) -> Result<usize, String> {
+    fuzz::read_both_ways(data)
+}

@@ -1,0 +1,59 @@
+//! Reads captures and says how many frames, how fast: `cargo run --release -p gabion-capture
+//! --example read_speed -- FILE…`. Each file is read three times through batches of 128.
+
+use std::path::Path;
+use std::time::Instant;
+
+use gabion_capture::{Cursor, Next, Source};
+
+fn main() {
+    for path in std::env::args().skip(1) {
+        for _ in 0..3 {
+            batches(&path);
+        }
+        frames(&path);
+    }
+}
+
+/// The way of the program: batches of references; each frame's first bytes are looked at.
+fn batches(path: &str) {
+    let started = Instant::now();
+    let mut source = match Source::open(Path::new(path)) {
+        Ok(source) => source,
+        Err(error) => return eprintln!("{path}: {error}"),
+    };
+    let (mut refs, mut sum) = (Vec::new(), 0_u64);
+    while let Some(block) = source.next_block(128, &mut refs) {
+        for r in refs.drain(..) {
+            let frame = r.frame(&block.bytes);
+            sum = sum.wrapping_add(u64::from(frame.data.first().copied().unwrap_or(0)));
+        }
+    }
+    let frames = source.frames_total().max(1);
+    let ns = started.elapsed().as_nanos() as f64 / frames as f64;
+    println!("{path}: batches: {frames} frames, {ns:.1} ns each, {} (sum {sum})", source.ledger());
+}
+
+/// The bare cursor over bytes at hand.
+fn frames(path: &str) {
+    let Ok(source) = Source::open(Path::new(path)) else { return };
+    let Some((bytes, cursor)) = source.shared_bytes() else { return };
+    let bytes: &[u8] = bytes;
+    for _ in 0..3 {
+        let mut cursor: Cursor = cursor.clone();
+        let started = Instant::now();
+        let (mut frames, mut sum) = (0_u64, 0_u64);
+        loop {
+            match cursor.next(bytes) {
+                Next::Frame(frame) => {
+                    frames += 1;
+                    sum = sum.wrapping_add(frame.ts_ns ^ frame.data.len() as u64);
+                }
+                Next::Bad(bad) if !bad.ends => {}
+                Next::End | Next::Torn(_) | Next::Bad(_) => break,
+            }
+        }
+        let ns = started.elapsed().as_nanos() as f64 / frames.max(1) as f64;
+        println!("{path}: bare cursor: {frames} frames, {ns:.1} ns each (sum {sum})");
+    }
+}

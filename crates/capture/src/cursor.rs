@@ -1,0 +1,266 @@
+//! The parser's state over a capture's bytes, without I/O: clone it, send it, and several threads
+//! walk one mapped file on their own.
+//!
+//! Hot path: [`Cursor::next`] and [`Cursor::fill`] neither allocate nor copy (an interface
+//! description of pcapng grows a table; there are a few per file). A record that is not
+//! completely there is never looked at in part: the cursor stays before it and says how many
+//! bytes it needs, which makes any split of the input give the same frames.
+
+use crate::bytes::{Frame, FrameRef};
+use crate::error::Error;
+use crate::pcap::Pcap;
+use crate::pcapng::Pcapng;
+
+/// The file formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Classic pcap with microseconds.
+    Pcap,
+    /// Classic pcap with nanoseconds.
+    PcapNs,
+    /// Classic pcap with the longer record header of Kuznetsov's patch.
+    PcapModified,
+    /// pcapng.
+    Pcapng,
+}
+
+/// The capture ends inside a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Torn {
+    /// Where the record begins.
+    pub offset: u64,
+    /// How many of its bytes are there.
+    pub present: u64,
+}
+
+/// A record that contradicts its format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bad {
+    /// Where the record begins.
+    pub offset: u64,
+    /// Bytes passed over because of it; 0 if it ends the reading.
+    pub skipped: u64,
+    /// What is wrong with it.
+    pub why: &'static str,
+    /// Whether nothing behind it can be read.
+    pub ends: bool,
+}
+
+/// What [`Cursor::next`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next<'a> {
+    /// A frame.
+    Frame(Frame<'a>),
+    /// The capture ended where a record may end.
+    End,
+    /// The capture ended inside a record; `End` from now on.
+    Torn(Torn),
+    /// A bad record; reading goes on unless it `ends`.
+    Bad(Bad),
+}
+
+/// Why [`Cursor::fill`] stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// As many frames as wanted.
+    Full,
+    /// The bytes end; the record at the cursor needs at least so many from its beginning. With 0
+    /// bytes left, and no more to come, this is the end of the capture.
+    Need(usize),
+    /// A bad record.
+    Bad(Bad),
+    /// A bad record ended the reading before.
+    Ended,
+}
+
+/// One step of a format's parser: the record at `pos`.
+pub(crate) enum Step {
+    Frame(FrameRef, usize),
+    /// Not a frame; go on there.
+    Skip(usize),
+    Need(usize),
+    /// Pass over to there.
+    BadSkip(usize, &'static str),
+    BadEnd(&'static str),
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+/// Where a reader is in a capture, and what it knows of it.
+#[derive(Clone, Debug)]
+pub struct Cursor {
+    pos: usize,
+    has_ended: bool,
+    state: State,
+}
+
+impl Cursor {
+    /// Reads the header of a capture.
+    ///
+    /// # Errors
+    /// If the bytes are no capture, a variant that is not read, or end inside the header.
+    pub fn new(bytes: &[u8]) -> Result<Cursor, Error> {
+        let Some(magic) = bytes.first_chunk::<4>() else {
+            return Err(if bytes.is_empty() {
+                Error::Empty
+            } else {
+                Error::NotACapture(format!("only {} bytes", bytes.len()))
+            });
+        };
+        if let Some((pcap, pos)) = Pcap::open(*magic, bytes)? {
+            return Ok(Cursor { pos, has_ended: false, state: State::Pcap(pcap) });
+        }
+        if let Some(pcapng) = Pcapng::open(*magic, bytes)? {
+            return Ok(Cursor { pos: 0, has_ended: false, state: State::Pcapng(pcapng) });
+        }
+        Err(Error::NotACapture(foreign(bytes)))
+    }
+
+    /// The format.
+    pub fn format(&self) -> Format {
+        match &self.state {
+            State::Pcap(p) => p.format(),
+            State::Pcapng(_) => Format::Pcapng,
+        }
+    }
+
+    /// The link type of the file (pcap) or of the interfaces seen so far in this section; none
+    /// yet for a pcapng file whose first interface has not been read.
+    pub fn link(&self) -> Option<u16> {
+        match &self.state {
+            State::Pcap(p) => Some(p.link()),
+            State::Pcapng(p) => p.first_link(),
+        }
+    }
+
+    /// Frames that the capture's own statistics say were dropped while it was taken (pcapng).
+    pub fn reported_drops(&self) -> u64 {
+        match &self.state {
+            State::Pcap(_) => 0,
+            State::Pcapng(p) => p.reported_drops(),
+        }
+    }
+
+    /// Where the next record begins.
+    pub fn position(&self) -> usize {
+        self.pos
+    }
+
+    /// Whether a bad record or a torn end ended the reading.
+    pub fn has_ended(&self) -> bool {
+        self.has_ended
+    }
+
+    /// The next frame of a capture that is all there (`bytes` are always the same).
+    #[inline]
+    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Next<'a> {
+        if self.has_ended {
+            return Next::End;
+        }
+        loop {
+            match self.step(bytes) {
+                Step::Frame(frame, next) => {
+                    self.pos = next;
+                    return Next::Frame(frame.frame(bytes));
+                }
+                Step::Skip(next) => self.pos = next,
+                Step::Need(_) => return self.end(bytes),
+                Step::BadSkip(next, why) => return Next::Bad(self.bad_skip(next, why)),
+                Step::BadEnd(why) => return Next::Bad(self.bad_end(why)),
+            }
+        }
+    }
+
+    /// Appends up to `frames_max` frames. The bytes may be a part of the capture, see [`Stop`]
+    /// and [`Cursor::rebase`].
+    pub fn fill(&mut self, bytes: &[u8], frames_max: usize, frames: &mut Vec<FrameRef>) -> Stop {
+        if self.has_ended {
+            return Stop::Ended;
+        }
+        for _ in 0..frames_max {
+            loop {
+                match self.step(bytes) {
+                    Step::Frame(frame, next) => {
+                        self.pos = next;
+                        frames.push(frame);
+                        break;
+                    }
+                    Step::Skip(next) => self.pos = next,
+                    Step::Need(bytes) => return Stop::Need(bytes),
+                    Step::BadSkip(next, why) => return Stop::Bad(self.bad_skip(next, why)),
+                    Step::BadEnd(why) => return Stop::Bad(self.bad_end(why)),
+                }
+            }
+        }
+        Stop::Full
+    }
+
+    /// What the end of the bytes means where the cursor stands.
+    pub(crate) fn end<'a>(&mut self, bytes: &[u8]) -> Next<'a> {
+        self.has_ended = true;
+        let present = bytes.len().saturating_sub(self.pos);
+        if present == 0 {
+            Next::End
+        } else {
+            Next::Torn(Torn { offset: self.pos as u64, present: present as u64 })
+        }
+    }
+
+    /// The first `consumed` bytes, at most up to the cursor, are no longer at hand: what follows
+    /// is now at the beginning.
+    pub fn rebase(&mut self, consumed: usize) {
+        self.pos = self.pos.saturating_sub(consumed);
+    }
+
+    #[inline]
+    fn step(&mut self, bytes: &[u8]) -> Step {
+        match &mut self.state {
+            State::Pcap(p) => p.step(bytes, self.pos),
+            State::Pcapng(p) => p.step(bytes, self.pos),
+        }
+    }
+
+    fn bad_skip(&mut self, next: usize, why: &'static str) -> Bad {
+        let offset = self.pos;
+        self.pos = next.max(offset);
+        Bad { offset: offset as u64, skipped: (self.pos - offset) as u64, why, ends: false }
+    }
+
+    fn bad_end(&mut self, why: &'static str) -> Bad {
+        self.has_ended = true;
+        Bad { offset: self.pos as u64, skipped: 0, why, ends: true }
+    }
+}
+
+/// Says what a file is that is no capture, as far as its first bytes tell.
+fn foreign(bytes: &[u8]) -> String {
+    const KNOWN: &[(&[u8], &str)] = &[
+        (b"snoop\0\0\0", "a snoop capture, which is not read: convert it with editcap -F pcap"),
+        (b"GMBU", "a Network Monitor capture, which is not read: convert it with editcap -F pcap"),
+        (
+            b"\x1c\x00\x01\xac",
+            "an IXIA capture, which is not read: convert it with editcap -F pcap",
+        ),
+        (
+            b"\x1c\x00\x01\xab",
+            "an IXIA capture, which is not read: convert it with editcap -F pcap",
+        ),
+        (b"\xfd7zXZ\0", "an xz file: unpack it first"),
+        (b"BZh", "a bzip2 file: unpack it first"),
+        (b"PK\x03\x04", "a zip file: unpack it first"),
+        (b"\x7fELF", "a program"),
+    ];
+    if let Some((_, what)) = KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)) {
+        return (*what).to_owned();
+    }
+    let head = bytes.get(..bytes.len().min(64)).unwrap_or_default();
+    if head.iter().all(|b| matches!(b, b'\t' | b'\n' | b'\r' | 0x20..=0x7e)) {
+        return "it looks like text".to_owned();
+    }
+    let hex: Vec<String> = bytes.iter().take(4).map(|b| format!("{b:02x}")).collect();
+    format!("it begins with {}, which is neither pcap nor pcapng", hex.join(" "))
+}

@@ -1,0 +1,390 @@
+//! A capture as the rest of the program sees it: opened by path, read in batches of frames that
+//! refer to shared bytes, with a ledger of all that could not be read.
+//!
+//! Hot path: [`Source::next_block`] over a map neither allocates (beyond the caller's list, which
+//! it reuses) nor copies; every two MiB it asks the kernel for the pages ahead and gives back
+//! those far behind, so that a large capture does not count as memory of the process.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+use std::sync::Arc;
+
+use gabion_record::ledger::{Ledger, ShedReason};
+
+use crate::bytes::{CaptureBytes, FrameRef};
+use crate::cursor::{Bad, Cursor, Format, Next, Stop, Torn};
+use crate::error::Error;
+use crate::limits;
+use crate::stream::Streamed;
+
+/// How to open a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenOptions {
+    /// Map regular files (default). Off for files that another program may truncate meanwhile.
+    pub map: bool,
+    /// Bytes of a block of a stream.
+    pub block_len: usize,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        OpenOptions { map: true, block_len: limits::STREAM_BLOCK }
+    }
+}
+
+/// A batch of frames: the references that were appended belong to these bytes.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// The map, or a block of the stream.
+    pub bytes: Arc<CaptureBytes>,
+    /// How many references were appended; 0 only at the end.
+    pub frames: usize,
+}
+
+/// Something that a person should know about a capture: one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Where in the (unpacked) capture, in bytes.
+    pub offset: u64,
+    /// What is wrong, and what was done.
+    pub text: String,
+}
+
+/// What ended a fill.
+pub(crate) enum Event {
+    More,
+    End,
+    Torn(Torn),
+    Bad(Bad),
+    Broken(Torn, io::Error),
+}
+
+enum Feed {
+    Map(Mapped),
+    Stream(Box<Streamed>),
+}
+
+/// An open capture.
+pub struct Source {
+    feed: Feed,
+    frames_total: u64,
+    cut_total: u64,
+    ledger: Ledger,
+    notes: Vec<Note>,
+    notes_total: u64,
+    is_done: bool,
+}
+
+impl Source {
+    /// Opens a capture by path; `-` is standard input. Regular files are mapped; zstd and gzip are
+    /// unpacked on the way.
+    ///
+    /// # Errors
+    /// One clear line: empty file, not a capture, unreadable.
+    pub fn open(path: &Path) -> Result<Source, Error> {
+        Source::open_with(path, OpenOptions::default())
+    }
+
+    /// Opens a capture with options.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn open_with(path: &Path, options: OpenOptions) -> Result<Source, Error> {
+        if path.as_os_str() == "-" {
+            return Source::from_reader_with(Box::new(io::stdin()), true, options);
+        }
+        let mut file = File::open(path)?;
+        let kind = file.metadata()?;
+        if kind.is_dir() {
+            return Err(Error::NotACapture("it is a folder".to_owned()));
+        }
+        if !kind.is_file() {
+            return Source::from_reader_with(Box::new(file), true, options);
+        }
+        let mut magic = [0; 4];
+        let known = file.read(&mut magic)?;
+        file.seek(SeekFrom::Start(0))?;
+        if !options.map || packing(magic.get(..known).unwrap_or_default()).is_some() {
+            return Source::from_reader_with(Box::new(file), false, options);
+        }
+        if kind.len() == 0 {
+            return Err(Error::Empty);
+        }
+        Source::from_bytes(CaptureBytes::map(&file)?)
+    }
+
+    /// A capture that is wholly in memory or mapped, not packed.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn from_bytes(bytes: CaptureBytes) -> Result<Source, Error> {
+        let cursor = Cursor::new(&bytes)?;
+        Ok(Source::new(Feed::Map(Mapped { bytes: Arc::new(bytes), cursor, ahead: 0, behind: 0 })))
+    }
+
+    /// A capture from a stream, perhaps packed.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn from_reader(reader: Box<dyn Read + Send>) -> Result<Source, Error> {
+        Source::from_reader_with(reader, false, OpenOptions::default())
+    }
+
+    /// A capture from a stream. `is_live`: hand on what came instead of waiting for whole blocks.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn from_reader_with(
+        mut reader: Box<dyn Read + Send>,
+        is_live: bool,
+        options: OpenOptions,
+    ) -> Result<Source, Error> {
+        let mut magic = Vec::with_capacity(4);
+        reader.by_ref().take(4).read_to_end(&mut magic)?;
+        let packing = packing(&magic);
+        let whole = io::Cursor::new(magic).chain(reader);
+        let unpacked: Box<dyn Read + Send> = match packing {
+            None => Box::new(whole),
+            Some(Packing::Gzip) => Box::new(flate2::read::MultiGzDecoder::new(whole)),
+            Some(Packing::Zstd) => {
+                let mut decoder = zstd::stream::read::Decoder::new(whole)?;
+                decoder.window_log_max(limits::ZSTD_WINDOW_LOG_MAX)?;
+                Box::new(decoder)
+            }
+        };
+        let streamed = Streamed::new(unpacked, is_live, options.block_len)?;
+        Ok(Source::new(Feed::Stream(Box::new(streamed))))
+    }
+
+    fn new(feed: Feed) -> Source {
+        Source {
+            feed,
+            frames_total: 0,
+            cut_total: 0,
+            ledger: Ledger::new(),
+            notes: Vec::new(),
+            notes_total: 0,
+            is_done: false,
+        }
+    }
+
+    /// Appends up to `frames_max` references, all into the bytes of the block given back. None at
+    /// the end of the capture. Bad records are noted, counted, and passed over.
+    pub fn next_block(&mut self, frames_max: usize, frames: &mut Vec<FrameRef>) -> Option<Block> {
+        let before = frames.len();
+        while !self.is_done {
+            let (bytes, event) = match &mut self.feed {
+                Feed::Map(map) => map.next_block(frames_max.max(1), frames),
+                Feed::Stream(stream) => stream.next_block(frames_max.max(1), frames),
+            };
+            match event {
+                Event::More => {}
+                Event::End => self.finish(),
+                Event::Torn(torn) => self.count_torn(torn, None),
+                Event::Broken(torn, error) => self.count_torn(torn, Some(error)),
+                Event::Bad(bad) => self.count_bad(bad),
+            }
+            let fresh = frames.get(before..).unwrap_or_default();
+            if !fresh.is_empty() {
+                self.count(before, frames);
+                return Some(Block { bytes, frames: frames.len() - before });
+            }
+        }
+        None
+    }
+
+    /// The format of the capture.
+    pub fn format(&self) -> Format {
+        self.cursor().format()
+    }
+
+    /// The link type of the (first) interface, if already known; see [`Cursor::link`].
+    pub fn link(&self) -> Option<u16> {
+        self.cursor().link()
+    }
+
+    /// The bytes if all are at hand (a map), so that threads can walk them with cursors of their
+    /// own.
+    pub fn shared_bytes(&self) -> Option<(&Arc<CaptureBytes>, &Cursor)> {
+        match &self.feed {
+            Feed::Map(map) => Some((&map.bytes, &map.cursor)),
+            Feed::Stream(_) => None,
+        }
+    }
+
+    /// Frames handed out so far.
+    pub fn frames_total(&self) -> u64 {
+        self.frames_total
+    }
+
+    /// Of these, how many a snap length had cut.
+    pub fn cut_total(&self) -> u64 {
+        self.cut_total
+    }
+
+    /// Bytes of the (unpacked) capture read so far.
+    pub fn position(&self) -> u64 {
+        let base = match &self.feed {
+            Feed::Map(_) => 0,
+            Feed::Stream(stream) => stream.base(),
+        };
+        base.saturating_add(self.cursor().position() as u64)
+    }
+
+    /// Bytes of the capture if known beforehand (a map).
+    pub fn len_bytes(&self) -> Option<u64> {
+        self.shared_bytes().map(|(bytes, _)| bytes.len() as u64)
+    }
+
+    /// The joint's ledger. Items are records; bytes are those on the wire, and of records that
+    /// are no frames those in the file.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What was noted, the first few; [`Source::notes_total`] counts all.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// How many notes there were.
+    pub fn notes_total(&self) -> u64 {
+        self.notes_total
+    }
+
+    fn cursor(&self) -> &Cursor {
+        match &self.feed {
+            Feed::Map(map) => &map.cursor,
+            Feed::Stream(stream) => stream.cursor(),
+        }
+    }
+
+    /// Enters fresh references into the ledger.
+    fn count(&mut self, before: usize, frames: &[FrameRef]) {
+        let fresh = frames.get(before..).unwrap_or_default();
+        let (mut wire, mut captured, mut missing, mut cut) = (0_u64, 0_u64, 0_u64, 0_u64);
+        for frame in fresh {
+            // A frame can't have had fewer bytes than are there.
+            wire += u64::from(frame.wire_len.max(frame.len));
+            captured += u64::from(frame.len);
+            missing += u64::from(frame.cut());
+            cut += u64::from(frame.cut() > 0);
+        }
+        let items = fresh.len() as u64;
+        self.frames_total += items;
+        self.cut_total += cut;
+        self.ledger.receive(items, wire);
+        self.ledger.pass(items, captured);
+        if missing > 0 {
+            self.ledger.shed(ShedReason::SnapCut, 0, missing);
+        }
+    }
+
+    fn count_torn(&mut self, torn: Torn, error: Option<io::Error>) {
+        self.ledger.receive(1, torn.present);
+        self.ledger.shed(ShedReason::TornFile, 1, torn.present);
+        self.note(
+            torn.offset,
+            match error {
+                Some(error) => format!("unreadable from here on: {error}"),
+                None => format!(
+                    "the capture ends inside a record, of which {} bytes are there",
+                    torn.present
+                ),
+            },
+        );
+        self.finish();
+    }
+
+    fn count_bad(&mut self, bad: Bad) {
+        self.ledger.receive(1, bad.skipped);
+        self.ledger.shed(ShedReason::UnreadableRecord, 1, bad.skipped);
+        let what = if bad.ends { "the rest is not read" } else { "it is passed over" };
+        self.note(bad.offset, format!("bad record: {}; {what}", bad.why));
+        if bad.ends {
+            self.finish();
+        }
+    }
+
+    fn finish(&mut self) {
+        if !self.is_done {
+            self.is_done = true;
+            let drops = self.cursor().reported_drops();
+            if drops > 0 {
+                self.ledger.receive(drops, 0);
+                self.ledger.shed(ShedReason::KernelDrop, drops, 0);
+                self.note(
+                    0,
+                    format!("its statistics report {drops} frames dropped while it was taken"),
+                );
+            }
+        }
+    }
+
+    fn note(&mut self, offset: u64, text: String) {
+        self.notes_total += 1;
+        if self.notes.len() < limits::NOTES_MAX {
+            self.notes.push(Note { offset, text });
+        }
+    }
+}
+
+/// A capture whose bytes are all at hand.
+struct Mapped {
+    bytes: Arc<CaptureBytes>,
+    cursor: Cursor,
+    /// Up to where pages were asked for, and given back.
+    ahead: usize,
+    behind: usize,
+}
+
+impl Mapped {
+    fn next_block(
+        &mut self,
+        frames_max: usize,
+        frames: &mut Vec<FrameRef>,
+    ) -> (Arc<CaptureBytes>, Event) {
+        self.turn_pages();
+        let event = match self.cursor.fill(&self.bytes, frames_max, frames) {
+            Stop::Full => Event::More,
+            Stop::Ended => Event::End,
+            Stop::Bad(bad) => Event::Bad(bad),
+            Stop::Need(_) => match self.cursor.end(&self.bytes) {
+                Next::Torn(torn) => Event::Torn(torn),
+                Next::End | Next::Frame(_) | Next::Bad(_) => Event::End,
+            },
+        };
+        (Arc::clone(&self.bytes), event)
+    }
+
+    fn turn_pages(&mut self) {
+        let pos = self.cursor.position();
+        if pos.saturating_add(limits::MAP_AHEAD / 2) <= self.ahead || self.ahead >= self.bytes.len()
+        {
+            return;
+        }
+        let ahead = self.ahead.max(pos).saturating_add(limits::MAP_AHEAD);
+        self.bytes.will_need(self.ahead.max(pos)..ahead);
+        self.ahead = ahead;
+        let behind = pos.saturating_sub(limits::MAP_KEPT_BEHIND);
+        if behind > self.behind {
+            self.bytes.release(self.behind..behind);
+            self.behind = behind;
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packing {
+    Zstd,
+    Gzip,
+}
+
+pub(crate) fn packing(magic: &[u8]) -> Option<Packing> {
+    match magic {
+        [0x28, 0xb5, 0x2f, 0xfd] | [0x50..=0x5f, 0x2a, 0x4d, 0x18] => Some(Packing::Zstd),
+        [0x1f, 0x8b, ..] => Some(Packing::Gzip),
+        _ => None,
+    }
+}

@@ -1,0 +1,177 @@
+//! Captures from streams: standard input, pipes, and files inside zstd or gzip.
+//!
+//! What is read fills blocks; complete records of a block become frames, the beginning of an
+//! incomplete one is carried into the next block. Blocks are reused once nobody refers to them, so
+//! a stream of any length needs a few blocks of memory.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use crate::bytes::{CaptureBytes, FrameRef};
+use crate::cursor::{Cursor, Next, Stop, Torn};
+use crate::error::Error;
+use crate::limits;
+use crate::source::Event;
+
+/// A capture that arrives in order and once.
+pub(crate) struct Streamed {
+    reader: Box<dyn Read + Send>,
+    cursor: Cursor,
+    block: Arc<CaptureBytes>,
+    /// Blocks handed out, oldest first, to be reused.
+    lent: VecDeque<Arc<CaptureBytes>>,
+    /// Where the block begins in the stream.
+    base: u64,
+    has_all: bool,
+    /// Whether a block is handed on as soon as something came, instead of when it is full.
+    is_live: bool,
+    block_len: usize,
+}
+
+impl Streamed {
+    pub(crate) fn new(
+        mut reader: Box<dyn Read + Send>,
+        is_live: bool,
+        block_len: usize,
+    ) -> Result<Streamed, Error> {
+        let block_len = block_len.max(64);
+        let mut buffer = vec![0; block_len];
+        // A file header is at most 24 bytes; then whatever comes.
+        let mut filled = Filled { len: 0, at_end: false };
+        filled.read(&mut *reader, &mut buffer, 24, is_live)?;
+        let cursor = Cursor::new(buffer.get(..filled.len).unwrap_or_default())?;
+        Ok(Streamed {
+            reader,
+            cursor,
+            block: Arc::new(CaptureBytes::block(buffer, filled.len)),
+            lent: VecDeque::new(),
+            base: 0,
+            has_all: filled.at_end,
+            is_live,
+            block_len,
+        })
+    }
+
+    pub(crate) fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Appends up to `frames_max` frames, all of one block.
+    pub(crate) fn next_block(
+        &mut self,
+        frames_max: usize,
+        frames: &mut Vec<FrameRef>,
+    ) -> (Arc<CaptureBytes>, Event) {
+        let before = frames.len();
+        loop {
+            let left = frames_max.saturating_sub(frames.len() - before);
+            let stop = self.cursor.fill(&self.block, left, frames);
+            let event = match stop {
+                Stop::Full => Event::More,
+                Stop::Bad(mut bad) => {
+                    bad.offset = bad.offset.saturating_add(self.base);
+                    Event::Bad(bad)
+                }
+                Stop::Ended => Event::End,
+                // What is there goes out first: references of two blocks do not mix.
+                Stop::Need(_) if frames.len() > before => Event::More,
+                Stop::Need(_) if self.has_all => match self.cursor.end(&self.block) {
+                    Next::Torn(mut torn) => {
+                        torn.offset = torn.offset.saturating_add(self.base);
+                        Event::Torn(torn)
+                    }
+                    Next::End | Next::Frame(_) | Next::Bad(_) => Event::End,
+                },
+                Stop::Need(need) => match self.refill(need) {
+                    Ok(()) => continue,
+                    Err(error) => {
+                        // What was begun can't be finished.
+                        let (at, len) = (self.cursor.position(), self.block.len());
+                        self.cursor.end(&self.block);
+                        let offset = self.base.saturating_add(at as u64);
+                        let torn = Torn { offset, present: len.saturating_sub(at) as u64 };
+                        Event::Broken(torn, error)
+                    }
+                },
+            };
+            return (Arc::clone(&self.block), event);
+        }
+    }
+
+    /// Takes a new block: the unread tail of the old one, then what the stream gives.
+    fn refill(&mut self, need: usize) -> io::Result<()> {
+        let consumed = self.cursor.position();
+        let old = Arc::clone(&self.block);
+        let tail = old.get(consumed..).unwrap_or_default();
+        let mut buffer = self.spare_buffer();
+        if buffer.len() < tail.len() {
+            buffer.resize(tail.len(), 0);
+        }
+        if let Some(start) = buffer.get_mut(..tail.len()) {
+            start.copy_from_slice(tail);
+        }
+        let mut filled = Filled { len: tail.len(), at_end: false };
+        let result = filled.read(&mut *self.reader, &mut buffer, need, self.is_live);
+        self.has_all = filled.at_end;
+        self.base = self.base.saturating_add(consumed as u64);
+        self.cursor.rebase(consumed);
+        let block = Arc::new(CaptureBytes::block(buffer, filled.len));
+        let lent = std::mem::replace(&mut self.block, block);
+        if self.lent.len() < limits::STREAM_BLOCKS_KEPT {
+            self.lent.push_back(lent);
+        }
+        result
+    }
+
+    /// A buffer that no consumer refers to any more, or a new one. A buffer that grew for one
+    /// large record is not kept.
+    fn spare_buffer(&mut self) -> Vec<u8> {
+        let free = self.lent.iter().position(|lent| Arc::strong_count(lent) == 1);
+        free.and_then(|at| self.lent.remove(at))
+            .and_then(|lent| Arc::try_unwrap(lent).ok())
+            .and_then(CaptureBytes::into_buffer)
+            .filter(|buffer| buffer.len() <= self.block_len)
+            .unwrap_or_else(|| vec![0; self.block_len])
+    }
+}
+
+/// How far a buffer is filled.
+struct Filled {
+    len: usize,
+    at_end: bool,
+}
+
+impl Filled {
+    /// Reads until at least `need` bytes are there (or the stream ends), and further until the
+    /// buffer is full unless the stream is live. A buffer that is too small doubles as its bytes
+    /// come, so that a length that only claims to be large costs nothing.
+    fn read(
+        &mut self,
+        reader: &mut dyn Read,
+        buffer: &mut Vec<u8>,
+        need: usize,
+        is_live: bool,
+    ) -> io::Result<()> {
+        let enough = if is_live { need } else { need.max(buffer.len()) };
+        while self.len < enough {
+            if self.len >= buffer.len() {
+                buffer.resize(buffer.len().saturating_mul(2).clamp(64, enough.max(64)), 0);
+            }
+            match reader.read(buffer.get_mut(self.len..).unwrap_or_default()) {
+                Ok(0) => {
+                    self.at_end = true;
+                    return Ok(());
+                }
+                Ok(n) => self.len = self.len.saturating_add(n).min(buffer.len()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,260 @@
+//! pcap files out: the capture of one alert's flow, and the rotating packet log.
+//!
+//! Both are bounded: a writer by the bytes of its file, the rotation by the number of files. What
+//! does not fit is refused and the caller counts it; nothing waits.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::pcap::{FILE_HEADER, MAGIC_NS, MAGIC_US, RECORD_HEADER};
+
+/// The resolution of a pcap file's times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// Microseconds: every reader knows it.
+    Micro,
+    /// Nanoseconds.
+    Nano,
+}
+
+/// What became of a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub enum Written {
+    /// It was written.
+    Whole,
+    /// It was written, cut to the snap length.
+    Cut,
+    /// The file has no room for it under its limit.
+    Full,
+    /// Its link type is not the file's: pcap has one for all frames.
+    OtherLink,
+}
+
+/// Writes one pcap file, little endian.
+#[derive(Debug)]
+pub struct PcapWriter<W: Write> {
+    out: W,
+    resolution: Resolution,
+    link: u16,
+    snaplen: u32,
+    bytes_written: u64,
+    bytes_max: u64,
+}
+
+impl<W: Write> PcapWriter<W> {
+    /// Writes the header. `snaplen` 0 means 262,144; `bytes_max` bounds the file, header
+    /// included.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub fn new(
+        mut out: W,
+        link: u16,
+        resolution: Resolution,
+        snaplen: u32,
+        bytes_max: u64,
+    ) -> io::Result<PcapWriter<W>> {
+        let snaplen = if snaplen == 0 { crate::limits::CAPLEN_MAX } else { snaplen };
+        let magic = match resolution {
+            Resolution::Micro => MAGIC_US,
+            Resolution::Nano => MAGIC_NS,
+        };
+        // Version 2.4; time zone and accuracy are always 0.
+        let words = [magic, 2 | 4 << 16, 0, 0, snaplen, u32::from(link)];
+        let mut header = [0; FILE_HEADER];
+        fill_words(&mut header, &words);
+        out.write_all(&header)?;
+        let bytes_written = FILE_HEADER as u64;
+        Ok(PcapWriter { out, resolution, link, snaplen, bytes_written, bytes_max })
+    }
+
+    /// Writes one frame with its time in nanoseconds since the epoch.
+    ///
+    /// # Errors
+    /// What the output says; the file may then end inside a record.
+    pub fn write(
+        &mut self,
+        ts_ns: u64,
+        link: u16,
+        wire_len: u32,
+        data: &[u8],
+    ) -> io::Result<Written> {
+        if link != self.link {
+            return Ok(Written::OtherLink);
+        }
+        let kept = data.get(..self.snaplen as usize).unwrap_or(data);
+        let len = (RECORD_HEADER + kept.len()) as u64;
+        if self.bytes_written.saturating_add(len) > self.bytes_max {
+            return Ok(Written::Full);
+        }
+        let fraction = match self.resolution {
+            Resolution::Micro => ts_ns % 1_000_000_000 / 1000,
+            Resolution::Nano => ts_ns % 1_000_000_000,
+        };
+        let caplen = kept.len() as u32;
+        let wire_len = wire_len.max(u32::try_from(data.len()).unwrap_or(u32::MAX));
+        // Seconds are 32 bits in this format: they wrap in 2106.
+        let words = [(ts_ns / 1_000_000_000) as u32, fraction as u32, caplen, wire_len];
+        let mut header = [0; RECORD_HEADER];
+        fill_words(&mut header, &words);
+        self.out.write_all(&header)?;
+        self.out.write_all(kept)?;
+        self.bytes_written += len;
+        Ok(if kept.len() < data.len() { Written::Cut } else { Written::Whole })
+    }
+
+    /// Bytes written so far, the header included.
+    pub fn bytes_written(&self) -> u64 {
+        self.bytes_written
+    }
+
+    /// Passes on what the output buffers.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Flushes and gives the output back.
+    ///
+    /// # Errors
+    /// What the output says.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+fn fill_words(out: &mut [u8], words: &[u32]) {
+    for (slot, word) in out.as_chunks_mut::<4>().0.iter_mut().zip(words) {
+        *slot = word.to_le_bytes();
+    }
+}
+
+/// A packet log: `PREFIX.SECONDS` files (the time of their first frame), a new one when the
+/// current one is full or a frame has another link type, the oldest removed beyond `files_max`.
+#[derive(Debug)]
+pub struct RotatingPcap {
+    folder: PathBuf,
+    prefix: String,
+    resolution: Resolution,
+    snaplen: u32,
+    file_bytes_max: u64,
+    files_max: usize,
+    current: Option<PcapWriter<BufWriter<File>>>,
+    files: VecDeque<PathBuf>,
+}
+
+impl RotatingPcap {
+    /// A packet log in an existing folder; no file is made before the first frame.
+    pub fn new(
+        folder: &Path,
+        prefix: &str,
+        resolution: Resolution,
+        snaplen: u32,
+        file_bytes_max: u64,
+        files_max: usize,
+    ) -> RotatingPcap {
+        RotatingPcap {
+            folder: folder.to_path_buf(),
+            prefix: prefix.to_owned(),
+            resolution,
+            snaplen,
+            file_bytes_max,
+            files_max: files_max.max(1),
+            current: None,
+            files: VecDeque::new(),
+        }
+    }
+
+    /// Writes one frame, turning to a new file when needed. `Full` comes back only for a frame
+    /// that no file has room for.
+    ///
+    /// # Errors
+    /// What the file system says; the next frame tries a new file.
+    pub fn write(
+        &mut self,
+        ts_ns: u64,
+        link: u16,
+        wire_len: u32,
+        data: &[u8],
+    ) -> io::Result<Written> {
+        if let Some(current) = &mut self.current {
+            match current.write(ts_ns, link, wire_len, data) {
+                Ok(written @ (Written::Whole | Written::Cut)) => return Ok(written),
+                Ok(Written::Full | Written::OtherLink) => {}
+                Err(error) => {
+                    self.current = None;
+                    return Err(error);
+                }
+            }
+        }
+        let kept =
+            data.len().min(if self.snaplen == 0 { usize::MAX } else { self.snaplen as usize });
+        if (FILE_HEADER + RECORD_HEADER + kept) as u64 > self.file_bytes_max {
+            return Ok(Written::Full);
+        }
+        self.turn(ts_ns, link)?;
+        match &mut self.current {
+            Some(current) => current.write(ts_ns, link, wire_len, data),
+            None => Ok(Written::Full),
+        }
+    }
+
+    /// The files written and still there, oldest first.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(PathBuf::as_path)
+    }
+
+    /// Writes what is buffered.
+    ///
+    /// # Errors
+    /// What the file system says.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.current.as_mut().map_or(Ok(()), PcapWriter::flush)
+    }
+
+    fn turn(&mut self, ts_ns: u64, link: u16) -> io::Result<()> {
+        if let Some(full) = self.current.take() {
+            full.finish()?;
+        }
+        while self.files.len() >= self.files_max {
+            if let Some(oldest) = self.files.pop_front() {
+                match fs::remove_file(&oldest) {
+                    // Somebody else may have removed it.
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    Ok(()) | Err(_) => {}
+                }
+            }
+        }
+        let (path, file) = self.create(ts_ns / 1_000_000_000)?;
+        self.files.push_back(path);
+        let out = BufWriter::with_capacity(64 * 1024, file);
+        self.current =
+            Some(PcapWriter::new(out, link, self.resolution, self.snaplen, self.file_bytes_max)?);
+        Ok(())
+    }
+
+    /// A file that did not exist before: names of one second get a number.
+    fn create(&self, seconds: u64) -> io::Result<(PathBuf, File)> {
+        let mut number = 0_u32;
+        loop {
+            let name = match number {
+                0 => format!("{}.{seconds}", self.prefix),
+                n => format!("{}.{seconds}.{n}", self.prefix),
+            };
+            let path = self.folder.join(name);
+            match File::create_new(&path) {
+                Ok(file) => return Ok((path, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 10_000 => {
+                    number += 1;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
