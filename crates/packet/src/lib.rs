@@ -1,1 +1,43 @@
-//! To be described by its author.
+//! # packet: from the link layer to the transport layer
+//!
+//! In come the bytes of one frame and the kind of its link. Out goes a [`PacketSet`]: the packet
+//! the frame carried and, for each tunnel, the packet found inside, each a plain struct of offsets,
+//! numbers, flags and decoder events. Statistics are counted in [`DecodeCounters`].
+//!
+//! The crate holds the decoders of all layers up to the transport header, the table of decoder
+//! events, checksums for those who ask, and the key by which frames are spread over workers. It
+//! keeps no state between frames: reassembling IP fragments and finding flows are the next room's.
+#![forbid(unsafe_code)]
+
+pub mod checksum;
+mod config;
+mod counters;
+mod decode;
+mod decoded;
+mod ethernet;
+mod event;
+mod gre;
+mod icmp;
+mod ipv4;
+mod ipv6;
+mod layer;
+pub mod limits;
+mod link;
+mod mpls;
+mod nsh;
+mod overlay;
+mod partition;
+mod ppp;
+mod tcp;
+mod transport;
+mod udp;
+
+pub use config::{DecodeConfig, TunnelPorts};
+pub use counters::{Counter, DecodeCounters};
+pub use decode::{decode, decode_ip_reassembled};
+pub use decoded::{Decoded, ExtHeaders, Flags, IpOptions, Network, PacketSet, PacketSource};
+pub use ethernet::Arp;
+pub use event::{DecoderEvent, EventList};
+pub use link::Link;
+pub use partition::partition_key;
+pub use transport::{Esp, Gre, Icmp, Quoted, Sctp, Tcp, TcpOptions, Transport, Udp};

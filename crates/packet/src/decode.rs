@@ -1,0 +1,199 @@
+//! Entry points: a frame, or a reassembled IP packet, into a set of packets.
+//!
+//! Contract of the hot path: no allocation, no lock, no log, no `dyn`; every layer reads only its
+//! own header; checksums are left to those who ask ([`crate::checksum`]). Recursion is bounded by
+//! [`DecodeConfig::max_layers`]: each header that can contain another of its kind passes
+//! [`Run::enter`].
+//!
+//! Each decoder answers `Ok` or [`Reject`]. It says `Reject` where its own header cannot be used:
+//! a packet in a tunnel is then not a packet and is given up with its events (the peer does the
+//! same), while the root stays and shows its events.
+
+use crate::config::DecodeConfig;
+use crate::counters::{Counter, DecodeCounters};
+use crate::decoded::{Decoded, Flags, Network, PacketSet, PacketSource};
+use crate::event::DecoderEvent;
+use crate::layer::Layer;
+use crate::limits::MAX_IP_LEN;
+use crate::link::Link;
+use crate::{ethernet, ipv4, ipv6, overlay, ppp};
+
+/// The header at the start cannot be used.
+pub(crate) struct Reject;
+
+/// What a decoder answers.
+pub(crate) type Outcome = Result<(), Reject>;
+
+/// What a tunnel says it carries.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Payload {
+    Ipv4,
+    Ipv6,
+    /// IPv6 in Teredo: dropped without a trace if anything is wrong with it.
+    Teredo,
+    Ethernet,
+    Vlan,
+    Ppp,
+    ErspanI,
+    ErspanII,
+    Arp,
+}
+
+/// Everything decoders share while one frame is decoded.
+pub(crate) struct Run<'r> {
+    pub(crate) config: &'r DecodeConfig,
+    pub(crate) counters: &'r mut DecodeCounters,
+    /// Room for packets found inside the one being decoded.
+    room: &'r mut [Decoded],
+    /// Packets found inside so far.
+    found: u8,
+}
+
+impl Run<'_> {
+    /// Takes one more layer into account; false (and an event) when there are too many.
+    #[inline]
+    pub(crate) fn enter(&mut self, p: &mut Decoded) -> Outcome {
+        p.layers = p.layers.saturating_add(1);
+        if p.layers >= self.config.max_layers {
+            p.invalid(DecoderEvent::TooManyLayers);
+            return Err(Reject);
+        }
+        Ok(())
+    }
+
+    /// Decodes what a tunnel of `parent` carries as a packet of its own. False when it is not one.
+    pub(crate) fn tunnel(
+        &mut self,
+        parent: &mut Decoded,
+        inside: Layer<'_>,
+        payload: Payload,
+        source: PacketSource,
+    ) -> bool {
+        if parent.layers.saturating_add(1) >= self.config.max_layers {
+            parent.invalid(DecoderEvent::TooManyLayers);
+            return false;
+        }
+        let Some((child, rest)) = self.room.split_first_mut() else {
+            parent.invalid(DecoderEvent::TooManyLayers);
+            return false;
+        };
+        child.reset();
+        child.start = inside.at;
+        child.len = inside.len() as u32;
+        child.depth = parent.depth.saturating_add(1);
+        child.layers = parent.layers + 1;
+        child.source = source;
+        if parent.flags.has(Flags::REASSEMBLED) {
+            child.flags.set(Flags::REASSEMBLED);
+        }
+        let mut run =
+            Run { config: self.config, counters: &mut *self.counters, room: rest, found: 0 };
+        let outcome = match payload {
+            Payload::Ipv4 => ipv4::decode(&mut run, child, inside.take(MAX_IP_LEN)),
+            Payload::Ipv6 | Payload::Teredo => {
+                ipv6::decode(&mut run, child, inside.take(MAX_IP_LEN))
+            }
+            Payload::Ethernet => ethernet::decode(&mut run, child, inside),
+            Payload::Vlan => ethernet::decode_vlan(&mut run, child, inside),
+            Payload::Ppp => ppp::decode(&mut run, child, inside),
+            Payload::ErspanI => overlay::decode_erspan_i(&mut run, child, inside),
+            Payload::ErspanII => overlay::decode_erspan_ii(&mut run, child, inside),
+            Payload::Arp => ethernet::decode_arp(&mut run, child, inside),
+        };
+        let found = run.found;
+        let broken = child.flags.has(Flags::INVALID);
+        if outcome.is_err() || (payload == Payload::Teredo && broken) {
+            return false;
+        }
+        self.found = found.saturating_add(1);
+        parent.flags.set(Flags::HAS_INNER);
+        true
+    }
+}
+
+/// Decodes one frame of `link` into `set`, which is emptied first. `frame` is what was captured; a
+/// frame cut short shows it by the events of the layer that misses bytes.
+pub fn decode(
+    set: &mut PacketSet,
+    counters: &mut DecodeCounters,
+    config: &DecodeConfig,
+    link: Link,
+    frame: &[u8],
+) {
+    let frame = frame.get(..u32::MAX as usize).unwrap_or(frame);
+    let root = &mut set.root;
+    root.reset();
+    root.len = frame.len() as u32;
+    counters.count_frame(frame.len() as u64);
+    let mut run = Run { config, counters, room: &mut set.inner, found: 0 };
+    let layer = Layer::new(frame, 0);
+    let _ = match link {
+        Link::Ethernet => ethernet::decode(&mut run, root, layer),
+        Link::Null => ethernet::decode_null(&mut run, root, layer),
+        Link::Raw | Link::Ipv4 | Link::Ipv6 => ethernet::decode_raw(&mut run, root, layer),
+        Link::Ppp => ppp::decode(&mut run, root, layer),
+        Link::CiscoHdlc => ethernet::decode_cisco_hdlc(&mut run, root, layer),
+        Link::LinuxCooked => ethernet::decode_linux_cooked(&mut run, root, layer),
+        Link::LinuxCooked2 => ethernet::decode_linux_cooked2(&mut run, root, layer),
+    };
+    set.inner_count = run.found;
+    finish(set, counters);
+}
+
+/// Decodes an IP packet that was put together from fragments into `set`, which is emptied first.
+/// `packet` begins with the IP header; offsets count from its start. VLANs, tunnel depth and layers
+/// are taken from `fragment`, the fragment that completed it. False when it is no usable packet: it
+/// is then given up with its events, as the peer does.
+pub fn decode_ip_reassembled(
+    set: &mut PacketSet,
+    counters: &mut DecodeCounters,
+    config: &DecodeConfig,
+    fragment: &Decoded,
+    packet: &[u8],
+) -> bool {
+    let root = &mut set.root;
+    root.reset();
+    root.len = packet.len() as u32;
+    root.vlans = fragment.vlans;
+    root.vlan_count = fragment.vlan_count;
+    root.depth = fragment.depth;
+    root.layers = fragment.layers;
+    root.source = PacketSource::Defrag;
+    root.flags.set(Flags::REASSEMBLED);
+    let mut run = Run { config, counters, room: &mut set.inner, found: 0 };
+    let layer = Layer::new(packet, 0).take(MAX_IP_LEN);
+    let outcome = match fragment.network {
+        Network::Ipv4 => ipv4::decode(&mut run, root, layer),
+        Network::Ipv6 => ipv6::decode(&mut run, root, layer),
+        Network::None | Network::Arp => Err(Reject),
+    };
+    set.inner_count = run.found;
+    if outcome.is_err() {
+        set.inner_count = 0;
+        return false;
+    }
+    count_events(set, counters);
+    true
+}
+
+/// Statistics that are known only at the end.
+#[inline]
+fn finish(set: &PacketSet, counters: &mut DecodeCounters) {
+    if set.root.flags.has(Flags::INVALID) {
+        counters.count(Counter::Invalid);
+    }
+    count_events(set, counters);
+}
+
+#[inline]
+fn count_events(set: &PacketSet, counters: &mut DecodeCounters) {
+    for packet in set.iter() {
+        if packet.events.is_empty() {
+            continue;
+        }
+        for event in packet.events.as_slice() {
+            counters.count_event(*event);
+        }
+        counters.count_lost_events(packet.events.lost());
+    }
+}

@@ -1,0 +1,139 @@
+//! GRE, version 0 (RFC 1701, RFC 2784, RFC 2890) and version 1 (RFC 2637, PPTP).
+
+use crate::counters::Counter;
+use crate::decode::{Payload, Run};
+use crate::decoded::{Decoded, PacketSource};
+use crate::ethernet::ethertype;
+use crate::event::DecoderEvent;
+use crate::layer::Layer;
+use crate::transport::{Gre, Transport};
+
+const MIN_LEN: usize = 4;
+const PPP: u16 = 0x880b;
+
+/// Bits of the first two bytes.
+mod flag {
+    pub(super) const CHECKSUM: u16 = 0x8000;
+    pub(super) const ROUTING: u16 = 0x4000;
+    pub(super) const KEY: u16 = 0x2000;
+    pub(super) const SEQUENCE: u16 = 0x1000;
+    pub(super) const STRICT_ROUTE: u16 = 0x0800;
+    pub(super) const RECURSION: u16 = 0x0700;
+    pub(super) const RESERVED_V0: u16 = 0x00f8;
+    pub(super) const ACK_V1: u16 = 0x0080;
+    pub(super) const RESERVED_V1: u16 = 0x0078;
+}
+
+pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
+    run.counters.count(Counter::Gre);
+    if layer.len() < MIN_LEN {
+        p.invalid(DecoderEvent::GrePacketTooSmall);
+        return;
+    }
+    if run.enter(p).is_err() {
+        return;
+    }
+    let mut gre = Gre { flags: layer.be16(0), protocol: layer.be16(2), key: 0 };
+    p.l4 = layer.at;
+    let len = match gre.version() {
+        0 => header_len_v0(&gre, layer),
+        1 => header_len_v1(&gre, layer),
+        _ => Err(DecoderEvent::GreWrongVersion),
+    };
+    let len = match len {
+        Ok(len) => len,
+        Err(event) => {
+            p.transport = Transport::Gre(gre);
+            p.invalid(event);
+            return;
+        }
+    };
+    if gre.flags & flag::KEY != 0 {
+        let optional = gre.flags & (flag::CHECKSUM | flag::ROUTING) != 0;
+        gre.key = layer.be32(if optional { 8 } else { 4 });
+    }
+    let inside = layer.after(len);
+    p.payload = inside.at;
+    p.payload_len = inside.len() as u32;
+    p.transport = Transport::Gre(gre);
+    let payload = match gre.protocol {
+        ethertype::IPV4 => Payload::Ipv4,
+        ethertype::IPV6 => Payload::Ipv6,
+        ethertype::VLAN => Payload::Vlan,
+        ethertype::BRIDGE => Payload::Ethernet,
+        ethertype::ARP => Payload::Arp,
+        // Type II announces itself by a sequence number; type I has no header of its own.
+        ethertype::ERSPAN if gre.flags & flag::SEQUENCE != 0 => Payload::ErspanII,
+        ethertype::ERSPAN => Payload::ErspanI,
+        PPP => Payload::Ppp,
+        _ => return,
+    };
+    run.tunnel(p, inside, payload, PacketSource::Gre);
+}
+
+fn header_len_v0(gre: &Gre, layer: Layer<'_>) -> Result<usize, DecoderEvent> {
+    if gre.flags & flag::RECURSION != 0 {
+        return Err(DecoderEvent::GreV0Recursion);
+    }
+    if gre.flags & flag::RESERVED_V0 != 0 {
+        return Err(DecoderEvent::GreV0Flags);
+    }
+    let mut len = MIN_LEN;
+    for optional in [flag::KEY, flag::SEQUENCE, flag::CHECKSUM | flag::ROUTING] {
+        if gre.flags & optional != 0 {
+            len += 4;
+        }
+    }
+    if len > layer.len() {
+        return Err(DecoderEvent::GreV0HeaderTooBig);
+    }
+    if gre.flags & flag::ROUTING != 0 {
+        // Route entries: two bytes of address family, an offset, a length; an empty one ends them.
+        loop {
+            let entry = layer.after(len);
+            if entry.len() < 4 {
+                return Err(DecoderEvent::GreV0MalformedRoute);
+            }
+            len += 4;
+            if entry.be16(0) == 0 && entry.u8(3) == 0 {
+                break;
+            }
+            len += usize::from(entry.u8(3));
+            if len > layer.len() {
+                return Err(DecoderEvent::GreV0MalformedRoute);
+            }
+        }
+    }
+    Ok(len)
+}
+
+fn header_len_v1(gre: &Gre, layer: Layer<'_>) -> Result<usize, DecoderEvent> {
+    let refused = [
+        (flag::CHECKSUM, DecoderEvent::GreV1Checksum),
+        (flag::ROUTING, DecoderEvent::GreV1Route),
+        (flag::STRICT_ROUTE, DecoderEvent::GreV1StrictRoute),
+        (flag::RECURSION, DecoderEvent::GreV1Recursion),
+        (flag::RESERVED_V1, DecoderEvent::GreV1Flags),
+    ];
+    for (bits, event) in refused {
+        if gre.flags & bits != 0 {
+            return Err(event);
+        }
+    }
+    if gre.protocol != PPP {
+        return Err(DecoderEvent::GreV1WrongProtocol);
+    }
+    if gre.flags & flag::KEY == 0 {
+        return Err(DecoderEvent::GreV1NoKey);
+    }
+    let mut len = MIN_LEN + 4;
+    for optional in [flag::SEQUENCE, flag::ACK_V1] {
+        if gre.flags & optional != 0 {
+            len += 4;
+        }
+    }
+    if len > layer.len() {
+        return Err(DecoderEvent::GreV1HeaderTooBig);
+    }
+    Ok(len)
+}

@@ -1,0 +1,242 @@
+//! ICMP (RFC 792) and ICMPv6 (RFC 4443), and the packet that an error message quotes.
+
+use crate::counters::Counter;
+use crate::decode::Run;
+use crate::decoded::{Decoded, Flags};
+use crate::event::DecoderEvent;
+use crate::ipv4::{self, protocol};
+use crate::ipv6;
+use crate::layer::Layer;
+use crate::transport::{Icmp, Quoted, Transport};
+use gabion_record::Addr;
+
+/// Bytes of the header with the word that depends on the type.
+const HEADER_LEN: usize = 8;
+
+/// What a type expects of code and content.
+enum Kind {
+    /// The codes up to this one are known; an error message that quotes a packet.
+    Error { last_code: u8 },
+    /// Only code 0; carries identifier and sequence number.
+    Echo,
+    /// Only code 0.
+    Plain,
+    /// Addresses of routers, whose number and size are given.
+    RouterAdvert,
+    /// Only code 0 and a hop limit of 1.
+    Listener,
+    /// Codes up to this one, and 255 where said.
+    Codes { last: u8, or_255: bool },
+    /// Any code.
+    Any,
+    /// Not known.
+    Unknown(DecoderEvent),
+}
+
+/// ICMP in IPv4.
+pub(crate) fn decode_v4(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
+    run.counters.count(Counter::Icmpv4);
+    let Some(mut icmp) = header(p, layer) else {
+        p.invalid(DecoderEvent::Icmpv4PacketTooSmall);
+        return;
+    };
+    let kind = match icmp.kind {
+        0 | 8 | 13 | 14 | 15 | 16 | 17 | 18 => Kind::Echo,
+        3 => Kind::Error { last_code: 15 },
+        4 => Kind::Error { last_code: 0 },
+        5 => Kind::Error { last_code: 3 },
+        9 => Kind::RouterAdvert,
+        10 => Kind::Plain,
+        11 => Kind::Error { last_code: 1 },
+        12 => Kind::Error { last_code: 2 },
+        _ => Kind::Unknown(DecoderEvent::Icmpv4UnknownType),
+    };
+    let unknown_code = DecoderEvent::Icmpv4UnknownCode;
+    match kind {
+        Kind::Error { last_code } => {
+            if icmp.code > last_code {
+                p.event(unknown_code);
+            } else if layer.len() > HEADER_LEN {
+                if icmp.kind == 3 && icmp.code == 4 {
+                    icmp.mtu = u32::from(layer.be16(6));
+                }
+                icmp.quoted = quoted_v4(p, layer.after(HEADER_LEN));
+            }
+        }
+        Kind::RouterAdvert => {
+            let announced = usize::from(layer.u8(4)) * usize::from(layer.u8(5)) * 4;
+            if announced > layer.len() - HEADER_LEN {
+                p.event(unknown_code);
+            }
+        }
+        other => check_code(p, &mut icmp, other, layer, unknown_code),
+    }
+    p.transport = Transport::Icmpv4(icmp);
+}
+
+/// ICMPv6.
+pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
+    run.counters.count(Counter::Icmpv6);
+    let Some(mut icmp) = header(p, layer) else {
+        p.invalid(DecoderEvent::Icmpv6PacketTooSmall);
+        return;
+    };
+    let kind = match icmp.kind {
+        1 => Kind::Error { last_code: 6 },
+        2 => Kind::Error { last_code: 0 },
+        3 => Kind::Error { last_code: 1 },
+        4 => Kind::Error { last_code: 2 },
+        128 | 129 => Kind::Echo,
+        130..=132 | 143 => Kind::Listener,
+        133..=137 | 141 | 142 => Kind::Plain,
+        138 => Kind::Codes { last: 2, or_255: true },
+        139 | 140 => Kind::Codes { last: 2, or_255: false },
+        144..=159 => Kind::Any,
+        100 | 101 | 200 | 201 => Kind::Unknown(DecoderEvent::Icmpv6ExperimentationType),
+        5..=99 | 102..=126 | 160..=199 => Kind::Unknown(DecoderEvent::Icmpv6UnassignedType),
+        _ => Kind::Unknown(DecoderEvent::Icmpv6UnknownType),
+    };
+    let unknown_code = DecoderEvent::Icmpv6UnknownCode;
+    let mut short_header = true;
+    match kind {
+        Kind::Error { last_code } => {
+            if icmp.code > last_code {
+                p.event(unknown_code);
+            } else {
+                short_header = false;
+                if icmp.kind == 2 {
+                    icmp.mtu = layer.be32(4);
+                }
+                icmp.quoted = quoted_v6(p, layer.after(HEADER_LEN));
+            }
+        }
+        other => {
+            check_code(p, &mut icmp, other, layer, unknown_code);
+            short_header = !icmp.has_id;
+        }
+    }
+    // Only errors and echoes own the second word; of other messages it is content.
+    if short_header {
+        let inside = layer.after(4);
+        p.payload = inside.at;
+        p.payload_len = inside.len() as u32;
+    }
+    p.transport = Transport::Icmpv6(icmp);
+}
+
+/// The fields every message has.
+fn header(p: &mut Decoded, layer: Layer<'_>) -> Option<Icmp> {
+    let header = layer.data.first_chunk::<HEADER_LEN>()?;
+    let inside = layer.after(HEADER_LEN);
+    p.l4 = layer.at;
+    p.payload = inside.at;
+    p.payload_len = inside.len() as u32;
+    p.flags.set(Flags::WANTS_FLOW);
+    Some(Icmp {
+        kind: header[0],
+        code: header[1],
+        checksum: u16::from_be_bytes([header[2], header[3]]),
+        ..Icmp::default()
+    })
+}
+
+fn check_code(
+    p: &mut Decoded,
+    icmp: &mut Icmp,
+    kind: Kind,
+    layer: Layer<'_>,
+    unknown_code: DecoderEvent,
+) {
+    let known = match kind {
+        Kind::Echo => {
+            icmp.has_id = icmp.code == 0;
+            icmp.id = layer.be16(4);
+            icmp.seq = layer.be16(6);
+            icmp.code == 0
+        }
+        Kind::Plain => icmp.code == 0,
+        Kind::Listener => {
+            if icmp.code == 0 && p.ttl != 1 {
+                p.event(DecoderEvent::Icmpv6MldHopLimit);
+            }
+            icmp.code == 0
+        }
+        Kind::Codes { last, or_255 } => icmp.code <= last || (or_255 && icmp.code == 255),
+        Kind::Any | Kind::RouterAdvert | Kind::Error { .. } => true,
+        Kind::Unknown(event) => {
+            p.event(event);
+            true
+        }
+    };
+    if !known {
+        p.event(unknown_code);
+    }
+}
+
+fn quoted_v4(p: &mut Decoded, quote: Layer<'_>) -> Option<Quoted> {
+    let Some(header) = quote.data.first_chunk::<{ ipv4::MIN_LEN }>() else {
+        p.invalid(DecoderEvent::Icmpv4QuotedTruncated);
+        return None;
+    };
+    if header[0] >> 4 != 4 {
+        p.invalid(DecoderEvent::Icmpv4QuotedVersion);
+        return None;
+    }
+    let header_len = usize::from(header[0] & 15) * 4;
+    let mut quoted = Quoted {
+        src: Addr::v4([header[12], header[13], header[14], header[15]]),
+        dst: Addr::v4([header[16], header[17], header[18], header[19]]),
+        at: quote.at,
+        version: 4,
+        proto: header[9],
+        ..Quoted::default()
+    };
+    quoted_ports(&mut quoted, quote.after(header_len.max(ipv4::MIN_LEN)), protocol::ICMP);
+    Some(quoted)
+}
+
+fn quoted_v6(p: &mut Decoded, quote: Layer<'_>) -> Option<Quoted> {
+    let Some(header) = quote.data.first_chunk::<{ ipv6::HEADER_LEN }>() else {
+        p.invalid(DecoderEvent::Icmpv6QuotedTruncated);
+        return None;
+    };
+    if header[0] >> 4 != 6 {
+        p.invalid(DecoderEvent::Icmpv6QuotedVersion);
+        return None;
+    }
+    let address = |from: usize| {
+        header
+            .get(from..)
+            .and_then(|bytes| bytes.first_chunk::<16>())
+            .map_or(Addr::default(), |bytes| Addr::v6(*bytes))
+    };
+    let mut quoted = Quoted {
+        src: address(8),
+        dst: address(24),
+        at: quote.at,
+        version: 6,
+        proto: header[6],
+        ..Quoted::default()
+    };
+    quoted_ports(&mut quoted, quote.after(ipv6::HEADER_LEN), protocol::ICMPV6);
+    Some(quoted)
+}
+
+/// The first four bytes behind the quoted IP header.
+fn quoted_ports(quoted: &mut Quoted, inside: Layer<'_>, icmp: u8) {
+    if inside.len() < 4 {
+        return;
+    }
+    match quoted.proto {
+        protocol::TCP | protocol::UDP | protocol::SCTP => {
+            quoted.has_ports = true;
+            quoted.sp = inside.be16(0);
+            quoted.dp = inside.be16(2);
+        }
+        other if other == icmp => {
+            quoted.has_ports = true;
+            quoted.icmp = [inside.u8(0), inside.u8(1)];
+        }
+        _ => {}
+    }
+}

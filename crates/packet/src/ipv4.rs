@@ -1,0 +1,267 @@
+//! IPv4 (RFC 791): header, options, and what it carries.
+
+use crate::counters::Counter;
+use crate::decode::{Outcome, Payload, Reject, Run};
+use crate::decoded::{Decoded, Flags, IpOptions, Network, PacketSource};
+use crate::event::DecoderEvent;
+use crate::layer::Layer;
+use crate::{gre, icmp, tcp, udp};
+use gabion_record::Addr;
+
+/// Bytes of a header without options.
+pub(crate) const MIN_LEN: usize = 20;
+
+/// IP protocol numbers that are decoded (IANA).
+pub(crate) mod protocol {
+    pub(crate) const HOP_BY_HOP: u8 = 0;
+    pub(crate) const ICMP: u8 = 1;
+    pub(crate) const IPV4: u8 = 4;
+    pub(crate) const TCP: u8 = 6;
+    pub(crate) const UDP: u8 = 17;
+    pub(crate) const IPV6: u8 = 41;
+    pub(crate) const ROUTING: u8 = 43;
+    pub(crate) const FRAGMENT: u8 = 44;
+    pub(crate) const GRE: u8 = 47;
+    pub(crate) const ESP: u8 = 50;
+    pub(crate) const AUTH: u8 = 51;
+    pub(crate) const ICMPV6: u8 = 58;
+    pub(crate) const NONE: u8 = 59;
+    pub(crate) const DESTINATION: u8 = 60;
+    pub(crate) const SCTP: u8 = 132;
+    pub(crate) const MOBILITY: u8 = 135;
+    pub(crate) const HIP: u8 = 139;
+    pub(crate) const SHIM6: u8 = 140;
+}
+
+/// The header, then what it carries; a fragment ends here.
+#[inline]
+pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
+    run.counters.count(Counter::Ipv4);
+    run.enter(p)?;
+    let inside = decode_header(p, layer)?;
+    if p.flags.has(Flags::FRAGMENT) {
+        return Ok(());
+    }
+    match p.proto {
+        protocol::TCP => tcp::decode(run, p, inside),
+        protocol::UDP => udp::decode(run, p, inside),
+        protocol::ICMP => icmp::decode_v4(run, p, inside),
+        other => decode_rare(run, p, inside, other),
+    }
+    Ok(())
+}
+
+/// Protocols that are met seldom enough to keep them out of the way of the others.
+fn decode_rare(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>, proto: u8) {
+    match proto {
+        protocol::GRE => gre::decode(run, p, inside),
+        protocol::SCTP => udp::decode_sctp(run, p, inside),
+        protocol::ESP => udp::decode_esp(run, p, inside),
+        protocol::IPV4 => {
+            p.flags.set(Flags::WANTS_FLOW);
+            if run.tunnel(p, inside, Payload::Ipv4, PacketSource::Ipv4) {
+                run.counters.count(Counter::Ipv4InIpv4);
+            }
+        }
+        protocol::IPV6 => {
+            p.flags.set(Flags::WANTS_FLOW);
+            if run.tunnel(p, inside, Payload::Ipv6, PacketSource::Ipv4) {
+                run.counters.count(Counter::Ipv6InIpv4);
+            }
+        }
+        protocol::HOP_BY_HOP if p.flags.has(Flags::VJ_UNCOMPRESSED) => tcp::decode(run, p, inside),
+        protocol::ICMPV6 => p.invalid(DecoderEvent::Ipv4Icmpv6),
+        _ => {}
+    }
+}
+
+#[inline]
+fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Reject> {
+    let Some(header) = layer.data.first_chunk::<MIN_LEN>() else {
+        p.invalid(DecoderEvent::Ipv4PacketTooSmall);
+        return Err(Reject);
+    };
+    if header[0] >> 4 != 4 {
+        p.invalid(DecoderEvent::Ipv4WrongVersion);
+        return Err(Reject);
+    }
+    let header_len = usize::from(header[0] & 15) * 4;
+    if header_len < MIN_LEN {
+        p.invalid(DecoderEvent::Ipv4HeaderTooSmall);
+        return Err(Reject);
+    }
+    let total = u16::from_be_bytes([header[2], header[3]]);
+    if usize::from(total) < header_len {
+        p.invalid(DecoderEvent::Ipv4LenBelowHeader);
+        return Err(Reject);
+    }
+    if layer.len() < usize::from(total) {
+        p.invalid(DecoderEvent::Ipv4Truncated);
+        return Err(Reject);
+    }
+    p.network = Network::Ipv4;
+    p.l3 = layer.at;
+    p.tos = header[1];
+    p.ip_len = total;
+    p.ip_header_len = header_len as u16;
+    p.ip_id = u32::from(u16::from_be_bytes([header[4], header[5]]));
+    p.ttl = header[8];
+    p.proto = header[9];
+    p.src = Addr::v4([header[12], header[13], header[14], header[15]]);
+    p.dst = Addr::v4([header[16], header[17], header[18], header[19]]);
+    let fragment = u16::from_be_bytes([header[6], header[7]]);
+    if fragment != 0 {
+        note_fragment(p, fragment);
+    }
+    if header_len > MIN_LEN {
+        decode_options(p, layer.take(header_len).after(MIN_LEN).data);
+    }
+    let inside = layer.take(usize::from(total)).after(header_len);
+    p.payload = inside.at;
+    p.payload_len = inside.len() as u32;
+    Ok(inside)
+}
+
+fn note_fragment(p: &mut Decoded, field: u16) {
+    p.fragment_offset = (field & 0x1fff) << 3;
+    if field & 0x8000 != 0 {
+        p.flags.set(Flags::RESERVED_FRAGMENT_BIT);
+    }
+    if field & 0x4000 != 0 {
+        p.flags.set(Flags::DONT_FRAGMENT);
+    }
+    if field & 0x2000 != 0 {
+        p.flags.set(Flags::MORE_FRAGMENTS);
+    }
+    if field & 0x3fff != 0 {
+        p.flags.set(Flags::FRAGMENT);
+    }
+}
+
+/// Walks the options. A broken one ends the walk; the packet is decoded further all the same.
+#[cold]
+fn decode_options(p: &mut Decoded, mut rest: &[u8]) {
+    if !rest.len().is_multiple_of(8) {
+        p.event(DecoderEvent::Ipv4OptPadRequired);
+    }
+    let mut seen = IpOptions(0);
+    while let Some(&kind) = rest.first() {
+        match kind {
+            0 => {
+                p.ip_options.0 |= IpOptions::EOL.0;
+                return;
+            }
+            1 => {
+                p.ip_options.0 |= IpOptions::NOP.0;
+                rest = rest.get(1..).unwrap_or(&[]);
+                continue;
+            }
+            _ => {}
+        }
+        let Some(&len) = rest.get(1) else {
+            p.event(DecoderEvent::Ipv4OptEolRequired);
+            return;
+        };
+        let len = usize::from(len);
+        let Some(option) = rest.get(..len).filter(|_| len >= 2) else {
+            p.invalid(DecoderEvent::Ipv4OptInvalidLen);
+            return;
+        };
+        match option_bit(kind) {
+            Some(bit) => {
+                if seen.any_of(bit) {
+                    p.event(DecoderEvent::Ipv4OptDuplicate);
+                } else if let Err(event) = check_option(bit, option) {
+                    p.invalid(event);
+                    return;
+                }
+                seen.0 |= bit.0;
+                p.ip_options.0 |= bit.0;
+            }
+            None => p.event(DecoderEvent::Ipv4OptInvalid),
+        }
+        rest = rest.get(len..).unwrap_or(&[]);
+    }
+}
+
+/// The bit of an option type with a length; `None` for one that is not known.
+fn option_bit(kind: u8) -> Option<IpOptions> {
+    Some(match kind {
+        7 => IpOptions::RECORD_ROUTE,
+        25 => IpOptions::QUICK_START,
+        68 => IpOptions::TIMESTAMP,
+        130 => IpOptions::SECURITY,
+        131 => IpOptions::LOOSE_ROUTE,
+        133 => IpOptions::EXTENDED_SECURITY,
+        134 => IpOptions::CIPSO,
+        136 => IpOptions::STREAM_ID,
+        137 => IpOptions::STRICT_ROUTE,
+        148 => IpOptions::ROUTER_ALERT,
+        _ => return None,
+    })
+}
+
+/// Whether an option (type, length and content) keeps its rules.
+fn check_option(bit: IpOptions, option: &[u8]) -> Result<(), DecoderEvent> {
+    let len = option.len();
+    let len_is = |good: bool| if good { Ok(()) } else { Err(DecoderEvent::Ipv4OptInvalidLen) };
+    match bit {
+        IpOptions::QUICK_START => len_is(len >= 8),
+        IpOptions::SECURITY => len_is(len == 11),
+        IpOptions::EXTENDED_SECURITY => len_is(len >= 3),
+        IpOptions::STREAM_ID | IpOptions::ROUTER_ALERT => len_is(len == 4),
+        IpOptions::TIMESTAMP => check_timestamp(option),
+        IpOptions::CIPSO => check_cipso(option),
+        _ => check_route(option),
+    }
+}
+
+/// The pointer counts from one, stands behind its own four bytes and moves in steps of an address.
+fn check_route(option: &[u8]) -> Result<(), DecoderEvent> {
+    let [_, _, pointer, ..] = *option else {
+        return Err(DecoderEvent::Ipv4OptInvalidLen);
+    };
+    let pointer = usize::from(pointer);
+    if pointer < 4 || pointer % 4 != 0 || pointer > option.len() + 1 {
+        return Err(DecoderEvent::Ipv4OptMalformed);
+    }
+    Ok(())
+}
+
+/// As a route, but the steps are of four bytes, or of eight with addresses (flags 1 and 3).
+fn check_timestamp(option: &[u8]) -> Result<(), DecoderEvent> {
+    let [_, _, pointer, flags, _, ..] = *option else {
+        return Err(DecoderEvent::Ipv4OptInvalidLen);
+    };
+    let pointer = usize::from(pointer);
+    let step = if matches!(flags & 15, 1 | 3) { 8 } else { 4 };
+    if pointer < 5 || (pointer - 5) % step != 0 || pointer > option.len() + 1 {
+        return Err(DecoderEvent::Ipv4OptMalformed);
+    }
+    Ok(())
+}
+
+/// Domain of interpretation, then tags with type and length (draft-ietf-cipso-ipsecurity-01).
+fn check_cipso(option: &[u8]) -> Result<(), DecoderEvent> {
+    if option.len() < 10 {
+        return Err(DecoderEvent::Ipv4OptInvalidLen);
+    }
+    if option.get(2..6).is_none_or(|domain| domain == [0; 4]) {
+        return Err(DecoderEvent::Ipv4OptMalformed);
+    }
+    let mut tags = option.get(6..).unwrap_or(&[]);
+    while !tags.is_empty() {
+        let [kind, len, align, ..] = *tags else {
+            return Err(DecoderEvent::Ipv4OptMalformed);
+        };
+        let known = matches!(kind, 1 | 2 | 5 | 6 | 7);
+        let Some(rest) = tags.get(usize::from(len)..).filter(|_| known && len >= 4) else {
+            return Err(DecoderEvent::Ipv4OptMalformed);
+        };
+        if kind != 7 && align != 0 {
+            return Err(DecoderEvent::Ipv4OptMalformed);
+        }
+        tags = rest;
+    }
+    Ok(())
+}

@@ -1,0 +1,315 @@
+//! IPv6 (RFC 8200): header, extension headers, and what they lead to.
+
+use crate::counters::Counter;
+use crate::decode::{Outcome, Payload, Reject, Run};
+use crate::decoded::{Decoded, ExtHeaders, Flags, Network, PacketSource};
+use crate::event::DecoderEvent;
+use crate::ipv4::{self, protocol};
+use crate::layer::Layer;
+use crate::{gre, icmp, tcp, udp};
+use gabion_record::Addr;
+
+/// Bytes of the fixed header.
+pub(crate) const HEADER_LEN: usize = 40;
+
+/// The header, then extension headers and what they carry; a fragment ends here.
+#[inline]
+pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
+    run.counters.count(Counter::Ipv6);
+    run.enter(p)?;
+    let inside = decode_header(p, layer)?;
+    match p.proto {
+        protocol::TCP => tcp::decode(run, p, inside),
+        protocol::UDP => udp::decode(run, p, inside),
+        protocol::ICMPV6 => icmp::decode_v6(run, p, inside),
+        protocol::SCTP => udp::decode_sctp(run, p, inside),
+        protocol::GRE => gre::decode(run, p, inside),
+        protocol::IPV4 => decode_ipv4_inside(run, p, inside),
+        protocol::IPV6 => decode_ipv6_inside(run, p, inside),
+        protocol::ICMP => p.event(DecoderEvent::Ipv6Icmpv4),
+        protocol::HOP_BY_HOP
+        | protocol::ROUTING
+        | protocol::FRAGMENT
+        | protocol::NONE
+        | protocol::DESTINATION
+        | protocol::AUTH
+        | protocol::ESP
+        | protocol::MOBILITY
+        | protocol::HIP
+        | protocol::SHIM6 => decode_extensions(run, p, inside),
+        _ => p.event(DecoderEvent::Ipv6UnknownNextHeader),
+    }
+    Ok(())
+}
+
+#[inline]
+fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Reject> {
+    let Some(header) = layer.data.first_chunk::<HEADER_LEN>() else {
+        p.invalid(DecoderEvent::Ipv6PacketTooSmall);
+        return Err(Reject);
+    };
+    if header[0] >> 4 != 6 {
+        p.invalid(DecoderEvent::Ipv6WrongVersion);
+        return Err(Reject);
+    }
+    let payload_len = u16::from_be_bytes([header[4], header[5]]);
+    let inside = layer.after(HEADER_LEN);
+    if inside.len() < usize::from(payload_len) {
+        p.invalid(DecoderEvent::Ipv6Truncated);
+        return Err(Reject);
+    }
+    let inside = inside.take(usize::from(payload_len));
+    let (src, dst) = header[8..].split_at(16);
+    p.network = Network::Ipv6;
+    p.l3 = layer.at;
+    p.tos = header[0] << 4 | header[1] >> 4;
+    p.ip_len = payload_len;
+    p.ip_header_len = HEADER_LEN as u16;
+    p.proto = header[6];
+    p.ttl = header[7];
+    p.src = address(src);
+    p.dst = address(dst);
+    p.payload = inside.at;
+    p.payload_len = u32::from(payload_len);
+    Ok(inside)
+}
+
+fn address(bytes: &[u8]) -> Addr {
+    bytes.first_chunk::<16>().map_or(Addr([0; 16]), |bytes| Addr::v6(*bytes))
+}
+
+fn decode_ipv4_inside(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
+    p.flags.set(Flags::WANTS_FLOW);
+    if inside.len() < ipv4::MIN_LEN {
+        p.invalid(DecoderEvent::Ipv4InIpv6TooSmall);
+    } else if inside.u8(0) >> 4 != 4 {
+        p.event(DecoderEvent::Ipv4InIpv6WrongVersion);
+    } else if run.tunnel(p, inside, Payload::Ipv4, PacketSource::Ipv6) {
+        run.counters.count(Counter::Ipv4InIpv6);
+    }
+}
+
+fn decode_ipv6_inside(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
+    p.flags.set(Flags::WANTS_FLOW);
+    if inside.len() < HEADER_LEN {
+        p.invalid(DecoderEvent::Ipv6InIpv6TooSmall);
+    } else if inside.u8(0) >> 4 != 6 {
+        p.event(DecoderEvent::Ipv6InIpv6WrongVersion);
+    } else if run.tunnel(p, inside, Payload::Ipv6, PacketSource::Ipv6) {
+        run.counters.count(Counter::Ipv6InIpv6);
+    }
+}
+
+/// Walks the extension headers from the one `p.proto` names. The walk moves at least eight bytes
+/// each time, so it ends with the packet. `p.proto` and the payload are left at what stands behind
+/// the last header walked.
+#[cold]
+fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
+    let mut rest = inside;
+    let mut next = p.proto;
+    // Place of the byte that said `next`: the fixed header's at first.
+    let mut next_at = p.l3.wrapping_add(6);
+    let mut seen = Seen::default();
+    loop {
+        p.ip_header_len = (HEADER_LEN + (inside.len() - rest.len())) as u16;
+        p.payload = rest.at;
+        p.payload_len = rest.len() as u32;
+        p.proto = next;
+        if next == protocol::NONE {
+            if rest.len() > 0 {
+                p.event(DecoderEvent::Ipv6DataAfterNone);
+            }
+            return;
+        }
+        if rest.len() < 2 {
+            return;
+        }
+        let len = match next {
+            protocol::ROUTING | protocol::MOBILITY | protocol::HIP | protocol::SHIM6 => {
+                8 + usize::from(rest.u8(1)) * 8
+            }
+            protocol::HOP_BY_HOP | protocol::DESTINATION => (usize::from(rest.u8(1)) + 1) * 8,
+            protocol::FRAGMENT | protocol::ESP => 8,
+            protocol::AUTH => 12 + usize::from(rest.u8(1)).saturating_sub(1) * 4,
+            other => return decode_behind(run, p, rest, other),
+        };
+        if len > rest.len() {
+            p.invalid(DecoderEvent::Ipv6ExtTruncated);
+            return;
+        }
+        let header = rest.take(len);
+        let follows = header.u8(0);
+        match next {
+            protocol::ROUTING => note_routing(p, header, &mut seen),
+            protocol::HOP_BY_HOP => {
+                if seen.hop_by_hop {
+                    p.event(DecoderEvent::Ipv6DuplHopByHop);
+                } else {
+                    seen.hop_by_hop = true;
+                    p.ext.note(ExtHeaders::HOP_BY_HOP);
+                    walk_options(p, header, true);
+                }
+            }
+            protocol::DESTINATION => {
+                if seen.destination >= 2 {
+                    p.event(DecoderEvent::Ipv6DuplDestination);
+                } else {
+                    seen.destination += 1;
+                    p.ext.note(ExtHeaders::DESTINATION);
+                    walk_options(p, header, false);
+                }
+            }
+            protocol::FRAGMENT => {
+                if note_fragment(p, header, next_at, rest) {
+                    return;
+                }
+            }
+            protocol::AUTH => note_auth(p, header),
+            protocol::ESP => {
+                p.ext.note(ExtHeaders::ESP);
+                return udp::decode_esp(run, p, rest);
+            }
+            _ => p.ext.note(ExtHeaders::OTHER),
+        }
+        next = follows;
+        next_at = rest.at;
+        rest = rest.after(len);
+    }
+}
+
+/// Headers counted while walking, for duplicates.
+#[derive(Default)]
+struct Seen {
+    hop_by_hop: bool,
+    destination: u8,
+}
+
+/// What no extension header is: the transport, a tunnel, or nothing that is decoded.
+fn decode_behind(run: &mut Run<'_>, p: &mut Decoded, rest: Layer<'_>, next: u8) {
+    match next {
+        protocol::TCP => tcp::decode(run, p, rest),
+        protocol::UDP => udp::decode(run, p, rest),
+        protocol::ICMPV6 => icmp::decode_v6(run, p, rest),
+        protocol::SCTP => udp::decode_sctp(run, p, rest),
+        protocol::IPV4 => decode_ipv4_inside(run, p, rest),
+        protocol::IPV6 => decode_ipv6_inside(run, p, rest),
+        protocol::GRE => gre::decode(run, p, rest),
+        protocol::ICMP => p.event(DecoderEvent::Ipv6Icmpv4),
+        _ => p.event(DecoderEvent::Ipv6UnknownNextHeader),
+    }
+}
+
+fn note_routing(p: &mut Decoded, header: Layer<'_>, _seen: &mut Seen) {
+    if p.ext.has(ExtHeaders::ROUTING) {
+        p.event(DecoderEvent::Ipv6DuplRouting);
+        return;
+    }
+    p.ext.note(ExtHeaders::ROUTING);
+    p.ext.routing_type = header.u8(2);
+    if header.u8(2) == 0 {
+        p.event(DecoderEvent::Ipv6RoutingType0);
+    }
+}
+
+fn note_auth(p: &mut Decoded, header: Layer<'_>) {
+    if header.be16(2) != 0 {
+        p.event(DecoderEvent::Ipv6AuthReserved);
+    }
+    if p.ext.has(ExtHeaders::AUTH) {
+        p.event(DecoderEvent::Ipv6DuplAuth);
+    }
+    p.ext.note(ExtHeaders::AUTH);
+}
+
+/// True when the packet is a fragment: the walk ends. A fragment header on a whole packet is
+/// useless; the walk goes on behind it.
+fn note_fragment(p: &mut Decoded, header: Layer<'_>, next_at: u32, rest: Layer<'_>) -> bool {
+    if header.u8(1) != 0 {
+        p.event(DecoderEvent::Ipv6FragmentReserved);
+    }
+    if p.ext.has(ExtHeaders::FRAGMENT) {
+        p.event(DecoderEvent::Ipv6DuplFragment);
+        return false;
+    }
+    p.ext.note(ExtHeaders::FRAGMENT);
+    let field = header.be16(2);
+    p.fragment_offset = field & 0xfff8;
+    p.ip_id = header.be32(4);
+    p.ext.fragment_next = header.u8(0);
+    p.ext.fragment_prev = next_at;
+    p.ext.fragment_at = header.at;
+    if field & 1 != 0 {
+        p.flags.set(Flags::MORE_FRAGMENTS);
+    }
+    if field & 0xfff9 == 0 {
+        p.event(DecoderEvent::Ipv6UselessFragment);
+        return false;
+    }
+    let fragment = rest.after(header.len());
+    p.flags.set(Flags::FRAGMENT);
+    p.proto = header.u8(0);
+    p.payload = fragment.at;
+    p.payload_len = fragment.len() as u32;
+    p.ip_header_len = p.ip_header_len.wrapping_add(header.len() as u16);
+    true
+}
+
+/// Options of a hop-by-hop or destination header (RFC 8200 section 4.2).
+fn walk_options(p: &mut Decoded, header: Layer<'_>, hop_by_hop: bool) {
+    let mut rest = header.data.get(2..).unwrap_or(&[]);
+    let mut padding = 0u16;
+    let mut others = 0u16;
+    while let Some(&kind) = rest.first() {
+        if kind == 0 {
+            padding += 1;
+            rest = rest.get(1..).unwrap_or(&[]);
+            continue;
+        }
+        let Some(&len) = rest.get(1) else {
+            p.invalid(DecoderEvent::Ipv6OptInvalidLen);
+            break;
+        };
+        let len = usize::from(len);
+        // The peer lets an option reach one byte beyond the header.
+        if len + 1 > rest.len() {
+            p.invalid(DecoderEvent::Ipv6OptInvalidLen);
+            break;
+        }
+        // Router alert, jumbo payload, home address: with room for their value.
+        let needed = match kind {
+            1 => {
+                padding += 1;
+                if len == 0 {
+                    p.event(DecoderEvent::Ipv6ZeroLenPadN);
+                }
+                0
+            }
+            0x05 => 2,
+            0xc2 => 4,
+            0xc9 => 16,
+            _ => {
+                p.event(if hop_by_hop {
+                    DecoderEvent::Ipv6HopUnknownOpt
+                } else {
+                    DecoderEvent::Ipv6DstUnknownOpt
+                });
+                0
+            }
+        };
+        if len < needed {
+            p.invalid(DecoderEvent::Ipv6OptInvalidLen);
+            break;
+        }
+        if kind != 1 {
+            others += 1;
+        }
+        rest = rest.get(len + 2..).unwrap_or(&[]);
+    }
+    if padding > 0 && others == 0 {
+        p.event(if hop_by_hop {
+            DecoderEvent::Ipv6HopOnlyPadding
+        } else {
+            DecoderEvent::Ipv6DstOnlyPadding
+        });
+    }
+}

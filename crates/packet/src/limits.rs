@@ -1,0 +1,26 @@
+//! Every bound of the decoders, with its reason.
+
+/// Layers one frame may be nested before decoding stops with `too_many_layers`: the peer's default
+/// of `decoder.max-layers`. It bounds recursion and the work one frame can ask for.
+pub const MAX_LAYERS: u8 = 16;
+
+/// Packets found inside one frame at most. Each costs a layer, so the bound above is reached first.
+pub const MAX_INNER: usize = MAX_LAYERS as usize - 1;
+
+/// VLAN tags kept of one packet; the fourth raises `vlan.too_many_layers` (the peer's bound).
+pub const MAX_VLANS: usize = 3;
+
+/// Events kept of one packet; those beyond are counted in [`crate::EventList::lost`]. The peer
+/// keeps as many.
+pub const MAX_EVENTS: usize = 15;
+
+/// UDP ports of one tunnel kind (VXLAN, Geneve, Teredo): the peer reads four from its file.
+pub const MAX_TUNNEL_PORTS: usize = 8;
+
+/// Longest IP packet in bytes. Longer buffers (offloaded frames) are cut to it before the IP
+/// decoders see them: every length field they check is 16 bits wide.
+pub const MAX_IP_LEN: usize = 65_535;
+
+/// Bytes of a frame [`crate::partition_key`] reads past at most for tags and labels; behind them it
+/// gives the key of frames without an IP layer.
+pub const MAX_PARTITION_TAGS: usize = 8;

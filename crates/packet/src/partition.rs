@@ -1,0 +1,121 @@
+//! The key by which frames are spread over workers.
+//!
+//! Both directions of a conversation must give the same key, and so must the fragments of a packet
+//! and the ICMP error that quotes one: the key is a symmetric mix of the two addresses of the
+//! outermost IP layer, or of the quoted packet. It reads a few fields of the raw frame, without a
+//! decode and without trusting any length.
+
+use crate::ethernet::ethertype;
+use crate::limits::MAX_PARTITION_TAGS;
+use crate::link::Link;
+
+/// A key that is the same for both directions of an IP pair; equal for all frames without IP.
+#[inline]
+pub fn partition_key(link: Link, frame: &[u8]) -> u32 {
+    ip_offset(link, frame).and_then(|ip| ip_key(frame.get(ip..)?, true)).unwrap_or(0)
+}
+
+/// Where the outermost IP header begins.
+fn ip_offset(link: Link, frame: &[u8]) -> Option<usize> {
+    match link {
+        Link::Ethernet => behind_ethertype(frame, 12),
+        Link::Raw | Link::Ipv4 | Link::Ipv6 => Some(0),
+        Link::Null => Some(4),
+        Link::LinuxCooked => behind_ethertype(frame, 14),
+        Link::LinuxCooked2 => match be16(frame, 0)? {
+            ethertype::IPV4 | ethertype::IPV6 => Some(20),
+            _ => None,
+        },
+        Link::CiscoHdlc => behind_ethertype(frame, 2),
+        Link::Ppp => {
+            let at = if frame.first() == Some(&0xff) { 2 } else { 0 };
+            Some(at + if frame.get(at)? & 1 != 0 { 1 } else { 2 })
+        }
+    }
+}
+
+/// Passes tags and labels from the ethertype at `at`.
+fn behind_ethertype(frame: &[u8], mut at: usize) -> Option<usize> {
+    for _ in 0..MAX_PARTITION_TAGS {
+        at = match be16(frame, at)? {
+            ethertype::IPV4 | ethertype::IPV6 => return Some(at + 2),
+            ethertype::VLAN | ethertype::PROVIDER_BRIDGE | ethertype::QINQ => at + 4,
+            ethertype::VNTAG => at + 6,
+            ethertype::BACKBONE => at + 18,
+            ethertype::DCE => at + 16,
+            ethertype::PPPOE_SESSION => {
+                let protocol = at + 8;
+                return Some(protocol + if frame.get(protocol)? & 1 != 0 { 1 } else { 2 });
+            }
+            ethertype::MPLS_UNICAST | ethertype::MPLS_MULTICAST => {
+                return behind_labels(frame, at + 2);
+            }
+            _ => return None,
+        };
+    }
+    None
+}
+
+fn behind_labels(frame: &[u8], mut at: usize) -> Option<usize> {
+    for _ in 0..MAX_PARTITION_TAGS {
+        let is_last = frame.get(at + 2)? & 1 != 0;
+        at += 4;
+        if is_last {
+            return match frame.get(at)? >> 4 {
+                0 => behind_ethertype(frame, at + 4 + 12),
+                _ => Some(at),
+            };
+        }
+    }
+    None
+}
+
+fn ip_key(ip: &[u8], follow_quote: bool) -> Option<u32> {
+    match ip.first()? >> 4 {
+        4 => {
+            let header = ip.first_chunk::<20>()?;
+            if header[9] == 1
+                && follow_quote
+                && u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0
+            {
+                let icmp = ip.get(usize::from(header[0] & 15) * 4..)?;
+                if let Some(3 | 4 | 5 | 11 | 12) = icmp.first()
+                    && let Some(key) = icmp.get(8..).and_then(|quote| ip_key(quote, false))
+                {
+                    return Some(key);
+                }
+            }
+            let src = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
+            let dst = u32::from_le_bytes([header[16], header[17], header[18], header[19]]);
+            Some(mix(u64::from(src), u64::from(dst)))
+        }
+        6 => {
+            let header = ip.first_chunk::<40>()?;
+            if header[6] == 58
+                && follow_quote
+                && let Some(1..=4) = ip.get(40)
+                && let Some(key) = ip.get(48..).and_then(|quote| ip_key(quote, false))
+            {
+                return Some(key);
+            }
+            let half = |at: usize| {
+                let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<8>());
+                bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+            };
+            Some(mix(half(8) ^ half(16).rotate_left(29), half(24) ^ half(32).rotate_left(29)))
+        }
+        _ => None,
+    }
+}
+
+/// Symmetric in its arguments; all bits of both reach all bits of the key.
+fn mix(a: u64, b: u64) -> u32 {
+    let both = (a ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ a.wrapping_add(b);
+    let both = both.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (both >> 32) as u32
+}
+
+fn be16(frame: &[u8], at: usize) -> Option<u16> {
+    let [a, b] = *frame.get(at..)?.first_chunk::<2>()?;
+    Some(u16::from_be_bytes([a, b]))
+}

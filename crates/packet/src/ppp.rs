@@ -1,0 +1,153 @@
+//! PPP (RFC 1661, RFC 1662) and PPPoE (RFC 2516).
+
+use crate::counters::Counter;
+use crate::decode::{Outcome, Reject, Run};
+use crate::decoded::{Decoded, Flags};
+use crate::event::DecoderEvent;
+use crate::layer::Layer;
+use crate::limits::MAX_IP_LEN;
+use crate::{ipv4, ipv6};
+
+/// PPP protocol numbers (IANA) that are known.
+mod protocol {
+    pub(super) const IPV4: u16 = 0x0021;
+    pub(super) const VJ_UNCOMPRESSED: u16 = 0x002f;
+    pub(super) const IPV6: u16 = 0x0057;
+
+    /// Numbers that are known and not decoded: they raise another event than unknown ones.
+    pub(super) const NOT_DECODED: &[u16] = &[
+        0x0023, // OSI network layer
+        0x0025, // XNS IDP
+        0x0027, // DECnet phase IV
+        0x0029, // AppleTalk
+        0x002b, // Novell IPX
+        0x002d, // VJ compressed TCP
+        0x0031, // bridging
+        0x0033, // stream protocol
+        0x0035, // Banyan Vines
+        0x0201, // 802.1D hello
+        0x0231, // Luxcom
+        0x0233, // Sigma network systems
+        0x0281, // MPLS unicast
+        0x0283, // MPLS multicast
+        0x8021, // IPCP
+        0x8023, // OSI network layer control
+        0x8025, // XNS IDP control
+        0x8027, // DECnet control
+        0x8029, // AppleTalk control
+        0x802b, // IPX control
+        0x8031, // bridging control
+        0x8033, // stream protocol control
+        0x8035, // Banyan Vines control
+        0x8057, // IPv6 control
+        0x8281, // MPLS control
+        0xc021, // link control
+        0xc023, // password authentication
+        0xc025, // link quality
+        0xc223, // challenge handshake
+    ];
+}
+
+/// PPP, with or without address and control bytes, with a protocol field of one byte or two.
+pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
+    run.counters.count(Counter::Ppp);
+    if layer.len() < 4 {
+        p.invalid(DecoderEvent::PppPacketTooSmall);
+        return Err(Reject);
+    }
+    run.enter(p)?;
+    let has_address = layer.u8(0) == 0xff;
+    decode_protocol(run, p, if has_address { layer.after(2) } else { layer })
+}
+
+/// The protocol field and what it names.
+fn decode_protocol(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
+    let first = layer.u8(0);
+    // The low bit ends the protocol field: set in the first byte, the field is compressed to it.
+    let (kind, inside) = if first & 1 != 0 {
+        (u16::from(first), layer.after(1))
+    } else if layer.len() >= 2 {
+        (layer.be16(0), layer.after(2))
+    } else {
+        p.invalid(DecoderEvent::PppPacketTooSmall);
+        return Err(Reject);
+    };
+    match kind {
+        protocol::IPV4 => {
+            if inside.len() < ipv4::MIN_LEN {
+                p.invalid(DecoderEvent::PppIpv4TooSmall);
+                return Err(Reject);
+            }
+            ipv4::decode(run, p, inside.take(MAX_IP_LEN))
+        }
+        protocol::IPV6 => {
+            if inside.len() < ipv6::HEADER_LEN {
+                p.invalid(DecoderEvent::PppIpv6TooSmall);
+                return Err(Reject);
+            }
+            ipv6::decode(run, p, inside.take(MAX_IP_LEN))
+        }
+        protocol::VJ_UNCOMPRESSED => {
+            if inside.len() < ipv4::MIN_LEN {
+                p.invalid(DecoderEvent::PppVjuTooSmall);
+                return Err(Reject);
+            }
+            if inside.u8(0) >> 4 != 4 {
+                return Err(Reject);
+            }
+            p.flags.set(Flags::VJ_UNCOMPRESSED);
+            ipv4::decode(run, p, inside.take(MAX_IP_LEN))
+        }
+        other if protocol::NOT_DECODED.contains(&other) => {
+            p.event(DecoderEvent::PppUnsupportedProto);
+            Ok(())
+        }
+        _ => {
+            p.invalid(DecoderEvent::PppWrongType);
+            Ok(())
+        }
+    }
+}
+
+/// A PPPoE session: six bytes of header, then PPP without address and control.
+pub(crate) fn decode_pppoe_session(
+    run: &mut Run<'_>,
+    p: &mut Decoded,
+    layer: Layer<'_>,
+) -> Outcome {
+    const HEADER_LEN: usize = 6;
+    run.counters.count(Counter::Pppoe);
+    if layer.len() <= HEADER_LEN {
+        p.invalid(DecoderEvent::PppoePacketTooSmall);
+        return Err(Reject);
+    }
+    run.enter(p)?;
+    if layer.be16(4) == 0 {
+        return Ok(());
+    }
+    decode_protocol(run, p, layer.after(HEADER_LEN))
+}
+
+/// PPPoE discovery: a code and tags.
+pub(crate) fn decode_pppoe_discovery(
+    run: &mut Run<'_>,
+    p: &mut Decoded,
+    layer: Layer<'_>,
+) -> Outcome {
+    const HEADER_LEN: usize = 6;
+    run.counters.count(Counter::Pppoe);
+    if layer.len() < HEADER_LEN {
+        p.invalid(DecoderEvent::PppoePacketTooSmall);
+        return Err(Reject);
+    }
+    // PADI, PADO, PADR, PADS, PADT
+    if !matches!(layer.u8(1), 0x09 | 0x07 | 0x19 | 0x65 | 0xa7) {
+        p.invalid(DecoderEvent::PppoeWrongCode);
+        return Ok(());
+    }
+    let announced = usize::from(layer.be16(4));
+    if announced > layer.len() - HEADER_LEN {
+        p.invalid(DecoderEvent::PppoeMalformedTags);
+    }
+    Ok(())
+}

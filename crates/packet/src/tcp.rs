@@ -1,0 +1,151 @@
+//! TCP headers and options (RFC 9293, RFC 7323, RFC 2018, RFC 7413).
+
+use crate::counters::Counter;
+use crate::decode::Run;
+use crate::decoded::{Decoded, Flags};
+use crate::event::DecoderEvent;
+use crate::layer::Layer;
+use crate::transport::{Tcp, TcpOptions, Transport};
+
+/// Bytes of a header without options.
+const MIN_LEN: usize = 20;
+
+/// Mark of fast open in the experimental options (RFC 6994 as used by draft-ietf-tcpm-fastopen).
+const FAST_OPEN_MAGIC: [u8; 2] = [0xf9, 0x89];
+
+#[inline]
+pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
+    run.counters.count(Counter::Tcp);
+    // The peer calls it TCP from here on, also where the header is broken.
+    p.proto = crate::ipv4::protocol::TCP;
+    let Some(header) = layer.data.first_chunk::<MIN_LEN>() else {
+        p.invalid(DecoderEvent::TcpPacketTooSmall);
+        return;
+    };
+    let header_len = usize::from(header[12] >> 4) * 4;
+    if header_len > layer.len() {
+        p.invalid(DecoderEvent::TcpHeaderTooSmall);
+        return;
+    }
+    if header_len < MIN_LEN {
+        p.invalid(DecoderEvent::TcpInvalidOptLen);
+        return;
+    }
+    let inside = layer.after(header_len);
+    p.sp = u16::from_be_bytes([header[0], header[1]]);
+    p.dp = u16::from_be_bytes([header[2], header[3]]);
+    p.l4 = layer.at;
+    p.payload = inside.at;
+    p.payload_len = inside.len() as u32;
+    p.flags.set(Flags::WANTS_FLOW);
+    let mut tcp = Tcp {
+        seq: u32::from_be_bytes([header[4], header[5], header[6], header[7]]),
+        ack: u32::from_be_bytes([header[8], header[9], header[10], header[11]]),
+        window: u16::from_be_bytes([header[14], header[15]]),
+        checksum: u16::from_be_bytes([header[16], header[17]]),
+        urgent: u16::from_be_bytes([header[18], header[19]]),
+        flags: header[13],
+        reserved: header[12] & 15,
+        header_len: header_len as u8,
+        options: TcpOptions::default(),
+    };
+    if header_len > MIN_LEN
+        && let Some(options) = layer.data.get(MIN_LEN..header_len)
+    {
+        decode_options(p, &mut tcp.options, options);
+    }
+    p.transport = Transport::Tcp(tcp);
+}
+
+/// Walks the options. One with an impossible length ends the walk and makes the packet invalid; one
+/// with a length that only its kind forbids is passed over.
+#[inline]
+fn decode_options(p: &mut Decoded, out: &mut TcpOptions, options: &[u8]) {
+    // What nearly every segment of an established connection carries: NOP, NOP, timestamps.
+    if let [1, 1, 8, 10, v0, v1, v2, v3, e0, e1, e2, e3] = *options {
+        out.present = TcpOptions::TIMESTAMP;
+        out.ts_value = u32::from_be_bytes([v0, v1, v2, v3]);
+        out.ts_echo = u32::from_be_bytes([e0, e1, e2, e3]);
+        return;
+    }
+    let mut at = 0usize;
+    while let Some(&kind) = options.get(at) {
+        match kind {
+            0 => return,
+            1 => {
+                at += 1;
+                continue;
+            }
+            _ => {}
+        }
+        let Some(&len) = options.get(at + 1) else {
+            return;
+        };
+        let len = usize::from(len);
+        let Some(option) = options.get(at..at + len).filter(|_| len >= 2) else {
+            p.invalid(DecoderEvent::TcpOptInvalidLen);
+            return;
+        };
+        decode_option(p, out, kind, option, at + MIN_LEN);
+        at += len;
+    }
+}
+
+fn decode_option(p: &mut Decoded, out: &mut TcpOptions, kind: u8, option: &[u8], at: usize) {
+    let (bit, good) = match (kind, option) {
+        (2, _) => (TcpOptions::MSS, option.len() == 4),
+        (3, _) => (TcpOptions::WINDOW_SCALE, option.len() == 3),
+        (4, _) => (TcpOptions::SACK_OK, option.len() == 2),
+        // Blocks of none are useless and common.
+        (5, [_, _]) => return,
+        (5, _) => (TcpOptions::SACK, matches!(option.len(), 10 | 18 | 26 | 34)),
+        (8, _) => (TcpOptions::TIMESTAMP, option.len() == 10),
+        (19, _) => (TcpOptions::MD5, option.len() == 18),
+        (29, _) => (TcpOptions::AUTH, option.len() >= 4),
+        (34, _) => {
+            let len = option.len();
+            (TcpOptions::FAST_OPEN, len == 2 || ((6..=18).contains(&len) && len.is_multiple_of(2)))
+        }
+        (253 | 254, [_, _, magic @ ..]) => {
+            let good = matches!(option.len(), 4 | 12);
+            if good && !magic.starts_with(&FAST_OPEN_MAGIC) {
+                return;
+            }
+            (TcpOptions::FAST_OPEN, good)
+        }
+        _ => return,
+    };
+    if !good {
+        p.event(DecoderEvent::TcpOptInvalidLen);
+        return;
+    }
+    if out.has(bit) {
+        // Signatures may repeat: the peer only notes that they are there.
+        if bit != TcpOptions::MD5 && bit != TcpOptions::AUTH {
+            p.event(DecoderEvent::TcpOptDuplicate);
+        }
+        return;
+    }
+    out.present |= bit;
+    match *option {
+        [2, _, a, b] => out.mss = u16::from_be_bytes([a, b]),
+        [3, _, shift] => out.window_scale = if shift <= 14 { shift } else { 0 },
+        [5, len, ..] => {
+            out.sack_blocks = (len - 2) / 8;
+            out.sack_at = at as u8 + 2;
+        }
+        [8, _, a, b, c, d, e, f, g, h] => {
+            out.ts_value = u32::from_be_bytes([a, b, c, d]);
+            out.ts_echo = u32::from_be_bytes([e, f, g, h]);
+        }
+        [34, len, ..] => {
+            out.fast_open_len = len - 2;
+            out.fast_open_at = at as u8 + 2;
+        }
+        [253 | 254, len, ..] => {
+            out.fast_open_len = len - 4;
+            out.fast_open_at = at as u8 + 4;
+        }
+        _ => {}
+    }
+}
