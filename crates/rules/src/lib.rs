@@ -1,1 +1,30 @@
-//! To be described by its author.
+//! # rules: the Suricata rule language
+//!
+//! **In**: rule files, the tables of the protocols ([`gabion_record::applayer::Catalog`]), address
+//! and port variables, class and reference files, the threshold file. **Out**: a [`Ruleset`] of
+//! compiled [`Signature`]s, and diagnostics that point at the very column. **Holds**: nothing
+//! beyond the load.
+//!
+//! The crate reads and judges rules; it runs none of them. It knows no protocol: what a protocol
+//! offers comes as tables, and keywords of protocols that this sensor does not have are known by a
+//! listing, so that rules which use them load and are shown as inert instead of being refused.
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod content;
+pub mod file;
+pub mod integer;
+pub mod names;
+pub mod packet;
+pub mod port;
+pub mod post;
+pub mod ruleset;
+pub mod signature;
+pub mod text;
+pub mod transform;
+
+pub use address::{AddressId, AddressSet};
+pub use port::{PortId, PortSet};
+pub use ruleset::{Counts, Ruleset};
+pub use signature::{Action, RuleType, Signature, SignatureFlags};
+pub use text::Text;

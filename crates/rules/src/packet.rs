@@ -1,0 +1,485 @@
+//! Conditions on the packet, its flow, and state that flows and hosts share.
+
+use crate::integer::IntegerMatch;
+use crate::text::Text;
+use gabion_record::applayer::ProtoId;
+
+/// One condition that is decided from the packet and what hangs on it, in the order written.
+#[derive(Clone, Debug)]
+pub enum PacketCondition {
+    /// `flow`: state and direction (the direction stands in [`crate::Header`] too).
+    Flow(FlowTest),
+    /// `tcp.flags`.
+    TcpFlags(TcpFlagsTest),
+    /// `tcp.seq`.
+    TcpSeq(u32),
+    /// `tcp.ack`.
+    TcpAck(u32),
+    /// `tcp.window`.
+    TcpWindow {
+        /// The window.
+        size: u16,
+        /// Must differ.
+        negated: bool,
+    },
+    /// `tcp.mss`.
+    TcpMss(IntegerMatch),
+    /// `tcp.wscale`.
+    TcpWscale(IntegerMatch),
+    /// `tcp.session`: phases of the TCP session, any of them.
+    TcpSession(TcpPhases),
+    /// `ttl` (hop limit of IPv6).
+    Ttl(IntegerMatch),
+    /// `tos` (traffic class of IPv6).
+    Tos {
+        /// The value.
+        value: u8,
+        /// Must differ.
+        negated: bool,
+    },
+    /// `id` of IPv4.
+    IpId(u16),
+    /// `ipopts`.
+    IpOption(IpOption),
+    /// `fragbits`.
+    FragBits(FragBitsTest),
+    /// `fragoffset`.
+    FragOffset {
+        /// Comparison.
+        op: FragOffsetOp,
+        /// The offset in units of eight bytes, as the header has it.
+        value: u16,
+    },
+    /// `sameip`.
+    SameIp,
+    /// `ip_proto`; several make one condition (all must hold).
+    IpProto {
+        /// Comparison.
+        op: IpProtoOp,
+        /// The protocol.
+        proto: u8,
+    },
+    /// `l3_proto`.
+    L3Proto(L3Proto),
+    /// `itype`.
+    IcmpType(IntegerMatch),
+    /// `icode`.
+    IcmpCode(IntegerMatch),
+    /// `icmp_id`.
+    IcmpId(u16),
+    /// `icmp_seq`.
+    IcmpSeq(u16),
+    /// `icmpv6.mtu`.
+    Icmpv6Mtu(IntegerMatch),
+    /// `dsize`.
+    Dsize(IntegerMatch),
+    /// `vlan.id`.
+    VlanId {
+        /// Layer from the outside, negative from the inside; `None`: any.
+        layer: Option<i8>,
+        /// Comparison.
+        id: IntegerMatch,
+    },
+    /// `vlan.layers`.
+    VlanLayers(IntegerMatch),
+    /// `stream_size`.
+    StreamSize {
+        /// Whose stream.
+        side: StreamSide,
+        /// Comparison in bytes.
+        size: IntegerMatch,
+    },
+    /// `flow.age` in seconds.
+    FlowAge(IntegerMatch),
+    /// `flow.pkts`, `flow.pkts_toserver`, `flow.pkts_toclient`.
+    FlowPackets(FlowSide, IntegerMatch),
+    /// `flow.bytes`, `flow.bytes_toserver`, `flow.bytes_toclient`.
+    FlowBytes(FlowSide, IntegerMatch),
+    /// `flowbits:isset|isnotset`.
+    Flowbits(FlowbitsTest),
+    /// `flowint` that compares.
+    Flowint(FlowintTest),
+    /// `xbits:isset|isnotset`.
+    Xbits(XbitsTest),
+    /// `hostbits:isset|isnotset`.
+    Hostbits(HostbitsTest),
+    /// `iprep`.
+    IpReputation(IpReputationTest),
+    /// `geoip`: countries; needs a database we do not have yet.
+    GeoIp(Text),
+    /// `rpc`.
+    Rpc(RpcTest),
+    /// `app-layer-protocol`.
+    AppProtocol(AppProtocolTest),
+    /// `decode-event`: name without `decoder.` (`ipv4.trunc_pkt`).
+    DecodeEvent(&'static str),
+    /// `stream-event`: name without `stream.` (`pkt_invalid_ack`).
+    StreamEvent(&'static str),
+    /// `app-layer-event` of no protocol (`applayer_mismatch_protocol_both_directions`).
+    DetectionEvent(&'static str),
+    /// `ipv4-csum` and its like.
+    Checksum {
+        /// Whose checksum.
+        of: ChecksumOf,
+        /// Wanted valid (else wanted invalid).
+        valid: bool,
+    },
+    /// `ftpbounce` looks at the payload of `PORT` commands.
+    FtpBounce,
+    /// A keyword that is read and kept but not run yet: never matches.
+    Inert(&'static str),
+}
+
+/// `flow` keyword.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowTest {
+    /// `established`.
+    pub established: bool,
+    /// `not_established`.
+    pub not_established: bool,
+    /// `stateless`.
+    pub stateless: bool,
+    /// `to_server`, `from_client`.
+    pub to_server: bool,
+    /// `to_client`, `from_server`.
+    pub to_client: bool,
+    /// `only_stream`.
+    pub only_stream: bool,
+    /// `no_stream`.
+    pub no_stream: bool,
+    /// `only_frag`.
+    pub only_frag: bool,
+    /// `no_frag`.
+    pub no_frag: bool,
+}
+
+/// How `tcp.flags` and `fragbits` compare bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BitsOp {
+    /// Exactly these.
+    Exactly,
+    /// `+`: these, and perhaps others.
+    AtLeast,
+    /// `*`: any of these.
+    AnyOf,
+    /// `!`: not all of these (none of these for exact comparison of the rest).
+    NotThese,
+}
+
+/// `tcp.flags`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TcpFlagsTest {
+    /// Flags as in the header's 13th byte.
+    pub flags: u8,
+    /// Comparison.
+    pub op: BitsOp,
+    /// Flags left out of the comparison (behind the comma).
+    pub ignored: u8,
+}
+
+/// `fragbits`: bits as in the header's flags (reserved 4, don't fragment 2, more fragments 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragBitsTest {
+    /// Bits.
+    pub bits: u8,
+    /// Comparison.
+    pub op: BitsOp,
+}
+
+/// Phases of `tcp.session`, any of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TcpPhases {
+    /// `setup`.
+    pub setup: bool,
+    /// `established`.
+    pub established: bool,
+    /// `closing`.
+    pub closing: bool,
+}
+
+/// Options of `ipopts`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpOption {
+    /// `rr`
+    RecordRoute,
+    /// `lsrr`
+    LooseSourceRoute,
+    /// `lsrre`
+    LooseSourceRouteExtended,
+    /// `eol`
+    EndOfList,
+    /// `nop`
+    Nop,
+    /// `ts`
+    Timestamp,
+    /// `sec`
+    Security,
+    /// `ssrr`
+    StrictSourceRoute,
+    /// `satid`
+    StreamId,
+    /// `esec`
+    ExtendedSecurity,
+    /// `cipso`
+    Cipso,
+    /// `qs`
+    QuickStart,
+    /// `rtralt`
+    RouterAlert,
+    /// `any`
+    Any,
+}
+
+/// Comparison of `fragoffset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FragOffsetOp {
+    /// Equal.
+    Equal,
+    /// `<`
+    Less,
+    /// `>`
+    Greater,
+}
+
+/// Comparison of `ip_proto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IpProtoOp {
+    /// Equal.
+    Equal,
+    /// `!`
+    Differs,
+    /// `<`
+    Less,
+    /// `>`
+    Greater,
+}
+
+/// `l3_proto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum L3Proto {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+    /// Either.
+    Ip,
+}
+
+/// Sides of `stream_size`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamSide {
+    /// `server`
+    Server,
+    /// `client`
+    Client,
+    /// `both`: each of them.
+    Both,
+    /// `either`: one of them.
+    Either,
+}
+
+/// Sides of the flow counters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowSide {
+    /// To the server.
+    ToServer,
+    /// To the client.
+    ToClient,
+    /// `either`: one of them.
+    Either,
+    /// `both`: the sum of both.
+    Both,
+}
+
+/// `flowbits:isset|isnotset`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FlowbitsTest {
+    /// Wanted set (else wanted not set).
+    pub isset: bool,
+    /// Numbers in [`crate::Ruleset::flowbits`]; with several, one of them is enough.
+    pub bits: Box<[u32]>,
+}
+
+/// `flowint` that compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowintTest {
+    /// Number in [`crate::Ruleset::flowints`].
+    pub variable: u32,
+    /// Comparison.
+    pub op: FlowintOp,
+    /// Right side (unused for `isset` and `notset`).
+    pub value: FlowintValue,
+}
+
+/// Comparisons of `flowint`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowintOp {
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `==`
+    Equal,
+    /// `!=`
+    Differs,
+    /// `>=`
+    GreaterOrEqual,
+    /// `>`
+    Greater,
+    /// `isset`
+    IsSet,
+    /// `isnotset`, `notset`
+    IsNotSet,
+}
+
+/// Right side of a `flowint`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowintValue {
+    /// As written.
+    Number(u32),
+    /// Number in [`crate::Ruleset::flowints`].
+    Variable(u32),
+}
+
+/// Whom an `xbits` belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XbitsTrack {
+    /// `track ip_src`
+    Source,
+    /// `track ip_dst`
+    Destination,
+    /// `track ip_pair`
+    Pair,
+    /// `track tx`
+    Transaction,
+}
+
+/// `xbits:isset|isnotset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct XbitsTest {
+    /// Number in [`crate::Ruleset::xbits`].
+    pub bit: u32,
+    /// Wanted set (else wanted not set).
+    pub isset: bool,
+    /// Whose.
+    pub track: XbitsTrack,
+}
+
+/// Whom a `hostbits` belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostbitsTrack {
+    /// `src`
+    Source,
+    /// `dst`
+    Destination,
+    /// `both`
+    Both,
+}
+
+/// `hostbits:isset|isnotset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostbitsTest {
+    /// Number in [`crate::Ruleset::hostbits`].
+    pub bit: u32,
+    /// Wanted set (else wanted not set).
+    pub isset: bool,
+    /// Whose.
+    pub track: HostbitsTrack,
+}
+
+/// Sides of `iprep`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReputationSide {
+    /// `any`: one of them.
+    Any,
+    /// `src`
+    Source,
+    /// `dst`
+    Destination,
+    /// `both`: each of them.
+    Both,
+}
+
+/// `iprep`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpReputationTest {
+    /// Whose reputation.
+    pub side: ReputationSide,
+    /// Number of the category in [`crate::Ruleset::categories`].
+    pub category: u32,
+    /// Comparison; the score is 0 to 127.
+    pub test: ReputationTest,
+}
+
+/// Comparison of `iprep`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReputationTest {
+    /// The host has a score in the category.
+    IsSet,
+    /// It has none.
+    IsNotSet,
+    /// It has one, and it compares.
+    Score(IntegerMatch),
+}
+
+/// `rpc`: `None` is `*`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RpcTest {
+    /// Program.
+    pub program: Option<u32>,
+    /// Version.
+    pub version: Option<u32>,
+    /// Procedure.
+    pub procedure: Option<u32>,
+}
+
+/// Which of a flow's protocols `app-layer-protocol` looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum AppProtocolMode {
+    /// That of the packet's direction.
+    #[default]
+    Direction,
+    /// `final`
+    Final,
+    /// `original`
+    Original,
+    /// `either`
+    Either,
+    /// `to_server`
+    ToServer,
+    /// `to_client`
+    ToClient,
+}
+
+/// `app-layer-protocol`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppProtocolTest {
+    /// The protocols, one of them is enough ([`ProtoId::FAILED`] for `failed`,
+    /// [`ProtoId::UNKNOWN`] for `unknown`).
+    pub protocols: Box<[ProtoId]>,
+    /// The name written.
+    pub name: Text,
+    /// Must be none of them.
+    pub negated: bool,
+    /// Which protocol is looked at.
+    pub mode: AppProtocolMode,
+}
+
+/// Whose checksum a `…-csum` keyword looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChecksumOf {
+    /// `ipv4-csum`
+    Ipv4,
+    /// `tcpv4-csum`
+    TcpV4,
+    /// `tcpv6-csum`
+    TcpV6,
+    /// `udpv4-csum`
+    UdpV4,
+    /// `udpv6-csum`
+    UdpV6,
+    /// `icmpv4-csum`
+    IcmpV4,
+    /// `icmpv6-csum`
+    IcmpV6,
+}

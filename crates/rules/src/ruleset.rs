@@ -1,0 +1,178 @@
+//! A compiled rule set: signatures in internal order and all they share.
+
+use crate::address::AddressSet;
+use crate::file::HashList;
+use crate::names::Names;
+use crate::port::PortSet;
+use crate::signature::Signature;
+use crate::text::{Text, TextArena};
+use crate::transform::Transform;
+use gabion_record::applayer::ProtoId;
+
+/// Signatures and what they share. Read-only once loaded; workers share it.
+#[derive(Clone, Debug, Default)]
+pub struct Ruleset {
+    /// The signatures, in internal order.
+    pub signatures: Vec<Signature>,
+    /// All texts.
+    pub texts: TextArena,
+    /// Names of the rule files.
+    pub files: Vec<String>,
+    /// Address sets; number 0 is any.
+    pub addresses: Vec<AddressSet>,
+    /// Port sets; number 0 is any.
+    pub ports: Vec<PortSet>,
+    /// Chains of transforms; number 0 is empty.
+    pub chains: Vec<Box<[Transform]>>,
+    /// Names of flowbits.
+    pub flowbits: Names,
+    /// Names of flow integers.
+    pub flowints: Names,
+    /// Names of xbits.
+    pub xbits: Names,
+    /// Names of hostbits.
+    pub hostbits: Names,
+    /// Names of captured variables.
+    pub variables: Names,
+    /// Short names of reputation categories.
+    pub categories: Names,
+    /// Frames that rules name.
+    pub frames: Vec<FrameRef>,
+    /// Datasets that rules name.
+    pub datasets: Vec<DatasetDef>,
+    /// Lua scripts that rules name.
+    pub scripts: Vec<ScriptRef>,
+    /// Hash lists that rules name.
+    pub hash_lists: Vec<HashList>,
+    /// Classes.
+    pub classes: Vec<Classification>,
+    /// What became of the rules.
+    pub counts: Counts,
+}
+
+/// What became of the rules of a load.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Rule files read.
+    pub files: u32,
+    /// Rules loaded (a rule with `<>` counts once).
+    pub loaded: u32,
+    /// Rules refused.
+    pub failed: u32,
+    /// Rules whose `requires` is not met.
+    pub skipped: u32,
+    /// Loaded rules that can never match here.
+    pub inert: u32,
+}
+
+/// A frame: part of a protocol's stream that rules inspect (`tls.pdu`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrameRef {
+    /// Protocol; `None` when this sensor does not have it.
+    pub proto: Option<ProtoId>,
+    /// Whole name as written, resolved (`tls.pdu`, `http1.request`).
+    pub name: String,
+}
+
+/// Type of a dataset's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DatasetType {
+    /// Any bytes.
+    String,
+    /// MD5.
+    Md5,
+    /// SHA-256.
+    Sha256,
+    /// IPv4 address.
+    Ipv4,
+    /// IPv6 address or mapped IPv4 address.
+    Ip,
+}
+
+/// Format of a dataset's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum DatasetFormat {
+    /// One value a line, perhaps with a reputation.
+    #[default]
+    Csv,
+    /// A JSON document.
+    Json,
+    /// One JSON document a line.
+    NdJson,
+}
+
+/// A dataset as its rules describe it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatasetDef {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub kind: DatasetType,
+    /// File read at start, resolved against the rule file.
+    pub load: Option<String>,
+    /// File written at the end.
+    pub save: Option<String>,
+    /// Values have reputations (`datarep`).
+    pub has_reputation: bool,
+    /// Bytes at most (0: default).
+    pub memcap: u64,
+    /// Size of the table (0: default).
+    pub hashsize: u32,
+    /// Format of the file.
+    pub format: DatasetFormat,
+    /// JSON: key of the value.
+    pub value_key: Option<String>,
+    /// JSON: path of the array.
+    pub array_key: Option<String>,
+    /// JSON: name under which the entry is added to the alert.
+    pub enrichment_key: Option<String>,
+    /// JSON: take the value's own key out of what is added.
+    pub remove_key: bool,
+}
+
+/// A Lua script that a rule names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptRef {
+    /// Path, resolved against the rule file.
+    pub path: String,
+    /// It is a transform (`luaxform`).
+    pub is_transform: bool,
+}
+
+/// A class of rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Classification {
+    /// Short name (`trojan-activity`).
+    pub name: String,
+    /// Text that alerts carry.
+    pub text: String,
+    /// Priority of its rules.
+    pub priority: u8,
+}
+
+impl Ruleset {
+    /// A text of a signature.
+    #[inline]
+    pub fn text(&self, t: Text) -> &str {
+        self.texts.get(t)
+    }
+
+    /// The message, empty when the rule has none.
+    pub fn msg(&self, s: &Signature) -> &str {
+        s.msg.map_or("", |m| self.texts.get(m))
+    }
+
+    /// The text of the rule's class, empty when it has none.
+    pub fn category(&self, s: &Signature) -> &str {
+        s.class.and_then(|c| self.classes.get(usize::from(c))).map_or("", |c| &c.text)
+    }
+
+    /// Key and value of each metadata entry, in the order written. An entry without a value is
+    /// left out, as the peer does.
+    pub fn metadata<'a>(&'a self, s: &'a Signature) -> impl Iterator<Item = (&'a str, &'a str)> {
+        s.metadata.iter().flat_map(|t| self.texts.get(*t).split(',')).filter_map(|entry| {
+            let (key, value) = entry.trim().split_once(char::is_whitespace)?;
+            Some((key, value.trim()))
+        })
+    }
+}
