@@ -184,6 +184,8 @@ pub struct LogOptions<'a> {
     pub config: Option<&'a Tree>,
     /// The object goes into an alert, which logs less or more in some protocols.
     pub in_alert: bool,
+    /// Which of its [`Transaction::log_parts`] records is wanted.
+    pub part: usize,
 }
 
 /// One exchange of a protocol: a request with its response, a message, a session's handshake.
@@ -247,10 +249,23 @@ pub trait Transaction: Any + Send {
         None
     }
 
+    /// Records this transaction is logged as (one, but for DNS in its older format).
+    fn log_parts(&self, how: LogOptions<'_>) -> usize {
+        let _ = how;
+        1
+    }
+
     /// Direction whose sender is the `src` of the record (records go client to server unless a
     /// transaction is only to the client).
-    fn log_direction(&self) -> Direction {
+    fn log_direction(&self, how: LogOptions<'_>) -> Direction {
+        let _ = how;
         self.only().unwrap_or(Direction::ToServer)
+    }
+
+    /// Key shared with a later transaction of the flow that belongs to this one: what a rule's
+    /// `config: …, scope tx` set for this one holds for that one too (a DNS query and its response).
+    fn pair_key(&self) -> Option<u64> {
+        None
     }
 
     /// Itself, for conditions that know its type.

@@ -52,6 +52,21 @@ impl Hook {
     }
 }
 
+/// What a literal must look like to be able to match a buffer at all. The compiler refuses others
+/// and brings the letters of the rest into the case the buffer is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LiteralForm {
+    /// Anything.
+    #[default]
+    Any,
+    /// 32 hex digits, lower case in the buffer (an MD5: `ja3.hash`).
+    Md5,
+    /// 59 bytes of hex pairs with colons, lower case in the buffer (`tls.cert_fingerprint`).
+    Fingerprint,
+    /// Hex pairs with colons unless it is one pair, upper case in the buffer (`tls.cert_serial`).
+    Serial,
+}
+
 /// A named byte string of a transaction that rules inspect.
 #[derive(Clone, Copy, Debug)]
 pub struct BufferDef {
@@ -75,6 +90,8 @@ pub struct BufferDef {
     pub streaming: bool,
     /// Contents with upper-case letters can never match (the buffer is lower case): refused.
     pub lower_case: bool,
+    /// What literals must look like.
+    pub form: LiteralForm,
     /// Where it can be had.
     pub hooks: &'static [Hook],
 }
@@ -92,6 +109,7 @@ impl BufferDef {
         multi: false,
         streaming: false,
         lower_case: false,
+        form: LiteralForm::Any,
         hooks: &[],
     };
 }
@@ -158,7 +176,8 @@ impl fmt::Debug for ConditionDef {
 /// A named irregularity of a protocol (`app-layer-event:http.missing_host_header`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventDef {
-    /// Lower-case name as rules write it, without the protocol. EVE writes it in upper case.
+    /// Lower-case name as rules write it, without the protocol. EVE writes it in capitals for some
+    /// protocols, see [`ProtoTable::events_in_capitals`].
     pub name: &'static str,
     /// The number transactions carry.
     pub code: u16,
@@ -196,6 +215,9 @@ pub struct ProtoTable {
     pub conditions: &'static [ConditionDef],
     /// Events.
     pub events: &'static [EventDef],
+    /// EVE's anomaly records write the events' names in capitals (the peer's older protocols: http,
+    /// smtp, tls, modbus, dnp3), else as rules write them.
+    pub events_in_capitals: bool,
 }
 
 impl ProtoTable {

@@ -5,8 +5,8 @@
 //! numbers and one escape table. Commas are put by looking at the last byte written, which is cheap
 //! and cannot get out of step with the nesting.
 //!
-//! Text from the wire is bytes, not UTF-8. Valid UTF-8 passes through; every other byte is written
-//! as the text `\xHH`, so that each line stays valid JSON.
+//! Text from the wire is bytes, not UTF-8. Valid UTF-8 passes through; in any other text each byte
+//! above ASCII is written as the text `\xhh`, so that each line stays valid JSON.
 
 /// A JSON text under construction.
 #[derive(Default, Debug, Clone)]
@@ -248,32 +248,22 @@ impl Json {
         self.out.push(b'"');
     }
 
-    /// Writes a quoted string: valid UTF-8 passes, control characters are escaped, and bytes that
-    /// are not UTF-8 become the text `\xHH`.
+    /// Writes a quoted string: valid UTF-8 passes with control characters escaped; of text that is
+    /// not UTF-8 every byte above ASCII becomes the text `\xhh`, as the peer's JSON builder does
+    /// (observed in EVE of 8.0.7: `ff 61 c3 a9` is written `\\xffa\\xc3\\xa9`).
     pub fn quoted(&mut self, text: &[u8]) {
         self.out.push(b'"');
         // The common case: nothing to escape at all.
         if text.iter().all(|b| PLAIN[*b as usize]) {
             self.out.extend_from_slice(text);
-            self.out.push(b'"');
-            return;
-        }
-        let mut rest = text;
-        while !rest.is_empty() {
-            match std::str::from_utf8(rest) {
-                Ok(s) => {
-                    self.escaped(s.as_bytes());
-                    break;
-                }
-                Err(e) => {
-                    let (good, bad) = rest.split_at(e.valid_up_to());
-                    self.escaped(good);
-                    let n = e.error_len().unwrap_or(bad.len()).max(1);
-                    let (broken, after) = bad.split_at(n.min(bad.len()));
-                    for b in broken {
-                        escape_invalid(*b, &mut self.out);
-                    }
-                    rest = after;
+        } else if std::str::from_utf8(text).is_ok() {
+            self.escaped(text);
+        } else {
+            for b in text {
+                if b.is_ascii() {
+                    self.escaped(std::slice::from_ref(b));
+                } else {
+                    escape_invalid(*b, &mut self.out);
                 }
             }
         }
@@ -291,7 +281,7 @@ impl Json {
                 b'\t' => self.out.extend_from_slice(b"\\t"),
                 0x08 => self.out.extend_from_slice(b"\\b"),
                 0x0c => self.out.extend_from_slice(b"\\f"),
-                0..=0x1f | 0x7f => {
+                0..=0x1f => {
                     self.out.extend_from_slice(b"\\u00");
                     self.out.push(HEX[(b >> 4) as usize]);
                     self.out.push(HEX[(b & 15) as usize]);
@@ -302,10 +292,9 @@ impl Json {
     }
 }
 
-/// A byte that is not part of valid UTF-8 is written as the text `\xHH` (its backslash escaped for
-/// JSON), which is what the peer's JSON builder does (observed in EVE of 8.0.7).
+/// The text `\xhh`, its backslash escaped for JSON.
 fn escape_invalid(b: u8, out: &mut Vec<u8>) {
-    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    const HEX: &[u8; 16] = b"0123456789abcdef";
     out.extend_from_slice(b"\\\\x");
     out.push(HEX[(b >> 4) as usize]);
     out.push(HEX[(b & 15) as usize]);
@@ -331,7 +320,7 @@ pub fn base64_into(bytes: &[u8], out: &mut Vec<u8>) {
 static PLAIN: [bool; 256] = {
     let mut t = [false; 256];
     let mut i = 0x20;
-    while i < 0x7f {
+    while i < 0x80 {
         t[i] = i != b'"' as usize && i != b'\\' as usize;
         i += 1;
     }
@@ -359,7 +348,7 @@ mod tests {
         j.close();
         assert_eq!(
             String::from_utf8(j.take()).unwrap(),
-            "{\"a\":\"x\\\"y\",\"n\":5,\"o\":{},\"l\":[\"p\",7],\"b\":\"\\\\xFFé\\u0001\",\"c\":\"YWI=\"}"
+            "{\"a\":\"x\\\"y\",\"n\":5,\"o\":{},\"l\":[\"p\",7],\"b\":\"\\\\xff\\\\xc3\\\\xa9\\u0001\",\"c\":\"YWI=\"}"
         );
     }
 }
