@@ -1,0 +1,23 @@
+//! Runners of the peers' own tests: what comes in is a folder of tests or captures with what the
+//! peer answered, and a program to try; what goes out is which of its answers are the same.
+//!
+//! The runners know the program only from outside, by its command line and what it writes, so that
+//! the peer itself can be put in our place: a runner is right when the peer passes exactly the tests
+//! it is known to pass. They know nothing of any single test.
+//!
+//! - [`verify`]: the tests of suricata-verify, one folder each, described by a `test.yaml`.
+#![forbid(unsafe_code)]
+
+use std::path::PathBuf;
+
+pub mod verify;
+
+/// The folder of shared tests and captures: `GABION_CORPUS`, else `../shared/corpus` beside the
+/// repository.
+#[must_use]
+pub fn corpus() -> PathBuf {
+    match std::env::var_os("GABION_CORPUS") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+    }
+}
