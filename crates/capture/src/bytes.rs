@@ -3,7 +3,8 @@
 //! A file is mapped; what comes from a stream is kept in blocks. Both are one type, so that a
 //! list of [`FrameRef`]s means the same over either.
 //!
-//! Mapping is this crate's only `unsafe`. Its risk is known: if another program truncates the file
+//! All `unsafe` of this crate is here: mapping, advice about the map, and cache prefetching. The
+//! risk of mapping is known: if another program truncates the file
 //! while it is read, the process gets SIGBUS. Sources that may shrink are to be opened with
 //! [`OpenOptions::map`](crate::OpenOptions) off.
 
@@ -116,16 +117,6 @@ impl CaptureBytes {
         }
     }
 
-    /// Asks for the pages of a range of a map at once, instead of one fault per few pages.
-    pub fn will_need(&self, range: Range<usize>) {
-        if let Kind::Map(map) = &self.0 {
-            let end = range.end.min(map.len());
-            let Some(len) = end.checked_sub(range.start).filter(|len| *len > 0) else { return };
-            // Refused by kernels before 5.14; pages then come by faults.
-            let _ = map.advise_range(Advice::PopulateRead, range.start, len);
-        }
-    }
-
     /// Tells the kernel that a range of a map is done with, so that a large capture does not
     /// count as memory of this process. Whoever reads the range again gets the same bytes, later.
     pub fn release(&self, range: Range<usize>) {
@@ -150,6 +141,20 @@ impl Deref for CaptureBytes {
             Kind::Block { buffer, len } => buffer.get(..*len).unwrap_or_default(),
         }
     }
+}
+
+/// Asks the cache for the line at `at`, if there is one.
+#[inline(always)]
+pub(crate) fn prefetch(bytes: &[u8], at: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: a prefetch is a hint; the processor ignores it for any address that is not
+        // mapped, so `at` may lie anywhere.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(bytes.as_ptr().wrapping_add(at).cast::<i8>()) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (bytes, at);
 }
 
 #[cfg(test)]

@@ -6,8 +6,9 @@
 //! completely there is never looked at in part: the cursor stays before it and says how many
 //! bytes it needs, which makes any split of the input give the same frames.
 
-use crate::bytes::{Frame, FrameRef};
+use crate::bytes::{Frame, FrameRef, prefetch};
 use crate::error::Error;
+use crate::limits;
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
 
@@ -94,6 +95,8 @@ enum State {
 #[derive(Clone, Debug)]
 pub struct Cursor {
     pos: usize,
+    /// Up to where cache lines were asked for.
+    fetched: usize,
     has_ended: bool,
     state: State,
 }
@@ -112,10 +115,15 @@ impl Cursor {
             });
         };
         if let Some((pcap, pos)) = Pcap::open(*magic, bytes)? {
-            return Ok(Cursor { pos, has_ended: false, state: State::Pcap(pcap) });
+            return Ok(Cursor { pos, fetched: 0, has_ended: false, state: State::Pcap(pcap) });
         }
         if let Some(pcapng) = Pcapng::open(*magic, bytes)? {
-            return Ok(Cursor { pos: 0, has_ended: false, state: State::Pcapng(pcapng) });
+            return Ok(Cursor {
+                pos: 0,
+                fetched: 0,
+                has_ended: false,
+                state: State::Pcapng(pcapng),
+            });
         }
         Err(Error::NotACapture(foreign(bytes)))
     }
@@ -162,6 +170,7 @@ impl Cursor {
             return Next::End;
         }
         loop {
+            self.fetch_ahead(bytes);
             match self.step(bytes) {
                 Step::Frame(frame, next) => {
                     self.pos = next;
@@ -183,6 +192,7 @@ impl Cursor {
         }
         for _ in 0..frames_max {
             loop {
+                self.fetch_ahead(bytes);
                 match self.step(bytes) {
                     Step::Frame(frame, next) => {
                         self.pos = next;
@@ -214,6 +224,23 @@ impl Cursor {
     /// is now at the beginning.
     pub fn rebase(&mut self, consumed: usize) {
         self.pos = self.pos.saturating_sub(consumed);
+        self.fetched = 0;
+    }
+
+    #[inline]
+    fn fetch_ahead(&mut self, bytes: &[u8]) {
+        let wanted = self.pos.saturating_add(limits::PREFETCH_AHEAD).min(bytes.len());
+        let mut at = self.fetched.max(self.pos);
+        while at < wanted {
+            if at & 4095 < 64 {
+                // A prefetch never maps a page, a read does: without it the lines behind each
+                // fault come unfetched.
+                std::hint::black_box(bytes.get(at).copied());
+            }
+            prefetch(bytes, at);
+            at += 64;
+        }
+        self.fetched = at;
     }
 
     #[inline]

@@ -13,7 +13,7 @@
 //! record ends the reading with one [`Note`] and an entry in the ledger, and all frames before it
 //! count. A capture without frames is a good capture.
 //!
-//! `unsafe` stands in `bytes` only: mapping a file, and advising the kernel about the map.
+//! `unsafe` stands in `bytes` only: mapping a file, advice about the map, cache prefetching.
 
 mod bytes;
 mod cursor;

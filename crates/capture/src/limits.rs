@@ -36,8 +36,13 @@ pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 /// no longer needed: more than the queues between reader and workers can refer to.
 pub const MAP_KEPT_BEHIND: usize = 16 << 20;
 
-/// Bytes of a map that are asked for at once ahead of the reader.
-pub const MAP_AHEAD: usize = 2 << 20;
+/// Bytes between such notices to the kernel.
+pub const MAP_RELEASE_STEP: usize = 4 << 20;
+
+/// Bytes ahead of the cursor that the processor is asked to fetch. Where a record begins is only
+/// known from the one before it, so without this every record waits for memory: 54 ns a frame
+/// instead of 11 (measured on frames of 250 bytes; 2 to 8 KiB make no difference).
+pub const PREFETCH_AHEAD: usize = 4096;
 
 /// Deepest folder nesting that a recursive listing follows.
 pub const LISTING_DEPTH_MAX: usize = 32;

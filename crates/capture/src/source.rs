@@ -2,8 +2,8 @@
 //! refer to shared bytes, with a ledger of all that could not be read.
 //!
 //! Hot path: [`Source::next_block`] over a map neither allocates (beyond the caller's list, which
-//! it reuses) nor copies; every two MiB it asks the kernel for the pages ahead and gives back
-//! those far behind, so that a large capture does not count as memory of the process.
+//! it reuses) nor copies; every few MiB it gives the pages far behind back to the kernel, so that a
+//! large capture does not count as memory of the process.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -120,7 +120,7 @@ impl Source {
     /// As [`Source::open`].
     pub fn from_bytes(bytes: CaptureBytes) -> Result<Source, Error> {
         let cursor = Cursor::new(&bytes)?;
-        Ok(Source::new(Feed::Map(Mapped { bytes: Arc::new(bytes), cursor, ahead: 0, behind: 0 })))
+        Ok(Source::new(Feed::Map(Mapped { bytes: Arc::new(bytes), cursor, behind: 0 })))
     }
 
     /// A capture from a stream, perhaps packed.
@@ -334,8 +334,7 @@ impl Source {
 struct Mapped {
     bytes: Arc<CaptureBytes>,
     cursor: Cursor,
-    /// Up to where pages were asked for, and given back.
-    ahead: usize,
+    /// Up to where pages were given back.
     behind: usize,
 }
 
@@ -345,7 +344,7 @@ impl Mapped {
         frames_max: usize,
         frames: &mut Vec<FrameRef>,
     ) -> (Arc<CaptureBytes>, Event) {
-        self.turn_pages();
+        self.release_behind();
         let event = match self.cursor.fill(&self.bytes, frames_max, frames) {
             Stop::Full => Event::More,
             Stop::Ended => Event::End,
@@ -358,17 +357,11 @@ impl Mapped {
         (Arc::clone(&self.bytes), event)
     }
 
-    fn turn_pages(&mut self) {
-        let pos = self.cursor.position();
-        if pos.saturating_add(limits::MAP_AHEAD / 2) <= self.ahead || self.ahead >= self.bytes.len()
-        {
-            return;
-        }
-        let ahead = self.ahead.max(pos).saturating_add(limits::MAP_AHEAD);
-        self.bytes.will_need(self.ahead.max(pos)..ahead);
-        self.ahead = ahead;
-        let behind = pos.saturating_sub(limits::MAP_KEPT_BEHIND);
-        if behind > self.behind {
+    /// Gives back the pages far behind. Pages ahead come by faults, 16 at a time: asking for
+    /// them in larger pieces was measured to cost more.
+    fn release_behind(&mut self) {
+        let behind = self.cursor.position().saturating_sub(limits::MAP_KEPT_BEHIND);
+        if behind >= self.behind.saturating_add(limits::MAP_RELEASE_STEP) {
             self.bytes.release(self.behind..behind);
             self.behind = behind;
         }

@@ -23,7 +23,9 @@ pub(crate) struct Streamed {
     lent: VecDeque<Arc<CaptureBytes>>,
     /// Where the block begins in the stream.
     base: u64,
+    /// Whether nothing comes behind the block: the stream ended, or it `broke`.
     has_all: bool,
+    broke: Option<io::Error>,
     /// Whether a block is handed on as soon as something came, instead of when it is full.
     is_live: bool,
     block_len: usize,
@@ -39,15 +41,20 @@ impl Streamed {
         let mut buffer = vec![0; block_len];
         // A file header is at most 24 bytes; then whatever comes.
         let mut filled = Filled { len: 0, at_end: false };
-        filled.read(&mut *reader, &mut buffer, 24, is_live)?;
-        let cursor = Cursor::new(buffer.get(..filled.len).unwrap_or_default())?;
+        let broke = filled.read(&mut *reader, &mut buffer, 24, is_live).err();
+        let cursor = Cursor::new(buffer.get(..filled.len).unwrap_or_default());
+        let (cursor, broke) = match (cursor, broke) {
+            (Err(_), Some(error)) => return Err(Error::Unreadable(error)),
+            (cursor, broke) => (cursor?, broke),
+        };
         Ok(Streamed {
             reader,
             cursor,
             block: Arc::new(CaptureBytes::block(buffer, filled.len)),
             lent: VecDeque::new(),
             base: 0,
-            has_all: filled.at_end,
+            has_all: filled.at_end || broke.is_some(),
+            broke,
             is_live,
             block_len,
         })
@@ -80,31 +87,31 @@ impl Streamed {
                 Stop::Ended => Event::End,
                 // What is there goes out first: references of two blocks do not mix.
                 Stop::Need(_) if frames.len() > before => Event::More,
-                Stop::Need(_) if self.has_all => match self.cursor.end(&self.block) {
-                    Next::Torn(mut torn) => {
-                        torn.offset = torn.offset.saturating_add(self.base);
-                        Event::Torn(torn)
-                    }
-                    Next::End | Next::Frame(_) | Next::Bad(_) => Event::End,
-                },
-                Stop::Need(need) => match self.refill(need) {
-                    Ok(()) => continue,
-                    Err(error) => {
-                        // What was begun can't be finished.
-                        let (at, len) = (self.cursor.position(), self.block.len());
-                        self.cursor.end(&self.block);
-                        let offset = self.base.saturating_add(at as u64);
-                        let torn = Torn { offset, present: len.saturating_sub(at) as u64 };
-                        Event::Broken(torn, error)
-                    }
-                },
+                Stop::Need(_) if self.has_all => self.end(),
+                Stop::Need(need) => {
+                    self.refill(need);
+                    continue;
+                }
             };
             return (Arc::clone(&self.block), event);
         }
     }
 
+    /// What the end means where the cursor stands.
+    fn end(&mut self) -> Event {
+        let at = self.cursor.position();
+        let offset = self.base.saturating_add(at as u64);
+        let torn = Torn { offset, present: self.block.len().saturating_sub(at) as u64 };
+        let next = self.cursor.end(&self.block);
+        match (self.broke.take(), next) {
+            (Some(error), _) => Event::Broken(torn, error),
+            (None, Next::Torn(_)) => Event::Torn(torn),
+            (None, Next::End | Next::Frame(_) | Next::Bad(_)) => Event::End,
+        }
+    }
+
     /// Takes a new block: the unread tail of the old one, then what the stream gives.
-    fn refill(&mut self, need: usize) -> io::Result<()> {
+    fn refill(&mut self, need: usize) {
         let consumed = self.cursor.position();
         let old = Arc::clone(&self.block);
         let tail = old.get(consumed..).unwrap_or_default();
@@ -116,8 +123,8 @@ impl Streamed {
             start.copy_from_slice(tail);
         }
         let mut filled = Filled { len: tail.len(), at_end: false };
-        let result = filled.read(&mut *self.reader, &mut buffer, need, self.is_live);
-        self.has_all = filled.at_end;
+        self.broke = filled.read(&mut *self.reader, &mut buffer, need, self.is_live).err();
+        self.has_all = filled.at_end || self.broke.is_some();
         self.base = self.base.saturating_add(consumed as u64);
         self.cursor.rebase(consumed);
         let block = Arc::new(CaptureBytes::block(buffer, filled.len));
@@ -125,7 +132,6 @@ impl Streamed {
         if self.lent.len() < limits::STREAM_BLOCKS_KEPT {
             self.lent.push_back(lent);
         }
-        result
     }
 
     /// A buffer that no consumer refers to any more, or a new one. A buffer that grew for one
