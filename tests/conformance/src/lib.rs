@@ -6,10 +6,12 @@
 //! it is known to pass. They know nothing of any single test.
 //!
 //! - [`verify`]: the tests of suricata-verify, one folder each, described by a `test.yaml`.
+//! - [`captures`]: which rules fire how often on which capture, pair by pair.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
 
+pub mod captures;
 pub mod verify;
 
 /// The folder of shared tests and captures: `GABION_CORPUS`, else `../shared/corpus` beside the

@@ -1,0 +1,126 @@
+//! What a comparison says to people: sums, tables by folder and by signature, and the wrong pairs.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use super::pairs::{Comparison, Standing, Sums};
+
+/// One line of sums.
+#[must_use]
+pub fn line(suite: &str, comparison: &Comparison) -> String {
+    let sums = Sums::of(&comparison.pairs);
+    let mut text = format!(
+        "{suite}: {} of {} pairs right ({:.1} %), {} missing, {} with another count, {} extra ({:.1} %)",
+        sums.right,
+        sums.expected(),
+        sums.right_percent(),
+        sums.missing,
+        sums.different,
+        sums.extra,
+        sums.extra_percent()
+    );
+    if comparison.unjudged > 0 {
+        let _ = write!(text, ", {} in files the peer gave no answer for", comparison.unjudged);
+    }
+    text
+}
+
+/// The table by first folder of the file.
+#[must_use]
+pub fn by_folder(comparison: &Comparison) -> String {
+    let mut groups: BTreeMap<&str, Sums> = BTreeMap::new();
+    for (file, _, standing) in &comparison.pairs {
+        let folder = file.split_once('/').map_or("", |(folder, _)| folder);
+        groups.entry(folder).or_default().add(*standing);
+    }
+    table("folder", groups.into_iter().map(|(folder, sums)| (folder.to_owned(), sums)).collect())
+}
+
+/// The table by signature, those with most wrong pairs first; at most `rows_max` rows.
+#[must_use]
+pub fn by_signature(
+    comparison: &Comparison,
+    names: &HashMap<u64, String>,
+    rows_max: usize,
+) -> String {
+    let mut groups: BTreeMap<u64, Sums> = BTreeMap::new();
+    for (_, sid, standing) in &comparison.pairs {
+        groups.entry(*sid).or_default().add(*standing);
+    }
+    let wrong = |sums: &Sums| sums.missing + sums.extra + sums.different;
+    let mut groups: Vec<_> = groups.into_iter().filter(|(_, sums)| wrong(sums) > 0).collect();
+    groups.sort_by_key(|(sid, sums)| (std::cmp::Reverse(wrong(sums)), *sid));
+    let left_out = groups.len().saturating_sub(rows_max);
+    groups.truncate(rows_max);
+    let rows = groups.into_iter().map(|(sid, sums)| {
+        let name = names.get(&sid).map_or("", String::as_str);
+        (format!("{sid} {name}").chars().take(60).collect(), sums)
+    });
+    let mut text = table("signatures with wrong pairs", rows.collect());
+    if left_out > 0 {
+        let _ = writeln!(text, "and {left_out} more");
+    }
+    text
+}
+
+fn table(head: &str, rows: Vec<(String, Sums)>) -> String {
+    let mut text =
+        format!("{head:<60} {:>6} {:>7} {:>7} {:>6}\n", "right", "missing", "differ", "extra");
+    for (name, sums) in rows {
+        let _ = writeln!(
+            text,
+            "{name:<60} {:>6} {:>7} {:>7} {:>6}",
+            sums.right, sums.missing, sums.different, sums.extra
+        );
+    }
+    text
+}
+
+/// Every wrong pair: file, signature id, standing, expected and found count, name.
+#[must_use]
+pub fn wrong_pairs(comparison: &Comparison, names: &HashMap<u64, String>) -> String {
+    let mut text = "# file\tsid\tstanding\texpected\tfound\tname\n".to_owned();
+    for (file, sid, standing) in &comparison.pairs {
+        let (word, expected, found) = match *standing {
+            Standing::Right(_) => continue,
+            Standing::Missing(expected) => ("missing", expected, 0),
+            Standing::Extra(found) => ("extra", 0, found),
+            Standing::Different { expected, found } => ("different", expected, found),
+        };
+        let name = names.get(sid).map_or("", String::as_str);
+        let _ = writeln!(text, "{file}\t{sid}\t{word}\t{expected}\t{found}\t{name}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_name_what_is_wrong() {
+        let pair = |file: &str, sid, standing| (file.to_owned(), sid, standing);
+        let comparison = Comparison {
+            pairs: vec![
+                pair("zeek/a.pcap", 1, Standing::Right(1)),
+                pair("zeek/b.pcap", 2, Standing::Missing(4)),
+                pair("ndpi/c.pcap", 2, Standing::Different { expected: 1, found: 2 }),
+                pair("ndpi/c.pcap", 3, Standing::Extra(1)),
+            ],
+            unjudged: 5,
+        };
+        let names = HashMap::from([(2, "ipv4.too_small".to_owned())]);
+        assert_eq!(
+            line("events", &comparison),
+            "events: 1 of 3 pairs right (33.3 %), 1 missing, 1 with another count, 1 extra (33.3 %), \
+             5 in files the peer gave no answer for"
+        );
+        let folders = by_folder(&comparison);
+        assert!(folders.lines().nth(1).unwrap().starts_with("ndpi "), "{folders}");
+        let signatures = by_signature(&comparison, &names, 1);
+        assert!(signatures.contains("2 ipv4.too_small") && signatures.ends_with("and 1 more\n"));
+        let pairs = wrong_pairs(&comparison, &names);
+        assert!(pairs.contains("zeek/b.pcap\t2\tmissing\t4\t0\tipv4.too_small\n"), "{pairs}");
+        assert_eq!(pairs.lines().count(), 4);
+    }
+}
