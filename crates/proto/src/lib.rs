@@ -13,10 +13,12 @@
 #![forbid(unsafe_code)]
 
 pub mod detect;
+pub mod dns;
 pub mod files;
 pub mod limits;
 pub mod parser;
 pub mod registry;
+pub mod tx_list;
 
 pub use parser::{
     Buffer, Endpoints, Expectation, Input, Inspect, LogOptions, Outcome, ParseContext, Parser,

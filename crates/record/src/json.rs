@@ -178,6 +178,11 @@ impl Json {
         self.out.extend_from_slice(if b { b"true" } else { b"false" });
     }
 
+    /// Makes ready for a value of an array whose bytes are then pushed.
+    pub fn next_item(&mut self) {
+        self.comma();
+    }
+
     /// A text as a value of an array.
     pub fn item(&mut self, text: impl AsRef<[u8]>) {
         self.comma();

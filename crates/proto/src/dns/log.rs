@@ -1,0 +1,470 @@
+//! EVE records of DNS: format 3 (all of a message in one record) and format 2 (one record a query).
+//!
+//! The order of members is the peer's 8.0.7, cut marks stand where it puts them. `grouped` is
+//! written in the order types first appear; the peer's order is that of a hash table.
+
+use super::message::{Message, Rdata, Record, Section};
+use super::name::{Name, Span};
+use super::parser::DnsTx;
+use super::tables::{rcode_name, rrtype_name};
+use crate::LogOptions;
+use gabion_record::json::Json;
+use gabion_record::{Direction, Tree};
+use smallvec::SmallVec;
+
+/// Writes the record's members. False when the configuration leaves this one out.
+pub fn write(tx: &DnsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
+    let config = if how.in_alert { None } else { how.config };
+    let m = &tx.message;
+    if !how.in_alert && !is_wanted(tx, config) {
+        return false;
+    }
+    if is_format_2(config) {
+        return match tx.direction {
+            Direction::ToServer => write_query_2(tx, json, how),
+            Direction::ToClient => {
+                write_answer_2(tx, json, Formats::read(config));
+                true
+            }
+        };
+    }
+    json.number("version", 3u8);
+    let is_query = tx.direction == Direction::ToServer;
+    json.field_plain("type", if is_query { "request" } else { "response" });
+    write_message(m, Some(tx.id), json, Formats::of_alert(how, config));
+    true
+}
+
+/// Members of a whole message behind `version` and `type`; mDNS and DNS over HTTPS log them too.
+pub fn write_message(m: &Message, tx_id: Option<u64>, json: &mut Json, formats: Formats) {
+    if let Some(id) = tx_id {
+        json.number("tx_id", id);
+    }
+    json.number("id", m.header.id);
+    write_flags(m, json);
+    json.number("opcode", m.header.opcode());
+    write_rcode(m, json);
+    if !m.queries.is_empty() {
+        json.open_array_key("queries");
+        for q in &m.queries {
+            json.open();
+            json.field("rrname", m.name(q.name));
+            write_rrtype(q.rrtype, json);
+            write_truncated("rrname_truncated", q.name, json);
+            json.close();
+        }
+        json.close_array();
+    }
+    write_answers(m, json, formats);
+    write_section("authorities", m, m.section(Section::Authorities), json);
+    let additionals = m.section(Section::Additionals);
+    if !additionals.iter().all(is_bare_opt) {
+        json.open_array_key("additionals");
+        for r in additionals.iter().filter(|r| !is_bare_opt(r)) {
+            write_record(m, r, json);
+        }
+        json.close_array();
+    }
+}
+
+/// Records this transaction is logged as.
+pub fn parts(tx: &DnsTx, how: LogOptions<'_>) -> usize {
+    match tx.direction {
+        Direction::ToServer if !how.in_alert && is_format_2(how.config) => tx.message.queries.len(),
+        _ => 1,
+    }
+}
+
+/// Format 2 has the client as `src` of answers too.
+pub fn direction(tx: &DnsTx, how: LogOptions<'_>) -> Direction {
+    if is_format_2(how.config) { Direction::ToServer } else { tx.direction }
+}
+
+/// Shapes answers are written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Formats {
+    /// One object a record.
+    pub detailed: bool,
+    /// Data by type.
+    pub grouped: bool,
+}
+
+impl Formats {
+    /// Both, which is the default.
+    pub const ALL: Formats = Formats { detailed: true, grouped: true };
+
+    fn read(config: Option<&Tree>) -> Formats {
+        let Some(list) = config.and_then(|c| c.child("formats")) else { return Formats::ALL };
+        let has = |name: &str| list.children.iter().any(|(_, t)| t.value.as_deref() == Some(name));
+        let formats = Formats { detailed: has("detailed"), grouped: has("grouped") };
+        if formats.detailed || formats.grouped { formats } else { Formats::ALL }
+    }
+
+    /// Alerts carry no groups.
+    fn of_alert(how: LogOptions<'_>, config: Option<&Tree>) -> Formats {
+        if how.in_alert {
+            Formats { detailed: true, grouped: false }
+        } else {
+            Formats::read(config)
+        }
+    }
+}
+
+fn is_format_2(config: Option<&Tree>) -> bool {
+    config.and_then(|c| c.number("version")) == Some(2)
+}
+
+/// The kind of message is switched on, and a question of a type that is listed stands in it.
+fn is_wanted(tx: &DnsTx, config: Option<&Tree>) -> bool {
+    let switch = match tx.direction {
+        Direction::ToServer => "requests",
+        Direction::ToClient => "responses",
+    };
+    if config.and_then(|c| c.flag(switch)) == Some(false) {
+        return false;
+    }
+    tx.message.queries.iter().any(|q| is_type_wanted(q.rrtype, config))
+}
+
+fn is_type_wanted(rrtype: u16, config: Option<&Tree>) -> bool {
+    let Some(types) = config.and_then(|c| c.child("types")) else { return true };
+    let Some(name) = rrtype_name(rrtype) else { return false };
+    let mut wanted = types.children.iter().filter_map(|(_, t)| t.value.as_deref());
+    wanted.any(|w| w.eq_ignore_ascii_case(name))
+}
+
+fn write_query_2(tx: &DnsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
+    let m = &tx.message;
+    let Some(q) = m.queries.get(how.part).filter(|q| is_type_wanted(q.rrtype, how.config)) else {
+        return false;
+    };
+    json.number("version", 2u8);
+    json.field_plain("type", "query");
+    json.number("id", m.header.id);
+    json.field("rrname", m.name(q.name));
+    write_truncated("rrname_truncated", q.name, json);
+    write_rrtype(q.rrtype, json);
+    json.number("tx_id", tx.id);
+    if m.header.has_z() {
+        json.boolean("z", true);
+    }
+    json.number("opcode", m.header.opcode());
+    true
+}
+
+fn write_answer_2(tx: &DnsTx, json: &mut Json, formats: Formats) {
+    let m = &tx.message;
+    json.number("version", 2u8);
+    json.field_plain("type", "answer");
+    json.number("id", m.header.id);
+    write_flags(m, json);
+    json.number("opcode", m.header.opcode());
+    if let Some(q) = m.queries.first() {
+        json.field("rrname", m.name(q.name));
+        write_truncated("rrname_truncated", q.name, json);
+        write_rrtype(q.rrtype, json);
+    }
+    write_rcode(m, json);
+    write_answers(m, json, formats);
+    write_section("authorities", m, m.section(Section::Authorities), json);
+}
+
+fn write_flags(m: &Message, json: &mut Json) {
+    let flags = m.header.flags;
+    let mut digits = [0u8; 4];
+    let mut n = 0;
+    for shift in [12, 8, 4, 0] {
+        let digit = (flags >> shift) as u8 & 0xf;
+        if n > 0 || digit != 0 || shift == 0 {
+            digits[n] = b"0123456789abcdef"[usize::from(digit)];
+            n += 1;
+        }
+    }
+    json.field("flags", &digits[..n]);
+    for (bit, key) in [(15, "qr"), (10, "aa"), (9, "tc"), (8, "rd"), (7, "ra"), (6, "z")] {
+        if flags >> bit & 1 == 1 {
+            json.boolean(key, true);
+        }
+    }
+}
+
+fn write_rcode(m: &Message, json: &mut Json) {
+    let rcode = m.header.rcode();
+    match rcode_name(rcode) {
+        Some(name) => json.field_plain("rcode", name),
+        None => json.field("rcode", itoa::Buffer::new().format(rcode)),
+    }
+}
+
+fn write_rrtype(rrtype: u16, json: &mut Json) {
+    match rrtype_name(rrtype) {
+        Some(name) => json.field_plain("rrtype", name),
+        None => json.field("rrtype", itoa::Buffer::new().format(rrtype)),
+    }
+}
+
+fn write_truncated(key: &str, name: Name, json: &mut Json) {
+    if name.is_truncated {
+        json.boolean(key, true);
+    }
+}
+
+fn write_answers(m: &Message, json: &mut Json, formats: Formats) {
+    let answers = m.section(Section::Answers);
+    if answers.is_empty() {
+        return;
+    }
+    if formats.detailed {
+        write_section("answers", m, answers, json);
+    }
+    if formats.grouped {
+        write_grouped(m, answers, json);
+    }
+}
+
+fn write_section(key: &str, m: &Message, records: &[Record], json: &mut Json) {
+    if records.is_empty() {
+        return;
+    }
+    json.open_array_key(key);
+    for r in records {
+        write_record(m, r, json);
+    }
+    json.close_array();
+}
+
+/// Every EDNS message has an OPT; one without options says nothing.
+fn is_bare_opt(r: &Record) -> bool {
+    matches!(r.data, Rdata::Opt { len: 0, .. })
+}
+
+/// One object, or one for each string of a TXT.
+fn write_record(m: &Message, r: &Record, json: &mut Json) {
+    let Rdata::Texts { first, len } = r.data else {
+        write_head(m, r, json);
+        write_data(m, r, json);
+        return json.close();
+    };
+    for text in strings(m, first, len) {
+        write_head(m, r, json);
+        json.field("rdata", m.bytes(*text));
+        json.close();
+    }
+}
+
+fn strings(m: &Message, first: u32, len: u32) -> &[Span] {
+    m.strings.get(first as usize..(first + len) as usize).unwrap_or_default()
+}
+
+fn write_head(m: &Message, r: &Record, json: &mut Json) {
+    json.open();
+    json.field("rrname", m.name(r.name));
+    write_truncated("rrname_truncated", r.name, json);
+    write_rrtype(r.rrtype, json);
+    json.number("ttl", r.ttl);
+}
+
+fn write_data(m: &Message, r: &Record, json: &mut Json) {
+    match r.data {
+        Rdata::Address(span) => {
+            json.key("rdata");
+            write_address(m.bytes(span), json);
+        }
+        Rdata::Name(name) => {
+            json.field("rdata", m.name(name));
+            write_truncated("rdata_truncated", name, json);
+        }
+        Rdata::Text(span) => json.field("rdata", m.bytes(span)),
+        Rdata::Soa { .. } => {
+            json.open_key("soa");
+            write_object(m, r, json);
+        }
+        Rdata::Srv { .. } => {
+            json.open_key("srv");
+            write_object(m, r, json);
+        }
+        Rdata::Sshfp { .. } => {
+            json.open_key("sshfp");
+            write_object(m, r, json);
+        }
+        Rdata::Opt { first, len } => {
+            json.open_array_key("opt");
+            let range = first as usize..(first + len) as usize;
+            for option in m.options.get(range).unwrap_or_default() {
+                json.open();
+                json.number("code", option.code);
+                json.hex("data", m.bytes(option.data));
+                json.close();
+            }
+            json.close_array();
+        }
+        Rdata::Texts { .. } | Rdata::Other => {}
+    }
+}
+
+/// Members of SOA, SRV and SSHFP, and the closing brace.
+fn write_object(m: &Message, r: &Record, json: &mut Json) {
+    match r.data {
+        Rdata::Soa { mname, rname, numbers } => {
+            json.field("mname", m.name(mname));
+            write_truncated("mname_truncated", mname, json);
+            json.field("rname", m.name(rname));
+            write_truncated("rname_truncated", rname, json);
+            for (key, n) in ["serial", "refresh", "retry", "expire", "minimum"].iter().zip(numbers)
+            {
+                json.number(key, n);
+            }
+        }
+        Rdata::Srv { priority, weight, port, target } => {
+            json.number("priority", priority);
+            json.number("weight", weight);
+            json.number("port", port);
+            json.field("name", m.name(target));
+        }
+        Rdata::Sshfp { algorithm, kind, fingerprint } => {
+            json.key("fingerprint");
+            json.push(b"\"");
+            for (i, b) in m.bytes(fingerprint).iter().enumerate() {
+                if i > 0 {
+                    json.push(b":");
+                }
+                push_hex(*b, json);
+            }
+            json.push(b"\"");
+            json.number("algo", algorithm);
+            json.number("type", kind);
+        }
+        _ => {}
+    }
+    json.close();
+}
+
+/// An address as the peer prints it: four bytes dotted, sixteen as full groups, else nothing.
+fn write_address(bytes: &[u8], json: &mut Json) {
+    json.push(b"\"");
+    match bytes.len() {
+        4 => {
+            let mut n = itoa::Buffer::new();
+            for (i, b) in bytes.iter().enumerate() {
+                if i > 0 {
+                    json.push(b".");
+                }
+                json.push(n.format(*b).as_bytes());
+            }
+        }
+        16 => {
+            for (i, b) in bytes.iter().enumerate() {
+                if i > 0 && i % 2 == 0 {
+                    json.push(b":");
+                }
+                push_hex(*b, json);
+            }
+        }
+        _ => {}
+    }
+    json.push(b"\"");
+}
+
+fn push_hex(b: u8, json: &mut Json) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    json.push(&[HEX[usize::from(b >> 4)], HEX[usize::from(b & 15)]]);
+}
+
+/// Types that are grouped, others are left out.
+fn is_grouped(r: &Record) -> bool {
+    !matches!(r.data, Rdata::Opt { .. } | Rdata::Other)
+}
+
+fn write_grouped(m: &Message, answers: &[Record], json: &mut Json) {
+    json.open_key("grouped");
+    let mut seen: SmallVec<[u16; 16]> = SmallVec::new();
+    for (i, r) in answers.iter().enumerate() {
+        // Only a dozen types have data that is grouped, so the list stays short.
+        if !is_grouped(r) || seen.contains(&r.rrtype) {
+            continue;
+        }
+        seen.push(r.rrtype);
+        let Some(name) = rrtype_name(r.rrtype) else { continue };
+        json.open_array_key(name);
+        for same in answers.iter().skip(i).filter(|other| other.rrtype == r.rrtype) {
+            write_grouped_item(m, same, json);
+        }
+        json.close_array();
+    }
+    json.close();
+}
+
+fn write_grouped_item(m: &Message, r: &Record, json: &mut Json) {
+    match r.data {
+        Rdata::Address(span) => {
+            json.next_item();
+            write_address(m.bytes(span), json);
+        }
+        Rdata::Name(name) => json.item(m.name(name)),
+        Rdata::Text(span) => json.item(m.bytes(span)),
+        Rdata::Texts { first, len } => {
+            for text in strings(m, first, len) {
+                json.item(m.bytes(*text));
+            }
+        }
+        Rdata::Soa { .. } | Rdata::Srv { .. } | Rdata::Sshfp { .. } => {
+            json.open();
+            write_object(m, r, json);
+        }
+        Rdata::Opt { .. } | Rdata::Other => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(direction: Direction, m: &[u8], config: Option<&Tree>, part: usize) -> String {
+        let tx = DnsTx::new(4, direction, Message::parse(m).unwrap());
+        let mut json = Json::new();
+        json.open();
+        let how = LogOptions { config, part, ..LogOptions::default() };
+        let is_logged = write(&tx, &mut json, how);
+        json.close();
+        let text = String::from_utf8(json.take()).unwrap();
+        if is_logged { text } else { String::new() }
+    }
+
+    const TWO: &[u8] = b"\0\x02\x81\x80\0\x02\0\x02\0\0\0\0\x01a\x01b\0\0\x01\0\x01\x01c\0\0\x1c\0\x01\
+        \xc0\x0c\0\x01\0\x01\0\0\0\x3c\0\x04\x01\x02\x03\x04\x01t\0\0\x10\0\x01\0\0\0\x3c\0\x07\x03abc\x02de";
+
+    #[test]
+    fn format_3() {
+        let expected = "{\"version\":3,\"type\":\"response\",\"tx_id\":4,\"id\":2,\"flags\":\"8180\",\
+            \"qr\":true,\"rd\":true,\"ra\":true,\"opcode\":0,\"rcode\":\"NOERROR\",\"queries\":[\
+            {\"rrname\":\"a.b\",\"rrtype\":\"A\"},{\"rrname\":\"c\",\"rrtype\":\"AAAA\"}],\"answers\":[\
+            {\"rrname\":\"a.b\",\"rrtype\":\"A\",\"ttl\":60,\"rdata\":\"1.2.3.4\"},\
+            {\"rrname\":\"t\",\"rrtype\":\"TXT\",\"ttl\":60,\"rdata\":\"abc\"},\
+            {\"rrname\":\"t\",\"rrtype\":\"TXT\",\"ttl\":60,\"rdata\":\"de\"}],\
+            \"grouped\":{\"A\":[\"1.2.3.4\"],\"TXT\":[\"abc\",\"de\"]}}";
+        assert_eq!(logged(Direction::ToClient, TWO, None, 0), expected);
+    }
+
+    #[test]
+    fn format_2_logs_each_query() {
+        let mut config = Tree::default();
+        config.set("version", "2");
+        config.set("types.0", "aaaa");
+        let mut query = TWO[..28].to_vec();
+        query[2..8].copy_from_slice(&[1, 0, 0, 2, 0, 0]);
+        assert_eq!(logged(Direction::ToServer, &query, Some(&config), 0), "");
+        let expected = "{\"version\":2,\"type\":\"query\",\"id\":2,\"rrname\":\"c\",\"rrtype\":\"AAAA\",\
+            \"tx_id\":4,\"opcode\":0}";
+        assert_eq!(logged(Direction::ToServer, &query, Some(&config), 1), expected);
+    }
+
+    #[test]
+    fn types_that_are_not_asked_for_are_left_out() {
+        let mut config = Tree::default();
+        config.set("types.0", "mx");
+        assert_eq!(logged(Direction::ToClient, TWO, Some(&config), 0), "");
+        config.set("types.1", "a");
+        config.set("responses", "no");
+        assert_eq!(logged(Direction::ToClient, TWO, Some(&config), 0), "");
+    }
+}
