@@ -14,7 +14,6 @@ use crate::counters::{Counter, DecodeCounters};
 use crate::decoded::{Decoded, Flags, Network, PacketSet, PacketSource};
 use crate::event::DecoderEvent;
 use crate::layer::Layer;
-use crate::limits::MAX_IP_LEN;
 use crate::link::Link;
 use crate::{ethernet, ipv4, ipv6, overlay, ppp};
 
@@ -89,10 +88,8 @@ impl Run<'_> {
         let mut run =
             Run { config: self.config, counters: &mut *self.counters, room: rest, found: 0 };
         let outcome = match payload {
-            Payload::Ipv4 => ipv4::decode(&mut run, child, inside.take(MAX_IP_LEN)),
-            Payload::Ipv6 | Payload::Teredo => {
-                ipv6::decode(&mut run, child, inside.take(MAX_IP_LEN))
-            }
+            Payload::Ipv4 => ipv4::decode(&mut run, child, inside),
+            Payload::Ipv6 | Payload::Teredo => ipv6::decode(&mut run, child, inside),
             Payload::Ethernet => ethernet::decode(&mut run, child, inside),
             Payload::Vlan => ethernet::decode_vlan(&mut run, child, inside),
             Payload::Ppp => ppp::decode(&mut run, child, inside),
@@ -161,7 +158,7 @@ pub fn decode_ip_reassembled(
     root.source = PacketSource::Defrag;
     root.flags.set(Flags::REASSEMBLED);
     let mut run = Run { config, counters, room: &mut set.inner, found: 0 };
-    let layer = Layer::new(packet, 0).take(MAX_IP_LEN);
+    let layer = Layer::new(packet, 0);
     let outcome = match fragment.network {
         Network::Ipv4 => ipv4::decode(&mut run, root, layer),
         Network::Ipv6 => ipv6::decode(&mut run, root, layer),

@@ -8,7 +8,7 @@ use crate::decode::{Outcome, Reject, Run};
 use crate::decoded::{Decoded, Flags, Network};
 use crate::event::DecoderEvent;
 use crate::layer::Layer;
-use crate::limits::{MAX_IP_LEN, MAX_VLANS};
+use crate::limits::MAX_VLANS;
 use crate::{ipv4, ipv6, mpls, nsh, ppp};
 
 /// Bytes of an Ethernet header.
@@ -63,8 +63,8 @@ pub(crate) fn decode_ethertype(
 ) -> Known {
     p.ethertype = kind;
     let _ = match kind {
-        ethertype::IPV4 => ipv4::decode(run, p, inside.take(MAX_IP_LEN)),
-        ethertype::IPV6 => ipv6::decode(run, p, inside.take(MAX_IP_LEN)),
+        ethertype::IPV4 => ipv4::decode(run, p, inside),
+        ethertype::IPV6 => ipv6::decode(run, p, inside),
         ethertype::VLAN | ethertype::PROVIDER_BRIDGE | ethertype::QINQ => {
             if usize::from(p.vlan_count) >= MAX_VLANS {
                 p.event(DecoderEvent::VlanTooManyLayers);
@@ -216,7 +216,7 @@ pub(crate) fn decode_null(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) 
     run.enter(p)?;
     let written = layer.be32(0).swap_bytes();
     let family = if written > 0xffff { written.swap_bytes() } else { written };
-    let inside = layer.after(LEN).take(MAX_IP_LEN);
+    let inside = layer.after(LEN);
     match family {
         2 => ipv4::decode(run, p, inside),
         // NetBSD and OpenBSD, FreeBSD, macOS, Linux, Windows
@@ -237,8 +237,8 @@ pub(crate) fn decode_raw(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -
     }
     run.enter(p)?;
     match layer.u8(0) >> 4 {
-        4 => ipv4::decode(run, p, layer.take(MAX_IP_LEN)),
-        6 => ipv6::decode(run, p, layer.take(MAX_IP_LEN)),
+        4 => ipv4::decode(run, p, layer),
+        6 => ipv6::decode(run, p, layer),
         _ => {
             p.event(DecoderEvent::RawInvalidVersion);
             Ok(())

@@ -45,8 +45,8 @@ pub(crate) fn decode_v4(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         3 => Kind::Error { last_code: 15 },
         4 => Kind::Error { last_code: 0 },
         5 => Kind::Error { last_code: 3 },
+        // Router solicitation (10) is missing here as it is in the peer.
         9 => Kind::RouterAdvert,
-        10 => Kind::Plain,
         11 => Kind::Error { last_code: 1 },
         12 => Kind::Error { last_code: 2 },
         _ => Kind::Unknown(DecoderEvent::Icmpv4UnknownType),

@@ -5,6 +5,7 @@ use crate::decode::{Outcome, Payload, Reject, Run};
 use crate::decoded::{Decoded, Flags, IpOptions, Network, PacketSource};
 use crate::event::DecoderEvent;
 use crate::layer::Layer;
+use crate::limits::MAX_IP_LEN;
 use crate::{gre, icmp, tcp, udp};
 use gabion_record::Addr;
 
@@ -90,19 +91,19 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
         p.invalid(DecoderEvent::Ipv4HeaderTooSmall);
         return Err(Reject);
     }
-    let total = u16::from_be_bytes([header[2], header[3]]);
-    if usize::from(total) < header_len {
+    let said = u16::from_be_bytes([header[2], header[3]]);
+    let is_jumbo = said == 0 && layer.len() > MAX_IP_LEN;
+    let total = if is_jumbo { layer.len() } else { usize::from(said) };
+    if total < header_len {
         p.invalid(DecoderEvent::Ipv4LenBelowHeader);
         return Err(Reject);
     }
-    if layer.len() < usize::from(total) {
+    if layer.len() < total {
         p.invalid(DecoderEvent::Ipv4Truncated);
         return Err(Reject);
     }
-    p.network = Network::Ipv4;
-    p.l3 = layer.at;
     p.tos = header[1];
-    p.ip_len = total;
+    p.ip_len = said;
     p.ip_header_len = header_len as u16;
     p.ip_id = u32::from(u16::from_be_bytes([header[4], header[5]]));
     p.ttl = header[8];
@@ -114,9 +115,11 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
         note_fragment(p, fragment);
     }
     if header_len > MIN_LEN {
-        decode_options(p, layer.take(header_len).after(MIN_LEN).data);
+        decode_options(p, layer.take(header_len).after(MIN_LEN).data)?;
     }
-    let inside = layer.take(usize::from(total)).after(header_len);
+    p.network = Network::Ipv4;
+    p.l3 = layer.at;
+    let inside = layer.take(total).after(header_len);
     p.payload = inside.at;
     p.payload_len = inside.len() as u32;
     Ok(inside)
@@ -138,9 +141,9 @@ fn note_fragment(p: &mut Decoded, field: u16) {
     }
 }
 
-/// Walks the options. A broken one ends the walk; the packet is decoded further all the same.
+/// Walks the options. After a broken one nothing of the packet is trusted.
 #[cold]
-fn decode_options(p: &mut Decoded, mut rest: &[u8]) {
+fn decode_options(p: &mut Decoded, mut rest: &[u8]) -> Outcome {
     if !rest.len().is_multiple_of(8) {
         p.event(DecoderEvent::Ipv4OptPadRequired);
     }
@@ -149,7 +152,7 @@ fn decode_options(p: &mut Decoded, mut rest: &[u8]) {
         match kind {
             0 => {
                 p.ip_options.0 |= IpOptions::EOL.0;
-                return;
+                return Ok(());
             }
             1 => {
                 p.ip_options.0 |= IpOptions::NOP.0;
@@ -160,12 +163,12 @@ fn decode_options(p: &mut Decoded, mut rest: &[u8]) {
         }
         let Some(&len) = rest.get(1) else {
             p.event(DecoderEvent::Ipv4OptEolRequired);
-            return;
+            return Ok(());
         };
         let len = usize::from(len);
         let Some(option) = rest.get(..len).filter(|_| len >= 2) else {
             p.invalid(DecoderEvent::Ipv4OptInvalidLen);
-            return;
+            return Err(Reject);
         };
         match option_bit(kind) {
             Some(bit) => {
@@ -173,7 +176,7 @@ fn decode_options(p: &mut Decoded, mut rest: &[u8]) {
                     p.event(DecoderEvent::Ipv4OptDuplicate);
                 } else if let Err(event) = check_option(bit, option) {
                     p.invalid(event);
-                    return;
+                    return Err(Reject);
                 }
                 seen.0 |= bit.0;
                 p.ip_options.0 |= bit.0;
@@ -182,6 +185,7 @@ fn decode_options(p: &mut Decoded, mut rest: &[u8]) {
         }
         rest = rest.get(len..).unwrap_or(&[]);
     }
+    Ok(())
 }
 
 /// The bit of an option type with a length; `None` for one that is not known.

@@ -6,6 +6,7 @@ use crate::decoded::{Decoded, ExtHeaders, Flags, Network, PacketSource};
 use crate::event::DecoderEvent;
 use crate::ipv4::{self, protocol};
 use crate::layer::Layer;
+use crate::limits::MAX_IP_LEN;
 use crate::{gre, icmp, tcp, udp};
 use gabion_record::Addr;
 
@@ -45,7 +46,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
 #[inline]
 fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Reject> {
     let Some(header) = layer.data.first_chunk::<HEADER_LEN>() else {
-        p.invalid(DecoderEvent::Ipv6PacketTooSmall);
+        // The peer says nothing here: `ipv6.pkt_too_small` is never raised.
         return Err(Reject);
     };
     if header[0] >> 4 != 6 {
@@ -58,7 +59,8 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
         p.invalid(DecoderEvent::Ipv6Truncated);
         return Err(Reject);
     }
-    let inside = inside.take(usize::from(payload_len));
+    let is_jumbo = payload_len == 0 && inside.len() > MAX_IP_LEN;
+    let inside = if is_jumbo { inside } else { inside.take(usize::from(payload_len)) };
     let (src, dst) = header[8..].split_at(16);
     p.network = Network::Ipv6;
     p.l3 = layer.at;
@@ -70,7 +72,7 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
     p.src = address(src);
     p.dst = address(dst);
     p.payload = inside.at;
-    p.payload_len = u32::from(payload_len);
+    p.payload_len = inside.len() as u32;
     Ok(inside)
 }
 
@@ -122,6 +124,7 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
             return;
         }
         if rest.len() < 2 {
+            p.invalid(DecoderEvent::Ipv6ExtTruncated);
             return;
         }
         let len = match next {

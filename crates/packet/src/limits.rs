@@ -17,8 +17,8 @@ pub const MAX_EVENTS: usize = 15;
 /// UDP ports of one tunnel kind (VXLAN, Geneve, Teredo): the peer reads four from its file.
 pub const MAX_TUNNEL_PORTS: usize = 8;
 
-/// Longest IP packet in bytes. Longer buffers (offloaded frames) are cut to it before the IP
-/// decoders see them: every length field they check is 16 bits wide.
+/// Longest IP packet in bytes that its length field can say. Only a longer buffer may have a length
+/// of zero: hardware offload hands such packets over ("BIG TCP"), and all of the buffer is theirs.
 pub const MAX_IP_LEN: usize = 65_535;
 
 /// Bytes of a frame [`crate::partition_key`] reads past at most for tags and labels; behind them it

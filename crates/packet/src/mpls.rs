@@ -5,7 +5,6 @@ use crate::decode::{Outcome, Reject, Run};
 use crate::decoded::{Decoded, Flags};
 use crate::event::DecoderEvent;
 use crate::layer::Layer;
-use crate::limits::MAX_IP_LEN;
 use crate::{ethernet, ipv4, ipv6};
 
 /// Bytes of a label, and of the control word of an Ethernet pseudo wire.
@@ -30,8 +29,8 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
         }
     };
     let event = match label {
-        0 => return ipv4::decode(run, p, rest.take(MAX_IP_LEN)),
-        2 => return ipv6::decode(run, p, rest.take(MAX_IP_LEN)),
+        0 => return ipv4::decode(run, p, rest),
+        2 => return ipv6::decode(run, p, rest),
         1 => DecoderEvent::MplsRouterAlert,
         3 => DecoderEvent::MplsImplicitNull,
         4..=14 => DecoderEvent::MplsReservedLabel,
@@ -47,8 +46,8 @@ fn decode_payload(run: &mut Run<'_>, p: &mut Decoded, rest: Layer<'_>) -> Outcom
         return Err(Reject);
     }
     match rest.u8(0) >> 4 {
-        4 => ipv4::decode(run, p, rest.take(MAX_IP_LEN)),
-        6 => ipv6::decode(run, p, rest.take(MAX_IP_LEN)),
+        4 => ipv4::decode(run, p, rest),
+        6 => ipv6::decode(run, p, rest),
         0 => ethernet::decode(run, p, rest.after(LABEL_LEN)),
         _ => {
             p.invalid(DecoderEvent::MplsUnknownPayload);

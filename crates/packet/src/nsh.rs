@@ -5,7 +5,6 @@ use crate::decode::{Outcome, Reject, Run};
 use crate::decoded::Decoded;
 use crate::event::DecoderEvent;
 use crate::layer::Layer;
-use crate::limits::MAX_IP_LEN;
 use crate::{ethernet, ipv4, ipv6, mpls};
 
 /// Base header and service path header.
@@ -47,8 +46,8 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
     }
     let inside = layer.after(len);
     match layer.u8(3) {
-        1 => ipv4::decode(run, p, inside.take(MAX_IP_LEN)),
-        2 => ipv6::decode(run, p, inside.take(MAX_IP_LEN)),
+        1 => ipv4::decode(run, p, inside),
+        2 => ipv6::decode(run, p, inside),
         3 => ethernet::decode(run, p, inside),
         5 => mpls::decode(run, p, inside),
         _ => {

@@ -5,7 +5,6 @@ use crate::decode::{Outcome, Reject, Run};
 use crate::decoded::{Decoded, Flags};
 use crate::event::DecoderEvent;
 use crate::layer::Layer;
-use crate::limits::MAX_IP_LEN;
 use crate::{ipv4, ipv6};
 
 /// PPP protocol numbers (IANA) that are known.
@@ -14,7 +13,7 @@ mod protocol {
     pub(super) const VJ_UNCOMPRESSED: u16 = 0x002f;
     pub(super) const IPV6: u16 = 0x0057;
 
-    /// Numbers that are known and not decoded: they raise another event than unknown ones.
+    /// Network layer protocols that are known and not decoded: they raise an event of their own.
     pub(super) const NOT_DECODED: &[u16] = &[
         0x0023, // OSI network layer
         0x0025, // XNS IDP
@@ -25,25 +24,32 @@ mod protocol {
         0x0031, // bridging
         0x0033, // stream protocol
         0x0035, // Banyan Vines
+        0x003d, // multilink
         0x0201, // 802.1D hello
         0x0231, // Luxcom
         0x0233, // Sigma network systems
         0x0281, // MPLS unicast
         0x0283, // MPLS multicast
-        0x8021, // IPCP
-        0x8023, // OSI network layer control
-        0x8025, // XNS IDP control
-        0x8027, // DECnet control
-        0x8029, // AppleTalk control
-        0x802b, // IPX control
-        0x8031, // bridging control
-        0x8033, // stream protocol control
-        0x8035, // Banyan Vines control
-        0x8057, // IPv6 control
-        0x8281, // MPLS control
+    ];
+
+    /// Control protocols that are known: they carry no packets, and nothing is wrong with them.
+    pub(super) const CONTROL: &[u16] = &[
+        0x8021, // IPv4
+        0x8023, // OSI network layer
+        0x8025, // XNS IDP
+        0x8027, // DECnet
+        0x8029, // AppleTalk
+        0x802b, // IPX
+        0x8031, // bridging
+        0x8033, // stream protocol
+        0x8035, // Banyan Vines
+        0x8057, // IPv6
+        0x80fd, // compression
+        0x8281, // MPLS
         0xc021, // link control
         0xc023, // password authentication
         0xc025, // link quality
+        0xc029, // callback
         0xc223, // challenge handshake
     ];
 }
@@ -56,8 +62,12 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
         return Err(Reject);
     }
     run.enter(p)?;
-    let has_address = layer.u8(0) == 0xff;
-    decode_protocol(run, p, if has_address { layer.after(2) } else { layer })
+    match (layer.u8(0), layer.u8(1)) {
+        (0xff, 0x03) => decode_protocol(run, p, layer.after(2)),
+        // Another control byte: frames of a kind that is not decoded (RFC 1662 section 3.1).
+        (0xff, _) => Ok(()),
+        _ => decode_protocol(run, p, layer),
+    }
 }
 
 /// The protocol field and what it names.
@@ -78,14 +88,14 @@ fn decode_protocol(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outc
                 p.invalid(DecoderEvent::PppIpv4TooSmall);
                 return Err(Reject);
             }
-            ipv4::decode(run, p, inside.take(MAX_IP_LEN))
+            ipv4::decode(run, p, inside)
         }
         protocol::IPV6 => {
             if inside.len() < ipv6::HEADER_LEN {
                 p.invalid(DecoderEvent::PppIpv6TooSmall);
                 return Err(Reject);
             }
-            ipv6::decode(run, p, inside.take(MAX_IP_LEN))
+            ipv6::decode(run, p, inside)
         }
         protocol::VJ_UNCOMPRESSED => {
             if inside.len() < ipv4::MIN_LEN {
@@ -96,12 +106,13 @@ fn decode_protocol(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outc
                 return Err(Reject);
             }
             p.flags.set(Flags::VJ_UNCOMPRESSED);
-            ipv4::decode(run, p, inside.take(MAX_IP_LEN))
+            ipv4::decode(run, p, inside)
         }
         other if protocol::NOT_DECODED.contains(&other) => {
             p.event(DecoderEvent::PppUnsupportedProto);
             Ok(())
         }
+        other if protocol::CONTROL.contains(&other) => Ok(()),
         _ => {
             p.invalid(DecoderEvent::PppWrongType);
             Ok(())

@@ -6,6 +6,7 @@ use crate::decoded::{Decoded, Flags};
 use crate::event::DecoderEvent;
 use crate::ipv4::protocol;
 use crate::layer::Layer;
+use crate::limits::MAX_IP_LEN;
 use crate::overlay;
 use crate::transport::{Esp, Sctp, Transport, Udp};
 
@@ -25,11 +26,13 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         p.invalid(DecoderEvent::UdpPacketTooSmall);
         return;
     }
-    if usize::from(len) < UDP_LEN {
+    // Zero is the length of a datagram beyond 65,535 bytes (RFC 2675).
+    let total = if len == 0 && layer.len() > MAX_IP_LEN { layer.len() } else { usize::from(len) };
+    if total < UDP_LEN {
         p.invalid(DecoderEvent::UdpLenInvalid);
         return;
     }
-    let inside = layer.take(usize::from(len)).after(UDP_LEN);
+    let inside = layer.take(total).after(UDP_LEN);
     p.sp = u16::from_be_bytes([header[0], header[1]]);
     p.dp = u16::from_be_bytes([header[2], header[3]]);
     p.l4 = layer.at;
