@@ -2,7 +2,7 @@
 //!
 //! A worker owns its [`DecodeCounters`]; a reader adds them up with [`DecodeCounters::merge`].
 
-use crate::event::DecoderEvent;
+use crate::event::{DecoderEvent, EventList};
 
 macro_rules! counters {
     ($($variant:ident = $name:literal;)+) => {
@@ -106,14 +106,18 @@ impl DecodeCounters {
         *max = (*max).max(len);
     }
 
-    /// Counts an event; called once for each event of each packet that is worked on.
+    /// Counts the events of a packet: once for each packet that is worked on (root, inner and
+    /// reassembled ones), after reassembly had its say. The peer leaves out those of packets that a
+    /// firewall hook before the flow has dropped.
     #[inline]
-    pub fn count_event(&mut self, event: DecoderEvent) {
-        self.events[event.index()] += 1;
-    }
-
-    pub(crate) fn count_lost_events(&mut self, lost: u8) {
-        self.events_lost += u64::from(lost);
+    pub fn count_events(&mut self, events: &EventList) {
+        if events.is_empty() {
+            return;
+        }
+        for event in events.as_slice() {
+            self.events[event.index()] += 1;
+        }
+        self.events_lost += u64::from(events.lost());
     }
 
     /// Raises a maximum (of MAC addresses, which the flow side learns).
@@ -177,7 +181,9 @@ mod tests {
         one.count_frame(100);
         let mut two = DecodeCounters::new();
         two.count_frame(1500);
-        two.count_event(DecoderEvent::TooManyLayers);
+        let mut events = EventList::new();
+        events.push(DecoderEvent::TooManyLayers);
+        two.count_events(&events);
         one.merge(&two);
         assert_eq!(one.get(Counter::Packets), 3);
         assert_eq!(one.get(Counter::AvgPacketSize), 553);

@@ -108,7 +108,9 @@ impl Run<'_> {
     }
 }
 
-/// Decodes one frame of `link` into `set`, which is emptied first. `frame` is what was captured; a
+/// Decodes one frame of `link` into `set`, which is emptied first. Events are not counted here: the
+/// engine does it with [`DecodeCounters::count_events`] for each packet that it works on, when
+/// reassembly has added its own. `frame` is what was captured; a
 /// frame cut short shows it by the events of the layer that misses bytes.
 pub fn decode(
     set: &mut PacketSet,
@@ -134,7 +136,9 @@ pub fn decode(
         Link::LinuxCooked2 => ethernet::decode_linux_cooked2(&mut run, root, layer),
     };
     set.inner_count = run.found;
-    finish(set, counters);
+    if set.root.flags.has(Flags::INVALID) {
+        counters.count(Counter::Invalid);
+    }
 }
 
 /// Decodes an IP packet that was put together from fragments into `set`, which is emptied first.
@@ -169,28 +173,5 @@ pub fn decode_ip_reassembled(
         set.inner_count = 0;
         return false;
     }
-    count_events(set, counters);
     true
-}
-
-/// Statistics that are known only at the end.
-#[inline]
-fn finish(set: &PacketSet, counters: &mut DecodeCounters) {
-    if set.root.flags.has(Flags::INVALID) {
-        counters.count(Counter::Invalid);
-    }
-    count_events(set, counters);
-}
-
-#[inline]
-fn count_events(set: &PacketSet, counters: &mut DecodeCounters) {
-    for packet in set.iter() {
-        if packet.events.is_empty() {
-            continue;
-        }
-        for event in packet.events.as_slice() {
-            counters.count_event(*event);
-        }
-        counters.count_lost_events(packet.events.lost());
-    }
 }

@@ -115,7 +115,12 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
         note_fragment(p, fragment);
     }
     if header_len > MIN_LEN {
-        decode_options(p, layer.take(header_len).after(MIN_LEN).data)?;
+        let options = layer.take(header_len).after(MIN_LEN);
+        if decode_options(p, options.data).is_err() {
+            // Said once more for the header as a whole, as the peer does.
+            p.invalid(DecoderEvent::Ipv4OptInvalidLen);
+            return Err(Reject);
+        }
     }
     p.network = Network::Ipv4;
     p.l3 = layer.at;

@@ -116,7 +116,12 @@ fn decode_option(p: &mut Decoded, out: &mut TcpOptions, kind: u8, option: &[u8],
         _ => return,
     };
     if !good {
-        p.event(DecoderEvent::TcpOptInvalidLen);
+        // A broken signature makes the packet invalid; other options are only left out.
+        if bit == TcpOptions::MD5 || bit == TcpOptions::AUTH {
+            p.invalid(DecoderEvent::TcpOptInvalidLen);
+        } else {
+            p.event(DecoderEvent::TcpOptInvalidLen);
+        }
         return;
     }
     if out.has(bit) {
