@@ -1,1 +1,30 @@
-//! To be described by its author.
+//! The machinery around the engines: what is allowed to know threads, clocks and signals, so that
+//! engines need not.
+//!
+//! * [`channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
+//! * [`memory`]: how much memory there is for us, from cgroups or the machine, and the root of the
+//!   budget tree.
+//! * [`clock`]: event time fed by the data; a tick counter for the cost of rules.
+//! * [`supervisor`]: workers as threads that beat; panics and stalls become events for the owner.
+//! * [`metrics`]: counters and gauges, and everything as text for Prometheus.
+//! * [`signals`]: stop, reload and rotate as flags.
+//!
+//! Nothing here decides what to do about a lost worker or a full queue beyond counting it: the
+//! owner (the command line's wiring) does.
+//!
+//! `unsafe` stands in `clock::ticks` only (reading the processor's time stamp counter).
+#![deny(unsafe_code)]
+
+pub mod channel;
+pub mod clock;
+pub mod limits;
+pub mod memory;
+pub mod metrics;
+pub mod signals;
+pub mod supervisor;
+
+pub use channel::{Capacity, Edge, Load, Receiver, Refused, Sender, channel};
+pub use clock::{EventClock, ticks};
+pub use metrics::{Counter, Gauge, Metrics};
+pub use signals::{Signals, StopFlag};
+pub use supervisor::{Event, EventKind, Pulse, Supervisor, Worker};

@@ -1,0 +1,27 @@
+//! The limits and intervals of the machinery, each with its reason.
+
+use std::time::Duration;
+
+/// Most messages of one channel, whatever its items and bytes allow: the queue's slots are
+/// allocated at its beginning. Batches hold 64 to 256 frames, so this is more than enough.
+pub const CHANNEL_MESSAGES_MAX: u64 = 4096;
+
+/// A worker that has work and did not beat for so long is taken for stalled. With the interval
+/// below, a stall is noticed within two seconds of the last beat, with a margin for a busy machine.
+pub const STALL_AFTER: Duration = Duration::from_millis(1500);
+
+/// How often the supervisor looks.
+pub const CHECK_EVERY: Duration = Duration::from_millis(250);
+
+/// Most bytes of a panic's message that are kept.
+pub const PANIC_MESSAGE_MAX: usize = 1024;
+
+/// The process's share of the memory limit, as a divisor: a quarter leaves room for the page
+/// cache, for compiled rules (which are not under budget) and for a neighbor.
+pub const BUDGET_SHARE: u64 = 4;
+
+/// The budget when neither a cgroup nor the system tells how much memory there is.
+pub const BUDGET_UNKNOWN: u64 = 512 << 20;
+
+/// Most bytes of a file under `/proc` or `/sys` that are read: `/proc/self/cgroup` is the longest.
+pub const SYSTEM_FILE_MAX: u64 = 64 * 1024;
