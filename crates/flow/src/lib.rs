@@ -1,1 +1,31 @@
-//! To be described by its author.
+//! # flow: fragments into datagrams, packets into flows, segments into streams
+//!
+//! **In**: plain facts about packets ([`PacketKey`], [`PacketFacts`], [`TcpSegment`],
+//! [`Fragment`]) with event time. **Out**: which flow a packet belongs to and which flows have
+//! ended ([`FlowTable`]), what a TCP packet means ([`TcpVerdict`]), stream bytes for parsers and
+//! payload rules ([`Stream`]), reassembled datagrams ([`Defragmenter`]).
+//!
+//! **Holds**: all state between packets below the application layer, each table under a byte
+//! budget. Nothing here reads, waits, or knows protocols and rules. Behavior follows Suricata 8.0;
+//! where reaching a limit calls for an exception policy, the [`ExceptionTrigger`] is reported and
+//! the engine decides.
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod counters;
+pub mod defrag;
+pub mod events;
+pub mod limits;
+pub mod policy;
+pub mod stream;
+pub mod table;
+pub mod tcp;
+
+pub use config::{DefragConfig, FlowConfig, StreamConfig};
+pub use counters::{DefragCounters, FlowCounters, TcpCounters};
+pub use defrag::{DefragOutcome, Defragmenter, FragEvent, Fragment};
+pub use events::{EventList, StreamEvent};
+pub use policy::{ExceptionPolicy, ExceptionTrigger, HostOsPolicy, OsPolicy};
+pub use stream::{AppChunk, RawView, Stream};
+pub use table::{EndReason, Flow, FlowIdx, FlowState, FlowTable, Lookup, PacketFacts, PacketKey};
+pub use tcp::{TcpOptions, TcpSegment, TcpSession, TcpState, TcpTracker, TcpVerdict, Update};

@@ -1,0 +1,437 @@
+//! Configuration of this crate with the peer's defaults (Suricata 8.0, its built-in values, not
+//! those of the YAML it ships), read from the resolved tree. Keys are the peer's.
+
+use crate::policy::{ExceptionPolicy, HostOsPolicy};
+use crate::tcp::UrgentPolicy;
+use gabion_record::{Addr, Tree};
+
+/// Timeouts in seconds of one protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Seen in one direction only, or handshake not complete.
+    pub new: u32,
+    /// Seen in both directions, or handshake complete.
+    pub established: u32,
+    /// After the end of a TCP connection.
+    pub closed: u32,
+    /// Bypassed.
+    pub bypassed: u32,
+}
+
+/// `flow.*`, `flow-timeouts.*`, `vlan.use-for-tracking`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowConfig {
+    /// Bytes all flows of one table may take; the engine divides it between workers.
+    pub memcap: u64,
+    /// What to do with a packet for which no flow can be made.
+    pub memcap_policy: ExceptionPolicy,
+    /// Percent of the budget that must be free for emergency mode to end.
+    pub emergency_recovery: u8,
+    /// Flows to make room for at start (per table).
+    pub prealloc: usize,
+    /// VLAN ids are part of the key.
+    pub vlan_tracking: bool,
+    /// `flow-timeouts.default`: other IP protocols.
+    pub other: Timeouts,
+    /// `flow-timeouts.tcp`.
+    pub tcp: Timeouts,
+    /// `flow-timeouts.udp`.
+    pub udp: Timeouts,
+    /// `flow-timeouts.icmp`.
+    pub icmp: Timeouts,
+    /// The four of emergency mode: other, tcp, udp, icmp.
+    pub emergency: [Timeouts; 4],
+    /// Packet number for which a new flow is refused (simulation); 0 = none.
+    pub simulate_memcap_at: u64,
+}
+
+impl Default for FlowConfig {
+    fn default() -> FlowConfig {
+        let t =
+            |new, established, closed, bypassed| Timeouts { new, established, closed, bypassed };
+        FlowConfig {
+            memcap: 128 << 20,
+            memcap_policy: ExceptionPolicy::Auto,
+            emergency_recovery: 30,
+            prealloc: 10_000,
+            vlan_tracking: true,
+            other: t(30, 300, 0, 100),
+            tcp: t(60, 600, 60, 100),
+            udp: t(30, 300, 0, 100),
+            icmp: t(30, 300, 0, 100),
+            emergency: [t(10, 100, 0, 50), t(5, 100, 10, 50), t(10, 100, 0, 50), t(10, 100, 0, 50)],
+            simulate_memcap_at: 0,
+        }
+    }
+}
+
+impl FlowConfig {
+    /// Reads the tree; what is absent keeps its default.
+    ///
+    /// # Errors
+    /// The key whose value cannot be used.
+    pub fn from_tree(tree: &Tree) -> Result<FlowConfig, String> {
+        let mut c = FlowConfig::default();
+        let get = Reader(tree);
+        get.size("flow.memcap", &mut c.memcap)?;
+        c.memcap_policy = get.exception("flow.memcap-policy")?;
+        get.number("flow.emergency-recovery", &mut c.emergency_recovery)?;
+        get.number("flow.prealloc", &mut c.prealloc)?;
+        get.flag("vlan.use-for-tracking", &mut c.vlan_tracking)?;
+        let protos = [
+            ("default", &mut c.other),
+            ("tcp", &mut c.tcp),
+            ("udp", &mut c.udp),
+            ("icmp", &mut c.icmp),
+        ];
+        for ((name, timeouts), emergency) in protos.into_iter().zip(c.emergency.iter_mut()) {
+            for (prefix, t) in [("", timeouts), ("emergency-", emergency)] {
+                for (state, seconds) in [
+                    ("new", &mut t.new),
+                    ("established", &mut t.established),
+                    ("closed", &mut t.closed),
+                    ("bypassed", &mut t.bypassed),
+                ] {
+                    get.number(&format!("flow-timeouts.{name}.{prefix}{state}"), seconds)?;
+                }
+            }
+        }
+        Ok(c)
+    }
+}
+
+/// What to do with out-of-band bytes beyond the limit a stream can track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OobLimitPolicy {
+    /// Drop the packet.
+    #[default]
+    Drop,
+    /// Leave the byte in the stream.
+    Inline,
+    /// Leave a gap.
+    Gap,
+}
+
+/// `stream.*`.
+#[derive(Clone, Debug)]
+pub struct StreamConfig {
+    /// Bytes the sessions of one tracker may take.
+    pub memcap: u64,
+    /// What to do when no session can be made.
+    pub memcap_policy: ExceptionPolicy,
+    /// Bytes stored stream data of one tracker may take.
+    pub reassembly_memcap: u64,
+    /// What to do when a segment cannot be kept.
+    pub reassembly_memcap_policy: ExceptionPolicy,
+    /// Pick up connections whose start was not seen.
+    pub midstream: bool,
+    /// What to do with packets of such connections.
+    pub midstream_policy: ExceptionPolicy,
+    /// Follow connections of which only one direction is seen.
+    pub async_oneside: bool,
+    /// Packets can be dropped and rewritten: data counts at once, first data wins.
+    pub inline: bool,
+    /// Inline: packets that break the rules of TCP are dropped.
+    pub drop_invalid: bool,
+    /// Segments with a wrong checksum are not tracked.
+    pub checksum_validation: bool,
+    /// Stop tracking (bypass) when both directions are past the depth.
+    pub bypass: bool,
+    /// Timestamps may be off by one for every host, not for Linux only.
+    pub liberal_timestamps: bool,
+    /// Different SYNs kept for a connection that is opening.
+    pub max_syn_queued: u8,
+    /// Different SYN/ACKs kept for a connection that is opening.
+    pub max_synack_queued: u8,
+    /// Bytes of one direction that are reassembled; 0 = all.
+    pub depth: u32,
+    /// Acknowledged bytes to the server that make raw inspection due.
+    pub toserver_chunk: u32,
+    /// The same to the client.
+    pub toclient_chunk: u32,
+    /// Payload rules look at reassembled data at all (`stream.reassembly.raw`).
+    pub raw: bool,
+    /// Regions of data far apart that one direction may keep.
+    pub max_regions: u8,
+    /// How urgent data is taken.
+    pub urgent_policy: UrgentPolicy,
+    /// What happens to urgent data beyond what can be tracked.
+    pub oob_limit_policy: OobLimitPolicy,
+    /// Stacks of the watched hosts.
+    pub hosts: HostOsPolicy,
+    /// Packet number for which a new session is refused (simulation); 0 = none.
+    pub simulate_ssn_memcap_at: u64,
+    /// Packet number whose segment is refused (simulation); 0 = none.
+    pub simulate_reassembly_memcap_at: u64,
+}
+
+impl Default for StreamConfig {
+    fn default() -> StreamConfig {
+        StreamConfig {
+            memcap: 64 << 20,
+            memcap_policy: ExceptionPolicy::Auto,
+            reassembly_memcap: 256 << 20,
+            reassembly_memcap_policy: ExceptionPolicy::Auto,
+            midstream: false,
+            midstream_policy: ExceptionPolicy::Auto,
+            async_oneside: false,
+            inline: false,
+            drop_invalid: true,
+            checksum_validation: true,
+            bypass: false,
+            liberal_timestamps: true,
+            max_syn_queued: 10,
+            max_synack_queued: 5,
+            depth: 1 << 20,
+            toserver_chunk: 2_560,
+            toclient_chunk: 2_560,
+            raw: true,
+            max_regions: 8,
+            urgent_policy: UrgentPolicy::Oob,
+            oob_limit_policy: OobLimitPolicy::Drop,
+            hosts: HostOsPolicy::new(),
+            simulate_ssn_memcap_at: 0,
+            simulate_reassembly_memcap_at: 0,
+        }
+    }
+}
+
+impl StreamConfig {
+    /// Reads the tree; what is absent keeps its default. `ips` tells whether packets can be
+    /// dropped, which `stream.inline: auto` follows.
+    ///
+    /// `randomize-chunk-size` is read and has no effect: chunk sizes are exact, so that equal input
+    /// gives equal findings.
+    ///
+    /// # Errors
+    /// The key whose value cannot be used.
+    pub fn from_tree(tree: &Tree, ips: bool) -> Result<StreamConfig, String> {
+        let get = Reader(tree);
+        let mut c = StreamConfig { inline: ips, ..StreamConfig::default() };
+        get.size("stream.memcap", &mut c.memcap)?;
+        c.memcap_policy = get.exception("stream.memcap-policy")?;
+        get.size("stream.reassembly.memcap", &mut c.reassembly_memcap)?;
+        c.reassembly_memcap_policy = get.exception("stream.reassembly.memcap-policy")?;
+        get.flag("stream.midstream", &mut c.midstream)?;
+        c.midstream_policy = get.exception("stream.midstream-policy")?;
+        get.flag("stream.async-oneside", &mut c.async_oneside)?;
+        match get.text("stream.inline") {
+            None | Some("auto") => {}
+            Some(_) => get.flag("stream.inline", &mut c.inline)?,
+        }
+        get.flag("stream.drop-invalid", &mut c.drop_invalid)?;
+        get.flag("stream.checksum-validation", &mut c.checksum_validation)?;
+        get.flag("stream.bypass", &mut c.bypass)?;
+        get.flag("stream.liberal-timestamps", &mut c.liberal_timestamps)?;
+        get.number("stream.max-syn-queued", &mut c.max_syn_queued)?;
+        get.number("stream.max-synack-queued", &mut c.max_synack_queued)?;
+        get.size32("stream.reassembly.depth", &mut c.depth)?;
+        get.size32("stream.reassembly.toserver-chunk-size", &mut c.toserver_chunk)?;
+        get.size32("stream.reassembly.toclient-chunk-size", &mut c.toclient_chunk)?;
+        get.flag("stream.reassembly.raw", &mut c.raw)?;
+        get.number("stream.reassembly.max-regions", &mut c.max_regions)?;
+        c.urgent_policy = match get.text("stream.reassembly.urgent.policy") {
+            None | Some("oob") => UrgentPolicy::Oob,
+            Some("inline") => UrgentPolicy::Inline,
+            Some("drop") => UrgentPolicy::Drop,
+            Some("gap") => UrgentPolicy::Gap,
+            Some(other) => return Err(refused("stream.reassembly.urgent.policy", other)),
+        };
+        c.oob_limit_policy = match get.text("stream.reassembly.urgent.oob-limit-policy") {
+            None | Some("drop") => OobLimitPolicy::Drop,
+            Some("inline") => OobLimitPolicy::Inline,
+            Some("gap") => OobLimitPolicy::Gap,
+            Some(other) => {
+                return Err(refused("stream.reassembly.urgent.oob-limit-policy", other));
+            }
+        };
+        c.hosts = HostOsPolicy::from_tree(tree.get("host-os-policy"))?;
+        Ok(c)
+    }
+}
+
+/// `defrag.*`.
+#[derive(Clone, Debug)]
+pub struct DefragConfig {
+    /// Fragments are put together at all.
+    pub enabled: bool,
+    /// Bytes kept fragments may take.
+    pub memcap: u64,
+    /// What to do when a fragment cannot be kept.
+    pub memcap_policy: ExceptionPolicy,
+    /// Incomplete datagrams kept at once.
+    pub trackers: usize,
+    /// Fragments kept at once.
+    pub max_frags: usize,
+    /// Seconds after which an incomplete datagram is given up.
+    pub timeout: u32,
+    /// `defrag.host-config`: networks with a timeout of their own, first match holds.
+    pub host_timeouts: Vec<(Addr, u8, u8, u32)>,
+    /// Stacks of the watched hosts.
+    pub hosts: HostOsPolicy,
+    /// Packet number whose fragment is refused (simulation); 0 = none.
+    pub simulate_memcap_at: u64,
+}
+
+impl Default for DefragConfig {
+    fn default() -> DefragConfig {
+        DefragConfig {
+            enabled: true,
+            memcap: 32 << 20,
+            memcap_policy: ExceptionPolicy::Auto,
+            trackers: 65_535,
+            max_frags: 65_535,
+            timeout: 60,
+            host_timeouts: Vec::new(),
+            hosts: HostOsPolicy::new(),
+            simulate_memcap_at: 0,
+        }
+    }
+}
+
+impl DefragConfig {
+    /// Reads the tree; what is absent keeps its default.
+    ///
+    /// # Errors
+    /// The key whose value cannot be used.
+    pub fn from_tree(tree: &Tree) -> Result<DefragConfig, String> {
+        let get = Reader(tree);
+        let mut c = DefragConfig::default();
+        get.flag("defrag.enabled", &mut c.enabled)?;
+        get.size("defrag.memcap", &mut c.memcap)?;
+        c.memcap_policy = get.exception("defrag.memcap-policy")?;
+        get.number("defrag.trackers", &mut c.trackers)?;
+        get.number("defrag.max-frags", &mut c.max_frags)?;
+        get.number("defrag.timeout", &mut c.timeout)?;
+        if c.timeout == 0 {
+            return Err(refused("defrag.timeout", "0"));
+        }
+        c.hosts = HostOsPolicy::from_tree(tree.get("host-os-policy"))?;
+        if let Some(list) = tree.get("defrag.host-config") {
+            c.read_host_timeouts(list)?;
+        }
+        Ok(c)
+    }
+
+    /// `host-config: - name: timeout: 30, address: [10.0.0.0/8]`.
+    fn read_host_timeouts(&mut self, list: &Tree) -> Result<(), String> {
+        const KEY: &str = "defrag.host-config";
+        let entries = list.children.iter().flat_map(|(_, item)| &item.children);
+        for (_, entry) in entries {
+            let Some(seconds) = entry.number("timeout") else { continue };
+            let seconds = u32::try_from(seconds).map_err(|e| refused(KEY, &e.to_string()))?;
+            for (_, address) in entry.get("address").map(|t| &t.children[..]).unwrap_or_default() {
+                let text = address.value.as_deref().unwrap_or_default();
+                let (ip, bits) = text.split_once('/').unwrap_or((text, ""));
+                let ip: std::net::IpAddr = ip.parse().map_err(|_| refused(KEY, text))?;
+                let most = if ip.is_ipv4() { 32 } else { 128 };
+                let bits = if bits.is_empty() { Ok(most) } else { bits.parse() };
+                let bits = bits.ok().filter(|b| *b <= most).ok_or_else(|| refused(KEY, text))?;
+                let version = if ip.is_ipv4() { 4 } else { 6 };
+                self.host_timeouts.push((Addr::from_ip(ip), version, bits, seconds));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads single values, naming the key when one cannot be used.
+struct Reader<'a>(&'a Tree);
+
+impl Reader<'_> {
+    fn text(&self, key: &str) -> Option<&str> {
+        self.0.text(key).map(str::trim)
+    }
+
+    fn size(&self, key: &str, to: &mut u64) -> Result<(), String> {
+        if let Some(text) = self.text(key) {
+            *to = gabion_record::config::parse_size(text).ok_or_else(|| refused(key, text))?;
+        }
+        Ok(())
+    }
+
+    fn size32(&self, key: &str, to: &mut u32) -> Result<(), String> {
+        let mut wide = u64::from(*to);
+        self.size(key, &mut wide)?;
+        *to = u32::try_from(wide).map_err(|_| refused(key, "more than 4 GiB"))?;
+        Ok(())
+    }
+
+    fn number<T: TryFrom<u64>>(&self, key: &str, to: &mut T) -> Result<(), String> {
+        if let Some(text) = self.text(key) {
+            *to = self
+                .0
+                .number(key)
+                .and_then(|n| T::try_from(n).ok())
+                .ok_or_else(|| refused(key, text))?;
+        }
+        Ok(())
+    }
+
+    fn flag(&self, key: &str, to: &mut bool) -> Result<(), String> {
+        if let Some(text) = self.text(key) {
+            *to = self.0.flag(key).ok_or_else(|| refused(key, text))?;
+        }
+        Ok(())
+    }
+
+    /// The policy at `key`, else the master switch `exception-policy`, else auto.
+    fn exception(&self, key: &str) -> Result<ExceptionPolicy, String> {
+        for key in [key, "exception-policy"] {
+            if let Some(text) = self.text(key) {
+                return ExceptionPolicy::from_name(text).ok_or_else(|| refused(key, text));
+            }
+        }
+        Ok(ExceptionPolicy::Auto)
+    }
+}
+
+fn refused(key: &str, value: &str) -> String {
+    format!("{key}: \"{value}\" cannot be used here")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peers_keys_are_read() {
+        let mut t = Tree::default();
+        for (key, value) in [
+            ("flow.memcap", "1mb"),
+            ("flow-timeouts.tcp.emergency-closed", "7"),
+            ("stream.midstream", "true"),
+            ("stream.midstream-policy", "pass-flow"),
+            ("stream.inline", "auto"),
+            ("stream.reassembly.depth", "64kb"),
+            ("stream.reassembly.urgent.policy", "gap"),
+            ("exception-policy", "ignore"),
+            ("defrag.timeout", "5"),
+            ("host-os-policy.linux.0", "0.0.0.0/0"),
+        ] {
+            t.set(key, value);
+        }
+        let flow = FlowConfig::from_tree(&t).unwrap();
+        assert_eq!((flow.memcap, flow.emergency[1].closed), (1 << 20, 7));
+        assert_eq!(flow.memcap_policy, ExceptionPolicy::Ignore);
+        let stream = StreamConfig::from_tree(&t, true).unwrap();
+        assert!(stream.midstream && stream.inline);
+        assert_eq!(stream.midstream_policy, ExceptionPolicy::PassFlow);
+        assert_eq!((stream.depth, stream.urgent_policy), (65_536, UrgentPolicy::Gap));
+        assert_eq!(DefragConfig::from_tree(&t).unwrap().timeout, 5);
+    }
+
+    #[test]
+    fn a_bad_value_names_its_key() {
+        for (key, value) in [
+            ("stream.midstream-policy", "maybe"),
+            ("stream.reassembly.urgent.policy", "first"),
+            ("stream.max-syn-queued", "300"),
+        ] {
+            let mut t = Tree::default();
+            t.set(key, value);
+            let message = StreamConfig::from_tree(&t, false).unwrap_err();
+            assert_eq!(message, format!("{key}: \"{value}\" cannot be used here"));
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Every fixed bound of this crate, with its reason. Configurable limits (memcaps, depths, queue
+//! lengths) stand in `config`; here are those that guard the cost of a single packet.
+
+/// Segments whose boundaries one stream remembers. Boundaries only decide overlaps; above this the
+/// oldest neighbours are joined, which costs nothing but the finest grain of that decision. 8,192
+/// full-size segments are 11 MiB in flight, more than windows in use.
+pub const SEGMENTS_MAX: usize = 8_192;
+
+/// Runs of bytes behind holes that one stream keeps. Each is a small allocation and shifting the
+/// list costs its length; a window with a thousand holes at once is an attack, not loss.
+pub const ISLANDS_MAX: usize = 1_024;
+
+/// Islands farther apart than this count as regions of their own (the peer's region gap), which
+/// `stream.reassembly.max-regions` bounds.
+pub const REGION_GAP: u64 = 256 * 1024;
+
+/// Capacity in bytes that the buffer of a finished stream may keep for the next one. Small flows
+/// then never allocate; a large one gives its memory back.
+pub const KEPT_BUFFER: usize = 16 * 1024;
+
+/// Finished sessions kept for reuse.
+pub const KEPT_SESSIONS: usize = 4_096;
+
+/// Bytes charged to the reassembly budget for one remembered segment besides its data.
+pub const SEGMENT_COST: u64 = 24;
+
+/// Events a single packet can carry. The state machine sets at most four; one slot each for
+/// retransmission, overlap and depth.
+pub const EVENTS_PER_PACKET: usize = 8;
+
+/// Windows never count for more than this: 65,535 shifted by 14 (RFC 7323 2.3).
+pub const WSCALE_MAX: u8 = 14;
+
+/// Slots of the timing wheel, one second each: the longest usual timeout (600 s) fits without
+/// filing a flow twice.
+pub const WHEEL_SLOTS: usize = 1_024;
+
+/// Flows the table evicts, at most, to make room for one new flow.
+pub const EVICT_PER_PACKET: usize = 8;
+
+/// Fragments of one datagram, whatever its size: 8-byte fragments of a full datagram.
+pub const FRAGMENTS_PER_DATAGRAM: usize = 8_192;
+
+/// Largest reassembled IP datagram (RFC 791: 16-bit total length).
+pub const DATAGRAM_MAX: usize = 65_535;

@@ -1,0 +1,502 @@
+//! One direction of a TCP session: its place in sequence space, the bytes kept, and how far the
+//! application layer and raw inspection have come.
+//!
+//! Offsets are 64 bit and count the bytes after the SYN. Sequence numbers are turned into offsets
+//! against a reference pair that moves along, so streams may be longer than 4 GiB. Urgent bytes
+//! taken out of band have no offset; what follows moves up.
+//!
+//! Two readers share the bytes: the parsers (`app_*`) and payload rules (`raw_*`). Bytes are given
+//! up when both are past them and the receiver has acknowledged them; acknowledged or not matters
+//! because a retransmission is compared with what was sent first.
+
+mod overlap;
+mod store;
+
+use crate::policy::OsPolicy;
+use gabion_record::budget::Budget;
+use store::Store;
+pub(crate) use store::Stored;
+
+/// What the application layer gets next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AppChunk<'a> {
+    /// Bytes from the first not yet consumed, more than were shown before.
+    Data(&'a [u8]),
+    /// So many bytes never came; they count as consumed.
+    Gap(u64),
+    /// Nothing will follow. Given once.
+    Eof,
+    /// Nothing new at the moment.
+    None,
+}
+
+/// Bytes for payload rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawView<'a> {
+    /// The bytes.
+    pub data: &'a [u8],
+    /// Stream offset of the first.
+    pub offset: u64,
+}
+
+impl RawView<'_> {
+    /// Offset behind the last byte: what to pass to [`Stream::raw_advance`].
+    pub fn end(&self) -> u64 {
+        self.offset + self.data.len() as u64
+    }
+}
+
+/// A direction of a TCP session.
+#[derive(Debug, Default)]
+pub struct Stream {
+    /// Initial sequence number.
+    pub(crate) isn: u32,
+    /// Sequence number expected next from the sender.
+    pub(crate) next_seq: u32,
+    /// Highest acknowledgment of this stream by its receiver.
+    pub(crate) last_ack: u32,
+    /// Right edge of the receiver's window.
+    pub(crate) next_win: u32,
+    /// The receiver's window, scaled.
+    pub(crate) window: u32,
+    /// Shift of windows that the sender of this stream's acknowledgments announces.
+    pub(crate) wscale: u8,
+    /// TCP flags seen from the sender, or-ed.
+    pub(crate) tcp_flags: u8,
+    /// Last timestamp value of the sender.
+    pub(crate) last_ts: u32,
+    /// Event time of the packet that carried it, seconds.
+    pub(crate) last_pkt_s: u32,
+    /// Stack of the receiving host.
+    pub(crate) policy: OsPolicy,
+    pub(crate) marks: StreamMarks,
+
+    ref_seq: u32,
+    ref_offset: u64,
+    /// Sequence numbers of urgent bytes taken out, ascending, behind the reference.
+    oob: Vec<u32>,
+    /// Bytes taken out in all.
+    oob_total: u32,
+    store: Store,
+    /// Bytes that are reassembled; 0 = all.
+    depth: u64,
+    app: u64,
+    /// End of what the application layer has been shown.
+    shown: u64,
+    /// It wants at least so many bytes before it is called again.
+    needs: u64,
+    raw: u64,
+    /// Offset of the FIN.
+    fin: Option<u64>,
+    gaps: u32,
+    gap_bytes: u64,
+}
+
+/// Yes-or-no facts of a direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StreamMarks {
+    /// The sender uses timestamps.
+    pub(crate) timestamps: bool,
+    /// It began with timestamp 0.
+    pub(crate) zero_timestamp: bool,
+    /// A keep-alive is waiting for its answer.
+    pub(crate) keepalive: bool,
+    /// A zero window probe was sent.
+    pub(crate) window_probe: bool,
+    /// The sender of this stream has sent a reset that may be ignored.
+    pub(crate) reset: bool,
+    /// Longer than the depth.
+    pub(crate) depth_reached: bool,
+    /// Nothing is kept any more.
+    pub(crate) stopped: bool,
+    pub(crate) no_app: bool,
+    pub(crate) no_raw: bool,
+    /// Raw inspection is due whatever the amount.
+    pub(crate) raw_due: bool,
+    /// Data counts at once, not when acknowledged.
+    pub(crate) inline: bool,
+    /// The flow has ended: everything counts.
+    pub(crate) ended: bool,
+    /// No more data is expected from the sender.
+    pub(crate) eof_due: bool,
+    pub(crate) eof_given: bool,
+    /// Data was seen.
+    pub(crate) has_data: bool,
+}
+
+impl Stream {
+    /// Begins a stream whose first byte has this sequence number.
+    pub(crate) fn start_at(&mut self, seq: u32) {
+        self.ref_seq = seq;
+        self.ref_offset = 0;
+    }
+
+    /// Forgets everything; memory up to a bound stays.
+    pub(crate) fn reset(&mut self, budget: &Budget) {
+        self.store.reset(budget);
+        let store = std::mem::take(&mut self.store);
+        let mut oob = std::mem::take(&mut self.oob);
+        oob.clear();
+        *self = Stream { store, oob, ..Stream::default() };
+    }
+
+    // ---- application layer
+
+    /// What the application layer gets next. Call it until it gives `None`.
+    pub fn app_next(&mut self) -> AppChunk<'_> {
+        if self.marks.no_app || self.marks.stopped && !self.marks.eof_due {
+            return AppChunk::None;
+        }
+        let end = self.app_available_end();
+        let is_last = self.marks.eof_due || self.marks.ended;
+        if end > self.app {
+            let enough = end - self.app >= self.needs || is_last;
+            if end > self.shown && enough {
+                self.shown = end;
+                self.needs = 0;
+                let len = (end - self.app) as usize;
+                let data = self.store.bytes_from(self.app);
+                return AppChunk::Data(data.get(..len).unwrap_or(data));
+            }
+        }
+        // A hole right behind what is there, acknowledged: it will not be filled.
+        let acked = self.acked();
+        if acked > end && self.store.next_data(end) != Some(end) {
+            let next = self.store.next_data(end).unwrap_or(acked).min(acked);
+            let missing = next - end;
+            self.app = next;
+            self.shown = next;
+            self.needs = self.needs.saturating_sub(missing);
+            self.gaps = self.gaps.saturating_add(1);
+            self.gap_bytes += missing;
+            return AppChunk::Gap(missing);
+        }
+        if is_last && !self.marks.eof_given {
+            self.marks.eof_given = true;
+            return AppChunk::Eof;
+        }
+        AppChunk::None
+    }
+
+    /// Counts `n` bytes of the last [`AppChunk::Data`] as done. The rest is shown again as soon as
+    /// more has come.
+    pub fn app_consume(&mut self, n: usize) {
+        self.app = self.shown.min(self.app.saturating_add(n as u64));
+    }
+
+    /// The application layer wants at least `n` bytes, counted from the first not consumed, before
+    /// it is called again.
+    pub fn app_needs(&mut self, n: u64) {
+        self.needs = n;
+    }
+
+    /// Offset of the first byte not yet consumed.
+    #[inline]
+    pub fn app_offset(&self) -> u64 {
+        self.app
+    }
+
+    /// Bytes ready for the application layer from the first not consumed on, shown before or not.
+    pub fn app_peek(&self) -> &[u8] {
+        let len = (self.app_available_end() - self.app) as usize;
+        let data = self.store.bytes_from(self.app);
+        data.get(..len).unwrap_or(data)
+    }
+
+    /// Shows the next [`AppChunk::Data`] again from the first byte not consumed although nothing
+    /// was added: another parser takes over.
+    pub fn app_again(&mut self) {
+        self.shown = self.app;
+        self.needs = 0;
+    }
+
+    /// The application layer takes no more of this direction.
+    pub fn disable_app(&mut self) {
+        self.marks.no_app = true;
+    }
+
+    /// Whether the application layer takes part.
+    pub fn is_app_enabled(&self) -> bool {
+        !self.marks.no_app
+    }
+
+    fn app_available_end(&self) -> u64 {
+        let stored = self.app + self.store.bytes_from(self.app).len() as u64;
+        if self.marks.inline || self.marks.ended {
+            stored
+        } else {
+            stored.min(self.acked().max(self.app))
+        }
+    }
+
+    // ---- raw inspection
+
+    /// Bytes for payload rules, if inspection is due: at least `chunk` new acknowledged bytes, or
+    /// `force`, or it was triggered, or the flow has ended. Call [`Stream::raw_advance`] with
+    /// [`RawView::end`] afterwards and ask again: data behind a hole comes as a view of its own.
+    pub fn raw_view(&self, chunk: u64, force: bool) -> Option<RawView<'_>> {
+        if self.marks.no_raw {
+            return None;
+        }
+        let limit = self.raw_limit();
+        let offset = self.store.next_data(self.raw)?;
+        if offset >= limit {
+            return None;
+        }
+        let due = force
+            || self.marks.raw_due
+            || self.marks.ended
+            || self.marks.depth_reached
+            || self.marks.stopped
+            || limit - self.raw >= chunk;
+        if !due {
+            return None;
+        }
+        let bytes = self.store.bytes_from(offset);
+        let len = (limit - offset).min(bytes.len() as u64) as usize;
+        Some(RawView { data: bytes.get(..len)?, offset })
+    }
+
+    /// Inline: the window around a packet's own bytes. `offset` and `len` are the packet's place
+    /// (see `TcpVerdict`); up to `chunk` bytes are shown, what follows the packet is left out
+    /// first, then what lies before.
+    pub fn raw_window(&self, offset: u64, len: u64, chunk: u64) -> Option<RawView<'_>> {
+        if self.marks.no_raw || len == 0 {
+            return None;
+        }
+        let packet_end = offset + len;
+        let start = self.store.run_start(offset, 0);
+        let all = self.store.bytes_from(start);
+        let end = start + all.len() as u64;
+        let chunk = chunk.max(len);
+        let mut excess = (end - start).saturating_sub(chunk);
+        let after = excess.min(end.saturating_sub(packet_end));
+        excess -= after;
+        let from = start + excess.min(offset.saturating_sub(start));
+        let until = end - after;
+        let data = all.get((from - start) as usize..(until.checked_sub(start)?) as usize)?;
+        (!data.is_empty()).then_some(RawView { data, offset: from })
+    }
+
+    /// Counts everything before `to` as inspected.
+    pub fn raw_advance(&mut self, to: u64) {
+        self.raw = self.raw.max(to);
+        if self.store.next_data(self.raw).is_none_or(|next| next >= self.raw_limit()) {
+            self.marks.raw_due = false;
+        }
+    }
+
+    /// Offset up to which raw inspection has come.
+    pub fn raw_offset(&self) -> u64 {
+        self.raw
+    }
+
+    /// Makes raw inspection due whatever the amount: a parser has finished a request or response.
+    pub fn trigger_raw(&mut self) {
+        self.marks.raw_due = true;
+    }
+
+    /// No raw inspection of this direction any more.
+    pub fn no_raw(&mut self) {
+        self.marks.no_raw = true;
+    }
+
+    fn raw_limit(&self) -> u64 {
+        if self.marks.inline || self.marks.ended { self.store.end() } else { self.acked() }
+    }
+
+    // ---- both
+
+    /// Sets how many bytes are reassembled; 0 = all.
+    pub fn set_depth(&mut self, bytes: u64) {
+        self.depth = bytes;
+        if bytes == 0 || bytes > self.store.end() {
+            self.marks.depth_reached = false;
+        }
+    }
+
+    /// Keeps nothing of this direction from now on (encrypted, bypassed). What is there can still
+    /// be inspected.
+    pub fn stop_reassembly(&mut self) {
+        self.marks.stopped = true;
+    }
+
+    /// Whether nothing is kept any more.
+    pub fn is_stopped(&self) -> bool {
+        self.marks.stopped
+    }
+
+    /// Whether the stream was longer than its depth.
+    pub fn is_depth_reached(&self) -> bool {
+        self.marks.depth_reached
+    }
+
+    /// Stored bytes from an offset on, as far as they are contiguous.
+    pub fn bytes_from(&self, offset: u64) -> &[u8] {
+        self.store.bytes_from(offset)
+    }
+
+    /// Number of gaps and the bytes missing in them.
+    pub fn gaps(&self) -> (u32, u64) {
+        (self.gaps, self.gap_bytes)
+    }
+
+    /// Most regions of data far apart that were kept at once (EVE's `*_max_regions`).
+    pub fn max_regions(&self) -> u8 {
+        self.store.regions_seen()
+    }
+
+    /// TCP flags seen from the sender, or-ed.
+    pub fn tcp_flags(&self) -> u8 {
+        self.tcp_flags
+    }
+
+    /// Offset behind the last byte that was acknowledged (or missing and acknowledged).
+    pub fn acked(&self) -> u64 {
+        let acked = self.offset_of(self.last_ack).unwrap_or(0);
+        self.fin.map_or(acked, |fin| acked.min(fin)).max(self.store.base())
+    }
+
+    /// Bytes that `stream_size` compares: what the sender has sent by its sequence numbers.
+    pub fn size(&self) -> u64 {
+        u64::from(self.next_seq.wrapping_sub(self.isn.wrapping_add(1)))
+    }
+
+    /// Whether someone has not yet seen all there is, counting what was never acknowledged.
+    pub fn has_pending(&self) -> bool {
+        let end = self.store.end();
+        let app = !self.marks.no_app && !self.marks.stopped && self.app.max(self.shown) < end;
+        let raw = !self.marks.no_raw && self.raw < end;
+        app || raw
+    }
+
+    /// The flow has ended: everything counts, acknowledged or not.
+    pub(crate) fn finish(&mut self) {
+        self.marks.ended = true;
+    }
+
+    /// The sender has sent a FIN here, or will send no more.
+    pub(crate) fn note_fin(&mut self, seq: u32) {
+        if self.fin.is_none() {
+            self.fin = self.offset_of(seq);
+        }
+    }
+
+    /// Stream offset of a sequence number; none when it lies before offset 0.
+    pub(crate) fn offset_of(&self, seq: u32) -> Option<u64> {
+        let from_ref = i64::from(seq.wrapping_sub(self.ref_seq) as i32);
+        let skipped = if self.oob.is_empty() {
+            0
+        } else {
+            self.oob.iter().filter(|o| (seq.wrapping_sub(**o) as i32) > 0).count() as i64
+        };
+        let offset = i64::try_from(self.ref_offset).ok()? + from_ref - skipped;
+        u64::try_from(offset).ok()
+    }
+
+    /// Takes the byte with this sequence number out of the stream. False when no more can be.
+    pub(crate) fn take_out_urgent(&mut self, seq: u32) -> bool {
+        if self.oob_total >= u32::from(u16::MAX) {
+            return false;
+        }
+        if self.oob.contains(&seq) {
+            return true;
+        }
+        self.oob_total += 1;
+        let at = self.oob.partition_point(|o| (seq.wrapping_sub(*o) as i32) > 0);
+        self.oob.insert(at, seq);
+        true
+    }
+
+    /// Bytes of a segment at `seq` that lie within the depth; sets the mark when there are none
+    /// or only some.
+    pub(crate) fn within_depth(&mut self, seq: u32, len: usize) -> usize {
+        if self.depth == 0 {
+            return len;
+        }
+        if self.marks.depth_reached {
+            return 0;
+        }
+        let Some(start) = self.offset_of(seq) else { return len };
+        if start + len as u64 <= self.depth {
+            return len;
+        }
+        if start >= self.depth {
+            self.marks.depth_reached = true;
+            return 0;
+        }
+        self.marks.depth_reached = true;
+        (self.depth - start) as usize
+    }
+
+    /// Stores bytes at a sequence number.
+    #[inline]
+    pub(crate) fn store(
+        &mut self,
+        seq: u32,
+        bytes: &[u8],
+        max_regions: u8,
+        budget: &Budget,
+        scratch: &mut Vec<u8>,
+    ) -> Stored {
+        let (start, bytes) = match self.offset_of(seq) {
+            Some(start) => (start, bytes),
+            None => {
+                // The part before offset 0 has no place.
+                let Some(first) = self.first_placed(seq, bytes.len()) else {
+                    return Stored::Before;
+                };
+                (0, bytes.get(first..).unwrap_or_default())
+            }
+        };
+        if bytes.is_empty() {
+            return Stored::Before;
+        }
+        self.marks.has_data = true;
+        let policy = if self.marks.inline { OsPolicy::First } else { self.policy };
+        self.store.insert(start, bytes, policy, max_regions, budget, scratch)
+    }
+
+    fn first_placed(&self, seq: u32, len: usize) -> Option<usize> {
+        let before = self.ref_seq.wrapping_sub(seq).wrapping_sub(self.ref_offset as u32) as usize;
+        (before < len).then_some(before)
+    }
+
+    /// Sequence number behind the last byte kept.
+    pub(crate) fn end_seq(&self) -> u32 {
+        self.seq_at(self.store.end())
+    }
+
+    fn seq_at(&self, offset: u64) -> u32 {
+        let mut seq = self.ref_seq.wrapping_add(offset.wrapping_sub(self.ref_offset) as u32);
+        for o in &self.oob {
+            if (seq.wrapping_sub(*o) as i32) >= 0 {
+                seq = seq.wrapping_add(1);
+            }
+        }
+        seq
+    }
+
+    /// Gives up what nobody needs any more.
+    #[inline]
+    pub(crate) fn trim(&mut self, budget: &Budget) {
+        let app = if self.marks.no_app { u64::MAX } else { self.app };
+        let raw = if self.marks.no_raw { u64::MAX } else { self.raw };
+        let edge = app.min(raw).min(self.acked()).min(self.store.end().max(self.app));
+        if edge <= self.store.base() {
+            return;
+        }
+        self.store.trim(edge, budget);
+        if !self.oob.is_empty() || edge.wrapping_sub(self.ref_offset) > 1 << 28 {
+            self.rebase(edge);
+        }
+    }
+
+    /// Moves the reference pair to an offset and forgets urgent bytes before it.
+    fn rebase(&mut self, offset: u64) {
+        let seq = self.seq_at(offset);
+        self.oob.retain(|o| (seq.wrapping_sub(*o) as i32) <= 0);
+        self.ref_seq = seq;
+        self.ref_offset = offset;
+    }
+}

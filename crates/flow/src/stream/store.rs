@@ -1,0 +1,470 @@
+//! The bytes of one direction: a contiguous run in front, islands behind holes, and the
+//! boundaries of the segments they came from.
+//!
+//! In-order data is appended to the front run (one copy). Data behind a hole becomes an island;
+//! when the hole is filled, the island is appended to the front run. Where segments overlap, the
+//! policy of the receiving host decides per earlier segment, so boundaries are remembered until
+//! the bytes are trimmed. All places are stream offsets (64 bit, 0 = first byte after the SYN).
+//!
+//! Costs: append O(bytes); a segment in the middle O(log n) to find its place plus the segments it
+//! overlaps plus shifting the list, bounded by `limits`. Each segment keeps the farthest end of all
+//! before it, so the search for overlaps never walks back further than they reach.
+
+use crate::limits::{ISLANDS_MAX, KEPT_BUFFER, REGION_GAP, SEGMENT_COST, SEGMENTS_MAX};
+use crate::policy::OsPolicy;
+use gabion_record::budget::Budget;
+use std::collections::VecDeque;
+
+/// Boundaries of a stored segment.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    start: u64,
+    end: u64,
+    /// Farthest end of this and all segments before it.
+    reach: u64,
+}
+
+#[derive(Debug, Default)]
+struct Island {
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Island {
+    fn end(&self) -> u64 {
+        self.start + self.bytes.len() as u64
+    }
+}
+
+/// What became of a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stored {
+    /// It is in.
+    Yes {
+        /// It overlapped earlier data.
+        overlap: bool,
+        /// With other bytes.
+        differs: bool,
+        /// Inline: some of its bytes lost to earlier ones.
+        lost: bool,
+    },
+    /// It lies wholly before what is kept.
+    Before,
+    /// No memory left.
+    NoMemory,
+    /// Too many pieces.
+    TooMany {
+        /// It overlapped earlier data.
+        overlap: bool,
+    },
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    /// Offset of the first byte kept.
+    base: u64,
+    /// The front run is `run[head..]`, beginning at `base`.
+    run: Vec<u8>,
+    head: usize,
+    islands: Vec<Island>,
+    segments: VecDeque<Segment>,
+    /// Bytes reserved for all this.
+    reserved: u64,
+    /// Most regions at once.
+    regions_seen: u8,
+}
+
+impl Store {
+    /// Offset of the first byte kept.
+    #[inline]
+    pub(crate) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Offset behind the front run.
+    #[inline]
+    pub(crate) fn run_end(&self) -> u64 {
+        self.base + (self.run.len() - self.head) as u64
+    }
+
+    /// Offset behind the last byte kept.
+    pub(crate) fn end(&self) -> u64 {
+        self.islands.last().map_or_else(|| self.run_end(), Island::end)
+    }
+
+    /// Most regions kept at once so far.
+    pub(crate) fn regions_seen(&self) -> u8 {
+        self.regions_seen
+    }
+
+    /// Stored bytes from `from` on, as far as they are contiguous.
+    #[inline]
+    pub(crate) fn bytes_from(&self, from: u64) -> &[u8] {
+        if from < self.run_end() {
+            let skip = from.saturating_sub(self.base) as usize;
+            return self.run.get(self.head + skip..).unwrap_or_default();
+        }
+        self.islands
+            .iter()
+            .find(|i| from < i.end())
+            .filter(|i| i.start <= from)
+            .and_then(|i| i.bytes.get((from - i.start) as usize..))
+            .unwrap_or_default()
+    }
+
+    /// The first stored offset at or behind `from`.
+    pub(crate) fn next_data(&self, from: u64) -> Option<u64> {
+        if from < self.run_end() {
+            return Some(from.max(self.base));
+        }
+        self.islands.iter().find(|i| from < i.end()).map(|i| i.start.max(from))
+    }
+
+    /// The start of the contiguous bytes that end with or behind `at`, not before `floor`.
+    pub(crate) fn run_start(&self, at: u64, floor: u64) -> u64 {
+        if at <= self.run_end() {
+            return self.base.max(floor);
+        }
+        self.islands
+            .iter()
+            .find(|i| at <= i.end())
+            .filter(|i| i.start <= at)
+            .map_or(at, |i| i.start.max(floor))
+    }
+
+    /// Stores a segment. `scratch` is working space for overlaps.
+    #[inline]
+    pub(crate) fn insert(
+        &mut self,
+        start: u64,
+        bytes: &[u8],
+        policy: OsPolicy,
+        max_regions: u8,
+        budget: &Budget,
+        scratch: &mut Vec<u8>,
+    ) -> Stored {
+        let end = start + bytes.len() as u64;
+        // The usual case: next in order, before any island.
+        if start == self.run_end()
+            && self.islands.first().is_none_or(|i| end < i.start)
+            && self.segments.back().is_none_or(|s| s.reach <= start)
+            && self.segments.len() < SEGMENTS_MAX
+        {
+            if !self.reserve(bytes.len() as u64 + SEGMENT_COST, budget) {
+                return Stored::NoMemory;
+            }
+            self.append_run(bytes);
+            self.segments.push_back(Segment { start, end, reach: end });
+            self.regions_seen = self.regions_seen.max(1);
+            return Stored::Yes { overlap: false, differs: false, lost: false };
+        }
+        if end <= self.base {
+            return Stored::Before;
+        }
+        let cut = self.base.saturating_sub(start);
+        let bytes = bytes.get(cut as usize..).unwrap_or_default();
+        self.insert_anywhere(start + cut, bytes, policy, max_regions, budget, scratch)
+    }
+
+    /// The general case: overlaps, holes, islands.
+    fn insert_anywhere(
+        &mut self,
+        start: u64,
+        bytes: &[u8],
+        policy: OsPolicy,
+        max_regions: u8,
+        budget: &Budget,
+        scratch: &mut Vec<u8>,
+    ) -> Stored {
+        if bytes.is_empty() {
+            return Stored::Before;
+        }
+        let end = start + bytes.len() as u64;
+        scratch.clear();
+        scratch.extend_from_slice(bytes);
+        let found = self.resolve_overlaps(start, end, policy, scratch);
+        if found.duplicate && !found.differs {
+            return Stored::Yes { overlap: found.overlap, differs: false, lost: false };
+        }
+        if self.segments.len() >= SEGMENTS_MAX {
+            self.join_segments(budget);
+        }
+        if !self.has_room(start, end, max_regions) {
+            return Stored::TooMany { overlap: found.overlap };
+        }
+        // Charged in full although some bytes may be stored already; set right below.
+        let charge = bytes.len() as u64 + SEGMENT_COST;
+        if !self.reserve(charge, budget) {
+            return Stored::NoMemory;
+        }
+        let before = self.stored_bytes();
+        self.write(start, scratch);
+        let added = self.stored_bytes() - before;
+        if !found.duplicate {
+            self.remember(start, end);
+        }
+        let used = added + if found.duplicate { 0 } else { SEGMENT_COST };
+        self.release(charge.saturating_sub(used), budget);
+        self.regions_seen = self.regions_seen.max(self.regions());
+        Stored::Yes { overlap: found.overlap, differs: found.differs, lost: found.lost }
+    }
+
+    /// Lets each earlier segment that overlaps defend its bytes: where it wins, its bytes replace
+    /// the new ones in `scratch`.
+    fn resolve_overlaps(
+        &self,
+        start: u64,
+        end: u64,
+        policy: OsPolicy,
+        scratch: &mut [u8],
+    ) -> Overlaps {
+        let mut found = Overlaps::default();
+        let from = self.segments.partition_point(|s| s.reach <= start);
+        for old in self.segments.range(from..) {
+            if old.start >= end {
+                break;
+            }
+            let (a, b) = (old.start.max(start).max(self.base), old.end.min(end));
+            if a >= b {
+                continue;
+            }
+            found.overlap = true;
+            found.duplicate |= (old.start, old.end) == (start, end);
+            let kept = self.bytes_from(a);
+            let len = (b - a) as usize;
+            let at = (a - start) as usize;
+            let (Some(kept), Some(new)) = (kept.get(..len), scratch.get_mut(at..at + len)) else {
+                continue;
+            };
+            if kept == new {
+                continue;
+            }
+            found.differs = true;
+            if !super::overlap::new_wins(policy, (old.start, old.end), (start, end)) {
+                new.copy_from_slice(kept);
+                found.lost = true;
+            }
+        }
+        found
+    }
+
+    /// Whether the pieces stay within bounds with this one.
+    fn has_room(&self, start: u64, end: u64, max_regions: u8) -> bool {
+        let joins = start <= self.run_end()
+            || self.islands.iter().any(|i| start <= i.end() && end >= i.start);
+        if joins {
+            return true;
+        }
+        if self.islands.len() >= ISLANDS_MAX {
+            return false;
+        }
+        let at = self.islands.partition_point(|i| i.start < start);
+        let before = if at == 0 { self.run_end() } else { self.islands[at - 1].end() };
+        start - before < REGION_GAP || self.regions() < max_regions.max(1)
+    }
+
+    /// Groups of data that lie farther apart than the region gap.
+    fn regions(&self) -> u8 {
+        let mut count = 1_u8;
+        let mut end = self.run_end();
+        for island in &self.islands {
+            if island.start - end >= REGION_GAP {
+                count = count.saturating_add(1);
+            }
+            end = island.end();
+        }
+        count
+    }
+
+    /// Puts bytes in their place, over what is there; joins what touches.
+    fn write(&mut self, start: u64, bytes: &[u8]) {
+        let end = start + bytes.len() as u64;
+        if start <= self.run_end() {
+            let inside = (self.run_end().min(end) - start) as usize;
+            let at = self.head + (start - self.base) as usize;
+            if let (Some(to), Some(from)) = (self.run.get_mut(at..at + inside), bytes.get(..inside))
+            {
+                to.copy_from_slice(from);
+            }
+            let rest = bytes.get(inside..).unwrap_or_default();
+            self.append_run(rest);
+            self.absorb_islands();
+            return;
+        }
+        let first = self.islands.partition_point(|i| i.end() < start);
+        let last = self.islands.partition_point(|i| i.start <= end);
+        if first == last {
+            self.islands.insert(first, Island { start, bytes: bytes.to_vec() });
+            return;
+        }
+        // All of first..last touch or overlap the new bytes: they become one.
+        let mut merged = std::mem::take(&mut self.islands[first]);
+        if start < merged.start {
+            let gap = (merged.start - start) as usize;
+            let tail = std::mem::take(&mut merged.bytes);
+            merged.start = start;
+            merged.bytes.extend_from_slice(&bytes[..gap.min(bytes.len())]);
+            merged.bytes.extend_from_slice(&tail);
+        }
+        for mut next in self.islands.drain(first + 1..last) {
+            let at = (next.start - merged.start) as usize;
+            // The hole between them is filled by the new bytes, which are written below.
+            merged.bytes.resize(at, 0);
+            merged.bytes.append(&mut next.bytes);
+        }
+        let at = (start - merged.start) as usize;
+        if merged.bytes.len() < at + bytes.len() {
+            merged.bytes.resize(at + bytes.len(), 0);
+        }
+        merged.bytes[at..at + bytes.len()].copy_from_slice(bytes);
+        self.islands[first] = merged;
+    }
+
+    /// Appends the islands the front run has reached.
+    fn absorb_islands(&mut self) {
+        while let Some(island) = self.islands.first() {
+            let end = self.run_end();
+            if island.start > end {
+                break;
+            }
+            let island = self.islands.remove(0);
+            // Bytes of the island that the run covers were overwritten through the run already.
+            let skip = (end - island.start) as usize;
+            let rest = island.bytes.get(skip..).unwrap_or_default();
+            self.append_run(rest);
+        }
+    }
+
+    #[inline]
+    fn append_run(&mut self, bytes: &[u8]) {
+        // Room is made by moving the run to the front when at least half is spent, so moving costs
+        // no more than appending did.
+        if self.head > 0
+            && self.run.len() + bytes.len() > self.run.capacity()
+            && self.head >= self.run.len() - self.head
+        {
+            self.run.copy_within(self.head.., 0);
+            self.run.truncate(self.run.len() - self.head);
+            self.head = 0;
+        }
+        self.run.extend_from_slice(bytes);
+    }
+
+    /// Keeps the boundaries of a segment in the list, sorted by start.
+    fn remember(&mut self, start: u64, end: u64) {
+        let at = self.segments.partition_point(|s| s.start <= start);
+        let before = at.checked_sub(1).and_then(|n| self.segments.get(n)).map_or(0, |s| s.reach);
+        let mut reach = end.max(before);
+        self.segments.insert(at, Segment { start, end, reach });
+        for later in self.segments.range_mut(at + 1..) {
+            reach = reach.max(later.end);
+            if later.reach == reach {
+                break;
+            }
+            later.reach = reach;
+        }
+    }
+
+    /// Joins neighbours that touch, oldest first, to halve the list.
+    fn join_segments(&mut self, budget: &Budget) {
+        let before = self.segments.len();
+        let mut joined: VecDeque<Segment> = VecDeque::with_capacity(before);
+        let keep = before / 4;
+        for (n, s) in self.segments.iter().enumerate() {
+            match joined.back_mut() {
+                Some(last) if n + keep < before && s.start <= last.end => {
+                    last.end = last.end.max(s.end);
+                    last.reach = last.reach.max(s.reach);
+                }
+                _ => joined.push_back(*s),
+            }
+        }
+        self.segments = joined;
+        self.release((before - self.segments.len()) as u64 * SEGMENT_COST, budget);
+    }
+
+    /// Gives up everything before `to` (an offset not behind all data unless data ends there).
+    pub(crate) fn trim(&mut self, to: u64, budget: &Budget) {
+        if to <= self.base {
+            return;
+        }
+        let before = self.stored_bytes();
+        if to < self.run_end() {
+            self.head += (to - self.base) as usize;
+            self.base = to;
+        } else {
+            self.run.clear();
+            self.head = 0;
+            self.base = to;
+            self.promote_islands(to);
+        }
+        let mut freed = before - self.stored_bytes();
+        while self.segments.front().is_some_and(|s| s.reach <= to) {
+            self.segments.pop_front();
+            freed += SEGMENT_COST;
+        }
+        self.release(freed, budget);
+    }
+
+    /// Makes the island that holds `base` the front run; drops those before it.
+    fn promote_islands(&mut self, to: u64) {
+        let gone = self.islands.partition_point(|i| i.end() <= to);
+        self.islands.drain(..gone);
+        if self.islands.first().is_some_and(|i| i.start <= to) {
+            let island = self.islands.remove(0);
+            self.head = (to - island.start) as usize;
+            self.run = island.bytes;
+        }
+    }
+
+    /// Gives up all bytes and their reservation; the store goes on at `base`.
+    pub(crate) fn clear(&mut self, base: u64, budget: &Budget) {
+        self.run.clear();
+        if self.run.capacity() > KEPT_BUFFER {
+            self.run = Vec::new();
+        }
+        self.head = 0;
+        self.islands.clear();
+        self.segments.clear();
+        if self.segments.capacity() > 256 {
+            self.segments = VecDeque::new();
+        }
+        self.base = base;
+        let all = self.reserved;
+        self.release(all, budget);
+    }
+
+    /// Forgets the past for the next stream; memory up to a bound stays.
+    pub(crate) fn reset(&mut self, budget: &Budget) {
+        self.clear(0, budget);
+        self.regions_seen = 0;
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        let islands: usize = self.islands.iter().map(|i| i.bytes.len()).sum();
+        (self.run.len() - self.head + islands) as u64
+    }
+
+    #[inline]
+    fn reserve(&mut self, bytes: u64, budget: &Budget) -> bool {
+        let ok = budget.try_reserve(bytes);
+        self.reserved += u64::from(ok) * bytes;
+        ok
+    }
+
+    #[inline]
+    fn release(&mut self, bytes: u64, budget: &Budget) {
+        let bytes = bytes.min(self.reserved);
+        self.reserved -= bytes;
+        budget.release(bytes);
+    }
+}
+
+#[derive(Default)]
+struct Overlaps {
+    overlap: bool,
+    differs: bool,
+    lost: bool,
+    /// A segment with exactly these boundaries is stored.
+    duplicate: bool,
+}

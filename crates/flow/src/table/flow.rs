@@ -1,0 +1,244 @@
+//! One flow: who talks, since when, how much, in which state, and what hangs on it.
+
+use super::key::{FlowKey, PacketKey, TCP};
+use crate::policy::ExceptionTrigger;
+use crate::tcp::TcpSession;
+use gabion_record::{Addr, Direction};
+
+/// How far a flow has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum FlowState {
+    /// One direction seen, or handshake not complete.
+    #[default]
+    New = 0,
+    /// Both directions seen, or handshake complete.
+    Established = 1,
+    /// The TCP connection has ended.
+    Closed = 2,
+    /// Not looked at any more.
+    Bypassed = 3,
+}
+
+impl FlowState {
+    /// EVE's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FlowState::New => "new",
+            FlowState::Established => "established",
+            FlowState::Closed => "closed",
+            FlowState::Bypassed => "bypassed",
+        }
+    }
+}
+
+/// Why a flow ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EndReason {
+    /// Nothing came for too long.
+    Timeout,
+    /// Given up to make room.
+    Forced,
+    /// The input ended.
+    Shutdown,
+    /// A new connection took its key.
+    TcpReuse,
+}
+
+impl EndReason {
+    /// EVE's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            EndReason::Timeout => "timeout",
+            EndReason::Forced => "forced",
+            EndReason::Shutdown => "shutdown",
+            EndReason::TcpReuse => "tcp_reuse",
+        }
+    }
+}
+
+/// One side of a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Side {
+    /// Address.
+    pub addr: Addr,
+    /// Port; 0 without ports.
+    pub port: u16,
+}
+
+/// What was seen in one direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct DirectionTally {
+    /// Packets.
+    pub pkts: u64,
+    /// Bytes of these packets as the caller counts them (the peer counts frames).
+    pub bytes: u64,
+    /// Smallest TTL or hop limit; 0 before the first packet.
+    pub min_ttl: u8,
+    /// Largest TTL or hop limit.
+    pub max_ttl: u8,
+}
+
+/// Type and code of an ICMP message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IcmpKind {
+    /// Type.
+    pub icmp_type: u8,
+    /// Code.
+    pub code: u8,
+}
+
+/// A flow. `T` is the engine's own state.
+#[derive(Debug)]
+pub struct Flow<T> {
+    /// Number of the flow: a function of its key and start, below 2^53.
+    pub id: u64,
+    /// The side that opened it.
+    pub client: Side,
+    /// The other side.
+    pub server: Side,
+    /// IP protocol.
+    pub proto: u8,
+    /// 4 or 6.
+    pub ip_version: u8,
+    /// Layers of encapsulation.
+    pub recursion: u8,
+    /// VLAN ids, outermost first, 0 = none.
+    pub vlan: [u16; 3],
+    /// Event time of the first packet, nanoseconds since 1970.
+    pub start_ns: u64,
+    /// Event time of the last packet.
+    pub last_ns: u64,
+    /// What was seen, by [`Direction::index`].
+    pub seen: [DirectionTally; 2],
+    /// How far it has come.
+    pub state: FlowState,
+    /// Set by the engine when it bypasses the flow; the state then stays [`FlowState::Bypassed`].
+    pub icmp_request: Option<IcmpKind>,
+    /// The answer's type and code.
+    pub icmp_response: Option<IcmpKind>,
+    /// Flow of the packet this one was found in (tunnels).
+    pub parent_id: Option<u64>,
+    /// Limits reached on this flow: bits of [`ExceptionTrigger::bit`].
+    pub exceptions: u8,
+    /// Client and server were exchanged after the first packet.
+    pub is_reversed: bool,
+    /// The TCP session, once the tracker has made one.
+    pub tcp: Option<Box<TcpSession>>,
+    /// The engine's own state.
+    pub ext: T,
+    pub(crate) key: FlowKey,
+    pub(crate) hash: u64,
+    pub(crate) client_is_high: bool,
+}
+
+impl<T> Flow<T> {
+    /// Whether packets of both directions were seen.
+    #[inline]
+    pub fn is_two_way(&self) -> bool {
+        self.seen[0].pkts != 0 && self.seen[1].pkts != 0
+    }
+
+    /// Whether a direction was seen.
+    #[inline]
+    pub fn has_seen(&self, dir: Direction) -> bool {
+        self.seen[dir.index()].pkts != 0
+    }
+
+    /// The sending side of a direction.
+    pub fn source(&self, dir: Direction) -> Side {
+        match dir {
+            Direction::ToServer => self.client,
+            Direction::ToClient => self.server,
+        }
+    }
+
+    /// Notes that a limit was reached on this flow.
+    pub fn note_exception(&mut self, trigger: ExceptionTrigger) {
+        self.exceptions |= trigger.bit();
+    }
+
+    /// Whether a limit was reached on this flow.
+    pub fn has_exception(&self, trigger: ExceptionTrigger) -> bool {
+        self.exceptions & trigger.bit() != 0
+    }
+
+    /// Exchanges client and server, with all that is counted by direction: a flow picked up in the
+    /// middle turned out to run the other way. The TCP session is exchanged too.
+    pub fn swap_directions(&mut self) {
+        std::mem::swap(&mut self.client, &mut self.server);
+        self.seen.swap(0, 1);
+        self.client_is_high = !self.client_is_high;
+        self.is_reversed = !self.is_reversed;
+        if let Some(tcp) = &mut self.tcp {
+            tcp.swap_directions();
+        }
+    }
+
+    /// Event time since the start, whole seconds.
+    pub fn age_s(&self) -> u64 {
+        (self.last_ns / 1_000_000_000).saturating_sub(self.start_ns / 1_000_000_000)
+    }
+
+    pub(crate) fn new(
+        key: &PacketKey,
+        canonical: (FlowKey, bool),
+        hash: u64,
+        ts_ns: u64,
+        salt: u64,
+        ext: T,
+    ) -> Flow<T> {
+        let (flow_key, swapped) = canonical;
+        let is_icmp = matches!(key.proto, super::key::ICMP | super::key::ICMPV6);
+        let port = |p: u16| if is_icmp { 0 } else { p };
+        Flow {
+            id: flow_key.id(ts_ns, swapped, salt),
+            client: Side { addr: key.src, port: port(key.sport) },
+            server: Side { addr: key.dst, port: port(key.dport) },
+            proto: key.proto,
+            ip_version: key.ip_version,
+            recursion: key.recursion,
+            vlan: key.vlan,
+            start_ns: ts_ns,
+            last_ns: ts_ns,
+            seen: [DirectionTally::default(); 2],
+            state: FlowState::New,
+            icmp_request: is_icmp.then(|| icmp_kind(key)),
+            icmp_response: None,
+            parent_id: None,
+            exceptions: 0,
+            is_reversed: false,
+            tcp: None,
+            ext,
+            key: flow_key,
+            hash,
+            client_is_high: swapped,
+        }
+    }
+
+    /// Counts a packet.
+    #[inline]
+    pub(crate) fn count(&mut self, dir: Direction, key: &PacketKey, packet: &super::PacketFacts) {
+        self.last_ns = self.last_ns.max(packet.ts_ns);
+        let seen = &mut self.seen[dir.index()];
+        if seen.pkts == 0 {
+            seen.min_ttl = packet.ttl;
+            seen.max_ttl = packet.ttl;
+            if dir == Direction::ToClient && self.icmp_request.is_some() {
+                self.icmp_response = Some(icmp_kind(key));
+            }
+        } else {
+            seen.min_ttl = seen.min_ttl.min(packet.ttl);
+            seen.max_ttl = seen.max_ttl.max(packet.ttl);
+        }
+        seen.pkts += 1;
+        seen.bytes += u64::from(packet.bytes);
+        if self.state == FlowState::New && self.proto != TCP && self.is_two_way() {
+            self.state = FlowState::Established;
+        }
+    }
+}
+
+fn icmp_kind(key: &PacketKey) -> IcmpKind {
+    IcmpKind { icmp_type: key.icmp_type(), code: key.icmp_code() }
+}

@@ -1,0 +1,568 @@
+//! The flow table of one worker.
+//!
+//! An open-addressed index of 8-byte entries (32 bits of hash, 32 bits of slab place) leads to a
+//! slab of flows. Eight entries share a cache line and 32 bits of hash tell nearly all strangers
+//! apart, so a lookup is one line of the index and one of the flow. The hash is keyed with a seed
+//! that differs from process to process; nothing that comes out depends on it.
+//!
+//! Flows leave in four ways: their timeout passes (timing wheel, event time), a packet finds them
+//! past their timeout, a new connection takes their key, or room is needed. All of them end up in
+//! one queue, [`FlowTable::pop_ended`], which the engine empties before it goes on with the packet.
+//!
+//! Hot path contract: `packet` allocates only when index, slab or wheel grow.
+
+mod flow;
+pub mod key;
+mod wheel;
+
+pub use flow::{DirectionTally, EndReason, Flow, FlowState, IcmpKind, Side};
+pub use key::PacketKey;
+
+use crate::config::{FlowConfig, Timeouts};
+use crate::counters::FlowCounters;
+use crate::limits::EVICT_PER_PACKET;
+use crate::policy::ExceptionTrigger;
+use crate::tcp::{TcpState, flags};
+use gabion_record::Direction;
+use gabion_record::budget::Budget;
+use key::{FlowKey, ICMP, ICMPV6, TCP, UDP};
+use std::collections::VecDeque;
+use wheel::Wheel;
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Place of a flow in the table, valid until the flow ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FlowIdx(u32);
+
+/// What the table needs to know of a packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PacketFacts {
+    /// Event time, nanoseconds since 1970.
+    pub ts_ns: u64,
+    /// Bytes to count (the peer counts the frame).
+    pub bytes: u32,
+    /// TTL or hop limit.
+    pub ttl: u8,
+    /// TCP flags and sequence number.
+    pub tcp: Option<(u8, u32)>,
+    /// Key of the quoted packet, for ICMP errors.
+    pub quoted: Option<PacketKey>,
+    /// Number of the packet in the input, for the simulation of a full table.
+    pub number: u64,
+}
+
+/// What became of a packet's lookup.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// It belongs to this flow.
+    Flow {
+        /// The flow's place.
+        idx: FlowIdx,
+        /// The packet's direction in it.
+        dir: Direction,
+        /// The flow was made for this packet.
+        is_new: bool,
+    },
+    /// Such packets have no flow of their own (ICMP errors without the flow they speak of; in
+    /// emergency mode TCP packets that open nothing).
+    None,
+    /// There should be a flow but there is no room.
+    Refused(ExceptionTrigger),
+}
+
+/// The table. `T` is the engine's state in each flow.
+#[derive(Debug)]
+pub struct FlowTable<T> {
+    /// (hash >> 32) << 32 | place + 1; 0 = empty.
+    index: Vec<u64>,
+    slab: Vec<Option<Flow<T>>>,
+    free: Vec<u32>,
+    len: usize,
+    wheel: Wheel,
+    ended: VecDeque<(Flow<T>, EndReason)>,
+    cfg: FlowConfig,
+    budget: Budget,
+    seed: [u64; 4],
+    in_emergency: bool,
+    /// A SYN/ACK may open a connection too (midstream, async).
+    synack_opens: bool,
+    counters: FlowCounters,
+}
+
+impl<T: Default> FlowTable<T> {
+    /// An empty table. `seed` should be random per process; `synack_opens` is
+    /// `midstream || async_oneside` of the stream configuration.
+    pub fn new(cfg: FlowConfig, budget: Budget, seed: u64, synack_opens: bool) -> FlowTable<T> {
+        let mut words = [0_u64; 4];
+        let mut s = seed;
+        for w in &mut words {
+            s = s.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *w = s | 1;
+        }
+        let room = cfg.prealloc.clamp(64, 1 << 20);
+        FlowTable {
+            index: vec![0; (room * 2).next_power_of_two()],
+            slab: Vec::with_capacity(room),
+            free: Vec::new(),
+            len: 0,
+            wheel: Wheel::new(),
+            ended: VecDeque::new(),
+            cfg,
+            budget,
+            seed: words,
+            in_emergency: false,
+            synack_opens,
+            counters: FlowCounters::default(),
+        }
+    }
+
+    /// Flows in the table.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// No flows.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Whether room has run out and timeouts are short.
+    pub fn is_in_emergency(&self) -> bool {
+        self.in_emergency
+    }
+
+    /// The counters as of now.
+    pub fn counters(&self) -> FlowCounters {
+        let mut c = self.counters.clone();
+        c.active = self.len as u64;
+        c.memuse = self.budget.used();
+        c
+    }
+
+    /// The flow at a place.
+    #[inline]
+    pub fn get(&self, idx: FlowIdx) -> Option<&Flow<T>> {
+        self.slab.get(idx.0 as usize)?.as_ref()
+    }
+
+    /// The flow at a place.
+    #[inline]
+    pub fn get_mut(&mut self, idx: FlowIdx) -> Option<&mut Flow<T>> {
+        self.slab.get_mut(idx.0 as usize)?.as_mut()
+    }
+
+    /// Finds or makes the flow of a packet and counts the packet in it.
+    pub fn packet(&mut self, key: &PacketKey, packet: &PacketFacts) -> Lookup {
+        let mut key = *key;
+        let mut quoted = packet.quoted;
+        if !self.cfg.vlan_tracking {
+            key.vlan = [0; 3];
+            quoted = quoted.map(|q| PacketKey { vlan: [0; 3], ..q });
+        }
+        if key.is_icmp_error() {
+            return self.icmp_error(&key, quoted.as_ref(), packet);
+        }
+        let canonical = key.canonical();
+        let hash = canonical.0.hash(&self.seed);
+        let mut salt = 0;
+        if let Some((at, idx)) = self.find(hash, &canonical.0) {
+            let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::as_mut) else {
+                return Lookup::None;
+            };
+            let dir = direction(canonical.1, flow.client_is_high);
+            match end_before(flow, dir, packet, &self.cfg, self.in_emergency, self.synack_opens) {
+                None => {
+                    flow.count(dir, &key, packet);
+                    return Lookup::Flow { idx: FlowIdx(idx), dir, is_new: false };
+                }
+                Some(reason) => {
+                    if flow.start_ns == packet.ts_ns {
+                        salt = flow.id;
+                    }
+                    self.take_out(at, idx, reason);
+                }
+            }
+        }
+        self.open(&key, canonical, hash, salt, packet)
+    }
+
+    /// Moves a flow to another state; the wheel follows if it may now end earlier.
+    pub fn set_state(&mut self, idx: FlowIdx, state: FlowState) {
+        let Some(flow) = self.slab.get_mut(idx.0 as usize).and_then(Option::as_mut) else { return };
+        if flow.state == state || flow.state == FlowState::Bypassed {
+            return;
+        }
+        flow.state = state;
+        let due = deadline_ns(flow, &self.cfg, self.in_emergency) / SECOND;
+        if self.wheel.filed_under(idx.0).is_none_or(|filed| due < filed) {
+            self.wheel.file(idx.0, due);
+        }
+    }
+
+    /// The next flow that has ended: taken over by a new connection, forced out, or past its
+    /// timeout at `now_ns`. Empty it before going on with a packet that was looked up.
+    pub fn pop_ended(&mut self, now_ns: u64) -> Option<(Flow<T>, EndReason)> {
+        if self.ended.is_empty() {
+            self.collect_due(now_ns);
+        }
+        self.ended.pop_front()
+    }
+
+    /// Like [`FlowTable::pop_ended`] for flows that ended because of a lookup only, without
+    /// looking at the wheel.
+    #[inline]
+    pub fn pop_displaced(&mut self) -> Option<(Flow<T>, EndReason)> {
+        self.ended.pop_front()
+    }
+
+    /// Ends up to `most` flows that are past their timeout. Returns how many.
+    pub fn expire(
+        &mut self,
+        now_ns: u64,
+        most: usize,
+        f: &mut dyn FnMut(Flow<T>, EndReason),
+    ) -> usize {
+        for done in 0..most {
+            let Some((flow, reason)) = self.pop_ended(now_ns) else { return done };
+            f(flow, reason);
+        }
+        most
+    }
+
+    /// Ends all flows, in the order of their start, then id.
+    pub fn drain(&mut self, f: &mut dyn FnMut(Flow<T>, EndReason)) {
+        while let Some((flow, reason)) = self.ended.pop_front() {
+            f(flow, reason);
+        }
+        let mut order: Vec<(u64, u64, u32)> = self
+            .slab
+            .iter()
+            .enumerate()
+            .filter_map(|(at, flow)| flow.as_ref().map(|w| (w.start_ns, w.id, at as u32)))
+            .collect();
+        order.sort_unstable();
+        for (_, _, idx) in order {
+            let hash_key = self.slab[idx as usize].as_ref().map(|w| (w.hash, w.key));
+            if let Some((at, _)) = hash_key.and_then(|(hash, key)| self.find(hash, &key)) {
+                self.take_out(at, idx, EndReason::Shutdown);
+            }
+            if let Some((flow, reason)) = self.ended.pop_front() {
+                f(flow, reason);
+            }
+        }
+    }
+
+    /// Ends one flow now.
+    pub fn end(&mut self, idx: FlowIdx, reason: EndReason) {
+        let hash_key = self.get(idx).map(|w| (w.hash, w.key));
+        if let Some((at, idx)) = hash_key.and_then(|(hash, key)| self.find(hash, &key)) {
+            self.take_out(at, idx, reason);
+        }
+    }
+
+    /// All flows, in no particular order.
+    pub fn iter(&self) -> impl Iterator<Item = &Flow<T>> {
+        self.slab.iter().flatten()
+    }
+
+    /// An error message belongs to the flow of the packet it quotes, and makes none.
+    fn icmp_error(
+        &mut self,
+        key: &PacketKey,
+        quoted: Option<&PacketKey>,
+        packet: &PacketFacts,
+    ) -> Lookup {
+        let Some(quoted) = quoted.filter(|_| key.icmp_type() == 3) else { return Lookup::None };
+        let (flow_key, _) = quoted.canonical();
+        let Some((_, idx)) = self.find(flow_key.hash(&self.seed), &flow_key) else {
+            return Lookup::None;
+        };
+        let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::as_mut) else {
+            return Lookup::None;
+        };
+        let dir =
+            if flow.client.addr == key.src { Direction::ToServer } else { Direction::ToClient };
+        flow.count(dir, key, packet);
+        Lookup::Flow { idx: FlowIdx(idx), dir, is_new: false }
+    }
+
+    /// Makes a flow for a packet that has none.
+    fn open(
+        &mut self,
+        key: &PacketKey,
+        canonical: (FlowKey, bool),
+        hash: u64,
+        salt: u64,
+        packet: &PacketFacts,
+    ) -> Lookup {
+        if self.in_emergency && packet.tcp.is_some_and(|(f, _)| !is_pure_syn(f)) {
+            return Lookup::None;
+        }
+        let simulated =
+            self.cfg.simulate_memcap_at != 0 && packet.number == self.cfg.simulate_memcap_at;
+        if simulated || !self.make_room(packet.ts_ns) {
+            self.counters.memcap += 1;
+            return Lookup::Refused(ExceptionTrigger::FlowMemcap);
+        }
+        let mut flow = Flow::new(key, canonical, hash, packet.ts_ns, salt, T::default());
+        flow.count(Direction::ToServer, key, packet);
+        self.count_opened(key);
+        let due = deadline_ns(&flow, &self.cfg, self.in_emergency) / SECOND;
+        let idx = match self.free.pop() {
+            Some(idx) => {
+                self.slab[idx as usize] = Some(flow);
+                idx
+            }
+            None => {
+                self.slab.push(Some(flow));
+                (self.slab.len() - 1) as u32
+            }
+        };
+        self.len += 1;
+        if self.len * 2 > self.index.len() {
+            self.grow();
+        } else {
+            self.enter(hash, idx);
+        }
+        self.wheel.begin(packet.ts_ns / SECOND);
+        self.wheel.file(idx, due);
+        Lookup::Flow { idx: FlowIdx(idx), dir: Direction::ToServer, is_new: true }
+    }
+
+    fn count_opened(&mut self, key: &PacketKey) {
+        self.counters.total += 1;
+        match key.proto {
+            TCP => self.counters.tcp += 1,
+            UDP => self.counters.udp += 1,
+            ICMP => self.counters.icmpv4 += 1,
+            ICMPV6 => self.counters.icmpv6 += 1,
+            _ => {}
+        }
+    }
+
+    /// Reserves what a flow takes; when there is no room, goes into emergency mode and gives up
+    /// the flows that would time out first.
+    fn make_room(&mut self, now_ns: u64) -> bool {
+        let cost = self.flow_cost();
+        if self.budget.try_reserve(cost) {
+            return true;
+        }
+        if !self.in_emergency {
+            self.in_emergency = true;
+            self.counters.emerg_mode_entered += 1;
+            self.refile_all();
+            self.collect_due(now_ns);
+        }
+        for _ in 0..EVICT_PER_PACKET {
+            if self.budget.try_reserve(cost) {
+                return true;
+            }
+            self.counters.get_used_eval += 1;
+            let Some(idx) = self.wheel.first() else { return false };
+            self.counters.get_used += 1;
+            self.end(FlowIdx(idx), EndReason::Forced);
+        }
+        self.budget.try_reserve(cost)
+    }
+
+    /// Bytes charged for a flow: itself and its places in slab, index (half full) and wheel.
+    fn flow_cost(&self) -> u64 {
+        (std::mem::size_of::<Option<Flow<T>>>() + 2 * 8 + 24) as u64
+    }
+
+    fn refile_all(&mut self) {
+        for (at, flow) in self.slab.iter().enumerate() {
+            if let Some(flow) = flow {
+                let due = deadline_ns(flow, &self.cfg, self.in_emergency) / SECOND;
+                self.wheel.file(at as u32, due);
+            }
+        }
+    }
+
+    /// Moves flows past their timeout to the queue; stops after some so that the queue stays short.
+    fn collect_due(&mut self, now_ns: u64) {
+        while self.ended.len() < 64 {
+            let Some(idx) = self.wheel.pop_due(now_ns / SECOND) else { break };
+            self.counters.mgr_flows_checked += 1;
+            let Some(flow) = self.slab.get(idx as usize).and_then(Option::as_ref) else { continue };
+            let due = deadline_ns(flow, &self.cfg, self.in_emergency);
+            if due < now_ns {
+                self.counters.mgr_flows_timeout += 1;
+                self.counters.mgr_flows_evicted += 1;
+                let (hash, key) = (flow.hash, flow.key);
+                if let Some((at, idx)) = self.find(hash, &key) {
+                    self.take_out(at, idx, EndReason::Timeout);
+                }
+            } else {
+                self.counters.mgr_flows_notimeout += 1;
+                self.wheel.file(idx, due / SECOND);
+            }
+        }
+        if self.in_emergency {
+            let needed =
+                self.budget.limit() / 100 * u64::from(self.cfg.emergency_recovery.min(100));
+            if self.budget.left() >= needed {
+                self.in_emergency = false;
+                self.counters.emerg_mode_over += 1;
+            }
+        }
+    }
+
+    /// Moves a flow from the table to the queue of ended flows.
+    fn take_out(&mut self, at: usize, idx: u32, reason: EndReason) {
+        self.vacate(at);
+        self.wheel.remove(idx);
+        let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::take) else { return };
+        self.free.push(idx);
+        self.len -= 1;
+        self.budget.release(self.flow_cost());
+        self.count_ended(&flow, reason);
+        self.ended.push_back((flow, reason));
+    }
+
+    fn count_ended(&mut self, flow: &Flow<T>, reason: EndReason) {
+        let c = &mut self.counters;
+        c.tcp_reuse += u64::from(reason == EndReason::TcpReuse);
+        *match flow.state {
+            FlowState::New => &mut c.end_new,
+            FlowState::Established => &mut c.end_established,
+            FlowState::Closed => &mut c.end_closed,
+            FlowState::Bypassed => &mut c.end_bypassed,
+        } += 1;
+        let Some(tcp) = &flow.tcp else { return };
+        *match tcp.state() {
+            TcpState::None => &mut c.end_tcp_none,
+            TcpState::SynSent => &mut c.end_tcp_syn_sent,
+            TcpState::SynRecv => &mut c.end_tcp_syn_recv,
+            TcpState::Established => &mut c.end_tcp_established,
+            TcpState::FinWait1 => &mut c.end_tcp_fin_wait1,
+            TcpState::FinWait2 => &mut c.end_tcp_fin_wait2,
+            TcpState::TimeWait => &mut c.end_tcp_time_wait,
+            TcpState::LastAck => &mut c.end_tcp_last_ack,
+            TcpState::CloseWait => &mut c.end_tcp_close_wait,
+            TcpState::Closing => &mut c.end_tcp_closing,
+            TcpState::Closed => &mut c.end_tcp_closed,
+        } += 1;
+        c.end_tcp_liberal += u64::from(tcp.is_liberal());
+    }
+
+    /// Place in the index and in the slab of the flow of a key.
+    #[inline]
+    fn find(&self, hash: u64, key: &FlowKey) -> Option<(usize, u32)> {
+        let mask = self.index.len() - 1;
+        let tag = hash & 0xffff_ffff_0000_0000;
+        let mut at = hash as usize & mask;
+        loop {
+            let entry = self.index[at];
+            if entry == 0 {
+                return None;
+            }
+            if entry & 0xffff_ffff_0000_0000 == tag {
+                let idx = (entry as u32) - 1;
+                if self.slab[idx as usize].as_ref().is_some_and(|w| w.key == *key) {
+                    return Some((at, idx));
+                }
+            }
+            at = (at + 1) & mask;
+        }
+    }
+
+    fn enter(&mut self, hash: u64, idx: u32) {
+        let mask = self.index.len() - 1;
+        let mut at = hash as usize & mask;
+        while self.index[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.index[at] = (hash & 0xffff_ffff_0000_0000) | u64::from(idx + 1);
+    }
+
+    /// Empties an entry and moves those behind it up, so that no tombstones gather.
+    fn vacate(&mut self, mut hole: usize) {
+        let mask = self.index.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            let entry = self.index[at];
+            if entry == 0 {
+                break;
+            }
+            let home = self
+                .slab
+                .get((entry as u32 - 1) as usize)
+                .and_then(Option::as_ref)
+                .map_or(at, |w| w.hash as usize & mask);
+            // It may move up to the hole if its home does not lie between the two.
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.index[hole] = entry;
+                hole = at;
+            }
+        }
+        self.index[hole] = 0;
+    }
+
+    fn grow(&mut self) {
+        let size = self.index.len() * 2;
+        self.index.clear();
+        self.index.resize(size, 0);
+        for at in 0..self.slab.len() {
+            if let Some(hash) = self.slab[at].as_ref().map(|w| w.hash) {
+                self.enter(hash, at as u32);
+            }
+        }
+    }
+}
+
+/// Direction of a packet whose source is the second side or not, in a flow whose client is.
+#[inline]
+fn direction(source_is_high: bool, client_is_high: bool) -> Direction {
+    if source_is_high == client_is_high { Direction::ToServer } else { Direction::ToClient }
+}
+
+fn is_pure_syn(f: u8) -> bool {
+    f & (flags::SYN | flags::ACK) == flags::SYN
+}
+
+/// Whether this packet finds the flow at its end: past its timeout, or replaced by a new
+/// connection.
+fn end_before<T>(
+    flow: &Flow<T>,
+    dir: Direction,
+    packet: &PacketFacts,
+    cfg: &FlowConfig,
+    in_emergency: bool,
+    synack_opens: bool,
+) -> Option<EndReason> {
+    if packet.ts_ns > flow.last_ns && deadline_ns(flow, cfg, in_emergency) < packet.ts_ns {
+        return Some(EndReason::Timeout);
+    }
+    let (f, seq) = packet.tcp?;
+    let opens = is_pure_syn(f)
+        || (synack_opens && f & (flags::SYN | flags::ACK) == (flags::SYN | flags::ACK));
+    let reuse = opens && flow.tcp.as_ref().is_some_and(|tcp| tcp.is_over_for(dir, f, seq));
+    reuse.then_some(EndReason::TcpReuse)
+}
+
+/// Last packet plus the timeout of protocol and state.
+#[inline]
+fn deadline_ns<T>(flow: &Flow<T>, cfg: &FlowConfig, in_emergency: bool) -> u64 {
+    let row = match flow.proto {
+        TCP => 1,
+        UDP => 2,
+        ICMP | ICMPV6 => 3,
+        _ => 0,
+    };
+    let t: &Timeouts = if in_emergency {
+        &cfg.emergency[row]
+    } else {
+        [&cfg.other, &cfg.tcp, &cfg.udp, &cfg.icmp][row]
+    };
+    let seconds = match flow.state {
+        FlowState::New => t.new,
+        FlowState::Established => t.established,
+        FlowState::Closed => t.closed,
+        FlowState::Bypassed => t.bypassed,
+    };
+    flow.last_ns.saturating_add(u64::from(seconds) * SECOND)
+}

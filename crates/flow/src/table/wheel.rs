@@ -1,0 +1,175 @@
+//! Timing wheel over slab indices: one slot a second, lists through two arrays.
+//!
+//! A flow is filed once, under the second in which it may time out at the earliest. Packets move
+//! its true deadline without touching the wheel; when its slot is due the owner looks at the true
+//! deadline and files it again if it lies ahead. So a packet costs nothing here, and a flow one
+//! visit per timeout period.
+
+use crate::limits::WHEEL_SLOTS;
+
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    prev: u32,
+    next: u32,
+    /// Slot it is filed in, NONE when not filed.
+    slot: u32,
+    /// Second it is filed under (may lie more than one turn ahead).
+    due_s: u64,
+}
+
+const UNFILED: Link = Link { prev: NONE, next: NONE, slot: NONE, due_s: 0 };
+
+/// The wheel. Times are whole seconds of event time.
+#[derive(Debug)]
+pub(crate) struct Wheel {
+    heads: Vec<u32>,
+    tails: Vec<u32>,
+    links: Vec<Link>,
+    /// Slots up to here (this second excluded) have been visited.
+    cursor_s: u64,
+    /// See `begin`.
+    started: bool,
+}
+
+impl Wheel {
+    pub(crate) fn new() -> Wheel {
+        Wheel {
+            heads: vec![NONE; WHEEL_SLOTS],
+            tails: vec![NONE; WHEEL_SLOTS],
+            links: Vec::new(),
+            cursor_s: 0,
+            started: false,
+        }
+    }
+
+    /// Begins at `now_s`, once: event time has no natural zero.
+    #[inline]
+    pub(crate) fn begin(&mut self, now_s: u64) {
+        if !self.started {
+            self.started = true;
+            self.cursor_s = now_s;
+        }
+    }
+
+    /// Files `idx` under `due_s`, taking it out of where it was. What is due in the past is filed
+    /// under the next slot to be visited.
+    pub(crate) fn file(&mut self, idx: u32, due_s: u64) {
+        let at = idx as usize;
+        if at >= self.links.len() {
+            self.links.resize(at + 1, UNFILED);
+        }
+        self.remove(idx);
+        let due_s = due_s.max(self.cursor_s);
+        // Beyond one turn: the last slot of this turn; it will be filed again from there.
+        let visit_s = due_s.min(self.cursor_s + WHEEL_SLOTS as u64 - 1);
+        let slot = (visit_s % WHEEL_SLOTS as u64) as usize;
+        let tail = self.tails[slot];
+        self.links[at] = Link { prev: tail, next: NONE, slot: slot as u32, due_s };
+        match tail {
+            NONE => self.heads[slot] = idx,
+            tail => self.links[tail as usize].next = idx,
+        }
+        self.tails[slot] = idx;
+    }
+
+    /// The second `idx` is filed under.
+    pub(crate) fn filed_under(&self, idx: u32) -> Option<u64> {
+        self.links.get(idx as usize).filter(|l| l.slot != NONE).map(|l| l.due_s)
+    }
+
+    /// Takes `idx` out.
+    pub(crate) fn remove(&mut self, idx: u32) {
+        let Some(link) = self.links.get_mut(idx as usize) else { return };
+        let Link { prev, next, slot, .. } = std::mem::replace(link, UNFILED);
+        if slot == NONE {
+            return;
+        }
+        match prev {
+            NONE => self.heads[slot as usize] = next,
+            prev => self.links[prev as usize].next = next,
+        }
+        match next {
+            NONE => self.tails[slot as usize] = prev,
+            next => self.links[next as usize].prev = prev,
+        }
+    }
+
+    /// Takes out the next index whose slot lies before `now_s`. Whoever calls files it again if
+    /// its true deadline lies ahead.
+    pub(crate) fn pop_due(&mut self, now_s: u64) -> Option<u32> {
+        if !self.started {
+            return None;
+        }
+        // After a leap of more than a turn every slot is visited once: all are mapped to the turn
+        // before now.
+        self.cursor_s = self.cursor_s.max(now_s.saturating_sub(WHEEL_SLOTS as u64));
+        while self.cursor_s < now_s {
+            let slot = (self.cursor_s % WHEEL_SLOTS as u64) as usize;
+            match self.heads[slot] {
+                NONE => self.cursor_s += 1,
+                idx => {
+                    self.remove(idx);
+                    return Some(idx);
+                }
+            }
+        }
+        None
+    }
+
+    /// The filed index that is due first (by slot), without taking it out.
+    pub(crate) fn first(&self) -> Option<u32> {
+        (0..WHEEL_SLOTS as u64).find_map(|ahead| {
+            let slot = ((self.cursor_s + ahead) % WHEEL_SLOTS as u64) as usize;
+            (self.heads[slot] != NONE).then_some(self.heads[slot])
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wheel against a plain list of (index, due), with random filing, removal and leaps.
+    #[test]
+    fn behaves_as_a_sorted_list() {
+        let mut wheel = Wheel::new();
+        let mut model: Vec<(u32, u64)> = Vec::new();
+        let mut seed = 3_u64;
+        let mut now = 1_000_000_u64;
+        wheel.begin(now);
+        for step in 0..20_000_u32 {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let idx = (seed >> 33) as u32 % 200;
+            match seed >> 61 {
+                0 => {
+                    wheel.remove(idx);
+                    model.retain(|m| m.0 != idx);
+                }
+                1 | 2 => {
+                    now += if step % 97 == 0 { 5_000 } else { (seed >> 40) % 20 };
+                    while let Some(idx) = wheel.pop_due(now) {
+                        let at = model.iter().position(|m| m.0 == idx).unwrap();
+                        // Far deadlines come out early and are filed again.
+                        let (_, due) = model.swap_remove(at);
+                        if due >= now {
+                            model.push((idx, due));
+                            wheel.file(idx, due);
+                            assert!(due >= now);
+                        }
+                    }
+                    assert!(model.iter().all(|m| m.1 >= now), "something due stayed");
+                }
+                _ => {
+                    let due = now + (seed >> 40) % 3_000;
+                    model.retain(|m| m.0 != idx);
+                    model.push((idx, due));
+                    wheel.file(idx, due);
+                    assert_eq!(wheel.filed_under(idx), Some(due));
+                }
+            }
+            assert_eq!(wheel.first().is_some(), !model.is_empty());
+        }
+    }
+}

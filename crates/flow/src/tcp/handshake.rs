@@ -1,0 +1,556 @@
+//! From the first packet to the established state: three-way and simultaneous opening, TCP Fast
+//! Open, one-sided (async) sessions, and sessions picked up in the middle.
+
+use super::segment::{TcpSegment, TcpState, TcpVerdict, Update, flags};
+use super::session::{Invalid, Outcome, QueuedSyn, Step, TcpSession, seq};
+use crate::config::StreamConfig;
+use crate::events::StreamEvent;
+use crate::limits::WSCALE_MAX;
+use crate::policy::ExceptionTrigger;
+use crate::stream::Stream;
+use gabion_record::Direction;
+
+const SYN_ACK: u8 = flags::SYN | flags::ACK;
+
+/// Whether a packet without a session makes one. Notes in the verdict what it is otherwise.
+pub(crate) fn opens_session(
+    seg: &TcpSegment<'_>,
+    cfg: &StreamConfig,
+    verdict: &mut TcpVerdict,
+) -> bool {
+    if seg.has(flags::RST) {
+        verdict.event(StreamEvent::RstButNoSession);
+        verdict.is_invalid = true;
+        return false;
+    }
+    if seg.has(flags::FIN) {
+        verdict.exception = Some(ExceptionTrigger::Midstream);
+        if !cfg.midstream || seg.is_empty() {
+            verdict.event(StreamEvent::FinButNoSession);
+            verdict.is_invalid = true;
+            return false;
+        }
+        return true;
+    }
+    if seg.has_all(SYN_ACK) {
+        verdict.exception = Some(ExceptionTrigger::Midstream);
+        return cfg.midstream || cfg.async_oneside;
+    }
+    if seg.has(flags::SYN) {
+        return true;
+    }
+    if seg.has(flags::ACK) {
+        verdict.exception = Some(ExceptionTrigger::Midstream);
+        return cfg.midstream;
+    }
+    false
+}
+
+/// Window scale as it counts.
+fn scale(wscale: Option<u8>) -> u8 {
+    wscale.unwrap_or(0).min(WSCALE_MAX)
+}
+
+/// Takes over the timestamp of a SYN or SYN/ACK. True when it has one.
+fn take_timestamp(stream: &mut Stream, ts_val: Option<u32>, pkt_s: u32) -> bool {
+    let Some(ts) = ts_val else { return false };
+    stream.last_ts = ts;
+    stream.marks.zero_timestamp = ts == 0;
+    stream.last_pkt_s = pkt_s;
+    stream.marks.timestamps = true;
+    true
+}
+
+impl TcpSession {
+    /// The first packet of a session; `opens_session` has let it through.
+    pub(crate) fn open(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if seg.has(flags::RST) {
+            return Err(Invalid);
+        }
+        if seg.has_all(SYN_ACK) && !seg.has(flags::FIN) {
+            self.open_midstream_synack(step);
+        } else if seg.has(flags::SYN) && !seg.has(flags::FIN) {
+            self.open_by_syn(step);
+        } else if seg.has(flags::ACK) {
+            self.open_midstream(step);
+        }
+        Ok(())
+    }
+
+    fn open_by_syn(&mut self, step: &mut Step<'_>) {
+        let seg = step.seg;
+        self.set_state(step, TcpState::SynSent);
+        self.marks.is_async = step.cfg.async_oneside;
+        let wscale_offered = seg.options.wscale.is_some();
+        let (own, other) = self.pair(step.dir);
+        own.isn = seg.seq;
+        own.next_seq = seg.seq.wrapping_add(1);
+        own.start_at(own.next_seq);
+        take_timestamp(own, seg.options.ts_val, seg.seconds());
+        other.window = u32::from(seg.window);
+        other.wscale = scale(seg.options.wscale);
+        self.marks.wscale_offered = wscale_offered;
+        self.marks.sack_offered = seg.options.sack_ok;
+        if seg.options.fast_open {
+            self.marks.fast_open = true;
+            if !seg.is_empty() {
+                let (own, _) = self.pair(step.dir);
+                own.next_seq = own.next_seq.wrapping_add(seg.len());
+                let first = own.isn.wrapping_add(1);
+                self.add_payload_at(step, first);
+            }
+        }
+    }
+
+    fn open_midstream_synack(&mut self, step: &mut Step<'_>) {
+        let seg = step.seg;
+        step.counters.midstream_pickups += 1;
+        self.set_state(step, TcpState::SynRecv);
+        self.marks.midstream = true;
+        self.marks.midstream_synack = true;
+        self.marks.is_async = step.cfg.async_oneside;
+        // The flow took the sender for the client; it is the server.
+        step.verdict.must_swap = true;
+        let (server, client) = self.pair(step.dir);
+        server.isn = seg.seq;
+        server.next_seq = seg.seq.wrapping_add(1);
+        server.start_at(server.next_seq);
+        server.last_ack = server.next_seq;
+        client.isn = seg.ack.wrapping_sub(1);
+        client.next_seq = seg.ack;
+        client.start_at(client.next_seq);
+        client.last_ack = seg.ack;
+        client.window = u32::from(seg.window);
+        server.window = client.window;
+        if seg.options.wscale.is_some() {
+            client.wscale = scale(seg.options.wscale);
+            server.wscale = WSCALE_MAX;
+        }
+        client.next_win = client.last_ack.wrapping_add(client.window);
+        server.next_win = server.last_ack.wrapping_add(server.window);
+        if take_timestamp(server, seg.options.ts_val, seg.seconds()) {
+            client.marks.timestamps = true;
+            self.marks.timestamps = true;
+        }
+        self.marks.sack = seg.options.sack_ok;
+    }
+
+    fn open_midstream(&mut self, step: &mut Step<'_>) {
+        let seg = step.seg;
+        step.counters.midstream_pickups += 1;
+        self.set_state(step, TcpState::Established);
+        self.marks.midstream = true;
+        self.marks.midstream_established = true;
+        self.marks.is_async = step.cfg.async_oneside;
+        let (own, other) = self.pair(step.dir);
+        // Scaling is not known: assume the most, so that nothing valid is refused.
+        own.wscale = WSCALE_MAX;
+        other.wscale = WSCALE_MAX;
+        own.isn = seg.seq.wrapping_sub(1);
+        own.start_at(seg.seq);
+        own.next_seq = seg.end();
+        own.window = u32::from(seg.window) << own.wscale;
+        own.last_ack = seg.seq;
+        own.next_win = own.last_ack.wrapping_add(own.window);
+        other.isn = seg.ack.wrapping_sub(1);
+        other.start_at(seg.ack);
+        other.next_seq = seg.ack;
+        other.last_ack = seg.ack;
+        other.next_win = seg.ack;
+        other.window = own.window;
+        if take_timestamp(own, seg.options.ts_val, seg.seconds()) {
+            other.last_pkt_s = seg.seconds();
+            self.marks.timestamps = true;
+        }
+        self.marks.sack = true;
+        self.take_data(step);
+    }
+
+    pub(crate) fn in_syn_sent(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if seg.has(flags::RST) {
+            return self.reset_in_syn_sent(step);
+        }
+        if seg.has(flags::FIN) {
+            return Ok(());
+        }
+        if seg.has_all(SYN_ACK) {
+            if self.marks.four_way && step.to_server() {
+                return self.four_way_synack(step);
+            }
+            if step.to_server() {
+                return step.invalid(StreamEvent::HsSynAckInWrongDir);
+            }
+            return self.synack(step);
+        }
+        if seg.has(flags::SYN) {
+            return self.second_syn(step);
+        }
+        if seg.has(flags::ACK) && step.cfg.async_oneside {
+            return self.async_ack(step);
+        }
+        Ok(())
+    }
+
+    /// The SYN/ACK that answers the SYN (or one of the SYNs).
+    fn synack(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let client = &mut self.streams[0];
+        let after_syn = client.isn.wrapping_add(1);
+        if seg.ack != client.next_seq && seg.ack != after_syn {
+            let queued = self.queue.iter().find(|q| q.seq.wrapping_add(1) == seg.ack).copied();
+            let Some(q) = queued else {
+                return step.invalid(StreamEvent::HsSynAckWrongAck);
+            };
+            self.take_queued_syn(&q);
+        } else if seg.ack != client.next_seq {
+            // Fast Open: only the SYN was taken, the data in it was not.
+            self.marks.fast_open_data_ignored = true;
+            client.next_seq = after_syn;
+            step.event(StreamEvent::HsTfoDataIgnored);
+        }
+        self.synack_accepted(step, &QueuedSyn::of(seg));
+        Ok(())
+    }
+
+    /// Another SYN than the one that counted was answered.
+    fn take_queued_syn(&mut self, q: &QueuedSyn) {
+        let [client, server] = &mut self.streams;
+        client.isn = q.seq;
+        client.next_seq = q.seq.wrapping_add(1);
+        client.start_at(client.next_seq);
+        client.marks.timestamps = false;
+        client.last_ts = 0;
+        take_timestamp(client, q.ts_val, q.pkt_s);
+        server.window = u32::from(q.window);
+        server.wscale = scale(q.wscale);
+        self.marks.wscale_offered = q.wscale.is_some();
+        self.marks.sack_offered = q.sack_ok;
+    }
+
+    /// Sets both sides from a SYN/ACK and goes to SYN_RECV.
+    fn synack_accepted(&mut self, step: &mut Step<'_>, q: &QueuedSyn) {
+        if self.state != TcpState::SynRecv {
+            self.set_state(step, TcpState::SynRecv);
+        }
+        let wscale_offered = self.marks.wscale_offered;
+        let [client, server] = &mut self.streams;
+        server.isn = q.seq;
+        server.next_seq = q.seq.wrapping_add(1);
+        server.start_at(server.next_seq);
+        client.window = u32::from(q.window);
+        server.marks.timestamps = false;
+        self.marks.timestamps = if q.ts_val.is_some() && client.marks.timestamps {
+            take_timestamp(server, q.ts_val, q.pkt_s)
+        } else {
+            client.last_ts = 0;
+            server.last_ts = 0;
+            client.marks.zero_timestamp = false;
+            server.marks.zero_timestamp = false;
+            false
+        };
+        client.last_ack = q.ack;
+        server.last_ack = server.isn.wrapping_add(1);
+        // Windows of the client are scaled by what its SYN said, if the server scales too.
+        if wscale_offered && q.wscale.is_some() {
+            client.wscale = scale(q.wscale);
+        } else {
+            client.wscale = 0;
+            server.wscale = 0;
+        }
+        self.marks.sack = self.marks.sack_offered && q.sack_ok;
+        client.next_win = client.last_ack.wrapping_add(client.window);
+        server.next_win = server.last_ack.wrapping_add(server.window);
+        self.marks.four_way = false;
+    }
+
+    /// A SYN while the first is unanswered: from the other side a simultaneous opening, from the
+    /// same side perhaps another connection attempt.
+    fn second_syn(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if step.to_server() {
+            if seg.seq == self.streams[0].isn {
+                return Ok(());
+            }
+            let q = QueuedSyn::of(seg);
+            if self.queue.iter().any(|old| old.seq == q.seq) {
+                return Ok(());
+            }
+            if self.queue.len() >= usize::from(step.cfg.max_syn_queued) {
+                return step.invalid(StreamEvent::HsSynFlood);
+            }
+            self.queue.push(q);
+            return Ok(());
+        }
+        self.marks.four_way = true;
+        let [client, server] = &mut self.streams;
+        server.isn = seg.seq;
+        server.next_seq = seg.seq.wrapping_add(1);
+        server.start_at(server.next_seq);
+        if !take_timestamp(server, seg.options.ts_val, seg.seconds()) {
+            server.marks.timestamps = false;
+        }
+        client.window = u32::from(seg.window);
+        client.wscale = scale(seg.options.wscale);
+        self.marks.wscale_offered &= seg.options.wscale.is_some();
+        self.marks.sack_offered &= seg.options.sack_ok;
+        Ok(())
+    }
+
+    /// Simultaneous opening: the client's SYN/ACK for the server's SYN.
+    fn four_way_synack(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let [client, server] = &mut self.streams;
+        if seg.ack != server.isn.wrapping_add(1) {
+            return step.invalid(StreamEvent::SimSynAckWrongAck);
+        }
+        if seg.seq != client.isn {
+            return step.invalid(StreamEvent::SimSynAckWrongSyn);
+        }
+        client.isn = seg.seq;
+        client.next_seq = seg.seq.wrapping_add(1);
+        server.window = u32::from(seg.window);
+        self.marks.timestamps = if seg.options.ts_val.is_some() && server.marks.timestamps {
+            take_timestamp(client, seg.options.ts_val, seg.seconds())
+        } else {
+            false
+        };
+        server.last_ack = seg.ack;
+        client.last_ack = client.isn.wrapping_add(1);
+        if self.marks.wscale_offered && seg.options.wscale.is_some() {
+            server.wscale = scale(seg.options.wscale);
+        } else {
+            client.wscale = 0;
+            server.wscale = 0;
+        }
+        self.marks.sack = self.marks.sack_offered && seg.options.sack_ok;
+        client.next_win = client.last_ack.wrapping_add(client.window);
+        server.next_win = server.last_ack.wrapping_add(server.window);
+        self.set_state(step, TcpState::SynRecv);
+        Ok(())
+    }
+
+    /// One-sided: the client goes on although its SYN was not seen to be answered.
+    fn async_ack(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let (own, other) = self.pair(step.dir);
+        if seg.seq != own.next_seq {
+            return step.invalid(StreamEvent::HsAsyncWrongSeq);
+        }
+        own.window = u32::from(seg.window);
+        own.last_ack = seg.seq;
+        own.next_win = own.last_ack.wrapping_add(own.window);
+        other.isn = seg.ack.wrapping_sub(1);
+        other.next_seq = seg.ack;
+        other.start_at(seg.ack);
+        other.last_ack = seg.ack;
+        other.next_win = seg.ack;
+        let timestamps = own.marks.timestamps && seg.options.ts_val.is_some();
+        if timestamps {
+            take_timestamp(own, seg.options.ts_val, seg.seconds());
+        }
+        self.marks.timestamps = timestamps;
+        if self.marks.wscale_offered {
+            let (own, _) = self.pair(step.dir);
+            own.wscale = WSCALE_MAX;
+        }
+        self.marks.is_async = true;
+        self.marks.sack = self.marks.sack_offered;
+        self.set_state(step, TcpState::Established);
+        self.take_data(step);
+        Ok(())
+    }
+
+    pub(crate) fn in_syn_recv(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if seg.has(flags::RST) {
+            return self.reset_in_syn_recv(step);
+        }
+        if seg.has(flags::FIN) {
+            return self.fin(step);
+        }
+        if seg.has_all(SYN_ACK) {
+            return self.second_synack(step);
+        }
+        if seg.has(flags::SYN) {
+            if !step.to_server() {
+                return step.invalid(StreamEvent::HsSynToClient);
+            }
+            if seg.seq != self.streams[0].isn {
+                return step.invalid(StreamEvent::HsSynResendDiffSeq);
+            }
+            return Ok(());
+        }
+        if seg.has(flags::ACK) {
+            return self.handshake_ack(step);
+        }
+        Ok(())
+    }
+
+    fn second_synack(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if step.to_server() {
+            return step.invalid(StreamEvent::HsSynAckToServer);
+        }
+        let [client, server] = &self.streams;
+        if seg.ack != client.last_ack {
+            return step.invalid(StreamEvent::HsSynAckResendDiffAck);
+        }
+        if seg.seq == server.isn {
+            return Ok(());
+        }
+        let q = QueuedSyn::of(seg);
+        if self.queue.contains(&q) {
+            return Ok(());
+        }
+        if self.queue.len() >= usize::from(step.cfg.max_synack_queued) {
+            return step.invalid(StreamEvent::HsSynAckFlood);
+        }
+        // The SYN/ACK that counted so far is kept too: the client may answer either.
+        if self.queue.is_empty() {
+            let kept = QueuedSyn {
+                seq: server.isn,
+                ack: client.last_ack,
+                window: client.window.min(u32::from(u16::MAX)) as u16,
+                ts_val: server.marks.timestamps.then_some(server.last_ts),
+                pkt_s: server.last_pkt_s,
+                wscale: (client.wscale != 0).then_some(client.wscale),
+                sack_ok: self.marks.sack,
+            };
+            self.queue.push(kept);
+        }
+        self.queue.push(q);
+        Ok(())
+    }
+
+    /// The ACK that completes the handshake, or what comes instead of it.
+    fn handshake_ack(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if !self.queue.is_empty() {
+            let answered = self
+                .queue
+                .iter()
+                .find(|q| step.to_server() && q.seq.wrapping_add(1) == seg.ack)
+                .copied();
+            if let Some(q) = answered.filter(|q| q.seq != self.streams[1].isn) {
+                self.synack_accepted(step, &q);
+            }
+            self.queue.clear();
+        }
+        if self.marks.timestamps && !self.timestamp_is_valid(step) {
+            return Err(Invalid);
+        }
+        if self.marks.four_way && !step.to_server() {
+            return self.four_way_ack(step);
+        }
+        let (own, other) = self.pair(step.dir);
+        let expected = seg.seq == own.next_seq && seg.ack == other.next_seq;
+        if !step.to_server() && !self.marks.midstream_synack {
+            return self.server_speaks_first(step);
+        }
+        if expected {
+            return self.handshake_done(step);
+        }
+        let client_side = step.to_server();
+        if step.cfg.async_oneside && client_side && seg.seq == self.streams[0].next_seq {
+            self.marks.is_async = true;
+            return self.handshake_done_loosely(step);
+        }
+        let [client, server] = &self.streams;
+        if client_side && seg.seq == client.next_seq {
+            self.marks.evasion = true;
+            return step.invalid(StreamEvent::HsRightSeqWrongAck);
+        }
+        // The handshake's ACK was lost on the way to us; this is a later packet.
+        let later = client_side
+            && seq::gt(seg.seq, client.next_seq)
+            && seq::leq(seg.seq, client.next_win)
+            && seg.ack == server.next_seq;
+        if later {
+            return self.handshake_done_loosely(step);
+        }
+        step.invalid(StreamEvent::HsWrongSeqWrongAck)
+    }
+
+    /// A packet of the server between its SYN/ACK and the client's ACK.
+    fn server_speaks_first(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let [client, server] = &self.streams;
+        let acks_unseen = seq::gt(seg.ack, client.last_ack);
+        if acks_unseen && seq::geq(seg.seq, server.next_seq) {
+            // It acknowledges data we did not see: the client's ACK was lost on the way to us.
+            return self.handshake_done_loosely(step);
+        }
+        if step.cfg.inline && !seg.is_empty() {
+            return step.invalid(StreamEvent::HsAckDataInject);
+        }
+        if seg.seq == server.next_seq && seg.ack == client.last_ack && !seg.is_empty() {
+            // Data of a server that speaks first; the client's ACK was lost on the way to us.
+            return self.handshake_done_loosely(step);
+        }
+        step.invalid(StreamEvent::HsAckInWrongDir)
+    }
+
+    fn four_way_ack(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if seg.seq != self.streams[1].next_seq {
+            return step.invalid(StreamEvent::SimWrongSeq);
+        }
+        self.require_ack(step, StreamEvent::SimInvalidAck)?;
+        let client = &mut self.streams[0];
+        client.window = u32::from(seg.window) << client.wscale;
+        client.next_win = client.last_ack.wrapping_add(client.window);
+        self.note_timestamp(step);
+        self.set_state(step, TcpState::Established);
+        self.take_data(step);
+        Ok(())
+    }
+
+    fn handshake_done(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let (own, other) = self.pair(step.dir);
+        other.window = u32::from(seg.window) << other.wscale;
+        own.next_seq = seg.end();
+        Self::advance_ack(other, seg.ack);
+        other.next_win = other.last_ack.wrapping_add(other.window);
+        self.note_timestamp(step);
+        self.marks.handshake_confirmed |= !step.to_server();
+        self.set_state(step, TcpState::Established);
+        self.take_data(step);
+        Ok(())
+    }
+
+    /// The handshake's last packet was not seen, or only one side is: take this one's numbers.
+    fn handshake_done_loosely(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let (own, other) = self.pair(step.dir);
+        other.window = u32::from(seg.window) << other.wscale;
+        own.next_seq = seg.end();
+        if seq::gt(seg.ack, other.next_seq) {
+            other.next_seq = seg.ack;
+        }
+        Self::advance_ack(other, seg.ack);
+        let right = other.last_ack.wrapping_add(other.window);
+        Self::advance_window(other, right);
+        Self::advance_window(own, seg.end());
+        self.note_timestamp(step);
+        self.set_state(step, TcpState::Established);
+        self.take_data(step);
+        Ok(())
+    }
+
+    /// For what follows the FIN or comes again: see `Update`.
+    pub(crate) fn due(&self, step: &Step<'_>) -> Update {
+        if step.cfg.inline {
+            return Update::Packet;
+        }
+        if step.seg.has(flags::RST) {
+            return Update::Packet;
+        }
+        if step.seg.has(flags::FIN) && self.state > TcpState::TimeWait {
+            return if step.seg.has(flags::ACK) { Update::Both } else { Update::Packet };
+        }
+        if self.state == TcpState::Closed { Update::Both } else { Update::Opposing }
+    }
+}

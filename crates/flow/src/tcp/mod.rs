@@ -1,0 +1,254 @@
+//! TCP: from packets to sessions.
+//!
+//! [`TcpTracker`] is what a worker owns: configuration, budgets, counters and the free list. It
+//! takes one [`TcpSegment`] at a time and says in a [`TcpVerdict`] what it means; the session and
+//! its streams hang on the flow. The state machine is the peer's (RFC 793 as an observer in the
+//! middle sees it, tolerant of loss): `handshake` up to established, `transfer` while established,
+//! `closing` after the first FIN, `reset` for RSTs, `checks` for acknowledgments, timestamps and
+//! the packets that need no state. `reassemble` puts data into the streams.
+//!
+//! Hot path contract: no allocation once sessions and buffers are warm.
+
+mod checks;
+mod closing;
+mod handshake;
+mod reassemble;
+mod reset;
+mod segment;
+mod session;
+mod timestamps;
+mod transfer;
+
+pub use segment::{
+    StreamDrop, TcpOptions, TcpSegment, TcpState, TcpVerdict, Update, UrgentPolicy, flags,
+};
+pub use session::TcpSession;
+
+use crate::config::StreamConfig;
+use crate::counters::TcpCounters;
+use crate::events::StreamEvent;
+use crate::limits::KEPT_SESSIONS;
+use crate::policy::ExceptionTrigger;
+use gabion_record::Direction;
+use gabion_record::budget::Budget;
+use session::{Invalid, Outcome, Step};
+
+/// The TCP side of a worker.
+#[derive(Debug)]
+pub struct TcpTracker {
+    cfg: StreamConfig,
+    counters: TcpCounters,
+    ssn_budget: Budget,
+    data_budget: Budget,
+    /// Boxed, as flows hold them: taking one from here moves a pointer.
+    #[allow(clippy::vec_box)]
+    free: Vec<Box<TcpSession>>,
+    scratch: Vec<u8>,
+}
+
+impl TcpTracker {
+    /// A tracker. The budgets are those of `stream.memcap` and `stream.reassembly.memcap`.
+    pub fn new(cfg: StreamConfig, ssn_budget: Budget, data_budget: Budget) -> TcpTracker {
+        TcpTracker {
+            cfg,
+            counters: TcpCounters::default(),
+            ssn_budget,
+            data_budget,
+            free: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Its configuration.
+    pub fn config(&self) -> &StreamConfig {
+        &self.cfg
+    }
+
+    /// The counters as of now.
+    pub fn counters(&self) -> TcpCounters {
+        let mut c = self.counters.clone();
+        c.memuse = self.ssn_budget.used();
+        c.reassembly_memuse = self.data_budget.used();
+        c
+    }
+
+    /// Takes a packet of a flow in, in the direction the flow table found. Makes a session in
+    /// `slot` when the packet opens one.
+    #[inline]
+    pub fn handle(
+        &mut self,
+        slot: &mut Option<Box<TcpSession>>,
+        seg: &TcpSegment<'_>,
+        dir: Direction,
+    ) -> TcpVerdict {
+        self.count_flags(seg);
+        if !seg.checksum_ok && self.cfg.checksum_validation {
+            self.counters.invalid_checksum += 1;
+            return TcpVerdict { is_bad_checksum: true, ..TcpVerdict::default() };
+        }
+        let mut verdict = TcpVerdict::default();
+        if seg.ack != 0 && !seg.has(flags::ACK) {
+            verdict.event(StreamEvent::PktBrokenAck);
+        }
+        if slot.is_none() {
+            if !handshake::opens_session(seg, &self.cfg, &mut verdict) {
+                verdict.is_invalid = !verdict.events.is_empty() && verdict.is_invalid;
+                self.drop_if_invalid(&mut verdict);
+                return verdict;
+            }
+            *slot = self.new_session(seg, dir);
+            if slot.is_none() {
+                verdict.is_invalid = true;
+                verdict.exception = Some(ExceptionTrigger::StreamMemcap);
+                return verdict;
+            }
+            verdict.is_new_session = true;
+        }
+        let Some(ssn) = slot.as_deref_mut() else { return verdict };
+        let mut step = Step {
+            seg,
+            dir,
+            cfg: &self.cfg,
+            counters: &mut self.counters,
+            budget: &self.data_budget,
+            scratch: &mut self.scratch,
+            verdict,
+        };
+        if ssn.packet(&mut step).is_err() {
+            step.verdict.is_invalid = true;
+        }
+        let mut verdict = step.verdict;
+        verdict.is_established = ssn.state >= TcpState::Established;
+        verdict.wants_bypass = ssn.marks.bypass;
+        self.drop_if_invalid(&mut verdict);
+        verdict
+    }
+
+    /// Gives up bytes that nobody needs any more. Call it once after a packet's inspection.
+    #[inline]
+    pub fn trim(&self, ssn: &mut TcpSession) {
+        for s in &mut ssn.streams {
+            s.trim(&self.data_budget);
+        }
+    }
+
+    /// Takes a session back when its flow has ended.
+    pub fn recycle(&mut self, ssn: Option<Box<TcpSession>>) {
+        let Some(mut ssn) = ssn else { return };
+        ssn.reset(&self.data_budget);
+        self.counters.active_sessions = self.counters.active_sessions.saturating_sub(1);
+        self.ssn_budget.release(SESSION_COST);
+        if self.free.len() < KEPT_SESSIONS {
+            self.free.push(ssn);
+        }
+    }
+
+    /// Counts an end-of-flow round with data left.
+    pub fn count_pseudo(&mut self) {
+        self.counters.pseudo += 1;
+    }
+
+    fn new_session(&mut self, seg: &TcpSegment<'_>, dir: Direction) -> Option<Box<TcpSession>> {
+        let simulated =
+            self.cfg.simulate_ssn_memcap_at != 0 && seg.number == self.cfg.simulate_ssn_memcap_at;
+        if simulated || !self.ssn_budget.try_reserve(SESSION_COST) {
+            self.counters.ssn_memcap_drop += 1;
+            return None;
+        }
+        let mut ssn = match self.free.pop() {
+            Some(ssn) => {
+                self.counters.ssn_from_cache += 1;
+                ssn
+            }
+            None => {
+                self.counters.ssn_from_pool += 1;
+                Box::default()
+            }
+        };
+        self.counters.sessions += 1;
+        self.counters.active_sessions += 1;
+        let receivers = [seg.dst, seg.src];
+        for (n, receiver) in receivers.iter().enumerate() {
+            let to = if n == 0 { dir } else { dir.opposite() };
+            let stream = ssn.stream_mut(to);
+            stream.policy = self.cfg.hosts.lookup(*receiver, seg.ip_version);
+            stream.marks.inline = self.cfg.inline;
+            stream.marks.no_raw = !self.cfg.raw;
+            stream.set_depth(u64::from(self.cfg.depth));
+        }
+        Some(ssn)
+    }
+
+    fn count_flags(&mut self, seg: &TcpSegment<'_>) {
+        if !seg.has(flags::SYN | flags::RST | flags::URG) {
+            return;
+        }
+        match (seg.has(flags::SYN), seg.has(flags::ACK)) {
+            (true, true) => self.counters.synack += 1,
+            (true, false) => self.counters.syn += 1,
+            (false, _) => {}
+        }
+        self.counters.rst += u64::from(seg.has(flags::RST));
+        self.counters.urg += u64::from(seg.has(flags::URG));
+    }
+
+    fn drop_if_invalid(&self, verdict: &mut TcpVerdict) {
+        if verdict.is_invalid && self.cfg.inline && self.cfg.drop_invalid && verdict.drop.is_none()
+        {
+            verdict.drop = Some(StreamDrop::Error);
+        }
+    }
+}
+
+/// Bytes charged for a session.
+const SESSION_COST: u64 = std::mem::size_of::<TcpSession>() as u64;
+
+impl TcpSession {
+    /// A packet's way through the session.
+    fn packet(&mut self, step: &mut Step<'_>) -> Outcome {
+        self.streams[step.dir.index()].tcp_flags |= step.seg.flags;
+        if self.marks.is_async && self.streams.iter().all(|s| s.tcp_flags != 0) {
+            self.marks.is_async = false;
+        }
+        if self.state == TcpState::None {
+            return self.open(step);
+        }
+        if !self.is_stateless(step) {
+            self.by_state(step)?;
+        }
+        self.note_life_after_reset(step);
+        Ok(())
+    }
+
+    /// The state machine. Closed sessions take packets in the state before, when the reset that
+    /// closed them may have been ignored.
+    pub(crate) fn by_state(&mut self, step: &mut Step<'_>) -> Outcome {
+        match self.state {
+            TcpState::None => self.open(step),
+            TcpState::SynSent => self.in_syn_sent(step),
+            TcpState::SynRecv => self.in_syn_recv(step),
+            TcpState::Established => self.in_established(step),
+            TcpState::FinWait1
+            | TcpState::FinWait2
+            | TcpState::TimeWait
+            | TcpState::LastAck
+            | TcpState::CloseWait
+            | TcpState::Closing => self.in_closing(step),
+            TcpState::Closed => self.in_closed(step),
+        }
+    }
+
+    fn in_closed(&mut self, step: &mut Step<'_>) -> Outcome {
+        if step.seg.has(flags::RST) {
+            return Ok(());
+        }
+        if !self.streams[step.dir.opposite().index()].marks.reset {
+            return Ok(());
+        }
+        let closed = std::mem::replace(&mut self.state, self.previous);
+        if closed == self.state {
+            return Err(Invalid);
+        }
+        self.by_state(step)
+    }
+}

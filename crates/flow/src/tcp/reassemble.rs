@@ -1,0 +1,138 @@
+//! A packet's payload into its stream: depth, urgent data, memory, overlaps.
+
+use super::segment::{StreamDrop, TcpState, Update, UrgentPolicy, flags};
+use super::session::{Step, TcpSession};
+use crate::config::OobLimitPolicy;
+use crate::events::StreamEvent;
+use crate::policy::ExceptionTrigger;
+use crate::stream::Stored;
+
+impl TcpSession {
+    /// An accepted packet: its payload goes into the stream, and the application layer of the
+    /// directions it concerns is due.
+    #[inline]
+    pub(crate) fn take_data(&mut self, step: &mut Step<'_>) {
+        step.verdict.update = self.due(step);
+        self.note_ends(step);
+        if !step.seg.is_empty() {
+            let seq = step.seg.seq;
+            self.add_payload_at(step, seq);
+        }
+        if step.verdict.update == Update::None {
+            step.verdict.update = Update::Opposing;
+        }
+    }
+
+    /// Tells the streams when nothing more will come.
+    fn note_ends(&mut self, step: &Step<'_>) {
+        if self.state >= TcpState::Closing {
+            for s in &mut self.streams {
+                s.marks.eof_due = true;
+            }
+        }
+        if step.seg.has(flags::FIN | flags::RST) {
+            for s in &mut self.streams {
+                s.trigger_raw();
+            }
+        }
+    }
+
+    /// Stores the packet's payload as beginning at sequence number `at`.
+    pub(crate) fn add_payload_at(&mut self, step: &mut Step<'_>, at: u32) {
+        let seg = step.seg;
+        let bypass = step.cfg.bypass;
+        let (own, other) = self.pair(step.dir);
+        if own.marks.stopped || (own.marks.no_app && own.marks.no_raw) {
+            return;
+        }
+        let was_reached = own.marks.depth_reached;
+        let len = own.within_depth(at, seg.payload.len());
+        if own.marks.depth_reached && !was_reached {
+            step.verdict.events.push(StreamEvent::DepthReached);
+            step.counters.stream_depth_reached += 1;
+            let both = other.marks.depth_reached;
+            self.marks.bypass |= bypass && both;
+        }
+        let Some(mut payload) = seg.payload.get(..len).filter(|p| !p.is_empty()) else { return };
+        if seg.has(flags::URG) && seg.urgent_pointer != 0 {
+            match self.urgent(step, at, payload) {
+                Some(rest) => payload = rest,
+                None => return,
+            }
+        }
+        let simulated = step.cfg.simulate_reassembly_memcap_at != 0
+            && seg.number == step.cfg.simulate_reassembly_memcap_at;
+        let (own, _) = self.pair(step.dir);
+        let stored = if simulated {
+            Stored::NoMemory
+        } else if payload.is_empty() {
+            Stored::Yes { overlap: false, differs: false, lost: false }
+        } else {
+            own.store(at, payload, step.cfg.max_regions, step.budget, step.scratch)
+        };
+        self.note_stored(step, stored, at, payload.len());
+    }
+
+    fn note_stored(&mut self, step: &mut Step<'_>, stored: Stored, at: u32, len: usize) {
+        let inline = step.cfg.inline;
+        match stored {
+            Stored::Yes { overlap, differs, lost } => {
+                let (own, _) = self.pair(step.dir);
+                step.verdict.is_stream_added = true;
+                step.verdict.stream_offset = own.offset_of(at).unwrap_or(0);
+                step.verdict.stream_len = len as u32;
+                step.verdict.must_rewrite = inline && lost;
+                step.counters.overlap += u64::from(overlap);
+                if differs {
+                    step.counters.overlap_diff_data += 1;
+                    step.event(StreamEvent::OverlapDifferentData);
+                }
+            }
+            Stored::Before => step.event(StreamEvent::SegmentBeforeBaseSeq),
+            Stored::NoMemory => {
+                step.counters.segment_memcap_drop += 1;
+                self.marks.liberal = true;
+                step.event(StreamEvent::InsertMemcap);
+                step.verdict.exception = Some(ExceptionTrigger::ReassemblyMemcap);
+            }
+            Stored::TooMany { overlap } => {
+                let counters = &mut *step.counters;
+                if overlap {
+                    counters.insert_data_overlap_fail += 1;
+                } else {
+                    counters.insert_data_normal_fail += 1;
+                }
+                self.marks.liberal = true;
+                step.event(StreamEvent::InsertLimit);
+            }
+        }
+    }
+
+    /// What of an urgent segment belongs to the stream; none = nothing.
+    fn urgent<'p>(&mut self, step: &mut Step<'_>, at: u32, payload: &'p [u8]) -> Option<&'p [u8]> {
+        match step.cfg.urgent_policy {
+            UrgentPolicy::Inline => return Some(payload),
+            UrgentPolicy::Gap => return None,
+            UrgentPolicy::Drop => {
+                step.verdict.drop = Some(StreamDrop::Urgent);
+                return None;
+            }
+            UrgentPolicy::Oob => {}
+        }
+        let (rest, _) = payload.split_at(payload.len() - 1);
+        let (own, _) = self.pair(step.dir);
+        if own.take_out_urgent(at.wrapping_add(rest.len() as u32)) {
+            step.counters.urgent_oob_data += 1;
+            return Some(rest);
+        }
+        step.event(StreamEvent::UrgentOobLimit);
+        match step.cfg.oob_limit_policy {
+            OobLimitPolicy::Inline => Some(payload),
+            OobLimitPolicy::Gap => None,
+            OobLimitPolicy::Drop => {
+                step.verdict.drop = Some(StreamDrop::Urgent);
+                None
+            }
+        }
+    }
+}

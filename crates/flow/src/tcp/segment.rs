@@ -1,0 +1,283 @@
+//! What goes into the TCP tracker for each packet and what comes out.
+
+use crate::events::{EventList, StreamEvent};
+use crate::policy::ExceptionTrigger;
+use crate::table::FlowState;
+use gabion_record::{Addr, Direction};
+
+/// TCP flag bits.
+pub mod flags {
+    /// FIN.
+    pub const FIN: u8 = 0x01;
+    /// SYN.
+    pub const SYN: u8 = 0x02;
+    /// RST.
+    pub const RST: u8 = 0x04;
+    /// PSH.
+    pub const PSH: u8 = 0x08;
+    /// ACK.
+    pub const ACK: u8 = 0x10;
+    /// URG.
+    pub const URG: u8 = 0x20;
+    /// ECE.
+    pub const ECE: u8 = 0x40;
+    /// CWR.
+    pub const CWR: u8 = 0x80;
+}
+
+/// The options the tracker looks at.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpOptions<'a> {
+    /// Timestamp value (TSval).
+    pub ts_val: Option<u32>,
+    /// Window scale, at most 14 counts.
+    pub wscale: Option<u8>,
+    /// SACK permitted.
+    pub sack_ok: bool,
+    /// SACK blocks: pairs of big-endian sequence numbers, as on the wire.
+    pub sack: &'a [u8],
+    /// TCP Fast Open, with or without cookie.
+    pub fast_open: bool,
+    /// MD5 signature (RFC 2385) or TCP-AO (RFC 5925).
+    pub signed: bool,
+}
+
+/// A TCP packet of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpSegment<'a> {
+    /// Sequence number.
+    pub seq: u32,
+    /// Acknowledgment number.
+    pub ack: u32,
+    /// Flag bits, see [`flags`].
+    pub flags: u8,
+    /// Window as on the wire.
+    pub window: u16,
+    /// Urgent pointer.
+    pub urgent_pointer: u16,
+    /// Options.
+    pub options: TcpOptions<'a>,
+    /// Payload.
+    pub payload: &'a [u8],
+    /// Event time, nanoseconds since 1970.
+    pub ts_ns: u64,
+    /// The checksum is right or was not looked at.
+    pub checksum_ok: bool,
+    /// Sender, to find the stack that receives the other direction.
+    pub src: Addr,
+    /// Receiver.
+    pub dst: Addr,
+    /// 4 or 6.
+    pub ip_version: u8,
+    /// Number of the packet in the input, for simulations.
+    pub number: u64,
+}
+
+impl TcpSegment<'_> {
+    /// Whether any of these flags is set.
+    #[inline]
+    pub fn has(&self, bits: u8) -> bool {
+        self.flags & bits != 0
+    }
+
+    /// Whether all of these flags are set.
+    #[inline]
+    pub fn has_all(&self, bits: u8) -> bool {
+        self.flags & bits == bits
+    }
+
+    /// Payload length; an IP payload is never longer than 65,535.
+    #[inline]
+    pub fn len(&self) -> u32 {
+        self.payload.len() as u32
+    }
+
+    /// No payload.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.payload.is_empty()
+    }
+
+    /// Sequence number behind the payload.
+    #[inline]
+    pub fn end(&self) -> u32 {
+        self.seq.wrapping_add(self.len())
+    }
+
+    /// Event time in seconds, as the peer compares timestamps.
+    #[inline]
+    pub(crate) fn seconds(&self) -> u32 {
+        (self.ts_ns / 1_000_000_000) as u32
+    }
+}
+
+/// State of a TCP connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+#[repr(u8)]
+pub enum TcpState {
+    /// No handshake seen.
+    #[default]
+    None = 0,
+    /// The client's SYN was seen.
+    SynSent = 1,
+    /// The server's SYN/ACK was seen.
+    SynRecv = 2,
+    /// The handshake is complete.
+    Established = 3,
+    /// The server has sent a FIN.
+    FinWait1 = 4,
+    /// And the client has acknowledged it.
+    FinWait2 = 5,
+    /// Both have sent a FIN, the server first.
+    TimeWait = 6,
+    /// Both have sent a FIN, the client first.
+    LastAck = 7,
+    /// The client has sent a FIN.
+    CloseWait = 8,
+    /// Both have sent a FIN at the same time.
+    Closing = 9,
+    /// The connection has ended.
+    Closed = 10,
+}
+
+impl TcpState {
+    /// EVE's word.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TcpState::None => "none",
+            TcpState::SynSent => "syn_sent",
+            TcpState::SynRecv => "syn_recv",
+            TcpState::Established => "established",
+            TcpState::FinWait1 => "fin_wait1",
+            TcpState::FinWait2 => "fin_wait2",
+            TcpState::TimeWait => "time_wait",
+            TcpState::LastAck => "last_ack",
+            TcpState::CloseWait => "close_wait",
+            TcpState::Closing => "closing",
+            TcpState::Closed => "closed",
+        }
+    }
+
+    /// The flow's state in this state; none where it stays as it is.
+    pub(crate) const fn flow_state(self) -> Option<FlowState> {
+        match self {
+            TcpState::None | TcpState::SynSent | TcpState::SynRecv => None,
+            TcpState::Established
+            | TcpState::FinWait1
+            | TcpState::FinWait2
+            | TcpState::Closing
+            | TcpState::CloseWait => Some(FlowState::Established),
+            TcpState::LastAck | TcpState::TimeWait | TcpState::Closed => Some(FlowState::Closed),
+        }
+    }
+}
+
+/// How urgent data is taken (`stream.reassembly.urgent.policy`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum UrgentPolicy {
+    /// The last byte of an urgent segment is not part of the stream.
+    #[default]
+    Oob,
+    /// Urgent data is data.
+    Inline,
+    /// Urgent packets are dropped.
+    Drop,
+    /// Urgent segments are left out: a gap.
+    Gap,
+}
+
+/// Why the tracker wants a packet dropped (inline only; the names are EVE's).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamDrop {
+    /// It breaks the rules of TCP.
+    Error,
+    /// Urgent data by policy.
+    Urgent,
+}
+
+impl StreamDrop {
+    /// EVE's `drop.reason`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            StreamDrop::Error => "stream error",
+            StreamDrop::Urgent => "stream urgent",
+        }
+    }
+}
+
+/// Whose application layer is due after a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Update {
+    /// Nobody's.
+    #[default]
+    None,
+    /// The data of the other direction, which this packet acknowledged.
+    Opposing,
+    /// The packet's own direction.
+    Packet,
+    /// The other direction, then the packet's own.
+    Both,
+}
+
+impl Update {
+    /// The directions that are due, in order, for a packet of direction `dir`.
+    pub fn directions(self, dir: Direction) -> impl Iterator<Item = Direction> {
+        let (first, second) = match self {
+            Update::None => (None, None),
+            Update::Opposing => (Some(dir.opposite()), None),
+            Update::Packet => (None, Some(dir)),
+            Update::Both => (Some(dir.opposite()), Some(dir)),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+/// What the tracker found out about a packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TcpVerdict {
+    /// Irregularities, in the order in which they were found.
+    pub events: EventList,
+    /// The packet broke the rules: it changed nothing.
+    pub is_invalid: bool,
+    /// Its checksum is wrong: it was not looked at.
+    pub is_bad_checksum: bool,
+    /// Its payload was put into the stream.
+    pub is_stream_added: bool,
+    /// The session is established or beyond.
+    pub is_established: bool,
+    /// The state changed; the flow's state follows.
+    pub flow_state: Option<FlowState>,
+    /// Whose application layer is due.
+    pub update: Update,
+    /// A limit was reached.
+    pub exception: Option<ExceptionTrigger>,
+    /// Drop it (inline).
+    pub drop: Option<StreamDrop>,
+    /// Inline: bytes of it lost to earlier ones; rewrite it from [`TcpVerdict::stream_offset`].
+    pub must_rewrite: bool,
+    /// Stream offset of its payload, when it was added.
+    pub stream_offset: u64,
+    /// Bytes of its payload that are in the stream.
+    pub stream_len: u32,
+    /// A reset was accepted: what is left should be inspected.
+    pub is_reset: bool,
+    /// Its data was seen before.
+    pub is_retransmission: bool,
+    /// It only acknowledges again.
+    pub is_dup_ack: bool,
+    /// It is a keep-alive or the answer to one.
+    pub is_keepalive: bool,
+    /// Stop tracking the flow (`stream.bypass`).
+    pub wants_bypass: bool,
+    /// The session shows that client and server are the other way round: call
+    /// `Flow::swap_directions` before anything else; the packet goes to the client.
+    pub must_swap: bool,
+    /// A new session was made for it.
+    pub is_new_session: bool,
+}
+
+impl TcpVerdict {
+    pub(crate) fn event(&mut self, event: StreamEvent) {
+        self.events.push(event);
+    }
+}

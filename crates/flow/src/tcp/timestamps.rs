@@ -1,0 +1,104 @@
+//! TCP timestamps: protection against wrapped sequence numbers (PAWS, RFC 7323 5), with the
+//! habits of the receiving host's stack.
+
+use super::session::{Step, TcpSession};
+use crate::events::StreamEvent;
+use crate::policy::OsPolicy;
+
+/// After 24 days a timestamp says nothing (RFC 7323 5.5).
+const PAWS_24_DAYS_S: u32 = 24 * 24 * 60 * 60;
+
+impl TcpSession {
+    /// Whether the receiver would take the packet's timestamp; notes the event if not.
+    pub(crate) fn timestamp_is_valid(&mut self, step: &mut Step<'_>) -> bool {
+        let valid = self.check_timestamp(step);
+        if !valid {
+            step.event(StreamEvent::PktInvalidTimestamp);
+        }
+        valid
+    }
+
+    /// The check. Also settles what a timestamp of 0 in the handshake meant.
+    fn check_timestamp(&mut self, step: &Step<'_>) -> bool {
+        let seg = step.seg;
+        let Some(ts) = seg.options.ts_val else { return true };
+        let now = seg.seconds();
+        let midstream = self.marks.midstream;
+        let liberal = step.cfg.liberal_timestamps;
+        let (own, _) = self.pair(step.dir);
+        let policy = own.policy;
+        let mut must_check = true;
+        let mut last_ts = own.last_ts;
+        if own.marks.zero_timestamp {
+            match policy {
+                // These take 0 in the handshake as "no timestamps".
+                OsPolicy::Linux | OsPolicy::Windows2k3 => {
+                    self.marks.timestamps = false;
+                    must_check = false;
+                }
+                OsPolicy::OldLinux | OsPolicy::Windows | OsPolicy::Vista => {
+                    own.marks.zero_timestamp = false;
+                    if own.next_seq == seg.seq {
+                        last_ts = ts;
+                        must_check = false;
+                    }
+                }
+                _ => {}
+            }
+        }
+        let (own, _) = self.pair(step.dir);
+        if policy == OsPolicy::Hpux11 && own.next_seq != seg.seq {
+            must_check = false;
+        }
+        if ts == 0 {
+            let takes_zero = matches!(
+                policy,
+                OsPolicy::OldLinux
+                    | OsPolicy::Windows
+                    | OsPolicy::Windows2k3
+                    | OsPolicy::Vista
+                    | OsPolicy::Solaris
+                    | OsPolicy::OldSolaris
+            );
+            if !takes_zero {
+                return false;
+            }
+        }
+        if !must_check {
+            return true;
+        }
+        let off_by_one = policy == OsPolicy::Linux || liberal;
+        let ahead = ts.wrapping_sub(last_ts).wrapping_add(u32::from(off_by_one)) as i32;
+        let last_pkt = if own.last_pkt_s == 0 && midstream { now } else { own.last_pkt_s };
+        let stale = now > last_pkt.saturating_add(PAWS_24_DAYS_S);
+        if ahead >= 0 && !(last_ts != 0 && stale) {
+            return true;
+        }
+        // An old state must not lock the connection out.
+        own.next_seq == seg.seq && stale
+    }
+
+    /// Takes over the timestamp of a packet that was accepted.
+    #[inline]
+    pub(crate) fn note_timestamp(&mut self, step: &Step<'_>) {
+        if !self.marks.timestamps {
+            return;
+        }
+        let seg = step.seg;
+        let now = seg.seconds();
+        let (own, _) = self.pair(step.dir);
+        match seg.options.ts_val {
+            Some(ts) => {
+                if own.next_seq == seg.seq || own.marks.zero_timestamp {
+                    own.last_ts = ts;
+                }
+                own.last_pkt_s = now;
+            }
+            // Solaris stops using them when a packet comes without.
+            None if matches!(own.policy, OsPolicy::Solaris | OsPolicy::OldSolaris) => {
+                self.marks.timestamps = false;
+            }
+            None => {}
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The established state, and the FIN that ends it.
+
+use super::segment::{TcpState, flags};
+use super::session::{Invalid, Outcome, Step, TcpSession, seq};
+use crate::events::StreamEvent;
+use gabion_record::Direction;
+
+impl TcpSession {
+    #[inline]
+    pub(crate) fn in_established(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if !seg.has(flags::RST | flags::FIN | flags::SYN) {
+            if !seg.has(flags::ACK) {
+                return Ok(());
+            }
+            if self.marks.timestamps && !self.timestamp_is_valid(step) {
+                return Err(Invalid);
+            }
+            return self.established_data(step);
+        }
+        if seg.has(flags::RST) {
+            return self.reset_connection(step);
+        }
+        if seg.has(flags::FIN) {
+            if self.marks.timestamps && !self.timestamp_is_valid(step) {
+                return Err(Invalid);
+            }
+            return self.fin(step);
+        }
+        self.syn_in_established(step)
+    }
+
+    fn syn_in_established(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let [client, server] = &self.streams;
+        if !seg.has(flags::ACK) {
+            return step.invalid(if !step.to_server() {
+                StreamEvent::EstSynToClient
+            } else if seg.seq != client.isn {
+                StreamEvent::EstSynResendDiffSeq
+            } else {
+                StreamEvent::EstSynResend
+            });
+        }
+        if step.to_server() {
+            return step.invalid(StreamEvent::EstSynAckToServer);
+        }
+        if seg.ack != client.last_ack {
+            return step.invalid(StreamEvent::EstSynAckResendDiffAck);
+        }
+        if seg.seq != server.isn {
+            return step.invalid(StreamEvent::EstSynAckResendDiffSeq);
+        }
+        if self.marks.handshake_confirmed {
+            return step.invalid(StreamEvent::EstSynAckResend);
+        }
+        // The server has not got the handshake's ACK yet.
+        Ok(())
+    }
+
+    /// Data or acknowledgment of an established connection.
+    fn established_data(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        if self.validate_ack(step).is_err() {
+            return step.invalid(StreamEvent::EstInvalidAck);
+        }
+        let (is_async, midstream) = (self.marks.is_async, self.marks.midstream);
+        let to_server = step.to_server();
+        let (own, _) = self.pair(step.dir);
+        let end = seg.end();
+        let garbage = seg.payload.len() <= 1 && seg.seq == own.next_seq.wrapping_sub(1);
+        if !garbage && seq::lt(end, own.last_ack) {
+            // Wholly acknowledged before.
+            if is_async || (own.next_seq == seg.seq && midstream) {
+                own.last_ack = end;
+            } else if !(seq::gt(own.last_ack, own.next_seq) && seq::gt(end, own.next_seq)) {
+                return step.invalid(StreamEvent::EstPktBeforeLastAck);
+            }
+        }
+        let probe = seg.payload.len() == 1 && seg.seq == own.next_seq && own.window == 0;
+        if probe {
+            own.marks.window_probe = true;
+        } else if seq::geq(own.next_seq, seg.seq) && seq::lt(own.next_seq, end) {
+            own.next_seq = end;
+        } else if seq::lt(own.next_seq, seg.seq) && (is_async || !seg.is_empty()) {
+            // Something before it is missing; when it comes it is an older segment.
+            own.next_seq = end;
+        }
+        if is_async && seq::gt(end, own.last_ack) {
+            own.last_ack = end;
+        }
+        let in_window =
+            probe || seq::leq(end, own.next_win) || midstream || is_async || self.marks.liberal;
+        if !in_window {
+            return step.invalid(StreamEvent::EstPacketOutOfWindow);
+        }
+        let (_, other) = self.pair(step.dir);
+        other.window = u32::from(seg.window) << other.wscale;
+        if seg.has(flags::ACK) {
+            if seq::gt(seg.ack, other.next_seq) {
+                other.next_seq = seg.ack;
+                step.counters.ack_unseen_data += 1;
+            }
+            Self::advance_ack(other, seg.ack);
+        }
+        let edge = other.last_ack.wrapping_add(other.window);
+        Self::advance_window(other, edge);
+        self.note_timestamp(step);
+        if !to_server {
+            self.marks.handshake_confirmed = true;
+        }
+        self.take_data(step);
+        Ok(())
+    }
+
+    /// The first FIN.
+    pub(crate) fn fin(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        self.require_ack(step, StreamEvent::FinInvalidAck)?;
+        let (own, _) = self.pair(step.dir);
+        let edge = own.last_ack.wrapping_add(own.window);
+        if seq::lt(seg.seq, own.next_seq) || seq::gt(seg.end(), edge) {
+            return step.invalid(StreamEvent::FinOutOfWindow);
+        }
+        if seg.has(flags::SYN) {
+            return step.invalid(StreamEvent::FinSyn);
+        }
+        let state = match step.dir {
+            Direction::ToServer => TcpState::CloseWait,
+            Direction::ToClient => TcpState::FinWait1,
+        };
+        self.set_state(step, state);
+        let (own, other) = self.pair(step.dir);
+        if seg.seq == own.next_seq {
+            own.next_seq = seg.end();
+        }
+        own.note_fin(seg.end());
+        other.window = u32::from(seg.window) << other.wscale;
+        Self::advance_ack(other, seg.ack);
+        if seq::lt(other.next_seq, seg.ack) {
+            other.next_seq = seg.ack;
+        }
+        self.note_timestamp(step);
+        self.take_data(step);
+        Ok(())
+    }
+}
