@@ -57,14 +57,7 @@ pub fn write_message(m: &Message, tx_id: Option<u64>, json: &mut Json, formats: 
     }
     write_answers(m, json, formats);
     write_section("authorities", m, m.section(Section::Authorities), json);
-    let additionals = m.section(Section::Additionals);
-    if !additionals.iter().all(is_bare_opt) {
-        json.open_array_key("additionals");
-        for r in additionals.iter().filter(|r| !is_bare_opt(r)) {
-            write_record(m, r, json);
-        }
-        json.close_array();
-    }
+    write_additionals(m, json);
 }
 
 /// Records this transaction is logged as.
@@ -167,6 +160,7 @@ fn write_answer_2(tx: &DnsTx, json: &mut Json, formats: Formats) {
     write_rcode(m, json);
     write_answers(m, json, formats);
     write_section("authorities", m, m.section(Section::Authorities), json);
+    write_additionals(m, json);
 }
 
 fn write_flags(m: &Message, json: &mut Json) {
@@ -228,6 +222,18 @@ fn write_section(key: &str, m: &Message, records: &[Record], json: &mut Json) {
     }
     json.open_array_key(key);
     for r in records {
+        write_record(m, r, json);
+    }
+    json.close_array();
+}
+
+fn write_additionals(m: &Message, json: &mut Json) {
+    let additionals = m.section(Section::Additionals);
+    if additionals.iter().all(is_bare_opt) {
+        return;
+    }
+    json.open_array_key("additionals");
+    for r in additionals.iter().filter(|r| !is_bare_opt(r)) {
         write_record(m, r, json);
     }
     json.close_array();
