@@ -4,7 +4,9 @@
 //! descriptions with `if_tsresol` and `if_tsoffset`, enhanced, simple and obsolete packets, and of
 //! interface statistics the drops. All other blocks are passed over by their length. A block whose
 //! frame holds but whose content does not is passed over and counted; one whose frame does not
-//! hold ends the reading, as nothing says where the next one begins.
+//! hold ends the reading, as nothing says where the next one begins. The peer's reader (libpcap)
+//! ends at the first of either, and at a second interface with another link type or snap length
+//! (measured); we read on.
 
 use crate::bytes::FrameRef;
 use crate::cursor::Step;
