@@ -29,7 +29,7 @@ struct Options {
     /// Run nothing; take lines of file, signature id and count from this file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["binary", "peer"])]
     observed: Option<PathBuf>,
-    /// Kept comparisons to make: alerts, events, tests-alerts, bench [default: the first three]
+    /// Kept comparisons to make: demo, alerts, events, tests-alerts, bench [default: all but bench]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["rules", "captures"])]
     suite: Vec<String>,
     /// Rules of a comparison of one's own: a file, or a folder of which all *.rules count
@@ -123,7 +123,7 @@ fn chosen(options: &Options, corpus: &Path) -> Result<Vec<Suite>> {
         }]);
     }
     if options.suite.is_empty() {
-        return ["alerts", "events", "tests-alerts"]
+        return ["demo", "alerts", "events", "tests-alerts"]
             .into_iter()
             .map(|name| suites::kept(name, corpus))
             .collect();
@@ -204,7 +204,8 @@ fn one_suite(
 }
 
 fn write_counts(path: &Path, counts: &Counts) -> Result<()> {
-    let mut text = "# file\tsid\tcount\n".to_owned();
+    let has_files = counts.keys().any(|(file, _)| !file.is_empty());
+    let mut text = if has_files { "# file\tsid\tcount\n" } else { "# sid\tcount\n" }.to_owned();
     for ((file, sid), count) in counts {
         if !file.is_empty() {
             text.push_str(file);

@@ -23,8 +23,10 @@ pub struct Suite {
     pub unknown: Option<PathBuf>,
 }
 
-/// Name, rules, captures, the peer's answer, files without one; paths below the corpus.
-const KEPT: [(&str, &str, &str, &str, Option<&str>); 4] = [
+/// Name, rules, captures, the peer's answer, files without one; paths below the corpus, those of the
+/// demonstration below the repository.
+const KEPT: [(&str, &str, &str, &str, Option<&str>); 5] = [
+    ("demo", "demo/gabion.rules", "demo/demo.pcap", "demo/expected-alerts.tsv", None),
     (
         "alerts",
         "rules/emerging-all.rules.zst",
@@ -70,12 +72,14 @@ pub fn kept(name: &str, corpus: &Path) -> Result<Suite> {
     else {
         bail!("no suite {name}: there are {}", names().join(", "));
     };
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = if name == "demo" { &repository } else { corpus };
     Ok(Suite {
         name: name.to_owned(),
-        rules: corpus.join(rules),
-        captures: corpus.join(captures),
-        expected: corpus.join(expected),
-        unknown: unknown.map(|path| corpus.join(path)),
+        rules: root.join(rules),
+        captures: root.join(captures),
+        expected: root.join(expected),
+        unknown: unknown.map(|path| root.join(path)),
     })
 }
 
