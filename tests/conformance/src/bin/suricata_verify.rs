@@ -88,6 +88,10 @@ fn run(options: &Options) -> Result<ExitCode> {
     if let Some(path) = &options.results {
         results::write(path, &results)?;
     }
+    if let Some(path) = &options.report {
+        std::fs::write(path, report::page(&results, &version))
+            .with_context(|| format!("cannot write {}", path.display()))?;
+    }
     let mut out = std::io::stdout().lock();
     if options.list_failures {
         writeln!(out, "{}", report::failures(&results))?;
@@ -96,10 +100,6 @@ fn run(options: &Options) -> Result<ExitCode> {
         writeln!(out, "{}", report::causes(&results))?;
     }
     write!(out, "{}", report::table(&results))?;
-    if let Some(path) = &options.report {
-        std::fs::write(path, report::page(&results, &version))
-            .with_context(|| format!("cannot write {}", path.display()))?;
-    }
     match &options.baseline {
         Some(path) => against_baseline(path, options.raise, &results, &mut out),
         None => Ok(ExitCode::SUCCESS),

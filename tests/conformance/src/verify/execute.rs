@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 
 use super::case::Case;
-use super::checks::{Cause, Scene, Tally, judge};
+use super::checks::{Cause, Scene, Tally, generalize, judge};
 use super::process::{Ending, run, shell};
 use super::requires;
 use super::results::{Outcome, TestResult};
@@ -193,7 +193,10 @@ fn run_program(
         let said = telling_line(&String::from_utf8_lossy(&stderr));
         let said =
             if said.is_empty() { last_line(&String::from_utf8_lossy(&stdout)) } else { said };
-        return Ok(Some(Cause::plain(format!("{ending} != {wanted}: {said}"))));
+        let mut cause = Cause::plain(format!("{ending} != {wanted}: {said}"));
+        // Exit codes are few and telling: they stay in the name of the group.
+        cause.cluster = format!("{ending} != {wanted}: {}", generalize(&said));
+        return Ok(Some(cause));
     }
     for (name, bytes) in [("stdout", stdout), ("stderr", stderr)] {
         if String::from_utf8(bytes).is_err() {
