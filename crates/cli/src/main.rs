@@ -1,1 +1,6 @@
+//! # gabion: the program
+#![forbid(unsafe_code)]
+
+mod suricata;
+
 fn main() {}

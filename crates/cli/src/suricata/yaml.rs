@@ -1,0 +1,212 @@
+//! Reads a YAML configuration as the peer does into the common [`Tree`].
+//!
+//! Kept from the peer (8.0): the file must start with `%YAML 1.1` and `---`; `include` names a file
+//! or a list of files, at the top or inside a mapping; a value tagged `!include` is replaced by the
+//! file's content; a mapping key that comes again is merged, scalars of the later one winning;
+//! scalars stay text, and who reads one decides whether it is a truth value or a number.
+
+use gabion_record::Tree;
+use saphyr_parser::{Event, Parser, ScalarStyle};
+use std::path::{Path, PathBuf};
+
+/// Deepest nesting of `include`.
+const INCLUDE_DEPTH_MAX: usize = 128;
+/// Deepest nesting of nodes.
+const NODE_DEPTH_MAX: usize = 128;
+/// Largest configuration file read.
+const FILE_BYTES_MAX: u64 = 64 << 20;
+
+/// Reads a configuration file with all it includes.
+pub(crate) fn read_file(path: &Path) -> Result<Tree, String> {
+    let mut tree = Tree::default();
+    read_into(&mut tree, path, 0, true)?;
+    Ok(tree)
+}
+
+/// Reads a further file over a tree (`--include`).
+pub(crate) fn include_file(tree: &mut Tree, path: &Path) -> Result<(), String> {
+    read_into(tree, path, 0, true)
+}
+
+fn read_into(tree: &mut Tree, path: &Path, depth: usize, is_top: bool) -> Result<(), String> {
+    let shown = path.display();
+    if depth > INCLUDE_DEPTH_MAX {
+        return Err(format!("{shown}: includes are nested too deeply"));
+    }
+    let meta = std::fs::metadata(path).map_err(|e| format!("failed to open file: {shown}: {e}"))?;
+    if meta.len() > FILE_BYTES_MAX {
+        return Err(format!("{shown}: larger than 64 MiB, not read"));
+    }
+    let bytes = std::fs::read(path).map_err(|e| format!("failed to open file: {shown}: {e}"))?;
+    let text = String::from_utf8_lossy(&bytes);
+    if is_top && !text.trim_start().starts_with("%YAML") && !text.contains("%YAML 1.1") {
+        return Err(format!(
+            "{shown}: Invalid configuration file. The configuration file must begin with the \
+             following two lines: %YAML 1.1 and ---"
+        ));
+    }
+    let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+    let mut reader =
+        Reader { events: Parser::new_from_str(&text), folder, shown: shown.to_string(), depth };
+    loop {
+        match reader.next()? {
+            (Event::StreamEnd, _) => return Ok(()),
+            (Event::MappingStart(..), _) => reader.mapping(tree, 0)?,
+            (Event::SequenceStart(..), _) => reader.sequence(tree, 0)?,
+            _ => {}
+        }
+    }
+}
+
+struct Reader<'t> {
+    events: Parser<'t, saphyr_parser::StrInput<'t>>,
+    folder: PathBuf,
+    shown: String,
+    depth: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn next(&mut self) -> Result<(Event<'t>, u32), String> {
+        match self.events.next() {
+            Some(Ok((event, span))) => Ok((event, span.start.line() as u32)),
+            Some(Err(e)) => Err(format!(
+                "{}:{}:{}: Failed to parse configuration file: {}",
+                self.shown,
+                e.marker().line(),
+                e.marker().col() + 1,
+                e.info()
+            )),
+            None => Ok((Event::StreamEnd, 0)),
+        }
+    }
+
+    fn include(&self, tree: &mut Tree, name: &str) -> Result<(), String> {
+        let path = self.folder.join(name);
+        // A file that is included inside a section need not repeat the version line.
+        read_into(tree, &path, self.depth + 1, false)
+    }
+
+    fn mapping(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
+        if depth > NODE_DEPTH_MAX {
+            return Err(format!("{}: nested too deeply", self.shown));
+        }
+        loop {
+            let (event, line) = self.next()?;
+            let key = match event {
+                Event::MappingEnd | Event::StreamEnd => return Ok(()),
+                Event::Scalar(key, ..) => key.into_owned(),
+                Event::MappingStart(..) => {
+                    self.mapping(&mut Tree::default(), depth + 1)?;
+                    String::new()
+                }
+                Event::SequenceStart(..) => {
+                    self.sequence(&mut Tree::default(), depth + 1)?;
+                    String::new()
+                }
+                _ => continue,
+            };
+            if key == "include" {
+                self.includes(into, depth)?;
+                continue;
+            }
+            let at = match into.children.iter().position(|(n, _)| *n == key) {
+                Some(at) => at,
+                None => {
+                    into.children.push((key, Tree { line, ..Tree::default() }));
+                    into.children.len() - 1
+                }
+            };
+            let mut child = std::mem::take(&mut into.children[at].1);
+            child.line = line;
+            self.value(&mut child, depth + 1)?;
+            into.children[at].1 = child;
+        }
+    }
+
+    fn includes(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
+        let mut list = Tree::default();
+        self.value(&mut list, depth + 1)?;
+        if let Some(one) = &list.value {
+            return self.include(into, one);
+        }
+        for (_, item) in &list.children {
+            if let Some(name) = &item.value {
+                self.include(into, name)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sequence(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
+        if depth > NODE_DEPTH_MAX {
+            return Err(format!("{}: nested too deeply", self.shown));
+        }
+        // A list that comes again replaces the earlier one.
+        into.children.clear();
+        into.is_sequence = true;
+        let mut n = 0;
+        loop {
+            let (event, line) = self.next()?;
+            if matches!(event, Event::SequenceEnd | Event::StreamEnd) {
+                return Ok(());
+            }
+            let mut item = Tree { line, ..Tree::default() };
+            self.value_of(event, &mut item, depth + 1)?;
+            into.children.push((n.to_string(), item));
+            n += 1;
+        }
+    }
+
+    fn value(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
+        let (event, _) = self.next()?;
+        self.value_of(event, into, depth)
+    }
+
+    fn value_of(&mut self, event: Event<'t>, into: &mut Tree, depth: usize) -> Result<(), String> {
+        match event {
+            Event::Scalar(text, style, _, tag) => {
+                if tag.is_some_and(|t| t.suffix == "include") {
+                    return self.include(into, &text);
+                }
+                let is_null = style == ScalarStyle::Plain && matches!(&*text, "" | "~" | "null");
+                into.value = (!is_null).then(|| text.into_owned());
+                Ok(())
+            }
+            Event::MappingStart(..) => self.mapping(into, depth),
+            Event::SequenceStart(..) => self.sequence(into, depth),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Tree, String> {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("c.yaml");
+        std::fs::write(dir.path().join("more.yaml"), "%YAML 1.1\n---\nx: 1\n").unwrap();
+        std::fs::write(&path, text).unwrap();
+        read_file(&path)
+    }
+
+    #[test]
+    fn mappings_lists_and_includes() {
+        let t = read(
+            "%YAML 1.1\n---\na:\n  b: yes\n  c: [1, 2]\noutputs:\n  - fast:\n      enabled: no\n\
+             more: !include more.yaml\ninclude: more.yaml\n",
+        )
+        .unwrap();
+        assert_eq!(t.flag("a.b"), Some(true));
+        assert_eq!(t.number("a.c.1"), Some(2));
+        assert_eq!(t.flag("outputs.0.fast.enabled"), Some(false));
+        assert_eq!(t.number("x"), Some(1));
+        assert_eq!(t.number("more.x"), Some(1));
+    }
+
+    #[test]
+    fn a_file_without_its_first_line_is_refused() {
+        assert!(read("a: 1\n").unwrap_err().contains("%YAML 1.1"));
+    }
+}

@@ -1,0 +1,221 @@
+//! Which protocol is it? Content patterns first, then probes by port, each direction on its own.
+//!
+//! Semantics follow the peer's `AppLayerProtoDetect`: a pattern settles the matter in its direction;
+//! otherwise probes bound to the flow's destination port, then its source port, are asked until all
+//! of them said no. A direction is *done* when no further byte can change its answer.
+
+use gabion_proto::Protocol;
+use gabion_proto::detect::{Probe, ProbePattern};
+use gabion_record::applayer::{ProtoId, Transport};
+use gabion_record::{Direction, Tree};
+
+/// Answer for one direction of a flow, as far as its bytes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// This protocol; the flow's sides are the other way round when `reversed`.
+    Found { proto: ProtoId, reversed: bool },
+    /// More bytes may tell.
+    Open,
+    /// No bytes of this direction will tell any more.
+    Done,
+}
+
+/// All patterns and probes of the protocols that are switched on.
+#[derive(Debug)]
+pub(crate) struct Detection {
+    patterns: [Vec<(ProtoId, ProbePattern)>; 4],
+    pattern_depth: [usize; 4],
+    probes: Vec<PortEntry>,
+}
+
+#[derive(Debug)]
+struct PortEntry {
+    proto: ProtoId,
+    transport: Transport,
+    ports: Vec<(u16, u16)>,
+    min_bytes: usize,
+    max_bytes: usize,
+    probe: fn(&[u8], Direction) -> Probe,
+}
+
+fn slot(transport: Transport, direction: Direction) -> usize {
+    direction.index() + if transport == Transport::Udp { 2 } else { 0 }
+}
+
+impl Detection {
+    /// Of these protocols (registry order), as the configuration has them.
+    pub(crate) fn new(registry: &[&'static Protocol], config: &Tree) -> Detection {
+        let mut d = Detection {
+            patterns: Default::default(),
+            pattern_depth: [0; 4],
+            probes: Vec::new(),
+        };
+        for (i, p) in registry.iter().enumerate() {
+            let proto = ProtoId(i as u8 + 1);
+            let base = format!("app-layer.protocols.{}", p.config_name);
+            for transport in p.table.transports.iter().copied() {
+                if !is_detected(p, config, transport) {
+                    continue;
+                }
+                for pattern in p.patterns {
+                    let s = slot(transport, pattern.direction);
+                    d.patterns[s].push((proto, *pattern));
+                    d.pattern_depth[s] = d.pattern_depth[s].max(usize::from(pattern.depth));
+                }
+            }
+            for probe in p.probes {
+                if !is_detected(p, config, probe.transport) {
+                    continue;
+                }
+                let by_transport = match probe.transport {
+                    Transport::Tcp => "tcp",
+                    Transport::Udp => "udp",
+                };
+                let configured = config
+                    .text(&format!("{base}.{by_transport}.detection-ports.dp"))
+                    .or_else(|| config.text(&format!("{base}.detection-ports.dp")));
+                d.probes.push(PortEntry {
+                    proto,
+                    transport: probe.transport,
+                    ports: parse_ports(configured.unwrap_or(probe.ports)),
+                    min_bytes: usize::from(probe.min_bytes),
+                    max_bytes: usize::from(probe.max_bytes),
+                    probe: probe.probe,
+                });
+            }
+        }
+        d
+    }
+
+    /// Looks at the first bytes of a direction. `ports` are the source and destination port of
+    /// bytes in that direction. `excluded` names protocols whose parsers are of no use here.
+    pub(crate) fn look(
+        &self,
+        transport: Transport,
+        direction: Direction,
+        bytes: &[u8],
+        ports: (u16, u16),
+    ) -> Answer {
+        let s = slot(transport, direction);
+        for (proto, p) in &self.patterns[s] {
+            if pattern_matches(p, bytes) {
+                // A pattern alone is not proof when the protocol has a probe for this port.
+                return Answer::Found { proto: *proto, reversed: false };
+            }
+        }
+        let mut open = bytes.len() < self.pattern_depth[s] && transport == Transport::Tcp;
+        for port in [ports.1, ports.0] {
+            for e in self.probes.iter().filter(|e| e.transport == transport) {
+                if !e.ports.iter().any(|&(a, b)| (a..=b).contains(&port)) {
+                    continue;
+                }
+                if bytes.len() < e.min_bytes {
+                    open |= transport == Transport::Tcp;
+                    continue;
+                }
+                match (e.probe)(bytes, direction) {
+                    Probe::Yes => return Answer::Found { proto: e.proto, reversed: false },
+                    Probe::YesReversed => return Answer::Found { proto: e.proto, reversed: true },
+                    Probe::More if e.max_bytes == 0 || bytes.len() < e.max_bytes => {
+                        open |= transport == Transport::Tcp;
+                    }
+                    Probe::More | Probe::No => {}
+                }
+            }
+        }
+        if open { Answer::Open } else { Answer::Done }
+    }
+}
+
+/// Detection of a protocol is on unless its `enabled` (or that of the transport below it) says no.
+pub(crate) fn is_detected(p: &Protocol, config: &Tree, transport: Transport) -> bool {
+    state_of(p, config, transport) != State::Off
+}
+
+/// Parsing of a protocol is on unless `enabled` says `no` or `detection-only`.
+pub(crate) fn is_parsed(p: &Protocol, config: &Tree, transport: Transport) -> bool {
+    state_of(p, config, transport) == State::On
+}
+
+#[derive(PartialEq, Eq)]
+enum State {
+    On,
+    DetectionOnly,
+    Off,
+}
+
+fn state_of(p: &Protocol, config: &Tree, transport: Transport) -> State {
+    let base = format!("app-layer.protocols.{}", p.config_name);
+    let by_transport = match transport {
+        Transport::Tcp => "tcp",
+        Transport::Udp => "udp",
+    };
+    let text = config
+        .text(&format!("{base}.enabled"))
+        .or_else(|| config.text(&format!("{base}.{by_transport}.enabled")));
+    match text {
+        Some("detection-only") => State::DetectionOnly,
+        Some(t) => match gabion_record::config::truth(t) {
+            Some(true) => State::On,
+            Some(false) => State::Off,
+            None => State::On,
+        },
+        None if p.is_default_on => State::On,
+        None => State::Off,
+    }
+}
+
+fn pattern_matches(p: &ProbePattern, bytes: &[u8]) -> bool {
+    let end = usize::from(p.depth).min(bytes.len());
+    let Some(window) = bytes.get(usize::from(p.offset)..end) else { return false };
+    if p.bytes.is_empty() || window.len() < p.bytes.len() {
+        return false;
+    }
+    window.windows(p.bytes.len()).any(|w| {
+        if p.nocase { w.eq_ignore_ascii_case(p.bytes) } else { w == p.bytes }
+    })
+}
+
+/// `53`, `[443, 8443]`, `80-90,1024:2000`, `any`.
+pub(crate) fn parse_ports(text: &str) -> Vec<(u16, u16)> {
+    let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+    let mut out = Vec::new();
+    for part in inner.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        if part.eq_ignore_ascii_case("any") {
+            out.push((0, u16::MAX));
+            continue;
+        }
+        let (a, b) = part.split_once(['-', ':']).unwrap_or((part, part));
+        let low = if a.is_empty() { Ok(0) } else { a.trim().parse() };
+        let high = if b.is_empty() { Ok(u16::MAX) } else { b.trim().parse() };
+        if let (Ok(low), Ok(high)) = (low, high) {
+            out.push((low, high));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn port_lists() {
+        assert_eq!(parse_ports("[443, 8443]"), [(443, 443), (8443, 8443)]);
+        assert_eq!(parse_ports("80-90,1024:"), [(80, 90), (1024, 65535)]);
+    }
+
+    #[test]
+    fn patterns_have_a_place() {
+        let p = ProbePattern {
+            direction: Direction::ToServer,
+            bytes: b"GET ",
+            nocase: false,
+            offset: 0,
+            depth: 4,
+        };
+        assert!(pattern_matches(&p, b"GET / HTTP/1.0"));
+        assert!(!pattern_matches(&p, b" GET / HTTP/1.0"));
+        assert!(!pattern_matches(&p, b"GE"));
+    }
+}
