@@ -1,0 +1,323 @@
+//! Conditions on the packet and its flow.
+
+use crate::flow_state::NetFlow;
+use crate::state::SharedState;
+use gabion_flow::{Flow, StreamEvent};
+use gabion_packet::{Decoded, DecoderEvent, Flags, IpOptions, Network, TcpOptions, Transport, checksum};
+use gabion_record::Direction;
+use gabion_record::applayer::ProtoId;
+use gabion_rules::packet::*;
+
+/// The packet at hand, as detection sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct PacketView<'a> {
+    /// Headers.
+    pub(crate) headers: &'a Decoded,
+    /// Bytes the offsets in `headers` count in.
+    pub(crate) frame: &'a [u8],
+    /// Payload.
+    pub(crate) payload: &'a [u8],
+    /// Event time.
+    pub(crate) ts_ns: u64,
+    /// Number of the packet in the input, pseudo packets carry that of their origin.
+    pub(crate) number: u64,
+    /// Number to show, when it is a real packet.
+    pub(crate) pcap_cnt: Option<u64>,
+    /// Direction in its flow.
+    pub(crate) direction: Option<Direction>,
+    /// Made by the engine at a flow's end: no packet of the wire.
+    pub(crate) is_pseudo: bool,
+    /// TCP connection is established (others: both directions seen).
+    pub(crate) is_established: bool,
+    /// Stream events of this packet.
+    pub(crate) stream_events: &'a [StreamEvent],
+    /// Protocol detection events of this packet.
+    pub(crate) detection_events: &'a [&'static str],
+    /// `pkt_src` where it is not that of the headers.
+    pub(crate) pkt_src: &'static str,
+    /// Its payload is not to be inspected (encrypted flow).
+    pub(crate) no_payload: bool,
+}
+
+impl PacketView<'_> {
+    fn version(&self) -> u8 {
+        self.headers.ip_version()
+    }
+}
+
+fn bits(value: u8, wanted: u8, op: BitsOp) -> bool {
+    match op {
+        BitsOp::Exactly => value == wanted,
+        BitsOp::AtLeast => value & wanted == wanted,
+        BitsOp::AnyOf => value & wanted != 0,
+        BitsOp::NotThese => value & wanted != wanted,
+    }
+}
+
+/// Whether `flow:` conditions hold.
+pub(crate) fn flow_matches(t: &FlowTest, p: &PacketView<'_>, has_flow: bool) -> bool {
+    if t.established && !p.is_established || t.not_established && p.is_established {
+        return false;
+    }
+    if (t.to_server && p.direction != Some(Direction::ToServer))
+        || (t.to_client && p.direction != Some(Direction::ToClient))
+    {
+        return false;
+    }
+    if (t.established || t.not_established || t.to_server || t.to_client || t.stateless) && !has_flow {
+        return false;
+    }
+    let is_rebuilt = p.headers.flags.has(Flags::REASSEMBLED);
+    !(t.only_frag && !is_rebuilt || t.no_frag && is_rebuilt)
+}
+
+/// Whether one condition holds.
+pub(crate) fn matches(
+    c: &PacketCondition,
+    p: &PacketView<'_>,
+    flow: Option<&Flow<NetFlow>>,
+    shared: &SharedState,
+) -> bool {
+    let h = p.headers;
+    let tcp = || match &h.transport {
+        Transport::Tcp(t) => Some(t),
+        _ => None,
+    };
+    let icmp = || match &h.transport {
+        Transport::Icmpv4(i) | Transport::Icmpv6(i) => Some(i),
+        _ => None,
+    };
+    match c {
+        PacketCondition::Flow(t) => flow_matches(t, p, flow.is_some()),
+        PacketCondition::TcpFlags(t) => tcp().is_some_and(|x| {
+            bits(x.flags & !t.ignored, t.flags & !t.ignored, t.op)
+        }),
+        PacketCondition::TcpSeq(n) => tcp().is_some_and(|x| x.seq == *n),
+        PacketCondition::TcpAck(n) => tcp().is_some_and(|x| x.ack == *n),
+        PacketCondition::TcpWindow { size, negated } => {
+            tcp().is_some_and(|x| (x.window == *size) != *negated)
+        }
+        PacketCondition::TcpMss(m) => {
+            tcp().is_some_and(|x| {
+                x.options.has(TcpOptions::MSS) && m.matches(u64::from(x.options.mss))
+            })
+        }
+        PacketCondition::TcpWscale(m) => {
+            tcp().is_some_and(|x| {
+                x.options.has(TcpOptions::WINDOW_SCALE)
+                    && m.matches(u64::from(x.options.window_scale))
+            })
+        }
+        PacketCondition::TcpSession(phases) => tcp_session(phases, flow),
+        PacketCondition::Ttl(m) => h.is_ip() && m.matches(u64::from(h.ttl)),
+        PacketCondition::Tos { value, negated } => h.is_ip() && (h.tos == *value) != *negated,
+        PacketCondition::IpId(n) => h.network == Network::Ipv4 && h.ip_id == u32::from(*n),
+        PacketCondition::IpOption(o) => {
+            h.network == Network::Ipv4 && h.ip_options.any_of(ip_option(*o))
+        }
+        PacketCondition::FragBits(t) => {
+            let mut v = 0;
+            for (flag, bit) in [
+                (Flags::RESERVED_FRAGMENT_BIT, 4),
+                (Flags::DONT_FRAGMENT, 2),
+                (Flags::MORE_FRAGMENTS, 1),
+            ] {
+                if h.flags.has(flag) {
+                    v |= bit;
+                }
+            }
+            h.network == Network::Ipv4 && bits(v, t.bits, t.op)
+        }
+        PacketCondition::FragOffset { op, value } => {
+            let v = h.fragment_offset / 8;
+            h.is_ip()
+                && match op {
+                    FragOffsetOp::Equal => v == *value,
+                    FragOffsetOp::Less => v < *value,
+                    FragOffsetOp::Greater => v > *value,
+                }
+        }
+        PacketCondition::SameIp => h.is_ip() && h.src == h.dst,
+        PacketCondition::IpProto { op, proto } => {
+            h.is_ip()
+                && match op {
+                    IpProtoOp::Equal => h.proto == *proto,
+                    IpProtoOp::Differs => h.proto != *proto,
+                    IpProtoOp::Less => h.proto < *proto,
+                    IpProtoOp::Greater => h.proto > *proto,
+                }
+        }
+        PacketCondition::L3Proto(l) => match l {
+            L3Proto::Ipv4 => p.version() == 4,
+            L3Proto::Ipv6 => p.version() == 6,
+            L3Proto::Ip => h.is_ip(),
+        },
+        PacketCondition::IcmpType(m) => icmp().is_some_and(|i| m.matches(u64::from(i.kind))),
+        PacketCondition::IcmpCode(m) => icmp().is_some_and(|i| m.matches(u64::from(i.code))),
+        PacketCondition::IcmpId(n) => icmp().is_some_and(|i| i.has_id && i.id == *n),
+        PacketCondition::IcmpSeq(n) => icmp().is_some_and(|i| i.has_id && i.seq == *n),
+        PacketCondition::Icmpv6Mtu(m) => match &h.transport {
+            Transport::Icmpv6(i) => m.matches(u64::from(i.mtu)),
+            _ => false,
+        },
+        PacketCondition::Dsize(m) => !p.is_pseudo && m.matches(p.payload.len() as u64),
+        PacketCondition::VlanId { layer, id } => vlan_id(h.vlan_ids(), *layer, *id),
+        PacketCondition::VlanLayers(m) => m.matches(u64::from(h.vlan_count)),
+        PacketCondition::StreamSize { side, size } => stream_size(*side, *size, flow),
+        PacketCondition::FlowAge(m) => flow.is_some_and(|f| m.matches(f.age_s())),
+        PacketCondition::FlowPackets(side, m) => {
+            flow.is_some_and(|f| sided(*side, *m, [f.seen[0].pkts, f.seen[1].pkts]))
+        }
+        PacketCondition::FlowBytes(side, m) => {
+            flow.is_some_and(|f| sided(*side, *m, [f.seen[0].bytes, f.seen[1].bytes]))
+        }
+        PacketCondition::Flowbits(t) => {
+            let any = flow.is_some_and(|f| t.bits.iter().any(|b| f.ext.vars.has_bit(*b)));
+            any == t.isset && (flow.is_some() || !t.isset)
+        }
+        PacketCondition::Flowint(t) => flow.is_some_and(|f| f.ext.vars.flowint_matches(t)),
+        PacketCondition::Xbits(t) => shared.xbit_matches(t, h, p.ts_ns),
+        PacketCondition::Hostbits(t) => shared.hostbit_matches(t, h, p.ts_ns),
+        PacketCondition::IpReputation(t) => shared.reputation_matches(t, h),
+        PacketCondition::Rpc(t) => rpc(t, h, p.payload),
+        PacketCondition::AppProtocol(t) => flow.is_some_and(|f| app_protocol(t, f, p.direction)),
+        PacketCondition::DecodeEvent(name) => {
+            DecoderEvent::from_name(name).is_some_and(|e| h.events.contains(e))
+        }
+        PacketCondition::StreamEvent(name) => {
+            p.stream_events.iter().any(|e| e.name() == *name)
+        }
+        PacketCondition::DetectionEvent(name) => p.detection_events.contains(name),
+        PacketCondition::Checksum { of, valid } => checksum_matches(*of, *valid, h, p.frame),
+        PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
+        PacketCondition::GeoIp(_) | PacketCondition::Inert(_) => false,
+    }
+}
+
+fn tcp_session(phases: &TcpPhases, flow: Option<&Flow<NetFlow>>) -> bool {
+    use gabion_flow::TcpState as S;
+    let Some(tcp) = flow.and_then(|f| f.tcp.as_ref()) else { return phases.setup };
+    match tcp.state() {
+        S::None | S::SynSent | S::SynRecv => phases.setup,
+        S::Established => phases.established,
+        _ => phases.closing,
+    }
+}
+
+fn ip_option(o: IpOption) -> IpOptions {
+    match o {
+        IpOption::RecordRoute => IpOptions::RECORD_ROUTE,
+        IpOption::LooseSourceRoute | IpOption::LooseSourceRouteExtended => IpOptions::LOOSE_ROUTE,
+        IpOption::EndOfList => IpOptions::EOL,
+        IpOption::Nop => IpOptions::NOP,
+        IpOption::Timestamp => IpOptions::TIMESTAMP,
+        IpOption::Security => IpOptions::SECURITY,
+        IpOption::StrictSourceRoute => IpOptions::STRICT_ROUTE,
+        IpOption::StreamId => IpOptions::STREAM_ID,
+        IpOption::ExtendedSecurity => IpOptions::EXTENDED_SECURITY,
+        IpOption::Cipso => IpOptions::CIPSO,
+        IpOption::QuickStart => IpOptions::QUICK_START,
+        IpOption::RouterAlert => IpOptions::ROUTER_ALERT,
+        IpOption::Any => IpOptions(0xffff),
+    }
+}
+
+fn vlan_id(ids: &[u16], layer: Option<i8>, m: gabion_rules::integer::IntegerMatch) -> bool {
+    match layer {
+        None => ids.iter().any(|v| m.matches(u64::from(*v))),
+        Some(n) => {
+            let at = if n < 0 { ids.len() as i64 + i64::from(n) } else { i64::from(n) };
+            usize::try_from(at).ok().and_then(|i| ids.get(i)).is_some_and(|v| m.matches(u64::from(*v)))
+        }
+    }
+}
+
+fn stream_size(
+    side: StreamSide,
+    m: gabion_rules::integer::IntegerMatch,
+    flow: Option<&Flow<NetFlow>>,
+) -> bool {
+    let Some(tcp) = flow.and_then(|f| f.tcp.as_ref()) else { return false };
+    let client = m.matches(tcp.stream_bytes(Direction::ToServer));
+    let server = m.matches(tcp.stream_bytes(Direction::ToClient));
+    match side {
+        StreamSide::Client => client,
+        StreamSide::Server => server,
+        StreamSide::Both => client && server,
+        StreamSide::Either => client || server,
+    }
+}
+
+fn sided(side: FlowSide, m: gabion_rules::integer::IntegerMatch, v: [u64; 2]) -> bool {
+    match side {
+        FlowSide::ToServer => m.matches(v[0]),
+        FlowSide::ToClient => m.matches(v[1]),
+        FlowSide::Either => m.matches(v[0]) || m.matches(v[1]),
+        FlowSide::Both => m.matches(v[0].saturating_add(v[1])),
+    }
+}
+
+/// `rpc`: program, version and procedure of an ONC RPC call (RFC 5531) in the payload.
+fn rpc(t: &RpcTest, h: &Decoded, payload: &[u8]) -> bool {
+    // Over TCP a record mark of four bytes stands before the message.
+    let at = if matches!(h.transport, Transport::Tcp(_)) { 4 } else { 0 };
+    let word = |i: usize| -> Option<u32> {
+        payload.get(at + 4 * i..)?.first_chunk::<4>().map(|b| u32::from_be_bytes(*b))
+    };
+    if word(1) != Some(0) || word(2) != Some(2) {
+        return false;
+    }
+    let is = |wanted: Option<u32>, got: Option<u32>| wanted.is_none() || wanted == got;
+    is(t.program, word(3)) && is(t.version, word(4)) && is(t.procedure, word(5))
+}
+
+fn app_protocol(t: &AppProtocolTest, f: &Flow<NetFlow>, dir: Option<Direction>) -> bool {
+    let app = &f.ext.app;
+    let has = |p: ProtoId| t.protocols.contains(&p);
+    let known = |p: ProtoId| p != ProtoId::UNKNOWN;
+    let ask = |p: ProtoId| known(p) && has(p) != t.negated;
+    match t.mode {
+        AppProtocolMode::Direction => match dir {
+            Some(d) => ask(app.proto_in(d)),
+            None => ask(app.proto),
+        },
+        AppProtocolMode::Final => ask(app.proto),
+        AppProtocolMode::Original => ask(app.original),
+        AppProtocolMode::Either => {
+            ask(app.proto_in(Direction::ToServer)) || ask(app.proto_in(Direction::ToClient))
+        }
+        AppProtocolMode::ToServer => ask(app.proto_in(Direction::ToServer)),
+        AppProtocolMode::ToClient => ask(app.proto_in(Direction::ToClient)),
+    }
+}
+
+fn checksum_matches(of: ChecksumOf, valid: bool, h: &Decoded, frame: &[u8]) -> bool {
+    let v = h.ip_version();
+    let ok = match of {
+        ChecksumOf::Ipv4 => checksum::ipv4_ok(h, frame),
+        ChecksumOf::TcpV4 if v == 4 => checksum::tcp_ok(h, frame),
+        ChecksumOf::TcpV6 if v == 6 => checksum::tcp_ok(h, frame),
+        ChecksumOf::UdpV4 if v == 4 => checksum::udp_ok(h, frame),
+        ChecksumOf::UdpV6 if v == 6 => checksum::udp_ok(h, frame),
+        ChecksumOf::IcmpV4 => checksum::icmpv4_ok(h, frame),
+        ChecksumOf::IcmpV6 => checksum::icmpv6_ok(h, frame),
+        _ => None,
+    };
+    ok.is_some_and(|ok| ok == valid)
+}
+
+/// `ftpbounce`: a `PORT` command that names another address than the sender's.
+fn ftp_bounce(h: &Decoded, payload: &[u8]) -> bool {
+    if h.network != Network::Ipv4 || payload.len() < 6 {
+        return false;
+    }
+    let Some(at) = payload.windows(4).position(|w| w.eq_ignore_ascii_case(b"PORT")) else {
+        return false;
+    };
+    let numbers: Vec<u8> = payload[at + 4..]
+        .split(|b| *b == b',')
+        .take(4)
+        .map_while(|n| std::str::from_utf8(n.trim_ascii()).ok()?.parse().ok())
+        .collect();
+    numbers.len() == 4 && numbers != h.src.v4_bytes()
+}

@@ -1,0 +1,174 @@
+//! Transforms: functions on a buffer that run before its conditions.
+
+use super::base64;
+use super::resources::Resources;
+use gabion_matcher::regex::Found;
+use gabion_rules::transform::Transform;
+use md5::Digest;
+use std::io::Read;
+
+/// Output of decompressing transforms, whatever the rule says.
+const DECOMPRESSED_MAX: u64 = 1 << 20;
+
+/// Runs a chain over `input`; the result is in `out`. False when a step gives nothing at all.
+pub(crate) fn apply(
+    chain: &[Transform],
+    input: &[u8],
+    out: &mut Vec<u8>,
+    scratch: &mut Vec<u8>,
+    resources: &mut Resources<'_>,
+) -> bool {
+    out.clear();
+    out.extend_from_slice(input);
+    for t in chain {
+        std::mem::swap(out, scratch);
+        out.clear();
+        if !step(t, scratch, out, resources) {
+            return false;
+        }
+    }
+    true
+}
+
+fn is_space(b: u8) -> bool {
+    matches!(b, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r')
+}
+
+fn step(t: &Transform, input: &[u8], out: &mut Vec<u8>, resources: &mut Resources<'_>) -> bool {
+    match t {
+        Transform::StripWhitespace => out.extend(input.iter().filter(|b| !is_space(**b))),
+        Transform::CompressWhitespace => {
+            let mut before = false;
+            for &b in input {
+                let space = is_space(b);
+                if !(space && before) {
+                    out.push(b);
+                }
+                before = space;
+            }
+        }
+        Transform::ToLowercase => out.extend(input.iter().map(u8::to_ascii_lowercase)),
+        Transform::ToUppercase => out.extend(input.iter().map(u8::to_ascii_uppercase)),
+        Transform::ToMd5 => out.extend_from_slice(&md5::Md5::digest(input)),
+        Transform::ToSha1 => out.extend_from_slice(&sha1::Sha1::digest(input)),
+        Transform::ToSha256 => out.extend_from_slice(&sha2::Sha256::digest(input)),
+        Transform::PcreXform { pattern, options } => {
+            let Some(r) = resources.expressions.transform(pattern, *options) else { return false };
+            if let Found::Match { .. } = r.find(input, resources.regex)
+                && let Some((a, b)) = resources.regex.group(1)
+                && let Some(group) = input.get(a..b)
+            {
+                out.extend_from_slice(group);
+            }
+        }
+        Transform::UrlDecode => url_decode(input, out),
+        Transform::Xor(key) if key.is_empty() => out.extend_from_slice(input),
+        Transform::Xor(key) => {
+            out.extend(input.iter().zip(key.iter().cycle()).map(|(b, k)| b ^ k));
+        }
+        Transform::DotPrefix => {
+            out.push(b'.');
+            out.extend_from_slice(input);
+        }
+        Transform::HeaderLowercase => header_lowercase(input, out),
+        Transform::StripPseudoHeaders => {
+            for line in input.split_inclusive(|b| *b == b'\n') {
+                if line.first() != Some(&b':') {
+                    out.extend_from_slice(line);
+                }
+            }
+        }
+        Transform::Domain => match psl::domain(input) {
+            Some(d) => out.extend_from_slice(d.as_bytes()),
+            None => out.extend_from_slice(input),
+        },
+        Transform::Tld => match psl::suffix(input) {
+            Some(s) => out.extend_from_slice(s.as_bytes()),
+            None => out.extend_from_slice(input),
+        },
+        Transform::FromBase64 { bytes, offset, mode } => {
+            let mut text = input.get(*offset as usize..).unwrap_or(&[]);
+            if *bytes != 0 {
+                text = &text[..text.len().min(*bytes as usize)];
+            }
+            base64::decode_mode(text, *mode, out);
+            if out.is_empty() {
+                out.extend_from_slice(input);
+            }
+        }
+        Transform::LuaXform { script, arguments } => {
+            match resources.scripts.transform(*script, input, arguments) {
+                Some(v) => out.extend_from_slice(&v),
+                None => out.extend_from_slice(input),
+            }
+        }
+        Transform::Gunzip { max_size } => {
+            inflate(flate2::read::MultiGzDecoder::new(input), *max_size, out);
+        }
+        Transform::ZlibDeflate { max_size } => {
+            inflate(flate2::read::ZlibDecoder::new(input), *max_size, out);
+        }
+    }
+    true
+}
+
+fn inflate(decoder: impl Read, max_size: u32, out: &mut Vec<u8>) {
+    let limit = match max_size {
+        0 => DECOMPRESSED_MAX,
+        n => u64::from(n).min(DECOMPRESSED_MAX),
+    };
+    // What came out before an error is what there is.
+    let _ = decoder.take(limit).read_to_end(out);
+}
+
+fn hex(b: u8) -> Option<u8> {
+    char::from(b).to_digit(16).and_then(|d| u8::try_from(d).ok())
+}
+
+fn url_decode(input: &[u8], out: &mut Vec<u8>) {
+    let mut i = 0;
+    while let Some(&b) = input.get(i) {
+        let digits = (input.get(i + 1).copied().and_then(hex), input.get(i + 2).copied().and_then(hex));
+        match (b, digits) {
+            (b'%', (Some(h), Some(l))) => {
+                out.push(h << 4 | l);
+                i += 3;
+            }
+            (b'+', _) => {
+                out.push(b' ');
+                i += 1;
+            }
+            _ => {
+                out.push(b);
+                i += 1;
+            }
+        }
+    }
+}
+
+fn header_lowercase(input: &[u8], out: &mut Vec<u8>) {
+    let mut in_name = true;
+    for &b in input {
+        match b {
+            b':' if in_name => in_name = false,
+            b'\n' => in_name = true,
+            _ => {}
+        }
+        out.push(if in_name { b.to_ascii_lowercase() } else { b });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_transforms() {
+        let mut out = Vec::new();
+        url_decode(b"a%20b+c%zz", &mut out);
+        assert_eq!(out, b"a b c%zz");
+        out.clear();
+        header_lowercase(b"Host: A\r\nX-Y: B\r\n", &mut out);
+        assert_eq!(out, b"host: A\r\nx-y: B\r\n");
+    }
+}

@@ -1,0 +1,163 @@
+//! What the engine keeps with each flow: its protocol, its variables, what detection remembers.
+
+use crate::app::AppLayer;
+use crate::detect::FlowDetect;
+use gabion_rules::packet::{FlowintOp, FlowintTest, FlowintValue};
+use gabion_rules::post::{BitCommand, FlowintCommand};
+use smallvec::SmallVec;
+
+/// Flow variables kept per flow (captures of rules).
+const VARIABLES_MAX: usize = 64;
+/// Bytes kept of a captured value.
+const VALUE_BYTES_MAX: usize = 4096;
+
+/// The engine's own state of a flow.
+#[derive(Default)]
+pub struct NetFlow {
+    pub(crate) app: AppLayer,
+    pub(crate) vars: FlowVars,
+    pub(crate) detect: FlowDetect,
+    pub(crate) flags: FlowFlags,
+    /// Flow that announced this one.
+    pub(crate) announced_by: Option<u64>,
+    pub(crate) exceptions: SmallVec<[(&'static str, &'static str); 1]>,
+    pub(crate) macs: Option<Box<[SmallVec<[[u8; 6]; 2]>; 2]>>,
+}
+
+impl std::fmt::Debug for NetFlow {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("NetFlow").field("vars", &self.vars).finish_non_exhaustive()
+    }
+}
+
+/// Yes/no facts of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowFlags {
+    /// An alert was written.
+    pub(crate) alerted: bool,
+    /// Packets are dropped.
+    pub(crate) dropped: bool,
+    /// Dropped because of an exception policy: its reason.
+    pub(crate) drop_reason: Option<&'static str>,
+    /// Packets pass without inspection.
+    pub(crate) passed: bool,
+    /// Payload is not inspected (encrypted).
+    pub(crate) no_payload: bool,
+    /// Nothing of its protocol is logged (`config` rule).
+    pub(crate) no_app_log: bool,
+    /// Its own record is not logged (`config` rule).
+    pub(crate) no_flow_log: bool,
+    /// All files to server, to client are stored.
+    pub(crate) store_files: [bool; 2],
+}
+
+/// Bits, integers and texts that rules set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FlowVars {
+    bits: SmallVec<[u32; 4]>,
+    ints: Vec<(u32, u32)>,
+    /// Captured texts: name and value.
+    pub(crate) texts: Vec<(u32, Vec<u8>)>,
+}
+
+impl FlowVars {
+    pub(crate) fn has_bit(&self, bit: u32) -> bool {
+        self.bits.contains(&bit)
+    }
+
+    pub(crate) fn bits(&self) -> &[u32] {
+        &self.bits
+    }
+
+    pub(crate) fn ints(&self) -> &[(u32, u32)] {
+        &self.ints
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.bits.is_empty() && self.ints.is_empty() && self.texts.is_empty()
+    }
+
+    pub(crate) fn apply_bit(&mut self, bit: u32, command: BitCommand) {
+        let at = self.bits.iter().position(|b| *b == bit);
+        match (command, at) {
+            (BitCommand::Set | BitCommand::Toggle, None) => self.bits.push(bit),
+            (BitCommand::Unset | BitCommand::Toggle, Some(at)) => {
+                self.bits.remove(at);
+            }
+            _ => {}
+        }
+    }
+
+    fn int(&self, variable: u32) -> Option<u32> {
+        self.ints.iter().find(|(v, _)| *v == variable).map(|(_, n)| *n)
+    }
+
+    fn operand(&self, value: FlowintValue) -> Option<u32> {
+        match value {
+            FlowintValue::Number(n) => Some(n),
+            FlowintValue::Variable(v) => self.int(v),
+        }
+    }
+
+    pub(crate) fn flowint_matches(&self, t: &FlowintTest) -> bool {
+        let Some(v) = self.int(t.variable) else { return t.op == FlowintOp::IsNotSet };
+        if t.op == FlowintOp::IsSet {
+            return true;
+        }
+        let Some(n) = self.operand(t.value) else { return false };
+        match t.op {
+            FlowintOp::Less => v < n,
+            FlowintOp::LessOrEqual => v <= n,
+            FlowintOp::Equal => v == n,
+            FlowintOp::Differs => v != n,
+            FlowintOp::GreaterOrEqual => v >= n,
+            FlowintOp::Greater => v > n,
+            FlowintOp::IsSet | FlowintOp::IsNotSet => false,
+        }
+    }
+
+    pub(crate) fn apply_int(&mut self, variable: u32, command: FlowintCommand, value: FlowintValue) {
+        let Some(n) = self.operand(value) else { return };
+        let old = self.int(variable);
+        let new = match (command, old) {
+            (FlowintCommand::Set, _) => n,
+            (FlowintCommand::Add, old) => old.unwrap_or(0).wrapping_add(n),
+            // An integer that was never set can't be made smaller.
+            (FlowintCommand::Subtract, Some(old)) => old.wrapping_sub(n),
+            (FlowintCommand::Subtract, None) => return,
+        };
+        match self.ints.iter_mut().find(|(v, _)| *v == variable) {
+            Some(slot) => slot.1 = new,
+            None if self.ints.len() < VARIABLES_MAX => self.ints.push((variable, new)),
+            None => {}
+        }
+    }
+
+    pub(crate) fn set_text(&mut self, name: u32, mut value: Vec<u8>) {
+        value.truncate(VALUE_BYTES_MAX);
+        match self.texts.iter_mut().find(|(n, _)| *n == name) {
+            Some(slot) => slot.1 = value,
+            None if self.texts.len() < VARIABLES_MAX => self.texts.push((name, value)),
+            None => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits_and_integers() {
+        let mut v = FlowVars::default();
+        v.apply_bit(3, BitCommand::Toggle);
+        assert!(v.has_bit(3));
+        v.apply_bit(3, BitCommand::Unset);
+        assert!(!v.has_bit(3));
+        v.apply_int(1, FlowintCommand::Subtract, FlowintValue::Number(1));
+        assert_eq!(v.ints(), []);
+        v.apply_int(1, FlowintCommand::Add, FlowintValue::Number(2));
+        let test = FlowintTest { variable: 1, op: FlowintOp::Greater, value: FlowintValue::Number(1) };
+        assert!(v.flowint_matches(&test));
+    }
+}

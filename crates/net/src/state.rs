@@ -1,0 +1,182 @@
+//! State that flows share: bits of hosts and address pairs, reputation of addresses.
+//!
+//! It is what makes engines answer differently with more threads, so it is changed in packet order
+//! only: a worker that runs alone changes it at once, several leave the change to the sequencer.
+
+use foldhash::fast::RandomState;
+use gabion_packet::Decoded;
+use gabion_record::Addr;
+use gabion_rules::packet::*;
+use gabion_rules::post::BitCommand;
+use hashbrown::HashMap;
+
+/// Entries kept of each kind; beyond, expired ones go, then nothing new is set (and counted).
+const ENTRIES_MAX: usize = 1 << 20;
+
+/// Who a bit belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Owner {
+    Host(Addr),
+    Pair(Addr, Addr),
+}
+
+/// Bits with their time of expiry, and reputations.
+#[derive(Debug, Default)]
+pub struct SharedState {
+    xbits: HashMap<(Owner, u32), u64, RandomState>,
+    hostbits: HashMap<(Addr, u32), u64, RandomState>,
+    reputation: HashMap<(Addr, u32), u8, RandomState>,
+    networks: Vec<(u8, u128, u8, u32, u8)>,
+    /// Bits that were not set because the table was full.
+    pub refused: u64,
+}
+
+fn pair(a: Addr, b: Addr) -> Owner {
+    if a <= b { Owner::Pair(a, b) } else { Owner::Pair(b, a) }
+}
+
+fn owner(track: XbitsTrack, h: &Decoded) -> Option<Owner> {
+    h.is_ip().then(|| match track {
+        XbitsTrack::Source => Owner::Host(h.src),
+        XbitsTrack::Destination => Owner::Host(h.dst),
+        XbitsTrack::Pair | XbitsTrack::Transaction => pair(h.src, h.dst),
+    })
+}
+
+impl SharedState {
+    fn is_set<K: std::hash::Hash + Eq>(
+        map: &HashMap<K, u64, RandomState>,
+        key: &K,
+        now_ns: u64,
+    ) -> bool {
+        map.get(key).is_some_and(|until| *until >= now_ns)
+    }
+
+    pub(crate) fn xbit_matches(&self, t: &XbitsTest, h: &Decoded, now_ns: u64) -> bool {
+        let Some(o) = owner(t.track, h) else { return !t.isset };
+        Self::is_set(&self.xbits, &(o, t.bit), now_ns) == t.isset
+    }
+
+    pub(crate) fn hostbit_matches(&self, t: &HostbitsTest, h: &Decoded, now_ns: u64) -> bool {
+        let set = |a: Addr| Self::is_set(&self.hostbits, &(a, t.bit), now_ns);
+        let any = match t.track {
+            HostbitsTrack::Source => set(h.src),
+            HostbitsTrack::Destination => set(h.dst),
+            HostbitsTrack::Both => set(h.src) && set(h.dst),
+        };
+        any == t.isset
+    }
+
+    fn change<K: std::hash::Hash + Eq>(
+        map: &mut HashMap<K, u64, RandomState>,
+        key: K,
+        command: BitCommand,
+        now_ns: u64,
+        expire_s: u32,
+    ) -> bool {
+        let until = now_ns.saturating_add(u64::from(expire_s) * 1_000_000_000);
+        let set = Self::is_set(map, &key, now_ns);
+        match command {
+            BitCommand::Unset => {
+                map.remove(&key);
+            }
+            BitCommand::Toggle if set => {
+                map.remove(&key);
+            }
+            BitCommand::Set | BitCommand::Toggle => {
+                if map.len() >= ENTRIES_MAX {
+                    map.retain(|_, u| *u >= now_ns);
+                    if map.len() >= ENTRIES_MAX {
+                        return false;
+                    }
+                }
+                map.insert(key, until);
+            }
+        }
+        true
+    }
+
+    pub(crate) fn set_xbit(
+        &mut self,
+        bit: u32,
+        command: BitCommand,
+        track: XbitsTrack,
+        expire_s: u32,
+        h: &Decoded,
+        now_ns: u64,
+    ) {
+        if let Some(o) = owner(track, h)
+            && !Self::change(&mut self.xbits, (o, bit), command, now_ns, expire_s)
+        {
+            self.refused += 1;
+        }
+    }
+
+    pub(crate) fn set_hostbit(
+        &mut self,
+        bit: u32,
+        command: BitCommand,
+        track: HostbitsTrack,
+        expire_s: u32,
+        h: &Decoded,
+        now_ns: u64,
+    ) {
+        let hosts: &[Addr] = match track {
+            HostbitsTrack::Source => &[h.src],
+            HostbitsTrack::Destination => &[h.dst],
+            HostbitsTrack::Both => &[h.src, h.dst],
+        };
+        for host in hosts {
+            if !Self::change(&mut self.hostbits, (*host, bit), command, now_ns, expire_s) {
+                self.refused += 1;
+            }
+        }
+    }
+
+    /// Gives an address (or a network, by its prefix length) a score in a category.
+    pub fn set_reputation(&mut self, address: Addr, version: u8, prefix: u8, category: u32, score: u8) {
+        let full = if version == 6 { 128 } else { 32 };
+        if prefix >= full {
+            self.reputation.insert((address, category), score);
+        } else {
+            self.networks.push((version, mask(address, prefix), prefix, category, score));
+        }
+    }
+
+    fn score(&self, a: Addr, version: u8, category: u32) -> Option<u8> {
+        if let Some(s) = self.reputation.get(&(a, category)) {
+            return Some(*s);
+        }
+        self.networks
+            .iter()
+            .filter(|n| n.0 == version && n.3 == category && mask(a, n.2) == n.1)
+            .max_by_key(|n| n.2)
+            .map(|n| n.4)
+    }
+
+    pub(crate) fn reputation_matches(&self, t: &IpReputationTest, h: &Decoded) -> bool {
+        let version = h.ip_version();
+        let holds = |a: Addr| {
+            let s = self.score(a, version, t.category).filter(|s| *s > 0);
+            match t.test {
+                ReputationTest::IsSet => s.is_some(),
+                ReputationTest::IsNotSet => s.is_none(),
+                ReputationTest::Score(m) => s.is_some_and(|s| m.matches(u64::from(s))),
+            }
+        };
+        h.is_ip()
+            && match t.side {
+                ReputationSide::Any => holds(h.src) || holds(h.dst),
+                ReputationSide::Source => holds(h.src),
+                ReputationSide::Destination => holds(h.dst),
+                ReputationSide::Both => holds(h.src) && holds(h.dst),
+            }
+    }
+}
+
+fn mask(a: Addr, prefix: u8) -> u128 {
+    match prefix {
+        0 => 0,
+        n => a.as_u128() & (u128::MAX << (128 - u32::from(n.min(128)))),
+    }
+}
