@@ -2,7 +2,7 @@
 
 use crate::flow_state::NetFlow;
 use crate::state::SharedState;
-use gabion_flow::{Flow, StreamEvent};
+use gabion_flow::{Flow, StreamEvent, TcpSession};
 use gabion_packet::{Decoded, DecoderEvent, Flags, IpOptions, Network, TcpOptions, Transport, checksum};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
@@ -76,6 +76,7 @@ pub(crate) fn matches(
     c: &PacketCondition,
     p: &PacketView<'_>,
     flow: Option<&Flow<NetFlow>>,
+    session: Option<&TcpSession>,
     shared: &SharedState,
 ) -> bool {
     let h = p.headers;
@@ -108,7 +109,7 @@ pub(crate) fn matches(
                     && m.matches(u64::from(x.options.window_scale))
             })
         }
-        PacketCondition::TcpSession(phases) => tcp_session(phases, flow),
+        PacketCondition::TcpSession(phases) => tcp_session(phases, session),
         PacketCondition::Ttl(m) => h.is_ip() && m.matches(u64::from(h.ttl)),
         PacketCondition::Tos { value, negated } => h.is_ip() && (h.tos == *value) != *negated,
         PacketCondition::IpId(n) => h.network == Network::Ipv4 && h.ip_id == u32::from(*n),
@@ -163,7 +164,7 @@ pub(crate) fn matches(
         PacketCondition::Dsize(m) => !p.is_pseudo && m.matches(p.payload.len() as u64),
         PacketCondition::VlanId { layer, id } => vlan_id(h.vlan_ids(), *layer, *id),
         PacketCondition::VlanLayers(m) => m.matches(u64::from(h.vlan_count)),
-        PacketCondition::StreamSize { side, size } => stream_size(*side, *size, flow),
+        PacketCondition::StreamSize { side, size } => stream_size(*side, *size, session),
         PacketCondition::FlowAge(m) => flow.is_some_and(|f| m.matches(f.age_s())),
         PacketCondition::FlowPackets(side, m) => {
             flow.is_some_and(|f| sided(*side, *m, [f.seen[0].pkts, f.seen[1].pkts]))
@@ -194,9 +195,9 @@ pub(crate) fn matches(
     }
 }
 
-fn tcp_session(phases: &TcpPhases, flow: Option<&Flow<NetFlow>>) -> bool {
+fn tcp_session(phases: &TcpPhases, session: Option<&TcpSession>) -> bool {
     use gabion_flow::TcpState as S;
-    let Some(tcp) = flow.and_then(|f| f.tcp.as_ref()) else { return phases.setup };
+    let Some(tcp) = session else { return phases.setup };
     match tcp.state() {
         S::None | S::SynSent | S::SynRecv => phases.setup,
         S::Established => phases.established,
@@ -235,9 +236,9 @@ fn vlan_id(ids: &[u16], layer: Option<i8>, m: gabion_rules::integer::IntegerMatc
 fn stream_size(
     side: StreamSide,
     m: gabion_rules::integer::IntegerMatch,
-    flow: Option<&Flow<NetFlow>>,
+    session: Option<&TcpSession>,
 ) -> bool {
-    let Some(tcp) = flow.and_then(|f| f.tcp.as_ref()) else { return false };
+    let Some(tcp) = session else { return false };
     let client = m.matches(tcp.stream_bytes(Direction::ToServer));
     let server = m.matches(tcp.stream_bytes(Direction::ToClient));
     match side {

@@ -1,0 +1,553 @@
+//! The application layer of a flow: finds the protocol, feeds its parser, keeps account of its
+//! transactions until they are inspected, logged and free.
+
+mod detection;
+
+pub(crate) use detection::{Answer, Detection, is_detected, is_parsed};
+
+use crate::detect::TxDetect;
+use gabion_proto::registry::{Settings, protocol};
+use gabion_proto::{
+    Endpoints, Expectation, Input, Outcome, ParseContext, Parser, Protocol, ProtocolChange,
+    Requirements,
+};
+use gabion_record::applayer::{ProtoId, Transport};
+use gabion_record::{Direction, Tree};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// Bytes of one direction after which a protocol that was not found is given up.
+const DETECT_BYTES_MAX: usize = 100_000;
+/// Bytes of a direction held for a parser that wants more before it says anything.
+const PENDING_MAX: usize = gabion_proto::limits::PENDING_BYTES_MAX * 16;
+
+/// Protocols as configured: shared by all workers.
+pub struct Protocols {
+    pub(crate) detection: Detection,
+    settings: Vec<Option<Settings>>,
+    pub(crate) requirements: Requirements,
+}
+
+impl Protocols {
+    /// Reads every protocol's part of the configuration.
+    pub fn new(config: &Tree, requirements: Requirements) -> Result<Protocols, String> {
+        let registry: Vec<&'static Protocol> = gabion_proto::registry().to_vec();
+        let detection = Detection::new(&registry, config);
+        let mut settings = Vec::with_capacity(registry.len());
+        for p in &registry {
+            let parsed = p.table.transports.iter().any(|t| is_parsed(p, config, *t));
+            settings.push(match parsed {
+                true => {
+                    let node = config.get(&format!("app-layer.protocols.{}", p.config_name));
+                    Some((p.configure)(node)?)
+                }
+                false => None,
+            });
+        }
+        Ok(Protocols { detection, settings, requirements })
+    }
+
+    fn open(&self, id: ProtoId, transport: Transport) -> Option<Box<dyn Parser>> {
+        let p = protocol(id)?;
+        let settings = self.settings.get(usize::from(id.0) - 1)?.as_ref()?;
+        Some((p.open)(settings, transport))
+    }
+}
+
+impl std::fmt::Debug for Protocols {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Protocols").finish_non_exhaustive()
+    }
+}
+
+/// What a piece of input did beside advancing the parser.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Events of protocol detection.
+    pub(crate) events: SmallVec<[&'static str; 2]>,
+    /// Flows announced.
+    pub(crate) expectations: Vec<Expectation>,
+    /// Nothing of this flow is of use any more.
+    pub(crate) stop_reassembly: bool,
+    /// Payload is not to be inspected any more.
+    pub(crate) stop_payload: bool,
+    /// Raw stream inspection is due.
+    pub(crate) trigger_raw: [bool; 2],
+    /// The parser gave up in this direction.
+    pub(crate) parser_error: bool,
+    /// The sides turned out to be the other way round.
+    pub(crate) reversed: bool,
+    /// The protocol became known with this input; the other side's data should be looked at.
+    pub(crate) found: bool,
+    /// The protocol cannot be followed from here.
+    pub(crate) disabled: bool,
+    /// Stream depth the protocol asks for.
+    pub(crate) depth: Option<u64>,
+}
+
+/// Counters of the application layer of one worker.
+#[derive(Clone, Debug, Default)]
+pub struct AppCounters {
+    /// Flows by protocol id, TCP and UDP; index 0: failed.
+    pub flows: Vec<[u64; 2]>,
+    /// Transactions by protocol id.
+    pub txs: Vec<[u64; 2]>,
+    /// Parser errors by protocol id.
+    pub errors: Vec<[u64; 2]>,
+    /// Gaps at which a parser had to stop.
+    pub gaps: Vec<[u64; 2]>,
+    /// Announced flows that wait.
+    pub expectations: u64,
+}
+
+fn bump(v: &mut Vec<[u64; 2]>, id: ProtoId, transport: Transport) {
+    let at = if id.is_known() { usize::from(id.0) } else { 0 };
+    if v.len() <= at {
+        v.resize(at + 1, [0; 2]);
+    }
+    v[at][usize::from(transport == Transport::Udp)] += 1;
+}
+
+impl AppCounters {
+    /// Adds another worker's.
+    pub fn merge(&mut self, o: &AppCounters) {
+        let add = |a: &mut Vec<[u64; 2]>, b: &[[u64; 2]]| {
+            if a.len() < b.len() {
+                a.resize(b.len(), [0; 2]);
+            }
+            for (x, y) in a.iter_mut().zip(b) {
+                x[0] += y[0];
+                x[1] += y[1];
+            }
+        };
+        add(&mut self.flows, &o.flows);
+        add(&mut self.txs, &o.txs);
+        add(&mut self.errors, &o.errors);
+        add(&mut self.gaps, &o.gaps);
+        self.expectations += o.expectations;
+    }
+}
+
+/// What the engine remembers of a transaction.
+#[derive(Debug, Default)]
+pub(crate) struct TxMemory {
+    pub(crate) detect: [TxDetect; 2],
+    pub(crate) is_logged: bool,
+    /// Events that anomaly records were written for.
+    pub(crate) events_logged: usize,
+    /// A `config` rule switched its record off.
+    pub(crate) no_log: bool,
+    /// Freed already (out of order).
+    pub(crate) is_free: bool,
+}
+
+/// The application layer of one flow.
+#[derive(Default)]
+pub(crate) struct AppLayer {
+    /// The protocol.
+    pub(crate) proto: ProtoId,
+    by_direction: [ProtoId; 2],
+    /// Before a change.
+    pub(crate) original: ProtoId,
+    /// Announced by a change.
+    pub(crate) expected: ProtoId,
+    pub(crate) parser: Option<Box<dyn Parser>>,
+    done: [bool; 2],
+    seen: [bool; 2],
+    /// Bytes to wait for before the parser is asked again.
+    pub(crate) needed: [usize; 2],
+    disabled: [bool; 2],
+    pub(crate) eof: [bool; 2],
+    change: Option<ProtocolChange>,
+    announced: Option<Vec<u8>>,
+    txs: VecDeque<TxMemory>,
+    first_tx: u64,
+    /// Transactions seen, those before a change of protocol too.
+    pub(crate) tx_total: u64,
+    only_one_direction_raised: bool,
+}
+
+impl AppLayer {
+    /// Protocol as seen in one direction.
+    pub(crate) fn proto_in(&self, d: Direction) -> ProtoId {
+        self.by_direction[d.index()]
+    }
+
+    /// Whether data of a direction is of any use still.
+    pub(crate) fn is_off(&self, d: Direction) -> bool {
+        self.proto == ProtoId::FAILED || self.disabled[d.index()]
+    }
+
+    /// Stops following a direction (both: the protocol is lost).
+    pub(crate) fn disable(&mut self, d: Direction) {
+        self.disabled[d.index()] = true;
+    }
+
+    /// Progress at which a transaction is complete.
+    pub(crate) fn last_state(&self, d: Direction) -> u8 {
+        protocol(self.proto).map_or(1, |p| p.table.last_state(d))
+    }
+
+    /// The flow was announced by another: its protocol is known before its first byte.
+    pub(crate) fn announce(&mut self, proto: ProtoId, payload: Vec<u8>) {
+        self.by_direction = [proto; 2];
+        self.expected = proto;
+        self.announced = Some(payload);
+    }
+
+    fn settle(&mut self, proto: ProtoId, transport: Transport, protocols: &Protocols, counters: &mut AppCounters) {
+        self.proto = proto;
+        bump(&mut counters.flows, proto, transport);
+        if proto.is_known() {
+            self.parser = protocols.open(proto, transport);
+            if let (Some(p), Some(payload)) = (&mut self.parser, self.announced.take()) {
+                p.expect(&payload);
+            }
+        }
+    }
+
+    /// Takes stream data of a direction; returns how many bytes are done with.
+    #[expect(clippy::too_many_arguments, reason = "one call site; a struct would be filled once")]
+    pub(crate) fn stream(
+        &mut self,
+        protocols: &Protocols,
+        endpoints: &Endpoints,
+        ts_ns: u64,
+        d: Direction,
+        bytes: &[u8],
+        eof: bool,
+        effects: &mut Effects,
+        counters: &mut AppCounters,
+    ) -> usize {
+        let i = d.index();
+        if self.is_off(d) {
+            return bytes.len();
+        }
+        self.seen[i] |= !bytes.is_empty();
+        if self.change.is_some() && !bytes.is_empty() {
+            self.switch();
+        }
+        if !self.detect_stream(protocols, endpoints, d, bytes, eof, effects, counters) {
+            if eof && self.proto == ProtoId::UNKNOWN {
+                return bytes.len();
+            }
+            return if self.is_off(d) { bytes.len() } else { 0 };
+        }
+        if bytes.len() < self.needed[i] && !eof && bytes.len() < PENDING_MAX {
+            return 0;
+        }
+        self.needed[i] = 0;
+        if bytes.is_empty() && (!eof || self.eof[i]) {
+            return 0;
+        }
+        self.eof[i] |= eof;
+        let input = Input::Data { bytes, eof };
+        match self.parse(protocols, endpoints, ts_ns, d, input, effects, counters, Transport::Tcp) {
+            Outcome::Done => bytes.len(),
+            Outcome::Incomplete { consumed, needed } => {
+                let consumed = consumed.min(bytes.len());
+                if bytes.len() - consumed >= PENDING_MAX {
+                    self.disabled[i] = true;
+                    effects.disabled = true;
+                    return bytes.len();
+                }
+                self.needed[i] = needed.max(bytes.len() - consumed + 1);
+                consumed
+            }
+            Outcome::Error => bytes.len(),
+        }
+    }
+
+    /// Looks for the protocol where it is not known in this direction. False: wait for more.
+    #[expect(clippy::too_many_arguments, reason = "one call site")]
+    fn detect_stream(
+        &mut self,
+        protocols: &Protocols,
+        endpoints: &Endpoints,
+        d: Direction,
+        bytes: &[u8],
+        eof: bool,
+        effects: &mut Effects,
+        counters: &mut AppCounters,
+    ) -> bool {
+        let (i, o) = (d.index(), d.opposite().index());
+        if self.by_direction[i] == ProtoId::UNKNOWN && !bytes.is_empty() {
+            let ports = match d {
+                Direction::ToServer => (endpoints.client_port, endpoints.server_port),
+                Direction::ToClient => (endpoints.server_port, endpoints.client_port),
+            };
+            let mut answer = protocols.detection.look(Transport::Tcp, d, bytes, ports);
+            if answer == Answer::Open && (eof || bytes.len() > DETECT_BYTES_MAX) {
+                answer = Answer::Done;
+            }
+            match answer {
+                Answer::Found { proto, reversed } => {
+                    self.by_direction[i] = proto;
+                    effects.reversed |= reversed;
+                    let other = self.by_direction[o];
+                    if other.is_known() && other != proto {
+                        effects.events.push("applayer_mismatch_protocol_both_directions");
+                        if self.proto != ProtoId::UNKNOWN {
+                            self.by_direction[i] = self.proto;
+                        }
+                    }
+                }
+                Answer::Open => return false,
+                Answer::Done => {
+                    self.done[i] = true;
+                    if self.proto.is_known() {
+                        self.by_direction[i] = self.proto;
+                        if !self.only_one_direction_raised {
+                            self.only_one_direction_raised = true;
+                            effects.events.push("applayer_detect_protocol_only_one_direction");
+                        }
+                    } else if self.expected.is_known() {
+                        self.by_direction[i] = self.expected;
+                    } else if self.done[o] || bytes.len() > DETECT_BYTES_MAX {
+                        self.settle(ProtoId::FAILED, Transport::Tcp, protocols, counters);
+                        effects.disabled = true;
+                        return false;
+                    } else {
+                        return false;
+                    }
+                }
+            }
+        }
+        if self.proto == ProtoId::UNKNOWN {
+            let proto = self.by_direction[i];
+            if proto == ProtoId::UNKNOWN {
+                return false;
+            }
+            self.settle(proto, Transport::Tcp, protocols, counters);
+            effects.found = true;
+            effects.depth = protocol(proto).and_then(|p| p.stream_depth);
+            if d == Direction::ToClient
+                && !self.seen[o]
+                && protocol(proto).is_some_and(|p| p.first_direction == Some(Direction::ToServer))
+            {
+                effects.events.push("applayer_wrong_direction_first_data");
+            }
+        }
+        true
+    }
+
+    /// Takes one datagram.
+    pub(crate) fn datagram(
+        &mut self,
+        protocols: &Protocols,
+        endpoints: &Endpoints,
+        ts_ns: u64,
+        d: Direction,
+        bytes: &[u8],
+        effects: &mut Effects,
+        counters: &mut AppCounters,
+    ) {
+        let (i, o) = (d.index(), d.opposite().index());
+        self.seen[i] = true;
+        if self.by_direction[i] == ProtoId::UNKNOWN {
+            let ports = match d {
+                Direction::ToServer => (endpoints.client_port, endpoints.server_port),
+                Direction::ToClient => (endpoints.server_port, endpoints.client_port),
+            };
+            let other = self.by_direction[o];
+            match protocols.detection.look(Transport::Udp, d, bytes, ports) {
+                Answer::Found { proto, reversed } => {
+                    self.by_direction[i] = proto;
+                    effects.reversed |= reversed;
+                    if other.is_known() && other != proto {
+                        effects.events.push("applayer_mismatch_protocol_both_directions");
+                    } else if self.proto == ProtoId::UNKNOWN || self.proto == ProtoId::FAILED {
+                        self.settle(proto, Transport::Udp, protocols, counters);
+                        effects.found = true;
+                    }
+                }
+                Answer::Open | Answer::Done => {
+                    if other != ProtoId::UNKNOWN {
+                        self.by_direction[i] = other;
+                        if self.proto == ProtoId::UNKNOWN {
+                            self.settle(other, Transport::Udp, protocols, counters);
+                        }
+                    } else {
+                        self.by_direction[i] = ProtoId::FAILED;
+                    }
+                }
+            }
+        }
+        if self.proto.is_known() && !self.disabled[i] {
+            let input = Input::Data { bytes, eof: false };
+            self.parse(protocols, endpoints, ts_ns, d, input, effects, counters, Transport::Udp);
+        }
+    }
+
+    /// Tells that bytes of a direction are lost. False: the protocol can't go on behind it.
+    pub(crate) fn gap(
+        &mut self,
+        protocols: &Protocols,
+        endpoints: &Endpoints,
+        ts_ns: u64,
+        d: Direction,
+        len: u64,
+        effects: &mut Effects,
+        counters: &mut AppCounters,
+    ) -> bool {
+        if self.is_off(d) {
+            return false;
+        }
+        let accepts = protocol(self.proto).is_some_and(|p| p.accepts_gaps);
+        if !accepts || self.parser.is_none() {
+            if self.proto.is_known() {
+                bump(&mut counters.gaps, self.proto, Transport::Tcp);
+            } else {
+                self.done[d.index()] = true;
+                if self.done[d.opposite().index()] {
+                    self.settle(ProtoId::FAILED, Transport::Tcp, protocols, counters);
+                }
+            }
+            self.disabled[d.index()] = true;
+            return false;
+        }
+        self.needed[d.index()] = 0;
+        let input = Input::Gap { len };
+        self.parse(protocols, endpoints, ts_ns, d, input, effects, counters, Transport::Tcp)
+            != Outcome::Error
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the three callers differ in all of them")]
+    fn parse(
+        &mut self,
+        protocols: &Protocols,
+        endpoints: &Endpoints,
+        ts_ns: u64,
+        d: Direction,
+        input: Input<'_>,
+        effects: &mut Effects,
+        counters: &mut AppCounters,
+        transport: Transport,
+    ) -> Outcome {
+        let Some(parser) = &mut self.parser else { return Outcome::Done };
+        let mut cx = ParseContext::new(ts_ns, d, endpoints);
+        cx.requirements = protocols.requirements;
+        let outcome = parser.parse(&mut cx, input);
+        effects.expectations.append(&mut cx.expectations);
+        effects.stop_reassembly |= cx.stop_reassembly;
+        effects.stop_payload |= cx.stop_payload_inspection;
+        effects.trigger_raw[0] |= cx.trigger_raw[0];
+        effects.trigger_raw[1] |= cx.trigger_raw[1];
+        if cx.change.is_some() {
+            self.change = cx.change;
+        }
+        let before = self.first_tx + self.txs.len() as u64;
+        self.sync();
+        let after = self.first_tx + self.txs.len() as u64;
+        for _ in before..after {
+            self.tx_total += 1;
+            bump(&mut counters.txs, self.proto, transport);
+        }
+        if outcome == Outcome::Error {
+            bump(&mut counters.errors, self.proto, transport);
+            effects.parser_error = true;
+            self.disabled = [true; 2];
+        } else if protocol(self.proto).is_some_and(|p| p.auto_trigger_raw) && after > before {
+            effects.trigger_raw[d.index()] = true;
+        }
+        outcome
+    }
+
+    /// Remembers transactions the parser has made.
+    fn sync(&mut self) {
+        let Some(parser) = &self.parser else { return };
+        let next = parser.next_tx_id();
+        if self.txs.is_empty() {
+            self.first_tx = self.first_tx.max(parser.first_tx_id());
+        }
+        while self.first_tx + (self.txs.len() as u64) < next {
+            self.txs.push_back(TxMemory::default());
+        }
+    }
+
+    /// Gives the old protocol up and looks for another.
+    fn switch(&mut self) {
+        let Some(change) = self.change.take() else { return };
+        self.original = self.proto;
+        self.proto = ProtoId::UNKNOWN;
+        self.by_direction = [ProtoId::UNKNOWN; 2];
+        self.done = [false; 2];
+        self.needed = [0; 2];
+        self.disabled = [false; 2];
+        self.eof = [false; 2];
+        self.parser = None;
+        self.txs.clear();
+        self.first_tx = 0;
+        self.only_one_direction_raised = false;
+        self.expected = change
+            .expected
+            .and_then(|name| {
+                let at = gabion_proto::registry().iter().position(|p| p.table.name == name)?;
+                Some(ProtoId(at as u8 + 1))
+            })
+            .unwrap_or_default();
+    }
+
+    /// Whether a change of protocol waits for the next data.
+    pub(crate) fn is_changing(&self) -> bool {
+        self.change.is_some()
+    }
+
+    /// First transaction that is not wholly inspected in a direction.
+    pub(crate) fn first_uninspected(&self, d: Direction) -> u64 {
+        let skip = self.txs.iter().take_while(|t| t.is_free || t.detect[d.index()].is_done).count();
+        self.first_tx + skip as u64
+    }
+
+    /// Ids of the transactions that are remembered.
+    pub(crate) fn tx_ids(&self) -> std::ops::Range<u64> {
+        self.first_tx..self.first_tx + self.txs.len() as u64
+    }
+
+    pub(crate) fn tx_memory(&mut self, id: u64) -> Option<&mut TxMemory> {
+        let at = usize::try_from(id.checked_sub(self.first_tx)?).ok()?;
+        self.txs.get_mut(at)
+    }
+
+    pub(crate) fn tx_detect(&mut self, id: u64, d: Direction) -> Option<&mut TxDetect> {
+        self.tx_memory(id).map(|t| &mut t.detect[d.index()])
+    }
+
+    /// Frees transactions that are complete, inspected and logged.
+    pub(crate) fn free_finished(&mut self, detection: bool, logging: bool) {
+        let Some(parser) = &mut self.parser else { return };
+        let last = [
+            protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToServer)),
+            protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToClient)),
+        ];
+        for (n, t) in self.txs.iter_mut().enumerate() {
+            if t.is_free {
+                continue;
+            }
+            let id = self.first_tx + n as u64;
+            let Some(tx) = parser.tx(id) else {
+                t.is_free = true;
+                continue;
+            };
+            let complete = Direction::BOTH.iter().all(|d| {
+                tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= last[d.index()]
+            });
+            let inspected = !detection
+                || Direction::BOTH.iter().all(|d| {
+                    t.detect[d.index()].is_done || tx.only().is_some_and(|o| o != *d)
+                });
+            let files_logged = Direction::BOTH
+                .iter()
+                .filter_map(|d| tx.files(*d))
+                .all(|l| l.files.iter().all(|f| f.is_logged || !logging));
+            if complete && inspected && (t.is_logged || !logging) && files_logged {
+                parser.free(id);
+                t.is_free = true;
+            }
+        }
+        while self.txs.front().is_some_and(|t| t.is_free) {
+            self.txs.pop_front();
+            self.first_tx += 1;
+        }
+    }
+}

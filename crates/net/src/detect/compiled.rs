@@ -1,0 +1,683 @@
+//! The detector: a rule set turned into what a packet can be checked against quickly.
+//!
+//! For each place where bytes appear (packet payloads by protocol and direction, the stream by
+//! direction, each buffer of each protocol with each chain of transforms) there is one multi-pattern
+//! matcher over the fast patterns of all its rules. Rules without a pattern stand in lists that are
+//! as narrow as possible: by event, by protocol and port, by application protocol. A hit is checked
+//! against the rule's header ([`Hot`]) before anything else is looked at.
+
+use super::resources::Expressions;
+use crate::datasets::Datasets;
+use foldhash::fast::FixedState;
+use gabion_flow::StreamEvent;
+use gabion_matcher::{Anchor, BufferMatcher, Pattern};
+use gabion_packet::DecoderEvent;
+use gabion_record::applayer::{Catalog, ProtoId};
+use gabion_record::{Addr, Direction};
+use gabion_rules::content::{BufferCondition, Content, ContentFlags, Operand};
+use gabion_rules::packet::PacketCondition;
+use gabion_rules::signature::{
+    BufferRef, EngineRun, IpProtos, Network, RuleHook, RuleType, TxTest,
+};
+use gabion_rules::transform::{ChainId, Transform};
+use gabion_rules::{AddressId, PortId, Ruleset, Signature, SignatureFlags};
+use hashbrown::HashMap;
+
+/// Address sets whose answer is remembered per flow and side.
+const CACHED_SETS: usize = 64;
+
+/// Header facts of a signature, close together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hot {
+    pub(crate) src: AddressId,
+    pub(crate) dst: AddressId,
+    pub(crate) sp: PortId,
+    pub(crate) dp: PortId,
+    /// Index in [`Detector::protos`].
+    pub(crate) protos: u16,
+    pub(crate) network: Network,
+    pub(crate) kind: RuleType,
+    pub(crate) flags: SignatureFlags,
+    pub(crate) pkthdr: bool,
+    /// Application protocols, one bit an id; 0: any.
+    pub(crate) apps: u128,
+    /// Never matches here.
+    pub(crate) inert: bool,
+}
+
+/// Signatures that share one literal.
+#[derive(Debug, Default)]
+pub(crate) struct PatternSet {
+    matcher: Option<BufferMatcher>,
+    first: Vec<u32>,
+    sigs: Vec<u32>,
+    shortest: usize,
+}
+
+impl PatternSet {
+    fn build(mut entries: Vec<(Pattern, u32)>) -> PatternSet {
+        if entries.is_empty() {
+            return PatternSet { shortest: usize::MAX, ..PatternSet::default() };
+        }
+        let key = |p: &Pattern| (p.bytes.clone(), p.nocase, p.anchor, p.min_start, p.max_end);
+        entries.sort_by_cached_key(|(p, sig)| (key(p), *sig));
+        let mut set = PatternSet::default();
+        let mut patterns: Vec<Pattern> = Vec::new();
+        for (mut p, sig) in entries {
+            if patterns.last().is_none_or(|q| key(q) != key(&p)) {
+                p.id = patterns.len() as u32;
+                set.first.push(set.sigs.len() as u32);
+                patterns.push(p);
+            }
+            set.sigs.push(sig);
+        }
+        set.first.push(set.sigs.len() as u32);
+        set.shortest = patterns.iter().map(|p| p.bytes.len()).min().unwrap_or(usize::MAX);
+        set.matcher = Some(BufferMatcher::new(&patterns));
+        set
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.matcher.is_none()
+    }
+
+    /// Calls `on_sig` for each signature one of whose fast pattern stands in `hay`.
+    #[inline]
+    pub(crate) fn scan(
+        &self,
+        hay: &[u8],
+        scratch: &mut gabion_matcher::Scratch,
+        mut on_sig: impl FnMut(u32),
+    ) -> bool {
+        use gabion_matcher::Matcher;
+        if hay.len() < self.shortest {
+            return false;
+        }
+        let Some(m) = &self.matcher else { return false };
+        m.scan(hay, scratch, &mut |id| {
+            let i = id as usize;
+            if let (Some(a), Some(b)) = (self.first.get(i), self.first.get(i + 1)) {
+                for s in &self.sigs[*a as usize..*b as usize] {
+                    on_sig(*s);
+                }
+            }
+        })
+        .overload
+    }
+
+    pub(crate) fn memory_bytes(&self) -> usize {
+        use gabion_matcher::Matcher;
+        self.matcher.as_ref().map_or(0, Matcher::memory_bytes)
+            + 4 * (self.first.capacity() + self.sigs.capacity())
+    }
+}
+
+/// One buffer of a protocol and direction, with the rules whose fast pattern it holds.
+#[derive(Debug)]
+pub(crate) struct TxBuffer {
+    pub(crate) local: u16,
+    pub(crate) chain: ChainId,
+    pub(crate) progress: u8,
+    pub(crate) multi: bool,
+    pub(crate) streaming: bool,
+    pub(crate) patterns: PatternSet,
+    /// Name for reports.
+    pub(crate) name: &'static str,
+}
+
+/// All that is inspected in transactions of one protocol in one direction.
+#[derive(Debug, Default)]
+pub(crate) struct TxProgram {
+    /// Buffers with fast patterns, by progress.
+    pub(crate) buffers: Vec<TxBuffer>,
+    /// Rules without a pattern, with the progress at which they are first looked at.
+    pub(crate) plain: Vec<(u8, u32)>,
+    /// Rules on events.
+    pub(crate) events: HashMap<u16, Vec<u32>, FixedState>,
+    /// Whether any rule inspects transactions here at all.
+    pub(crate) is_empty: bool,
+}
+
+/// Rules on single packets without a pattern, by where the packet goes.
+#[derive(Debug, Default)]
+pub(crate) struct PortLists {
+    /// Start of each interval of destination ports, ascending from 0.
+    starts: Vec<u16>,
+    lists: Vec<Box<[u32]>>,
+}
+
+impl PortLists {
+    fn build(set: &Ruleset, sigs: &[u32]) -> PortLists {
+        let mut cuts = vec![0u16];
+        for s in sigs {
+            let ports = &set.ports[set.signatures[*s as usize].header.dst_ports.0 as usize];
+            for (a, b) in &ports.ranges {
+                cuts.push(*a);
+                if let Some(next) = b.checked_add(1) {
+                    cuts.push(next);
+                }
+            }
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        let list = |port: u16| -> Box<[u32]> {
+            sigs.iter()
+                .copied()
+                .filter(|s| {
+                    let id = set.signatures[*s as usize].header.dst_ports;
+                    id == PortId::ANY || set.ports[id.0 as usize].contains(port)
+                })
+                .collect()
+        };
+        let mut lists = PortLists::default();
+        for cut in cuts {
+            let l = list(cut);
+            if lists.lists.last() != Some(&l) {
+                lists.starts.push(cut);
+                lists.lists.push(l);
+            }
+        }
+        lists
+    }
+
+    pub(crate) fn of(&self, port: u16) -> &[u32] {
+        let at = self.starts.partition_point(|s| *s <= port);
+        at.checked_sub(1).and_then(|i| self.lists.get(i)).map_or(&[], |l| l)
+    }
+}
+
+/// Transport classes that payload matchers and lists are split by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub(crate) enum Class {
+    Tcp = 0,
+    Udp = 1,
+    Icmp = 2,
+    Other = 3,
+}
+
+impl Class {
+    pub(crate) fn of(proto: u8) -> Class {
+        match proto {
+            6 => Class::Tcp,
+            17 => Class::Udp,
+            1 | 58 => Class::Icmp,
+            _ => Class::Other,
+        }
+    }
+
+    fn holds(self, protos: &IpProtos) -> bool {
+        match self {
+            Class::Tcp => protos.contains(6),
+            Class::Udp => protos.contains(17),
+            Class::Icmp => protos.contains(1) || protos.contains(58),
+            Class::Other => protos.0.iter().map(|w| w.count_ones()).sum::<u32>() > 4,
+        }
+    }
+
+    const ALL: [Class; 4] = [Class::Tcp, Class::Udp, Class::Icmp, Class::Other];
+}
+
+/// A rule set made ready. Workers share it read-only.
+#[derive(Debug)]
+pub struct Detector {
+    /// The rules.
+    pub set: Ruleset,
+    pub(crate) hot: Vec<Hot>,
+    pub(crate) protos: Vec<IpProtos>,
+    pub(crate) expressions: Expressions,
+    /// Datasets of the rules.
+    pub datasets: Datasets,
+    /// Stream data, by direction.
+    pub(crate) stream: [PatternSet; 2],
+    /// Packet payloads, by class and direction.
+    pub(crate) payload: [[PatternSet; 2]; 4],
+    /// Packet rules without pattern, by class and direction.
+    pub(crate) plain: [[PortLists; 2]; 4],
+    /// Packet rules for packets without an IP layer or with a broken one.
+    pub(crate) headless: Vec<u32>,
+    pub(crate) ip_only: [Vec<u32>; 4],
+    pub(crate) decoder_events: HashMap<DecoderEvent, Vec<u32>, FixedState>,
+    pub(crate) stream_events: HashMap<StreamEvent, Vec<u32>, FixedState>,
+    pub(crate) detection_events: HashMap<&'static str, Vec<u32>, FixedState>,
+    /// Rules on the flow's protocol alone, by protocol (0: any protocol).
+    pub(crate) app_only: Vec<Vec<u32>>,
+    /// Rules of `app-layer-protocol` alone.
+    pub(crate) pd_only: Vec<u32>,
+    /// By protocol id, then direction.
+    pub(crate) tx: Vec<[TxProgram; 2]>,
+    slot_of_set: Vec<u8>,
+    /// Several instances, growing: by buffer id.
+    pub(crate) buffer_facts: Vec<(bool, bool)>,
+    /// Rules without any prefilter, which every packet or transaction of their kind meets.
+    pub costly: Vec<u32>,
+}
+
+fn direction_allowed(s: &Signature, d: Direction) -> bool {
+    s.inspects(d)
+}
+
+/// The fast pattern as the matcher wants it. `positions`: offsets and depths hold in the bytes
+/// scanned; `sized`: the inspection has a `bsize` equal to the content.
+fn pattern_of(
+    c: &Content,
+    conditions: &[BufferCondition],
+    chain: &[Transform],
+    positions: bool,
+) -> Pattern {
+    let bytes = c.fast_pattern_bytes();
+    let mut p = Pattern::new(0, bytes, c.is_nocase());
+    let chopped = c.flags.has(ContentFlags::FAST_PATTERN_CHOP);
+    if chopped || !positions || c.is_relative() {
+        return p;
+    }
+    if chain == [Transform::DotPrefix] {
+        // Scanned without the dot in front: what is anchored to a label start becomes a name.
+        if let Some(rest) = bytes.strip_prefix(b".")
+            && c.ends_with()
+            && !rest.is_empty()
+        {
+            let nocase = c.is_nocase();
+            return Pattern::new(0, rest, nocase).anchored(Anchor::Label);
+        }
+        return p;
+    }
+    let number = |o: Option<Operand<i32>>| match o {
+        Some(Operand::Number(n)) => u32::try_from(n).ok(),
+        _ => None,
+    };
+    if let Some(depth) = number(c.depth)
+        && depth > 0
+        && !matches!(c.offset, Some(Operand::Variable(_)))
+    {
+        p.max_end = depth;
+    }
+    if let Some(offset) = number(c.offset) {
+        p.min_start = offset;
+    }
+    let exact = conditions.iter().any(|k| {
+        matches!(k, BufferCondition::Bsize(gabion_rules::integer::IntegerMatch::Equal(n))
+            if *n == bytes.len() as u64)
+    });
+    let at_start = c.starts_with() || (p.min_start == 0 && p.max_end as usize == bytes.len());
+    p.anchor = match (at_start, c.ends_with()) {
+        _ if exact => Anchor::Exact,
+        (true, true) => Anchor::Exact,
+        (true, false) => Anchor::Start,
+        (false, true) => Anchor::End,
+        (false, false) => Anchor::None,
+    };
+    p
+}
+
+#[derive(Default)]
+struct Collector {
+    stream: [Vec<(Pattern, u32)>; 2],
+    payload: [[Vec<(Pattern, u32)>; 2]; 4],
+    plain: [[Vec<u32>; 2]; 4],
+    buffers: HashMap<(ProtoId, Direction, u16, ChainId), Vec<(Pattern, u32)>, FixedState>,
+    progress: HashMap<(ProtoId, Direction, u16, ChainId), u8, FixedState>,
+}
+
+impl Detector {
+    /// Makes a rule set ready.
+    pub fn new(set: Ruleset, catalog: &Catalog, expressions: Expressions, datasets: Datasets) -> Detector {
+        let mut d = Detector {
+            hot: Vec::with_capacity(set.signatures.len()),
+            protos: Vec::new(),
+            expressions,
+            datasets,
+            stream: Default::default(),
+            payload: Default::default(),
+            plain: Default::default(),
+            headless: Vec::new(),
+            ip_only: Default::default(),
+            decoder_events: HashMap::default(),
+            stream_events: HashMap::default(),
+            detection_events: HashMap::default(),
+            app_only: vec![Vec::new(); catalog.protocols.len() + 1],
+            pd_only: Vec::new(),
+            tx: (0..=catalog.protocols.len()).map(|_| Default::default()).collect(),
+            slot_of_set: Vec::new(),
+            buffer_facts: catalog.buffers.iter().map(|b| (b.def.multi, b.def.streaming)).collect(),
+            costly: Vec::new(),
+            set,
+        };
+        d.number_sets();
+        let set = std::mem::take(&mut d.set);
+        let mut c = Collector::default();
+        for (i, s) in set.signatures.iter().enumerate() {
+            d.add_hot(s);
+            if s.inert.is_none() {
+                d.place(&set, i as u32, s, &mut c);
+            }
+        }
+        d.finish(&set, catalog, c);
+        d.set = set;
+        d
+    }
+
+    /// Gives the most used address sets a place in the per-flow memory.
+    fn number_sets(&mut self) {
+        let mut uses = vec![(0u32, 0u32); self.set.addresses.len()];
+        for (i, u) in uses.iter_mut().enumerate() {
+            u.1 = i as u32;
+        }
+        for s in &self.set.signatures {
+            for id in [s.header.src, s.header.dst] {
+                if let Some(u) = uses.get_mut(id.0 as usize) {
+                    u.0 += 1;
+                }
+            }
+        }
+        uses.sort_unstable_by(|a, b| b.cmp(a));
+        self.slot_of_set = vec![u8::MAX; self.set.addresses.len()];
+        for (slot, (_, set)) in uses.iter().take(CACHED_SETS).enumerate() {
+            self.slot_of_set[*set as usize] = slot as u8;
+        }
+    }
+
+    fn add_hot(&mut self, s: &Signature) {
+        let at = match self.protos.iter().position(|p| *p == s.header.protos) {
+            Some(at) => at,
+            None => {
+                self.protos.push(s.header.protos);
+                self.protos.len() - 1
+            }
+        };
+        let apps = s.header.apps.iter().fold(0u128, |b, p| b | 1u128.checked_shl(p.0.into()).unwrap_or(0));
+        self.hot.push(Hot {
+            src: s.header.src,
+            dst: s.header.dst,
+            sp: s.header.src_ports,
+            dp: s.header.dst_ports,
+            protos: at as u16,
+            network: s.header.network,
+            kind: s.kind,
+            flags: s.flags,
+            pkthdr: s.header.pkthdr,
+            apps,
+            inert: s.inert.is_some(),
+        });
+    }
+
+    fn place(&mut self, set: &Ruleset, at: u32, s: &Signature, c: &mut Collector) {
+        if s.firewall.is_some() {
+            return;
+        }
+        let mut by_event = false;
+        for condition in &s.packet {
+            match condition {
+                PacketCondition::DecodeEvent(name) => {
+                    if let Some(e) = DecoderEvent::from_name(name) {
+                        self.decoder_events.entry(e).or_default().push(at);
+                    }
+                    by_event = true;
+                }
+                PacketCondition::StreamEvent(name) => {
+                    if let Some(e) = StreamEvent::from_name(name) {
+                        self.stream_events.entry(e).or_default().push(at);
+                    }
+                    by_event = true;
+                }
+                PacketCondition::DetectionEvent(name) => {
+                    self.detection_events.entry(name).or_default().push(at);
+                    by_event = true;
+                }
+                _ => {}
+            }
+            if by_event {
+                return;
+            }
+        }
+        match s.kind {
+            RuleType::IpOnly => {
+                for class in Class::ALL.into_iter().filter(|k| k.holds(&s.header.protos)) {
+                    self.ip_only[class as usize].push(at);
+                }
+            }
+            RuleType::PdOnly => self.pd_only.push(at),
+            RuleType::AppLayer => {
+                if s.header.apps.is_empty() {
+                    self.app_only[0].push(at);
+                }
+                for p in &s.header.apps {
+                    if let Some(list) = self.app_only.get_mut(usize::from(p.0)) {
+                        list.push(at);
+                    }
+                }
+            }
+            RuleType::AppTx => self.place_tx(set, at, s, c),
+            _ => self.place_packet(set, at, s, c),
+        }
+    }
+
+    fn place_payload(&mut self, set: &Ruleset, at: u32, s: &Signature, c: &mut Collector) -> bool {
+        let Some((content, conditions, buffer)) = fast_content(s) else { return false };
+        if buffer != BufferRef::Payload {
+            return false;
+        }
+        let _ = set;
+        let needs_stream = s.flags.has(SignatureFlags::NEED_STREAM);
+        let needs_packet = s.flags.has(SignatureFlags::NEED_PACKET);
+        for d in Direction::BOTH.into_iter().filter(|d| direction_allowed(s, *d)) {
+            if needs_stream && s.header.protos.contains(6) {
+                c.stream[d.index()].push((pattern_of(content, conditions, &[], false), at));
+            }
+            for class in Class::ALL.into_iter().filter(|k| k.holds(&s.header.protos)) {
+                // TCP payloads are scanned for packet rules only; those for the stream meet them
+                // through the stream matcher when the segment was not added.
+                if class != Class::Tcp || needs_packet {
+                    let p = pattern_of(content, conditions, &[], true);
+                    c.payload[class as usize][d.index()].push((p, at));
+                }
+            }
+        }
+        true
+    }
+
+    fn place_packet(&mut self, set: &Ruleset, at: u32, s: &Signature, c: &mut Collector) {
+        if self.place_payload(set, at, s, c) {
+            return;
+        }
+        if s.header.pkthdr || matches!(s.header.network, Network::Ether | Network::Arp) {
+            self.headless.push(at);
+        }
+        if matches!(s.header.network, Network::Ether | Network::Arp) {
+            return;
+        }
+        self.costly.push(at);
+        for class in Class::ALL.into_iter().filter(|k| k.holds(&s.header.protos)) {
+            for d in Direction::BOTH.into_iter().filter(|d| direction_allowed(s, *d)) {
+                c.plain[class as usize][d.index()].push(at);
+            }
+        }
+    }
+
+    fn place_tx(&mut self, set: &Ruleset, at: u32, s: &Signature, c: &mut Collector) {
+        let fast = s.fast_pattern.and_then(|f| {
+            let i = s.buffers.get(usize::from(f.inspection))?;
+            match i.conditions.get(usize::from(f.condition)) {
+                Some(BufferCondition::Content(content)) => Some((f.inspection, i, content)),
+                _ => None,
+            }
+        });
+        if let Some((_, inspection, _)) = fast
+            && inspection.buffer == BufferRef::Payload
+        {
+            self.place_payload(set, at, s, c);
+            return;
+        }
+        let mut placed = false;
+        for e in s.engines.iter() {
+            match (e.run, fast) {
+                (EngineRun::Buffer(b), Some((f, inspection, content))) if b == f => {
+                    let chain = inspection.chain;
+                    let steps = &set.chains[usize::from(chain.0)];
+                    let streaming = false;
+                    let p = pattern_of(content, &inspection.conditions, steps, !streaming);
+                    // A name anchored behind a dot needs no transform to be found.
+                    let scanned =
+                        if p.anchor == Anchor::Label { ChainId::NONE } else { chain };
+                    let key = (e.proto, e.direction, e.local, scanned);
+                    c.buffers.entry(key).or_default().push((p, at));
+                    let least = c.progress.entry(key).or_insert(u8::MAX);
+                    *least = (*least).min(e.progress);
+                    placed = true;
+                }
+                _ => {}
+            }
+        }
+        if placed {
+            return;
+        }
+        // No pattern: by event if there is one, else for every transaction.
+        let mut event_placed = false;
+        for e in s.engines.iter() {
+            if let EngineRun::Tx(t) = e.run
+                && let Some(TxTest::Event(code)) = s.tx.get(usize::from(t)).map(|t| &t.test)
+                && let Some(programs) = self.tx.get_mut(usize::from(e.proto.0))
+            {
+                let list = programs[e.direction.index()].events.entry(*code).or_default();
+                if list.last() != Some(&at) {
+                    list.push(at);
+                }
+                event_placed = true;
+            }
+        }
+        if event_placed {
+            return;
+        }
+        self.costly.push(at);
+        let mut seen: Vec<(ProtoId, Direction)> = Vec::new();
+        for e in s.engines.iter() {
+            let protos: Vec<ProtoId> = if e.proto == ProtoId::UNKNOWN {
+                if s.header.apps.is_empty() {
+                    (1..self.tx.len()).map(|i| ProtoId(i as u8)).collect()
+                } else {
+                    s.header.apps.to_vec()
+                }
+            } else {
+                vec![e.proto]
+            };
+            for p in protos {
+                if seen.contains(&(p, e.direction)) {
+                    continue;
+                }
+                seen.push((p, e.direction));
+                if let Some(programs) = self.tx.get_mut(usize::from(p.0)) {
+                    programs[e.direction.index()].plain.push((e.progress, at));
+                }
+            }
+        }
+        if s.engines.is_empty()
+            && let Some(RuleHook::App { proto, direction, progress, .. }) = s.hook
+            && let Some(programs) = self.tx.get_mut(usize::from(proto.0))
+        {
+            programs[direction.index()].plain.push((progress, at));
+        }
+    }
+
+    fn finish(&mut self, set: &Ruleset, catalog: &Catalog, c: Collector) {
+        for (slot, entries) in self.stream.iter_mut().zip(c.stream) {
+            *slot = PatternSet::build(entries);
+        }
+        for (slots, lists) in self.payload.iter_mut().zip(c.payload) {
+            for (slot, entries) in slots.iter_mut().zip(lists) {
+                *slot = PatternSet::build(entries);
+            }
+        }
+        for (slots, lists) in self.plain.iter_mut().zip(&c.plain) {
+            for (slot, sigs) in slots.iter_mut().zip(lists) {
+                *slot = PortLists::build(set, sigs);
+            }
+        }
+        let mut buffers: Vec<_> = c.buffers.into_iter().collect();
+        buffers.sort_by_key(|(k, _)| (k.0, k.1, c.progress.get(k).copied(), k.2, k.3));
+        for (key, entries) in buffers {
+            let (proto, direction, local, chain) = key;
+            let def = catalog.buffers.iter().find(|b| {
+                b.hooks.iter().any(|(p, h)| *p == proto && h.direction == direction && h.local == local)
+            });
+            let Some(programs) = self.tx.get_mut(usize::from(proto.0)) else { continue };
+            let streaming = def.is_some_and(|b| b.def.streaming);
+            let entries = if streaming {
+                // Windows of a growing buffer do not begin at its start.
+                entries
+                    .into_iter()
+                    .map(|(p, s)| (Pattern::new(0, p.bytes, p.nocase), s))
+                    .collect()
+            } else {
+                entries
+            };
+            programs[direction.index()].buffers.push(TxBuffer {
+                local,
+                chain,
+                progress: c.progress.get(&key).copied().unwrap_or(0),
+                multi: def.is_some_and(|b| b.def.multi),
+                streaming,
+                patterns: PatternSet::build(entries),
+                name: def.map_or("", |b| b.def.name),
+            });
+        }
+        for programs in &mut self.tx {
+            for p in programs {
+                p.plain.sort_unstable();
+                p.plain.dedup();
+                p.is_empty = p.buffers.is_empty() && p.plain.is_empty() && p.events.is_empty();
+            }
+        }
+    }
+
+    /// Bytes held by matchers.
+    pub fn matcher_bytes(&self) -> usize {
+        let tx = self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| b.patterns.memory_bytes());
+        let payload = self.payload.iter().flatten().chain(&self.stream).map(PatternSet::memory_bytes);
+        tx.sum::<usize>() + payload.sum::<usize>()
+    }
+
+    /// Whether an address is in a set, with the flow's memory of earlier answers.
+    #[inline]
+    pub(crate) fn in_set(
+        &self,
+        id: AddressId,
+        version: u8,
+        address: Addr,
+        memory: Option<&mut SetMemory>,
+    ) -> bool {
+        if id == AddressId::ANY {
+            return true;
+        }
+        let slot = self.slot_of_set.get(id.0 as usize).copied().unwrap_or(u8::MAX);
+        match memory {
+            Some(m) if slot < 64 => {
+                let bit = 1u64 << slot;
+                if m.known & bit == 0 {
+                    m.known |= bit;
+                    if self.set.addresses[id.0 as usize].contains(version, address) {
+                        m.value |= bit;
+                    }
+                }
+                m.value & bit != 0
+            }
+            _ => self.set.addresses[id.0 as usize].contains(version, address),
+        }
+    }
+}
+
+/// Answers of the most used address sets for one side of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SetMemory {
+    known: u64,
+    value: u64,
+}
+
+/// The fast-pattern content of a signature with its inspection's conditions and buffer.
+pub(crate) fn fast_content(s: &Signature) -> Option<(&Content, &[BufferCondition], BufferRef)> {
+    let f = s.fast_pattern?;
+    let i = s.buffers.get(usize::from(f.inspection))?;
+    match i.conditions.get(usize::from(f.condition))? {
+        BufferCondition::Content(c) => Some((c, &i.conditions, i.buffer)),
+        _ => None,
+    }
+}

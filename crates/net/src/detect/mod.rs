@@ -1,0 +1,40 @@
+//! Detection: which rules match this packet, its stream and its transactions.
+//!
+//! Contract of this folder: once warm nothing here allocates per packet, takes a lock or writes a
+//! log. Candidates come from matchers and lists ([`compiled`]), are checked in rule order, cheapest
+//! condition first, and leave [`Hit`]s for the alert queue.
+
+pub(crate) mod asn1;
+pub(crate) mod base64;
+mod compiled;
+mod content;
+mod literal;
+mod number;
+pub(crate) mod packet;
+mod profile;
+mod resources;
+mod run;
+mod transform;
+mod tx;
+
+pub(crate) use compiled::SetMemory;
+pub use compiled::Detector;
+pub(crate) use content::{Captured, MatchNotes};
+pub use profile::{RuleCost, RuleCosts};
+pub use resources::Expressions;
+pub(crate) use resources::Resources;
+pub(crate) use run::{Hit, Scratch};
+pub(crate) use tx::TxDetect;
+
+/// What detection remembers of a flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowDetect {
+    /// Answers of address sets for the client and the server.
+    pub(crate) memory: [SetMemory; 2],
+    /// Rules on addresses only were checked, by direction.
+    pub(crate) ip_only_done: [bool; 2],
+    /// Rules on the protocol only were checked, by direction.
+    pub(crate) pd_done: [bool; 2],
+    /// A pass of the matcher was made to hit.
+    pub(crate) overloaded: bool,
+}

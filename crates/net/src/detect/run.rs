@@ -1,0 +1,499 @@
+//! One packet against the rules.
+
+use super::compiled::{Class, Detector, Hot};
+use super::content::{self, ByteVariables, Captured, MatchNotes, Piece};
+use super::packet::{self, PacketView};
+use super::profile::RuleCosts;
+use super::{Resources, tx};
+use crate::app::AppLayer;
+use crate::flow_state::NetFlow;
+use crate::state::SharedState;
+use gabion_flow::{Flow, TcpSession};
+use gabion_packet::{Flags, Network};
+use gabion_proto::Parser;
+use gabion_record::Direction;
+use gabion_rules::content::{BufferCondition, CaptureTarget};
+use gabion_rules::packet::PacketCondition;
+use gabion_rules::post::PostMatch;
+use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook, RuleType};
+use gabion_rules::transform::ChainId;
+use gabion_rules::{PortId, Signature, SignatureFlags};
+
+/// A rule that matched.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Hit {
+    /// Signature.
+    pub(crate) sig: u32,
+    /// Transaction it matched in.
+    pub(crate) tx: Option<u64>,
+    /// It matched in stream data.
+    pub(crate) in_stream: bool,
+    /// It matched by state of the flow (transactions).
+    pub(crate) in_state: bool,
+    /// Members of `context`.
+    pub(crate) context_json: Vec<u8>,
+}
+
+/// Stream bytes due for inspection with the packet at hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct StreamData<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) start: u64,
+}
+
+/// What one worker's detection reuses from packet to packet.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    pub(crate) mpm: gabion_matcher::Scratch,
+    pub(crate) candidates: Vec<u32>,
+    pub(crate) tx_candidates: Vec<u32>,
+    /// Rules on transactions whose pattern was found in payload or stream.
+    pub(crate) payload_tx: Vec<u32>,
+    pub(crate) variables: ByteVariables,
+    pub(crate) transformed: (Vec<u8>, Vec<u8>),
+    pub(crate) hits: Vec<Hit>,
+    pub(crate) notes: MatchNotes,
+    /// Captured for the packet (`pktvars`).
+    pub(crate) packet_variables: Vec<(u32, Vec<u8>)>,
+    /// `config`, `filestore` and other actions that need more than the flow.
+    pub(crate) deferred: Vec<(u32, Option<u64>)>,
+    pub(crate) costs: RuleCosts,
+}
+
+/// Everything a packet's detection works with.
+pub(crate) struct Run<'r, 'p, 'x> {
+    pub(crate) det: &'r Detector,
+    pub(crate) p: &'r PacketView<'p>,
+    pub(crate) flow: Option<&'r mut Flow<NetFlow>>,
+    /// The flow's TCP session and parser, taken out of it while stream data and transactions are
+    /// looked at.
+    pub(crate) tcp: Option<&'r TcpSession>,
+    pub(crate) parser: Option<&'r dyn Parser>,
+    pub(crate) shared: &'r mut SharedState,
+    pub(crate) resources: Resources<'x>,
+    pub(crate) scratch: &'r mut Scratch,
+    /// Stream data that is due.
+    pub(crate) stream: Option<StreamData<'r>>,
+    /// The segment was not added to the stream: its payload is inspected in the stream's place.
+    pub(crate) not_in_stream: bool,
+    /// Nothing more will come in this direction.
+    pub(crate) at_end: bool,
+    /// Inline mode.
+    pub(crate) inline: bool,
+}
+
+impl Run<'_, '_, '_> {
+    /// Runs all rules; hits are in the scratch, in no particular order.
+    pub(crate) fn all(&mut self) {
+        self.scratch.hits.clear();
+        self.scratch.packet_variables.clear();
+        self.scratch.deferred.clear();
+        self.scratch.costs.begin_packet();
+        self.collect_packet_candidates();
+        self.inspect_packet_candidates();
+        if self.flow.is_some() && self.parser.is_some() {
+            tx::inspect(self);
+        }
+    }
+
+    fn collect_packet_candidates(&mut self) {
+        let det = self.det;
+        let h = self.p.headers;
+        let s = &mut *self.scratch;
+        s.candidates.clear();
+        s.payload_tx.clear();
+        for e in h.events.as_slice() {
+            if let Some(l) = det.decoder_events.get(e) {
+                s.candidates.extend_from_slice(l);
+            }
+        }
+        for e in self.p.stream_events {
+            if let Some(l) = det.stream_events.get(e) {
+                s.candidates.extend_from_slice(l);
+            }
+        }
+        for e in self.p.detection_events {
+            if let Some(l) = det.detection_events.get(e) {
+                s.candidates.extend_from_slice(l);
+            }
+        }
+        if !det.headless.is_empty() && (!h.is_ip() || h.flags.has(Flags::INVALID)) {
+            s.candidates.extend_from_slice(&det.headless);
+        }
+        if !h.is_ip() || h.flags.has(Flags::INVALID) {
+            return;
+        }
+        let class = Class::of(h.proto) as usize;
+        let both = [Direction::ToServer, Direction::ToClient];
+        let directions: &[Direction] = match self.p.direction {
+            Some(Direction::ToServer) => &both[..1],
+            Some(Direction::ToClient) => &both[1..],
+            None => &both,
+        };
+        for d in directions {
+            let d = d.index();
+            // Rules name their own destination port, whichever way the packet goes.
+            s.candidates.extend_from_slice(det.plain[class][d].of(h.dp));
+            if !self.p.payload.is_empty() && !self.p.no_payload && !self.p.is_pseudo {
+                let since = s.costs.now();
+                let candidates = &mut s.candidates;
+                det.payload[class][d].scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
+                s.costs.add_prefilter(1, since);
+            }
+        }
+        if class == Class::Tcp as usize
+            && let Some(d) = self.p.direction
+            && !self.p.no_payload
+        {
+            let since = s.costs.now();
+            let candidates = &mut s.candidates;
+            let set = &det.stream[d.index()];
+            if let Some(stream) = &self.stream {
+                set.scan(stream.bytes, &mut s.mpm, |sig| candidates.push(sig));
+            }
+            if self.not_in_stream && !self.p.is_pseudo {
+                set.scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
+            }
+            s.costs.add_prefilter(0, since);
+        }
+        self.collect_by_flow(class);
+    }
+
+    fn collect_by_flow(&mut self, class: usize) {
+        let det = self.det;
+        let Some(d) = self.p.direction else {
+            self.scratch.candidates.extend_from_slice(&det.ip_only[class]);
+            return;
+        };
+        let Some(flow) = self.flow.as_mut() else {
+            self.scratch.candidates.extend_from_slice(&det.ip_only[class]);
+            return;
+        };
+        let state = &mut flow.ext.detect;
+        if !state.ip_only_done[d.index()] {
+            state.ip_only_done[d.index()] = true;
+            self.scratch.candidates.extend_from_slice(&det.ip_only[class]);
+        }
+        let app = flow.ext.app.proto;
+        let known = app != gabion_record::applayer::ProtoId::UNKNOWN;
+        if known && !det.pd_only.is_empty() && !state.pd_done[d.index()] {
+            state.pd_done[d.index()] = true;
+            self.scratch.candidates.extend_from_slice(&det.pd_only);
+        }
+        if app.is_known() {
+            self.scratch.candidates.extend_from_slice(&det.app_only[0]);
+            if let Some(l) = det.app_only.get(usize::from(app.0)) {
+                self.scratch.candidates.extend_from_slice(l);
+            }
+        }
+    }
+
+    fn inspect_packet_candidates(&mut self) {
+        if self.scratch.candidates.is_empty() {
+            return;
+        }
+        let mut candidates = std::mem::take(&mut self.scratch.candidates);
+        candidates.sort_unstable();
+        candidates.dedup();
+        for sig in &candidates {
+            let Some(hot) = self.det.hot.get(*sig as usize) else { continue };
+            if hot.kind == RuleType::AppTx {
+                self.scratch.payload_tx.push(*sig);
+                continue;
+            }
+            let since = self.scratch.costs.now();
+            let matched = self.packet_rule(*sig, hot);
+            self.scratch.costs.add(*sig, since, matched.is_some());
+            if let Some(in_stream) = matched {
+                self.matched(*sig, None, in_stream, false);
+            }
+        }
+        self.scratch.candidates = candidates;
+    }
+
+    /// Whether a packet rule matches; the value tells that it did so in stream data.
+    fn packet_rule(&mut self, sig: u32, hot: &Hot) -> Option<bool> {
+        let det = self.det;
+        let s = &det.set.signatures[sig as usize];
+        if !self.header(hot) || !self.packet_conditions(s) {
+            return None;
+        }
+        self.scratch.notes.captured.clear();
+        self.scratch.notes.context_json.clear();
+        let mut in_stream = false;
+        for b in &s.buffers {
+            match b.buffer {
+                BufferRef::Payload => in_stream |= self.payload(s, b)?,
+                BufferRef::Packet(which) => self.packet_buffer(s, b, which)?,
+                BufferRef::App(_) | BufferRef::Frame(_) => return None,
+            }
+        }
+        Some(in_stream)
+    }
+
+    /// Addresses, ports, protocols, direction.
+    pub(crate) fn header(&mut self, hot: &Hot) -> bool {
+        let h = self.p.headers;
+        if hot.inert {
+            return false;
+        }
+        if hot.pkthdr {
+            return true;
+        }
+        match hot.network {
+            Network_::Ether => return !h.is_ip() || self.p.headers.flags.has(Flags::ETHERNET),
+            Network_::Arp => return h.network == Network::Arp,
+            Network_::Ipv4 if h.network != Network::Ipv4 => return false,
+            Network_::Ipv6 if h.network != Network::Ipv6 => return false,
+            _ => {}
+        }
+        if !h.is_ip() || h.flags.has(Flags::INVALID) {
+            return false;
+        }
+        if !self.det.protos[usize::from(hot.protos)].contains(h.proto) {
+            return false;
+        }
+        if let Some(d) = self.p.direction {
+            let wanted = match d {
+                Direction::ToServer => SignatureFlags::TO_SERVER,
+                Direction::ToClient => SignatureFlags::TO_CLIENT,
+            };
+            if !hot.flags.has(wanted) {
+                return false;
+            }
+        }
+        if hot.apps != 0 {
+            let Some(flow) = &self.flow else { return false };
+            let app = flow.ext.app.proto;
+            if 1u128.checked_shl(app.0.into()).unwrap_or(0) & hot.apps == 0 {
+                return false;
+            }
+        }
+        self.ports(hot) && self.addresses(hot)
+    }
+
+    fn ports(&self, hot: &Hot) -> bool {
+        if hot.sp == PortId::ANY && hot.dp == PortId::ANY {
+            return true;
+        }
+        let h = self.p.headers;
+        if h.flags.has(Flags::FRAGMENT) || !matches!(h.proto, 6 | 17 | 132) {
+            return false;
+        }
+        let ports = &self.det.set.ports;
+        let holds =
+            |id: PortId, port: u16| id == PortId::ANY || ports[id.0 as usize].contains(port);
+        holds(hot.dp, h.dp) && holds(hot.sp, h.sp)
+    }
+
+    fn addresses(&mut self, hot: &Hot) -> bool {
+        let h = self.p.headers;
+        let version = h.ip_version();
+        let (src, dst) = (h.src, h.dst);
+        match (self.flow.as_mut(), self.p.direction) {
+            (Some(flow), Some(d)) => {
+                let m = &mut flow.ext.detect.memory;
+                let (s, t) = (d.index(), d.opposite().index());
+                self.det.in_set(hot.src, version, src, Some(&mut m[s]))
+                    && self.det.in_set(hot.dst, version, dst, Some(&mut m[t]))
+            }
+            _ => {
+                self.det.in_set(hot.src, version, src, None)
+                    && self.det.in_set(hot.dst, version, dst, None)
+            }
+        }
+    }
+
+    /// All conditions on packet, flow and shared state.
+    pub(crate) fn packet_conditions(&self, s: &Signature) -> bool {
+        let has_flow = self.flow.is_some();
+        if s.header.flow != Default::default()
+            && !packet::flow_matches(&s.header.flow, self.p, has_flow)
+        {
+            return false;
+        }
+        if let Some(hook) = s.hook
+            && !self.hook(hook)
+        {
+            return false;
+        }
+        if s.flags.has(SignatureFlags::REAL_PACKET) && self.p.is_pseudo {
+            return false;
+        }
+        let flow = self.flow.as_deref();
+        s.packet.iter().all(|c| {
+            !matches!(c, PacketCondition::Flow(_))
+                && packet::matches(c, self.p, flow, self.tcp, self.shared)
+                || matches!(c, PacketCondition::Flow(_))
+        })
+    }
+
+    fn hook(&self, hook: RuleHook) -> bool {
+        match hook {
+            RuleHook::FlowStart => self.flow.as_ref().is_some_and(|f| {
+                self.p.direction == Some(Direction::ToServer) && f.seen[0].pkts == 1 && f.seen[1].pkts == 0
+            }),
+            RuleHook::PreFlow | RuleHook::PreStream | RuleHook::AllPackets => true,
+            RuleHook::App { .. } => true,
+        }
+    }
+
+    /// Stream data first, then the packet, as the rule's flags say. `Some(true)`: in the stream.
+    pub(crate) fn payload(&mut self, s: &Signature, b: &BufferInspection) -> Option<bool> {
+        let needs_stream = s.flags.has(SignatureFlags::NEED_STREAM);
+        let needs_packet = s.flags.has(SignatureFlags::NEED_PACKET);
+        let is_tcp = self.p.headers.proto == 6;
+        if is_tcp && needs_stream {
+            if let Some(stream) = self.stream {
+                // Stream data is at hand from its first byte only while nothing was dropped.
+                let piece =
+                    Piece { bytes: stream.bytes, start: 0, is_last: true, dce_little: true };
+                let _ = stream.start;
+                if self.conditions(s, &b.conditions, piece) {
+                    return Some(true);
+                }
+            }
+            if !needs_packet && !self.not_in_stream {
+                return None;
+            }
+            if s.header.stream_only || s.header.flow.only_stream {
+                return None;
+            }
+        }
+        if self.p.is_pseudo || self.p.no_payload {
+            return None;
+        }
+        self.conditions(s, &b.conditions, Piece::whole(self.p.payload)).then_some(false)
+    }
+
+    fn packet_buffer(
+        &mut self,
+        s: &Signature,
+        b: &BufferInspection,
+        which: PacketBuffer,
+    ) -> Option<()> {
+        let (h, frame) = (self.p.headers, self.p.frame);
+        let address;
+        let bytes: &[u8] = match which {
+            PacketBuffer::IpSource | PacketBuffer::IpDestination => {
+                address = if which == PacketBuffer::IpSource { h.src } else { h.dst };
+                match h.ip_version() {
+                    4 => &address.0[..4],
+                    6 => &address.0[..],
+                    _ => return None,
+                }
+            }
+            PacketBuffer::Ipv4Header if h.network == Network::Ipv4 => h.ip_header(frame),
+            PacketBuffer::Ipv6Header if h.network == Network::Ipv6 => h.ip_header(frame),
+            PacketBuffer::TcpHeader if h.proto == 6 => h.transport_header(frame),
+            PacketBuffer::UdpHeader if h.proto == 17 => h.transport_header(frame),
+            PacketBuffer::Icmpv4Header if h.proto == 1 => h.transport_header(frame),
+            PacketBuffer::Icmpv6Header if h.proto == 58 => h.transport_header(frame),
+            _ => return None,
+        };
+        if bytes.is_empty() {
+            return None;
+        }
+        if b.chain != ChainId::NONE {
+            let mut held = std::mem::take(&mut self.scratch.transformed);
+            let chain = &self.det.set.chains[usize::from(b.chain.0)];
+            let ok = super::transform::apply(
+                chain,
+                bytes,
+                &mut held.0,
+                &mut held.1,
+                &mut self.resources,
+            ) && self.conditions(s, &b.conditions, Piece::whole(&held.0));
+            self.scratch.transformed = held;
+            return ok.then_some(());
+        }
+        self.conditions(s, &b.conditions, Piece::whole(bytes)).then_some(())
+    }
+
+    pub(crate) fn conditions(
+        &mut self,
+        s: &Signature,
+        conditions: &[BufferCondition],
+        piece: Piece<'_>,
+    ) -> bool {
+        content::inspect(
+            &self.det.set,
+            s,
+            conditions,
+            piece,
+            &mut self.scratch.variables,
+            &mut self.resources,
+            &mut self.scratch.notes,
+        )
+    }
+
+    /// The rule matched: what it changes takes effect at once, the alert is queued.
+    pub(crate) fn matched(&mut self, sig: u32, tx: Option<u64>, in_stream: bool, in_state: bool) {
+        let det = self.det;
+        let s = &det.set.signatures[sig as usize];
+        let captured = std::mem::take(&mut self.scratch.notes.captured);
+        let mut context = std::mem::take(&mut self.scratch.notes.context_json);
+        self.keep_captured(captured, &mut context);
+        for action in &s.post_match {
+            self.post_match(action, sig, tx);
+        }
+        self.scratch.hits.push(Hit { sig, tx, in_stream, in_state, context_json: context });
+    }
+
+    fn keep_captured(&mut self, captured: Vec<Captured>, context: &mut Vec<u8>) {
+        for c in captured {
+            match c.target {
+                CaptureTarget::Flow => {
+                    if let Some(f) = self.flow.as_mut() {
+                        f.ext.vars.set_text(c.name, c.value);
+                    }
+                }
+                CaptureTarget::Packet => self.scratch.packet_variables.push((c.name, c.value)),
+                CaptureTarget::Alert => {
+                    let mut json = gabion_record::json::Json::new();
+                    json.field(self.det.set.variables.get(c.name), &c.value);
+                    if !context.is_empty() {
+                        context.push(b',');
+                    }
+                    context.extend_from_slice(json.bytes());
+                }
+            }
+        }
+    }
+
+    fn post_match(&mut self, action: &PostMatch, sig: u32, tx: Option<u64>) {
+        let (h, now) = (self.p.headers, self.p.ts_ns);
+        match action {
+            PostMatch::Flowbits { bit, command } => {
+                if let Some(f) = self.flow.as_mut() {
+                    f.ext.vars.apply_bit(*bit, *command);
+                }
+            }
+            PostMatch::Flowint { variable, command, value } => {
+                if let Some(f) = self.flow.as_mut() {
+                    f.ext.vars.apply_int(*variable, *command, *value);
+                }
+            }
+            PostMatch::Xbits { .. }
+            | PostMatch::Hostbits { .. }
+            | PostMatch::Tag(_)
+            | PostMatch::Filestore { .. }
+            | PostMatch::Config(_)
+            | PostMatch::Bypass
+            | PostMatch::TlsStore => {
+                if self.scratch.deferred.last() != Some(&(sig, tx)) {
+                    self.scratch.deferred.push((sig, tx));
+                }
+            }
+            PostMatch::NfqSetMark { .. } | PostMatch::Replace { .. } => {}
+        }
+        let _ = (h, now);
+    }
+
+    /// The flow's application layer.
+    pub(crate) fn app(&mut self) -> Option<&mut AppLayer> {
+        self.flow.as_mut().map(|f| &mut f.ext.app)
+    }
+}
+
+use gabion_rules::signature::Network as Network_;

@@ -1,0 +1,513 @@
+//! Transactions against the rules.
+//!
+//! A transaction has a progress in each direction. A buffer with fast patterns is scanned once, when
+//! its progress is reached (windows of growing buffers each once); rules without a pattern are looked
+//! at when progress or events change. A rule whose conditions are partly met waits with the
+//! transaction; one that has matched is not looked at again in that direction.
+
+use super::compiled::TxBuffer;
+use super::content::Piece;
+use super::run::Run;
+use gabion_proto::{Buffer, Inspect, Transaction};
+use gabion_record::Direction;
+use gabion_record::applayer::ProtoId;
+use gabion_rules::Signature;
+use gabion_rules::file::FileCondition;
+use gabion_rules::signature::{BufferRef, Engine, EngineRun, TxTest};
+use gabion_rules::content::BufferCondition;
+use gabion_rules::transform::ChainId;
+use smallvec::SmallVec;
+
+/// Instances of a buffer looked at.
+const INSTANCES_MAX: usize = 1024;
+/// Rules that wait with one transaction and direction.
+const WAITING_MAX: usize = 256;
+
+/// A rule some of whose conditions were met, or that is settled.
+#[derive(Clone, Copy, Debug)]
+struct Kept {
+    sig: u32,
+    /// Engines met, one bit each.
+    met: u64,
+    state: KeptState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeptState {
+    Waiting,
+    /// One side of a transactional rule has matched.
+    HalfDone,
+    Done,
+    Never,
+}
+
+/// What detection remembers of a transaction in one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TxDetect {
+    /// Nothing more will match.
+    pub(crate) is_done: bool,
+    /// Something was inspected already.
+    started: bool,
+    progress: u8,
+    events: u16,
+    /// Buffers scanned, one bit a [`TxBuffer`] of the program.
+    scanned: u128,
+    kept: SmallVec<[Kept; 2]>,
+    /// End of the last window of growing buffers, by local number.
+    windows: SmallVec<[(u16, u64); 2]>,
+    /// New end of windows, taken over when the packet's rules are done.
+    pending: SmallVec<[(u16, u64); 2]>,
+}
+
+impl TxDetect {
+    fn window(&self, local: u16) -> u64 {
+        self.windows.iter().find(|(l, _)| *l == local).map_or(0, |(_, e)| *e)
+    }
+
+    fn note_window(&mut self, local: u16, end: u64) {
+        match self.pending.iter_mut().find(|(l, _)| *l == local) {
+            Some(slot) => slot.1 = slot.1.max(end),
+            None => self.pending.push((local, end)),
+        }
+    }
+
+    fn take_windows(&mut self) {
+        for (local, end) in std::mem::take(&mut self.pending) {
+            match self.windows.iter_mut().find(|(l, _)| *l == local) {
+                Some(slot) => slot.1 = end,
+                None => self.windows.push((local, end)),
+            }
+        }
+    }
+
+    /// Bytes up to which all growing buffers were inspected.
+    pub(crate) fn inspected(&self, local: u16) -> u64 {
+        self.window(local)
+    }
+}
+
+/// Outcome of one engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Yes,
+    No,
+    /// Not yet: more may come.
+    Wait,
+}
+
+/// Runs the rules on all transactions of the packet's direction.
+pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
+    let (Some(parser), Some(direction)) = (run.parser, run.p.direction) else { return };
+    let Some(app) = run.app() else { return };
+    let proto = app.proto;
+    let det = run.det;
+    let Some(program) = det.tx.get(usize::from(proto.0)).map(|p| &p[direction.index()]) else {
+        return;
+    };
+    let last = app.last_state(direction);
+    for id in app.first_uninspected(direction)..parser.next_tx_id() {
+        let Some(tx) = parser.tx(id) else { continue };
+        let Some(app) = run.app() else { return };
+        let Some(memory) = app.tx_detect(id, direction) else { continue };
+        if memory.is_done {
+            continue;
+        }
+        let mut memory = std::mem::take(memory);
+        if tx.only().is_some_and(|d| d != direction) {
+            memory.is_done = true;
+        } else {
+            if !(program.is_empty && run.scratch.payload_tx.is_empty()) {
+                one(run, tx, proto, direction, &mut memory);
+            }
+            memory.is_done = tx.progress(direction) >= last;
+        }
+        if let Some(slot) = run.app().and_then(|a| a.tx_detect(id, direction)) {
+            *slot = memory;
+        }
+    }
+}
+
+fn one(
+    run: &mut Run<'_, '_, '_>,
+    tx: &dyn Transaction,
+    proto: ProtoId,
+    direction: Direction,
+    memory: &mut TxDetect,
+) {
+    let det = run.det;
+    let program = &det.tx[usize::from(proto.0)][direction.index()];
+    let progress = tx.progress(direction);
+    let how = |inspected| Inspect { inspected, at_end: run.at_end, inline: run.inline };
+    let how_whole = how(0);
+    let mut candidates = std::mem::take(&mut run.scratch.tx_candidates);
+    candidates.clear();
+    let since = run.scratch.costs.now();
+    for (i, b) in program.buffers.iter().enumerate() {
+        if b.progress > progress {
+            break;
+        }
+        let bit = 1u128.checked_shl(i as u32).unwrap_or(0);
+        if memory.scanned & bit != 0 && !b.streaming && bit != 0 {
+            continue;
+        }
+        memory.scanned |= bit;
+        let inspect =
+            if b.streaming { Inspect { inspected: memory.window(b.local), ..how_whole } } else { how_whole };
+        scan(run, tx, b, direction, inspect, &mut candidates);
+    }
+    run.scratch.costs.add_prefilter(2, since);
+    for (at, sig) in &program.plain {
+        let is_new = !memory.started || (*at > memory.progress);
+        if *at <= progress && is_new {
+            candidates.push(*sig);
+        }
+    }
+    let events = tx.events();
+    if !program.events.is_empty() {
+        for code in events.iter().skip(usize::from(memory.events)) {
+            if let Some(l) = program.events.get(code) {
+                candidates.extend_from_slice(l);
+            }
+        }
+    }
+    candidates.extend_from_slice(&run.scratch.payload_tx);
+    for k in &memory.kept {
+        if matches!(k.state, KeptState::Waiting) {
+            candidates.push(k.sig);
+        }
+    }
+    candidates.sort_unstable();
+    candidates.dedup();
+    for sig in &candidates {
+        let since = run.scratch.costs.now();
+        let matched = rule(run, tx, *sig, proto, direction, progress, memory);
+        run.scratch.costs.add(*sig, since, matched);
+    }
+    memory.started = true;
+    memory.progress = progress;
+    memory.events = u16::try_from(events.len()).unwrap_or(u16::MAX);
+    // Windows that were due are inspected now, whether or not a rule looked at them.
+    for b in program.buffers.iter().filter(|b| b.streaming && b.progress <= progress) {
+        let inspect = Inspect { inspected: memory.window(b.local), ..how_whole };
+        if let Some(w) = tx.buffer(b.local, direction, 0, inspect) {
+            memory.note_window(b.local, w.start + w.data.len() as u64);
+        }
+    }
+    memory.take_windows();
+    run.scratch.tx_candidates = candidates;
+}
+
+fn scan(
+    run: &mut Run<'_, '_, '_>,
+    tx: &dyn Transaction,
+    b: &TxBuffer,
+    direction: Direction,
+    how: Inspect,
+    candidates: &mut Vec<u32>,
+) {
+    let most = if b.multi { INSTANCES_MAX } else { 1 };
+    for index in 0..most {
+        let Some(buffer) = tx.buffer(b.local, direction, index, how) else { break };
+        let add = |sig| candidates.push(sig);
+        if b.chain == ChainId::NONE {
+            b.patterns.scan(buffer.data, &mut run.scratch.mpm, add);
+        } else {
+            let mut held = std::mem::take(&mut run.scratch.transformed);
+            let chain = &run.det.set.chains[usize::from(b.chain.0)];
+            if super::transform::apply(chain, buffer.data, &mut held.0, &mut held.1, &mut run.resources) {
+                b.patterns.scan(&held.0, &mut run.scratch.mpm, add);
+            }
+            run.scratch.transformed = held;
+        }
+    }
+}
+
+/// Inspects one rule; true when it matched now.
+fn rule(
+    run: &mut Run<'_, '_, '_>,
+    tx: &dyn Transaction,
+    sig: u32,
+    proto: ProtoId,
+    direction: Direction,
+    progress: u8,
+    memory: &mut TxDetect,
+) -> bool {
+    let det = run.det;
+    let s = &det.set.signatures[sig as usize];
+    let kept = memory.kept.iter().position(|k| k.sig == sig);
+    let mut met = 0u64;
+    match kept.map(|k| memory.kept[k]) {
+        Some(k) if k.state != KeptState::Waiting => return false,
+        Some(k) => met = k.met,
+        None => {
+            let hot = det.hot[sig as usize];
+            if !run.header(&hot) || !run.packet_conditions(s) {
+                return false;
+            }
+        }
+    }
+    run.scratch.notes.captured.clear();
+    run.scratch.notes.context_json.clear();
+    if kept.is_none() {
+        for b in s.buffers.iter() {
+            if b.buffer == BufferRef::Payload && run.payload(s, b).is_none() {
+                return false;
+            }
+        }
+    }
+    let (mut any, mut wait, mut fail) = (false, false, false);
+    for (i, e) in s.engines.iter().enumerate() {
+        if e.direction != direction || (e.proto != proto && e.proto != ProtoId::UNKNOWN) {
+            continue;
+        }
+        any = true;
+        let bit = 1u64.checked_shl(i as u32).unwrap_or(0);
+        if met & bit != 0 {
+            continue;
+        }
+        if e.progress > progress {
+            wait = true;
+            break;
+        }
+        match engine(run, tx, s, e, direction, memory) {
+            Outcome::Yes => met |= bit,
+            Outcome::Wait => {
+                wait = true;
+                break;
+            }
+            Outcome::No => {
+                fail = true;
+                break;
+            }
+        }
+    }
+    let is_hook = s.engines.is_empty() && s.hook.is_some();
+    let state = if fail {
+        KeptState::Never
+    } else if wait {
+        KeptState::Waiting
+    } else if any || is_hook {
+        KeptState::Done
+    } else {
+        return false;
+    };
+    let alerts = state == KeptState::Done && both_sides(run, s, tx, direction);
+    let state = match state {
+        KeptState::Done if !alerts => KeptState::HalfDone,
+        other => other,
+    };
+    match kept {
+        Some(k) => memory.kept[k] = Kept { sig, met, state },
+        // A rule that fails at its first look need not be remembered: its pattern won't come again.
+        None if state == KeptState::Never => {}
+        None if memory.kept.len() < WAITING_MAX => memory.kept.push(Kept { sig, met, state }),
+        None => {}
+    }
+    if alerts {
+        run.matched(sig, Some(tx.id()), false, true);
+    }
+    alerts
+}
+
+/// A transactional rule (`=>`) alerts once both of its sides have matched.
+fn both_sides(
+    run: &mut Run<'_, '_, '_>,
+    s: &Signature,
+    tx: &dyn Transaction,
+    direction: Direction,
+) -> bool {
+    if !s.header.transactional || !s.engines.iter().any(|e| e.direction != direction) {
+        return true;
+    }
+    let (sig, id) = (s.index, tx.id());
+    let Some(other) = run.app().and_then(|a| a.tx_detect(id, direction.opposite())) else {
+        return false;
+    };
+    other.kept.iter().any(|k| k.sig == sig && k.state == KeptState::HalfDone)
+}
+
+fn engine(
+    run: &mut Run<'_, '_, '_>,
+    tx: &dyn Transaction,
+    s: &Signature,
+    e: &Engine,
+    direction: Direction,
+    memory: &TxDetect,
+) -> Outcome {
+    match e.run {
+        EngineRun::Buffer(b) => {
+            let Some(b) = s.buffers.get(usize::from(b)) else { return Outcome::No };
+            let def = match b.buffer {
+                BufferRef::App(id) => run.det.buffer_facts.get(usize::from(id.0)).copied(),
+                _ => None,
+            };
+            let (multi, streaming) = def.unwrap_or((false, false));
+            let mut seen = false;
+            let mut growing = false;
+            let most = if multi { INSTANCES_MAX } else { 1 };
+            for index in 0..most {
+                let how = Inspect {
+                    inspected: if streaming { memory.window(e.local) } else { 0 },
+                    at_end: run.at_end,
+                    inline: run.inline,
+                };
+                let Some(buffer) = tx.buffer(e.local, direction, index, how) else { break };
+                seen = true;
+                growing |= !buffer.is_complete;
+                if buffer_matches(run, s, &b.conditions, b.chain, &buffer) {
+                    return Outcome::Yes;
+                }
+            }
+            let last = run.app().map_or(0, |a| a.last_state(direction));
+            let ended = tx.progress(direction) >= last || run.at_end;
+            if !seen {
+                if streaming && !ended {
+                    return Outcome::Wait;
+                }
+                let absent = b.conditions.iter().any(|c| matches!(c, BufferCondition::Absent { .. }));
+                return if absent { Outcome::Yes } else { Outcome::No };
+            }
+            if streaming && growing && !ended { Outcome::Wait } else { Outcome::No }
+        }
+        EngineRun::Tx(t) => {
+            let Some(t) = s.tx.get(usize::from(t)) else { return Outcome::No };
+            test(run, tx, &t.test, e, direction)
+        }
+    }
+}
+
+fn buffer_matches(
+    run: &mut Run<'_, '_, '_>,
+    s: &Signature,
+    conditions: &[BufferCondition],
+    chain: ChainId,
+    buffer: &Buffer<'_>,
+) -> bool {
+    if chain == ChainId::NONE {
+        let piece = Piece {
+            bytes: buffer.data,
+            start: buffer.start,
+            is_last: buffer.is_complete,
+            dce_little: true,
+        };
+        return run.conditions(s, conditions, piece);
+    }
+    let mut held = std::mem::take(&mut run.scratch.transformed);
+    let steps = &run.det.set.chains[usize::from(chain.0)];
+    let ok = super::transform::apply(steps, buffer.data, &mut held.0, &mut held.1, &mut run.resources)
+        && run.conditions(s, conditions, Piece::whole(&held.0));
+    run.scratch.transformed = held;
+    ok
+}
+
+fn test(
+    run: &mut Run<'_, '_, '_>,
+    tx: &dyn Transaction,
+    t: &TxTest,
+    e: &Engine,
+    direction: Direction,
+) -> Outcome {
+    let yes = |b: bool| if b { Outcome::Yes } else { Outcome::No };
+    match t {
+        TxTest::Integer(m) => {
+            let mut index = 0;
+            while let Some(v) = tx.integer(e.local, direction, index) {
+                if m.matches(v) {
+                    return Outcome::Yes;
+                }
+                index += 1;
+                if index >= INSTANCES_MAX {
+                    break;
+                }
+            }
+            Outcome::No
+        }
+        TxTest::Condition(c) => yes(c.matches(tx.as_any(), direction)),
+        TxTest::Event(code) => yes(tx.events().contains(code)),
+        TxTest::State(m) => yes(m.matches(u64::from(tx.progress(direction)))),
+        TxTest::Lua { script, negated } => {
+            let answer = run.resources.scripts.run_on_tx(*script, tx, direction);
+            yes(answer.is_some_and(|a| a != *negated))
+        }
+        TxTest::Files(conditions) => files(run, tx, conditions, direction),
+    }
+}
+
+/// One file of the transaction meets all conditions.
+fn files(
+    run: &Run<'_, '_, '_>,
+    tx: &dyn Transaction,
+    conditions: &[FileCondition],
+    direction: Direction,
+) -> Outcome {
+    let Some(list) = tx.files(direction) else {
+        return if run.at_end { Outcome::No } else { Outcome::Wait };
+    };
+    let mut wait = list.files.is_empty();
+    for f in &list.files {
+        let open = f.state == gabion_proto::files::FileState::Open;
+        let mut all = true;
+        for c in conditions {
+            match file_condition(run, f, c, open) {
+                Outcome::Yes => {}
+                Outcome::Wait => {
+                    wait = true;
+                    all = false;
+                    break;
+                }
+                Outcome::No => {
+                    all = false;
+                    break;
+                }
+            }
+        }
+        if all {
+            return Outcome::Yes;
+        }
+    }
+    if wait && !run.at_end { Outcome::Wait } else { Outcome::No }
+}
+
+fn file_condition(
+    run: &Run<'_, '_, '_>,
+    f: &gabion_proto::files::File,
+    c: &FileCondition,
+    open: bool,
+) -> Outcome {
+    let yes = |b: bool| if b { Outcome::Yes } else { Outcome::No };
+    match c {
+        FileCondition::Name { bytes, negated } => {
+            yes(super::literal::find(&f.name, bytes, true, 0).is_some() != *negated)
+        }
+        FileCondition::Extension { bytes, negated } => {
+            let has = f.name.rsplit(|b| *b == b'.').next().is_some_and(|e| {
+                e.len() < f.name.len() && e.eq_ignore_ascii_case(bytes)
+            });
+            yes(has != *negated)
+        }
+        FileCondition::Magic { .. } => Outcome::No,
+        FileCondition::Size(m) => {
+            use gabion_rules::integer::IntegerMatch::*;
+            match m {
+                _ if !open => yes(m.matches(f.size)),
+                Greater(_) | GreaterOrEqual(_) if m.matches(f.size) => Outcome::Yes,
+                _ => Outcome::Wait,
+            }
+        }
+        FileCondition::Hash { list, negated } => {
+            if open {
+                return Outcome::Wait;
+            }
+            let Some(l) = run.det.set.hash_lists.get(*list as usize) else { return Outcome::No };
+            let d = f.digests();
+            use gabion_rules::file::HashKind;
+            let found = match l.kind {
+                HashKind::Md5 => d.md5.is_some_and(|h| l.contains(&h)),
+                HashKind::Sha1 => d.sha1.is_some_and(|h| l.contains(&h)),
+                HashKind::Sha256 => d.sha256.is_some_and(|h| l.contains(&h)),
+            };
+            yes(found != *negated)
+        }
+        FileCondition::Store => Outcome::Yes,
+    }
+}

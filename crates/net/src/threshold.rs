@@ -1,0 +1,229 @@
+//! How often a rule may alert: thresholds, detection filters, rate filters, suppression.
+//!
+//! An entry lives per rule and tracked address (or pair, flow, rule). Windows are compared in whole
+//! microseconds and their end belongs to them, as the peer's.
+
+use foldhash::fast::RandomState;
+use gabion_record::Addr;
+use gabion_rules::Action;
+use gabion_rules::post::{Threshold, ThresholdKind, ThresholdTrack};
+use hashbrown::HashMap;
+
+/// Entries kept; beyond, lapsed ones go first, then the rule alerts as if it had no threshold.
+const ENTRIES_MAX: usize = 1 << 20;
+
+/// What becomes of a match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// It alerts.
+    Alert,
+    /// No alert, but its action holds.
+    Silent,
+    /// As if it had not matched.
+    Nothing,
+}
+
+/// Whom an entry counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Tracked {
+    Host(Addr, u8),
+    Pair(Addr, Addr, u8),
+    Rule,
+    Flow(u64),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    start_us: u64,
+    count: u32,
+    /// Backoff: next count that alerts. Rate: end of the new action.
+    next: u64,
+    window_us: u64,
+}
+
+/// Thresholds of one sequence of alerts.
+#[derive(Debug, Default)]
+pub(crate) struct Thresholds {
+    entries: HashMap<(u32, u8, Tracked), Entry, RandomState>,
+    /// Matches that were let through because the table was full.
+    pub(crate) overflow: u64,
+}
+
+/// The packet side of a decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Subject {
+    pub(crate) src: Addr,
+    pub(crate) dst: Addr,
+    pub(crate) version: u8,
+    pub(crate) flow: Option<u64>,
+    pub(crate) ts_ns: u64,
+}
+
+impl Thresholds {
+    /// Decides on one match of signature `sig`. `slot` tells a rule's several thresholds apart. The
+    /// action is given where a rate filter changes it.
+    pub(crate) fn decide(
+        &mut self,
+        sig: u32,
+        slot: u8,
+        t: &Threshold,
+        s: &Subject,
+    ) -> (Decision, Option<Action>) {
+        let tracked = match t.track {
+            ThresholdTrack::Source => Tracked::Host(s.src, s.version),
+            ThresholdTrack::Destination => Tracked::Host(s.dst, s.version),
+            ThresholdTrack::Both | ThresholdTrack::Either => {
+                Tracked::Pair(s.src.min(s.dst), s.src.max(s.dst), s.version)
+            }
+            ThresholdTrack::Rule => Tracked::Rule,
+            ThresholdTrack::Flow => Tracked::Flow(s.flow.unwrap_or(0)),
+        };
+        let now = s.ts_ns / 1000;
+        let window_us = u64::from(t.seconds) * 1_000_000;
+        let key = (sig, slot, tracked);
+        if !self.entries.contains_key(&key) && self.entries.len() >= ENTRIES_MAX {
+            self.entries.retain(|_, e| now <= e.start_us.saturating_add(e.window_us));
+            if self.entries.len() >= ENTRIES_MAX {
+                self.overflow += 1;
+                return (Decision::Alert, None);
+            }
+        }
+        let mut is_new = false;
+        let e = self.entries.entry(key).or_insert_with(|| {
+            is_new = true;
+            Entry { start_us: now, count: 0, next: 0, window_us }
+        });
+        step(t, e, is_new, now, window_us)
+    }
+}
+
+fn step(t: &Threshold, e: &mut Entry, is_new: bool, now: u64, window_us: u64) -> (Decision, Option<Action>) {
+    use Decision::*;
+    let lapsed = !is_new && now > e.start_us.saturating_add(window_us);
+    if lapsed && !matches!(t.kind, ThresholdKind::Backoff { .. } | ThresholdKind::Rate { .. }) {
+        e.start_us = now;
+        e.count = 0;
+    }
+    e.count = e.count.saturating_add(1);
+    let decision = match t.kind {
+        ThresholdKind::Limit if e.count <= t.count => Alert,
+        ThresholdKind::Limit => Silent,
+        ThresholdKind::Threshold if e.count >= t.count => {
+            e.count = 0;
+            Alert
+        }
+        ThresholdKind::Threshold => Nothing,
+        ThresholdKind::Both => match e.count.cmp(&t.count) {
+            std::cmp::Ordering::Less => Nothing,
+            std::cmp::Ordering::Equal => Alert,
+            std::cmp::Ordering::Greater => Silent,
+        },
+        ThresholdKind::DetectionFilter if e.count > t.count => Alert,
+        ThresholdKind::DetectionFilter => Nothing,
+        ThresholdKind::Backoff { multiplier } => {
+            if is_new {
+                e.next = u64::from(t.count);
+            }
+            if u64::from(e.count) == e.next {
+                e.next = e.next.saturating_mul(u64::from(multiplier.max(1)));
+                Alert
+            } else {
+                Silent
+            }
+        }
+        ThresholdKind::Rate { new_action, timeout_s } => {
+            return (Alert, rate(t, e, now, window_us, new_action, timeout_s));
+        }
+    };
+    (decision, None)
+}
+
+/// While the new action holds it is given; then one match with the old one, then the window counts
+/// again where it was.
+fn rate(
+    t: &Threshold,
+    e: &mut Entry,
+    now: u64,
+    window_us: u64,
+    new_action: Action,
+    timeout_s: u32,
+) -> Option<Action> {
+    if e.next != 0 {
+        if now <= e.next {
+            return Some(new_action);
+        }
+        e.next = 0;
+        if now > e.start_us.saturating_add(window_us) {
+            e.start_us = now;
+            e.count = 1;
+        }
+        return None;
+    }
+    if now > e.start_us.saturating_add(window_us) {
+        e.start_us = now;
+        e.count = 1;
+        return None;
+    }
+    if e.count > t.count {
+        e.next = now.saturating_add(u64::from(timeout_s) * 1_000_000);
+        return Some(new_action);
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(kind: ThresholdKind, count: u32, seconds: u32, times_s: &[u64]) -> Vec<Decision> {
+        let t = Threshold { kind, track: ThresholdTrack::Source, count, seconds };
+        let mut table = Thresholds::default();
+        let subject = |s: u64| Subject {
+            src: Addr::v4([1, 2, 3, 4]),
+            dst: Addr::default(),
+            version: 4,
+            flow: None,
+            ts_ns: s * 1_000_000_000,
+        };
+        times_s.iter().map(|s| table.decide(1, 0, &t, &subject(*s)).0).collect()
+    }
+
+    /// Expected values: the peer's decisions on six packets, one a second (see its documentation
+    /// of thresholds).
+    #[test]
+    fn six_packets_through_each_kind() {
+        use Decision::*;
+        let six = [0, 1, 2, 3, 4, 5];
+        assert_eq!(run(ThresholdKind::Limit, 1, 60, &six), [Alert, Silent, Silent, Silent, Silent, Silent]);
+        assert_eq!(run(ThresholdKind::Both, 2, 60, &six), [Nothing, Alert, Silent, Silent, Silent, Silent]);
+        assert_eq!(run(ThresholdKind::Threshold, 3, 60, &six), [Nothing, Nothing, Alert, Nothing, Nothing, Alert]);
+        assert_eq!(run(ThresholdKind::DetectionFilter, 3, 60, &six), [Nothing, Nothing, Nothing, Alert, Alert, Alert]);
+    }
+
+    #[test]
+    fn the_end_of_a_window_belongs_to_it() {
+        use Decision::*;
+        assert_eq!(run(ThresholdKind::Limit, 1, 10, &[0, 10, 11]), [Alert, Silent, Alert]);
+    }
+
+    #[test]
+    fn rate_filter_changes_the_action_for_a_while() {
+        let kind = ThresholdKind::Rate { new_action: Action::Drop, timeout_s: 5 };
+        let t = Threshold { kind, track: ThresholdTrack::Rule, count: 3, seconds: 10 };
+        let mut table = Thresholds::default();
+        let changed: Vec<bool> = (0..16u64)
+            .map(|s| {
+                let subject = Subject {
+                    src: Addr::default(),
+                    dst: Addr::default(),
+                    version: 4,
+                    flow: None,
+                    ts_ns: s * 1_000_000_000,
+                };
+                table.decide(1, 0, &t, &subject).1.is_some()
+            })
+            .collect();
+        let expected: Vec<bool> = (1..=16).map(|n| (4..=9).contains(&n) || n >= 11).collect();
+        assert_eq!(changed, expected);
+    }
+}
