@@ -1,1 +1,36 @@
-//! To be described by its author.
+//! # net: the network engine
+//!
+//! **In**: frames with event time and number, a rule set, a configuration tree. **Out**: alerts,
+//! protocol records, files, flows, anomalies and drops, through [`gabion_record::eve::NetSink`].
+//! **Holds**: per worker the flow table, defragmentation, streams, parsers and everything detection
+//! remembers.
+//!
+//! The engine is sans-I/O: it reads no clock and no file. One [`Engine`] is shared read-only, each
+//! [`Worker`] owns the flows whose packets it is given; packets of one address pair must go to one
+//! worker. `worker` joins the rooms below: packet → flow → proto → rules.
+#![forbid(unsafe_code)]
+
+mod alert;
+mod app;
+mod counters;
+mod dataset_file;
+mod datasets;
+mod detect;
+mod engine;
+mod expectation;
+mod flow_state;
+pub mod limits;
+mod log;
+mod script;
+mod state;
+mod threshold;
+mod worker;
+
+pub use app::{AppCounters, Protocols};
+pub use counters::NetCounters;
+pub use datasets::Datasets;
+pub use detect::{Detector, Expressions, RuleCost, RuleCosts};
+pub use engine::{Engine, EngineOptions, Policies, RuleText};
+pub use flow_state::NetFlow;
+pub use state::SharedState;
+pub use worker::{FrameIn, Worker};

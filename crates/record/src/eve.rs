@@ -290,6 +290,51 @@ pub struct FileFacts<'a> {
     pub magic: Option<&'a str>,
 }
 
+impl FileFacts<'_> {
+    /// Members of a `fileinfo` object or of an entry of an alert's `files`.
+    pub fn write(&self, j: &mut Json) {
+        j.field("filename", self.name);
+        if let Some(m) = self.magic {
+            j.field("magic", m);
+        }
+        if !self.sids.is_empty() {
+            j.open_array_key("sid");
+            for s in self.sids {
+                j.item_number(*s);
+            }
+            j.close_array();
+        }
+        j.boolean("gaps", self.has_gaps);
+        j.field_plain("state", self.state);
+        if let Some(h) = &self.md5 {
+            j.hex("md5", h);
+        }
+        if let Some(h) = &self.sha1 {
+            j.hex("sha1", h);
+        }
+        if self.is_stored {
+            j.boolean("stored", true);
+            if let Some(id) = self.file_id {
+                j.number("file_id", id);
+            }
+        } else {
+            j.boolean("stored", false);
+            if self.is_storing {
+                j.boolean("storing", true);
+            }
+        }
+        if let Some(h) = &self.sha256 {
+            j.hex("sha256", h);
+        }
+        j.number("size", self.size);
+        if let Some((start, end)) = self.range {
+            j.number("start", start);
+            j.number("end", end);
+        }
+        j.number("tx_id", self.tx_id);
+    }
+}
+
 /// TCP facts of a flow that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowTcp {
@@ -366,6 +411,8 @@ pub struct AnomalyRecord<'a> {
     pub tx_id: Option<u64>,
     /// The packet, for those with `packethdr`.
     pub packet: &'a [u8],
+    /// The event's name is written in capitals.
+    pub in_capitals: bool,
 }
 
 /// A packet that was dropped inline.
@@ -462,8 +509,11 @@ pub trait NetSink {
     fn packet(&mut self, record: &PacketRecord<'_>);
     /// ARP record (`arp` type): object members come from the engine.
     fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject);
-    /// What this sink wants to be given, so that the engine skips work nobody looks at.
-    fn wants(&self) -> Wants;
+    /// The configuration node of a record type at the first output that writes it.
+    fn type_config(&self, event_type: &str) -> Option<Tree> {
+        let _ = event_type;
+        None
+    }
 }
 
 /// What a sink wants.
@@ -503,4 +553,6 @@ pub struct Wants {
     pub ja4: bool,
     /// hassh in SSH records.
     pub hassh: bool,
+    /// MAC addresses in flow records.
+    pub macs: bool,
 }

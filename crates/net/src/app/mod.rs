@@ -165,6 +165,8 @@ pub(crate) struct AppLayer {
     /// Transactions seen, those before a change of protocol too.
     pub(crate) tx_total: u64,
     only_one_direction_raised: bool,
+    /// Transactions with these keys are not logged either.
+    silent_pairs: SmallVec<[u64; 1]>,
 }
 
 impl AppLayer {
@@ -461,7 +463,13 @@ impl AppLayer {
             self.first_tx = self.first_tx.max(parser.first_tx_id());
         }
         while self.first_tx + (self.txs.len() as u64) < next {
-            self.txs.push_back(TxMemory::default());
+            let id = self.first_tx + self.txs.len() as u64;
+            let no_log = !self.silent_pairs.is_empty()
+                && parser
+                    .tx(id)
+                    .and_then(|t| t.pair_key())
+                    .is_some_and(|k| self.silent_pairs.contains(&k));
+            self.txs.push_back(TxMemory { no_log, ..TxMemory::default() });
         }
     }
 
@@ -511,6 +519,25 @@ impl AppLayer {
 
     pub(crate) fn tx_detect(&mut self, id: u64, d: Direction) -> Option<&mut TxDetect> {
         self.tx_memory(id).map(|t| &mut t.detect[d.index()])
+    }
+
+    /// A `config` rule switched a transaction's record off.
+    pub(crate) fn silence(&mut self, id: u64) {
+        let pair = |a: &AppLayer, id| a.parser.as_deref().and_then(|p| p.tx(id)?.pair_key());
+        let key = pair(self, id);
+        if let Some(m) = self.tx_memory(id) {
+            m.no_log = true;
+        }
+        if let Some(key) = key {
+            self.silent_pairs.push(key);
+        }
+    }
+
+    /// The one transaction that is there, if it is one only.
+    pub(crate) fn only_live_tx(&self) -> Option<u64> {
+        let mut live = self.txs.iter().enumerate().filter(|(_, t)| !t.is_free);
+        let (n, _) = live.next()?;
+        live.next().is_none().then_some(self.first_tx + n as u64)
     }
 
     /// Frees transactions that are complete, inspected and logged.

@@ -23,7 +23,7 @@ pub(crate) use content::{Captured, MatchNotes};
 pub use profile::{RuleCost, RuleCosts};
 pub use resources::Expressions;
 pub(crate) use resources::Resources;
-pub(crate) use run::{Hit, Scratch};
+pub(crate) use run::{Hit, Run, Scratch, StreamData};
 pub(crate) use tx::TxDetect;
 
 /// What detection remembers of a flow.

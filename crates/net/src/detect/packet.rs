@@ -37,6 +37,12 @@ pub(crate) struct PacketView<'a> {
     pub(crate) pkt_src: &'static str,
     /// Its payload is not to be inspected (encrypted flow).
     pub(crate) no_payload: bool,
+    /// The packet around it, in a tunnel.
+    pub(crate) outer: Option<&'a Decoded>,
+    /// The packet the frame carried.
+    pub(crate) root: &'a Decoded,
+    /// Number of the frame in the capture.
+    pub(crate) frame_number: u64,
 }
 
 impl PacketView<'_> {

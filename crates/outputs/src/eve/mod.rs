@@ -217,7 +217,7 @@ impl EveWriter {
         }
         app_proto(j, &r.app_proto);
         j.open_key("fileinfo");
-        file_members(j, &r.file);
+        r.file.write(j);
         j.close();
         Some(self.end())
     }
@@ -376,7 +376,7 @@ impl EveWriter {
             j.field_plain("app_proto", p);
         }
         j.field_plain("type", kind);
-        if layer.is_some() {
+        if r.in_capitals {
             let upper = r.event.to_ascii_uppercase();
             j.field_plain("event", &upper);
         } else {
@@ -527,6 +527,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
         ja3: tls_has("ja3") || tls_has("ja3s"),
         ja4: tls.is_some(),
         hassh: has("ssh"),
+        macs: settings.ethernet,
     }
 }
 
@@ -773,49 +774,6 @@ fn verdict(j: &mut Json, v: &VerdictRecord) {
         j.close_array();
     }
     j.close();
-}
-
-/// Members of a `fileinfo` object or of an entry of an alert's `files`.
-pub fn file_members(j: &mut Json, f: &FileFacts<'_>) {
-    j.field("filename", f.name);
-    if let Some(m) = f.magic {
-        j.field("magic", m);
-    }
-    if !f.sids.is_empty() {
-        j.open_array_key("sid");
-        for s in f.sids {
-            j.item_number(*s);
-        }
-        j.close_array();
-    }
-    j.boolean("gaps", f.has_gaps);
-    j.field_plain("state", f.state);
-    if let Some(h) = &f.md5 {
-        j.hex("md5", h);
-    }
-    if let Some(h) = &f.sha1 {
-        j.hex("sha1", h);
-    }
-    if f.is_stored {
-        j.boolean("stored", true);
-        if let Some(id) = f.file_id {
-            j.number("file_id", id);
-        }
-    } else {
-        j.boolean("stored", false);
-        if f.is_storing {
-            j.boolean("storing", true);
-        }
-    }
-    if let Some(h) = &f.sha256 {
-        j.hex("sha256", h);
-    }
-    j.number("size", f.size);
-    if let Some((start, end)) = f.range {
-        j.number("start", start);
-        j.number("end", end);
-    }
-    j.number("tx_id", f.tx_id);
 }
 
 fn hex_flags(j: &mut Json, key: &str, flags: u8) {

@@ -1,0 +1,469 @@
+//! The alert queue of a packet: order, thresholds, actions, records.
+//!
+//! Hits come in any order; they are sorted by signature (internal order) and, for one signature,
+//! newest transaction first. A `pass` ends the queue, a drop outranks a later pass, thresholds decide
+//! about each, and only so many alerts of one packet are written.
+
+use crate::detect::packet::PacketView;
+use crate::detect::{Detector, Hit};
+use crate::flow_state::NetFlow;
+use crate::log::{FilesObject, MetadataObject, TxObject, app_names, files_of, header, summary};
+use crate::threshold::{Decision, Subject};
+use crate::worker::{Core, Fate};
+use gabion_flow::Flow;
+use gabion_packet::{Flags, Transport};
+use gabion_proto::registry::protocol;
+use gabion_record::eve::*;
+use gabion_record::{Addr, Direction};
+use gabion_rules::post::{
+    ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope, PostMatch, Tag,
+    TagMetric, TagScope, Target,
+};
+use gabion_rules::signature::ActionScope;
+use gabion_rules::{Action, Signature, SignatureFlags};
+use hashbrown::HashMap;
+
+/// Hosts and flows followed by tags.
+const TAGS_MAX: usize = 65_536;
+
+/// Whom a tag follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Tagged {
+    Flow(u64),
+    Host(Addr),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct TagState {
+    tag: Tag,
+    start_ns: u64,
+    packets: u64,
+    bytes: u64,
+    /// Number of the packet that set it: it is not logged itself.
+    since: u64,
+}
+
+/// Flows and hosts whose packets are logged.
+#[derive(Debug, Default)]
+pub(crate) struct Tags {
+    active: HashMap<Tagged, TagState>,
+}
+
+impl Core {
+    /// What follows the rules' run: deferred actions, the queue, records.
+    pub(crate) fn after_detection(
+        &mut self,
+        detector: &Detector,
+        view: &PacketView<'_>,
+        mut flow: Option<&mut Flow<NetFlow>>,
+        fate: &mut Fate,
+        stream: &[u8],
+        sink: &mut dyn NetSink,
+    ) {
+        if self.scratch.hits.is_empty() {
+            return;
+        }
+        let deferred = std::mem::take(&mut self.scratch.deferred);
+        for (sig, tx) in &deferred {
+            let s = &detector.set.signatures[*sig as usize];
+            self.deferred(s, *tx, view, flow.as_deref_mut());
+        }
+        self.scratch.deferred = deferred;
+        let mut hits = std::mem::take(&mut self.scratch.hits);
+        hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx)));
+        let mut written = 0;
+        for hit in &hits {
+            let s = &detector.set.signatures[hit.sig as usize];
+            let (decision, changed) = self.decide(detector, s, view, flow.as_deref());
+            if decision == Decision::Nothing {
+                self.counters.alerts_suppressed += 1;
+                continue;
+            }
+            let action = changed.unwrap_or(s.action);
+            self.act(s, action, hit, flow.as_deref_mut(), fate);
+            if action == Action::Pass {
+                break;
+            }
+            if decision == Decision::Silent || s.flags.has(SignatureFlags::NOALERT) {
+                self.counters.alerts_suppressed += u64::from(decision == Decision::Silent);
+                continue;
+            }
+            if written >= self.engine.options.alerts_max {
+                self.counters.alert_queue_overflow += 1;
+                continue;
+            }
+            written += 1;
+            self.counters.alerts += 1;
+            if let Some(f) = flow.as_deref_mut() {
+                f.ext.flags.alerted = true;
+            }
+            self.write_alert(detector, s, action, hit, view, flow.as_deref(), fate, stream, sink);
+        }
+        self.scratch.hits = hits;
+    }
+
+    fn decide(
+        &mut self,
+        detector: &Detector,
+        s: &Signature,
+        view: &PacketView<'_>,
+        flow: Option<&Flow<NetFlow>>,
+    ) -> (Decision, Option<Action>) {
+        let h = view.headers;
+        let version = h.ip_version();
+        for sup in &s.suppressions {
+            let contains = |a: Addr| match sup.addresses {
+                Some(id) => detector.set.addresses[id.0 as usize].contains(version, a),
+                None => true,
+            };
+            if sup.applies(h.src, h.dst, contains) {
+                return (Decision::Silent, None);
+            }
+        }
+        let subject = Subject {
+            src: h.src,
+            dst: h.dst,
+            version,
+            flow: flow.map(|f| f.id),
+            ts_ns: view.ts_ns,
+        };
+        if let Some(t) = &s.detection_filter
+            && self.thresholds.decide(s.index, 0, t, &subject).0 == Decision::Nothing
+        {
+            return (Decision::Nothing, None);
+        }
+        let mut changed = None;
+        if let Some(t) = &s.rate_filter {
+            changed = self.thresholds.decide(s.index, 1, t, &subject).1;
+        }
+        match &s.threshold {
+            Some(t) => (self.thresholds.decide(s.index, 2, t, &subject).0, changed),
+            None => (Decision::Alert, changed),
+        }
+    }
+
+    /// What the rule's action does to packet and flow.
+    fn act(
+        &mut self,
+        s: &Signature,
+        action: Action,
+        hit: &Hit,
+        flow: Option<&mut Flow<NetFlow>>,
+        fate: &mut Fate,
+    ) {
+        let to_flow = match s.scope() {
+            ActionScope::Flow => true,
+            ActionScope::FlowIfStateful => hit.in_stream || hit.in_state,
+            _ => false,
+        };
+        if action == Action::Pass {
+            if fate.drop.is_none() {
+                fate.passed = true;
+                if to_flow && let Some(f) = flow {
+                    f.ext.flags.passed = true;
+                }
+            }
+            return;
+        }
+        if action.rejects() {
+            fate.reject.get_or_insert(action);
+        }
+        if action.drops() && self.engine.options.inline {
+            fate.drop.get_or_insert("rules");
+            if to_flow && let Some(f) = flow {
+                f.ext.flags.dropped = true;
+            }
+        }
+    }
+
+    /// Actions that need more than the flow's variables.
+    fn deferred(
+        &mut self,
+        s: &Signature,
+        tx: Option<u64>,
+        view: &PacketView<'_>,
+        mut flow: Option<&mut Flow<NetFlow>>,
+    ) {
+        let h = view.headers;
+        for action in &s.post_match {
+            match action {
+                PostMatch::Xbits { bit, command, track, expire_s } => {
+                    self.shared.set_xbit(*bit, *command, *track, *expire_s, h, view.ts_ns);
+                }
+                PostMatch::Hostbits { bit, command, track, expire_s } => {
+                    self.shared.set_hostbit(*bit, *command, *track, *expire_s, h, view.ts_ns);
+                }
+                PostMatch::Tag(tag) => self.tag(*tag, view, flow.as_deref()),
+                PostMatch::Filestore { direction, scope } => {
+                    if let Some(f) = flow.as_deref_mut() {
+                        filestore(s, *direction, *scope, tx, view, f);
+                    }
+                }
+                PostMatch::Config(c) if c.subsystem == ConfigSubsystem::LoggingDisable => {
+                    let Some(f) = flow.as_deref_mut() else { continue };
+                    match (c.kind, c.scope) {
+                        (ConfigKind::Flow, _) => f.ext.flags.no_flow_log = true,
+                        (ConfigKind::Transaction, ConfigScope::Flow) => {
+                            f.ext.flags.no_app_log = true;
+                        }
+                        (ConfigKind::Transaction, ConfigScope::Transaction) => {
+                            if let Some(id) = tx {
+                                f.ext.app.silence(id);
+                            }
+                        }
+                    }
+                }
+                PostMatch::Bypass => {
+                    if let Some(f) = flow.as_deref_mut() {
+                        f.state = gabion_flow::FlowState::Bypassed;
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn tag(&mut self, tag: Tag, view: &PacketView<'_>, flow: Option<&Flow<NetFlow>>) {
+        let key = match (tag.scope, flow) {
+            (TagScope::Session, Some(f)) => Tagged::Flow(f.id),
+            (TagScope::Session, None) => return,
+            (TagScope::HostSource, _) => Tagged::Host(view.headers.src),
+            (TagScope::HostDestination, _) => Tagged::Host(view.headers.dst),
+        };
+        if self.tags.active.len() >= TAGS_MAX || self.tags.active.contains_key(&key) {
+            return;
+        }
+        let state = TagState {
+            tag,
+            start_ns: view.ts_ns,
+            packets: 1,
+            bytes: u64::from(view.headers.len),
+            since: view.number,
+        };
+        self.tags.active.insert(key, state);
+    }
+
+    /// Logs the packet when its flow or one of its hosts is tagged.
+    pub(crate) fn tagged(
+        &mut self,
+        view: &PacketView<'_>,
+        flow: Option<&Flow<NetFlow>>,
+        sink: &mut dyn NetSink,
+    ) {
+        if self.tags.active.is_empty() || view.is_pseudo {
+            return;
+        }
+        let keys = [
+            flow.map(|f| Tagged::Flow(f.id)),
+            Some(Tagged::Host(view.headers.src)),
+            Some(Tagged::Host(view.headers.dst)),
+        ];
+        let mut log = false;
+        for key in keys.into_iter().flatten() {
+            let Some(t) = self.tags.active.get_mut(&key) else { continue };
+            if t.since == view.number {
+                continue;
+            }
+            t.packets += 1;
+            t.bytes += u64::from(view.headers.len);
+            let over = match t.tag.metric {
+                TagMetric::Packets => t.packets > u64::from(t.tag.count),
+                TagMetric::Bytes => t.bytes > u64::from(t.tag.count),
+                TagMetric::Seconds => {
+                    view.ts_ns > t.start_ns + u64::from(t.tag.count) * 1_000_000_000
+                }
+            };
+            if over {
+                self.tags.active.remove(&key);
+            } else {
+                log = true;
+            }
+        }
+        if log {
+            let meta = flow.map(|f| self.metadata(f));
+            let mut h = header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject));
+            h.metadata = None;
+            sink.packet(&PacketRecord { header: h, packet: view.headers.bytes(view.frame), link: self.link_of(view) });
+        }
+    }
+
+    pub(crate) fn link_of(&self, view: &PacketView<'_>) -> u16 {
+        let h = view.headers;
+        if h.depth > 0 || h.flags.has(Flags::REASSEMBLED) { 12 } else { self.link }
+    }
+
+    pub(crate) fn metadata<'a>(&'a self, flow: &'a Flow<NetFlow>) -> MetadataObject<'a> {
+        MetadataObject {
+            set: self.engine.detector.as_ref().map(|d| &d.set),
+            vars: &flow.ext.vars,
+            packet: &self.scratch.packet_variables,
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "gathers one record from everything at hand")]
+    fn write_alert(
+        &self,
+        detector: &Detector,
+        s: &Signature,
+        action: Action,
+        hit: &Hit,
+        view: &PacketView<'_>,
+        flow: Option<&Flow<NetFlow>>,
+        fate: &Fate,
+        stream: &[u8],
+        sink: &mut dyn NetSink,
+    ) {
+        let set = &detector.set;
+        let app = flow.map(|f| &f.ext.app);
+        let guessed = match (hit.tx, app) {
+            (None, Some(a)) if self.engine.options.guess_tx => a.only_live_tx(),
+            _ => None,
+        };
+        let tx_id = hit.tx.or(guessed);
+        let tx = app.and_then(|a| a.parser.as_deref()?.tx(tx_id?));
+        let table = app.and_then(|a| protocol(a.proto));
+        let object = tx.map(|tx| TxObject { tx });
+        let key = match (tx, table) {
+            (Some(tx), Some(p)) => tx.event_type().unwrap_or(p.event_type),
+            _ => "",
+        };
+        let progress = match (tx, table) {
+            (Some(tx), Some(p)) => {
+                let name = |d: Direction| {
+                    let states = p.table.states(d);
+                    states.get(usize::from(tx.progress(d))).or(states.last()).copied().unwrap_or("")
+                };
+                Some((name(Direction::ToServer), name(Direction::ToClient)))
+            }
+            _ => None,
+        };
+        let files = tx.and_then(|tx| files_of(tx, view.direction));
+        let files = files.as_ref().map(|list| FilesObject { list, tx: tx_id.unwrap_or(0) });
+        let meta = flow.map(|f| self.metadata(f));
+        let meta = meta.as_ref().map(|m| m as &dyn WriteObject);
+        let text = self.engine.rule_texts.get(s.index as usize);
+        let blocked = (action.drops() && self.engine.options.inline) || action.rejects();
+        let ends = view.headers;
+        let side = |a: Addr, p: u16| (a, p);
+        let source_target = s.target.map(|t| {
+            let (src, dst) = (side(ends.src, ends.sp), side(ends.dst, ends.dp));
+            if t == Target::Destination { (src, dst) } else { (dst, src) }
+        });
+        let is_stream = hit.in_stream || (hit.in_state && !stream.is_empty());
+        let payload = if is_stream { stream } else { view.payload };
+        let h = header(view, flow, meta);
+        let record = AlertRecord {
+            header: h,
+            signature: AlertSignature {
+                gid: s.gid,
+                sid: s.sid,
+                rev: s.rev,
+                msg: set.msg(s),
+                has_msg: s.msg.is_some(),
+                category: set.category(s),
+                severity: u32::from(s.priority),
+                metadata_json: text.map_or(&[], |t| &t.metadata),
+                references_json: text.map_or(&[], |t| &t.references),
+                rule: set.text(s.raw),
+            },
+            is_blocked: blocked,
+            is_reject: action.rejects(),
+            drop_mark: (action.drops() && !view.is_pseudo && (self.engine.options.inline || action == Action::Drop))
+                .then_some(self.engine.options.inline),
+            source_target,
+            context_json: &hit.context_json,
+            tx_id,
+            is_tx_guessed: guessed.is_some(),
+            progress,
+            app: object.as_ref().map(|o| AppObject { key, object: o }),
+            files: files.as_ref().map(|f| f as &dyn WriteObject),
+            app_proto: app.map_or_else(Default::default, |a| app_names(&self.engine.catalog, a)),
+            direction: flow.and(view.direction),
+            flow: flow.map(summary),
+            payload,
+            is_stream,
+            payload_len: view.payload.len(),
+            packet: if view.is_pseudo { &[] } else { view.headers.bytes(view.frame) },
+            link: self.link_of(view),
+            tunnel: tunnel(view),
+            frame_json: &[],
+            verdict: Some(verdict(fate, view)),
+            loss: None,
+        };
+        sink.alert(&record);
+    }
+}
+
+/// Outer packet of a packet found in a tunnel.
+pub(crate) fn tunnel(view: &PacketView<'_>) -> Option<Tunnel> {
+    let o = view.outer?;
+    if !o.is_ip() {
+        return None;
+    }
+    Some(Tunnel {
+        ip_version: o.ip_version(),
+        src: o.src,
+        dst: o.dst,
+        ports: (o.sp, o.dp),
+        ip_proto: o.proto,
+        depth: view.headers.depth,
+        pcap_cnt: Some(view.frame_number),
+        pkt_src: view.root.source.name(),
+    })
+}
+
+/// What became of the packet, for `verdict`.
+pub(crate) fn verdict(fate: &Fate, view: &PacketView<'_>) -> VerdictRecord {
+    let action = if fate.drop.is_some() {
+        Verdict::Drop
+    } else if fate.passed {
+        Verdict::Pass
+    } else {
+        Verdict::Alert
+    };
+    let is_tcp = matches!(view.headers.transport, Transport::Tcp(_));
+    let reject_target = fate.reject.map(|a| match a {
+        Action::RejectDestination => "to_server",
+        Action::RejectBoth => "both",
+        _ => "to_client",
+    });
+    let reject: &'static [&'static str] =
+        if is_tcp { &["tcp-reset"] } else { &["icmp-prohib"] };
+    VerdictRecord { action, reject_target, reject }
+}
+
+fn filestore(
+    s: &Signature,
+    direction: FilestoreDirection,
+    scope: FilestoreScope,
+    tx: Option<u64>,
+    view: &PacketView<'_>,
+    flow: &mut Flow<NetFlow>,
+) {
+    let of_rule = view.direction.unwrap_or(Direction::ToServer);
+    let directions: &[Direction] = match direction {
+        FilestoreDirection::Default => &[of_rule],
+        FilestoreDirection::ToServer => &[Direction::ToServer],
+        FilestoreDirection::ToClient => &[Direction::ToClient],
+        FilestoreDirection::Both => &Direction::BOTH,
+    };
+    for d in directions {
+        if scope == FilestoreScope::Flow {
+            flow.ext.flags.store_files[d.index()] = true;
+        }
+        let ids = flow.ext.app.tx_ids();
+        for id in ids {
+            if scope != FilestoreScope::Flow && tx != Some(id) {
+                continue;
+            }
+            let Some(p) = flow.ext.app.parser.as_mut() else { return };
+            let Some(list) = p.tx_mut(id).and_then(|t| t.files_mut(*d)) else { continue };
+            for f in &mut list.files {
+                f.store = true;
+                if !f.sids.contains(&s.sid) {
+                    f.sids.push(s.sid);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Counters of one worker beside those of decoders, flows and streams.
+
+use crate::app::AppCounters;
+
+/// What detection and the worker counted.
+#[derive(Clone, Debug, Default)]
+pub struct NetCounters {
+    /// Alerts written.
+    pub alerts: u64,
+    /// Matches that a threshold or suppression kept from alerting.
+    pub alerts_suppressed: u64,
+    /// Alerts beyond the limit of their packet.
+    pub alert_queue_overflow: u64,
+    /// Packets dropped (inline), accepted, rejected.
+    pub ips_blocked: u64,
+    /// See `ips_blocked`.
+    pub ips_accepted: u64,
+    /// See `ips_blocked`.
+    pub ips_rejected: u64,
+    /// Packets dropped by reason.
+    pub drop_reasons: Vec<(&'static str, u64)>,
+    /// Buffers whose traffic was made to hit the matcher.
+    pub matcher_overload: u64,
+    /// Application layer.
+    pub app: AppCounters,
+    /// Exception policies applied: trigger, policy, times.
+    pub exceptions: Vec<(&'static str, &'static str, u64)>,
+    /// Packets seen.
+    pub packets: u64,
+    /// Bytes seen.
+    pub bytes: u64,
+}
+
+impl NetCounters {
+    pub(crate) fn count_drop(&mut self, reason: &'static str) {
+        self.ips_blocked += 1;
+        match self.drop_reasons.iter_mut().find(|(r, _)| *r == reason) {
+            Some(slot) => slot.1 += 1,
+            None => self.drop_reasons.push((reason, 1)),
+        }
+    }
+
+    pub(crate) fn count_exception(&mut self, trigger: &'static str, policy: &'static str) {
+        match self.exceptions.iter_mut().find(|(t, p, _)| *t == trigger && *p == policy) {
+            Some(slot) => slot.2 += 1,
+            None => self.exceptions.push((trigger, policy, 1)),
+        }
+    }
+
+    /// Adds another worker's.
+    pub fn merge(&mut self, o: &NetCounters) {
+        self.alerts += o.alerts;
+        self.alerts_suppressed += o.alerts_suppressed;
+        self.alert_queue_overflow += o.alert_queue_overflow;
+        self.ips_blocked += o.ips_blocked;
+        self.ips_accepted += o.ips_accepted;
+        self.ips_rejected += o.ips_rejected;
+        self.matcher_overload += o.matcher_overload;
+        self.packets += o.packets;
+        self.bytes += o.bytes;
+        self.app.merge(&o.app);
+        for (r, n) in &o.drop_reasons {
+            match self.drop_reasons.iter_mut().find(|(x, _)| x == r) {
+                Some(slot) => slot.1 += n,
+                None => self.drop_reasons.push((r, *n)),
+            }
+        }
+        for (t, p, n) in &o.exceptions {
+            match self.exceptions.iter_mut().find(|(x, y, _)| x == t && y == p) {
+                Some(slot) => slot.2 += n,
+                None => self.exceptions.push((t, p, *n)),
+            }
+        }
+    }
+}

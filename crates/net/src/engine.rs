@@ -1,0 +1,122 @@
+//! What all workers share, read-only: rules, protocols, settings.
+
+use crate::app::Protocols;
+use crate::detect::Detector;
+use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
+use gabion_packet::DecodeConfig;
+use gabion_record::applayer::Catalog;
+use gabion_record::eve::Wants;
+
+/// Exception policies, resolved for the mode.
+#[derive(Clone, Copy, Debug)]
+pub struct Policies {
+    /// No room for a fragment.
+    pub defrag_memcap: ExceptionPolicy,
+    /// No room for a flow.
+    pub flow_memcap: ExceptionPolicy,
+    /// No room for a TCP session.
+    pub stream_memcap: ExceptionPolicy,
+    /// No room for a segment.
+    pub reassembly_memcap: ExceptionPolicy,
+    /// A TCP packet without a session.
+    pub midstream: ExceptionPolicy,
+    /// A parser gave up.
+    pub app_error: ExceptionPolicy,
+}
+
+/// How the engine runs.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// Decoders.
+    pub decode: DecodeConfig,
+    /// Defragmentation.
+    pub defrag: DefragConfig,
+    /// Flow table.
+    pub flow: FlowConfig,
+    /// TCP.
+    pub stream: StreamConfig,
+    /// Policies.
+    pub policies: Policies,
+    /// Packets may be dropped (simulated).
+    pub inline: bool,
+    /// Checksums are looked at.
+    pub checksums: bool,
+    /// Alerts written per packet.
+    pub alerts_max: usize,
+    /// Alerts of packets without a transaction get the flow's only one.
+    pub guess_tx: bool,
+    /// What the outputs want.
+    pub wants: Wants,
+    /// Rule costs: a tick counter, and whether every packet is timed.
+    pub profile: Option<(fn() -> u64, bool)>,
+    /// Seed of hash tables: random per process.
+    pub seed: u64,
+    /// Simulated parser error at this offset to server, to client.
+    pub simulate_app_error: [Option<u64>; 2],
+    /// Simulated loss of this packet.
+    pub simulate_packet_loss: Option<u64>,
+    /// Simulated lack of room for a fragment at this packet.
+    pub simulate_defrag_memcap: Option<u64>,
+}
+
+/// The engine: shared by its workers.
+#[derive(Debug)]
+pub struct Engine {
+    /// Rules; `None`: detection is off.
+    pub detector: Option<Detector>,
+    /// Protocols.
+    pub protocols: Protocols,
+    /// Their tables.
+    pub catalog: Catalog,
+    /// Settings.
+    pub options: EngineOptions,
+    /// Metadata and references of signatures as JSON, by index.
+    pub rule_texts: Vec<RuleText>,
+}
+
+/// JSON texts of a signature, made once.
+#[derive(Clone, Debug, Default)]
+pub struct RuleText {
+    /// `metadata` object, empty when there is none.
+    pub metadata: Box<[u8]>,
+    /// `references` array, empty when there are none.
+    pub references: Box<[u8]>,
+}
+
+impl RuleText {
+    /// Writes the texts of a signature: keys in alphabetical order, values of one key in reverse
+    /// order of the rule, as the peer does.
+    pub fn of(set: &gabion_rules::Ruleset, s: &gabion_rules::Signature) -> RuleText {
+        use gabion_record::json::Json;
+        use std::collections::BTreeMap;
+        let mut keys: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (k, v) in set.metadata(s) {
+            keys.entry(k).or_default().push(v);
+        }
+        let mut text = RuleText::default();
+        if !keys.is_empty() {
+            let mut j = Json::new();
+            j.open();
+            for (k, values) in keys {
+                j.key_text(k.as_bytes());
+                j.push(b"[");
+                for v in values.iter().rev() {
+                    j.item(v);
+                }
+                j.close_array();
+            }
+            j.close();
+            text.metadata = j.take().into();
+        }
+        if !s.references.is_empty() {
+            let mut j = Json::new();
+            j.open_array();
+            for r in &s.references {
+                j.item(format!("{}{}", set.text(r.system), set.text(r.text)));
+            }
+            j.close_array();
+            text.references = j.take().into();
+        }
+        text
+    }
+}

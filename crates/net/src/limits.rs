@@ -1,0 +1,16 @@
+//! Limits of the engine.
+
+/// Alerts of one packet that are written (`packet-alert-max`), unless configured.
+pub const PACKET_ALERTS_MAX: usize = 15;
+
+/// Announced flows that wait at most; the oldest go first.
+pub const EXPECTATIONS_MAX: usize = 65_536;
+
+/// Seconds an announced flow is waited for.
+pub const EXPECTATION_SECONDS: u64 = 30;
+
+/// Flows ended with one packet at most, so that no packet waits long.
+pub const EXPIRE_PER_PACKET: usize = 64;
+
+/// MAC addresses kept per flow and side.
+pub const MACS_PER_SIDE: usize = 10;

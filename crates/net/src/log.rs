@@ -1,0 +1,644 @@
+//! Records that are no alerts: transactions, files, flows, anomalies, drops.
+
+use crate::alert::verdict;
+use crate::app::AppLayer;
+use crate::detect::packet::PacketView;
+use crate::flow_state::{FlowVars, NetFlow};
+use crate::worker::{Core, Fate};
+use gabion_flow::{EndReason, Flow};
+use gabion_packet::{Arp, Transport};
+use gabion_proto::files::{File, FileState};
+use gabion_proto::registry::protocol;
+use gabion_proto::{LogOptions, Transaction};
+use gabion_record::applayer::{Catalog, ProtoId};
+use gabion_record::eve::*;
+use gabion_record::json::Json;
+use gabion_record::{Addr, Direction, Tree};
+use gabion_rules::Ruleset;
+
+/// A transaction's object.
+pub(crate) struct TxObject<'a> {
+    pub(crate) tx: &'a dyn Transaction,
+}
+
+impl WriteObject for TxObject<'_> {
+    fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool {
+        self.tx.log(json, LogOptions { config, in_alert, part: 0 })
+    }
+}
+
+/// One of several records of a transaction.
+struct TxPart<'a> {
+    tx: &'a dyn Transaction,
+    part: usize,
+}
+
+impl WriteObject for TxPart<'_> {
+    fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool {
+        self.tx.log(json, LogOptions { config, in_alert, part: self.part })
+    }
+}
+
+/// Flow bits, integers and variables.
+pub(crate) struct MetadataObject<'a> {
+    pub(crate) set: Option<&'a Ruleset>,
+    pub(crate) vars: &'a FlowVars,
+    pub(crate) packet: &'a [(u32, Vec<u8>)],
+}
+
+impl WriteObject for MetadataObject<'_> {
+    fn write(&self, json: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
+        let Some(set) = self.set else { return false };
+        if self.vars.is_empty() && self.packet.is_empty() {
+            return false;
+        }
+        if !self.vars.bits().is_empty() {
+            json.open_array_key("flowbits");
+            for b in self.vars.bits() {
+                json.item(set.flowbits.get(*b));
+            }
+            json.close_array();
+        }
+        if !self.vars.texts.is_empty() {
+            variables(json, "flowvars", set, &self.vars.texts);
+        }
+        if !self.vars.ints().is_empty() {
+            json.open_key("flowints");
+            for (name, value) in self.vars.ints() {
+                json.key_text(set.flowints.get(*name).as_bytes());
+                json.push(itoa::Buffer::new().format(*value).as_bytes());
+            }
+            json.close();
+        }
+        if !self.packet.is_empty() {
+            variables(json, "pktvars", set, self.packet);
+        }
+        true
+    }
+}
+
+fn variables(json: &mut Json, key: &str, set: &Ruleset, list: &[(u32, Vec<u8>)]) {
+    json.open_array_key(key);
+    for (name, value) in list {
+        json.open();
+        json.key_text(set.variables.get(*name).as_bytes());
+        json.quoted(value);
+        json.close();
+    }
+    json.close_array();
+}
+
+/// The `files` array of an alert.
+pub(crate) struct FilesObject<'a> {
+    pub(crate) list: &'a [File],
+    pub(crate) tx: u64,
+}
+
+impl WriteObject for FilesObject<'_> {
+    fn write(&self, json: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
+        for f in self.list {
+            json.open();
+            write_file_facts(json, &facts(f, self.tx));
+            json.close();
+        }
+        !self.list.is_empty()
+    }
+}
+
+/// Members of a file as records show it.
+fn write_file_facts(j: &mut Json, f: &FileFacts<'_>) {
+    f.write(j);
+}
+
+/// Files of a transaction in the packet's direction.
+pub(crate) fn files_of<'a>(tx: &'a dyn Transaction, d: Option<Direction>) -> Option<&'a [File]> {
+    let list = tx.files(d.unwrap_or(Direction::ToServer))?;
+    (!list.files.is_empty()).then_some(list.files.as_slice())
+}
+
+pub(crate) fn facts(f: &File, tx_id: u64) -> FileFacts<'_> {
+    let d = f.digests();
+    FileFacts {
+        name: &f.name,
+        sids: &f.sids,
+        has_gaps: f.has_gaps,
+        state: f.state.name(),
+        md5: d.md5,
+        sha1: d.sha1,
+        sha256: d.sha256,
+        is_stored: f.is_stored,
+        is_storing: f.store && !f.is_stored && f.state == FileState::Open,
+        file_id: f.is_stored.then_some(f.id),
+        size: f.size,
+        range: f.range,
+        tx_id,
+        magic: None,
+    }
+}
+
+/// The common part of a record about this packet.
+pub(crate) fn header<'a>(
+    view: &PacketView<'a>,
+    flow: Option<&'a Flow<NetFlow>>,
+    metadata: Option<&'a dyn WriteObject>,
+) -> Header<'a> {
+    let h = view.headers;
+    let has_ports = matches!(h.proto, 6 | 17 | 132) && (h.transport.is_some() || view.is_pseudo);
+    Header {
+        ts_ns: view.ts_ns,
+        flow_id: flow.map(|f| f.id),
+        parent_id: flow.and_then(|f| f.parent_id),
+        in_iface: None,
+        pcap_cnt: view.pcap_cnt,
+        vlan: h.vlan_ids(),
+        ip_version: h.ip_version(),
+        src: h.src,
+        dst: h.dst,
+        ports: has_ports.then_some((h.sp, h.dp)),
+        ip_proto: h.proto,
+        icmp: h.transport.icmp().map(|i| (i.kind, i.code)),
+        pkt_src: view.pkt_src,
+        metadata,
+        ether: match (h.src_mac(view.frame), h.dst_mac(view.frame)) {
+            (Some(src), Some(dst)) => Some(EtherHeader { ether_type: h.ethertype, src, dst }),
+            _ => None,
+        },
+    }
+}
+
+/// The same with the sides of a flow: `from` sends.
+fn flow_header<'a>(view: &PacketView<'a>, flow: &'a Flow<NetFlow>, from: Direction) -> Header<'a> {
+    let mut h = header(view, Some(flow), None);
+    let (src, dst) = (flow.source(from), flow.source(from.opposite()));
+    h.src = src.addr;
+    h.dst = dst.addr;
+    if matches!(flow.proto, 6 | 17 | 132) {
+        h.ports = Some((src.port, dst.port));
+    }
+    h
+}
+
+pub(crate) fn summary(flow: &Flow<NetFlow>) -> FlowSummary {
+    FlowSummary {
+        pkts: [flow.seen[0].pkts, flow.seen[1].pkts],
+        bytes: [flow.seen[0].bytes, flow.seen[1].bytes],
+        start_ns: flow.start_ns,
+        client: flow.client.addr,
+        server: flow.server.addr,
+        ports: matches!(flow.proto, 6 | 17 | 132).then_some((flow.client.port, flow.server.port)),
+        ip_version: flow.ip_version,
+    }
+}
+
+/// Names of a flow's protocols as records show them.
+pub(crate) fn app_names(catalog: &Catalog, app: &AppLayer) -> AppProtoNames {
+    let name = |p: ProtoId| (p != ProtoId::UNKNOWN).then(|| catalog.eve_name(p));
+    let differs = |d: Direction| {
+        let p = app.proto_in(d);
+        (p != app.proto && p != ProtoId::UNKNOWN).then(|| catalog.eve_name(p))
+    };
+    AppProtoNames {
+        app_proto: name(app.proto),
+        to_server: differs(Direction::ToServer),
+        to_client: differs(Direction::ToClient),
+        original: name(app.original),
+        expected: (app.expected.is_known() && app.expected != app.proto)
+            .then(|| catalog.eve_name(app.expected)),
+    }
+}
+
+impl Core {
+    /// Irregularities of the packet.
+    pub(crate) fn anomalies(
+        &mut self,
+        view: &PacketView<'_>,
+        flow: Option<&Flow<NetFlow>>,
+        sink: &mut dyn NetSink,
+    ) {
+        let w = &self.engine.options.wants;
+        let h = view.headers;
+        let any = (w.anomaly_decode && !h.events.is_empty())
+            || (w.anomaly_stream && !view.stream_events.is_empty())
+            || (w.anomaly_app && !view.detection_events.is_empty());
+        if !any {
+            return;
+        }
+        let meta = flow.map(|f| self.metadata(f));
+        let head = header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject));
+        let mut emit = |kind, event: &str, app_proto| {
+            sink.anomaly(&AnomalyRecord {
+                header: head,
+                kind,
+                event,
+                app_proto,
+                tx_id: None,
+                packet: h.bytes(view.frame),
+                in_capitals: kind == AnomalyKind::Detection,
+            });
+        };
+        if w.anomaly_decode {
+            for e in h.events.as_slice() {
+                emit(AnomalyKind::Decode, &format!("decoder.{}", e.name()), None);
+            }
+        }
+        if w.anomaly_stream {
+            for e in view.stream_events {
+                emit(AnomalyKind::Stream, &format!("stream.{}", e.name()), None);
+            }
+        }
+        if w.anomaly_app {
+            let app = flow.and_then(|f| app_names(&self.engine.catalog, &f.ext.app).app_proto);
+            for e in view.detection_events {
+                emit(AnomalyKind::Detection, e, app);
+            }
+        }
+    }
+
+    /// Records of transactions and files that are due with this packet.
+    pub(crate) fn log_transactions(
+        &mut self,
+        view: &PacketView<'_>,
+        flow: &mut Flow<NetFlow>,
+        at_end: bool,
+        sink: &mut dyn NetSink,
+    ) {
+        let w = self.engine.options.wants;
+        if !(w.app || w.files || w.anomaly_app || w.file_store) {
+            return;
+        }
+        let Some(mut parser) = flow.ext.app.parser.take() else { return };
+        let silent = flow.ext.flags.no_app_log;
+        let proto = flow.ext.app.proto;
+        let last = [
+            flow.ext.app.last_state(Direction::ToServer),
+            flow.ext.app.last_state(Direction::ToClient),
+        ];
+        for id in flow.ext.app.tx_ids() {
+            let Some(m) = flow.ext.app.tx_memory(id) else { continue };
+            if m.is_free {
+                continue;
+            }
+            let (events_logged, logged, no_log) = (m.events_logged, m.is_logged, m.no_log);
+            let Some(tx) = parser.tx(id) else { continue };
+            let events = tx.events().len();
+            if w.anomaly_app && events > events_logged {
+                self.app_anomalies(view, flow, tx, &tx.events()[events_logged..], sink);
+            }
+            let due = !logged && (at_end || is_due(tx, last));
+            if due && w.app && !silent && !no_log {
+                self.log_transaction(view, flow, tx, proto, sink);
+            }
+            if w.files || w.file_store {
+                self.log_files(view, flow, parser.as_mut(), id, at_end, sink);
+            }
+            if let Some(m) = flow.ext.app.tx_memory(id) {
+                m.events_logged = events;
+                m.is_logged |= due;
+            }
+        }
+        flow.ext.app.parser = Some(parser);
+    }
+
+    fn app_anomalies(
+        &self,
+        view: &PacketView<'_>,
+        flow: &Flow<NetFlow>,
+        tx: &dyn Transaction,
+        codes: &[u16],
+        sink: &mut dyn NetSink,
+    ) {
+        let Some(p) = protocol(flow.ext.app.proto) else { return };
+        let meta = self.metadata(flow);
+        let head = header(view, Some(flow), Some(&meta));
+        for code in codes {
+            let Some(e) = p.table.events.iter().find(|e| e.code == *code) else { continue };
+            sink.anomaly(&AnomalyRecord {
+                header: head,
+                kind: AnomalyKind::AppLayer,
+                event: e.name,
+                app_proto: Some(p.table.eve_name),
+                tx_id: Some(tx.id()),
+                packet: &[],
+                in_capitals: p.table.events_in_capitals,
+            });
+        }
+    }
+
+    fn log_transaction(
+        &self,
+        view: &PacketView<'_>,
+        flow: &Flow<NetFlow>,
+        tx: &dyn Transaction,
+        proto: ProtoId,
+        sink: &mut dyn NetSink,
+    ) {
+        let Some(p) = protocol(proto) else { return };
+        let event_type = tx.event_type().unwrap_or(p.event_type);
+        let config = sink.type_config(event_type);
+        let how = LogOptions { config: config.as_ref(), in_alert: false, part: 0 };
+        let parts = tx.log_parts(how);
+        let from = tx.log_direction(how);
+        drop(config);
+        let meta = self.metadata(flow);
+        let mut head = flow_header(view, flow, from);
+        head.metadata = Some(&meta);
+        for part in 0..parts {
+            let object = TxPart { tx, part };
+            sink.app(&AppRecord {
+                header: head,
+                event_type,
+                tx_id: tx.id(),
+                tx_id_on_top: event_type == "http",
+                object: &object,
+                app_proto: app_names(&self.engine.catalog, &flow.ext.app),
+            });
+        }
+    }
+
+    fn log_files(
+        &self,
+        view: &PacketView<'_>,
+        flow: &Flow<NetFlow>,
+        parser: &mut dyn gabion_proto::Parser,
+        id: u64,
+        at_end: bool,
+        sink: &mut dyn NetSink,
+    ) {
+        for d in Direction::BOTH {
+            let has = parser.tx(id).and_then(|t| t.files(d)).is_some_and(|l| {
+                l.files.iter().any(|f| !f.is_logged)
+            });
+            if !has {
+                continue;
+            }
+            // A file goes with the packets of its own direction.
+            if !at_end && view.direction != Some(d) {
+                continue;
+            }
+            if at_end
+                && let Some(list) = parser.tx_mut(id).and_then(|t| t.files_mut(d))
+            {
+                for f in &mut list.files {
+                    f.close(FileState::Truncated);
+                }
+            }
+            let Some(tx) = parser.tx(id) else { return };
+            let Some(p) = protocol(flow.ext.app.proto) else { return };
+            let key = tx.event_type().unwrap_or(p.event_type);
+            let meta = self.metadata(flow);
+            let mut head = flow_header(view, flow, d);
+            head.metadata = Some(&meta);
+            let object = TxObject { tx };
+            let mut stored = Vec::new();
+            if let Some(list) = tx.files(d) {
+                for (n, f) in list.files.iter().enumerate() {
+                    if f.is_logged || f.state == FileState::Open {
+                        continue;
+                    }
+                    let store = f.store || flow.ext.flags.store_files[d.index()];
+                    let mut file = facts(f, id);
+                    if store {
+                        file.is_stored = true;
+                        file.file_id = Some(f.id);
+                        let (bytes, start) = f.content();
+                        if start == 0 {
+                            sink.file_chunk(&FileChunk {
+                                header: head,
+                                key: (flow.id, f.id),
+                                bytes,
+                                is_last: true,
+                                file,
+                            });
+                        }
+                    }
+                    sink.file(&FileRecord {
+                        header: head,
+                        app: Some(AppObject { key, object: &object }),
+                        app_proto: app_names(&self.engine.catalog, &flow.ext.app),
+                        file,
+                    });
+                    stored.push((n, store));
+                }
+            }
+            if let Some(list) = parser.tx_mut(id).and_then(|t| t.files_mut(d)) {
+                for (n, store) in stored {
+                    if let Some(f) = list.files.get_mut(n) {
+                        f.is_logged = true;
+                        f.is_stored |= store;
+                    }
+                }
+            }
+        }
+    }
+
+    /// A dropped or rejected packet.
+    pub(crate) fn log_drop(
+        &mut self,
+        view: &PacketView<'_>,
+        flow: Option<&Flow<NetFlow>>,
+        fate: &Fate,
+        sink: &mut dyn NetSink,
+    ) {
+        if let Some(reason) = fate.drop {
+            self.counters.count_drop(reason);
+        }
+        if fate.reject.is_some() {
+            self.counters.ips_rejected += 1;
+        }
+        let Some(reason) = fate.drop else { return };
+        if view.is_pseudo || !self.engine.options.wants.drops {
+            return;
+        }
+        let h = view.headers;
+        let meta = flow.map(|f| self.metadata(f));
+        let alerts: Vec<(AlertSignature<'_>, bool)> = match &self.engine.detector {
+            Some(d) => self
+                .scratch
+                .hits
+                .iter()
+                .filter(|_| !fate.skip_detection)
+                .map(|hit| &d.set.signatures[hit.sig as usize])
+                .filter(|s| s.action.drops())
+                .map(|s| {
+                    let a = AlertSignature {
+                        gid: s.gid,
+                        sid: s.sid,
+                        rev: s.rev,
+                        msg: d.set.msg(s),
+                        has_msg: s.msg.is_some(),
+                        category: d.set.category(s),
+                        severity: u32::from(s.priority),
+                        metadata_json: &[],
+                        references_json: &[],
+                        rule: "",
+                    };
+                    (a, true)
+                })
+                .collect(),
+            None => Vec::new(),
+        };
+        sink.dropped(&DropRecord {
+            header: header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject)),
+            reason,
+            len: if h.ip_version() == 6 { u32::from(h.ip_len) } else { u32::from(h.ip_len) },
+            tos: h.tos,
+            ttl: h.ttl,
+            ip_id: h.ip_id,
+            tcp: h.transport.tcp().map(|t| DropTcp {
+                seq: t.seq,
+                ack: t.ack,
+                window: t.window,
+                flags: t.flags,
+                urgent: t.urgent,
+                header_len: t.header_len,
+            }),
+            udp_len: match &h.transport {
+                Transport::Udp(_) => {
+                    u16::try_from(view.payload.len() + 8).ok()
+                }
+                _ => None,
+            },
+            icmp: h.transport.icmp().map(|i| (i.id, i.seq)),
+            direction: flow.and(view.direction),
+            flow: flow.map(summary),
+            alerts: &alerts,
+            verdict: Some(verdict(fate, view)),
+        });
+    }
+
+    /// A flow that ended.
+    pub(crate) fn log_flow(
+        &self,
+        flow: &Flow<NetFlow>,
+        reason: EndReason,
+        now_ns: u64,
+        sink: &mut dyn NetSink,
+    ) {
+        if !self.engine.options.wants.flows || flow.ext.flags.no_flow_log {
+            return;
+        }
+        let meta = MetadataObject {
+            set: self.engine.detector.as_ref().map(|d| &d.set),
+            vars: &flow.ext.vars,
+            packet: &[],
+        };
+        let vlans: usize = flow.vlan.iter().filter(|v| **v != 0).count();
+        let tcp = (flow.proto == 6).then(|| match &flow.tcp {
+            Some(t) => FlowTcp {
+                flags: t.tcp_flags(),
+                flags_by_direction: [
+                    t.stream(Direction::ToServer).tcp_flags(),
+                    t.stream(Direction::ToClient).tcp_flags(),
+                ],
+                state: t.state().name(),
+                has_gap: [
+                    t.stream(Direction::ToServer).gaps().0 > 0,
+                    t.stream(Direction::ToClient).gaps().0 > 0,
+                ],
+                regions_max: [
+                    u32::from(t.stream(Direction::ToServer).max_regions()),
+                    u32::from(t.stream(Direction::ToClient).max_regions()),
+                ],
+            },
+            None => FlowTcp {
+                flags: 0,
+                flags_by_direction: [0; 2],
+                state: "none",
+                has_gap: [false; 2],
+                regions_max: [0; 2],
+            },
+        });
+        let no_macs: &[[u8; 6]] = &[];
+        let macs = match &flow.ext.macs {
+            Some(m) => (m[0].as_slice(), m[1].as_slice()),
+            None => (no_macs, no_macs),
+        };
+        let flags = &flow.ext.flags;
+        sink.flow(&FlowRecord {
+            header: Header {
+                ts_ns: now_ns,
+                flow_id: Some(flow.id),
+                parent_id: flow.parent_id,
+                in_iface: None,
+                pcap_cnt: None,
+                vlan: &flow.vlan[..vlans],
+                ip_version: flow.ip_version,
+                src: flow.client.addr,
+                dst: flow.server.addr,
+                ports: matches!(flow.proto, 6 | 17 | 132)
+                    .then_some((flow.client.port, flow.server.port)),
+                ip_proto: flow.proto,
+                icmp: flow.icmp_request.map(|k| (k.icmp_type, k.code)),
+                pkt_src: "",
+                metadata: Some(&meta),
+                ether: None,
+            },
+            app_proto: app_names(&self.engine.catalog, &flow.ext.app),
+            summary: summary(flow),
+            end_ns: flow.last_ns,
+            state: flow.state.name(),
+            reason: reason.name(),
+            is_alerted: flags.alerted,
+            action: if flags.dropped && self.engine.options.inline {
+                Some("drop")
+            } else if flags.passed {
+                Some("pass")
+            } else {
+                None
+            },
+            tx_count: flow.ext.app.tx_total,
+            exception_policies: &flow.ext.exceptions,
+            tcp,
+            icmp_response: flow.icmp_response.map(|k| (k.icmp_type, k.code)),
+            ttl: [
+                (flow.seen[0].min_ttl, flow.seen[0].max_ttl),
+                (flow.seen[1].min_ttl, flow.seen[1].max_ttl),
+            ],
+            macs,
+        });
+    }
+
+    /// An ARP packet.
+    pub(crate) fn log_arp(&self, view: &PacketView<'_>, sink: &mut dyn NetSink) {
+        if !self.engine.options.wants.arp {
+            return;
+        }
+        if let Some(arp) = Arp::of(view.headers, view.frame) {
+            let mut h = header(view, None, None);
+            h.ether = None;
+            sink.arp(&h, &ArpObject(arp));
+        }
+    }
+}
+
+/// Whether a transaction is to be logged now.
+fn is_due(tx: &dyn Transaction, last: [u8; 2]) -> bool {
+    let wanted = match tx.log_progress() {
+        Some((ts, tc)) => [ts, tc],
+        None => last,
+    };
+    Direction::BOTH.iter().all(|d| {
+        tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= wanted[d.index()]
+    })
+}
+
+struct ArpObject(Arp);
+
+impl WriteObject for ArpObject {
+    fn write(&self, j: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
+        let a = &self.0;
+        let mac = |m: &[u8; 6]| m.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":");
+        j.field_plain("hw_type", "ethernet");
+        j.field_plain("proto_type", "ipv4");
+        match a.operation {
+            1 => j.field_plain("opcode", "request"),
+            2 => j.field_plain("opcode", "reply"),
+            n => j.number("opcode", n),
+        }
+        j.field_plain("src_mac", &mac(&a.sender_mac));
+        j.field_plain("src_ip", &Addr::v4(a.sender_ip).text(4));
+        j.field_plain("dest_mac", &mac(&a.target_mac));
+        j.field_plain("dest_ip", &Addr::v4(a.target_ip).text(4));
+        true
+    }
+}

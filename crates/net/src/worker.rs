@@ -1,0 +1,993 @@
+//! One worker: frames in, findings out.
+//!
+//! Order of a packet's way, as the peer's flow worker has it: decode (inner packets of tunnels
+//! first), defragmentation, flow, TCP and streams, application layer, detection, records, release of
+//! what is finished. Flows whose time is up end before the packet that shows it.
+
+use crate::app::{AppCounters, Effects};
+use crate::counters::NetCounters;
+use crate::detect::packet::PacketView;
+use crate::detect::{Resources, RuleCosts, Scratch};
+use crate::engine::Engine;
+use crate::expectation::Expectations;
+use crate::flow_state::NetFlow;
+use crate::limits::{EXPIRE_PER_PACKET, MACS_PER_SIDE};
+use crate::script::Scripts;
+use crate::state::SharedState;
+use crate::threshold::Thresholds;
+use gabion_flow::{
+    AppChunk, Defragmenter, EndReason, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState,
+    FlowTable, Fragment, Lookup, PacketFacts, PacketKey, StreamEvent, TcpOptions as SegmentOptions,
+    TcpSegment, TcpTracker, TcpVerdict,
+};
+use gabion_matcher::regex::RegexScratch;
+use gabion_packet::{
+    Decoded, DecodeCounters, Flags, Link, Network, PacketSet, TcpOptions, Transport, checksum,
+};
+use gabion_proto::Endpoints;
+use gabion_record::Direction;
+use gabion_record::budget::Budget;
+use gabion_record::eve::NetSink;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// One frame of a capture.
+#[derive(Clone, Copy, Debug)]
+pub struct FrameIn<'a> {
+    /// Event time, nanoseconds since 1970.
+    pub ts_ns: u64,
+    /// Number in the capture, from 1.
+    pub number: u64,
+    /// LINKTYPE.
+    pub link: u16,
+    /// The bytes.
+    pub data: &'a [u8],
+}
+
+/// Budgets of a worker's tables.
+#[derive(Debug)]
+pub struct WorkerBudgets {
+    /// Fragments.
+    pub defrag: Budget,
+    /// Flow table.
+    pub flow: Budget,
+    /// TCP sessions.
+    pub session: Budget,
+    /// Stream data.
+    pub stream: Budget,
+}
+
+impl WorkerBudgets {
+    /// Budgets of their own, with the limits of the configuration.
+    pub fn standalone(engine: &Engine) -> WorkerBudgets {
+        let o = &engine.options;
+        WorkerBudgets {
+            defrag: Budget::standalone("defrag", o.defrag.memcap),
+            flow: Budget::standalone("flow", o.flow.memcap),
+            session: Budget::standalone("stream", o.stream.memcap),
+            stream: Budget::standalone("reassembly", o.stream.reassembly_memcap),
+        }
+    }
+}
+
+/// A worker of the network engine.
+pub struct Worker {
+    flows: FlowTable<NetFlow>,
+    core: Core,
+    set: Option<Box<PacketSet>>,
+    inner: Option<Box<PacketSet>>,
+    defrag: Defragmenter,
+}
+
+/// All of a worker but its tables of flows and fragments.
+pub(crate) struct Core {
+    pub(crate) engine: Arc<Engine>,
+    tcp: TcpTracker,
+    pub(crate) scratch: Scratch,
+    regex: RegexScratch,
+    scripts: Scripts,
+    pub(crate) shared: SharedState,
+    pub(crate) thresholds: Thresholds,
+    pub(crate) counters: NetCounters,
+    expectations: Expectations,
+    decode_counters: DecodeCounters,
+    /// Link type of the capture at hand, for records that carry packets.
+    pub(crate) link: u16,
+    pub(crate) tags: crate::alert::Tags,
+    pub(crate) now_ns: u64,
+}
+
+/// What became of a packet, gathered on its way.
+#[derive(Default)]
+pub(crate) struct Fate {
+    /// Dropped, with the reason.
+    pub(crate) drop: Option<&'static str>,
+    /// Rejected: what was sent to whom.
+    pub(crate) reject: Option<gabion_rules::Action>,
+    pub(crate) passed: bool,
+    /// No detection on it.
+    pub(crate) skip_detection: bool,
+    pub(crate) events: SmallVec<[StreamEvent; 4]>,
+    pub(crate) detection_events: SmallVec<[&'static str; 2]>,
+}
+
+impl Worker {
+    /// A worker of this engine.
+    pub fn new(engine: Arc<Engine>, budgets: WorkerBudgets) -> Worker {
+        let o = &engine.options;
+        let synack_opens = o.stream.midstream || o.stream.async_oneside;
+        let rules = engine.detector.as_ref().map_or(0, |d| d.set.signatures.len());
+        let costs = match o.profile {
+            Some((clock, exact)) => RuleCosts::new(rules, Some(clock), exact),
+            None => RuleCosts::new(0, None, false),
+        };
+        Worker {
+            flows: FlowTable::new(o.flow.clone(), budgets.flow, o.seed, synack_opens),
+            defrag: Defragmenter::new(o.defrag.clone(), budgets.defrag),
+            set: Some(Box::new(PacketSet::new())),
+            inner: Some(Box::new(PacketSet::new())),
+            core: Core {
+                tcp: TcpTracker::new(o.stream.clone(), budgets.session, budgets.stream),
+                scratch: Scratch { costs, ..Scratch::default() },
+                regex: RegexScratch::new(),
+                scripts: Scripts::default(),
+                shared: SharedState::default(),
+                thresholds: Thresholds::default(),
+                counters: NetCounters::default(),
+                expectations: Expectations::default(),
+                decode_counters: DecodeCounters::default(),
+                link: 1,
+                tags: Default::default(),
+                now_ns: 0,
+                engine: Arc::clone(&engine),
+            },
+        }
+    }
+
+    /// State shared between flows, to be filled with reputations.
+    pub fn shared_mut(&mut self) -> &mut SharedState {
+        &mut self.core.shared
+    }
+
+    /// Takes one frame. False: its link type is not read.
+    pub fn frame(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
+        let Some(link) = Link::from_linktype(f.link) else { return false };
+        self.advance(f.ts_ns, sink);
+        self.core.link = f.link;
+        self.core.counters.packets += 1;
+        self.core.counters.bytes += f.data.len() as u64;
+        let Some(mut set) = self.set.take() else { return true };
+        let engine = Arc::clone(&self.core.engine);
+        gabion_packet::decode(
+            &mut set,
+            &mut self.core.decode_counters,
+            &engine.options.decode,
+            link,
+            f.data,
+        );
+        let count = set.count();
+        for place in (0..count).rev() {
+            if let Some(d) = set.get(place) {
+                let outer = place.checked_sub(1).and_then(|p| set.get(p));
+                self.packet(d, f.data, f, outer, set.root(), sink);
+            }
+        }
+        self.set = Some(set);
+        true
+    }
+
+    /// Event time goes on: ends flows whose time is up.
+    pub fn advance(&mut self, ts_ns: u64, sink: &mut dyn NetSink) {
+        self.core.now_ns = self.core.now_ns.max(ts_ns);
+        for _ in 0..EXPIRE_PER_PACKET {
+            let Some((flow, reason)) = self.flows.pop_ended(ts_ns) else { break };
+            self.core.end_flow(flow, reason, ts_ns, sink);
+        }
+    }
+
+    fn packet(
+        &mut self,
+        d: &Decoded,
+        bytes: &[u8],
+        f: &FrameIn<'_>,
+        outer: Option<&Decoded>,
+        root: &Decoded,
+        sink: &mut dyn NetSink,
+    ) {
+        let mut view = PacketView {
+            headers: d,
+            frame: bytes,
+            payload: d.payload(bytes),
+            ts_ns: f.ts_ns,
+            number: f.number,
+            pcap_cnt: (d.depth == 0 && !d.flags.has(Flags::REASSEMBLED)).then_some(f.number),
+            direction: None,
+            is_pseudo: false,
+            is_established: false,
+            stream_events: &[],
+            detection_events: &[],
+            pkt_src: d.source.name(),
+            no_payload: d.flags.has(Flags::HAS_INNER),
+            outer,
+            root,
+            frame_number: f.number,
+        };
+        let mut frag_headers;
+        if d.flags.has(Flags::FRAGMENT) {
+            frag_headers = *d;
+            let policy = self.fragment(&mut frag_headers, bytes, f, root, sink);
+            view.headers = &frag_headers;
+            let mut fate = Fate::default();
+            if let Some((trigger, policy)) = policy {
+                self.core.counters.count_exception(trigger.name(), policy.eve_name());
+                self.core.exception_on_packet(policy, "defrag memcap", &mut fate);
+            }
+            self.core.finish_packet(&view, None, &mut fate, None, sink);
+            return;
+        }
+        if !d.flags.has(Flags::WANTS_FLOW) || d.flags.has(Flags::INVALID) {
+            self.core.finish_packet(&view, None, &mut Fate::default(), None, sink);
+            return;
+        }
+        self.flow_packet(view, f, sink);
+    }
+
+    /// Takes a fragment in; a datagram it completes goes the way of a packet of its own.
+    fn fragment(
+        &mut self,
+        d: &mut Decoded,
+        bytes: &[u8],
+        f: &FrameIn<'_>,
+        root: &Decoded,
+        sink: &mut dyn NetSink,
+    ) -> Option<(ExceptionTrigger, ExceptionPolicy)> {
+        let v6 = d.network == Network::Ipv6;
+        let header = match v6 {
+            false => d.ip_header(bytes),
+            true => bytes.get(d.l3 as usize..d.ext.fragment_at as usize).unwrap_or(&[]),
+        };
+        let outcome = self.defrag.fragment(&Fragment {
+            src: d.src,
+            dst: d.dst,
+            ip_version: d.ip_version(),
+            proto: if v6 { d.ext.fragment_next } else { d.proto },
+            id: d.ip_id,
+            vlan: d.vlans,
+            recursion: d.depth,
+            offset: d.fragment_offset,
+            more: d.flags.has(Flags::MORE_FRAGMENTS),
+            payload: d.payload(bytes),
+            header,
+            next_header_at: d.ext.fragment_prev.saturating_sub(d.l3) as u16,
+            ts_ns: f.ts_ns,
+            number: f.number,
+        });
+        if let Some(e) = outcome.event
+            && let Some(event) =
+                gabion_packet::DecoderEvent::from_name(&format!(
+                    "{}.{}",
+                    if v6 { "ipv6" } else { "ipv4" },
+                    e.name()
+                ))
+        {
+            d.raise(event);
+            self.core.decode_counters.count_event(event);
+        }
+        if outcome.is_complete {
+            let datagram = self.defrag.datagram().to_vec();
+            let Some(mut set) = self.inner.take() else { return None };
+            let engine = Arc::clone(&self.core.engine);
+            let ok = gabion_packet::decode_ip_reassembled(
+                &mut set,
+                &mut self.core.decode_counters,
+                &engine.options.decode,
+                d,
+                &datagram,
+            );
+            if ok {
+                for place in (0..set.count()).rev() {
+                    if let Some(inner) = set.get(place) {
+                        let outer = place.checked_sub(1).and_then(|p| set.get(p));
+                        self.packet(inner, &datagram, f, outer, root, sink);
+                    }
+                }
+            }
+            self.inner = Some(set);
+        }
+        let trigger = outcome.exception?;
+        Some((trigger, engine_policy(&self.core.engine, trigger)))
+    }
+
+    fn flow_packet(&mut self, mut view: PacketView<'_>, f: &FrameIn<'_>, sink: &mut dyn NetSink) {
+        let d = view.headers;
+        let key = packet_key(d);
+        let tcp = d.transport.tcp().map(|t| (t.flags, t.seq));
+        let facts = PacketFacts {
+            ts_ns: f.ts_ns,
+            bytes: d.len,
+            ttl: d.ttl,
+            tcp,
+            quoted: d.transport.icmp().and_then(|i| i.quoted).map(|q| quoted_key(d, &q)),
+            number: f.number,
+        };
+        let lookup = self.flows.packet(&key, &facts);
+        while let Some((flow, reason)) = self.flows.pop_displaced() {
+            self.core.end_flow(flow, reason, f.ts_ns, sink);
+        }
+        let mut fate = Fate::default();
+        let (idx, dir, is_new) = match lookup {
+            Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
+            Lookup::None => {
+                self.core.finish_packet(&view, None, &mut fate, None, sink);
+                return;
+            }
+            Lookup::Refused(trigger) => {
+                let policy = engine_policy(&self.core.engine, trigger);
+                self.core.counters.count_exception(trigger.name(), policy.eve_name());
+                self.core.exception_on_packet(policy, "flow memcap", &mut fate);
+                self.core.finish_packet(&view, None, &mut fate, None, sink);
+                return;
+            }
+        };
+        view.direction = Some(dir);
+        let Some(flow) = self.flows.get_mut(idx) else { return };
+        let state = self.core.in_flow(view, flow, is_new, fate, sink);
+        if let Some(state) = state {
+            self.set_state(idx, state);
+        }
+    }
+
+    fn set_state(&mut self, idx: FlowIdx, state: FlowState) {
+        self.flows.set_state(idx, state);
+    }
+
+    /// The input has ended: ends all flows.
+    pub fn finish(&mut self, sink: &mut dyn NetSink) {
+        let now = self.core.now_ns;
+        let core = &mut self.core;
+        self.flows.drain(&mut |flow, reason| core.end_flow(flow, reason, now, sink));
+    }
+
+    /// Counters of the worker.
+    pub fn counters(&self) -> &NetCounters {
+        &self.core.counters
+    }
+
+    /// Counters of decoders.
+    pub fn decode_counters(&self) -> &DecodeCounters {
+        &self.core.decode_counters
+    }
+
+    /// Counters of flows, TCP and defragmentation.
+    pub fn flow_counters(
+        &self,
+    ) -> (gabion_flow::FlowCounters, gabion_flow::TcpCounters, gabion_flow::DefragCounters) {
+        (self.flows.counters(), self.core.tcp.counters(), self.defrag.counters())
+    }
+
+    /// Costs of rules.
+    pub fn costs(&self) -> &RuleCosts {
+        &self.core.scratch.costs
+    }
+}
+
+fn engine_policy(engine: &Engine, trigger: ExceptionTrigger) -> ExceptionPolicy {
+    let p = &engine.options.policies;
+    match trigger {
+        ExceptionTrigger::DefragMemcap => p.defrag_memcap,
+        ExceptionTrigger::FlowMemcap => p.flow_memcap,
+        ExceptionTrigger::StreamMemcap => p.stream_memcap,
+        ExceptionTrigger::ReassemblyMemcap => p.reassembly_memcap,
+        ExceptionTrigger::Midstream => p.midstream,
+    }
+}
+
+fn packet_key(d: &Decoded) -> PacketKey {
+    let key = PacketKey {
+        src: d.src,
+        dst: d.dst,
+        sport: d.sp,
+        dport: d.dp,
+        proto: d.proto,
+        ip_version: d.ip_version(),
+        vlan: d.vlans,
+        recursion: d.depth,
+    };
+    match d.transport.icmp() {
+        Some(i) => key.with_icmp(i.kind, i.code),
+        None => key,
+    }
+}
+
+fn quoted_key(d: &Decoded, q: &gabion_packet::Quoted) -> PacketKey {
+    let key = PacketKey {
+        src: q.src,
+        dst: q.dst,
+        sport: q.sp,
+        dport: q.dp,
+        proto: q.proto,
+        ip_version: q.version,
+        vlan: d.vlans,
+        recursion: d.depth,
+    };
+    if matches!(q.proto, 1 | 58) { key.with_icmp(q.icmp[0], q.icmp[1]) } else { key }
+}
+
+pub(crate) fn endpoints(flow: &Flow<NetFlow>) -> Endpoints {
+    Endpoints {
+        ip_version: flow.ip_version,
+        client: flow.client.addr,
+        server: flow.server.addr,
+        client_port: flow.client.port,
+        server_port: flow.server.port,
+        is_tcp: flow.proto == 6,
+    }
+}
+
+impl Core {
+    /// A packet that belongs to a flow.
+    fn in_flow(
+        &mut self,
+        mut view: PacketView<'_>,
+        flow: &mut Flow<NetFlow>,
+        is_new: bool,
+        mut fate: Fate,
+        sink: &mut dyn NetSink,
+    ) -> Option<FlowState> {
+        if is_new {
+            self.meet_expectation(flow, view.ts_ns);
+        }
+        self.note_macs(&view, flow);
+        let mut dir = view.direction.unwrap_or(Direction::ToServer);
+        if flow.ext.flags.dropped && self.engine.options.inline {
+            fate.drop = Some(flow.ext.flags.drop_reason.unwrap_or("flow drop"));
+            fate.skip_detection = true;
+            self.finish_packet(&view, Some(flow), &mut fate, None, sink);
+            return None;
+        }
+        if flow.state == FlowState::Bypassed {
+            return None;
+        }
+        let mut new_state = None;
+        let mut verdict = None;
+        if let Some(seg) = segment(&view, self.engine.options.checksums) {
+            let mut v = self.tcp.handle(&mut flow.tcp, &seg, dir);
+            if v.must_swap {
+                flow.swap_directions();
+                flow.ext.detect = Default::default();
+                dir = dir.opposite();
+                view.direction = Some(dir);
+            }
+            new_state = v.flow_state;
+            view.is_established = v.is_established
+                || (flow.tcp.is_some() && flow.tcp.as_ref().is_some_and(|t| {
+                    t.state() >= gabion_flow::TcpState::Established
+                }));
+            fate.events.extend(v.events.iter());
+            self.stream_verdict(&mut v, flow, &mut fate);
+            let effects = self.feed_streams(flow, &view, &v, dir);
+            self.apply_effects(effects, flow, &view, &mut fate);
+            verdict = Some(v);
+        } else {
+            view.is_established = flow.is_two_way();
+            if view.headers.proto == 17 && !view.payload.is_empty() {
+                self.datagram(flow, &mut view, &mut fate);
+                dir = view.direction.unwrap_or(dir);
+                view.direction = Some(dir);
+            }
+        }
+        view.no_payload |= flow.ext.flags.no_payload;
+        if flow.ext.flags.passed {
+            fate.skip_detection = true;
+        }
+        self.finish_packet(&view, Some(flow), &mut fate, verdict.as_ref(), sink);
+        if let Some(ssn) = flow.tcp.as_mut() {
+            self.tcp.trim(ssn);
+        }
+        new_state
+    }
+
+    fn meet_expectation(&mut self, flow: &mut Flow<NetFlow>, now_ns: u64) {
+        if self.expectations.is_empty() {
+            return;
+        }
+        let found = self.expectations.take(
+            (flow.client.addr, flow.client.port),
+            (flow.server.addr, flow.server.port),
+            now_ns,
+        );
+        if let Some((proto, payload, by)) = found {
+            flow.ext.app.announce(proto, payload);
+            flow.ext.announced_by = Some(by);
+            flow.parent_id = Some(by);
+        }
+    }
+
+    fn note_macs(&mut self, view: &PacketView<'_>, flow: &mut Flow<NetFlow>) {
+        if !self.engine.options.wants.macs {
+            return;
+        }
+        let h = view.headers;
+        let (Some(src), Some(dst)) = (h.src_mac(view.frame), h.dst_mac(view.frame)) else { return };
+        let to_server = view.direction == Some(Direction::ToServer);
+        let (client, server) = if to_server { (src, dst) } else { (dst, src) };
+        let macs = flow.ext.macs.get_or_insert_default();
+        for (list, mac) in macs.iter_mut().zip([client, server]) {
+            if !list.contains(&mac) && list.len() < MACS_PER_SIDE {
+                list.push(mac);
+            }
+        }
+    }
+
+    /// What the TCP tracker wants done with the packet.
+    fn stream_verdict(&mut self, v: &mut TcpVerdict, flow: &mut Flow<NetFlow>, fate: &mut Fate) {
+        let inline = self.engine.options.inline;
+        if let Some(trigger) = v.exception {
+            let policy = engine_policy(&self.engine, trigger);
+            self.counters.count_exception(trigger.name(), policy.eve_name());
+            flow.note_exception(trigger);
+            let reason = match trigger {
+                ExceptionTrigger::Midstream => "stream midstream",
+                ExceptionTrigger::ReassemblyMemcap => "stream reassembly",
+                _ => "stream memcap",
+            };
+            self.exception(policy, trigger.name(), reason, flow, fate);
+        }
+        if inline && let Some(drop) = v.drop {
+            fate.drop.get_or_insert(drop.name());
+            fate.skip_detection = true;
+        }
+    }
+
+    /// Carries an exception policy out on a flow and its packet.
+    fn exception(
+        &mut self,
+        policy: ExceptionPolicy,
+        target: &'static str,
+        reason: &'static str,
+        flow: &mut Flow<NetFlow>,
+        fate: &mut Fate,
+    ) {
+        let list = &mut flow.ext.exceptions;
+        if !list.iter().any(|(t, _)| *t == target) {
+            list.push((target, policy.eve_name()));
+        }
+        match policy {
+            ExceptionPolicy::DropFlow | ExceptionPolicy::Reject => {
+                flow.ext.flags.dropped = true;
+                flow.ext.flags.drop_reason = Some("exception policy flow drop");
+            }
+            ExceptionPolicy::PassFlow => flow.ext.flags.passed = true,
+            ExceptionPolicy::Bypass => {
+                flow.state = FlowState::Bypassed;
+            }
+            _ => {}
+        }
+        self.exception_on_packet(policy, reason, fate);
+    }
+
+    /// The part of an exception policy that concerns the packet alone.
+    fn exception_on_packet(&mut self, policy: ExceptionPolicy, reason: &'static str, fate: &mut Fate) {
+        match policy {
+            ExceptionPolicy::DropFlow | ExceptionPolicy::DropPacket => {
+                if self.engine.options.inline {
+                    fate.drop.get_or_insert(reason);
+                }
+                fate.skip_detection = true;
+            }
+            ExceptionPolicy::Reject => {
+                if self.engine.options.inline {
+                    fate.drop.get_or_insert(reason);
+                }
+                fate.reject = Some(gabion_rules::Action::RejectSource);
+                fate.skip_detection = true;
+            }
+            ExceptionPolicy::Bypass | ExceptionPolicy::PassFlow | ExceptionPolicy::PassPacket => {
+                fate.skip_detection = true;
+            }
+            ExceptionPolicy::Ignore | ExceptionPolicy::Auto => {}
+        }
+    }
+
+    /// Gives stream data that is due to the application layer.
+    fn feed_streams(
+        &mut self,
+        flow: &mut Flow<NetFlow>,
+        view: &PacketView<'_>,
+        v: &TcpVerdict,
+        dir: Direction,
+    ) -> Effects {
+        let mut effects = Effects::default();
+        for d in v.update.directions(dir) {
+            self.feed(flow, view.ts_ns, d, &mut effects);
+        }
+        effects
+    }
+
+    /// Gives one direction's data to the application layer, as far as it goes.
+    fn feed(&mut self, flow: &mut Flow<NetFlow>, ts_ns: u64, d: Direction, effects: &mut Effects) {
+        let Some(mut ssn) = flow.tcp.take() else { return };
+        let ends = endpoints(flow);
+        let engine = &self.engine;
+        let counters: &mut AppCounters = &mut self.counters.app;
+        let app = &mut flow.ext.app;
+        let mut again = None;
+        loop {
+            let stream = ssn.stream_mut(d);
+            let since = self.scratch.costs.now();
+            match stream.app_next() {
+                AppChunk::Data(bytes) => {
+                    let before = effects.found;
+                    let used = app.stream(
+                        &engine.protocols,
+                        &ends,
+                        ts_ns,
+                        d,
+                        bytes,
+                        false,
+                        effects,
+                        counters,
+                    );
+                    stream.app_consume(used);
+                    if effects.found && !before {
+                        again = Some(d.opposite());
+                        if let Some(depth) = effects.depth {
+                            ssn.set_depth(depth);
+                        }
+                    }
+                    if app.is_changing() {
+                        ssn.stream_mut(d).app_again();
+                        ssn.stream_mut(d.opposite()).app_again();
+                        if used == 0 {
+                            break;
+                        }
+                    }
+                }
+                AppChunk::Gap(len) => {
+                    if !app.gap(&engine.protocols, &ends, ts_ns, d, len, effects, counters) {
+                        stream.disable_app();
+                    }
+                }
+                AppChunk::Eof => {
+                    let rest = stream.app_peek();
+                    let used = app.stream(
+                        &engine.protocols,
+                        &ends,
+                        ts_ns,
+                        d,
+                        rest,
+                        true,
+                        effects,
+                        counters,
+                    );
+                    stream.app_consume(used);
+                }
+                AppChunk::None => break,
+            }
+            self.scratch.costs.add_parser(app.proto.0, since);
+        }
+        if app.is_off(d) && app.proto == gabion_record::applayer::ProtoId::FAILED {
+            ssn.disable_app();
+        }
+        if effects.parser_error {
+            ssn.disable_app();
+        }
+        if effects.stop_reassembly {
+            for d in Direction::BOTH {
+                ssn.stream_mut(d).stop_reassembly();
+            }
+        }
+        for d in Direction::BOTH {
+            if std::mem::take(&mut effects.trigger_raw[d.index()]) {
+                ssn.stream_mut(d).trigger_raw();
+            }
+        }
+        if let Some(other) = again {
+            ssn.stream_mut(other).app_again();
+        }
+        flow.tcp = Some(ssn);
+        if let Some(other) = again {
+            effects.found = false;
+            self.feed(flow, ts_ns, other, effects);
+        }
+    }
+
+    fn datagram(&mut self, flow: &mut Flow<NetFlow>, view: &mut PacketView<'_>, fate: &mut Fate) {
+        let checked = self.engine.options.checksums;
+        if checked && checksum::udp_ok(view.headers, view.frame) == Some(false) {
+            return;
+        }
+        let dir = view.direction.unwrap_or(Direction::ToServer);
+        let mut effects = Effects::default();
+        let ends = endpoints(flow);
+        let since = self.scratch.costs.now();
+        flow.ext.app.datagram(
+            &self.engine.protocols,
+            &ends,
+            view.ts_ns,
+            dir,
+            view.payload,
+            &mut effects,
+            &mut self.counters.app,
+        );
+        self.scratch.costs.add_parser(flow.ext.app.proto.0, since);
+        if effects.reversed && flow.seen[1].pkts == 0 {
+            flow.swap_directions();
+            flow.ext.detect = Default::default();
+            view.direction = Some(dir.opposite());
+        }
+        self.apply_effects(effects, flow, view, fate);
+    }
+
+    fn apply_effects(
+        &mut self,
+        effects: Effects,
+        flow: &mut Flow<NetFlow>,
+        view: &PacketView<'_>,
+        fate: &mut Fate,
+    ) {
+        fate.detection_events.extend(effects.events);
+        if effects.stop_payload {
+            flow.ext.flags.no_payload = true;
+        }
+        let ends = endpoints(flow);
+        for e in effects.expectations {
+            self.counters.app.expectations += 1;
+            self.expectations.add(e, flow, &ends, view.ts_ns);
+        }
+        if effects.parser_error {
+            let policy = self.engine.options.policies.app_error;
+            self.counters.count_exception("app_layer_error", policy.eve_name());
+            self.exception(policy, "app_layer_error", "applayer error", flow, fate);
+        }
+    }
+
+    /// Detection, records and release for a packet.
+    fn finish_packet(
+        &mut self,
+        view: &PacketView<'_>,
+        mut flow: Option<&mut Flow<NetFlow>>,
+        fate: &mut Fate,
+        verdict: Option<&TcpVerdict>,
+        sink: &mut dyn NetSink,
+    ) {
+        let stream_events = std::mem::take(&mut fate.events);
+        let detection_events = std::mem::take(&mut fate.detection_events);
+        let view = &PacketView {
+            stream_events: &stream_events,
+            detection_events: &detection_events,
+            ..*view
+        };
+        self.anomalies(view, flow.as_deref(), sink);
+        self.detect(view, flow.as_deref_mut(), fate, verdict, sink);
+        if fate.drop.is_some() || fate.reject.is_some() {
+            self.log_drop(view, flow.as_deref(), fate, sink);
+        }
+        if let Some(flow) = flow {
+            if view.payload.is_empty() && flow.ext.app.parser.is_none() && verdict.is_none() {
+                return;
+            }
+            self.log_transactions(view, flow, false, sink);
+            let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
+            flow.ext.app.free_finished(detection, self.engine.options.wants.app);
+        } else if view.headers.network == Network::Arp {
+            self.log_arp(view, sink);
+        }
+    }
+
+    /// Runs the rules and the alert queue.
+    fn detect(
+        &mut self,
+        view: &PacketView<'_>,
+        mut flow: Option<&mut Flow<NetFlow>>,
+        fate: &mut Fate,
+        verdict: Option<&TcpVerdict>,
+        sink: &mut dyn NetSink,
+    ) {
+        let engine = Arc::clone(&self.engine);
+        let Some(detector) = &engine.detector else {
+            self.tagged(view, flow.as_deref(), sink);
+            return;
+        };
+        if fate.skip_detection {
+            return;
+        }
+        // Session and parser are looked at while the flow's variables change: they are taken out.
+        let (mut ssn, parser) = match flow.as_deref_mut() {
+            Some(f) => (f.tcp.take(), f.ext.app.parser.take()),
+            None => (None, None),
+        };
+        let inline = engine.options.inline;
+        let dir = view.direction.unwrap_or(Direction::ToServer);
+        let stream_cfg = self.tcp.config();
+        let chunk = match dir {
+            Direction::ToServer => stream_cfg.toserver_chunk,
+            Direction::ToClient => stream_cfg.toclient_chunk,
+        };
+        let mut advance = None;
+        let stream = match &ssn {
+            Some(s) if inline && !view.is_pseudo => verdict.and_then(|v| {
+                (v.is_stream_added)
+                    .then(|| s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into()))
+                    .flatten()
+            }),
+            Some(s) => s.stream(dir).raw_view(chunk.into(), view.is_pseudo),
+            None => None,
+        };
+        if let Some(v) = &stream {
+            advance = Some(v.end());
+        }
+        let not_in_stream = verdict.is_none_or(|v| !v.is_stream_added);
+        let payload_stream: Vec<u8>;
+        {
+            let mut run = crate::detect::Run {
+                det: detector,
+                p: view,
+                flow: flow.as_deref_mut(),
+                tcp: ssn.as_deref(),
+                parser: parser.as_deref(),
+                shared: &mut self.shared,
+                resources: Resources {
+                    expressions: &detector.expressions,
+                    regex: &mut self.regex,
+                    datasets: &detector.datasets,
+                    scripts: &mut self.scripts,
+                },
+                scratch: &mut self.scratch,
+                stream: stream.map(|v| crate::detect::StreamData { bytes: v.data, start: v.offset }),
+                not_in_stream,
+                at_end: view.is_pseudo,
+                inline,
+            };
+            run.all();
+            let wants_bytes = !self.scratch.hits.is_empty() && engine.options.wants.alerts;
+            payload_stream = match (&ssn, wants_bytes) {
+                (Some(s), true) => s.stream(dir).bytes_from(0).to_vec(),
+                _ => Vec::new(),
+            };
+        }
+        if let (Some(s), Some(to)) = (&mut ssn, advance) {
+            s.stream_mut(dir).raw_advance(to);
+        }
+        if let Some(f) = flow.as_deref_mut() {
+            f.tcp = ssn;
+            f.ext.app.parser = parser;
+        }
+        self.after_detection(detector, view, flow.as_deref_mut(), fate, &payload_stream, sink);
+        self.tagged(view, flow.as_deref(), sink);
+    }
+
+    /// A flow has ended: what is left of it is inspected and logged.
+    fn end_flow(
+        &mut self,
+        mut flow: Flow<NetFlow>,
+        reason: EndReason,
+        now_ns: u64,
+        sink: &mut dyn NetSink,
+    ) {
+        let directions: SmallVec<[Direction; 2]> = match flow.tcp.as_mut() {
+            Some(ssn) => {
+                let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
+                let has_parser = flow.ext.app.parser.is_some();
+                Direction::BOTH
+                    .into_iter()
+                    .filter(|d| pending.contains(d) || (has_parser && flow.has_seen(*d)))
+                    .collect()
+            }
+            None => SmallVec::new(),
+        };
+        for d in directions {
+            self.end_direction(&mut flow, d, sink);
+        }
+        if flow.ext.app.parser.is_some() {
+            let headers = pseudo_headers(&flow, Direction::ToServer);
+            let view = pseudo_view(&headers, &flow, Direction::ToServer);
+            self.log_transactions(&view, &mut flow, true, sink);
+        }
+        self.log_flow(&flow, reason, now_ns, sink);
+        self.tcp.recycle(flow.tcp.take());
+    }
+
+    /// The pseudo packet of one direction at a flow's end.
+    fn end_direction(&mut self, flow: &mut Flow<NetFlow>, d: Direction, sink: &mut dyn NetSink) {
+        let headers = pseudo_headers(flow, d);
+        let mut effects = Effects::default();
+        let ts = flow.last_ns;
+        self.feed(flow, ts, d, &mut effects);
+        let mut fate = Fate::default();
+        let view = pseudo_view(&headers, flow, d);
+        self.apply_effects(effects, flow, &view, &mut fate);
+        if let Some(p) = flow.ext.app.parser.as_mut() {
+            p.finish(d);
+        }
+        if flow.ext.flags.dropped || flow.ext.flags.passed {
+            fate.skip_detection = true;
+        }
+        // Data behind holes comes in pieces of its own.
+        for _ in 0..crate::limits::EXPIRE_PER_PACKET {
+            let view = pseudo_view(&headers, flow, d);
+            self.finish_packet(&view, Some(flow), &mut fate, None, sink);
+            let more = flow.tcp.as_ref().is_some_and(|s| s.stream(d).raw_view(1, true).is_some());
+            if !more {
+                break;
+            }
+        }
+    }
+}
+
+/// Headers of the packet that the engine makes at a flow's end.
+fn pseudo_headers(flow: &Flow<NetFlow>, d: Direction) -> Decoded {
+    let mut h = Decoded::new();
+    let (src, dst) = (flow.source(d), flow.source(d.opposite()));
+    h.src = src.addr;
+    h.dst = dst.addr;
+    h.sp = src.port;
+    h.dp = dst.port;
+    h.proto = flow.proto;
+    h.network = if flow.ip_version == 6 { Network::Ipv6 } else { Network::Ipv4 };
+    h.vlans = flow.vlan;
+    h.vlan_count = flow.vlan.iter().filter(|v| **v != 0).count() as u8;
+    h.transport = Transport::Tcp(gabion_packet::Tcp { flags: 0x10, ..Default::default() });
+    h
+}
+
+static NO_HEADERS: Decoded = Decoded::new();
+
+fn pseudo_view<'a>(headers: &'a Decoded, flow: &Flow<NetFlow>, d: Direction) -> PacketView<'a> {
+    PacketView {
+        headers,
+        frame: &[],
+        payload: &[],
+        ts_ns: flow.last_ns,
+        number: 0,
+        pcap_cnt: None,
+        direction: Some(d),
+        is_pseudo: true,
+        is_established: flow.tcp.as_ref().is_some_and(|t| {
+            t.state() >= gabion_flow::TcpState::Established
+        }),
+        stream_events: &[],
+        detection_events: &[],
+        pkt_src: "stream (flow timeout)",
+        no_payload: flow.ext.flags.no_payload,
+        outer: None,
+        root: &NO_HEADERS,
+        frame_number: 0,
+    }
+}
+
+/// A TCP packet as the tracker wants it.
+fn segment<'a>(view: &PacketView<'a>, checksums: bool) -> Option<TcpSegment<'a>> {
+    let d = view.headers;
+    let t = d.transport.tcp()?;
+    let header = d.transport_header(view.frame);
+    let sack = match t.options.has(TcpOptions::SACK) {
+        true => {
+            let at = usize::from(t.options.sack_at);
+            header.get(at..at + 8 * usize::from(t.options.sack_blocks)).unwrap_or(&[])
+        }
+        false => &[],
+    };
+    Some(TcpSegment {
+        seq: t.seq,
+        ack: t.ack,
+        flags: t.flags,
+        window: t.window,
+        urgent_pointer: t.urgent,
+        options: SegmentOptions {
+            ts_val: t.options.has(TcpOptions::TIMESTAMP).then_some(t.options.ts_value),
+            wscale: t.options.has(TcpOptions::WINDOW_SCALE).then_some(t.options.window_scale),
+            sack_ok: t.options.has(TcpOptions::SACK_OK),
+            sack,
+            fast_open: t.options.has(TcpOptions::FAST_OPEN),
+            signed: t.options.has(TcpOptions::MD5) || t.options.has(TcpOptions::AUTH),
+        },
+        payload: view.payload,
+        ts_ns: view.ts_ns,
+        checksum_ok: !checksums || checksum::tcp_ok(d, view.frame) != Some(false),
+        src: d.src,
+        dst: d.dst,
+        ip_version: d.ip_version(),
+        number: view.number,
+    })
+}
