@@ -46,7 +46,7 @@ struct TagState {
 /// Flows and hosts whose packets are logged.
 #[derive(Debug, Default)]
 pub(crate) struct Tags {
-    active: HashMap<Tagged, TagState>,
+    active: HashMap<Tagged, TagState, foldhash::fast::RandomState>,
 }
 
 impl Core {
@@ -283,7 +283,11 @@ impl Core {
             let meta = flow.map(|f| self.metadata(f));
             let mut h = header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject));
             h.metadata = None;
-            sink.packet(&PacketRecord { header: h, packet: view.headers.bytes(view.frame), link: self.link_of(view) });
+            sink.packet(&PacketRecord {
+                header: h,
+                packet: view.headers.bytes(view.frame),
+                link: self.link_of(view),
+            });
         }
     }
 
@@ -368,7 +372,9 @@ impl Core {
             },
             is_blocked: blocked,
             is_reject: action.rejects(),
-            drop_mark: (action.drops() && !view.is_pseudo && (self.engine.options.inline || action == Action::Drop))
+            drop_mark: (action.drops()
+                && !view.is_pseudo
+                && (self.engine.options.inline || action == Action::Drop))
                 .then_some(self.engine.options.inline),
             source_target,
             context_json: &hit.context_json,
@@ -427,8 +433,7 @@ pub(crate) fn verdict(fate: &Fate, view: &PacketView<'_>) -> VerdictRecord {
         Action::RejectBoth => "both",
         _ => "to_client",
     });
-    let reject: &'static [&'static str] =
-        if is_tcp { &["tcp-reset"] } else { &["icmp-prohib"] };
+    let reject: &'static [&'static str] = if is_tcp { &["tcp-reset"] } else { &["icmp-prohib"] };
     VerdictRecord { action, reject_target, reject }
 }
 

@@ -1,5 +1,6 @@
 //! Datasets: sets of values that rules ask and write.
 
+use foldhash::fast::RandomState;
 use gabion_record::json::base64_into;
 use gabion_rules::content::{DatarepTest, DatasetCommand, DatasetTest};
 use gabion_rules::ruleset::{DatasetDef, DatasetType};
@@ -22,7 +23,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 struct Set {
     def: DatasetDef,
-    values: RwLock<HashMap<Box<[u8]>, Entry>>,
+    values: RwLock<HashMap<Box<[u8]>, Entry, RandomState>>,
 }
 
 /// All datasets of a rule set.
@@ -39,7 +40,7 @@ impl Datasets {
     ) -> Result<Datasets, String> {
         let mut sets = Vec::new();
         for def in defs {
-            let mut values = HashMap::new();
+            let mut values = HashMap::default();
             if let Some(path) = &def.load {
                 let text = read(path)?;
                 crate::dataset_file::parse(def, &text, &mut |value, entry| {

@@ -62,8 +62,10 @@ impl Expectations {
         }
         let port = |want: Option<u16>, is: u16| want.is_none_or(|p| p == is);
         let at = self.waiting.iter().position(|w| {
-            let forth = w.a == src.0 && w.b == dst.0 && port(w.port_a, src.1) && port(w.port_b, dst.1);
-            let back = w.a == dst.0 && w.b == src.0 && port(w.port_a, dst.1) && port(w.port_b, src.1);
+            let forth =
+                w.a == src.0 && w.b == dst.0 && port(w.port_a, src.1) && port(w.port_b, dst.1);
+            let back =
+                w.a == dst.0 && w.b == src.0 && port(w.port_a, dst.1) && port(w.port_b, src.1);
             forth || back
         })?;
         let w = self.waiting.remove(at)?;

@@ -116,7 +116,12 @@ impl FlowVars {
         }
     }
 
-    pub(crate) fn apply_int(&mut self, variable: u32, command: FlowintCommand, value: FlowintValue) {
+    pub(crate) fn apply_int(
+        &mut self,
+        variable: u32,
+        command: FlowintCommand,
+        value: FlowintValue,
+    ) {
         let Some(n) = self.operand(value) else { return };
         let old = self.int(variable);
         let new = match (command, old) {
@@ -126,8 +131,8 @@ impl FlowVars {
             (FlowintCommand::Subtract, Some(old)) => old.wrapping_sub(n),
             (FlowintCommand::Subtract, None) => return,
         };
-        match self.ints.iter_mut().find(|(v, _)| *v == variable) {
-            Some(slot) => slot.1 = new,
+        match self.ints.iter().position(|(v, _)| *v == variable) {
+            Some(at) => self.ints[at].1 = new,
             None if self.ints.len() < VARIABLES_MAX => self.ints.push((variable, new)),
             None => {}
         }
@@ -135,8 +140,8 @@ impl FlowVars {
 
     pub(crate) fn set_text(&mut self, name: u32, mut value: Vec<u8>) {
         value.truncate(VALUE_BYTES_MAX);
-        match self.texts.iter_mut().find(|(n, _)| *n == name) {
-            Some(slot) => slot.1 = value,
+        match self.texts.iter().position(|(n, _)| *n == name) {
+            Some(at) => self.texts[at].1 = value,
             None if self.texts.len() < VARIABLES_MAX => self.texts.push((name, value)),
             None => {}
         }
@@ -157,7 +162,8 @@ mod tests {
         v.apply_int(1, FlowintCommand::Subtract, FlowintValue::Number(1));
         assert_eq!(v.ints(), []);
         v.apply_int(1, FlowintCommand::Add, FlowintValue::Number(2));
-        let test = FlowintTest { variable: 1, op: FlowintOp::Greater, value: FlowintValue::Number(1) };
+        let test =
+            FlowintTest { variable: 1, op: FlowintOp::Greater, value: FlowintValue::Number(1) };
         assert!(v.flowint_matches(&test));
     }
 }

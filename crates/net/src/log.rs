@@ -365,9 +365,10 @@ impl Core {
         sink: &mut dyn NetSink,
     ) {
         for d in Direction::BOTH {
-            let has = parser.tx(id).and_then(|t| t.files(d)).is_some_and(|l| {
-                l.files.iter().any(|f| !f.is_logged)
-            });
+            let has = parser
+                .tx(id)
+                .and_then(|t| t.files(d))
+                .is_some_and(|l| l.files.iter().any(|f| !f.is_logged));
             if !has {
                 continue;
             }
@@ -375,9 +376,7 @@ impl Core {
             if !at_end && view.direction != Some(d) {
                 continue;
             }
-            if at_end
-                && let Some(list) = parser.tx_mut(id).and_then(|t| t.files_mut(d))
-            {
+            if at_end && let Some(list) = parser.tx_mut(id).and_then(|t| t.files_mut(d)) {
                 for f in &mut list.files {
                     f.close(FileState::Truncated);
                 }
@@ -493,9 +492,7 @@ impl Core {
                 header_len: t.header_len,
             }),
             udp_len: match &h.transport {
-                Transport::Udp(_) => {
-                    u16::try_from(view.payload.len() + 8).ok()
-                }
+                Transport::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
                 _ => None,
             },
             icmp: h.transport.icmp().map(|i| (i.id, i.seq)),
@@ -617,9 +614,9 @@ fn is_due(tx: &dyn Transaction, last: [u8; 2]) -> bool {
         Some((ts, tc)) => [ts, tc],
         None => last,
     };
-    Direction::BOTH.iter().all(|d| {
-        tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= wanted[d.index()]
-    })
+    Direction::BOTH
+        .iter()
+        .all(|d| tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= wanted[d.index()])
 }
 
 struct ArpObject(Arp);

@@ -8,7 +8,12 @@ use gabion_record::Direction;
 pub struct Scripts {}
 
 impl Scripts {
-    pub(crate) fn run_on_buffer(&mut self, _script: u32, _buffer: &[u8], _pos: usize) -> Option<bool> {
+    pub(crate) fn run_on_buffer(
+        &mut self,
+        _script: u32,
+        _buffer: &[u8],
+        _pos: usize,
+    ) -> Option<bool> {
         None
     }
 

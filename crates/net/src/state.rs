@@ -134,7 +134,14 @@ impl SharedState {
     }
 
     /// Gives an address (or a network, by its prefix length) a score in a category.
-    pub fn set_reputation(&mut self, address: Addr, version: u8, prefix: u8, category: u32, score: u8) {
+    pub fn set_reputation(
+        &mut self,
+        address: Addr,
+        version: u8,
+        prefix: u8,
+        category: u32,
+        score: u8,
+    ) {
         let full = if version == 6 { 128 } else { 32 };
         if prefix >= full {
             self.reputation.insert((address, category), score);

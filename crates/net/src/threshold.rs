@@ -97,7 +97,13 @@ impl Thresholds {
     }
 }
 
-fn step(t: &Threshold, e: &mut Entry, is_new: bool, now: u64, window_us: u64) -> (Decision, Option<Action>) {
+fn step(
+    t: &Threshold,
+    e: &mut Entry,
+    is_new: bool,
+    now: u64,
+    window_us: u64,
+) -> (Decision, Option<Action>) {
     use Decision::*;
     let lapsed = !is_new && now > e.start_us.saturating_add(window_us);
     if lapsed && !matches!(t.kind, ThresholdKind::Backoff { .. } | ThresholdKind::Rate { .. }) {
@@ -194,10 +200,22 @@ mod tests {
     fn six_packets_through_each_kind() {
         use Decision::*;
         let six = [0, 1, 2, 3, 4, 5];
-        assert_eq!(run(ThresholdKind::Limit, 1, 60, &six), [Alert, Silent, Silent, Silent, Silent, Silent]);
-        assert_eq!(run(ThresholdKind::Both, 2, 60, &six), [Nothing, Alert, Silent, Silent, Silent, Silent]);
-        assert_eq!(run(ThresholdKind::Threshold, 3, 60, &six), [Nothing, Nothing, Alert, Nothing, Nothing, Alert]);
-        assert_eq!(run(ThresholdKind::DetectionFilter, 3, 60, &six), [Nothing, Nothing, Nothing, Alert, Alert, Alert]);
+        assert_eq!(
+            run(ThresholdKind::Limit, 1, 60, &six),
+            [Alert, Silent, Silent, Silent, Silent, Silent]
+        );
+        assert_eq!(
+            run(ThresholdKind::Both, 2, 60, &six),
+            [Nothing, Alert, Silent, Silent, Silent, Silent]
+        );
+        assert_eq!(
+            run(ThresholdKind::Threshold, 3, 60, &six),
+            [Nothing, Nothing, Alert, Nothing, Nothing, Alert]
+        );
+        assert_eq!(
+            run(ThresholdKind::DetectionFilter, 3, 60, &six),
+            [Nothing, Nothing, Nothing, Alert, Alert, Alert]
+        );
     }
 
     #[test]

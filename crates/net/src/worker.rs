@@ -22,7 +22,7 @@ use gabion_flow::{
 };
 use gabion_matcher::regex::RegexScratch;
 use gabion_packet::{
-    Decoded, DecodeCounters, Flags, Link, Network, PacketSet, TcpOptions, Transport, checksum,
+    DecodeCounters, Decoded, Flags, Link, Network, PacketSet, TcpOptions, Transport, checksum,
 };
 use gabion_proto::Endpoints;
 use gabion_record::Direction;
@@ -151,7 +151,7 @@ impl Worker {
 
     /// Takes one frame. False: its link type is not read.
     pub fn frame(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
-        let Some(link) = Link::from_linktype(f.link) else { return false };
+        let Some(link) = Link::from_linktype(f.link.into()) else { return false };
         self.advance(f.ts_ns, sink);
         self.core.link = f.link;
         self.core.counters.packets += 1;
@@ -254,24 +254,22 @@ impl Worker {
             id: d.ip_id,
             vlan: d.vlans,
             recursion: d.depth,
-            offset: d.fragment_offset,
+            offset: d.fragment_offset.into(),
             more: d.flags.has(Flags::MORE_FRAGMENTS),
             payload: d.payload(bytes),
             header,
-            next_header_at: d.ext.fragment_prev.saturating_sub(d.l3) as u16,
+            next_header_at: d.ext.fragment_prev.saturating_sub(d.l3) as usize,
             ts_ns: f.ts_ns,
             number: f.number,
         });
         if let Some(e) = outcome.event
-            && let Some(event) =
-                gabion_packet::DecoderEvent::from_name(&format!(
-                    "{}.{}",
-                    if v6 { "ipv6" } else { "ipv4" },
-                    e.name()
-                ))
+            && let Some(event) = gabion_packet::DecoderEvent::from_name(&format!(
+                "{}.{}",
+                if v6 { "ipv6" } else { "ipv4" },
+                e.name()
+            ))
         {
-            d.raise(event);
-            self.core.decode_counters.count_event(event);
+            d.events.push(event);
         }
         if outcome.is_complete {
             let datagram = self.defrag.datagram().to_vec();
@@ -460,9 +458,11 @@ impl Core {
             }
             new_state = v.flow_state;
             view.is_established = v.is_established
-                || (flow.tcp.is_some() && flow.tcp.as_ref().is_some_and(|t| {
-                    t.state() >= gabion_flow::TcpState::Established
-                }));
+                || (flow.tcp.is_some()
+                    && flow
+                        .tcp
+                        .as_ref()
+                        .is_some_and(|t| t.state() >= gabion_flow::TcpState::Established));
             fate.events.extend(v.events.iter());
             self.stream_verdict(&mut v, flow, &mut fate);
             let effects = self.feed_streams(flow, &view, &v, dir);
@@ -567,7 +567,12 @@ impl Core {
     }
 
     /// The part of an exception policy that concerns the packet alone.
-    fn exception_on_packet(&mut self, policy: ExceptionPolicy, reason: &'static str, fate: &mut Fate) {
+    fn exception_on_packet(
+        &mut self,
+        policy: ExceptionPolicy,
+        reason: &'static str,
+        fate: &mut Fate,
+    ) {
         match policy {
             ExceptionPolicy::DropFlow | ExceptionPolicy::DropPacket => {
                 if self.engine.options.inline {
@@ -758,6 +763,7 @@ impl Core {
             detection_events: &detection_events,
             ..*view
         };
+        self.decode_counters.count_events(&view.headers.events);
         self.anomalies(view, flow.as_deref(), sink);
         self.detect(view, flow.as_deref_mut(), fate, verdict, sink);
         if fate.drop.is_some() || fate.reject.is_some() {
@@ -808,7 +814,9 @@ impl Core {
         let stream = match &ssn {
             Some(s) if inline && !view.is_pseudo => verdict.and_then(|v| {
                 (v.is_stream_added)
-                    .then(|| s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into()))
+                    .then(|| {
+                        s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into())
+                    })
                     .flatten()
             }),
             Some(s) => s.stream(dir).raw_view(chunk.into(), view.is_pseudo),
@@ -834,7 +842,8 @@ impl Core {
                     scripts: &mut self.scripts,
                 },
                 scratch: &mut self.scratch,
-                stream: stream.map(|v| crate::detect::StreamData { bytes: v.data, start: v.offset }),
+                stream: stream
+                    .map(|v| crate::detect::StreamData { bytes: v.data, start: v.offset }),
                 not_in_stream,
                 at_end: view.is_pseudo,
                 inline,
@@ -943,9 +952,10 @@ fn pseudo_view<'a>(headers: &'a Decoded, flow: &Flow<NetFlow>, d: Direction) -> 
         pcap_cnt: None,
         direction: Some(d),
         is_pseudo: true,
-        is_established: flow.tcp.as_ref().is_some_and(|t| {
-            t.state() >= gabion_flow::TcpState::Established
-        }),
+        is_established: flow
+            .tcp
+            .as_ref()
+            .is_some_and(|t| t.state() >= gabion_flow::TcpState::Established),
         stream_events: &[],
         detection_events: &[],
         pkt_src: "stream (flow timeout)",

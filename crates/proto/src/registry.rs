@@ -27,6 +27,8 @@ pub struct Protocol {
     pub accepts_gaps: bool,
     /// Bytes a direction is reassembled at most, when it is not the stream's default (0: no limit).
     pub stream_depth: Option<u64>,
+    /// Direction whose bytes must come first (`None`: either).
+    pub first_direction: Option<gabion_record::Direction>,
     /// Raw stream inspection is triggered at the end of each of its messages by the engine itself.
     pub auto_trigger_raw: bool,
     /// EVE `event_type` of its transactions, and the key of their object.

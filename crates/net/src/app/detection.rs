@@ -45,11 +45,8 @@ fn slot(transport: Transport, direction: Direction) -> usize {
 impl Detection {
     /// Of these protocols (registry order), as the configuration has them.
     pub(crate) fn new(registry: &[&'static Protocol], config: &Tree) -> Detection {
-        let mut d = Detection {
-            patterns: Default::default(),
-            pattern_depth: [0; 4],
-            probes: Vec::new(),
-        };
+        let mut d =
+            Detection { patterns: Default::default(), pattern_depth: [0; 4], probes: Vec::new() };
         for (i, p) in registry.iter().enumerate() {
             let proto = ProtoId(i as u8 + 1);
             let base = format!("app-layer.protocols.{}", p.config_name);
@@ -171,9 +168,9 @@ fn pattern_matches(p: &ProbePattern, bytes: &[u8]) -> bool {
     if p.bytes.is_empty() || window.len() < p.bytes.len() {
         return false;
     }
-    window.windows(p.bytes.len()).any(|w| {
-        if p.nocase { w.eq_ignore_ascii_case(p.bytes) } else { w == p.bytes }
-    })
+    window
+        .windows(p.bytes.len())
+        .any(|w| if p.nocase { w.eq_ignore_ascii_case(p.bytes) } else { w == p.bytes })
 }
 
 /// `53`, `[443, 8443]`, `80-90,1024:2000`, `any`.

@@ -3,7 +3,7 @@
 
 mod detection;
 
-pub(crate) use detection::{Answer, Detection, is_detected, is_parsed};
+pub(crate) use detection::{Answer, Detection, is_parsed};
 
 use crate::detect::TxDetect;
 use gabion_proto::registry::{Settings, protocol};
@@ -197,7 +197,13 @@ impl AppLayer {
         self.announced = Some(payload);
     }
 
-    fn settle(&mut self, proto: ProtoId, transport: Transport, protocols: &Protocols, counters: &mut AppCounters) {
+    fn settle(
+        &mut self,
+        proto: ProtoId,
+        transport: Transport,
+        protocols: &Protocols,
+        counters: &mut AppCounters,
+    ) {
         self.proto = proto;
         bump(&mut counters.flows, proto, transport);
         if proto.is_known() {
@@ -556,13 +562,13 @@ impl AppLayer {
                 t.is_free = true;
                 continue;
             };
-            let complete = Direction::BOTH.iter().all(|d| {
-                tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= last[d.index()]
-            });
+            let complete = Direction::BOTH
+                .iter()
+                .all(|d| tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= last[d.index()]);
             let inspected = !detection
-                || Direction::BOTH.iter().all(|d| {
-                    t.detect[d.index()].is_done || tx.only().is_some_and(|o| o != *d)
-                });
+                || Direction::BOTH
+                    .iter()
+                    .all(|d| t.detect[d.index()].is_done || tx.only().is_some_and(|o| o != *d));
             let files_logged = Direction::BOTH
                 .iter()
                 .filter_map(|d| tx.files(*d))

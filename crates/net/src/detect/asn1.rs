@@ -26,9 +26,9 @@ pub(crate) fn matches(a: &Asn1, bytes: &[u8], pos: usize) -> bool {
         if a.bitstring_overflow
             && frame.class_tag == 0x03
             && frame.length > 0
-            && bytes.get(next).is_some_and(|unused| {
-                u64::from(*unused) > (frame.length - 1).saturating_mul(8)
-            })
+            && bytes
+                .get(next)
+                .is_some_and(|unused| u64::from(*unused) > (frame.length - 1).saturating_mul(8))
         {
             return true;
         }
@@ -90,8 +90,7 @@ fn read_frame(bytes: &[u8], at: usize) -> Option<(Frame, usize)> {
         }
         next += n;
     }
-    let frame =
-        Frame { class_tag: first & 0x1f, is_constructed: first & 0x20 != 0, length };
+    let frame = Frame { class_tag: first & 0x1f, is_constructed: first & 0x20 != 0, length };
     Some((frame, next))
 }
 

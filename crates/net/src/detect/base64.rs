@@ -76,7 +76,9 @@ mod tests {
 
     #[test]
     fn rfc4648_vectors() {
-        for (plain, coded) in [("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
+        for (plain, coded) in
+            [("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")]
+        {
             let mut out = Vec::new();
             decode_mode(coded.as_bytes(), Base64Mode::Strict, &mut out);
             assert_eq!(out, plain.as_bytes());

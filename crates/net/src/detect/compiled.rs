@@ -321,7 +321,12 @@ struct Collector {
 
 impl Detector {
     /// Makes a rule set ready.
-    pub fn new(set: Ruleset, catalog: &Catalog, expressions: Expressions, datasets: Datasets) -> Detector {
+    pub fn new(
+        set: Ruleset,
+        catalog: &Catalog,
+        expressions: Expressions,
+        datasets: Datasets,
+    ) -> Detector {
         let mut d = Detector {
             hot: Vec::with_capacity(set.signatures.len()),
             protos: Vec::new(),
@@ -385,7 +390,8 @@ impl Detector {
                 self.protos.len() - 1
             }
         };
-        let apps = s.header.apps.iter().fold(0u128, |b, p| b | 1u128.checked_shl(p.0.into()).unwrap_or(0));
+        let apps =
+            s.header.apps.iter().fold(0u128, |b, p| b | 1u128.checked_shl(p.0.into()).unwrap_or(0));
         self.hot.push(Hot {
             src: s.header.src,
             dst: s.header.dst,
@@ -517,8 +523,7 @@ impl Detector {
                     let streaming = false;
                     let p = pattern_of(content, &inspection.conditions, steps, !streaming);
                     // A name anchored behind a dot needs no transform to be found.
-                    let scanned =
-                        if p.anchor == Anchor::Label { ChainId::NONE } else { chain };
+                    let scanned = if p.anchor == Anchor::Label { ChainId::NONE } else { chain };
                     let key = (e.proto, e.direction, e.local, scanned);
                     c.buffers.entry(key).or_default().push((p, at));
                     let least = c.progress.entry(key).or_insert(u8::MAX);
@@ -597,16 +602,15 @@ impl Detector {
         for (key, entries) in buffers {
             let (proto, direction, local, chain) = key;
             let def = catalog.buffers.iter().find(|b| {
-                b.hooks.iter().any(|(p, h)| *p == proto && h.direction == direction && h.local == local)
+                b.hooks
+                    .iter()
+                    .any(|(p, h)| *p == proto && h.direction == direction && h.local == local)
             });
             let Some(programs) = self.tx.get_mut(usize::from(proto.0)) else { continue };
             let streaming = def.is_some_and(|b| b.def.streaming);
             let entries = if streaming {
                 // Windows of a growing buffer do not begin at its start.
-                entries
-                    .into_iter()
-                    .map(|(p, s)| (Pattern::new(0, p.bytes, p.nocase), s))
-                    .collect()
+                entries.into_iter().map(|(p, s)| (Pattern::new(0, p.bytes, p.nocase), s)).collect()
             } else {
                 entries
             };
@@ -631,8 +635,10 @@ impl Detector {
 
     /// Bytes held by matchers.
     pub fn matcher_bytes(&self) -> usize {
-        let tx = self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| b.patterns.memory_bytes());
-        let payload = self.payload.iter().flatten().chain(&self.stream).map(PatternSet::memory_bytes);
+        let tx =
+            self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| b.patterns.memory_bytes());
+        let payload =
+            self.payload.iter().flatten().chain(&self.stream).map(PatternSet::memory_bytes);
         tx.sum::<usize>() + payload.sum::<usize>()
     }
 

@@ -204,9 +204,8 @@ impl Run<'_, '_, '_> {
                         return None;
                     }
                     let at = depth.checked_sub(c.bytes.len())?;
-                    return (at >= from
-                        && literal::stands_at(bytes, &c.bytes, c.is_nocase(), at))
-                    .then_some(at);
+                    return (at >= from && literal::stands_at(bytes, &c.bytes, c.is_nocase(), at))
+                        .then_some(at);
                 }
                 literal::find(&bytes[..depth], &c.bytes, c.is_nocase(), from)
             });
@@ -317,9 +316,9 @@ impl Run<'_, '_, '_> {
                 let answer = self.resources.lua(*script, self.piece.bytes, self.pos);
                 or_end(answer.is_some_and(|a| a != *negated))
             }
-            BufferCondition::Inert(_)
-            | BufferCondition::Content(_)
-            | BufferCondition::Pcre(_) => Step::Discontinue,
+            BufferCondition::Inert(_) | BufferCondition::Content(_) | BufferCondition::Pcre(_) => {
+                Step::Discontinue
+            }
         }
     }
 
@@ -335,8 +334,7 @@ impl Run<'_, '_, '_> {
             Operand::Variable(v) => self.variable(v) as usize,
         };
         let Some(at) = self.place(t.relative, self.number32(t.offset)) else { return false };
-        let read =
-            number::read(self.piece.bytes, at, n, t.order, t.text, self.piece.dce_little);
+        let read = number::read(self.piece.bytes, at, n, t.order, t.text, self.piece.dce_little);
         let Some(v) = read.map(|v| number::masked(v, t.bitmask)) else { return false };
         let wanted = match t.value {
             Operand::Number(w) => w,
@@ -441,8 +439,8 @@ impl Run<'_, '_, '_> {
             Operand::Variable(v) => self.variable(v),
         };
         let is_fixed = matches!(d.position, Operand::Number(_));
-        let there = n < DATA_AT_MAX
-            && if d.relative { self.pos as u64 + n <= len } else { n < len };
+        let there =
+            n < DATA_AT_MAX && if d.relative { self.pos as u64 + n <= len } else { n < len };
         match there != d.negated {
             true => Step::Match,
             false if is_fixed && !d.relative => Step::Discontinue,

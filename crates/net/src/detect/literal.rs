@@ -65,7 +65,8 @@ pub(crate) fn find(hay: &[u8], needle: &[u8], nocase: bool, from: usize) -> Opti
         };
         let start = at + hit - rare;
         let candidate = &window[start..start + n];
-        let equal = if nocase { candidate.eq_ignore_ascii_case(needle) } else { candidate == needle };
+        let equal =
+            if nocase { candidate.eq_ignore_ascii_case(needle) } else { candidate == needle };
         if equal {
             return Some(from + start);
         }
@@ -91,7 +92,8 @@ mod tests {
 
     #[test]
     fn finds_what_a_plain_search_finds() {
-        let hays: [&[u8]; 5] = [b"", b"GET /index.html HTTP/1.1", b"aaaaab", b"\x00\x01\x00\x01", b"xXxyXY"];
+        let hays: [&[u8]; 5] =
+            [b"", b"GET /index.html HTTP/1.1", b"aaaaab", b"\x00\x01\x00\x01", b"xXxyXY"];
         let needles: [&[u8]; 6] = [b"index", b"aab", b"\x00\x01", b"xy", b"http", b"1"];
         for hay in hays {
             for needle in needles {
@@ -99,7 +101,11 @@ mod tests {
                     for nocase in [false, true] {
                         let plain = (from..hay.len().saturating_sub(needle.len() - 1))
                             .find(|&i| stands_at(hay, needle, nocase, i));
-                        assert_eq!(find(hay, needle, nocase, from), plain, "{hay:?} {needle:?} {from}");
+                        assert_eq!(
+                            find(hay, needle, nocase, from),
+                            plain,
+                            "{hay:?} {needle:?} {from}"
+                        );
                     }
                 }
             }

@@ -17,9 +17,8 @@ mod run;
 mod transform;
 mod tx;
 
-pub(crate) use compiled::SetMemory;
 pub use compiled::Detector;
-pub(crate) use content::{Captured, MatchNotes};
+pub(crate) use compiled::SetMemory;
 pub use profile::{RuleCost, RuleCosts};
 pub use resources::Expressions;
 pub(crate) use resources::Resources;

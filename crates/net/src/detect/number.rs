@@ -31,11 +31,7 @@ pub(crate) fn read(
                 ByteOrder::Dce => dce_little,
             };
             let fold = |v: u64, b: &u8| (v << 8) | u64::from(*b);
-            Some(if little {
-                bytes.iter().rev().fold(0, fold)
-            } else {
-                bytes.iter().fold(0, fold)
-            })
+            Some(if little { bytes.iter().rev().fold(0, fold) } else { bytes.iter().fold(0, fold) })
         }
     }
 }

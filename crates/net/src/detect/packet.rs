@@ -3,7 +3,9 @@
 use crate::flow_state::NetFlow;
 use crate::state::SharedState;
 use gabion_flow::{Flow, StreamEvent, TcpSession};
-use gabion_packet::{Decoded, DecoderEvent, Flags, IpOptions, Network, TcpOptions, Transport, checksum};
+use gabion_packet::{
+    Decoded, DecoderEvent, Flags, IpOptions, Network, TcpOptions, Transport, checksum,
+};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
 use gabion_rules::packet::*;
@@ -70,7 +72,9 @@ pub(crate) fn flow_matches(t: &FlowTest, p: &PacketView<'_>, has_flow: bool) -> 
     {
         return false;
     }
-    if (t.established || t.not_established || t.to_server || t.to_client || t.stateless) && !has_flow {
+    if (t.established || t.not_established || t.to_server || t.to_client || t.stateless)
+        && !has_flow
+    {
         return false;
     }
     let is_rebuilt = p.headers.flags.has(Flags::REASSEMBLED);
@@ -96,25 +100,19 @@ pub(crate) fn matches(
     };
     match c {
         PacketCondition::Flow(t) => flow_matches(t, p, flow.is_some()),
-        PacketCondition::TcpFlags(t) => tcp().is_some_and(|x| {
-            bits(x.flags & !t.ignored, t.flags & !t.ignored, t.op)
-        }),
+        PacketCondition::TcpFlags(t) => {
+            tcp().is_some_and(|x| bits(x.flags & !t.ignored, t.flags & !t.ignored, t.op))
+        }
         PacketCondition::TcpSeq(n) => tcp().is_some_and(|x| x.seq == *n),
         PacketCondition::TcpAck(n) => tcp().is_some_and(|x| x.ack == *n),
         PacketCondition::TcpWindow { size, negated } => {
             tcp().is_some_and(|x| (x.window == *size) != *negated)
         }
-        PacketCondition::TcpMss(m) => {
-            tcp().is_some_and(|x| {
-                x.options.has(TcpOptions::MSS) && m.matches(u64::from(x.options.mss))
-            })
-        }
-        PacketCondition::TcpWscale(m) => {
-            tcp().is_some_and(|x| {
-                x.options.has(TcpOptions::WINDOW_SCALE)
-                    && m.matches(u64::from(x.options.window_scale))
-            })
-        }
+        PacketCondition::TcpMss(m) => tcp()
+            .is_some_and(|x| x.options.has(TcpOptions::MSS) && m.matches(u64::from(x.options.mss))),
+        PacketCondition::TcpWscale(m) => tcp().is_some_and(|x| {
+            x.options.has(TcpOptions::WINDOW_SCALE) && m.matches(u64::from(x.options.window_scale))
+        }),
         PacketCondition::TcpSession(phases) => tcp_session(phases, session),
         PacketCondition::Ttl(m) => h.is_ip() && m.matches(u64::from(h.ttl)),
         PacketCondition::Tos { value, negated } => h.is_ip() && (h.tos == *value) != *negated,
@@ -191,9 +189,7 @@ pub(crate) fn matches(
         PacketCondition::DecodeEvent(name) => {
             DecoderEvent::from_name(name).is_some_and(|e| h.events.contains(e))
         }
-        PacketCondition::StreamEvent(name) => {
-            p.stream_events.iter().any(|e| e.name() == *name)
-        }
+        PacketCondition::StreamEvent(name) => p.stream_events.iter().any(|e| e.name() == *name),
         PacketCondition::DetectionEvent(name) => p.detection_events.contains(name),
         PacketCondition::Checksum { of, valid } => checksum_matches(*of, *valid, h, p.frame),
         PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
@@ -234,7 +230,10 @@ fn vlan_id(ids: &[u16], layer: Option<i8>, m: gabion_rules::integer::IntegerMatc
         None => ids.iter().any(|v| m.matches(u64::from(*v))),
         Some(n) => {
             let at = if n < 0 { ids.len() as i64 + i64::from(n) } else { i64::from(n) };
-            usize::try_from(at).ok().and_then(|i| ids.get(i)).is_some_and(|v| m.matches(u64::from(*v)))
+            usize::try_from(at)
+                .ok()
+                .and_then(|i| ids.get(i))
+                .is_some_and(|v| m.matches(u64::from(*v)))
         }
     }
 }
@@ -245,8 +244,8 @@ fn stream_size(
     session: Option<&TcpSession>,
 ) -> bool {
     let Some(tcp) = session else { return false };
-    let client = m.matches(tcp.stream_bytes(Direction::ToServer));
-    let server = m.matches(tcp.stream_bytes(Direction::ToClient));
+    let client = m.matches(tcp.stream(Direction::ToServer).size());
+    let server = m.matches(tcp.stream(Direction::ToClient).size());
     match side {
         StreamSide::Client => client,
         StreamSide::Server => server,

@@ -26,7 +26,7 @@ fn flags(o: PcreOptions) -> Flags {
         dotall: o.dot_all,
         extended: o.extended,
         anchored: o.anchored,
-        dollar_end_only: o.dollar_end_only,
+        dollar_endonly: o.dollar_end_only,
         ungreedy: o.ungreedy,
         ..Flags::default()
     }
@@ -38,7 +38,7 @@ impl Expressions {
     pub fn compile(set: &Ruleset, limits: Limits) -> (Expressions, Vec<(usize, CompileError)>) {
         let mut e = Expressions::default();
         let mut failed = Vec::new();
-        let mut seen: HashMap<(&str, PcreOptions), u32> = HashMap::new();
+        let mut seen: HashMap<(&str, PcreOptions), u32, FixedState> = HashMap::default();
         for (i, s) in set.signatures.iter().enumerate() {
             let lists = s.buffers.iter().map(|b| &b.conditions).chain([&s.base64_data]);
             for condition in lists.flat_map(|l| l.iter()) {

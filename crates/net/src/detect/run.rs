@@ -331,7 +331,9 @@ impl Run<'_, '_, '_> {
     fn hook(&self, hook: RuleHook) -> bool {
         match hook {
             RuleHook::FlowStart => self.flow.as_ref().is_some_and(|f| {
-                self.p.direction == Some(Direction::ToServer) && f.seen[0].pkts == 1 && f.seen[1].pkts == 0
+                self.p.direction == Some(Direction::ToServer)
+                    && f.seen[0].pkts == 1
+                    && f.seen[1].pkts == 0
             }),
             RuleHook::PreFlow | RuleHook::PreStream | RuleHook::AllPackets => true,
             RuleHook::App { .. } => true,

@@ -128,7 +128,8 @@ fn hex(b: u8) -> Option<u8> {
 fn url_decode(input: &[u8], out: &mut Vec<u8>) {
     let mut i = 0;
     while let Some(&b) = input.get(i) {
-        let digits = (input.get(i + 1).copied().and_then(hex), input.get(i + 2).copied().and_then(hex));
+        let digits =
+            (input.get(i + 1).copied().and_then(hex), input.get(i + 2).copied().and_then(hex));
         match (b, digits) {
             (b'%', (Some(h), Some(l))) => {
                 out.push(h << 4 | l);

@@ -12,9 +12,9 @@ use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
 use gabion_rules::Signature;
+use gabion_rules::content::BufferCondition;
 use gabion_rules::file::FileCondition;
 use gabion_rules::signature::{BufferRef, Engine, EngineRun, TxTest};
-use gabion_rules::content::BufferCondition;
 use gabion_rules::transform::ChainId;
 use smallvec::SmallVec;
 
@@ -98,14 +98,15 @@ enum Outcome {
 /// Runs the rules on all transactions of the packet's direction.
 pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
     let (Some(parser), Some(direction)) = (run.parser, run.p.direction) else { return };
+    let det = run.det;
     let Some(app) = run.app() else { return };
     let proto = app.proto;
-    let det = run.det;
     let Some(program) = det.tx.get(usize::from(proto.0)).map(|p| &p[direction.index()]) else {
         return;
     };
     let last = app.last_state(direction);
-    for id in app.first_uninspected(direction)..parser.next_tx_id() {
+    let first = app.first_uninspected(direction);
+    for id in first..parser.next_tx_id() {
         let Some(tx) = parser.tx(id) else { continue };
         let Some(app) = run.app() else { return };
         let Some(memory) = app.tx_detect(id, direction) else { continue };
@@ -151,8 +152,11 @@ fn one(
             continue;
         }
         memory.scanned |= bit;
-        let inspect =
-            if b.streaming { Inspect { inspected: memory.window(b.local), ..how_whole } } else { how_whole };
+        let inspect = if b.streaming {
+            Inspect { inspected: memory.window(b.local), ..how_whole }
+        } else {
+            how_whole
+        };
         scan(run, tx, b, direction, inspect, &mut candidates);
     }
     run.scratch.costs.add_prefilter(2, since);
@@ -214,7 +218,13 @@ fn scan(
         } else {
             let mut held = std::mem::take(&mut run.scratch.transformed);
             let chain = &run.det.set.chains[usize::from(b.chain.0)];
-            if super::transform::apply(chain, buffer.data, &mut held.0, &mut held.1, &mut run.resources) {
+            if super::transform::apply(
+                chain,
+                buffer.data,
+                &mut held.0,
+                &mut held.1,
+                &mut run.resources,
+            ) {
                 b.patterns.scan(&held.0, &mut run.scratch.mpm, add);
             }
             run.scratch.transformed = held;
@@ -364,7 +374,8 @@ fn engine(
                 if streaming && !ended {
                     return Outcome::Wait;
                 }
-                let absent = b.conditions.iter().any(|c| matches!(c, BufferCondition::Absent { .. }));
+                let absent =
+                    b.conditions.iter().any(|c| matches!(c, BufferCondition::Absent { .. }));
                 return if absent { Outcome::Yes } else { Outcome::No };
             }
             if streaming && growing && !ended { Outcome::Wait } else { Outcome::No }
@@ -394,8 +405,9 @@ fn buffer_matches(
     }
     let mut held = std::mem::take(&mut run.scratch.transformed);
     let steps = &run.det.set.chains[usize::from(chain.0)];
-    let ok = super::transform::apply(steps, buffer.data, &mut held.0, &mut held.1, &mut run.resources)
-        && run.conditions(s, conditions, Piece::whole(&held.0));
+    let ok =
+        super::transform::apply(steps, buffer.data, &mut held.0, &mut held.1, &mut run.resources)
+            && run.conditions(s, conditions, Piece::whole(&held.0));
     run.scratch.transformed = held;
     ok
 }
@@ -480,9 +492,11 @@ fn file_condition(
             yes(super::literal::find(&f.name, bytes, true, 0).is_some() != *negated)
         }
         FileCondition::Extension { bytes, negated } => {
-            let has = f.name.rsplit(|b| *b == b'.').next().is_some_and(|e| {
-                e.len() < f.name.len() && e.eq_ignore_ascii_case(bytes)
-            });
+            let has = f
+                .name
+                .rsplit(|b| *b == b'.')
+                .next()
+                .is_some_and(|e| e.len() < f.name.len() && e.eq_ignore_ascii_case(bytes));
             yes(has != *negated)
         }
         FileCondition::Magic { .. } => Outcome::No,

@@ -41,6 +41,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
             probe: parser::probe_stream,
         },
     ],
+    first_direction: None,
     accepts_gaps: true,
     stream_depth: None,
     auto_trigger_raw: true,
