@@ -6,6 +6,7 @@
 
 use crate::decoded::{Decoded, Flags, Network};
 use crate::ipv4::protocol;
+use crate::limits::MAX_IP_LEN;
 use crate::transport::Transport;
 
 /// Whether the checksum of the IPv4 header is right.
@@ -64,10 +65,11 @@ pub fn transport_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
 
 /// The sum over segment and pseudo header: addresses, protocol, length.
 fn pseudo_ok(p: &Decoded, frame: &[u8], proto: u8) -> Option<bool> {
-    if p.flags.has(Flags::FRAGMENT) || p.ip_version() == 0 {
+    let segment = p.segment(frame);
+    // What hardware offload put together never was on the wire and carries no checksum.
+    if p.ip_version() == 0 || p.flags.has(Flags::FRAGMENT) || segment.len() > MAX_IP_LEN {
         return None;
     }
-    let segment = p.segment(frame);
     // The twelve zero bytes behind an IPv4 address add nothing.
     let total = sum(&p.src.0)
         .wrapping_add(sum(&p.dst.0))
@@ -78,7 +80,7 @@ fn pseudo_ok(p: &Decoded, frame: &[u8], proto: u8) -> Option<bool> {
 }
 
 /// The sum of the 16-bit words in the machine's byte order; the checksum does not mind the order
-/// as long as all of it is summed in the same one. Eight bytes at a time.
+/// as long as all of it is summed in the same one. Four bytes at a time.
 fn sum(bytes: &[u8]) -> u64 {
     let mut total = 0u64;
     let (words, rest) = bytes.as_chunks::<4>();
@@ -98,4 +100,71 @@ fn fold(mut total: u64) -> u16 {
         total = (total >> 16) + (total & 0xffff);
     }
     total as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build;
+
+    /// Puts a right checksum at `at` of the segment (computed the slow way) and gives the packet.
+    fn sealed(proto: u8, v6: bool, segment: &[u8], at: usize) -> Vec<u8> {
+        let mut segment = segment.to_vec();
+        segment[at..at + 2].copy_from_slice(&[0, 0]);
+        let len = (segment.len() as u32).to_be_bytes();
+        let bare = |inside: &[u8]| {
+            if v6 { build::ipv6(proto, inside) } else { build::ipv4(proto, &[], inside) }
+        };
+        let packet = bare(&segment);
+        let pair = if v6 { &packet[8..40] } else { &packet[12..20] };
+        let sum = match (proto, v6) {
+            (protocol::ICMP, _) => build::checksum(&[&segment]),
+            _ => build::checksum(&[pair, &len, &[0, proto], &segment]),
+        };
+        segment[at..at + 2].copy_from_slice(&sum.to_be_bytes());
+        bare(&segment)
+    }
+
+    #[test]
+    fn right_sums_are_right_and_any_flipped_bit_is_seen() {
+        let content: Vec<u8> = (0..97u8).collect();
+        let echo = build::join(&[&[8, 0, 0, 0, 0, 1, 0, 2], &content]);
+        let echo6 = build::join(&[&[128, 0, 0, 0, 0, 1, 0, 2], &content]);
+        let cases = [
+            sealed(6, false, &build::tcp(&[], &content), 16),
+            sealed(6, true, &build::tcp(&[], &content), 16),
+            sealed(17, false, &build::udp(1, 2, &content), 6),
+            sealed(17, true, &build::udp(1, 2, &content), 6),
+            sealed(protocol::ICMP, false, &echo, 2),
+            sealed(protocol::ICMPV6, true, &echo6, 2),
+        ];
+        for packet in cases {
+            let p = build::raw(&packet);
+            assert_eq!(transport_ok(&p, &packet), Some(true), "{:?}", p.transport);
+            assert_eq!(ipv4_ok(&p, &packet), (p.ip_version() == 4).then_some(true));
+            for at in p.payload as usize..packet.len() {
+                let mut broken = packet.clone();
+                broken[at] ^= 0x10;
+                assert_eq!(transport_ok(&p, &broken), Some(false));
+            }
+        }
+    }
+
+    /// RFC 768: a UDP checksum of zero in IPv4 says that there is none.
+    #[test]
+    fn no_checksum_is_no_answer() {
+        let packet = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        assert_eq!(udp_ok(&build::raw(&packet), &packet), None);
+        let packet = build::ipv6(17, &build::udp(1, 2, b"x"));
+        assert_eq!(udp_ok(&build::raw(&packet), &packet), Some(false));
+        let fragment = build::ipv4_fragment(17, &[], 0x2000, &build::udp(1, 2, b"x"));
+        assert_eq!(transport_ok(&build::raw(&fragment), &fragment), None);
+    }
+
+    /// The example of RFC 1071 section 3: the sum of 00 01 f2 03 f4 f5 f6 f7 is dd f2.
+    #[test]
+    fn the_sum_is_that_of_the_standard() {
+        let bytes = [0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7];
+        assert_eq!(fold(sum(&bytes)).to_ne_bytes(), [0xdd, 0xf2]);
+    }
 }

@@ -100,6 +100,10 @@ impl Run<'_> {
         let found = run.found;
         let broken = child.flags.has(Flags::INVALID);
         if outcome.is_err() || (payload == Payload::Teredo && broken) {
+            // The packet goes and takes its events with it; this one is about the frame.
+            if child.events.contains(DecoderEvent::TooManyLayers) {
+                parent.invalid(DecoderEvent::TooManyLayers);
+            }
             return false;
         }
         self.found = found.saturating_add(1);

@@ -253,7 +253,8 @@ pub struct Decoded {
     pub vlan_count: u8,
     /// The network layer.
     pub network: Network,
-    /// IP protocol number of what the IP layer carries, behind extension headers.
+    /// IP protocol number of the transport that was found, behind extension headers; where none was,
+    /// what the IP header says (an IPv6 fragment has 44, as the peer's records show it).
     pub proto: u8,
     /// Time to live or hop limit.
     pub ttl: u8,

@@ -316,3 +316,158 @@ impl Arp {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, events, join};
+    use crate::link::Link;
+
+    fn inside() -> Vec<u8> {
+        build::ipv4(17, &[], &build::udp(1, 2, b"x"))
+    }
+
+    /// Each way to IPv4 with the counter that the peer keeps of it.
+    #[test]
+    fn links_and_tags_lead_to_ip() {
+        let ip = inside();
+        let ip6 = build::ipv6(17, &build::udp(1, 2, b"x"));
+        let tagged = |head: &[u8]| build::ethernet_tagged(head, &ip);
+        let cases: Vec<(Link, Vec<u8>, Counter, &[u16])> = vec![
+            (Link::Ethernet, build::ethernet(0x0800, &ip), Counter::Ethernet, &[]),
+            (Link::Ethernet, tagged(&[0x81, 0, 0x60, 5, 8, 0]), Counter::Vlan, &[5]),
+            (
+                Link::Ethernet,
+                tagged(&[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6, 8, 0]),
+                Counter::VlanQinQ,
+                &[5, 6],
+            ),
+            (
+                Link::Ethernet,
+                tagged(&[0x91, 0, 0, 5, 0x81, 0, 0, 6, 0x81, 0, 0, 7, 8, 0]),
+                Counter::VlanQinQinQ,
+                &[5, 6, 7],
+            ),
+            (Link::Ethernet, tagged(&[0x89, 0x26, 0, 0, 0, 0, 8, 0]), Counter::Vntag, &[]),
+            (
+                Link::Ethernet,
+                tagged(&join(&[&[0x88, 0xe7], &[0; 16], &[8, 0]])),
+                Counter::Ieee8021ah,
+                &[],
+            ),
+            (
+                Link::Ethernet,
+                tagged(&join(&[&[0x89, 0x03, 0, 1], &[0; 12], &[8, 0]])),
+                Counter::Ethernet,
+                &[],
+            ),
+            (Link::Null, join(&[&[2, 0, 0, 0], &ip]), Counter::Null, &[]),
+            (Link::Null, join(&[&[0, 0, 0, 2], &ip]), Counter::Null, &[]),
+            (Link::Null, join(&[&[30, 0, 0, 0], &ip6]), Counter::Null, &[]),
+            (Link::Raw, ip.clone(), Counter::Raw, &[]),
+            (Link::Ipv6, ip6.clone(), Counter::Raw, &[]),
+            (Link::LinuxCooked, join(&[&[0; 14], &[8, 0], &ip]), Counter::Sll, &[]),
+            (Link::LinuxCooked2, join(&[&[8, 0], &[0; 18], &ip]), Counter::Sll2, &[]),
+            (Link::CiscoHdlc, join(&[&[0x0f, 0, 8, 0], &ip]), Counter::CiscoHdlc, &[]),
+        ];
+        for (link, frame, counter, vlans) in cases {
+            let (set, counters) = build::run(link, &frame);
+            let p = set.root();
+            assert_eq!(p.payload(&frame), b"x", "{link:?} {frame:?}");
+            assert_eq!((p.vlan_ids(), events(p).len()), (vlans, 0), "{frame:?}");
+            assert!(counters.get(counter) > 0, "{counter:?}");
+            assert_eq!(p.flags.has(Flags::ETHERNET), link == Link::Ethernet);
+        }
+    }
+
+    #[test]
+    fn broken_links_raise_events() {
+        let vlan = [0x81, 0, 0, 5];
+        let four = join(&[&vlan, &vlan, &vlan, &vlan, &[8, 0]]);
+        let cases: Vec<(Link, Vec<u8>, &[&str], bool)> = vec![
+            (Link::Ethernet, vec![0; 13], &["ethernet.pkt_too_small"], true),
+            (Link::Ethernet, build::ethernet(0x1234, &[]), &["ethernet.unknown_ethertype"], false),
+            (Link::Ethernet, build::ethernet(0x8100, &[0; 3]), &["vlan.header_too_small"], true),
+            (
+                Link::Ethernet,
+                build::ethernet(0x8100, &[0, 5, 0x12, 0x34]),
+                &["ethernet.unknown_ethertype", "vlan.unknown_type"],
+                true,
+            ),
+            (
+                Link::Ethernet,
+                build::ethernet_tagged(&four, &inside()),
+                &["vlan.too_many_layers"],
+                false,
+            ),
+            (Link::Ethernet, build::ethernet(0x8926, &[0; 5]), &["vntag.header_too_small"], true),
+            (
+                Link::Ethernet,
+                build::ethernet(0x8926, &[0, 0, 0, 0, 0x12, 0x34]),
+                &["ethernet.unknown_ethertype", "vntag.unknown_type"],
+                true,
+            ),
+            (
+                Link::Ethernet,
+                build::ethernet(0x88e7, &[0; 17]),
+                &["ieee8021ah.header_too_small"],
+                true,
+            ),
+            (Link::Ethernet, build::ethernet(0x8903, &[0]), &["dce.pkt_too_small"], true),
+            (Link::Null, vec![2, 0, 0], &["ltnull.pkt_too_small"], true),
+            (Link::Null, vec![99, 0, 0, 0, 1], &["ltnull.unsupported_type"], false),
+            (Link::Raw, vec![0x45; 19], &["ipv4.pkt_too_small"], true),
+            (Link::Raw, vec![0x55; 20], &["ipraw.invalid_ip_version"], false),
+            (Link::LinuxCooked, vec![0; 15], &["sll.pkt_too_small"], true),
+            (Link::LinuxCooked2, vec![0; 19], &["sll2.pkt_too_small"], true),
+            (Link::CiscoHdlc, vec![0; 3], &["chdlc.pkt_too_small"], true),
+        ];
+        for (link, frame, expected, is_invalid) in cases {
+            let (set, counters) = build::run(link, &frame);
+            assert_eq!(events(set.root()), expected, "{link:?} {frame:?}");
+            assert_eq!(counters.get(Counter::Invalid), u64::from(is_invalid), "{expected:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_of_the_last_ethernet_header_are_given() {
+        let frame = build::ethernet(0x0800, &inside());
+        let (set, _) = build::run(Link::Ethernet, &frame);
+        assert_eq!(set.root().dst_mac(&frame), Some([2, 0, 0, 0, 0, 1]));
+        assert_eq!(set.root().src_mac(&frame), Some([2, 0, 0, 0, 0, 2]));
+        assert_eq!(build::raw(&inside()).src_mac(&inside()), None);
+    }
+
+    #[test]
+    fn arp_is_read_for_ipv4_over_ethernet() {
+        let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 2];
+        arp.extend([1, 1, 1, 1, 1, 1, 10, 0, 0, 1, 2, 2, 2, 2, 2, 2, 10, 0, 0, 2]);
+        let frame = build::ethernet(0x0806, &arp);
+        let (set, _) = build::run(Link::Ethernet, &frame);
+        let expected = Arp {
+            operation: 2,
+            sender_mac: [1; 6],
+            sender_ip: [10, 0, 0, 1],
+            target_mac: [2; 6],
+            target_ip: [10, 0, 0, 2],
+        };
+        assert_eq!(Arp::of(set.root(), &frame), Some(expected));
+        let cases = [
+            (0, 9, "arp.unsupported_hardware"),
+            (2, 9, "arp.unsupported_protocol"),
+            (4, 9, "arp.invalid_hardware_size"),
+            (5, 9, "arp.invalid_protocol_size"),
+            (7, 99, "arp.unsupported_opcode"),
+        ];
+        for (at, byte, event) in cases {
+            let mut broken = arp.clone();
+            broken[at] = byte;
+            let frame = build::ethernet(0x0806, &broken);
+            let (set, _) = build::run(Link::Ethernet, &frame);
+            assert_eq!(events(set.root()), [event]);
+            assert_eq!(Arp::of(set.root(), &frame), None);
+        }
+        let (set, _) = build::run(Link::Ethernet, &build::ethernet(0x0806, &arp[..27]));
+        assert_eq!(events(set.root()), ["arp.pkt_too_small"]);
+    }
+}

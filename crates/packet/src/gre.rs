@@ -5,6 +5,7 @@ use crate::decode::{Payload, Run};
 use crate::decoded::{Decoded, PacketSource};
 use crate::ethernet::ethertype;
 use crate::event::DecoderEvent;
+use crate::ipv4::protocol;
 use crate::layer::Layer;
 use crate::transport::{Gre, Transport};
 
@@ -26,6 +27,7 @@ mod flag {
 
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     run.counters.count(Counter::Gre);
+    p.proto = protocol::GRE;
     if layer.len() < MIN_LEN {
         p.invalid(DecoderEvent::GrePacketTooSmall);
         return;
@@ -34,7 +36,10 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         return;
     }
     let mut gre = Gre { flags: layer.be16(0), protocol: layer.be16(2), key: 0 };
+    let behind = layer.after(MIN_LEN);
     p.l4 = layer.at;
+    p.payload = behind.at;
+    p.payload_len = behind.len() as u32;
     let len = match gre.version() {
         0 => header_len_v0(&gre, layer),
         1 => header_len_v1(&gre, layer),
@@ -136,4 +141,75 @@ fn header_len_v1(gre: &Gre, layer: Layer<'_>) -> Result<usize, DecoderEvent> {
         return Err(DecoderEvent::GreV1HeaderTooBig);
     }
     Ok(len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, events, join};
+    use crate::link::Link;
+
+    fn gre(flags: u16, kind: u16, rest: &[u8]) -> Vec<u8> {
+        build::ipv4(47, &[], &join(&[&flags.to_be_bytes(), &kind.to_be_bytes(), rest]))
+    }
+
+    #[test]
+    fn every_payload_is_a_packet_of_its_own() {
+        let ip = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        let ip6 = build::ipv6(17, &build::udp(1, 2, b"x"));
+        let wire = build::ethernet(0x0800, &ip);
+        let tagged = join(&[&[0, 5, 8, 0], &ip]);
+        let ppp = join(&[&[0xff, 3, 0, 0x21], &ip]);
+        let erspan = join(&[&[0x10, 5, 0, 0, 0, 0, 0, 0], &wire]);
+        let word = [0u8; 4];
+        let route = join(&[&word, &[0, 9, 0, 4, 1, 2, 3, 4, 0, 0, 0, 0], &ip]);
+        let cases: Vec<(u16, u16, Vec<u8>, &[u16])> = vec![
+            (0, 0x0800, ip.clone(), &[]),
+            (0, 0x86dd, ip6, &[]),
+            (0x2000, 0x0800, join(&[&word, &ip]), &[]),
+            (0x8000, 0x0800, join(&[&word, &ip]), &[]),
+            (0xb000, 0x0800, join(&[&word, &word, &word, &ip]), &[]),
+            (0x4000, 0x0800, route, &[]),
+            (0, 0x8100, tagged, &[5]),
+            (0, 0x6558, wire.clone(), &[]),
+            (0, 0x88be, wire, &[]),
+            (0x1000, 0x88be, join(&[&word, &erspan]), &[5]),
+            (0x2001, 0x880b, join(&[&word, &ppp]), &[]),
+            (0x3081, 0x880b, join(&[&word, &word, &word, &ppp]), &[]),
+        ];
+        for (flags, kind, rest, vlans) in cases {
+            let packet = gre(flags, kind, &rest);
+            let (set, _) = build::run(Link::Raw, &packet);
+            let [inner] = set.inner() else { panic!("{flags:x} {kind:x}: one packet inside") };
+            assert_eq!(inner.payload(&packet), b"x", "{flags:x} {kind:x}");
+            assert_eq!((inner.source.name(), inner.vlan_ids()), ("gre tunnel", vlans));
+            assert!(matches!(set.root().transport, Transport::Gre(_)));
+        }
+    }
+
+    #[test]
+    fn odd_headers_raise_events() {
+        let cases: Vec<(Vec<u8>, &str)> = vec![
+            (build::ipv4(47, &[], &[0; 3]), "gre.pkt_too_small"),
+            (gre(2, 0x0800, &[]), "gre.wrong_version"),
+            (gre(0x0100, 0x0800, &[]), "gre.version0_recur"),
+            (gre(0x0008, 0x0800, &[]), "gre.version0_flags"),
+            (gre(0x2000, 0x0800, &[0; 3]), "gre.version0_hdr_too_big"),
+            (gre(0x4000, 0x0800, &[0; 7]), "gre.version0_malformed_sre_hdr"),
+            (gre(0x4000, 0x0800, &[0, 0, 0, 0, 0, 1, 0, 9]), "gre.version0_malformed_sre_hdr"),
+            (gre(0xa001, 0x880b, &[0; 4]), "gre.version1_chksum"),
+            (gre(0x6001, 0x880b, &[0; 4]), "gre.version1_route"),
+            (gre(0x2801, 0x880b, &[0; 4]), "gre.version1_ssr"),
+            (gre(0x2101, 0x880b, &[0; 4]), "gre.version1_recur"),
+            (gre(0x2009, 0x880b, &[0; 4]), "gre.version1_flags"),
+            (gre(0x2001, 0x0800, &[0; 4]), "gre.version1_wrong_protocol"),
+            (gre(0x0001, 0x880b, &[0; 4]), "gre.version1_no_key"),
+            (gre(0x3001, 0x880b, &[0; 4]), "gre.version1_hdr_too_big"),
+        ];
+        for (packet, event) in cases {
+            let p = build::raw(&packet);
+            assert_eq!(events(&p), [event]);
+            assert_eq!(p.proto, 47);
+        }
+    }
 }

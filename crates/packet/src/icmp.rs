@@ -2,7 +2,7 @@
 
 use crate::counters::Counter;
 use crate::decode::Run;
-use crate::decoded::{Decoded, Flags};
+use crate::decoded::{Decoded, Flags, Network};
 use crate::event::DecoderEvent;
 use crate::ipv4::{self, protocol};
 use crate::ipv6;
@@ -77,6 +77,7 @@ pub(crate) fn decode_v4(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
 /// ICMPv6.
 pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     run.counters.count(Counter::Icmpv6);
+    p.proto = protocol::ICMPV6;
     let Some(mut icmp) = header(p, layer) else {
         p.invalid(DecoderEvent::Icmpv6PacketTooSmall);
         return;
@@ -149,7 +150,8 @@ fn check_code(
 ) {
     let known = match kind {
         Kind::Echo => {
-            icmp.has_id = icmp.code == 0;
+            // The peer reads them of ICMPv4 whatever the code.
+            icmp.has_id = icmp.code == 0 || p.network == Network::Ipv4;
             icmp.id = layer.be16(4);
             icmp.seq = layer.be16(6);
             icmp.code == 0
@@ -238,5 +240,114 @@ fn quoted_ports(quoted: &mut Quoted, inside: Layer<'_>, icmp: u8) {
             quoted.icmp = [inside.u8(0), inside.u8(1)];
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, events, join};
+
+    fn v4(kind: u8, code: u8, rest: &[u8]) -> Decoded {
+        let message = join(&[&[kind, code, 0, 0, 0x12, 0x34, 0, 9], rest]);
+        build::raw(&build::ipv4(1, &[], &message))
+    }
+
+    fn v6(hop_limit: u8, kind: u8, code: u8, rest: &[u8]) -> Decoded {
+        let message = join(&[&[kind, code, 0, 0, 0x12, 0x34, 0, 9], rest]);
+        build::raw(&build::ipv6_with(58, hop_limit, &message))
+    }
+
+    #[test]
+    fn types_and_codes_are_checked_as_the_peer_does() {
+        let code: &[&str] = &["icmpv4.unknown_code"];
+        let kind: &[&str] = &["icmpv4.unknown_type"];
+        let cases: [(u8, u8, &[&str]); 14] = [
+            (8, 0, &[]),
+            (0, 0, &[]),
+            (8, 1, code),
+            (3, 16, code),
+            (4, 1, code),
+            (5, 4, code),
+            (11, 2, code),
+            (12, 3, code),
+            (13, 0, &[]),
+            (17, 1, code),
+            (9, 0, code),
+            (10, 0, kind),
+            (42, 0, kind),
+            (3, 15, &[]),
+        ];
+        for (number, code, expected) in cases {
+            assert_eq!(events(&v4(number, code, &[])), expected, "{number} {code}");
+        }
+        let code: &[&str] = &["icmpv6.unknown_code"];
+        let cases: [(u8, u8, u8, &[&str]); 14] = [
+            (64, 128, 0, &[]),
+            (64, 129, 1, code),
+            (64, 1, 7, code),
+            (64, 130, 0, &["icmpv6.mld_message_with_invalid_hl"]),
+            (1, 143, 0, &[]),
+            (255, 133, 1, code),
+            (255, 138, 255, &[]),
+            (255, 138, 3, code),
+            (255, 139, 3, code),
+            (255, 155, 77, &[]),
+            (255, 5, 0, &["icmpv6.unassigned_type"]),
+            (255, 100, 0, &["icmpv6.experimentation_type"]),
+            (255, 201, 0, &["icmpv6.experimentation_type"]),
+            (255, 255, 0, &["icmpv6.unknown_type"]),
+        ];
+        for (hop_limit, number, code, expected) in cases {
+            assert_eq!(events(&v6(hop_limit, number, code, &[])), expected, "{number} {code}");
+        }
+        let short = build::ipv4(1, &[], &[8, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(events(&build::raw(&short)), ["icmpv4.pkt_too_small"]);
+        let short = build::ipv6(58, &[128, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(events(&build::raw(&short)), ["icmpv6.pkt_too_small"]);
+    }
+
+    #[test]
+    fn echoes_carry_identifier_and_sequence() {
+        for p in [v4(8, 0, b"x"), v6(64, 128, 0, b"x")] {
+            let icmp = p.transport.icmp().expect("icmp");
+            assert_eq!((icmp.has_id, icmp.id, icmp.seq), (true, 0x1234, 9));
+            assert_eq!(p.payload_len, 1);
+        }
+        // Of other ICMPv6 messages only four bytes are header.
+        assert_eq!(v6(255, 133, 0, b"").payload_len, 4);
+    }
+
+    #[test]
+    fn errors_show_the_quoted_packet() {
+        let udp = build::udp(53, 4000, b"");
+        let p = v4(3, 4, &build::ipv4(17, &[1, 1, 1, 0], &udp));
+        let icmp = p.transport.icmp().expect("icmp");
+        let quoted = icmp.quoted.expect("a quoted packet");
+        assert_eq!(
+            (quoted.src.text(4), quoted.dst.text(4)),
+            ("10.0.0.1".into(), "10.0.0.2".into())
+        );
+        assert_eq!((quoted.sp, quoted.dp, quoted.proto, quoted.version), (53, 4000, 17, 4));
+        assert!(quoted.has_ports && quoted.at == 28 && icmp.mtu == 9);
+
+        let p = v6(64, 2, 0, &build::ipv6(17, &udp));
+        let quoted = p.transport.icmp().and_then(|icmp| icmp.quoted).expect("a quoted packet");
+        assert_eq!((quoted.sp, quoted.dp, quoted.proto, quoted.version), (53, 4000, 17, 6));
+
+        let p = v4(11, 0, &build::ipv4(1, &[], &[8, 0, 0, 0, 0, 0, 0, 0]));
+        let quoted = p.transport.icmp().and_then(|icmp| icmp.quoted).expect("a quoted packet");
+        assert_eq!(quoted.icmp, [8, 0]);
+
+        let cases = [
+            (v4(3, 1, &[0x45; 19]), "icmpv4.ipv4_trunc_pkt"),
+            (v4(3, 1, &[0x65; 20]), "icmpv4.ipv4_unknown_ver"),
+            (v6(64, 1, 0, &[0x60; 39]), "icmpv6.ipv6_trunc_pkt"),
+            (v6(64, 1, 0, &[0x40; 40]), "icmpv6.ipv6_unknown_version"),
+        ];
+        for (p, event) in cases {
+            assert_eq!(events(&p), [event]);
+            assert!(p.transport.icmp().is_some_and(|icmp| icmp.quoted.is_none()));
+        }
     }
 }

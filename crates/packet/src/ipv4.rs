@@ -274,3 +274,174 @@ fn check_cipso(option: &[u8]) -> Result<(), DecoderEvent> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, events};
+    use crate::transport::Transport;
+
+    /// A UDP packet with these options.
+    fn with(options: &[u8]) -> Decoded {
+        build::raw(&build::ipv4(17, options, &build::udp(1, 2, b"x")))
+    }
+
+    #[test]
+    fn fields_of_the_header_are_read() {
+        let packet = build::ipv4(17, &[], &build::udp(53, 4000, b"hello"));
+        let padded = [packet.as_slice(), &[0; 6]].concat();
+        let p = build::raw(&padded);
+        assert_eq!((p.src.text(4), p.dst.text(4)), ("10.0.0.1".into(), "10.0.0.2".into()));
+        assert_eq!((p.ip_len, p.ip_header_len, p.ttl, p.proto, p.ip_id), (33, 20, 64, 17, 0x1234));
+        assert_eq!((p.sp, p.dp, p.payload(&padded)), (53, 4000, b"hello".as_slice()));
+        assert_eq!(p.segment(&padded).len(), 13, "padding of the link is left out");
+        assert!(p.events.is_empty());
+    }
+
+    /// The header's checks in the order of the peer: one event each, and nothing else decoded.
+    #[test]
+    fn broken_headers_raise_one_event() {
+        let good = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        let change = |at: usize, to: u8| {
+            let mut packet = good.clone();
+            packet[at] = to;
+            build::ethernet(0x0800, &packet)
+        };
+        let cases: [(Vec<u8>, &str); 5] = [
+            (build::ethernet(0x0800, &good[..19]), "ipv4.pkt_too_small"),
+            (change(0, 0x55), "ipv4.wrong_ip_version"),
+            (change(0, 0x44), "ipv4.hlen_too_small"),
+            (change(3, 19), "ipv4.iplen_smaller_than_hlen"),
+            (change(3, 30), "ipv4.trunc_pkt"),
+        ];
+        for (frame, event) in cases {
+            let (set, _) = build::run(crate::Link::Ethernet, &frame);
+            let p = set.root();
+            assert_eq!(events(p), [event]);
+            assert!(p.flags.has(Flags::INVALID) && p.network == Network::None, "{event}");
+        }
+    }
+
+    /// Peer: a fragment goes to reassembly and no transport is read; the first one too.
+    #[test]
+    fn fragments_end_at_the_ip_layer() {
+        for (field, offset, more) in [(0x2000u16, 0, true), (0x2003, 24, true), (0x0003, 24, false)]
+        {
+            let packet = build::ipv4_fragment(17, &[], field, &build::udp(1, 2, b"data"));
+            let p = build::raw(&packet);
+            assert!(p.flags.has(Flags::FRAGMENT));
+            assert_eq!(p.flags.has(Flags::MORE_FRAGMENTS), more);
+            assert_eq!((p.fragment_offset, p.payload_len), (offset, 12));
+            assert!(!p.transport.is_some());
+        }
+        let p = build::raw(&build::ipv4_fragment(17, &[], 0x4000, &build::udp(1, 2, b"data")));
+        assert!(p.flags.has(Flags::DONT_FRAGMENT) && !p.flags.has(Flags::FRAGMENT));
+    }
+
+    #[test]
+    fn options_are_noted_by_kind() {
+        let cases: [(&[u8], IpOptions); 12] = [
+            (&[0, 0, 0, 0, 0, 0, 0, 0], IpOptions::EOL),
+            (&[1, 1, 1, 1, 1, 1, 1, 1], IpOptions::NOP),
+            (&[7, 7, 4, 1, 2, 3, 4, 1], IpOptions::RECORD_ROUTE),
+            (&[68, 8, 5, 0, 0, 0, 0, 0], IpOptions::TIMESTAMP),
+            (&[25, 8, 0, 0, 0, 0, 0, 0], IpOptions::QUICK_START),
+            (&[130, 11, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], IpOptions::SECURITY),
+            (&[131, 7, 4, 1, 2, 3, 4, 1], IpOptions::LOOSE_ROUTE),
+            (&[133, 3, 0, 1, 1, 1, 1, 1], IpOptions::EXTENDED_SECURITY),
+            (&[134, 10, 0, 0, 0, 1, 1, 4, 0, 0, 0, 0, 0, 0, 0, 0], IpOptions::CIPSO),
+            (&[136, 4, 0, 0, 1, 1, 1, 1], IpOptions::STREAM_ID),
+            (&[137, 7, 4, 1, 2, 3, 4, 1], IpOptions::STRICT_ROUTE),
+            (&[148, 4, 0, 0, 1, 1, 1, 1], IpOptions::ROUTER_ALERT),
+        ];
+        for (options, bit) in cases {
+            let p = with(options);
+            assert!(p.ip_options.any_of(bit), "{options:?}");
+            assert_eq!(events(&p), [""; 0], "{options:?}");
+            assert!(matches!(p.transport, Transport::Udp(_)));
+        }
+    }
+
+    /// Warnings leave the packet usable; a broken option does not, and the peer then says once more
+    /// that a length is invalid.
+    #[test]
+    fn odd_options_raise_events() {
+        let warnings: [(&[u8], &[&str]); 4] = [
+            (&[0; 4], &["ipv4.opt_pad_required"]),
+            (&[1, 1, 1, 1, 1, 1, 1, 7], &["ipv4.opt_eol_required"]),
+            (&[200, 4, 0, 0, 0, 0, 0, 0], &["ipv4.opt_invalid"]),
+            (&[148, 4, 0, 0, 148, 4, 0, 0], &["ipv4.opt_duplicate"]),
+        ];
+        for (options, expected) in warnings {
+            let p = with(options);
+            assert_eq!(events(&p), expected, "{options:?}");
+            assert!(p.transport.is_some() && !p.flags.has(Flags::INVALID));
+        }
+        let broken: [(&[u8], &str); 10] = [
+            (&[7, 9, 4, 0, 0, 0, 0, 0], "ipv4.opt_invalid_len"),
+            (&[7, 1, 4, 0, 0, 0, 0, 0], "ipv4.opt_invalid_len"),
+            (&[7, 2, 0, 0, 0, 0, 0, 0], "ipv4.opt_invalid_len"),
+            (&[130, 8, 0, 0, 0, 0, 0, 0], "ipv4.opt_invalid_len"),
+            (&[148, 3, 0, 0, 0, 0, 0, 0], "ipv4.opt_invalid_len"),
+            (&[7, 7, 5, 0, 0, 0, 0, 0], "ipv4.opt_malformed"),
+            (&[7, 7, 12, 0, 0, 0, 0, 0], "ipv4.opt_malformed"),
+            (&[68, 8, 6, 0, 0, 0, 0, 0], "ipv4.opt_malformed"),
+            (&[68, 8, 9, 1, 0, 0, 0, 0], "ipv4.opt_malformed"),
+            (&[134, 10, 0, 0, 0, 0, 1, 4, 0, 0, 0, 0, 0, 0, 0, 0], "ipv4.opt_malformed"),
+        ];
+        for (options, event) in broken {
+            let p = with(options);
+            assert_eq!(events(&p), [event, "ipv4.opt_invalid_len"], "{options:?}");
+            assert!(p.network == Network::None && p.flags.has(Flags::INVALID));
+        }
+    }
+
+    /// Hardware offload gives packets whose length does not fit its field: zero then.
+    #[test]
+    fn a_length_of_zero_is_all_of_a_large_buffer() {
+        let mut large = build::ipv4(6, &[], &build::tcp(&[], b""));
+        large.resize(70_000, 0);
+        large[2..4].copy_from_slice(&[0, 0]);
+        let p = build::raw(&large);
+        assert_eq!(p.payload_len, 70_000 - 40);
+        assert!(p.events.is_empty());
+        let p = build::raw(&large[..1000]);
+        assert_eq!(events(&p), ["ipv4.iplen_smaller_than_hlen"]);
+    }
+
+    #[test]
+    fn tunnels_become_packets_of_their_own() {
+        let inner = build::ipv4(17, &[], &build::udp(7, 8, b"inner"));
+        let inner6 = build::ipv6(17, &build::udp(7, 8, b"inner"));
+        for (proto, inside, version) in [(4, &inner, 4), (41, &inner6, 6)] {
+            let frame = build::ethernet(0x0800, &build::ipv4(proto, &[], inside));
+            let (set, _) = build::run(crate::Link::Ethernet, &frame);
+            let [packet] = set.inner() else { panic!("one packet inside") };
+            assert_eq!((packet.depth, packet.start, packet.ip_version()), (1, 34, version));
+            assert_eq!((packet.sp, packet.payload(&frame)), (7, b"inner".as_slice()));
+            assert_eq!(packet.source.name(), "ipv4 tunnel");
+            assert!(set.root().flags.has(Flags::HAS_INNER));
+            let order: Vec<u8> = set.in_processing_order().map(|p| p.depth).collect();
+            assert_eq!(order, [1, 0]);
+        }
+        // What is no packet inside leaves no trace.
+        let frame = build::ipv4(4, &[], b"not a packet but twenty");
+        let (set, counters) = build::run(crate::Link::Raw, &frame);
+        assert_eq!((set.count(), counters.get(Counter::Ipv4InIpv4)), (1, 0));
+        assert!(set.root().events.is_empty());
+        assert_eq!(events(&build::raw(&build::ipv4(58, &[], b"icmpv6"))), ["ipv4.icmpv6"]);
+    }
+
+    /// 16 layers, as the peer's default says: the packet beyond is not decoded.
+    #[test]
+    fn nesting_has_an_end() {
+        let mut packet = build::ipv4(17, &[], &build::udp(7, 8, b"core"));
+        for _ in 0..40 {
+            packet = build::ipv4(4, &[], &packet);
+        }
+        let (set, _) = build::run(crate::Link::Raw, &packet);
+        assert!(set.count() < 16);
+        let last = set.iter().next_back().expect("the root at least");
+        assert_eq!(events(last), ["too_many_layers"]);
+    }
+}

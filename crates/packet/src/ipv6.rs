@@ -103,8 +103,8 @@ fn decode_ipv6_inside(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
 }
 
 /// Walks the extension headers from the one `p.proto` names. The walk moves at least eight bytes
-/// each time, so it ends with the packet. `p.proto` and the payload are left at what stands behind
-/// the last header walked.
+/// each time, so it ends with the packet. The payload is left at what stands behind the last header
+/// walked; `p.proto` stays what the fixed header says unless a transport is found, as in the peer.
 #[cold]
 fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
     let mut rest = inside;
@@ -116,7 +116,6 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
         p.ip_header_len = (HEADER_LEN + (inside.len() - rest.len())) as u16;
         p.payload = rest.at;
         p.payload_len = rest.len() as u32;
-        p.proto = next;
         if next == protocol::NONE {
             if rest.len() > 0 {
                 p.event(DecoderEvent::Ipv6DataAfterNone);
@@ -250,7 +249,6 @@ fn note_fragment(p: &mut Decoded, header: Layer<'_>, next_at: u32, rest: Layer<'
     }
     let fragment = rest.after(header.len());
     p.flags.set(Flags::FRAGMENT);
-    p.proto = header.u8(0);
     p.payload = fragment.at;
     p.payload_len = fragment.len() as u32;
     p.ip_header_len = p.ip_header_len.wrapping_add(header.len() as u16);
@@ -314,5 +312,158 @@ fn walk_options(p: &mut Decoded, header: Layer<'_>, hop_by_hop: bool) {
         } else {
             DecoderEvent::Ipv6DstOnlyPadding
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, events, join};
+    use crate::transport::Transport;
+
+    const UDP: u8 = 17;
+    const PAD: [u8; 8] = [0; 8];
+
+    fn udp() -> Vec<u8> {
+        build::udp(53, 4000, b"hello")
+    }
+
+    #[test]
+    fn fields_of_the_header_are_read() {
+        let packet = build::ipv6(UDP, &udp());
+        let p = build::raw(&packet);
+        assert_eq!(p.src.text(6), "fd00:0000:0000:0000:0000:0000:0000:0001");
+        assert_eq!((p.ip_len, p.ip_header_len, p.ttl, p.proto), (13, 40, 64, UDP));
+        assert_eq!((p.sp, p.dp, p.payload(&packet)), (53, 4000, b"hello".as_slice()));
+    }
+
+    #[test]
+    fn broken_headers_raise_one_event() {
+        let good = build::ipv6(UDP, &udp());
+        let mut version = good.clone();
+        version[0] = 0x70;
+        let cases: [(&[u8], &[&str]); 3] = [
+            // The peer is silent about these.
+            (&good[..39], &[]),
+            (&version, &["ipv6.wrong_ip_version"]),
+            (&good[..50], &["ipv6.trunc_pkt"]),
+        ];
+        for (packet, expected) in cases {
+            let (set, _) = build::run(crate::Link::Ethernet, &build::ethernet(0x86dd, packet));
+            assert_eq!(events(set.root()), expected);
+            assert_eq!(set.root().network, Network::None);
+        }
+    }
+
+    /// Extension headers with the events that the peer raises for each.
+    #[test]
+    fn extension_headers_are_walked() {
+        let next = |kind: u8, rest: &[u8]| join(&[&[kind], rest]);
+        let hop = |kind: u8| next(kind, &[0, 5, 2, 0, 0, 0, 0]);
+        let routing = |kind: u8, of: u8| next(kind, &[0, of, 0, 0, 0, 0, 0]);
+        let auth = |kind: u8| next(kind, &[1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1]);
+        let fragment = |kind: u8, reserved: u8| next(kind, &[reserved, 0, 0, 0, 0, 0, 9]);
+        let dst = |kind: u8| next(kind, &[0, 201, 0, 0, 0, 0, 0]);
+        let cases: Vec<(u8, Vec<u8>, Vec<&str>, bool)> = vec![
+            (0, join(&[&hop(UDP), &udp()]), vec![], true),
+            (0, join(&[&hop(0), &hop(UDP), &udp()]), vec!["ipv6.exthdr_dupl_hh"], true),
+            (43, join(&[&routing(UDP, 2), &udp()]), vec![], true),
+            (43, join(&[&routing(UDP, 0), &udp()]), vec!["ipv6.rh_type_0"], true),
+            (
+                43,
+                join(&[&routing(43, 2), &routing(UDP, 2), &udp()]),
+                vec!["ipv6.exthdr_dupl_rh"],
+                true,
+            ),
+            (51, join(&[&auth(UDP), &udp()]), vec![], true),
+            (51, join(&[&auth(51), &auth(UDP), &udp()]), vec!["ipv6.exthdr_dupl_ah"], true),
+            (44, join(&[&fragment(UDP, 0), &udp()]), vec!["ipv6.exthdr_useless_fh"], true),
+            (
+                44,
+                join(&[&fragment(UDP, 1), &udp()]),
+                vec!["ipv6.fh_non_zero_reserved_field", "ipv6.exthdr_useless_fh"],
+                true,
+            ),
+            (
+                44,
+                join(&[&fragment(44, 0), &fragment(UDP, 0), &udp()]),
+                vec!["ipv6.exthdr_useless_fh", "ipv6.exthdr_dupl_fh"],
+                true,
+            ),
+            (60, join(&[&dst(UDP), &udp()]), vec!["ipv6.exthdr_invalid_optlen"], true),
+            (59, b"data".to_vec(), vec!["ipv6.data_after_none_header"], false),
+            (59, vec![], vec![], false),
+            (0, hop(UDP), vec!["ipv6.trunc_exthdr"], false),
+            (0, vec![UDP, 1, 0, 0, 0, 0, 0, 0], vec!["ipv6.trunc_exthdr"], false),
+            (1, b"icmpv4 ?".to_vec(), vec!["ipv6.icmpv4"], false),
+            (99, b"unknown".to_vec(), vec!["ipv6.unknown_next_header"], false),
+        ];
+        for (first, inside, expected, has_udp) in cases {
+            let p = build::raw(&build::ipv6(first, &inside));
+            assert_eq!(events(&p), expected, "{first} {inside:?}");
+            assert_eq!(matches!(p.transport, Transport::Udp(_)), has_udp, "{first} {inside:?}");
+        }
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let option = |bytes: &[u8]| {
+            let mut header = join(&[&[UDP, 0], bytes]);
+            header.resize(8, 0);
+            header
+        };
+        let cases: [(&[u8], &[&str], &[&str]); 6] = [
+            (&[], &["ipv6.hopopts_only_padding"], &["ipv6.dstopts_only_padding"]),
+            (&[1, 4], &["ipv6.hopopts_only_padding"], &["ipv6.dstopts_only_padding"]),
+            (
+                &[1, 0, 1, 2],
+                &["ipv6.zero_len_padn", "ipv6.hopopts_only_padding"],
+                &["ipv6.zero_len_padn", "ipv6.dstopts_only_padding"],
+            ),
+            (&[0x1e, 4], &["ipv6.hopopts_unknown_opt"], &["ipv6.dstopts_unknown_opt"]),
+            (&[5, 1, 0, 1, 1], &["ipv6.exthdr_invalid_optlen"], &["ipv6.exthdr_invalid_optlen"]),
+            (&[1, 9], &["ipv6.exthdr_invalid_optlen"], &["ipv6.exthdr_invalid_optlen"]),
+        ];
+        for (bytes, hop, dst) in cases {
+            for (first, expected) in [(0, hop), (60, dst)] {
+                let packet = build::ipv6(first, &join(&[&option(bytes), &udp()]));
+                assert_eq!(events(&build::raw(&packet)), expected, "{first} {bytes:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn fragments_tell_reassembly_what_it_needs() {
+        let hop = [44, 0, 5, 2, 0, 0, 1, 0];
+        let fragment = [UDP, 0, 0x00, 0x11, 0, 0, 0x12, 0x34];
+        let packet = build::ipv6(0, &join(&[&hop, &fragment, &PAD]));
+        let p = build::raw(&packet);
+        assert!(p.flags.has(Flags::FRAGMENT) && p.flags.has(Flags::MORE_FRAGMENTS));
+        assert_eq!((p.fragment_offset, p.ip_id, p.proto), (16, 0x1234, 0));
+        assert_eq!((p.ext.fragment_prev, p.ext.fragment_at, p.ext.fragment_next), (40, 48, UDP));
+        assert_eq!((p.payload, p.payload_len, p.ip_header_len), (56, 8, 56));
+        assert!(!p.transport.is_some());
+    }
+
+    #[test]
+    fn tunnels_become_packets_of_their_own() {
+        let inner4 = build::ipv4(UDP, &[], &udp());
+        let inner6 = build::ipv6(UDP, &udp());
+        for (proto, inside, counter) in
+            [(4, &inner4, Counter::Ipv4InIpv6), (41, &inner6, Counter::Ipv6InIpv6)]
+        {
+            let (set, counters) = build::run(crate::Link::Raw, &build::ipv6(proto, inside));
+            assert_eq!((set.count(), counters.get(counter)), (2, 1));
+            assert_eq!(set.inner()[0].source.name(), "ipv6 tunnel");
+        }
+        let cases: [(u8, &[u8], &str); 4] = [
+            (4, &inner4[..19], "ipv6.ipv4_in_ipv6_too_small"),
+            (4, &inner6, "ipv6.ipv4_in_ipv6_wrong_version"),
+            (41, &inner6[..39], "ipv6.ipv6_in_ipv6_too_small"),
+            (41, &[0x40; 40], "ipv6.ipv6_in_ipv6_wrong_version"),
+        ];
+        for (proto, inside, event) in cases {
+            assert_eq!(events(&build::raw(&build::ipv6(proto, inside))), [event]);
+        }
     }
 }

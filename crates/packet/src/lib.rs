@@ -9,6 +9,8 @@
 //! keeps no state between frames: reassembling IP fragments and finding flows are the next room's.
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod build;
 pub mod checksum;
 mod config;
 mod counters;

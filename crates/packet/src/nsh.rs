@@ -56,3 +56,43 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::build::{self, events, join};
+    use crate::link::Link;
+
+    #[test]
+    fn headers_are_passed_or_refused() {
+        let ip = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        let ip6 = build::ipv6(17, &build::udp(1, 2, b"x"));
+        let wire = build::ethernet(0x0800, &ip);
+        let header = |version_len: [u8; 2], metadata: u8, next: u8, len: usize| {
+            let mut header = vec![version_len[0], version_len[1], metadata, next];
+            header.resize(len, 0);
+            header
+        };
+        for (next, inside) in [(1, &ip), (2, &ip6), (3, &wire)] {
+            for (words, metadata) in [(6u8, 1), (2, 2), (4, 2)] {
+                let head = header([0, words], metadata, next, usize::from(words) * 4);
+                let frame = build::ethernet(0x894f, &join(&[&head, inside]));
+                let (set, _) = build::run(Link::Ethernet, &frame);
+                assert_eq!(set.root().payload(&frame), b"x", "{next} {words}");
+            }
+        }
+        let cases = [
+            (vec![0; 7], "nsh.header_too_small"),
+            (header([0, 3], 2, 1, 12), "nsh.bad_header_length"),
+            (header([0, 1], 2, 1, 12), "nsh.bad_header_length"),
+            (header([0, 2], 1, 1, 12), "nsh.bad_header_length"),
+            (header([0x40, 2], 2, 1, 12), "nsh.unsupported_version"),
+            (header([0, 2], 0, 1, 12), "nsh.reserved_type"),
+            (header([0, 2], 9, 1, 12), "nsh.unsupported_type"),
+            (header([0, 2], 2, 9, 12), "nsh.unknown_payload"),
+        ];
+        for (frame, event) in cases {
+            let (set, _) = build::run(Link::Ethernet, &build::ethernet(0x894f, &frame));
+            assert_eq!(events(set.root()), [event], "{frame:?}");
+        }
+    }
+}

@@ -135,3 +135,74 @@ pub(crate) fn decode_erspan_ii(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<
     }
     ethernet::decode(run, p, layer.after(LEN))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::build::{self, events, join};
+    use crate::link::Link;
+
+    const GENEVE: u16 = 6081;
+    const VXLAN: u16 = 4789;
+    const TEREDO: u16 = 3544;
+
+    fn over_udp(sp: u16, dp: u16, content: &[u8]) -> Vec<u8> {
+        build::ipv4(17, &[], &build::udp(sp, dp, content))
+    }
+
+    #[test]
+    fn what_fits_is_a_packet_of_its_own() {
+        let ip = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        let ip6 = build::ipv6(17, &build::udp(1, 2, b"x"));
+        let wire = build::ethernet(0x0800, &ip);
+        let tagged = build::ethernet_tagged(&[0x81, 0, 0, 5, 8, 0], &ip);
+        let vxlan = |inside: &[u8]| join(&[&[8, 0, 0, 0, 0, 0, 9, 0], inside]);
+        let geneve = |kind: [u8; 2], inside: &[u8]| join(&[&[0, 0], &kind, &[0; 4], inside]);
+        let option = join(&[&[2, 0, 8, 0, 0, 0, 0, 0], &[1, 2, 3, 1, 0, 0, 0, 0], &ip]);
+        let cases: Vec<(u16, u16, Vec<u8>, &str)> = vec![
+            (1, VXLAN, vxlan(&wire), "vxlan encapsulation"),
+            (1, VXLAN, vxlan(&tagged), "vxlan encapsulation"),
+            (1, GENEVE, geneve([8, 0], &ip), "geneve encapsulation"),
+            (GENEVE, 1, geneve([0x86, 0xdd], &ip6), "geneve encapsulation"),
+            (1, GENEVE, geneve([0x65, 0x58], &wire), "geneve encapsulation"),
+            (1, GENEVE, option, "geneve encapsulation"),
+            (1, TEREDO, ip6.clone(), "teredo tunnel"),
+            (TEREDO, 1, join(&[&[0; 8], &ip6]), "teredo tunnel"),
+        ];
+        for (sp, dp, content, source) in cases {
+            let packet = over_udp(sp, dp, &content);
+            let (set, _) = build::run(Link::Raw, &packet);
+            let [inner] = set.inner() else { panic!("{source}: one packet inside") };
+            assert_eq!((inner.payload(&packet), inner.source.name()), (b"x".as_slice(), source));
+            assert_eq!((set.root().sp, set.root().dp), (sp, dp));
+        }
+    }
+
+    /// The peer takes these as plain UDP, except for the payloads it names by an event.
+    #[test]
+    fn what_does_not_fit_stays_udp() {
+        let ip6 = build::ipv6(17, &build::udp(1, 2, b"x"));
+        let hop_limit_zero = build::ipv6_with(17, 0, &build::udp(1, 2, b"x"));
+        let cut = &ip6[..ip6.len() - 1];
+        let frame = build::ethernet(0x9999, &[0; 20]);
+        let cases: Vec<(u16, u16, Vec<u8>, &[&str])> = vec![
+            (1, TEREDO, cut.to_vec(), &[]),
+            (1, TEREDO, hop_limit_zero, &[]),
+            (1, TEREDO, join(&[&[0, 1, 0, 0, 0, 0, 0, 0], &ip6]), &[]),
+            (1, TEREDO, build::ipv6(0, &[17, 9, 0, 0, 0, 0, 0, 0]), &[]),
+            (1, 3545, ip6, &[]),
+            (VXLAN, 1, join(&[&[8, 0, 0, 0, 0, 0, 9, 0], &frame]), &[]),
+            (1, VXLAN, join(&[&[0, 0, 0, 0, 0, 0, 9, 0], &frame]), &[]),
+            (1, VXLAN, vec![8, 0, 0, 0, 0, 0, 9, 0], &[]),
+            (1, VXLAN, join(&[&[8, 0, 0, 0, 0, 0, 9, 0], &frame]), &["vxlan.unknown_payload_type"]),
+            (1, GENEVE, vec![0x40, 0, 8, 0, 0, 0, 0, 0], &[]),
+            (1, GENEVE, vec![2, 0, 8, 0, 0, 0, 0, 0], &[]),
+            (1, GENEVE, join(&[&[1, 0, 8, 0, 0, 0, 0, 0], &[0, 0, 0, 1]]), &[]),
+            (1, GENEVE, vec![0, 0, 0x99, 0x99, 0, 0, 0, 0], &["geneve.unknown_payload_type"]),
+        ];
+        for (sp, dp, content, expected) in cases {
+            let (set, _) = build::run(Link::Raw, &over_udp(sp, dp, &content));
+            assert_eq!(set.count(), 1, "{content:?}");
+            assert_eq!(events(set.root()), expected, "{content:?}");
+        }
+    }
+}

@@ -6,6 +6,7 @@
 //! decode and without trusting any length.
 
 use crate::ethernet::ethertype;
+use crate::ipv4::protocol;
 use crate::limits::MAX_PARTITION_TAGS;
 use crate::link::Link;
 
@@ -50,6 +51,10 @@ fn behind_ethertype(frame: &[u8], mut at: usize) -> Option<usize> {
             ethertype::MPLS_UNICAST | ethertype::MPLS_MULTICAST => {
                 return behind_labels(frame, at + 2);
             }
+            ethertype::NSH => {
+                let base = at + 2;
+                return Some(base + usize::from(be16(frame, base)? & 0x3f) * 4);
+            }
             _ => return None,
         };
     }
@@ -74,10 +79,9 @@ fn ip_key(ip: &[u8], follow_quote: bool) -> Option<u32> {
     match ip.first()? >> 4 {
         4 => {
             let header = ip.first_chunk::<20>()?;
-            if header[9] == 1
-                && follow_quote
-                && u16::from_be_bytes([header[6], header[7]]) & 0x1fff == 0
-            {
+            // Not in fragments: those behind the first could not follow.
+            let is_whole = u16::from_be_bytes([header[6], header[7]]) & 0x3fff == 0;
+            if follow_quote && header[9] == protocol::ICMP && is_whole {
                 let icmp = ip.get(usize::from(header[0] & 15) * 4..)?;
                 if let Some(3 | 4 | 5 | 11 | 12) = icmp.first()
                     && let Some(key) = icmp.get(8..).and_then(|quote| ip_key(quote, false))
@@ -91,8 +95,8 @@ fn ip_key(ip: &[u8], follow_quote: bool) -> Option<u32> {
         }
         6 => {
             let header = ip.first_chunk::<40>()?;
-            if header[6] == 58
-                && follow_quote
+            if follow_quote
+                && header[6] == protocol::ICMPV6
                 && let Some(1..=4) = ip.get(40)
                 && let Some(key) = ip.get(48..).and_then(|quote| ip_key(quote, false))
             {
@@ -118,4 +122,82 @@ fn mix(a: u64, b: u64) -> u32 {
 fn be16(frame: &[u8], at: usize) -> Option<u16> {
     let [a, b] = *frame.get(at..)?.first_chunk::<2>()?;
     Some(u16::from_be_bytes([a, b]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, join};
+
+    /// The packet with its addresses exchanged.
+    fn turned(packet: &[u8]) -> Vec<u8> {
+        let (at, len) = if packet[0] >> 4 == 4 { (12, 4) } else { (8, 16) };
+        let mut turned = packet.to_vec();
+        turned[at..at + len].copy_from_slice(&packet[at + len..at + 2 * len]);
+        turned[at + len..at + 2 * len].copy_from_slice(&packet[at..at + len]);
+        turned
+    }
+
+    #[test]
+    fn both_directions_have_one_key_behind_any_link_and_tag() {
+        let v4 = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        let v6 = build::ipv6(17, &build::udp(1, 2, b"x"));
+        for (packet, kind) in [(&v4, 0x0800u16), (&v6, 0x86dd)] {
+            let key = partition_key(Link::Raw, packet);
+            assert_ne!(key, 0);
+            let kind = kind.to_be_bytes();
+            let mac = [0u8; 12];
+            let ppp: &[u8] = if packet[0] >> 4 == 4 { &[0, 0x21] } else { &[0x57] };
+            let pppoe = join(&[&[0x11, 0, 0, 1, 0, 9], ppp]);
+            let heads: Vec<(Link, Vec<u8>)> = vec![
+                (Link::Raw, vec![]),
+                (Link::Ethernet, join(&[&mac, &kind])),
+                (Link::Ethernet, join(&[&mac, &[0x81, 0, 0, 5], &kind])),
+                (Link::Ethernet, join(&[&mac, &[0x88, 0xa8, 0, 5, 0x81, 0, 0, 6], &kind])),
+                (Link::Ethernet, join(&[&mac, &[0x89, 0x26, 0, 0, 0, 0], &kind])),
+                (Link::Ethernet, join(&[&mac, &[0x88, 0xe7], &[0; 16], &kind])),
+                (Link::Ethernet, join(&[&mac, &[0x89, 0x03, 0, 0], &mac, &kind])),
+                (Link::Ethernet, join(&[&mac, &[0x88, 0x64], &pppoe])),
+                (Link::Ethernet, join(&[&mac, &[0x88, 0x47, 0, 1, 0, 9, 0, 1, 1, 9]])),
+                (Link::Ethernet, join(&[&mac, &[0x88, 0x47, 0, 1, 1, 9, 0, 0, 0, 0], &mac, &kind])),
+                (Link::Ethernet, join(&[&mac, &[0x89, 0x4f, 0, 2, 1, 1, 0, 0, 0, 0]])),
+                (Link::Null, vec![2, 0, 0, 0]),
+                (Link::LinuxCooked, join(&[&[0; 14], &kind])),
+                (Link::LinuxCooked2, join(&[&kind, &[0; 18]])),
+                (Link::CiscoHdlc, join(&[&[0x0f, 0], &kind])),
+                (Link::Ppp, join(&[&[0xff, 3], ppp])),
+                (Link::Ppp, ppp.to_vec()),
+            ];
+            for (link, head) in heads {
+                for packet in [packet, &turned(packet)] {
+                    let frame = join(&[&head, packet]);
+                    assert_eq!(partition_key(link, &frame), key, "{link:?} {head:?}");
+                }
+            }
+        }
+        assert_ne!(partition_key(Link::Raw, &v4), partition_key(Link::Raw, &v6));
+    }
+
+    #[test]
+    fn an_icmp_error_goes_with_what_it_quotes() {
+        let quoted = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        let mut error = build::ipv4(1, &[], &join(&[&[3, 3, 0, 0, 0, 0, 0, 0], &quoted]));
+        // From a router on the way.
+        error[12..16].copy_from_slice(&[192, 0, 2, 1]);
+        let key = partition_key(Link::Raw, &quoted);
+        assert_eq!(partition_key(Link::Raw, &error), key);
+        // Its fragments stay together by their own addresses.
+        error[6] = 0x20;
+        assert_ne!(partition_key(Link::Raw, &error), key);
+        let quoted = build::ipv6(17, &build::udp(1, 2, b"x"));
+        let mut error = build::ipv6(58, &join(&[&[1, 0, 0, 0, 0, 0, 0, 0], &quoted]));
+        error[8] = 0x20;
+        assert_eq!(partition_key(Link::Raw, &error), partition_key(Link::Raw, &quoted));
+    }
+
+    #[test]
+    fn frames_without_ip_share_a_key() {
+        assert_eq!(partition_key(Link::Ethernet, &build::ethernet(0x0806, &[0; 28])), 0);
+        assert_eq!(partition_key(Link::Ethernet, &[]), 0);
+    }
 }

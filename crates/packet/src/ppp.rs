@@ -162,3 +162,73 @@ pub(crate) fn decode_pppoe_discovery(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, events, join};
+    use crate::link::Link;
+
+    fn inside() -> Vec<u8> {
+        build::ipv4(17, &[], &build::udp(1, 2, b"x"))
+    }
+
+    #[test]
+    fn every_form_of_the_header_leads_to_ip() {
+        let ip = inside();
+        for head in [[0xff, 3, 0, 0x21].as_slice(), &[0, 0x21], &[0x21], &[0xff, 3, 0x21]] {
+            let frame = join(&[head, &ip]);
+            let (set, counters) = build::run(Link::Ppp, &frame);
+            assert_eq!(set.root().payload(&frame), b"x", "{head:?}");
+            assert_eq!(counters.get(Counter::Ppp), 1);
+        }
+        let frame = build::ethernet(0x8864, &join(&[&[0x11, 0, 0, 1, 0, 31, 0, 0x21], &ip]));
+        let (set, counters) = build::run(Link::Ethernet, &frame);
+        assert_eq!(set.root().payload(&frame), b"x");
+        assert_eq!((counters.get(Counter::Pppoe), counters.get(Counter::Ppp)), (1, 0));
+    }
+
+    /// A slot number stands where the protocol was: TCP it is (RFC 1144).
+    #[test]
+    fn uncompressed_vj_is_tcp() {
+        let frame = join(&[&[0xff, 3, 0, 0x2f], &build::ipv4(0, &[], &build::tcp(&[], b"x"))]);
+        let (set, _) = build::run(Link::Ppp, &frame);
+        assert_eq!((set.root().dp, set.root().proto), (80, 6));
+    }
+
+    #[test]
+    fn odd_frames_raise_events() {
+        let cases: [(&[u8], &[&str]); 9] = [
+            (&[0xff, 3, 0], &["ppp.pkt_too_small"]),
+            (&[0xff, 3, 0, 0x21, 0x45], &["ppp.ip4_pkt_too_small"]),
+            (&[0xff, 3, 0, 0x57, 0x60], &["ppp.ip6_pkt_too_small"]),
+            (&[0xff, 3, 0, 0x2f, 0x45], &["ppp.vju_pkt_too_small"]),
+            (&[0xff, 3, 0x02, 0x81], &["ppp.unsup_proto"]),
+            (&[0xff, 3, 0x3d, 0x30], &["ppp.unsup_proto"]),
+            (&[0xff, 3, 0xc0, 0x21], &[]),
+            (&[0x80, 0x21, 3, 0x80], &[]),
+            (&[0xff, 3, 0x7e, 0x80], &["ppp.wrong_type"]),
+        ];
+        for (frame, expected) in cases {
+            let (set, _) = build::run(Link::Ppp, frame);
+            assert_eq!(events(set.root()), expected, "{frame:?}");
+        }
+    }
+
+    #[test]
+    fn pppoe_discovery_is_checked() {
+        let cases: [(&[u8], &[&str]); 5] = [
+            (&[0x11, 9, 0, 0, 0], &["pppoe.pkt_too_small"]),
+            (&[0x11, 9, 0, 0, 0, 0], &[]),
+            (&[0x11, 0x55, 0, 0, 0, 0], &["pppoe.wrong_code"]),
+            (&[0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0], &[]),
+            (&[0x11, 9, 0, 0, 0, 5, 1, 1, 0, 0], &["pppoe.malformed_tags"]),
+        ];
+        for (inside, expected) in cases {
+            let (set, _) = build::run(Link::Ethernet, &build::ethernet(0x8863, inside));
+            assert_eq!(events(set.root()), expected, "{inside:?}");
+        }
+        let (set, _) = build::run(Link::Ethernet, &build::ethernet(0x8864, &[0x11, 0, 0, 1, 0, 1]));
+        assert_eq!(events(set.root()), ["pppoe.pkt_too_small"]);
+    }
+}

@@ -154,3 +154,104 @@ fn decode_option(p: &mut Decoded, out: &mut TcpOptions, kind: u8, option: &[u8],
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::build::{self, events};
+
+    fn with(options: &[u8]) -> Decoded {
+        build::raw(&build::ipv4(6, &[], &build::tcp(options, b"data")))
+    }
+
+    #[test]
+    fn fields_of_the_header_are_read() {
+        let packet = build::ipv4(6, &[], &build::tcp(&[], b"data"));
+        let p = build::raw(&packet);
+        let tcp = p.transport.tcp().expect("tcp");
+        assert_eq!((p.sp, p.dp, tcp.seq, tcp.ack), (1000, 80, 1, 2));
+        assert_eq!((tcp.flags, tcp.window, tcp.header_len), (Tcp::SYN, 0x2000, 20));
+        assert_eq!(p.payload(&packet), b"data");
+        assert_eq!(p.transport_header(&packet).len(), 20);
+    }
+
+    #[test]
+    fn broken_headers_raise_one_event() {
+        let good = build::tcp(&[], b"");
+        let doff = |words: u8| {
+            let mut segment = good.clone();
+            segment[12] = words << 4;
+            segment
+        };
+        let cases = [
+            (good[..19].to_vec(), "tcp.pkt_too_small"),
+            (doff(6), "tcp.hlen_too_small"),
+            (doff(4), "tcp.invalid_optlen"),
+        ];
+        for (segment, event) in cases {
+            let p = build::raw(&build::ipv4(6, &[], &segment));
+            assert_eq!(events(&p), [event]);
+            assert!(p.flags.has(Flags::INVALID) && !p.transport.is_some());
+            assert!(!p.flags.has(Flags::WANTS_FLOW));
+        }
+    }
+
+    #[test]
+    fn options_are_read() {
+        let p = with(&[2, 4, 5, 0xb4, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 2, 1, 3, 3, 7]);
+        let options = p.transport.tcp().expect("tcp").options;
+        assert_eq!((options.mss, options.window_scale), (1460, 7));
+        assert_eq!((options.ts_value, options.ts_echo), (1, 2));
+        assert!(options.has(TcpOptions::SACK_OK) && p.events.is_empty());
+
+        let p = with(&[1, 1, 8, 10, 0, 0, 0, 3, 0, 0, 0, 4]);
+        let options = p.transport.tcp().expect("tcp").options;
+        assert_eq!((options.ts_value, options.ts_echo), (3, 4));
+
+        let p = with(&[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2]);
+        let options = p.transport.tcp().expect("tcp").options;
+        assert_eq!((options.sack_blocks, options.sack_at), (1, 24));
+
+        let p = with(&[34, 10, 1, 2, 3, 4, 5, 6, 7, 8, 1, 1]);
+        let options = p.transport.tcp().expect("tcp").options;
+        assert_eq!((options.fast_open_len, options.fast_open_at), (8, 22));
+
+        let p = with(&[254, 4, 0xf9, 0x89]);
+        assert!(p.transport.tcp().expect("tcp").options.has(TcpOptions::FAST_OPEN));
+
+        // A shift beyond 14 is taken as none.
+        let p = with(&[3, 3, 15, 0]);
+        assert_eq!(p.transport.tcp().expect("tcp").options.window_scale, 0);
+    }
+
+    /// The peer's answers: a wrong length for the kind is passed over, a length that cannot be ends
+    /// the walk and makes the packet invalid; its header is still used.
+    #[test]
+    fn odd_options_raise_events() {
+        let len = "tcp.opt_invalid_len";
+        let dup = "tcp.opt_duplicate";
+        let cases: [(&[u8], &[&str], bool); 13] = [
+            (&[2, 3, 0, 0], &[len], false),
+            (&[3, 4, 0, 0], &[len], false),
+            (&[4, 4, 0, 0], &[len], false),
+            (&[8, 4, 0, 0], &[len], false),
+            (&[5, 2, 0, 0], &[], false),
+            (&[5, 4, 0, 0], &[len], false),
+            (&[34, 4, 0, 0], &[len], false),
+            (&[253, 3, 0, 0], &[len], false),
+            (&[19, 4, 0, 0], &[len], true),
+            (&[29, 3, 0x61, 0], &[len], true),
+            (&[2, 5, 0, 0], &[len], true),
+            (&[2, 1, 0, 0], &[len], true),
+            (&[2, 4, 1, 1, 2, 4, 1, 2], &[dup], false),
+        ];
+        for (options, expected, is_invalid) in cases {
+            let p = with(options);
+            assert_eq!(events(&p), expected, "{options:?}");
+            assert_eq!(p.flags.has(Flags::INVALID), is_invalid, "{options:?}");
+            assert!(p.transport.tcp().is_some());
+        }
+        let p = with(&[2, 4, 1, 1, 2, 4, 1, 2]);
+        assert_eq!(p.transport.tcp().expect("tcp").options.mss, 257, "the first one counts");
+    }
+}

@@ -89,3 +89,52 @@ pub(crate) fn decode_esp(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     p.transport = Transport::Esp(Esp { spi: layer.be32(0), seq: layer.be32(4) });
     p.flags.set(Flags::WANTS_FLOW);
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::build::{self, events, join};
+    use crate::decoded::Flags;
+    use crate::transport::Transport;
+
+    #[test]
+    fn lengths_are_checked() {
+        let with_len = |len: u8| join(&[&[0, 1, 0, 2, 0, len, 0, 0], b"data"]);
+        let cases: [(Vec<u8>, &[&str]); 5] = [
+            (with_len(12), &[]),
+            // Less than there is: the rest is padding.
+            (with_len(10), &[]),
+            (with_len(13), &["udp.pkt_too_small"]),
+            (with_len(7), &["udp.len_invalid"]),
+            (with_len(12)[..7].to_vec(), &["udp.hlen_too_small"]),
+        ];
+        for (datagram, expected) in cases {
+            let p = build::raw(&build::ipv4(17, &[], &datagram));
+            assert_eq!(events(&p), expected, "{datagram:?}");
+            assert_eq!(p.transport.is_some(), expected.is_empty());
+            assert_eq!(p.flags.has(Flags::INVALID), !expected.is_empty());
+            // The peer names the protocol in records also where the header is broken.
+            assert_eq!(p.proto, 17);
+        }
+        assert_eq!(build::raw(&build::ipv4(17, &[], &with_len(10))).payload_len, 2);
+    }
+
+    #[test]
+    fn sctp_and_esp_are_read() {
+        let sctp = [0, 1, 0, 2, 0, 0, 0, 9, 0, 0, 0, 7, 1, 2, 3];
+        let p = build::raw(&build::ipv4(132, &[], &sctp));
+        let Transport::Sctp(header) = p.transport else { panic!("sctp") };
+        assert_eq!((p.sp, p.dp, header.tag, header.checksum, p.payload_len), (1, 2, 9, 7, 3));
+        assert_eq!(
+            events(&build::raw(&build::ipv4(132, &[], &sctp[..11]))),
+            ["sctp.pkt_too_small"]
+        );
+
+        let esp = [0, 0, 0, 5, 0, 0, 0, 6, 1, 2];
+        for packet in [build::ipv4(50, &[], &esp), build::ipv6(50, &esp)] {
+            let p = build::raw(&packet);
+            let Transport::Esp(header) = p.transport else { panic!("esp") };
+            assert_eq!((header.spi, header.seq, p.payload_len), (5, 6, 2));
+        }
+        assert_eq!(events(&build::raw(&build::ipv4(50, &[], &esp[..7]))), ["esp.pkt_too_small"]);
+    }
+}

@@ -6,8 +6,7 @@
 //! rule (one alert a minute) is left out: the peer does not apply it to packets without addresses.
 //! Without the corpus the test skips.
 
-mod replay;
-
+use crate::replay;
 use gabion_packet::{DecodeConfig, DecodeCounters, Decoded, DecoderEvent, Network, checksum};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -4,8 +4,7 @@
 //! Left out are tests that change what is decoded (filters, other tunnel ports, limits) and the
 //! counters of events that reassembly raises. Without the corpus the test skips.
 
-mod replay;
-
+use crate::replay;
 use gabion_packet::{Counter, DecodeConfig, DecodeCounters, DecoderEvent};
 use serde_json::Value;
 use std::collections::BTreeMap;
