@@ -135,6 +135,7 @@ pub fn decode(
         Link::Null => ethernet::decode_null(&mut run, root, layer),
         Link::Raw | Link::Ipv4 | Link::Ipv6 => ethernet::decode_raw(&mut run, root, layer),
         Link::Ppp => ppp::decode(&mut run, root, layer),
+        Link::Pppoe => ppp::decode_pppoe(&mut run, root, layer),
         Link::CiscoHdlc => ethernet::decode_cisco_hdlc(&mut run, root, layer),
         Link::LinuxCooked => ethernet::decode_linux_cooked(&mut run, root, layer),
         Link::LinuxCooked2 => ethernet::decode_linux_cooked2(&mut run, root, layer),

@@ -6,7 +6,7 @@
 //! lifetime. Nothing here allocates.
 
 use crate::event::{DecoderEvent, EventList};
-use crate::limits::{MAX_INNER, MAX_VLANS};
+use crate::limits::{MAX_INNER, MAX_SCTP_CHUNKS, MAX_VLANS};
 use crate::transport::Transport;
 use gabion_record::Addr;
 
@@ -377,6 +377,25 @@ impl Decoded {
     pub fn segment<'a>(&self, frame: &'a [u8]) -> &'a [u8] {
         let header = self.payload.saturating_sub(self.l4);
         range(frame, self.l4, header.saturating_add(self.payload_len))
+    }
+
+    /// Chunks of an SCTP packet, counted as far as their lengths hold (RFC 9260 section 3.2); at
+    /// most [`MAX_SCTP_CHUNKS`].
+    pub fn sctp_chunk_count(&self, frame: &[u8]) -> u32 {
+        if !matches!(self.transport, Transport::Sctp(_)) {
+            return 0;
+        }
+        let mut rest = self.payload(frame);
+        let mut count = 0;
+        while let [_, _, high, low, ..] = *rest {
+            let len = usize::from(u16::from_be_bytes([high, low]));
+            if len < 4 || len > rest.len() || count == MAX_SCTP_CHUNKS {
+                break;
+            }
+            count += 1;
+            rest = rest.get(len.next_multiple_of(4)..).unwrap_or(&[]);
+        }
+        count
     }
 
     /// Source MAC address of the last Ethernet header.

@@ -18,6 +18,7 @@ mod decode;
 mod decoded;
 mod ethernet;
 mod event;
+mod fuzz;
 mod gre;
 mod icmp;
 mod ipv4;
@@ -43,3 +44,15 @@ pub use event::{DecoderEvent, EventList};
 pub use link::Link;
 pub use partition::partition_key;
 pub use transport::{Esp, Gre, Icmp, Quoted, Sctp, Tcp, TcpOptions, Transport, Udp};
+
+/// Decodes arbitrary bytes as a frame of `link` and says what is wrong with the result, if anything.
+/// For fuzzers and tests.
+#[doc(hidden)]
+pub fn fuzz_entry(
+    set: &mut PacketSet,
+    counters: &mut DecodeCounters,
+    link: Link,
+    frame: &[u8],
+) -> Result<(), String> {
+    fuzz::decode_and_check(set, counters, link, frame)
+}

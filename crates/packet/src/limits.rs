@@ -14,6 +14,9 @@ pub const MAX_VLANS: usize = 3;
 /// keeps as many.
 pub const MAX_EVENTS: usize = 15;
 
+/// SCTP chunks counted in one packet: more than a full Ethernet frame of empty chunks holds.
+pub const MAX_SCTP_CHUNKS: u32 = 512;
+
 /// UDP ports of one tunnel kind (VXLAN, Geneve, Teredo): the peer reads four from its file.
 pub const MAX_TUNNEL_PORTS: usize = 8;
 

@@ -13,8 +13,10 @@ pub enum Link {
     Ipv4,
     /// IPv6 without anything before it (229).
     Ipv6,
-    /// PPP, with or without address and control (9, 50, 51).
+    /// PPP, with or without address and control (9, 50).
     Ppp,
+    /// PPPoE without the Ethernet header before it (51).
+    Pppoe,
     /// Cisco HDLC (104).
     CiscoHdlc,
     /// Linux cooked capture (113).
@@ -32,7 +34,8 @@ impl Link {
             12 | 14 | 101 => Link::Raw,
             228 => Link::Ipv4,
             229 => Link::Ipv6,
-            9 | 50 | 51 => Link::Ppp,
+            9 | 50 => Link::Ppp,
+            51 => Link::Pppoe,
             104 => Link::CiscoHdlc,
             113 => Link::LinuxCooked,
             276 => Link::LinuxCooked2,

@@ -28,6 +28,7 @@ fn ip_offset(link: Link, frame: &[u8]) -> Option<usize> {
             _ => None,
         },
         Link::CiscoHdlc => behind_ethertype(frame, 2),
+        Link::Pppoe => Some(6 + if frame.get(6)? & 1 != 0 { 1 } else { 2 }),
         Link::Ppp => {
             let at = if frame.first() == Some(&0xff) { 2 } else { 0 };
             Some(at + if frame.get(at)? & 1 != 0 { 1 } else { 2 })
@@ -167,6 +168,7 @@ mod tests {
                 (Link::CiscoHdlc, join(&[&[0x0f, 0], &kind])),
                 (Link::Ppp, join(&[&[0xff, 3], ppp])),
                 (Link::Ppp, ppp.to_vec()),
+                (Link::Pppoe, pppoe),
             ];
             for (link, head) in heads {
                 for packet in [packet, &turned(packet)] {

@@ -120,6 +120,15 @@ fn decode_protocol(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outc
     }
 }
 
+/// PPPoE as a link: the code says whether it is a session (0) or discovery.
+pub(crate) fn decode_pppoe(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
+    if layer.u8(1) == 0 {
+        decode_pppoe_session(run, p, layer)
+    } else {
+        decode_pppoe_discovery(run, p, layer)
+    }
+}
+
 /// A PPPoE session: six bytes of header, then PPP without address and control.
 pub(crate) fn decode_pppoe_session(
     run: &mut Run<'_>,
@@ -182,7 +191,9 @@ mod tests {
             assert_eq!(set.root().payload(&frame), b"x", "{head:?}");
             assert_eq!(counters.get(Counter::Ppp), 1);
         }
-        let frame = build::ethernet(0x8864, &join(&[&[0x11, 0, 0, 1, 0, 31, 0, 0x21], &ip]));
+        let session = join(&[&[0x11, 0, 0, 1, 0, 31, 0, 0x21], &ip]);
+        assert_eq!(build::run(Link::Pppoe, &session).0.root().payload(&session), b"x");
+        let frame = build::ethernet(0x8864, &session);
         let (set, counters) = build::run(Link::Ethernet, &frame);
         assert_eq!(set.root().payload(&frame), b"x");
         assert_eq!((counters.get(Counter::Pppoe), counters.get(Counter::Ppp)), (1, 0));

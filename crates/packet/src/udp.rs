@@ -129,6 +129,10 @@ mod tests {
             ["sctp.pkt_too_small"]
         );
 
+        let chunks = [&sctp[..12], &[1, 0, 0, 6, 9, 9, 0, 0, 3, 0, 0, 4, 0, 0, 0, 3]].concat();
+        let packet = build::ipv4(132, &[], &chunks);
+        assert_eq!(build::raw(&packet).sctp_chunk_count(&packet), 2);
+
         let esp = [0, 0, 0, 5, 0, 0, 0, 6, 1, 2];
         for packet in [build::ipv4(50, &[], &esp), build::ipv6(50, &esp)] {
             let p = build::raw(&packet);

@@ -1,0 +1,49 @@
+//! Door for fuzzers and tests: decodes arbitrary bytes and checks what must always hold.
+
+use crate::checksum;
+use crate::config::DecodeConfig;
+use crate::counters::DecodeCounters;
+use crate::decode::decode;
+use crate::decoded::{Decoded, PacketSet};
+use crate::ethernet::Arp;
+use crate::link::Link;
+use crate::partition::partition_key;
+
+/// Decodes `frame` into `set` and answers with the first thing that is wrong: an offset beyond the
+/// frame, a view that can't be taken, a packet that does not lie within the one around it.
+pub(crate) fn decode_and_check(
+    set: &mut PacketSet,
+    counters: &mut DecodeCounters,
+    link: Link,
+    frame: &[u8],
+) -> Result<(), String> {
+    decode(set, counters, &DecodeConfig::DEFAULT, link, frame);
+    let mut around = 0..frame.len() as u64;
+    for p in set.iter() {
+        if !check(p, frame) {
+            return Err(format!("{p:?} does not fit a frame of {} bytes", frame.len()));
+        }
+        let own = u64::from(p.start)..u64::from(p.start) + u64::from(p.len);
+        if own.start < around.start || own.end > around.end {
+            return Err(format!("{p:?} reaches out of {around:?}"));
+        }
+        around = own;
+    }
+    let _ = partition_key(link, frame);
+    Ok(())
+}
+
+fn check(p: &Decoded, frame: &[u8]) -> bool {
+    let len = frame.len() as u64;
+    let end = |from: u32, len: u32| u64::from(from) + u64::from(len);
+    let _ = (checksum::ipv4_ok(p, frame), checksum::transport_ok(p, frame));
+    let _ = (p.src_mac(frame), p.dst_mac(frame), Arp::of(p, frame), p.sctp_chunk_count(frame));
+    end(p.start, p.len) <= len
+        && end(p.payload, p.payload_len) <= len
+        && u64::from(p.l3) <= len
+        && u64::from(p.l4) <= len
+        && p.payload(frame).len() == p.payload_len as usize
+        && p.bytes(frame).len() == p.len as usize
+        && (!p.transport.is_some() || !p.transport_header(frame).is_empty())
+        && (!p.is_ip() || p.ip_header(frame).len() >= 20)
+}
