@@ -2,9 +2,10 @@
 //!
 //! The table is what the `decode-event:` keyword accepts, what anomaly records call
 //! `decoder.<name>`, and what statistics count as `decoder.event.<name>`; all three are generated
-//! from it. Order is the order of the peer's statistics. Reassembly of IP fragments and the capture
+//! from it. Order is the order of the peer's statistics, which have no `arp.*`. Reassembly of IP fragments and the capture
 //! raise some of these too (`*.frag_*`, `afpacket.trunc_pkt`); they stand here because they share
-//! the namespace. Six names exist for rules that name them and are never raised, by the peer neither:
+//! the namespace. Six names exist for rules that name them and are never raised here (in the corpus
+//! the peer does not raise them either):
 //! `ipv4.opt_unknown`, `ipv6.pkt_too_small`, `ipv6.exthdr_dupl_eh` (an ESP header ends the walk),
 //! `gre.version1_malformed_sre_hdr`, `udp.hlen_invalid` and `arp.invalid_pkt`.
 
