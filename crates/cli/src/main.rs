@@ -1,6 +1,28 @@
 //! # gabion: the program
+//!
+//! Wires the rooms together: command lines and configurations in, captures through the engine,
+//! findings to outputs. Called as `suricata` it answers to that program's command line.
 #![forbid(unsafe_code)]
 
+mod assemble;
+mod read;
+mod rules;
+mod stats;
 mod suricata;
 
-fn main() {}
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() {
+    let args: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    let name = args.first().map(std::path::Path::new).and_then(|p| p.file_name());
+    let code = if name.is_some_and(|n| n == "suricata") {
+        suricata::run(&args[1..])
+    } else if args.get(1).is_some_and(|a| a == "suricata") {
+        suricata::run(&args[2..])
+    } else {
+        eprintln!("gabion: usage: gabion suricata -r CAPTURE …");
+        2
+    };
+    std::process::exit(code);
+}

@@ -33,4 +33,4 @@ pub use detect::{Detector, Expressions, RuleCost, RuleCosts};
 pub use engine::{Engine, EngineOptions, Policies, RuleText};
 pub use flow_state::NetFlow;
 pub use state::SharedState;
-pub use worker::{FrameIn, Worker};
+pub use worker::{FrameIn, Worker, WorkerBudgets};

@@ -335,10 +335,9 @@ impl Core {
         let Some(p) = protocol(proto) else { return };
         let event_type = tx.event_type().unwrap_or(p.event_type);
         let config = sink.type_config(event_type);
-        let how = LogOptions { config: config.as_ref(), in_alert: false, part: 0 };
+        let how = LogOptions { config, in_alert: false, part: 0 };
         let parts = tx.log_parts(how);
         let from = tx.log_direction(how);
-        drop(config);
         let meta = self.metadata(flow);
         let mut head = flow_header(view, flow, from);
         head.metadata = Some(&meta);

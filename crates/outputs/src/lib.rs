@@ -7,6 +7,7 @@
 pub mod community;
 pub mod eve;
 pub mod fast;
+pub mod files;
 pub mod names;
 pub mod timestamp;
 

@@ -510,7 +510,7 @@ pub trait NetSink {
     /// ARP record (`arp` type): object members come from the engine.
     fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject);
     /// The configuration node of a record type at the first output that writes it.
-    fn type_config(&self, event_type: &str) -> Option<Tree> {
+    fn type_config(&self, event_type: &str) -> Option<&Tree> {
         let _ = event_type;
         None
     }
@@ -555,4 +555,28 @@ pub struct Wants {
     pub hassh: bool,
     /// MAC addresses in flow records.
     pub macs: bool,
+}
+
+impl Wants {
+    /// Adds what another sink wants.
+    pub fn join(&mut self, o: Wants) {
+        self.alerts |= o.alerts;
+        self.app |= o.app;
+        self.files |= o.files;
+        self.file_store |= o.file_store;
+        self.flows |= o.flows;
+        self.anomaly_decode |= o.anomaly_decode;
+        self.anomaly_stream |= o.anomaly_stream;
+        self.anomaly_app |= o.anomaly_app;
+        self.drops |= o.drops;
+        self.packets |= o.packets;
+        self.arp |= o.arp;
+        self.md5 |= o.md5;
+        self.sha1 |= o.sha1;
+        self.sha256 |= o.sha256;
+        self.ja3 |= o.ja3;
+        self.ja4 |= o.ja4;
+        self.hassh |= o.hassh;
+        self.macs |= o.macs;
+    }
 }

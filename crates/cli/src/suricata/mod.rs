@@ -1,3 +1,205 @@
-//! The front door for people who come from Suricata: its command line, its configuration.
+//! The front door for people who come from Suricata: its command line, its configuration, its exit
+//! codes (0 good, 1 bad), but an empty capture is a success.
 
+mod engine_log;
+mod options;
+mod show;
 pub(crate) mod yaml;
+
+use crate::{assemble, read, rules, stats};
+pub(crate) use engine_log::EngineLog;
+use gabion_outputs::files::Outputs;
+use gabion_record::Tree;
+pub(crate) use options::Options;
+use options::Show;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Runs with these arguments (without the program's name) and gives the exit code.
+pub(crate) fn run(args: &[String]) -> i32 {
+    let options = match options::parse(args) {
+        Ok(o) => o,
+        Err(e) => {
+            eprintln!("gabion: suricata: {e}");
+            return 1;
+        }
+    };
+    match &options.show {
+        Some(Show::DumpConfig) | None => {}
+        Some(what) => return show::show(what),
+    }
+    let config = match configuration(&options) {
+        Ok(c) => c,
+        Err(e) => {
+            eprintln!("E: conf-yaml-loader: {e}");
+            return 1;
+        }
+    };
+    if options.show == Some(Show::DumpConfig) {
+        show::dump_config(&config);
+        return 0;
+    }
+    let folder = folder(&options, &config);
+    if !options.test || options.log_dir.is_some() {
+        if let Err(e) = check_folder(&folder) {
+            eprintln!("E: suricata: {e}");
+            return 1;
+        }
+    }
+    let mut log = EngineLog::open(&config, &folder, options.verbose);
+    let code = with_config(&options, &config, &folder, &mut log);
+    log.finish();
+    code
+}
+
+fn configuration(o: &Options) -> Result<Tree, String> {
+    let mut config = match &o.config {
+        Some(path) => yaml::read_file(Path::new(path))?,
+        None => Tree::default(),
+    };
+    for path in &o.includes {
+        yaml::include_file(&mut config, Path::new(path))?;
+    }
+    for (k, v) in &o.sets {
+        config.set(k, v);
+    }
+    Ok(config)
+}
+
+fn folder(o: &Options, config: &Tree) -> PathBuf {
+    match (&o.log_dir, config.text("default-log-dir")) {
+        (Some(dir), _) => PathBuf::from(dir),
+        (None, Some(dir)) => PathBuf::from(dir),
+        (None, None) => PathBuf::from("/var/log/suricata"),
+    }
+}
+
+fn check_folder(folder: &Path) -> Result<(), String> {
+    if !folder.is_dir() {
+        return Err(format!(
+            "The logging directory \"{}\" supplied at the command-line (-l) doesn't exist. Shutting \
+             down the engine.",
+            folder.display()
+        ));
+    }
+    Ok(())
+}
+
+fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -> i32 {
+    for name in &o.unknown {
+        log.warning("suricata", &format!("option {name} is not known here and has no effect"));
+    }
+    let inline = o.simulate_ips || o.firewall || o.firewall_rules.is_some();
+    let catalog = gabion_proto::registry::catalog();
+    let loaded = match o.no_detection {
+        true => None,
+        false => match rules::load(config, o, &catalog, log) {
+            Ok(l) => Some(l),
+            Err(code) => return code,
+        },
+    };
+    if o.engine_analysis {
+        return match &loaded {
+            Some(l) => rules::analysis(l, &catalog, folder, log),
+            None => 0,
+        };
+    }
+    let outputs = if o.test { Ok(None) } else { Outputs::open(config, folder).map(Some) };
+    let mut outputs = match outputs {
+        Ok(out) => out,
+        Err(e) => {
+            log.error("output", &e);
+            return 1;
+        }
+    };
+    let wants = outputs.as_ref().map(Outputs::wants).unwrap_or_default();
+    if let Some(out) = &outputs
+        && !out.unknown.is_empty()
+    {
+        log.warning(
+            "output",
+            &format!("not supported, nothing is written: {}", out.unknown.join(", ")),
+        );
+    }
+    let mode = assemble::Mode {
+        inline,
+        checksums: o.checksums,
+        profile: o.profile_rules.then_some(true),
+        simulate: o.simulate,
+    };
+    let counts = loaded.as_ref().map(|l| l.counts);
+    let engine = match assemble::engine(config, loaded.map(|l| l.set), catalog, wants, mode) {
+        Ok(e) => Arc::new(e),
+        Err(e) => {
+            log.error("conf", &e);
+            return 1;
+        }
+    };
+    if o.test {
+        log.notice("suricata", "Configuration provided was successfully loaded. Exiting.");
+        return 0;
+    }
+    let Some(outputs) = outputs.as_mut() else { return 0 };
+    captures(o, &engine, outputs, counts, log)
+}
+
+fn captures(
+    o: &Options,
+    engine: &Arc<gabion_net::Engine>,
+    outputs: &mut Outputs,
+    counts: Option<gabion_rules::Counts>,
+    log: &mut EngineLog,
+) -> i32 {
+    if o.captures.is_empty() {
+        log.error("suricata", "no capture is named: give one with -r FILE");
+        return 1;
+    }
+    let mut worker =
+        gabion_net::Worker::new(Arc::clone(engine), gabion_net::WorkerBudgets::standalone(engine));
+    let mut code = 0;
+    let mut total = gabion_record::ledger::Ledger::default();
+    for path in &o.captures {
+        let list = match read::captures(Path::new(path), o.recursive) {
+            Ok(l) => l,
+            Err(e) => {
+                log.error("pcap", &format!("failed to get first packet timestamp: {e}"));
+                return 1;
+            }
+        };
+        for file in list {
+            outputs.set_capture(&file.display().to_string());
+            match read::capture(&file, &mut worker, outputs, &mut |_, _| true) {
+                Ok(done) => {
+                    total.merge(&done.ledger);
+                    for note in done.notes {
+                        log.warning("pcap", &note);
+                    }
+                }
+                Err(e) => {
+                    log.error("pcap", &e);
+                    code = 1;
+                }
+            }
+        }
+    }
+    worker.finish(outputs);
+    let json = stats::json(&[&worker], engine, counts);
+    outputs.stats(stats::now_ns(), &json);
+    if let Err(e) = outputs.flush() {
+        log.error("output", &e);
+        code = 1;
+    }
+    if let Err(e) = total.balance() {
+        log.error("ledger", &e.to_string());
+        code = 1;
+    }
+    let c = worker.counters();
+    log.notice(
+        "suricata",
+        &format!(
+            "read {} packets, {} bytes; {} alerts; ledger: {total}",
+            c.packets, c.bytes, c.alerts
+        ),
+    );
+    code
+}

@@ -1,0 +1,178 @@
+//! Makes an engine out of a configuration and rules.
+
+use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
+use gabion_matcher::regex::Limits;
+use gabion_net::{
+    Datasets, Detector, Engine, EngineOptions, Expressions, Policies, Protocols, RuleText,
+};
+use gabion_packet::DecodeConfig;
+use gabion_proto::Requirements;
+use gabion_record::Tree;
+use gabion_record::applayer::Catalog;
+use gabion_record::eve::Wants;
+use gabion_rules::{Ruleset, SignatureFlags};
+
+/// How checksums are treated (`-k`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) enum Checksums {
+    /// As configured.
+    #[default]
+    Configured,
+    /// Looked at.
+    All,
+    /// Not looked at.
+    None,
+}
+
+/// What is decided outside the configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Mode {
+    pub(crate) inline: bool,
+    pub(crate) checksums: Checksums,
+    pub(crate) profile: Option<bool>,
+    pub(crate) simulate: Simulate,
+}
+
+/// Faults to act out, by packet number or stream offset.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Simulate {
+    pub(crate) app_error: [Option<u64>; 2],
+    pub(crate) packet_loss: Option<u64>,
+    pub(crate) session_memcap: Option<u64>,
+    pub(crate) reassembly_memcap: Option<u64>,
+    pub(crate) flow_memcap: Option<u64>,
+    pub(crate) defrag_memcap: Option<u64>,
+}
+
+/// The engine for this configuration.
+pub(crate) fn engine(
+    config: &Tree,
+    rules: Option<Ruleset>,
+    catalog: Catalog,
+    wants: Wants,
+    mode: Mode,
+) -> Result<Engine, String> {
+    let flow = FlowConfig::from_tree(config)?;
+    let mut stream = StreamConfig::from_tree(config, mode.inline)?;
+    let defrag = DefragConfig::from_tree(config)?;
+    let checksums = match mode.checksums {
+        Checksums::All => true,
+        Checksums::None => false,
+        Checksums::Configured => stream.checksum_validation,
+    };
+    stream.checksum_validation = checksums;
+    stream.simulate_ssn_memcap_at = mode.simulate.session_memcap.unwrap_or(0);
+    stream.simulate_reassembly_memcap_at = mode.simulate.reassembly_memcap.unwrap_or(0);
+    let policies = policies(config, &flow, &stream, &defrag, mode.inline)?;
+    let rules_need = rules.as_ref().map(|r| needs(r, &catalog)).unwrap_or_default();
+    let flag = |path: &str| config.flag(path);
+    let requirements = Requirements {
+        ja3: rules_need.ja3
+            || flag("app-layer.protocols.tls.ja3-fingerprints") == Some(true)
+            || (wants.ja3 && flag("app-layer.protocols.tls.ja3-fingerprints") != Some(false)),
+        ja4: (rules_need.ja4 || wants.ja4)
+            && flag("app-layer.protocols.tls.ja4-fingerprints") != Some(false),
+        hassh: rules_need.hassh || flag("app-layer.protocols.ssh.hassh") == Some(true),
+        md5: rules_need.md5 || wants.md5,
+        sha1: rules_need.sha1 || wants.sha1,
+        sha256: rules_need.sha256 || wants.sha256,
+        file_data: rules_need.file_data || wants.file_store,
+    };
+    let protocols = Protocols::new(config, requirements)?;
+    let mut rule_texts = Vec::new();
+    let detector = match rules {
+        Some(set) => {
+            let limits = Limits {
+                match_limit: config
+                    .number("pcre.match-limit")
+                    .and_then(|n| u32::try_from(n).ok())
+                    .unwrap_or(3500),
+                ..Limits::default()
+            };
+            let (expressions, _failed) = Expressions::compile(&set, limits);
+            let read = |path: &str| std::fs::read(path).map_err(|e| format!("{path}: {e}"));
+            let datasets = Datasets::load(&set.datasets, &read)?;
+            rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
+            Some(Detector::new(set, &catalog, expressions, datasets))
+        }
+        None => None,
+    };
+    let alerts_max = config
+        .number("packet-alert-max")
+        .and_then(|n| usize::try_from(n).ok())
+        .unwrap_or(gabion_net::limits::PACKET_ALERTS_MAX);
+    let options = EngineOptions {
+        decode: DecodeConfig::from_tree(config),
+        defrag,
+        flow,
+        stream,
+        policies,
+        inline: mode.inline,
+        checksums,
+        alerts_max,
+        guess_tx: flag("detect.guess-applayer-tx").unwrap_or(false),
+        wants,
+        profile: mode.profile.map(|exact| (gabion_runtime::clock::ticks as fn() -> u64, exact)),
+        seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8),
+        simulate_app_error: mode.simulate.app_error,
+        simulate_packet_loss: mode.simulate.packet_loss,
+        simulate_defrag_memcap: mode.simulate.defrag_memcap,
+    };
+    Ok(Engine { detector, protocols, catalog, options, rule_texts })
+}
+
+fn policies(
+    config: &Tree,
+    flow: &FlowConfig,
+    stream: &StreamConfig,
+    defrag: &DefragConfig,
+    inline: bool,
+) -> Result<Policies, String> {
+    let named = |key: &str| -> Result<ExceptionPolicy, String> {
+        match config.text(key).or_else(|| config.text("exception-policy")) {
+            Some(t) => ExceptionPolicy::from_name(t)
+                .ok_or_else(|| format!("{key}: \"{t}\" is no exception policy")),
+            None => Ok(ExceptionPolicy::Auto),
+        }
+    };
+    Ok(Policies {
+        defrag_memcap: defrag.memcap_policy.resolve(inline),
+        flow_memcap: flow.memcap_policy.resolve(inline),
+        stream_memcap: stream.memcap_policy.resolve(inline),
+        reassembly_memcap: stream.reassembly_memcap_policy.resolve(inline),
+        midstream: stream.midstream_policy.resolve_midstream(inline, stream.midstream).0,
+        app_error: named("app-layer.error-policy")?.resolve(inline),
+    })
+}
+
+/// What the rules need parsers to do.
+fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
+    use gabion_rules::file::{FileCondition, HashKind};
+    use gabion_rules::signature::{BufferRef, TxTest};
+    let mut r = Requirements::default();
+    for s in &rules.signatures {
+        for b in &s.buffers {
+            let BufferRef::App(id) = b.buffer else { continue };
+            let Some(def) = catalog.buffer(id) else { continue };
+            r.ja3 |= def.def.name.starts_with("ja3");
+            r.ja4 |= def.def.name.starts_with("ja4");
+            r.hassh |= def.def.name.contains("hassh");
+            r.file_data |= def.def.name == "file.data";
+        }
+        for t in &s.tx {
+            let TxTest::Files(list) = &t.test else { continue };
+            for c in list {
+                if let FileCondition::Hash { list, .. } = c {
+                    match rules.hash_lists.get(*list as usize).map(|l| l.kind) {
+                        Some(HashKind::Md5) => r.md5 = true,
+                        Some(HashKind::Sha1) => r.sha1 = true,
+                        Some(HashKind::Sha256) => r.sha256 = true,
+                        None => {}
+                    }
+                }
+            }
+        }
+        r.file_data |= s.flags.has(SignatureFlags::FILESTORE);
+    }
+    r
+}

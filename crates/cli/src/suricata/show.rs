@@ -1,0 +1,100 @@
+//! Listings: version, build information, configuration, protocols, hooks.
+
+use super::options::Show;
+use gabion_record::Tree;
+use gabion_record::applayer::Catalog;
+
+/// Features that tests and scripts look for; only what is really there.
+const FEATURES: &str = "PCAP_SET_BUFF AF_PACKET HAVE_PACKET_FANOUT HAVE_HTP_URI_NORMALIZE_HOOK PCRE_JIT HAVE_LUA HAVE_JA3 HAVE_JA4 HAVE_LIBJANSSON TLS TLS_C11 RUST";
+
+/// Prints what was asked for and gives the exit code.
+pub(crate) fn show(what: &Show) -> i32 {
+    let catalog = gabion_proto::registry::catalog();
+    match what {
+        Show::Version => println!("This is Suricata version {} RELEASE", gabion_outputs::VERSION),
+        Show::BuildInfo => build_info(),
+        Show::Help => help(),
+        Show::DumpFeatures => println!("{FEATURES}"),
+        Show::Keywords(form) => crate::rules::print_keywords(form.as_deref(), &catalog),
+        Show::RunModes => println!("PCAP_FILE: single, autofp"),
+        Show::Protocols => protocols(&catalog),
+        Show::Hooks => hooks(&catalog),
+        Show::Frames => println!("=========Supported App Layer Frames========="),
+        Show::DumpConfig => {}
+    }
+    0
+}
+
+fn build_info() {
+    println!("This is Suricata version {} RELEASE", gabion_outputs::VERSION);
+    println!("Features: {FEATURES}");
+    println!("SIMD support: AVX2 (chosen at start)");
+    println!(
+        "Gabion {}: a sensor of its own that answers as this version does",
+        env!("CARGO_PKG_VERSION")
+    );
+    for (name, on) in [
+        ("AF_PACKET", "no"),
+        ("JA3", "yes"),
+        ("JA4", "yes"),
+        ("Lua", "yes"),
+        ("libmagic", "no"),
+        ("Hyperscan", "no"),
+        ("Landlock", "no"),
+        ("GeoIP2", "no"),
+    ] {
+        println!("  {name} support:{:>width$}{on}", "", width = 30usize.saturating_sub(name.len()));
+    }
+}
+
+fn help() {
+    println!(
+        "usage: gabion suricata -r CAPTURE [-c YAML] [-S RULES | -s RULES] [-l FOLDER] [options]\n\n\
+         -c FILE                 configuration\n\
+         --include FILE          a further configuration file\n\
+         --set NAME=VALUE        sets a configuration value\n\
+         -r FILE|FOLDER|-        captures\n\
+         --pcap-file-recursive   folders below too\n\
+         -s FILE                 rules beside those of the configuration\n\
+         -S FILE                 rules instead of those of the configuration\n\
+         -l FOLDER               where outputs go\n\
+         -k all|none             look at checksums, or not\n\
+         -T                      test configuration and rules\n\
+         --init-errors-fatal     a refused rule ends the run\n\
+         --disable-detection     no rules\n\
+         --engine-analysis       reports on the rules\n\
+         --simulate-ips          drop as an inline sensor would\n\
+         --dump-config  --build-info  --list-keywords[=csv|all]  --list-app-layer-protos\n\
+         --list-app-layer-hooks  -V"
+    );
+}
+
+fn protocols(catalog: &Catalog) {
+    println!("=========Supported App Layer Protocols=========");
+    for p in &catalog.protocols {
+        println!("{}", p.name);
+    }
+}
+
+fn hooks(catalog: &Catalog) {
+    println!("=========Supported App Layer Hooks=========");
+    for p in &catalog.protocols {
+        for s in p.states_to_server.iter().chain(p.states_to_client) {
+            println!("{}:{s}", p.name);
+        }
+    }
+}
+
+/// Prints the resolved configuration, `key = value` a line.
+pub(crate) fn dump_config(config: &Tree) {
+    fn walk(prefix: &str, t: &Tree) {
+        for (name, child) in &t.children {
+            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            // An item of a list that is a mapping carries its first key as its own value.
+            let first = child.children.first().filter(|_| t.is_sequence).map(|(n, _)| n.as_str());
+            println!("{path} = {}", child.value.as_deref().or(first).unwrap_or("(null)"));
+            walk(&path, child);
+        }
+    }
+    walk("", config);
+}
