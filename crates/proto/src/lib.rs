@@ -15,6 +15,7 @@
 pub mod detect;
 pub mod dns;
 pub mod files;
+pub mod http1;
 pub mod limits;
 pub mod parser;
 pub mod registry;

@@ -1,0 +1,189 @@
+//! A message body as rules inspect it: in windows, while it passes.
+//!
+//! A body is first looked at when enough of it is there (or it has ended), then each time more
+//! comes, with some of what was seen before in front, so that patterns across the border are
+//! found. What no window can reach any more is given back.
+
+use super::limits::UNREAD_BODY_BYTES_MAX;
+use super::settings::BodyLimits;
+use crate::{Buffer, Inspect};
+use std::cell::Cell;
+
+/// A body, decoded.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Body {
+    kept: Vec<u8>,
+    /// Position of the first byte kept.
+    start: u64,
+    /// Bytes so far, up to the limit.
+    total: u64,
+    /// The limit was reached: nothing more is taken.
+    is_cut: bool,
+    /// How far each reader has come: `u64::MAX` for one that never asked.
+    readers: [Cell<u64>; READERS],
+}
+
+/// Buffers over one body that may be read at their own pace.
+pub(crate) const READERS: usize = 2;
+
+impl Body {
+    /// Empties it and keeps the room.
+    pub(crate) fn clear(&mut self) {
+        self.kept.clear();
+        (self.start, self.total, self.is_cut) = (0, 0, false);
+        for r in &self.readers {
+            r.set(u64::MAX);
+        }
+    }
+
+    /// Bytes taken so far.
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Bytes that may still be taken of `len` more.
+    pub(crate) fn room(&self, len: usize, limits: &BodyLimits) -> usize {
+        if limits.limit == 0 {
+            return len;
+        }
+        let left = limits.limit.saturating_sub(self.total);
+        usize::try_from(left).unwrap_or(usize::MAX).min(len)
+    }
+
+    /// Appends what there is room for and gives its length.
+    pub(crate) fn append(&mut self, bytes: &[u8], limits: &BodyLimits) -> usize {
+        let n = self.room(bytes.len(), limits);
+        self.is_cut |= n < bytes.len();
+        self.prune(limits);
+        self.kept.extend_from_slice(&bytes[..n]);
+        self.total += n as u64;
+        n
+    }
+
+    /// Bytes were lost: what is kept does not join with what follows.
+    pub(crate) fn gap(&mut self, len: u64, limits: &BodyLimits) -> u64 {
+        let n = match limits.limit {
+            0 => len,
+            limit => len.min(limit.saturating_sub(self.total)),
+        };
+        if n > 0 {
+            self.total += n;
+            self.start = self.total;
+            self.kept.clear();
+        }
+        n
+    }
+
+    /// What is kept, for logs.
+    pub(crate) fn kept(&self) -> &[u8] {
+        &self.kept
+    }
+
+    /// Bytes held.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.kept.capacity()
+    }
+
+    /// The window due for `reader`, if any.
+    pub(crate) fn window(
+        &self,
+        reader: usize,
+        how: Inspect,
+        is_over: bool,
+        limits: &BodyLimits,
+    ) -> Option<Buffer<'_>> {
+        if let Some(r) = self.readers.get(reader) {
+            r.set(how.inspected);
+        }
+        let at_limit = self.is_cut || (limits.limit != 0 && self.total >= limits.limit);
+        let is_complete = is_over || how.at_end || at_limit;
+        let is_inline = limits.inline.unwrap_or(how.inline);
+        if self.total == 0 || (how.inspected >= self.total && !is_complete) {
+            return None;
+        }
+        if !is_inline && !is_complete && self.total < limits.inspect_min {
+            return None;
+        }
+        let from = window_start(how.inspected, self.total, limits).max(self.start);
+        let skip = usize::try_from(from - self.start).unwrap_or(usize::MAX);
+        let data = self.kept.get(skip..).unwrap_or_default();
+        Some(Buffer { data, start: from, is_complete })
+    }
+
+    /// Gives back what no window will reach.
+    fn prune(&mut self, limits: &BodyLimits) {
+        let read = self.readers.iter().map(Cell::get).filter(|r| *r != u64::MAX).min();
+        let keep_from = match read {
+            Some(inspected) if inspected > limits.inspect_min => {
+                inspected.saturating_sub(limits.window)
+            }
+            Some(_) => return,
+            None => self.total.saturating_sub(UNREAD_BODY_BYTES_MAX as u64),
+        };
+        let n = usize::try_from(keep_from.saturating_sub(self.start)).unwrap_or(usize::MAX);
+        let n = n.min(self.kept.len());
+        // Moving memory each time would be quadratic: wait until it is worth it.
+        if n > self.kept.len() / 2 {
+            self.kept.drain(..n);
+            self.start += n as u64;
+        }
+    }
+}
+
+/// Where the window over new bytes begins: `window` bytes at least, a quarter of it before them.
+pub(crate) fn window_start(inspected: u64, total: u64, limits: &BodyLimits) -> u64 {
+    if inspected <= limits.inspect_min {
+        return 0;
+    }
+    let new = total.saturating_sub(inspected);
+    if new < limits.window {
+        inspected.saturating_sub(limits.window - new)
+    } else {
+        inspected.saturating_sub(limits.window / 4)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: BodyLimits =
+        BodyLimits { limit: 1000, inspect_min: 100, window: 40, inline: Some(false) };
+
+    /// The windows of the peer (documented in its user guide): first at the least size, then with
+    /// the window's size around what is new, at the limit whatever is there.
+    #[test]
+    fn windows_follow_the_body() {
+        let mut b = Body::default();
+        b.clear();
+        let how = |inspected| Inspect { inspected, ..Inspect::default() };
+        b.append(&[b'a'; 60], &LIMITS);
+        assert_eq!(b.window(0, how(0), false, &LIMITS), None);
+        b.append(&[b'b'; 60], &LIMITS);
+        let w = b.window(0, how(0), false, &LIMITS).unwrap();
+        assert_eq!((w.start, w.data.len(), w.is_complete), (0, 120, false));
+        assert_eq!(b.window(0, how(120), false, &LIMITS), None);
+        b.append(&[b'c'; 10], &LIMITS);
+        let w = b.window(0, how(120), false, &LIMITS).unwrap();
+        assert_eq!((w.start, w.data.len()), (90, 40));
+        b.append(&[b'd'; 100], &LIMITS);
+        let w = b.window(0, how(130), false, &LIMITS).unwrap();
+        assert_eq!((w.start, w.data.len()), (120, 110));
+        assert_eq!(b.append(&[b'e'; 900], &LIMITS), 770);
+        let w = b.window(0, how(230), false, &LIMITS).unwrap();
+        assert_eq!((w.start + w.data.len() as u64, w.is_complete), (1000, true));
+        assert_eq!(b.total(), 1000);
+    }
+
+    #[test]
+    fn an_unlimited_body_nobody_reads_stays_small() {
+        let unlimited = BodyLimits { limit: 0, ..LIMITS };
+        let mut b = Body::default();
+        b.clear();
+        for _ in 0..100 {
+            b.append(&[0; 64 * 1024], &unlimited);
+        }
+        assert!(b.kept().len() <= 3 * UNREAD_BODY_BYTES_MAX);
+        assert_eq!(b.total(), 6_553_600);
+    }
+}

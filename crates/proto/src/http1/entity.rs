@@ -1,0 +1,301 @@
+//! What becomes of body bytes: decoded, kept for rules, written into files.
+
+use super::events::Event;
+use super::limits::{BOMB_RATIO, FILE_NAME_BYTES_MAX};
+use super::message::{FileContext, RequestBody, Tx};
+use super::multipart::{Multipart, Part, file_name};
+use super::parser::Http1;
+use crate::ParseContext;
+use crate::files::FileState;
+use gabion_record::Direction;
+
+/// Takes body bytes as they were sent (chunk framing taken off); `None`: the body is over.
+pub(crate) fn decode_entity(
+    http: &mut Http1,
+    _cx: &mut ParseContext<'_>,
+    direction: Direction,
+    data: Option<&[u8]>,
+) {
+    let mut files = http.files;
+    let mut bombs = http.bombs;
+    let mut events = Vec::new();
+    if let Some(tx) = http.current(direction) {
+        let m = tx.message_mut(direction);
+        m.message_len = m.message_len.saturating_add(data.map_or(0, |d| d.len() as u64));
+        match (m.decoder.take(), data) {
+            (None, Some(data)) => {
+                m.entity_len = m.entity_len.saturating_add(data.len() as u64);
+                take_entity(tx, direction, data, &mut files, &mut events);
+            }
+            (None, None) => {}
+            (Some(mut decoder), data) => {
+                let is_over = data.is_none();
+                let mut sink = |piece: &[u8]| {
+                    take_decoded(tx, direction, piece, &mut files, &mut bombs, &mut events)
+                };
+                match data {
+                    Some(data) => {
+                        decoder.feed(data, &mut sink);
+                    }
+                    None => decoder.finish(&mut sink),
+                }
+                if is_over {
+                    // What may still come is no part of the encoded stream.
+                    *decoder = super::decoder::Decoder::ended();
+                }
+                tx.message_mut(direction).decoder = Some(decoder);
+            }
+        }
+    }
+    http.files = files;
+    http.bombs = bombs;
+    for event in events {
+        http.warn(direction, event);
+    }
+}
+
+/// Takes a decoded piece; false ends the decoding.
+fn take_decoded(
+    tx: &mut Tx,
+    direction: Direction,
+    piece: &[u8],
+    files: &mut FileContext,
+    bombs: &mut u8,
+    events: &mut Vec<Event>,
+) -> bool {
+    let limit = tx.config.bomb_limit;
+    let m = tx.message_mut(direction);
+    m.entity_len = m.entity_len.saturating_add(piece.len() as u64);
+    let (made, sent) = (m.entity_len, m.message_len);
+    take_entity(tx, direction, piece, files, events);
+    if made <= limit {
+        return true;
+    }
+    if made > sent.saturating_mul(BOMB_RATIO) {
+        events.push(Event::CompressionBomb);
+        *bombs = bombs.saturating_add(1);
+        if *bombs == tx.config.bombs_max {
+            events.push(Event::CompressionBombLimitReached);
+        }
+        return false;
+    }
+    // Past the body limit nobody sees what comes: decoding it would be work for nothing.
+    let body_limit = tx.limits(direction).limit;
+    body_limit == 0 || tx.message(direction).body.total() < body_limit
+}
+
+/// Takes a piece of the decoded body.
+fn take_entity(
+    tx: &mut Tx,
+    direction: Direction,
+    piece: &[u8],
+    files: &mut FileContext,
+    events: &mut Vec<Event>,
+) {
+    if piece.is_empty() {
+        return;
+    }
+    let limits = *tx.limits(direction);
+    let taken = tx.message_mut(direction).body.append(piece, &limits);
+    let kept = piece.get(..taken).unwrap_or_default();
+    if !kept.is_empty() {
+        match direction {
+            Direction::ToServer => request_files(tx, kept, files, events),
+            Direction::ToClient => response_file(tx, kept, files, events),
+        }
+    }
+    if taken < piece.len() {
+        tx.message_mut(direction).close_file(FileState::Truncated);
+    }
+}
+
+/// What a request body is taken for.
+fn kind_of_request(tx: &Tx) -> RequestBody {
+    if tx.is_method(b"POST") {
+        let parts = tx.request.headers.get(b"content-type").and_then(Multipart::new);
+        parts.map_or(RequestBody::File, |m| RequestBody::Multipart(Box::new(m)))
+    } else if tx.is_method(b"PUT") {
+        RequestBody::File
+    } else {
+        RequestBody::Plain
+    }
+}
+
+fn request_files(tx: &mut Tx, data: &[u8], files: &mut FileContext, events: &mut Vec<Event>) {
+    if matches!(tx.request_body, RequestBody::Unknown) {
+        tx.request_body = kind_of_request(tx);
+    }
+    match std::mem::take(&mut tx.request_body) {
+        RequestBody::Multipart(mut parts) => {
+            parts.feed(data, &mut |part| take_part(tx, part, files, events));
+            tx.request_body = RequestBody::Multipart(parts);
+        }
+        RequestBody::File => {
+            tx.request_body = RequestBody::File;
+            if !tx.request.is_file_done {
+                tx.request.is_file_done = true;
+                if let Some(path) = tx.path.take() {
+                    let name = bounded_name(&path, events);
+                    tx.request.open_file(name, Direction::ToServer, files);
+                    tx.path = Some(path);
+                }
+            }
+            if let Some(file) = tx.request.files.current() {
+                file.append(data);
+            }
+        }
+        other => tx.request_body = other,
+    }
+}
+
+fn take_part(tx: &mut Tx, part: Part<'_>, files: &mut FileContext, events: &mut Vec<Event>) {
+    match part {
+        Part::Open(name) => {
+            tx.request.close_file(FileState::Truncated);
+            tx.request.open_file(name, Direction::ToServer, files);
+        }
+        Part::Data(data) => {
+            if let Some(file) = tx.request.files.current() {
+                file.append(data);
+            }
+        }
+        Part::Close => tx.request.close_file(FileState::Closed),
+        Part::InvalidHeader => events.push(Event::MultipartInvalidHeader),
+        Part::NoData => events.push(Event::MultipartNoFiledata),
+    }
+}
+
+fn bounded_name<'a>(name: &'a [u8], events: &mut Vec<Event>) -> &'a [u8] {
+    if name.len() > FILE_NAME_BYTES_MAX {
+        events.push(Event::FileNameTooLong);
+    }
+    &name[..name.len().min(FILE_NAME_BYTES_MAX)]
+}
+
+/// A response's body is a file, named by the server or else by the path asked for. Junk before the
+/// status line isn't.
+fn response_file(tx: &mut Tx, data: &[u8], files: &mut FileContext, events: &mut Vec<Event>) {
+    if !tx.response.is_file_done && (!tx.response.line.is_empty() || tx.is_http09) {
+        tx.response.is_file_done = true;
+        let disposition = tx.response.headers.get(b"content-disposition");
+        let unseen = tx.is_request_unseen.then(|| super::message::UNSEEN_TARGET.to_vec());
+        let name = disposition.and_then(file_name).or_else(|| tx.path.clone()).or(unseen);
+        if let Some(name) = name {
+            let range = tx.response.headers.get(b"content-range").map(content_range);
+            if range == Some(None) {
+                events.push(Event::RangeInvalid);
+            }
+            let name = bounded_name(&name, events);
+            let file = tx.response.open_file(name, Direction::ToClient, files);
+            if let (Some(file), Some(Some(range))) = (file, range) {
+                file.range = range.file_range();
+            }
+        }
+    }
+    if let Some(file) = tx.response.files.current() {
+        file.append(data);
+    }
+}
+
+/// The body is over: so are its files.
+pub(crate) fn close_entity(http: &mut Http1, direction: Direction) {
+    let mut files = http.files;
+    let mut events = Vec::new();
+    if let Some(tx) = http.current(direction) {
+        if direction == Direction::ToServer
+            && let RequestBody::Multipart(mut parts) = std::mem::take(&mut tx.request_body)
+        {
+            parts.finish(&mut |part| take_part(tx, part, &mut files, &mut events));
+        }
+        tx.message_mut(direction).close_file(FileState::Closed);
+    }
+    http.files = files;
+    for event in events {
+        http.warn(direction, event);
+    }
+}
+
+/// Bytes of a body are lost.
+pub(crate) fn gap_entity(http: &mut Http1, direction: Direction, len: u64) {
+    let mut files = http.files;
+    if let Some(tx) = http.current(direction) {
+        let m = tx.message_mut(direction);
+        m.message_len = m.message_len.saturating_add(len);
+        if m.decoder.take().is_some() {
+            // What follows can't be decoded any more.
+            let over = super::decoder::Decoder::ended();
+            m.decoder = Some(Box::new(over));
+        } else {
+            m.entity_len = m.entity_len.saturating_add(len);
+            let limits = *tx.limits(direction);
+            let taken = tx.message_mut(direction).body.gap(len, &limits);
+            let m = tx.message_mut(direction);
+            if m.files.current().is_none() && !m.is_file_done && direction == Direction::ToClient {
+                response_file(tx, &[], &mut files, &mut Vec::new());
+            }
+            let m = tx.message_mut(direction);
+            if let Some(file) = m.files.current() {
+                file.gap(taken);
+            }
+            if taken < len {
+                m.close_file(FileState::Truncated);
+            }
+        }
+    }
+    http.files = files;
+}
+
+/// A `Content-Range` (RFC 9110 14.4): `bytes first-last/size`, each part absent as `*`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ContentRange {
+    pub(crate) bounds: Option<(u64, u64)>,
+    pub(crate) size: Option<u64>,
+}
+
+impl ContentRange {
+    /// The part of a larger file this is.
+    fn file_range(&self) -> Option<(u64, u64)> {
+        let (first, last) = self.bounds?;
+        (first <= last).then_some((first, last))
+    }
+}
+
+/// Reads a `Content-Range`.
+pub(crate) fn content_range(value: &[u8]) -> Option<ContentRange> {
+    let blank = |b: u8| b == b' ' || b == b'\t';
+    let (_, rest) = super::text::split_prefix(value, blank);
+    let rest = rest.strip_prefix(b"bytes")?;
+    let (_, rest) = super::text::split_prefix(rest, blank);
+    let slash = memchr::memchr(b'/', rest)?;
+    let (bounds, size) = (&rest[..slash], &rest[slash + 1..]);
+    let bounds = if bounds == b"*" {
+        None
+    } else {
+        let hyphen = memchr::memchr(b'-', bounds)?;
+        let first = super::text::decimal(&bounds[..hyphen])?;
+        Some((first, super::text::decimal(&bounds[hyphen + 1..])?))
+    };
+    let size =
+        if size == b"*" { None } else { Some(super::text::decimal(super::text::trim(size))?) };
+    (bounds.is_some() || size.is_some()).then_some(ContentRange { bounds, size })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9110 14.4.
+    #[test]
+    fn ranges_are_read() {
+        for (text, expected) in [
+            ("bytes 42-1233/1234", Some((Some((42, 1233)), Some(1234)))),
+            ("bytes 42-1233/*", Some((Some((42, 1233)), None))),
+            ("bytes */1234", Some((None, Some(1234)))),
+            ("bytes 1233", None),
+            ("items 1-2/3", None),
+        ] {
+            let got = content_range(text.as_bytes()).map(|r| (r.bounds, r.size));
+            assert_eq!(got, expected, "{text}");
+        }
+    }
+}

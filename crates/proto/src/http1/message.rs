@@ -1,0 +1,322 @@
+//! One message, request or response, and the pair of them: the transaction.
+//!
+//! Everything a rule may ask for is kept as sent, once; what has to be put together (normalized
+//! headers, the list of names) is made when first asked for. A transaction is recycled with all
+//! its room when it is freed.
+
+use super::body::Body;
+use super::decoder::Decoder;
+use super::events::Event;
+use super::headers::Headers;
+use super::multipart::Multipart;
+use super::settings::{BodyLimits, Config};
+use crate::files::{File, FileList, FileState, FileWants};
+use crate::parser::EventList;
+use gabion_record::Direction;
+use std::cell::OnceCell;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// How far a message got. Numbers are those of the protocol's states.
+pub(crate) mod progress {
+    pub(crate) const NOT_STARTED: u8 = 0;
+    pub(crate) const LINE: u8 = 1;
+    pub(crate) const HEADERS: u8 = 2;
+    pub(crate) const BODY: u8 = 3;
+    pub(crate) const TRAILER: u8 = 4;
+    pub(crate) const COMPLETE: u8 = 5;
+}
+
+/// How the body is delimited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Coding {
+    #[default]
+    Unknown,
+    None,
+    Identity,
+    Chunked,
+    Invalid,
+}
+
+/// Protocol version of a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Version {
+    Invalid,
+    #[default]
+    Unknown,
+    V09,
+    V10,
+    V11,
+}
+
+/// What a request body is taken for.
+#[derive(Debug, Default)]
+pub(crate) enum RequestBody {
+    /// Not looked at yet.
+    #[default]
+    Unknown,
+    /// Not a file.
+    Plain,
+    /// One file.
+    File,
+    /// Parts, some of them files.
+    Multipart(Box<Multipart>),
+}
+
+/// What is made of a message when a rule asks.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Views {
+    pub(crate) headers: OnceCell<Vec<u8>>,
+    pub(crate) names: OnceCell<Vec<u8>>,
+    pub(crate) start: OnceCell<Vec<u8>>,
+    pub(crate) each: OnceCell<(Vec<u8>, Vec<Range<usize>>)>,
+    pub(crate) flash: OnceCell<Option<Vec<u8>>>,
+}
+
+impl Views {
+    fn bytes_held(&self) -> usize {
+        let held = |v: Option<&Vec<u8>>| v.map_or(0, Vec::capacity);
+        let each = self.each.get().map_or(0, |(text, list)| {
+            text.capacity() + list.capacity() * size_of::<Range<usize>>()
+        });
+        let flash = self.flash.get().and_then(Option::as_ref);
+        held(self.headers.get())
+            + held(self.names.get())
+            + held(self.start.get())
+            + each
+            + held(flash)
+    }
+}
+
+/// A request or response.
+#[derive(Debug, Default)]
+pub(crate) struct Message {
+    pub(crate) progress: u8,
+    /// The first line: a request's without its end, a response's with it.
+    pub(crate) line: Vec<u8>,
+    pub(crate) version: Version,
+    /// The protocol as written, in `line`.
+    pub(crate) protocol: Option<Range<usize>>,
+    pub(crate) headers: Headers,
+    /// Bytes of the header block that were read.
+    pub(crate) scanned: usize,
+    pub(crate) coding: Coding,
+    pub(crate) content_length: Option<u64>,
+    pub(crate) decoder: Option<Box<Decoder>>,
+    pub(crate) body: Body,
+    /// Body bytes as sent, chunk framing included.
+    pub(crate) message_len: u64,
+    /// Body bytes decoded.
+    pub(crate) entity_len: u64,
+    pub(crate) files: FileList,
+    /// No (further) file is to be opened for the body.
+    pub(crate) is_file_done: bool,
+    pub(crate) views: Views,
+}
+
+impl Message {
+    fn reset(&mut self) {
+        self.progress = progress::NOT_STARTED;
+        self.line.clear();
+        self.version = Version::Unknown;
+        self.protocol = None;
+        self.headers.clear();
+        self.scanned = 0;
+        self.coding = Coding::Unknown;
+        self.content_length = None;
+        self.decoder = None;
+        self.body.clear();
+        self.message_len = 0;
+        self.entity_len = 0;
+        self.files.files.clear();
+        self.is_file_done = false;
+        self.views = Views::default();
+    }
+
+    /// The header block is followed by another one, or has grown: views are made anew.
+    pub(crate) fn forget_views(&mut self) {
+        self.views = Views::default();
+    }
+
+    /// A part of the first line.
+    pub(crate) fn in_line(&self, range: &Option<Range<usize>>) -> Option<&[u8]> {
+        self.line.get(range.clone()?)
+    }
+
+    /// Ends the file that is open.
+    pub(crate) fn close_file(&mut self, state: FileState) {
+        if let Some(file) = self.files.current() {
+            let state = if file.has_gaps { FileState::Truncated } else { state };
+            file.close(state);
+        }
+    }
+
+    /// Whether the message has ended.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.progress >= progress::COMPLETE
+    }
+
+    fn bytes_held(&self) -> usize {
+        self.line.capacity()
+            + self.headers.bytes_held()
+            + self.body.bytes_held()
+            + self.files.bytes_held()
+            + self.views.bytes_held()
+    }
+}
+
+/// One request with its response.
+#[derive(Debug)]
+pub(crate) struct Tx {
+    pub(crate) id: u64,
+    pub(crate) config: Arc<Config>,
+    pub(crate) request: Message,
+    pub(crate) response: Message,
+    pub(crate) events: EventList,
+
+    pub(crate) method: Option<Range<usize>>,
+    pub(crate) target: Option<Range<usize>>,
+    /// The request never came: its target is a stand-in.
+    pub(crate) is_request_unseen: bool,
+    /// A request line without protocol.
+    pub(crate) is_http09: bool,
+    pub(crate) uri: Option<Vec<u8>>,
+    pub(crate) path: Option<Vec<u8>>,
+    /// Host of the target, normalized.
+    pub(crate) uri_host: Option<Vec<u8>>,
+    pub(crate) host: Option<Vec<u8>>,
+    pub(crate) port: Option<u16>,
+    pub(crate) request_body: RequestBody,
+
+    pub(crate) status_text: Option<Range<usize>>,
+    /// 100 to 999, when it is a number.
+    pub(crate) status: Option<u16>,
+    pub(crate) status_message: Option<Range<usize>>,
+    pub(crate) seen_continue: bool,
+    /// Kinds of oddities already told, one bit each.
+    pub(crate) told: u16,
+}
+
+/// Stand-in for the target of a request that was not seen (the peer's words: rules match them).
+pub(crate) const UNSEEN_TARGET: &[u8] = b"/libhtp::request_uri_not_seen";
+
+impl Tx {
+    pub(crate) fn new(id: u64, config: Arc<Config>) -> Tx {
+        let mut tx = Tx {
+            id,
+            config,
+            request: Message::default(),
+            response: Message::default(),
+            events: EventList::default(),
+            method: None,
+            target: None,
+            is_request_unseen: false,
+            is_http09: false,
+            uri: None,
+            path: None,
+            uri_host: None,
+            host: None,
+            port: None,
+            request_body: RequestBody::Unknown,
+            status_text: None,
+            status: None,
+            status_message: None,
+            seen_continue: false,
+            told: 0,
+        };
+        tx.request.body.clear();
+        tx.response.body.clear();
+        tx
+    }
+
+    /// Makes a new transaction of an old one.
+    pub(crate) fn reset(&mut self, id: u64) {
+        self.request.reset();
+        self.response.reset();
+        let (request, response) =
+            (std::mem::take(&mut self.request), std::mem::take(&mut self.response));
+        *self = Tx::new(id, Arc::clone(&self.config));
+        self.request = request;
+        self.response = response;
+    }
+
+    /// The message of a direction.
+    pub(crate) fn message(&self, direction: Direction) -> &Message {
+        match direction {
+            Direction::ToServer => &self.request,
+            Direction::ToClient => &self.response,
+        }
+    }
+
+    pub(crate) fn message_mut(&mut self, direction: Direction) -> &mut Message {
+        match direction {
+            Direction::ToServer => &mut self.request,
+            Direction::ToClient => &mut self.response,
+        }
+    }
+
+    /// Limits of the body of a direction.
+    pub(crate) fn limits(&self, direction: Direction) -> &BodyLimits {
+        match direction {
+            Direction::ToServer => &self.config.request,
+            Direction::ToClient => &self.config.response,
+        }
+    }
+
+    /// Notes an irregularity.
+    pub(crate) fn raise(&mut self, event: Event) {
+        self.events.set(event as u16);
+    }
+
+    /// True the first time it is asked for `kind` (a bit).
+    pub(crate) fn first_time(&mut self, kind: u16) -> bool {
+        let first = self.told & kind == 0;
+        self.told |= kind;
+        first
+    }
+
+    pub(crate) fn method(&self) -> Option<&[u8]> {
+        self.request.in_line(&self.method)
+    }
+
+    /// The target as sent.
+    pub(crate) fn target(&self) -> Option<&[u8]> {
+        if self.is_request_unseen {
+            return Some(UNSEEN_TARGET);
+        }
+        self.request.in_line(&self.target)
+    }
+
+    pub(crate) fn is_method(&self, method: &[u8]) -> bool {
+        self.method() == Some(method)
+    }
+
+    pub(crate) fn bytes_held(&self) -> usize {
+        size_of::<Tx>() + self.request.bytes_held() + self.response.bytes_held()
+    }
+}
+
+/// What the flow gives a new file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FileContext {
+    /// Number of the last file of the flow.
+    pub(crate) last_id: u32,
+    pub(crate) wants: FileWants,
+}
+
+impl Message {
+    /// Opens a file in that direction; false when the flow has too many.
+    pub(crate) fn open_file(
+        &mut self,
+        name: &[u8],
+        direction: Direction,
+        context: &mut FileContext,
+    ) -> Option<&mut File> {
+        if self.files.files.len() >= crate::limits::FILES_PER_FLOW_MAX {
+            return None;
+        }
+        context.last_id = context.last_id.wrapping_add(1);
+        self.files.files.push(File::open(context.last_id, name, direction, context.wants));
+        self.files.files.last_mut()
+    }
+}

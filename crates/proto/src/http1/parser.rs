@@ -1,0 +1,443 @@
+//! The parser of a flow: both directions, their transactions and what passes between them.
+//!
+//! Each direction is a small state machine (`super::request`, `super::response`) over the bytes
+//! that arrive; a step either goes on, asks for more bytes or fails. Requests and responses are
+//! matched by order. A server may answer before the request is over, clients may send many requests
+//! before the first answer, and either direction may begin in the middle: all of that is counted
+//! as events, not as errors, as long as the direction can be followed.
+
+use super::events::Event;
+use super::limits::WARNINGS_MAX;
+use super::message::{FileContext, Tx, progress};
+use super::settings::{Config, Settings};
+use crate::files::FileState;
+use crate::{Endpoints, Input, Outcome, ParseContext, Parser, Transaction};
+use gabion_record::Direction;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Why a state machine stops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// It needs more bytes.
+    More,
+    /// It waits for the other direction; the rest of the bytes is kept.
+    Wait,
+    /// What follows isn't HTTP/1 any more.
+    Tunnel,
+    /// The direction can't be followed any more.
+    Fail,
+}
+
+/// Where a direction stands between messages and inside of one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Between messages.
+    #[default]
+    Idle,
+    /// In the first line.
+    Line,
+    /// Behind a request line without protocol: what follows decides whether it is HTTP/0.9.
+    Version,
+    /// In the header block.
+    Headers,
+    /// Behind a CONNECT: the server decides how it goes on.
+    ConnectWait,
+    /// Behind an accepted CONNECT.
+    ConnectProbe,
+    /// Behind a response's header block.
+    BodyDetermine,
+    /// In a body of known length.
+    BodyLength,
+    /// In a body that ends with the connection.
+    BodyClose,
+    /// Before a chunk.
+    ChunkSize,
+    /// In a chunk.
+    ChunkData,
+    /// Behind a chunk.
+    ChunkEnd,
+    /// Behind the message.
+    Finalize,
+    /// Behind an HTTP/0.9 request nothing can follow.
+    Ignore,
+}
+
+/// One direction.
+#[derive(Debug, Default)]
+pub(crate) struct Stream {
+    pub(crate) state: State,
+    /// Transaction the direction is at.
+    pub(crate) id: u64,
+    /// Beginning of a line whose end has not come.
+    pub(crate) line: Vec<u8>,
+    /// Bytes read ahead and given back, or waiting for the other direction.
+    pub(crate) carry: Vec<u8>,
+    /// Bytes of the body or chunk still to come.
+    pub(crate) left: u64,
+    /// Nothing more will come.
+    pub(crate) is_closed: bool,
+    /// Not HTTP/1 any more.
+    pub(crate) is_tunnel: bool,
+    /// A CR that comes next belongs to the line end before it.
+    pub(crate) skips_cr: bool,
+    has_failed: bool,
+}
+
+/// Bytes being read.
+#[derive(Debug)]
+pub(crate) struct Cursor<'a> {
+    data: &'a [u8],
+    pub(crate) at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    /// Nothing to read.
+    pub(crate) fn empty() -> Cursor<'static> {
+        Cursor { data: &[], at: 0 }
+    }
+
+    pub(crate) fn rest(&self) -> &'a [u8] {
+        self.data.get(self.at..).unwrap_or_default()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at >= self.data.len()
+    }
+
+    /// Takes `n` bytes (all that are left, if fewer).
+    pub(crate) fn take(&mut self, n: usize) -> &'a [u8] {
+        let rest = self.rest();
+        let taken = &rest[..n.min(rest.len())];
+        self.at += taken.len();
+        taken
+    }
+}
+
+/// Parser of an HTTP/1 flow.
+#[derive(Debug)]
+pub(crate) struct Http1 {
+    settings: Arc<Settings>,
+    config: Option<Arc<Config>>,
+    /// Transactions from id `first` on.
+    txs: VecDeque<Option<Box<Tx>>>,
+    first: u64,
+    alive: usize,
+    #[allow(clippy::vec_box)] // They move to `txs` and back: a kilobyte each.
+    spare: Vec<Box<Tx>>,
+    pub(crate) request: Stream,
+    pub(crate) response: Stream,
+    pub(crate) files: FileContext,
+    /// Compression bombs met in this flow.
+    pub(crate) bombs: u8,
+    /// Responses that are over.
+    pub(crate) responses: u64,
+    warnings: u32,
+}
+
+/// Transactions kept for the next ones.
+const SPARE_MAX: usize = 4;
+
+/// Room above which a transaction isn't kept for the next one.
+const SPARE_BYTES_MAX: usize = 64 * 1024;
+
+impl Http1 {
+    pub(crate) fn new(settings: Arc<Settings>) -> Http1 {
+        Http1 {
+            settings,
+            config: None,
+            txs: VecDeque::new(),
+            first: 0,
+            alive: 0,
+            spare: Vec::new(),
+            request: Stream::default(),
+            response: Stream::default(),
+            files: FileContext::default(),
+            bombs: 0,
+            responses: 0,
+            warnings: 0,
+        }
+    }
+
+    /// The settings that hold for this flow.
+    pub(crate) fn config(&mut self, endpoints: &Endpoints) -> Arc<Config> {
+        let settings = &self.settings;
+        Arc::clone(self.config.get_or_insert_with(|| settings.for_server(endpoints)))
+    }
+
+    pub(crate) fn stream(&mut self, direction: Direction) -> &mut Stream {
+        match direction {
+            Direction::ToServer => &mut self.request,
+            Direction::ToClient => &mut self.response,
+        }
+    }
+
+    fn index(&self, id: u64) -> Option<usize> {
+        usize::try_from(id.checked_sub(self.first)?).ok().filter(|i| *i < self.txs.len())
+    }
+
+    fn slot(&mut self, id: u64) -> Option<&mut Tx> {
+        let i = self.index(id)?;
+        self.txs.get_mut(i)?.as_deref_mut()
+    }
+
+    /// The transaction a direction is at, if it is there.
+    pub(crate) fn current(&mut self, direction: Direction) -> Option<&mut Tx> {
+        let id = self.stream(direction).id;
+        self.slot(id)
+    }
+
+    /// The same; one that is gone can't be followed.
+    pub(crate) fn tx_at(&mut self, direction: Direction) -> Result<&mut Tx, Halt> {
+        self.current(direction).ok_or(Halt::Fail)
+    }
+
+    /// Makes the transaction the direction is at, unless the other one made it already.
+    pub(crate) fn begin(&mut self, direction: Direction, config: &Arc<Config>) -> Result<(), Halt> {
+        let id = self.stream(direction).id;
+        if self.index(id).is_some() {
+            return Ok(());
+        }
+        if self.alive >= config.max_tx {
+            return Err(Halt::Fail);
+        }
+        // One that was freed too early can't come back: go on with the next.
+        let next = self.first + self.txs.len() as u64;
+        let id = id.max(next);
+        self.stream(direction).id = id;
+        while self.first + self.txs.len() as u64 <= id {
+            let next = self.first + self.txs.len() as u64;
+            let tx = match self.spare.pop() {
+                Some(mut tx) => {
+                    tx.reset(next);
+                    tx
+                }
+                None => Box::new(Tx::new(next, Arc::clone(config))),
+            };
+            self.txs.push_back(Some(tx));
+            self.alive += 1;
+        }
+        Ok(())
+    }
+
+    /// Notes an irregularity of the transaction a direction is at, or of the one before.
+    pub(crate) fn warn(&mut self, direction: Direction, event: Event) {
+        self.warnings = self.warnings.saturating_add(1);
+        if self.warnings > WARNINGS_MAX {
+            return;
+        }
+        let is_last = self.warnings == WARNINGS_MAX;
+        let id = self.stream(direction).id;
+        let id = if self.index(id).is_some() { id } else { id.saturating_sub(1) };
+        if let Some(tx) = self.slot(id) {
+            tx.raise(event);
+            if is_last {
+                tx.raise(Event::TooManyWarnings);
+            }
+        }
+    }
+
+    /// Runs a direction over `bytes`, after what it had kept.
+    fn run(&mut self, cx: &mut ParseContext<'_>, direction: Direction, bytes: &[u8]) -> Outcome {
+        let mut used = 0;
+        loop {
+            let carry = std::mem::take(&mut self.stream(direction).carry);
+            let is_carry = !carry.is_empty();
+            let data =
+                if is_carry { carry.as_slice() } else { bytes.get(used..).unwrap_or_default() };
+            let mut cursor = Cursor { data, at: 0 };
+            let halt = loop {
+                let step = match direction {
+                    Direction::ToServer => self.request_step(cx, &mut cursor),
+                    Direction::ToClient => self.response_step(cx, &mut cursor),
+                };
+                if let Err(halt) = step {
+                    break halt;
+                }
+                if !self.stream(direction).carry.is_empty() {
+                    break Halt::More;
+                }
+            };
+            let at = cursor.at;
+            if !is_carry {
+                used += at;
+            }
+            match halt {
+                Halt::More => {
+                    if is_carry {
+                        let given_back = std::mem::take(&mut self.stream(direction).carry);
+                        let unread = carry.get(at..).unwrap_or_default();
+                        let is_stuck = given_back.is_empty() && at == 0;
+                        let stream = self.stream(direction);
+                        stream.carry = given_back;
+                        if is_stuck {
+                            stream.carry.extend_from_slice(unread);
+                            stream.carry.extend_from_slice(bytes.get(used..).unwrap_or_default());
+                            return Outcome::Done;
+                        }
+                        stream.carry.extend_from_slice(unread);
+                    }
+                    let more = self.stream(direction).carry.is_empty() && used >= bytes.len();
+                    let stuck = !is_carry && at == 0 && self.stream(direction).carry.is_empty();
+                    if more || stuck {
+                        return Outcome::Done;
+                    }
+                }
+                Halt::Wait => {
+                    let rest = if is_carry { carry.get(at..) } else { None }.unwrap_or_default();
+                    let mut kept = rest.to_vec();
+                    kept.extend_from_slice(bytes.get(used..).unwrap_or_default());
+                    if kept.len() > crate::limits::PENDING_BYTES_MAX {
+                        kept.clear();
+                    }
+                    self.stream(direction).carry = kept;
+                    return Outcome::Done;
+                }
+                Halt::Tunnel => {
+                    self.stream(direction).is_tunnel = true;
+                    let left = bytes.len().saturating_sub(used);
+                    if cx.change.is_some() && left > 0 {
+                        return Outcome::Incomplete { consumed: used, needed: left };
+                    }
+                    return Outcome::Done;
+                }
+                Halt::Fail => {
+                    self.stream(direction).has_failed = true;
+                    return Outcome::Error;
+                }
+            }
+        }
+    }
+
+    fn data(&mut self, cx: &mut ParseContext<'_>, direction: Direction, bytes: &[u8]) -> Outcome {
+        let stream = self.stream(direction);
+        if stream.has_failed {
+            return Outcome::Error;
+        }
+        if stream.is_tunnel {
+            return Outcome::Done;
+        }
+        let outcome = self.run(cx, direction, bytes);
+        // A response may set free what the request direction had to keep.
+        if direction == Direction::ToClient
+            && !self.request.carry.is_empty()
+            && self.request.state != State::ConnectWait
+            && !self.request.has_failed
+        {
+            self.run(cx, Direction::ToServer, &[]);
+        }
+        outcome
+    }
+
+    /// Nothing more will come in a direction.
+    fn close(&mut self, cx: &mut ParseContext<'_>, direction: Direction) {
+        let both = [Direction::ToServer, Direction::ToClient];
+        let closing = match direction {
+            Direction::ToServer => &both[..1],
+            // A server that has closed reads no more.
+            Direction::ToClient => &both[..],
+        };
+        for d in closing {
+            let stream = self.stream(*d);
+            if !stream.is_closed && !stream.has_failed && !stream.is_tunnel {
+                stream.is_closed = true;
+                self.run(cx, *d, &[]);
+            }
+        }
+    }
+
+    fn gap(&mut self, cx: &mut ParseContext<'_>, direction: Direction, len: u64) -> Outcome {
+        let stream = self.stream(direction);
+        if stream.has_failed {
+            return Outcome::Error;
+        }
+        if stream.is_tunnel {
+            return Outcome::Done;
+        }
+        // Nothing was seen before it: the message's beginning is lost, what follows is read anew.
+        if stream.id == 0 && stream.state == State::Idle && self.txs.is_empty() {
+            return Outcome::Done;
+        }
+        let left = match direction {
+            Direction::ToServer => self.request_gap(cx, len),
+            Direction::ToClient => self.response_gap(cx, len),
+        };
+        if left > 0 {
+            self.warn(direction, Event::InvalidGap);
+        }
+        Outcome::Done
+    }
+}
+
+impl Parser for Http1 {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        self.files.wants = cx.requirements.into();
+        self.config(cx.endpoints);
+        let direction = cx.direction;
+        match input {
+            Input::Gap { len } => self.gap(cx, direction, len),
+            Input::Data { bytes, eof } => {
+                let mut outcome = Outcome::Done;
+                if !bytes.is_empty() {
+                    outcome = self.data(cx, direction, bytes);
+                }
+                if eof && outcome == Outcome::Done {
+                    self.close(cx, direction);
+                }
+                outcome
+            }
+        }
+    }
+
+    fn first_tx_id(&self) -> u64 {
+        self.first
+    }
+
+    fn next_tx_id(&self) -> u64 {
+        self.first + self.txs.len() as u64
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        let tx = self.txs.get(self.index(id)?)?.as_deref()?;
+        Some(tx)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        Some(self.slot(id)?)
+    }
+
+    fn free(&mut self, id: u64) {
+        let Some(i) = self.index(id) else { return };
+        if let Some(tx) = self.txs.get_mut(i).and_then(Option::take) {
+            self.alive -= 1;
+            if self.spare.len() < SPARE_MAX && tx.bytes_held() < SPARE_BYTES_MAX {
+                self.spare.push(tx);
+            }
+        }
+        while let Some(None) = self.txs.front() {
+            self.txs.pop_front();
+            self.first += 1;
+        }
+    }
+
+    fn finish(&mut self, direction: Direction) {
+        let endpoints = Endpoints::default();
+        let mut cx = ParseContext::new(0, direction, &endpoints);
+        if self.config.is_some() {
+            self.close(&mut cx, direction);
+        }
+        for tx in self.txs.iter_mut().flatten() {
+            let m = tx.message_mut(direction);
+            m.close_file(FileState::Truncated);
+            m.progress = progress::COMPLETE;
+        }
+    }
+
+    fn bytes_held(&self) -> usize {
+        let txs: usize = self.txs.iter().flatten().map(|t| t.bytes_held()).sum();
+        let spare: usize = self.spare.iter().map(|t| t.bytes_held()).sum();
+        let streams = [&self.request, &self.response];
+        let kept: usize = streams.iter().map(|s| s.line.capacity() + s.carry.capacity()).sum();
+        size_of::<Http1>() + txs + spare + kept
+    }
+}
