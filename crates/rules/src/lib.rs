@@ -11,20 +11,43 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+mod compiler;
 pub mod content;
+pub mod diagnostic;
+mod draft;
+pub mod events;
+pub mod fast_pattern;
 pub mod file;
+mod finish;
 pub mod integer;
+mod keywords;
+pub mod known;
+pub mod lexer;
+pub mod limits;
+mod list;
+mod load;
 pub mod names;
+pub mod options;
+pub mod order;
 pub mod packet;
 pub mod port;
 pub mod post;
+mod ranges;
+mod rule_header;
+mod rule_type;
 pub mod ruleset;
 pub mod signature;
 pub mod text;
 pub mod transform;
+mod validate;
+pub mod vars;
 
 pub use address::{AddressId, AddressSet};
+pub use diagnostic::{Diagnostic, Severity};
+pub use load::RuleSource;
+pub use options::LoadOptions;
 pub use port::{PortId, PortSet};
 pub use ruleset::{Counts, Ruleset};
 pub use signature::{Action, RuleType, Signature, SignatureFlags};
 pub use text::Text;
+pub use vars::RuleVars;

@@ -126,6 +126,13 @@ pub enum PacketCondition {
     },
     /// `ftpbounce` looks at the payload of `PORT` commands.
     FtpBounce,
+    /// `lua` on each packet: number in [`crate::Ruleset::scripts`].
+    Lua {
+        /// The script.
+        script: u32,
+        /// `!` before its name.
+        negated: bool,
+    },
     /// A keyword that is read and kept but not run yet: never matches.
     Inert(&'static str),
 }
@@ -151,6 +158,13 @@ pub struct FlowTest {
     pub only_frag: bool,
     /// `no_frag`.
     pub no_frag: bool,
+}
+
+impl FlowTest {
+    /// Whether it asks for more than a direction or a kind of inspection.
+    pub const fn has_state(self) -> bool {
+        self.established || self.not_established || self.stateless || self.only_frag || self.no_frag
+    }
 }
 
 /// How `tcp.flags` and `fragbits` compare bits.

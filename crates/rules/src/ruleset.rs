@@ -3,6 +3,7 @@
 use crate::address::AddressSet;
 use crate::file::HashList;
 use crate::names::Names;
+use crate::options::ScriptNeeds;
 use crate::port::PortSet;
 use crate::signature::Signature;
 use crate::text::{Text, TextArena};
@@ -108,10 +109,12 @@ pub struct DatasetDef {
     pub name: String,
     /// Type.
     pub kind: DatasetType,
-    /// File read at start, resolved against the rule file.
+    /// File read at start, as written.
     pub load: Option<String>,
     /// File written at the end.
     pub save: Option<String>,
+    /// Folder of the rule file: what `load` is relative to, when it is there.
+    pub rule_folder: String,
     /// Values have reputations (`datarep`).
     pub has_reputation: bool,
     /// Bytes at most (0: default).
@@ -137,6 +140,8 @@ pub struct ScriptRef {
     pub path: String,
     /// It is a transform (`luaxform`).
     pub is_transform: bool,
+    /// What it wants to be run on, when somebody looked.
+    pub needs: Option<ScriptNeeds>,
 }
 
 /// A class of rules.
@@ -147,7 +152,7 @@ pub struct Classification {
     /// Text that alerts carry.
     pub text: String,
     /// Priority of its rules.
-    pub priority: u8,
+    pub priority: u32,
 }
 
 impl Ruleset {

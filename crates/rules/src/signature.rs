@@ -381,6 +381,8 @@ pub enum TxTest {
     Event(u16),
     /// Files of the transaction: one of them meets all of these.
     Files(Box<[FileCondition]>),
+    /// Always true: the rule's hook, reached when the engine's progress is.
+    Reached,
     /// `app-layer-state`: progress of the transaction in the engine's direction.
     State(IntegerMatch),
     /// `lua` on a transaction: number in [`crate::Ruleset::scripts`].
@@ -409,6 +411,8 @@ pub struct Engine {
     pub run: EngineRun,
     /// It holds the fast pattern.
     pub is_fast_pattern: bool,
+    /// It stands for the rule's hook and asks nothing but that the state is reached.
+    pub is_hook: bool,
 }
 
 /// What an [`Engine`] inspects.
@@ -459,8 +463,8 @@ pub struct Signature {
     pub kind: RuleType,
     /// Facts.
     pub flags: SignatureFlags,
-    /// Priority, 1 to 255; 3 unless class or rule say otherwise.
-    pub priority: u8,
+    /// Priority, 1 is the most urgent; 3 unless class or rule say otherwise.
+    pub priority: u32,
     /// Class, index in [`crate::Ruleset::classes`].
     pub class: Option<u16>,
     /// File, index in [`crate::Ruleset::files`].

@@ -59,6 +59,15 @@ impl TextArena {
         self.text.capacity()
     }
 
+    /// Takes back everything from that length on.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        self.text.truncate(len);
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
     pub(crate) fn reserve(&mut self, bytes: usize) {
         self.text.reserve_exact(bytes);
     }

@@ -1,0 +1,312 @@
+//! Keywords that look at transactions and at protocol detection.
+
+use super::{Setup, Value};
+use crate::compiler::{Compiler, LEFT_OUT};
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::{Draft, DraftTx, DraftTxTest};
+use crate::integer::IntegerMatch;
+use crate::packet::{AppProtocolMode, AppProtocolTest, PacketCondition};
+use gabion_record::Direction;
+use gabion_record::applayer::{ConditionDef, Hook, IntegerDef, ProtoId};
+
+/// Keywords of this file.
+pub(super) const KEYWORDS: &[(&str, Setup)] = &[
+    ("app-layer-protocol", app_layer_protocol),
+    ("app-layer-event", app_layer_event),
+    ("app-layer-state", app_layer_state),
+];
+
+/// Binds the rule to one of these protocols, together with what it is bound to already.
+///
+/// Protocols that no name of a rule header covers together (files are carried by many) narrow a
+/// binding but don't make one.
+pub(super) fn restrict(c: &Compiler<'_>, d: &mut Draft<'_>, protos: &[ProtoId]) -> Checked<()> {
+    bind_to(c, d, protos, "")
+}
+
+/// The same for a keyword of that name: a name that begins like a protocol's (`http.uri`) binds to
+/// what rule headers mean by it.
+pub(super) fn bind_to(
+    c: &Compiler<'_>,
+    d: &mut Draft<'_>,
+    protos: &[ProtoId],
+    keyword: &str,
+) -> Checked<()> {
+    match &mut d.apps {
+        None => {
+            let prefix = keyword.split('.').next().unwrap_or("");
+            let named = c.catalog.protos_of_rule_name(prefix);
+            let mut bound: Vec<ProtoId> =
+                protos.iter().copied().filter(|p| named.contains(p)).collect();
+            if bound.is_empty() && has_common_name(c, protos) {
+                bound = protos.to_vec();
+            }
+            if !bound.is_empty() {
+                bound.sort_unstable();
+                bound.dedup();
+                d.apps = Some(bound);
+            }
+            Ok(())
+        }
+        Some(_) if d.inert.is_some() => Ok(()),
+        Some(bound) => {
+            let both: Vec<ProtoId> = bound.iter().copied().filter(|p| protos.contains(p)).collect();
+            if both.is_empty() {
+                let name = bound.first().map_or("unknown", |p| c.proto_name(*p));
+                let said = format!("can't set rule app proto to failed: already set to {name}");
+                return Err(Refusal::new("detect-parse", said)
+                    .because("the rule is bound to another protocol"));
+            }
+            *bound = both;
+            Ok(())
+        }
+    }
+}
+
+/// Whether some name that rule headers may use stands for all of these.
+fn has_common_name(c: &Compiler<'_>, protos: &[ProtoId]) -> bool {
+    let Some(first) = protos.first() else { return false };
+    if protos.iter().all(|p| p == first) {
+        return true;
+    }
+    let names = protos.iter().filter_map(|p| c.catalog.table(*p)).flat_map(|t| t.rule_names);
+    names.into_iter().any(|name| {
+        protos.iter().all(|p| c.catalog.table(*p).is_some_and(|t| t.rule_names.contains(name)))
+    })
+}
+
+fn with_ids(c: &Compiler<'_>, hooks: &'static [Hook], out: &mut Vec<(ProtoId, Hook)>) {
+    for hook in hooks {
+        if let Some(id) = c.catalog.proto(hook.proto) {
+            out.push((id, *hook));
+        }
+    }
+}
+
+fn bind(c: &Compiler<'_>, d: &mut Draft<'_>, hooks: &[(ProtoId, Hook)]) -> Checked<()> {
+    let mut protos: Vec<ProtoId> = hooks.iter().map(|(p, _)| *p).collect();
+    protos.sort_unstable();
+    protos.dedup();
+    restrict(c, d, &protos)
+}
+
+/// An integer keyword of a protocol.
+pub(super) fn integer(
+    c: &mut Compiler<'_>,
+    d: &mut Draft<'_>,
+    def: &'static IntegerDef,
+    v: Value<'_>,
+) -> Checked<()> {
+    let Some(test) = IntegerMatch::parse(v.text, def.width, def.names) else {
+        return Err(Refusal::silent(format!(
+            "`{}` takes a number or a comparison that some value can meet",
+            def.name
+        )));
+    };
+    let mut hooks = Vec::new();
+    for table in &c.catalog.protocols {
+        for other in table.integers.iter().filter(|i| i.name == def.name) {
+            with_ids(c, other.hooks, &mut hooks);
+        }
+    }
+    bind(c, d, &hooks)?;
+    d.last_was_packet = false;
+    d.tx.push(DraftTx {
+        keyword: def.name,
+        test: DraftTxTest::Integer(test),
+        hooks,
+        only: d.forced,
+    });
+    Ok(())
+}
+
+/// A keyword whose condition its protocol makes.
+pub(super) fn condition(
+    c: &mut Compiler<'_>,
+    d: &mut Draft<'_>,
+    def: &'static ConditionDef,
+    v: Value<'_>,
+) -> Checked<()> {
+    let mut hooks = Vec::new();
+    with_ids(c, def.hooks, &mut hooks);
+    bind(c, d, &hooks)?;
+    // the protocol reads the negation itself
+    let negated = if v.negated { format!("!{}", v.text) } else { String::new() };
+    let text = if v.negated { negated.as_str() } else { v.text };
+    let made = (def.parse)(v.is_some.then_some(text)).map_err(|said| Refusal {
+        subsystem: "detect",
+        message: said,
+        reason: None,
+        span: None,
+    })?;
+    d.last_was_packet = false;
+    d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Condition(made), hooks, only: None });
+    Ok(())
+}
+
+/// Events of protocol detection: of no protocol, so looked at with the packet.
+const DETECTION_EVENTS: &[&str] = &[
+    "applayer_mismatch_protocol_both_directions",
+    "applayer_wrong_direction_first_data",
+    "applayer_detect_protocol_only_one_direction",
+    "applayer_proto_detection_skipped",
+    "applayer_no_tls_after_starttls",
+    "applayer_unexpected_protocol",
+];
+
+fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-app-layer-event";
+    let name = v.text;
+    let Some((proto, event)) = name.split_once('.') else {
+        let Some(event) = DETECTION_EVENTS.iter().find(|e| **e == name) else {
+            let said = format!("app-layer-event keyword supplied with unknown event \"{name}\"");
+            return Err(Refusal::new(WHO, said));
+        };
+        d.push_packet("app-layer-event", PacketCondition::DetectionEvent(event));
+        return Ok(());
+    };
+    let proto_name = if proto == "http" { "http1" } else { proto };
+    let id = c
+        .catalog
+        .proto(proto_name)
+        .or_else(|| c.catalog.protos_of_rule_name(proto).first().copied());
+    let Some(id) = id else {
+        if crate::rule_header::is_known_protocol(proto) {
+            d.inert.get_or_insert("app-layer-event");
+            return Ok(());
+        }
+        let said = format!(
+            "app-layer-event keyword supplied with protocol that doesn't exist or isn't enabled: \
+             \"{name}\""
+        );
+        return Err(Refusal::new(WHO, said));
+    };
+    let code = c
+        .catalog
+        .table(id)
+        .and_then(|t| t.events.iter().find(|e| e.name.eq_ignore_ascii_case(event)))
+        .map(|e| e.code);
+    let Some(code) = code else {
+        c.warn(Refusal::new(
+            WHO,
+            format!(
+                "app-layer-event keyword's protocol \"{proto}\" doesn't have event \"{event}\" \
+                 registered"
+            ),
+        ));
+        return Err(Refusal::new(LEFT_OUT, "").because("no such event of that protocol"));
+    };
+    restrict(c, d, &[id])?;
+    d.tx.push(DraftTx {
+        keyword: "app-layer-event",
+        test: DraftTxTest::Event(code),
+        hooks: Direction::BOTH.map(|dir| (id, Hook::new("", dir, 0, 0))).to_vec(),
+        only: None,
+    });
+    Ok(())
+}
+
+fn app_layer_state(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let (greater, text) = match (v.text.strip_prefix('>'), v.text.strip_prefix('<')) {
+        (Some(rest), _) => (Some(true), rest.trim()),
+        (_, Some(rest)) => (Some(false), rest.trim()),
+        _ => (None, v.text),
+    };
+    let [id] = d.apps.as_deref().unwrap_or_default() else {
+        return Err(Refusal::silent("`app-layer-state` needs a rule bound to one protocol"));
+    };
+    let id = *id;
+    let found = c.catalog.table(id).and_then(|t| crate::rule_header::state_of(t, text));
+    let Some((direction, progress)) = found else {
+        return Err(Refusal::silent(format!("the protocol has no state \"{text}\"")));
+    };
+    let progress = u64::from(progress);
+    let test = match greater {
+        None => IntegerMatch::Equal(progress),
+        Some(true) => IntegerMatch::Greater(progress),
+        Some(false) => IntegerMatch::Less(progress),
+    };
+    d.tx.push(DraftTx {
+        keyword: "app-layer-state",
+        test: DraftTxTest::State(test),
+        hooks: vec![(id, Hook::new("", direction, 0, 0))],
+        only: None,
+    });
+    Ok(())
+}
+
+fn app_layer_protocol<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    const WHO: &str = "detect-app-layer-protocol";
+    let (name, mode) = match v.text.split_once(',') {
+        Some((name, mode)) => (name.trim(), mode.trim()),
+        None => (v.text.trim(), ""),
+    };
+    let (negated, name) = match name.strip_prefix('!') {
+        Some(rest) => (true, rest.trim_start()),
+        None => (v.negated, name),
+    };
+    let mode = match mode {
+        "" | "direction" => AppProtocolMode::Direction,
+        "final" => AppProtocolMode::Final,
+        "original" => AppProtocolMode::Original,
+        "either" => AppProtocolMode::Either,
+        "to_server" | "toserver" => AppProtocolMode::ToServer,
+        "to_client" | "toclient" => AppProtocolMode::ToClient,
+        other => {
+            let said = format!("app-layer-protocol keyword supplied with unknown mode \"{other}\"");
+            return Err(Refusal::new(WHO, said));
+        }
+    };
+    let protocols: Vec<ProtoId> = match name {
+        "failed" => vec![ProtoId::FAILED],
+        "unknown" => vec![ProtoId::UNKNOWN],
+        _ => {
+            let ids = c.catalog.protos_of_rule_name(name);
+            if ids.is_empty() && !crate::rule_header::is_known_protocol(name) {
+                let said = format!(
+                    "app-layer-protocol keyword supplied with unknown protocol \"{name}\" in \
+                     \"{}\"; supported protocols: {}",
+                    v.text,
+                    supported(c)
+                );
+                return Err(Refusal::new(WHO, said));
+            }
+            ids
+        }
+    };
+    if d.apps.is_some() && d.inert.is_none() {
+        return Err(Refusal::new(
+            WHO,
+            "Either we already have the rule match on an app layer protocol set through other \
+             keywords that match on this protocol, or have already seen a non-negated \
+             app-layer-protocol.",
+        ));
+    }
+    let clash = d
+        .packet
+        .iter()
+        .any(|p| matches!(&p.condition, PacketCondition::AppProtocol(a) if !negated || !a.negated));
+    if clash {
+        return Err(Refusal::new(
+            WHO,
+            "can't have multiple app-layer-protocol options unless all of them are negated",
+        ));
+    }
+    let at = v.text.find(name).unwrap_or(0);
+    let name = c.text(crate::lexer::Piece { text: name, at: v.at + at });
+    let test = AppProtocolTest { protocols: protocols.into(), name, negated, mode };
+    d.push_packet("app-layer-protocol", PacketCondition::AppProtocol(test));
+    Ok(())
+}
+
+fn supported(c: &Compiler<'_>) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for table in &c.catalog.protocols {
+        for name in table.rule_names.iter().take(1) {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+    }
+    names.join(", ")
+}

@@ -1,0 +1,573 @@
+//! `byte_test`, `byte_jump`, `byte_extract`, `byte_math`, `isdataat`, `entropy`, `asn1`.
+
+use super::{Setup, Value};
+use crate::compiler::Compiler;
+use crate::content::{
+    Asn1, BufferCondition, ByteExtract, ByteJump, ByteMath, ByteOp, ByteOrder, ByteTest,
+    ContentFlags, EntropyOp, EntropyTest, IsDataAt, JumpFrom, MathOp, Operand, TextBase,
+};
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::{Draft, mark_relative_next};
+use crate::limits::BYTE_VARIABLES_MAX;
+
+/// Keywords of this file.
+pub(super) const KEYWORDS: &[(&str, Setup)] = &[
+    ("byte_test", byte_test),
+    ("byte_jump", byte_jump),
+    ("byte_extract", byte_extract),
+    ("byte_math", byte_math),
+    ("isdataat", isdataat),
+    ("entropy", entropy),
+    ("asn1", asn1),
+];
+
+/// Options that the byte keywords share.
+#[derive(Default)]
+struct Shared {
+    order: ByteOrder,
+    is_dce: bool,
+    is_string: bool,
+    base: Option<TextBase>,
+    relative: bool,
+    bitmask: Option<(u32, u8)>,
+}
+
+impl Shared {
+    /// Takes an option; false when it is none of these.
+    fn take(&mut self, word: &str) -> bool {
+        match word {
+            "relative" => self.relative = true,
+            "big" => self.order = ByteOrder::Big,
+            "little" => self.order = ByteOrder::Little,
+            "dce" => {
+                self.order = ByteOrder::Dce;
+                self.is_dce = true;
+            }
+            "string" => self.is_string = true,
+            "hex" => self.base = Some(TextBase::Hex),
+            "dec" => self.base = Some(TextBase::Dec),
+            "oct" => self.base = Some(TextBase::Oct),
+            _ => {
+                let mut words = word.split_whitespace();
+                if words.next() != Some("bitmask") {
+                    return false;
+                }
+                let Some(mask) = words.next().and_then(number).filter(|m| *m != 0) else {
+                    return false;
+                };
+                let Ok(mask) = u32::try_from(mask) else { return false };
+                self.bitmask = Some((mask, mask.trailing_zeros() as u8));
+            }
+        }
+        true
+    }
+
+    fn text(&self) -> Option<TextBase> {
+        self.is_string.then(|| self.base.unwrap_or(TextBase::Unset))
+    }
+}
+
+/// A decimal or hexadecimal number, perhaps negative when `i64`.
+fn number(text: &str) -> Option<u64> {
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(hex) => u64::from_str_radix(hex, 16).ok(),
+        None => text.parse().ok(),
+    }
+}
+
+fn signed(text: &str) -> Option<i64> {
+    match text.strip_prefix('-') {
+        Some(rest) => number(rest).and_then(|n| i64::try_from(n).ok()).map(|n| -n),
+        None => number(text.strip_prefix('+').unwrap_or(text)).and_then(|n| i64::try_from(n).ok()),
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+}
+
+/// A number in bounds, or the name of a variable.
+fn operand<T>(
+    d: &Draft<'_>,
+    text: &str,
+    convert: impl Fn(i64) -> Option<T>,
+    unknown: impl Fn() -> Refusal,
+    bad: impl Fn() -> Refusal,
+) -> Checked<Operand<T>> {
+    if is_name(text) {
+        return d.byte_variable(text).map(Operand::Variable).ok_or_else(unknown);
+    }
+    signed(text).and_then(convert).map(Operand::Number).ok_or_else(bad)
+}
+
+fn as_i32(n: i64) -> Option<i32> {
+    i32::try_from(n).ok()
+}
+
+/// What `dce` must not stand with, and that it needs the protocol.
+fn check_dce(
+    c: &Compiler<'_>,
+    d: &mut Draft<'_>,
+    shared: &Shared,
+    who: &'static str,
+) -> Checked<()> {
+    if !shared.is_dce {
+        return Ok(());
+    }
+    if shared.is_string {
+        return Err(Refusal::new(who, "dce can't be used with string, hex, dec, oct"));
+    }
+    let ids = c.catalog.protos_of_rule_name("dcerpc");
+    if ids.is_empty() {
+        d.inert.get_or_insert("dce");
+        return Ok(());
+    }
+    super::app::restrict(c, d, &ids)
+}
+
+fn byte_test<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    const WHO: &str = "detect-bytetest";
+    let refuse = |said: String| Refusal::new(WHO, said);
+    let parts: Vec<&str> = v.text.split(',').map(str::trim).collect();
+    let [nbytes, op, value, offset, rest @ ..] = parts.as_slice() else {
+        return Err(refuse(format!("parse error, ret -1, string {}", v.text)));
+    };
+    let unknown = |name: &str| {
+        Refusal::new(WHO, format!("Unknown byte_extract var seen in byte_test - {name}"))
+    };
+    let mut shared = Shared::default();
+    for word in rest {
+        if !shared.take(word) {
+            return Err(refuse(format!("Unknown value: \"{word}\"")));
+        }
+    }
+    let (negated, op) = match op.strip_prefix('!') {
+        Some("") => (true, "="),
+        Some(rest) => (true, rest.trim()),
+        None => (false, *op),
+    };
+    let op = match op {
+        "<" => ByteOp::Less,
+        ">" => ByteOp::Greater,
+        "=" => ByteOp::Equal,
+        "&" => ByteOp::And,
+        "^" => ByteOp::Xor,
+        ">=" => ByteOp::GreaterOrEqual,
+        "<=" => ByteOp::LessOrEqual,
+        _ => return Err(refuse("Invalid operator".into())),
+    };
+    let nbytes_max = if shared.is_string { 23 } else { 8 };
+    let nbytes = operand(
+        d,
+        nbytes,
+        |n| u8::try_from(n).ok(),
+        || unknown(nbytes),
+        || refuse(format!("Malformed number of bytes: {nbytes}")),
+    )?;
+    if let Operand::Number(n) = nbytes
+        && ((n == 0 && !shared.is_string) || n > nbytes_max)
+    {
+        return Err(refuse(if shared.is_string {
+            format!("Cannot test more than {nbytes_max} bytes with \"string\": {}", v.text)
+        } else {
+            format!("Cannot test more than 8 bytes without \"string\": {}", v.text)
+        }));
+    }
+    let value = if is_name(value) {
+        d.byte_variable(value).map(Operand::Variable).ok_or_else(|| unknown(value))?
+    } else {
+        let n = signed(value).map(|n| n as u64).or_else(|| number(value));
+        Operand::Number(n.ok_or_else(|| refuse(format!("Malformed value: {value}")))?)
+    };
+    let offset = operand(
+        d,
+        offset,
+        as_i32,
+        || unknown(offset),
+        || refuse(format!("Malformed offset: {offset}")),
+    )?;
+    check_dce(c, d, &shared, WHO)?;
+    if shared.relative {
+        mark_relative_next(d.conditions());
+    }
+    d.push(BufferCondition::ByteTest(Box::new(ByteTest {
+        nbytes,
+        op,
+        negated,
+        value,
+        offset,
+        order: shared.order,
+        text: shared.text(),
+        relative: shared.relative,
+        bitmask: shared.bitmask,
+    })))
+}
+
+fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    const WHO: &str = "detect-bytejump";
+    let refuse = |said: String| Refusal::new(WHO, said);
+    let parts: Vec<&str> = v.text.split(',').map(str::trim).collect();
+    let [nbytes, offset, rest @ ..] = parts.as_slice() else {
+        return Err(refuse(format!("parse error, ret -1, string \"{}\"", v.text)));
+    };
+    let unknown =
+        |name: &str| refuse(format!("Unknown byte_extract var seen in byte_jump - {name}"));
+    let mut shared = Shared::default();
+    let mut jump = ByteJump {
+        nbytes: Operand::Number(0),
+        offset: Operand::Number(0),
+        order: ByteOrder::Big,
+        text: None,
+        relative: false,
+        multiplier: 1,
+        align: false,
+        from: JumpFrom::Current,
+        post_offset: Operand::Number(0),
+        bitmask: None,
+    };
+    for word in rest {
+        if shared.take(word) {
+            continue;
+        }
+        let mut words = word.split_whitespace();
+        match (words.next(), words.next()) {
+            (Some("align"), None) => jump.align = true,
+            (Some("from_beginning"), None) => jump.from = JumpFrom::Beginning,
+            (Some("from_end"), None) => jump.from = JumpFrom::End,
+            (Some("multiplier"), Some(n)) => {
+                let n = n.parse().ok().filter(|n| *n > 0);
+                jump.multiplier = n.ok_or_else(|| refuse(format!("bad multiplier: \"{word}\"")))?;
+            }
+            (Some("post_offset"), Some(n)) => {
+                let bad = || refuse(format!("bad post_offset: \"{word}\""));
+                let bounded = |n: i64| as_i32(n).filter(|n| n.abs() <= 65_535);
+                jump.post_offset = operand(d, n, bounded, || unknown(n), bad)?;
+            }
+            _ => return Err(refuse(format!("Unknown option: \"{word}\""))),
+        }
+    }
+    let nbytes_max = if shared.is_string { 23 } else { 8 };
+    jump.nbytes = operand(
+        d,
+        nbytes,
+        |n| u8::try_from(n).ok(),
+        || unknown(nbytes),
+        || refuse(format!("Malformed number of bytes: {nbytes}")),
+    )?;
+    if let Operand::Number(n) = jump.nbytes
+        && n > nbytes_max
+    {
+        let said = if shared.is_string {
+            format!("Cannot test more than {nbytes_max} bytes with \"string\": {}", v.text)
+        } else {
+            format!("Cannot test more than 8 bytes without \"string\": {}", v.text)
+        };
+        return Err(refuse(said));
+    }
+    let bad = || refuse(format!("Malformed offset: {offset}"));
+    jump.offset = operand(d, offset, as_i32, || unknown(offset), bad)?;
+    check_dce(c, d, &shared, WHO)?;
+    if shared.relative {
+        mark_relative_next(d.conditions());
+    }
+    jump.order = shared.order;
+    jump.text = shared.text();
+    jump.relative = shared.relative;
+    jump.bitmask = shared.bitmask;
+    d.push(BufferCondition::ByteJump(Box::new(jump)))
+}
+
+/// Gives out the number of a new byte variable; naming one again takes it over.
+fn define<'t>(d: &mut Draft<'t>, name: &'t str, who: &'static str) -> Checked<u8> {
+    if let Some(n) = d.byte_variable(name) {
+        return Ok(n);
+    }
+    let n = u8::try_from(d.byte_variables.len()).unwrap_or(u8::MAX);
+    if n >= BYTE_VARIABLES_MAX {
+        return Err(Refusal::new(who, "too many byte variables in one rule"));
+    }
+    d.byte_variables.push(name);
+    Ok(n)
+}
+
+fn byte_extract<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    const WHO: &str = "detect-byte-extract";
+    let refuse = || {
+        Refusal::new(WHO, "invalid byte_extract values")
+            .because("`byte_extract:bytes, offset, name, options`")
+    };
+    let parts: Vec<&'t str> = v.text.split(',').map(str::trim).collect();
+    let [nbytes, offset, name, rest @ ..] = parts.as_slice() else {
+        return Err(refuse());
+    };
+    let mut shared = Shared::default();
+    let (mut multiplier, mut align) = (1u16, 0u8);
+    for word in rest {
+        let mut words = word.split_whitespace();
+        match (words.next(), words.next()) {
+            (Some("multiplier"), Some(n)) => {
+                multiplier = n.parse().ok().filter(|n| *n > 0).ok_or_else(refuse)?;
+            }
+            (Some("align"), Some(n)) => {
+                align = n.parse().ok().filter(|n| *n == 2 || *n == 4).ok_or_else(refuse)?;
+            }
+            _ if *word != "bitmask" && shared.take(word) => {}
+            _ => return Err(refuse()),
+        }
+    }
+    let nbytes: u8 = nbytes.parse().map_err(|_| refuse())?;
+    let nbytes_max = if shared.is_string { 23 } else { 8 };
+    if nbytes == 0 || nbytes > nbytes_max || !is_name(name) {
+        return Err(refuse());
+    }
+    let offset =
+        signed(offset).and_then(as_i32).filter(|n| n.abs() <= 65_535).ok_or_else(refuse)?;
+    check_dce(c, d, &shared, WHO)?;
+    if shared.relative {
+        mark_relative_next(d.conditions());
+    }
+    let variable = define(d, name, WHO)?;
+    d.push(BufferCondition::ByteExtract(Box::new(ByteExtract {
+        nbytes,
+        offset,
+        order: shared.order,
+        text: shared.text(),
+        relative: shared.relative,
+        multiplier,
+        align,
+        variable,
+    })))
+}
+
+fn byte_math<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    const WHO: &str = "detect-bytemath";
+    let refuse = || {
+        Refusal::new(WHO, "invalid bytemath values")
+            .because("`byte_math:bytes N, offset N, oper OP, rvalue N, result NAME, options`")
+    };
+    let unknown = |name: &str| {
+        Refusal::new(WHO, format!("unknown byte_ keyword var seen in byte_math - {name}"))
+    };
+    let mut shared = Shared::default();
+    let (mut nbytes, mut offset, mut op) = (None, None, None);
+    let (mut rvalue, mut result): (Option<&'t str>, Option<&'t str>) = (None, None);
+    for word in v.text.split(',').map(str::trim) {
+        if shared.take(word) {
+            continue;
+        }
+        let (key, value) = word.split_once(char::is_whitespace).ok_or_else(refuse)?;
+        let value = value.trim();
+        match key {
+            "bytes" => nbytes = Some(value),
+            "offset" => offset = signed(value).and_then(as_i32),
+            "oper" => {
+                op = Some(match value {
+                    "+" => MathOp::Add,
+                    "-" => MathOp::Subtract,
+                    "*" => MathOp::Multiply,
+                    "/" => MathOp::Divide,
+                    "<<" => MathOp::ShiftLeft,
+                    ">>" => MathOp::ShiftRight,
+                    _ => return Err(refuse()),
+                });
+            }
+            "rvalue" => rvalue = Some(value),
+            "result" => result = Some(value),
+            "endian" => {
+                if !shared.take(value) {
+                    return Err(refuse());
+                }
+            }
+            "string" => {
+                shared.is_string = true;
+                if !shared.take(value) {
+                    return Err(refuse());
+                }
+            }
+            _ => return Err(refuse()),
+        }
+    }
+    let (Some(nbytes), Some(offset), Some(op), Some(rvalue), Some(result)) =
+        (nbytes, offset, op, rvalue, result)
+    else {
+        return Err(refuse());
+    };
+    let nbytes_max: i64 = if shared.is_string { 10 } else { 4 };
+    let in_bounds = |n: i64| u8::try_from(n).ok().filter(|_| n >= 1 && n <= nbytes_max);
+    let nbytes = operand(d, nbytes, in_bounds, || unknown(nbytes), refuse)?;
+    let rvalue = operand(d, rvalue, |n| u32::try_from(n).ok(), || unknown(rvalue), refuse)?;
+    let is_shift = matches!(op, MathOp::ShiftLeft | MathOp::ShiftRight);
+    if (matches!(op, MathOp::Divide) && rvalue == Operand::Number(0))
+        || (is_shift && matches!(rvalue, Operand::Number(n) if n > 31))
+        || !is_name(result)
+        || offset.abs() > 65_535
+    {
+        return Err(refuse());
+    }
+    check_dce(c, d, &shared, WHO)?;
+    if shared.relative {
+        if d.conditions().is_empty() {
+            return Err(Refusal::new(WHO, "relative specified without previous pattern match"));
+        }
+        mark_relative_next(d.conditions());
+    }
+    let variable = define(d, result, WHO)?;
+    d.push(BufferCondition::ByteMath(Box::new(ByteMath {
+        nbytes,
+        offset,
+        op,
+        rvalue,
+        order: shared.order,
+        text: shared.text(),
+        relative: shared.relative,
+        bitmask: shared.bitmask,
+        variable,
+    })))
+}
+
+fn isdataat(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-isdataat";
+    let refuse = || {
+        let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
+        Err(Refusal::new(WHO, said))
+    };
+    let mut parts = v.text.split(',').map(str::trim);
+    let first = parts.next().unwrap_or("");
+    let (negated, first) = match first.strip_prefix('!') {
+        Some(rest) => (true, rest.trim()),
+        None => (false, first),
+    };
+    let mut relative = false;
+    for word in parts {
+        match word {
+            "relative" => relative = true,
+            "rawbytes" => {}
+            _ => return refuse(),
+        }
+    }
+    if first.is_empty() {
+        return refuse();
+    }
+    let position = if is_name(first) {
+        match d.byte_variable(first) {
+            Some(n) => Operand::Variable(n),
+            None => {
+                let said = format!("Unknown byte_extract var seen in isdataat - {first}");
+                return Err(Refusal::new(WHO, said));
+            }
+        }
+    } else {
+        match first.parse::<u16>() {
+            Ok(n) => Operand::Number(n),
+            Err(_) => {
+                return Err(Refusal::new(WHO, format!("isdataat out of range: {first}")));
+            }
+        }
+    };
+    if relative && negated && position == Operand::Number(1) {
+        // nothing may follow: the same as `endswith` on the content before
+        if let Some(last) = d.conditions().last_mut()
+            && let BufferCondition::Content(content) = &mut last.condition
+        {
+            content.flags.set(ContentFlags::ENDS_WITH);
+            return Ok(());
+        }
+    }
+    if relative {
+        mark_relative_next(d.conditions());
+    }
+    d.push(BufferCondition::IsDataAt(IsDataAt { position, relative, negated }))
+}
+
+fn entropy(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let refuse =
+        || Refusal::silent("`entropy:[bytes N,] [offset N,] value OP NUMBER`, from 0 to 8");
+    let mut test = EntropyTest { bytes: 0, offset: 0, relative: false, op: EntropyOp::Equal(-1.0) };
+    let mut seen = false;
+    for part in v.text.split(',').map(str::trim) {
+        let (key, value) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
+        let value = value.trim();
+        match key {
+            "bytes" => test.bytes = value.parse().map_err(|_| refuse())?,
+            "offset" => test.offset = value.parse().map_err(|_| refuse())?,
+            "relative" if value.is_empty() => test.relative = true,
+            "value" => {
+                test.op = entropy_op(value).ok_or_else(refuse)?;
+                seen = true;
+            }
+            _ => return Err(refuse()),
+        }
+    }
+    if !seen {
+        return Err(refuse());
+    }
+    if test.relative {
+        mark_relative_next(d.conditions());
+    }
+    d.push(BufferCondition::Entropy(Box::new(test)))
+}
+
+fn entropy_op(text: &str) -> Option<EntropyOp> {
+    let number = |s: &str| {
+        let n: f64 = s.trim().parse().ok()?;
+        (n.is_finite() && n >= 0.0).then_some(n)
+    };
+    let after = |prefix: &str| text.strip_prefix(prefix);
+    if let Some(rest) = after(">=") {
+        return number(rest).map(EntropyOp::GreaterOrEqual);
+    }
+    if let Some(rest) = after("<=") {
+        return number(rest).map(EntropyOp::LessOrEqual);
+    }
+    if let Some(rest) = after(">") {
+        return number(rest).map(EntropyOp::Greater);
+    }
+    if let Some(rest) = after("<") {
+        return number(rest).map(EntropyOp::Less);
+    }
+    if let Some(rest) = after("!=") {
+        return number(rest).map(EntropyOp::Differs);
+    }
+    if let Some(rest) = after("=") {
+        return number(rest).map(EntropyOp::Equal);
+    }
+    let (negated, rest) = match after("!") {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    if let Some(n) = number(rest) {
+        return Some(if negated { EntropyOp::Differs(n) } else { EntropyOp::Equal(n) });
+    }
+    let (a, b) = rest.split_once("<>").or_else(|| rest.split_once('-'))?;
+    let (a, b) = (number(a)?, number(b)?);
+    if a >= b {
+        return None;
+    }
+    Some(if negated { EntropyOp::Outside(a, b) } else { EntropyOp::Between(a, b) })
+}
+
+fn asn1(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let refuse = || Refusal::new("parse_rules", format!("Malformed asn1 argument: {}", v.text));
+    let mut test = Asn1::default();
+    let mut words = v.text.split([',', ' ']).filter(|w| !w.is_empty());
+    while let Some(word) = words.next() {
+        match word {
+            "bitstring_overflow" => test.bitstring_overflow = true,
+            "double_overflow" => test.double_overflow = true,
+            "oversize_length" => {
+                let n = words.next().and_then(|n| n.parse().ok());
+                test.oversize_length = Some(n.ok_or_else(refuse)?);
+            }
+            "absolute_offset" => {
+                let n = words.next().and_then(|n| n.parse().ok());
+                test.absolute_offset = Some(n.ok_or_else(refuse)?);
+            }
+            "relative_offset" => {
+                let n = words.next().and_then(|n| n.parse().ok());
+                test.relative_offset = Some(n.ok_or_else(refuse)?);
+            }
+            _ => return Err(refuse()),
+        }
+    }
+    d.push(BufferCondition::Asn1(Box::new(test)))
+}

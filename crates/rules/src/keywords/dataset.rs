@@ -1,0 +1,188 @@
+//! `dataset` and `datarep`.
+
+use super::{Setup, Value};
+use crate::compiler::Compiler;
+use crate::content::{BufferCondition, DatarepTest, DatasetCommand, DatasetTest};
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::{Draft, List};
+use crate::integer::{IntegerMatch, number_with_unit};
+use crate::ruleset::{DatasetDef, DatasetFormat, DatasetType};
+use gabion_record::applayer::IntegerWidth;
+
+/// Keywords of this file.
+pub(super) const KEYWORDS: &[(&str, Setup)] = &[("dataset", dataset), ("datarep", datarep)];
+
+fn blank(name: &str, folder: &str) -> DatasetDef {
+    DatasetDef {
+        name: name.to_string(),
+        kind: DatasetType::String,
+        load: None,
+        save: None,
+        rule_folder: folder.to_string(),
+        has_reputation: false,
+        memcap: 0,
+        hashsize: 0,
+        format: DatasetFormat::Csv,
+        value_key: None,
+        array_key: None,
+        enrichment_key: None,
+        remove_key: false,
+    }
+}
+
+/// Names are short: the peer's bound.
+const NAME_MAX: usize = 63;
+
+fn dataset(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-dataset";
+    if matches!(d.list, List::NotSet) {
+        return Err(Refusal::new(WHO, "datasets are only supported for sticky buffers"));
+    }
+    let bad = || Refusal::silent("`dataset:isset, name, type string, load file`");
+    let mut parts = v.text.split(',').map(str::trim);
+    let command = match parts.next() {
+        Some("set") => DatasetCommand::Set,
+        Some("unset") => DatasetCommand::Unset,
+        Some("isset") => DatasetCommand::IsSet,
+        Some("isnotset") => DatasetCommand::IsNotSet,
+        _ => return Err(bad()),
+    };
+    let name = parts.next().filter(|n| is_name(n)).ok_or_else(bad)?;
+    let mut def = blank(name, &c.folder);
+    let rest: Vec<&str> = parts.collect();
+    let has_type = settings(c, &mut def, &rest, WHO)?;
+    if !has_type && !c.set.datasets.iter().any(|k| k.name == def.name) {
+        return Err(bad().because(format!("the type of dataset '{name}' is not known")));
+    }
+    if matches!(command, DatasetCommand::Set | DatasetCommand::Unset)
+        && !c.options.allow_dataset_write
+    {
+        let said = "dataset saves not allowed by configuration";
+        return Err(Refusal::new(WHO, said));
+    }
+    let dataset = register(c, def, has_type, WHO)?;
+    d.push(BufferCondition::Dataset(DatasetTest { dataset, command }))
+}
+
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.len() <= NAME_MAX && !text.contains(char::is_whitespace)
+}
+
+fn datarep(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-datarep";
+    if matches!(d.list, List::NotSet) {
+        return Err(Refusal::new(WHO, "datarep is only supported for sticky buffers"));
+    }
+    let bad = || Refusal::silent("`datarep:name, >, N, type string, load file`");
+    let parts: Vec<&str> = v.text.split(',').map(str::trim).collect();
+    let [name, op, value, rest @ ..] = parts.as_slice() else { return Err(bad()) };
+    let op = match *op {
+        "==" => "=",
+        op @ ("<" | ">") => op,
+        _ => return Err(bad()),
+    };
+    let condition = IntegerMatch::parse(&format!("{op}{value}"), IntegerWidth::U16, &[])
+        .ok_or_else(|| Refusal::new(WHO, format!("invalid datarep value: {value}")))?;
+    if !is_name(name) {
+        return Err(bad());
+    }
+    let mut def = blank(name, &c.folder);
+    def.has_reputation = true;
+    let has_type = settings(c, &mut def, rest, WHO)?;
+    let dataset = register(c, def, has_type, WHO)?;
+    d.push(BufferCondition::Datarep(DatarepTest { dataset, condition }))
+}
+
+/// Reads `key value` settings; true when the type was among them.
+fn settings(
+    c: &Compiler<'_>,
+    def: &mut DatasetDef,
+    parts: &[&str],
+    who: &'static str,
+) -> Checked<bool> {
+    let mut has_type = false;
+    for part in parts {
+        let (key, value) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
+        let value = value.trim();
+        let bad = || Refusal::new(who, format!("bad value for {key}: '{value}'"));
+        match key {
+            "type" => {
+                has_type = true;
+                def.kind = match value {
+                    "string" => DatasetType::String,
+                    "md5" => DatasetType::Md5,
+                    "sha256" => DatasetType::Sha256,
+                    "ipv4" => DatasetType::Ipv4,
+                    "ip" => DatasetType::Ip,
+                    _ => return Err(Refusal::new(who, format!("bad type {value}"))),
+                };
+            }
+            "load" => def.load = Some(check_path(c, value, who)?),
+            "save" => def.save = Some(check_path(c, value, who)?),
+            "state" => {
+                def.load = Some(check_path(c, value, who)?);
+                def.save = Some(value.to_string());
+            }
+            "memcap" => def.memcap = number_with_unit(value).ok_or_else(bad)?,
+            "hashsize" => def.hashsize = value.parse().map_err(|_| bad())?,
+            "format" => {
+                def.format = match value {
+                    "csv" => DatasetFormat::Csv,
+                    "json" => DatasetFormat::Json,
+                    "ndjson" | "jsonline" => DatasetFormat::NdJson,
+                    _ => return Err(Refusal::new(who, format!("unknown format {value}"))),
+                };
+            }
+            "value_key" => def.value_key = Some(value.to_string()),
+            "array_key" => def.array_key = Some(value.to_string()),
+            "enrichment_key" => def.enrichment_key = Some(value.to_string()),
+            "remove_key" => def.remove_key = true,
+            // unknown keys are passed over, as the peer does
+            _ => {}
+        }
+    }
+    if def.save.is_some() && !c.options.allow_dataset_write {
+        return Err(Refusal::new(who, "Rules containing save/state datasets have been disabled"));
+    }
+    Ok(has_type)
+}
+
+/// Rules may not reach outside unless the configuration says so.
+fn check_path(c: &Compiler<'_>, path: &str, who: &'static str) -> Checked<String> {
+    if c.options.allow_absolute_filenames {
+        return Ok(path.to_string());
+    }
+    if path.starts_with('/') {
+        return Err(Refusal::new(who, format!("Absolute paths not allowed: {path}")));
+    }
+    if path.split('/').any(|part| part == "..") {
+        let said = format!("Directory traversals not allowed: {path}");
+        return Err(Refusal::new(who, said));
+    }
+    Ok(path.to_string())
+}
+
+/// The number of the dataset: that of an earlier rule which names it, or a new one.
+fn register(
+    c: &mut Compiler<'_>,
+    def: DatasetDef,
+    has_type: bool,
+    who: &'static str,
+) -> Checked<u32> {
+    if let Some(at) = c.set.datasets.iter().position(|k| k.name == def.name) {
+        let known = &c.set.datasets[at];
+        if has_type && known.kind != def.kind {
+            let said = format!("dataset {} already exists with a different type", def.name);
+            return Err(Refusal::new(who, said));
+        }
+        return Ok(u32::try_from(at).unwrap_or(u32::MAX));
+    }
+    let at = u32::try_from(c.set.datasets.len()).unwrap_or(u32::MAX);
+    if let Some(open) = c.options.open_dataset {
+        open(at, &def).map_err(|said| {
+            Refusal::new(who, format!("failed to set up dataset '{}'.", def.name)).because(said)
+        })?;
+    }
+    c.set.datasets.push(def);
+    Ok(at)
+}

@@ -1,0 +1,179 @@
+//! Keywords on files that transactions carry.
+
+use super::{Setup, Value, app, sticky};
+use crate::compiler::Compiler;
+use crate::content::{BufferCondition, Content, ContentFlags};
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::{Draft, List};
+use crate::file::{FileCondition, HashKind, HashList};
+use crate::integer::IntegerMatch;
+use crate::limits::HASHES_PER_LIST_MAX;
+use crate::post::{FilestoreDirection, FilestoreScope, PostMatch};
+use crate::signature::BufferRef;
+use gabion_record::applayer::{IntegerWidth, ProtoId};
+
+/// Keywords of this file.
+pub(super) const KEYWORDS: &[(&str, Setup)] = &[
+    ("filename", |c, d, v| content_on(c, d, v, "file.name", "filename", false)),
+    ("fileext", |c, d, v| content_on(c, d, v, "file.name", "fileext", true)),
+    ("filemagic", |c, d, v| content_on(c, d, v, "file.magic", "filemagic", false)),
+    ("filesize", filesize),
+    ("filestore", filestore),
+    ("filemd5", |c, d, v| hash_list(c, d, v, HashKind::Md5, "filemd5")),
+    ("filesha1", |c, d, v| hash_list(c, d, v, HashKind::Sha1, "filesha1")),
+    ("filesha256", |c, d, v| hash_list(c, d, v, HashKind::Sha256, "filesha256")),
+];
+
+/// The old keywords are contents on the buffers of today, case ignored.
+fn content_on(
+    c: &mut Compiler<'_>,
+    d: &mut Draft<'_>,
+    v: Value<'_>,
+    buffer: &'static str,
+    keyword: &'static str,
+    is_extension: bool,
+) -> Checked<()> {
+    let mut bytes = Vec::new();
+    let mut flags = ContentFlags::NOCASE;
+    if is_extension {
+        bytes.push(b'.');
+        flags.set(ContentFlags::ENDS_WITH);
+    }
+    bytes.extend_from_slice(&super::content::decode(v.text)?);
+    bytes.make_ascii_lowercase();
+    if v.negated {
+        flags.set(ContentFlags::NEGATED);
+    }
+    let before = (d.list, d.transforms_allowed);
+    match c.catalog.buffer_by_keyword(buffer) {
+        Some(id) => {
+            bind_to_files(c, d, keyword)?;
+            let at = d.buffer_index(BufferRef::App(id), false);
+            d.list = List::Buffer(at);
+        }
+        None => {
+            d.inert.get_or_insert(keyword);
+            sticky::inert_buffer(d, false);
+        }
+    }
+    let content = Content { bytes: bytes.into(), flags, ..Content::default() };
+    let pushed = d.push(BufferCondition::Content(content));
+    (d.list, d.transforms_allowed) = before;
+    pushed
+}
+
+/// The rule must be bound to a protocol that carries files, or to none.
+fn bind_to_files(c: &Compiler<'_>, d: &mut Draft<'_>, keyword: &'static str) -> Checked<()> {
+    let files = c
+        .catalog
+        .buffer_by_keyword("file.name")
+        .or_else(|| c.catalog.buffer_by_keyword("file.data"))
+        .and_then(|id| c.catalog.buffer(id));
+    let Some(files) = files else {
+        d.inert.get_or_insert(keyword);
+        return Ok(());
+    };
+    let protos: Vec<ProtoId> = files.hooks.iter().map(|(p, _)| *p).collect();
+    app::restrict(c, d, &protos)
+}
+
+fn filesize(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let Some(size) = IntegerMatch::parse(v.text, IntegerWidth::U64, &[]) else {
+        return Err(Refusal::silent("`filesize` takes a number or a comparison"));
+    };
+    bind_to_files(c, d, "filesize")?;
+    d.files.push(FileCondition::Size(size));
+    Ok(())
+}
+
+fn filestore(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let bad = || {
+        let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
+        Refusal::new("detect-filestore", said)
+    };
+    let mut direction = FilestoreDirection::Default;
+    let mut scope = FilestoreScope::File;
+    for word in v.text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+        match word {
+            "request" | "to_server" => direction = FilestoreDirection::ToServer,
+            "response" | "to_client" => direction = FilestoreDirection::ToClient,
+            "both" => direction = FilestoreDirection::Both,
+            "file" => scope = FilestoreScope::File,
+            "tx" => scope = FilestoreScope::Transaction,
+            "ssn" | "flow" => scope = FilestoreScope::Flow,
+            _ if !word.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') => {
+                return Err(bad());
+            }
+            // the peer ignores words it does not know here
+            _ => {}
+        }
+    }
+    bind_to_files(c, d, "filestore")?;
+    d.files.push(FileCondition::Store);
+    d.post.push(PostMatch::Filestore { direction, scope });
+    Ok(())
+}
+
+fn hash_list(
+    c: &mut Compiler<'_>,
+    d: &mut Draft<'_>,
+    v: Value<'_>,
+    kind: HashKind,
+    keyword: &'static str,
+) -> Checked<()> {
+    const WHO: &str = "detect-file-hash-common";
+    let (negated, name) = match v.text.strip_prefix('!') {
+        Some(rest) => (true, rest.trim()),
+        None => (v.negated, v.text),
+    };
+    bind_to_files(c, d, keyword)?;
+    let known = c.set.hash_lists.iter().position(|l| l.kind == kind && l.name == name);
+    let at = match known {
+        Some(at) => at,
+        None => {
+            let Some(read) = c.options.read_file else {
+                d.inert.get_or_insert(keyword);
+                return Ok(());
+            };
+            let path = c.path_of(name);
+            let bytes = read(&path)
+                .map_err(|e| Refusal::new(WHO, format!("opening hash file {path}: {e}")))?;
+            let hashes = hashes(&bytes, kind).map_err(|said| Refusal::new(WHO, said))?;
+            c.set.hash_lists.push(HashList { kind, name: name.to_string(), hashes });
+            c.set.hash_lists.len() - 1
+        }
+    };
+    let list = u32::try_from(at).unwrap_or(u32::MAX);
+    d.files.push(FileCondition::Hash { list, negated });
+    Ok(())
+}
+
+/// One hash a line, in hex; what follows it on the line is ignored.
+fn hashes(bytes: &[u8], kind: HashKind) -> Result<Vec<[u8; 32]>, String> {
+    let mut out = Vec::new();
+    for (number, line) in bytes.split(|b| *b == b'\n').enumerate() {
+        let line = line.trim_ascii();
+        if line.is_empty() || line.starts_with(b"#") {
+            continue;
+        }
+        let digits = kind.len() * 2;
+        let hash = line.get(..digits).and_then(|hex| {
+            let mut hash = [0u8; 32];
+            for (to, pair) in hash.iter_mut().zip(hex.chunks(2)) {
+                let digit = |b: u8| (b as char).to_digit(16).map(|d| d as u8);
+                *to = digit(*pair.first()?)? << 4 | digit(*pair.get(1)?)?;
+            }
+            Some(hash)
+        });
+        let Some(hash) = hash else {
+            return Err(format!("error parsing hash at line {}", number + 1));
+        };
+        if out.len() >= HASHES_PER_LIST_MAX {
+            return Err("the hash list is too long".to_string());
+        }
+        out.push(hash);
+    }
+    out.sort_unstable();
+    out.dedup();
+    Ok(out)
+}

@@ -1,0 +1,317 @@
+//! What a rule says of itself: id, revision, message, class, references, metadata, requirements.
+
+use super::{Setup, Value};
+use crate::compiler::Compiler;
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::Draft;
+use crate::lexer::{self, Piece};
+use crate::post::Target;
+use crate::ruleset::Classification;
+use std::borrow::Cow;
+
+/// Keywords of this file.
+pub(super) const KEYWORDS: &[(&str, Setup)] = &[
+    ("sid", sid),
+    ("rev", rev),
+    ("gid", gid),
+    ("msg", msg),
+    ("classtype", classtype),
+    ("priority", priority),
+    ("reference", reference),
+    ("metadata", metadata),
+    ("target", target),
+    ("noalert", noalert),
+    ("alert", alert),
+    ("requires", |_, _, _| Ok(())),
+];
+
+/// A whole decimal number with nothing around it; a sign in front is let through, as `strtoul` does.
+fn decimal(text: &str) -> Option<u32> {
+    text.strip_prefix('+').unwrap_or(text).parse().ok()
+}
+
+fn sid(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let refuse = |said: &str| Err(Refusal::new("detect-sid", said));
+    let Some(n) = decimal(v.text) else {
+        return refuse("invalid input as arg to sid keyword");
+    };
+    if n == 0 {
+        return refuse("sid value 0 is invalid");
+    }
+    if d.sid.is_some() {
+        return refuse("duplicated 'sid' keyword detected");
+    }
+    d.sid = Some(n);
+    Ok(())
+}
+
+fn rev(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let refuse = |said: &str| Err(Refusal::new("detect-rev", said));
+    let Some(n) = decimal(v.text) else {
+        return refuse("invalid input as arg to rev keyword");
+    };
+    if n == 0 {
+        return refuse("rev value 0 is invalid");
+    }
+    if d.rev.is_some() {
+        return refuse("duplicated 'rev' keyword detected");
+    }
+    d.rev = Some(n);
+    Ok(())
+}
+
+fn gid(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let Some(n) = decimal(v.text) else {
+        return Err(Refusal::new("detect-gid", "invalid input as arg to gid keyword"));
+    };
+    d.gid = n;
+    Ok(())
+}
+
+fn msg<'t>(_: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    if d.msg.is_some() {
+        return Err(Refusal::new("detect-msg", "duplicated 'msg' keyword detected"));
+    }
+    let unescaped = v.text.contains('\\').then(|| unescape(v.text));
+    d.msg = Some((v.piece(), unescaped));
+    Ok(())
+}
+
+/// Each backslash that escapes a character is dropped.
+fn unescape(text: &str) -> Cow<'_, str> {
+    let mut out = String::with_capacity(text.len());
+    let mut escaped = false;
+    for c in text.chars() {
+        if c == '\\' && !escaped {
+            escaped = true;
+            continue;
+        }
+        escaped = false;
+        out.push(c);
+    }
+    Cow::Owned(out)
+}
+
+fn classtype(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let first_ok = v.text.starts_with(|c: char| c.is_ascii_alphabetic());
+    if !first_ok || v.text.contains([' ', '\t', '"']) {
+        let said = format!("invalid value for classtype keyword: \"{}\"", v.text);
+        return Err(Refusal::new("detect-classtype", said));
+    }
+    let found = c.set.classes.iter().position(|k| k.name.eq_ignore_ascii_case(v.text));
+    let at = match found {
+        Some(at) => at,
+        None => {
+            if !c.unknown_classes.iter().any(|k| k == v.text) {
+                c.unknown_classes.push(v.text.to_string());
+                let sid = d.sid.unwrap_or(0);
+                c.warn(Refusal::new(
+                    "detect-classtype",
+                    format!(
+                        "signature sid:{sid} uses unknown classtype: \"{}\", using default \
+                         priority 3. This message won't be shown again for this classtype",
+                        v.text
+                    ),
+                ));
+            }
+            c.set.classes.push(Classification {
+                name: v.text.to_string(),
+                text: String::new(),
+                priority: 3,
+            });
+            c.set.classes.len() - 1
+        }
+    };
+    let priority = c.set.classes.get(at).map_or(3, |k| k.priority);
+    if d.class.is_some() {
+        c.warn(Refusal::new(
+            "detect-classtype",
+            "duplicated 'classtype' keyword detected. Using instance with highest priority",
+        ));
+    }
+    if d.class_priority.is_none_or(|p| priority < p) {
+        d.class = u16::try_from(at).ok();
+        d.class_priority = Some(priority);
+    }
+    Ok(())
+}
+
+fn priority(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let Some(n) = v.text.parse::<u32>().ok() else {
+        let said = format!("Invalid Priority in Signature - {}", v.text);
+        return Err(Refusal::new("detect-priority", said));
+    };
+    if d.priority.is_some() {
+        c.warn(Refusal::new(
+            "detect-priority",
+            "duplicated priority. Using highest priority in the rule",
+        ));
+    }
+    d.priority = Some(d.priority.map_or(n, |p| p.min(n)));
+    Ok(())
+}
+
+fn reference<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    let refuse = || {
+        let said = format!(
+            "Unable to parse \"reference\" keyword argument - \"{}\".   Invalid argument.",
+            v.text
+        );
+        Err(Refusal::new("detect-reference", said))
+    };
+    let Some((system, text)) = v.text.split_once(',') else {
+        return refuse();
+    };
+    let key = system.trim();
+    if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric()) || text.trim().is_empty() {
+        return refuse();
+    }
+    let known = &c.options.references;
+    if !known.is_empty() && !known.iter().any(|(name, _)| name.eq_ignore_ascii_case(key)) {
+        c.warn(Refusal::new("detect-reference", format!("unknown reference key \"{key}\"")));
+    }
+    let system = lexer::trim(Piece { text: system, at: v.at });
+    let text = lexer::trim(Piece { text, at: v.at + (v.text.len() - text.len()) });
+    d.references.push((system, text));
+    Ok(())
+}
+
+fn metadata<'t>(_: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    d.metadata.push(v.piece());
+    Ok(())
+}
+
+fn target(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    let target = match v.text {
+        "src_ip" => Target::Source,
+        "dest_ip" => Target::Destination,
+        other => {
+            let said = format!("pcre_exec parse error, ret -1, string {other}");
+            return Err(
+                Refusal::new("detect-target", said).because("`target` is `src_ip` or `dest_ip`")
+            );
+        }
+    };
+    if d.target.is_some_and(|t| t != target) {
+        return Err(Refusal::new("detect-target", "Conflicting values of target keyword"));
+    }
+    d.target = Some(target);
+    Ok(())
+}
+
+fn noalert(_: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<()> {
+    d.noalert = true;
+    d.alert_keyword = false;
+    Ok(())
+}
+
+fn alert(_: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<()> {
+    d.alert_keyword = true;
+    d.noalert = false;
+    Ok(())
+}
+
+/// Looks for `requires` among the options before anything else is read: whether all is met.
+pub(crate) fn requires(c: &Compiler<'_>, options: Piece<'_>) -> Checked<bool> {
+    if !options.text.contains("requires") {
+        return Ok(true);
+    }
+    let mut met = true;
+    let mut seen = false;
+    for option in lexer::options(options).flatten() {
+        if !option.keyword.text.eq_ignore_ascii_case("requires") {
+            continue;
+        }
+        let value = option.value.map_or("", |v| v.text);
+        if seen {
+            return Err(Refusal::new("requires", "multiple requires keywords are not allowed"));
+        }
+        seen = true;
+        met &= requirement_met(c, value)
+            .map_err(|e| e.at(option.keyword.at, value.len() + option.keyword.text.len() + 1))?;
+    }
+    Ok(met)
+}
+
+/// One `requires`: parts joined by `,` must all hold.
+fn requirement_met(c: &Compiler<'_>, text: &str) -> Checked<bool> {
+    let mut met = true;
+    for part in text.split(',').map(str::trim) {
+        let (key, rest) = part.split_once(char::is_whitespace).unwrap_or((part, ""));
+        let rest = rest.trim();
+        met &= match key {
+            "feature" => c.options.features.iter().any(|f| f.eq_ignore_ascii_case(rest)),
+            "keyword" => c.keyword(rest).is_some(),
+            "version" => version_met(c.options.version, rest)?,
+            // what a later version may add is not met here
+            _ => false,
+        };
+    }
+    Ok(met)
+}
+
+/// `>= 7.0.3 < 8 | >= 8.0.1`: alternatives by `|`, each a list of comparisons that all hold.
+fn version_met(version: (u16, u16, u16), text: &str) -> Checked<bool> {
+    let refuse = || {
+        let said = format!("Failed to parse requires version expression: {text}");
+        Refusal::new("requires", said)
+    };
+    let mut any = false;
+    for alternative in text.split('|') {
+        let mut all = true;
+        let mut rest = alternative.trim();
+        if rest.is_empty() {
+            return Err(refuse());
+        }
+        while !rest.is_empty() {
+            let (op, after) = [">=", "<=", ">", "<"]
+                .iter()
+                .find_map(|op| rest.strip_prefix(op).map(|after| (*op, after.trim_start())))
+                .ok_or_else(refuse)?;
+            let end = after.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(after.len());
+            let (number, more) = after.split_at(end);
+            let wanted = parse_version(number).ok_or_else(refuse)?;
+            all &= match op {
+                ">=" => version >= wanted,
+                "<=" => version <= wanted,
+                ">" => version > wanted,
+                _ => version < wanted,
+            };
+            rest = more.trim_start();
+        }
+        any |= all;
+    }
+    Ok(any)
+}
+
+fn parse_version(text: &str) -> Option<(u16, u16, u16)> {
+    let mut parts = text.split('.').map(str::parse::<u16>);
+    let major = parts.next()?.ok()?;
+    let minor = parts.next().unwrap_or(Ok(0)).ok()?;
+    let patch = parts.next().unwrap_or(Ok(0)).ok()?;
+    parts.next().is_none().then_some((major, minor, patch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_compare() {
+        for (text, wanted) in [
+            (">= 8", true),
+            (">= 7.0.3 < 8", false),
+            (">= 7.0.3 < 8 | >= 8.0.1", true),
+            ("> 8.0.7", false),
+            ("<9.0.0", true),
+        ] {
+            assert_eq!(version_met((8, 0, 7), text), Ok(wanted), "{text}");
+        }
+        assert!(version_met((8, 0, 7), "8").is_err());
+    }
+
+    #[test]
+    fn escapes_are_dropped() {
+        assert_eq!(unescape(r#"x\"y\;z\\w\:"#), r#"x"y;z\w:"#);
+    }
+}

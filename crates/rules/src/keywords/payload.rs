@@ -1,0 +1,171 @@
+//! Conditions on the buffer in force that are neither literals nor arithmetic.
+
+use super::{Setup, Value, sticky};
+use crate::compiler::Compiler;
+use crate::content::{Base64Decode, BufferCondition};
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::{Draft, List, mark_relative_next};
+use crate::integer::IntegerMatch;
+use crate::packet::PacketCondition;
+use crate::signature::BufferRef;
+use gabion_record::applayer::IntegerWidth;
+
+/// Keywords of this file.
+pub(super) const KEYWORDS: &[(&str, Setup)] = &[
+    ("bsize", bsize),
+    ("urilen", urilen),
+    ("absent", absent),
+    ("base64_decode", base64_decode),
+    ("prefilter", prefilter),
+    ("ftpbounce", ftpbounce),
+];
+
+fn bsize(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    if !matches!(d.list, List::Buffer(_)) {
+        return Err(Refusal::silent("`bsize` needs a sticky buffer before it"));
+    }
+    let Some(size) = IntegerMatch::parse(v.text, IntegerWidth::U64, &[]) else {
+        return Err(Refusal::silent("`bsize` takes N, >N, <N or A<>B"));
+    };
+    d.push(BufferCondition::Bsize(size))
+}
+
+fn urilen<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
+    let (size, kind) = match v.text.split_once(',') {
+        Some((size, kind)) => (size.trim(), kind.trim()),
+        None => (v.text, "norm"),
+    };
+    let keyword = match kind {
+        "norm" => "http.uri",
+        "raw" => "http.uri.raw",
+        _ => return Err(Refusal::silent("`urilen` measures `norm` or `raw`")),
+    };
+    let Some(size) = IntegerMatch::parse(size, IntegerWidth::U16, &[]) else {
+        return Err(Refusal::silent("`urilen` takes N, >N, <N or A<>B"));
+    };
+    let before = d.list;
+    match c.catalog.buffer_by_keyword(keyword) {
+        Some(id) => {
+            let protos: Vec<_> = c
+                .catalog
+                .buffer(id)
+                .map(|b| b.hooks.iter().map(|(p, _)| *p).collect())
+                .unwrap_or_default();
+            super::app::bind_to(c, d, &protos, keyword)?;
+            let at = d.buffer_index(BufferRef::App(id), false);
+            d.list = List::Buffer(at);
+        }
+        None => {
+            d.inert.get_or_insert("urilen");
+            sticky::inert_buffer(d, false);
+        }
+    }
+    let allowed = d.transforms_allowed;
+    let pushed = d.push(BufferCondition::Urilen(size));
+    d.list = before;
+    d.transforms_allowed = allowed;
+    pushed
+}
+
+fn absent(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-isdataat";
+    let or_else = match v.text {
+        "" => false,
+        "or_else" => true,
+        other => {
+            let said = format!("unhandled value for absent keyword: {other}");
+            return Err(Refusal::new(WHO, said));
+        }
+    };
+    let Some(buffer) = d.sticky() else {
+        return Err(Refusal::new(WHO, "no buffer for absent keyword"));
+    };
+    if !buffer.conditions.is_empty() {
+        return Err(Refusal::new(WHO, "absent must come first right after buffer"));
+    }
+    if matches!(buffer.buffer, Some(BufferRef::Packet(_) | BufferRef::Payload)) {
+        return Err(Refusal::new(WHO, "absent does not work with packet buffers"));
+    }
+    d.push(BufferCondition::Absent { or_else })
+}
+
+fn base64_decode(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-base64-decode";
+    let bad = || Refusal::new(WHO, format!("Invalid argument: \"{}\"", v.text));
+    let mut decode = Base64Decode::default();
+    for part in v.text.split(',').map(str::trim).filter(|p| !p.is_empty()) {
+        match part.split_once(char::is_whitespace) {
+            None if part == "relative" => decode.relative = true,
+            Some(("bytes", n)) => {
+                decode.bytes = n.trim().parse().ok().filter(|n| *n > 0).ok_or_else(bad)?;
+            }
+            Some(("offset", n)) => decode.offset = n.trim().parse().map_err(|_| bad())?,
+            _ => return Err(bad()),
+        }
+    }
+    if matches!(d.list, List::Base64) {
+        return Err(Refusal::new(WHO, "base64_decode can't be nested"));
+    }
+    if decode.relative {
+        mark_relative_next(d.conditions());
+    }
+    d.push(BufferCondition::Base64Decode(decode))
+}
+
+/// The condition before it becomes the prefilter.
+fn prefilter(_: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-prefilter";
+    // a content before it is asked to be the fast pattern
+    let last_content = d.last_content_place().and_then(|p| {
+        let list = match p.buffer {
+            Some(n) => &d.buffers.get(n)?.conditions,
+            None => &d.base64,
+        };
+        list.get(p.at).map(|x| x.order)
+    });
+    if d.packet.is_empty() && last_content.is_none() {
+        let said = "prefilter needs preceding match";
+        return Err(Refusal::new(WHO, said));
+    }
+    if d.prefilter.is_some() {
+        return Err(Refusal::new(WHO, "prefilter already set"));
+    }
+    let last_is_packet = d.last_was_packet;
+    if !last_is_packet {
+        return match d.last_content() {
+            Some(content) => {
+                let has_bound =
+                    content.is_relative() || content.offset.is_some() || content.depth.is_some();
+                if content.is_negated() && has_bound {
+                    let said = "prefilter; cannot be used with negated content, along with \
+                                relative modifiers";
+                    return Err(Refusal::new(WHO, said));
+                }
+                content.flags.set(crate::content::ContentFlags::FAST_PATTERN);
+                Ok(())
+            }
+            None => Err(Refusal::new(WHO, "prefilter needs preceding match")),
+        };
+    }
+    let at = d.packet.len() - 1;
+    let keyword = d.packet.last().map_or("", |p| p.keyword);
+    let supported = crate::known::known_keyword(keyword)
+        .is_some_and(crate::known::KnownKeyword::supports_prefilter);
+    if !supported {
+        let said = format!("prefilter is not supported for {keyword}");
+        return Err(Refusal::new(WHO, said));
+    }
+    d.prefilter = Some(at);
+    Ok(())
+}
+
+fn ftpbounce<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, _: Value<'t>) -> Checked<()> {
+    match c.catalog.proto("ftp") {
+        Some(id) => super::app::restrict(c, d, &[id])?,
+        None => {
+            d.inert.get_or_insert("ftpbounce");
+        }
+    }
+    d.push_packet("ftpbounce", PacketCondition::FtpBounce);
+    Ok(())
+}

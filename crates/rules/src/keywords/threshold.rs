@@ -1,0 +1,123 @@
+//! `threshold` and `detection_filter`.
+
+use super::{Setup, Value};
+use crate::compiler::Compiler;
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::Draft;
+use crate::post::{Threshold, ThresholdKind, ThresholdTrack};
+
+/// Keywords of this file.
+pub(super) const KEYWORDS: &[(&str, Setup)] =
+    &[("threshold", threshold), ("detection_filter", detection_filter)];
+
+/// The parts `key value` of such an option.
+#[derive(Default)]
+struct Parts<'t> {
+    kind: Option<&'t str>,
+    track: Option<ThresholdTrack>,
+    count: Option<u32>,
+    seconds: Option<u32>,
+    multiplier: Option<u32>,
+}
+
+fn parts(text: &str) -> Option<Parts<'_>> {
+    let mut p = Parts::default();
+    for part in text.split(',').map(str::trim) {
+        let (key, value) = part.split_once(char::is_whitespace)?;
+        let value = value.trim();
+        match key {
+            "type" if p.kind.is_none() => p.kind = Some(value),
+            "track" if p.track.is_none() => p.track = Some(track(value)?),
+            "count" if p.count.is_none() => p.count = Some(value.parse().ok()?),
+            "seconds" if p.seconds.is_none() => p.seconds = Some(value.parse().ok()?),
+            "multiplier" if p.multiplier.is_none() => p.multiplier = Some(value.parse().ok()?),
+            _ => return None,
+        }
+    }
+    Some(p)
+}
+
+/// What `track` names.
+pub(crate) fn track(word: &str) -> Option<ThresholdTrack> {
+    Some(match word {
+        "by_src" => ThresholdTrack::Source,
+        "by_dst" => ThresholdTrack::Destination,
+        "by_both" => ThresholdTrack::Both,
+        "by_rule" => ThresholdTrack::Rule,
+        "by_flow" => ThresholdTrack::Flow,
+        _ => return None,
+    })
+}
+
+fn threshold(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-threshold";
+    if d.detection_filter.is_some() {
+        let said = "\"detection_filter\" and \"threshold\" are not allowed in the same rule";
+        return Err(Refusal::new(WHO, said));
+    }
+    if d.threshold.is_some() {
+        let said = "multiple \"threshold\" options are not allowed in the same rule";
+        return Err(Refusal::new(WHO, said));
+    }
+    d.threshold = Some(read(v.text).ok_or_else(|| bad(v))?);
+    Ok(())
+}
+
+fn bad(v: Value<'_>) -> Refusal {
+    let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
+    Refusal::new("detect-threshold", said)
+        .because("`threshold:type limit, track by_src, count N, seconds N`")
+}
+
+fn read(text: &str) -> Option<Threshold> {
+    let p = parts(text)?;
+    let (track, count) = (p.track?, p.count.filter(|n| *n > 0)?);
+    let kind = match p.kind? {
+        "limit" => ThresholdKind::Limit,
+        "threshold" => ThresholdKind::Threshold,
+        "both" => ThresholdKind::Both,
+        "backoff" => {
+            let multiplier = p.multiplier.filter(|n| *n > 0)?;
+            if track != ThresholdTrack::Flow {
+                return None;
+            }
+            return Some(Threshold {
+                kind: ThresholdKind::Backoff { multiplier },
+                track,
+                count,
+                seconds: p.seconds.unwrap_or(0),
+            });
+        }
+        _ => return None,
+    };
+    if p.multiplier.is_some() {
+        return None;
+    }
+    Some(Threshold { kind, track, count, seconds: p.seconds.filter(|n| *n > 0)? })
+}
+
+fn detection_filter(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    const WHO: &str = "detect-detection-filter";
+    if d.threshold.is_some() {
+        let said = "\"detection_filter\" and \"threshold\" are not allowed in the same rule";
+        return Err(Refusal::new(WHO, said));
+    }
+    if d.detection_filter.is_some() {
+        let said = "At most one \"detection_filter\" is allowed per rule";
+        return Err(Refusal::new(WHO, said));
+    }
+    let bad = || {
+        let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
+        Refusal::new(WHO, said).because("`detection_filter:track by_src, count N, seconds N`")
+    };
+    let p = parts(v.text).ok_or_else(bad)?;
+    let (Some(track), Some(count), Some(seconds)) = (p.track, p.count, p.seconds) else {
+        return Err(bad());
+    };
+    if p.kind.is_some() || p.multiplier.is_some() || count == 0 || seconds == 0 {
+        return Err(bad());
+    }
+    d.detection_filter =
+        Some(Threshold { kind: ThresholdKind::DetectionFilter, track, count, seconds });
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Limits of the rule language, each with its reason. Reaching one refuses the rule, which is
+//! counted among the failed.
+
+/// Nesting of lists and variables in addresses and ports: the peer allows 64 variables in a chain;
+/// a chain that names itself must end.
+pub const LIST_DEPTH_MAX: usize = 64;
+
+/// Items of one address or port list, variables opened: far beyond any real list, small enough
+/// that a list of lists of variables can't take the machine's memory.
+pub const LIST_ITEMS_MAX: usize = 1 << 20;
+
+/// Bytes of one rule, lines joined. The peer cuts at 8,191 and refuses the pieces; longer rules
+/// are accepted here, but not without end.
+pub const RULE_BYTES_MAX: usize = 64 << 10;
+
+/// Conditions on one buffer of one rule: numbered by 16 bits elsewhere, and each content may
+/// recurse once, so the stack is bounded by it as well.
+pub const CONDITIONS_PER_BUFFER_MAX: usize = 512;
+
+/// Buffers of one rule.
+pub const BUFFERS_PER_RULE_MAX: usize = 255;
+
+/// Byte variables of one rule: the peer's own limit is of the same order.
+pub const BYTE_VARIABLES_MAX: u8 = 64;
+
+/// Transforms on one buffer: the peer's limit.
+pub const TRANSFORMS_MAX: usize = 16;
+
+/// Capture groups kept by one `pcre`: the peer's limit.
+pub const CAPTURES_MAX: usize = 8;
+
+/// Diagnostics kept of one load: a wrong file must not fill the memory with complaints; what is
+/// beyond it is only counted.
+pub const DIAGNOSTICS_MAX: usize = 50_000;
+
+/// Hashes read from one list of `filemd5` and its like: a gigabyte of them.
+pub const HASHES_PER_LIST_MAX: usize = 32 << 20;

@@ -1,0 +1,90 @@
+//! What a load needs beside rules and catalog.
+
+use crate::ruleset::{Classification, DatasetDef};
+use crate::signature::Action;
+use gabion_record::Direction;
+
+/// Reads a file that a rule names (hash list, dataset, script), path resolved; an error is the
+/// system's message.
+pub type FileReader<'o> = &'o dyn Fn(&str) -> Result<Vec<u8>, String>;
+
+/// Makes a dataset as a rule describes it (number and definition), so that what is wrong with its
+/// file refuses the rule; an error is what is wrong.
+pub type DatasetOpener<'o> = &'o dyn Fn(u32, &DatasetDef) -> Result<(), String>;
+
+/// Looks into a script (path, whether it is a transform) for what it needs; an error is what is
+/// wrong with it.
+pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptNeeds, String>;
+
+/// What a Lua script wants to be run on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScriptNeeds {
+    /// Each packet.
+    Packet,
+    /// Payload and stream.
+    Payload,
+    /// A buffer, by its sticky keyword.
+    Buffer(String),
+    /// A transaction of that protocol (registry name), perhaps of one direction.
+    Transaction(String, Option<Direction>),
+}
+
+/// Settings of a load.
+#[derive(Clone)]
+pub struct LoadOptions<'o> {
+    /// Classes, see [`crate::classification`].
+    pub classes: Vec<Classification>,
+    /// Reference systems: short name and address prefix, see [`crate::reference`].
+    pub references: Vec<(String, String)>,
+    /// Precedence of actions, first is highest.
+    pub action_order: [Action; 4],
+    /// Reads files that rules name; `None`: rules that need one are inert.
+    pub read_file: Option<FileReader<'o>>,
+    /// Makes datasets while rules are read; `None`: they are only described.
+    pub open_dataset: Option<DatasetOpener<'o>>,
+    /// Looks into Lua scripts; `None`: rules with scripts are inert.
+    pub inspect_script: Option<ScriptInspector<'o>>,
+    /// Short names of the reputation categories.
+    pub reputation_categories: Vec<String>,
+    /// Folder that rule-named files are relative to, when the rule file's own does not have them.
+    pub rule_path: String,
+    /// Names of protocols that the configuration disables.
+    pub disabled_protocols: Vec<String>,
+    /// Version that `requires: version` is compared with.
+    pub version: (u16, u16, u16),
+    /// Features that `requires: feature` may ask for.
+    pub features: Vec<String>,
+    /// Lua in rules is allowed (`security.lua.allow-rules`).
+    pub allow_lua: bool,
+    /// Rules may name datasets outside the data folder (`datasets.rules.allow-absolute-filenames`).
+    pub allow_absolute_filenames: bool,
+    /// Rules may write datasets (`datasets.rules.allow-write`).
+    pub allow_dataset_write: bool,
+    /// `detect.prefilter.default: auto`: keywords serve as prefilters without being asked.
+    pub auto_prefilter: bool,
+    /// Firewall mode.
+    pub is_firewall: bool,
+}
+
+impl Default for LoadOptions<'_> {
+    fn default() -> Self {
+        LoadOptions {
+            classes: Vec::new(),
+            references: Vec::new(),
+            action_order: [Action::Pass, Action::Drop, Action::RejectSource, Action::Alert],
+            read_file: None,
+            open_dataset: None,
+            inspect_script: None,
+            reputation_categories: Vec::new(),
+            rule_path: String::new(),
+            disabled_protocols: Vec::new(),
+            version: (8, 0, 7),
+            features: Vec::new(),
+            allow_lua: true,
+            allow_absolute_filenames: false,
+            allow_dataset_write: true,
+            auto_prefilter: false,
+            is_firewall: false,
+        }
+    }
+}

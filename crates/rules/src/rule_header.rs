@@ -1,0 +1,406 @@
+//! The part of a rule before its options: action, protocol, addresses, ports, direction.
+
+use crate::compiler::Compiler;
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::{Draft, DraftHeader, List};
+use crate::lexer::{Parts, Piece};
+use crate::signature::{Action, ActionScope, FirewallPart, IpProtos, Network, RuleHook};
+use gabion_record::Direction;
+use gabion_record::applayer::{ProtoId, ProtoTable, Transport};
+
+const TCP: u8 = 6;
+const UDP: u8 = 17;
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
+const SCTP: u8 = 132;
+
+/// Reads the header and opens a draft.
+pub(crate) fn read<'t>(
+    c: &mut Compiler<'_>,
+    rule: &'t str,
+    parts: &Parts<'t>,
+) -> Checked<Draft<'t>> {
+    if !parts.has_options {
+        return Err(Refusal::new("detect-parse", "no rule options.")
+            .at(0, rule.len())
+            .because("a rule is `action protocol source ports -> destination ports (options)`"));
+    }
+    let (bidirectional, transactional) = direction(parts.direction)?;
+    let (action, firewall) = action(c, parts.action)?;
+    let proto = protocol(c, parts.proto)?;
+    let mut draft = open(rule, action, proto);
+    draft.firewall = firewall;
+    let header = &mut draft.header;
+    header.bidirectional = bidirectional;
+    header.transactional = transactional;
+    let place = |p: Piece<'_>| (p.at, p.text.len());
+    let at = |e: Refusal, p: Piece<'_>| {
+        let (start, len) = place(p);
+        e.at(start, len)
+    };
+    header.src_is_any = parts.src.text.eq_ignore_ascii_case("any");
+    header.dst_is_any = parts.dst.text.eq_ignore_ascii_case("any");
+    header.src_ports_any = parts.src_ports.text.eq_ignore_ascii_case("any");
+    header.dst_ports_any = parts.dst_ports.text.eq_ignore_ascii_case("any");
+    header.src = c.address(parts.src.text).map_err(|e| at(e, parts.src))?;
+    header.dst = c.address(parts.dst.text).map_err(|e| at(e, parts.dst))?;
+    header.src_ports = c.port(parts.src_ports.text).map_err(|e| at(e, parts.src_ports))?;
+    header.dst_ports = c.port(parts.dst_ports.text).map_err(|e| at(e, parts.dst_ports))?;
+    header.has_negated_address = [header.src, header.dst]
+        .iter()
+        .any(|id| c.set.addresses.get(id.0 as usize).is_some_and(|s| s.has_negation));
+    Ok(draft)
+}
+
+fn direction(p: Piece<'_>) -> Checked<(bool, bool)> {
+    match p.text {
+        "->" => Ok((false, false)),
+        "<>" => Ok((true, false)),
+        "=>" => Ok((false, true)),
+        other => {
+            let said = format!(
+                "\"{other}\" is not a valid direction modifier, \"->\" and \"<>\" are supported."
+            );
+            Err(Refusal::new("detect-parse", said).at(p.at, p.text.len()))
+        }
+    }
+}
+
+fn action(c: &Compiler<'_>, p: Piece<'_>) -> Checked<(Action, Option<FirewallPart>)> {
+    let (word, scope) = match p.text.split_once(':') {
+        Some((word, scope)) => (word, Some(scope)),
+        None => (p.text, None),
+    };
+    let refuse = |said: String| Refusal::new("detect-parse", said).at(p.at, p.text.len());
+    let action = match word.to_ascii_lowercase().as_str() {
+        "alert" => Action::Alert,
+        "pass" => Action::Pass,
+        "drop" => Action::Drop,
+        "reject" | "rejectsrc" => Action::RejectSource,
+        "rejectdst" => Action::RejectDestination,
+        "rejectboth" => Action::RejectBoth,
+        "config" => Action::Config,
+        "accept" => Action::Accept,
+        _ => return Err(refuse(format!("An invalid action \"{word}\" was given"))),
+    };
+    if action == Action::Accept && !c.firewall_rules {
+        let said = "'accept' action only supported for firewall rules".to_string();
+        return Err(refuse(said));
+    }
+    let Some(scope) = scope else {
+        if c.firewall_rules {
+            return Err(refuse(format!(
+                "firewall rules require setting an explicit action scope for action \"{word}\""
+            )));
+        }
+        return Ok((action, None));
+    };
+    let mut parts = scope.split(',').map(str::trim);
+    let first = parts.next().unwrap_or("");
+    let Some(primary) = action_scope(first) else {
+        return Err(refuse(format!("invalid action scope '{first}' in action '{word}'")));
+    };
+    let mut part = FirewallPart { scope: primary, alerts: false, passes: None, order: 0 };
+    for secondary in parts {
+        match secondary.split_once(':') {
+            None if secondary == "alert" => part.alerts = true,
+            None if secondary == "pass" => part.passes = Some(ActionScope::Flow),
+            Some(("pass", scope)) => {
+                let Some(scope) = action_scope(scope) else {
+                    return Err(refuse(format!("invalid action scope '{scope}'")));
+                };
+                part.passes = Some(scope);
+            }
+            _ => return Err(refuse(format!("invalid secondary action '{secondary}'"))),
+        }
+    }
+    Ok((action, Some(part)))
+}
+
+fn action_scope(word: &str) -> Option<ActionScope> {
+    Some(match word {
+        "packet" => ActionScope::Packet,
+        "flow" => ActionScope::Flow,
+        "hook" => ActionScope::Hook,
+        "tx" => ActionScope::Transaction,
+        _ => return None,
+    })
+}
+
+/// What the protocol word says.
+struct ProtoPart {
+    name: String,
+    protos: IpProtos,
+    network: Network,
+    pkthdr: bool,
+    packets_only: bool,
+    stream_only: bool,
+    apps: Option<Vec<ProtoId>>,
+    hook: Option<RuleHook>,
+    inert: Option<&'static str>,
+}
+
+fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
+    let (word, hook) = match p.text.split_once(':') {
+        Some((word, hook)) => (word, Some(hook)),
+        None => (p.text, None),
+    };
+    let name = word.to_ascii_lowercase();
+    let mut part = ProtoPart {
+        name: name.clone(),
+        protos: IpProtos::default(),
+        network: Network::Any,
+        pkthdr: false,
+        packets_only: false,
+        stream_only: false,
+        apps: None,
+        hook: None,
+        inert: None,
+    };
+    match name.as_str() {
+        "tcp" => part.protos.insert(TCP),
+        "tcp-pkt" => {
+            part.protos.insert(TCP);
+            part.packets_only = true;
+        }
+        "tcp-stream" => {
+            part.protos.insert(TCP);
+            part.stream_only = true;
+        }
+        "udp" => part.protos.insert(UDP),
+        "sctp" => part.protos.insert(SCTP),
+        "icmp" => {
+            part.protos.insert(ICMP);
+            part.protos.insert(ICMPV6);
+        }
+        "icmpv4" => part.protos.insert(ICMP),
+        "icmpv6" => part.protos.insert(ICMPV6),
+        "ip" => part.protos = IpProtos::ALL,
+        "ipv4" | "ip4" => {
+            part.protos = IpProtos::ALL;
+            part.network = Network::Ipv4;
+        }
+        "ipv6" | "ip6" => {
+            part.protos = IpProtos::ALL;
+            part.network = Network::Ipv6;
+        }
+        "pkthdr" => {
+            part.protos = IpProtos::ALL;
+            part.pkthdr = true;
+        }
+        _ => app_protocol(c, &mut part, word)
+            .map_err(|e| e.at(p.at, word.len()).because("no such protocol"))?,
+    }
+    if let Some(hook) = hook {
+        part.hook = Some(read_hook(c, &part, word, hook).map_err(|e| e.at(p.at, p.text.len()))?);
+    } else if c.firewall_rules {
+        let said = "rule is loaded as a firewall rule, but does not specify an explicit hook";
+        return Err(Refusal::new("detect-parse", said).at(p.at, p.text.len()));
+    }
+    Ok(part)
+}
+
+/// Protocols of the peer's own listing, by name and transports (bit 0 TCP, bit 1 UDP): rules for
+/// those that the catalog does not have load and are inert.
+const KNOWN_PROTOCOLS: &[(&str, u8)] = &[
+    ("http", 1),
+    ("http1", 1),
+    ("http2", 1),
+    ("ftp", 1),
+    ("ftp-data", 1),
+    ("smtp", 1),
+    ("tls", 1),
+    ("ssh", 1),
+    ("imap", 1),
+    ("smb", 1),
+    ("dcerpc", 3),
+    ("dns", 3),
+    ("nfs", 3),
+    ("ntp", 2),
+    ("tftp", 2),
+    ("ike", 2),
+    ("krb5", 3),
+    ("quic", 2),
+    ("dhcp", 2),
+    ("sip", 3),
+    ("rfb", 1),
+    ("mqtt", 1),
+    ("telnet", 1),
+    ("websocket", 1),
+    ("ldap", 3),
+    ("doh2", 1),
+    ("rdp", 1),
+    ("bittorrent-dht", 2),
+    ("pop3", 1),
+    ("mdns", 2),
+    ("snmp", 2),
+    ("pgsql", 1),
+    ("modbus", 1),
+    ("enip", 3),
+    ("dnp3", 1),
+    ("template", 1),
+];
+
+fn app_protocol(c: &Compiler<'_>, part: &mut ProtoPart, word: &str) -> Checked<()> {
+    let name = match part.name.as_str() {
+        "ikev2" => "ike",
+        name => name,
+    };
+    let refuse = || {
+        let said = format!(
+            "protocol \"{word}\" cannot be used in a signature.  Either detection for this \
+             protocol is not yet supported OR detection has been disabled for protocol through \
+             the yaml option app-layer.protocols.{word}.detection-enabled"
+        );
+        Refusal::new("detect-parse", said)
+    };
+    if c.options.disabled_protocols.iter().any(|d| d == name) {
+        return Err(refuse());
+    }
+    let ids = c.catalog.protos_of_rule_name(name);
+    if ids.is_empty() {
+        let Some((known, transports)) = KNOWN_PROTOCOLS.iter().find(|(n, _)| *n == name) else {
+            return Err(refuse());
+        };
+        if transports & 1 != 0 {
+            part.protos.insert(TCP);
+        }
+        if transports & 2 != 0 {
+            part.protos.insert(UDP);
+        }
+        part.inert = Some(known);
+        part.apps = Some(Vec::new());
+        return Ok(());
+    }
+    for table in ids.iter().filter_map(|id| c.catalog.table(*id)) {
+        for transport in table.transports {
+            part.protos.insert(match transport {
+                Transport::Tcp => TCP,
+                Transport::Udp => UDP,
+            });
+        }
+    }
+    part.apps = Some(ids);
+    Ok(())
+}
+
+fn read_hook(c: &Compiler<'_>, part: &ProtoPart, word: &str, hook: &str) -> Checked<RuleHook> {
+    let unsupported = || {
+        let said = format!("protocol \"{word}\" does not support hook \"{hook}\"");
+        Refusal::new("detect-parse", said)
+    };
+    let Some(apps) = &part.apps else {
+        return match hook {
+            "pre_flow" => Ok(RuleHook::PreFlow),
+            "pre_stream" => Ok(RuleHook::PreStream),
+            "flow_start" => Ok(RuleHook::FlowStart),
+            "all" => Ok(RuleHook::AllPackets),
+            _ => Err(unsupported()),
+        };
+    };
+    let (up_to, state) = match hook.strip_prefix('<') {
+        Some(state) => (true, state),
+        None => (false, hook),
+    };
+    if part.inert.is_some() {
+        return Ok(RuleHook::AllPackets);
+    }
+    // a name for several protocols (`http`) has no states of its own
+    let [proto] = apps.as_slice() else {
+        let own = apps.iter().find(|id| c.catalog.table(**id).is_some_and(|t| t.name == part.name));
+        return match own {
+            Some(proto) => app_hook(c, *proto, state, up_to).ok_or_else(unsupported),
+            None => Err(unsupported()),
+        };
+    };
+    app_hook(c, *proto, state, up_to).ok_or_else(unsupported)
+}
+
+fn app_hook(c: &Compiler<'_>, proto: ProtoId, state: &str, up_to: bool) -> Option<RuleHook> {
+    let table = c.catalog.table(proto)?;
+    let (direction, progress) = state_of(table, state)?;
+    Some(RuleHook::App { proto, direction, progress, up_to })
+}
+
+/// Direction and progress of a state: one of the protocol's own, or one of the four that every
+/// protocol has.
+pub(crate) fn state_of(table: &ProtoTable, state: &str) -> Option<(Direction, u8)> {
+    for direction in Direction::BOTH {
+        if let Some(at) = table.states(direction).iter().position(|s| *s == state) {
+            return Some((direction, u8::try_from(at).ok()?));
+        }
+    }
+    let last = |d: Direction| table.last_state(d).max(1);
+    Some(match state {
+        "request_started" => (Direction::ToServer, 0),
+        "request_complete" => (Direction::ToServer, last(Direction::ToServer)),
+        "response_started" => (Direction::ToClient, 0),
+        "response_complete" => (Direction::ToClient, last(Direction::ToClient)),
+        _ => return None,
+    })
+}
+
+fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
+    Draft {
+        rule,
+        header: DraftHeader {
+            action,
+            protos: proto.protos,
+            network: proto.network,
+            pkthdr: proto.pkthdr,
+            packets_only: proto.packets_only,
+            stream_only: proto.stream_only,
+            proto_name: proto.name,
+            src: crate::AddressId::ANY,
+            dst: crate::AddressId::ANY,
+            src_ports: crate::PortId::ANY,
+            dst_ports: crate::PortId::ANY,
+            src_is_any: true,
+            dst_is_any: true,
+            src_ports_any: true,
+            dst_ports_any: true,
+            bidirectional: false,
+            transactional: false,
+            has_negated_address: false,
+        },
+        hook: proto.hook,
+        firewall: None,
+        gid: 1,
+        sid: None,
+        rev: None,
+        msg: None,
+        class: None,
+        priority: None,
+        class_priority: None,
+        references: Vec::new(),
+        metadata: Vec::new(),
+        target: None,
+        flow: None,
+        packet: Vec::new(),
+        buffers: Vec::new(),
+        base64: Vec::new(),
+        files: Vec::new(),
+        tx: Vec::new(),
+        post: Vec::new(),
+        threshold: None,
+        detection_filter: None,
+        list: List::NotSet,
+        transforms_allowed: false,
+        apps: proto.apps,
+        byte_variables: Vec::new(),
+        noalert: false,
+        alert_keyword: false,
+        bypass: false,
+        prefilter: None,
+        needs_packet: false,
+        inert: proto.inert,
+        last_was_packet: false,
+        order: 0,
+        forced: None,
+    }
+}
+
+/// Whether the peer has a protocol of that name.
+pub(crate) fn is_known_protocol(name: &str) -> bool {
+    KNOWN_PROTOCOLS.iter().any(|(n, _)| *n == name)
+}

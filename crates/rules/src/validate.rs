@@ -1,0 +1,333 @@
+//! Faults that only the whole rule shows: unused buffers, literals that can never match, keywords
+//! that exclude each other.
+
+use crate::compiler::Compiler;
+use crate::content::{BufferCondition, Content, ContentFlags, Operand};
+use crate::diagnostic::{Checked, Refusal};
+use crate::draft::{Draft, DraftBuffer};
+use crate::integer::IntegerMatch;
+use crate::packet::PacketCondition;
+use crate::rule_type::{asks_for_stream, has_tx, needs_packet};
+use crate::signature::{BufferRef, IpProtos};
+use crate::transform::Transform;
+use gabion_record::applayer::LiteralForm;
+
+/// Name of a buffer in the peer's words.
+pub(crate) fn buffer_name(c: &Compiler<'_>, b: BufferRef) -> String {
+    match b {
+        BufferRef::Payload => "payload".to_string(),
+        BufferRef::Packet(p) => p.name().to_string(),
+        BufferRef::App(id) => c.catalog.buffer(id).map_or_else(String::new, |b| {
+            let internal = b.def.internal;
+            if internal.is_empty() { b.def.name.to_string() } else { internal.to_string() }
+        }),
+        BufferRef::Frame(n) => {
+            c.set.frames.get(usize::from(n)).map_or_else(String::new, |f| f.name.clone())
+        }
+    }
+}
+
+/// A sticky buffer without conditions is a mistake.
+pub(crate) fn unused_buffers(c: &Compiler<'_>, d: &Draft<'_>, sid: u32) -> Checked<()> {
+    for b in &d.buffers {
+        let Some(buffer) = b.buffer else { continue };
+        if b.conditions.is_empty() {
+            let name = buffer_name(c, buffer);
+            let said = format!("rule {sid} setup buffer {name} but didn't add matches to it");
+            return Err(Refusal::new("detect-parse", said)
+                .because("nothing is asked of the last sticky buffer"));
+        }
+    }
+    if d.list == crate::draft::List::Base64 && d.base64.is_empty() {
+        let said = "base64_data keyword without matches";
+        return Err(Refusal::new("detect-base64-data", said));
+    }
+    Ok(())
+}
+
+/// Literals against what their buffer can hold.
+pub(crate) fn literals(
+    c: &mut Compiler<'_>,
+    d: &mut Draft<'_>,
+    sid: u32,
+    directions: [bool; 2],
+) -> Checked<()> {
+    for n in 0..d.buffers.len() {
+        let Some(b) = d.buffers.get_mut(n) else { continue };
+        check_bsize(b)?;
+        check_transforms(b)?;
+        let Some(BufferRef::App(id)) = b.buffer else { continue };
+        let Some(def) = c.catalog.buffer(id).map(|b| b.def) else { continue };
+        if def.internal == "http_raw_header" && directions == [true, true] {
+            return Err(Refusal::new(
+                "detect-http-raw-header",
+                "http_raw_header signature without a flow direction. Use flow:to_server for \
+                 inspecting request headers or flow:to_client for inspecting response headers.",
+            ));
+        }
+        let has_transform = !b.transforms.is_empty();
+        for x in &mut b.conditions {
+            let BufferCondition::Content(content) = &mut x.condition else { continue };
+            if def.lower_case && !has_transform {
+                lower_case(c, content, def.name, sid)?;
+            }
+            if !has_transform {
+                form(c, content, def.form, def.name, sid)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn lower_case(
+    c: &mut Compiler<'_>,
+    content: &Content,
+    name: &'static str,
+    sid: u32,
+) -> Checked<()> {
+    let who = match name {
+        "http.host" => "detect-http-host",
+        _ => "detect",
+    };
+    if content.is_nocase() {
+        c.warn(Refusal::new(
+            who,
+            format!(
+                "rule {sid}: {name} keyword specified along with \"nocase\". The hostname buffer \
+                 is normalized to lowercase, specifying nocase is redundant."
+            ),
+        ));
+        return Err(Refusal::silent(format!("`{name}` is lower case: `nocase` is refused")));
+    }
+    if content.bytes.iter().any(u8::is_ascii_uppercase) {
+        c.warn(Refusal::new(
+            who,
+            format!(
+                "rule {sid}: A pattern with uppercase characters detected for {name}. The hostname \
+                 buffer is normalized to lowercase, please specify a lowercase pattern."
+            ),
+        ));
+        return Err(Refusal::silent(format!(
+            "`{name}` is lower case: a content with capitals can never match"
+        )));
+    }
+    Ok(())
+}
+
+/// Hashes and serial numbers have one written form; the literal is brought into it.
+fn form(
+    c: &mut Compiler<'_>,
+    content: &mut Content,
+    form: LiteralForm,
+    name: &'static str,
+    sid: u32,
+) -> Checked<()> {
+    let is_pairs = |bytes: &[u8]| {
+        bytes.len() % 3 == 2
+            && bytes.chunks(3).all(|p| {
+                p.iter().take(2).all(u8::is_ascii_hexdigit) && p.get(2).is_none_or(|b| *b == b':')
+            })
+    };
+    match form {
+        LiteralForm::Any => {}
+        LiteralForm::Md5 => {
+            if content.bytes.len() != 32 {
+                c.warn(Refusal::new(
+                    "detect-tls-ja3-hash",
+                    format!(
+                        "rule {sid}: Invalid length for {name} keyword: {}, an MD5 has 32 digits; \
+                         it will therefore never match.",
+                        content.bytes.len()
+                    ),
+                ));
+                return Err(Refusal::silent(format!("`{name}` is 32 hex digits")));
+            }
+            content.bytes.make_ascii_lowercase();
+        }
+        LiteralForm::Fingerprint => {
+            if content.bytes.len() != 59 || !is_pairs(&content.bytes) {
+                c.warn(Refusal::new(
+                    "detect-tls-cert-fingerprint",
+                    format!("rule {sid}: Invalid length for {name} keyword"),
+                ));
+                return Err(Refusal::silent(format!("`{name}` is 20 hex pairs with colons")));
+            }
+            content.bytes.make_ascii_lowercase();
+        }
+        LiteralForm::Serial => {
+            content.bytes.make_ascii_uppercase();
+            if content.is_nocase() {
+                content.flags.clear(ContentFlags::NOCASE);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes a buffer must have at least for all its contents to be in it.
+fn required_len(b: &DraftBuffer) -> u64 {
+    let mut end: i64 = 0;
+    let mut longest: i64 = 0;
+    for x in &b.conditions {
+        let BufferCondition::Content(content) = &x.condition else { continue };
+        if content.is_negated() {
+            continue;
+        }
+        let len = content.bytes.len() as i64;
+        let number = |o: Option<Operand<i32>>| match o {
+            Some(Operand::Number(n)) => i64::from(n),
+            _ => 0,
+        };
+        end = if content.is_relative() {
+            end.saturating_add(number(content.distance)).max(0).saturating_add(len)
+        } else {
+            number(content.offset).max(0).saturating_add(len)
+        };
+        longest = longest.max(end);
+    }
+    u64::try_from(longest).unwrap_or(0)
+}
+
+/// The largest length that a comparison lets through.
+fn largest(m: IntegerMatch) -> Option<u64> {
+    match m {
+        IntegerMatch::Equal(n) | IntegerMatch::LessOrEqual(n) => Some(n),
+        IntegerMatch::Less(n) => n.checked_sub(1),
+        IntegerMatch::Between(_, b) => b.checked_sub(1),
+        _ => None,
+    }
+}
+
+fn check_bsize(b: &DraftBuffer) -> Checked<()> {
+    let needed = required_len(b);
+    for x in &b.conditions {
+        let BufferCondition::Bsize(size) = &x.condition else { continue };
+        let Some(most) = largest(*size) else { continue };
+        if needed <= most {
+            continue;
+        }
+        let said = match *size {
+            IntegerMatch::Between(from, to) => format!(
+                "signature can't match as required content length {needed} exceeds bsize range: \
+                 {from}-{to}"
+            ),
+            IntegerMatch::Less(n) | IntegerMatch::Equal(n) | IntegerMatch::LessOrEqual(n) => {
+                format!(
+                    "signature can't match as required content length {needed} exceeds bsize \
+                     value: {n}"
+                )
+            }
+            _ => String::new(),
+        };
+        return Err(Refusal::new("detect-bsize", said));
+    }
+    Ok(())
+}
+
+/// Literals that the last transform can't leave in the buffer.
+fn check_transforms(b: &DraftBuffer) -> Checked<()> {
+    for transform in &b.transforms {
+        let (name, clashes): (&str, fn(&[u8]) -> bool) = match transform {
+            Transform::ToLowercase => ("to_lowercase", |c| c.iter().any(u8::is_ascii_uppercase)),
+            Transform::ToUppercase => ("to_uppercase", |c| c.iter().any(u8::is_ascii_lowercase)),
+            Transform::StripWhitespace => ("strip_whitespace", |c| c.iter().any(|b| is_space(*b))),
+            Transform::CompressWhitespace => {
+                ("compress_whitespace", |c| c.windows(2).any(|w| w.iter().all(|b| is_space(*b))))
+            }
+            _ => continue,
+        };
+        for x in &b.conditions {
+            let BufferCondition::Content(content) = &x.condition else { continue };
+            if clashes(&content.bytes) {
+                let text = printable(&content.bytes);
+                let said = format!("content string \"{text}\" incompatible with {name} transform");
+                return Err(Refusal::new("detect-content", said));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_space(b: u8) -> bool {
+    b.is_ascii_whitespace() || b == 0x0b
+}
+
+/// A literal as written in rules: what is not printable as hex.
+pub(crate) fn printable(bytes: &[u8]) -> String {
+    if bytes.iter().all(|b| b.is_ascii_graphic() || *b == b' ') {
+        return String::from_utf8_lossy(bytes).into_owned();
+    }
+    let pairs: Vec<String> = bytes.iter().map(|b| format!("{b:02x}")).collect();
+    format!("|{}|", pairs.join(" "))
+}
+
+/// Keywords that exclude each other.
+pub(crate) fn combination(c: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
+    let refuse = |said: &str| Err(Refusal::new("detect-parse", said));
+    let packet = needs_packet(d);
+    if packet && asks_for_stream(d) {
+        return refuse(
+            "can't mix packet keywords with tcp-stream or flow:only_stream.  Invalidating \
+             signature.",
+        );
+    }
+    if packet && has_tx(d) {
+        return refuse(
+            "Signature combines packet specific matches (like dsize, flags, ttl) with stream / \
+             state matching by matching on app layer proto (like using http_* keywords).",
+        );
+    }
+    let has_ip_proto =
+        d.packet.iter().any(|p| matches!(p.condition, PacketCondition::IpProto { .. }));
+    if has_ip_proto && d.header.protos != IpProtos::ALL {
+        return Err(Refusal::new(
+            "detect-ipproto",
+            "Signature can use ip_proto keyword only when we use alert ip, in which case the _ANY \
+             flag is set on the sig and the if condition should match.",
+        ));
+    }
+    check_protocol(d)?;
+    check_dsize(c, d)
+}
+
+/// Header buffers and sessions of a transport that the rule's protocol is not.
+fn check_protocol(d: &Draft<'_>) -> Checked<()> {
+    use crate::signature::PacketBuffer::{Icmpv4Header, Icmpv6Header, TcpHeader, UdpHeader};
+    for b in &d.buffers {
+        let Some(BufferRef::Packet(p)) = b.buffer else { continue };
+        let proto = match p {
+            TcpHeader => 6,
+            UdpHeader => 17,
+            Icmpv4Header => 1,
+            Icmpv6Header => 58,
+            _ => continue,
+        };
+        if !d.header.protos.contains(proto) {
+            return Err(Refusal::silent(format!("`{}` needs a rule for that protocol", p.name())));
+        }
+    }
+    let session = d.packet.iter().any(|p| matches!(p.condition, PacketCondition::TcpSession(_)));
+    if session && !d.header.protos.contains(6) {
+        let said = "tcp.session requires a TCP rule";
+        return Err(Refusal::new("detect-tcp-session", said));
+    }
+    Ok(())
+}
+
+/// Contents that don't fit into a payload of the size asked for.
+fn check_dsize(_: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
+    let size = d.packet.iter().find_map(|p| match p.condition {
+        PacketCondition::Dsize(size) => Some(size),
+        _ => None,
+    });
+    let Some(most) = size.and_then(largest) else { return Ok(()) };
+    let payload = d.buffers.iter().find(|b| b.buffer == Some(BufferRef::Payload));
+    let Some(payload) = payload else { return Ok(()) };
+    let needed = required_len(payload);
+    if needed > most {
+        let said =
+            format!("signature can't match as content length {needed} is bigger than dsize {most}");
+        return Err(Refusal::new("detect-parse", said));
+    }
+    Ok(())
+}
