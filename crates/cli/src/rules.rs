@@ -1,10 +1,10 @@
-//! Loads rules for a run.
+//! Loads rules for a run: which files, with which variables and classes, and what is said of them.
 
 use crate::suricata::{EngineLog, Options};
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
-use gabion_rules::{Counts, Ruleset};
-use std::path::Path;
+use gabion_rules::{Counts, Diagnostic, LoadOptions, RuleSource, RuleVars, Ruleset, Severity};
+use std::path::{Path, PathBuf};
 
 /// A rule set that was loaded.
 pub(crate) struct Loaded {
@@ -12,23 +12,191 @@ pub(crate) struct Loaded {
     pub(crate) counts: Counts,
 }
 
+/// A rule file's name and text.
+pub(crate) struct RuleFile {
+    pub(crate) name: String,
+    pub(crate) text: String,
+    pub(crate) is_firewall: bool,
+}
+
+/// Reads a rule file, unpacked when its name says so. A file that is not text is refused.
+pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile, String> {
+    let shown = path.display();
+    let mut bytes = std::fs::read(path).map_err(|e| format!("opening rule file {shown}: {e}"))?;
+    if path.extension().is_some_and(|e| e == "zst") {
+        bytes = zstd::decode_all(bytes.as_slice()).map_err(|e| format!("{shown}: {e}"))?;
+    }
+    if bytes.iter().take(4096).any(|b| *b == 0) {
+        return Err(format!("{shown}: is no rule file: it holds binary data"));
+    }
+    let text = String::from_utf8(bytes)
+        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
+    Ok(RuleFile { name: path.display().to_string(), text, is_firewall })
+}
+
+/// Files that a pattern with `*` in its last part stands for, sorted.
+fn expand(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let Some((front, back)) = name.split_once('*') else { return vec![path.to_path_buf()] };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path())
+        .filter(|p| {
+            let n = p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            n.starts_with(front) && n.ends_with(back) && n.len() >= front.len() + back.len()
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// Settings of a load that the configuration holds.
+pub(crate) fn load_options<'a>(config: &Tree, is_firewall: bool) -> LoadOptions<'a> {
+    let read_text = |key: &str| -> String {
+        config
+            .text(key)
+            .and_then(|p| std::fs::read(p).ok())
+            .map(|b| String::from_utf8_lossy(&b).into_owned())
+            .unwrap_or_default()
+    };
+    let flag = |key: &str| config.flag(key);
+    let mut disabled = Vec::new();
+    for p in gabion_proto::registry() {
+        let on = p.table.transports.iter().any(|t| gabion_net::is_parsed(p, config, *t));
+        if !on {
+            disabled.push(p.table.name.to_string());
+        }
+    }
+    LoadOptions {
+        classes: gabion_rules::classification::parse(&read_text("classification-file")),
+        references: gabion_rules::reference::parse(&read_text("reference-config-file")),
+        rule_path: config.text("default-rule-path").unwrap_or("").to_string(),
+        disabled_protocols: disabled,
+        features: Vec::new(),
+        allow_lua: flag("security.lua.allow-rules") == Some(true),
+        allow_absolute_filenames: flag("datasets.rules.allow-absolute-filenames") == Some(true),
+        allow_dataset_write: flag("datasets.rules.allow-write").unwrap_or(true),
+        auto_prefilter: config.text("detect.prefilter.default") == Some("auto"),
+        is_firewall,
+        read_file: Some(&read_any),
+        ..LoadOptions::default()
+    }
+}
+
+fn read_any(path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|e| e.to_string())
+}
+
 /// Loads what command line and configuration name. `Err` carries the exit code.
 pub(crate) fn load(
-    _config: &Tree,
-    _o: &Options,
-    _catalog: &Catalog,
-    _log: &mut EngineLog,
+    config: &Tree,
+    o: &Options,
+    catalog: &Catalog,
+    log: &mut EngineLog,
 ) -> Result<Loaded, i32> {
-    Ok(Loaded { set: Ruleset::default(), counts: Counts::default() })
+    let mut files = Vec::new();
+    let mut missing = 0u32;
+    let mut add = |path: &Path, firewall: bool, log: &mut EngineLog| {
+        let list = expand(path);
+        if list.is_empty() {
+            log.warning("detect", &format!("No rule files match the pattern {}", path.display()));
+            missing += 1;
+        }
+        for p in list {
+            match read_rule_file(&p, firewall) {
+                Ok(f) => files.push(f),
+                Err(e) => {
+                    log.error("detect", &e);
+                    missing += 1;
+                }
+            }
+        }
+    };
+    if let Some(path) = &o.firewall_rules {
+        add(Path::new(path), true, log);
+    }
+    if let Some(path) = &o.rules_only {
+        add(Path::new(path), false, log);
+    } else if o.firewall_rules.is_none() {
+        let base = config.text("default-rule-path").unwrap_or("/var/lib/suricata/rules");
+        for (_, item) in config.get("rule-files").map(|t| t.children.as_slice()).unwrap_or(&[]) {
+            if let Some(name) = &item.value {
+                let path = if Path::new(name).is_absolute() {
+                    PathBuf::from(name)
+                } else {
+                    Path::new(base).join(name)
+                };
+                add(&path, false, log);
+            }
+        }
+    }
+    for path in &o.rules_also {
+        add(Path::new(path), false, log);
+    }
+    if missing > 0 && o.init_errors_fatal {
+        return Err(1);
+    }
+    let is_firewall = o.firewall || o.firewall_rules.is_some();
+    let (set, diagnostics) = compile(config, &files, catalog, is_firewall);
+    let counts = set.counts;
+    for d in &diagnostics {
+        say(d, log);
+    }
+    log.info(
+        "detect",
+        &format!(
+            "{} rule files processed. {} rules successfully loaded, {} rules failed, {} rules skipped",
+            counts.files, counts.loaded, counts.failed, counts.skipped
+        ),
+    );
+    if counts.failed > 0 && (o.init_errors_fatal || o.test) {
+        log.error("suricata", "Loading signatures failed.");
+        return Err(1);
+    }
+    Ok(Loaded { set, counts })
+}
+
+/// Compiles rule files and applies the threshold file.
+pub(crate) fn compile(
+    config: &Tree,
+    files: &[RuleFile],
+    catalog: &Catalog,
+    is_firewall: bool,
+) -> (Ruleset, Vec<Diagnostic>) {
+    let sources: Vec<RuleSource<'_>> = files
+        .iter()
+        .map(|f| RuleSource { name: &f.name, text: &f.text, is_firewall: f.is_firewall })
+        .collect();
+    let vars = RuleVars::from_config(config);
+    let options = load_options(config, is_firewall);
+    Ruleset::load(&sources, catalog, &vars, &options)
+}
+
+fn say(d: &Diagnostic, log: &mut EngineLog) {
+    if !d.message.is_empty() {
+        match d.severity {
+            Severity::Error => log.error(d.subsystem, &d.message),
+            Severity::Warning => log.warning(d.subsystem, &d.message),
+            Severity::Note => log.info(d.subsystem, &d.message),
+        }
+    }
+    if d.severity == Severity::Error {
+        let said = format!(
+            "error parsing signature \"{}\" from file {} at line {}",
+            d.rule, d.file, d.line
+        );
+        log.error("detect", &said);
+        if let Some(reason) = &d.reason {
+            log.info("detect", &format!("{}:{}:{}: {reason}", d.file, d.line, d.column));
+        }
+    }
 }
 
 /// Writes the reports on the rules.
-pub(crate) fn analysis(
-    _l: &Loaded,
-    _catalog: &Catalog,
-    _folder: &Path,
-    _log: &mut EngineLog,
-) -> i32 {
+pub(crate) fn analysis(_l: &Loaded, _catalog: &Catalog, _folder: &Path, _log: &mut EngineLog) -> i32 {
     0
 }
 

@@ -26,7 +26,7 @@ mod state;
 mod threshold;
 mod worker;
 
-pub use app::{AppCounters, Protocols};
+pub use app::{AppCounters, Protocols, is_parsed};
 pub use counters::NetCounters;
 pub use datasets::Datasets;
 pub use detect::{Detector, Expressions, RuleCost, RuleCosts};

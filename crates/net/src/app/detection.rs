@@ -130,7 +130,7 @@ pub(crate) fn is_detected(p: &Protocol, config: &Tree, transport: Transport) -> 
 }
 
 /// Parsing of a protocol is on unless `enabled` says `no` or `detection-only`.
-pub(crate) fn is_parsed(p: &Protocol, config: &Tree, transport: Transport) -> bool {
+pub fn is_parsed(p: &Protocol, config: &Tree, transport: Transport) -> bool {
     state_of(p, config, transport) == State::On
 }
 

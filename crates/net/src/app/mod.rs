@@ -3,7 +3,8 @@
 
 mod detection;
 
-pub(crate) use detection::{Answer, Detection, is_parsed};
+pub use detection::is_parsed;
+pub(crate) use detection::{Answer, Detection};
 
 use crate::detect::TxDetect;
 use gabion_proto::registry::{Settings, protocol};
