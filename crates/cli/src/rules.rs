@@ -71,8 +71,8 @@ pub(crate) fn load_options<'a>(config: &Tree, is_firewall: bool) -> LoadOptions<
         }
     }
     LoadOptions {
-        classes: gabion_rules::classification::parse(&read_text("classification-file")),
-        references: gabion_rules::reference::parse(&read_text("reference-config-file")),
+        classes: classes(&read_text("classification-file")),
+        references: references(&read_text("reference-config-file")),
         rule_path: config.text("default-rule-path").unwrap_or("").to_string(),
         disabled_protocols: disabled,
         features: Vec::new(),
@@ -84,6 +84,34 @@ pub(crate) fn load_options<'a>(config: &Tree, is_firewall: bool) -> LoadOptions<
         read_file: Some(&read_any),
         ..LoadOptions::default()
     }
+}
+
+/// `config classification: name, text, priority` lines.
+fn classes(text: &str) -> Vec<gabion_rules::ruleset::Classification> {
+    let mut out: Vec<gabion_rules::ruleset::Classification> = Vec::new();
+    for line in text.lines() {
+        let Some(rest) = line.trim().strip_prefix("config classification:") else { continue };
+        let mut parts = rest.splitn(3, ',').map(str::trim);
+        let (Some(name), Some(text), Some(priority)) = (parts.next(), parts.next(), parts.next())
+        else {
+            continue;
+        };
+        let Ok(priority) = priority.parse() else { continue };
+        let name = name.to_ascii_lowercase();
+        if !out.iter().any(|c| c.name == name) {
+            out.push(gabion_rules::ruleset::Classification { name, text: text.to_string(), priority });
+        }
+    }
+    out
+}
+
+/// `config reference: name prefix` lines.
+fn references(text: &str) -> Vec<(String, String)> {
+    text.lines()
+        .filter_map(|l| l.trim().strip_prefix("config reference:"))
+        .filter_map(|l| l.trim().split_once(char::is_whitespace))
+        .map(|(n, p)| (n.to_string(), p.trim().to_string()))
+        .collect()
 }
 
 fn read_any(path: &str) -> Result<Vec<u8>, String> {

@@ -194,6 +194,7 @@ pub(crate) fn matches(
         PacketCondition::Checksum { of, valid } => checksum_matches(*of, *valid, h, p.frame),
         PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
         PacketCondition::GeoIp(_) | PacketCondition::Inert(_) => false,
+        PacketCondition::Lua { .. } => false,
     }
 }
 

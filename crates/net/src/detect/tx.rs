@@ -442,6 +442,7 @@ fn test(
             yes(answer.is_some_and(|a| a != *negated))
         }
         TxTest::Files(conditions) => files(run, tx, conditions, direction),
+        TxTest::Reached => Outcome::Yes,
     }
 }
 
