@@ -120,6 +120,8 @@ pub struct ParseContext<'a> {
     pub endpoints: &'a Endpoints,
     /// What is needed downstream.
     pub requirements: Requirements,
+    /// EVE name of the protocol this flow had before it changed to the present one.
+    pub changed_from: Option<&'static str>,
     /// Flows announced by this input.
     pub expectations: Vec<Expectation>,
     /// Protocol change requested by this input; the engine switches when the input is done.
@@ -140,6 +142,7 @@ impl<'a> ParseContext<'a> {
             direction,
             endpoints,
             requirements: Requirements::default(),
+            changed_from: None,
             expectations: Vec::new(),
             change: None,
             trigger_raw: [false; 2],

@@ -1,0 +1,142 @@
+//! X.509 certificates of a handshake: what rules and EVE take from the first of a chain.
+//!
+//! Names are written as the `x509-parser` crate writes them, which is also what the peer uses, so
+//! that subject and issuer compare byte for byte (`C=US, ST=…, CN=…`).
+
+use super::limits::ALT_NAMES_MAX;
+use super::tables::event;
+use sha1::Digest;
+use std::fmt::Write;
+use x509_parser::error::X509Error;
+use x509_parser::extensions::GeneralName;
+use x509_parser::prelude::*;
+
+/// What is kept of a certificate.
+#[derive(Clone, Debug, Default)]
+pub struct Certificate {
+    /// Subject.
+    pub subject: Vec<u8>,
+    /// Issuer.
+    pub issuer: Vec<u8>,
+    /// Serial number, upper-case hex pairs with colons, as encoded (a leading `00` stays).
+    pub serial: Vec<u8>,
+    /// SHA-1 of the certificate, lower-case hex pairs with colons.
+    pub fingerprint: Vec<u8>,
+    /// First second of validity since 1970.
+    pub not_before: i64,
+    /// Last second of validity since 1970.
+    pub not_after: i64,
+    /// Names of subjectAltName, as text.
+    pub alt_names: Vec<Vec<u8>>,
+}
+
+/// Reads a certificate; the error is the code of the event to raise.
+pub fn parse(der: &[u8]) -> Result<Certificate, u16> {
+    let (_, c) = X509Certificate::from_der(der).map_err(|e| event_of(&e))?;
+    let mut serial = Vec::with_capacity(c.raw_serial().len() * 3);
+    colon_hex(c.raw_serial(), b"0123456789ABCDEF", &mut serial);
+    let mut alt_names = Vec::new();
+    if let Ok(Some(names)) = c.subject_alternative_name() {
+        let names = names.value.general_names.iter().take(ALT_NAMES_MAX);
+        alt_names.extend(names.map(alt_name));
+    }
+    Ok(Certificate {
+        subject: c.subject().to_string().into_bytes(),
+        issuer: c.issuer().to_string().into_bytes(),
+        serial,
+        fingerprint: fingerprint(der),
+        not_before: c.validity().not_before.timestamp(),
+        not_after: c.validity().not_after.timestamp(),
+        alt_names,
+    })
+}
+
+/// SHA-1 in lower-case hex pairs with colons.
+fn fingerprint(der: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(59);
+    colon_hex(&sha1::Sha1::digest(der), b"0123456789abcdef", &mut out);
+    out
+}
+
+fn colon_hex(bytes: &[u8], digits: &[u8; 16], out: &mut Vec<u8>) {
+    for (i, b) in bytes.iter().enumerate() {
+        if i > 0 {
+            out.push(b':');
+        }
+        out.push(digits[usize::from(b >> 4)]);
+        out.push(digits[usize::from(b & 15)]);
+    }
+}
+
+/// Host names and URIs as they are, addresses as a list of bytes, all else as the crate names it
+/// (measured with the peer 8.0.7).
+fn alt_name(name: &GeneralName<'_>) -> Vec<u8> {
+    let mut text = String::new();
+    let written = match name {
+        GeneralName::DNSName(n) | GeneralName::URI(n) => write!(text, "{n}"),
+        GeneralName::IPAddress(bytes) => write!(text, "{bytes:?}"),
+        other => write!(text, "{other}"),
+    };
+    // Writing to a string does not fail; a name whose own text fails is left as far as it came.
+    written.map_or_else(|_| Vec::new(), |()| text.into_bytes())
+}
+
+fn event_of(error: &x509_parser::nom::Err<X509Error>) -> u16 {
+    let error = match error {
+        x509_parser::nom::Err::Incomplete(_) => return event::INVALID_CERTIFICATE,
+        x509_parser::nom::Err::Error(e) | x509_parser::nom::Err::Failure(e) => e,
+    };
+    match error {
+        X509Error::InvalidVersion => event::CERTIFICATE_INVALID_VERSION,
+        X509Error::InvalidSerial => event::CERTIFICATE_INVALID_SERIAL,
+        X509Error::InvalidAlgorithmIdentifier => event::CERTIFICATE_INVALID_ALGORITHMIDENTIFIER,
+        X509Error::InvalidX509Name => event::CERTIFICATE_INVALID_X509NAME,
+        X509Error::InvalidDate => event::CERTIFICATE_INVALID_DATE,
+        X509Error::InvalidExtensions => event::CERTIFICATE_INVALID_EXTENSIONS,
+        X509Error::Der(_) => event::CERTIFICATE_INVALID_DER,
+        _ => event::INVALID_CERTIFICATE,
+    }
+}
+
+/// `2016-12-29T15:26:53` of a second since 1970, in UTC.
+pub fn iso_time(second: i64) -> Vec<u8> {
+    let (days, rest) = (second.div_euclid(86_400), second.rem_euclid(86_400));
+    // Days to civil date over 400-year eras that begin in March.
+    let shifted = days.saturating_add(719_468);
+    let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month_shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * month_shifted + 2) / 5 + 1;
+    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
+    let year = year_of_era + era.saturating_mul(400) + i64::from(month <= 2);
+    let (h, m, s) = (rest / 3600, rest / 60 % 60, rest % 60);
+    format!("{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times() {
+        // GNU date -u -d @N +%FT%T
+        for (second, text) in [
+            (0, "1970-01-01T00:00:00"),
+            (1_482_938_813, "2016-12-28T15:26:53"),
+            (951_782_400, "2000-02-29T00:00:00"),
+            (-1, "1969-12-31T23:59:59"),
+            (253_402_300_799, "9999-12-31T23:59:59"),
+        ] {
+            assert_eq!(iso_time(second), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate() {
+        assert_eq!(parse(b"hello world").err(), Some(event::INVALID_CERTIFICATE));
+        for i in 0..=255u8 {
+            assert!(parse(&[0x30, i, i, i]).is_err());
+        }
+    }
+}

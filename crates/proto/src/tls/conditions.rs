@@ -1,0 +1,315 @@
+//! Keywords of TLS that are neither buffers nor numbers: versions, message kinds, dates, and the
+//! older forms of subject, issuer and fingerprint.
+//!
+//! Values are taken as the rule language hands them over, quotes taken off and a leading `!` kept.
+
+use super::parser::TlsTx;
+use super::version;
+use gabion_record::Direction;
+use gabion_record::applayer::TxCondition;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+type Parsed = Result<Arc<dyn TxCondition>, String>;
+
+/// A condition on the transaction, made of its data and a function over both.
+struct On<T> {
+    value: T,
+    test: fn(&T, &TlsTx, Direction) -> bool,
+}
+
+impl<T: fmt::Debug> fmt::Debug for On<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("On").field(&self.value).finish()
+    }
+}
+
+impl<T: fmt::Debug + Send + Sync> TxCondition for On<T> {
+    fn matches(&self, tx: &dyn Any, direction: Direction) -> bool {
+        tx.downcast_ref::<TlsTx>().is_some_and(|tx| (self.test)(&self.value, tx, direction))
+    }
+}
+
+fn on<T: fmt::Debug + Send + Sync + 'static>(
+    value: T,
+    test: fn(&T, &TlsTx, Direction) -> bool,
+) -> Parsed {
+    Ok(Arc::new(On { value, test }))
+}
+
+fn value_of<'a>(value: Option<&'a str>, keyword: &str) -> Result<&'a str, String> {
+    let text = value.map(str::trim).filter(|t| !t.is_empty());
+    text.ok_or_else(|| format!("{keyword} needs a value"))
+}
+
+/// `tls.version:1.2`, or the raw number `0x7f12`.
+pub(super) fn tls_version(value: Option<&str>) -> Parsed {
+    let text = value_of(value, "tls.version")?;
+    if let Some(raw) = text.strip_prefix("0x") {
+        let raw = u16::from_str_radix(raw, 16)
+            .map_err(|_| format!("tls.version: '{text}' is not a version"))?;
+        return on(raw, |raw, tx, d| tx.side(d).version == *raw);
+    }
+    let wanted = match text {
+        "1.0" => 0x0301,
+        "1.1" => 0x0302,
+        "1.2" => version::TLS12,
+        "1.3" => version::TLS13,
+        _ => return Err(format!("tls.version: '{text}' is not one of 1.0, 1.1, 1.2, 1.3")),
+    };
+    on(wanted, |wanted, tx, d| without_draft(tx.side(d).version) == *wanted)
+}
+
+/// Drafts of TLS 1.3 count as TLS 1.3.
+fn without_draft(v: u16) -> u16 {
+    if v >> 8 == 0x7f { version::TLS13 } else { v }
+}
+
+/// `ssl_version:!tls1.0,tls1.1`: a `!` in front turns the whole list round.
+pub(super) fn ssl_version(value: Option<&str>) -> Parsed {
+    let text = value_of(value, "ssl_version")?;
+    let (is_negated, list) = match text.strip_prefix('!') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let mut versions = Vec::new();
+    for name in list.split(',').map(str::trim) {
+        versions.push(match name.to_ascii_lowercase().as_str() {
+            "sslv2" => version::SSL2_WIRE,
+            "sslv3" => version::SSL3,
+            "tls1.0" => 0x0301,
+            "tls1.1" => 0x0302,
+            "tls1.2" => version::TLS12,
+            "tls1.3" => version::TLS13,
+            _ => return Err(format!("ssl_version: '{name}' is not a version")),
+        });
+    }
+    on((is_negated, versions), |(is_negated, versions), tx, d| {
+        let v = without_draft(tx.side(d).version);
+        version::is_known(v) && versions.contains(&v) != *is_negated
+    })
+}
+
+/// Kinds of handshake messages as bits.
+pub mod state {
+    #![allow(missing_docs)]
+    pub const CLIENT_HELLO: u8 = 1;
+    pub const SERVER_HELLO: u8 = 2;
+    pub const CLIENT_KEYX: u8 = 4;
+    pub const SERVER_KEYX: u8 = 8;
+    pub const UNKNOWN: u8 = 16;
+}
+
+/// `ssl_state:client_hello|!server_keyx`: kinds of the message that was seen last.
+pub(super) fn ssl_state(value: Option<&str>) -> Parsed {
+    let text = value_of(value, "ssl_state")?;
+    let (mut flags, mut negated) = (0, 0);
+    for item in text.split(['|', ',']).map(str::trim) {
+        let (is_negated, name) = match item.strip_prefix('!') {
+            Some(rest) => (true, rest.trim()),
+            None => (false, item),
+        };
+        let bit = match name {
+            "client_hello" => state::CLIENT_HELLO,
+            "server_hello" => state::SERVER_HELLO,
+            "client_keyx" => state::CLIENT_KEYX,
+            "server_keyx" => state::SERVER_KEYX,
+            "unknown" => state::UNKNOWN,
+            _ => return Err(format!("ssl_state: '{name}' is not a state")),
+        };
+        flags |= bit;
+        negated |= if is_negated { bit } else { 0 };
+    }
+    on((flags, negated), |(flags, negated), tx, _| (tx.current & flags) ^ negated != 0)
+}
+
+/// Splits a leading `!` off.
+fn negation(text: &str) -> (bool, &str) {
+    match text.strip_prefix('!') {
+        Some(rest) => (true, rest.trim_start().trim_matches('"')),
+        None => (false, text.trim_matches('"')),
+    }
+}
+
+fn contains(whole: &[u8], part: &[u8]) -> bool {
+    memchr::memmem::find(whole, part).is_some()
+}
+
+/// `tls.subject:"CN=x"`: a piece of the subject, letter for letter.
+pub(super) fn subject(value: Option<&str>) -> Parsed {
+    let (is_negated, text) = negation(value_of(value, "tls.subject")?);
+    on((is_negated, text.as_bytes().to_vec()), |(is_negated, text), tx, d| {
+        let cert = tx.side(d).certificate.as_ref();
+        cert.is_some_and(|c| contains(&c.subject, text) != *is_negated)
+    })
+}
+
+/// `tls.issuerdn:"CN=x"`: a piece of the issuer, letter for letter.
+pub(super) fn issuer(value: Option<&str>) -> Parsed {
+    let (is_negated, text) = negation(value_of(value, "tls.issuerdn")?);
+    on((is_negated, text.as_bytes().to_vec()), |(is_negated, text), tx, d| {
+        let cert = tx.side(d).certificate.as_ref();
+        cert.is_some_and(|c| contains(&c.issuer, text) != *is_negated)
+    })
+}
+
+/// `tls.fingerprint:"7f:…"`: the SHA-1 of the certificate.
+pub(super) fn fingerprint(value: Option<&str>) -> Parsed {
+    let (is_negated, text) = negation(value_of(value, "tls.fingerprint")?);
+    let text = text.to_ascii_lowercase();
+    if text.len() != 59 {
+        return Err(format!("tls.fingerprint: '{text}' is not 20 hex pairs with colons"));
+    }
+    on((is_negated, text.into_bytes()), |(is_negated, text), tx, d| {
+        let cert = tx.side(d).certificate.as_ref();
+        cert.is_some_and(|c| (c.fingerprint == *text) != *is_negated)
+    })
+}
+
+/// A span of seconds since 1970, ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Seconds {
+    from: i64,
+    to: i64,
+}
+
+/// `tls_cert_notbefore:>2015-10`.
+pub(super) fn not_before(value: Option<&str>) -> Parsed {
+    let range = date_range(value_of(value, "tls_cert_notbefore")?)?;
+    on(range, |r, tx, _| tx.server_certificate().is_some_and(|c| r.holds(c.not_before)))
+}
+
+/// `tls_cert_notafter:<2015`.
+pub(super) fn not_after(value: Option<&str>) -> Parsed {
+    let range = date_range(value_of(value, "tls_cert_notafter")?)?;
+    on(range, |r, tx, _| tx.server_certificate().is_some_and(|c| r.holds(c.not_after)))
+}
+
+/// `tls_cert_expired`.
+pub(super) fn expired(value: Option<&str>) -> Parsed {
+    no_value(value, "tls_cert_expired")?;
+    on((), |(), tx, _| tx.server_certificate().is_some_and(|c| c.not_after < tx.now_s()))
+}
+
+/// `tls_cert_valid`: neither expired nor yet to come.
+pub(super) fn valid(value: Option<&str>) -> Parsed {
+    no_value(value, "tls_cert_valid")?;
+    on((), |(), tx, _| {
+        let now = tx.now_s();
+        tx.server_certificate().is_some_and(|c| c.not_before < now && c.not_after > now)
+    })
+}
+
+fn no_value(value: Option<&str>, keyword: &str) -> Result<(), String> {
+    match value {
+        None => Ok(()),
+        Some(_) => Err(format!("unexpected option to {keyword} keyword: '{keyword}'")),
+    }
+}
+
+impl Seconds {
+    fn holds(self, second: i64) -> bool {
+        self.from <= second && second <= self.to
+    }
+}
+
+/// `<date`, `>date`, `date<>date` (between) or `date`.
+fn date_range(text: &str) -> Result<Seconds, String> {
+    if let Some((low, high)) = text.split_once("<>") {
+        let (from, to) = (date(low)?, date(high)?);
+        if to <= from {
+            return Err("second value in range must not be smaller than the first".into());
+        }
+        return Ok(Seconds { from: from.saturating_add(1), to: to.saturating_sub(1) });
+    }
+    if let Some(rest) = text.strip_prefix('<') {
+        return Ok(Seconds { from: i64::MIN, to: date(rest)?.saturating_sub(1) });
+    }
+    if let Some(rest) = text.strip_prefix('>') {
+        return Ok(Seconds { from: date(rest)?.saturating_add(1), to: i64::MAX });
+    }
+    let at = date(text)?;
+    Ok(Seconds { from: at, to: at })
+}
+
+/// Seconds since 1970 of `2015`, `2015-10`, `2015-10-22`, `2015-10-22 23:59[:59]`, the same with
+/// `T`, or a plain number of seconds (more than four digits).
+fn date(text: &str) -> Result<i64, String> {
+    let text = text.trim();
+    let wrong = || format!("'{text}' is not a date");
+    if text.len() > 4 && text.bytes().all(|b| b.is_ascii_digit()) {
+        return text.parse().map_err(|_| wrong());
+    }
+    let (day, time) = match text.split_once(['T', ' ']) {
+        Some((day, time)) => (day, Some(time)),
+        None => (text, None),
+    };
+    let number = |t: Option<&str>, low: i64, high: i64| match t {
+        None => Ok(low),
+        Some(t) => {
+            let n = t.parse().map_err(|_| wrong())?;
+            if (low..=high).contains(&n) { Ok(n) } else { Err(wrong()) }
+        }
+    };
+    let mut parts = day.split('-');
+    let year = number(parts.next(), 0, 9999)?;
+    let month = number(parts.next(), 1, 12)?;
+    let day = number(parts.next(), 1, 31)?;
+    if parts.next().is_some() {
+        return Err(wrong());
+    }
+    let mut clock = time.map(|t| t.split(':'));
+    let mut next = || clock.as_mut().and_then(Iterator::next);
+    let (h, m, s) = (number(next(), 0, 23)?, number(next(), 0, 59)?, number(next(), 0, 59)?);
+    Ok(days_from_civil(year, month, day) * 86_400 + h * 3600 + m * 60 + s)
+}
+
+/// Days since 1970 of a civil date (eras of 400 years that begin in March).
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let y = if month <= 2 { year - 1 } else { year };
+    let era = y.div_euclid(400);
+    let of_era = y.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        // GNU date -u -d TEXT +%s
+        for (text, second) in [
+            ("2015", 1_420_070_400),
+            ("2015-10", 1_443_657_600),
+            ("2015-10-22", 1_445_472_000),
+            ("2015-10-22 23:59", 1_445_558_340),
+            ("2015-10-22T23:59:59", 1_445_558_399),
+            ("1433894400", 1_433_894_400),
+        ] {
+            assert_eq!(date(text), Ok(second), "{text}");
+        }
+        assert!(date("2015-13").is_err() && date("abc").is_err() && date("=2015").is_err());
+        let r = date_range("2015-10<>2016-11-12 10:10").unwrap();
+        assert!(r.holds(1_450_000_000) && !r.holds(1_443_657_600));
+        assert!(date_range("1433894400<>2014").is_err());
+    }
+
+    #[test]
+    fn what_the_peer_refuses() {
+        for text in ["0.2", "1.4", "!1.2", "abc"] {
+            assert!(tls_version(Some(text)).is_err(), "{text}");
+        }
+        for text in ["tls1.4", "sslv3,!tls1.0"] {
+            assert!(ssl_version(Some(text)).is_err(), "{text}");
+        }
+        for text in [" tls1.0 , tls1.1", "TLS1.2", "!sslv2,tls1.0"] {
+            assert!(ssl_version(Some(text)).is_ok(), "{text}");
+        }
+        assert!(fingerprint(Some("7f:ff")).is_err());
+        assert!(valid(Some("1")).is_err());
+        assert!(ssl_state(Some("client_hello|server_hello")).is_ok());
+    }
+}

@@ -1,0 +1,297 @@
+//! EVE records of TLS: the basic, extended and custom lists of members, in the peer's order.
+
+use super::certificate::{Certificate, iso_time};
+use super::fingerprint::{Hello, Ja3};
+use super::parser::{Bytes, Side, TlsTx};
+use super::version;
+use crate::LogOptions;
+use gabion_record::Tree;
+use gabion_record::json::Json;
+
+/// Members as bits, in the order in which they are written.
+mod member {
+    pub(super) const SUBJECT: u32 = 1;
+    pub(super) const ISSUER: u32 = 1 << 1;
+    pub(super) const ALT_NAME: u32 = 1 << 2;
+    pub(super) const RESUMED: u32 = 1 << 3;
+    pub(super) const SERIAL: u32 = 1 << 4;
+    pub(super) const FINGERPRINT: u32 = 1 << 5;
+    pub(super) const SNI: u32 = 1 << 6;
+    pub(super) const VERSION: u32 = 1 << 7;
+    pub(super) const NOT_BEFORE: u32 = 1 << 8;
+    pub(super) const NOT_AFTER: u32 = 1 << 9;
+    pub(super) const CERTIFICATE: u32 = 1 << 10;
+    pub(super) const CHAIN: u32 = 1 << 11;
+    pub(super) const JA3: u32 = 1 << 12;
+    pub(super) const JA3S: u32 = 1 << 13;
+    pub(super) const JA4: u32 = 1 << 14;
+    pub(super) const CLIENT_ALPNS: u32 = 1 << 15;
+    pub(super) const SERVER_ALPNS: u32 = 1 << 16;
+    pub(super) const CLIENT_HANDSHAKE: u32 = 1 << 17;
+    pub(super) const SERVER_HANDSHAKE: u32 = 1 << 18;
+    pub(super) const CLIENT: u32 = 1 << 19;
+    pub(super) const CLIENT_CERTIFICATE: u32 = 1 << 20;
+    pub(super) const CLIENT_CHAIN: u32 = 1 << 21;
+
+    pub(super) const BASIC: u32 = SUBJECT | ISSUER | ALT_NAME;
+    pub(super) const EXTENDED: u32 = BASIC
+        | RESUMED
+        | SERIAL
+        | FINGERPRINT
+        | SNI
+        | VERSION
+        | NOT_BEFORE
+        | NOT_AFTER
+        | JA3
+        | JA3S
+        | JA4
+        | CLIENT_ALPNS
+        | SERVER_ALPNS
+        | CLIENT;
+
+    /// Names in the configuration's `custom` list.
+    pub(super) const NAMES: &[(&str, u32)] = &[
+        ("subject", SUBJECT),
+        ("issuer", ISSUER),
+        ("subjectaltname", ALT_NAME),
+        ("session_resumed", RESUMED),
+        ("serial", SERIAL),
+        ("fingerprint", FINGERPRINT),
+        ("sni", SNI),
+        ("version", VERSION),
+        ("not_before", NOT_BEFORE),
+        ("not_after", NOT_AFTER),
+        ("certificate", CERTIFICATE),
+        ("chain", CHAIN),
+        ("ja3", JA3),
+        ("ja3s", JA3S),
+        ("ja4", JA4),
+        ("client_alpns", CLIENT_ALPNS),
+        ("server_alpns", SERVER_ALPNS),
+        ("client_handshake", CLIENT_HANDSHAKE),
+        ("server_handshake", SERVER_HANDSHAKE),
+        ("client", CLIENT),
+        ("client_certificate", CLIENT_CERTIFICATE),
+        ("client_chain", CLIENT_CHAIN),
+    ];
+}
+
+/// Which members the configuration asks for.
+fn members(how: LogOptions<'_>) -> u32 {
+    if how.in_alert {
+        return member::EXTENDED & !member::RESUMED;
+    }
+    let Some(config) = how.config else { return member::EXTENDED };
+    let mut wanted = match config.child("custom") {
+        Some(list) => list
+            .children
+            .iter()
+            .filter_map(|(_, item)| item.value.as_deref())
+            .filter_map(|name| member::NAMES.iter().find(|(n, _)| *n == name))
+            .fold(0, |all, (_, bit)| all | bit),
+        None if config.flag("extended") == Some(true) => member::EXTENDED,
+        None => member::BASIC,
+    };
+    if is_resumption_logged(Some(config)) {
+        wanted |= member::RESUMED;
+    } else {
+        wanted &= !member::RESUMED;
+    }
+    wanted
+}
+
+/// Resumed sessions, which show no certificate, are logged unless switched off.
+fn is_resumption_logged(config: Option<&Tree>) -> bool {
+    config.and_then(|c| c.flag("session-resumption")) != Some(false)
+}
+
+/// Writes the record. False for a session without certificate that is neither resumed nor TLS 1.3.
+pub fn write(tx: &TlsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
+    let (client, server) = (tx.client(), tx.server());
+    let certificate = tx.server_certificate();
+    let is_13 = server.has_hello && version::is_13(server.version);
+    let is_resumed = tx.is_resumed && server.has_hello && !is_13 && certificate.is_none();
+    if !how.in_alert {
+        let shows_resumed = tx.is_resumed && is_resumption_logged(how.config);
+        if certificate.is_none() && !shows_resumed && !is_13 {
+            return false;
+        }
+    }
+    let wanted = members(how);
+    let has = |bit: u32| wanted & bit != 0;
+    write_names(certificate, wanted, json);
+    if has(member::RESUMED) && is_resumed {
+        json.boolean("session_resumed", true);
+    }
+    if let Some(c) = certificate {
+        if has(member::SERIAL) {
+            json.field("serial", &c.serial);
+        }
+        if has(member::FINGERPRINT) {
+            json.field("fingerprint", &c.fingerprint);
+        }
+    }
+    if let Some(sni) = client.sni.as_ref().filter(|_| has(member::SNI)) {
+        json.field("sni", sni);
+    }
+    if has(member::VERSION) {
+        write_version(server.version, json);
+    }
+    if let Some(c) = certificate {
+        write_validity(c, has(member::NOT_BEFORE), has(member::NOT_AFTER), json);
+    }
+    write_chain(server, has(member::CERTIFICATE), has(member::CHAIN), json);
+    if has(member::JA3) {
+        write_ja3("ja3", client.ja3.as_ref(), json);
+    }
+    if has(member::JA3S) {
+        write_ja3("ja3s", server.ja3.as_ref(), json);
+    }
+    if has(member::JA4) && tx.settings.ja4 {
+        json.field("ja4", tx.ja4());
+    }
+    if has(member::CLIENT_ALPNS) {
+        write_alpns("client_alpns", &client.alpns, json);
+    }
+    if has(member::SERVER_ALPNS) {
+        write_alpns("server_alpns", &server.alpns, json);
+    }
+    if has(member::CLIENT_HANDSHAKE) {
+        write_client_handshake(&client.hello, json);
+    }
+    if has(member::SERVER_HANDSHAKE) {
+        write_server_handshake(&server.hello, json);
+    }
+    if has(member::CLIENT) {
+        write_client(client, wanted, json);
+    }
+    if let Some(proto) = tx.from_proto {
+        json.field_plain("from_proto", proto);
+    }
+    true
+}
+
+fn write_names(certificate: Option<&Certificate>, wanted: u32, json: &mut Json) {
+    let Some(c) = certificate else { return };
+    if wanted & member::SUBJECT != 0 {
+        json.field("subject", &c.subject);
+    }
+    if wanted & member::ISSUER != 0 {
+        json.field("issuerdn", &c.issuer);
+    }
+    if wanted & member::ALT_NAME != 0 && !c.alt_names.is_empty() {
+        json.open_array_key("subjectaltname");
+        for name in &c.alt_names {
+            json.item(name);
+        }
+        json.close_array();
+    }
+}
+
+fn write_version(v: u16, json: &mut Json) {
+    match version::name(v) {
+        Some(name) => json.field_plain("version", name),
+        None if v == 0 => json.field_plain("version", "UNDETERMINED"),
+        None => json.field("version", itoa::Buffer::new().format(v)),
+    }
+}
+
+fn write_validity(c: &Certificate, before: bool, after: bool, json: &mut Json) {
+    if before {
+        json.field("notbefore", iso_time(c.not_before));
+    }
+    if after {
+        json.field("notafter", iso_time(c.not_after));
+    }
+}
+
+fn write_chain(side: &Side, first: bool, all: bool, json: &mut Json) {
+    let Some(der) = side.chain.first() else { return };
+    if first {
+        json.base64("certificate", der);
+    }
+    if all {
+        json.open_array_key("chain");
+        let mut text = Vec::new();
+        for der in &side.chain {
+            text.clear();
+            gabion_record::json::base64_into(der, &mut text);
+            json.item(&text);
+        }
+        json.close_array();
+    }
+}
+
+fn write_ja3(key: &str, ja3: Option<&Ja3>, json: &mut Json) {
+    let Some(ja3) = ja3 else { return };
+    json.open_key(key);
+    if let Some(hash) = &ja3.hash {
+        json.field("hash", hash);
+    }
+    json.field("string", &ja3.text);
+    json.close();
+}
+
+fn write_alpns(key: &str, alpns: &[Bytes], json: &mut Json) {
+    if alpns.is_empty() {
+        return;
+    }
+    json.open_array_key(key);
+    for protocol in alpns {
+        json.item(protocol);
+    }
+    json.close_array();
+}
+
+fn write_numbers(key: &str, values: &[u16], json: &mut Json) {
+    if values.is_empty() {
+        return;
+    }
+    json.open_array_key(key);
+    for v in values {
+        json.item_number(*v);
+    }
+    json.close_array();
+}
+
+fn write_client_handshake(hello: &Hello, json: &mut Json) {
+    if hello.is_empty() {
+        return;
+    }
+    json.open_key("client_handshake");
+    if let Some(v) = hello.version {
+        write_version(v, json);
+    }
+    write_numbers("ciphers", &hello.ciphers, json);
+    write_numbers("exts", &hello.extensions, json);
+    write_numbers("sig_algs", &hello.algorithms, json);
+    json.close();
+}
+
+fn write_server_handshake(hello: &Hello, json: &mut Json) {
+    if hello.is_empty() {
+        return;
+    }
+    json.open_key("server_handshake");
+    if let Some(v) = hello.version {
+        write_version(v, json);
+    }
+    if let Some(cipher) = hello.ciphers.first() {
+        json.number("cipher", *cipher);
+    }
+    write_numbers("exts", &hello.extensions, json);
+    json.close();
+}
+
+fn write_client(client: &Side, wanted: u32, json: &mut Json) {
+    let Some(c) = &client.certificate else { return };
+    json.open_key("client");
+    json.field("subject", &c.subject);
+    json.field("issuerdn", &c.issuer);
+    json.field("fingerprint", &c.fingerprint);
+    json.field("serial", &c.serial);
+    write_validity(c, true, true, json);
+    let has = |bit: u32| wanted & bit != 0;
+    write_chain(client, has(member::CLIENT_CERTIFICATE), has(member::CLIENT_CHAIN), json);
+    json.close();
+}

@@ -1,0 +1,658 @@
+//! One TLS flow: records, handshake messages over records, and the state of both sides.
+//!
+//! Records of handshake, alerts and cipher changes are taken whole; application data is passed over
+//! as it comes. What ends a direction and what is only an event follows the peer 8.0.7, measured
+//! with crafted sessions (the unit tests name them). Once a cipher change was seen, handshake
+//! records are encrypted and passed over, except for the second client hello of TLS 1.3.
+
+use super::certificate::{self, Certificate};
+use super::conditions::state;
+use super::fingerprint::{Hello, Ja3};
+use super::hello::Reading;
+use super::limits::{CHAIN_CERTS_MAX, HANDSHAKE_BYTES_MAX, RECORD_BYTES_MAX};
+use super::tables::{buffer, client, event, server};
+use super::{Encryption, TlsSettings, log, version};
+use crate::parser::EventList;
+use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
+use gabion_record::Direction;
+use gabion_record::json::Json;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Bytes of a short string without allocation.
+pub(super) type Bytes = SmallVec<[u8; 32]>;
+
+/// What is known of one side.
+#[derive(Debug, Default)]
+pub struct Side {
+    /// Version: the record's until a hello was read, then the hello's.
+    pub version: u16,
+    /// Its hello was read.
+    pub has_hello: bool,
+    /// Random of its hello.
+    pub random: Option<[u8; 32]>,
+    /// Session id of its hello.
+    pub session_id: Bytes,
+    /// Server name it asked for.
+    pub sni: Option<Bytes>,
+    /// Protocols it offered or chose.
+    pub alpns: Vec<Bytes>,
+    /// What JA4 and handshake records need.
+    pub hello: Hello,
+    /// JA3 of a client, JA3S of a server.
+    pub ja3: Option<Ja3>,
+    /// Its chain, DER.
+    pub chain: Vec<Vec<u8>>,
+    /// The first certificate of the chain that could be read.
+    pub certificate: Option<Certificate>,
+}
+
+/// The transaction of a TLS flow: there is one.
+#[derive(Debug)]
+pub struct TlsTx {
+    sides: [Side; 2],
+    progress: [u8; 2],
+    events: EventList,
+    ja4: Option<[u8; 36]>,
+    ts_ns: u64,
+    /// Kind of the last handshake message, see [`state`].
+    pub(super) current: u8,
+    /// Protocol of the flow before it changed to TLS.
+    pub(super) from_proto: Option<&'static str>,
+    /// A session id came back, or a ticket was offered.
+    pub(super) is_resumed: bool,
+    pub(super) settings: Arc<TlsSettings>,
+}
+
+impl TlsTx {
+    fn new(settings: Arc<TlsSettings>) -> TlsTx {
+        TlsTx {
+            sides: [Side::default(), Side::default()],
+            progress: [0; 2],
+            events: EventList::default(),
+            ja4: None,
+            ts_ns: 0,
+            current: 0,
+            from_proto: None,
+            is_resumed: false,
+            settings,
+        }
+    }
+
+    /// The side that sends in that direction.
+    pub fn side(&self, direction: Direction) -> &Side {
+        &self.sides[direction.index()]
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Side {
+        self.side(Direction::ToServer)
+    }
+
+    /// The server.
+    pub fn server(&self) -> &Side {
+        self.side(Direction::ToClient)
+    }
+
+    /// The server's certificate.
+    pub fn server_certificate(&self) -> Option<&Certificate> {
+        self.server().certificate.as_ref()
+    }
+
+    /// Second of the last input, since 1970.
+    pub fn now_s(&self) -> i64 {
+        i64::try_from(self.ts_ns / 1_000_000_000).unwrap_or(i64::MAX)
+    }
+
+    /// JA4 of the client; of a client that sent no hello, the JA4 of nothing.
+    pub fn ja4(&self) -> [u8; 36] {
+        self.ja4.unwrap_or_else(|| self.client().hello.ja4(b't'))
+    }
+
+    fn advance(&mut self, direction: Direction, progress: u8) {
+        let p = &mut self.progress[direction.index()];
+        *p = progress.max(*p);
+    }
+
+    fn both_done(&mut self) {
+        self.advance(Direction::ToServer, client::HANDSHAKE_DONE);
+        self.advance(Direction::ToClient, server::HANDSHAKE_DONE);
+    }
+
+    fn both_finished(&mut self) {
+        self.advance(Direction::ToServer, client::FINISHED);
+        self.advance(Direction::ToClient, server::FINISHED);
+    }
+
+    fn is_handshake_done(&self) -> bool {
+        self.progress[0] >= client::HANDSHAKE_DONE && self.progress[1] >= server::HANDSHAKE_DONE
+    }
+
+    fn bytes_held(&self) -> usize {
+        let side = |s: &Side| {
+            let chain: usize = s.chain.iter().map(Vec::capacity).sum();
+            let hello = &s.hello;
+            let lists = hello.ciphers.capacity()
+                + hello.extensions.capacity()
+                + hello.algorithms.capacity();
+            let ja3 = s.ja3.as_ref().map_or(0, |j| j.text.capacity());
+            chain + lists * 2 + ja3 + s.alpns.capacity() * size_of::<Bytes>()
+        };
+        size_of::<TlsTx>() + self.sides.iter().map(side).sum::<usize>()
+    }
+}
+
+impl Transaction for TlsTx {
+    fn id(&self) -> u64 {
+        0
+    }
+
+    fn progress(&self, direction: Direction) -> u8 {
+        self.progress[direction.index()]
+    }
+
+    fn buffer(&self, local: u16, d: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
+        let side = self.side(d);
+        let certificate = side.certificate.as_ref();
+        let data: &[u8] = match (local, index) {
+            (buffer::CERTS, _) => side.chain.get(index)?,
+            (buffer::ALT_NAME, _) => certificate?.alt_names.get(index)?,
+            (buffer::ALPN, _) => side.alpns.get(index)?,
+            (_, 1..) => return None,
+            (buffer::SNI, _) => side.sni.as_ref()?,
+            (buffer::CERT_SUBJECT, _) => &certificate?.subject,
+            (buffer::CERT_ISSUER, _) => &certificate?.issuer,
+            (buffer::CERT_SERIAL, _) => &certificate?.serial,
+            (buffer::CERT_FINGERPRINT, _) => &certificate?.fingerprint,
+            (buffer::RANDOM, _) => side.random.as_ref()?,
+            (buffer::RANDOM_TIME, _) => side.random.as_ref()?.get(..4)?,
+            (buffer::RANDOM_BYTES, _) => side.random.as_ref()?.get(4..)?,
+            (buffer::JA3_HASH, _) => side.ja3.as_ref()?.hash.as_ref()?,
+            (buffer::JA3_STRING, _) => &side.ja3.as_ref()?.text,
+            (buffer::JA4, _) => self.ja4.as_ref()?,
+            _ => return None,
+        };
+        Some(Buffer::whole(data))
+    }
+
+    fn integer(&self, _: u16, direction: Direction, index: usize) -> Option<u64> {
+        let len = self.side(direction).chain.len();
+        (index == 0 && direction == Direction::ToClient).then_some(len as u64)
+    }
+
+    fn events(&self) -> &[u16] {
+        self.events.codes()
+    }
+
+    fn log_progress(&self) -> Option<(u8, u8)> {
+        Some((client::HANDSHAKE_DONE, server::HANDSHAKE_DONE))
+    }
+
+    fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
+        log::write(self, json, how)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Reading position of one direction.
+#[derive(Debug, Default)]
+struct Half {
+    /// Bytes of application data still to pass over.
+    skip: usize,
+    /// Handshake message that is not whole yet, its header included.
+    message: Vec<u8>,
+    /// Bytes of a handshake message too long to be kept that are still to come.
+    message_skip: usize,
+    is_ended: bool,
+}
+
+/// Heartbeats (RFC 6520): whose request is under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Heartbeat {
+    #[default]
+    None,
+    /// A request went that way; its record had so many bytes, 0 when it was not encrypted.
+    Request { direction: Direction, len: usize },
+}
+
+/// Parser of a TLS flow.
+#[derive(Debug)]
+pub struct TlsParser {
+    tx: Option<TlsTx>,
+    halves: [Half; 2],
+    has_cipher_change: bool,
+    wants_client_cert: bool,
+    heartbeat: Heartbeat,
+}
+
+/// The direction can't be followed any more.
+struct Dead;
+
+/// Record types.
+mod record {
+    pub(super) const CHANGE_CIPHER_SPEC: u8 = 20;
+    pub(super) const ALERT: u8 = 21;
+    pub(super) const HANDSHAKE: u8 = 22;
+    pub(super) const APPLICATION: u8 = 23;
+    pub(super) const HEARTBEAT: u8 = 24;
+}
+
+/// Bytes of a record's header.
+const HEADER_LEN: usize = 5;
+
+/// What became of one record.
+enum Step {
+    Used(usize),
+    Wait(usize),
+}
+
+impl TlsParser {
+    /// A parser with these settings.
+    pub fn new(settings: Arc<TlsSettings>) -> TlsParser {
+        TlsParser {
+            tx: Some(TlsTx::new(settings)),
+            halves: [Half::default(), Half::default()],
+            has_cipher_change: false,
+            wants_client_cert: false,
+            heartbeat: Heartbeat::None,
+        }
+    }
+
+    fn data(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx, bytes: &[u8]) -> Outcome {
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let skip = &mut self.halves[cx.direction.index()].skip;
+            if *skip > 0 {
+                let n = rest.len().min(*skip);
+                *skip -= n;
+                at += n;
+                continue;
+            }
+            // Either high bit set: no record type of SSL 3.0 and later.
+            let is_old = rest.first().is_some_and(|b| b & 0xc0 != 0);
+            let step = if is_old {
+                self.old_record(cx.direction, tx, rest)
+            } else {
+                self.record(cx, tx, rest)
+            };
+            match step {
+                Ok(Step::Used(n)) => at += n,
+                Ok(Step::Wait(needed)) => return Outcome::Incomplete { consumed: at, needed },
+                Err(Dead) => return Outcome::Error,
+            }
+        }
+        Outcome::Done
+    }
+
+    /// One record of SSL 3.0 or later at the start of `rest`.
+    fn record(
+        &mut self,
+        cx: &mut ParseContext<'_>,
+        tx: &mut TlsTx,
+        rest: &[u8],
+    ) -> Result<Step, Dead> {
+        let Some(header) = rest.get(..HEADER_LEN) else { return Ok(Step::Wait(HEADER_LEN)) };
+        let kind = header[0];
+        let own = u16::from_be_bytes([header[1], header[2]]);
+        let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
+        let side = &mut tx.sides[cx.direction.index()];
+        if !side.has_hello {
+            side.version = own;
+        }
+        let broken = if !(record::CHANGE_CIPHER_SPEC..=record::HEARTBEAT).contains(&kind) {
+            Some(event::INVALID_RECORD_TYPE)
+        } else if !version::is_known(side.version) {
+            Some(event::INVALID_RECORD_VERSION)
+        } else if len == 0 || len > RECORD_BYTES_MAX {
+            Some(event::INVALID_RECORD_LENGTH)
+        } else {
+            None
+        };
+        if let Some(code) = broken {
+            tx.events.set(code);
+            return Err(Dead);
+        }
+        if kind == record::APPLICATION {
+            self.application_data(cx, tx);
+            self.halves[cx.direction.index()].skip = len;
+            return Ok(Step::Used(HEADER_LEN));
+        }
+        let Some(body) = rest.get(HEADER_LEN..HEADER_LEN + len) else {
+            return Ok(Step::Wait(HEADER_LEN + len));
+        };
+        match kind {
+            record::CHANGE_CIPHER_SPEC => {
+                self.has_cipher_change = true;
+                if cx.direction == Direction::ToServer {
+                    tx.advance(Direction::ToServer, client::HANDSHAKE_DONE);
+                }
+            }
+            record::ALERT => self.alert(tx, body)?,
+            record::HANDSHAKE => self.handshake_record(cx, tx, body)?,
+            _ => self.heartbeat(cx.direction, tx, body)?,
+        }
+        Ok(Step::Used(HEADER_LEN + len))
+    }
+
+    fn application_data(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx) {
+        match cx.direction {
+            Direction::ToServer => tx.advance(cx.direction, client::HANDSHAKE_DONE),
+            Direction::ToClient => tx.advance(cx.direction, server::HANDSHAKE_DONE),
+        }
+        if tx.is_handshake_done() {
+            let mode = tx.settings.encryption;
+            cx.stop_payload_inspection |= mode != Encryption::Full;
+            cx.stop_reassembly |= mode == Encryption::Bypass;
+        }
+    }
+
+    /// A fatal alert in the clear ends the session.
+    fn alert(&mut self, tx: &mut TlsTx, body: &[u8]) -> Result<(), Dead> {
+        if self.has_cipher_change {
+            return Ok(());
+        }
+        match body {
+            [_] => {
+                tx.events.set(event::INVALID_ALERT_MESSAGE);
+                Err(Dead)
+            }
+            [2, _] => {
+                tx.both_finished();
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn handshake_record(
+        &mut self,
+        cx: &mut ParseContext<'_>,
+        tx: &mut TlsTx,
+        mut body: &[u8],
+    ) -> Result<(), Dead> {
+        if self.has_cipher_change {
+            let (client, server) = (tx.client(), tx.server());
+            let is_second_hello =
+                client.version > version::TLS12 && client.has_hello && !server.has_hello;
+            if !is_second_hello {
+                return Ok(());
+            }
+        }
+        let at = cx.direction.index();
+        if body.len() < 4 && self.halves[at].message.is_empty() {
+            tx.events.set(event::INVALID_SSL_RECORD);
+            return Err(Dead);
+        }
+        let skipped = body.len().min(self.halves[at].message_skip);
+        self.halves[at].message_skip -= skipped;
+        body = body.get(skipped..).unwrap_or_default();
+        if self.halves[at].message.is_empty() {
+            let used = self.messages(cx, tx, body);
+            self.keep_rest(at, body.get(used..).unwrap_or_default());
+        } else {
+            let mut whole = std::mem::take(&mut self.halves[at].message);
+            whole.extend_from_slice(body);
+            let used = self.messages(cx, tx, &whole);
+            whole.drain(..used);
+            if self.is_too_long(at, &whole) {
+                whole.clear();
+            }
+            self.halves[at].message = whole;
+        }
+        Ok(())
+    }
+
+    fn keep_rest(&mut self, at: usize, rest: &[u8]) {
+        if !rest.is_empty() && !self.is_too_long(at, rest) {
+            self.halves[at].message.extend_from_slice(rest);
+        }
+    }
+
+    /// A message that begins in `rest` and is longer than is kept: its remainder will be skipped.
+    fn is_too_long(&mut self, at: usize, rest: &[u8]) -> bool {
+        let Some([_, a, b, c]) = rest.first_chunk::<4>() else { return false };
+        let len = u32::from_be_bytes([0, *a, *b, *c]) as usize + 4;
+        let is_too_long = len > HANDSHAKE_BYTES_MAX;
+        if is_too_long {
+            self.halves[at].message_skip = len.saturating_sub(rest.len());
+        }
+        is_too_long
+    }
+
+    /// Handles the messages that are whole; answers the bytes they took.
+    fn messages(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some([kind, a, b, c]) = bytes.get(at..).and_then(|rest| rest.first_chunk::<4>()) {
+            let len = u32::from_be_bytes([0, *a, *b, *c]) as usize;
+            let Some(body) = bytes.get(at + 4..at + 4 + len) else { break };
+            self.message(cx, tx, *kind, body);
+            at += 4 + len;
+        }
+        at
+    }
+
+    fn message(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx, kind: u8, body: &[u8]) {
+        let d = cx.direction;
+        match kind {
+            1 | 2 => self.hello(cx, tx, kind == 1, body),
+            11 => {
+                self.certificates(d, tx, body);
+                let progress = match d {
+                    Direction::ToServer => client::CERT_DONE,
+                    Direction::ToClient => server::CERT_DONE,
+                };
+                tx.advance(d, progress);
+            }
+            12 => tx.current = state::SERVER_KEYX,
+            13 => self.wants_client_cert = true,
+            14 if d == Direction::ToClient => tx.advance(d, server::HELLO_DONE),
+            16 => tx.current = state::CLIENT_KEYX,
+            0 | 4 | 14 | 15 | 20 | 21 | 22 => {}
+            _ => tx.events.set(event::INVALID_HANDSHAKE_MESSAGE),
+        }
+    }
+
+    fn hello(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx, is_client: bool, body: &[u8]) {
+        let d = cx.direction;
+        tx.current = if is_client { state::CLIENT_HELLO } else { state::SERVER_HELLO };
+        let mut reading = Reading {
+            side: &mut tx.sides[d.index()],
+            events: &mut tx.events,
+            wants_ja3: cx.requirements.ja3 || tx.settings.ja3,
+            is_client,
+            has_ticket: false,
+        };
+        reading.read(body);
+        tx.is_resumed |= reading.has_ticket;
+        tx.sides[d.index()].has_hello = true;
+        match d {
+            Direction::ToServer => {
+                tx.ja4 = Some(tx.client().hello.ja4(b't'));
+                tx.advance(d, client::HELLO_DONE);
+            }
+            Direction::ToClient => {
+                let offered = &tx.client().session_id;
+                tx.is_resumed |= !offered.is_empty() && *offered == tx.server().session_id;
+                tx.advance(d, server::HELLO);
+            }
+        }
+    }
+
+    /// A chain: three bytes of length, then each certificate behind three bytes of its own.
+    fn certificates(&mut self, d: Direction, tx: &mut TlsTx, body: &[u8]) {
+        let Some((mut rest, _)) = split_24(body) else { return };
+        let side = &mut tx.sides[d.index()];
+        while !rest.is_empty() {
+            let Some((der, tail)) = split_24(rest) else {
+                tx.events.set(event::INVALID_CERTIFICATE);
+                return;
+            };
+            rest = tail;
+            if side.certificate.is_none() {
+                if der.is_empty() {
+                    tx.events.set(event::CERTIFICATE_INVALID_LENGTH);
+                    continue;
+                }
+                match certificate::parse(der) {
+                    Ok(c) => side.certificate = Some(c),
+                    Err(code) => tx.events.set(code),
+                }
+            }
+            if side.chain.len() < CHAIN_CERTS_MAX {
+                side.chain.push(der.to_vec());
+            }
+        }
+    }
+
+    /// A heartbeat, and the signs of Heartbleed (CVE-2014-0160).
+    fn heartbeat(&mut self, d: Direction, tx: &mut TlsTx, body: &[u8]) -> Result<(), Dead> {
+        tx.events.set(event::HEARTBEAT_MESSAGE);
+        let Some(&[kind, a, b]) = body.first_chunk::<3>() else { return Ok(()) };
+        let is_encrypted = self.has_cipher_change;
+        let broken = match self.heartbeat {
+            _ if !is_encrypted && !matches!(kind, 1 | 2) => Some(event::INVALID_HEARTBEAT_MESSAGE),
+            Heartbeat::None => {
+                let len = if is_encrypted { body.len() } else { 0 };
+                self.heartbeat = Heartbeat::Request { direction: d, len };
+                let payload = usize::from(u16::from_be_bytes([a, b]));
+                match body.len().checked_sub(payload + 3) {
+                    _ if is_encrypted => None,
+                    None => Some(event::OVERFLOW_HEARTBEAT_MESSAGE),
+                    // RFC 6520 4: at least sixteen bytes of padding.
+                    Some(..16) => Some(event::INVALID_HEARTBEAT_MESSAGE),
+                    Some(_) => None,
+                }
+            }
+            Heartbeat::Request { direction, .. } if direction == d => {
+                Some(event::INVALID_HEARTBEAT_MESSAGE)
+            }
+            Heartbeat::Request { len, .. } => {
+                self.heartbeat = Heartbeat::None;
+                let is_longer = is_encrypted && len > 0 && len < body.len();
+                is_longer.then_some(event::DATALEAK_HEARTBEAT_MISMATCH)
+            }
+        };
+        match broken {
+            Some(code) => {
+                tx.events.set(code);
+                Err(Dead)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// One record of SSL 2.0.
+    fn old_record(&mut self, d: Direction, tx: &mut TlsTx, rest: &[u8]) -> Result<Step, Dead> {
+        let is_short = rest.first().is_some_and(|b| b & 0x80 != 0);
+        let header_len = if is_short { 2 } else { 3 };
+        let Some(header) = rest.get(..header_len) else { return Ok(Step::Wait(header_len)) };
+        let mask = if is_short { 0x7f } else { 0x3f };
+        let len = usize::from(u16::from_be_bytes([header[0] & mask, header[1]]));
+        if len == 0 {
+            tx.events.set(event::INVALID_SSLV2_HEADER);
+            return Err(Dead);
+        }
+        let Some(body) = rest.get(header_len..header_len + len) else {
+            return Ok(Step::Wait(header_len + len));
+        };
+        self.old_message(d, tx, body);
+        Ok(Step::Used(header_len + len))
+    }
+
+    /// A message of SSL 2.0 (Hickman 1995; RFC 5246 E.2 for the hello of newer clients).
+    fn old_message(&mut self, d: Direction, tx: &mut TlsTx, body: &[u8]) {
+        let Some((kind, body)) = body.split_first() else { return };
+        let version = |at: usize| body.get(at..at + 2).map(|v| u16::from_be_bytes([v[0], v[1]]));
+        match kind {
+            0 => tx.events.set(event::ERROR_MESSAGE_ENCOUNTERED),
+            1 if d == Direction::ToServer => {
+                let side = &mut tx.sides[d.index()];
+                side.version = version(0).unwrap_or(side.version);
+                side.has_hello = true;
+                tx.current = state::CLIENT_HELLO;
+                tx.advance(d, client::HELLO_DONE);
+            }
+            2 => tx.current = state::CLIENT_KEYX,
+            4 if d == Direction::ToClient => {
+                let side = &mut tx.sides[d.index()];
+                side.version = version(2).unwrap_or(side.version);
+                side.has_hello = true;
+                tx.current = state::SERVER_HELLO;
+                tx.advance(d, server::HELLO);
+            }
+            _ => {}
+        }
+    }
+
+    /// What the end of every call settles: a certificate where one is awaited ends the handshake
+    /// for both sides (TLS up to 1.2), and so does the end of both directions.
+    fn settle(&mut self, tx: &mut TlsTx) {
+        let awaited = if self.wants_client_cert { tx.client() } else { tx.server() };
+        if awaited.certificate.is_some() {
+            tx.both_done();
+        }
+        if self.halves.iter().all(|h| h.is_ended) {
+            tx.both_finished();
+        }
+    }
+}
+
+/// Bytes behind a length of three bytes, and what follows them.
+fn split_24(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (head, rest) = bytes.split_first_chunk::<3>()?;
+    let [a, b, c] = *head;
+    rest.split_at_checked(u32::from_be_bytes([0, a, b, c]) as usize)
+}
+
+impl Parser for TlsParser {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        let Input::Data { bytes, eof } = input else { return Outcome::Error };
+        let Some(mut tx) = self.tx.take() else { return Outcome::Done };
+        tx.ts_ns = cx.ts_ns;
+        tx.from_proto = cx.changed_from;
+        let outcome = self.data(cx, &mut tx, bytes);
+        self.halves[cx.direction.index()].is_ended |= eof;
+        self.settle(&mut tx);
+        self.tx = Some(tx);
+        outcome
+    }
+
+    fn first_tx_id(&self) -> u64 {
+        u64::from(self.tx.is_none())
+    }
+
+    fn next_tx_id(&self) -> u64 {
+        1
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.tx.as_ref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.tx.as_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn free(&mut self, id: u64) {
+        if id == 0 {
+            self.tx = None;
+        }
+    }
+
+    fn finish(&mut self, direction: Direction) {
+        self.halves[direction.index()].is_ended = true;
+        if let Some(mut tx) = self.tx.take() {
+            self.settle(&mut tx);
+            self.tx = Some(tx);
+        }
+    }
+
+    fn bytes_held(&self) -> usize {
+        let messages: usize = self.halves.iter().map(|h| h.message.capacity()).sum();
+        size_of::<TlsParser>() + messages + self.tx.as_ref().map_or(0, TlsTx::bytes_held)
+    }
+}

@@ -1,0 +1,60 @@
+//! Versions of SSL and TLS, drafts included.
+
+/// SSL 2.0, as it writes itself.
+pub const SSL2_WIRE: u16 = 0x0002;
+/// SSL 3.0.
+pub const SSL3: u16 = 0x0300;
+/// TLS 1.2.
+pub const TLS12: u16 = 0x0303;
+/// TLS 1.3.
+pub const TLS13: u16 = 0x0304;
+
+/// Versions the peer 8.0.7 knows, with the names EVE writes.
+const NAMES: &[(u16, &str)] = &[
+    (0x0002, "SSLv2"),
+    (0x0300, "SSLv3"),
+    (0x0301, "TLSv1"),
+    (0x0302, "TLS 1.1"),
+    (0x0303, "TLS 1.2"),
+    (0x0304, "TLS 1.3"),
+    (0x7f10, "TLS 1.3 draft-16"),
+    (0x7f11, "TLS 1.3 draft-17"),
+    (0x7f12, "TLS 1.3 draft-18"),
+    (0x7f13, "TLS 1.3 draft-19"),
+    (0x7f14, "TLS 1.3 draft-20"),
+    (0x7f15, "TLS 1.3 draft-21"),
+    (0x7f16, "TLS 1.3 draft-22"),
+    (0x7f17, "TLS 1.3 draft-23"),
+    (0x7f18, "TLS 1.3 draft-24"),
+    (0x7f19, "TLS 1.3 draft-25"),
+    (0x7f1a, "TLS 1.3 draft-26"),
+    (0x7f1b, "TLS 1.3 draft-27"),
+    (0x7f1c, "TLS 1.3 draft-28"),
+    (0xfb17, "TLS 1.3 draft-23-fb"),
+    (0xfb1a, "TLS 1.3 draft-26-fb"),
+];
+
+/// Its name, if it is known.
+pub fn name(version: u16) -> Option<&'static str> {
+    NAMES.iter().find(|(v, _)| *v == version).map(|(_, name)| *name)
+}
+
+/// A version that a record may carry.
+pub fn is_known(version: u16) -> bool {
+    name(version).is_some()
+}
+
+/// TLS 1.3 or one of its drafts: certificates are encrypted.
+pub fn is_13(version: u16) -> bool {
+    version > TLS12 && is_known(version)
+}
+
+/// A server hello of these drafts has neither session id nor compression.
+pub fn is_short_hello(version: u16) -> bool {
+    (0x7f10..=0x7f15).contains(&version)
+}
+
+/// Reserved values that clients strew in to keep servers tolerant (RFC 8701).
+pub fn is_grease(value: u16) -> bool {
+    value & 0x0f0f == 0x0a0a && value >> 8 == value & 0xff
+}
