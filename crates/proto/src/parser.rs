@@ -42,8 +42,8 @@ pub enum Outcome {
         /// Bytes to wait for, at least one more than is left.
         needed: usize,
     },
-    /// The direction of a stream can't be followed any more: no further input will be given. A
-    /// datagram flow goes on with its next datagram (the peer's behaviour).
+    /// A stream can't be followed any more: no further input will be given in either direction. A
+    /// datagram flow goes on with its next datagram (both as in the peer).
     Error,
 }
 

@@ -83,7 +83,7 @@ fn alt_name(name: &GeneralName<'_>) -> Vec<u8> {
 
 fn event_of(error: &x509_parser::nom::Err<X509Error>) -> u16 {
     let error = match error {
-        x509_parser::nom::Err::Incomplete(_) => return event::INVALID_CERTIFICATE,
+        x509_parser::nom::Err::Incomplete(_) => return event::CERTIFICATE_INVALID_LENGTH,
         x509_parser::nom::Err::Error(e) | x509_parser::nom::Err::Failure(e) => e,
     };
     match error {

@@ -76,7 +76,7 @@ pub(super) fn ssl_version(value: Option<&str>) -> Parsed {
     let mut versions = Vec::new();
     for name in list.split(',').map(str::trim) {
         versions.push(match name.to_ascii_lowercase().as_str() {
-            "sslv2" => version::SSL2_WIRE,
+            "sslv2" => version::SSL2,
             "sslv3" => version::SSL3,
             "tls1.0" => 0x0301,
             "tls1.1" => 0x0302,

@@ -58,16 +58,19 @@ impl Reading<'_> {
                 self.side.session_id = id.into();
             }
         }
-        let ciphers = self.read_ciphers(&mut rest)?;
-        let is_first = self.wants_ja3 && self.side.ja3.is_none();
-        let mut ja3 = is_first.then(|| Ja3::begin(own));
-        if let Some(j) = &mut ja3 {
-            j.field(&ciphers);
+        // A text that an earlier hello left without hash goes on, as it does in the peer.
+        let earlier = self.side.ja3.take();
+        let is_wanted = self.wants_ja3 && earlier.as_ref().is_none_or(|j| j.hash.is_none());
+        if !is_wanted {
+            self.side.ja3 = earlier;
+            self.read_ciphers(&mut rest, &mut None)?;
+            return self.read_extensions(rest, &mut None);
         }
-        let read = self.read_extensions(rest, &mut ja3);
-        if is_first {
-            self.side.ja3 = ja3;
-        }
+        let mut ja3 = Some(earlier.unwrap_or_else(|| Ja3::begin(own)));
+        let read = self
+            .read_ciphers(&mut rest, &mut ja3)
+            .and_then(|()| self.read_extensions(rest, &mut ja3));
+        self.side.ja3 = ja3;
         read
     }
 
@@ -75,8 +78,8 @@ impl Reading<'_> {
         &mut self.side.hello
     }
 
-    /// Cipher suites of a client with the compression methods behind them, or a server's choice.
-    fn read_ciphers(&mut self, rest: &mut &[u8]) -> Result<Vec<u16>, Short> {
+    /// Cipher suites of a client, or a server's choice, with the compression behind them.
+    fn read_ciphers(&mut self, rest: &mut &[u8], ja3: &mut Option<Ja3>) -> Result<(), Short> {
         let mut ciphers = Vec::new();
         if self.is_client {
             let list = vector_16(rest)?;
@@ -84,17 +87,21 @@ impl Reading<'_> {
                 return Err(Short);
             }
             ciphers.extend(values(list).filter(|c| !version::is_grease(*c)));
-            vector_8(rest)?;
         } else {
             ciphers.push(u16_of(rest)?);
-            if !version::is_short_hello(self.side.version) {
-                take(rest, 1)?;
-            }
         }
         for c in &ciphers {
             self.hello().add_cipher(*c);
         }
-        Ok(ciphers)
+        if let Some(j) = ja3 {
+            j.field(&ciphers);
+        }
+        if self.is_client {
+            vector_8(rest)?;
+        } else if !version::is_short_hello(self.side.version) {
+            take(rest, 1)?;
+        }
+        Ok(())
     }
 
     fn read_extensions(&mut self, rest: &[u8], ja3: &mut Option<Ja3>) -> Result<(), Short> {
@@ -214,7 +221,9 @@ impl Reading<'_> {
         };
         if let Some(v) = chosen {
             self.side.version = v;
-            self.hello().add_version(v);
+            if self.is_client {
+                self.hello().add_version(v);
+            }
         }
         Ok(())
     }

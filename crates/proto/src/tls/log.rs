@@ -259,8 +259,8 @@ fn write_client_handshake(hello: &Hello, json: &mut Json) {
         return;
     }
     json.open_key("client_handshake");
-    if let Some(v) = hello.version {
-        write_version(v, json);
+    if let Some(name) = hello.version.and_then(version::name) {
+        json.field_plain("version", name);
     }
     write_numbers("ciphers", &hello.ciphers, json);
     write_numbers("exts", &hello.extensions, json);
@@ -273,8 +273,8 @@ fn write_server_handshake(hello: &Hello, json: &mut Json) {
         return;
     }
     json.open_key("server_handshake");
-    if let Some(v) = hello.version {
-        write_version(v, json);
+    if let Some(name) = hello.version.and_then(version::name) {
+        json.field_plain("version", name);
     }
     if let Some(cipher) = hello.ciphers.first() {
         json.number("cipher", *cipher);

@@ -134,6 +134,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         max_bytes: 3,
         probe,
     }],
+    first_direction: Some(Direction::ToServer),
     accepts_gaps: false,
     stream_depth: None,
     auto_trigger_raw: true,

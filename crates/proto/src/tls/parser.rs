@@ -492,14 +492,19 @@ impl TlsParser {
                 return;
             };
             rest = tail;
-            if side.certificate.is_none() {
-                if der.is_empty() {
+            if der.is_empty() {
+                if side.certificate.is_none() {
                     tx.events.set(event::CERTIFICATE_INVALID_LENGTH);
-                    continue;
                 }
+                continue;
+            }
+            if side.certificate.is_none() {
                 match certificate::parse(der) {
                     Ok(c) => side.certificate = Some(c),
-                    Err(code) => tx.events.set(code),
+                    Err(code) => {
+                        tx.events.set(code);
+                        continue;
+                    }
                 }
             }
             if side.chain.len() < CHAIN_CERTS_MAX {

@@ -1,7 +1,7 @@
 //! Versions of SSL and TLS, drafts included.
 
-/// SSL 2.0, as it writes itself.
-pub const SSL2_WIRE: u16 = 0x0002;
+/// SSL 2.0.
+pub const SSL2: u16 = 0x0200;
 /// SSL 3.0.
 pub const SSL3: u16 = 0x0300;
 /// TLS 1.2.
@@ -11,7 +11,7 @@ pub const TLS13: u16 = 0x0304;
 
 /// Versions the peer 8.0.7 knows, with the names EVE writes.
 const NAMES: &[(u16, &str)] = &[
-    (0x0002, "SSLv2"),
+    (0x0200, "SSLv2"),
     (0x0300, "SSLv3"),
     (0x0301, "TLSv1"),
     (0x0302, "TLS 1.1"),

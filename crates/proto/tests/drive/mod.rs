@@ -79,11 +79,13 @@ struct Flow {
     last: (u64, bool),
 }
 
+type Key = (Addr, u16, Addr, u16, bool);
+
 /// Drives all flows of a capture.
 pub fn drive(capture: &[u8], how: How<'_>) -> Run {
     let mut run = Run::default();
     let mut flows: Vec<Flow> = Vec::new();
-    let mut index: HashMap<(Addr, u16, Addr, u16, bool), (usize, bool)> = HashMap::new();
+    let mut index: HashMap<Key, (usize, bool)> = HashMap::new();
     for (ts, frame) in frames(capture) {
         let Some(p) = decode(frame) else { continue };
         let key = (p.src, p.sport, p.dst, p.dport, p.is_tcp);
@@ -328,7 +330,7 @@ impl Flow {
                 }
                 Outcome::Error => {
                     run.errors += 1;
-                    self.halves[d.index()].is_dead = true;
+                    self.halves.iter_mut().for_each(|h| h.is_dead = true);
                 }
             }
             self.collect(run, how, false);
@@ -497,8 +499,7 @@ fn pcap(b: &[u8], is_little: bool) -> Vec<Frame<'_>> {
 fn pcapng(b: &[u8]) -> Vec<Frame<'_>> {
     let mut out = Vec::new();
     let (mut at, mut links, mut little) = (0, Vec::new(), true);
-    loop {
-        let Some(kind) = u32_at(b, at, little) else { break };
+    while let Some(kind) = u32_at(b, at, little) {
         if kind == 0x0a0d_0d0a {
             little = b.get(at + 8..at + 12) == Some(&[0x4d, 0x3c, 0x2b, 0x1a]);
             links.clear();
