@@ -66,6 +66,7 @@ pub(crate) fn engine(
     let policies = policies(config, &flow, &stream, &defrag, mode.inline)?;
     let rules_need = rules.as_ref().map(|r| needs(r, &catalog)).unwrap_or_default();
     let flag = |path: &str| config.flag(path);
+    let file_store = config.get("outputs").and_then(|o| o.item("file-store"));
     let requirements = Requirements {
         ja3: rules_need.ja3
             || flag("app-layer.protocols.tls.ja3-fingerprints") == Some(true)
@@ -77,6 +78,11 @@ pub(crate) fn engine(
         sha1: rules_need.sha1 || wants.sha1,
         sha256: rules_need.sha256 || wants.sha256,
         file_data: rules_need.file_data || wants.file_store,
+        store_files: file_store.and_then(|f| f.flag("force-filestore")) == Some(true),
+        store_depth: file_store
+            .and_then(|f| f.size("stream-depth"))
+            .or_else(|| config.size("stream.reassembly.depth"))
+            .unwrap_or(1 << 20),
     };
     let protocols = Protocols::new(config, requirements)?;
     let mut rule_texts = Vec::new();

@@ -43,11 +43,19 @@ pub struct FileWants {
     pub sha256: bool,
     /// Content is kept for inspection.
     pub content: bool,
+    /// Content goes to the file store.
+    pub store: bool,
 }
 
 impl From<crate::Requirements> for FileWants {
     fn from(r: crate::Requirements) -> FileWants {
-        FileWants { md5: r.md5, sha1: r.sha1, sha256: r.sha256, content: r.file_data }
+        FileWants {
+            md5: r.md5,
+            sha1: r.sha1,
+            sha256: r.sha256,
+            content: r.file_data || r.store_files,
+            store: r.store_files,
+        }
     }
 }
 
@@ -111,7 +119,7 @@ impl File {
             has_gaps: false,
             range: None,
             is_logged: false,
-            store: false,
+            store: wants.store,
             is_stored: false,
             sids: Vec::new(),
             content: Vec::new(),
@@ -144,30 +152,31 @@ impl File {
         }
     }
 
-    /// Notes lost bytes: hashes mean nothing any more, size goes on.
+    /// Notes lost bytes: they count into the size, hashes go on without them (the peer names a
+    /// stored file by the SHA-256 of what was there).
     pub fn gap(&mut self, len: u64) {
         if self.state == FileState::Open {
             self.has_gaps = true;
             self.size += len;
-            (self.md5, self.sha1, self.sha256) = (None, None, None);
             self.content_start = self.size;
             self.content.clear();
         }
     }
 
-    /// Ends the file. Hashes exist only for files that ended as announced.
+    /// Ends the file. MD5 and SHA-1 exist only for files that ended as announced, SHA-256 also for
+    /// those that were cut (the peer's rule: stored files are named by it).
     pub fn close(&mut self, state: FileState) {
         if self.state != FileState::Open {
             return;
         }
         self.state = state;
         let (md5, sha1, sha256) = (self.md5.take(), self.sha1.take(), self.sha256.take());
+        if matches!(state, FileState::Closed | FileState::Truncated) {
+            self.digests.sha256 = sha256.map(|h| h.finalize().into());
+        }
         if state == FileState::Closed && !self.has_gaps {
-            self.digests = Digests {
-                md5: md5.map(|h| h.finalize().into()),
-                sha1: sha1.map(|h| h.finalize().into()),
-                sha256: sha256.map(|h| h.finalize().into()),
-            };
+            self.digests.md5 = md5.map(|h| h.finalize().into());
+            self.digests.sha1 = sha1.map(|h| h.finalize().into());
         }
     }
 

@@ -107,6 +107,11 @@ pub struct Requirements {
     pub sha256: bool,
     /// Content of files kept until inspected or stored.
     pub file_data: bool,
+    /// All files go to the file store.
+    pub store_files: bool,
+    /// Bytes of a stored file at most, where a protocol limits what it inspects to less (0: no
+    /// limit).
+    pub store_depth: u64,
 }
 
 /// What a parser is given beside the bytes, and where it leaves what concerns the flow.
@@ -126,6 +131,9 @@ pub struct ParseContext<'a> {
     pub expectations: Vec<Expectation>,
     /// Protocol change requested by this input; the engine switches when the input is done.
     pub change: Option<ProtocolChange>,
+    /// A change requested earlier is still under way (the expected protocol did not come): another
+    /// can't be requested.
+    pub is_changing: bool,
     /// Raw stream inspection of this direction is due now (a request or response is complete).
     pub trigger_raw: [bool; 2],
     /// The rest of the flow is of no use to any parser (encrypted): stop reassembly.
@@ -145,6 +153,7 @@ impl<'a> ParseContext<'a> {
             changed_from: None,
             expectations: Vec::new(),
             change: None,
+            is_changing: false,
             trigger_raw: [false; 2],
             stop_reassembly: false,
             stop_payload_inspection: false,

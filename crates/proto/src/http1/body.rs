@@ -17,6 +17,8 @@ pub(crate) struct Body {
     start: u64,
     /// Bytes so far, up to the limit.
     total: u64,
+    /// The limit that held for the last piece; 0: none.
+    limit: u64,
     /// The limit was reached: nothing more is taken.
     is_cut: bool,
     /// How far each reader has come: `u64::MAX` for one that never asked.
@@ -30,7 +32,7 @@ impl Body {
     /// Empties it and keeps the room.
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
-        (self.start, self.total, self.is_cut) = (0, 0, false);
+        (self.start, self.total, self.limit, self.is_cut) = (0, 0, 0, false);
         for r in &self.readers {
             r.set(u64::MAX);
         }
@@ -53,24 +55,11 @@ impl Body {
     /// Appends what there is room for and gives its length.
     pub(crate) fn append(&mut self, bytes: &[u8], limits: &BodyLimits) -> usize {
         let n = self.room(bytes.len(), limits);
+        self.limit = limits.limit;
         self.is_cut |= n < bytes.len();
         self.prune(limits);
         self.kept.extend_from_slice(&bytes[..n]);
         self.total += n as u64;
-        n
-    }
-
-    /// Bytes were lost: what is kept does not join with what follows.
-    pub(crate) fn gap(&mut self, len: u64, limits: &BodyLimits) -> u64 {
-        let n = match limits.limit {
-            0 => len,
-            limit => len.min(limit.saturating_sub(self.total)),
-        };
-        if n > 0 {
-            self.total += n;
-            self.start = self.total;
-            self.kept.clear();
-        }
         n
     }
 
@@ -95,7 +84,7 @@ impl Body {
         if let Some(r) = self.readers.get(reader) {
             r.set(how.inspected);
         }
-        let at_limit = self.is_cut || (limits.limit != 0 && self.total >= limits.limit);
+        let at_limit = self.is_cut || (self.limit != 0 && self.total >= self.limit);
         let is_complete = is_over || how.at_end || at_limit;
         let is_inline = limits.inline.unwrap_or(how.inline);
         if self.total == 0 || (how.inspected >= self.total && !is_complete) {

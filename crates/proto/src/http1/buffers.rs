@@ -77,6 +77,8 @@ pub(crate) const BUFFERS: &[BufferDef] = &[
         internal: "file_data",
         description: "data from tracked files",
         aliases: &["file_data"],
+        // Requests may carry several files, a response carries one.
+        multi: true,
         streaming: true,
         hooks: &[ts(BODY, Local::FileData), tc(BODY, Local::FileData)],
         ..BufferDef::PLAIN
@@ -319,10 +321,7 @@ pub(crate) fn buffer(
     if index > 0 {
         return None;
     }
-    let field = |name: &[u8]| {
-        let seen = m.progress > HEADERS || m.scanned > 0;
-        m.headers.get(name).filter(|v| seen && !v.is_empty())
-    };
+    let field = |name: &[u8]| m.headers.get(name).filter(|v| !v.is_empty());
     let data = match local {
         Local::FileData => return response_window(tx, READER_FILE, how),
         Local::ResponseBody => return response_window(tx, READER_BODY, how),
@@ -338,6 +337,7 @@ pub(crate) fn buffer(
         Local::Cookie if direction == ToServer => field(b"cookie")?,
         Local::Cookie => field(b"set-cookie")?,
         Local::HeaderRaw => m.headers.raw().get(..m.scanned)?,
+        Local::Start if m.line.is_empty() => return None,
         Local::Start => m.views.start.get_or_init(|| start(m)),
         Local::Protocol => m.in_line(&m.protocol)?,
         Local::Location => field(b"location")?,
@@ -365,14 +365,16 @@ pub(crate) fn buffer(
 fn file_window(tx: &Tx, index: usize, how: Inspect) -> Option<Buffer<'_>> {
     let limits = tx.limits(ToServer);
     let file = tx.request.files.files.get(index)?;
+    // Where inspection stands is known of the first file only: others are looked at whole.
+    let inspected = if index == 0 { how.inspected } else { 0 };
     let (data, start) = file.content();
     let is_over = file.state != crate::files::FileState::Open || how.at_end;
     let inline = limits.inline.unwrap_or(how.inline);
     let due = is_over || inline || file.size >= limits.inspect_min;
-    if !due || file.size == 0 || (how.inspected >= file.size && !is_over) {
+    if !due || file.size == 0 || (inspected >= file.size && !is_over) {
         return None;
     }
-    let from = super::body::window_start(how.inspected, file.size, limits).max(start);
+    let from = super::body::window_start(inspected, file.size, limits).max(start);
     let skip = usize::try_from(from - start).unwrap_or(usize::MAX);
     Some(Buffer { data: data.get(skip..).unwrap_or_default(), start: from, is_complete: is_over })
 }

@@ -100,6 +100,9 @@ struct Layer {
     codec: Codec,
     /// All input so far, until something came out.
     head: Vec<u8>,
+    /// Output of an encoding that is only guessed, kept back until it looks right: plain text may
+    /// well begin like deflate data.
+    trial: Vec<u8>,
     has_output: bool,
     retries: u8,
     lzma_memlimit: usize,
@@ -143,6 +146,7 @@ impl Layer {
             encoding,
             codec: Codec::new(encoding, lzma_memlimit),
             head: Vec::new(),
+            trial: Vec::new(),
             has_output: false,
             retries: 0,
             lzma_memlimit,
@@ -165,6 +169,7 @@ impl Layer {
                 self.codec = Codec::Over;
                 return true;
             }
+            self.trial.clear();
             let head = std::mem::take(&mut self.head);
             if self.retries >= ENCODING_RETRIES_MAX {
                 self.codec = Codec::Pass;
@@ -182,6 +187,9 @@ impl Layer {
                 self.head = head;
             }
         }
+        if step == Step::End && !self.commit(sink) {
+            step = Step::Halt;
+        }
         if self.has_output {
             self.head = Vec::new();
         }
@@ -191,11 +199,29 @@ impl Layer {
         step != Step::Halt
     }
 
+    /// Hands on what was kept back.
+    fn commit(&mut self, sink: &mut Sink<'_>) -> bool {
+        let trial = std::mem::take(&mut self.trial);
+        self.has_output |= !trial.is_empty();
+        trial.is_empty() || sink(&trial)
+    }
+
     fn decode(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Step {
-        let has_output = &mut self.has_output;
+        let (has_output, trial) = (&mut self.has_output, &mut self.trial);
+        // The other encodings have a header to be known by.
+        let is_guess = self.retries > 0 && self.encoding == Encoding::Deflate;
         let mut out = |piece: &[u8]| {
             if piece.is_empty() {
                 return true;
+            }
+            if is_guess && !*has_output {
+                trial.extend_from_slice(piece);
+                if trial.len() <= DECODED_PIECE_BYTES {
+                    return true;
+                }
+                *has_output = true;
+                let first = std::mem::take(trial);
+                return sink(&first);
             }
             *has_output = true;
             sink(piece)
@@ -223,6 +249,8 @@ impl Layer {
     fn finish(&mut self) -> Vec<u8> {
         match std::mem::replace(&mut self.codec, Codec::Over) {
             Codec::Lzma(Some(stream)) => stream.finish().map(|o| o.bytes).unwrap_or_default(),
+            // A guess that came to no end was wrong.
+            _ if !self.trial.is_empty() => std::mem::take(&mut self.head),
             _ => Vec::new(),
         }
     }
@@ -494,10 +522,10 @@ mod tests {
             assert!(decode(&[Lzma], &lzma, piece) == text);
             assert!(decode(&[Zlib, Gzip], &twice, piece) == text);
         }
-        assert_eq!(
-            decode(&[Gzip], b"plain text, not gzip at all", 3),
-            b"plain text, not gzip at all"
-        );
+        // The second begins like deflate data.
+        for plain in [&b"plain text, not gzip at all"[..], b"{\"sdk_version\":\"1.0.0\",\"a\":1}"] {
+            assert_eq!(decode(&[Gzip], plain, 3), plain);
+        }
     }
 
     #[test]

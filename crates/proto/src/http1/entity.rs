@@ -5,6 +5,7 @@ use super::limits::{BOMB_RATIO, FILE_NAME_BYTES_MAX};
 use super::message::{FileContext, RequestBody, Tx};
 use super::multipart::{Multipart, Part, file_name};
 use super::parser::Http1;
+use super::settings::BodyLimits;
 use crate::ParseContext;
 use crate::files::FileState;
 use gabion_record::Direction;
@@ -80,7 +81,7 @@ fn take_decoded(
         return false;
     }
     // Past the body limit nobody sees what comes: decoding it would be work for nothing.
-    let body_limit = tx.limits(direction).limit;
+    let body_limit = limits(tx, direction, files).limit;
     body_limit == 0 || tx.message(direction).body.total() < body_limit
 }
 
@@ -95,18 +96,30 @@ fn take_entity(
     if piece.is_empty() {
         return;
     }
-    let limits = *tx.limits(direction);
+    let limits = limits(tx, direction, files);
     let taken = tx.message_mut(direction).body.append(piece, &limits);
     let kept = piece.get(..taken).unwrap_or_default();
-    if !kept.is_empty() {
-        match direction {
-            Direction::ToServer => request_files(tx, kept, files, events),
-            Direction::ToClient => response_file(tx, kept, files, events),
-        }
-    }
-    if taken < piece.len() {
+    if kept.is_empty() {
+        // A file that ends with the piece that reached the limit counts as closed, as the peer
+        // has it: only a further piece tells that something is missing.
         tx.message_mut(direction).close_file(FileState::Truncated);
+        return;
     }
+    match direction {
+        Direction::ToServer => request_files(tx, kept, files, events),
+        Direction::ToClient => response_file(tx, kept, files, events),
+    }
+}
+
+/// Limits of a body: a file that goes to the store is taken as far as the store wants it.
+fn limits(tx: &Tx, direction: Direction, files: &FileContext) -> BodyLimits {
+    let mut limits = *tx.limits(direction);
+    let last = tx.message(direction).files.files.last();
+    let is_stored = last.map_or(files.wants.store, |f| f.store && f.state == FileState::Open);
+    if is_stored && limits.limit != 0 {
+        limits.limit = files.store_depth;
+    }
+    limits
 }
 
 /// What a request body is taken for.
@@ -172,10 +185,9 @@ fn bounded_name<'a>(name: &'a [u8], events: &mut Vec<Event>) -> &'a [u8] {
     &name[..name.len().min(FILE_NAME_BYTES_MAX)]
 }
 
-/// A response's body is a file, named by the server or else by the path asked for. Junk before the
-/// status line isn't.
+/// A response's body is a file, named by the server or else by the path asked for.
 fn response_file(tx: &mut Tx, data: &[u8], files: &mut FileContext, events: &mut Vec<Event>) {
-    if !tx.response.is_file_done && (!tx.response.line.is_empty() || tx.is_http09) {
+    if !tx.response.is_file_done {
         tx.response.is_file_done = true;
         let disposition = tx.response.headers.get(b"content-disposition");
         let unseen = tx.is_request_unseen.then(|| super::message::UNSEEN_TARGET.to_vec());
@@ -227,8 +239,10 @@ pub(crate) fn gap_entity(http: &mut Http1, direction: Direction, len: u64) {
             m.decoder = Some(Box::new(over));
         } else {
             m.entity_len = m.entity_len.saturating_add(len);
-            let limits = *tx.limits(direction);
-            let taken = tx.message_mut(direction).body.gap(len, &limits);
+            // Rules see the body as if nothing were missing (as in the peer); the file knows.
+            let limits = limits(tx, direction, &files);
+            let room = usize::try_from(len).unwrap_or(usize::MAX);
+            let taken = tx.message(direction).body.room(room, &limits) as u64;
             let m = tx.message_mut(direction);
             if m.files.current().is_none() && !m.is_file_done && direction == Direction::ToClient {
                 response_file(tx, &[], &mut files, &mut Vec::new());
@@ -237,7 +251,7 @@ pub(crate) fn gap_entity(http: &mut Http1, direction: Direction, len: u64) {
             if let Some(file) = m.files.current() {
                 file.gap(taken);
             }
-            if taken < len {
+            if taken == 0 {
                 m.close_file(FileState::Truncated);
             }
         }

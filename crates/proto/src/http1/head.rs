@@ -39,7 +39,6 @@ struct Kinds {
     folding: Event,
     not_token: Event,
     missing_colon: Event,
-    empty_name: Event,
 }
 
 const REQUEST_KINDS: Kinds = Kinds {
@@ -51,7 +50,6 @@ const REQUEST_KINDS: Kinds = Kinds {
     folding: Event::InvalidRequestFieldFolding,
     not_token: Event::RequestHeaderInvalid,
     missing_colon: Event::RequestFieldMissingColon,
-    empty_name: Event::RequestInvalidEmptyName,
 };
 
 const RESPONSE_KINDS: Kinds = Kinds {
@@ -63,7 +61,6 @@ const RESPONSE_KINDS: Kinds = Kinds {
     folding: Event::InvalidResponseFieldFolding,
     not_token: Event::ResponseHeaderNameNotToken,
     missing_colon: Event::ResponseFieldMissingColon,
-    empty_name: Event::ResponseInvalidEmptyName,
 };
 
 const fn kinds(side: Side) -> &'static Kinds {
@@ -162,8 +159,9 @@ fn add_field(http: &mut Http1, side: Side, field: &Field) -> Result<(), Halt> {
     tell(odd.space_after_name, told::FIELD_INVALID, kinds.space_after_name);
     tell(odd.space_before_name, told::INVALID_FOLDING, kinds.folding);
     tell(odd.name_not_token, told::FIELD_INVALID, kinds.not_token);
-    tell(odd.missing_colon, told::FIELD_UNPARSEABLE, kinds.missing_colon);
-    tell(odd.empty_name, told::FIELD_INVALID, kinds.empty_name);
+    // The peer tells a field without a name as one without a colon.
+    let no_name = odd.missing_colon || odd.empty_name;
+    tell(no_name, told::FIELD_UNPARSEABLE, kinds.missing_colon);
     if odd.deformed_eol && side == Side::Response {
         http.warn(direction, Event::DeformedEol);
     }

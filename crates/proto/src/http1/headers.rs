@@ -154,9 +154,9 @@ fn describe_name(data: &[u8], colon: usize) -> (Range<usize>, Oddities) {
         odd.empty_name = true;
         return (0..0, odd);
     };
-    odd.space_before_name = is_space(*first);
-    odd.space_after_name = is_space(*last);
     let blank = |b: u8| b == b' ' || b == b'\t';
+    odd.space_before_name = blank(*first);
+    odd.space_after_name = blank(*last);
     let from = prefix(written, blank);
     let token = from + prefix(&written[from..], is_token);
     odd.name_not_token = token + prefix(&written[token..], blank) < written.len();

@@ -77,7 +77,7 @@ pub(crate) fn write(tx: &Tx, json: &mut Json, how: LogOptions<'_>) -> bool {
     if let Some(custom) = config.and_then(|c| c.child("custom")) {
         custom_fields(tx, json, custom);
     }
-    if config.and_then(|c| c.flag("extended")).unwrap_or(true) {
+    if config.and_then(|c| c.flag("extended")) == Some(true) {
         extended(tx, json);
     }
     let dump = config.and_then(|c| c.text("dump-all-headers")).unwrap_or("none");

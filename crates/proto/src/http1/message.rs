@@ -17,7 +17,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How far a message got. Numbers are those of the protocol's states.
+/// What of a message is being read. Numbers are those of the protocol's states.
 pub(crate) mod progress {
     pub(crate) const NOT_STARTED: u8 = 0;
     pub(crate) const LINE: u8 = 1;
@@ -92,6 +92,8 @@ impl Views {
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     pub(crate) progress: u8,
+    /// The header block is whole.
+    pub(crate) is_head_whole: bool,
     /// The first line: a request's without its end, a response's with it.
     pub(crate) line: Vec<u8>,
     pub(crate) version: Version,
@@ -117,6 +119,7 @@ pub(crate) struct Message {
 impl Message {
     fn reset(&mut self) {
         self.progress = progress::NOT_STARTED;
+        self.is_head_whole = false;
         self.line.clear();
         self.version = Version::Unknown;
         self.protocol = None;
@@ -148,6 +151,16 @@ impl Message {
         if let Some(file) = self.files.current() {
             let state = if file.has_gaps { FileState::Truncated } else { state };
             file.close(state);
+        }
+    }
+
+    /// How far the message got, for rules: a state is reached when its buffers are final. (Line and
+    /// header block are inspected once and must be whole by then; bodies grow.)
+    pub(crate) fn reached(&self) -> u8 {
+        match self.progress {
+            progress::LINE => progress::NOT_STARTED,
+            progress::HEADERS if !self.is_head_whole => progress::LINE,
+            other => other,
         }
     }
 
@@ -193,6 +206,8 @@ pub(crate) struct Tx {
     pub(crate) status: Option<u16>,
     pub(crate) status_message: Option<Range<usize>>,
     pub(crate) seen_continue: bool,
+    /// Irregularities of the request to be told when it is over.
+    pub(crate) at_end: Vec<Event>,
     /// Kinds of oddities already told, one bit each.
     pub(crate) told: u16,
 }
@@ -222,6 +237,7 @@ impl Tx {
             status: None,
             status_message: None,
             seen_continue: false,
+            at_end: Vec::new(),
             told: 0,
         };
         tx.request.body.clear();
@@ -302,6 +318,8 @@ pub(crate) struct FileContext {
     /// Number of the last file of the flow.
     pub(crate) last_id: u32,
     pub(crate) wants: FileWants,
+    /// Bytes of a stored file; 0: no limit.
+    pub(crate) store_depth: u64,
 }
 
 impl Message {

@@ -33,6 +33,9 @@ mod settings;
 mod text;
 mod uri;
 
+#[cfg(test)]
+mod tests;
+
 use crate::detect::ProbePattern;
 use crate::files::FileList;
 use crate::registry::Settings as AnySettings;
@@ -118,13 +121,62 @@ patterns! {
     "REPORT" "MKWORKSPACE" "MKACTIVITY" "MERGE" "INVALID" "VERSION-CONTROL" "BASELINE-CONTROL"
 }
 
+/// Runs the parser over bytes of a fuzzer: the first byte of each part says which direction it is
+/// and how long, and what comes out is asked for everything it has.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    let mut tree = gabion_record::Tree::default();
+    let flags = bytes.first().copied().unwrap_or(0);
+    let yes_no = |bit: u8| if flags & bit != 0 { "yes" } else { "no" };
+    let set = "libhtp.default-config";
+    tree.set(&format!("{set}.personality"), if flags & 1 != 0 { "IDS" } else { "Apache_2" });
+    tree.set(&format!("{set}.double-decode-path"), yes_no(2));
+    tree.set(&format!("{set}.swf-decompression.enabled"), yes_no(4));
+    tree.set(&format!("{set}.response-body-limit"), if flags & 8 != 0 { "0" } else { "1 KiB" });
+    let Ok(settings) = (PROTOCOL.configure)(Some(&tree)) else { return };
+    let mut parser = (PROTOCOL.open)(&settings, Transport::Tcp);
+    let endpoints = crate::Endpoints::default();
+    let mut rest = bytes.get(1..).unwrap_or_default();
+    while let Some((head, tail)) = rest.split_first() {
+        let direction = Direction::BOTH[usize::from(head & 1)];
+        let (part, after) = tail.split_at(usize::from(head >> 2).min(tail.len()));
+        rest = after;
+        let mut cx = crate::ParseContext::new(0, direction, &endpoints);
+        cx.requirements.file_data = true;
+        let input = match head & 2 {
+            0 => crate::Input::Data { bytes: part, eof: false },
+            _ if part.len() < 8 => crate::Input::Gap { len: u64::from(head >> 2) },
+            _ => crate::Input::Data { bytes: part, eof: true },
+        };
+        if parser.parse(&mut cx, input) == crate::Outcome::Error || cx.change.is_some() {
+            break;
+        }
+    }
+    parser.finish(Direction::ToServer);
+    parser.finish(Direction::ToClient);
+    let mut json = Json::new();
+    for id in parser.first_tx_id()..parser.next_tx_id() {
+        let Some(tx) = parser.tx(id) else { continue };
+        tx.log(&mut json, LogOptions::default());
+        for def in PROTOCOL.table.buffers {
+            for hook in def.hooks {
+                let how = Inspect { at_end: true, ..Inspect::default() };
+                let _ = tx.buffer(hook.local, hook.direction, 0, how);
+            }
+        }
+    }
+    while parser.first_tx_id() < parser.next_tx_id() {
+        parser.free(parser.first_tx_id());
+    }
+}
+
 impl Transaction for Tx {
     fn id(&self) -> u64 {
         self.id
     }
 
     fn progress(&self, direction: Direction) -> u8 {
-        self.message(direction).progress
+        self.message(direction).reached()
     }
 
     fn buffer(

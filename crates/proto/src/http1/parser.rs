@@ -79,6 +79,9 @@ pub(crate) struct Stream {
     pub(crate) is_closed: bool,
     /// Not HTTP/1 any more.
     pub(crate) is_tunnel: bool,
+    /// Bytes so far of a line that is no chunk size: it counts twice into the message's length, as
+    /// framing and as body (as the peer has it).
+    pub(crate) counts_twice: Option<u64>,
     /// A CR that comes next belongs to the line end before it.
     pub(crate) skips_cr: bool,
     has_failed: bool,
@@ -133,6 +136,8 @@ pub(crate) struct Http1 {
     /// Responses that are over.
     pub(crate) responses: u64,
     warnings: u32,
+    /// What is found out when a direction ends is not told, as the peer doesn't.
+    is_closing: bool,
 }
 
 /// Transactions kept for the next ones.
@@ -156,6 +161,7 @@ impl Http1 {
             bombs: 0,
             responses: 0,
             warnings: 0,
+            is_closing: false,
         }
     }
 
@@ -223,7 +229,7 @@ impl Http1 {
     /// Notes an irregularity of the transaction a direction is at, or of the one before.
     pub(crate) fn warn(&mut self, direction: Direction, event: Event) {
         self.warnings = self.warnings.saturating_add(1);
-        if self.warnings > WARNINGS_MAX {
+        if self.warnings > WARNINGS_MAX || self.is_closing {
             return;
         }
         let is_last = self.warnings == WARNINGS_MAX;
@@ -321,8 +327,8 @@ impl Http1 {
         // A response may set free what the request direction had to keep.
         if direction == Direction::ToClient
             && !self.request.carry.is_empty()
-            && self.request.state != State::ConnectWait
             && !self.request.has_failed
+            && !self.request.is_tunnel
         {
             self.run(cx, Direction::ToServer, &[]);
         }
@@ -341,7 +347,9 @@ impl Http1 {
             let stream = self.stream(*d);
             if !stream.is_closed && !stream.has_failed && !stream.is_tunnel {
                 stream.is_closed = true;
+                self.is_closing = true;
                 self.run(cx, *d, &[]);
+                self.is_closing = false;
             }
         }
     }
@@ -372,6 +380,7 @@ impl Http1 {
 impl Parser for Http1 {
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
         self.files.wants = cx.requirements.into();
+        self.files.store_depth = cx.requirements.store_depth;
         self.config(cx.endpoints);
         let direction = cx.direction;
         match input {

@@ -7,7 +7,7 @@ use super::entity::decode_entity;
 use super::events::Event;
 use super::head::{HeadStep, content_encodings, read_head};
 use super::headers::Side;
-use super::message::{Coding, Version, progress};
+use super::message::{Coding, Tx, Version, progress};
 use super::parser::{Cursor, Halt, Http1, State};
 use super::text::{
     ChunkSize, chomp, chunk_size, contains_nocase, content_length, is_bad_chunk_start,
@@ -185,12 +185,8 @@ impl Http1 {
             self.warn(ToServer, Event::DoubleEncodedUri);
         }
         let tx = self.tx_at(ToServer)?;
-        if tx.is_http09 {
-            self.request.state = State::Version;
-        } else {
-            tx.request.progress = progress::HEADERS;
-            self.request.state = State::Headers;
-        }
+        tx.request.progress = progress::HEADERS;
+        self.request.state = if tx.is_http09 { State::Version } else { State::Headers };
         Ok(())
     }
 
@@ -272,7 +268,6 @@ impl Http1 {
         let kept = std::mem::take(&mut self.request.line);
         let tx = self.tx_at(ToServer)?;
         tx.is_http09 = false;
-        tx.request.progress = progress::HEADERS;
         tx.request.headers.raw_mut().extend_from_slice(&kept);
         self.request.state = State::Headers;
         self.warn(ToServer, Event::RequestLineMissingProtocol);
@@ -308,20 +303,19 @@ impl Http1 {
             self.request.state = State::Finalize;
             return Ok(());
         }
+        tx.request.is_head_whole = true;
         for event in request_framing(self)? {
             self.warn(ToServer, event);
         }
-        for event in request_host(self)? {
-            self.warn(ToServer, event);
-        }
         let tx = self.tx_at(ToServer)?;
+        tx.at_end = request_host(tx);
         let is_connect = tx.is_method(b"CONNECT");
         let authorization = tx.request.headers.get(b"authorization");
         let unrecognized = authorization.is_some_and(|a| {
             ![&b"basic"[..], b"digest", b"bearer"].iter().any(|k| starts_with_nocase(a, k))
         });
         if unrecognized {
-            self.warn(ToServer, Event::AuthUnrecognized);
+            tx.at_end.push(Event::AuthUnrecognized);
         }
         content_encodings(self, Side::Request)?;
         if is_connect {
@@ -486,8 +480,10 @@ impl Http1 {
         let from = input.at;
         let kept = self.request.line.len();
         let Some(line) = self.request_take_line(input)? else { return Err(Halt::More) };
-        if is_empty_line(&line) {
-            // A line end too many (RFC 9112 2.2): nobody's body.
+        let has_body =
+            matches!(self.tx_at(ToServer)?.request.coding, Coding::Identity | Coding::Chunked);
+        if is_empty_line(&line) && !has_body {
+            // A line end too many (RFC 9112 2.2). Behind a body the peer takes it for a part of it.
             return Ok(());
         }
         let (method, _) = split_prefix(split_prefix(&line, is_space).1, |b| !is_space(b));
@@ -514,6 +510,10 @@ impl Http1 {
             super::entity::close_entity(self, ToServer);
             let tx = self.tx_at(ToServer)?;
             tx.request.progress = progress::COMPLETE;
+            // The peer tells these when the request is over: never of a CONNECT that is accepted.
+            for event in std::mem::take(&mut tx.at_end) {
+                self.warn(ToServer, event);
+            }
             cx.trigger_raw[0] = true;
         }
         self.request.state = if http09 { State::Ignore } else { State::Idle };
@@ -598,15 +598,14 @@ fn request_framing(http: &mut Http1) -> Result<Vec<Event>, Halt> {
 }
 
 /// Host and port the request is for: the target's before the Host field's.
-fn request_host(http: &mut Http1) -> Result<Vec<Event>, Halt> {
+fn request_host(tx: &mut Tx) -> Vec<Event> {
     let mut events = Vec::new();
-    let tx = http.tx_at(ToServer)?;
     tx.host = tx.uri_host.clone();
     let Some(field) = tx.request.headers.get(b"host").map(<[u8]>::to_vec) else {
         if tx.request.version >= Version::V11 {
             events.push(Event::MissingHostHeader);
         }
-        return Ok(events);
+        return events;
     };
     match host_port(&field) {
         Some(hp) => {
@@ -632,7 +631,7 @@ fn request_host(http: &mut Http1) -> Result<Vec<Event>, Halt> {
         None if tx.host.is_some() => events.push(Event::HostHeaderAmbiguous),
         None => {}
     }
-    Ok(events)
+    events
 }
 
 /// Where a part of `line` stands in it.

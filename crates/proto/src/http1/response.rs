@@ -83,9 +83,17 @@ impl Http1 {
             self.request_is_http09();
             self.request_resume(cx);
         }
+        let is_unseen = self.current(ToClient).is_none();
+        if is_unseen && self.response.line.is_empty() {
+            // Line ends behind the last response are no response.
+            let blank = prefix(input.rest(), |b| matches!(b, b'\r' | b'\n'));
+            if blank > 0 {
+                input.take(blank);
+                return Ok(());
+            }
+        }
         let config = self.config(cx.endpoints);
         self.begin(ToClient, &config)?;
-        let is_unseen = self.tx_at(ToClient)?.request.progress == progress::NOT_STARTED;
         if is_unseen {
             self.warn(ToClient, Event::UnableToMatchResponse);
             if self.request.id == self.response.id {
@@ -252,6 +260,7 @@ impl Http1 {
                 let tx = self.tx_at(ToClient)?;
                 tx.response.forget_views();
                 let in_head = tx.response.progress <= progress::HEADERS;
+                tx.response.is_head_whole = true;
                 self.response.state = if in_head { State::BodyDetermine } else { State::Finalize };
                 Ok(())
             }
@@ -384,6 +393,7 @@ impl Http1 {
         tx.seen_continue = true;
         tx.response.headers.clear();
         tx.response.scanned = 0;
+        tx.response.is_head_whole = false;
         self.response.state = State::Line;
         if again {
             self.warn(ToClient, Event::ContinueAlreadySeen);
@@ -403,7 +413,9 @@ impl Http1 {
         } else {
             None
         };
-        if expected.is_some() {
+        if expected.is_some() && cx.is_changing {
+            self.warn(ToClient, Event::FailedProtocolChange);
+        } else if expected.is_some() {
             cx.change = Some(ProtocolChange { expected, port });
             tx.request.progress = progress::COMPLETE;
             tx.response.progress = progress::COMPLETE;
@@ -450,6 +462,15 @@ impl Http1 {
         if data.is_empty() {
             return self.response_cut(cx);
         }
+        if let Some(seen) = self.response.counts_twice {
+            let lf = memchr::memchr(b'\n', data);
+            let seen = seen.saturating_add(lf.map_or(data.len(), |n| n + 1) as u64);
+            self.response.counts_twice = if lf.is_none() { Some(seen) } else { None };
+            if lf.is_some() {
+                let m = &mut self.tx_at(ToClient)?.response;
+                m.message_len = m.message_len.saturating_add(seen);
+            }
+        }
         decode_entity(self, cx, ToClient, Some(data));
         Ok(())
     }
@@ -461,13 +482,17 @@ impl Http1 {
             self.not_chunked(&[])?;
             return Ok(());
         }
-        let Some(line) = self.response_take_line(input)? else { return Err(Halt::More) };
-        if line.is_empty() {
+        // A size without line end is none, not even at the end of the stream.
+        if self.response.is_closed && memchr::memchr(b'\n', rest).is_none() {
             return Err(Halt::More);
         }
+        let Some(line) = self.response_take_line(input)? else { return Err(Halt::More) };
+        let size = chunk_size(&line);
         let tx = self.tx_at(ToClient)?;
-        tx.response.message_len = tx.response.message_len.saturating_add(line.len() as u64);
-        match chunk_size(&line) {
+        if size != ChunkSize::Invalid {
+            tx.response.message_len = tx.response.message_len.saturating_add(line.len() as u64);
+        }
+        match size {
             ChunkSize::Blank | ChunkSize::TooLarge => {}
             ChunkSize::Size(size, has_extension) => {
                 if has_extension && tx.first_time(told::RESPONSE_CHUNK_EXTENSION) {
@@ -491,6 +516,7 @@ impl Http1 {
         let mut back = std::mem::take(&mut self.response.line);
         back.extend_from_slice(line);
         self.response.carry = back;
+        self.response.counts_twice = Some(0);
         self.tx_at(ToClient)?.response.coding = Coding::Identity;
         self.response.state = State::BodyClose;
         self.warn(ToClient, Event::InvalidResponseChunkLen);
@@ -579,8 +605,12 @@ impl Http1 {
         let is_first = self.responses == 1;
         let tx = self.tx_at(ToClient)?;
         if is_first && tx.is_method(b"CONNECT") && matches!(tx.status, Some(200..=299)) {
-            cx.change = Some(ProtocolChange { expected: None, port: tx.port });
             tx.request.progress = progress::COMPLETE;
+            if cx.is_changing {
+                self.warn(ToClient, Event::FailedProtocolChange);
+            } else {
+                cx.change = Some(ProtocolChange { expected: None, port: tx.port });
+            }
         }
         Ok(())
     }

@@ -78,6 +78,7 @@ pub(crate) fn replay(path: &Path, settings: &Tree, piece: usize) -> Option<Vec<S
                     running[flow].data(settings, direction, part);
                 }
             }
+            Event::Gap { flow, direction, len } => running[flow].gap(direction, len),
             Event::End { flow, direction } => running[flow].end(direction),
         }
     }
@@ -123,10 +124,10 @@ impl Running {
             let settings = (PROTOCOL.configure)(Some(settings)).expect("settings");
             self.parser = Some((PROTOCOL.open)(&settings, Transport::Tcp));
             let held = std::mem::take(&mut self.held);
-            self.feed(direction, &held[direction.index()], false);
-            let other = direction.opposite();
-            if !held[other.index()].is_empty() {
-                self.feed(other, &held[other.index()], false);
+            for d in Direction::BOTH {
+                if !held[d.index()].is_empty() {
+                    self.feed(d, &held[d.index()], false);
+                }
             }
             return;
         }
@@ -137,14 +138,22 @@ impl Running {
         self.feed(direction, &[], true);
     }
 
+    fn gap(&mut self, direction: Direction, len: u64) {
+        self.give(direction, Input::Gap { len });
+    }
+
     fn feed(&mut self, direction: Direction, bytes: &[u8], eof: bool) {
+        self.give(direction, Input::Data { bytes, eof });
+    }
+
+    fn give(&mut self, direction: Direction, input: Input<'_>) {
         let Some(parser) = &mut self.parser else { return };
         if self.detached || self.failed.contains(&true) {
             return;
         }
         let mut cx = ParseContext::new(0, direction, &self.endpoints);
         cx.requirements = Requirements { file_data: true, ..Requirements::default() };
-        let outcome = parser.parse(&mut cx, Input::Data { bytes, eof });
+        let outcome = parser.parse(&mut cx, input);
         if outcome == Outcome::Error {
             self.failed[direction.index()] = true;
         }
@@ -180,7 +189,7 @@ impl Running {
             let Some(tx) = parser.tx(id) else { continue };
             let mut json = Json::new();
             json.open();
-            tx.log(&mut json, LogOptions::default());
+            tx.log(&mut json, LogOptions { in_alert: true, ..LogOptions::default() });
             json.close();
             let mut seen = Seen {
                 flow,

@@ -9,6 +9,8 @@ use std::path::Path;
 pub(crate) enum Event {
     /// Bytes of a direction, in order.
     Data { flow: usize, direction: Direction, bytes: Vec<u8> },
+    /// Bytes of a direction that never came.
+    Gap { flow: usize, direction: Direction, len: u64 },
     /// A direction has ended.
     End { flow: usize, direction: Direction },
 }
@@ -48,6 +50,7 @@ pub(crate) fn read(path: &Path) -> Option<(Vec<Flow>, Vec<Event>)> {
     }
     for flow in 0..reader.flows.len() {
         for direction in Direction::BOTH {
+            reader.deliver(flow, direction.index(), None);
             reader.events.push(Event::End { flow, direction });
         }
     }
@@ -105,16 +108,25 @@ impl Reader {
         let port = |at: usize| Some(u16::from_be_bytes(tcp.get(at..at + 2)?.try_into().ok()?));
         let ends = [(source, port(0)?), (destination, port(2)?)];
         let seq = u32::from_be_bytes(tcp.get(4..8)?.try_into().ok()?);
+        let ack = u32::from_be_bytes(tcp.get(8..12)?.try_into().ok()?);
         let flags = *tcp.get(13)?;
         let data = tcp.get(usize::from(tcp.get(12)? >> 4) * 4..)?;
-        self.segment(version, ends, seq, flags, data);
+        self.segment(version, ends, [seq, ack], flags, data);
         Some(())
     }
 
-    fn segment(&mut self, version: u8, ends: [(Addr, u16); 2], seq: u32, flags: u8, data: &[u8]) {
+    fn segment(
+        &mut self,
+        version: u8,
+        ends: [(Addr, u16); 2],
+        numbers: [u32; 2],
+        flags: u8,
+        data: &[u8],
+    ) {
         const FIN: u8 = 1;
         const SYN: u8 = 2;
         const RST: u8 = 4;
+        let [seq, ack] = numbers;
         let is_new = flags & (SYN | 16) == SYN;
         let reversed = [ends[1], ends[0]];
         let known = self.by_ends.get(&ends).map(|f| (*f, 0));
@@ -149,23 +161,14 @@ impl Reader {
                 half.ahead.entry(0).or_insert_with(|| data[old..].to_vec());
             }
         }
-        let mut bytes = Vec::new();
-        while let Some((at, piece)) = half.ahead.pop_first() {
-            let have = bytes.len() as u32;
-            if at > have {
-                half.ahead.insert(at, piece);
-                break;
+        self.deliver(flow, side, Some(0));
+        // What the other side acknowledges without our having seen it is lost.
+        let other = 1 - side;
+        if let Some(next) = self.halves[flow][other].next {
+            let acked = ack.wrapping_sub(next);
+            if flags & 16 != 0 && acked < 1 << 30 {
+                self.deliver(flow, other, Some(acked));
             }
-            bytes.extend_from_slice(piece.get((have - at) as usize..).unwrap_or_default());
-        }
-        let n = bytes.len() as u32;
-        half.next = Some(next.wrapping_add(n));
-        half.ahead = std::mem::take(&mut half.ahead)
-            .into_iter()
-            .map(|(at, piece)| (at.wrapping_sub(n), piece))
-            .collect();
-        if n > 0 {
-            self.events.push(Event::Data { flow, direction, bytes });
         }
         if flags & RST != 0 {
             for direction in Direction::BOTH {
@@ -174,5 +177,33 @@ impl Reader {
         } else if flags & FIN != 0 {
             self.events.push(Event::End { flow, direction });
         }
+    }
+
+    /// Hands on what is in order, with gaps before what stands below `acked` (`None`: all of it).
+    fn deliver(&mut self, flow: usize, side: usize, acked: Option<u32>) {
+        let direction = Direction::BOTH[side];
+        let half = &mut self.halves[flow][side];
+        let mut done = 0u32;
+        while let Some((at, piece)) = half.ahead.pop_first() {
+            if at > done && acked.is_none_or(|acked| at < acked) {
+                let len = u64::from(at - done);
+                self.events.push(Event::Gap { flow, direction, len });
+                done = at;
+            }
+            if at > done {
+                half.ahead.insert(at, piece);
+                break;
+            }
+            let bytes = piece.get((done - at) as usize..).unwrap_or_default().to_vec();
+            if !bytes.is_empty() {
+                done += bytes.len() as u32;
+                self.events.push(Event::Data { flow, direction, bytes });
+            }
+        }
+        half.next = half.next.map(|next| next.wrapping_add(done));
+        half.ahead = std::mem::take(&mut half.ahead)
+            .into_iter()
+            .map(|(at, piece)| (at.wrapping_sub(done), piece))
+            .collect();
     }
 }

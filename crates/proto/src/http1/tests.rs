@@ -1,0 +1,451 @@
+//! Whole exchanges through the parser: what transactions, buffers, files and events come out.
+
+use super::*;
+use crate::files::FileState;
+use crate::{Endpoints, Input, Outcome, ParseContext, Parser, ProtocolChange};
+use Direction::{ToClient, ToServer};
+
+/// A flow under test.
+struct Flow {
+    parser: Box<dyn Parser>,
+    change: Option<ProtocolChange>,
+    outcome: Outcome,
+    triggers: [usize; 2],
+}
+
+impl Flow {
+    fn new() -> Flow {
+        Flow::with(&[])
+    }
+
+    fn with(settings: &[(&str, &str)]) -> Flow {
+        let mut tree = gabion_record::Tree::default();
+        let shipped = [
+            ("personality", "IDS"),
+            ("request-body-limit", "100 KiB"),
+            ("response-body-limit", "100 KiB"),
+        ];
+        for (key, value) in shipped.iter().chain(settings) {
+            tree.set(&format!("libhtp.default-config.{key}"), value);
+        }
+        let settings = (PROTOCOL.configure)(Some(&tree)).unwrap();
+        let parser = (PROTOCOL.open)(&settings, Transport::Tcp);
+        Flow { parser, change: None, outcome: Outcome::Done, triggers: [0; 2] }
+    }
+
+    fn input(&mut self, direction: Direction, input: Input<'_>) -> &mut Flow {
+        let endpoints = Endpoints::default();
+        let mut cx = ParseContext::new(0, direction, &endpoints);
+        cx.requirements.file_data = true;
+        cx.requirements.sha256 = true;
+        self.outcome = self.parser.parse(&mut cx, input);
+        self.change = cx.change.or(self.change.take());
+        for d in Direction::BOTH {
+            self.triggers[d.index()] += usize::from(cx.trigger_raw[d.index()]);
+        }
+        self
+    }
+
+    fn client(&mut self, bytes: impl AsRef<[u8]>) -> &mut Flow {
+        self.input(ToServer, Input::Data { bytes: bytes.as_ref(), eof: false })
+    }
+
+    fn server(&mut self, bytes: impl AsRef<[u8]>) -> &mut Flow {
+        self.input(ToClient, Input::Data { bytes: bytes.as_ref(), eof: false })
+    }
+
+    fn end(&mut self) -> &mut Flow {
+        for d in Direction::BOTH {
+            self.input(d, Input::Data { bytes: &[], eof: true });
+        }
+        for d in Direction::BOTH {
+            self.parser.finish(d);
+        }
+        self
+    }
+
+    fn count(&self) -> u64 {
+        self.parser.next_tx_id()
+    }
+
+    fn buffer(&self, id: u64, name: &str, direction: Direction) -> Option<String> {
+        let def = PROTOCOL.table.buffers.iter().find(|d| d.name == name)?;
+        let hook = def.hooks.iter().find(|h| h.direction == direction)?;
+        let how = Inspect { at_end: true, ..Inspect::default() };
+        let b = self.parser.tx(id)?.buffer(hook.local, direction, 0, how)?;
+        Some(b.data.escape_ascii().to_string())
+    }
+
+    fn events(&self, id: u64) -> Vec<&'static str> {
+        let codes = self.parser.tx(id).map(|t| t.events().to_vec()).unwrap_or_default();
+        codes.iter().map(|c| PROTOCOL.table.events[usize::from(*c)].name).collect()
+    }
+
+    fn progress(&self, id: u64) -> [u8; 2] {
+        Direction::BOTH.map(|d| self.parser.tx(id).map_or(99, |t| t.progress(d)))
+    }
+
+    fn files(&self, id: u64, direction: Direction) -> Vec<(String, u64, FileState)> {
+        let list = self.parser.tx(id).and_then(|t| t.files(direction));
+        let all = list.into_iter().flat_map(|l| &l.files);
+        all.map(|f| (f.name.escape_ascii().to_string(), f.size, f.state)).collect()
+    }
+
+    fn log(&self, id: u64) -> String {
+        let mut json = Json::new();
+        let how = LogOptions { in_alert: true, ..LogOptions::default() };
+        self.parser.tx(id).unwrap().log(&mut json, how);
+        String::from_utf8_lossy(json.bytes()).into_owned()
+    }
+}
+
+const GET: &str = "GET /a/%2e%2e/b?x=%41 HTTP/1.1\r\nHost: Foo.COM:81\r\nUser-Agent: ua\r\n\
+    Cookie: c=1\r\nX-A: 1\r\nx-a: 2\r\n\r\n";
+
+/// Buffers as the peer's documentation (rules/http-keywords) and measurements have them.
+#[test]
+fn buffers_of_an_exchange() {
+    let mut f = Flow::new();
+    f.client(GET).server(
+        "HTTP/1.1 200 OK\r\nServer: s\r\nSet-Cookie: d=2\r\nContent-Length: 5\r\n\r\nhello",
+    );
+    for (name, direction, expected) in [
+        ("http.uri", ToServer, "/b?x=A"),
+        ("http.uri.raw", ToServer, "/a/%2e%2e/b?x=%41"),
+        ("http.method", ToServer, "GET"),
+        ("http.request_line", ToServer, "GET /a/%2e%2e/b?x=%41 HTTP/1.1"),
+        ("http.protocol", ToServer, "HTTP/1.1"),
+        ("http.host", ToServer, "foo.com"),
+        ("http.host.raw", ToServer, "Foo.COM:81"),
+        ("http.user_agent", ToServer, "ua"),
+        ("http.cookie", ToServer, "c=1"),
+        ("http.header", ToServer, "Host: Foo.COM:81\\r\\nUser-Agent: ua\\r\\nX-A: 1, 2\\r\\n"),
+        (
+            "http.header_names",
+            ToServer,
+            "\\r\\nHost\\r\\nUser-Agent\\r\\nCookie\\r\\nX-A\\r\\n\\r\\n",
+        ),
+        ("http.response_line", ToClient, "HTTP/1.1 200 OK\\r\\n"),
+        ("http.stat_code", ToClient, "200"),
+        ("http.stat_msg", ToClient, "OK"),
+        ("http.server", ToClient, "s"),
+        ("http.cookie", ToClient, "d=2"),
+        ("http.content_len", ToClient, "5"),
+        (
+            "http.start",
+            ToClient,
+            "HTTP/1.1 200 OK\\r\\n\\r\\nServer: s\\r\\nSet-Cookie: d=2\\r\\nContent-Length: 5\\r\\n\\r\\n",
+        ),
+        ("file.data", ToClient, "hello"),
+        ("http.response_body", ToClient, "hello"),
+    ] {
+        assert_eq!(f.buffer(0, name, direction).as_deref(), Some(expected), "{name}");
+    }
+    let raw = f.buffer(0, "http.header.raw", ToServer).unwrap();
+    assert!(raw.ends_with("x-a: 2\\r\\n\\r\\n"), "{raw}");
+    assert_eq!(f.buffer(0, "http.referer", ToServer), None);
+    assert_eq!(f.buffer(0, "http.request_body", ToServer), None);
+    assert_eq!(f.progress(0), [5, 5]);
+    assert_eq!(f.triggers, [1, 1]);
+    assert_eq!(f.events(0), ["request_header_repetition"]);
+    assert_eq!(
+        f.log(0),
+        "\"hostname\":\"foo.com\",\"http_port\":81,\"url\":\"/a/%2e%2e/b?x=%41\",\
+         \"http_user_agent\":\"ua\",\"http_method\":\"GET\",\"protocol\":\"HTTP/1.1\",\
+         \"status\":200,\"length\":5"
+    );
+}
+
+#[test]
+fn progress_follows_the_bytes() {
+    let mut f = Flow::new();
+    f.client("POST / HTTP/1.1\r");
+    assert_eq!(f.progress(0), [0, 0]);
+    f.client("\nHost: a\r\n");
+    assert_eq!(f.progress(0), [1, 0]);
+    f.client("Transfer-Encoding: chunked\r\n\r\n4\r\nwi");
+    assert_eq!(f.progress(0), [3, 0]);
+    f.client("ki\r\n0\r\n");
+    assert_eq!(f.progress(0), [4, 0]);
+    f.client("Trailer: t\r\n\r\n");
+    assert_eq!(f.progress(0), [5, 0]);
+    assert_eq!(f.buffer(0, "http.request_body", ToServer).as_deref(), Some("wiki"));
+    let header = f.buffer(0, "http.header", ToServer).unwrap();
+    assert!(header.ends_with("Trailer: t\\r\\n"), "{header}");
+    f.server("HTTP/1.1 204 No\r\n\r\n");
+    assert_eq!(f.progress(0), [5, 5]);
+}
+
+#[test]
+fn requests_may_be_sent_ahead_of_answers() {
+    let mut f = Flow::new();
+    f.client("GET /1 HTTP/1.1\r\nHost: a\r\n\r\nGET /2 HTTP/1.1\r\nHost: a\r\n\r\n");
+    f.server("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 A\r\nContent-Length: 1\r\n\r\nxHTTP/1.1 200 B\r\n\r\nyy");
+    assert_eq!(f.count(), 2);
+    assert_eq!(f.buffer(0, "http.stat_msg", ToClient).as_deref(), Some("A"));
+    assert_eq!(f.buffer(1, "http.stat_msg", ToClient).as_deref(), Some("B"));
+    assert_eq!(f.progress(1), [5, 3]);
+    f.parser.free(0);
+    assert_eq!((f.parser.first_tx_id(), f.parser.next_tx_id()), (1, 2));
+    f.end();
+    assert_eq!(f.files(1, ToClient), [("/2".to_string(), 2, FileState::Closed)]);
+    f.parser.free(1);
+    assert_eq!((f.parser.first_tx_id(), f.parser.next_tx_id()), (2, 2));
+}
+
+#[test]
+fn a_response_without_request_stands_alone() {
+    let mut f = Flow::new();
+    f.server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").server("\r\n");
+    assert_eq!(f.count(), 1);
+    assert_eq!(f.events(0), ["unable_to_match_response_to_request"]);
+    assert_eq!(f.buffer(0, "http.uri", ToServer).as_deref(), Some("/libhtp::request_uri_not_seen"));
+    f.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n").server("HTTP/1.1 200 OK\r\n\r\n");
+    assert_eq!(f.count(), 2);
+    assert_eq!(f.buffer(1, "http.uri", ToServer).as_deref(), Some("/"));
+}
+
+#[test]
+fn forms_bring_files() {
+    let mut f = Flow::new();
+    let body = "--b\r\nContent-Disposition: form-data; name=x\r\n\r\n1\r\n\
+        --b\r\nContent-Disposition: form-data; name=f; filename=\"a.txt\"\r\n\r\nfile a\r\n\
+        --b\r\nContent-Disposition: form-data; name=g; filename=b.txt\r\n\r\nfile b\r\n--b--\r\n";
+    let head = format!(
+        "POST /up HTTP/1.1\r\nHost: a\r\nContent-Type: multipart/form-data; boundary=b\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    f.client(head);
+    for byte in body.as_bytes() {
+        f.client([*byte]);
+    }
+    assert_eq!(
+        f.files(0, ToServer),
+        [("a.txt".to_string(), 6, FileState::Closed), ("b.txt".to_string(), 6, FileState::Closed)]
+    );
+    assert_eq!(f.buffer(0, "file.data", ToServer).as_deref(), Some("file a"));
+    assert_eq!(f.buffer(0, "file.name", ToServer).as_deref(), Some("a.txt"));
+    f.client("PUT /x/y.bin HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc");
+    assert_eq!(f.files(1, ToServer), [("/x/y.bin".to_string(), 3, FileState::Closed)]);
+}
+
+#[test]
+fn body_limits_cut_files() {
+    let mut f = Flow::with(&[("response-body-limit", "4")]);
+    f.client("GET /f HTTP/1.0\r\n\r\n").server("HTTP/1.0 200 OK\r\n\r\nab").server("cdef");
+    assert_eq!(f.files(0, ToClient), [("/f".to_string(), 4, FileState::Open)]);
+    f.server("g");
+    assert_eq!(f.files(0, ToClient), [("/f".to_string(), 4, FileState::Truncated)]);
+    assert_eq!(f.buffer(0, "file.data", ToClient).as_deref(), Some("abcd"));
+}
+
+/// Lost bytes inside of a body count, elsewhere they are an event; either way the flow goes on.
+#[test]
+fn gaps() {
+    let mut f = Flow::new();
+    f.client("GET /f HTTP/1.1\r\nHost: a\r\n\r\n");
+    f.server("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nab");
+    f.input(ToClient, Input::Gap { len: 6 }).server("yz");
+    assert_eq!(f.files(0, ToClient), [("/f".to_string(), 10, FileState::Truncated)]);
+    assert_eq!(f.progress(0), [5, 5]);
+    f.client("GET /g HTTP/1.1\r\nHost: a\r\n\r\n");
+    f.input(ToClient, Input::Gap { len: 6 });
+    assert!(f.events(1).contains(&"invalid_gap") || f.events(0).contains(&"invalid_gap"));
+    f.server("HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx");
+    assert_eq!(f.progress(1), [5, 5]);
+}
+
+#[test]
+fn tunnels_and_upgrades_change_the_protocol() {
+    let mut f = Flow::new();
+    f.client("CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\n").server("HTTP/1.1 200 OK\r\n\r\n");
+    assert_eq!(f.change, Some(ProtocolChange { expected: None, port: Some(443) }));
+    assert_eq!(f.progress(0), [5, 5]);
+
+    // A refused tunnel: the next request is read although it came with the first.
+    let mut f = Flow::new();
+    f.client("CONNECT h:443 HTTP/1.1\r\nHost: h\r\n\r\nGET /x HTTP/1.1\r\nHost: h\r\n\r\n");
+    f.server("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!(f.change, None);
+    assert_eq!(f.buffer(1, "http.uri", ToServer).as_deref(), Some("/x"));
+
+    let mut f = Flow::new();
+    f.client("GET / HTTP/1.1\r\nHost: a\r\nUpgrade: h2c\r\n\r\n");
+    f.server("HTTP/1.1 101 Switching\r\nUpgrade: h2c\r\n\r\n\0\0\x12");
+    assert_eq!(f.change, Some(ProtocolChange { expected: Some("http2"), port: None }));
+    assert_eq!(f.outcome, Outcome::Incomplete { consumed: 40, needed: 3 });
+}
+
+#[test]
+fn oddities_are_events() {
+    for (client, server, expected) in [
+        ("GET / HTTP/1.1\r\n\r\n", "", "missing_host_header"),
+        ("GET http://a/ HTTP/1.1\r\nHost: b\r\n\r\n", "", "host_header_ambiguous"),
+        ("GET / HTTP/1.1\r\nHost: a..b\r\n\r\n", "", "request_header_host_invalid"),
+        ("GET http://a:x/ HTTP/1.1\r\nHost: a\r\n\r\n", "", "request_uri_host_invalid"),
+        (" GET / HTTP/1.1\r\nHost: a\r\n\r\n", "", "request_line_leading_whitespace"),
+        ("GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", "", "method_delim_non_compliant"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nnocolon\r\n\r\n", "", "request_field_missing_colon"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: x\r\n\r\n", "", "request_auth_unrecognized"),
+        ("GET /\r\nHost: a\r\n\r\n", "", "request_line_missing_protocol"),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "HTTP/1.1 2XX OK\r\n\r\n",
+            "response_line_invalid_response_status",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "response_chunked_old_proto",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Encoding: gzip, gzip, gzip\r\n\r\n",
+            "too_many_encoding_layers",
+        ),
+        (
+            "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
+            "HTTP/1.1 206 OK\r\nContent-Range: nonsense\r\n\r\nx",
+            "range_invalid",
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "",
+            "duplicate_content_length_field_in_request",
+        ),
+    ] {
+        let mut f = Flow::new();
+        f.client(client);
+        if !server.is_empty() {
+            f.server(server);
+        }
+        if client.contains("Content-Length: 1") {
+            f.client("x");
+        }
+        assert!(f.events(0).contains(&expected), "{expected}: {:?}", f.events(0));
+    }
+}
+
+/// Limits hold and end the flow instead of eating memory.
+#[test]
+fn limits_hold() {
+    let mut f = Flow::new();
+    f.client("GET / HTTP/1.1\r\nX: ");
+    for _ in 0..20 {
+        f.client([b'a'; 1000]);
+    }
+    assert_eq!(f.outcome, Outcome::Error);
+    assert!(f.events(0).contains(&"request_field_too_long"));
+
+    let mut f = Flow::new();
+    f.client("GET / HTTP/1.1\r\n");
+    for i in 0..1030 {
+        f.client(format!("X{i}: a\r\n"));
+    }
+    assert_eq!(f.outcome, Outcome::Error);
+    assert!(f.events(0).contains(&"request_too_many_headers"));
+
+    let mut f = Flow::new();
+    for i in 0..600 {
+        f.client(format!("GET /{i} HTTP/1.1\r\nHost: a\r\n\r\n"));
+    }
+    assert_eq!((f.count(), f.outcome), (512, Outcome::Error));
+    assert!(f.parser.bytes_held() < 2 << 20);
+}
+
+/// Any split of both directions gives the same transactions. (But for a line end too many behind a
+/// body: what comes with the end is taken for a part of it, as in the peer.)
+#[test]
+fn any_split_gives_the_same() {
+    let client = b"POST /p?q=%41 HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\nTransfer-Encoding: chunked\r\n\r\n\
+        3;x\r\nabc\r\n0\r\nT: t\r\n\r\nGET /2 HTTP/1.0\n\nPUT /3 HTTP/1.1\nHost: h\nContent-Length: 2\n\nxy";
+    let server = b"HTTP/1.1 100 C\r\n\r\njunk\r\nHTTP/1.1 200 OK\rA: 1\r\n B: 2\n\rTransfer-Encoding: chunked\r\n\r\n\
+        5\r\nhello\r\nzz\r\nrest\r\n";
+    let run = |cut: usize, step: usize| {
+        let mut f = Flow::new();
+        for (direction, bytes) in [(ToServer, &client[..]), (ToClient, &server[..])] {
+            let (first, second) = bytes.split_at(cut.min(bytes.len()));
+            for part in first.chunks(step).chain(second.chunks(step)) {
+                f.input(direction, Input::Data { bytes: part, eof: false });
+            }
+        }
+        f.end();
+        let mut out = String::new();
+        for id in 0..f.count() {
+            out += &format!("{id} {} {:?} {:?}\n", f.log(id), f.events(id), f.files(id, ToClient));
+            for def in PROTOCOL.table.buffers {
+                for hook in def.hooks {
+                    let b = f.buffer(id, def.name, hook.direction);
+                    out += &format!("{} {:?} {b:?}\n", def.name, hook.direction);
+                }
+            }
+        }
+        out
+    };
+    let whole = run(0, usize::MAX);
+    let same = |other: String, what: String| {
+        let differ = other.lines().zip(whole.lines()).find(|(a, b)| a != b);
+        assert!(other == whole, "{what}: {differ:?}");
+    };
+    assert!(whole.contains("http.request_body ToServer Some(\"abc\")"), "{whole}");
+    for cut in 0..client.len().max(server.len()) {
+        same(run(cut, usize::MAX), format!("cut at {cut}"));
+    }
+    for step in 1..20 {
+        same(run(0, step), format!("pieces of {step}"));
+    }
+}
+
+/// Bytes of no sense at all, in every shape: no panic, no endless loop.
+#[test]
+fn nonsense_is_survived() {
+    let mut state = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state
+    };
+    let words: [&[u8]; 24] = [
+        b"GET ",
+        b"POST /",
+        b" HTTP/1.1",
+        b"\r\n",
+        b"\n",
+        b"\r",
+        b"\r\n\r\n",
+        b": ",
+        b" ",
+        b"\0",
+        b"Content-Length: 5",
+        b"Transfer-Encoding: chunked",
+        b"Content-Encoding: gzip",
+        b"5\r\n",
+        b"0\r\n",
+        b"HTTP/1.1 200 OK",
+        b"HTTP/1.0 101 S",
+        b"Upgrade: h2c",
+        b"CONNECT a:1",
+        b"%u00",
+        b"\x1f\x8b\x08",
+        b"multipart/form-data; boundary=b",
+        b"Content-Type: ",
+        b"--b",
+    ];
+    for _ in 0..3000 {
+        let mut bytes = vec![next() as u8];
+        for _ in 0..next() % 40 {
+            let mut part = Vec::new();
+            for _ in 0..next() % 4 {
+                part.extend_from_slice(words[(next() % 24) as usize]);
+            }
+            part.truncate(63);
+            bytes.push(
+                (part.len() as u8) << 2 | (next() as u8 & 3) & if next() % 8 == 0 { 3 } else { 1 },
+            );
+            bytes.extend_from_slice(&part);
+        }
+        fuzz(&bytes);
+    }
+}
