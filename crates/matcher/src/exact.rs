@@ -1,54 +1,49 @@
 //! Whole values: fingerprints, methods, status codes.
 
-use crate::fold;
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use crate::anchored::WholeSet;
+use crate::buffer::process_seed;
+use crate::pattern::{Anchor, Pattern, Scan};
+use crate::table::PatternTable;
 
-/// A set of whole values, each with the ids that go with it. One lookup a buffer; two when values
-/// of both kinds of case are in it.
+/// A set of whole values, each with an id; one lookup a buffer.
 #[derive(Clone, Debug, Default)]
 pub struct ExactSet {
-    cased: HashMap<Box<[u8]>, Vec<u32>, RandomState>,
-    folded: HashMap<Box<[u8]>, Vec<u32>, RandomState>,
-    longest_folded: usize,
-    entries: usize,
+    table: PatternTable,
+    whole: WholeSet,
 }
 
 impl ExactSet {
-    /// Builds the set of (value, whether letters match in either case, id).
+    /// Builds the set of (value, whether letters match in either case, id); empty values are left
+    /// out.
     pub fn new<'a>(entries: impl IntoIterator<Item = (&'a [u8], bool, u32)>) -> Self {
-        let mut set = ExactSet::default();
-        for (value, nocase, id) in entries {
-            set.entries += 1;
-            if nocase {
-                set.longest_folded = set.longest_folded.max(value.len());
-                set.folded.entry(fold::lower(value).into()).or_default().push(id);
-            } else {
-                set.cased.entry(value.into()).or_default().push(id);
-            }
-        }
-        set
+        let pattern = |(value, nocase, id): (&[u8], bool, u32)| {
+            Pattern::new(id, value, nocase).anchored(Anchor::Exact)
+        };
+        let patterns: Vec<Pattern> = entries.into_iter().map(pattern).collect();
+        let (table, sources) = PatternTable::new(&patterns);
+        let all: Vec<u32> = sources.indices().collect();
+        let whole = WholeSet::new(&sources, &all, process_seed());
+        ExactSet { table, whole }
     }
 
     /// Calls `on_hit` with each id whose value is `value`.
     #[inline]
     pub fn lookup(&self, value: &[u8], on_hit: &mut impl FnMut(u32)) {
-        if let Some(ids) = self.cased.get(value) {
-            ids.iter().for_each(|&id| on_hit(id));
-        }
-        if !self.folded.is_empty() && value.len() <= self.longest_folded {
-            let ids = self.folded.get(fold::lower(value).as_slice());
-            ids.into_iter().flatten().for_each(|&id| on_hit(id));
-        }
+        self.whole.scan(&self.table, value, &mut Scan::default(), on_hit);
     }
 
-    /// Entries it was built from.
+    /// Entries it was built from, empty values not counted.
     pub fn len(&self) -> usize {
-        self.entries
+        self.table.len()
     }
 
     /// Whether it was built from nothing.
     pub fn is_empty(&self) -> bool {
-        self.entries == 0
+        self.len() == 0
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes() + self.whole.memory_bytes()
     }
 }

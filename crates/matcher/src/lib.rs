@@ -17,18 +17,22 @@
 //! Most buffers are shorter than 100 bytes, so the cost of a call counts as much as bytes per
 //! second. A scan allocates nothing once its scratch has grown to the largest matcher.
 
+mod anchored;
 mod buffer;
 mod exact;
-mod fold;
+mod gram;
 pub mod limits;
+mod load;
 mod names;
 mod pattern;
 pub mod regex;
 mod scratch;
 mod single;
+mod table;
 
 pub use buffer::{BufferMatcher, Composition};
 pub use exact::ExactSet;
+pub use gram::frequency;
 pub use names::{NameEntry, NameKind, NameSet};
 pub use pattern::{Anchor, Matcher, Pattern, Scan};
 pub use scratch::Scratch;

@@ -1,12 +1,28 @@
 //! Every limit of this crate, with the reason for its value.
 
-/// Labels of a name that are looked up, counted from its end. RFC 1035 allows 127 in 255 bytes;
-/// the deepest names in rule sets have eight, and each label costs a lookup.
-pub const NAME_LABELS_MAX: usize = 32;
+/// Bytes at the start (or end) of an anchored pattern that its lookup key covers at most; keys
+/// need more only where many patterns share that much.
+pub const ANCHOR_KEY_MAX: usize = 64;
 
-/// Bytes of a name that are looked at, counted from its end: RFC 1035's 255, with room for the
-/// host headers that carry longer ones.
-pub const NAME_BYTES_MAX: usize = 512;
+/// Anchored patterns that may share one lookup key; further ones go to the gram filter, which
+/// tells them apart by another part of theirs.
+pub const ANCHOR_SHARED_MAX: usize = 8;
+
+/// Anchored patterns of one side that are compared one by one: cheaper than any lookup.
+pub const ANCHOR_FEW: usize = 3;
+
+/// Bytes of a pattern among which its gram is chosen: an offset of 12 bits, and far more than it
+/// takes to find a rare one.
+pub const GRAM_BYTES_MAX: usize = 4096;
+
+/// Smallest bitmap of a gram filter, as a power of two of bits: 512 bytes.
+pub const BITMAP_LOG_MIN: u32 = 12;
+/// Largest bitmap of a gram filter: 512 KiB, so that it stays within a second-level cache.
+pub const BITMAP_LOG_MAX: u32 = 22;
+
+/// Patterns without an anchor that are searched one by one rather than by the gram filter: a
+/// single search is cheaper than the filter's pass.
+pub const DIRECT_MAX: usize = 2;
 
 /// Verifications that every buffer may cost before it counts as overloaded ([`crate::Scan`]).
 pub const VERIFY_BASE: u32 = 8;

@@ -1,9 +1,9 @@
-//! Host names: looked up whole and by what follows each dot.
+//! Host names: looked up whole and by suffix.
 
-use crate::fold;
-use crate::limits::{NAME_BYTES_MAX, NAME_LABELS_MAX};
-use foldhash::fast::RandomState;
-use hashbrown::HashMap;
+use crate::anchored::{SideSet, WholeSet};
+use crate::buffer::process_seed;
+use crate::pattern::{Anchor, Pattern, Scan};
+use crate::table::PatternTable;
 
 /// Which names an entry stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -29,79 +29,59 @@ pub struct NameEntry {
     pub id: u32,
 }
 
-#[derive(Clone, Debug)]
-struct Member {
-    name: Box<[u8]>,
-    kind: NameKind,
-    nocase: bool,
-    id: u32,
-}
-
-/// A set of names. A lookup costs one hash for each label, whatever the number of entries.
+/// A set of names. A lookup costs one hash for each length of suffix that occurs in the set (16
+/// up to 16 bytes, 8 above), whatever the number of entries and of labels.
 #[derive(Clone, Debug, Default)]
 pub struct NameSet {
-    by_folded: HashMap<Box<[u8]>, Vec<Member>, RandomState>,
-    entries: usize,
+    table: PatternTable,
+    whole: WholeSet,
+    suffix: SideSet<true>,
 }
 
 impl NameSet {
     /// Builds the set; empty names are left out.
     pub fn new(entries: impl IntoIterator<Item = NameEntry>) -> Self {
-        let mut set = NameSet::default();
-        for entry in entries {
-            let name = match entry.kind {
-                NameKind::Suffix => entry.name.strip_prefix(b".").unwrap_or(&entry.name),
-                NameKind::Exact => &entry.name,
+        let pattern = |entry: NameEntry| {
+            let (name, anchor) = match entry.kind {
+                NameKind::Exact => (entry.name.as_slice(), Anchor::Exact),
+                NameKind::Suffix => {
+                    (entry.name.strip_prefix(b".").unwrap_or(&entry.name), Anchor::Label)
+                }
             };
-            if name.is_empty() || name.len() > NAME_BYTES_MAX {
-                continue;
-            }
-            set.entries += 1;
-            set.by_folded.entry(fold::lower(name).into()).or_default().push(Member {
-                name: name.into(),
-                kind: entry.kind,
-                nocase: entry.nocase,
-                id: entry.id,
-            });
-        }
-        set
+            Pattern::new(entry.id, name, entry.nocase).anchored(anchor)
+        };
+        let patterns: Vec<Pattern> = entries.into_iter().map(pattern).collect();
+        let (table, sources) = PatternTable::new(&patterns);
+        let all = sources.indices();
+        let (exact, below): (Vec<u32>, Vec<u32>) =
+            all.partition(|&index| sources.pattern(index).anchor == Anchor::Exact);
+        let seed = process_seed();
+        let whole = WholeSet::new(&sources, &exact, seed);
+        let (suffix, _) = SideSet::new(&sources, &below, seed.rotate_left(17), true);
+        NameSet { table, whole, suffix }
     }
 
     /// Calls `on_hit` with the id of each entry that stands for `name`. A trailing dot is part of
     /// the name and not taken off.
+    #[inline]
     pub fn lookup(&self, name: &[u8], on_hit: &mut impl FnMut(u32)) {
-        if name.is_empty() || self.by_folded.is_empty() {
-            return;
-        }
-        let cut = name.len().saturating_sub(NAME_BYTES_MAX);
-        let folded = fold::lower(&name[cut..]);
-        let mut labels = 0;
-        for start in (0..folded.len()).rev() {
-            let whole = start == 0 && cut == 0;
-            let after_dot = start > 0 && folded[start - 1] == b'.';
-            if !whole && !after_dot {
-                continue;
-            }
-            labels += 1;
-            if labels > NAME_LABELS_MAX && !whole {
-                continue;
-            }
-            for member in self.by_folded.get(&folded[start..]).into_iter().flatten() {
-                let kind = whole || member.kind == NameKind::Suffix;
-                if kind && (member.nocase || name[cut + start..] == *member.name) {
-                    on_hit(member.id);
-                }
-            }
-        }
+        let mut scan = Scan::default();
+        self.whole.scan(&self.table, name, &mut scan, on_hit);
+        self.suffix.scan(&self.table, name, &mut scan, on_hit);
     }
 
-    /// Entries it was built from.
+    /// Entries it was built from, empty names not counted.
     pub fn len(&self) -> usize {
-        self.entries
+        self.table.len()
     }
 
     /// Whether it was built from nothing.
     pub fn is_empty(&self) -> bool {
-        self.entries == 0
+        self.len() == 0
+    }
+
+    /// Bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes() + self.whole.memory_bytes() + self.suffix.memory_bytes()
     }
 }

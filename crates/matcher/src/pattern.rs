@@ -106,15 +106,6 @@ pub struct Scan {
     pub overload: bool,
 }
 
-impl Scan {
-    /// Adds the cost of another part of the same buffer's scan.
-    pub(crate) fn add(&mut self, other: Scan) {
-        self.hits += other.hits;
-        self.verified += other.verified;
-        self.overload |= other.overload;
-    }
-}
-
 /// A set of patterns that is looked for in one buffer at a time.
 pub trait Matcher {
     /// Calls `on_hit` with the id of each pattern that stands in `hay`, once a pattern, in no

@@ -1,0 +1,258 @@
+//! The first pass of the gram filter: a bitmap of hashed grams, asked at every second position.
+//!
+//! This is the one place of the filter with unsafe code: unaligned loads from the buffer, loads
+//! from the bitmap and the AVX2 form of both. The pass has no branch that depends on data; it
+//! writes one bit for each position and leaves candidates to [`super::tier`]. The form is chosen
+//! once, when the matcher is built, and called through a pointer.
+
+use super::fold32;
+
+/// Bytes from one position to the next.
+pub(super) const STEP: usize = 2;
+
+/// Words of one answer, a bit for each position.
+pub(super) const WORDS: usize = 8;
+
+/// Which form of the first pass runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// The fastest that the processor has.
+    #[default]
+    Fastest,
+    /// The portable one.
+    Portable,
+}
+
+type Masks = [u64; WORDS];
+type Sift = fn(&Bitmap, &[u8], usize, usize, &mut Masks);
+
+/// Which hashed grams were chosen: each sets two bits of one word. The uppermost bits of the
+/// hash are the number of the word, the next five that of one bit, the next five that of the
+/// other; so one load answers, and a gram that was not chosen rarely finds both bits set.
+#[derive(Clone, Debug)]
+pub(super) struct Bitmap {
+    words: Vec<u32>,
+    multiplier: u32,
+    /// What remains of a hash after this shift is the number of a word: always in range, because
+    /// there are `2^(32 - shift)` words. It is 10 or more, for the two bits.
+    shift: u32,
+}
+
+/// The bitmap with the form of pass that was chosen; grams are of `Q` bytes, 3 or 4.
+#[derive(Clone, Debug)]
+pub(super) struct Sieve<const Q: usize> {
+    bitmap: Bitmap,
+    sift: Sift,
+}
+
+impl<const Q: usize> Sieve<Q> {
+    /// An empty bitmap of `2^log_bits` bits (6 to 27). The multiplier is made odd.
+    pub(super) fn new(log_bits: u32, multiplier: u32, form: Form) -> Self {
+        let log_words = log_bits.clamp(6, 27) - 5;
+        let words = vec![0; 1 << log_words];
+        let bitmap = Bitmap { words, multiplier: multiplier | 1, shift: 32 - log_words };
+        Sieve { bitmap, sift: choose::<Q>(form) }
+    }
+
+    /// The hash of a gram key; different keys have different hashes.
+    #[inline(always)]
+    pub(super) fn hash(&self, key: u32) -> u32 {
+        key.wrapping_mul(self.bitmap.multiplier)
+    }
+
+    pub(super) fn set(&mut self, hash: u32) {
+        let shift = self.bitmap.shift;
+        if let Some(word) = self.bitmap.words.get_mut((hash >> shift) as usize) {
+            *word |= 1 << (hash >> (shift - 5) & 31) | 1 << (hash >> (shift - 10) & 31);
+        }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.bitmap.words.capacity() * 4
+    }
+
+    /// Sets bit `k` of `masks` where the gram at `from + k * STEP` may be a chosen one, for
+    /// `count` positions. All of them must have `Q` bytes in `hay`; `masks` must be zero and is
+    /// left zero beyond `count`.
+    #[inline(always)]
+    pub(super) fn sift(&self, hay: &[u8], from: usize, count: usize, masks: &mut Masks) {
+        debug_assert!(count == 0 || from + (count - 1) * STEP + Q <= hay.len());
+        (self.sift)(&self.bitmap, hay, from, count, masks);
+    }
+}
+
+/// The folded bytes of the gram at `at`, in the lower bytes of a number; 0 beyond the end.
+#[inline(always)]
+pub(super) fn key_at<const Q: usize>(hay: &[u8], at: usize) -> u32 {
+    let gram = hay.get(at..at + Q).unwrap_or_default();
+    let key = match *gram {
+        [a, b, c, d] => u32::from_le_bytes([a, b, c, d]),
+        [a, b, c] => u32::from_le_bytes([a, b, c, 0]),
+        _ => 0,
+    };
+    fold32(key)
+}
+
+fn choose<const Q: usize>(form: Form) -> Sift {
+    #[cfg(target_arch = "x86_64")]
+    if form == Form::Fastest && std::arch::is_x86_feature_detected!("avx2") {
+        return |bitmap, hay, from, count, masks| {
+            // SAFETY: the processor has AVX2, as was just asked; nothing else is required.
+            unsafe { avx2::sift::<Q>(bitmap, hay, from, count, masks) }
+        };
+    }
+    let _ = form;
+    |bitmap, hay, from, count, masks| portable::<Q>(bitmap, hay, from, 0, count, masks)
+}
+
+/// Whether the bits of the key are set, as 0 or 1.
+#[inline(always)]
+fn test(bitmap: &Bitmap, key: u32) -> u64 {
+    let hash = key.wrapping_mul(bitmap.multiplier);
+    let number = (hash >> bitmap.shift) as usize;
+    debug_assert!(number < bitmap.words.len());
+    // SAFETY: there are 2^(32 - shift) words and `number` is less than that (see the fields).
+    let word = unsafe { *bitmap.words.get_unchecked(number) };
+    let (one, other) = (hash >> (bitmap.shift - 5) & 31, hash >> (bitmap.shift - 10) & 31);
+    u64::from(word >> one & word >> other & 1)
+}
+
+/// Positions `first` up to `count`.
+#[inline(always)]
+fn portable<const Q: usize>(
+    bitmap: &Bitmap,
+    hay: &[u8],
+    from: usize,
+    first: usize,
+    count: usize,
+    masks: &mut Masks,
+) {
+    for (word, mask) in masks.iter_mut().enumerate().skip(first / 64) {
+        let end = count.min(word * 64 + 64);
+        let begin = first.max(word * 64);
+        if begin >= end {
+            return;
+        }
+        let mut bits = 0;
+        for k in begin..end {
+            let at = from + k * STEP;
+            let key = if at + 4 <= hay.len() {
+                // SAFETY: the four bytes from `at` lie within `hay`; the read may be unaligned.
+                let four = unsafe { hay.as_ptr().add(at).cast::<u32>().read_unaligned() };
+                fold32(u32::from_le(four) & (u32::MAX >> (8 * (4 - Q))))
+            } else {
+                key_at::<Q>(hay, at)
+            };
+            bits |= test(bitmap, key) << (k % 64);
+        }
+        *mask |= bits;
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod avx2 {
+    //! Eight grams at a time: their four bytes stand at even offsets in two vectors that were
+    //! loaded two bytes apart. The last step overlaps the one before, so that nothing is read
+    //! beyond the end; what is shorter than one step goes the portable way.
+
+    use super::{Bitmap, Masks, STEP, portable};
+    use core::arch::x86_64::*;
+
+    /// Positions of a wide step and of a narrow one.
+    const WIDE: usize = 16;
+    const NARROW: usize = 8;
+    /// Bytes that they read.
+    const WIDE_REACH: usize = 34;
+    const NARROW_REACH: usize = 18;
+
+    #[target_feature(enable = "avx2")]
+    pub(super) fn sift<const Q: usize>(
+        bitmap: &Bitmap,
+        hay: &[u8],
+        from: usize,
+        count: usize,
+        masks: &mut Masks,
+    ) {
+        let room = hay.len().saturating_sub(from);
+        let mut k = 0;
+        while k + WIDE <= count && k * STEP + WIDE_REACH <= room {
+            masks[k / 64] |= wide::<Q>(bitmap, hay, from + k * STEP) << (k % 64);
+            k += WIDE;
+        }
+        if k + NARROW <= count && k * STEP + NARROW_REACH <= room {
+            masks[k / 64] |= narrow::<Q>(bitmap, hay, from + k * STEP) << (k % 64);
+            k += NARROW;
+        }
+        // One more step that ends at the last position that can be read.
+        if k < count && count >= NARROW && room >= NARROW_REACH {
+            let last = ((room - NARROW_REACH) / STEP).min(count - NARROW);
+            let mask = narrow::<Q>(bitmap, hay, from + last * STEP);
+            let (word, bit) = (last / 64, last % 64);
+            masks[word] |= mask << bit;
+            if bit + NARROW > 64 {
+                masks[word + 1] |= mask >> (64 - bit);
+            }
+            k = k.max(last + NARROW);
+        }
+        if k < count {
+            portable::<Q>(bitmap, hay, from, k, count, masks);
+        }
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn wide<const Q: usize>(bitmap: &Bitmap, hay: &[u8], at: usize) -> u64 {
+        debug_assert!(at + WIDE_REACH <= hay.len());
+        let first = hay.as_ptr().wrapping_add(at);
+        // SAFETY: the caller has left WIDE_REACH bytes from `at`, 2 + 32 of which are read here;
+        // the load may be unaligned.
+        let even = unsafe { _mm256_loadu_si256(first.cast()) };
+        // SAFETY: as above.
+        let odd = unsafe { _mm256_loadu_si256(first.wrapping_add(2).cast()) };
+        let words = _mm256_blend_epi16::<0xaa>(test::<Q>(bitmap, even), test::<Q>(bitmap, odd));
+        let bits = _mm256_movemask_epi8(_mm256_packs_epi16(words, _mm256_setzero_si256())) as u32;
+        u64::from(bits & 0xff | bits >> 8 & 0xff00)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn narrow<const Q: usize>(bitmap: &Bitmap, hay: &[u8], at: usize) -> u64 {
+        debug_assert!(at + NARROW_REACH <= hay.len());
+        let first = hay.as_ptr().wrapping_add(at);
+        // SAFETY: the caller has left NARROW_REACH bytes from `at`, 2 + 16 of which are read
+        // here; the load may be unaligned.
+        let even = unsafe { _mm_loadu_si128(first.cast()) };
+        // SAFETY: as above.
+        let odd = unsafe { _mm_loadu_si128(first.wrapping_add(2).cast()) };
+        let found = test::<Q>(bitmap, _mm256_set_m128i(odd, even));
+        let even = _mm256_castsi256_si128(found);
+        let odd = _mm256_extracti128_si256::<1>(found);
+        let words = _mm_blend_epi16::<0xaa>(even, odd);
+        u64::from(_mm_movemask_epi8(_mm_packs_epi16(words, _mm_setzero_si128())) as u32 & 0xff)
+    }
+
+    /// All ones in each lane whose gram may be a chosen one.
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn test<const Q: usize>(bitmap: &Bitmap, grams: __m256i) -> __m256i {
+        let keys = match Q {
+            4 => grams,
+            _ => _mm256_and_si256(grams, _mm256_set1_epi32(0x00ff_ffff)),
+        };
+        let halves = _mm256_and_si256(_mm256_srli_epi32::<1>(keys), _mm256_set1_epi32(0x2020_2020));
+        let folded = _mm256_or_si256(keys, halves);
+        let hashes = _mm256_mullo_epi32(folded, _mm256_set1_epi32(bitmap.multiplier as i32));
+        let down = |bits: u32| _mm256_srl_epi32(hashes, _mm_cvtsi32_si128(bits as i32));
+        // SAFETY: there are 2^(32 - shift) words, so that each index is within them.
+        let words = unsafe {
+            _mm256_i32gather_epi32::<4>(bitmap.words.as_ptr().cast(), down(bitmap.shift))
+        };
+        // Each of the two bits is lifted to be the sign of its lane.
+        let lift = |number: __m256i| {
+            let up = _mm256_andnot_si256(number, _mm256_set1_epi32(31));
+            _mm256_sllv_epi32(words, up)
+        };
+        let both = _mm256_and_si256(lift(down(bitmap.shift - 5)), lift(down(bitmap.shift - 10)));
+        _mm256_srai_epi32::<31>(both)
+    }
+}
