@@ -81,6 +81,7 @@ pub(crate) fn json(
             }
         }
         app_layer(&mut n, c, engine);
+        exception_policies(&mut n, c);
     }
     let mut j = Json::new();
     j.open();
@@ -100,6 +101,33 @@ pub(crate) fn json(
     }
     text.push(b'}');
     text
+}
+
+/// Times each exception policy was carried out, where one was at all (the peer leaves out policies
+/// that are `ignore`).
+fn exception_policies(n: &mut Node, c: &gabion_net::NetCounters) {
+    const WHOLE_FLOW: [&str; 5] = ["pass_flow", "bypass", "drop_flow", "reject", "reject_both"];
+    const PACKET: [&str; 5] = ["pass_packet", "bypass", "drop_packet", "reject", "reject_both"];
+    const BOTH: [&str; 7] =
+        ["pass_packet", "pass_flow", "bypass", "drop_packet", "drop_flow", "reject", "reject_both"];
+    for (trigger, path, policies) in [
+        ("defrag_memcap", "defrag.memcap", &PACKET[..]),
+        ("flow_memcap", "flow.memcap", &PACKET[..]),
+        ("stream_memcap", "tcp.ssn_memcap", &BOTH[..]),
+        ("stream_reassembly_memcap", "tcp.reassembly", &BOTH[..]),
+        ("stream_midstream", "tcp.midstream", &WHOLE_FLOW[..]),
+        ("app_layer_error", "app_layer.error", &BOTH[..]),
+    ] {
+        let mine: Vec<_> =
+            c.exceptions.iter().filter(|(t, p, _)| *t == trigger && *p != "ignore").collect();
+        if mine.is_empty() {
+            continue;
+        }
+        for p in policies {
+            let times = mine.iter().filter(|(_, q, _)| q == p).map(|(_, _, n)| *n).sum();
+            n.set(&format!("exception_policy.{path}.{p}"), times);
+        }
+    }
 }
 
 fn app_layer(n: &mut Node, c: &gabion_net::NetCounters, engine: &Engine) {

@@ -803,7 +803,7 @@ impl Core {
             Some(f) => (f.tcp.take(), f.ext.app.parser.take()),
             None => (None, None),
         };
-        let inline = engine.options.inline;
+        let inline = engine.options.stream.inline;
         let dir = view.direction.unwrap_or(Direction::ToServer);
         let stream_cfg = self.tcp.config();
         let chunk = match dir {
@@ -877,10 +877,11 @@ impl Core {
         let directions: SmallVec<[Direction; 2]> = match flow.tcp.as_mut() {
             Some(ssn) => {
                 let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
-                let has_parser = flow.ext.app.parser.is_some();
+                let detection = self.engine.detector.is_some();
+                let app = &flow.ext.app;
                 Direction::BOTH
                     .into_iter()
-                    .filter(|d| pending.contains(d) || (has_parser && flow.has_seen(*d)))
+                    .filter(|d| pending.contains(d) || app.has_open_work(*d, detection))
                     .collect()
             }
             None => SmallVec::new(),

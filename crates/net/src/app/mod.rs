@@ -540,6 +540,13 @@ impl AppLayer {
         }
     }
 
+    /// Whether a transaction is left that was not inspected in this direction or not logged.
+    pub(crate) fn has_open_work(&self, d: Direction, detection: bool) -> bool {
+        self.txs.iter().any(|t| {
+            !t.is_free && (!t.is_logged || (detection && !t.detect[d.index()].is_done))
+        })
+    }
+
     /// The one transaction that is there, if it is one only.
     pub(crate) fn only_live_tx(&self) -> Option<u64> {
         let mut live = self.txs.iter().enumerate().filter(|(_, t)| !t.is_free);

@@ -386,7 +386,11 @@ impl Run<'_, '_, '_> {
                 }
             }
             PacketBuffer::Ipv4Header if h.network == Network::Ipv4 => h.ip_header(frame),
-            PacketBuffer::Ipv6Header if h.network == Network::Ipv6 => h.ip_header(frame),
+            // With its extension headers, up to the transport.
+            PacketBuffer::Ipv6Header if h.network == Network::Ipv6 => {
+                let at = h.l3 as usize;
+                frame.get(at..at + usize::from(h.ip_header_len).max(40)).unwrap_or(&[])
+            }
             PacketBuffer::TcpHeader if h.proto == 6 => h.transport_header(frame),
             PacketBuffer::UdpHeader if h.proto == 17 => h.transport_header(frame),
             PacketBuffer::Icmpv4Header if h.proto == 1 => h.transport_header(frame),

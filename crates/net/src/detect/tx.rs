@@ -151,7 +151,10 @@ fn one(
         if memory.scanned & bit != 0 && !b.streaming && bit != 0 {
             continue;
         }
-        memory.scanned |= bit;
+        // While a state lasts its buffers may still change: they count as scanned once it is left.
+        if progress > b.progress || b.streaming {
+            memory.scanned |= bit;
+        }
         let inspect = if b.streaming {
             Inspect { inspected: memory.window(b.local), ..how_whole }
         } else {
@@ -265,7 +268,10 @@ fn rule(
             }
         }
     }
+    let last = run.app().map_or(0, |a| a.last_state(direction));
     let (mut any, mut wait, mut fail) = (false, false, false);
+    // Its fast pattern is looked for again, so that it need not be remembered.
+    let mut rescanned = false;
     for (i, e) in s.engines.iter().enumerate() {
         if e.direction != direction || (e.proto != proto && e.proto != ProtoId::UNKNOWN) {
             continue;
@@ -283,6 +289,12 @@ fn rule(
             Outcome::Yes => met |= bit,
             Outcome::Wait => {
                 wait = true;
+                break;
+            }
+            // The state of this buffer lasts: what is not there yet may come.
+            Outcome::No if e.progress == progress && progress < last && !run.at_end => {
+                wait = true;
+                rescanned = met == 0 && e.is_fast_pattern;
                 break;
             }
             Outcome::No => {
@@ -309,7 +321,7 @@ fn rule(
     match kept {
         Some(k) => memory.kept[k] = Kept { sig, met, state },
         // A rule that fails at its first look need not be remembered: its pattern won't come again.
-        None if state == KeptState::Never => {}
+        None if state == KeptState::Never || (wait && rescanned) => {}
         None if memory.kept.len() < WAITING_MAX => memory.kept.push(Kept { sig, met, state }),
         None => {}
     }
