@@ -20,6 +20,23 @@ pub struct ProbePattern {
     pub offset: u16,
     /// Position it must have ended at.
     pub depth: u16,
+    /// Looks at the bytes too, when the literal alone proves too little.
+    pub check: Option<fn(bytes: &[u8], direction: Direction) -> Probe>,
+}
+
+impl ProbePattern {
+    /// Whether these first bytes of its direction have the literal at its place.
+    pub fn matches(&self, bytes: &[u8]) -> bool {
+        let end = usize::from(self.depth).min(bytes.len());
+        let Some(window) = bytes.get(usize::from(self.offset)..end) else { return false };
+        if self.bytes.is_empty() || window.len() < self.bytes.len() {
+            return false;
+        }
+        let is_there = window.windows(self.bytes.len()).any(|w| {
+            if self.nocase { w.eq_ignore_ascii_case(self.bytes) } else { w == self.bytes }
+        });
+        is_there && self.check.is_none_or(|check| check(bytes, self.direction) == Probe::Yes)
+    }
 }
 
 /// Answer of a probe.

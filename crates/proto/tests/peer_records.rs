@@ -111,6 +111,11 @@ fn listed_captures() {
                     println!("{capture} {file} {d}");
                 }
             }
+            if let Ok(alerts) = std::fs::read_to_string(Path::new(folder).join("alerts.json"))
+                && file == "eve.json"
+            {
+                compare_alerts(capture, &alerts, &run);
+            }
             if file == "eve.json" {
                 for (proto, eve_case) in [("dns", false), ("tls", true), ("ssh", false)] {
                     if !only.is_empty() && only != proto {
@@ -123,10 +128,10 @@ fn listed_captures() {
                         let name = l[from..].split('"').next()?.to_string();
                         l.contains("proto_parser").then_some(name)
                     }));
-                    let mine = run.events.iter().filter(|(p, _)| *p == proto);
+                    let mine = run.events.iter().filter(|(p, ..)| *p == proto);
                     let mine =
                         count(mine.map(
-                            |(_, e)| {
+                            |(_, e, _)| {
                                 if eve_case { e.to_uppercase() } else { (*e).to_string() }
                             },
                         ));
@@ -139,6 +144,39 @@ fn listed_captures() {
     }
     for ((file, kind), (same, different, captures)) in totals {
         println!("TOTAL {file} {kind}: {same} the same, {different} differ in {captures} captures");
+    }
+}
+
+/// Compares with alerts of rules named `EV protocol.event` and `HK protocol direction state`.
+fn compare_alerts(capture: &str, alerts: &str, run: &drive::Run) {
+    let mut theirs: BTreeMap<(String, u64), i64> = BTreeMap::new();
+    for line in alerts.lines() {
+        let Ok(v) = serde_json::from_str::<serde_json::Value>(line) else { continue };
+        let port = v["flow"]["src_port"].as_u64().unwrap_or(0);
+        let name = v["alert"]["signature"].as_str().unwrap_or("").to_string();
+        theirs.insert((name, port), 1);
+    }
+    let mut mine: BTreeMap<(String, u64), i64> = BTreeMap::new();
+    for (proto, event, port) in &run.events {
+        mine.insert((format!("EV {proto}.{event}"), u64::from(*port)), 1);
+    }
+    for (proto, port, states) in &run.progress {
+        for (d, reached) in states.iter().enumerate() {
+            for state in 0..=*reached {
+                mine.insert((format!("HK {proto} {d} {state}"), u64::from(*port)), 1);
+            }
+        }
+    }
+    let only = |a: &BTreeMap<(String, u64), i64>, b: &BTreeMap<(String, u64), i64>| {
+        let rest = a.keys().filter(|k| !b.contains_key(*k) && !k.0.ends_with(" 0"));
+        rest.cloned().collect::<Vec<_>>()
+    };
+    for (sign, name, port) in only(&theirs, &mine)
+        .into_iter()
+        .map(|(n, p)| ('-', n, p))
+        .chain(only(&mine, &theirs).into_iter().map(|(n, p)| ('+', n, p)))
+    {
+        println!("ALERT {capture} {port} {sign} {name}");
     }
 }
 

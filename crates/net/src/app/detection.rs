@@ -95,7 +95,7 @@ impl Detection {
     ) -> Answer {
         let s = slot(transport, direction);
         for (proto, p) in &self.patterns[s] {
-            if pattern_matches(p, bytes) {
+            if p.matches(bytes) {
                 // A pattern alone is not proof when the protocol has a probe for this port.
                 return Answer::Found { proto: *proto, reversed: false };
             }
@@ -162,17 +162,6 @@ fn state_of(p: &Protocol, config: &Tree, transport: Transport) -> State {
     }
 }
 
-fn pattern_matches(p: &ProbePattern, bytes: &[u8]) -> bool {
-    let end = usize::from(p.depth).min(bytes.len());
-    let Some(window) = bytes.get(usize::from(p.offset)..end) else { return false };
-    if p.bytes.is_empty() || window.len() < p.bytes.len() {
-        return false;
-    }
-    window
-        .windows(p.bytes.len())
-        .any(|w| if p.nocase { w.eq_ignore_ascii_case(p.bytes) } else { w == p.bytes })
-}
-
 /// `53`, `[443, 8443]`, `80-90,1024:2000`, `any`.
 pub(crate) fn parse_ports(text: &str) -> Vec<(u16, u16)> {
     let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
@@ -210,9 +199,10 @@ mod tests {
             nocase: false,
             offset: 0,
             depth: 4,
+            check: None,
         };
-        assert!(pattern_matches(&p, b"GET / HTTP/1.0"));
-        assert!(!pattern_matches(&p, b" GET / HTTP/1.0"));
-        assert!(!pattern_matches(&p, b"GE"));
+        assert!(p.matches(b"GET / HTTP/1.0"));
+        assert!(!p.matches(b" GET / HTTP/1.0"));
+        assert!(!p.matches(b"GE"));
     }
 }

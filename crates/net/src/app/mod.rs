@@ -542,9 +542,9 @@ impl AppLayer {
 
     /// Whether a transaction is left that was not inspected in this direction or not logged.
     pub(crate) fn has_open_work(&self, d: Direction, detection: bool) -> bool {
-        self.txs.iter().any(|t| {
-            !t.is_free && (!t.is_logged || (detection && !t.detect[d.index()].is_done))
-        })
+        self.txs
+            .iter()
+            .any(|t| !t.is_free && (!t.is_logged || (detection && !t.detect[d.index()].is_done)))
     }
 
     /// The one transaction that is there, if it is one only.

@@ -112,7 +112,14 @@ macro_rules! patterns {
 }
 
 const fn pattern(direction: Direction, bytes: &'static [u8]) -> ProbePattern {
-    ProbePattern { direction, bytes, nocase: true, offset: 0, depth: bytes.len() as u16 }
+    ProbePattern {
+        direction,
+        bytes,
+        nocase: true,
+        offset: 0,
+        depth: bytes.len() as u16,
+        check: None,
+    }
 }
 
 patterns! {

@@ -20,8 +20,21 @@ pub(super) struct Reading<'a> {
     pub(super) wants_ja3: bool,
     /// It is a client hello.
     pub(super) is_client: bool,
-    /// A client hello carried a session ticket.
+    /// The client named versions in an extension.
+    pub(super) client_names_versions: bool,
+    /// What was found that concerns the session.
+    pub(super) found: Found,
+}
+
+/// What a hello says about the session.
+#[derive(Default)]
+pub(super) struct Found {
+    /// A client can take session tickets: the session is resumed unless a certificate comes.
     pub(super) has_ticket: bool,
+    /// Versions were named in an extension.
+    pub(super) names_versions: bool,
+    /// The server's certificate will be encrypted.
+    pub(super) hides_certificate: bool,
 }
 
 /// The bytes do not hold what they announce.
@@ -52,7 +65,12 @@ impl Reading<'_> {
         self.hello().add_version(own);
         let random = take(&mut rest, 32)?;
         self.side.random = random.try_into().ok();
-        if self.is_client || !version::is_short_hello(own) {
+        if !self.is_client && version::is_early_draft(own) {
+            self.found.hides_certificate = true;
+            if own == version::TLS13 {
+                self.side.version = version::TLS13_EARLY;
+            }
+        } else {
             let id = vector_8(&mut rest)?;
             if !id.is_empty() && self.side.session_id.is_empty() {
                 self.side.session_id = id.into();
@@ -98,7 +116,7 @@ impl Reading<'_> {
         }
         if self.is_client {
             vector_8(rest)?;
-        } else if !version::is_short_hello(self.side.version) {
+        } else if !version::is_early_draft(self.side.version) {
             take(rest, 1)?;
         }
         Ok(())
@@ -144,11 +162,11 @@ impl Reading<'_> {
         let broken = |Short| End::Broken;
         match kind {
             extension::SERVER_NAME if self.is_client && !body.is_empty() => self.read_name(body)?,
-            extension::GROUPS if self.is_client && self.wants_ja3 && !body.is_empty() => {
+            extension::GROUPS if self.wants_ja3 && !body.is_empty() => {
                 let groups = list_16(body).map_err(broken)?;
                 lists.groups.extend(values(groups).filter(|g| !version::is_grease(*g)));
             }
-            extension::FORMATS if self.is_client && self.wants_ja3 && !body.is_empty() => {
+            extension::FORMATS if self.wants_ja3 && !body.is_empty() => {
                 let formats = vector_8(&mut &*body).map_err(broken)?;
                 lists.formats.extend(formats.iter().map(|f| u16::from(*f)));
             }
@@ -159,7 +177,7 @@ impl Reading<'_> {
                 }
             }
             extension::ALPN if !body.is_empty() => self.read_alpn(body).map_err(short)?,
-            extension::TICKET if self.is_client => self.has_ticket |= !body.is_empty(),
+            extension::TICKET if self.is_client => self.found.has_ticket = true,
             extension::VERSIONS if !body.is_empty() => self.read_versions(body).map_err(short)?,
             _ => {}
         }
@@ -215,9 +233,12 @@ impl Reading<'_> {
             if list.len() < 2 {
                 return Err(Short);
             }
+            self.found.names_versions = true;
             values(list).find(|v| version::is_known(*v))
         } else {
-            Some(u16_of(&mut &*body)?)
+            let own = u16_of(&mut &*body)?;
+            self.found.hides_certificate |= self.client_names_versions && own > version::TLS12;
+            Some(own)
         };
         if let Some(v) = chosen {
             self.side.version = v;

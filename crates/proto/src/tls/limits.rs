@@ -6,7 +6,10 @@ pub const RECORD_BYTES_MAX: usize = (1 << 14) + 1024;
 
 /// Largest handshake message put together over records. Longer ones are skipped; certificate chains
 /// stay well below.
-pub const HANDSHAKE_BYTES_MAX: usize = 64 * 1024;
+pub const HANDSHAKE_BYTES_MAX: usize = 128 * 1024;
+
+/// Largest certificate that is read (a few KiB is usual).
+pub const CERT_BYTES_MAX: usize = 64 * 1024;
 
 /// Certificates of a chain that are kept.
 pub const CHAIN_CERTS_MAX: usize = 16;

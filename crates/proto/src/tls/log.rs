@@ -109,7 +109,7 @@ fn is_resumption_logged(config: Option<&Tree>) -> bool {
 pub fn write(tx: &TlsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
     let (client, server) = (tx.client(), tx.server());
     let certificate = tx.server_certificate();
-    let is_13 = server.has_hello && version::is_13(server.version);
+    let is_13 = tx.hides_certificate;
     let is_resumed = tx.is_resumed && server.has_hello && !is_13 && certificate.is_none();
     if !how.in_alert {
         let shows_resumed = tx.is_resumed && is_resumption_logged(how.config);
@@ -259,7 +259,7 @@ fn write_client_handshake(hello: &Hello, json: &mut Json) {
         return;
     }
     json.open_key("client_handshake");
-    if let Some(name) = hello.version.and_then(version::name) {
+    if let Some(name) = hello.version.filter(|v| version::is_known(*v)).and_then(version::name) {
         json.field_plain("version", name);
     }
     write_numbers("ciphers", &hello.ciphers, json);
@@ -273,12 +273,10 @@ fn write_server_handshake(hello: &Hello, json: &mut Json) {
         return;
     }
     json.open_key("server_handshake");
-    if let Some(name) = hello.version.and_then(version::name) {
+    if let Some(name) = hello.version.filter(|v| version::is_known(*v)).and_then(version::name) {
         json.field_plain("version", name);
     }
-    if let Some(cipher) = hello.ciphers.first() {
-        json.number("cipher", *cipher);
-    }
+    json.number("cipher", hello.ciphers.first().copied().unwrap_or(0));
     write_numbers("exts", &hello.extensions, json);
     json.close();
 }

@@ -74,10 +74,10 @@ impl TlsSettings {
 }
 
 const fn start(direction: Direction, bytes: &'static [u8]) -> ProbePattern {
-    ProbePattern { direction, bytes, nocase: false, offset: 0, depth: 3 }
+    ProbePattern { direction, bytes, nocase: false, offset: 0, depth: 3, check: None }
 }
 
-/// A hello of SSL 2.0 that asks for a newer version, on its own port (the peer's probe).
+/// The hello of SSL 2.0, whichever version it asks for (the peer's probe).
 fn probe(bytes: &[u8], direction: Direction) -> Probe {
     match bytes {
         [0x80, _, 0x01, ..] if direction == Direction::ToServer => Probe::Yes,
@@ -98,13 +98,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
             nocase: false,
             offset: 2,
             depth: 5,
-        },
-        ProbePattern {
-            direction: Direction::ToClient,
-            bytes: b"\x00\x02",
-            nocase: false,
-            offset: 5,
-            depth: 7,
+            check: Some(probe),
         },
         start(Direction::ToServer, b"\x01\x03\x00"),
         start(Direction::ToServer, b"\x16\x03\x00"),

@@ -8,8 +8,8 @@
 use super::certificate::{self, Certificate};
 use super::conditions::state;
 use super::fingerprint::{Hello, Ja3};
-use super::hello::Reading;
-use super::limits::{CHAIN_CERTS_MAX, HANDSHAKE_BYTES_MAX, RECORD_BYTES_MAX};
+use super::hello::{Found, Reading};
+use super::limits::{CERT_BYTES_MAX, CHAIN_CERTS_MAX, HANDSHAKE_BYTES_MAX, RECORD_BYTES_MAX};
 use super::tables::{buffer, client, event, server};
 use super::{Encryption, TlsSettings, log, version};
 use crate::parser::EventList;
@@ -62,6 +62,9 @@ pub struct TlsTx {
     pub(super) from_proto: Option<&'static str>,
     /// A session id came back, or a ticket was offered.
     pub(super) is_resumed: bool,
+    /// TLS 1.3: the certificate is encrypted.
+    pub(super) hides_certificate: bool,
+    client_names_versions: bool,
     pub(super) settings: Arc<TlsSettings>,
 }
 
@@ -76,6 +79,8 @@ impl TlsTx {
             current: 0,
             from_proto: None,
             is_resumed: false,
+            hides_certificate: false,
+            client_names_versions: false,
             settings,
         }
     }
@@ -207,6 +212,8 @@ struct Half {
     message: Vec<u8>,
     /// Bytes of a handshake message too long to be kept that are still to come.
     message_skip: usize,
+    /// A record has begun and is not whole.
+    is_waiting: bool,
     is_ended: bool,
 }
 
@@ -264,6 +271,7 @@ impl TlsParser {
 
     fn data(&mut self, cx: &mut ParseContext<'_>, tx: &mut TlsTx, bytes: &[u8]) -> Outcome {
         let mut at = 0;
+        self.halves[cx.direction.index()].is_waiting = false;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let skip = &mut self.halves[cx.direction.index()].skip;
             if *skip > 0 {
@@ -281,7 +289,10 @@ impl TlsParser {
             };
             match step {
                 Ok(Step::Used(n)) => at += n,
-                Ok(Step::Wait(needed)) => return Outcome::Incomplete { consumed: at, needed },
+                Ok(Step::Wait(needed)) => {
+                    self.halves[cx.direction.index()].is_waiting = needed > HEADER_LEN;
+                    return Outcome::Incomplete { consumed: at, needed };
+                }
                 Err(Dead) => return Outcome::Error,
             }
         }
@@ -300,15 +311,15 @@ impl TlsParser {
         let own = u16::from_be_bytes([header[1], header[2]]);
         let len = usize::from(u16::from_be_bytes([header[3], header[4]]));
         let side = &mut tx.sides[cx.direction.index()];
-        if !side.has_hello {
+        if !side.has_hello || side.version == version::SSL2 {
             side.version = own;
         }
         let broken = if !(record::CHANGE_CIPHER_SPEC..=record::HEARTBEAT).contains(&kind) {
             Some(event::INVALID_RECORD_TYPE)
-        } else if !version::is_known(side.version) {
-            Some(event::INVALID_RECORD_VERSION)
         } else if len == 0 || len > RECORD_BYTES_MAX {
             Some(event::INVALID_RECORD_LENGTH)
+        } else if !version::is_in_records(side.version) {
+            Some(event::INVALID_RECORD_VERSION)
         } else {
             None
         };
@@ -464,10 +475,14 @@ impl TlsParser {
             events: &mut tx.events,
             wants_ja3: cx.requirements.ja3 || tx.settings.ja3,
             is_client,
-            has_ticket: false,
+            client_names_versions: tx.client_names_versions,
+            found: Found::default(),
         };
         reading.read(body);
-        tx.is_resumed |= reading.has_ticket;
+        let found = reading.found;
+        tx.is_resumed |= found.has_ticket;
+        tx.client_names_versions |= found.names_versions;
+        tx.hides_certificate |= found.hides_certificate;
         tx.sides[d.index()].has_hello = true;
         match d {
             Direction::ToServer => {
@@ -499,6 +514,10 @@ impl TlsParser {
                 continue;
             }
             if side.certificate.is_none() {
+                if der.len() > CERT_BYTES_MAX {
+                    tx.events.set(event::INVALID_CERTIFICATE);
+                    continue;
+                }
                 match certificate::parse(der) {
                     Ok(c) => side.certificate = Some(c),
                     Err(code) => {
@@ -515,7 +534,6 @@ impl TlsParser {
 
     /// A heartbeat, and the signs of Heartbleed (CVE-2014-0160).
     fn heartbeat(&mut self, d: Direction, tx: &mut TlsTx, body: &[u8]) -> Result<(), Dead> {
-        tx.events.set(event::HEARTBEAT_MESSAGE);
         let Some(&[kind, a, b]) = body.first_chunk::<3>() else { return Ok(()) };
         let is_encrypted = self.has_cipher_change;
         let broken = match self.heartbeat {
@@ -559,11 +577,16 @@ impl TlsParser {
         let len = usize::from(u16::from_be_bytes([header[0] & mask, header[1]]));
         if len == 0 {
             tx.events.set(event::INVALID_SSLV2_HEADER);
+            tx.events.set(event::INVALID_SSL_RECORD);
             return Err(Dead);
         }
         let Some(body) = rest.get(header_len..header_len + len) else {
             return Ok(Step::Wait(header_len + len));
         };
+        if matches!(body, [1, rest @ ..] if (1..6).contains(&rest.len())) {
+            tx.events.set(event::INVALID_SSL_RECORD);
+            return Err(Dead);
+        }
         self.old_message(d, tx, body);
         Ok(Step::Used(header_len + len))
     }
@@ -593,6 +616,12 @@ impl TlsParser {
         }
     }
 
+    /// The end of a direction counts unless it cuts a record off.
+    fn end(&mut self, direction: Direction, eof: bool) {
+        let half = &mut self.halves[direction.index()];
+        half.is_ended |= eof && !half.is_waiting;
+    }
+
     /// What the end of every call settles: a certificate where one is awaited ends the handshake
     /// for both sides (TLS up to 1.2), and so does the end of both directions.
     fn settle(&mut self, tx: &mut TlsTx) {
@@ -620,7 +649,7 @@ impl Parser for TlsParser {
         tx.ts_ns = cx.ts_ns;
         tx.from_proto = cx.changed_from;
         let outcome = self.data(cx, &mut tx, bytes);
-        self.halves[cx.direction.index()].is_ended |= eof;
+        self.end(cx.direction, eof);
         self.settle(&mut tx);
         self.tx = Some(tx);
         outcome
@@ -649,7 +678,7 @@ impl Parser for TlsParser {
     }
 
     fn finish(&mut self, direction: Direction) {
-        self.halves[direction.index()].is_ended = true;
+        self.end(direction, true);
         if let Some(mut tx) = self.tx.take() {
             self.settle(&mut tx);
             self.tx = Some(tx);

@@ -6,6 +6,8 @@ pub const SSL2: u16 = 0x0200;
 pub const SSL3: u16 = 0x0300;
 /// TLS 1.2.
 pub const TLS12: u16 = 0x0303;
+/// TLS 1.3 before its 16th draft: ours, no hello names it.
+pub const TLS13_EARLY: u16 = 0x7f0f;
 /// TLS 1.3.
 pub const TLS13: u16 = 0x0304;
 
@@ -17,6 +19,7 @@ const NAMES: &[(u16, &str)] = &[
     (0x0302, "TLS 1.1"),
     (0x0303, "TLS 1.2"),
     (0x0304, "TLS 1.3"),
+    (0x7f0f, "TLS 1.3 draft-<16"),
     (0x7f10, "TLS 1.3 draft-16"),
     (0x7f11, "TLS 1.3 draft-17"),
     (0x7f12, "TLS 1.3 draft-18"),
@@ -30,6 +33,7 @@ const NAMES: &[(u16, &str)] = &[
     (0x7f1a, "TLS 1.3 draft-26"),
     (0x7f1b, "TLS 1.3 draft-27"),
     (0x7f1c, "TLS 1.3 draft-28"),
+    (0xfb16, "TLS 1.3 draft-22-fb"),
     (0xfb17, "TLS 1.3 draft-23-fb"),
     (0xfb1a, "TLS 1.3 draft-26-fb"),
 ];
@@ -39,19 +43,20 @@ pub fn name(version: u16) -> Option<&'static str> {
     NAMES.iter().find(|(v, _)| *v == version).map(|(_, name)| *name)
 }
 
-/// A version that a record may carry.
+/// A version that may stand in the list of supported ones.
 pub fn is_known(version: u16) -> bool {
-    name(version).is_some()
+    version != TLS13_EARLY && name(version).is_some()
 }
 
-/// TLS 1.3 or one of its drafts: certificates are encrypted.
-pub fn is_13(version: u16) -> bool {
-    version > TLS12 && is_known(version)
+/// A version that a record may carry.
+pub fn is_in_records(version: u16) -> bool {
+    version != SSL2 && name(version).is_some()
 }
 
-/// A server hello of these drafts has neither session id nor compression.
-pub fn is_short_hello(version: u16) -> bool {
-    (0x7f10..=0x7f15).contains(&version)
+/// A server hello that says so itself is one of early drafts of TLS 1.3, which had neither session
+/// id nor compression. (The final version stays at 1.2 there and names itself in an extension.)
+pub fn is_early_draft(version: u16) -> bool {
+    version == TLS13 || version >> 8 == 0x7f
 }
 
 /// Reserved values that clients strew in to keep servers tolerant (RFC 8701).

@@ -40,8 +40,10 @@ pub struct Logged {
 pub struct Run {
     /// Records in the order they were due.
     pub records: Vec<Logged>,
-    /// Events raised: protocol and name.
-    pub events: Vec<(&'static str, &'static str)>,
+    /// Events raised: protocol, name, and port of the client.
+    pub events: Vec<(&'static str, &'static str, u16)>,
+    /// Progress at the end, to server and to client: protocol, port of the client, states.
+    pub progress: Vec<(&'static str, u16, [u8; 2])>,
     /// Directions that ended with an error.
     pub errors: usize,
 }
@@ -77,6 +79,7 @@ struct Flow {
     has_syn: bool,
     /// Time of the last packet, and whether both sides have sent.
     last: (u64, bool),
+    progress: [u8; 2],
 }
 
 type Key = (Addr, u16, Addr, u16, bool);
@@ -139,11 +142,16 @@ fn close(flow: &mut Flow, run: &mut Run, how: How<'_>, ts: u64) {
         if flow.ends.is_tcp {
             flow.give(direction, &[], true, run, how, ts);
         }
-        if let Some((_, parser)) = &mut flow.parser {
+        if let Some((_, parser)) = &mut flow.parser
+            && !flow.halves[direction.index()].is_dead
+        {
             parser.finish(direction);
         }
     }
     flow.collect(run, how, true);
+    if let Some((protocol, _)) = &flow.parser {
+        run.progress.push((protocol.table.name, flow.ends.client_port, flow.progress));
+    }
 }
 
 impl Flow {
@@ -171,6 +179,7 @@ impl Flow {
             events: HashMap::new(),
             has_syn: false,
             last: (0, false),
+            progress: [0; 2],
         }
     }
 
@@ -231,17 +240,10 @@ impl Flow {
         }
         let mut is_open = false;
         for protocol in registry() {
-            let hit = protocol.patterns.iter().any(|p| {
-                p.direction == d
-                    && transport == Transport::Tcp
-                    && (p.offset as usize..=(p.depth as usize).saturating_sub(p.bytes.len())).any(
-                        |at| {
-                            bytes.get(at..at + p.bytes.len()).is_some_and(|w| {
-                                w == p.bytes || p.nocase && w.eq_ignore_ascii_case(p.bytes)
-                            })
-                        },
-                    )
-            });
+            let hit = protocol
+                .patterns
+                .iter()
+                .any(|p| p.direction == d && transport == Transport::Tcp && p.matches(bytes));
             let mut answer = if hit { Probe::Yes } else { Probe::No };
             for probe in protocol.probes {
                 let list = probe.ports.trim_matches(['[', ']']);
@@ -351,10 +353,15 @@ impl Flow {
         let Some((protocol, parser)) = &mut self.parser else { return };
         for id in parser.first_tx_id()..parser.next_tx_id() {
             let Some(tx) = parser.tx(id) else { continue };
+            for d in Direction::BOTH {
+                let reached = &mut self.progress[d.index()];
+                *reached = tx.progress(d).max(*reached);
+            }
             let seen = self.events.entry(id).or_default();
             for code in tx.events().iter().skip(*seen) {
                 let def = protocol.table.events.iter().find(|e| e.code == *code);
-                run.events.push((protocol.table.name, def.map_or("?", |e| e.name)));
+                let name = def.map_or("?", |e| e.name);
+                run.events.push((protocol.table.name, name, self.ends.client_port));
             }
             *seen = tx.events().len();
             let reached = |d: Direction| {
