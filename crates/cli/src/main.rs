@@ -5,6 +5,10 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod command_line;
+mod commands;
+mod configuration;
+mod exit;
 mod read;
 mod rules;
 mod stats;
@@ -21,8 +25,7 @@ fn main() {
     } else if args.get(1).is_some_and(|a| a == "suricata") {
         suricata::run(&args[2..])
     } else {
-        eprintln!("gabion: usage: gabion suricata -r CAPTURE …");
-        2
+        commands::run(&args).into()
     };
     std::process::exit(code);
 }

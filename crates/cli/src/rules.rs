@@ -99,7 +99,11 @@ fn classes(text: &str) -> Vec<gabion_rules::ruleset::Classification> {
         let Ok(priority) = priority.parse() else { continue };
         let name = name.to_ascii_lowercase();
         if !out.iter().any(|c| c.name == name) {
-            out.push(gabion_rules::ruleset::Classification { name, text: text.to_string(), priority });
+            out.push(gabion_rules::ruleset::Classification {
+                name,
+                text: text.to_string(),
+                priority,
+            });
         }
     }
     out
@@ -224,7 +228,12 @@ fn say(d: &Diagnostic, log: &mut EngineLog) {
 }
 
 /// Writes the reports on the rules.
-pub(crate) fn analysis(_l: &Loaded, _catalog: &Catalog, _folder: &Path, _log: &mut EngineLog) -> i32 {
+pub(crate) fn analysis(
+    _l: &Loaded,
+    _catalog: &Catalog,
+    _folder: &Path,
+    _log: &mut EngineLog,
+) -> i32 {
     0
 }
 

@@ -23,6 +23,14 @@ pub(crate) fn read_file(path: &Path) -> Result<Tree, String> {
     Ok(tree)
 }
 
+/// Reads a configuration from a text that stands in the program. What it includes is relative to
+/// the working folder.
+pub(crate) fn read_text(shown: &str, text: &str) -> Result<Tree, String> {
+    let mut tree = Tree::default();
+    parse_into(&mut tree, text, PathBuf::new(), shown.to_string(), 0)?;
+    Ok(tree)
+}
+
 /// Reads a further file over a tree (`--include`).
 pub(crate) fn include_file(tree: &mut Tree, path: &Path) -> Result<(), String> {
     read_into(tree, path, 0, true)
@@ -46,8 +54,17 @@ fn read_into(tree: &mut Tree, path: &Path, depth: usize, is_top: bool) -> Result
         ));
     }
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    let mut reader =
-        Reader { events: Parser::new_from_str(&text), folder, shown: shown.to_string(), depth };
+    parse_into(tree, &text, folder, shown.to_string(), depth)
+}
+
+fn parse_into(
+    tree: &mut Tree,
+    text: &str,
+    folder: PathBuf,
+    shown: String,
+    depth: usize,
+) -> Result<(), String> {
+    let mut reader = Reader { events: Parser::new_from_str(text), folder, shown, depth };
     loop {
         match reader.next()? {
             (Event::StreamEnd, _) => return Ok(()),

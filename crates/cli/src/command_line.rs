@@ -1,0 +1,110 @@
+//! The program's own command line. The drop-in doors read theirs themselves, as their peers do.
+
+use crate::assemble::Checksums;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// A network security sensor that accounts for every packet
+#[derive(Debug, Parser)]
+#[command(name = "gabion", version, propagate_version = true, max_term_width = 100)]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Check, list, explain, measure and test rules
+    Rules {
+        #[command(subcommand)]
+        verb: RulesVerb,
+    },
+    /// Answer as Suricata does: its options, its configuration, its exit codes
+    #[command(disable_help_flag = true)]
+    Suricata {
+        /// See `gabion suricata --help`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
+}
+
+/// What to do with rules.
+#[derive(Debug, Subcommand)]
+pub(crate) enum RulesVerb {
+    /// Read captures, each with fresh state, and print which rule alerted how often in which
+    Test(TestOptions),
+}
+
+/// What a run with rules over captures is made of.
+#[derive(Debug, Args)]
+pub(crate) struct EngineOptions {
+    /// A rule file, plain or .zst (repeatable)
+    #[arg(short = 'S', long = "rules", value_name = "FILE")]
+    pub(crate) rules: Vec<PathBuf>,
+    /// A configuration in the peer's YAML, instead of the built-in one
+    #[arg(short = 'c', long = "config", value_name = "YAML")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set a value of the configuration (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) sets: Vec<String>,
+    /// Look at checksums, or don't [default: as configured]
+    #[arg(short = 'k', long = "checksums", value_name = "HOW")]
+    pub(crate) checksums: Option<ChecksumChoice>,
+    /// Let rules drop, as an inline sensor would
+    #[arg(long)]
+    pub(crate) simulate_ips: bool,
+}
+
+/// How checksums are treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ChecksumChoice {
+    /// Packets with wrong ones are not inspected further
+    All,
+    /// They are not looked at
+    None,
+}
+
+impl EngineOptions {
+    /// The choice as the engine takes it.
+    pub(crate) fn checksums(&self) -> Checksums {
+        match self.checksums {
+            Some(ChecksumChoice::All) => Checksums::All,
+            Some(ChecksumChoice::None) => Checksums::None,
+            None => Checksums::Configured,
+        }
+    }
+}
+
+/// Options of `rules test`.
+#[derive(Debug, Args)]
+pub(crate) struct TestOptions {
+    #[command(flatten)]
+    pub(crate) engine: EngineOptions,
+    /// Captures, or folders of captures (with all folders below)
+    #[arg(value_name = "CAPTURE", required = true)]
+    pub(crate) captures: Vec<PathBuf>,
+    /// Print lines of file, signature id and count, separated by tabs
+    #[arg(long)]
+    pub(crate) tsv: bool,
+    /// Compare with such lines; exit code 1 when there is a difference
+    #[arg(long, value_name = "TSV")]
+    pub(crate) expect: Option<PathBuf>,
+    /// Captures read at the same time [default: number of processors]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Say more about rules and files that were refused
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_sound() {
+        CommandLine::command().debug_assert();
+    }
+}

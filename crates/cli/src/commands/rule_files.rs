@@ -1,0 +1,48 @@
+//! Rule files named on the command line: read, compiled, and what is said of them.
+
+use crate::exit::Fault;
+use crate::rules;
+use gabion_record::Tree;
+use gabion_record::applayer::Catalog;
+use gabion_rules::{Diagnostic, Ruleset, Severity};
+use std::path::PathBuf;
+
+/// Rules that were read.
+pub(crate) struct Compiled {
+    pub(crate) set: Ruleset,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads and compiles the files. A file that can't be read ends the run.
+pub(crate) fn compile(
+    paths: &[PathBuf],
+    config: &Tree,
+    catalog: &Catalog,
+    is_firewall: bool,
+) -> Result<Compiled, Fault> {
+    let mut files = Vec::with_capacity(paths.len());
+    for path in paths {
+        let file = rules::read_rule_file(path, is_firewall).map_err(|e| {
+            Fault::input(format!("{e}: name a text file of rules, plain or packed as .zst"))
+        })?;
+        files.push(file);
+    }
+    let (set, diagnostics) = rules::compile(config, &files, catalog, is_firewall);
+    Ok(Compiled { set, diagnostics })
+}
+
+/// Says on standard error which rules were refused: each one, or only how many.
+pub(crate) fn say(diagnostics: &[Diagnostic], in_full: bool) {
+    let of = |s: Severity| diagnostics.iter().filter(move |d| d.severity == s).count();
+    let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
+    if in_full {
+        for d in diagnostics {
+            eprintln!("gabion: {d}");
+        }
+    }
+    if errors + warnings > 0 {
+        eprintln!(
+            "gabion: rules: {errors} refused, {warnings} with warnings: see gabion rules check"
+        );
+    }
+}

@@ -1,0 +1,101 @@
+//! Exit codes and the one line that goes with them.
+//!
+//! The drop-in doors answer with their peers' codes; everything else uses this table.
+
+use std::fmt;
+use std::process::ExitCode;
+
+macro_rules! exit_codes {
+    ($($name:ident, $code:literal, $meaning:literal;)+) => {
+        /// How a run ended.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Exit {
+            $(#[doc = $meaning] $name,)+
+        }
+
+        impl Exit {
+            /// All of them with their meaning, in order.
+            pub(crate) const ALL: &'static [(Exit, &'static str)] = &[$((Exit::$name, $meaning),)+];
+
+            /// The number the system sees.
+            pub(crate) const fn code(self) -> u8 {
+                match self { $(Exit::$name => $code,)+ }
+            }
+        }
+    };
+}
+
+// The one table: name, code, meaning.
+exit_codes! {
+    Done, 0, "done; the ledger balances";
+    No, 1, "ran to its end and the answer is no: rules with errors, expectation not met, --fail-on reached";
+    Usage, 2, "usage: unknown option, missing argument";
+    Input, 3, "input: not found, unreadable, not a capture, configuration or rule file wrong";
+    Environment, 4, "environment: output not writable, disk full, privilege missing";
+    Internal, 5, "internal: ledger out of balance, a worker was lost";
+    Interrupted, 130, "stopped early by SIGINT; what was written is valid";
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}
+
+/// Why a run ends before its time: the code, and `thing: what: what to do`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) exit: Exit,
+    text: String,
+}
+
+impl Fault {
+    /// Something is wrong with what was given.
+    pub(crate) fn input(text: impl Into<String>) -> Fault {
+        Fault { exit: Exit::Input, text: text.into() }
+    }
+
+    /// Something is wrong with where this runs.
+    pub(crate) fn environment(text: impl Into<String>) -> Fault {
+        Fault { exit: Exit::Environment, text: text.into() }
+    }
+
+    /// Something is wrong with the program.
+    pub(crate) fn internal(text: impl Into<String>) -> Fault {
+        Fault { exit: Exit::Internal, text: text.into() }
+    }
+
+    /// The command line asks for something that can't be.
+    pub(crate) fn usage(text: impl Into<String>) -> Fault {
+        Fault { exit: Exit::Usage, text: text.into() }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Names of files may hold line ends; a message is one line.
+        let text = self.text.replace(['\n', '\r'], " ");
+        write!(f, "gabion: {text}")
+    }
+}
+
+/// Prints the table (`gabion help exit-codes`).
+pub(crate) fn print_table() {
+    for (exit, meaning) in Exit::ALL {
+        println!("{:>3}  {meaning}", exit.code());
+    }
+    println!("     `gabion suricata` answers as its peer does: 0 good, 1 bad.");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_ascend_and_messages_are_one_line() {
+        assert!(Exit::ALL.is_sorted_by_key(|(e, _)| e.code()));
+        let fault = Fault::input("a\nb: is no capture: name another");
+        assert_eq!(fault.to_string(), "gabion: a b: is no capture: name another");
+        assert_eq!(fault.exit.code(), 3);
+    }
+}
