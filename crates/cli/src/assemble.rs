@@ -124,7 +124,11 @@ pub(crate) fn engine(
         simulate_packet_loss: mode.simulate.packet_loss,
         simulate_defrag_memcap: mode.simulate.defrag_memcap,
     };
-    Ok(Engine { detector, protocols, catalog, options, rule_texts })
+    let reputation = std::sync::Arc::new(match &detector {
+        Some(d) => crate::reputation::load(config, &d.set)?,
+        None => gabion_net::Reputation::default(),
+    });
+    Ok(Engine { detector, protocols, catalog, options, reputation, rule_texts })
 }
 
 fn policies(

@@ -10,6 +10,7 @@ mod commands;
 mod configuration;
 mod exit;
 mod read;
+mod reputation;
 mod rules;
 mod stats;
 mod suricata;

@@ -81,7 +81,9 @@ impl Core {
             }
             let action = changed.unwrap_or(s.action);
             self.act(s, action, hit, flow.as_deref_mut(), fate);
-            if action == Action::Pass {
+            // A pass rule is silent unless it says `alert`; nothing behind it counts.
+            let ends = action == Action::Pass;
+            if ends && s.flags.has(SignatureFlags::NOALERT) {
                 break;
             }
             if decision == Decision::Silent || s.flags.has(SignatureFlags::NOALERT) {
@@ -98,6 +100,9 @@ impl Core {
                 f.ext.flags.alerted = true;
             }
             self.write_alert(detector, s, action, hit, view, flow.as_deref(), fate, stream, sink);
+            if ends {
+                break;
+            }
         }
         self.scratch.hits = hits;
     }
@@ -184,15 +189,8 @@ impl Core {
         view: &PacketView<'_>,
         mut flow: Option<&mut Flow<NetFlow>>,
     ) {
-        let h = view.headers;
         for action in &s.post_match {
             match action {
-                PostMatch::Xbits { bit, command, track, expire_s } => {
-                    self.shared.set_xbit(*bit, *command, *track, *expire_s, h, view.ts_ns);
-                }
-                PostMatch::Hostbits { bit, command, track, expire_s } => {
-                    self.shared.set_hostbit(*bit, *command, *track, *expire_s, h, view.ts_ns);
-                }
                 PostMatch::Tag(tag) => self.tag(*tag, view, flow.as_deref()),
                 PostMatch::Filestore { direction, scope } => {
                     if let Some(f) = flow.as_deref_mut() {
@@ -293,7 +291,11 @@ impl Core {
 
     pub(crate) fn link_of(&self, view: &PacketView<'_>) -> u16 {
         let h = view.headers;
-        if h.depth > 0 || h.flags.has(Flags::REASSEMBLED) { 12 } else { self.link }
+        if h.depth > 0 || (h.flags.has(Flags::REASSEMBLED) && view.prefix.is_empty() && self.link == 1) {
+            12
+        } else {
+            self.link
+        }
     }
 
     pub(crate) fn metadata<'a>(&'a self, flow: &'a Flow<NetFlow>) -> MetadataObject<'a> {
@@ -355,6 +357,11 @@ impl Core {
         });
         let is_stream = hit.in_stream || (hit.in_state && !stream.is_empty());
         let payload = if is_stream { stream } else { view.payload };
+        let packet: std::borrow::Cow<'_, [u8]> = match (view.is_pseudo, view.prefix) {
+            (true, _) => (&[][..]).into(),
+            (false, []) => view.headers.bytes(view.frame).into(),
+            (false, prefix) => [prefix, view.headers.bytes(view.frame)].concat().into(),
+        };
         let h = header(view, flow, meta);
         let record = AlertRecord {
             header: h,
@@ -389,7 +396,7 @@ impl Core {
             payload,
             is_stream,
             payload_len: view.payload.len(),
-            packet: if view.is_pseudo { &[] } else { view.headers.bytes(view.frame) },
+            packet: &packet,
             link: self.link_of(view),
             tunnel: tunnel(view),
             frame_json: &[],

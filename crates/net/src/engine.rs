@@ -2,10 +2,12 @@
 
 use crate::app::Protocols;
 use crate::detect::Detector;
+use crate::state::Reputation;
 use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
 use gabion_packet::DecodeConfig;
 use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
+use std::sync::Arc;
 
 /// Exception policies, resolved for the mode.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +72,8 @@ pub struct Engine {
     pub catalog: Catalog,
     /// Settings.
     pub options: EngineOptions,
+    /// Reputation of addresses.
+    pub reputation: Arc<Reputation>,
     /// Metadata and references of signatures as JSON, by index.
     pub rule_texts: Vec<RuleText>,
 }

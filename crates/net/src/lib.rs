@@ -32,5 +32,5 @@ pub use datasets::Datasets;
 pub use detect::{Detector, Expressions, RuleCost, RuleCosts};
 pub use engine::{Engine, EngineOptions, Policies, RuleText};
 pub use flow_state::NetFlow;
-pub use state::SharedState;
+pub use state::Reputation;
 pub use worker::{FrameIn, Worker, WorkerBudgets};

@@ -52,13 +52,22 @@ impl WriteObject for MetadataObject<'_> {
         if self.vars.is_empty() && self.packet.is_empty() {
             return false;
         }
-        if !self.vars.bits().is_empty() {
-            json.open_array_key("flowbits");
-            for b in self.vars.bits() {
-                json.item(set.flowbits.get(*b));
-            }
-            json.close_array();
+        // Bits named `traffic/id/…` and `traffic/label/…` have an object of their own.
+        let names = || self.vars.bits().iter().map(|b| set.flowbits.get(*b));
+        let ids = names().filter_map(|n| n.strip_prefix("traffic/id/"));
+        let labels = names().filter_map(|n| n.strip_prefix("traffic/label/"));
+        if ids.clone().next().is_some() || labels.clone().next().is_some() {
+            json.open_key("traffic");
+            list(json, "id", ids);
+            list(json, "label", labels);
+            json.close();
         }
+        let mark = json.mark();
+        json.open_key("metadata");
+        let inside = json.mark();
+        list(json, "flowbits", names().filter(|n| {
+            !n.starts_with("traffic/id/") && !n.starts_with("traffic/label/")
+        }));
         if !self.vars.texts.is_empty() {
             variables(json, "flowvars", set, &self.vars.texts);
         }
@@ -73,8 +82,22 @@ impl WriteObject for MetadataObject<'_> {
         if !self.packet.is_empty() {
             variables(json, "pktvars", set, self.packet);
         }
+        if json.wrote_since(inside) { json.close() } else { json.rewind(mark) }
         true
     }
+}
+
+/// An array of names under a key, left out when there is none.
+fn list<'n>(json: &mut Json, key: &str, names: impl Iterator<Item = &'n str>) {
+    let mut names = names.peekable();
+    if names.peek().is_none() {
+        return;
+    }
+    json.open_array_key(key);
+    for n in names {
+        json.item(n);
+    }
+    json.close_array();
 }
 
 fn variables(json: &mut Json, key: &str, set: &Ruleset, list: &[(u32, Vec<u8>)]) {

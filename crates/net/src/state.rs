@@ -9,9 +9,41 @@ use gabion_record::Addr;
 use gabion_rules::packet::*;
 use gabion_rules::post::BitCommand;
 use hashbrown::HashMap;
+use std::sync::Arc;
 
 /// Entries kept of each kind; beyond, expired ones go, then nothing new is set (and counted).
 const ENTRIES_MAX: usize = 1 << 20;
+
+/// Scores of addresses and networks by category, as loaded from files.
+#[derive(Debug, Default)]
+pub struct Reputation {
+    hosts: HashMap<(Addr, u32), u8, RandomState>,
+    /// Version, masked address, prefix length, category, score.
+    networks: Vec<(u8, u128, u8, u32, u8)>,
+}
+
+impl Reputation {
+    /// Gives an address (or a network, by its prefix length) a score in a category.
+    pub fn set(&mut self, address: Addr, version: u8, prefix: u8, category: u32, score: u8) {
+        let full = if version == 6 { 128 } else { 32 };
+        if prefix >= full {
+            self.hosts.insert((address, category), score);
+        } else {
+            self.networks.push((version, mask(address, prefix), prefix, category, score));
+        }
+    }
+
+    fn score(&self, a: Addr, version: u8, category: u32) -> Option<u8> {
+        if let Some(s) = self.hosts.get(&(a, category)) {
+            return Some(*s);
+        }
+        self.networks
+            .iter()
+            .filter(|n| n.0 == version && n.3 == category && mask(a, n.2) == n.1)
+            .max_by_key(|n| n.2)
+            .map(|n| n.4)
+    }
+}
 
 /// Who a bit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -25,8 +57,7 @@ enum Owner {
 pub struct SharedState {
     xbits: HashMap<(Owner, u32), u64, RandomState>,
     hostbits: HashMap<(Addr, u32), u64, RandomState>,
-    reputation: HashMap<(Addr, u32), u8, RandomState>,
-    networks: Vec<(u8, u128, u8, u32, u8)>,
+    pub(crate) reputation: Arc<Reputation>,
     /// Bits that were not set because the table was full.
     pub refused: u64,
 }
@@ -44,6 +75,11 @@ fn owner(track: XbitsTrack, h: &Decoded) -> Option<Owner> {
 }
 
 impl SharedState {
+    /// With these scores.
+    pub(crate) fn new(reputation: Arc<Reputation>) -> SharedState {
+        SharedState { reputation, ..SharedState::default() }
+    }
+
     fn is_set<K: std::hash::Hash + Eq>(
         map: &HashMap<K, u64, RandomState>,
         key: &K,
@@ -133,38 +169,10 @@ impl SharedState {
         }
     }
 
-    /// Gives an address (or a network, by its prefix length) a score in a category.
-    pub fn set_reputation(
-        &mut self,
-        address: Addr,
-        version: u8,
-        prefix: u8,
-        category: u32,
-        score: u8,
-    ) {
-        let full = if version == 6 { 128 } else { 32 };
-        if prefix >= full {
-            self.reputation.insert((address, category), score);
-        } else {
-            self.networks.push((version, mask(address, prefix), prefix, category, score));
-        }
-    }
-
-    fn score(&self, a: Addr, version: u8, category: u32) -> Option<u8> {
-        if let Some(s) = self.reputation.get(&(a, category)) {
-            return Some(*s);
-        }
-        self.networks
-            .iter()
-            .filter(|n| n.0 == version && n.3 == category && mask(a, n.2) == n.1)
-            .max_by_key(|n| n.2)
-            .map(|n| n.4)
-    }
-
     pub(crate) fn reputation_matches(&self, t: &IpReputationTest, h: &Decoded) -> bool {
         let version = h.ip_version();
         let holds = |a: Addr| {
-            let s = self.score(a, version, t.category).filter(|s| *s > 0);
+            let s = self.reputation.score(a, version, t.category);
             match t.test {
                 ReputationTest::IsSet => s.is_some(),
                 ReputationTest::IsNotSet => s.is_none(),

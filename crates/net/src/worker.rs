@@ -131,7 +131,7 @@ impl Worker {
                 scratch: Scratch { costs, ..Scratch::default() },
                 regex: RegexScratch::new(),
                 scripts: Scripts::default(),
-                shared: SharedState::default(),
+                shared: SharedState::new(Arc::clone(&engine.reputation)),
                 thresholds: Thresholds::default(),
                 counters: NetCounters::default(),
                 expectations: Expectations::default(),
@@ -142,11 +142,6 @@ impl Worker {
                 engine: Arc::clone(&engine),
             },
         }
-    }
-
-    /// State shared between flows, to be filled with reputations.
-    pub fn shared_mut(&mut self) -> &mut SharedState {
-        &mut self.core.shared
     }
 
     /// Takes one frame. False: its link type is not read.
@@ -169,7 +164,7 @@ impl Worker {
         for place in (0..count).rev() {
             if let Some(d) = set.get(place) {
                 let outer = place.checked_sub(1).and_then(|p| set.get(p));
-                self.packet(d, f.data, f, outer, set.root(), sink);
+                self.packet(d, f.data, f, outer, set.root(), &[], sink);
             }
         }
         self.set = Some(set);
@@ -192,6 +187,7 @@ impl Worker {
         f: &FrameIn<'_>,
         outer: Option<&Decoded>,
         root: &Decoded,
+        prefix: &[u8],
         sink: &mut dyn NetSink,
     ) {
         let mut view = PacketView {
@@ -208,6 +204,7 @@ impl Worker {
             detection_events: &[],
             pkt_src: d.source.name(),
             no_payload: d.flags.has(Flags::HAS_INNER),
+            prefix,
             outer,
             root,
             frame_number: f.number,
@@ -225,7 +222,7 @@ impl Worker {
             self.core.finish_packet(&view, None, &mut fate, None, sink);
             return;
         }
-        if !d.flags.has(Flags::WANTS_FLOW) || d.flags.has(Flags::INVALID) {
+        if !d.flags.has(Flags::WANTS_FLOW) {
             self.core.finish_packet(&view, None, &mut Fate::default(), None, sink);
             return;
         }
@@ -273,6 +270,8 @@ impl Worker {
         }
         if outcome.is_complete {
             let datagram = self.defrag.datagram().to_vec();
+            // Its record shows the link layer of the fragment that completed it.
+            let prefix = bytes.get(d.start as usize..d.l3 as usize).unwrap_or(&[]);
             let Some(mut set) = self.inner.take() else { return None };
             let engine = Arc::clone(&self.core.engine);
             let ok = gabion_packet::decode_ip_reassembled(
@@ -286,7 +285,7 @@ impl Worker {
                 for place in (0..set.count()).rev() {
                     if let Some(inner) = set.get(place) {
                         let outer = place.checked_sub(1).and_then(|p| set.get(p));
-                        self.packet(inner, &datagram, f, outer, root, sink);
+                        self.packet(inner, &datagram, f, outer, root, prefix, sink);
                     }
                 }
             }
@@ -961,6 +960,7 @@ fn pseudo_view<'a>(headers: &'a Decoded, flow: &Flow<NetFlow>, d: Direction) -> 
         detection_events: &[],
         pkt_src: "stream (flow timeout)",
         no_payload: flow.ext.flags.no_payload,
+        prefix: &[],
         outer: None,
         root: &NO_HEADERS,
         frame_number: 0,

@@ -39,8 +39,8 @@ pub fn link_type(link: u16) -> Option<&'static str> {
         104 => "C_HDLC",
         108 => "LOOP",
         113 => "LINUX_SLL",
-        228 => "IPV4",
-        229 => "IPV6",
+        228 => "IPv4",
+        229 => "IPv6",
         276 => "LINUX_SLL2",
         _ => return None,
     })

@@ -45,7 +45,7 @@ pub struct Header<'a> {
     pub icmp: Option<(u8, u8)>,
     /// Where the packet came from (`wire/pcap`, `gre tunnel`, `stream (flow timeout)`).
     pub pkt_src: &'static str,
-    /// Flow bits, integers and variables: the `metadata` object.
+    /// Flow bits, integers and variables: writes its own keys (`traffic`, `metadata`).
     pub metadata: Option<&'a dyn WriteObject>,
     /// Link layer, for records that log it (`ether`).
     pub ether: Option<EtherHeader>,

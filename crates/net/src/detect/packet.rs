@@ -39,6 +39,8 @@ pub(crate) struct PacketView<'a> {
     pub(crate) pkt_src: &'static str,
     /// Its payload is not to be inspected (encrypted flow).
     pub(crate) no_payload: bool,
+    /// Link layer in front of a reassembled datagram, for records that carry the packet.
+    pub(crate) prefix: &'a [u8],
     /// The packet around it, in a tunnel.
     pub(crate) outer: Option<&'a Decoded>,
     /// The packet the frame carried.

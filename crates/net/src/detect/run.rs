@@ -117,10 +117,10 @@ impl Run<'_, '_, '_> {
                 s.candidates.extend_from_slice(l);
             }
         }
-        if !det.headless.is_empty() && (!h.is_ip() || h.flags.has(Flags::INVALID)) {
+        if !det.headless.is_empty() {
             s.candidates.extend_from_slice(&det.headless);
         }
-        if !h.is_ip() || h.flags.has(Flags::INVALID) {
+        if !h.is_ip() {
             return;
         }
         let class = Class::of(h.proto) as usize;
@@ -247,7 +247,7 @@ impl Run<'_, '_, '_> {
             Network_::Ipv6 if h.network != Network::Ipv6 => return false,
             _ => {}
         }
-        if !h.is_ip() || h.flags.has(Flags::INVALID) {
+        if !h.is_ip() {
             return false;
         }
         if !self.det.protos[usize::from(hot.protos)].contains(h.proto) {
@@ -480,9 +480,13 @@ impl Run<'_, '_, '_> {
                     f.ext.vars.apply_int(*variable, *command, *value);
                 }
             }
-            PostMatch::Xbits { .. }
-            | PostMatch::Hostbits { .. }
-            | PostMatch::Tag(_)
+            PostMatch::Xbits { bit, command, track, expire_s } => {
+                self.shared.set_xbit(*bit, *command, *track, *expire_s, h, now);
+            }
+            PostMatch::Hostbits { bit, command, track, expire_s } => {
+                self.shared.set_hostbit(*bit, *command, *track, *expire_s, h, now);
+            }
+            PostMatch::Tag(_)
             | PostMatch::Filestore { .. }
             | PostMatch::Config(_)
             | PostMatch::Bypass
@@ -493,7 +497,6 @@ impl Run<'_, '_, '_> {
             }
             PostMatch::NfqSetMark { .. } | PostMatch::Replace { .. } => {}
         }
-        let _ = (h, now);
     }
 
     /// The flow's application layer.

@@ -91,7 +91,7 @@ impl EveWriter {
         if self.settings.metadata
             && let Some(m) = h.metadata
         {
-            object(j, "metadata", m, None, false);
+            m.write(j, None, false);
         }
         if let Some(seed) = self.settings.community_id
             && h.flow_id.is_some()
