@@ -135,7 +135,9 @@ pub fn write(tx: &TlsTx, json: &mut Json, how: LogOptions<'_>) -> bool {
         json.field("sni", sni);
     }
     if has(member::VERSION) {
-        write_version(server.version, json);
+        // A server that was never seen: what the client asked for.
+        let v = if server.version == 0 { client.version } else { server.version };
+        write_version(v, json);
     }
     if let Some(c) = certificate {
         write_validity(c, has(member::NOT_BEFORE), has(member::NOT_AFTER), json);

@@ -34,6 +34,18 @@ pub enum Encryption {
     Full,
 }
 
+impl Encryption {
+    /// The value of `encryption-handling`.
+    pub fn read(config: &Tree) -> Result<Encryption, String> {
+        match config.text("encryption-handling") {
+            None | Some("track-only" | "default") => Ok(Encryption::TrackOnly),
+            Some("bypass") => Ok(Encryption::Bypass),
+            Some("full") => Ok(Encryption::Full),
+            Some(other) => Err(format!("encryption-handling: '{other}' is not known")),
+        }
+    }
+}
+
 /// Settings below `app-layer.protocols.tls`.
 #[derive(Clone, Debug)]
 pub struct TlsSettings {
@@ -56,15 +68,9 @@ impl TlsSettings {
     pub fn read(config: Option<&Tree>) -> Result<TlsSettings, String> {
         let mut settings = TlsSettings::default();
         let Some(config) = config else { return Ok(settings) };
-        settings.encryption = match config.text("encryption-handling") {
-            None | Some("track-only" | "default") => Encryption::TrackOnly,
-            Some("bypass") => Encryption::Bypass,
-            Some("full") => Encryption::Full,
-            Some(other) => return Err(format!("encryption-handling: '{other}' is not known")),
-        };
-        if config.flag("no-reassemble") == Some(true)
-            && config.child("encryption-handling").is_none()
-        {
+        settings.encryption = Encryption::read(config)?;
+        let is_unset = config.child("encryption-handling").is_none();
+        if is_unset && config.flag("no-reassemble") == Some(true) {
             settings.encryption = Encryption::Bypass;
         }
         settings.ja3 = config.flag("ja3-fingerprints") == Some(true);

@@ -295,7 +295,7 @@ impl Flow {
             if found.is_none() {
                 return;
             }
-            for direction in [d.opposite(), d] {
+            for direction in [d, d.opposite()] {
                 self.push(direction, false, run, how, ts);
             }
             return;

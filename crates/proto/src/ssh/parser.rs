@@ -1,0 +1,327 @@
+//! One SSH flow: the identification line of each side, then records up to the new keys.
+//!
+//! Records are counted, not kept: only the key exchange is put together, and only when hassh is
+//! wanted. Once both sides have sent their new keys all is encrypted and passed over.
+
+use super::kex::{self, KeyExchange};
+use super::limits::{BANNER_BYTES_MAX, HASSH_BYTES_MAX, KEX_BYTES_MAX, LONG_BANNER_BYTES_MAX};
+use super::tables::{buffer, event, state};
+use super::{SshSettings, log};
+use crate::parser::EventList;
+use crate::tls::Encryption;
+use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
+use gabion_record::Direction;
+use gabion_record::json::Json;
+use std::any::Any;
+use std::sync::Arc;
+
+/// What is known of one side.
+#[derive(Debug, Default)]
+pub struct Side {
+    /// Progress, see [`state`].
+    pub state: u8,
+    /// Protocol version, as sent.
+    pub proto: Vec<u8>,
+    /// Software version, as sent.
+    pub software: Vec<u8>,
+    /// Texts of hassh, one after the other when keys were exchanged repeatedly.
+    pub hassh_string: Vec<u8>,
+    /// Their MD5 in hex, likewise.
+    pub hassh: Vec<u8>,
+    /// Bytes of a record still to pass over.
+    record_left: usize,
+}
+
+/// The transaction of an SSH flow: there is one.
+#[derive(Debug, Default)]
+pub struct SshTx {
+    sides: [Side; 2],
+    events: EventList,
+    /// Hassh is computed, so the record waits for it.
+    wants_hassh: bool,
+}
+
+impl SshTx {
+    /// The side that sends in that direction.
+    pub fn side(&self, direction: Direction) -> &Side {
+        &self.sides[direction.index()]
+    }
+
+    fn is_encrypted(&self) -> bool {
+        self.sides.iter().all(|s| s.state >= state::FINISHED)
+    }
+}
+
+impl Transaction for SshTx {
+    fn id(&self) -> u64 {
+        0
+    }
+
+    fn progress(&self, direction: Direction) -> u8 {
+        // A side alone does not get past its banner, and a line that is not through is no progress.
+        if self.is_encrypted() {
+            state::FINISHED
+        } else if self.side(direction).state >= state::BANNER_DONE {
+            state::BANNER_DONE
+        } else {
+            0
+        }
+    }
+
+    fn buffer(&self, local: u16, d: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
+        let side = self.side(d);
+        let data = match (local, index) {
+            (buffer::PROTO, 0) => &side.proto,
+            (buffer::SOFTWARE, 0) => &side.software,
+            (buffer::HASSH, 0) => &side.hassh,
+            (buffer::HASSH_STRING, 0) => &side.hassh_string,
+            _ => return None,
+        };
+        (!data.is_empty()).then(|| Buffer::whole(data))
+    }
+
+    fn events(&self) -> &[u16] {
+        self.events.codes()
+    }
+
+    fn log_progress(&self) -> Option<(u8, u8)> {
+        (!self.wants_hassh).then_some((state::BANNER_DONE, state::BANNER_DONE))
+    }
+
+    fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
+        log::write(self, json)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Parser of an SSH flow.
+#[derive(Debug)]
+pub struct SshParser {
+    tx: Option<SshTx>,
+    settings: Arc<SshSettings>,
+}
+
+/// The stream can't be followed any more.
+struct Dead;
+
+/// Bytes used, and how many are needed from there on when more are awaited.
+type Used = Result<(usize, Option<usize>), Dead>;
+
+/// Bytes of a record's header: length, padding and message number.
+const HEADER_LEN: usize = 6;
+
+/// Message numbers.
+mod message {
+    pub(super) const KEX_INIT: u8 = 20;
+    pub(super) const NEW_KEYS: u8 = 21;
+}
+
+impl SshParser {
+    /// A parser with these settings.
+    pub fn new(settings: Arc<SshSettings>) -> SshParser {
+        SshParser { tx: Some(SshTx::default()), settings }
+    }
+
+    fn data(&self, cx: &mut ParseContext<'_>, tx: &mut SshTx, bytes: &[u8]) -> Used {
+        let d = cx.direction;
+        match tx.side(d).state {
+            state::BANNER_DONE | state::FINISHED => self.records(cx, tx, bytes),
+            state::BANNER_WAIT_EOL => match line(bytes) {
+                Line::Whole { next, .. } => {
+                    tx.sides[d.index()].state = state::BANNER_DONE;
+                    self.behind(cx, tx, bytes, next)
+                }
+                // A return at the very end may be half of an end of line.
+                Line::HalfEnd { text } => Ok((text.len(), Some(2))),
+                Line::Open => Ok((bytes.len(), None)),
+            },
+            _ => self.banner(cx, tx, bytes),
+        }
+    }
+
+    fn banner(&self, cx: &mut ParseContext<'_>, tx: &mut SshTx, bytes: &[u8]) -> Used {
+        let side = &mut tx.sides[cx.direction.index()];
+        match line(bytes) {
+            Line::Whole { text, next } => {
+                if !read_banner(side, text) {
+                    tx.events.set(event::INVALID_BANNER);
+                    return Err(Dead);
+                }
+                side.state = state::BANNER_DONE;
+                if text.len() >= BANNER_BYTES_MAX {
+                    tx.events.set(event::LONG_BANNER);
+                }
+                self.behind(cx, tx, bytes, next)
+            }
+            Line::HalfEnd { .. } | Line::Open if bytes.len() < BANNER_BYTES_MAX => {
+                Ok((0, Some(bytes.len() + 1)))
+            }
+            Line::HalfEnd { .. } | Line::Open => {
+                if !read_banner(side, bytes) {
+                    tx.events.set(event::INVALID_BANNER);
+                    return Err(Dead);
+                }
+                tx.events.set(event::LONG_BANNER);
+                side.state = state::BANNER_WAIT_EOL;
+                Ok((bytes.len(), None))
+            }
+        }
+    }
+
+    /// Records behind the end of a line.
+    fn behind(&self, cx: &mut ParseContext<'_>, tx: &mut SshTx, bytes: &[u8], at: usize) -> Used {
+        let (used, needed) = self.records(cx, tx, bytes.get(at..).unwrap_or_default())?;
+        Ok((at + used, needed))
+    }
+
+    fn records(&self, cx: &mut ParseContext<'_>, tx: &mut SshTx, bytes: &[u8]) -> Used {
+        let wants_hassh = self.settings.hassh || cx.requirements.hassh;
+        tx.wants_hassh |= wants_hassh;
+        let at = cx.direction.index();
+        let is_server = cx.direction == Direction::ToClient;
+        let mut used = bytes.len().min(tx.sides[at].record_left);
+        tx.sides[at].record_left -= used;
+        while let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
+            let Some(header) = rest.first_chunk::<HEADER_LEN>() else {
+                return Ok((used, Some(HEADER_LEN)));
+            };
+            let [a, b, c, e, _, code] = *header;
+            let len = u32::from_be_bytes([a, b, c, e]) as usize;
+            // Length covers the padding length and the message number.
+            let Some(body_len) = len.checked_sub(2) else {
+                tx.events.set(event::INVALID_RECORD);
+                return Err(Dead);
+            };
+            let body = rest.get(HEADER_LEN..HEADER_LEN + body_len);
+            if code == message::KEX_INIT && wants_hassh {
+                match body {
+                    Some(body) => add_hassh(&mut tx.sides[at], body, is_server),
+                    None if body_len < KEX_BYTES_MAX => {
+                        return Ok((used, Some(HEADER_LEN + body_len)));
+                    }
+                    None => tx.events.set(event::LONG_KEX_RECORD),
+                }
+            }
+            if code == message::NEW_KEYS {
+                tx.sides[at].state = state::FINISHED;
+                if tx.is_encrypted() {
+                    self.encrypted(cx);
+                }
+            }
+            let here = rest.len().min(HEADER_LEN + body_len);
+            tx.sides[at].record_left = HEADER_LEN + body_len - here;
+            used += here;
+        }
+        Ok((used, None))
+    }
+
+    fn encrypted(&self, cx: &mut ParseContext<'_>) {
+        cx.stop_payload_inspection |= self.settings.encryption != Encryption::Full;
+        cx.stop_reassembly |= self.settings.encryption == Encryption::Bypass;
+    }
+}
+
+fn add_hassh(side: &mut Side, body: &[u8], is_server: bool) {
+    let Some(kex) = KeyExchange::parse(body) else { return };
+    let text = kex.hassh_text(is_server);
+    if side.hassh_string.len() + text.len() <= HASSH_BYTES_MAX {
+        // A further exchange lengthens the text, and its hash stands behind the earlier ones.
+        side.hassh_string.extend_from_slice(&text);
+        let hash = kex::hassh(&side.hassh_string);
+        side.hassh.extend_from_slice(&hash);
+    }
+}
+
+/// What a line looks like so far.
+enum Line<'a> {
+    /// It ended; the next one begins there.
+    Whole { text: &'a [u8], next: usize },
+    /// It ends with a return that a newline may follow.
+    HalfEnd { text: &'a [u8] },
+    /// No end in sight.
+    Open,
+}
+
+/// A line ends with a newline, a return, or both.
+fn line(bytes: &[u8]) -> Line<'_> {
+    let Some(end) = memchr::memchr2(b'\r', b'\n', bytes) else { return Line::Open };
+    let text = bytes.get(..end).unwrap_or_default();
+    match bytes.get(end..end + 2) {
+        Some(b"\r\n") => Line::Whole { text, next: end + 2 },
+        None if bytes.get(end) == Some(&b'\r') => Line::HalfEnd { text },
+        _ => Line::Whole { text, next: end + 1 },
+    }
+}
+
+/// `SSH-protocol-software comment`. False when it is not that.
+fn read_banner(side: &mut Side, text: &[u8]) -> bool {
+    let Some(rest) = text.strip_prefix(b"SSH-") else { return false };
+    let Some(dash) = memchr::memchr(b'-', rest).filter(|at| *at > 0) else { return false };
+    let (proto, software) = (rest.get(..dash), rest.get(dash + 1..));
+    side.proto = cut(proto.unwrap_or_default());
+    let software = software.unwrap_or_default();
+    // Up to the first space, unless it begins with one (the peer's reading).
+    let end = memchr::memchr3(b' ', b'\r', b'\n', software).filter(|at| *at > 0);
+    side.software = cut(software.get(..end.unwrap_or(software.len())).unwrap_or_default());
+    true
+}
+
+fn cut(text: &[u8]) -> Vec<u8> {
+    text.get(..LONG_BANNER_BYTES_MAX).unwrap_or(text).to_vec()
+}
+
+impl Parser for SshParser {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        let Input::Data { bytes, .. } = input else { return Outcome::Error };
+        let Some(mut tx) = self.tx.take() else { return Outcome::Done };
+        let used = if bytes.is_empty() || tx.is_encrypted() {
+            Ok((bytes.len(), None))
+        } else {
+            self.data(cx, &mut tx, bytes)
+        };
+        self.tx = Some(tx);
+        match used {
+            Ok((_, None)) => Outcome::Done,
+            Ok((consumed, Some(needed))) => Outcome::Incomplete { consumed, needed },
+            Err(Dead) => Outcome::Error,
+        }
+    }
+
+    fn first_tx_id(&self) -> u64 {
+        u64::from(self.tx.is_none())
+    }
+
+    fn next_tx_id(&self) -> u64 {
+        1
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.tx.as_ref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.tx.as_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn free(&mut self, id: u64) {
+        if id == 0 {
+            self.tx = None;
+        }
+    }
+
+    fn finish(&mut self, _: Direction) {}
+
+    fn bytes_held(&self) -> usize {
+        let side = |s: &Side| {
+            s.proto.capacity()
+                + s.software.capacity()
+                + s.hassh.capacity()
+                + s.hassh_string.capacity()
+        };
+        let sides = self.tx.as_ref().map_or(0, |tx| tx.sides.iter().map(side).sum());
+        size_of::<SshParser>() + sides
+    }
+}
