@@ -291,7 +291,9 @@ impl Core {
 
     pub(crate) fn link_of(&self, view: &PacketView<'_>) -> u16 {
         let h = view.headers;
-        if h.depth > 0 || (h.flags.has(Flags::REASSEMBLED) && view.prefix.is_empty() && self.link == 1) {
+        if h.depth > 0
+            || (h.flags.has(Flags::REASSEMBLED) && view.prefix.is_empty() && self.link == 1)
+        {
             12
         } else {
             self.link

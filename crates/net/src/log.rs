@@ -65,9 +65,11 @@ impl WriteObject for MetadataObject<'_> {
         let mark = json.mark();
         json.open_key("metadata");
         let inside = json.mark();
-        list(json, "flowbits", names().filter(|n| {
-            !n.starts_with("traffic/id/") && !n.starts_with("traffic/label/")
-        }));
+        list(
+            json,
+            "flowbits",
+            names().filter(|n| !n.starts_with("traffic/id/") && !n.starts_with("traffic/label/")),
+        );
         if !self.vars.texts.is_empty() {
             variables(json, "flowvars", set, &self.vars.texts);
         }
@@ -82,7 +84,11 @@ impl WriteObject for MetadataObject<'_> {
         if !self.packet.is_empty() {
             variables(json, "pktvars", set, self.packet);
         }
-        if json.wrote_since(inside) { json.close() } else { json.rewind(mark) }
+        if json.wrote_since(inside) {
+            json.close()
+        } else {
+            json.rewind(mark)
+        }
         true
     }
 }

@@ -6,14 +6,15 @@
 //! as narrow as possible: by event, by protocol and port, by application protocol. A hit is checked
 //! against the rule's header ([`Hot`]) before anything else is looked at.
 
+use super::address_index::AddressIndex;
 use super::resources::Expressions;
 use crate::datasets::Datasets;
 use foldhash::fast::FixedState;
 use gabion_flow::StreamEvent;
 use gabion_matcher::{Anchor, BufferMatcher, Pattern};
 use gabion_packet::DecoderEvent;
+use gabion_record::Direction;
 use gabion_record::applayer::{Catalog, ProtoId};
-use gabion_record::{Addr, Direction};
 use gabion_rules::content::{BufferCondition, Content, ContentFlags, Operand};
 use gabion_rules::packet::PacketCondition;
 use gabion_rules::signature::{
@@ -22,9 +23,6 @@ use gabion_rules::signature::{
 use gabion_rules::transform::{ChainId, Transform};
 use gabion_rules::{AddressId, PortId, Ruleset, Signature, SignatureFlags};
 use hashbrown::HashMap;
-
-/// Address sets whose answer is remembered per flow and side.
-const CACHED_SETS: usize = 64;
 
 /// Header facts of a signature, close together.
 #[derive(Clone, Copy, Debug)]
@@ -143,7 +141,29 @@ pub(crate) struct TxProgram {
 pub(crate) struct PortLists {
     /// Start of each interval of destination ports, ascending from 0.
     starts: Vec<u16>,
-    lists: Vec<Box<[u32]>>,
+    lists: Vec<Box<[Group]>>,
+}
+
+/// Rules of a list that name the same addresses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) src: AddressId,
+    pub(crate) dst: AddressId,
+    pub(crate) sigs: Box<[u32]>,
+}
+
+/// Groups rules by the addresses they name.
+fn grouped(set: &Ruleset, sigs: impl Iterator<Item = u32>) -> Box<[Group]> {
+    let mut sigs: Vec<(AddressId, AddressId, u32)> = sigs
+        .map(|s| {
+            let h = &set.signatures[s as usize].header;
+            (h.src, h.dst, s)
+        })
+        .collect();
+    sigs.sort_unstable_by_key(|(a, b, s)| (a.0, b.0, *s));
+    sigs.chunk_by(|x, y| (x.0, x.1) == (y.0, y.1))
+        .map(|c| Group { src: c[0].0, dst: c[0].1, sigs: c.iter().map(|x| x.2).collect() })
+        .collect()
 }
 
 impl PortLists {
@@ -160,14 +180,12 @@ impl PortLists {
         }
         cuts.sort_unstable();
         cuts.dedup();
-        let list = |port: u16| -> Box<[u32]> {
-            sigs.iter()
-                .copied()
-                .filter(|s| {
-                    let id = set.signatures[*s as usize].header.dst_ports;
-                    id == PortId::ANY || set.ports[id.0 as usize].contains(port)
-                })
-                .collect()
+        let list = |port: u16| -> Box<[Group]> {
+            let fits = sigs.iter().copied().filter(|s| {
+                let id = set.signatures[*s as usize].header.dst_ports;
+                id == PortId::ANY || set.ports[id.0 as usize].contains(port)
+            });
+            grouped(set, fits)
         };
         let mut lists = PortLists::default();
         for cut in cuts {
@@ -180,7 +198,7 @@ impl PortLists {
         lists
     }
 
-    pub(crate) fn of(&self, port: u16) -> &[u32] {
+    pub(crate) fn of(&self, port: u16) -> &[Group] {
         let at = self.starts.partition_point(|s| *s <= port);
         at.checked_sub(1).and_then(|i| self.lists.get(i)).map_or(&[], |l| l)
     }
@@ -236,7 +254,7 @@ pub struct Detector {
     pub(crate) plain: [[PortLists; 2]; 4],
     /// Packet rules for packets without an IP layer or with a broken one.
     pub(crate) headless: Vec<u32>,
-    pub(crate) ip_only: [Vec<u32>; 4],
+    pub(crate) ip_only: [Box<[Group]>; 4],
     pub(crate) decoder_events: HashMap<DecoderEvent, Vec<u32>, FixedState>,
     pub(crate) stream_events: HashMap<StreamEvent, Vec<u32>, FixedState>,
     pub(crate) detection_events: HashMap<&'static str, Vec<u32>, FixedState>,
@@ -246,7 +264,8 @@ pub struct Detector {
     pub(crate) pd_only: Vec<u32>,
     /// By protocol id, then direction.
     pub(crate) tx: Vec<[TxProgram; 2]>,
-    slot_of_set: Vec<u8>,
+    /// Which sets hold an address.
+    pub(crate) index: AddressIndex,
     /// Several instances, growing: by buffer id.
     pub(crate) buffer_facts: Vec<(bool, bool)>,
     /// Rules without any prefilter, which every packet or transaction of their kind meets.
@@ -312,6 +331,7 @@ fn pattern_of(
 
 #[derive(Default)]
 struct Collector {
+    ip_only: [Vec<u32>; 4],
     stream: [Vec<(Pattern, u32)>; 2],
     payload: [[Vec<(Pattern, u32)>; 2]; 4],
     plain: [[Vec<u32>; 2]; 4],
@@ -343,12 +363,11 @@ impl Detector {
             app_only: vec![Vec::new(); catalog.protocols.len() + 1],
             pd_only: Vec::new(),
             tx: (0..=catalog.protocols.len()).map(|_| Default::default()).collect(),
-            slot_of_set: Vec::new(),
+            index: AddressIndex::new(&set.addresses),
             buffer_facts: catalog.buffers.iter().map(|b| (b.def.multi, b.def.streaming)).collect(),
             costly: Vec::new(),
             set,
         };
-        d.number_sets();
         let set = std::mem::take(&mut d.set);
         let mut c = Collector::default();
         for (i, s) in set.signatures.iter().enumerate() {
@@ -360,26 +379,6 @@ impl Detector {
         d.finish(&set, catalog, c);
         d.set = set;
         d
-    }
-
-    /// Gives the most used address sets a place in the per-flow memory.
-    fn number_sets(&mut self) {
-        let mut uses = vec![(0u32, 0u32); self.set.addresses.len()];
-        for (i, u) in uses.iter_mut().enumerate() {
-            u.1 = i as u32;
-        }
-        for s in &self.set.signatures {
-            for id in [s.header.src, s.header.dst] {
-                if let Some(u) = uses.get_mut(id.0 as usize) {
-                    u.0 += 1;
-                }
-            }
-        }
-        uses.sort_unstable_by(|a, b| b.cmp(a));
-        self.slot_of_set = vec![u8::MAX; self.set.addresses.len()];
-        for (slot, (_, set)) in uses.iter().take(CACHED_SETS).enumerate() {
-            self.slot_of_set[*set as usize] = slot as u8;
-        }
     }
 
     fn add_hot(&mut self, s: &Signature) {
@@ -439,7 +438,7 @@ impl Detector {
         match s.kind {
             RuleType::IpOnly => {
                 for class in Class::ALL.into_iter().filter(|k| k.holds(&s.header.protos)) {
-                    self.ip_only[class as usize].push(at);
+                    c.ip_only[class as usize].push(at);
                 }
             }
             RuleType::PdOnly => self.pd_only.push(at),
@@ -597,6 +596,9 @@ impl Detector {
                 *slot = PortLists::build(set, sigs);
             }
         }
+        for (slot, sigs) in self.ip_only.iter_mut().zip(&c.ip_only) {
+            *slot = grouped(set, sigs.iter().copied());
+        }
         let mut buffers: Vec<_> = c.buffers.into_iter().collect();
         buffers.sort_by_key(|(k, _)| (k.0, k.1, c.progress.get(k).copied(), k.2, k.3));
         for (key, entries) in buffers {
@@ -639,43 +641,8 @@ impl Detector {
             self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| b.patterns.memory_bytes());
         let payload =
             self.payload.iter().flatten().chain(&self.stream).map(PatternSet::memory_bytes);
-        tx.sum::<usize>() + payload.sum::<usize>()
+        tx.sum::<usize>() + payload.sum::<usize>() + self.index.memory_bytes()
     }
-
-    /// Whether an address is in a set, with the flow's memory of earlier answers.
-    #[inline]
-    pub(crate) fn in_set(
-        &self,
-        id: AddressId,
-        version: u8,
-        address: Addr,
-        memory: Option<&mut SetMemory>,
-    ) -> bool {
-        if id == AddressId::ANY {
-            return true;
-        }
-        let slot = self.slot_of_set.get(id.0 as usize).copied().unwrap_or(u8::MAX);
-        match memory {
-            Some(m) if slot < 64 => {
-                let bit = 1u64 << slot;
-                if m.known & bit == 0 {
-                    m.known |= bit;
-                    if self.set.addresses[id.0 as usize].contains(version, address) {
-                        m.value |= bit;
-                    }
-                }
-                m.value & bit != 0
-            }
-            _ => self.set.addresses[id.0 as usize].contains(version, address),
-        }
-    }
-}
-
-/// Answers of the most used address sets for one side of a flow.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct SetMemory {
-    known: u64,
-    value: u64,
 }
 
 /// The fast-pattern content of a signature with its inspection's conditions and buffer.

@@ -4,6 +4,7 @@
 //! log. Candidates come from matchers and lists ([`compiled`]), are checked in rule order, cheapest
 //! condition first, and leave [`Hit`]s for the alert queue.
 
+mod address_index;
 pub(crate) mod asn1;
 pub(crate) mod base64;
 mod compiled;
@@ -18,7 +19,6 @@ mod transform;
 mod tx;
 
 pub use compiled::Detector;
-pub(crate) use compiled::SetMemory;
 pub use profile::{RuleCost, RuleCosts};
 pub use resources::Expressions;
 pub(crate) use resources::Resources;
@@ -26,14 +26,15 @@ pub(crate) use run::{Hit, Run, Scratch, StreamData};
 pub(crate) use tx::TxDetect;
 
 /// What detection remembers of a flow.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 pub(crate) struct FlowDetect {
-    /// Answers of address sets for the client and the server.
-    pub(crate) memory: [SetMemory; 2],
+    /// Address sets that hold the client and the server, once looked up.
+    pub(crate) rows: Option<[address_index::Row; 2]>,
     /// Rules on addresses only were checked, by direction.
     pub(crate) ip_only_done: [bool; 2],
     /// Rules on the protocol only were checked, by direction.
     pub(crate) pd_done: [bool; 2],
-    /// A pass of the matcher was made to hit.
-    pub(crate) overloaded: bool,
+    /// Packet rules without a pattern whose addresses and ports fit, by direction: these do not
+    /// change while the flow lives, so that the long lists are gone through once.
+    pub(crate) plain: [Option<Box<[u32]>>; 2],
 }

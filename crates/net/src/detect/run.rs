@@ -1,6 +1,7 @@
 //! One packet against the rules.
 
-use super::compiled::{Class, Detector, Hot};
+use super::address_index::Row;
+use super::compiled::{Class, Detector, Group, Hot};
 use super::content::{self, ByteVariables, Captured, MatchNotes, Piece};
 use super::packet::{self, PacketView};
 use super::profile::RuleCosts;
@@ -17,7 +18,7 @@ use gabion_rules::packet::PacketCondition;
 use gabion_rules::post::PostMatch;
 use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook, RuleType};
 use gabion_rules::transform::ChainId;
-use gabion_rules::{PortId, Signature, SignatureFlags};
+use gabion_rules::{AddressId, PortId, Signature, SignatureFlags};
 
 /// A rule that matched.
 #[derive(Clone, Debug, Default)]
@@ -124,6 +125,8 @@ impl Run<'_, '_, '_> {
             return;
         }
         let class = Class::of(h.proto) as usize;
+        self.collect_plain(class);
+        let s = &mut *self.scratch;
         let both = [Direction::ToServer, Direction::ToClient];
         let directions: &[Direction] = match self.p.direction {
             Some(Direction::ToServer) => &both[..1],
@@ -132,8 +135,6 @@ impl Run<'_, '_, '_> {
         };
         for d in directions {
             let d = d.index();
-            // Rules name their own destination port, whichever way the packet goes.
-            s.candidates.extend_from_slice(det.plain[class][d].of(h.dp));
             if !self.p.payload.is_empty() && !self.p.no_payload && !self.p.is_pseudo {
                 let since = s.costs.now();
                 let candidates = &mut s.candidates;
@@ -159,21 +160,62 @@ impl Run<'_, '_, '_> {
         self.collect_by_flow(class);
     }
 
+    /// Adds the rules of the groups whose addresses fit the packet.
+    fn add_groups(&mut self, groups: &[Group]) {
+        if groups.is_empty() {
+            return;
+        }
+        let (src, dst) = self.rows();
+        let index = &self.det.index;
+        for g in groups {
+            if index.holds(src, g.src) && index.holds(dst, g.dst) {
+                self.scratch.candidates.extend_from_slice(&g.sigs);
+            }
+        }
+    }
+
+    /// Packet rules without a pattern. Rules name their own destination port, whichever way the
+    /// packet goes.
+    fn collect_plain(&mut self, class: usize) {
+        let (det, h) = (self.det, self.p.headers);
+        let (true, Some(d)) = (self.flow.is_some(), self.p.direction) else {
+            for d in Direction::BOTH {
+                self.add_groups(det.plain[class][d.index()].of(h.dp));
+            }
+            return;
+        };
+        let known = self.flow.as_ref().is_some_and(|f| f.ext.detect.plain[d.index()].is_some());
+        if !known {
+            let before = self.scratch.candidates.len();
+            self.add_groups(det.plain[class][d.index()].of(h.dp));
+            let mut fitting = self.scratch.candidates.split_off(before);
+            fitting.retain(|s| self.ports(&det.hot[*s as usize]));
+            if let Some(f) = self.flow.as_mut() {
+                f.ext.detect.plain[d.index()] = Some(fitting.into());
+            }
+        }
+        if let Some(list) = self.flow.as_ref().and_then(|f| f.ext.detect.plain[d.index()].as_ref())
+        {
+            self.scratch.candidates.extend_from_slice(list);
+        }
+    }
+
     fn collect_by_flow(&mut self, class: usize) {
         let det = self.det;
         let Some(d) = self.p.direction else {
-            self.scratch.candidates.extend_from_slice(&det.ip_only[class]);
+            self.add_groups(&det.ip_only[class]);
             return;
         };
         let Some(flow) = self.flow.as_mut() else {
-            self.scratch.candidates.extend_from_slice(&det.ip_only[class]);
+            self.add_groups(&det.ip_only[class]);
             return;
         };
-        let state = &mut flow.ext.detect;
-        if !state.ip_only_done[d.index()] {
-            state.ip_only_done[d.index()] = true;
-            self.scratch.candidates.extend_from_slice(&det.ip_only[class]);
+        if !flow.ext.detect.ip_only_done[d.index()] {
+            flow.ext.detect.ip_only_done[d.index()] = true;
+            self.add_groups(&det.ip_only[class]);
         }
+        let Some(flow) = self.flow.as_mut() else { return };
+        let state = &mut flow.ext.detect;
         let app = flow.ext.app.proto;
         let known = app != gabion_record::applayer::ProtoId::UNKNOWN;
         if known && !det.pd_only.is_empty() && !state.pd_done[d.index()] {
@@ -286,22 +328,26 @@ impl Run<'_, '_, '_> {
         holds(hot.dp, h.dp) && holds(hot.sp, h.sp)
     }
 
-    fn addresses(&mut self, hot: &Hot) -> bool {
+    /// Rows of the address index for source and destination, looked up once per flow.
+    fn rows(&mut self) -> (Row, Row) {
         let h = self.p.headers;
-        let version = h.ip_version();
-        let (src, dst) = (h.src, h.dst);
-        match (self.flow.as_mut(), self.p.direction) {
-            (Some(flow), Some(d)) => {
-                let m = &mut flow.ext.detect.memory;
-                let (s, t) = (d.index(), d.opposite().index());
-                self.det.in_set(hot.src, version, src, Some(&mut m[s]))
-                    && self.det.in_set(hot.dst, version, dst, Some(&mut m[t]))
-            }
-            _ => {
-                self.det.in_set(hot.src, version, src, None)
-                    && self.det.in_set(hot.dst, version, dst, None)
-            }
+        let (det, version) = (self.det, h.ip_version());
+        let look = || (det.index.row(version, h.src), det.index.row(version, h.dst));
+        let (Some(flow), Some(d)) = (self.flow.as_mut(), self.p.direction) else { return look() };
+        let to_server = d == Direction::ToServer;
+        let [client, server] = *flow.ext.detect.rows.get_or_insert_with(|| {
+            let (src, dst) = look();
+            if to_server { [src, dst] } else { [dst, src] }
+        });
+        if to_server { (client, server) } else { (server, client) }
+    }
+
+    fn addresses(&mut self, hot: &Hot) -> bool {
+        if hot.src == AddressId::ANY && hot.dst == AddressId::ANY {
+            return true;
         }
+        let (src, dst) = self.rows();
+        self.det.index.holds(src, hot.src) && self.det.index.holds(dst, hot.dst)
     }
 
     /// All conditions on packet, flow and shared state.
