@@ -23,7 +23,7 @@ pub(crate) struct TxObject<'a> {
 
 impl WriteObject for TxObject<'_> {
     fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool {
-        self.tx.log(json, LogOptions { config, in_alert, part: 0 })
+        write_objects(self.tx, json, LogOptions { config, in_alert, part: 0 })
     }
 }
 
@@ -35,8 +35,23 @@ struct TxPart<'a> {
 
 impl WriteObject for TxPart<'_> {
     fn write(&self, json: &mut Json, config: Option<&Tree>, in_alert: bool) -> bool {
-        self.tx.log(json, LogOptions { config, in_alert, part: self.part })
+        write_objects(self.tx, json, LogOptions { config, in_alert, part: self.part })
     }
+}
+
+/// Writes a transaction's object, which the caller has opened and closes, and its companion behind
+/// it: closing the one and opening the other leaves one to be closed.
+fn write_objects(tx: &dyn Transaction, json: &mut Json, how: LogOptions<'_>) -> bool {
+    let wrote = tx.log(json, how);
+    if wrote && let Some(key) = tx.companion() {
+        let mark = json.mark();
+        json.close();
+        json.open_key(key);
+        if !tx.log_companion(json, how) {
+            json.rewind(mark);
+        }
+    }
+    wrote
 }
 
 /// Flow bits, integers and variables.
@@ -376,7 +391,7 @@ impl Core {
                 header: head,
                 event_type,
                 tx_id: tx.id(),
-                tx_id_on_top: event_type == "http",
+                tx_id_on_top: matches!(event_type, "http" | "smtp"),
                 object: &object,
                 app_proto: app_names(&self.engine.catalog, &flow.ext.app),
             });

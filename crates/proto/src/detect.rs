@@ -46,6 +46,8 @@ pub enum Probe {
     Yes,
     /// It is this protocol, with client and server the other way round.
     YesReversed,
+    /// It is this protocol if the other direction is; else not.
+    YesIfOther,
     /// It is not.
     No,
     /// More bytes are needed to tell.

@@ -215,6 +215,37 @@ impl File {
     }
 }
 
+/// When data of an open file is due for inspection (`inspected-tracker` and the like).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Windows {
+    /// From that size on data is due whenever there is new one; 0: never for this reason.
+    pub content_limit: u64,
+    /// Least size at which an open file is looked at.
+    pub min_size: u64,
+    /// Bytes already inspected that are given again, for what lies across the seam.
+    pub window: u64,
+}
+
+impl File {
+    /// The window that is due, if any: what came since `inspected` and a little before it.
+    pub fn window(&self, inspected: u64, at_end: bool, when: Windows) -> Option<(&[u8], u64)> {
+        let is_over = at_end || self.state != FileState::Open;
+        let is_small = (when.content_limit == 0 || self.size < when.content_limit)
+            && self.size < when.min_size;
+        if self.size <= inspected || (is_small && !is_over) {
+            return None;
+        }
+        let from = match inspected {
+            0 => 0,
+            n => n.saturating_sub(when.window),
+        };
+        let from = from.max(self.content_start);
+        let skip = usize::try_from(from - self.content_start).unwrap_or(usize::MAX);
+        let bytes = self.content.get(skip..).filter(|b| !b.is_empty())?;
+        Some((bytes, from))
+    }
+}
+
 /// Files of one direction of a transaction, oldest first.
 #[derive(Clone, Debug, Default)]
 pub struct FileList {

@@ -19,6 +19,7 @@ pub mod http1;
 pub mod limits;
 pub mod parser;
 pub mod registry;
+pub mod smtp;
 pub mod ssh;
 pub mod tls;
 pub mod tx_list;

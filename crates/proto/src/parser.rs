@@ -257,6 +257,24 @@ pub trait Transaction: Any + Send {
     /// says otherwise.
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool;
 
+    /// Key of a second object that stands behind the transaction's own (`email` behind `smtp`).
+    fn companion(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Writes the members of the second object and says whether there were any.
+    fn log_companion(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
+        let _ = (json, how);
+        false
+    }
+
+    /// How many instances a growing buffer has: each has its own windows, and that none is due of
+    /// one says nothing of the next.
+    fn streams(&self, local: u16, direction: Direction) -> usize {
+        let _ = (local, direction);
+        1
+    }
+
     /// EVE `event_type` and key of this transaction when it is not the protocol's own.
     fn event_type(&self) -> Option<&'static str> {
         None
@@ -327,6 +345,14 @@ impl EventList {
     /// Adds an event (each code once, at most [`crate::limits::EVENTS_PER_TX_MAX`]).
     pub fn set(&mut self, code: u16) {
         if self.codes.len() < crate::limits::EVENTS_PER_TX_MAX && !self.codes.contains(&code) {
+            self.codes.push(code);
+        }
+    }
+
+    /// Adds an event each time it occurs, at most
+    /// [`crate::limits::EVENT_OCCURRENCES_PER_TX_MAX`] in all.
+    pub fn add(&mut self, code: u16) {
+        if self.codes.len() < crate::limits::EVENT_OCCURRENCES_PER_TX_MAX {
             self.codes.push(code);
         }
     }

@@ -43,7 +43,13 @@ pub struct Protocol {
 
 /// All protocols, in the order of their ids. A further protocol is one line here.
 pub fn registry() -> &'static [&'static Protocol] {
-    &[crate::http1::PROTOCOL, crate::tls::PROTOCOL, crate::ssh::PROTOCOL, crate::dns::PROTOCOL]
+    &[
+        crate::http1::PROTOCOL,
+        crate::smtp::PROTOCOL,
+        crate::tls::PROTOCOL,
+        crate::ssh::PROTOCOL,
+        crate::dns::PROTOCOL,
+    ]
 }
 
 /// The tables of all protocols for the rule language.

@@ -248,7 +248,7 @@ pub struct Catalog {
 #[derive(Clone, Debug)]
 pub struct CatalogBuffer {
     /// The definition, as the first protocol that has it gives it (its own `hooks` are in
-    /// [`CatalogBuffer::hooks`] too).
+    /// [`CatalogBuffer::hooks`] too); `multi` when any protocol says so.
     pub def: BufferDef,
     /// Hooks of all protocols.
     pub hooks: Vec<(ProtoId, Hook)>,
@@ -261,7 +261,10 @@ impl Catalog {
         for (i, p) in protocols.iter().enumerate() {
             for def in p.buffers {
                 let at = match c.buffers.iter().position(|b| b.def.name == def.name) {
-                    Some(at) => at,
+                    Some(at) => {
+                        c.buffers[at].def.multi |= def.multi;
+                        at
+                    }
                     None => {
                         c.buffers.push(CatalogBuffer { def: *def, hooks: Vec::new() });
                         c.buffers.len() - 1

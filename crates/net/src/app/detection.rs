@@ -85,13 +85,15 @@ impl Detection {
     }
 
     /// Looks at the first bytes of a direction. `ports` are the source and destination port of
-    /// bytes in that direction. `excluded` names protocols whose parsers are of no use here.
+    /// bytes in that direction, `other` is the protocol of the other direction: its own probes are
+    /// asked whatever the port.
     pub(crate) fn look(
         &self,
         transport: Transport,
         direction: Direction,
         bytes: &[u8],
         ports: (u16, u16),
+        other: ProtoId,
     ) -> Answer {
         let s = slot(transport, direction);
         for (proto, p) in &self.patterns[s] {
@@ -101,6 +103,14 @@ impl Detection {
             }
         }
         let mut open = bytes.len() < self.pattern_depth[s] && transport == Transport::Tcp;
+        if other.is_known() {
+            for e in self.probes.iter().filter(|e| e.transport == transport && e.proto == other) {
+                let answer = (e.probe)(bytes, direction);
+                if bytes.len() >= e.min_bytes && matches!(answer, Probe::Yes | Probe::YesIfOther) {
+                    return Answer::Found { proto: other, reversed: false };
+                }
+            }
+        }
         for port in [ports.1, ports.0] {
             for e in self.probes.iter().filter(|e| e.transport == transport) {
                 if !e.ports.iter().any(|&(a, b)| (a..=b).contains(&port)) {
@@ -116,7 +126,7 @@ impl Detection {
                     Probe::More if e.max_bytes == 0 || bytes.len() < e.max_bytes => {
                         open |= transport == Transport::Tcp;
                     }
-                    Probe::More | Probe::No => {}
+                    Probe::More | Probe::YesIfOther | Probe::No => {}
                 }
             }
         }

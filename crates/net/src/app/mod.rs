@@ -285,7 +285,8 @@ impl AppLayer {
                 Direction::ToServer => (endpoints.client_port, endpoints.server_port),
                 Direction::ToClient => (endpoints.server_port, endpoints.client_port),
             };
-            let mut answer = protocols.detection.look(Transport::Tcp, d, bytes, ports);
+            let other = self.by_direction[o];
+            let mut answer = protocols.detection.look(Transport::Tcp, d, bytes, ports, other);
             if answer == Answer::Open && (eof || bytes.len() > DETECT_BYTES_MAX) {
                 answer = Answer::Done;
             }
@@ -359,7 +360,7 @@ impl AppLayer {
                 Direction::ToClient => (endpoints.server_port, endpoints.client_port),
             };
             let other = self.by_direction[o];
-            match protocols.detection.look(Transport::Udp, d, bytes, ports) {
+            match protocols.detection.look(Transport::Udp, d, bytes, ports, other) {
                 Answer::Found { proto, reversed } => {
                     self.by_direction[i] = proto;
                     effects.reversed |= reversed;

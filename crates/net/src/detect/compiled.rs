@@ -14,7 +14,7 @@ use gabion_flow::StreamEvent;
 use gabion_matcher::{Anchor, BufferMatcher, Pattern};
 use gabion_packet::DecoderEvent;
 use gabion_record::Direction;
-use gabion_record::applayer::{Catalog, ProtoId};
+use gabion_record::applayer::{BufferDef, Catalog, ProtoId};
 use gabion_rules::content::{BufferCondition, Content, ContentFlags, Operand};
 use gabion_rules::packet::PacketCondition;
 use gabion_rules::signature::{
@@ -121,6 +121,21 @@ pub(crate) struct TxBuffer {
     pub(crate) patterns: PatternSet,
     /// Name for reports.
     pub(crate) name: &'static str,
+}
+
+/// What inspection must know of a buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BufferFacts {
+    /// Several instances.
+    pub(crate) multi: bool,
+    /// Growing, inspected in windows.
+    pub(crate) streaming: bool,
+}
+
+impl BufferFacts {
+    fn of(def: &BufferDef) -> BufferFacts {
+        BufferFacts { multi: def.multi, streaming: def.streaming }
+    }
 }
 
 /// All that is inspected in transactions of one protocol in one direction.
@@ -266,8 +281,8 @@ pub struct Detector {
     pub(crate) tx: Vec<[TxProgram; 2]>,
     /// Which sets hold an address.
     pub(crate) index: AddressIndex,
-    /// Several instances, growing: by buffer id.
-    pub(crate) buffer_facts: Vec<(bool, bool)>,
+    /// By buffer id.
+    pub(crate) buffer_facts: Vec<BufferFacts>,
     /// Rules without any prefilter, which every packet or transaction of their kind meets.
     pub costly: Vec<u32>,
 }
@@ -364,7 +379,7 @@ impl Detector {
             pd_only: Vec::new(),
             tx: (0..=catalog.protocols.len()).map(|_| Default::default()).collect(),
             index: AddressIndex::new(&set.addresses),
-            buffer_facts: catalog.buffers.iter().map(|b| (b.def.multi, b.def.streaming)).collect(),
+            buffer_facts: catalog.buffers.iter().map(|b| BufferFacts::of(&b.def)).collect(),
             costly: Vec::new(),
             set,
         };

@@ -5,7 +5,7 @@
 //! at when progress or events change. A rule whose conditions are partly met waits with the
 //! transaction; one that has matched is not looked at again in that direction.
 
-use super::compiled::TxBuffer;
+use super::compiled::{BufferFacts, TxBuffer};
 use super::content::Piece;
 use super::run::Run;
 use gabion_proto::{Buffer, Inspect, Transaction};
@@ -53,36 +53,38 @@ pub(crate) struct TxDetect {
     /// Buffers scanned, one bit a [`TxBuffer`] of the program.
     scanned: u128,
     kept: SmallVec<[Kept; 2]>,
-    /// End of the last window of growing buffers, by local number.
-    windows: SmallVec<[(u16, u64); 2]>,
+    /// End of the last window of growing buffers, by local number and instance.
+    windows: SmallVec<[((u16, u16), u64); 2]>,
     /// New end of windows, taken over when the packet's rules are done.
-    pending: SmallVec<[(u16, u64); 2]>,
+    pending: SmallVec<[((u16, u16), u64); 2]>,
 }
 
 impl TxDetect {
-    fn window(&self, local: u16) -> u64 {
-        self.windows.iter().find(|(l, _)| *l == local).map_or(0, |(_, e)| *e)
+    fn window(&self, local: u16, index: usize) -> u64 {
+        let key = (local, index as u16);
+        self.windows.iter().find(|(k, _)| *k == key).map_or(0, |(_, e)| *e)
     }
 
-    fn note_window(&mut self, local: u16, end: u64) {
-        match self.pending.iter_mut().find(|(l, _)| *l == local) {
+    fn note_window(&mut self, local: u16, index: usize, end: u64) {
+        let key = (local, index as u16);
+        match self.pending.iter_mut().find(|(k, _)| *k == key) {
             Some(slot) => slot.1 = slot.1.max(end),
-            None => self.pending.push((local, end)),
+            None => self.pending.push((key, end)),
         }
     }
 
     fn take_windows(&mut self) {
-        for (local, end) in std::mem::take(&mut self.pending) {
-            match self.windows.iter_mut().find(|(l, _)| *l == local) {
+        for (key, end) in std::mem::take(&mut self.pending) {
+            match self.windows.iter_mut().find(|(k, _)| *k == key) {
                 Some(slot) => slot.1 = end,
-                None => self.windows.push((local, end)),
+                None => self.windows.push((key, end)),
             }
         }
     }
 
-    /// Bytes up to which all growing buffers were inspected.
-    pub(crate) fn inspected(&self, local: u16) -> u64 {
-        self.window(local)
+    /// Bytes up to which an instance of a growing buffer was inspected.
+    pub(crate) fn inspected(&self, local: u16, index: usize) -> u64 {
+        self.window(local, index)
     }
 }
 
@@ -155,12 +157,7 @@ fn one(
         if progress > b.progress || b.streaming {
             memory.scanned |= bit;
         }
-        let inspect = if b.streaming {
-            Inspect { inspected: memory.window(b.local), ..how_whole }
-        } else {
-            how_whole
-        };
-        scan(run, tx, b, direction, inspect, &mut candidates);
+        scan(run, tx, b, direction, how_whole, memory, &mut candidates);
     }
     run.scratch.costs.add_prefilter(2, since);
     for (at, sig) in &program.plain {
@@ -195,13 +192,30 @@ fn one(
     memory.events = u16::try_from(events.len()).unwrap_or(u16::MAX);
     // Windows that were due are inspected now, whether or not a rule looked at them.
     for b in program.buffers.iter().filter(|b| b.streaming && b.progress <= progress) {
-        let inspect = Inspect { inspected: memory.window(b.local), ..how_whole };
-        if let Some(w) = tx.buffer(b.local, direction, 0, inspect) {
-            memory.note_window(b.local, w.start + w.data.len() as u64);
+        for index in 0..instances(tx, b.local, direction, b.multi, true) {
+            let inspect = Inspect { inspected: memory.window(b.local, index), ..how_whole };
+            if let Some(w) = tx.buffer(b.local, direction, index, inspect) {
+                memory.note_window(b.local, index, w.start + w.data.len() as u64);
+            }
         }
     }
     memory.take_windows();
     run.scratch.tx_candidates = candidates;
+}
+
+/// Instances of a buffer to ask for at most.
+fn instances(
+    tx: &dyn Transaction,
+    local: u16,
+    direction: Direction,
+    multi: bool,
+    streaming: bool,
+) -> usize {
+    match (multi, streaming) {
+        (false, _) => 1,
+        (true, false) => INSTANCES_MAX,
+        (true, true) => tx.streams(local, direction).min(INSTANCES_MAX),
+    }
 }
 
 fn scan(
@@ -210,11 +224,18 @@ fn scan(
     b: &TxBuffer,
     direction: Direction,
     how: Inspect,
+    memory: &TxDetect,
     candidates: &mut Vec<u32>,
 ) {
-    let most = if b.multi { INSTANCES_MAX } else { 1 };
-    for index in 0..most {
-        let Some(buffer) = tx.buffer(b.local, direction, index, how) else { break };
+    for index in 0..instances(tx, b.local, direction, b.multi, b.streaming) {
+        let inspected = if b.streaming { memory.window(b.local, index) } else { 0 };
+        let how = Inspect { inspected, ..how };
+        let Some(buffer) = tx.buffer(b.local, direction, index, how) else {
+            if b.streaming {
+                continue;
+            }
+            break;
+        };
         let add = |sig| candidates.push(sig);
         if b.chain == ChainId::NONE {
             b.patterns.scan(buffer.data, &mut run.scratch.mpm, add);
@@ -363,17 +384,21 @@ fn engine(
                 BufferRef::App(id) => run.det.buffer_facts.get(usize::from(id.0)).copied(),
                 _ => None,
             };
-            let (multi, streaming) = def.unwrap_or((false, false));
+            let BufferFacts { multi, streaming } = def.unwrap_or_default();
             let mut seen = false;
             let mut growing = false;
-            let most = if multi { INSTANCES_MAX } else { 1 };
-            for index in 0..most {
+            for index in 0..instances(tx, e.local, direction, multi, streaming) {
                 let how = Inspect {
-                    inspected: if streaming { memory.window(e.local) } else { 0 },
+                    inspected: if streaming { memory.window(e.local, index) } else { 0 },
                     at_end: run.at_end,
                     inline: run.inline,
                 };
-                let Some(buffer) = tx.buffer(e.local, direction, index, how) else { break };
+                let Some(buffer) = tx.buffer(e.local, direction, index, how) else {
+                    if streaming {
+                        continue;
+                    }
+                    break;
+                };
                 seen = true;
                 growing |= !buffer.is_complete;
                 if buffer_matches(run, s, &b.conditions, b.chain, &buffer) {

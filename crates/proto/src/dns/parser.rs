@@ -199,7 +199,7 @@ impl DnsParser {
                 Probe::Yes | Probe::YesReversed | Probe::More => {
                     self.is_behind_gap[direction.index()] = false;
                 }
-                Probe::No => return Outcome::Done,
+                Probe::No | Probe::YesIfOther => return Outcome::Done,
             }
         }
         let mut rest = bytes;

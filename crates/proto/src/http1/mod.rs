@@ -196,6 +196,15 @@ impl Transaction for Tx {
         buffers::buffer(self, Local::of(local)?, direction, index, how)
     }
 
+    fn streams(&self, local: u16, direction: Direction) -> usize {
+        match Local::of(local) {
+            Some(Local::FileData) if direction == Direction::ToServer => {
+                self.request.files.files.len()
+            }
+            _ => 1,
+        }
+    }
+
     fn events(&self) -> &[u16] {
         self.events.codes()
     }

@@ -266,7 +266,9 @@ impl Flow {
                     return Some(d);
                 }
                 Probe::More => is_open = true,
-                Probe::No => is_open |= transport == Transport::Tcp && bytes.len() < 16,
+                Probe::No | Probe::YesIfOther => {
+                    is_open |= transport == Transport::Tcp && bytes.len() < 16
+                }
             }
         }
         self.failed[d.index()] = !is_open;
