@@ -96,7 +96,13 @@ pub(crate) fn engine(
                 ..Limits::default()
             };
             let (expressions, _failed) = Expressions::compile(&set, limits);
-            let read = |path: &str| std::fs::read(path).map_err(|e| format!("{path}: {e}"));
+            let data = std::path::Path::new(config.text("default-data-dir").unwrap_or(""));
+            let read = |path: &str| {
+                // Files that are written too live in the data folder.
+                std::fs::read(data.join(path))
+                    .or_else(|_| std::fs::read(path))
+                    .map_err(|e| format!("{path}: {e}"))
+            };
             let datasets = Datasets::load(&set.datasets, &read)?;
             rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
             Some(Detector::new(set, &catalog, expressions, datasets))

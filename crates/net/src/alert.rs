@@ -125,6 +125,10 @@ impl Core {
                 return (Decision::Silent, None);
             }
         }
+        // Packets without addresses are not tracked (the peer's rule): each of them alerts.
+        if version == 0 {
+            return (Decision::Alert, None);
+        }
         let subject = Subject {
             src: h.src,
             dst: h.dst,

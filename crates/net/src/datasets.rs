@@ -42,13 +42,19 @@ impl Datasets {
         for def in defs {
             let mut values = HashMap::default();
             if let Some(path) = &def.load {
-                let text = read(path)?;
+                // A state file need not be there at the first run.
+                let is_state = def.save.as_ref() == Some(path);
+                let text = match read(path) {
+                    Ok(text) => text,
+                    Err(_) if is_state => Vec::new(),
+                    Err(e) => return Err(e),
+                };
                 crate::dataset_file::parse(def, &text, &mut |value, entry| {
                     if values.len() < VALUES_MAX {
                         values.insert(value, entry);
                     }
                 })
-                .map_err(|e| format!("dataset {}: {path}: {e}", def.name))?;
+                .map_err(|e| format!("dataset: {} {e} ({path})", def.name))?;
             }
             sets.push(Set { def: def.clone(), values: RwLock::new(values) });
         }

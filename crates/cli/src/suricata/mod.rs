@@ -140,7 +140,8 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         return 0;
     }
     let Some(outputs) = outputs.as_mut() else { return 0 };
-    captures(o, &engine, outputs, counts, log)
+    let data_dir = PathBuf::from(config.text("default-data-dir").unwrap_or("."));
+    captures(o, &engine, outputs, counts, &data_dir, log)
 }
 
 fn captures(
@@ -148,6 +149,7 @@ fn captures(
     engine: &Arc<gabion_net::Engine>,
     outputs: &mut Outputs,
     counts: Option<gabion_rules::Counts>,
+    data_dir: &Path,
     log: &mut EngineLog,
 ) -> i32 {
     if o.captures.is_empty() {
@@ -183,6 +185,14 @@ fn captures(
         }
     }
     worker.finish(outputs);
+    if let Some(d) = &engine.detector {
+        for (path, text) in d.datasets.saves() {
+            let path = data_dir.join(path);
+            if let Err(e) = std::fs::write(&path, text) {
+                log.error("datasets", &format!("{}: cannot be written: {e}", path.display()));
+            }
+        }
+    }
     let json = stats::json(&[&worker], engine, counts);
     outputs.stats(stats::now_ns(), &json);
     if let Err(e) = outputs.flush() {

@@ -68,6 +68,7 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
                     v.split_once('=').ok_or_else(|| format!("--set {v}: must be name=value"))?;
                 o.sets.push((k.trim().to_string(), v.trim().to_string()));
             }
+            "--data-dir" => o.sets.push(("default-data-dir".to_string(), value(name)?)),
             "-l" => o.log_dir = Some(value("-l")?),
             "-r" => o.captures.push(value("-r")?),
             "--pcap-file-recursive" => o.recursive = true,

@@ -193,7 +193,9 @@ pub(crate) fn matches(
         }
         PacketCondition::StreamEvent(name) => p.stream_events.iter().any(|e| e.name() == *name),
         PacketCondition::DetectionEvent(name) => p.detection_events.contains(name),
-        PacketCondition::Checksum { of, valid } => checksum_matches(*of, *valid, h, p.frame),
+        PacketCondition::Checksum { of, valid } => {
+            !p.is_pseudo && checksum_matches(*of, *valid, h, p.frame)
+        }
         PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
         PacketCondition::GeoIp(_) | PacketCondition::Inert(_) => false,
         PacketCondition::Lua { .. } => false,
