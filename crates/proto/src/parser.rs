@@ -193,7 +193,8 @@ pub struct Inspect {
 /// How a log record is wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LogOptions<'a> {
-    /// The record's own configuration (`outputs.eve-log.types.http`), if any.
+    /// The record's own configuration (`outputs.eve-log.types.http`). `None` when the type is only
+    /// named (`- tls`), which is less than a node without children (`- tls:`).
     pub config: Option<&'a Tree>,
     /// The object goes into an alert, which logs less or more in some protocols.
     pub in_alert: bool,

@@ -76,6 +76,192 @@ fn list(key: &str, values: &[&str]) -> Tree {
     t
 }
 
+/// Tests whose records differ for a reason that lies outside the parsers: what this driver does not
+/// do (tunnels, fragments, changes of protocol, waiting for acknowledgements), or options of the
+/// test that cannot be told from its output.
+const NOT_COMPARED: &[(&str, &str)] = &[
+    ("bug-2430", "TLS behind HTTP CONNECT"),
+    ("ldap-starttls", "TLS behind LDAP"),
+    ("dns-over-http2-progress", "DNS in HTTP/2"),
+    ("http2-doh2-tx-log", "DNS in HTTP/2"),
+    ("dns-udp-junkrequest-first", "detection that begins anew"),
+    ("dns-reversed-udp-1", "probing by source port under midstream pick-up"),
+    ("dns/dns-incomplete", "detection port set by an option"),
+    ("dns/dns-query/dns-detect-query-03", "detection port set by an option"),
+    ("firewall/ruletype-firewall-109-dns-lte", "flow dropped by a rule"),
+    ("firewall/ruletype-firewall-110-dns-lte", "flow dropped by a rule"),
+];
+
+/// Options of record types that tests set (and that their records don't tell): `test: type: path=value`.
+const OPTIONS: &[(&str, &str, &[&str])] = &[
+    ("dns/dns-udp-eve-log-aaaa-only", "dns", &["types.0=aaaa"]),
+    ("dns/dns-udp-eve-log-mx-only", "dns", &["types.0=mx"]),
+    ("dns/dns-udp-eve-log-answer-only", "dns", &["requests=no"]),
+    ("dns/dns-udp-eve-log-query-only", "dns", &["responses=no"]),
+    ("dns/v2/dns-udp-eve-log-aaaa-only", "dns", &["version=2", "types.0=aaaa"]),
+    ("dns/v2/dns-udp-eve-log-mx-only", "dns", &["version=2", "types.0=mx"]),
+    ("dns/v2/dns-udp-eve-log-answer-only", "dns", &["version=2", "requests=no"]),
+    ("dns/v2/dns-udp-eve-log-query-only", "dns", &["version=2", "responses=no"]),
+    ("ja4-cl-handshake", "tls", &["custom.0=client_handshake"]),
+    ("ja4-sv-handshake", "tls", &["custom.0=server_handshake"]),
+    (
+        "tls/bug-7286-tls-metadata-01",
+        "tls",
+        &[
+            "custom.0=subject",
+            "custom.1=issuer",
+            "custom.2=session_resumed",
+            "custom.3=serial",
+            "custom.4=fingerprint",
+            "custom.5=sni",
+            "custom.6=version",
+            "custom.7=not_before",
+            "custom.8=not_after",
+            "custom.9=ja3",
+            "custom.10=ja3s",
+            "custom.11=ja4",
+        ],
+    ),
+    (
+        "tls/tls-eve-custom-fields",
+        "tls",
+        &[
+            "custom.0=subject",
+            "custom.1=issuer",
+            "custom.2=session_resumed",
+            "custom.3=serial",
+            "custom.4=fingerprint",
+            "custom.5=sni",
+            "custom.6=version",
+            "custom.7=not_before",
+            "custom.8=not_after",
+            "custom.9=certificate",
+            "custom.10=chain",
+            "custom.11=subjectaltname",
+            "custom.12=client",
+            "custom.13=client_certificate",
+            "custom.14=client_chain",
+        ],
+    ),
+];
+
+/// Records of all tests of the peer's suite that have any of DNS, TLS or SSH.
+#[test]
+fn output_of_the_peers_tests() {
+    let Some(corpus) = drive::corpus() else {
+        println!("skipped: no corpus");
+        return;
+    };
+    let root = corpus.join("suricata-verify");
+    let Ok(archive) = std::fs::File::open(root.join("peer/output-of-tests.tar.zst")) else {
+        println!("skipped: no output of the peer");
+        return;
+    };
+    let tar = zstd::decode_all(archive).expect("archive");
+    let (mut same_total, mut tests, mut differ) = (0, 0, Vec::new());
+    for (name, content) in files_of(&tar) {
+        let Some(test) = name.strip_suffix("/eve.json") else { continue };
+        let test = test.trim_start_matches("./");
+        let eve = String::from_utf8_lossy(content);
+        let Some(capture) = capture_of(&root.join("tests").join(test)) else { continue };
+        let kinds = ["dns", "tls", "ssh"].map(|k| (k, format!("\"event_type\":\"{k}\"")));
+        if !kinds.iter().any(|(_, k)| eve.contains(k)) {
+            continue;
+        }
+        if NOT_COMPARED.iter().any(|(name, _)| *name == test) {
+            continue;
+        }
+        let bytes = std::fs::read(capture).expect("capture");
+        let mut config = Vec::new();
+        let run = drive(&bytes, guess(test, &eve, &mut config));
+        tests += 1;
+        for (kind, _) in kinds.iter().filter(|(_, k)| eve.contains(k)) {
+            let (same, different) = differences(&run, &eve, kind);
+            same_total += same;
+            if !different.is_empty() {
+                differ.push((test.to_string(), different));
+            }
+        }
+    }
+    println!("{tests} tests, {same_total} records the same");
+    for (test, different) in &differ {
+        for d in different {
+            println!("{test} {d}");
+        }
+    }
+    assert!(differ.is_empty(), "{} tests differ", differ.len());
+    assert!(same_total > 0, "no record was compared");
+}
+
+/// Options under which the records were written: listed, or told from the records.
+fn guess<'a>(test: &str, eve: &str, config: &'a mut Config) -> How<'a> {
+    let listed = |kind: &str| {
+        let (.., options) = OPTIONS.iter().find(|(t, k, _)| *t == test && *k == kind)?;
+        let mut tree = Tree::default();
+        for (path, value) in options.iter().filter_map(|o| o.split_once('=')) {
+            tree.set(path, value);
+        }
+        Some(tree)
+    };
+    let mut dns = Tree::default();
+    if eve.contains("\"dns\":{\"version\":2") {
+        dns.set("version", "2");
+    }
+    let tls_records: Vec<&str> =
+        eve.lines().filter(|l| l.contains("\"event_type\":\"tls\"")).collect();
+    let mut tls = Tree::default();
+    tls.set("extended", "yes");
+    config.push(("dns", listed("dns").unwrap_or(dns)));
+    // Without JA4 it was not even a node with options.
+    if let Some(listed) = listed("tls") {
+        config.push(("tls", listed));
+    } else if tls_records.iter().any(|l| l.contains("\"ja4\":")) {
+        config.push(("tls", tls));
+    }
+    let requirements = Requirements {
+        ja3: tls_records.iter().any(|l| l.contains("\"ja3\":{")),
+        hassh: eve.contains("\"hassh\":{"),
+        ..Requirements::default()
+    };
+    How { config, requirements, ..How::default() }
+}
+
+type Config = Vec<(&'static str, Tree)>;
+
+/// Regular files of a tar archive (ustar names are enough here).
+fn files_of(mut tar: &[u8]) -> Vec<(String, &[u8])> {
+    let text = |field: &[u8]| {
+        let end = field.iter().position(|b| *b == 0).unwrap_or(field.len());
+        String::from_utf8_lossy(&field[..end]).trim().to_string()
+    };
+    let mut out = Vec::new();
+    while let Some((header, rest)) = tar.split_at_checked(512) {
+        let size = usize::from_str_radix(&text(&header[124..136]), 8).unwrap_or(0);
+        let (name, prefix) = (text(&header[..100]), text(&header[345..500]));
+        let Some(content) = rest.get(..size) else { break };
+        if matches!(header[156], b'0' | 0) && !name.is_empty() {
+            let is_long = &header[257..262] == b"ustar" && !prefix.is_empty();
+            out.push((if is_long { format!("{prefix}/{name}") } else { name }, content));
+        }
+        tar = rest.get(size.div_ceil(512) * 512..).unwrap_or_default();
+    }
+    out
+}
+
+/// The capture of a test: named in its description, or the only one of its folder.
+fn capture_of(folder: &Path) -> Option<std::path::PathBuf> {
+    let description = std::fs::read_to_string(folder.join("test.yaml")).unwrap_or_default();
+    if let Some(line) = description.lines().find_map(|l| l.strip_prefix("pcap:")) {
+        let path = folder.join(line.trim().trim_matches(['"', '\'']));
+        return path.is_file().then_some(path);
+    }
+    let entries = std::fs::read_dir(folder).ok()?.filter_map(Result::ok).map(|e| e.path());
+    let mut captures =
+        entries.filter(|p| p.extension().is_some_and(|e| e == "pcap" || e == "pcapng"));
+    let first = captures.next()?;
+    captures.next().is_none().then_some(first)
+}
+
 /// Compares captures listed by the environment: lines of `capture TAB folder`, the folder holding
 /// `eve.json` (default records, all fingerprints computed) and `custom.json` (DNS format 2, all TLS
 /// members). A tool for looking at differences; without the list it does nothing.

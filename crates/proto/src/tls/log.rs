@@ -81,7 +81,7 @@ fn members(how: LogOptions<'_>) -> u32 {
     if how.in_alert {
         return member::EXTENDED & !member::RESUMED;
     }
-    let Some(config) = how.config else { return member::EXTENDED };
+    let Some(config) = how.config else { return member::BASIC };
     let mut wanted = match config.child("custom") {
         Some(list) => list
             .children
@@ -100,9 +100,10 @@ fn members(how: LogOptions<'_>) -> u32 {
     wanted
 }
 
-/// Resumed sessions, which show no certificate, are logged unless switched off.
+/// Resumed sessions, which show no certificate, are logged unless switched off, or when the type
+/// stands in the list without any options.
 fn is_resumption_logged(config: Option<&Tree>) -> bool {
-    config.and_then(|c| c.flag("session-resumption")) != Some(false)
+    config.is_some_and(|c| c.flag("session-resumption") != Some(false))
 }
 
 /// Writes the record. False for a session without certificate that is neither resumed nor TLS 1.3.
