@@ -3,7 +3,7 @@
 //! `cargo run --release -p gabion-matcher --example trigram_frequency > frequency.bin`.
 
 #[path = "../benches/corpus/mod.rs"]
-#[allow(dead_code, missing_docs, unreachable_pub)]
+#[allow(dead_code, missing_docs, unreachable_pub, reason = "the benches use more of it")]
 mod corpus;
 
 use gabion_matcher::frequency::{LEVELS, level_of, slot_of};

@@ -1,6 +1,6 @@
 //! Builds captures of every variant byte by byte, after the format drafts, for the tests.
 
-#![allow(dead_code, unreachable_pub, missing_docs)] // each test file uses a part
+#![allow(dead_code, unreachable_pub, missing_docs, reason = "each test uses a part of it")]
 
 /// Byte order of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ macro_rules! events {
         /// An irregularity.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u16)]
-        #[allow(dead_code)] // Names that rules may use although nothing raises them: see above.
+        #[allow(dead_code, reason = "rules may name what nothing raises: see above")]
         pub(crate) enum Event { $($event,)* }
 
         /// All of them.

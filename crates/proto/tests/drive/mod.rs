@@ -3,7 +3,7 @@
 //! It stands in for the sensor's own packet, flow and detection engines so that parsers are tested on
 //! their own against what the peer logged for the same capture: Ethernet, IP, UDP, TCP in order, no
 //! fragments, no tunnels, no overlaps.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 use gabion_proto::detect::Probe;
 use gabion_proto::registry::{Protocol, registry};

@@ -1,0 +1,55 @@
+# What one can do here. Every target first sees that its tools are there and installs what is missing
+# (scripts/tools.sh says what); nothing else is needed than make, git and a network on the first run.
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+
+# Seconds that `make fuzz` gives each target.
+SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+
+.PHONY: help run test gate fuzz bench lab lab-network dist fmt clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+run: ## build the release binary and read the demonstration capture into ./out
+	@scripts/tools.sh
+	@scripts/run.sh
+
+test: ## format, tidy, unit and crate tests, conformance with the peer where the corpus is
+	@scripts/tools.sh
+	@scripts/test.sh
+
+gate: ## what must hold before a change is called done: lints, docs, licences, fuzz and bench smoke
+	@scripts/tools.sh gate
+	@scripts/gate.sh
+
+fuzz: ## every fuzz target for SECONDS (60) each
+	@scripts/tools.sh
+	@scripts/fuzz.sh $(SECONDS_EACH)
+
+bench: ## end-to-end benchmarks, as a ratio to the peer where the peer is
+	@scripts/tools.sh
+	@scripts/bench.sh
+
+lab: ## the experiments, repeatable
+	@scripts/tools.sh
+	@scripts/lab.sh lab/run.sh
+
+lab-network: ## the experiments that need network namespaces (root)
+	@scripts/tools.sh
+	@scripts/lab.sh lab/network/run.sh
+
+dist: ## a packed release binary with documents in dist/
+	@scripts/tools.sh
+	@scripts/dist.sh
+
+fmt: ## format every Rust file
+	@cargo fmt --all
+	@cargo fmt --manifest-path fuzz/Cargo.toml
+
+clean: ## remove what was built and the outputs of `make run`
+	@rm -rf target fuzz/target out dist

@@ -1,0 +1,5 @@
+//! libFuzzer's way into a protocol's parser: the one that GABION_FUZZ_PROTO names (`http1`), else
+//! the one that the first byte of the input picks.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gabion_fuzz::proto::chosen(data));

@@ -1,0 +1,56 @@
+//! Configurations: any text as YAML of the peer's kind.
+//!
+//! The reader belongs to the program, which is no library: its file is taken by path.
+
+use crate::seeds::Seeds;
+
+#[path = "../../crates/cli/src/suricata/yaml.rs"]
+#[allow(dead_code, reason = "the program uses more of it")]
+mod reader;
+
+/// Reads the text as a configuration file, and all that engines read out of one.
+pub fn yaml(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    // Includes would read files of the machine.
+    if text.contains("include") {
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("gabion-fuzz-{}.yaml", std::process::id()));
+    std::fs::write(&file, text.as_bytes()).expect("the temporary folder can be written");
+    let read = reader::read_file(&file);
+    let Ok(tree) = read else { return };
+    let _ = gabion_flow::FlowConfig::from_tree(&tree);
+    let _ = gabion_flow::StreamConfig::from_tree(&tree, false);
+    let _ = gabion_flow::DefragConfig::from_tree(&tree);
+    let _ = gabion_packet::DecodeConfig::from_tree(&tree);
+    let _ = gabion_rules::RuleVars::from_config(&tree);
+    for protocol in gabion_proto::registry() {
+        let _ = (protocol.configure)(
+            tree.get("app-layer.protocols").and_then(|t| t.get(protocol.config_name)),
+        );
+    }
+}
+
+/// Small configurations of the kinds there are, and the corpus' own.
+pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = [
+        "%YAML 1.1\n---\n",
+        "%YAML 1.1\n---\nvars:\n  address-groups:\n    HOME_NET: \"[10.0.0.0/8]\"\n  port-groups:\n    HTTP_PORTS: \"80\"\n",
+        "%YAML 1.1\n---\nstream:\n  memcap: 64mb\n  midstream: true\n  reassembly:\n    depth: 1mb\n    memcap: 256mb\n",
+        "%YAML 1.1\n---\napp-layer:\n  protocols:\n    http:\n      enabled: yes\n      libhtp:\n        default-config:\n          request-body-limit: 100kb\n    dns:\n      tcp:\n        enabled: yes\n        detection-ports:\n          dp: 53\n",
+        "%YAML 1.1\n---\noutputs:\n  - eve-log:\n      enabled: yes\n      filetype: regular\n      types:\n        - alert\n        - http:\n            extended: yes\n",
+        "%YAML 1.1\n---\na: &x [1, 2]\nb: *x\nc: |\n  text\n  more\nd: >-\n  folded\n",
+        "%YAML 1.1\n---\nhost-os-policy:\n  windows: [0.0.0.0/0]\n  linux: [10.0.0.0/8, \"2001:db8::/32\"]\ndefrag:\n  max-frags: 65535\n",
+    ]
+    .iter()
+    .map(|text| text.as_bytes().to_vec())
+    .collect();
+    if let Some(corpus) = &seeds.corpus {
+        let tests = std::fs::read_dir(corpus.join("suricata-verify/tests"));
+        let mut files: Vec<_> =
+            tests.into_iter().flatten().flatten().map(|e| e.path().join("suricata.yaml")).collect();
+        files.sort();
+        all.extend(files.iter().filter_map(|f| std::fs::read(f).ok()).filter(|t| t.len() < 16_000));
+    }
+    all
+}

@@ -1,0 +1,205 @@
+//! The whole engine: frames through a worker with the demonstration's rules into EVE lines.
+
+use crate::script::{Script, put_text};
+use crate::seeds::{Seeds, repository};
+use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
+use gabion_matcher::regex::Limits;
+use gabion_net::{
+    Datasets, Detector, Engine, EngineOptions, Expressions, FrameIn, Policies, Protocols, RuleText,
+    Worker, WorkerBudgets,
+};
+use gabion_outputs::eve::{EveSettings, EveWriter};
+use gabion_packet::DecodeConfig;
+use gabion_record::applayer::Catalog;
+use gabion_record::eve::*;
+use gabion_record::{Direction, Tree};
+use gabion_rules::{LoadOptions, RuleSource, Ruleset};
+use std::sync::{Arc, OnceLock};
+
+/// Link types by the first byte of the input.
+const LINKS: &[u16] = &[1, 1, 1, 12, 113, 0, 276, 9];
+
+/// Frames with times between them; small tables, so that their limits are reached.
+pub fn frames(data: &[u8]) {
+    static ENGINE: OnceLock<Arc<Engine>> = OnceLock::new();
+    let engine = ENGINE.get_or_init(|| Arc::new(engine()));
+    let mut script = Script::new(data);
+    let link = LINKS.get(usize::from(script.u8()) % LINKS.len()).copied().unwrap_or(1);
+    let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
+    let mut sink = Lines { eve: EveWriter::new(settings()), lines: 0 };
+    let mut ts_ns = 1_700_000_000_000_000_000;
+    let mut number = 0;
+    while !script.is_done() {
+        number += 1;
+        ts_ns += u64::from(script.u8()).pow(4) * 1_000;
+        let frame = FrameIn { ts_ns, number, link, data: script.text() };
+        worker.frame(&frame, &mut sink);
+    }
+    worker.finish(&mut sink);
+}
+
+/// The tables are small, so that the fuzzer reaches their limits, and quick to make.
+fn configuration() -> Tree {
+    let mut config = Tree::default();
+    for (key, value) in [
+        ("flow.memcap", "1mb"),
+        ("flow.hash-size", "256"),
+        ("flow.prealloc", "16"),
+        ("stream.memcap", "256kb"),
+        ("stream.reassembly.memcap", "512kb"),
+        ("stream.reassembly.depth", "64kb"),
+        ("stream.midstream", "true"),
+        ("defrag.memcap", "256kb"),
+        ("app-layer.protocols.tls.ja3-fingerprints", "yes"),
+        ("app-layer.protocols.tls.ja4-fingerprints", "yes"),
+        ("app-layer.protocols.ssh.hassh", "yes"),
+    ] {
+        config.set(key, value);
+    }
+    config
+}
+
+fn engine() -> Engine {
+    let config = configuration();
+    let catalog = gabion_proto::registry::catalog();
+    let rules = std::fs::read_to_string(repository().join("demo/gabion.rules")).unwrap_or_default();
+    let rules = format!("{rules}\n{}", ANY_RULES);
+    let source = RuleSource { name: "gabion.rules", text: &rules, is_firewall: false };
+    let options = LoadOptions::default();
+    let (set, _) = Ruleset::load(&[source], &catalog, &crate::rules::vars(), &options);
+    assert!(!set.signatures.is_empty(), "the demonstration's rules are there");
+    assemble(&config, set, catalog)
+}
+
+/// What the program's own wiring does, for a configuration that is known to be good.
+fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
+    const GOOD: &str = "the configuration is good";
+    let good = ExceptionPolicy::Ignore;
+    let (expressions, _) = Expressions::compile(&set, Limits::default());
+    let datasets = Datasets::load(&set.datasets, &|path| Err(path.to_owned())).expect(GOOD);
+    let rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
+    Engine {
+        detector: Some(Detector::new(set, &catalog, expressions, datasets)),
+        protocols: Protocols::new(config, crate::proto::everything()).expect(GOOD),
+        catalog,
+        options: EngineOptions {
+            decode: DecodeConfig::from_tree(config),
+            defrag: DefragConfig::from_tree(config).expect(GOOD),
+            flow: FlowConfig::from_tree(config).expect(GOOD),
+            stream: StreamConfig::from_tree(config, false).expect(GOOD),
+            policies: Policies {
+                defrag_memcap: good,
+                flow_memcap: good,
+                stream_memcap: good,
+                reassembly_memcap: good,
+                midstream: good,
+                app_error: good,
+            },
+            inline: false,
+            checksums: false,
+            alerts_max: gabion_net::limits::PACKET_ALERTS_MAX,
+            guess_tx: true,
+            wants: EveWriter::new(settings()).wants(),
+            profile: None,
+            seed: 1,
+            simulate_app_error: [None; 2],
+            simulate_packet_loss: None,
+            simulate_defrag_memcap: None,
+        },
+        reputation: Arc::default(),
+        rule_texts,
+    }
+}
+
+/// Rules that look at everything, so that whatever a parser offers is inspected.
+const ANY_RULES: &str = r#"
+alert ip any any -> any any (msg:"payload"; content:"e"; pcre:"/e.{1,40}t/s"; sid:1;)
+alert tcp any any -> any any (msg:"numbers"; byte_extract:2,0,n,relative; byte_test:1,<,n,1; isdataat:4; sid:2;)
+alert http any any -> any any (msg:"uri"; http.uri; content:"/"; sid:3;)
+alert http any any -> any any (msg:"body"; file.data; content:"a"; to_lowercase; sid:4;)
+alert dns any any -> any any (msg:"name"; dns.query; content:"."; sid:5;)
+"#;
+
+/// Everything EVE can write.
+fn settings() -> EveSettings {
+    let mut node = Tree::default();
+    for (at, name) in [
+        "alert", "anomaly", "http", "dns", "tls", "files", "smtp", "ftp", "ssh", "flow", "netflow",
+        "drop",
+    ]
+    .iter()
+    .enumerate()
+    {
+        node.set(&format!("types.{at}.{name}.enabled"), "yes");
+    }
+    for key in ["payload", "payload-printable", "packet", "http-body", "http-body-printable"] {
+        node.set(&format!("types.0.alert.{key}"), "yes");
+    }
+    node.set("community-id", "true");
+    EveSettings::read(&node, None)
+}
+
+/// Writes each record as a line and looks whether it is JSON.
+struct Lines {
+    eve: EveWriter,
+    lines: u64,
+}
+
+fn check(line: Option<&[u8]>, lines: &mut u64) {
+    let Some(line) = line else { return };
+    *lines += 1;
+    let parsed: Result<serde_json::Value, _> = serde_json::from_slice(line);
+    assert!(parsed.is_ok(), "{parsed:?}: {}", line.escape_ascii());
+}
+
+impl NetSink for Lines {
+    fn alert(&mut self, record: &AlertRecord<'_>) {
+        check(self.eve.alert(record), &mut self.lines);
+    }
+    fn app(&mut self, record: &AppRecord<'_>) {
+        check(self.eve.app(record), &mut self.lines);
+    }
+    fn file(&mut self, record: &FileRecord<'_>) {
+        check(self.eve.file(record), &mut self.lines);
+    }
+    fn file_chunk(&mut self, _: &FileChunk<'_>) {}
+    fn flow(&mut self, record: &FlowRecord<'_>) {
+        check(self.eve.flow(record), &mut self.lines);
+        for direction in Direction::BOTH {
+            check(self.eve.netflow(record, direction), &mut self.lines);
+        }
+    }
+    fn anomaly(&mut self, record: &AnomalyRecord<'_>) {
+        check(self.eve.anomaly(record), &mut self.lines);
+    }
+    fn dropped(&mut self, record: &DropRecord<'_>) {
+        check(self.eve.dropped(record), &mut self.lines);
+    }
+    fn packet(&mut self, record: &PacketRecord<'_>) {
+        check(self.eve.packet(record), &mut self.lines);
+    }
+    fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject) {
+        check(self.eve.arp(header, object), &mut self.lines);
+    }
+}
+
+/// Captures as scripts, long ones in parts.
+pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for frames in &seeds.frames {
+        for part in frames.chunks(60).take(8) {
+            let Some(first) = part.first() else { continue };
+            let Some(link) = LINKS.iter().position(|link| *link == first.link) else { continue };
+            let mut out = vec![link as u8];
+            for frame in part.iter().filter(|frame| frame.link == first.link) {
+                if out.len() + frame.data.len() > 30_000 {
+                    break;
+                }
+                out.push(1);
+                put_text(&mut out, &frame.data);
+            }
+            all.push(out);
+        }
+    }
+    all
+}

@@ -1,0 +1,83 @@
+//! The doors of the sensor through which bytes from outside come in, each as a function that takes
+//! any bytes and panics when something is wrong.
+//!
+//! A target turns its bytes into what its door takes (a script of segments, a rule file, frames),
+//! gives it that, and then checks what must hold whatever came in: nothing panics, offsets lie
+//! within what they point into, two ways to the same answer agree (whole and in pieces, fast and
+//! naive), budgets are given back, what is written is JSON. Time is event time out of the bytes, so
+//! that an input that fails once fails always.
+//!
+//! `targets` is the table of all; protocols are in it as the registry has them, so a new protocol is
+//! fuzzed without a line here.
+#![forbid(unsafe_code)]
+
+pub mod capture;
+pub mod config;
+pub mod engine;
+pub mod flow;
+pub mod matcher;
+pub mod mutate;
+pub mod packet;
+pub mod proto;
+pub mod rules;
+pub mod script;
+pub mod seeds;
+
+use seeds::Seeds;
+
+/// A door and where its first inputs come from.
+pub struct Target {
+    /// `CRATE_WHAT`, as its program is called.
+    pub name: String,
+    /// Longest input worth trying, bytes.
+    pub len_max: usize,
+    /// Gives the door an input; panics when something is wrong.
+    pub run: Box<dyn Fn(&[u8]) + Send + Sync>,
+    /// Real inputs to begin from.
+    pub seeds: Box<dyn Fn(&Seeds) -> Vec<Vec<u8>> + Send + Sync>,
+}
+
+/// All targets.
+#[must_use]
+pub fn targets() -> Vec<Target> {
+    let mut all = vec![
+        target("capture_read", 1 << 16, capture::read, Seeds::captures),
+        target("config_yaml", 1 << 14, config::yaml, config::seeds),
+        target("flow_fragments", 1 << 13, flow::fragments, flow::fragment_seeds),
+        target("flow_streams", 1 << 13, flow::streams, flow::stream_seeds),
+        target("matcher_naive", 1 << 12, matcher::naive, matcher::naive_seeds),
+        target("matcher_regex", 1 << 11, matcher::regex, matcher::regex_seeds),
+        target("net_engine", 1 << 15, engine::frames, engine::seeds),
+        target("packet_decode", 1 << 11, packet::decode, packet::seeds),
+        target("rules_parse", 1 << 13, rules::parse, rules::seeds),
+    ];
+    for protocol in gabion_proto::registry() {
+        all.push(Target {
+            name: format!("proto_{}", protocol.table.name),
+            len_max: 1 << 14,
+            run: Box::new(move |data| proto::parse(protocol, data)),
+            seeds: Box::new(move |seeds| proto::seeds(protocol, seeds)),
+        });
+    }
+    all
+}
+
+fn target(name: &str, len_max: usize, run: fn(&[u8]), seeds: fn(&Seeds) -> Vec<Vec<u8>>) -> Target {
+    Target { name: name.to_owned(), len_max, run: Box::new(run), seeds: Box::new(seeds) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_target_takes_nothing_and_its_own_seeds() {
+        let seeds = Seeds::new(None);
+        for target in targets() {
+            (target.run)(&[]);
+            let own = (target.seeds)(&seeds);
+            assert!(!own.is_empty() || target.name.starts_with("proto_"), "{}", target.name);
+            own.iter().take(40).for_each(|seed| (target.run)(seed));
+        }
+    }
+}

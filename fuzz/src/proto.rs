@@ -1,0 +1,335 @@
+//! Application protocols: what two ends say, cut anywhere.
+//!
+//! A script says who speaks, how much, and where bytes are lost. The parser is given that piece by
+//! piece as the engine would give it; a second parser is given the same with the pieces of one
+//! speaker joined, and must come to the same transactions. Every buffer, number and record that a
+//! transaction offers is taken, and records must be JSON.
+
+use crate::script::{Script, put_text};
+use crate::seeds::Seeds;
+use gabion_proto::registry::{Protocol, registry};
+use gabion_proto::{
+    Endpoints, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Requirements,
+};
+use gabion_record::applayer::Transport;
+use gabion_record::json::Json;
+use gabion_record::{Addr, Direction};
+use std::sync::OnceLock;
+
+/// Pieces of one input at most.
+const PIECES_MAX: usize = 600;
+/// Bytes the engine keeps for a parser that waits for more; beyond, it gives up on the direction.
+const PENDING_MAX: usize = 1 << 20;
+/// Instances of a buffer that are taken.
+const INSTANCES_MAX: usize = 64;
+
+/// The protocol that GABION_FUZZ_PROTO names, else the one the first byte picks.
+pub fn chosen(data: &[u8]) {
+    static NAME: OnceLock<Option<String>> = OnceLock::new();
+    let name = NAME.get_or_init(|| std::env::var("GABION_FUZZ_PROTO").ok());
+    match name {
+        Some(name) => {
+            let found = registry().iter().find(|p| p.table.name == name);
+            parse(found.unwrap_or_else(|| panic!("no protocol is called {name}")), data);
+        }
+        None => {
+            let Some((first, rest)) = data.split_first() else { return };
+            let all = registry();
+            if let Some(protocol) = all.get(usize::from(*first) % all.len().max(1)) {
+                parse(protocol, rest);
+            }
+        }
+    }
+}
+
+/// One piece of what is said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Said(Direction, Vec<u8>),
+    Lost(Direction, u64),
+}
+
+/// Gives a protocol's parser a script.
+pub fn parse(protocol: &'static Protocol, data: &[u8]) {
+    let mut script = Script::new(data);
+    let mode = script.u8();
+    let transport = match protocol.table.transports {
+        [one] => *one,
+        all if mode & 1 != 0 => all.first().copied().unwrap_or(Transport::Tcp),
+        all => all.last().copied().unwrap_or(Transport::Tcp),
+    };
+    let is_stream = matches!(transport, Transport::Tcp);
+    let pieces = pieces(&mut script, is_stream && protocol.accepts_gaps);
+    let needs = if mode & 2 != 0 { everything() } else { Requirements::default() };
+    let as_cut = Run::new(protocol, transport, needs).over(&pieces);
+    if is_stream {
+        let joined = Run::new(protocol, transport, needs).over(&join(&pieces));
+        assert_eq!(as_cut, joined, "where the stream is cut makes no difference");
+    }
+}
+
+fn pieces(script: &mut Script<'_>, has_gaps: bool) -> Vec<Piece> {
+    let mut all = Vec::new();
+    while !script.is_done() && all.len() < PIECES_MAX {
+        let head = script.u8();
+        let side = if head & 1 == 0 { Direction::ToServer } else { Direction::ToClient };
+        if has_gaps && head & 0xf0 == 0xf0 {
+            all.push(Piece::Lost(side, 1 + u64::from(script.u16())));
+        } else {
+            all.push(Piece::Said(side, script.text().to_vec()));
+        }
+    }
+    all
+}
+
+fn join(pieces: &[Piece]) -> Vec<Piece> {
+    let mut all: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match (all.last_mut(), piece) {
+            (Some(Piece::Said(last, before)), Piece::Said(now, more)) if last == now => {
+                before.extend_from_slice(more);
+            }
+            _ => all.push(piece.clone()),
+        }
+    }
+    all
+}
+
+/// All that a parser can be asked for.
+#[must_use]
+pub fn everything() -> Requirements {
+    Requirements {
+        ja3: true,
+        ja4: true,
+        hassh: true,
+        md5: true,
+        sha1: true,
+        sha256: true,
+        file_data: true,
+        ..Requirements::default()
+    }
+}
+
+/// A parser and how far each direction of it is.
+struct Run {
+    protocol: &'static Protocol,
+    parser: Box<dyn Parser>,
+    needs: Requirements,
+    is_stream: bool,
+    ends: Endpoints,
+    pending: [Vec<u8>; 2],
+    needed: [usize; 2],
+    is_dead: [bool; 2],
+    told: Vec<String>,
+}
+
+impl Run {
+    fn new(protocol: &'static Protocol, transport: Transport, needs: Requirements) -> Run {
+        let settings = (protocol.configure)(None).expect("the defaults are good settings");
+        let is_tcp = matches!(transport, Transport::Tcp);
+        Run {
+            protocol,
+            parser: (protocol.open)(&settings, transport),
+            needs,
+            is_stream: is_tcp,
+            ends: Endpoints {
+                ip_version: 4,
+                client: Addr::v4([10, 0, 0, 1]),
+                server: Addr::v4([10, 0, 0, 2]),
+                client_port: 40_000,
+                server_port: 80,
+                is_tcp,
+            },
+            pending: [Vec::new(), Vec::new()],
+            needed: [0; 2],
+            is_dead: [false; 2],
+            told: Vec::new(),
+        }
+    }
+
+    /// What the transactions tell, in order of their numbers.
+    fn over(mut self, pieces: &[Piece]) -> Vec<String> {
+        for piece in pieces {
+            match piece {
+                Piece::Said(side, bytes) => self.say(*side, bytes, false),
+                Piece::Lost(side, len) => self.lose(*side, *len),
+            }
+        }
+        for side in Direction::BOTH {
+            if self.is_stream {
+                self.say(side, &[], true);
+            }
+            self.parser.finish(side);
+        }
+        self.settle(true);
+        self.told.sort();
+        self.told
+    }
+
+    fn say(&mut self, side: Direction, bytes: &[u8], eof: bool) {
+        let i = side.index();
+        if self.is_dead[i] {
+            return;
+        }
+        if !self.is_stream {
+            let _ = self.give(side, Input::Data { bytes, eof: false });
+            return;
+        }
+        self.pending[i].extend_from_slice(bytes);
+        // As the engine does: again as long as something is used.
+        loop {
+            let all = std::mem::take(&mut self.pending[i]);
+            let is_due = all.len() >= self.needed[i] && !all.is_empty() || eof;
+            if !is_due {
+                self.pending[i] = all;
+                return;
+            }
+            self.needed[i] = 0;
+            match self.give(side, Input::Data { bytes: &all, eof }) {
+                Outcome::Done => return,
+                Outcome::Incomplete { consumed, needed } => {
+                    assert!(consumed <= all.len(), "used {consumed} of {}", all.len());
+                    let rest = all.get(consumed..).unwrap_or_default();
+                    assert!(needed > rest.len(), "waits for {needed}, has {}", rest.len());
+                    self.needed[i] = needed;
+                    self.is_dead[i] = rest.len() > PENDING_MAX;
+                    self.pending[i] = rest.to_vec();
+                    return;
+                }
+                Outcome::Error => {
+                    self.is_dead[i] = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn lose(&mut self, side: Direction, len: u64) {
+        let i = side.index();
+        if self.is_dead[i] {
+            return;
+        }
+        // Bytes that wait are lost with what follows them.
+        let waiting = std::mem::take(&mut self.pending[i]).len() as u64;
+        self.needed[i] = 0;
+        if self.give(side, Input::Gap { len: len + waiting }) == Outcome::Error {
+            self.is_dead[i] = true;
+        }
+    }
+
+    fn give(&mut self, side: Direction, input: Input<'_>) -> Outcome {
+        let ends = self.ends;
+        let mut cx = ParseContext::new(1_700_000_000_000_000_000, side, &ends);
+        cx.requirements = self.needs;
+        let outcome = self.parser.parse(&mut cx, input);
+        self.settle(false);
+        outcome
+    }
+
+    /// Takes all that transactions offer; tells of those that are complete and frees them.
+    fn settle(&mut self, at_end: bool) {
+        let (first, next) = (self.parser.first_tx_id(), self.parser.next_tx_id());
+        assert!(first <= next, "transactions {first} to {next}");
+        for id in first..next {
+            self.look(id);
+            let Some(tx) = self.parser.tx(id) else { continue };
+            let table = &self.protocol.table;
+            let is_complete = Direction::BOTH.into_iter().all(|d| {
+                tx.only().is_some_and(|only| only != d) || tx.progress(d) >= table.last_state(d)
+            });
+            if is_complete || at_end {
+                let mut told = format!("{id} {:?}", tx.events());
+                let mut how = LogOptions::default();
+                for part in 0..tx.log_parts(how) {
+                    how.part = part;
+                    told.push_str(&record(tx, how));
+                }
+                self.told.push(told);
+                self.parser.free(id);
+            }
+        }
+    }
+
+    /// Takes every buffer, number and file of a transaction, and its record as an alert would.
+    fn look(&self, id: u64) {
+        let Some(tx) = self.parser.tx(id) else { return };
+        for def in self.protocol.table.buffers {
+            for hook in def.hooks {
+                let how = Inspect::default();
+                let all = (0..INSTANCES_MAX)
+                    .map_while(|at| tx.buffer(hook.local, hook.direction, at, how))
+                    .map(|buffer| buffer.data.len())
+                    .sum::<usize>();
+                assert!(all <= 1 << 28, "{}: {all} bytes", def.name);
+                let at_end = Inspect { at_end: true, ..how };
+                let _ = tx.buffer(hook.local, hook.direction, 0, at_end);
+            }
+        }
+        for def in self.protocol.table.integers {
+            for hook in def.hooks {
+                let _ = (0..INSTANCES_MAX)
+                    .map_while(|at| tx.integer(hook.local, hook.direction, at))
+                    .count();
+            }
+        }
+        for side in Direction::BOTH {
+            let _ = tx.files(side);
+        }
+        let _ = record(tx, LogOptions { in_alert: true, ..LogOptions::default() });
+    }
+}
+
+fn record(tx: &dyn gabion_proto::Transaction, how: LogOptions<'_>) -> String {
+    let mut json = Json::new();
+    json.open();
+    if !tx.log(&mut json, how) {
+        return String::new();
+    }
+    json.close();
+    let text = String::from_utf8(json.take()).expect("a record is text");
+    let parsed: Result<serde_json::Value, _> = serde_json::from_str(&text);
+    assert!(parsed.is_ok(), "a record is JSON: {parsed:?}: {text}");
+    text
+}
+
+/// Conversations of captures on the ports the protocol is looked for, and those that begin with one
+/// of its literals.
+pub fn seeds(protocol: &'static Protocol, seeds: &Seeds) -> Vec<Vec<u8>> {
+    let is_tcp = |t: &Transport| matches!(t, Transport::Tcp);
+    let fits = |talk: &&crate::seeds::Talk| {
+        let is_carried = protocol.table.transports.iter().any(|t| is_tcp(t) == talk.is_tcp);
+        is_carried && (by_port(protocol, talk.ports) || by_literal(protocol, talk))
+    };
+    let mut all = Vec::new();
+    for talk in seeds.talks.iter().filter(fits).take(400) {
+        let first_is_tcp = protocol.table.transports.first().is_some_and(is_tcp);
+        for mode in [0u8, 2] {
+            let mut out = vec![mode | u8::from(talk.is_tcp == first_is_tcp)];
+            for (side, bytes) in &talk.parts {
+                if out.len() + bytes.len() > 12_000 {
+                    break;
+                }
+                out.push(side.index() as u8);
+                put_text(&mut out, bytes);
+            }
+            all.push(out);
+        }
+    }
+    all
+}
+
+fn by_port(protocol: &Protocol, ports: [u16; 2]) -> bool {
+    protocol.probes.iter().any(|probe| {
+        let named = probe.ports.trim_matches(['[', ']']).split(',');
+        named.filter_map(|p| p.trim().parse::<u16>().ok()).any(|p| ports.contains(&p))
+    })
+}
+
+fn by_literal(protocol: &Protocol, talk: &crate::seeds::Talk) -> bool {
+    let said = |side| talk.parts.iter().find(|(d, _)| *d == side).map(|(_, bytes)| bytes);
+    protocol.patterns.iter().any(|pattern| {
+        let Some(bytes) = said(pattern.direction) else { return false };
+        let window = bytes.get(..bytes.len().min(usize::from(pattern.depth))).unwrap_or_default();
+        window.windows(pattern.bytes.len()).any(|w| w.eq_ignore_ascii_case(pattern.bytes))
+    })
+}

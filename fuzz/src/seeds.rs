@@ -1,0 +1,145 @@
+//! Real inputs to begin from: the demonstration capture always, captures of the corpus where it is.
+
+use gabion_capture::{CaptureBytes, Source};
+use gabion_packet::{DecodeConfig, DecodeCounters, Link, PacketSet, Transport};
+use gabion_record::{Addr, Direction};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Captures longer than this are no seeds.
+const CAPTURE_BYTES_MAX: u64 = 60_000;
+/// Captures taken.
+const CAPTURES_MAX: usize = 1_500;
+
+/// A frame of a capture.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// LINKTYPE.
+    pub link: u16,
+    /// Event time, nanoseconds.
+    pub ts_ns: u64,
+    /// The bytes.
+    pub data: Vec<u8>,
+}
+
+/// What two ends said to each other, in the order of packets; who spoke first is the client.
+#[derive(Clone, Debug, Default)]
+pub struct Talk {
+    /// Over TCP (else UDP).
+    pub is_tcp: bool,
+    /// The client's and the server's port.
+    pub ports: [u16; 2],
+    /// Payloads.
+    pub parts: Vec<(Direction, Vec<u8>)>,
+}
+
+/// Captures and what is in them.
+pub struct Seeds {
+    captures: Vec<Vec<u8>>,
+    /// Frames of each capture.
+    pub frames: Vec<Vec<Frame>>,
+    /// Conversations of all captures.
+    pub talks: Vec<Talk>,
+    /// Folder of the corpus.
+    pub corpus: Option<PathBuf>,
+}
+
+impl Seeds {
+    /// The demonstration's, and those of a corpus.
+    #[must_use]
+    pub fn new(corpus: Option<&Path>) -> Seeds {
+        let mut seeds =
+            Seeds { captures: Vec::new(), frames: Vec::new(), talks: Vec::new(), corpus: None };
+        seeds.add(&repository().join("demo/demo.pcap"));
+        if let Some(corpus) = corpus.filter(|folder| folder.is_dir()) {
+            let mut found = Vec::new();
+            for part in ["suricata-verify/tests", "suricata-verify/pcaps", "captures"] {
+                collect(&corpus.join(part), &mut found);
+            }
+            found.sort();
+            found.iter().take(CAPTURES_MAX).for_each(|path| seeds.add(path));
+            seeds.corpus = Some(corpus.to_path_buf());
+        }
+        seeds
+    }
+
+    fn add(&mut self, path: &Path) {
+        let Ok(bytes) = std::fs::read(path) else { return };
+        let mut frames = Vec::new();
+        if let Ok(mut source) = Source::from_bytes(CaptureBytes::from_vec(bytes.clone())) {
+            let mut refs = Vec::new();
+            while let Some(block) = source.next_block(256, &mut refs) {
+                for r in refs.drain(..) {
+                    let f = r.frame(&block.bytes);
+                    let link = u16::try_from(f.link).unwrap_or(0);
+                    frames.push(Frame { link, ts_ns: f.ts_ns, data: f.data.to_vec() });
+                }
+            }
+        }
+        self.talks.extend(talks(&frames));
+        self.frames.push(frames);
+        self.captures.push(bytes);
+    }
+
+    /// Captures as they are. The demonstration is longer than others and only its start is taken.
+    #[must_use]
+    pub fn captures(&self) -> Vec<Vec<u8>> {
+        let cut = |c: &Vec<u8>| c.get(..CAPTURE_BYTES_MAX as usize).unwrap_or(c).to_vec();
+        self.captures.iter().map(cut).collect()
+    }
+}
+
+/// The repository's root.
+#[must_use]
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let is_small = path.metadata().is_ok_and(|m| m.len() <= CAPTURE_BYTES_MAX);
+        let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+        if path.is_dir() {
+            collect(&path, found);
+        } else if is_small && ["pcap", "pcapng", "cap", "trace"].contains(&ending) {
+            found.push(path);
+        }
+    }
+}
+
+/// Conversations over TCP and UDP. Segments count in the order they came, overlaps included: seeds
+/// need not be tidy.
+fn talks(frames: &[Frame]) -> Vec<Talk> {
+    type End = (Addr, u16);
+    let mut order: Vec<Talk> = Vec::new();
+    let mut index: HashMap<(End, End, bool), usize> = HashMap::new();
+    let (mut set, mut counters) = (PacketSet::new(), DecodeCounters::default());
+    for frame in frames {
+        let Some(link) = Link::from_linktype(frame.link.into()) else { continue };
+        gabion_packet::decode(&mut set, &mut counters, &DecodeConfig::DEFAULT, link, &frame.data);
+        for p in set.iter() {
+            let payload = p.payload(&frame.data);
+            let is_tcp = p.transport.tcp().is_some();
+            if payload.is_empty() || !(is_tcp || matches!(p.transport, Transport::Udp(_))) {
+                continue;
+            }
+            let (from, to) = ((p.src, p.sp), (p.dst, p.dp));
+            let (at, direction) = match index.get(&(to, from, is_tcp)) {
+                Some(at) => (*at, Direction::ToClient),
+                None => {
+                    let next = order.len();
+                    let at = *index.entry((from, to, is_tcp)).or_insert(next);
+                    if at == next {
+                        order.push(Talk { is_tcp, ports: [from.1, to.1], parts: Vec::new() });
+                    }
+                    (at, Direction::ToServer)
+                }
+            };
+            if let Some(talk) = order.get_mut(at) {
+                talk.parts.push((direction, payload.to_vec()));
+            }
+        }
+    }
+    order
+}

@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# gate.sh: what must hold before a change is called done, beyond `make test`: lints on all targets,
+# documents without warnings, licences and sources of dependencies, two seconds of every fuzz target,
+# benches that build and run once. Goes on after a failed step and names the failed ones at the end.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+failed=()
+step() {
+  local name=$1
+  shift
+  printf '\n== %s\n' "$name"
+  if "$@"; then echo "good: $name"; else failed+=("$name"); echo "failed: $name"; fi
+}
+
+licences() {
+  command -v cargo-deny >/dev/null || { echo "cargo-deny is not here: run make gate with a network"; return 1; }
+  cargo deny --offline check licenses bans sources
+}
+
+# Advisories need their database; without a network the step says so and is no failure.
+advisories() {
+  command -v cargo-deny >/dev/null || { echo "cargo-deny is not here"; return 1; }
+  cargo deny fetch db || { echo "skipped: the advisory database can't be fetched"; return 0; }
+  cargo deny check advisories
+}
+
+# A dependency that a manifest names and no source of the crate does.
+unused_dependencies() {
+  local manifest crate name found=0
+  for manifest in crates/*/Cargo.toml tests/*/Cargo.toml; do
+    crate=$(dirname "$manifest")
+    while read -r name; do
+      grep -rqE "\b${name//-/_}\b" --include='*.rs' "$crate" || { echo "$manifest: $name is not used"; found=1; }
+    done < <(awk '/^\[/{ on = /dependencies\]$/ } on && /=/ { print $1 }' "$manifest")
+  done
+  return $found
+}
+
+step "clippy" cargo clippy --locked --workspace --all-targets -- -D warnings
+step "documents" env RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --document-private-items --quiet
+step "licences, bans, sources" licences
+step "advisories" advisories
+step "unused dependencies" unused_dependencies
+step "fuzz smoke" scripts/fuzz.sh 2 plain
+step "bench smoke" cargo bench --locked --workspace --benches -- --test
+
+if [ ${#failed[@]} -gt 0 ]; then
+  printf '\ngate: failed: %s\n' "${failed[*]}"
+  exit 1
+fi
+printf '\ngate: all good\n'

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# test.sh: what must hold at every commit. Format and tidy first, as they fail early; then every unit,
+# crate and document test; then the program against the peer's own tests, where the corpus is
+# (GABION_CORPUS, else ../shared/corpus). Goes on after a failed step, and ends with the sums:
+#
+#   N passed, N failed, N skipped
+#
+# One build serves all: conformance runs the binary that the tests built, whose overflow checks and
+# debug assertions are on, so that a test of the peer's is a test of these too.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=${CARGO_TARGET_DIR:-target}
+corpus=${GABION_CORPUS:-../shared/corpus}
+binaries=$target/debug
+floors=tests/conformance/floors
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+[ "${CI:-}" != true ] || export CARGO_INCREMENTAL=0
+# Tests run in the folders of their crates, so the corpus is named from the root.
+[ ! -d "$corpus" ] || corpus=$(realpath "$corpus")
+[ -z "${GABION_CORPUS:-}" ] || export GABION_CORPUS=$corpus
+
+passed=0 failed=0 skipped=0
+
+step() { printf '\n== %s\n' "$1"; }
+
+# Counts a step that is one check.
+check() {
+  local name=$1
+  shift
+  step "$name"
+  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "failed: $name"; fi
+}
+
+# Runs cargo test and adds what its binaries counted; a failed build counts as one failure.
+cargo_test() {
+  local name=$1 code=0 counts
+  shift
+  step "$name"
+  cargo test --locked --no-fail-fast "$@" 2>&1 | tee "$log" || code=$?
+  counts=$(awk '/^test result: /{ p += $4; f += $6; i += $8 } END { print p+0, f+0, i+0 }' "$log")
+  read -r p f i <<<"$counts"
+  if [ "$code" != 0 ] && [ "$f" = 0 ]; then f=1; fi
+  passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + i))
+}
+
+skip() { step "$1"; echo "skipped: $1: $2"; skipped=$((skipped + 1)); }
+
+check "format" cargo fmt --all --check
+check "format of fuzz" cargo fmt --manifest-path fuzz/Cargo.toml --check
+cargo_test "tidy" --package gabion-tidy
+cargo_test "unit, crate and document tests" --workspace --exclude gabion-tidy
+
+if [ ! -d "$corpus/suricata-verify/tests" ]; then
+  skip "conformance: suricata-verify" "no $corpus/suricata-verify (set GABION_CORPUS)"
+  skip "conformance: captures" "no $corpus/captures (set GABION_CORPUS)"
+else
+  check "build of the program and the runners" \
+    cargo build --locked --package gabion --package gabion-conformance
+  check "conformance: suricata-verify, nothing of the baseline falls" \
+    "$binaries/suricata-verify" --binary "$binaries/gabion" --causes \
+    --baseline "$floors/suricata-verify.txt" --results "$target/suricata-verify.tsv"
+  check "conformance: captures, no suite below its floor" \
+    "$binaries/captures" --binary "$binaries/gabion" --floors "$floors/captures.tsv"
+fi
+
+printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
+[ "$failed" = 0 ]

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# tools.sh [gate]: sees that the tools to build with are there, and installs what is missing.
+#
+# A C compiler (PCRE2, Lua, zstd and mimalloc are built from source) comes from the distribution's
+# packages; the Rust toolchain of rust-toolchain.toml comes by rustup. Debian 12's own cargo (0.66)
+# can't read this workspace, so it is no way out. With `gate`: cargo-deny too.
+# Says nothing and takes a fraction of a second when nothing is missing.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { echo "tools: $*" >&2; }
+fail() { say "$@"; exit 4; }
+have() { command -v "$1" >/dev/null 2>&1; }
+
+channel=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+
+packages() {
+  local missing=()
+  have cc || missing+=(gcc)
+  [ -e /usr/include/stdio.h ] || have clang || missing+=(libc6-dev)
+  have cargo || have rustup || have curl || missing+=(curl ca-certificates)
+  [ ${#missing[@]} -gt 0 ] || return 0
+  have apt-get || fail "missing: ${missing[*]}: install them with this system's packages"
+  [ "$(id -u)" = 0 ] || fail "missing: ${missing[*]}: run as root: apt-get install ${missing[*]}"
+  say "installing Debian packages: ${missing[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq >&2 || say "apt-get update failed, going on with the lists there are"
+  apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
+}
+
+# Cargo in the path may be rustup's, which follows rust-toolchain.toml, or one of its own.
+toolchain() {
+  local found
+  if found=$(cargo --version 2>/dev/null) && enough "$found"; then
+    has_parts && return 0
+    have rustup || fail "cargo is here but not rustfmt: install rustfmt and clippy of Rust $channel"
+  fi
+  if ! have rustup; then
+    [ -z "${found:-}" ] || say "found $found, Rust $channel is wanted"
+    install_rustup
+  fi
+  say "installing Rust $channel"
+  rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy >&2 ||
+    fail "Rust $channel can't be fetched: give a mirror in RUSTUP_DIST_SERVER, or install it by hand"
+  found=$(cargo --version) && enough "$found" || fail "$found is called, Rust $channel is wanted"
+}
+
+# The two components that are not part of every toolchain; asked for by file, as starting them costs more.
+has_parts() {
+  local bin
+  have rustup || { have rustfmt; return; }
+  bin=$(dirname "$(rustc --print sysroot)/bin/x")
+  [ -x "$bin/rustfmt" ] && [ -x "$bin/cargo-clippy" ]
+}
+
+enough() {
+  local version=${1#cargo }
+  version=${version%% *}
+  [ "$(printf '%s\n%s\n' "$channel" "$version" | sort -V | head -1)" = "$channel" ]
+}
+
+install_rustup() {
+  if have apt-get && [ "$(id -u)" = 0 ] && apt-cache show rustup >/dev/null 2>&1; then
+    say "installing Debian package: rustup"
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rustup >&2
+    return
+  fi
+  local arch to server=${RUSTUP_UPDATE_ROOT:-https://static.rust-lang.org/rustup}
+  arch="$(uname -m)-unknown-linux-gnu"
+  to=$(mktemp -d)
+  say "installing rustup from $server into ${CARGO_HOME:-$HOME/.cargo}"
+  if have curl; then
+    curl -fsSL --retry 3 -o "$to/rustup-init" "$server/dist/$arch/rustup-init"
+  else
+    false
+  fi || fail "rustup can't be fetched: install Rust $channel by hand (https://rustup.rs) and try again"
+  chmod +x "$to/rustup-init"
+  "$to/rustup-init" -y -q --profile minimal --default-toolchain none --no-modify-path >&2
+  rm -rf "$to"
+}
+
+gate_tools() {
+  have cargo-deny && return 0
+  say "installing cargo-deny (some minutes, once)"
+  cargo install --locked --quiet cargo-deny >&2 ||
+    say "cargo-deny can't be installed: the gate will say that licences were not checked"
+}
+
+packages
+export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+toolchain
+[ "${1:-}" != gate ] || gate_tools

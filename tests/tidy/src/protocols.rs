@@ -1,0 +1,101 @@
+//! The test of the layout: a protocol is one folder in `proto` and one line in its registry.
+//!
+//! Counts the places that name a protocol's folder from outside it. There may be two: `pub mod` in
+//! `lib.rs`, which Rust wants, and the line of the registry. Tests may name what they test, and a
+//! protocol may lean on another by name (mail bodies are MIME wherever they travel).
+
+use crate::Fault;
+use crate::tree::File;
+use std::collections::BTreeSet;
+
+const SRC: &str = "crates/proto/src/";
+
+/// The protocols: folders of `proto` whose `mod.rs` has a `PROTOCOL`.
+#[must_use]
+pub fn folders(files: &[File]) -> BTreeSet<String> {
+    let mods = files.iter().filter(|file| file.text.contains("PROTOCOL: &"));
+    mods.filter_map(|file| file.path.strip_prefix(SRC)?.strip_suffix("/mod.rs"))
+        .filter(|name| !name.contains('/'))
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Each protocol has exactly one line in the registry, and no room outside `proto` names it.
+#[must_use]
+pub fn check(files: &[File]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    let registry = format!("{SRC}registry.rs");
+    let folders = folders(files);
+    for name in &folders {
+        let entry = format!("crate::{name}::PROTOCOL");
+        let lines = files
+            .iter()
+            .filter(|file| file.path == registry)
+            .map(|file| file.text.matches(&entry).count())
+            .sum::<usize>();
+        if lines != 1 {
+            let what = format!("{entry} stands {lines} times, once is right");
+            faults.push(Fault::new(&registry, 0, what));
+        }
+    }
+    for file in files.iter().filter(|file| is_elsewhere(&file.path)) {
+        for (at, line) in file.text.lines().enumerate() {
+            for name in folders.iter().filter(|name| names(line, name)) {
+                let what = format!("names the protocol {name} outside its folder and the registry");
+                faults.push(Fault::new(&file.path, at + 1, what));
+            }
+        }
+    }
+    faults
+}
+
+/// Sources of other rooms, and those of `proto` that belong to no protocol.
+fn is_elsewhere(path: &str) -> bool {
+    let is_source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
+    let of_proto = path.strip_prefix(SRC);
+    let is_shared = of_proto.is_none_or(|below| !below.contains('/') && below != "registry.rs");
+    is_source && is_shared
+}
+
+/// Whether a line of code goes by path into the protocol's folder.
+fn names(line: &str, name: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    [
+        format!("gabion_proto::{name}::"),
+        format!("crate::{name}::PROTOCOL"),
+        format!("proto::{name}::"),
+    ]
+    .iter()
+    .any(|path| code.contains(path.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_protocol_stands_in_its_folder_and_once_in_the_registry() {
+        let mut files = vec![
+            file("crates/proto/src/dns/mod.rs", "pub const PROTOCOL: &Protocol = …"),
+            file("crates/proto/src/mime/mod.rs", "pub fn decode() {}"),
+            file("crates/proto/src/registry.rs", "&[crate::dns::PROTOCOL]"),
+            file("crates/proto/src/lib.rs", "pub mod dns;"),
+        ];
+        assert_eq!(folders(&files), BTreeSet::from(["dns".to_owned()]));
+        assert_eq!(check(&files), []);
+        files.push(file("crates/net/src/worker.rs", "use gabion_proto::dns::Parser;"));
+        files.push(file("crates/proto/src/ssh/mod.rs", "pub const PROTOCOL: &Protocol = …"));
+        let told: Vec<String> = check(&files).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "crates/proto/src/registry.rs: crate::ssh::PROTOCOL stands 0 times, once is right",
+                "crates/net/src/worker.rs:1: names the protocol dns outside its folder and the registry"
+            ]
+        );
+    }
+}
