@@ -62,6 +62,45 @@ pub enum BufferCondition {
     Inert(&'static str),
 }
 
+impl BufferCondition {
+    /// Whether keywords behind it may be relative to it.
+    pub(crate) fn moves_position(&self) -> bool {
+        matches!(
+            self,
+            BufferCondition::Content(_)
+                | BufferCondition::Pcre(_)
+                | BufferCondition::ByteTest(_)
+                | BufferCondition::ByteJump(_)
+                | BufferCondition::ByteExtract(_)
+                | BufferCondition::ByteMath(_)
+                | BufferCondition::IsDataAt(_)
+        )
+    }
+
+    /// The keyword it was made of.
+    pub fn keyword(&self) -> &'static str {
+        match self {
+            BufferCondition::Content(_) => "content",
+            BufferCondition::Pcre(_) => "pcre",
+            BufferCondition::ByteTest(_) => "byte_test",
+            BufferCondition::ByteJump(_) => "byte_jump",
+            BufferCondition::ByteExtract(_) => "byte_extract",
+            BufferCondition::ByteMath(_) => "byte_math",
+            BufferCondition::IsDataAt(_) => "isdataat",
+            BufferCondition::Bsize(_) => "bsize",
+            BufferCondition::Urilen(_) => "urilen",
+            BufferCondition::Dataset(_) => "dataset",
+            BufferCondition::Datarep(_) => "datarep",
+            BufferCondition::Absent { .. } => "absent",
+            BufferCondition::Base64Decode(_) => "base64_decode",
+            BufferCondition::Entropy(_) => "entropy",
+            BufferCondition::Asn1(_) => "asn1",
+            BufferCondition::Lua { .. } => "lua",
+            BufferCondition::Inert(keyword) => keyword,
+        }
+    }
+}
+
 /// Yes/no properties of a [`Content`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ContentFlags(pub u16);
@@ -198,6 +237,8 @@ pub struct Pcre {
     pub relative_next: bool,
     /// `/O`: match limits don't hold.
     pub override_limits: bool,
+    /// `/B`: without effect, reports say so.
+    pub rawbytes: bool,
     /// What becomes of capture groups.
     pub captures: Box<[Capture]>,
 }
@@ -302,6 +343,8 @@ pub struct ByteTest {
     pub offset: Operand<i32>,
     /// Order of the bytes.
     pub order: ByteOrder,
+    /// `big` was written out (reports say so).
+    pub is_big_written: bool,
     /// The number is written as text.
     pub text: Option<TextBase>,
     /// Counted from the last match.
@@ -330,6 +373,8 @@ pub struct ByteJump {
     pub offset: Operand<i32>,
     /// Order of the bytes.
     pub order: ByteOrder,
+    /// `big` was written out (reports say so).
+    pub is_big_written: bool,
     /// The number is written as text.
     pub text: Option<TextBase>,
     /// Counted from the last match.

@@ -196,6 +196,47 @@ impl<'t> Draft<'t> {
         Ok(())
     }
 
+    /// The list a relative keyword belongs to: the one in force, or without a sticky buffer that of
+    /// the match before it, which a legacy modifier may have moved.
+    pub(crate) fn relative_list(&self) -> List {
+        if self.list != List::NotSet {
+            return self.list;
+        }
+        let mut best: Option<(u32, List)> = None;
+        let mut look = |conditions: &[DraftCondition], list: List| {
+            let last = conditions.iter().rfind(|x| x.condition.moves_position());
+            if let Some(x) = last
+                && best.is_none_or(|(order, _)| x.order > order)
+            {
+                best = Some((x.order, list));
+            }
+        };
+        for (n, b) in self.buffers.iter().enumerate() {
+            look(&b.conditions, List::Buffer(n));
+        }
+        look(&self.base64, List::Base64);
+        best.map_or(List::NotSet, |(_, list)| list)
+    }
+
+    /// Adds a condition to the list that a relative keyword belongs to, and tells the match before
+    /// it that something depends on it.
+    pub(crate) fn push_relative(&mut self, condition: BufferCondition) -> Checked<()> {
+        let list = self.relative_list();
+        let before = std::mem::replace(&mut self.list, list);
+        let last = self.conditions().iter_mut().rfind(|x| x.condition.moves_position());
+        match last.map(|x| &mut x.condition) {
+            Some(BufferCondition::Content(content)) => {
+                content.flags.set(crate::content::ContentFlags::RELATIVE_NEXT);
+            }
+            Some(BufferCondition::Pcre(p)) => p.relative_next = true,
+            // arithmetic in between: it stays where it is, whatever the content before it matched
+            _ => {}
+        }
+        let pushed = self.push(condition);
+        self.list = before;
+        pushed
+    }
+
     /// An inspection of that buffer without transforms, continued when it is there.
     pub(crate) fn buffer_index(&mut self, buffer: BufferRef, is_multi: bool) -> usize {
         let same = |b: &DraftBuffer| b.buffer == Some(buffer) && b.transforms.is_empty();

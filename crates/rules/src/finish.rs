@@ -5,7 +5,7 @@
 //! since of several faults the first one is reported.
 
 use crate::compiler::Compiler;
-use crate::content::{BufferCondition, Operand};
+use crate::content::BufferCondition;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftBuffer, DraftTxTest};
 use crate::fast_pattern;
@@ -496,7 +496,7 @@ pub(crate) fn has_payload_bounds(d: &Draft<'_>) -> bool {
     d.buffers.iter().filter(|b| b.buffer == Some(BufferRef::Payload)).any(|b| {
         b.conditions.iter().any(|x| match &x.condition {
             BufferCondition::Content(content) => {
-                content.offset.is_some_and(|o| o != Operand::Number(0)) || content.depth.is_some()
+                content.offset.is_some() || content.depth.is_some()
             }
             _ => false,
         })

@@ -11,6 +11,8 @@
 #![forbid(unsafe_code)]
 
 pub mod address;
+pub mod analysis;
+pub mod classification;
 mod compiler;
 pub mod content;
 pub mod diagnostic;
@@ -38,6 +40,7 @@ mod rule_type;
 pub mod ruleset;
 pub mod signature;
 pub mod text;
+pub mod threshold_file;
 pub mod transform;
 mod validate;
 pub mod vars;

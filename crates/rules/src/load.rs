@@ -158,7 +158,7 @@ impl Loader<'_> {
     fn finish(self) -> (Ruleset, Vec<Diagnostic>) {
         let mut set = self.compiler.set;
         let mut signatures: Vec<Signature> = self.signatures.into_iter().flatten().collect();
-        order::sort(&mut signatures, &self.compiler.options.action_order, set.flowbits.len());
+        order::sort(&mut signatures, &self.compiler.options.action_order);
         for (index, signature) in (0u32..).zip(&mut signatures) {
             signature.index = index;
         }

@@ -34,7 +34,7 @@ pub enum ScriptNeeds {
 pub struct LoadOptions<'o> {
     /// Classes, see [`crate::classification`].
     pub classes: Vec<Classification>,
-    /// Reference systems: short name and address prefix, see [`crate::reference`].
+    /// Reference systems: short name and address prefix, see [`crate::classification`].
     pub references: Vec<(String, String)>,
     /// Precedence of actions, first is highest.
     pub action_order: [Action; 4],

@@ -1,23 +1,20 @@
 //! The internal order of signatures: which alert survives when there are too many, and what a
 //! `pass` or `drop` precedes.
 //!
-//! By action, then writers of a shared state before its readers (for xbits the readers come
-//! first), then priority, then sid. As the peer does, 8.0.x.
+//! By action; then for each kind of shared state those that write it before those that read it;
+//! then priority, then sid. For hostbits only writers count and for xbits only readers: measured
+//! with the peer, 8.0.7.
 
-use crate::packet::PacketCondition;
+use crate::content::{BufferCondition, CaptureTarget};
+use crate::packet::{PacketCondition, XbitsTrack};
 use crate::post::PostMatch;
 use crate::signature::{Action, Signature};
 
-/// Sorts by the internal order. `flowbits` is how many there are.
-pub fn sort(signatures: &mut [Signature], actions: &[Action; 4], flowbits: usize) {
-    let levels = flowbit_levels(signatures, flowbits);
-    let mut keyed: Vec<(Key, usize)> = signatures
-        .iter()
-        .zip(levels)
-        .enumerate()
-        .map(|(at, (s, level))| (key(s, actions, level), at))
-        .collect();
-    keyed.sort();
+/// Sorts by the internal order; `actions` are the actions from the highest precedence down.
+pub fn sort(signatures: &mut [Signature], actions: &[Action; 4]) {
+    let mut keyed: Vec<(Key, usize)> =
+        signatures.iter().enumerate().map(|(at, s)| (key(s, actions), at)).collect();
+    keyed.sort_unstable();
     let mut place = vec![0usize; keyed.len()];
     for (to, (_, from)) in keyed.iter().enumerate() {
         if let Some(slot) = place.get_mut(*from) {
@@ -38,10 +35,11 @@ fn permute<T>(items: &mut [T], place: &mut [usize]) {
     }
 }
 
+/// Rank by action, then by each kind of state in the peer's order of comparisons.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     action: u8,
-    flowbits: u32,
+    flowbits: u8,
     flowint: u8,
     flowvar: u8,
     pktvar: u8,
@@ -53,15 +51,68 @@ struct Key {
     swapped: bool,
 }
 
-fn key(s: &Signature, actions: &[Action; 4], flowbits: u32) -> Key {
+/// Use of one kind of state.
+#[derive(Default)]
+struct Use {
+    reads: bool,
+    writes: bool,
+}
+
+impl Use {
+    /// Writers, then who reads and writes, then readers, then the rest.
+    fn rank(&self) -> u8 {
+        match (self.reads, self.writes) {
+            (false, true) => 0,
+            (true, true) => 1,
+            (true, false) => 2,
+            (false, false) => 3,
+        }
+    }
+}
+
+fn key(s: &Signature, actions: &[Action; 4]) -> Key {
+    let [mut flowbits, mut flowint, mut flowvar, mut pktvar, mut host, mut pair] =
+        [(); 6].map(|()| Use::default());
+    for p in &s.packet {
+        match p {
+            PacketCondition::Flowbits(_) => flowbits.reads = true,
+            PacketCondition::Flowint(_) => flowint.reads = true,
+            PacketCondition::Inert("flowvar") => flowvar.reads = true,
+            PacketCondition::Inert("pktvar") => pktvar.reads = true,
+            PacketCondition::Xbits(x) => match x.track {
+                XbitsTrack::Source | XbitsTrack::Destination => host.reads = true,
+                XbitsTrack::Pair => pair.reads = true,
+                XbitsTrack::Transaction => {}
+            },
+            _ => {}
+        }
+    }
+    for p in &s.post_match {
+        match p {
+            PostMatch::Flowbits { .. } => flowbits.writes = true,
+            PostMatch::Flowint { .. } => flowint.writes = true,
+            PostMatch::Hostbits { .. } => host.writes = true,
+            _ => {}
+        }
+    }
+    for c in s.buffers.iter().flat_map(|b| b.conditions.iter()).chain(s.base64_data.iter()) {
+        let BufferCondition::Pcre(p) = c else { continue };
+        for capture in &p.captures {
+            match capture.target {
+                CaptureTarget::Flow => flowvar.writes = true,
+                CaptureTarget::Packet => pktvar.writes = true,
+                CaptureTarget::Alert => {}
+            }
+        }
+    }
     Key {
         action: action_rank(s.action, actions),
-        flowbits,
-        flowint: flowint_rank(s),
-        flowvar: 0,
-        pktvar: 0,
-        host: host_rank(s),
-        pair: pair_rank(s),
+        flowbits: flowbits.rank(),
+        flowint: flowint.rank(),
+        flowvar: flowvar.rank(),
+        pktvar: pktvar.rank(),
+        host: host.rank(),
+        pair: pair.rank(),
         priority: s.priority,
         sid: s.sid,
         gid: s.gid,
@@ -69,7 +120,7 @@ fn key(s: &Signature, actions: &[Action; 4], flowbits: u32) -> Key {
     }
 }
 
-/// `config` rules come last.
+/// What is not among the ordered actions (`config`, `accept`) comes last.
 fn action_rank(action: Action, actions: &[Action; 4]) -> u8 {
     let same = match action {
         Action::RejectDestination | Action::RejectBoth => Action::RejectSource,
@@ -77,49 +128,4 @@ fn action_rank(action: Action, actions: &[Action; 4]) -> u8 {
     };
     let at = actions.iter().position(|a| *a == same);
     at.and_then(|at| u8::try_from(at).ok()).unwrap_or(u8::MAX)
-}
-
-/// Rank by flowbits: writers, then who reads and writes after those it reads, then readers, then
-/// the rest.
-fn flowbit_levels(signatures: &[Signature], flowbits: usize) -> Vec<u32> {
-    let _ = flowbits;
-    signatures
-        .iter()
-        .map(|s| {
-            let reads = s.packet.iter().any(|p| matches!(p, PacketCondition::Flowbits(_)));
-            let writes = s.post_match.iter().any(|p| matches!(p, PostMatch::Flowbits { .. }));
-            match (reads, writes) {
-                (false, true) => 0,
-                (true, true) => 1,
-                (true, false) => 2,
-                (false, false) => 3,
-            }
-        })
-        .collect()
-}
-
-fn rank(reads: bool, writes: bool) -> u8 {
-    match (reads, writes) {
-        (false, true) => 0,
-        (true, true) => 1,
-        (true, false) => 2,
-        (false, false) => 3,
-    }
-}
-
-fn flowint_rank(s: &Signature) -> u8 {
-    rank(
-        s.packet.iter().any(|p| matches!(p, PacketCondition::Flowint(_))),
-        s.post_match.iter().any(|p| matches!(p, PostMatch::Flowint { .. })),
-    )
-}
-
-fn host_rank(s: &Signature) -> u8 {
-    let _ = s;
-    0
-}
-
-fn pair_rank(s: &Signature) -> u8 {
-    let _ = s;
-    0
 }

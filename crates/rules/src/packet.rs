@@ -137,6 +137,58 @@ pub enum PacketCondition {
     Inert(&'static str),
 }
 
+impl PacketCondition {
+    /// The keyword it was made of, by its main name.
+    pub fn keyword(&self) -> &'static str {
+        match self {
+            PacketCondition::Flow(_) => "flow",
+            PacketCondition::TcpFlags(_) => "tcp.flags",
+            PacketCondition::TcpSeq(_) => "tcp.seq",
+            PacketCondition::TcpAck(_) => "tcp.ack",
+            PacketCondition::TcpWindow { .. } => "tcp.window",
+            PacketCondition::TcpMss(_) => "tcp.mss",
+            PacketCondition::TcpWscale(_) => "tcp.wscale",
+            PacketCondition::TcpSession(_) => "tcp.session",
+            PacketCondition::Ttl(_) => "ttl",
+            PacketCondition::Tos { .. } => "tos",
+            PacketCondition::IpId(_) => "id",
+            PacketCondition::IpOption(_) => "ipopts",
+            PacketCondition::FragBits(_) => "fragbits",
+            PacketCondition::FragOffset { .. } => "fragoffset",
+            PacketCondition::SameIp => "sameip",
+            PacketCondition::IpProto { .. } => "ip_proto",
+            PacketCondition::L3Proto(_) => "l3_proto",
+            PacketCondition::IcmpType(_) => "itype",
+            PacketCondition::IcmpCode(_) => "icode",
+            PacketCondition::IcmpId(_) => "icmp_id",
+            PacketCondition::IcmpSeq(_) => "icmp_seq",
+            PacketCondition::Icmpv6Mtu(_) => "icmpv6.mtu",
+            PacketCondition::Dsize(_) => "dsize",
+            PacketCondition::VlanId { .. } => "vlan.id",
+            PacketCondition::VlanLayers(_) => "vlan.layers",
+            PacketCondition::StreamSize { .. } => "stream_size",
+            PacketCondition::FlowAge(_) => "flow.age",
+            PacketCondition::FlowPackets(..) => "flow.pkts",
+            PacketCondition::FlowBytes(..) => "flow.bytes",
+            PacketCondition::Flowbits(_) => "flowbits",
+            PacketCondition::Flowint(_) => "flowint",
+            PacketCondition::Xbits(_) => "xbits",
+            PacketCondition::Hostbits(_) => "hostbits",
+            PacketCondition::IpReputation(_) => "iprep",
+            PacketCondition::GeoIp(_) => "geoip",
+            PacketCondition::Rpc(_) => "rpc",
+            PacketCondition::AppProtocol(_) => "app-layer-protocol",
+            PacketCondition::DecodeEvent(_) => "decode-event",
+            PacketCondition::StreamEvent(_) => "stream-event",
+            PacketCondition::DetectionEvent(_) => "app-layer-event",
+            PacketCondition::Checksum { of, .. } => of.keyword(),
+            PacketCondition::FtpBounce => "ftpbounce",
+            PacketCondition::Lua { .. } => "lua",
+            PacketCondition::Inert(keyword) => keyword,
+        }
+    }
+}
+
 /// `flow` keyword.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowTest {
@@ -242,6 +294,31 @@ pub enum IpOption {
     RouterAlert,
     /// `any`
     Any,
+}
+
+impl IpOption {
+    /// Every option with its name in rules.
+    pub const ALL: &'static [(IpOption, &'static str)] = &[
+        (IpOption::RecordRoute, "rr"),
+        (IpOption::LooseSourceRoute, "lsrr"),
+        (IpOption::LooseSourceRouteExtended, "lsrre"),
+        (IpOption::EndOfList, "eol"),
+        (IpOption::Nop, "nop"),
+        (IpOption::Timestamp, "ts"),
+        (IpOption::Security, "sec"),
+        (IpOption::StrictSourceRoute, "ssrr"),
+        (IpOption::StreamId, "satid"),
+        (IpOption::ExtendedSecurity, "esec"),
+        (IpOption::Cipso, "cipso"),
+        (IpOption::QuickStart, "qs"),
+        (IpOption::RouterAlert, "rtralt"),
+        (IpOption::Any, "any"),
+    ];
+
+    /// The name in rules.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(o, _)| *o == self).map_or("", |(_, name)| name)
+    }
 }
 
 /// Comparison of `fragoffset`.
@@ -496,4 +573,19 @@ pub enum ChecksumOf {
     IcmpV4,
     /// `icmpv6-csum`
     IcmpV6,
+}
+
+impl ChecksumOf {
+    /// The keyword.
+    pub const fn keyword(self) -> &'static str {
+        match self {
+            ChecksumOf::Ipv4 => "ipv4-csum",
+            ChecksumOf::TcpV4 => "tcpv4-csum",
+            ChecksumOf::TcpV6 => "tcpv6-csum",
+            ChecksumOf::UdpV4 => "udpv4-csum",
+            ChecksumOf::UdpV6 => "udpv6-csum",
+            ChecksumOf::IcmpV4 => "icmpv4-csum",
+            ChecksumOf::IcmpV6 => "icmpv6-csum",
+        }
+    }
 }

@@ -532,6 +532,20 @@ impl Signature {
         self.buffers.iter().find(|b| b.buffer == BufferRef::Payload)
     }
 
+    /// The inspection with the fast pattern.
+    pub fn fast_buffer(&self) -> Option<&BufferInspection> {
+        self.buffers.get(usize::from(self.fast_pattern?.inspection))
+    }
+
+    /// The content that is the fast pattern.
+    pub fn fast_content(&self) -> Option<&crate::content::Content> {
+        let at = usize::from(self.fast_pattern?.condition);
+        match self.fast_buffer()?.conditions.get(at)? {
+            BufferCondition::Content(c) => Some(c),
+            _ => None,
+        }
+    }
+
     /// How far the action reaches.
     pub fn scope(&self) -> ActionScope {
         self.firewall.as_ref().map_or(self.kind.scope(), |f| f.scope)

@@ -26,6 +26,7 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
 struct Shared {
     order: ByteOrder,
     is_dce: bool,
+    is_big_written: bool,
     is_string: bool,
     base: Option<TextBase>,
     relative: bool,
@@ -37,7 +38,10 @@ impl Shared {
     fn take(&mut self, word: &str) -> bool {
         match word {
             "relative" => self.relative = true,
-            "big" => self.order = ByteOrder::Big,
+            "big" => {
+                self.order = ByteOrder::Big;
+                self.is_big_written = true;
+            }
             "little" => self.order = ByteOrder::Little,
             "dce" => {
                 self.order = ByteOrder::Dce;
@@ -187,20 +191,22 @@ fn byte_test<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         || refuse(format!("Malformed offset: {offset}")),
     )?;
     check_dce(c, d, &shared, WHO)?;
-    if shared.relative {
-        mark_relative_next(d.conditions());
-    }
-    d.push(BufferCondition::ByteTest(Box::new(ByteTest {
-        nbytes,
-        op,
-        negated,
-        value,
-        offset,
-        order: shared.order,
-        text: shared.text(),
-        relative: shared.relative,
-        bitmask: shared.bitmask,
-    })))
+    push(
+        d,
+        shared.relative,
+        BufferCondition::ByteTest(Box::new(ByteTest {
+            nbytes,
+            op,
+            negated,
+            value,
+            offset,
+            order: shared.order,
+            is_big_written: shared.is_big_written,
+            text: shared.text(),
+            relative: shared.relative,
+            bitmask: shared.bitmask,
+        })),
+    )
 }
 
 fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
@@ -217,6 +223,7 @@ fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         nbytes: Operand::Number(0),
         offset: Operand::Number(0),
         order: ByteOrder::Big,
+        is_big_written: false,
         text: None,
         relative: false,
         multiplier: 1,
@@ -267,14 +274,12 @@ fn byte_jump<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     let bad = || refuse(format!("Malformed offset: {offset}"));
     jump.offset = operand(d, offset, as_i32, || unknown(offset), bad)?;
     check_dce(c, d, &shared, WHO)?;
-    if shared.relative {
-        mark_relative_next(d.conditions());
-    }
     jump.order = shared.order;
+    jump.is_big_written = shared.is_big_written;
     jump.text = shared.text();
     jump.relative = shared.relative;
     jump.bitmask = shared.bitmask;
-    d.push(BufferCondition::ByteJump(Box::new(jump)))
+    push(d, shared.relative, BufferCondition::ByteJump(Box::new(jump)))
 }
 
 /// Gives out the number of a new byte variable; naming one again takes it over.
@@ -323,20 +328,21 @@ fn byte_extract<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Ch
     let offset =
         signed(offset).and_then(as_i32).filter(|n| n.abs() <= 65_535).ok_or_else(refuse)?;
     check_dce(c, d, &shared, WHO)?;
-    if shared.relative {
-        mark_relative_next(d.conditions());
-    }
     let variable = define(d, name, WHO)?;
-    d.push(BufferCondition::ByteExtract(Box::new(ByteExtract {
-        nbytes,
-        offset,
-        order: shared.order,
-        text: shared.text(),
-        relative: shared.relative,
-        multiplier,
-        align,
-        variable,
-    })))
+    push(
+        d,
+        shared.relative,
+        BufferCondition::ByteExtract(Box::new(ByteExtract {
+            nbytes,
+            offset,
+            order: shared.order,
+            text: shared.text(),
+            relative: shared.relative,
+            multiplier,
+            align,
+            variable,
+        })),
+    )
 }
 
 fn byte_math<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
@@ -406,23 +412,30 @@ fn byte_math<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     }
     check_dce(c, d, &shared, WHO)?;
     if shared.relative {
-        if d.conditions().is_empty() {
+        let list = d.relative_list();
+        let before = std::mem::replace(&mut d.list, list);
+        let is_first = d.conditions().is_empty();
+        d.list = before;
+        if is_first {
             return Err(Refusal::new(WHO, "relative specified without previous pattern match"));
         }
-        mark_relative_next(d.conditions());
     }
     let variable = define(d, result, WHO)?;
-    d.push(BufferCondition::ByteMath(Box::new(ByteMath {
-        nbytes,
-        offset,
-        op,
-        rvalue,
-        order: shared.order,
-        text: shared.text(),
-        relative: shared.relative,
-        bitmask: shared.bitmask,
-        variable,
-    })))
+    push(
+        d,
+        shared.relative,
+        BufferCondition::ByteMath(Box::new(ByteMath {
+            nbytes,
+            offset,
+            op,
+            rvalue,
+            order: shared.order,
+            text: shared.text(),
+            relative: shared.relative,
+            bitmask: shared.bitmask,
+            variable,
+        })),
+    )
 }
 
 fn isdataat(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
@@ -466,17 +479,27 @@ fn isdataat(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
     };
     if relative && negated && position == Operand::Number(1) {
         // nothing may follow: the same as `endswith` on the content before
-        if let Some(last) = d.conditions().last_mut()
-            && let BufferCondition::Content(content) = &mut last.condition
-        {
-            content.flags.set(ContentFlags::ENDS_WITH);
+        let list = d.relative_list();
+        let before = std::mem::replace(&mut d.list, list);
+        let merged = match d.conditions().last_mut().map(|x| &mut x.condition) {
+            Some(BufferCondition::Content(content)) => {
+                content.flags.set(ContentFlags::ENDS_WITH);
+                true
+            }
+            _ => false,
+        };
+        d.list = before;
+        if merged {
             return Ok(());
         }
     }
-    if relative {
-        mark_relative_next(d.conditions());
-    }
-    d.push(BufferCondition::IsDataAt(IsDataAt { position, relative, negated }))
+    let condition = BufferCondition::IsDataAt(IsDataAt { position, relative, negated });
+    push(d, relative, condition)
+}
+
+/// Adds a condition, relative to the match before it or not.
+fn push(d: &mut Draft<'_>, relative: bool, condition: BufferCondition) -> Checked<()> {
+    if relative { d.push_relative(condition) } else { d.push(condition) }
 }
 
 fn entropy(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {

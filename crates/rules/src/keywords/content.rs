@@ -26,6 +26,8 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
 
 /// Offsets and distances go from minus to plus this: the peer's bound.
 const VALUE_MAX: i64 = 1024 * 1024;
+/// Offsets and depths end at this: the peer's bound.
+const ANCHOR_MAX: i64 = 65_535;
 
 fn content(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     push(d, v)
@@ -194,7 +196,11 @@ fn operand(d: &Draft<'_>, v: Value<'_>, keyword: &str, dot: &str) -> Checked<Ope
         };
     }
     let number = v.text.strip_prefix('+').unwrap_or(v.text).parse::<i64>().ok();
-    match number.filter(|n| n.abs() <= VALUE_MAX) {
+    let max = match keyword {
+        "offset" | "depth" => ANCHOR_MAX,
+        _ => VALUE_MAX,
+    };
+    match number.filter(|n| n.abs() <= max) {
         Some(n) => Ok(Operand::Number(n as i32)),
         None => {
             let said = format!("invalid value for {keyword}: {}{dot}", v.text);
@@ -476,9 +482,12 @@ fn chop(content: &mut Content, text: &str) -> Checked<()> {
             format!("Fast pattern (length + offset ({end})) exceeds pattern length ({have})");
         return Err(Refusal::new(WHO, said));
     }
+    content.flags.set(ContentFlags::FAST_PATTERN);
+    if offset == 0 && usize::from(len) == have {
+        return Ok(());
+    }
     content.chop_offset = offset;
     content.chop_len = len;
-    content.flags.set(ContentFlags::FAST_PATTERN);
     content.flags.set(ContentFlags::FAST_PATTERN_CHOP);
     Ok(())
 }

@@ -198,27 +198,12 @@ fn ip_id(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
 }
 
 fn ipopts(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    let option = match v.text.to_ascii_lowercase().as_str() {
-        "rr" => IpOption::RecordRoute,
-        "lsrr" => IpOption::LooseSourceRoute,
-        "lsrre" => IpOption::LooseSourceRouteExtended,
-        "eol" => IpOption::EndOfList,
-        "nop" => IpOption::Nop,
-        "ts" => IpOption::Timestamp,
-        "sec" => IpOption::Security,
-        "ssrr" => IpOption::StrictSourceRoute,
-        "satid" => IpOption::StreamId,
-        "esec" => IpOption::ExtendedSecurity,
-        "cipso" => IpOption::Cipso,
-        "qs" => IpOption::QuickStart,
-        "rtralt" => IpOption::RouterAlert,
-        "any" => IpOption::Any,
-        _ => {
-            let said = format!("unknown IP option specified \"{}\"", v.text);
-            return Err(Refusal::new("detect-ipopts", said));
-        }
+    let Some((option, _)) = IpOption::ALL.iter().find(|(_, n)| n.eq_ignore_ascii_case(v.text))
+    else {
+        let said = format!("unknown IP option specified \"{}\"", v.text);
+        return Err(Refusal::new("detect-ipopts", said));
     };
-    d.push_packet("ipopts", PacketCondition::IpOption(option));
+    d.push_packet("ipopts", PacketCondition::IpOption(*option));
     Ok(())
 }
 

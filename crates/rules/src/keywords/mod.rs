@@ -28,6 +28,7 @@ use crate::lexer::{Piece, RuleOption};
 use gabion_record::applayer::{BufferId, ConditionDef, IntegerDef};
 
 pub(crate) use meta::requires;
+pub(crate) use threshold::track as threshold_track;
 
 /// The value of an option, quotes and negation taken off.
 #[derive(Clone, Copy, Debug, Default)]

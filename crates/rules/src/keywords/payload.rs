@@ -4,7 +4,7 @@ use super::{Setup, Value, sticky};
 use crate::compiler::Compiler;
 use crate::content::{Base64Decode, BufferCondition};
 use crate::diagnostic::{Checked, Refusal};
-use crate::draft::{Draft, List, mark_relative_next};
+use crate::draft::{Draft, List};
 use crate::integer::IntegerMatch;
 use crate::packet::PacketCondition;
 use crate::signature::BufferRef;
@@ -106,10 +106,8 @@ fn base64_decode(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Check
     if matches!(d.list, List::Base64) {
         return Err(Refusal::new(WHO, "base64_decode can't be nested"));
     }
-    if decode.relative {
-        mark_relative_next(d.conditions());
-    }
-    d.push(BufferCondition::Base64Decode(decode))
+    let condition = BufferCondition::Base64Decode(decode);
+    if decode.relative { d.push_relative(condition) } else { d.push(condition) }
 }
 
 /// The condition before it becomes the prefilter.

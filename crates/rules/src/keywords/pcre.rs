@@ -20,6 +20,7 @@ pub(super) struct Expression<'t> {
     pub(super) options: PcreOptions,
     relative: bool,
     override_limits: bool,
+    rawbytes: bool,
     buffer: Option<u8>,
     captures: &'t str,
 }
@@ -39,6 +40,7 @@ pub(super) fn split<'t>(v: Value<'t>) -> Checked<Expression<'t>> {
         options: PcreOptions::default(),
         relative: false,
         override_limits: false,
+        rawbytes: false,
         buffer: None,
         captures,
     };
@@ -53,8 +55,8 @@ pub(super) fn split<'t>(v: Value<'t>) -> Checked<Expression<'t>> {
             'G' => e.options.ungreedy = true,
             'R' => e.relative = true,
             'O' => e.override_limits = true,
-            // raw bytes: without effect
-            'B' => {}
+            // without effect
+            'B' => e.rawbytes = true,
             'U' | 'I' | 'P' | 'Q' | 'H' | 'D' | 'M' | 'C' | 'S' | 'Y' | 'V' | 'W' | 'Z' => {
                 let letter = letter as u8;
                 if e.buffer.is_some_and(|b| b != letter) {
@@ -125,6 +127,7 @@ fn push(
         relative: e.relative,
         relative_next: false,
         override_limits: e.override_limits,
+        rawbytes: e.rawbytes,
         captures,
     })))
 }

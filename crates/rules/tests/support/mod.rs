@@ -176,7 +176,7 @@ fn buffer(b: &[&'static str], proto: &str, hooks: &'static [Hook]) -> BufferDef 
         pcre_flag: b[5].bytes().next().filter(|_| legacy),
         priority: b[6].parse().expect("a priority"),
         multi: b[7] == "multi",
-        streaming: false,
+        streaming: matches!(b[2], "http_client_body" | "file_data"),
         lower_case: b[8] == "lower",
         form: match b[9] {
             "md5" => LiteralForm::Md5,

@@ -1,0 +1,72 @@
+//! Reports on a rule set: the peer's engine analysis, flowbits that nobody sets, rules that cost
+//! more than others, rules that can never match here.
+
+pub mod flowbits;
+mod json;
+mod text;
+
+use crate::ruleset::Ruleset;
+use crate::signature::{BufferRef, RuleType, Signature};
+use gabion_record::applayer::Catalog;
+
+pub use json::{patterns_json, rule_json};
+pub use text::{fast_pattern_report, rule_report};
+
+/// What reports need beside the rule.
+#[derive(Clone, Copy, Debug)]
+pub struct Report<'r> {
+    /// The set.
+    pub set: &'r Ruleset,
+    /// The tables it was compiled with.
+    pub catalog: &'r Catalog,
+    /// Who writes the flowbits that rules read.
+    pub flowbits: &'r flowbits::Flowbits,
+}
+
+/// Rules that have neither pattern nor prefilter: they are tried on every packet or transaction
+/// that their header fits, so they are the ones to look at when the sensor is slow. IP-only rules
+/// and rules on decoder events are looked up by other means and don't count.
+pub fn costly(set: &Ruleset) -> impl Iterator<Item = &Signature> {
+    set.signatures.iter().filter(|s| {
+        let looked_up = matches!(
+            s.kind,
+            RuleType::IpOnly | RuleType::LikeIpOnly | RuleType::DeOnly | RuleType::PdOnly
+        );
+        s.inert.is_none() && !looked_up && s.fast_pattern.is_none() && s.prefilter.is_none()
+    })
+}
+
+/// Rules that can never match here, with the keyword or protocol that is missing.
+pub fn inert(set: &Ruleset) -> impl Iterator<Item = (&Signature, &'static str)> {
+    set.signatures.iter().filter(|s| !s.header.swapped).filter_map(|s| Some((s, s.inert?)))
+}
+
+/// The report name of a buffer (`http_uri`).
+pub(crate) fn buffer_name<'r>(r: &Report<'r>, buffer: BufferRef) -> &'r str {
+    match buffer {
+        BufferRef::Payload => "payload",
+        BufferRef::Packet(p) => p.name(),
+        BufferRef::App(id) => r
+            .catalog
+            .buffer(id)
+            .map_or("", |b| if b.def.internal.is_empty() { b.def.name } else { b.def.internal }),
+        BufferRef::Frame(n) => r.set.frames.get(usize::from(n)).map_or("", |f| f.name.as_str()),
+    }
+}
+
+/// The name the peer's reports give the rule's application protocol.
+pub(crate) fn app_proto_name(r: &Report<'_>, s: &Signature) -> &'static str {
+    let apps = &s.header.apps;
+    let table = |n: usize| apps.get(n).and_then(|p| r.catalog.table(*p));
+    match (table(0), table(1)) {
+        (None, _) => "unknown",
+        (Some(one), None) => crate::compiler::report_name(one.name),
+        (Some(a), Some(b)) if a.name == "http1" || b.name == "http1" => "http_any",
+        (Some(a), Some(b)) => {
+            // several versions under one name: the one that carries it
+            let common = a.rule_names.iter().find(|n| b.rule_names.contains(n));
+            let named = common.and_then(|n| [a, b].into_iter().find(|t| t.name == *n));
+            named.map_or(a.name, |t| t.name)
+        }
+    }
+}
