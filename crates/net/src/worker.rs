@@ -697,10 +697,6 @@ impl Core {
     }
 
     fn datagram(&mut self, flow: &mut Flow<NetFlow>, view: &mut PacketView<'_>, fate: &mut Fate) {
-        let checked = self.engine.options.checksums;
-        if checked && checksum::udp_ok(view.headers, view.frame) == Some(false) {
-            return;
-        }
         let dir = view.direction.unwrap_or(Direction::ToServer);
         let mut effects = Effects::default();
         let ends = endpoints(flow);

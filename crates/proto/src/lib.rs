@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod detect;
+pub mod detected;
 pub mod dns;
 pub mod files;
 pub mod http1;

@@ -49,6 +49,11 @@ pub fn registry() -> &'static [&'static Protocol] {
         crate::tls::PROTOCOL,
         crate::ssh::PROTOCOL,
         crate::dns::PROTOCOL,
+        crate::detected::SMB,
+        crate::detected::HTTP2,
+        crate::detected::IMAP,
+        crate::detected::RFB,
+        crate::detected::NTP,
     ]
 }
 

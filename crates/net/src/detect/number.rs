@@ -17,6 +17,8 @@ pub(crate) fn read(
             if n > 23 {
                 return None;
             }
+            // No length: as far as the digits go.
+            let n = if n == 0 { buf.len().saturating_sub(at).min(23) } else { n };
             let end = at.checked_add(n)?.min(buf.len());
             read_text(buf.get(at..end)?, base, end - at == n)
         }

@@ -1,0 +1,159 @@
+//! Protocols that are recognized but not parsed yet: flows carry their name, rules bound to them are
+//! inspected by payload, and nothing else is claimed. Each moves to a folder of its own when its
+//! parser is written.
+
+use crate::detect::{PortProbe, Probe, ProbePattern};
+use crate::registry::{Protocol, Settings};
+use crate::{Input, Outcome, ParseContext, Parser, Transaction};
+use gabion_record::Direction;
+use gabion_record::applayer::{ProtoTable, Transport};
+use std::sync::Arc;
+
+const STATES: &[&str] = &["request_started", "request_complete"];
+const STATES_BACK: &[&str] = &["response_started", "response_complete"];
+
+const fn table(name: &'static str, transports: &'static [Transport]) -> ProtoTable {
+    ProtoTable {
+        name,
+        eve_name: name,
+        rule_names: &[],
+        transports,
+        states_to_server: STATES,
+        states_to_client: STATES_BACK,
+        buffers: &[],
+        integers: &[],
+        conditions: &[],
+        events: &[],
+        events_in_capitals: false,
+    }
+}
+
+const fn at(direction: Direction, offset: u16, bytes: &'static [u8]) -> ProbePattern {
+    ProbePattern { direction, bytes, nocase: false, offset, depth: offset + bytes.len() as u16, check: None }
+}
+
+const fn detected(
+    table: ProtoTable,
+    config_name: &'static str,
+    patterns: &'static [ProbePattern],
+    probes: &'static [PortProbe],
+) -> Protocol {
+    Protocol {
+        table,
+        config_name,
+        is_default_on: true,
+        patterns,
+        probes,
+        accepts_gaps: true,
+        stream_depth: None,
+        first_direction: None,
+        auto_trigger_raw: false,
+        event_type: table.name,
+        is_logged: false,
+        configure: |_| Ok(Arc::new(()) as Settings),
+        open: |_, _| Box::new(Recognized),
+    }
+}
+
+use Direction::{ToClient, ToServer};
+
+/// SMB: the four bytes of each dialect behind the NetBIOS session header (MS-SMB2 2.2.1).
+pub const SMB: &Protocol = &detected(
+    ProtoTable { rule_names: &["smb"], ..table("smb", &[Transport::Tcp]) },
+    "smb",
+    &[
+        at(ToServer, 4, b"\xffSMB"),
+        at(ToServer, 4, b"\xfeSMB"),
+        at(ToClient, 4, b"\xffSMB"),
+        at(ToClient, 4, b"\xfeSMB"),
+    ],
+    &[],
+);
+
+/// HTTP/2: the connection preface (RFC 9113 3.4) and a server's SETTINGS frame.
+pub const HTTP2: &Protocol = &detected(
+    ProtoTable { rule_names: &["http2"], ..table("http2", &[Transport::Tcp]) },
+    "http2",
+    &[at(ToServer, 0, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")],
+    &[],
+);
+
+/// IMAP: a capability request and the greeting (RFC 9051).
+pub const IMAP: &Protocol = &detected(
+    ProtoTable { rule_names: &["imap"], ..table("imap", &[Transport::Tcp]) },
+    "imap",
+    &[
+        ProbePattern {
+            direction: ToServer,
+            bytes: b"1 capability",
+            nocase: true,
+            offset: 0,
+            depth: 12,
+            check: None,
+        },
+        at(ToClient, 0, b"* OK "),
+    ],
+    &[],
+);
+
+/// RFB: the version line (RFC 6143 7.1.1).
+pub const RFB: &Protocol = &detected(
+    ProtoTable { rule_names: &["rfb"], ..table("rfb", &[Transport::Tcp]) },
+    "rfb",
+    &[at(ToServer, 0, b"RFB "), at(ToClient, 0, b"RFB ")],
+    &[],
+);
+
+/// NTP: version and mode of the first byte, and the length (RFC 5905 7.3).
+pub const NTP: &Protocol = &detected(
+    ProtoTable { rule_names: &["ntp"], ..table("ntp", &[Transport::Udp]) },
+    "ntp",
+    &[],
+    &[PortProbe {
+        transport: Transport::Udp,
+        ports: "123",
+        min_bytes: 1,
+        max_bytes: 16,
+        probe: |bytes, _| match bytes {
+            [first, ..] if bytes.len() >= 12 => {
+                let (version, mode) = ((first >> 3) & 7, first & 7);
+                if (1..=4).contains(&version) && mode != 0 { Probe::Yes } else { Probe::No }
+            }
+            _ => Probe::No,
+        },
+    }],
+);
+
+/// A parser that takes everything and says nothing.
+#[derive(Debug)]
+struct Recognized;
+
+impl Parser for Recognized {
+    fn parse(&mut self, _cx: &mut ParseContext<'_>, _input: Input<'_>) -> Outcome {
+        Outcome::Done
+    }
+
+    fn first_tx_id(&self) -> u64 {
+        0
+    }
+
+    fn next_tx_id(&self) -> u64 {
+        0
+    }
+
+    fn tx(&self, _id: u64) -> Option<&dyn Transaction> {
+        None
+    }
+
+    fn tx_mut(&mut self, _id: u64) -> Option<&mut dyn Transaction> {
+        None
+    }
+
+    fn free(&mut self, _id: u64) {}
+
+    fn finish(&mut self, _direction: Direction) {}
+
+    fn bytes_held(&self) -> usize {
+        0
+    }
+}
