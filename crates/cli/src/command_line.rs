@@ -2,6 +2,7 @@
 
 use crate::assemble::Checksums;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use gabion_record::budget::ByteSize;
 use std::path::PathBuf;
 
 /// A network security sensor that accounts for every packet
@@ -15,6 +16,8 @@ pub(crate) struct CommandLine {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    /// Read captures: say what is in them, which rules alert, and account for every packet
+    Read(ReadOptions),
     /// Check, list, explain, measure and test rules
     Rules {
         #[command(subcommand)]
@@ -74,6 +77,41 @@ impl EngineOptions {
             None => Checksums::Configured,
         }
     }
+}
+
+/// Options of `read`.
+#[derive(Debug, Args)]
+pub(crate) struct ReadOptions {
+    #[command(flatten)]
+    pub(crate) engine: EngineOptions,
+    /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, - for standard input
+    #[arg(value_name = "INPUT", required = true)]
+    pub(crate) inputs: Vec<PathBuf>,
+    /// Write EVE records and other outputs into this folder [default: nothing is written]
+    #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
+    pub(crate) log_dir: Option<PathBuf>,
+    /// Memory for tables of flows, streams and fragments, such as 512MiB [default: a quarter of
+    /// what the process may use]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) budget: Option<ByteSize>,
+    /// Exit code 1 when a rule of this priority or a more severe one (1 is the most) alerts
+    #[arg(long, value_name = "PRIORITY")]
+    pub(crate) fail_on: Option<u32>,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print nothing but errors
+    #[arg(short, long, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more on standard error
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Print what each rule cost; with -l write it to rule_perf.log too
+    #[arg(long)]
+    pub(crate) profile_rules: bool,
+    /// Print what the budgets were used for
+    #[arg(long)]
+    pub(crate) profile_memory: bool,
 }
 
 /// Options of `rules test`.

@@ -5,11 +5,15 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
+mod classes;
 mod command_line;
 mod commands;
 mod configuration;
+mod costs;
 mod exit;
+mod pipeline;
 mod read;
+mod report;
 mod reputation;
 mod rules;
 mod stats;

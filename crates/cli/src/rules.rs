@@ -71,8 +71,14 @@ pub(crate) fn load_options<'a>(config: &Tree, is_firewall: bool) -> LoadOptions<
         }
     }
     LoadOptions {
-        classes: classes(&read_text("classification-file")),
-        references: references(&read_text("reference-config-file")),
+        classes: match config.text("classification-file") {
+            Some(_) => classes(&read_text("classification-file")),
+            None => crate::classes::built_in(),
+        },
+        references: match config.text("reference-config-file") {
+            Some(_) => references(&read_text("reference-config-file")),
+            None => crate::classes::built_in_references(),
+        },
         rule_path: config.text("default-rule-path").unwrap_or("").to_string(),
         disabled_protocols: disabled,
         features: Vec::new(),

@@ -14,6 +14,7 @@ use gabion_flow::Flow;
 use gabion_packet::{Flags, Transport};
 use gabion_proto::registry::protocol;
 use gabion_record::eve::*;
+use gabion_record::ledger::ShedReason;
 use gabion_record::{Addr, Direction};
 use gabion_rules::post::{
     ConfigKind, ConfigScope, ConfigSubsystem, FilestoreDirection, FilestoreScope, PostMatch, Tag,
@@ -90,10 +91,13 @@ impl Core {
                 self.counters.alerts_suppressed += u64::from(decision == Decision::Silent);
                 continue;
             }
+            self.books.alerts.receive(1, 0);
             if written >= self.engine.options.alerts_max {
                 self.counters.alert_queue_overflow += 1;
+                self.books.alerts.shed(ShedReason::AlertQueue, 1, 0);
                 continue;
             }
+            self.books.alerts.pass(1, 0);
             written += 1;
             self.counters.alerts += 1;
             if let Some(f) = flow.as_deref_mut() {

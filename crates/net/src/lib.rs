@@ -12,6 +12,7 @@
 
 mod alert;
 mod app;
+mod books;
 mod counters;
 mod dataset_file;
 mod datasets;
@@ -27,6 +28,7 @@ mod threshold;
 mod worker;
 
 pub use app::{AppCounters, Protocols, is_parsed};
+pub use books::WorkerBooks;
 pub use counters::NetCounters;
 pub use datasets::Datasets;
 pub use detect::{Detector, Expressions, RuleCost, RuleCosts};

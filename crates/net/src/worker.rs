@@ -5,6 +5,7 @@
 //! what is finished. Flows whose time is up end before the packet that shows it.
 
 use crate::app::{AppCounters, Effects};
+use crate::books::WorkerBooks;
 use crate::counters::NetCounters;
 use crate::detect::packet::PacketView;
 use crate::detect::{Resources, RuleCosts, Scratch};
@@ -28,6 +29,7 @@ use gabion_proto::Endpoints;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use gabion_record::eve::NetSink;
+use gabion_record::ledger::ShedReason;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -89,6 +91,7 @@ pub(crate) struct Core {
     pub(crate) shared: SharedState,
     pub(crate) thresholds: Thresholds,
     pub(crate) counters: NetCounters,
+    pub(crate) books: WorkerBooks,
     expectations: Expectations,
     decode_counters: DecodeCounters,
     /// Link type of the capture at hand, for records that carry packets.
@@ -134,6 +137,7 @@ impl Worker {
                 shared: SharedState::new(Arc::clone(&engine.reputation)),
                 thresholds: Thresholds::default(),
                 counters: NetCounters::default(),
+                books: WorkerBooks::default(),
                 expectations: Expectations::default(),
                 decode_counters: DecodeCounters::default(),
                 link: 1,
@@ -150,7 +154,9 @@ impl Worker {
         self.advance(f.ts_ns, sink);
         self.core.link = f.link;
         self.core.counters.packets += 1;
-        self.core.counters.bytes += f.data.len() as u64;
+        let len = f.data.len() as u64;
+        self.core.counters.bytes += len;
+        self.core.books.decode.receive(1, len);
         let Some(mut set) = self.set.take() else { return true };
         let engine = Arc::clone(&self.core.engine);
         gabion_packet::decode(
@@ -160,6 +166,10 @@ impl Worker {
             link,
             f.data,
         );
+        match set.root().flags.has(Flags::INVALID) {
+            true => self.core.books.decode.shed(ShedReason::DecodeInvalid, 1, len),
+            false => self.core.books.decode.pass(1, len),
+        }
         let count = set.count();
         for place in (0..count).rev() {
             if let Some(d) = set.get(place) {
@@ -268,6 +278,12 @@ impl Worker {
         {
             d.events.push(event);
         }
+        let bytes_in = d.payload(bytes).len() as u64;
+        self.core.books.defrag.receive(1, bytes_in);
+        match outcome.exception {
+            Some(_) => self.core.books.defrag.shed(ShedReason::DefragMemcap, 1, bytes_in),
+            None => self.core.books.defrag.pass(1, bytes_in),
+        }
         if outcome.is_complete {
             let datagram = self.defrag.datagram().to_vec();
             // Its record shows the link layer of the fragment that completed it.
@@ -311,6 +327,12 @@ impl Worker {
         while let Some((flow, reason)) = self.flows.pop_displaced() {
             self.core.end_flow(flow, reason, f.ts_ns, sink);
         }
+        let len = u64::from(d.len);
+        self.core.books.flow.receive(1, len);
+        match lookup {
+            Lookup::Refused(_) => self.core.books.flow.shed(ShedReason::FlowMemcap, 1, len),
+            Lookup::Flow { .. } | Lookup::None => self.core.books.flow.pass(1, len),
+        }
         let mut fate = Fate::default();
         let (idx, dir, is_new) = match lookup {
             Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
@@ -348,6 +370,11 @@ impl Worker {
     /// Counters of the worker.
     pub fn counters(&self) -> &NetCounters {
         &self.core.counters
+    }
+
+    /// Ledgers of the worker's joints.
+    pub fn books(&self) -> &WorkerBooks {
+        &self.core.books
     }
 
     /// Counters of decoders.
@@ -463,6 +490,7 @@ impl Core {
                         .as_ref()
                         .is_some_and(|t| t.state() >= gabion_flow::TcpState::Established));
             fate.events.extend(v.events.iter());
+            self.count_segment(&v, seg.payload.len());
             self.stream_verdict(&mut v, flow, &mut fate);
             let effects = self.feed_streams(flow, &view, &v, dir);
             self.apply_effects(effects, flow, &view, &mut fate);
@@ -484,6 +512,22 @@ impl Core {
             self.tcp.trim(ssn);
         }
         new_state
+    }
+
+    /// Books a TCP packet with payload.
+    fn count_segment(&mut self, v: &TcpVerdict, len: usize) {
+        if len == 0 {
+            return;
+        }
+        let (joint, len) = (&mut self.books.stream, len as u64);
+        joint.receive(1, len);
+        match v.exception {
+            Some(ExceptionTrigger::StreamMemcap) => joint.shed(ShedReason::StreamMemcap, 1, len),
+            Some(ExceptionTrigger::ReassemblyMemcap) => {
+                joint.shed(ShedReason::ReassemblyMemcap, 1, len);
+            }
+            _ => joint.pass(1, len),
+        }
     }
 
     fn meet_expectation(&mut self, flow: &mut Flow<NetFlow>, now_ns: u64) {
@@ -633,6 +677,13 @@ impl Core {
                         counters,
                     );
                     stream.app_consume(used);
+                    if used > 0 {
+                        self.books.app.receive(1, used as u64);
+                        match std::mem::take(&mut effects.overflowed) {
+                            true => self.books.app.shed(ShedReason::AppMemcap, 1, used as u64),
+                            false => self.books.app.pass(1, used as u64),
+                        }
+                    }
                     if effects.found && !before {
                         again = Some(d.opposite());
                         if let Some(depth) = effects.depth {

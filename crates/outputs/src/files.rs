@@ -132,9 +132,24 @@ impl LineFile {
 }
 
 enum Output {
-    Eve { writer: Box<EveWriter>, file: LineFile },
-    Fast { writer: FastWriter, file: LineFile },
-    Store { folder: PathBuf, write_fileinfo: bool, stored: u64, failed: u64 },
+    Eve {
+        writer: Box<EveWriter>,
+        file: LineFile,
+    },
+    Fast {
+        writer: FastWriter,
+        file: LineFile,
+    },
+    Store {
+        folder: PathBuf,
+        write_fileinfo: bool,
+        stored: u64,
+        failed: u64,
+    },
+    /// Records are counted as an EVE output would write them; nothing is written.
+    Count {
+        settings: Box<EveSettings>,
+    },
 }
 
 /// All outputs of a run.
@@ -207,14 +222,33 @@ impl Tally {
 }
 
 impl Outputs {
-    /// Opens what the configuration's `outputs` list asks for, in `folder`.
-    pub fn open(config: &Tree, folder: &Path) -> Result<Outputs, String> {
-        let mut o = Outputs {
+    fn none() -> Outputs {
+        Outputs {
             outputs: Vec::new(),
             wants: Wants::default(),
             unknown: Vec::new(),
             tally: Tally::default(),
-        };
+        }
+    }
+
+    /// Writes nothing: counts the records that the configuration's EVE outputs would write.
+    pub fn counting(config: &Tree) -> Outputs {
+        let mut o = Outputs::none();
+        for (_, item) in config.get("outputs").map_or(&[][..], |list| &list.children) {
+            let Some((name, node)) = item.children.first() else { continue };
+            if name == "eve-log" && node.flag("enabled") == Some(true) && o.outputs.is_empty() {
+                let settings = EveSettings::read(node, None);
+                o.wants = EveWriter::new(settings.clone()).wants();
+                o.outputs.push(Output::Count { settings: Box::new(settings) });
+            }
+        }
+        o.wants.alerts = false;
+        o
+    }
+
+    /// Opens what the configuration's `outputs` list asks for, in `folder`.
+    pub fn open(config: &Tree, folder: &Path) -> Result<Outputs, String> {
+        let mut o = Outputs::none();
         let sensor = config.text("sensor-name");
         let Some(list) = config.get("outputs") else { return Ok(o) };
         for (_, item) in &list.children {
@@ -329,7 +363,7 @@ impl Outputs {
                 Output::Eve { file, .. } | Output::Fast { file, .. } => {
                     Some((file.path(), file.ledger()))
                 }
-                Output::Store { .. } => None,
+                Output::Store { .. } | Output::Count { .. } => None,
             })
             .collect()
     }
@@ -359,15 +393,30 @@ fn store(folder: &Path, with_info: bool, r: &FileChunk<'_>) -> std::io::Result<(
     Ok(())
 }
 
+/// Whether an EVE output of these settings writes records of that event type. What is configured
+/// in more detail (kinds of anomalies, tagged packets) the engine knows by what is wanted of it.
+fn is_counted(settings: &EveSettings, event_type: &str) -> bool {
+    let name = match event_type {
+        "fileinfo" => "files",
+        "packet" => "alert",
+        other => other,
+    };
+    settings.type_node(name).is_some()
+}
+
 macro_rules! each_line {
     ($self:ident, $name:expr, |$w:ident| $line:expr) => {{
         let mut any = false;
         for o in &mut $self.outputs {
-            if let Output::Eve { writer: $w, file } = o
-                && let Some(line) = $line
-            {
-                file.line(line);
-                any = true;
+            match o {
+                Output::Eve { writer: $w, file } => {
+                    if let Some(line) = $line {
+                        file.line(line);
+                        any = true;
+                    }
+                }
+                Output::Count { settings } => any |= is_counted(settings, $name),
+                Output::Fast { .. } | Output::Store { .. } => {}
             }
         }
         if any {
@@ -387,7 +436,7 @@ impl NetSink for Outputs {
                     }
                 }
                 Output::Fast { writer, file } => file.line(writer.alert(r)),
-                Output::Store { .. } => {}
+                Output::Store { .. } | Output::Count { .. } => {}
             }
         }
     }
@@ -437,6 +486,7 @@ impl NetSink for Outputs {
     fn type_config(&self, event_type: &str) -> Option<&Tree> {
         self.outputs.iter().find_map(|o| match o {
             Output::Eve { writer, .. } => writer.settings().type_node(event_type),
+            Output::Count { settings } => settings.type_node(event_type),
             _ => None,
         })
     }

@@ -9,6 +9,7 @@ pub mod eve;
 pub mod fast;
 pub mod files;
 pub mod names;
+pub mod table;
 pub mod timestamp;
 
 /// The version reported where the peer reports its own, so that version gates of its tests and of

@@ -1,5 +1,6 @@
 //! What each verb of the command line does.
 
+mod read;
 mod rule_files;
 mod rules_test;
 
@@ -22,6 +23,7 @@ pub(crate) fn run(args: &[String]) -> u8 {
         }
     };
     let result = match line.verb {
+        Verb::Read(o) => read::run(&o),
         Verb::Rules { verb: RulesVerb::Test(o) } => rules_test::run(&o),
         Verb::Suricata { arguments } => {
             return u8::try_from(crate::suricata::run(&arguments)).unwrap_or(1);

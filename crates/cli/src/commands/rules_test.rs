@@ -6,8 +6,10 @@
 
 use super::rule_files;
 use crate::command_line::TestOptions;
+use crate::costs::id;
 use crate::exit::{Exit, Fault};
-use crate::{assemble, configuration, read};
+use crate::pipeline::has_capture_name;
+use crate::{assemble, configuration, pipeline, read};
 use gabion_net::{Engine, Worker, WorkerBudgets};
 use gabion_record::eve::*;
 use std::collections::BTreeMap;
@@ -73,18 +75,11 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
 /// All captures that are meant, sorted by name.
 fn captures(inputs: &[PathBuf]) -> Result<Vec<Capture>, Fault> {
     let mut all = Vec::new();
-    for input in inputs {
-        if input.as_os_str() == "-" || !input.is_dir() {
-            let name = input.display().to_string();
-            all.push(Capture { name, path: input.clone(), is_named: true });
-            continue;
-        }
-        let list = gabion_capture::list_recursive(input).map_err(|e| {
-            Fault::input(format!("{}: {e}: name a folder that can be read", input.display()))
-        })?;
-        for path in list {
-            let name = path.strip_prefix(input).unwrap_or(&path).display().to_string();
-            all.push(Capture { name, path, is_named: false });
+    for given in inputs {
+        for input in pipeline::inputs(std::slice::from_ref(given))? {
+            let inside = (!input.is_named).then(|| input.path.strip_prefix(given).ok()).flatten();
+            let name = inside.unwrap_or(&input.path).display().to_string();
+            all.push(Capture { name, path: input.path, is_named: input.is_named });
         }
     }
     all.sort_by(|a, b| a.name.cmp(&b.name));
@@ -167,18 +162,6 @@ fn gather(captures: &[Capture], outcomes: Vec<Outcome>) -> (FileCounts, Exit) {
         eprintln!("gabion: {others} files in the folders are no captures by name or content");
     }
     (all, exit)
-}
-
-/// Whether a name found in a folder promises a capture.
-fn has_capture_name(path: &Path) -> bool {
-    let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
-    let name = name.strip_suffix(".zst").or(name.strip_suffix(".gz")).unwrap_or(&name);
-    [".pcap", ".pcapng", ".cap"].iter().any(|ending| name.ends_with(ending))
-}
-
-/// The signature's id, with the generator before it when it is not the usual one.
-fn id(gid: u32, sid: u32) -> String {
-    if gid == 1 { sid.to_string() } else { format!("{gid}:{sid}") }
 }
 
 fn print(counts: &FileCounts, as_lines: bool) {
@@ -279,20 +262,5 @@ mod tests {
         assert_eq!(map[&("a/b.pcap".into(), "5".into())], 3);
         assert!(expectations("a\n").is_err());
         assert!(expectations("a\t1\tx\n").is_err());
-    }
-
-    #[test]
-    fn only_unusual_generators_are_shown() {
-        assert_eq!(id(1, 5), "5");
-        assert_eq!(id(3, 5), "3:5");
-    }
-
-    #[test]
-    fn names_promise_captures() {
-        for (name, is) in
-            [("a.pcap", true), ("A.PCAPNG.zst", true), ("x.cap", true), ("README.md", false)]
-        {
-            assert_eq!(has_capture_name(Path::new(name)), is, "{name}");
-        }
     }
 }

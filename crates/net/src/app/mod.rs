@@ -82,6 +82,8 @@ pub(crate) struct Effects {
     pub(crate) found: bool,
     /// The protocol cannot be followed from here.
     pub(crate) disabled: bool,
+    /// A parser wanted more bytes at once than are kept for it.
+    pub(crate) overflowed: bool,
     /// Stream depth the protocol asks for.
     pub(crate) depth: Option<u64>,
 }
@@ -258,6 +260,7 @@ impl AppLayer {
                 if bytes.len() - consumed >= PENDING_MAX {
                     self.disabled[i] = true;
                     effects.disabled = true;
+                    effects.overflowed = true;
                     return bytes.len();
                 }
                 self.needed[i] = needed.max(bytes.len() - consumed + 1);

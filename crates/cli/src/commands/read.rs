@@ -1,0 +1,232 @@
+//! `gabion read`: captures in, findings and the ledger out.
+
+use super::rule_files;
+use crate::command_line::ReadOptions;
+use crate::exit::{Exit, Fault};
+use crate::pipeline::{self, Done, Input, Run, Unwatched, Watch};
+use crate::report::{self, Report};
+use crate::{assemble, configuration, stats};
+use gabion_net::Engine;
+use gabion_outputs::files::Outputs;
+use gabion_record::Tree;
+use gabion_rules::Counts;
+use gabion_runtime::{Signals, StopFlag};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Runs the verb.
+pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
+    let started = Instant::now();
+    // Without signals the run can be ended, only not so gently.
+    let stop = match Signals::install() {
+        Ok(signals) => signals.stop().clone(),
+        Err(_) => StopFlag::new(),
+    };
+    let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
+    let inputs = pipeline::inputs(&o.inputs)?;
+    let mut outputs = open(&config, o.log_dir.as_deref())?;
+    if !o.quiet && !outputs.unknown.is_empty() {
+        let names = outputs.unknown.join(", ");
+        eprintln!("gabion: outputs: not supported, nothing is written for them: {names}");
+    }
+    let (engine, counts) = engine(o, &config, &outputs)?;
+    let loaded = started.elapsed();
+    let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
+    let run = Run { engine: &engine, budget: &budget, stop: &stop, counts };
+    let mut done = read(&run, o, &inputs, &mut outputs);
+    let mut exit = say_inputs(&done, o);
+    outputs.stats(stats::now_ns(), &done.stats);
+    if let Err(e) = outputs.flush() {
+        eprintln!("{}", Fault::environment(e));
+        exit = exit.max(Exit::Environment);
+    }
+    for (path, ledger) in outputs.files() {
+        let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        done.books.add(&name, None, ledger);
+    }
+    exit = exit.max(judge(&done, &outputs, o));
+    if o.verbose {
+        let all = started.elapsed();
+        let reading = (all - loaded).as_secs_f64();
+        eprintln!(
+            "gabion: {:.2} s to load, {reading:.2} s to read, {:.0} packets a second",
+            loaded.as_secs_f64(),
+            done.counters.packets as f64 / reading.max(1e-9)
+        );
+    }
+    let report = Report {
+        done: &done,
+        outputs: &outputs,
+        engine: &engine,
+        memory: o.profile_memory,
+        costs: o.profile_rules,
+        exit,
+    };
+    write_report(&report, o);
+    Ok(exit)
+}
+
+/// Opens outputs in the folder, or counts what would be written.
+fn open(config: &Tree, folder: Option<&Path>) -> Result<Outputs, Fault> {
+    let Some(folder) = folder else { return Ok(Outputs::counting(config)) };
+    let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
+    std::fs::create_dir_all(folder)
+        .map_err(|e| refuse(format!("{}: cannot be made: {e}", folder.display())))?;
+    Outputs::open(config, folder).map_err(refuse)
+}
+
+fn engine(
+    o: &ReadOptions,
+    config: &Tree,
+    outputs: &Outputs,
+) -> Result<(Arc<Engine>, Counts), Fault> {
+    let catalog = gabion_proto::registry::catalog();
+    let mut counts = Counts::default();
+    let rules = match o.engine.rules.as_slice() {
+        [] => None,
+        files => {
+            let compiled = rule_files::compile(files, config, &catalog, false)?;
+            if !o.quiet {
+                rule_files::say(&compiled.diagnostics, o.verbose);
+            }
+            counts = compiled.set.counts;
+            Some(compiled.set)
+        }
+    };
+    let mode = assemble::Mode {
+        inline: o.engine.simulate_ips,
+        checksums: o.engine.checksums(),
+        profile: o.profile_rules.then_some(true),
+        ..assemble::Mode::default()
+    };
+    let engine = assemble::engine(config, rules, catalog, outputs.wants(), mode)
+        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    Ok((Arc::new(engine), counts))
+}
+
+fn read(run: &Run<'_>, o: &ReadOptions, inputs: &[Input], outputs: &mut Outputs) -> Done {
+    if o.quiet || !std::io::stderr().is_terminal() {
+        return run.inline(inputs, outputs, &mut Unwatched);
+    }
+    let mut bar = Bar::new(inputs);
+    let done = run.inline(inputs, outputs, &mut bar);
+    bar.bar.finish_and_clear();
+    done
+}
+
+/// Says what was wrong with inputs.
+fn say_inputs(done: &Done, o: &ReadOptions) -> Exit {
+    let mut exit = Exit::Done;
+    let mut others = 0;
+    for input in &done.inputs {
+        let path = input.path.display();
+        match &input.error {
+            Some(e) if input.is_named || pipeline::has_capture_name(&input.path) => {
+                eprintln!("{}", Fault::input(format!("{path}: {e}: name a pcap or pcapng file")));
+                exit = Exit::Input;
+            }
+            Some(_) => others += 1,
+            None => {}
+        }
+        if !o.quiet {
+            input.notes.iter().for_each(|note| eprintln!("gabion: {path}: {note}"));
+        }
+    }
+    if others > 0 && !o.quiet {
+        eprintln!("gabion: {others} files in the folders are no captures by name or content");
+    }
+    exit
+}
+
+/// What the ledger and the findings say about the run.
+fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
+    let mut exit = Exit::Done;
+    if let Some(most) = o.fail_on
+        && outputs.tally.alerts.iter().any(|a| a.severity <= most)
+    {
+        exit = Exit::No;
+    }
+    if done.is_stopped {
+        exit = Exit::Interrupted;
+    }
+    if let Err(fault) = balance(done) {
+        eprintln!("{fault}");
+        exit = Exit::Internal;
+    }
+    exit
+}
+
+/// Checks each joint, and that what one passed on is what the next received.
+fn balance(done: &Done) -> Result<(), Fault> {
+    let fault = |joint: &str, what: String| {
+        Fault::internal(format!("ledger: {joint}: {what}: this is a fault of gabion, report it"))
+    };
+    done.books.balance().map_err(|(joint, e)| fault(&joint, e.to_string()))?;
+    let sums = done.books.by_joint();
+    let find = |name: &str| sums.iter().find(|e| e.joint == name).map(|e| &e.ledger);
+    for (from, to) in [("reader", "engine"), ("engine", "decode")] {
+        let (Some(a), Some(b)) = (find(from), find(to)) else { continue };
+        let (passed, received) = (a.passed(), b.received());
+        if passed != received {
+            return Err(fault(to, format!("received {received}, but {from} passed on {passed}")));
+        }
+    }
+    Ok(())
+}
+
+fn write_report(report: &Report<'_>, o: &ReadOptions) {
+    let text = match (o.json, o.quiet) {
+        (true, _) => report::json(report),
+        (false, true) => return,
+        (false, false) => report::text(report, terminal_width()),
+    };
+    let mut out = std::io::stdout().lock();
+    // A reader that went away has read what it wanted.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Columns of the terminal that standard output is, if it is one.
+fn terminal_width() -> Option<u16> {
+    std::io::stdout().is_terminal().then(|| {
+        let stated = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+        stated.unwrap_or(100)
+    })
+}
+
+/// Progress on a terminal.
+struct Bar {
+    bar: ProgressBar,
+    /// Bytes of the inputs before each.
+    before: Vec<u64>,
+}
+
+impl Bar {
+    fn new(inputs: &[Input]) -> Bar {
+        let mut total = 0;
+        let mut before = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            before.push(total);
+            total += std::fs::metadata(&input.path).map_or(0, |m| m.len());
+        }
+        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+        let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        if let Ok(style) = ProgressStyle::with_template(style) {
+            bar.set_style(style);
+        }
+        Bar { bar, before }
+    }
+}
+
+impl Watch for Bar {
+    fn position(&mut self, input: usize, position: u64, len: Option<u64>) {
+        // Of packed captures only the place in what comes out is known.
+        if len.is_some() {
+            self.bar.set_position(self.before.get(input).copied().unwrap_or(0) + position);
+        } else {
+            self.bar.tick();
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! What a run says at its end: tables for people, or one JSON object for machines.
+
+use crate::exit::Exit;
+use crate::pipeline::Done;
+use gabion_net::Engine;
+use gabion_outputs::files::{AlertTally, Outputs};
+use gabion_outputs::table::{Align, Table, thousands};
+use gabion_outputs::timestamp::Stamp;
+use gabion_record::budget::{BudgetReport, ByteSize};
+use gabion_record::json::Json;
+use gabion_record::ledger::Entry;
+use std::fmt::Write as _;
+
+/// What there is to say.
+pub(crate) struct Report<'a> {
+    pub(crate) done: &'a Done,
+    pub(crate) outputs: &'a Outputs,
+    pub(crate) engine: &'a Engine,
+    /// Use of memory was asked for.
+    pub(crate) memory: bool,
+    /// Costs of rules were asked for.
+    pub(crate) costs: bool,
+    pub(crate) exit: Exit,
+}
+
+impl Report<'_> {
+    /// Most severe first, then most frequent.
+    fn findings(&self) -> Vec<&AlertTally> {
+        let mut all: Vec<&AlertTally> = self.outputs.tally.alerts.iter().collect();
+        all.sort_by_key(|a| (a.severity, std::cmp::Reverse(a.count), a.gid, a.sid));
+        all
+    }
+
+    fn records(&self) -> Vec<(&str, u64)> {
+        let mut all: Vec<(&str, u64)> =
+            self.outputs.tally.records.iter().map(|(n, c)| (n.as_str(), *c)).collect();
+        all.sort();
+        all
+    }
+
+    fn ledger(&self) -> Vec<Entry> {
+        self.done.books.by_joint()
+    }
+}
+
+/// What a joint counts.
+fn unit(joint: &str) -> &'static str {
+    match joint {
+        "reader" | "engine" | "decode" => "frames",
+        "defrag" => "fragments",
+        "flow" => "packets",
+        "stream" => "segments",
+        "app" => "pieces",
+        "alerts" => "alerts",
+        _ => "lines",
+    }
+}
+
+/// The tables. `width`: columns of the terminal, if it is one.
+pub(crate) fn text(r: &Report<'_>, width: Option<u16>) -> String {
+    let mut out = String::new();
+    inputs(r, &mut out);
+    findings(r, width, &mut out);
+    records(r, &mut out);
+    outputs(r, &mut out);
+    if r.costs {
+        let _ = writeln!(out, "\nCosts of rules");
+        out.push_str(&crate::costs::table(&r.done.costs, r.engine, crate::costs::ROWS, width));
+    }
+    if r.memory {
+        budgets(r, &mut out);
+    }
+    ledger(r, width, &mut out);
+    out
+}
+
+fn inputs(r: &Report<'_>, out: &mut String) {
+    let mut stamp = Stamp::new();
+    let mut at = |ns: u64| {
+        let mut text = Vec::new();
+        stamp.iso(ns, &mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    };
+    let read: Vec<_> = r.done.inputs.iter().filter(|i| i.error.is_none()).collect();
+    const SHOWN: usize = 10;
+    for i in read.iter().take(SHOWN) {
+        let (path, frames) = (i.path.display(), thousands(i.frames));
+        let _ = write!(out, "{path}: {frames} packets, {}", ByteSize(i.bytes));
+        if let Some((first, last)) = i.span_ns {
+            let seconds = (last - first) as f64 / 1e9;
+            let _ = write!(out, ", {seconds:.1} s from {}", at(first));
+        }
+        out.push('\n');
+    }
+    if read.len() > SHOWN {
+        let rest = &read[SHOWN..];
+        let frames: u64 = rest.iter().map(|i| i.frames).sum();
+        let _ = writeln!(out, "and {} more: {} packets", rest.len(), thousands(frames));
+    }
+    if r.done.is_stopped {
+        out.push_str("stopped before the end\n");
+    }
+}
+
+fn findings(r: &Report<'_>, width: Option<u16>, out: &mut String) {
+    let all = r.findings();
+    if r.engine.detector.is_none() {
+        out.push_str("\nFindings: no rules were given (-S FILE)\n");
+        return;
+    }
+    let total: u64 = all.iter().map(|a| a.count).sum();
+    let _ = writeln!(
+        out,
+        "\nFindings: {} alerts of {} rules",
+        thousands(total),
+        thousands(all.len() as u64)
+    );
+    if all.is_empty() {
+        return;
+    }
+    let mut t = Table::new(&[
+        ("sid", Align::Right),
+        ("priority", Align::Right),
+        ("message", Align::Left),
+        ("alerts", Align::Right),
+        ("first", Align::Left),
+    ]);
+    for a in all {
+        t.row([
+            crate::costs::id(a.gid, a.sid),
+            a.severity.to_string(),
+            a.msg.clone(),
+            thousands(a.count),
+            format!("{} -> {}", a.first.0, a.first.1),
+        ]);
+    }
+    out.push_str(&t.render(width));
+}
+
+fn records(r: &Report<'_>, out: &mut String) {
+    let all = r.records();
+    if all.is_empty() {
+        return;
+    }
+    out.push_str("\nRecords\n");
+    let mut t = Table::new(&[("type", Align::Left), ("records", Align::Right)]);
+    for (name, count) in all {
+        t.row([name.to_string(), thousands(count)]);
+    }
+    out.push_str(&t.render(None));
+}
+
+fn outputs(r: &Report<'_>, out: &mut String) {
+    let files = r.outputs.files();
+    if files.is_empty() {
+        out.push_str("\nOutputs: nothing was written (-l DIR writes EVE records)\n");
+        return;
+    }
+    out.push_str("\nOutputs\n");
+    let mut t =
+        Table::new(&[("file", Align::Left), ("lines", Align::Right), ("bytes", Align::Right)]);
+    for (path, ledger) in files {
+        let passed = ledger.passed();
+        t.row([
+            path.display().to_string(),
+            thousands(passed.items),
+            ByteSize(passed.bytes).to_string(),
+        ]);
+    }
+    out.push_str(&t.render(None));
+}
+
+fn budgets(r: &Report<'_>, out: &mut String) {
+    out.push_str("\nMemory\n");
+    let mut t = Table::new(&[
+        ("budget", Align::Left),
+        ("limit", Align::Right),
+        ("used", Align::Right),
+        ("peak", Align::Right),
+        ("refused", Align::Right),
+    ]);
+    fn walk(b: &BudgetReport, depth: usize, t: &mut Table) {
+        t.row([
+            format!("{}{}", "  ".repeat(depth), b.name),
+            ByteSize(b.limit).to_string(),
+            ByteSize(b.used).to_string(),
+            ByteSize(b.peak).to_string(),
+            thousands(b.refused),
+        ]);
+        b.children.iter().for_each(|c| walk(c, depth + 1, t));
+    }
+    r.done.memory.iter().for_each(|b| walk(b, 0, &mut t));
+    out.push_str(&t.render(None));
+    if let Some(peak) = resident_peak() {
+        let _ = writeln!(out, "  resident at most: {}", ByteSize(peak));
+    }
+}
+
+/// Most bytes the process had in memory at once, as the system counts them.
+fn resident_peak() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+fn ledger(r: &Report<'_>, width: Option<u16>, out: &mut String) {
+    let entries = r.ledger();
+    let balanced = entries.iter().all(|e| e.ledger.balance().is_ok());
+    let complete = entries.iter().all(|e| e.ledger.is_complete());
+    let state = match (balanced, complete) {
+        (false, _) => "OUT OF BALANCE: a fault of gabion",
+        (true, true) => "complete, nothing was given up",
+        (true, false) => "balanced; what was given up is listed with its reason",
+    };
+    let _ = writeln!(out, "\nLedger: {state}");
+    let mut t = Table::new(&[
+        ("joint", Align::Left),
+        ("of", Align::Left),
+        ("received", Align::Right),
+        ("passed", Align::Right),
+        ("shed", Align::Right),
+        ("in flight", Align::Right),
+        ("why", Align::Left),
+    ]);
+    // A joint that nothing came to has nothing to account for.
+    for e in entries.iter().filter(|e| !e.ledger.received().is_zero()) {
+        let l = &e.ledger;
+        let why: Vec<String> = l.sheds().map(|(reason, n)| format!("{reason} {n}")).collect();
+        t.row([
+            e.joint.clone(),
+            unit(&e.joint).to_string(),
+            thousands(l.received().items),
+            thousands(l.passed().items),
+            thousands(l.shed_total().items),
+            thousands(l.in_flight().items),
+            why.join(", "),
+        ]);
+    }
+    out.push_str(&t.render(width));
+}
+
+/// The JSON object, with its line end.
+pub(crate) fn json(r: &Report<'_>) -> String {
+    let mut j = Json::new();
+    j.open();
+    j.field_plain("version", env!("CARGO_PKG_VERSION"));
+    j.number("exit", r.exit.code());
+    j.open_array_key("inputs");
+    for i in &r.done.inputs {
+        j.open();
+        j.field("path", i.path.display().to_string());
+        j.number("packets", i.frames);
+        j.number("bytes", i.bytes);
+        if let Some((first, last)) = i.span_ns {
+            j.number("first_ns", first);
+            j.number("last_ns", last);
+        }
+        if let Some(e) = &i.error {
+            j.field("error", e);
+        }
+        if !i.notes.is_empty() {
+            j.open_array_key("notes");
+            i.notes.iter().for_each(|n| j.item(n));
+            j.close_array();
+        }
+        j.close();
+    }
+    j.close_array();
+    j.boolean("stopped", r.done.is_stopped);
+    j.number("packets", r.done.counters.packets);
+    j.number("bytes", r.done.counters.bytes);
+    j.number("alerts", r.done.counters.alerts);
+    json_findings(r, &mut j);
+    j.open_key("records");
+    r.records().iter().for_each(|(name, count)| j.number(name, *count));
+    j.close();
+    j.open_array_key("outputs");
+    for (path, ledger) in r.outputs.files() {
+        j.open();
+        j.field("path", path.display().to_string());
+        j.number("lines", ledger.passed().items);
+        j.number("bytes", ledger.passed().bytes);
+        j.close();
+    }
+    j.close_array();
+    if r.costs {
+        crate::costs::json(&r.done.costs, r.engine, &mut j);
+    }
+    if r.memory {
+        j.open_array_key("budgets");
+        r.done.memory.iter().for_each(|b| json_budget(b, "", &mut j));
+        j.close_array();
+    }
+    j.open_array_key("ledger");
+    for e in r.ledger() {
+        j.open();
+        j.field("joint", &e.joint);
+        j.field_plain("unit", unit(&e.joint));
+        let mut fields = Vec::new();
+        e.ledger.write_json_fields(&mut fields);
+        j.members(&fields);
+        j.close();
+    }
+    j.close_array();
+    j.close();
+    let mut text = String::from_utf8_lossy(j.bytes()).into_owned();
+    text.push('\n');
+    text
+}
+
+fn json_findings(r: &Report<'_>, j: &mut Json) {
+    j.open_array_key("findings");
+    for a in r.findings() {
+        j.open();
+        j.number("gid", a.gid);
+        j.number("sid", a.sid);
+        j.field("msg", &a.msg);
+        j.number("priority", a.severity);
+        j.number("count", a.count);
+        j.open_key("first");
+        j.field("src", &a.first.0);
+        j.field("dst", &a.first.1);
+        j.close();
+        j.close();
+    }
+    j.close_array();
+}
+
+fn json_budget(b: &BudgetReport, above: &str, j: &mut Json) {
+    let path = if above.is_empty() { b.name.clone() } else { format!("{above}/{}", b.name) };
+    j.open();
+    j.field("budget", &path);
+    j.number("limit", b.limit);
+    j.number("used", b.used);
+    j.number("peak", b.peak);
+    j.number("refused", b.refused);
+    j.close();
+    b.children.iter().for_each(|c| json_budget(c, &path, j));
+}

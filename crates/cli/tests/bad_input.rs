@@ -1,0 +1,212 @@
+//! What is wrong outside is said in one line with the right exit code, and what was written stays
+//! valid.
+
+mod program;
+
+use program::{command, demo, gabion, json_lines, ran, repository};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A pcap file header without packets: little endian, Ethernet (draft-ietf-opsawg-pcap).
+const EMPTY_PCAP: [u8; 24] =
+    [0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 1, 0, 0, 0];
+
+fn scratch() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+fn write(folder: &Path, name: &str, bytes: &[u8]) -> String {
+    let path = folder.join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path.display().to_string()
+}
+
+#[test]
+fn captures_that_are_none_are_named_with_the_reason() {
+    let dir = scratch();
+    let folder = dir.path();
+    let cases = [
+        ("missing.pcap".to_string(), None, "No such file"),
+        ("empty.pcap".to_string(), Some(&b""[..]), "empty file"),
+        (
+            "text.pcap".to_string(),
+            Some(&b"this is no capture at all, but a text\n"[..]),
+            "not a capture",
+        ),
+        ("torn.pcap".to_string(), Some(&EMPTY_PCAP[..10]), "torn"),
+    ];
+    for (name, bytes, word) in cases {
+        let path = match bytes {
+            Some(b) => write(folder, &name, b),
+            None => folder.join(&name).display().to_string(),
+        };
+        gabion(&["read", &path]).refuses(3, &[&name, word]);
+    }
+}
+
+#[test]
+fn the_other_captures_are_read_all_the_same() {
+    let dir = scratch();
+    let bad = write(dir.path(), "a.pcap", b"");
+    let r = gabion(&["read", &bad, &demo(), "--json"]);
+    r.refuses(3, &["a.pcap", "empty file"]);
+    let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
+    assert_eq!(v["packets"], 1264);
+    assert_eq!(v["exit"], 3);
+}
+
+#[test]
+fn a_torn_capture_is_read_up_to_its_end_and_the_rest_is_counted() {
+    let dir = scratch();
+    let bytes = std::fs::read(demo()).unwrap();
+    let path = write(dir.path(), "torn.pcap", &bytes[..bytes.len() - 20]);
+    let r = gabion(&["read", &path, "--json"]);
+    assert_eq!(r.code, 0, "{}", r.err);
+    assert!(r.err.contains("ends inside a record"), "{}", r.err);
+    let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
+    assert_eq!(v["packets"], 1263);
+    assert_eq!(v["ledger"][0]["shed"]["torn_file"]["items"], 1);
+    assert_eq!(v["ledger"][0]["balanced"], true);
+}
+
+#[test]
+fn an_empty_capture_is_a_success() {
+    let dir = scratch();
+    let path = write(dir.path(), "none.pcap", &EMPTY_PCAP);
+    let r = gabion(&["read", &path]);
+    assert_eq!((r.code, r.err.as_str()), (0, ""));
+    let r = gabion(&["suricata", "-r", &path, "-l", &dir.path().display().to_string()]);
+    assert_eq!(r.code, 0, "{}", r.err);
+}
+
+#[test]
+fn rule_files_that_are_none_are_named_with_the_reason() {
+    let dir = scratch();
+    let demo = demo();
+    for verb in ["read", "test"] {
+        let run = |rules: &str| match verb {
+            "read" => gabion(&["read", &demo, "-S", rules]),
+            _ => gabion(&["rules", "test", &demo, "-S", rules]),
+        };
+        run(&demo).refuses(3, &["demo.pcap", "binary"]);
+        let missing = dir.path().join("none.rules").display().to_string();
+        run(&missing).refuses(3, &["none.rules", "No such file"]);
+    }
+}
+
+#[test]
+fn configurations_that_are_none_are_named_with_the_reason() {
+    let dir = scratch();
+    let yaml = write(dir.path(), "x.yaml", b"%YAML 1.1\n---\na: [1\n");
+    gabion(&["read", &demo(), "-c", &yaml]).refuses(3, &["x.yaml"]);
+    let missing = dir.path().join("none.yaml").display().to_string();
+    gabion(&["read", &demo(), "-c", &missing]).refuses(3, &["none.yaml"]);
+    gabion(&["read", &demo(), "--set", "novalue"]).refuses(2, &["--set novalue"]);
+}
+
+#[test]
+fn usage_faults_exit_with_2() {
+    for args in [&["read"][..], &["nonsense"], &["read", "x", "--nonsense"], &[]] {
+        let r = gabion(args);
+        assert_eq!(r.code, 2, "{args:?}: {}", r.err);
+        assert!(r.out.is_empty());
+    }
+    let r = gabion(&["--help"]);
+    assert_eq!(r.code, 0);
+    assert!(r.out.contains("read"), "{}", r.out);
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_said_before_anything_is_read() {
+    let dir = scratch();
+    // A file where a folder is needed refuses even those who may write everywhere.
+    let file = write(dir.path(), "file", b"");
+    let below = format!("{file}/out");
+    gabion(&["read", &demo(), "-l", &below]).refuses(4, &["file/out", "-l"]);
+    gabion(&["read", &demo(), "-l", &file]).refuses(4, &["-l"]);
+    std::fs::create_dir(dir.path().join("taken")).unwrap();
+    std::fs::create_dir(dir.path().join("taken/eve.json")).unwrap();
+    let taken = dir.path().join("taken").display().to_string();
+    gabion(&["read", &demo(), "-l", &taken]).refuses(4, &["eve.json", "-l"]);
+}
+
+#[test]
+fn a_full_disk_is_said_and_counted() {
+    let dir = scratch();
+    let out = dir.path().join("out").display().to_string();
+    let set = "outputs.1.eve-log.filename=/dev/full";
+    let r = gabion(&["read", &demo(), "-l", &out, "--set", set, "--json"]);
+    r.refuses(4, &["/dev/full", "make room"]);
+    let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
+    let full = v["ledger"].as_array().unwrap().iter().find(|e| e["joint"] == "full").unwrap();
+    assert!(full["shed"]["output_failed"]["items"].as_u64().unwrap() > 100);
+    assert_eq!(full["balanced"], true);
+}
+
+#[test]
+fn outputs_are_valid_lines() {
+    let dir = scratch();
+    let out = dir.path().join("a/b");
+    let rules = repository("demo/gabion.rules").display().to_string();
+    let r = gabion(&["read", &demo(), "-S", &rules, "-l", &out.display().to_string(), "-q"]);
+    assert_eq!((r.code, r.out.as_str()), (0, ""));
+    assert!(json_lines(&out.join("eve.json")) > 300);
+    // A second run replaces what the first wrote.
+    let lines = json_lines(&out.join("eve.json"));
+    gabion(&["read", &demo(), "-S", &rules, "-l", &out.display().to_string(), "-q"]);
+    assert_eq!(json_lines(&out.join("eve.json")), lines);
+}
+
+#[test]
+fn severity_decides_the_exit_code_when_asked() {
+    let rules = repository("demo/gabion.rules").display().to_string();
+    for (priority, code) in [("1", 1), ("255", 1), ("0", 0)] {
+        let r = gabion(&["read", &demo(), "-S", &rules, "-q", "--fail-on", priority]);
+        assert_eq!(r.code, code, "{}", r.err);
+    }
+}
+
+#[test]
+fn standard_input_is_read() {
+    let file = std::fs::File::open(demo()).unwrap();
+    let r = ran(command(&["read", "-", "--json"]).stdin(file).output().unwrap());
+    let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
+    assert_eq!((r.code, &v["packets"]), (0, &1264.into()));
+}
+
+/// SIGINT while input still flows: what was read so far is in the outputs, and they are whole.
+#[test]
+fn an_interrupted_run_leaves_whole_outputs() {
+    use std::io::Write;
+    use std::process::Stdio;
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let shown = out.display().to_string();
+    let mut child = command(&["read", "-", "-l", &shown, "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let bytes = std::fs::read(demo()).unwrap();
+    input.write_all(&bytes).unwrap();
+    input.flush().unwrap();
+    // Outputs are opened after signals can be taken: wait until they are there.
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !out.join("eve.json").exists() && Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(200));
+    let id = child.id().to_string();
+    std::process::Command::new("kill").args(["-INT", &id]).status().unwrap();
+    std::thread::sleep(Duration::from_millis(50));
+    // The read under way is restarted: more input shows the program the request.
+    let _ = input.write_all(&bytes[24..]);
+    drop(input);
+    let r = ran(child.wait_with_output().unwrap());
+    assert_eq!(r.code, 130, "{}", r.err);
+    let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
+    assert_eq!((&v["stopped"], &v["exit"]), (&true.into(), &130.into()));
+    json_lines(&out.join("eve.json"));
+}

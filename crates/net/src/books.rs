@@ -1,0 +1,32 @@
+//! The ledgers of a worker's joints: what entered each, what went on, what was given up and why.
+
+use gabion_record::ledger::Ledger;
+
+/// One worker's ledgers, in the order of a packet's way.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerBooks {
+    /// Frames into decoders; passed are those whose headers make sense.
+    pub decode: Ledger,
+    /// Fragments into the defragmenter.
+    pub defrag: Ledger,
+    /// Packets that belong to flows into the flow table.
+    pub flow: Ledger,
+    /// TCP packets with payload into streams.
+    pub stream: Ledger,
+    /// Pieces of stream into protocols.
+    pub app: Ledger,
+    /// Alerts into outputs.
+    pub alerts: Ledger,
+}
+
+impl WorkerBooks {
+    /// Each ledger with the name of its joint.
+    pub fn each(&self, f: &mut dyn FnMut(&'static str, &Ledger)) {
+        f("decode", &self.decode);
+        f("defrag", &self.defrag);
+        f("flow", &self.flow);
+        f("stream", &self.stream);
+        f("app", &self.app);
+        f("alerts", &self.alerts);
+    }
+}

@@ -1,0 +1,98 @@
+//! Tables for people: plain columns under a line of names, numbers to the right.
+//!
+//! A table on a terminal is fitted to its width (long texts wrap); anywhere else a row is one line,
+//! so that it can be searched and compared.
+
+use comfy_table::{CellAlignment, ContentArrangement, Table as Grid, presets};
+
+/// Where the text of a column stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Align {
+    /// Texts.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// A table that is being filled.
+#[derive(Debug)]
+pub struct Table {
+    grid: Grid,
+    columns: usize,
+}
+
+impl Table {
+    /// A table with these columns.
+    pub fn new(columns: &[(&str, Align)]) -> Table {
+        let mut grid = Grid::new();
+        grid.load_style(presets::NOTHING);
+        grid.set_content_arrangement(ContentArrangement::Disabled);
+        grid.set_header(columns.iter().map(|(name, _)| *name));
+        for (at, (_, align)) in columns.iter().enumerate() {
+            if let Some(column) = grid.column_mut(at) {
+                let side = match align {
+                    Align::Left => CellAlignment::Left,
+                    Align::Right => CellAlignment::Right,
+                };
+                column.set_cell_alignment(side);
+                column.set_padding((if at == 0 { 2 } else { 0 }, 2));
+            }
+        }
+        Table { grid, columns: columns.len() }
+    }
+
+    /// Adds a row. What would break the table (line ends, control characters) is replaced.
+    pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        let clean = |s: S| -> String {
+            s.as_ref().chars().map(|c| if c.is_control() { '.' } else { c }).collect()
+        };
+        self.grid.add_row(cells.into_iter().take(self.columns).map(clean));
+    }
+
+    /// The table as text, each line ended. `width`: columns of the terminal, if it is one.
+    pub fn render(mut self, width: Option<u16>) -> String {
+        if let Some(width) = width {
+            self.grid.set_width(width);
+            self.grid.set_content_arrangement(ContentArrangement::Dynamic);
+        }
+        let mut text = String::new();
+        for line in self.grid.to_string().lines() {
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// A number with its thousands apart: `1,264`.
+pub fn thousands(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, c) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(c);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_aligned_and_lines_are_whole() {
+        let mut t = Table::new(&[("sid", Align::Right), ("message", Align::Left)]);
+        t.row(["7", "a\nb"]);
+        t.row(["1234", "longer text"]);
+        assert_eq!(t.render(None), "   sid  message\n     7  a.b\n  1234  longer text\n");
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        for (n, text) in [(0, "0"), (999, "999"), (1000, "1,000"), (1_166_893, "1,166,893")] {
+            assert_eq!(thousands(n), text);
+        }
+    }
+}
