@@ -277,11 +277,14 @@ fn listed_captures() {
     let mut custom_tls = list("custom", TLS_MEMBERS);
     custom_tls.set("session-resumption", "yes");
     let custom = [("dns", custom_dns), ("tls", custom_tls)];
+    let mut extended = Tree::default();
+    extended.set("extended", "yes");
+    let extended = [("tls", extended)];
     let mut totals: BTreeMap<(&str, &str), (usize, usize, usize)> = BTreeMap::new();
     for line in text.lines() {
         let Some((capture, folder)) = line.split_once('\t') else { continue };
         let Ok(bytes) = std::fs::read(capture) else { continue };
-        for (file, config) in [("eve.json", &[][..]), ("custom.json", &custom)] {
+        for (file, config) in [("eve.json", &extended[..]), ("custom.json", &custom)] {
             let Ok(eve) = std::fs::read_to_string(Path::new(folder).join(file)) else { continue };
             let run = drive(&bytes, How { config, requirements, ..How::default() });
             for kind in ["dns", "tls", "ssh"] {

@@ -573,6 +573,10 @@ impl TlsParser {
         let is_short = rest.first().is_some_and(|b| b & 0x80 != 0);
         let header_len = if is_short { 2 } else { 3 };
         let Some(header) = rest.get(..header_len) else { return Ok(Step::Wait(header_len)) };
+        let side = &mut tx.sides[d.index()];
+        if !side.has_hello {
+            side.version = version::SSL2;
+        }
         let mask = if is_short { 0x7f } else { 0x3f };
         let len = usize::from(u16::from_be_bytes([header[0] & mask, header[1]]));
         if len == 0 {
@@ -594,12 +598,13 @@ impl TlsParser {
     /// A message of SSL 2.0 (Hickman 1995; RFC 5246 E.2 for the hello of newer clients).
     fn old_message(&mut self, d: Direction, tx: &mut TlsTx, body: &[u8]) {
         let Some((kind, body)) = body.split_first() else { return };
-        let version = |at: usize| body.get(at..at + 2).map(|v| u16::from_be_bytes([v[0], v[1]]));
         match kind {
             0 => tx.events.set(event::ERROR_MESSAGE_ENCOUNTERED),
             1 if d == Direction::ToServer => {
                 let side = &mut tx.sides[d.index()];
-                side.version = version(0).unwrap_or(side.version);
+                if let Some(own) = body.first_chunk::<2>() {
+                    side.version = u16::from_be_bytes(*own);
+                }
                 side.has_hello = true;
                 tx.current = state::CLIENT_HELLO;
                 tx.advance(d, client::HELLO_DONE);
@@ -607,7 +612,7 @@ impl TlsParser {
             2 => tx.current = state::CLIENT_KEYX,
             4 if d == Direction::ToClient => {
                 let side = &mut tx.sides[d.index()];
-                side.version = version(2).unwrap_or(side.version);
+                side.version = version::SSL2;
                 side.has_hello = true;
                 tx.current = state::SERVER_HELLO;
                 tx.advance(d, server::HELLO);

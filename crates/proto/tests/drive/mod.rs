@@ -297,7 +297,7 @@ impl Flow {
             if found.is_none() {
                 return;
             }
-            for direction in [d, d.opposite()] {
+            for direction in [d.opposite(), d] {
                 self.push(direction, false, run, how, ts);
             }
             return;
