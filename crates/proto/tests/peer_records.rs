@@ -34,8 +34,9 @@ fn object_of(line: &str, key: &str) -> Option<String> {
 fn in_order(object: &str) -> String {
     let Some(from) = object.find("\"grouped\":{") else { return object.to_string() };
     let Some(grouped) = object_of(&object[from..], "grouped") else { return object.to_string() };
-    let sorted: serde_json::Value = serde_json::from_str(&grouped).expect("JSON");
-    object.replace(&grouped, &sorted.to_string())
+    let sorted: BTreeMap<String, serde_json::Value> =
+        serde_json::from_str(&grouped).expect("JSON");
+    object.replace(&grouped, &serde_json::to_string(&sorted).expect("JSON"))
 }
 
 fn count(items: impl Iterator<Item = String>) -> BTreeMap<String, i64> {
