@@ -12,7 +12,7 @@ macro_rules! events {
             /// All events, in id order.
             pub const ALL: &'static [StreamEvent] = &[$(StreamEvent::$variant,)*];
 
-            /// The name after `stream-event:`; anomaly records put `stream.` before it.
+            /// The name after `stream-event:` in a rule.
             pub const fn name(self) -> &'static str {
                 match self { $(StreamEvent::$variant => $name,)* }
             }
@@ -81,6 +81,7 @@ events! {
     PktInvalidTimestamp = "pkt_invalid_timestamp", "The timestamp option is older than one seen before.";
     PktInvalidAck = "pkt_invalid_ack", "Acknowledges what was never in the window.";
     PktBrokenAck = "pkt_broken_ack", "Acknowledgment number without the ACK flag.";
+    RstWithData = "rst_with_data", "RST with a payload.";
     RstInvalidAck = "rst_invalid_ack", "RST with an invalid acknowledgment.";
     PktRetransmission = "pkt_retransmission", "Data that was seen before.";
     PktSpuriousRetransmission = "pkt_spurious_retransmission", "Data that was acknowledged before.";
@@ -102,6 +103,15 @@ impl StreamEvent {
     /// The event of a name, without `stream.` before it.
     pub fn from_name(name: &str) -> Option<StreamEvent> {
         StreamEvent::ALL.iter().copied().find(|e| e.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The name behind `stream.` in anomaly records, which differs for two.
+    pub const fn anomaly_name(self) -> &'static str {
+        match self {
+            StreamEvent::HsSynAckResendDiffAck => "3whs_synack_resend_with_diff_ack",
+            StreamEvent::EstSynAckResendDiffAck => "est_synack_resend_with_diff_ack",
+            other => other.name(),
+        }
     }
 
     /// Its number: index into [`StreamEvent::ALL`].

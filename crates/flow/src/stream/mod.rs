@@ -462,6 +462,13 @@ impl Stream {
         (before < len).then_some(before)
     }
 
+    /// Sequence number of the first byte that is kept, or the acknowledgment when nothing is kept
+    /// any more.
+    #[inline]
+    pub(crate) fn base_seq(&self) -> u32 {
+        if self.marks.stopped { self.last_ack } else { self.seq_at(self.store.base()) }
+    }
+
     /// Sequence number behind the last byte kept.
     pub(crate) fn end_seq(&self) -> u32 {
         self.seq_at(self.store.end())

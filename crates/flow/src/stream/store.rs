@@ -183,6 +183,10 @@ impl Store {
         scratch.clear();
         scratch.extend_from_slice(bytes);
         let found = self.resolve_overlaps(start, end, policy, scratch);
+        let rewrite = policy == OsPolicy::First;
+        // The same segment again does not count as different data, whatever it holds: a middle box
+        // or a retransmitting stack may have changed it. Inline it must be rewritten.
+        let differs = found.differs && (!found.duplicate || rewrite);
         if found.duplicate && !found.differs {
             return Stored::Yes { overlap: found.overlap, differs: false, lost: false };
         }
@@ -206,7 +210,7 @@ impl Store {
         let used = added + if found.duplicate { 0 } else { SEGMENT_COST };
         self.release(charge.saturating_sub(used), budget);
         self.regions_seen = self.regions_seen.max(self.regions());
-        Stored::Yes { overlap: found.overlap, differs: found.differs, lost: found.lost }
+        Stored::Yes { overlap: found.overlap, differs, lost: found.lost }
     }
 
     /// Lets each earlier segment that overlaps defend its bytes: where it wins, its bytes replace

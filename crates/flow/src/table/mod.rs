@@ -520,8 +520,11 @@ fn direction(source_is_high: bool, client_is_high: bool) -> Direction {
     if source_is_high == client_is_high { Direction::ToServer } else { Direction::ToClient }
 }
 
+/// The flags that tell whether a packet opens a connection.
+const OPENING: u8 = flags::SYN | flags::ACK | flags::FIN | flags::RST;
+
 fn is_pure_syn(f: u8) -> bool {
-    f & (flags::SYN | flags::ACK) == flags::SYN
+    f & OPENING == flags::SYN
 }
 
 /// Whether this packet finds the flow at its end: past its timeout, or replaced by a new
@@ -538,9 +541,14 @@ fn end_before<T>(
         return Some(EndReason::Timeout);
     }
     let (f, seq) = packet.tcp?;
-    let opens = is_pure_syn(f)
-        || (synack_opens && f & (flags::SYN | flags::ACK) == (flags::SYN | flags::ACK));
-    let reuse = opens && flow.tcp.as_ref().is_some_and(|tcp| tcp.is_over_for(dir, f, seq));
+    let reuse = match &flow.tcp {
+        Some(tcp) => {
+            let opens = is_pure_syn(f) || (synack_opens && f & OPENING == flags::SYN | flags::ACK);
+            opens && tcp.is_over_for(dir, f, seq)
+        }
+        // Without a session nothing was going on that the new connection could belong to.
+        None => is_pure_syn(f),
+    };
     reuse.then_some(EndReason::TcpReuse)
 }
 

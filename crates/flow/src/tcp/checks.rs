@@ -67,13 +67,11 @@ impl TcpSession {
         }
         let (own, _) = self.pair(step.dir);
         let end = seg.end();
-        if seq::leq(end, own.last_ack) {
-            step.event(StreamEvent::PktSpuriousRetransmission);
-        } else if seq::lt(seg.seq, own.last_ack) || seq::leq(end, own.next_seq) {
-            step.event(StreamEvent::PktRetransmission);
-        } else {
+        let partly_acked = seq::lt(seg.seq, own.last_ack) && seq::gt(end, own.last_ack);
+        if !partly_acked && !seq::leq(end, own.last_ack) && !seq::leq(end, own.next_seq) {
             return false;
         }
+        step.event(StreamEvent::PktRetransmission);
         step.verdict.is_retransmission = true;
         true
     }
@@ -103,6 +101,18 @@ impl TcpSession {
             return true;
         }
         own.marks.keepalive = false;
+        if !seg.is_empty() {
+            // All of it was there and is done with; or it was acknowledged and may still be
+            // compared with what came first.
+            let is_done = seq::leq(seg.end(), own.base_seq());
+            if is_done || seq::leq(seg.end(), own.last_ack) {
+                step.event(StreamEvent::PktSpuriousRetransmission);
+                step.verdict.is_retransmission = true;
+            }
+            if is_done {
+                return true;
+            }
+        }
         if state < TcpState::Established {
             return false;
         }
@@ -163,7 +173,7 @@ impl TcpSession {
             return;
         }
         let (_, other) = self.pair(step.dir);
-        if other.marks.reset {
+        if std::mem::take(&mut other.marks.reset) {
             step.event(StreamEvent::SuspectedRstInject);
         }
     }

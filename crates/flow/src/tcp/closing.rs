@@ -1,31 +1,39 @@
 //! The states after the first FIN.
 //!
-//! The six states differ in what they call a wrong sequence number, which events they note and
-//! where they lead; the rest is the same, so each is a row of rules.
+//! The six states differ in where they expect a packet, in which order they check place and
+//! acknowledgment, which events they note and where they lead; the rest is the same, so each is a
+//! row of rules. The rows were settled by sending the peer every combination of direction, flags,
+//! and displaced numbers in each state and comparing events and following states.
 
 use super::segment::{TcpState, flags};
 use super::session::{Invalid, Outcome, Step, TcpSession, seq};
 use crate::events::StreamEvent as E;
 use gabion_record::Direction;
 
-/// How a state judges the place of a packet.
+/// Where a state expects a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Between what is expected next and the window's edge.
     Window,
-    /// Before the window's edge (payload rules of data transfer).
+    /// Before the window's edge, as in data transfer.
     BelowEdge,
-    /// Exactly what is expected next.
-    Next,
-    /// That, or one more (the FIN counts one).
+    /// The same, but only an acknowledgment of the FIN is looked at.
+    BelowEdgeIfAcksFin,
+    /// The same, or one before.
+    WindowOrBefore,
+    /// Exactly what is expected next, retransmitted or not.
+    NextStrictly,
+    /// What is expected next, or one more.
     NextOrFin,
-    /// Not acknowledged before, and not beyond the window.
+    /// Not beyond the window, and not acknowledged before.
     CloseWait,
 }
 
 /// Rules of one kind of packet in one state.
 struct Rule {
     place: Place,
+    /// The acknowledgment is checked before the place.
+    ack_first: bool,
     wrong_place: E,
     invalid_ack: E,
     next: Option<TcpState>,
@@ -37,7 +45,7 @@ impl TcpSession {
         if seg.has(flags::RST) {
             return self.reset_connection(step);
         }
-        if seg.has(flags::SYN) {
+        if seg.has(flags::SYN) && (!seg.has(flags::FIN) || self.state == TcpState::Closing) {
             return step.invalid(E::ShutdownSynResend);
         }
         if !seg.has(flags::FIN | flags::ACK) {
@@ -47,8 +55,19 @@ impl TcpSession {
         if self.marks.timestamps && !self.timestamp_is_valid(step) {
             return Err(Invalid);
         }
-        let again = self.is_retransmission(step) || self.is_fin_again(step);
-        if !again && !self.is_in_place(step, rule.place) {
+        let again = if self.state == TcpState::FinWait2 {
+            self.is_fin_again(step) || self.is_retransmission(step)
+        } else {
+            self.is_retransmission(step) || self.is_fin_again(step)
+        };
+        if rule.ack_first {
+            self.require_ack(step, rule.invalid_ack)?;
+        }
+        if self.state == TcpState::LastAck && self.is_old(step) {
+            return Ok(());
+        }
+        let exempt = again && rule.place != Place::NextStrictly;
+        if !exempt && !self.is_in_place(step, rule.place) {
             return step.invalid(rule.wrong_place);
         }
         if rule.place == Place::CloseWait {
@@ -57,9 +76,18 @@ impl TcpSession {
                 return step.invalid(E::CloseWaitPktBeforeLastAck);
             }
         }
-        self.require_ack(step, rule.invalid_ack)?;
+        if !rule.ack_first {
+            self.require_ack(step, rule.invalid_ack)?;
+        }
+        self.closing_accepted(step, &rule, again);
+        Ok(())
+    }
+
+    /// Takes an accepted packet's numbers over.
+    fn closing_accepted(&mut self, step: &mut Step<'_>, rule: &Rule, again: bool) {
+        let seg = step.seg;
         if !again {
-            if let Some(next) = self.next_state(step, &rule) {
+            if let Some(next) = self.next_state(step, rule) {
                 self.set_state(step, next);
             }
             let (own, other) = self.pair(step.dir);
@@ -74,61 +102,67 @@ impl TcpSession {
         }
         if seg.has(flags::ACK) {
             Self::advance_ack(other, seg.ack);
-            if seq::lt(other.next_seq, seg.ack) {
-                other.next_seq = seg.ack;
-            }
+        }
+        if seq::lt(other.next_seq, seg.ack) {
+            other.next_seq = seg.ack;
         }
         let edge = other.last_ack.wrapping_add(other.window);
         Self::advance_window(other, edge);
         self.note_timestamp(step);
         self.take_data(step);
-        Ok(())
     }
 
     /// The rule for a FIN or a plain ACK in this state; none where the packet means nothing.
     fn rule(&self, step: &Step<'_>) -> Option<Rule> {
         use TcpState as S;
         let fin = step.seg.has(flags::FIN);
-        let both = step.seg.has_all(flags::FIN | flags::ACK);
-        let rule = |place, wrong_place, invalid_ack, next| {
-            Some(Rule { place, wrong_place, invalid_ack, next })
+        let rule = |place, ack_first, wrong_place, invalid_ack, next| {
+            Some(Rule { place, ack_first, wrong_place, invalid_ack, next })
         };
         match (self.state, fin) {
             (S::FinWait1, true) => {
-                let next = if both { S::TimeWait } else { S::Closing };
-                rule(Place::Window, E::Fin1FinWrongSeq, E::Fin1InvalidAck, Some(next))
+                let acks = step.seg.has(flags::ACK);
+                let next = Some(if acks { S::TimeWait } else { S::Closing });
+                rule(Place::WindowOrBefore, false, E::Fin1FinWrongSeq, E::Fin1InvalidAck, next)
             }
             (S::FinWait1, false) => {
-                rule(Place::BelowEdge, E::Fin1AckWrongSeq, E::Fin1InvalidAck, Some(S::FinWait2))
+                let place = match step.dir {
+                    Direction::ToServer => Place::BelowEdgeIfAcksFin,
+                    Direction::ToClient => Place::BelowEdge,
+                };
+                rule(place, true, E::Fin1AckWrongSeq, E::Fin1InvalidAck, Some(S::FinWait2))
             }
             (S::FinWait2, true) => {
-                rule(Place::Window, E::Fin2FinWrongSeq, E::Fin2InvalidAck, Some(S::TimeWait))
+                let next = Some(S::TimeWait);
+                rule(Place::Window, false, E::Fin2FinWrongSeq, E::Fin2InvalidAck, next)
             }
             (S::FinWait2, false) => {
-                rule(Place::BelowEdge, E::Fin2AckWrongSeq, E::Fin2InvalidAck, None)
+                rule(Place::BelowEdge, true, E::Fin2AckWrongSeq, E::Fin2InvalidAck, None)
             }
-            (S::Closing, true) => None,
-            (S::Closing, false) => {
-                rule(Place::Next, E::ClosingAckWrongSeq, E::ClosingInvalidAck, Some(S::TimeWait))
+            (S::Closing, _) if step.seg.has(flags::ACK) => {
+                let next = Some(S::TimeWait);
+                rule(Place::NextStrictly, false, E::ClosingAckWrongSeq, E::ClosingInvalidAck, next)
             }
             (S::CloseWait, true) => {
                 let next = (step.dir == Direction::ToClient).then_some(S::LastAck);
-                rule(Place::Window, E::CloseWaitFinOutOfWindow, E::CloseWaitInvalidAck, next)
+                rule(Place::Window, false, E::CloseWaitFinOutOfWindow, E::CloseWaitInvalidAck, next)
             }
-            (S::CloseWait, false) => {
-                rule(Place::CloseWait, E::CloseWaitAckOutOfWindow, E::CloseWaitInvalidAck, None)
-            }
-            (S::LastAck, false) if step.to_server() => {
-                rule(Place::NextOrFin, E::LastAckAckWrongSeq, E::LastAckInvalidAck, Some(S::Closed))
-            }
-            (S::LastAck, _) => None,
-            (S::TimeWait, false) => rule(
-                Place::NextOrFin,
-                E::TimeWaitAckWrongSeq,
-                E::TimeWaitInvalidAck,
-                Some(S::Closed),
+            (S::CloseWait, false) => rule(
+                Place::CloseWait,
+                false,
+                E::CloseWaitAckOutOfWindow,
+                E::CloseWaitInvalidAck,
+                None,
             ),
-            (S::TimeWait, true) => None,
+            (S::LastAck, false) if step.to_server() => {
+                let next = Some(S::Closed);
+                rule(Place::NextOrFin, true, E::LastAckAckWrongSeq, E::LastAckInvalidAck, next)
+            }
+            (S::TimeWait, false) => {
+                let next = Some(S::Closed);
+                rule(Place::NextOrFin, false, E::TimeWaitAckWrongSeq, E::TimeWaitInvalidAck, next)
+            }
+            (S::Closing | S::LastAck | S::TimeWait, _) => None,
             (S::None | S::SynSent | S::SynRecv | S::Established | S::Closed, _) => None,
         }
     }
@@ -136,15 +170,32 @@ impl TcpSession {
     fn is_in_place(&mut self, step: &Step<'_>, place: Place) -> bool {
         let seg = step.seg;
         let loose = self.marks.midstream || self.marks.is_async;
-        let (own, _) = self.pair(step.dir);
+        let state = self.state;
+        let (own, other) = self.pair(step.dir);
         let edge = own.last_ack.wrapping_add(own.window);
+        // Where the server's FIN is counted already.
+        let counted = u32::from(state == TcpState::TimeWait && step.dir == Direction::ToClient);
         match place {
             Place::Window => seq::geq(seg.seq, own.next_seq) && seq::leq(seg.end(), edge),
             Place::BelowEdge => loose || seq::leq(seg.end(), own.next_win),
-            Place::Next => seg.seq == own.next_seq,
-            Place::NextOrFin => seg.seq == own.next_seq || seg.seq == own.next_seq.wrapping_add(1),
+            Place::BelowEdgeIfAcksFin => {
+                loose || seg.ack != other.next_seq || seq::leq(seg.end(), own.next_win)
+            }
+            Place::WindowOrBefore => {
+                seq::geq(seg.seq, own.next_seq.wrapping_sub(1)) && seq::leq(seg.end(), edge)
+            }
+            Place::NextStrictly => seg.seq == own.next_seq,
+            Place::NextOrFin => {
+                let next = own.next_seq.wrapping_sub(counted);
+                seg.seq == next || seg.seq == next.wrapping_add(1)
+            }
             Place::CloseWait => seq::leq(seg.seq, edge),
         }
+    }
+
+    fn is_old(&mut self, step: &Step<'_>) -> bool {
+        let (own, _) = self.pair(step.dir);
+        seq::lt(step.seg.seq, own.next_seq)
     }
 
     /// The FIN that was seen already.
@@ -152,7 +203,12 @@ impl TcpSession {
         let seg = step.seg;
         let state = self.state;
         let (own, other) = self.pair(step.dir);
-        state == TcpState::FinWait2
+        let counted = match state {
+            TcpState::FinWait1 => step.dir == Direction::ToClient && seg.has(flags::ACK),
+            TcpState::FinWait2 => true,
+            _ => false,
+        };
+        counted
             && seg.has(flags::FIN)
             && seg.seq == own.next_seq.wrapping_sub(1)
             && seg.ack == other.last_ack
@@ -160,10 +216,14 @@ impl TcpSession {
 
     fn next_state(&mut self, step: &Step<'_>, rule: &Rule) -> Option<TcpState> {
         let next = rule.next?;
-        if next == TcpState::FinWait2 {
-            let (own, _) = self.pair(step.dir);
-            return (step.seg.seq == own.next_seq).then_some(next);
+        if next != TcpState::FinWait2 {
+            return Some(next);
         }
-        Some(next)
+        let (own, other) = self.pair(step.dir);
+        let moves = match step.dir {
+            Direction::ToServer => step.seg.seq == own.next_seq && step.seg.ack == other.next_seq,
+            Direction::ToClient => step.seg.seq == own.next_seq.wrapping_sub(1),
+        };
+        moves.then_some(next)
     }
 }

@@ -8,7 +8,6 @@ use crate::events::StreamEvent;
 use crate::limits::WSCALE_MAX;
 use crate::policy::ExceptionTrigger;
 use crate::stream::Stream;
-use gabion_record::Direction;
 
 const SYN_ACK: u8 = flags::SYN | flags::ACK;
 
@@ -111,7 +110,7 @@ impl TcpSession {
         self.marks.midstream_synack = true;
         self.marks.is_async = step.cfg.async_oneside;
         // The flow took the sender for the client; it is the server.
-        step.verdict.must_swap = true;
+        step.verdict.must_swap = step.to_server();
         let (server, client) = self.pair(step.dir);
         server.isn = seg.seq;
         server.next_seq = seg.seq.wrapping_add(1);
@@ -172,9 +171,6 @@ impl TcpSession {
         if seg.has(flags::RST) {
             return self.reset_in_syn_sent(step);
         }
-        if seg.has(flags::FIN) {
-            return Ok(());
-        }
         if seg.has_all(SYN_ACK) {
             if self.marks.four_way && step.to_server() {
                 return self.four_way_synack(step);
@@ -187,7 +183,7 @@ impl TcpSession {
         if seg.has(flags::SYN) {
             return self.second_syn(step);
         }
-        if seg.has(flags::ACK) && step.cfg.async_oneside {
+        if seg.has(flags::ACK) && !seg.has(flags::FIN) && step.cfg.async_oneside {
             return self.async_ack(step);
         }
         Ok(())
@@ -198,24 +194,31 @@ impl TcpSession {
         let seg = step.seg;
         let client = &mut self.streams[0];
         let after_syn = client.isn.wrapping_add(1);
-        if seg.ack != client.next_seq && seg.ack != after_syn {
-            let queued = self.queue.iter().find(|q| q.seq.wrapping_add(1) == seg.ack).copied();
-            let Some(q) = queued else {
-                return step.invalid(StreamEvent::HsSynAckWrongAck);
-            };
-            self.take_queued_syn(&q);
-        } else if seg.ack != client.next_seq {
+        if seg.ack == client.next_seq {
+            // The usual case: it answers the last SYN.
+        } else if seg.ack == after_syn {
             // Fast Open: only the SYN was taken, the data in it was not.
             self.marks.fast_open_data_ignored = true;
             client.next_seq = after_syn;
             step.event(StreamEvent::HsTfoDataIgnored);
+        } else {
+            // An earlier SYN: by number and, where there are timestamps, by the one echoed.
+            let echoed = seg.options.ts_val.map(|_| seg.options.ts_ecr);
+            let answers = |q: &&QueuedSyn| {
+                q.seq.wrapping_add(1) == seg.ack && (echoed.is_none() || echoed == q.ts_val)
+            };
+            let Some(q) = self.queue.iter().find(answers).copied() else {
+                return step.invalid(StreamEvent::HsSynAckWrongAck);
+            };
+            self.take_syn(&q);
         }
+        self.queue.clear();
         self.synack_accepted(step, &QueuedSyn::of(seg));
         Ok(())
     }
 
-    /// Another SYN than the one that counted was answered.
-    fn take_queued_syn(&mut self, q: &QueuedSyn) {
+    /// Makes another SYN the one that counts.
+    fn take_syn(&mut self, q: &QueuedSyn) {
         let [client, server] = &mut self.streams;
         client.isn = q.seq;
         client.next_seq = q.seq.wrapping_add(1);
@@ -270,18 +273,22 @@ impl TcpSession {
     fn second_syn(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         if step.to_server() {
-            if seg.seq == self.streams[0].isn {
-                return Ok(());
+            // The last SYN counts; earlier ones are kept, the server may answer any.
+            let full = self.queue.len() >= usize::from(step.cfg.max_syn_queued);
+            if !full {
+                let client = &self.streams[0];
+                self.queue.push(QueuedSyn {
+                    seq: client.isn,
+                    ack: 0,
+                    window: self.streams[1].window.min(u32::from(u16::MAX)) as u16,
+                    ts_val: client.marks.timestamps.then_some(client.last_ts),
+                    pkt_s: client.last_pkt_s,
+                    wscale: self.marks.wscale_offered.then_some(self.streams[1].wscale),
+                    sack_ok: self.marks.sack_offered,
+                });
             }
-            let q = QueuedSyn::of(seg);
-            if self.queue.iter().any(|old| old.seq == q.seq) {
-                return Ok(());
-            }
-            if self.queue.len() >= usize::from(step.cfg.max_syn_queued) {
-                return step.invalid(StreamEvent::HsSynFlood);
-            }
-            self.queue.push(q);
-            return Ok(());
+            self.take_syn(&QueuedSyn::of(seg));
+            return if full { step.invalid(StreamEvent::HsSynFlood) } else { Ok(()) };
         }
         self.marks.four_way = true;
         let [client, server] = &mut self.streams;
@@ -404,10 +411,10 @@ impl TcpSession {
         if self.queue.contains(&q) {
             return Ok(());
         }
-        if self.queue.len() >= usize::from(step.cfg.max_synack_queued) {
+        // One place is for the SYN/ACK that counts, which is kept too.
+        if self.queue.len() > usize::from(step.cfg.max_synack_queued) {
             return step.invalid(StreamEvent::HsSynAckFlood);
         }
-        // The SYN/ACK that counted so far is kept too: the client may answer either.
         if self.queue.is_empty() {
             let kept = QueuedSyn {
                 seq: server.isn,
@@ -444,52 +451,54 @@ impl TcpSession {
         if self.marks.four_way && !step.to_server() {
             return self.four_way_ack(step);
         }
-        let (own, other) = self.pair(step.dir);
-        let expected = seg.seq == own.next_seq && seg.ack == other.next_seq;
-        if !step.to_server() && !self.marks.midstream_synack {
-            return self.server_speaks_first(step);
+        let to_client = !step.to_server();
+        if to_client && step.cfg.inline && !self.marks.midstream_synack && !self.marks.fast_open {
+            // Who sees all packets sees the client's ACK first; this may be injected.
+            let [client, server] = &self.streams;
+            let fits = seg.ack == client.last_ack && seg.seq == server.next_seq;
+            return step.invalid(if fits && !seg.is_empty() {
+                StreamEvent::HsAckDataInject
+            } else {
+                StreamEvent::HsAckInWrongDir
+            });
         }
-        if expected {
+        self.judge_handshake_ack(step)
+    }
+
+    /// Which way this packet completes the handshake, if any. The peer compares with the client's
+    /// numbers whichever side sent it; that is kept.
+    fn judge_handshake_ack(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let to_client = !step.to_server();
+        let [client, server] = &self.streams;
+        if seg.seq == client.next_seq && seg.ack == server.next_seq {
             return self.handshake_done(step);
         }
-        let client_side = step.to_server();
-        if step.cfg.async_oneside && client_side && seg.seq == self.streams[0].next_seq {
+        if step.cfg.async_oneside && seg.seq == server.next_seq {
             self.marks.is_async = true;
             return self.handshake_done_loosely(step);
         }
-        let [client, server] = &self.streams;
-        if client_side && seg.seq == client.next_seq {
+        if seg.seq == client.next_seq {
             self.marks.evasion = true;
             return step.invalid(StreamEvent::HsRightSeqWrongAck);
         }
-        // The handshake's ACK was lost on the way to us; this is a later packet.
-        let later = client_side
+        // The server goes on and acknowledges data we did not see: packets are missing.
+        let server_goes_on = to_client
+            && !step.cfg.inline
             && seq::gt(seg.seq, client.next_seq)
+            && seq::gt(seg.ack, client.last_ack);
+        // The handshake's ACK is missing; this is a later packet of the client.
+        let client_goes_on = seq::gt(seg.seq, client.next_seq)
             && seq::leq(seg.seq, client.next_win)
             && seg.ack == server.next_seq;
-        if later {
+        // The server speaks first, and the client's ACK is missing.
+        let server_first = (to_client || self.marks.fast_open)
+            && seg.ack == client.last_ack
+            && seg.seq == server.next_seq;
+        if server_goes_on || client_goes_on || server_first {
             return self.handshake_done_loosely(step);
         }
         step.invalid(StreamEvent::HsWrongSeqWrongAck)
-    }
-
-    /// A packet of the server between its SYN/ACK and the client's ACK.
-    fn server_speaks_first(&mut self, step: &mut Step<'_>) -> Outcome {
-        let seg = step.seg;
-        let [client, server] = &self.streams;
-        let acks_unseen = seq::gt(seg.ack, client.last_ack);
-        if acks_unseen && seq::geq(seg.seq, server.next_seq) {
-            // It acknowledges data we did not see: the client's ACK was lost on the way to us.
-            return self.handshake_done_loosely(step);
-        }
-        if step.cfg.inline && !seg.is_empty() {
-            return step.invalid(StreamEvent::HsAckDataInject);
-        }
-        if seg.seq == server.next_seq && seg.ack == client.last_ack && !seg.is_empty() {
-            // Data of a server that speaks first; the client's ACK was lost on the way to us.
-            return self.handshake_done_loosely(step);
-        }
-        step.invalid(StreamEvent::HsAckInWrongDir)
     }
 
     fn four_way_ack(&mut self, step: &mut Step<'_>) -> Outcome {
@@ -527,9 +536,6 @@ impl TcpSession {
         let (own, other) = self.pair(step.dir);
         other.window = u32::from(seg.window) << other.wscale;
         own.next_seq = seg.end();
-        if seq::gt(seg.ack, other.next_seq) {
-            other.next_seq = seg.ack;
-        }
         Self::advance_ack(other, seg.ack);
         let right = other.last_ack.wrapping_add(other.window);
         Self::advance_window(other, right);

@@ -12,6 +12,9 @@ impl TcpSession {
         if self.marks.timestamps && !self.timestamp_is_valid(step) {
             return false;
         }
+        if !seg.is_empty() {
+            step.event(StreamEvent::RstWithData);
+        }
         if seg.has(flags::ACK) && seg.ack != 0 && self.validate_ack(step).is_err() {
             step.event(StreamEvent::RstInvalidAck);
             return false;

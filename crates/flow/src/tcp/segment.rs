@@ -30,6 +30,8 @@ pub mod flags {
 pub struct TcpOptions<'a> {
     /// Timestamp value (TSval).
     pub ts_val: Option<u32>,
+    /// Timestamp echo reply (TSecr); counts with `ts_val` only.
+    pub ts_ecr: u32,
     /// Window scale, at most 14 counts.
     pub wscale: Option<u8>,
     /// SACK permitted.

@@ -97,10 +97,7 @@ impl TcpSession {
         let (_, other) = self.pair(step.dir);
         other.window = u32::from(seg.window) << other.wscale;
         if seg.has(flags::ACK) {
-            if seq::gt(seg.ack, other.next_seq) {
-                other.next_seq = seg.ack;
-                step.counters.ack_unseen_data += 1;
-            }
+            step.counters.ack_unseen_data += u64::from(seq::gt(seg.ack, other.next_seq));
             Self::advance_ack(other, seg.ack);
         }
         let edge = other.last_ack.wrapping_add(other.window);
@@ -119,10 +116,10 @@ impl TcpSession {
         self.require_ack(step, StreamEvent::FinInvalidAck)?;
         let (own, _) = self.pair(step.dir);
         let edge = own.last_ack.wrapping_add(own.window);
-        if seq::lt(seg.seq, own.next_seq) || seq::gt(seg.end(), edge) {
+        if seq::lt(seg.seq, own.last_ack) || seq::gt(seg.end(), edge) {
             return step.invalid(StreamEvent::FinOutOfWindow);
         }
-        if seg.has(flags::SYN) {
+        if seg.has(flags::SYN) && step.to_server() {
             return step.invalid(StreamEvent::FinSyn);
         }
         let state = match step.dir {
@@ -131,12 +128,17 @@ impl TcpSession {
         };
         self.set_state(step, state);
         let (own, other) = self.pair(step.dir);
-        if seg.seq == own.next_seq {
-            own.next_seq = seg.end();
+        own.next_seq = seg.end();
+        if state == TcpState::FinWait1 {
+            // Only here the FIN counts in the number expected next.
+            own.next_seq = own.next_seq.wrapping_add(1);
         }
         own.note_fin(seg.end());
         other.window = u32::from(seg.window) << other.wscale;
-        Self::advance_ack(other, seg.ack);
+        if seg.has(flags::ACK) {
+            Self::advance_ack(other, seg.ack);
+        }
+        // Data may be missing that the other side has.
         if seq::lt(other.next_seq, seg.ack) {
             other.next_seq = seg.ack;
         }

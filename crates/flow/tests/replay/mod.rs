@@ -1,0 +1,329 @@
+//! A small engine: runs a capture through decoders, defragmentation, flow table and TCP tracker,
+//! for tests that compare with the peer. Parsers are played by one that takes everything.
+
+use gabion_capture::Source;
+use gabion_flow::*;
+use gabion_packet::{
+    DecodeConfig, DecodeCounters, Decoded, Flags, Link, Network, PacketSet, Tcp, Transport,
+    checksum, decode, decode_ip_reassembled,
+};
+use gabion_record::Direction;
+use gabion_record::budget::Budget;
+use std::path::{Path, PathBuf};
+
+/// The peer leaves out frames that are longer than an IP packet with a link header.
+const PEER_FRAME_MAX: usize = 65_604;
+
+/// The corpus, or `None` where it is not there.
+pub(crate) fn corpus() -> Option<PathBuf> {
+    let folder = std::env::var_os("GABION_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+        PathBuf::from,
+    );
+    folder.join("captures/expected-events.tsv").is_file().then_some(folder)
+}
+
+/// What a run saw.
+#[derive(Default)]
+pub(crate) struct Seen {
+    /// Packet number (0 for packets that stood in no frame), direction and flow of each event.
+    pub(crate) events: Vec<(u64, StreamEvent, Option<u64>)>,
+    /// Fragment events.
+    pub(crate) frags: Vec<(u64, FragEvent, u8)>,
+    /// Flows in the order in which they ended.
+    pub(crate) flows: Vec<(Flow<()>, EndReason)>,
+    /// The application layer takes everything; else it never takes anything.
+    pub(crate) takes_all: bool,
+    /// Stream bytes given to the application layer, per flow id and direction.
+    pub(crate) app: Vec<(u64, Direction, u64, u64)>,
+}
+
+/// Runs one capture. False when it cannot be read.
+pub(crate) fn replay(path: &Path, cfg: &StreamConfig, seen: &mut Seen) -> bool {
+    let Ok(mut source) = Source::open(path) else { return false };
+    let mut engine = Engine::new(cfg.clone());
+    let mut refs = Vec::new();
+    let mut link_first = None;
+    let mut number = 0;
+    while let Some(block) = source.next_block(256, &mut refs) {
+        for frame in &refs {
+            let frame = frame.frame(&block.bytes);
+            if *link_first.get_or_insert(frame.link) != frame.link {
+                engine.finish(seen);
+                return true;
+            }
+            let Some(link) = Link::from_linktype(u32::from(frame.link)) else { return false };
+            number += 1;
+            if frame.data.len() <= PEER_FRAME_MAX {
+                engine.frame(link, frame.data, frame.ts_ns, number, seen);
+            }
+        }
+        refs.clear();
+    }
+    engine.finish(seen);
+    true
+}
+
+struct Engine {
+    table: FlowTable<()>,
+    tracker: TcpTracker,
+    defrag: Defragmenter,
+    set: PacketSet,
+    inside: PacketSet,
+    counters: DecodeCounters,
+    config: DecodeConfig,
+}
+
+impl Engine {
+    fn new(cfg: StreamConfig) -> Engine {
+        let budget = |name| Budget::standalone(name, 256 << 20);
+        let opens = cfg.midstream || cfg.async_oneside;
+        let defrag = DefragConfig { hosts: cfg.hosts.clone(), ..DefragConfig::default() };
+        Engine {
+            table: FlowTable::new(FlowConfig::default(), budget("flow"), 7, opens),
+            tracker: TcpTracker::new(cfg, budget("ssn"), budget("data")),
+            defrag: Defragmenter::new(defrag, budget("defrag")),
+            set: PacketSet::new(),
+            inside: PacketSet::new(),
+            counters: DecodeCounters::default(),
+            config: DecodeConfig::default(),
+        }
+    }
+
+    fn frame(&mut self, link: Link, frame: &[u8], ts_ns: u64, number: u64, seen: &mut Seen) {
+        let mut set = std::mem::take(&mut self.set);
+        decode(&mut set, &mut self.counters, &self.config, link, frame);
+        let mut whole = Vec::new();
+        for (at, p) in set.in_processing_order().enumerate() {
+            let n = if at + 1 == set.count() { number } else { 0 };
+            self.packet(p, frame, ts_ns, n, seen);
+            whole.extend(self.fragment(p, frame, ts_ns, number, seen));
+        }
+        self.set = set;
+        while let Some((fragment, bytes)) = whole.pop() {
+            let mut inside = std::mem::take(&mut self.inside);
+            let usable = decode_ip_reassembled(
+                &mut inside,
+                &mut self.counters,
+                &self.config,
+                &fragment,
+                &bytes,
+            );
+            if usable {
+                for p in inside.iter() {
+                    self.packet(p, &bytes, ts_ns, 0, seen);
+                    whole.extend(self.fragment(p, &bytes, ts_ns, 0, seen));
+                }
+            }
+            self.inside = inside;
+        }
+    }
+
+    fn fragment(
+        &mut self,
+        p: &Decoded,
+        frame: &[u8],
+        ts_ns: u64,
+        number: u64,
+        seen: &mut Seen,
+    ) -> Option<(Decoded, Vec<u8>)> {
+        if !p.flags.has(Flags::FRAGMENT) {
+            return None;
+        }
+        let v6 = p.network == Network::Ipv6;
+        let header = if v6 {
+            frame.get(p.l3 as usize..p.ext.fragment_at as usize)?
+        } else {
+            p.ip_header(frame)
+        };
+        let mut vlan = [0; 3];
+        for (to, from) in vlan.iter_mut().zip(p.vlan_ids()) {
+            *to = *from;
+        }
+        let out = self.defrag.fragment(&Fragment {
+            src: p.src,
+            dst: p.dst,
+            ip_version: p.ip_version(),
+            proto: if v6 { p.ext.fragment_next } else { p.proto },
+            id: p.ip_id,
+            vlan,
+            recursion: p.depth,
+            offset: u32::from(p.fragment_offset),
+            more: p.flags.has(Flags::MORE_FRAGMENTS),
+            header,
+            next_header_at: (p.ext.fragment_prev.wrapping_sub(p.l3)) as usize,
+            payload: p.payload(frame),
+            ts_ns,
+            number,
+        });
+        if let Some(event) = out.event {
+            seen.frags.push((number, event, p.ip_version()));
+        }
+        out.is_complete.then(|| (*p, self.defrag.datagram().to_vec()))
+    }
+
+    fn packet(&mut self, p: &Decoded, frame: &[u8], ts_ns: u64, number: u64, seen: &mut Seen) {
+        if !p.flags.has(Flags::WANTS_FLOW) {
+            return;
+        }
+        let mut key = PacketKey {
+            src: p.src,
+            dst: p.dst,
+            sport: p.sp,
+            dport: p.dp,
+            proto: p.proto,
+            ip_version: p.ip_version(),
+            vlan: [0; 3],
+            recursion: p.depth,
+        };
+        for (to, from) in key.vlan.iter_mut().zip(p.vlan_ids()) {
+            *to = *from;
+        }
+        let tcp = p.transport.tcp();
+        let mut quoted = None;
+        if let Some(icmp) = p.transport.icmp() {
+            key = key.with_icmp(icmp.kind, icmp.code);
+            quoted = icmp.quoted.filter(|q| q.has_ports).map(|q| PacketKey {
+                src: q.src,
+                dst: q.dst,
+                sport: q.sp,
+                dport: q.dp,
+                proto: q.proto,
+                ip_version: q.version,
+                ..key
+            });
+        }
+        let facts = PacketFacts {
+            ts_ns,
+            bytes: p.len,
+            ttl: p.ttl,
+            tcp: tcp.map(|t| (t.flags, t.seq)),
+            quoted,
+            number,
+        };
+        let looked = self.table.packet(&key, &facts);
+        while let Some((flow, reason)) = self.table.pop_ended(ts_ns) {
+            self.end(flow, reason, seen);
+        }
+        let (Lookup::Flow { idx, dir, .. }, Some(tcp)) = (looked, tcp) else { return };
+        self.segment(idx, dir, p, tcp, frame, ts_ns, number, seen);
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn segment(
+        &mut self,
+        idx: FlowIdx,
+        dir: Direction,
+        p: &Decoded,
+        tcp: &Tcp,
+        frame: &[u8],
+        ts_ns: u64,
+        number: u64,
+        seen: &mut Seen,
+    ) {
+        use gabion_packet::TcpOptions as O;
+        let o = &tcp.options;
+        let header = p.transport_header(frame);
+        let sack_from = usize::from(o.sack_at);
+        let sack = header.get(sack_from..sack_from + 8 * usize::from(o.sack_blocks));
+        let seg = TcpSegment {
+            seq: tcp.seq,
+            ack: tcp.ack,
+            flags: tcp.flags,
+            window: tcp.window,
+            urgent_pointer: tcp.urgent,
+            options: TcpOptions {
+                ts_val: o.has(O::TIMESTAMP).then_some(o.ts_value),
+                ts_ecr: o.ts_echo,
+                wscale: o.has(O::WINDOW_SCALE).then_some(o.window_scale),
+                sack_ok: o.has(O::SACK_OK),
+                sack: sack.unwrap_or_default(),
+                fast_open: o.has(O::FAST_OPEN),
+                signed: o.has(O::MD5) || o.has(O::AUTH),
+            },
+            payload: p.payload(frame),
+            ts_ns,
+            checksum_ok: self
+                .tracker
+                .config()
+                .checksum_validation
+                .then_some(())
+                .is_none_or(|()| checksum::tcp_ok(p, frame) != Some(false)),
+            src: p.src,
+            dst: p.dst,
+            ip_version: p.ip_version(),
+            number,
+        };
+        let Some(flow) = self.table.get_mut(idx) else { return };
+        let id = flow.id;
+        let verdict = self.tracker.handle(&mut flow.tcp, &seg, dir);
+        seen.events.extend(verdict.events.iter().map(|e| (number, e, Some(id))));
+        if let Some(trigger) = verdict.exception {
+            flow.note_exception(trigger);
+        }
+        let dir = if verdict.must_swap {
+            flow.swap_directions();
+            dir.opposite()
+        } else {
+            dir
+        };
+        if let Some(ssn) = flow.tcp.as_deref_mut() {
+            for d in verdict.update.directions(dir) {
+                run_app(ssn, d, id, number, seen);
+            }
+            if verdict.is_new_session {
+                // No rule of these tests looks at the raw stream.
+                Direction::BOTH.into_iter().for_each(|d| ssn.stream_mut(d).no_raw());
+            }
+            let s = ssn.stream_mut(dir);
+            while let Some(end) = s.raw_view(2560, false).map(|v| v.end()) {
+                s.raw_advance(end);
+            }
+            self.tracker.trim(ssn);
+        }
+        if let Some(state) = verdict.flow_state {
+            self.table.set_state(idx, state);
+        }
+    }
+
+    fn end(&mut self, mut flow: Flow<()>, reason: EndReason, seen: &mut Seen) {
+        if let Some(ssn) = flow.tcp.as_deref_mut() {
+            for d in ssn.finish() {
+                run_app(ssn, d, flow.id, 0, seen);
+            }
+        }
+        seen.flows.push((flow, reason));
+    }
+
+    fn finish(&mut self, seen: &mut Seen) {
+        let mut ended = Vec::new();
+        self.table.drain(&mut |flow, reason| ended.push((flow, reason)));
+        for (flow, reason) in ended {
+            self.end(flow, reason, seen);
+        }
+    }
+}
+
+/// A parser that takes everything at once.
+fn run_app(ssn: &mut TcpSession, dir: Direction, id: u64, number: u64, seen: &mut Seen) {
+    let s = ssn.stream_mut(dir);
+    loop {
+        match s.app_next() {
+            AppChunk::Data(d) => {
+                let n = d.len();
+                seen.app.push((id, dir, number, n as u64));
+                if seen.takes_all {
+                    s.app_consume(n);
+                }
+            }
+            AppChunk::Gap(_) => seen.events.push((number, StreamEvent::SeqGap, Some(id))),
+            AppChunk::Eof => {}
+            AppChunk::None => break,
+        }
+    }
+}
+
+#[allow(dead_code)]
+pub(crate) fn is_tcp(p: &Decoded) -> bool {
+    matches!(p.transport, Transport::Tcp(_))
+}
