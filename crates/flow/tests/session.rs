@@ -90,7 +90,7 @@ fn data_reaches_the_parser_when_it_is_acknowledged() {
     s.raw_advance(end);
     let tracker = talk.tracker;
     let mut ssn = talk.slot.unwrap();
-    tracker.trim(&mut ssn);
+    tracker.trim(&mut ssn, ToServer);
     assert_eq!(tracker.counters().reassembly_memuse, 0, "all consumed, all given back");
 }
 

@@ -160,8 +160,11 @@ impl Stream {
             }
         }
         // A hole right behind what is there, acknowledged: it will not be filled.
+        // Bytes that were shown and left are given up only if their taker waits for a certain
+        // amount; who takes nothing (a protocol not yet known) may still do so.
         let acked = self.acked();
-        if acked > end && self.store.next_data(end) != Some(end) {
+        let passes = end == self.app || self.needs > 0;
+        if passes && self.marks.has_data && acked > end && self.store.next_data(end) != Some(end) {
             let next = self.store.next_data(end).unwrap_or(acked).min(acked);
             let missing = next - end;
             self.app = next;
@@ -439,6 +442,55 @@ impl Stream {
         budget: &Budget,
         scratch: &mut Vec<u8>,
     ) -> Stored {
+        self.marks.has_data = true;
+        if !self.oob.is_empty() {
+            return self.store_around_urgent(seq, bytes, max_regions, budget, scratch);
+        }
+        self.store_plain(seq, bytes, max_regions, budget, scratch)
+    }
+
+    /// Stores bytes, leaving out those that were taken out as urgent before.
+    fn store_around_urgent(
+        &mut self,
+        seq: u32,
+        bytes: &[u8],
+        max_regions: u8,
+        budget: &Budget,
+        scratch: &mut Vec<u8>,
+    ) -> Stored {
+        let mut stored = Stored::Before;
+        let (mut at, mut rest) = (seq, bytes);
+        let holes: smallvec::SmallVec<[u32; 4]> = self
+            .oob
+            .iter()
+            .copied()
+            .filter(|o| (o.wrapping_sub(seq) as usize) < bytes.len())
+            .collect();
+        for hole in holes {
+            let Some((part, after)) = rest.split_at_checked(hole.wrapping_sub(at) as usize) else {
+                break;
+            };
+            if !part.is_empty() {
+                stored = stored.and(self.store_plain(at, part, max_regions, budget, scratch));
+            }
+            rest = after.get(1..).unwrap_or_default();
+            at = hole.wrapping_add(1);
+        }
+        if !rest.is_empty() {
+            stored = stored.and(self.store_plain(at, rest, max_regions, budget, scratch));
+        }
+        stored
+    }
+
+    #[inline]
+    fn store_plain(
+        &mut self,
+        seq: u32,
+        bytes: &[u8],
+        max_regions: u8,
+        budget: &Budget,
+        scratch: &mut Vec<u8>,
+    ) -> Stored {
         let (start, bytes) = match self.offset_of(seq) {
             Some(start) => (start, bytes),
             None => {
@@ -452,7 +504,6 @@ impl Stream {
         if bytes.is_empty() {
             return Stored::Before;
         }
-        self.marks.has_data = true;
         let policy = if self.marks.inline { OsPolicy::First } else { self.policy };
         self.store.insert(start, bytes, policy, max_regions, budget, scratch)
     }
@@ -489,7 +540,10 @@ impl Stream {
     pub(crate) fn trim(&mut self, budget: &Budget) {
         let app = if self.marks.no_app { u64::MAX } else { self.app };
         let raw = if self.marks.no_raw { u64::MAX } else { self.raw };
-        let edge = app.min(raw).min(self.acked()).min(self.store.end().max(self.app));
+        // A gap behind all data counts as done by the application layer.
+        let end = self.store.end();
+        let end = if self.marks.no_app { end } else { end.max(self.app) };
+        let edge = app.min(raw).min(self.acked()).min(end);
         if edge <= self.store.base() {
             return;
         }

@@ -59,6 +59,22 @@ pub(crate) enum Stored {
     },
 }
 
+impl Stored {
+    /// The outcome of two parts of one segment.
+    pub(crate) fn and(self, other: Stored) -> Stored {
+        match (self, other) {
+            (
+                Stored::Yes { overlap, differs, lost },
+                Stored::Yes { overlap: o, differs: d, lost: l },
+            ) => Stored::Yes { overlap: overlap | o, differs: differs | d, lost: lost | l },
+            (Stored::Before, other) => other,
+            (this, Stored::Before) => this,
+            (Stored::Yes { .. }, failed) => failed,
+            (failed, _) => failed,
+        }
+    }
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Store {
     /// Offset of the first byte kept.

@@ -172,7 +172,7 @@ impl TcpSession {
         let loose = self.marks.midstream || self.marks.is_async;
         let state = self.state;
         let (own, other) = self.pair(step.dir);
-        let edge = own.last_ack.wrapping_add(own.window);
+        let edge = own.next_win;
         // Where the server's FIN is counted already.
         let counted = u32::from(state == TcpState::TimeWait && step.dir == Direction::ToClient);
         match place {
@@ -189,7 +189,7 @@ impl TcpSession {
                 let next = own.next_seq.wrapping_sub(counted);
                 seg.seq == next || seg.seq == next.wrapping_add(1)
             }
-            Place::CloseWait => seq::leq(seg.seq, edge),
+            Place::CloseWait => seq::leq(seg.seq, own.last_ack.wrapping_add(own.window)),
         }
     }
 

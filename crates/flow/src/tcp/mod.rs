@@ -124,12 +124,12 @@ impl TcpTracker {
         verdict
     }
 
-    /// Gives up bytes that nobody needs any more. Call it once after a packet's inspection.
+    /// Gives up bytes of the packet's direction that nobody needs any more. Call it once after a
+    /// packet's inspection. The other direction's turn comes with its own next packet: until then
+    /// that packet can still be compared with what was there.
     #[inline]
-    pub fn trim(&self, ssn: &mut TcpSession) {
-        for s in &mut ssn.streams {
-            s.trim(&self.data_budget);
-        }
+    pub fn trim(&self, ssn: &mut TcpSession, dir: Direction) {
+        ssn.stream_mut(dir).trim(&self.data_budget);
     }
 
     /// Takes a session back when its flow has ended.

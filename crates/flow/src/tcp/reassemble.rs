@@ -18,9 +18,6 @@ impl TcpSession {
             let seq = step.seg.seq;
             self.add_payload_at(step, seq);
         }
-        if step.verdict.update == Update::None {
-            step.verdict.update = Update::Opposing;
-        }
     }
 
     /// Tells the streams when nothing more will come.

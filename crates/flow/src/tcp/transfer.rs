@@ -34,12 +34,11 @@ impl TcpSession {
         let seg = step.seg;
         let [client, server] = &self.streams;
         if !seg.has(flags::ACK) {
-            return step.invalid(if !step.to_server() {
-                StreamEvent::EstSynToClient
-            } else if seg.seq != client.isn {
+            // The peer does not tell a repeated SYN from a different one here.
+            return step.invalid(if step.to_server() {
                 StreamEvent::EstSynResendDiffSeq
             } else {
-                StreamEvent::EstSynResend
+                StreamEvent::EstSynToClient
             });
         }
         if step.to_server() {
@@ -65,7 +64,7 @@ impl TcpSession {
             return step.invalid(StreamEvent::EstInvalidAck);
         }
         let (is_async, midstream) = (self.marks.is_async, self.marks.midstream);
-        let to_server = step.to_server();
+        self.marks.handshake_confirmed |= !step.to_server();
         let (own, _) = self.pair(step.dir);
         let end = seg.end();
         let garbage = seg.payload.len() <= 1 && seg.seq == own.next_seq.wrapping_sub(1);
@@ -80,10 +79,8 @@ impl TcpSession {
         let probe = seg.payload.len() == 1 && seg.seq == own.next_seq && own.window == 0;
         if probe {
             own.marks.window_probe = true;
-        } else if seq::geq(own.next_seq, seg.seq) && seq::lt(own.next_seq, end) {
-            own.next_seq = end;
-        } else if seq::lt(own.next_seq, seg.seq) && (is_async || !seg.is_empty()) {
-            // Something before it is missing; when it comes it is an older segment.
+        } else if seq::gt(end, own.next_seq) {
+            // In order, or something before it is missing; when that comes it is an older segment.
             own.next_seq = end;
         }
         if is_async && seq::gt(end, own.last_ack) {
@@ -94,18 +91,16 @@ impl TcpSession {
         if !in_window {
             return step.invalid(StreamEvent::EstPacketOutOfWindow);
         }
-        let (_, other) = self.pair(step.dir);
-        other.window = u32::from(seg.window) << other.wscale;
-        if seg.has(flags::ACK) {
+        // A probe's acknowledgment and window do not count.
+        if !probe {
+            let (_, other) = self.pair(step.dir);
             step.counters.ack_unseen_data += u64::from(seq::gt(seg.ack, other.next_seq));
             Self::advance_ack(other, seg.ack);
+            other.window = u32::from(seg.window) << other.wscale;
+            let edge = other.last_ack.wrapping_add(other.window);
+            Self::advance_window(other, edge);
         }
-        let edge = other.last_ack.wrapping_add(other.window);
-        Self::advance_window(other, edge);
         self.note_timestamp(step);
-        if !to_server {
-            self.marks.handshake_confirmed = true;
-        }
         self.take_data(step);
         Ok(())
     }
@@ -115,8 +110,7 @@ impl TcpSession {
         let seg = step.seg;
         self.require_ack(step, StreamEvent::FinInvalidAck)?;
         let (own, _) = self.pair(step.dir);
-        let edge = own.last_ack.wrapping_add(own.window);
-        if seq::lt(seg.seq, own.last_ack) || seq::gt(seg.end(), edge) {
+        if seq::lt(seg.seq, own.last_ack) || seq::gt(seg.end(), own.next_win) {
             return step.invalid(StreamEvent::FinOutOfWindow);
         }
         if seg.has(flags::SYN) && step.to_server() {

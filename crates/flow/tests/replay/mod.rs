@@ -279,7 +279,7 @@ impl Engine {
             while let Some(end) = s.raw_view(2560, false).map(|v| v.end()) {
                 s.raw_advance(end);
             }
-            self.tracker.trim(ssn);
+            self.tracker.trim(ssn, dir);
         }
         if let Some(state) = verdict.flow_state {
             self.table.set_state(idx, state);
@@ -304,10 +304,13 @@ impl Engine {
     }
 }
 
-/// A parser that takes everything at once.
+/// Bytes in both directions after which the peer gives up finding the protocol of random data.
+const PROTOCOL_UNKNOWN_AFTER: usize = 32;
+
+/// A parser that takes everything at once, or the search for a protocol that is not found.
 fn run_app(ssn: &mut TcpSession, dir: Direction, id: u64, number: u64, seen: &mut Seen) {
-    let s = ssn.stream_mut(dir);
     loop {
+        let s = ssn.stream_mut(dir);
         match s.app_next() {
             AppChunk::Data(d) => {
                 let n = d.len();
@@ -316,10 +319,21 @@ fn run_app(ssn: &mut TcpSession, dir: Direction, id: u64, number: u64, seen: &mu
                     s.app_consume(n);
                 }
             }
-            AppChunk::Gap(_) => seen.events.push((number, StreamEvent::SeqGap, Some(id))),
+            AppChunk::Gap(_) => {
+                seen.events.push((number, StreamEvent::SeqGap, Some(id)));
+                if !seen.takes_all {
+                    // A gap before the protocol is known ends the search for it.
+                    ssn.disable_app();
+                    break;
+                }
+            }
             AppChunk::Eof => {}
             AppChunk::None => break,
         }
+    }
+    let unknown = |d| ssn.stream(d).app_peek().len() >= PROTOCOL_UNKNOWN_AFTER;
+    if !seen.takes_all && Direction::BOTH.into_iter().all(unknown) {
+        ssn.disable_app();
     }
 }
 
