@@ -117,7 +117,13 @@ impl TcpSession {
             return false;
         }
         let ends = matches!(state, TcpState::TimeWait | TcpState::CloseWait | TcpState::LastAck);
-        if ends && seg.flags == flags::ACK && seg.seq == own.next_seq.wrapping_add(1) {
+        // The ACK of a FIN.
+        if ends
+            && seg.flags == flags::ACK
+            && seg.is_empty()
+            && seg.seq == own.next_seq.wrapping_add(1)
+            && seg.ack == other.next_seq.wrapping_add(1)
+        {
             return false;
         }
         if seg.has(CONTROL) {

@@ -13,18 +13,18 @@ use gabion_record::Direction;
 /// Where a state expects a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Between what is expected next and the window's edge.
-    Window,
     /// Before the window's edge, as in data transfer.
     BelowEdge,
     /// The same, but only an acknowledgment of the FIN is looked at.
     BelowEdgeIfAcksFin,
-    /// The same, or one before.
-    WindowOrBefore,
     /// Exactly what is expected next, retransmitted or not.
     NextStrictly,
     /// What is expected next, or one more.
     NextOrFin,
+    /// From what is expected next to the window's edge, wherever it ends.
+    Fin,
+    /// The same, or one before.
+    FinOrBefore,
     /// Not beyond the window, and not acknowledged before.
     CloseWait,
 }
@@ -86,18 +86,24 @@ impl TcpSession {
     /// Takes an accepted packet's numbers over.
     fn closing_accepted(&mut self, step: &mut Step<'_>, rule: &Rule, again: bool) {
         let seg = step.seg;
+        // In FIN_WAIT_1 what continues the stream is compared with the number before the FIN, which
+        // the server's side counts already.
+        let before_fin =
+            self.state == TcpState::FinWait1 && (!step.to_server() || !seg.has(flags::ACK));
         if !again {
             if let Some(next) = self.next_state(step, rule) {
                 self.set_state(step, next);
             }
             let (own, other) = self.pair(step.dir);
-            other.window = u32::from(seg.window) << other.wscale;
+            if rule.place != Place::BelowEdgeIfAcksFin || seg.ack == other.next_seq {
+                other.window = u32::from(seg.window) << other.wscale;
+            }
             if seg.has(flags::FIN) {
                 own.note_fin(seg.end());
             }
         }
         let (own, other) = self.pair(step.dir);
-        if seg.seq == own.next_seq {
+        if seg.seq == own.next_seq.wrapping_sub(u32::from(before_fin)) {
             own.next_seq = seg.end();
         }
         if seg.has(flags::ACK) {
@@ -123,7 +129,7 @@ impl TcpSession {
             (S::FinWait1, true) => {
                 let acks = step.seg.has(flags::ACK);
                 let next = Some(if acks { S::TimeWait } else { S::Closing });
-                rule(Place::WindowOrBefore, false, E::Fin1FinWrongSeq, E::Fin1InvalidAck, next)
+                rule(Place::FinOrBefore, false, E::Fin1FinWrongSeq, E::Fin1InvalidAck, next)
             }
             (S::FinWait1, false) => {
                 let place = match step.dir {
@@ -134,7 +140,7 @@ impl TcpSession {
             }
             (S::FinWait2, true) => {
                 let next = Some(S::TimeWait);
-                rule(Place::Window, false, E::Fin2FinWrongSeq, E::Fin2InvalidAck, next)
+                rule(Place::Fin, false, E::Fin2FinWrongSeq, E::Fin2InvalidAck, next)
             }
             (S::FinWait2, false) => {
                 rule(Place::BelowEdge, true, E::Fin2AckWrongSeq, E::Fin2InvalidAck, None)
@@ -145,7 +151,7 @@ impl TcpSession {
             }
             (S::CloseWait, true) => {
                 let next = (step.dir == Direction::ToClient).then_some(S::LastAck);
-                rule(Place::Window, false, E::CloseWaitFinOutOfWindow, E::CloseWaitInvalidAck, next)
+                rule(Place::Fin, false, E::CloseWaitFinOutOfWindow, E::CloseWaitInvalidAck, next)
             }
             (S::CloseWait, false) => rule(
                 Place::CloseWait,
@@ -172,24 +178,24 @@ impl TcpSession {
         let loose = self.marks.midstream || self.marks.is_async;
         let state = self.state;
         let (own, other) = self.pair(step.dir);
-        let edge = own.next_win;
+        let right = own.last_ack.wrapping_add(own.window);
         // Where the server's FIN is counted already.
         let counted = u32::from(state == TcpState::TimeWait && step.dir == Direction::ToClient);
         match place {
-            Place::Window => seq::geq(seg.seq, own.next_seq) && seq::leq(seg.end(), edge),
+            Place::Fin => seq::geq(seg.seq, own.next_seq) && seq::leq(seg.seq, right),
+            Place::FinOrBefore => {
+                seq::geq(seg.seq, own.next_seq.wrapping_sub(1)) && seq::leq(seg.seq, right)
+            }
             Place::BelowEdge => loose || seq::leq(seg.end(), own.next_win),
             Place::BelowEdgeIfAcksFin => {
                 loose || seg.ack != other.next_seq || seq::leq(seg.end(), own.next_win)
-            }
-            Place::WindowOrBefore => {
-                seq::geq(seg.seq, own.next_seq.wrapping_sub(1)) && seq::leq(seg.end(), edge)
             }
             Place::NextStrictly => seg.seq == own.next_seq,
             Place::NextOrFin => {
                 let next = own.next_seq.wrapping_sub(counted);
                 seg.seq == next || seg.seq == next.wrapping_add(1)
             }
-            Place::CloseWait => seq::leq(seg.seq, own.last_ack.wrapping_add(own.window)),
+            Place::CloseWait => seq::leq(seg.seq, right),
         }
     }
 

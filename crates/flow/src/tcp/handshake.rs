@@ -274,19 +274,21 @@ impl TcpSession {
         let seg = step.seg;
         if step.to_server() {
             // The last SYN counts; earlier ones are kept, the server may answer any.
+            let client = &self.streams[0];
+            let last = QueuedSyn {
+                seq: client.isn,
+                ack: 0,
+                window: self.streams[1].window.min(u32::from(u16::MAX)) as u16,
+                ts_val: client.marks.timestamps.then_some(client.last_ts),
+                pkt_s: client.last_pkt_s,
+                wscale: self.marks.wscale_offered.then_some(self.streams[1].wscale),
+                sack_ok: self.marks.sack_offered,
+            };
             let full = self.queue.len() >= usize::from(step.cfg.max_syn_queued);
-            if !full {
-                let client = &self.streams[0];
-                self.queue.push(QueuedSyn {
-                    seq: client.isn,
-                    ack: 0,
-                    window: self.streams[1].window.min(u32::from(u16::MAX)) as u16,
-                    ts_val: client.marks.timestamps.then_some(client.last_ts),
-                    pkt_s: client.last_pkt_s,
-                    wscale: self.marks.wscale_offered.then_some(self.streams[1].wscale),
-                    sack_ok: self.marks.sack_offered,
-                });
+            if full && !self.queue.is_empty() {
+                self.queue.remove(0);
             }
+            self.queue.push(last);
             self.take_syn(&QueuedSyn::of(seg));
             return if full { step.invalid(StreamEvent::HsSynFlood) } else { Ok(()) };
         }
@@ -298,7 +300,9 @@ impl TcpSession {
         if !take_timestamp(server, seg.options.ts_val, seg.seconds()) {
             server.marks.timestamps = false;
         }
-        client.window = u32::from(seg.window);
+        // The peer opens no window for the client here; its data before the end of the handshake is
+        // out of window.
+        server.window = u32::from(seg.window);
         client.wscale = scale(seg.options.wscale);
         self.marks.wscale_offered &= seg.options.wscale.is_some();
         self.marks.sack_offered &= seg.options.sack_ok;
