@@ -55,11 +55,10 @@ impl TcpSession {
         if self.marks.timestamps && !self.timestamp_is_valid(step) {
             return Err(Invalid);
         }
-        let again = if self.state == TcpState::FinWait2 {
-            self.is_fin_again(step) || self.is_retransmission(step)
-        } else {
-            self.is_retransmission(step) || self.is_fin_again(step)
-        };
+        let fin_again = self.is_fin_again(step);
+        // FIN_WAIT_2 knows its FIN by number before it looks at the payload.
+        let by_number = fin_again && self.state == TcpState::FinWait2;
+        let again = by_number || self.is_retransmission(step) || fin_again;
         if rule.ack_first {
             self.require_ack(step, rule.invalid_ack)?;
         }

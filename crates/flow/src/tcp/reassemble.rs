@@ -1,6 +1,6 @@
 //! A packet's payload into its stream: depth, urgent data, memory, overlaps.
 
-use super::segment::{StreamDrop, TcpState, Update, UrgentPolicy, flags};
+use super::segment::{StreamDrop, TcpState, UrgentPolicy, flags};
 use super::session::{Step, TcpSession};
 use crate::config::OobLimitPolicy;
 use crate::events::StreamEvent;
