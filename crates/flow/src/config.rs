@@ -56,10 +56,10 @@ impl Default for FlowConfig {
             prealloc: 10_000,
             vlan_tracking: true,
             other: t(30, 300, 0, 100),
-            tcp: t(60, 600, 60, 100),
+            tcp: t(30, 300, 10, 100),
             udp: t(30, 300, 0, 100),
             icmp: t(30, 300, 0, 100),
-            emergency: [t(10, 100, 0, 50), t(5, 100, 10, 50), t(10, 100, 0, 50), t(10, 100, 0, 50)],
+            emergency: [t(10, 100, 0, 50), t(10, 100, 5, 50), t(10, 100, 0, 50), t(10, 100, 0, 50)],
             simulate_memcap_at: 0,
         }
     }

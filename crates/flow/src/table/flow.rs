@@ -121,6 +121,9 @@ pub struct Flow<T> {
     pub parent_id: Option<u64>,
     /// Limits reached on this flow: bits of [`ExceptionTrigger::bit`].
     pub exceptions: u8,
+    /// Directions in which the two sides themselves were seen, by [`Direction::index`]; ICMP errors
+    /// are counted in `seen` but are no sign of life.
+    pub alive: [bool; 2],
     /// Client and server were exchanged after the first packet.
     pub is_reversed: bool,
     /// The TCP session, once the tracker has made one.
@@ -136,13 +139,13 @@ impl<T> Flow<T> {
     /// Whether packets of both directions were seen.
     #[inline]
     pub fn is_two_way(&self) -> bool {
-        self.seen[0].pkts != 0 && self.seen[1].pkts != 0
+        self.alive[0] && self.alive[1]
     }
 
-    /// Whether a direction was seen.
+    /// Whether the sender of a direction was seen.
     #[inline]
     pub fn has_seen(&self, dir: Direction) -> bool {
-        self.seen[dir.index()].pkts != 0
+        self.alive[dir.index()]
     }
 
     /// The sending side of a direction.
@@ -168,6 +171,7 @@ impl<T> Flow<T> {
     pub fn swap_directions(&mut self) {
         std::mem::swap(&mut self.client, &mut self.server);
         self.seen.swap(0, 1);
+        self.alive.swap(0, 1);
         self.client_is_high = !self.client_is_high;
         self.is_reversed = !self.is_reversed;
         if let Some(tcp) = &mut self.tcp {
@@ -190,7 +194,7 @@ impl<T> Flow<T> {
     ) -> Flow<T> {
         let (flow_key, swapped) = canonical;
         let is_icmp = matches!(key.proto, super::key::ICMP | super::key::ICMPV6);
-        let port = |p: u16| if is_icmp { 0 } else { p };
+        let port = |p: u16| if key.has_ports() { p } else { 0 };
         Flow {
             id: flow_key.id(ts_ns, swapped, salt),
             client: Side { addr: key.src, port: port(key.sport) },
@@ -207,6 +211,7 @@ impl<T> Flow<T> {
             icmp_response: None,
             parent_id: None,
             exceptions: 0,
+            alive: [false; 2],
             is_reversed: false,
             tcp: None,
             ext,
@@ -224,15 +229,19 @@ impl<T> Flow<T> {
         if seen.pkts == 0 {
             seen.min_ttl = packet.ttl;
             seen.max_ttl = packet.ttl;
-            if dir == Direction::ToClient && self.icmp_request.is_some() {
-                self.icmp_response = Some(icmp_kind(key));
-            }
         } else {
             seen.min_ttl = seen.min_ttl.min(packet.ttl);
             seen.max_ttl = seen.max_ttl.max(packet.ttl);
         }
         seen.pkts += 1;
         seen.bytes += u64::from(packet.bytes);
+        if key.is_icmp_error() {
+            return;
+        }
+        if dir == Direction::ToClient && self.icmp_request.is_some() && !self.alive[1] {
+            self.icmp_response = Some(icmp_kind(key));
+        }
+        self.alive[dir.index()] = true;
         if self.state == FlowState::New && self.proto != TCP && self.is_two_way() {
             self.state = FlowState::Established;
         }

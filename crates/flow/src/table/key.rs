@@ -56,6 +56,27 @@ impl PacketKey {
         self
     }
 
+    /// Sets the "ports" of an ESP packet: the two halves of its SPI. Each direction has an SPI of
+    /// its own, so each is a flow of its own.
+    #[must_use]
+    pub fn with_spi(mut self, spi: u32) -> PacketKey {
+        self.sport = (spi >> 16) as u16;
+        self.dport = spi as u16;
+        self
+    }
+
+    /// Whether the protocol has ports.
+    #[inline]
+    pub fn has_ports(&self) -> bool {
+        matches!(self.proto, TCP | UDP | SCTP)
+    }
+
+    /// Whether both directions can be told apart: with ports, and for ICMP.
+    #[inline]
+    pub(crate) fn is_directed(&self) -> bool {
+        self.has_ports() || matches!(self.proto, ICMP | ICMPV6)
+    }
+
     /// The type of an ICMP packet.
     pub fn icmp_type(&self) -> u8 {
         self.sport.to_be_bytes()[0]

@@ -171,7 +171,11 @@ impl<T: Default> FlowTable<T> {
             let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::as_mut) else {
                 return Lookup::None;
             };
-            let dir = direction(canonical.1, flow.client_is_high);
+            let dir = if key.is_directed() {
+                direction(canonical.1, flow.client_is_high)
+            } else {
+                Direction::ToServer
+            };
             match end_before(flow, dir, packet, &self.cfg, self.in_emergency, self.synack_opens) {
                 None => {
                     flow.count(dir, &key, packet);
@@ -547,7 +551,10 @@ fn end_before<T>(
             opens && tcp.is_over_for(dir, f, seq)
         }
         // Without a session nothing was going on that the new connection could belong to.
-        None => is_pure_syn(f),
+        None => {
+            let synack = f & OPENING == flags::SYN | flags::ACK;
+            is_pure_syn(f) || synack_opens && synack && dir == Direction::ToServer
+        }
     };
     reuse.then_some(EndReason::TcpReuse)
 }

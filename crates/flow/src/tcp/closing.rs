@@ -51,10 +51,13 @@ impl TcpSession {
         if !seg.has(flags::FIN | flags::ACK) {
             return Ok(());
         }
-        let Some(rule) = self.rule(step) else { return Ok(()) };
-        if self.marks.timestamps && !self.timestamp_is_valid(step) {
+        let rule = self.rule(step);
+        let is_looked_at =
+            rule.is_some() || self.state == TcpState::LastAck && !seg.has(flags::FIN);
+        if is_looked_at && self.marks.timestamps && !self.timestamp_is_valid(step) {
             return Err(Invalid);
         }
+        let Some(rule) = rule else { return Ok(()) };
         let fin_again = self.is_fin_again(step);
         // FIN_WAIT_2 knows its FIN by number before it looks at the payload.
         let by_number = fin_again && self.state == TcpState::FinWait2;
@@ -89,6 +92,8 @@ impl TcpSession {
         // the server's side counts already.
         let before_fin =
             self.state == TcpState::FinWait1 && (!step.to_server() || !seg.has(flags::ACK));
+        let widens =
+            !seg.has(flags::FIN) && matches!(self.state, TcpState::FinWait1 | TcpState::FinWait2);
         if !again {
             if let Some(next) = self.next_state(step, rule) {
                 self.set_state(step, next);
@@ -102,7 +107,8 @@ impl TcpSession {
             }
         }
         let (own, other) = self.pair(step.dir);
-        if seg.seq == own.next_seq.wrapping_sub(u32::from(before_fin)) {
+        let continues = seg.seq == own.next_seq.wrapping_sub(u32::from(before_fin));
+        if continues && !(again && before_fin) {
             own.next_seq = seg.end();
         }
         if seg.has(flags::ACK) {
@@ -111,8 +117,10 @@ impl TcpSession {
         if seq::lt(other.next_seq, seg.ack) {
             other.next_seq = seg.ack;
         }
-        let edge = other.last_ack.wrapping_add(other.window);
-        Self::advance_window(other, edge);
+        if widens {
+            let edge = other.last_ack.wrapping_add(other.window);
+            Self::advance_window(other, edge);
+        }
         self.note_timestamp(step);
         self.take_data(step);
     }

@@ -71,7 +71,7 @@ impl TcpSession {
             self.open_midstream_synack(step);
         } else if seg.has(flags::SYN) && !seg.has(flags::FIN) {
             self.open_by_syn(step);
-        } else if seg.has(flags::ACK) {
+        } else if seg.has(flags::ACK | flags::FIN) {
             self.open_midstream(step);
         }
         Ok(())
@@ -115,7 +115,7 @@ impl TcpSession {
         server.isn = seg.seq;
         server.next_seq = seg.seq.wrapping_add(1);
         server.start_at(server.next_seq);
-        server.last_ack = server.next_seq;
+        server.last_ack = server.isn;
         client.isn = seg.ack.wrapping_sub(1);
         client.next_seq = seg.ack;
         client.start_at(client.next_seq);
@@ -126,7 +126,8 @@ impl TcpSession {
             client.wscale = scale(seg.options.wscale);
             server.wscale = WSCALE_MAX;
         }
-        client.next_win = client.last_ack.wrapping_add(client.window);
+        // Nothing is known of the client's window yet: nothing fits into it.
+        client.next_win = client.last_ack.wrapping_sub(1);
         server.next_win = server.last_ack.wrapping_add(server.window);
         if take_timestamp(server, seg.options.ts_val, seg.seconds()) {
             client.marks.timestamps = true;
@@ -138,7 +139,8 @@ impl TcpSession {
     fn open_midstream(&mut self, step: &mut Step<'_>) {
         let seg = step.seg;
         step.counters.midstream_pickups += 1;
-        self.set_state(step, TcpState::Established);
+        let state = if seg.has(flags::FIN) { TcpState::FinWait1 } else { TcpState::Established };
+        self.set_state(step, state);
         self.marks.midstream = true;
         self.marks.midstream_established = true;
         self.marks.is_async = step.cfg.async_oneside;
@@ -148,7 +150,7 @@ impl TcpSession {
         other.wscale = WSCALE_MAX;
         own.isn = seg.seq.wrapping_sub(1);
         own.start_at(seg.seq);
-        own.next_seq = seg.end();
+        own.next_seq = seg.end().wrapping_add(u32::from(seg.has(flags::FIN)));
         own.window = u32::from(seg.window) << own.wscale;
         own.last_ack = seg.seq;
         own.next_win = own.last_ack.wrapping_add(own.window);
@@ -157,7 +159,6 @@ impl TcpSession {
         other.next_seq = seg.ack;
         other.last_ack = seg.ack;
         other.next_win = seg.ack;
-        other.window = own.window;
         if take_timestamp(own, seg.options.ts_val, seg.seconds()) {
             other.last_pkt_s = seg.seconds();
             self.marks.timestamps = true;
@@ -168,6 +169,9 @@ impl TcpSession {
 
     pub(crate) fn in_syn_sent(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
+        if !step.to_server() && !seg.has_all(SYN_ACK) && !self.echo_is_valid(step) {
+            return step.invalid(StreamEvent::PktInvalidTimestamp);
+        }
         if seg.has(flags::RST) {
             return self.reset_in_syn_sent(step);
         }
@@ -187,6 +191,20 @@ impl TcpSession {
             return self.async_ack(step);
         }
         Ok(())
+    }
+
+    /// Before its SYN/ACK a server can only echo the SYN's timestamp.
+    fn echo_is_valid(&self, step: &Step<'_>) -> bool {
+        let options = &step.seg.options;
+        let client = &self.streams[0];
+        if options.ts_val.is_none() || options.ts_ecr == 0 {
+            return true;
+        }
+        if client.marks.timestamps {
+            client.last_ts == 0 || options.ts_ecr == client.last_ts
+        } else {
+            false
+        }
     }
 
     /// The SYN/ACK that answers the SYN (or one of the SYNs).
@@ -479,8 +497,7 @@ impl TcpSession {
             return self.handshake_done(step);
         }
         if step.cfg.async_oneside && seg.seq == server.next_seq {
-            self.marks.is_async = true;
-            return self.handshake_done_loosely(step);
+            return self.handshake_done_one_sided(step);
         }
         if seg.seq == client.next_seq {
             self.marks.evasion = true;
@@ -496,11 +513,14 @@ impl TcpSession {
             && seq::leq(seg.seq, client.next_win)
             && seg.ack == server.next_seq;
         // The server speaks first, and the client's ACK is missing.
-        let server_first = (to_client || self.marks.fast_open)
+        let server_first = (to_client && !self.marks.midstream_synack || self.marks.fast_open)
             && seg.ack == client.last_ack
             && seg.seq == server.next_seq;
-        if server_goes_on || client_goes_on || server_first {
+        if server_goes_on || client_goes_on {
             return self.handshake_done_loosely(step);
+        }
+        if server_first {
+            return self.handshake_done_by_server(step);
         }
         step.invalid(StreamEvent::HsWrongSeqWrongAck)
     }
@@ -522,11 +542,19 @@ impl TcpSession {
 
     fn handshake_done(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
+        let midstream = self.marks.midstream;
         let (own, other) = self.pair(step.dir);
         other.window = u32::from(seg.window) << other.wscale;
         own.next_seq = seg.end();
-        Self::advance_ack(other, seg.ack);
         other.next_win = other.last_ack.wrapping_add(other.window);
+        if midstream {
+            // The SYN was not seen: take its side's window from here, and assume the most scaling.
+            own.window = u32::from(seg.window) << own.wscale;
+            own.next_win = own.last_ack.wrapping_add(own.window);
+            own.wscale = WSCALE_MAX;
+            other.wscale = WSCALE_MAX;
+            self.marks.sack = true;
+        }
         self.note_timestamp(step);
         self.marks.handshake_confirmed |= !step.to_server();
         self.set_state(step, TcpState::Established);
@@ -541,9 +569,36 @@ impl TcpSession {
         other.window = u32::from(seg.window) << other.wscale;
         own.next_seq = seg.end();
         Self::advance_ack(other, seg.ack);
-        let right = other.last_ack.wrapping_add(other.window);
-        Self::advance_window(other, right);
-        Self::advance_window(own, seg.end());
+        other.next_win = other.last_ack.wrapping_add(other.window);
+        self.note_timestamp(step);
+        self.set_state(step, TcpState::Established);
+        self.take_data(step);
+        Ok(())
+    }
+
+    /// The server speaks before the client's ACK was seen. The peer takes its window for its own
+    /// stream's; that is kept.
+    fn handshake_done_by_server(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        let (own, _) = self.pair(step.dir);
+        own.next_seq = seg.end();
+        own.window = u32::from(seg.window) << own.wscale;
+        own.next_win = own.last_ack.wrapping_add(own.window);
+        self.note_timestamp(step);
+        self.set_state(step, TcpState::Established);
+        self.take_data(step);
+        Ok(())
+    }
+
+    /// Only one side is seen: its own packets count as acknowledged.
+    fn handshake_done_one_sided(&mut self, step: &mut Step<'_>) -> Outcome {
+        let seg = step.seg;
+        self.marks.is_async = true;
+        let (own, other) = self.pair(step.dir);
+        own.next_seq = own.next_seq.wrapping_add(seg.len());
+        own.last_ack = seg.seq;
+        other.window = u32::from(seg.window) << other.wscale;
+        other.last_ack = seg.ack;
         self.note_timestamp(step);
         self.set_state(step, TcpState::Established);
         self.take_data(step);

@@ -76,7 +76,7 @@ pub(crate) struct SessionMarks {
     pub(crate) fast_open_data_ignored: bool,
     /// The server has acknowledged something after the handshake.
     pub(crate) handshake_confirmed: bool,
-    /// Data was lost to a limit; windows and sequence numbers can't be trusted as before.
+    /// Data was lost to a limit.
     pub(crate) liberal: bool,
     pub(crate) bypass: bool,
     /// Neither parsers nor raw inspection look at it any more.
@@ -128,9 +128,9 @@ impl TcpSession {
         self.marks.is_async
     }
 
-    /// Data was lost to a limit.
+    /// Data is missing: resets are taken whatever their numbers.
     pub fn is_liberal(&self) -> bool {
-        self.marks.liberal
+        self.marks.liberal || self.streams.iter().any(|s| s.gaps().0 > 0)
     }
 
     /// Exchanges client and server.

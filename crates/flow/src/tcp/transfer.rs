@@ -70,7 +70,7 @@ impl TcpSession {
         let garbage = seg.payload.len() <= 1 && seg.seq == own.next_seq.wrapping_sub(1);
         if !garbage && seq::lt(end, own.last_ack) {
             // Wholly acknowledged before.
-            if is_async || (own.next_seq == seg.seq && midstream) {
+            if is_async || (own.next_seq == seg.seq && midstream && step.cfg.async_oneside) {
                 own.last_ack = end;
             } else if !(seq::gt(own.last_ack, own.next_seq) && seq::gt(end, own.next_seq)) {
                 return step.invalid(StreamEvent::EstPktBeforeLastAck);
@@ -86,8 +86,15 @@ impl TcpSession {
         if is_async && seq::gt(end, own.last_ack) {
             own.last_ack = end;
         }
-        let in_window =
-            probe || seq::leq(end, own.next_win) || midstream || is_async || self.marks.liberal;
+        if self.marks.midstream_established && !step.to_server() {
+            // The first packet of the side that did not open it tells its own window.
+            self.marks.midstream_established = false;
+            let server = &mut self.streams[1];
+            server.window = u32::from(seg.window) << server.wscale;
+            server.next_win = server.last_ack.wrapping_add(server.window);
+        }
+        let (own, _) = self.pair(step.dir);
+        let in_window = probe || seq::leq(end, own.next_win) || midstream || is_async;
         if !in_window {
             return step.invalid(StreamEvent::EstPacketOutOfWindow);
         }

@@ -96,7 +96,7 @@ impl Engine {
         let mut whole = Vec::new();
         for (at, p) in set.in_processing_order().enumerate() {
             let n = if at + 1 == set.count() { number } else { 0 };
-            self.packet(p, frame, ts_ns, n, seen);
+            self.packet(p, frame, 0, ts_ns, n, seen);
             whole.extend(self.fragment(p, frame, ts_ns, number, seen));
         }
         self.set = set;
@@ -111,7 +111,7 @@ impl Engine {
             );
             if usable {
                 for p in inside.iter() {
-                    self.packet(p, &bytes, ts_ns, 0, seen);
+                    self.packet(p, &bytes, fragment.l3 - fragment.start, ts_ns, 0, seen);
                     whole.extend(self.fragment(p, &bytes, ts_ns, 0, seen));
                 }
             }
@@ -162,7 +162,16 @@ impl Engine {
         out.is_complete.then(|| (*p, self.defrag.datagram().to_vec()))
     }
 
-    fn packet(&mut self, p: &Decoded, frame: &[u8], ts_ns: u64, number: u64, seen: &mut Seen) {
+    /// `link_len`: bytes of link headers that a reassembled packet had, which the peer counts.
+    fn packet(
+        &mut self,
+        p: &Decoded,
+        frame: &[u8],
+        link_len: u32,
+        ts_ns: u64,
+        number: u64,
+        seen: &mut Seen,
+    ) {
         if !p.flags.has(Flags::WANTS_FLOW) {
             return;
         }
@@ -193,9 +202,12 @@ impl Engine {
                 ..key
             });
         }
+        if let Transport::Esp(esp) = &p.transport {
+            key = key.with_spi(esp.spi);
+        }
         let facts = PacketFacts {
             ts_ns,
-            bytes: p.len,
+            bytes: p.len + link_len,
             ttl: p.ttl,
             tcp: tcp.map(|t| (t.flags, t.seq)),
             quoted,
