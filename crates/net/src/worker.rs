@@ -417,9 +417,10 @@ fn packet_key(d: &Decoded) -> PacketKey {
         vlan: d.vlans,
         recursion: d.depth,
     };
-    match d.transport.icmp() {
-        Some(i) => key.with_icmp(i.kind, i.code),
-        None => key,
+    match &d.transport {
+        Transport::Icmpv4(i) | Transport::Icmpv6(i) => key.with_icmp(i.kind, i.code),
+        Transport::Esp(esp) => key.with_spi(esp.spi),
+        _ => key,
     }
 }
 
@@ -509,7 +510,7 @@ impl Core {
         }
         self.finish_packet(&view, Some(flow), &mut fate, verdict.as_ref(), sink);
         if let Some(ssn) = flow.tcp.as_mut() {
-            self.tcp.trim(ssn);
+            self.tcp.trim(ssn, dir);
         }
         new_state
     }
@@ -1034,6 +1035,7 @@ fn segment<'a>(view: &PacketView<'a>, checksums: bool) -> Option<TcpSegment<'a>>
         urgent_pointer: t.urgent,
         options: SegmentOptions {
             ts_val: t.options.has(TcpOptions::TIMESTAMP).then_some(t.options.ts_value),
+            ts_ecr: t.options.ts_echo,
             wscale: t.options.has(TcpOptions::WINDOW_SCALE).then_some(t.options.window_scale),
             sack_ok: t.options.has(TcpOptions::SACK_OK),
             sack,
