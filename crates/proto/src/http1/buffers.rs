@@ -365,8 +365,7 @@ pub(crate) fn buffer(
 fn file_window(tx: &Tx, index: usize, how: Inspect) -> Option<Buffer<'_>> {
     let limits = tx.limits(ToServer);
     let file = tx.request.files.files.get(index)?;
-    // Where inspection stands is known of the first file only: others are looked at whole.
-    let inspected = if index == 0 { how.inspected } else { 0 };
+    let inspected = how.inspected;
     let (data, start) = file.content();
     let is_over = file.state != crate::files::FileState::Open || how.at_end;
     let inline = limits.inline.unwrap_or(how.inline);

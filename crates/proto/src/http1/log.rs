@@ -145,7 +145,8 @@ fn extended(tx: &Tx, json: &mut Json) {
 
 fn custom_fields(tx: &Tx, json: &mut Json, custom: &Tree) {
     for (_, item) in &custom.children {
-        let Some(name) = item.value.as_deref().map(str::to_ascii_lowercase) else { continue };
+        let Some(name) = item.value.as_deref() else { continue };
+        let name = name.to_ascii_lowercase().replace('_', "-");
         let Some((_, key, header, side)) = CUSTOM.iter().find(|c| c.0 == name) else { continue };
         if let Some(value) = tx.message(*side).headers.get(header) {
             json.field(key, value);
@@ -181,4 +182,21 @@ fn bodies(tx: &Tx, json: &mut Json, config: Option<&Tree>) {
             json.base64(key, body);
         }
     }
+}
+
+/// The client a proxy forwards for: the first (or last) address of a header like
+/// `X-Forwarded-For: 10.2.2.2, 10.3.3.3`, a port and brackets taken off.
+pub(crate) fn forwarded_for(tx: &Tx, header: &str, take_last: bool) -> Option<std::net::IpAddr> {
+    let value = tx.request.headers.get(header.to_ascii_lowercase().as_bytes())?;
+    let mut parts = value.split(|b| *b == b',');
+    let part = if take_last { parts.next_back() } else { parts.next() }?;
+    let text = std::str::from_utf8(part).ok()?.trim().trim_matches('"');
+    if let Some(rest) = text.strip_prefix('[') {
+        return rest.split(']').next()?.parse().ok();
+    }
+    let text = match text.split_once(':') {
+        Some((v4, port)) if !port.contains(':') => v4,
+        _ => text,
+    };
+    text.parse().ok()
 }

@@ -327,6 +327,24 @@ fn oddities_are_events() {
     }
 }
 
+#[test]
+fn the_forwarded_client_is_found() {
+    for (value, first, last) in [
+        ("10.2.2.2, 10.3.3.3", Some("10.2.2.2"), Some("10.3.3.3")),
+        ("10.2.2.2:80", Some("10.2.2.2"), Some("10.2.2.2")),
+        ("\"[2001:db8::1]:80\"", Some("2001:db8::1"), Some("2001:db8::1")),
+        ("2001:db8::1", Some("2001:db8::1"), Some("2001:db8::1")),
+        ("unknown", None, None),
+    ] {
+        let mut f = Flow::new();
+        f.client(format!("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {value}\r\n\r\n"));
+        let tx = f.parser.tx(0).unwrap();
+        let found =
+            |take_last| forwarded_for(tx, "X-Forwarded-For", take_last).map(|a| a.to_string());
+        assert_eq!((found(false).as_deref(), found(true).as_deref()), (first, last), "{value}");
+    }
+}
+
 /// Limits hold and end the flow instead of eating memory.
 #[test]
 fn limits_hold() {
@@ -433,7 +451,8 @@ fn nonsense_is_survived() {
         b"Content-Type: ",
         b"--b",
     ];
-    for _ in 0..3000 {
+    let rounds = std::env::var("GABION_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok());
+    for _ in 0..rounds.unwrap_or(3000) {
         let mut bytes = vec![next() as u8];
         for _ in 0..next() % 40 {
             let mut part = Vec::new();
