@@ -77,7 +77,7 @@ pub(crate) fn engine(
         md5: rules_need.md5 || wants.md5,
         sha1: rules_need.sha1 || wants.sha1,
         sha256: rules_need.sha256 || wants.sha256,
-        file_data: rules_need.file_data || wants.file_store,
+        file_data: rules_need.file_data || wants.file_store || wants.store_all_files,
         store_files: file_store.and_then(|f| f.flag("force-filestore")) == Some(true),
         store_depth: file_store
             .and_then(|f| f.size("stream-depth"))
@@ -156,9 +156,27 @@ fn policies(
         flow_memcap: flow.memcap_policy.resolve(inline),
         stream_memcap: stream.memcap_policy.resolve(inline),
         reassembly_memcap: stream.reassembly_memcap_policy.resolve(inline),
-        midstream: stream.midstream_policy.resolve_midstream(inline, stream.midstream).0,
+        midstream: midstream(stream, inline)?,
         app_error: named("app-layer.error-policy")?.resolve(inline),
     })
+}
+
+/// Whole-flow policies only; with pickup of sessions in the middle only those that let them live.
+fn midstream(stream: &StreamConfig, inline: bool) -> Result<ExceptionPolicy, String> {
+    let policy = stream.midstream_policy;
+    let for_packets = matches!(policy, ExceptionPolicy::DropPacket | ExceptionPolicy::PassPacket);
+    let against_pickup = matches!(
+        policy,
+        ExceptionPolicy::DropFlow | ExceptionPolicy::Reject | ExceptionPolicy::Bypass
+    );
+    if for_packets || (stream.midstream && against_pickup) {
+        return Err(format!(
+            "stream.midstream-policy: \"{}\" is not valid here: {}",
+            policy.name(),
+            if for_packets { "it concerns flows" } else { "stream.midstream is enabled" }
+        ));
+    }
+    Ok(policy.resolve_midstream(inline, stream.midstream).0)
 }
 
 /// What the rules need parsers to do.

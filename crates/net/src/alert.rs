@@ -72,8 +72,9 @@ impl Core {
         self.scratch.deferred = deferred;
         let mut hits = std::mem::take(&mut self.scratch.hits);
         hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx)));
-        let mut written = 0;
-        for hit in &hits {
+        // First what becomes of the packet, so that every record tells the end of it.
+        let mut queue: smallvec::SmallVec<[(usize, Action); 8]> = smallvec::SmallVec::new();
+        for (at, hit) in hits.iter().enumerate() {
             let s = &detector.set.signatures[hit.sig as usize];
             let (decision, changed) = self.decide(detector, s, view, flow.as_deref());
             if decision == Decision::Nothing {
@@ -84,29 +85,30 @@ impl Core {
             self.act(s, action, hit, flow.as_deref_mut(), fate);
             // A pass rule is silent unless it says `alert`; nothing behind it counts.
             let ends = action == Action::Pass;
-            if ends && s.flags.has(SignatureFlags::NOALERT) {
-                break;
-            }
             if decision == Decision::Silent || s.flags.has(SignatureFlags::NOALERT) {
                 self.counters.alerts_suppressed += u64::from(decision == Decision::Silent);
-                continue;
+            } else {
+                self.books.alerts.receive(1, 0);
+                if queue.len() >= self.engine.options.alerts_max {
+                    self.counters.alert_queue_overflow += 1;
+                    self.books.alerts.shed(ShedReason::AlertQueue, 1, 0);
+                } else {
+                    self.books.alerts.pass(1, 0);
+                    queue.push((at, action));
+                }
             }
-            self.books.alerts.receive(1, 0);
-            if written >= self.engine.options.alerts_max {
-                self.counters.alert_queue_overflow += 1;
-                self.books.alerts.shed(ShedReason::AlertQueue, 1, 0);
-                continue;
-            }
-            self.books.alerts.pass(1, 0);
-            written += 1;
-            self.counters.alerts += 1;
-            if let Some(f) = flow.as_deref_mut() {
-                f.ext.flags.alerted = true;
-            }
-            self.write_alert(detector, s, action, hit, view, flow.as_deref(), fate, stream, sink);
             if ends {
                 break;
             }
+        }
+        self.counters.alerts += queue.len() as u64;
+        if let (Some(f), false) = (flow.as_deref_mut(), queue.is_empty()) {
+            f.ext.flags.alerted = true;
+        }
+        for (at, action) in queue {
+            let hit = &hits[at];
+            let s = &detector.set.signatures[hit.sig as usize];
+            self.write_alert(detector, s, action, hit, view, flow.as_deref(), fate, stream, sink);
         }
         self.scratch.hits = hits;
     }

@@ -437,7 +437,9 @@ impl Core {
                     if f.is_logged || f.state == FileState::Open {
                         continue;
                     }
-                    let store = f.store || flow.ext.flags.store_files[d.index()];
+                    let store = f.store
+                        || flow.ext.flags.store_files[d.index()]
+                        || self.engine.options.wants.store_all_files;
                     let mut file = facts(f, id);
                     if store {
                         file.is_stored = true;

@@ -288,6 +288,7 @@ impl Outputs {
                     std::fs::create_dir_all(&dir)
                         .map_err(|e| format!("{}: cannot be made: {e}", dir.display()))?;
                     o.wants.file_store = true;
+                    o.wants.store_all_files |= node.flag("force-filestore") == Some(true);
                     o.wants.sha256 = true;
                     o.outputs.push(Output::Store {
                         folder: dir,

@@ -527,6 +527,8 @@ pub struct Wants {
     pub files: bool,
     /// File content.
     pub file_store: bool,
+    /// Every file is stored, whether a rule asks for it or not.
+    pub store_all_files: bool,
     /// Flow records.
     pub flows: bool,
     /// Anomalies of decoders.
@@ -564,6 +566,7 @@ impl Wants {
         self.app |= o.app;
         self.files |= o.files;
         self.file_store |= o.file_store;
+        self.store_all_files |= o.store_all_files;
         self.flows |= o.flows;
         self.anomaly_decode |= o.anomaly_decode;
         self.anomaly_stream |= o.anomaly_stream;

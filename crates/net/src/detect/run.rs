@@ -414,7 +414,7 @@ impl Run<'_, '_, '_> {
         self.conditions(s, &b.conditions, Piece::whole(self.p.payload)).then_some(false)
     }
 
-    fn packet_buffer(
+    pub(crate) fn packet_buffer(
         &mut self,
         s: &Signature,
         b: &BufferInspection,

@@ -284,7 +284,12 @@ fn rule(
     run.scratch.notes.context_json.clear();
     if kept.is_none() {
         for b in s.buffers.iter() {
-            if b.buffer == BufferRef::Payload && run.payload(s, b).is_none() {
+            let holds = match b.buffer {
+                BufferRef::Payload => run.payload(s, b).is_some(),
+                BufferRef::Packet(which) => run.packet_buffer(s, b, which).is_some(),
+                BufferRef::App(_) | BufferRef::Frame(_) => true,
+            };
+            if !holds {
                 return false;
             }
         }

@@ -203,8 +203,8 @@ impl EveWriter {
             app_proto(j, &r.app_proto);
         }
         let node = self.settings.type_node(r.event_type);
-        object(j, r.event_type, r.object, node, false);
-        Some(self.end())
+        // A record its own settings leave nothing of is not written.
+        object(j, r.event_type, r.object, node, false).then(|| self.end())
     }
 
     /// The line of a file, when files are written.
@@ -514,6 +514,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
         app: settings.types.iter().any(|(n, _)| !NOT_APP.contains(&n.as_str())),
         files: hashes.is_some(),
         file_store: false,
+        store_all_files: false,
         flows: has("flow") || has("netflow"),
         anomaly_decode: anomaly_kind("decode", false),
         anomaly_stream: anomaly_kind("stream", false),
@@ -598,10 +599,16 @@ fn object(
     o: &dyn WriteObject,
     config: Option<&gabion_record::Tree>,
     in_alert: bool,
-) {
+) -> bool {
     let mark = j.mark();
     j.open_key(key);
-    if o.write(j, config, in_alert) { j.close() } else { j.rewind(mark) }
+    let wrote = o.write(j, config, in_alert);
+    if wrote {
+        j.close()
+    } else {
+        j.rewind(mark)
+    }
+    wrote
 }
 
 fn ether(j: &mut Json, e: &EtherHeader, with_type: bool) {
