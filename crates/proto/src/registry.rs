@@ -45,9 +45,11 @@ pub struct Protocol {
 pub fn registry() -> &'static [&'static Protocol] {
     &[
         crate::http1::PROTOCOL,
+        crate::ftp::PROTOCOL,
         crate::smtp::PROTOCOL,
         crate::tls::PROTOCOL,
         crate::ssh::PROTOCOL,
+        crate::ftp::DATA_PROTOCOL,
         crate::dns::PROTOCOL,
         crate::detected::SMB,
         crate::detected::HTTP2,

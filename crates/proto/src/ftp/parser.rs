@@ -1,0 +1,302 @@
+//! The control connection of FTP.
+
+use super::command::{self, Kind, Transfer};
+use super::data::Announcement;
+use super::limits::{REPLIES_MAX, REPLY_BYTES_MAX};
+use super::settings::Settings;
+use super::tables::event;
+use super::tx::{FtpTx, Reply};
+use crate::tx_list::TxList;
+use crate::{
+    Endpoints, Expectation, Input, Outcome, ParseContext, Parser, ProtocolChange, Transaction,
+};
+use gabion_record::Addr;
+use gabion_record::Direction::{self, ToClient, ToServer};
+
+/// Port whose probes are asked when TLS follows.
+const TLS_PORT: u16 = 443;
+
+/// Parser of a control connection.
+#[derive(Debug)]
+pub struct FtpParser {
+    settings: Settings,
+    txs: TxList<FtpTx>,
+    /// Transactions before this one have their replies.
+    first_open: u64,
+    /// Port agreed upon for the next transfer, and whether the client listens on it.
+    agreed: Option<(u16, bool)>,
+    /// Transaction of the `AUTH` command that waits for its reply.
+    auth: Option<u64>,
+    /// A line was cut: what is left of it goes.
+    is_cut: [bool; 2],
+    /// Bytes at the front of the input known to hold no line end.
+    scanned: [usize; 2],
+}
+
+/// A line without its line end and the blanks before that, how many bytes it took, and whether it
+/// was cut.
+struct Line<'a> {
+    text: &'a [u8],
+    used: usize,
+    is_cut: bool,
+    /// What is left of a line that was cut before.
+    is_rest: bool,
+}
+
+impl FtpParser {
+    /// A parser.
+    pub fn new(settings: Settings) -> FtpParser {
+        FtpParser {
+            settings,
+            txs: TxList::default(),
+            first_open: 0,
+            agreed: None,
+            auth: None,
+            is_cut: [false; 2],
+            scanned: [0; 2],
+        }
+    }
+
+    fn line<'a>(&mut self, d: Direction, bytes: &'a [u8]) -> Option<Line<'a>> {
+        let (i, most) = (d.index(), self.settings.line_max);
+        let from = self.scanned[i].min(bytes.len());
+        let end = memchr::memchr(b'\n', &bytes[from..]).map(|at| from + at + 1);
+        let is_rest = self.is_cut[i];
+        self.scanned[i] = 0;
+        let (text, used, is_cut) = match end {
+            None if bytes.len() < most => {
+                self.scanned[i] = bytes.len();
+                return None;
+            }
+            None => {
+                self.is_cut[i] = true;
+                (&bytes[..most], most, true)
+            }
+            Some(end) if end > most && !is_rest => {
+                self.is_cut[i] = true;
+                (&bytes[..most], most, true)
+            }
+            Some(end) => {
+                self.is_cut[i] = false;
+                (&bytes[..end], end, end >= most)
+            }
+        };
+        Some(Line { text: text.trim_ascii_end(), used, is_cut, is_rest })
+    }
+
+    /// A transaction more; `None` when there are too many.
+    fn open(&mut self) -> Option<&mut FtpTx> {
+        if self.txs.next_id() - self.txs.first_id() > self.settings.txs_max {
+            let first = self.txs.first_id();
+            if let Some(tx) = self.txs.get_mut(first) {
+                tx.events.add(event::TOO_MANY_TRANSACTIONS);
+            }
+            return None;
+        }
+        self.txs.push(usize::MAX, FtpTx::new);
+        self.txs.last_mut()
+    }
+
+    /// Takes a command. False when the connection can't be followed any more.
+    fn request(&mut self, cx: &mut ParseContext<'_>, line: &Line<'_>) -> bool {
+        if line.text.is_empty() {
+            return true;
+        }
+        let Some(tx) = self.open() else { return false };
+        tx.request = line.text.to_vec();
+        tx.is_request_cut = line.is_cut;
+        if line.is_cut {
+            tx.events.add(event::REQUEST_COMMAND_TOO_LONG);
+        }
+        tx.command = command::find(line.text);
+        let id = tx.id;
+        match tx.command.map(|c| c.kind) {
+            None if is_auth(line.text) => self.auth = Some(id),
+            Some(Kind::Port) => {
+                tx.is_bounce = is_elsewhere(line.text, cx.endpoints);
+            }
+            Some(Kind::Transfer(transfer)) => self.announce(cx, transfer, id),
+            _ => {}
+        }
+        true
+    }
+
+    /// A transfer follows: the connection it needs was agreed upon before.
+    fn announce(&mut self, cx: &mut ParseContext<'_>, transfer: Transfer, id: u64) {
+        let Some(tx) = self.txs.get_mut(id) else { return };
+        let Some((port, is_active)) = self.agreed else {
+            tx.events.add(event::FILE_BEFORE_PORT);
+            return;
+        };
+        let name = tx.request.get(transfer.name().len() + 1..).unwrap_or_default();
+        if transfer.needs_name() && name.is_empty() {
+            tx.events.add(event::FILE_WITHOUT_NAME);
+            return;
+        }
+        let name = if transfer.is_file() { name.to_vec() } else { Vec::new() };
+        self.agreed = None;
+        let direction = if transfer.is_upload() != is_active { ToServer } else { ToClient };
+        cx.expectations.push(Expectation {
+            direction: if is_active { ToClient } else { ToServer },
+            client_port: is_active.then_some(port),
+            server_port: (!is_active).then_some(port),
+            address: None,
+            proto: "ftp-data",
+            payload: Announcement { transfer, direction, name }.encode(),
+        });
+    }
+
+    /// The transaction a reply line belongs to: the oldest without a reply, else the last one if it
+    /// is still there, else a new one. `None` when there are too many.
+    fn replied(&mut self) -> Option<u64> {
+        let next = self.txs.next_id();
+        let id = if self.first_open < next { self.first_open } else { next.saturating_sub(1) };
+        match self.txs.get(id) {
+            Some(tx) => Some(tx.id),
+            None => self.open().map(|tx| tx.id),
+        }
+    }
+
+    /// Takes a line of a reply. False when the connection can't be followed any more.
+    fn reply(&mut self, cx: &mut ParseContext<'_>, line: &Line<'_>) -> bool {
+        let Some(id) = self.replied() else { return false };
+        let Some(tx) = self.txs.get_mut(id) else { return false };
+        let agreement = agreement(tx, line.text);
+        if let Agreement::Port(port, is_active) = agreement {
+            (tx.dynamic_port, tx.is_active) = (Some(port), is_active);
+            self.agreed = Some((port, is_active));
+        }
+        let code = reply_code(line.text);
+        // The peer drops the reply to a port it could not read.
+        let is_dropped = agreement == Agreement::Unreadable;
+        if !line.text.is_empty() && !is_dropped {
+            tx.is_reply_cut |= line.is_cut;
+            let text = if code.is_some() { &line.text[4..] } else { line.text };
+            if tx.replies.len() < REPLIES_MAX && tx.reply_bytes + text.len() <= REPLY_BYTES_MAX {
+                tx.reply_bytes += text.len();
+                tx.replies.push(Reply { code, text: text.to_vec() });
+            }
+        }
+        if line.is_cut {
+            tx.events.add(event::RESPONSE_COMMAND_TOO_LONG);
+        }
+        let is_preliminary = code.is_some_and(|c| c[0] == b'1');
+        if is_preliminary && !is_dropped {
+            return true;
+        }
+        tx.is_replied = true;
+        self.first_open = self.first_open.max(id + 1);
+        if self.auth == Some(id) {
+            self.auth = None;
+            if code == Some(*b"234") {
+                cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
+            }
+        }
+        cx.trigger_raw = [true; 2];
+        true
+    }
+}
+
+/// What a reply line says of the port for the next transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Agreement {
+    Nothing,
+    /// Port, and whether the client listens on it.
+    Port(u16, bool),
+    /// The command named none that could be read.
+    Unreadable,
+}
+
+fn agreement(tx: &FtpTx, line: &[u8]) -> Agreement {
+    let (port, is_active) = match tx.command.map(|c| c.kind) {
+        Some(Kind::Port) => (command::port(&tx.request).map(|(port, _)| port), true),
+        Some(Kind::Eprt) => (command::eprt(&tx.request), true),
+        Some(Kind::Pasv) => (command::pasv(line), false),
+        Some(Kind::Epsv) => (command::epsv(line), false),
+        Some(Kind::Plain | Kind::Transfer(_)) | None => return Agreement::Nothing,
+    };
+    match port {
+        Some(port) => Agreement::Port(port, is_active),
+        None if is_active => Agreement::Unreadable,
+        None => Agreement::Nothing,
+    }
+}
+
+/// The code of a reply line: three digits and a blank.
+fn reply_code(line: &[u8]) -> Option<[u8; 3]> {
+    let code: [u8; 3] = line.get(..3)?.try_into().ok()?;
+    (code.iter().all(u8::is_ascii_digit) && line.get(3) == Some(&b' ')).then_some(code)
+}
+
+/// `AUTH` with a mechanism that is TLS (RFC 4217, and what came before it).
+fn is_auth(line: &[u8]) -> bool {
+    let mut words = line.split(|b| *b == b' ').filter(|w| !w.is_empty());
+    let is = |word: Option<&[u8]>, names: &[&str]| {
+        word.is_some_and(|w| names.iter().any(|n| w.eq_ignore_ascii_case(n.as_bytes())))
+    };
+    is(words.next(), &["auth"]) && is(words.next(), &["tls", "tls-c", "ssl", "tls-p"])
+}
+
+/// `PORT` names another address than the client's.
+fn is_elsewhere(line: &[u8], ends: &Endpoints) -> bool {
+    let Some((_, Some(address))) = command::port(line) else { return false };
+    ends.ip_version == 4 && Addr::v4(address) != ends.client
+}
+
+impl Parser for FtpParser {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        let Input::Data { bytes, .. } = input else { return Outcome::Error };
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let Some(line) = self.line(cx.direction, rest) else {
+                let consumed = bytes.len() - rest.len();
+                return Outcome::Incomplete { consumed, needed: rest.len() + 1 };
+            };
+            let is_fine = match cx.direction {
+                _ if line.is_rest => true,
+                ToServer => self.request(cx, &line),
+                ToClient => self.reply(cx, &line),
+            };
+            if !is_fine {
+                self.txs.iter_mut().for_each(|tx| tx.has_ended = [true; 2]);
+                return Outcome::Error;
+            }
+            rest = rest.get(line.used..).unwrap_or_default();
+            if cx.change.is_some() && !rest.is_empty() {
+                let consumed = bytes.len() - rest.len();
+                return Outcome::Incomplete { consumed, needed: rest.len() + 1 };
+            }
+        }
+        Outcome::Done
+    }
+
+    fn first_tx_id(&self) -> u64 {
+        self.txs.first_id()
+    }
+
+    fn next_tx_id(&self) -> u64 {
+        self.txs.next_id()
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.txs.get(id).map(|tx| tx as &dyn Transaction)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.txs.get_mut(id).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn free(&mut self, id: u64) {
+        self.txs.free(id);
+    }
+
+    fn finish(&mut self, direction: Direction) {
+        for tx in self.txs.iter_mut() {
+            tx.has_ended[direction.index()] = true;
+        }
+    }
+
+    fn bytes_held(&self) -> usize {
+        size_of::<FtpParser>() + self.txs.iter().map(FtpTx::bytes_held).sum::<usize>()
+    }
+}
