@@ -34,8 +34,7 @@ fn object_of(line: &str, key: &str) -> Option<String> {
 fn in_order(object: &str) -> String {
     let Some(from) = object.find("\"grouped\":{") else { return object.to_string() };
     let Some(grouped) = object_of(&object[from..], "grouped") else { return object.to_string() };
-    let sorted: BTreeMap<String, serde_json::Value> =
-        serde_json::from_str(&grouped).expect("JSON");
+    let sorted: BTreeMap<String, serde_json::Value> = serde_json::from_str(&grouped).expect("JSON");
     object.replace(&grouped, &serde_json::to_string(&sorted).expect("JSON"))
 }
 

@@ -29,7 +29,14 @@ const fn table(name: &'static str, transports: &'static [Transport]) -> ProtoTab
 }
 
 const fn at(direction: Direction, offset: u16, bytes: &'static [u8]) -> ProbePattern {
-    ProbePattern { direction, bytes, nocase: false, offset, depth: offset + bytes.len() as u16, check: None }
+    ProbePattern {
+        direction,
+        bytes,
+        nocase: false,
+        offset,
+        depth: offset + bytes.len() as u16,
+        check: None,
+    }
 }
 
 const fn detected(
