@@ -156,20 +156,21 @@ fn policies(
         flow_memcap: flow.memcap_policy.resolve(inline),
         stream_memcap: stream.memcap_policy.resolve(inline),
         reassembly_memcap: stream.reassembly_memcap_policy.resolve(inline),
-        midstream: midstream(stream, inline)?,
+        midstream: midstream(stream, inline, config.text("stream.midstream-policy").is_some())?,
         app_error: named("app-layer.error-policy")?.resolve(inline),
     })
 }
 
 /// Whole-flow policies only; with pickup of sessions in the middle only those that let them live.
-fn midstream(stream: &StreamConfig, inline: bool) -> Result<ExceptionPolicy, String> {
+/// One that comes from the master switch and does not fit is ignored.
+fn midstream(stream: &StreamConfig, inline: bool, is_own: bool) -> Result<ExceptionPolicy, String> {
     let policy = stream.midstream_policy;
     let for_packets = matches!(policy, ExceptionPolicy::DropPacket | ExceptionPolicy::PassPacket);
     let against_pickup = matches!(
         policy,
         ExceptionPolicy::DropFlow | ExceptionPolicy::Reject | ExceptionPolicy::Bypass
     );
-    if for_packets || (stream.midstream && against_pickup) {
+    if is_own && (for_packets || (stream.midstream && against_pickup)) {
         return Err(format!(
             "stream.midstream-policy: \"{}\" is not valid here: {}",
             policy.name(),
