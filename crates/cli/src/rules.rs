@@ -87,6 +87,11 @@ pub(crate) fn load_options<'a>(config: &Tree, is_firewall: bool) -> LoadOptions<
         allow_dataset_write: flag("datasets.rules.allow-write").unwrap_or(true),
         auto_prefilter: config.text("detect.prefilter.default") == Some("auto"),
         is_firewall,
+        action_order: action_order(config),
+        reputation_categories: read_text("reputation-categories-file")
+            .lines()
+            .filter_map(|l| Some(l.split(',').nth(1)?.trim().to_string()))
+            .collect(),
         read_file: Some(&read_any),
         ..LoadOptions::default()
     }
@@ -122,6 +127,27 @@ fn references(text: &str) -> Vec<(String, String)> {
         .filter_map(|l| l.trim().split_once(char::is_whitespace))
         .map(|(n, p)| (n.to_string(), p.trim().to_string()))
         .collect()
+}
+
+/// `action-order`: precedence of actions, first is highest.
+fn action_order(config: &Tree) -> [gabion_rules::Action; 4] {
+    use gabion_rules::Action;
+    let default = LoadOptions::default().action_order;
+    let Some(list) = config.get("action-order") else { return default };
+    let mut order: Vec<Action> = Vec::new();
+    for (_, item) in &list.children {
+        let action = match item.value.as_deref() {
+            Some("pass") => Action::Pass,
+            Some("drop") => Action::Drop,
+            Some("reject") => Action::RejectSource,
+            Some("alert") => Action::Alert,
+            _ => continue,
+        };
+        if !order.contains(&action) {
+            order.push(action);
+        }
+    }
+    order.try_into().unwrap_or(default)
 }
 
 fn read_any(path: &str) -> Result<Vec<u8>, String> {
@@ -210,7 +236,15 @@ pub(crate) fn compile(
         .collect();
     let vars = RuleVars::from_config(config);
     let options = load_options(config, is_firewall);
-    Ruleset::load(&sources, catalog, &vars, &options)
+    let (mut set, mut diagnostics) = Ruleset::load(&sources, catalog, &vars, &options);
+    if let Some(path) = config.text("threshold-file")
+        && let Ok(text) = std::fs::read_to_string(path)
+    {
+        let (entries, mut found) = gabion_rules::threshold_file::read(&text, path, &vars);
+        found.extend(set.apply_thresholds(&entries, path));
+        diagnostics.append(&mut found);
+    }
+    (set, diagnostics)
 }
 
 fn say(d: &Diagnostic, log: &mut EngineLog) {

@@ -125,7 +125,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     };
     if o.engine_analysis {
         return match &loaded {
-            Some(l) => rules::analysis(l, &catalog, folder, log),
+            Some(l) => rules::analysis(l, &catalog, config, folder, log),
             None => 0,
         };
     }

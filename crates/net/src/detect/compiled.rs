@@ -41,6 +41,8 @@ pub(crate) struct Hot {
     pub(crate) apps: u128,
     /// Never matches here.
     pub(crate) inert: bool,
+    /// Has conditions on transactions, whatever its type.
+    pub(crate) in_tx: bool,
 }
 
 /// Signatures that share one literal.
@@ -418,6 +420,7 @@ impl Detector {
             pkthdr: s.header.pkthdr,
             apps,
             inert: s.inert.is_some(),
+            in_tx: s.kind == RuleType::AppTx || !s.engines.is_empty(),
         });
     }
 
@@ -451,6 +454,9 @@ impl Detector {
             }
         }
         match s.kind {
+            _ if s.kind == RuleType::AppTx || !s.engines.is_empty() => {
+                self.place_tx(set, at, s, c);
+            }
             RuleType::IpOnly => {
                 for class in Class::ALL.into_iter().filter(|k| k.holds(&s.header.protos)) {
                     c.ip_only[class as usize].push(at);
@@ -467,7 +473,6 @@ impl Detector {
                     }
                 }
             }
-            RuleType::AppTx => self.place_tx(set, at, s, c),
             _ => self.place_packet(set, at, s, c),
         }
     }

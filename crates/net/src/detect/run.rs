@@ -239,7 +239,7 @@ impl Run<'_, '_, '_> {
         candidates.dedup();
         for sig in &candidates {
             let Some(hot) = self.det.hot.get(*sig as usize) else { continue };
-            if hot.kind == RuleType::AppTx {
+            if hot.in_tx {
                 self.scratch.payload_tx.push(*sig);
                 continue;
             }
