@@ -269,11 +269,40 @@ fn say(d: &Diagnostic, log: &mut EngineLog) {
 
 /// Writes the reports on the rules.
 pub(crate) fn analysis(
-    _l: &Loaded,
-    _catalog: &Catalog,
-    _folder: &Path,
-    _log: &mut EngineLog,
+    l: &Loaded,
+    catalog: &Catalog,
+    config: &Tree,
+    folder: &Path,
+    log: &mut EngineLog,
 ) -> i32 {
+    use gabion_rules::analysis::{
+        Report, fast_pattern_report, flowbits::Flowbits, patterns_json, rule_json, rule_report,
+    };
+    let flowbits = Flowbits::of(&l.set);
+    let report = Report { set: &l.set, catalog, flowbits: &flowbits };
+    let stores = config
+        .get("outputs")
+        .is_some_and(|o| o.items("file-store").any(|n| n.flag("enabled") == Some(true)));
+    let (mut rules, mut texts, mut patterns) = (Vec::new(), String::new(), String::new());
+    for s in &l.set.signatures {
+        rules.extend_from_slice(&rule_json(&report, s));
+        rules.push(b'\n');
+        texts.push_str(&rule_report(&report, s, stores));
+        patterns.push_str(&fast_pattern_report(&report, s));
+    }
+    let files: [(&str, &[u8]); 4] = [
+        ("rules.json", &rules),
+        ("patterns.json", &patterns_json(&report)),
+        ("rules_analysis.txt", texts.as_bytes()),
+        ("rules_fast_pattern.txt", patterns.as_bytes()),
+    ];
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        if let Err(e) = std::fs::write(&path, bytes) {
+            log.error("analyzer", &format!("{}: cannot be written: {e}", path.display()));
+            return 1;
+        }
+    }
     0
 }
 
