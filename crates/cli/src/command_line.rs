@@ -35,8 +35,103 @@ pub(crate) enum Verb {
 /// What to do with rules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum RulesVerb {
+    /// Load rules and say what is wrong with them; exit code 1 when one is refused
+    Check(CheckOptions),
+    /// List the rules with what was made of them
+    List(ListOptions),
+    /// Explain how a rule is inspected
+    Why(WhyOptions),
+    /// Read captures and print what each rule cost
+    Cost(CostOptions),
     /// Read captures, each with fresh state, and print which rule alerted how often in which
     Test(TestOptions),
+}
+
+/// Rule files and the configuration they are read with.
+#[derive(Debug, Args)]
+pub(crate) struct RuleOptions {
+    /// A configuration in the peer's YAML, instead of the built-in one
+    #[arg(short = 'c', long = "config", value_name = "YAML")]
+    pub(crate) config: Option<PathBuf>,
+    /// Set a value of the configuration (repeatable)
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub(crate) sets: Vec<String>,
+    /// The rules are firewall rules
+    #[arg(long)]
+    pub(crate) firewall: bool,
+}
+
+/// Options of `rules check`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckOptions {
+    #[command(flatten)]
+    pub(crate) rules: RuleOptions,
+    /// Rule files, plain or .zst
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Only errors, no advice
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// List all costly and all inert rules
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// Options of `rules list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListOptions {
+    #[command(flatten)]
+    pub(crate) rules: RuleOptions,
+    /// Rule files, plain or .zst
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only rules without pattern or prefilter
+    #[arg(long)]
+    pub(crate) costly: bool,
+    /// Only rules that can never match here
+    #[arg(long)]
+    pub(crate) inert: bool,
+    /// Print a JSON array instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `rules why`.
+#[derive(Debug, Args)]
+pub(crate) struct WhyOptions {
+    #[command(flatten)]
+    pub(crate) rules: RuleOptions,
+    /// Signature id, or GID:SID
+    #[arg(value_name = "SID")]
+    pub(crate) sid: String,
+    /// Rule files, plain or .zst
+    #[arg(short = 'S', long = "rules", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// Print the peer's JSON of the rule instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `rules cost`.
+#[derive(Debug, Args)]
+pub(crate) struct CostOptions {
+    #[command(flatten)]
+    pub(crate) engine: EngineOptions,
+    /// Captures, or folders of captures (with all folders below)
+    #[arg(value_name = "CAPTURE", required = true)]
+    pub(crate) captures: Vec<PathBuf>,
+    /// Rules shown
+    #[arg(long, value_name = "N", default_value_t = crate::costs::ROWS)]
+    pub(crate) rows: usize,
+    /// Time one packet in 64 instead of all, as a sensor does all the time
+    #[arg(long)]
+    pub(crate) sampled: bool,
+    /// Print a JSON object instead of tables
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// What a run with rules over captures is made of.

@@ -49,7 +49,8 @@ impl Diagnostic {
             Severity::Warning => Level::WARNING,
             Severity::Note => Level::NOTE,
         };
-        let title = level.primary_title(self.message.clone());
+        let message = if self.message.is_empty() { "rule refused" } else { &self.message };
+        let title = level.primary_title(message.to_string());
         if self.rule.is_empty() {
             return renderer.render(&[title.element(Level::NOTE.message(self.place()))]);
         }

@@ -2,11 +2,16 @@
 
 mod read;
 mod rule_files;
+mod rules_check;
+mod rules_cost;
+mod rules_list;
 mod rules_test;
+mod rules_why;
 
 use crate::command_line::{CommandLine, RulesVerb, Verb};
 use crate::exit::Exit;
 use clap::Parser;
+use std::io::{IsTerminal, Write};
 
 /// Runs with these arguments (the program's name first) and gives the exit code.
 pub(crate) fn run(args: &[String]) -> u8 {
@@ -24,7 +29,13 @@ pub(crate) fn run(args: &[String]) -> u8 {
     };
     let result = match line.verb {
         Verb::Read(o) => read::run(&o),
-        Verb::Rules { verb: RulesVerb::Test(o) } => rules_test::run(&o),
+        Verb::Rules { verb } => match verb {
+            RulesVerb::Check(o) => rules_check::run(&o),
+            RulesVerb::List(o) => rules_list::run(&o),
+            RulesVerb::Why(o) => rules_why::run(&o),
+            RulesVerb::Cost(o) => rules_cost::run(&o),
+            RulesVerb::Test(o) => rules_test::run(&o),
+        },
         Verb::Suricata { arguments } => {
             return u8::try_from(crate::suricata::run(&arguments)).unwrap_or(1);
         }
@@ -36,4 +47,18 @@ pub(crate) fn run(args: &[String]) -> u8 {
             fault.exit.code()
         }
     }
+}
+
+/// Prints an answer. A reader that went away has read what it wanted.
+fn answer(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Columns of the terminal that standard output is, if it is one.
+fn terminal_width() -> Option<u16> {
+    std::io::stdout().is_terminal().then(|| {
+        let stated = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
+        stated.unwrap_or(100)
+    })
 }

@@ -1,6 +1,6 @@
 //! `gabion read`: captures in, findings and the ledger out.
 
-use super::rule_files;
+use super::{answer, rule_files, terminal_width};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::pipeline::{self, Done, Input, Run, Unwatched, Watch};
@@ -12,7 +12,7 @@ use gabion_record::Tree;
 use gabion_rules::Counts;
 use gabion_runtime::{Signals, StopFlag};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
@@ -183,17 +183,7 @@ fn write_report(report: &Report<'_>, o: &ReadOptions) {
         (false, true) => return,
         (false, false) => report::text(report, terminal_width()),
     };
-    let mut out = std::io::stdout().lock();
-    // A reader that went away has read what it wanted.
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
-}
-
-/// Columns of the terminal that standard output is, if it is one.
-fn terminal_width() -> Option<u16> {
-    std::io::stdout().is_terminal().then(|| {
-        let stated = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-        stated.unwrap_or(100)
-    })
+    answer(&text);
 }
 
 /// Progress on a terminal.

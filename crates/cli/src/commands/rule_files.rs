@@ -1,7 +1,8 @@
 //! Rule files named on the command line: read, compiled, and what is said of them.
 
+use crate::command_line::RuleOptions;
 use crate::exit::Fault;
-use crate::rules;
+use crate::{configuration, rules};
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{Diagnostic, Ruleset, Severity};
@@ -29,6 +30,14 @@ pub(crate) fn compile(
     }
     let (set, diagnostics) = rules::compile(config, &files, catalog, is_firewall);
     Ok(Compiled { set, diagnostics })
+}
+
+/// Loads rule files with the configuration that the options name, for verbs that only look at rules.
+pub(crate) fn load(o: &RuleOptions, files: &[PathBuf]) -> Result<(Compiled, Catalog), Fault> {
+    let config = configuration::load(o.config.as_deref(), &o.sets)?;
+    let catalog = gabion_proto::registry::catalog();
+    let compiled = compile(files, &config, &catalog, o.firewall)?;
+    Ok((compiled, catalog))
 }
 
 /// Says on standard error which rules were refused: each one, or only how many.

@@ -4,7 +4,7 @@
 //! one capture leaves behind (flows, thresholds, bits) changes what another says. Captures are read
 //! by several threads; the answer is sorted and does not depend on how many.
 
-use super::rule_files;
+use super::{answer, rule_files};
 use crate::command_line::TestOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
@@ -173,8 +173,7 @@ fn print(counts: &FileCounts, as_lines: bool) {
     for ((file, gid, sid), n) in counts {
         let _ = writeln!(text, "{file}\t{}\t{n}", id(*gid, *sid));
     }
-    // A reader that went away has read what it wanted.
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+    answer(&text);
 }
 
 /// Compares with expected lines; of two fields (id and count) when no files are told apart.
@@ -202,7 +201,7 @@ fn compare(path: &Path, counts: &FileCounts, exit: Exit) -> Result<Exit, Fault> 
         }
     }
     let _ = writeln!(text, "{} of {total} pairs as expected", total - different);
-    let _ = std::io::Write::write_all(&mut std::io::stdout(), text.as_bytes());
+    answer(&text);
     Ok(if different > 0 && exit == Exit::Done { Exit::No } else { exit })
 }
 

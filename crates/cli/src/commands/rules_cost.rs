@@ -1,0 +1,58 @@
+//! `gabion rules cost`: captures read with every inspection timed, and where the time went.
+
+use super::{answer, rule_files, terminal_width};
+use crate::command_line::CostOptions;
+use crate::exit::{Exit, Fault};
+use crate::pipeline::{self, Run, Unwatched};
+use crate::{assemble, configuration, costs};
+use gabion_outputs::files::Outputs;
+use gabion_record::json::Json;
+use gabion_runtime::StopFlag;
+use std::sync::Arc;
+
+/// Runs the verb.
+pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
+    if o.engine.rules.is_empty() {
+        return Err(Fault::usage("rules cost: no rules: name a rule file with -S"));
+    }
+    let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
+    let catalog = gabion_proto::registry::catalog();
+    let compiled = rule_files::compile(&o.engine.rules, &config, &catalog, false)?;
+    rule_files::say(&compiled.diagnostics, false);
+    let counts = compiled.set.counts;
+    let mut outputs = Outputs::counting(&config);
+    let mode = assemble::Mode {
+        inline: o.engine.simulate_ips,
+        checksums: o.engine.checksums(),
+        profile: Some(!o.sampled),
+        ..assemble::Mode::default()
+    };
+    let wants = outputs.wants();
+    let engine = assemble::engine(&config, Some(compiled.set), catalog, wants, mode)
+        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    let engine = Arc::new(engine);
+    let budget = gabion_runtime::memory::process_budget(None);
+    let stop = StopFlag::new();
+    let run = Run { engine: &engine, budget: &budget, stop: &stop, counts };
+    let inputs = pipeline::inputs(&o.captures)?;
+    let done = run.inline(&inputs, &mut outputs, &mut Unwatched);
+    let mut exit = Exit::Done;
+    for input in done.inputs.iter().filter(|i| i.is_named) {
+        if let Some(e) = &input.error {
+            let path = input.path.display();
+            eprintln!("{}", Fault::input(format!("{path}: {e}: name a pcap or pcapng file")));
+            exit = Exit::Input;
+        }
+    }
+    if o.json {
+        let mut j = Json::new();
+        j.open();
+        j.number("packets", done.counters.packets);
+        costs::json(&done.costs, &engine, &mut j);
+        j.close();
+        answer(&format!("{}\n", String::from_utf8_lossy(j.bytes())));
+    } else {
+        answer(&costs::table(&done.costs, &engine, o.rows, terminal_width()));
+    }
+    Ok(exit)
+}
