@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Measures the network engine end to end, as whole processes, beside the peer where it is named.
 """End-to-end benchmark of the network engine.
 
 Runs the sensor as a whole process on the benchmark captures of the corpus and prints CPU seconds (user

@@ -17,6 +17,7 @@ mod counters;
 mod dataset_file;
 mod datasets;
 mod detect;
+mod end;
 mod engine;
 mod expectation;
 mod flow_state;

@@ -17,8 +17,8 @@ use crate::script::Scripts;
 use crate::state::SharedState;
 use crate::threshold::Thresholds;
 use gabion_flow::{
-    AppChunk, Defragmenter, EndReason, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState,
-    FlowTable, Fragment, Lookup, PacketFacts, PacketKey, StreamEvent, TcpOptions as SegmentOptions,
+    AppChunk, Defragmenter, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState, FlowTable,
+    Fragment, Lookup, PacketFacts, PacketKey, StreamEvent, TcpOptions as SegmentOptions,
     TcpSegment, TcpTracker, TcpVerdict,
 };
 use gabion_matcher::regex::RegexScratch;
@@ -84,7 +84,7 @@ pub struct Worker {
 /// All of a worker but its tables of flows and fragments.
 pub(crate) struct Core {
     pub(crate) engine: Arc<Engine>,
-    tcp: TcpTracker,
+    pub(crate) tcp: TcpTracker,
     pub(crate) scratch: Scratch,
     regex: RegexScratch,
     scripts: Scripts,
@@ -654,7 +654,13 @@ impl Core {
     }
 
     /// Gives one direction's data to the application layer, as far as it goes.
-    fn feed(&mut self, flow: &mut Flow<NetFlow>, ts_ns: u64, d: Direction, effects: &mut Effects) {
+    pub(crate) fn feed(
+        &mut self,
+        flow: &mut Flow<NetFlow>,
+        ts_ns: u64,
+        d: Direction,
+        effects: &mut Effects,
+    ) {
         let Some(mut ssn) = flow.tcp.take() else { return };
         let ends = endpoints(flow);
         let engine = &self.engine;
@@ -771,7 +777,7 @@ impl Core {
         self.apply_effects(effects, flow, view, fate);
     }
 
-    fn apply_effects(
+    pub(crate) fn apply_effects(
         &mut self,
         effects: Effects,
         flow: &mut Flow<NetFlow>,
@@ -795,7 +801,7 @@ impl Core {
     }
 
     /// Detection, records and release for a packet.
-    fn finish_packet(
+    pub(crate) fn finish_packet(
         &mut self,
         view: &PacketView<'_>,
         mut flow: Option<&mut Flow<NetFlow>>,
@@ -911,107 +917,6 @@ impl Core {
         }
         self.after_detection(detector, view, flow.as_deref_mut(), fate, &payload_stream, sink);
         self.tagged(view, flow.as_deref(), sink);
-    }
-
-    /// A flow has ended: what is left of it is inspected and logged.
-    fn end_flow(
-        &mut self,
-        mut flow: Flow<NetFlow>,
-        reason: EndReason,
-        now_ns: u64,
-        sink: &mut dyn NetSink,
-    ) {
-        let directions: SmallVec<[Direction; 2]> = match flow.tcp.as_mut() {
-            Some(ssn) => {
-                let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
-                let detection = self.engine.detector.is_some();
-                let app = &flow.ext.app;
-                Direction::BOTH
-                    .into_iter()
-                    .filter(|d| pending.contains(d) || app.has_open_work(*d, detection))
-                    .collect()
-            }
-            None => SmallVec::new(),
-        };
-        for d in directions {
-            self.end_direction(&mut flow, d, sink);
-        }
-        if flow.ext.app.parser.is_some() {
-            let headers = pseudo_headers(&flow, Direction::ToServer);
-            let view = pseudo_view(&headers, &flow, Direction::ToServer);
-            self.log_transactions(&view, &mut flow, true, sink);
-        }
-        self.log_flow(&flow, reason, now_ns, sink);
-        self.tcp.recycle(flow.tcp.take());
-    }
-
-    /// The pseudo packet of one direction at a flow's end.
-    fn end_direction(&mut self, flow: &mut Flow<NetFlow>, d: Direction, sink: &mut dyn NetSink) {
-        let headers = pseudo_headers(flow, d);
-        let mut effects = Effects::default();
-        let ts = flow.last_ns;
-        self.feed(flow, ts, d, &mut effects);
-        let mut fate = Fate::default();
-        let view = pseudo_view(&headers, flow, d);
-        self.apply_effects(effects, flow, &view, &mut fate);
-        if let Some(p) = flow.ext.app.parser.as_mut() {
-            p.finish(d);
-        }
-        if flow.ext.flags.dropped || flow.ext.flags.passed {
-            fate.skip_detection = true;
-        }
-        // Data behind holes comes in pieces of its own.
-        for _ in 0..crate::limits::EXPIRE_PER_PACKET {
-            let view = pseudo_view(&headers, flow, d);
-            self.finish_packet(&view, Some(flow), &mut fate, None, sink);
-            let more = flow.tcp.as_ref().is_some_and(|s| s.stream(d).raw_view(1, true).is_some());
-            if !more {
-                break;
-            }
-        }
-    }
-}
-
-/// Headers of the packet that the engine makes at a flow's end.
-fn pseudo_headers(flow: &Flow<NetFlow>, d: Direction) -> Decoded {
-    let mut h = Decoded::new();
-    let (src, dst) = (flow.source(d), flow.source(d.opposite()));
-    h.src = src.addr;
-    h.dst = dst.addr;
-    h.sp = src.port;
-    h.dp = dst.port;
-    h.proto = flow.proto;
-    h.network = if flow.ip_version == 6 { Network::Ipv6 } else { Network::Ipv4 };
-    h.vlans = flow.vlan;
-    h.vlan_count = flow.vlan.iter().filter(|v| **v != 0).count() as u8;
-    h.transport = Transport::Tcp(gabion_packet::Tcp { flags: 0x10, ..Default::default() });
-    h
-}
-
-static NO_HEADERS: Decoded = Decoded::new();
-
-fn pseudo_view<'a>(headers: &'a Decoded, flow: &Flow<NetFlow>, d: Direction) -> PacketView<'a> {
-    PacketView {
-        headers,
-        frame: &[],
-        payload: &[],
-        ts_ns: flow.last_ns,
-        number: 0,
-        pcap_cnt: None,
-        direction: Some(d),
-        is_pseudo: true,
-        is_established: flow
-            .tcp
-            .as_ref()
-            .is_some_and(|t| t.state() >= gabion_flow::TcpState::Established),
-        stream_events: &[],
-        detection_events: &[],
-        pkt_src: "stream (flow timeout)",
-        no_payload: flow.ext.flags.no_payload,
-        prefix: &[],
-        outer: None,
-        root: &NO_HEADERS,
-        frame_number: 0,
     }
 }
 

@@ -52,7 +52,6 @@ pub fn registry() -> &'static [&'static Protocol] {
         crate::ftp::DATA_PROTOCOL,
         crate::dns::PROTOCOL,
         crate::detected::SMB,
-        crate::detected::HTTP2,
         crate::detected::IMAP,
         crate::detected::RFB,
         crate::detected::NTP,

@@ -349,7 +349,3 @@ fn run_app(ssn: &mut TcpSession, dir: Direction, id: u64, number: u64, seen: &mu
     }
 }
 
-#[allow(dead_code)]
-pub(crate) fn is_tcp(p: &Decoded) -> bool {
-    matches!(p.transport, Transport::Tcp(_))
-}

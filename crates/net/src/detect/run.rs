@@ -16,7 +16,7 @@ use gabion_record::Direction;
 use gabion_rules::content::{BufferCondition, CaptureTarget};
 use gabion_rules::packet::PacketCondition;
 use gabion_rules::post::PostMatch;
-use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook, RuleType};
+use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook};
 use gabion_rules::transform::ChainId;
 use gabion_rules::{AddressId, PortId, Signature, SignatureFlags};
 

@@ -77,14 +77,6 @@ pub const SMB: &Protocol = &detected(
     &[],
 );
 
-/// HTTP/2: the connection preface (RFC 9113 3.4) and a server's SETTINGS frame.
-pub const HTTP2: &Protocol = &detected(
-    ProtoTable { rule_names: &["http2"], ..table("http2", &[Transport::Tcp]) },
-    "http2",
-    &[at(ToServer, 0, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")],
-    &[],
-);
-
 /// IMAP: a capability request and the greeting (RFC 9051).
 pub const IMAP: &Protocol = &detected(
     ProtoTable { rule_names: &["imap"], ..table("imap", &[Transport::Tcp]) },

@@ -6,14 +6,14 @@
 //! announced connections, a protocol of its own (`ftp-data`).
 
 pub mod command;
-mod data;
+mod data_channel;
 pub mod limits;
 mod parser;
 mod settings;
 mod tables;
 mod tx;
 
-pub use data::{FtpData, FtpDataTx};
+pub use data_channel::{FtpData, FtpDataTx};
 pub use parser::FtpParser;
 pub use settings::Settings;
 pub use tables::event;

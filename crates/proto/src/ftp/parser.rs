@@ -1,7 +1,7 @@
 //! The control connection of FTP.
 
 use super::command::{self, Kind, Transfer};
-use super::data::Announcement;
+use super::data_channel::Announcement;
 use super::limits::{REPLIES_MAX, REPLY_BYTES_MAX};
 use super::settings::Settings;
 use super::tables::event;

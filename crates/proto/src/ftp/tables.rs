@@ -1,7 +1,7 @@
 //! What FTP and its data connections offer to rules.
 
 use super::command::{Kind, Transfer};
-use super::data::FtpDataTx;
+use super::data_channel::FtpDataTx;
 use super::tx::FtpTx;
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{

@@ -1,5 +1,5 @@
 //! Plays made-up sessions to a parser and tells what it made of them.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 
 use gabion_proto::{Endpoints, Input, LogOptions, Outcome, ParseContext, Protocol, Requirements};
 use gabion_record::applayer::Transport;
