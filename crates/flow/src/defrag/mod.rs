@@ -108,8 +108,8 @@ struct Tracker {
     timeout_s: u32,
     pieces: Pieces,
     fragments: u32,
-    /// End of the datagram's payload, once the last fragment has come.
-    end: Option<u32>,
+    /// A last fragment has come.
+    has_last: bool,
     header: Vec<u8>,
     next_header_at: usize,
     next_header: u8,
@@ -236,7 +236,7 @@ impl Defragmenter {
                 timeout_s,
                 pieces: Pieces::default(),
                 fragments: 0,
-                end: None,
+                has_last: false,
                 header: Vec::new(),
                 next_header_at: 0,
                 next_header: f.proto,
@@ -279,7 +279,7 @@ impl Defragmenter {
             out.event = Some(FragEvent::Ignored);
             return;
         }
-        if t.pieces.insert(f.offset, f.payload, t.policy) {
+        if t.pieces.insert(f.offset, f.payload, !f.more, t.policy) {
             out.event = Some(FragEvent::Overlap);
         }
         if f.offset == 0 {
@@ -288,11 +288,8 @@ impl Defragmenter {
             t.next_header_at = f.next_header_at;
             t.next_header = f.proto;
         }
-        if !f.more {
-            t.end = Some(f.offset + f.payload.len() as u32);
-        }
-        let Some(end) = t.end else { return };
-        if t.header.is_empty() || !t.pieces.covers(end) {
+        t.has_last |= !f.more;
+        if !t.has_last || t.header.is_empty() || !t.pieces.is_complete() {
             return;
         }
         build(&mut self.datagram, t, key.ip_version);
@@ -341,7 +338,7 @@ impl Defragmenter {
 fn build(out: &mut Vec<u8>, t: &Tracker, ip_version: u8) {
     out.clear();
     out.extend_from_slice(&t.header);
-    t.pieces.copy_to(out, t.end.unwrap_or(0));
+    t.pieces.lay_out(out);
     let total = out.len();
     if ip_version == 6 {
         let len = u16::try_from(total.saturating_sub(40)).unwrap_or(u16::MAX);

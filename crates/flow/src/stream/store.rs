@@ -113,6 +113,12 @@ impl Store {
         self.regions_seen
     }
 
+    /// Segments whose boundaries are remembered.
+    #[cfg(test)]
+    pub(crate) fn segment_count(&self) -> usize {
+        self.segments.len()
+    }
+
     /// Stored bytes from `from` on, as far as they are contiguous.
     #[inline]
     pub(crate) fn bytes_from(&self, from: u64) -> &[u8] {

@@ -348,4 +348,3 @@ fn run_app(ssn: &mut TcpSession, dir: Direction, id: u64, number: u64, seen: &mu
         ssn.disable_app();
     }
 }
-
