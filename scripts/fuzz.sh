@@ -1,22 +1,17 @@
 #!/usr/bin/env bash
 # fuzz.sh SECONDS [plain]: every fuzz target for SECONDS each. With libFuzzer where a C++ compiler is:
 # coverage needs no nightly toolchain, only the sanitizers do, and safe Rust has little use for them. With
-# `plain`, or without a C++ compiler, by the loop of fuzz/src/main.rs. Inputs that break something are in
-# fuzz/artifacts; repeat one with: fuzz/target/release/gabion-fuzz replay TARGET FILE
+# `plain`, or without a C++ compiler, by the loop of tests/fuzz/src/main.rs. Inputs that break something
+# are in fuzz/artifacts; repeat one with: cargo run -p gabion-fuzz -- replay TARGET FILE
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 seconds=${1:-60}
 kind=${2:-}
 [ -z "${GABION_CORPUS:-}" ] || GABION_CORPUS=$(realpath "$GABION_CORPUS")
-target=${CARGO_TARGET_DIR:+$CARGO_TARGET_DIR/fuzz}
-export CARGO_TARGET_DIR=${target:-$PWD/fuzz/target}
-plain=$CARGO_TARGET_DIR/release/gabion-fuzz
-cd fuzz
+plain=$(realpath -m "${CARGO_TARGET_DIR:-target}")/debug/gabion-fuzz
 
-build() { cargo build --release --quiet --locked "$@"; }
-
-build --no-default-features --bin gabion-fuzz
+cargo build --quiet --locked --package gabion-fuzz
 if [ "$kind" = plain ] || ! command -v c++ >/dev/null; then
   [ "$kind" = plain ] || echo "fuzz: no C++ compiler for libFuzzer: inputs are changed at random"
   exec "$plain" run --seconds "$seconds"
@@ -24,11 +19,13 @@ fi
 
 # What cargo-fuzz passes, without its sanitizer. A named --target keeps the flags from build scripts.
 host=$(rustc -vV | sed -n 's/^host: //p')
-export RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/fuzz
+CARGO_TARGET_DIR=$(realpath -m "$CARGO_TARGET_DIR")
+cd fuzz
+RUSTFLAGS="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
--Cllvm-args=-sanitizer-coverage-trace-compares -Clink-dead-code --cfg fuzzing"
-build --target "$host" --bins
-unset RUSTFLAGS
+-Cllvm-args=-sanitizer-coverage-trace-compares -Clink-dead-code --cfg fuzzing" \
+  cargo build --release --quiet --locked --target "$host" --bins
 
 "$plain" seeds corpus
 mkdir -p artifacts

@@ -6,7 +6,7 @@
 //!     gabion-fuzz run [--seconds N] [--seed N] [TARGET…]
 //!     gabion-fuzz replay TARGET FILE…
 //!
-//! A panic is caught, its input kept in `artifacts/TARGET-…`, and the loop goes on; the same place
+//! A panic is caught, its input kept in `fuzz/artifacts/TARGET-…`, and the loop goes on; the same place
 //! is told once. An input that takes longer than ten seconds ends the program.
 //! Exit codes: 0 nothing found, 1 something found, 2 usage.
 #![forbid(unsafe_code)]
@@ -166,7 +166,7 @@ fn run_target(target: &Target, seeds: &Seeds, options: &Options<'_>, watch: &Wat
 
 /// Keeps an input, named by its content.
 fn keep(name: &str, data: &[u8]) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("artifacts");
+    let folder = repository().join("fuzz/artifacts");
     let hash = data
         .iter()
         .fold(0xcbf2_9ce4_8422_2325u64, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3));

@@ -92,7 +92,7 @@ impl Seeds {
 /// The repository's root.
 #[must_use]
 pub fn repository() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn collect(folder: &Path, found: &mut Vec<PathBuf>) {

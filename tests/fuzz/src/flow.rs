@@ -150,7 +150,9 @@ impl Wire {
             self.read(direction);
         }
         if let Some(session) = &mut self.slot {
-            self.tracker.trim(session);
+            for direction in Direction::BOTH {
+                self.tracker.trim(session, direction);
+            }
         }
     }
 

@@ -3,10 +3,15 @@
 //! The reader belongs to the program, which is no library: its file is taken by path.
 
 use crate::seeds::Seeds;
+use std::sync::OnceLock;
+use tempfile::TempDir;
 
-#[path = "../../crates/cli/src/suricata/yaml.rs"]
+#[path = "../../../crates/cli/src/suricata/yaml.rs"]
 #[allow(dead_code, reason = "the program uses more of it")]
 mod reader;
+
+/// Where the text lies as a file.
+static FOLDER: OnceLock<TempDir> = OnceLock::new();
 
 /// Reads the text as a configuration file, and all that engines read out of one.
 pub fn yaml(data: &[u8]) {
@@ -15,7 +20,8 @@ pub fn yaml(data: &[u8]) {
     if text.contains("include") {
         return;
     }
-    let file = std::env::temp_dir().join(format!("gabion-fuzz-{}.yaml", std::process::id()));
+    let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("there is a temporary folder"));
+    let file = folder.path().join("any.yaml");
     std::fs::write(&file, text.as_bytes()).expect("the temporary folder can be written");
     let read = reader::read_file(&file);
     let Ok(tree) = read else { return };
