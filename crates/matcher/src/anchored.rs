@@ -1,10 +1,10 @@
 //! Patterns that stand at the start of the buffer, at its end, or are all of it: hash lookups.
 //!
-//! The key of a pattern is its first (or last) bytes, folded: all of it up to 16 bytes, then up
-//! to the next of a few lengths. A scan computes the key of each length that occurs in the set
-//! from two loads a block, asks a bitmap without branching, and looks up what remains. Keys of 8
-//! bytes and more are asked for only if the outermost 8 are those of some pattern (a gate), those
-//! beyond 16 only if the outermost 16 are. So a name costs the same whatever the number of names,
+//! The key of a pattern is its first (or last) bytes, folded, as many as the next lower of a few
+//! lengths, or all of them where patterns would share that key. A scan computes the key of each length that occurs in the set
+//! from two loads a block, asks a bitmap without branching, and looks up what remains. Keys of 4
+//! bytes and more are asked for only if the outermost 4 are those of some pattern (a gate), those
+//! from 8 and beyond 16, 32 and 48 bytes likewise. So a name costs the same whatever the number of names,
 //! and there is no worst case beyond the patterns that share a key. `Label` patterns are suffixes
 //! whose verification looks at one byte more. Sets of a few patterns compare one by one.
 
@@ -19,8 +19,8 @@ use hashbrown::HashMap;
 const BLOCK: usize = 16;
 const BLOCKS: usize = ANCHOR_KEY_MAX / BLOCK;
 
-/// Lengths of keys beyond the first block.
-const LONG_KEYS: [usize; 8] = [20, 24, 28, 32, 40, 48, 56, 64];
+/// Lengths of keys: close enough that few patterns share one, few enough to ask for all.
+const KEY_LENGTHS: [usize; 15] = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64];
 
 /// Random odd multipliers of a set.
 #[derive(Clone, Debug, Default)]
@@ -120,11 +120,12 @@ struct KeyLength {
 /// Patterns at one side of the buffer; `AT_END` says which.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SideSet<const AT_END: bool> {
-    /// Lengths below 8, ascending: asked for always.
+    /// Lengths below 4, ascending: asked for always.
+    tiny: Vec<KeyLength>,
+    /// Lengths from 4 to 7, then from 8 on by block, ascending: asked for behind their gates.
     short: Vec<KeyLength>,
-    /// Lengths from 8 on by block, ascending: asked for behind their gates.
     long: [Vec<KeyLength>; BLOCKS],
-    has_blocks: bool,
+    blocks: usize,
     multipliers: Multipliers,
     buckets: Buckets,
     /// All of them, if they are few; then nothing else is used.
@@ -153,11 +154,23 @@ impl<const AT_END: bool> SideSet<AT_END> {
             set.count = indices.len();
             return (set, Vec::new());
         }
+        let coarse = |index: u32| {
+            let bytes = sources.bytes(index);
+            set.hash_of(bytes, key_length(bytes.len()))
+        };
+        let mut crowd: HashMap<u64, usize, RandomState> = HashMap::default();
+        indices.iter().for_each(|&index| *crowd.entry(coarse(index)).or_default() += 1);
+        // Where several patterns would share a key, each takes all of its own length.
+        let length_of = |index: u32| {
+            let len = sources.bytes(index).len();
+            let is_crowded = crowd.get(&coarse(index)).is_some_and(|&count| count > 2);
+            if is_crowded { len.min(ANCHOR_KEY_MAX) } else { key_length(len) }
+        };
+        let lengths: Vec<usize> = indices.iter().map(|&index| length_of(index)).collect();
         let mut sharing: HashMap<u64, usize, RandomState> = HashMap::default();
         let (mut hashed, mut gates, mut others) = (Vec::new(), Vec::new(), Vec::new());
-        for &index in indices {
+        for (&index, len) in indices.iter().zip(lengths) {
             let bytes = sources.bytes(index);
-            let len = key_length(bytes.len());
             let hash = set.hash_of(bytes, len);
             let shared = sharing.entry(hash).or_default();
             *shared += 1;
@@ -167,13 +180,7 @@ impl<const AT_END: bool> SideSet<AT_END> {
             }
             hashed.push((hash, index));
             set.add_length(len);
-            let (low, high) = block_at::<AT_END>(bytes, 0);
-            if len >= 8 {
-                gates.push(set.gate_of(low, high));
-            }
-            if len > BLOCK {
-                gates.push(set.gate_of_blocks(set.multipliers.block(0, low, high)));
-            }
+            set.push_gates(bytes, len, &mut gates);
         }
         set.count = hashed.len();
         set.buckets = Buckets::new(hashed, &gates);
@@ -182,11 +189,31 @@ impl<const AT_END: bool> SideSet<AT_END> {
 
     fn add_length(&mut self, len: usize) {
         let block = (len - 1) / BLOCK;
-        self.has_blocks |= block > 0;
-        let lengths = if len < 8 { &mut self.short } else { &mut self.long[block] };
+        self.blocks = self.blocks.max(block + 1);
+        let lengths = match len {
+            ..4 => &mut self.tiny,
+            4..8 => &mut self.short,
+            _ => &mut self.long[block],
+        };
         if !lengths.iter().any(|known| known.len as usize == len) {
             lengths.push(mask_of::<AT_END>(len));
             lengths.sort_unstable_by_key(|known| known.len);
+        }
+    }
+
+    /// What lets a scan through to keys of that length.
+    fn push_gates(&self, bytes: &[u8], len: usize, gates: &mut Vec<u64>) {
+        let (low, high) = block_at::<AT_END>(bytes, 0);
+        match len {
+            ..4 => {}
+            4..8 => gates.push(self.gate_of_four(low, high)),
+            _ => gates.push(self.gate_of_eight(low, high)),
+        }
+        let mut outer = 0u64;
+        for block in 0..(len - 1) / BLOCK {
+            let (low, high) = block_at::<AT_END>(bytes, block);
+            outer = outer.wrapping_add(self.multipliers.block(block, low, high));
+            gates.push(self.gate_of_blocks(outer));
         }
     }
 
@@ -195,7 +222,8 @@ impl<const AT_END: bool> SideSet<AT_END> {
     }
 
     pub(crate) fn memory_bytes(&self) -> usize {
-        let lengths: usize = self.long.iter().chain([&self.short]).map(Vec::capacity).sum();
+        let lengths: usize =
+            self.long.iter().chain([&self.tiny, &self.short]).map(Vec::capacity).sum();
         self.buckets.memory_bytes()
             + lengths * size_of::<KeyLength>()
             + self.few.capacity() * size_of::<u32>()
@@ -215,13 +243,20 @@ impl<const AT_END: bool> SideSet<AT_END> {
         hash
     }
 
-    /// Hash of the outermost eight bytes of the first block.
+    /// Hash of the outermost four bytes of the first block.
     #[inline(always)]
-    fn gate_of(&self, low: u64, high: u64) -> u64 {
-        (if AT_END { high } else { low }).wrapping_mul(self.multipliers.gate)
+    fn gate_of_four(&self, low: u64, high: u64) -> u64 {
+        let outermost = if AT_END { high >> 32 } else { low & u64::from(u32::MAX) };
+        outermost.wrapping_mul(self.multipliers.gate)
     }
 
-    /// Hash of all of the first block.
+    /// Hash of the outermost eight bytes of the first block.
+    #[inline(always)]
+    fn gate_of_eight(&self, low: u64, high: u64) -> u64 {
+        (if AT_END { high } else { low }).wrapping_mul(self.multipliers.words[0])
+    }
+
+    /// Hash of all bytes of the blocks that `outer` is the hash of.
     #[inline(always)]
     fn gate_of_blocks(&self, outer: u64) -> u64 {
         outer.wrapping_add(self.multipliers.gate)
@@ -246,21 +281,25 @@ impl<const AT_END: bool> SideSet<AT_END> {
             return;
         }
         let (low, high) = block_at::<AT_END>(hay, 0);
-        self.scan_block(&self.short, table, hay, (0, 0, low, high), scan, on_hit);
-        if hay.len() < 8 || !self.buckets.may_hold(self.gate_of(low, high)) {
-            return;
+        let first = (0, 0, low, high);
+        if !self.tiny.is_empty() {
+            self.scan_block(&self.tiny, table, hay, first, scan, on_hit);
         }
-        self.scan_block(&self.long[0], table, hay, (0, 0, low, high), scan, on_hit);
-        let mut outer = self.multipliers.block(0, low, high);
-        if !self.has_blocks
-            || hay.len() <= BLOCK
-            || !self.buckets.may_hold(self.gate_of_blocks(outer))
+        let buckets = &self.buckets;
+        if hay.len() >= 4
+            && !self.short.is_empty()
+            && buckets.may_hold(self.gate_of_four(low, high))
         {
+            self.scan_block(&self.short, table, hay, first, scan, on_hit);
+        }
+        if hay.len() < 8 || !buckets.may_hold(self.gate_of_eight(low, high)) {
             return;
         }
-        for (block, lengths) in self.long.iter().enumerate().skip(1) {
-            if hay.len() <= block * BLOCK {
-                break;
+        self.scan_block(&self.long[0], table, hay, first, scan, on_hit);
+        let mut outer = self.multipliers.block(0, low, high);
+        for (block, lengths) in self.long.iter().enumerate().take(self.blocks).skip(1) {
+            if hay.len() <= block * BLOCK || !buckets.may_hold(self.gate_of_blocks(outer)) {
+                return;
             }
             let (low, high) = block_at::<AT_END>(hay, block);
             self.scan_block(lengths, table, hay, (block, outer, low, high), scan, on_hit);
@@ -406,8 +445,7 @@ pub(crate) enum Side {
 
 /// Length of the key of a pattern of `len` bytes (1 or more).
 fn key_length(len: usize) -> usize {
-    let long = LONG_KEYS.iter().copied().take_while(|&key| key <= len).last();
-    long.unwrap_or(len.min(BLOCK))
+    KEY_LENGTHS.iter().copied().take_while(|&key| key <= len).last().unwrap_or(1)
 }
 
 /// The part of its last block that a key of `len` bytes covers.

@@ -13,7 +13,7 @@
 use crate::anchored::{Side, SideSet, WholeSet, side_of};
 use crate::gram::{Form, GramFilter};
 use crate::limits::{DIRECT_MAX, VERIFY_BASE, VERIFY_BYTES_EACH};
-use crate::pattern::{Matcher, Pattern, Scan};
+use crate::pattern::{Anchor, Matcher, Pattern, Scan};
 use crate::scratch::Scratch;
 use crate::single::Needle;
 use crate::table::PatternTable;
@@ -90,10 +90,13 @@ impl BufferMatcher {
             matcher.suffix = Some(set);
             free.extend(others);
         }
-        if free.len() <= DIRECT_MAX
-            && free.iter().all(|&i| side_of(sources.pattern(i).anchor).is_none())
-        {
+        // What is searched singly must have no anchor, or the first place found need not count.
+        let is_free = |index: &u32| sources.pattern(*index).anchor == Anchor::None;
+        let is_pair = |index: &u32| sources.bytes(*index).len() == 2 && is_free(index);
+        if free.len() <= DIRECT_MAX && free.iter().all(is_free) {
             direct.append(&mut free);
+        } else if free.iter().filter(|index| is_pair(index)).count() <= DIRECT_MAX {
+            direct.extend(free.extract_if(.., |index| is_pair(index)));
         }
         if !free.is_empty() {
             matcher.filter = Some(GramFilter::new(&sources, &free, seed, form));

@@ -20,6 +20,14 @@ pub const BITMAP_LOG_MIN: u32 = 12;
 /// Largest bitmap of a gram filter: 512 KiB, so that it stays within a second-level cache.
 pub const BITMAP_LOG_MAX: u32 = 22;
 
+/// Patterns of two bytes that one filter of half bytes holds: three or four in each of its eight
+/// groups, beyond which chance hits grow fast.
+pub const PAIRS_MAX: usize = 28;
+
+/// Patterns with a gram of which one byte is any that share the bitmap of the others: each takes
+/// about 2 KiB bits of it, so that it stays below 128 KiB.
+pub const ANY_MAX: usize = 160;
+
 /// Patterns without an anchor that are searched one by one rather than by the gram filter: a
 /// single search is cheaper than the filter's pass.
 pub const DIRECT_MAX: usize = 2;

@@ -7,8 +7,10 @@
 //! in a table of (gram, pattern, offset of the gram in it) and verified.
 //!
 //! Only every second position of the buffer is looked at; each pattern is entered twice, with a
-//! gram at an even and one at an odd offset. Two tiers share the work: patterns of five bytes or
-//! more by grams of four bytes, shorter ones by grams of three, one byte of which may be any.
+//! gram at an even and one at an odd offset. Grams are of four bytes; where a pattern is too short
+//! for one, or has nothing but a run there, one byte of its gram is any. Pairs of bytes have a
+//! filter of their own ([`pairs`]) if they are few, else they and all short patterns share a
+//! second tier with grams of three bytes.
 //! The multiplier of the hash is drawn anew by each process, so that nobody can aim traffic at
 //! collisions in the bitmap.
 //!
@@ -17,12 +19,15 @@
 //! skipped.
 
 pub mod frequency;
+mod pairs;
 mod sieve;
 mod tier;
 
+use crate::limits::{ANY_MAX, PAIRS_MAX};
 use crate::pattern::Scan;
 use crate::scratch::Scratch;
 use crate::table::{PatternTable, Sources};
+use pairs::Pairs;
 pub(crate) use sieve::Form;
 use tier::Tier;
 
@@ -43,24 +48,37 @@ pub(crate) const fn fold64(bytes: u64) -> u64 {
 /// The filter over some of the patterns of a [`PatternTable`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GramFilter {
-    /// Five bytes and more.
     long: Option<Tier<4>>,
-    /// Two to four bytes, and longer ones whose grams at one parity are nothing but a run.
     short: Option<Tier<3>>,
+    pairs: Option<Pairs>,
     count: usize,
+    short_count: usize,
 }
 
 impl GramFilter {
     /// Builds the filter over `indices`, each of a pattern with two bytes or more.
     pub(crate) fn new(sources: &Sources<'_>, indices: &[u32], seed: u64, form: Form) -> Self {
-        let (long, short): (Vec<u32>, Vec<u32>) = indices.iter().partition(|&&index| {
-            let bytes = sources.bytes(index);
-            bytes.len() >= 5 && tier::has_grams_at_both_parities(bytes)
-        });
+        let len = |index: &u32| sources.bytes(*index).len();
+        let needs_any = |index: &&u32| !tier::has_grams_at_both_parities(sources.bytes(**index));
+        let pair_count = indices.iter().filter(|index| len(index) == 2).count();
+        let any_count = indices.iter().filter(|index| len(index) > 2).filter(needs_any).count();
+        // Grams with any byte swell the bitmap: many of them are better off in their own.
+        let has_short = pair_count > PAIRS_MAX || any_count > ANY_MAX;
+        let (mut long, mut short, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
+        for index in indices {
+            match len(index) {
+                ..=2 if pair_count <= PAIRS_MAX => pairs.push(*index),
+                ..=4 if has_short => short.push(*index),
+                _ if has_short && needs_any(&index) => short.push(*index),
+                _ => long.push(*index),
+            }
+        }
         GramFilter {
             long: Tier::new(sources, &long, seed, form),
             short: Tier::new(sources, &short, seed.rotate_left(21), form),
+            pairs: Pairs::new(sources, &pairs, form),
             count: indices.len(),
+            short_count: indices.iter().filter(|index| len(index) <= 4).count(),
         }
     }
 
@@ -69,15 +87,16 @@ impl GramFilter {
         self.count
     }
 
-    /// Patterns in the tier of short ones.
+    /// Patterns of two to four bytes in it.
     pub(crate) fn short_count(&self) -> usize {
-        self.short.as_ref().map_or(0, Tier::count)
+        self.short_count
     }
 
     /// Bytes of memory held.
     pub(crate) fn memory_bytes(&self) -> usize {
         self.long.as_ref().map_or(0, Tier::memory_bytes)
             + self.short.as_ref().map_or(0, Tier::memory_bytes)
+            + self.pairs.as_ref().map_or(0, Pairs::memory_bytes)
     }
 
     /// Reports the patterns that stand in `hay`. The scratch must have begun a scan of `table`.
@@ -95,6 +114,9 @@ impl GramFilter {
         }
         if let Some(tier) = &self.short {
             tier.scan(table, hay, scratch, scan, on_hit);
+        }
+        if let Some(pairs) = &self.pairs {
+            pairs.scan(table, hay, scratch, scan, on_hit);
         }
     }
 }

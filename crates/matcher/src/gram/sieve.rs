@@ -26,16 +26,43 @@ pub(crate) enum Form {
 type Masks = [u64; WORDS];
 type Sift = fn(&Bitmap, &[u8], usize, usize, &mut Masks);
 
-/// Which hashed grams were chosen: each sets two bits of one word. The uppermost bits of the
-/// hash are the number of the word, the next five that of one bit, the next five that of the
-/// other; so one load answers, and a gram that was not chosen rarely finds both bits set.
+/// Which hashed grams were chosen: each sets three bits of one word. The uppermost bits of the
+/// hash are the number of the word, the next three times five those of the bits; so one load
+/// answers, and a gram that was not chosen rarely finds all of its bits set.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
     words: Vec<u32>,
-    multiplier: u32,
+    hasher: Hasher,
     /// What remains of a hash after this shift is the number of a word: always in range, because
-    /// there are `2^(32 - shift)` words. It is 10 or more, for the two bits.
+    /// there are `2^(32 - shift)` words. It is 15 or more, for the three bits.
     shift: u32,
+}
+
+/// Hashes a key: `key * multiplier + addend`, the multiplier odd, so that different keys have
+/// different hashes.
+#[derive(Clone, Copy, Debug)]
+struct Hasher {
+    multiplier: u32,
+    addend: u32,
+}
+
+impl Hasher {
+    /// Draws both from a seed; the multiplier has neither few nor many bits set.
+    fn new(seed: u64) -> Self {
+        let mut state = seed;
+        loop {
+            state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            let multiplier = (state >> 32) as u32 | 1;
+            if (10..=22).contains(&multiplier.count_ones()) && multiplier >> 28 != 0 {
+                return Hasher { multiplier, addend: (seed >> 16) as u32 ^ 0x9e37_79b9 };
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn hash(self, key: u32) -> u32 {
+        key.wrapping_mul(self.multiplier).wrapping_add(self.addend)
+    }
 }
 
 /// The bitmap with the form of pass that was chosen; grams are of `Q` bytes, 3 or 4.
@@ -46,24 +73,30 @@ pub(super) struct Sieve<const Q: usize> {
 }
 
 impl<const Q: usize> Sieve<Q> {
-    /// An empty bitmap of `2^log_bits` bits (6 to 27). The multiplier is made odd.
-    pub(super) fn new(log_bits: u32, multiplier: u32, form: Form) -> Self {
-        let log_words = log_bits.clamp(6, 27) - 5;
+    /// An empty bitmap of `2^log_bits` bits (6 to 22).
+    pub(super) fn new(log_bits: u32, seed: u64, form: Form) -> Self {
+        let log_words = log_bits.clamp(6, 22) - 5;
         let words = vec![0; 1 << log_words];
-        let bitmap = Bitmap { words, multiplier: multiplier | 1, shift: 32 - log_words };
+        let bitmap = Bitmap { words, hasher: Hasher::new(seed), shift: 32 - log_words };
         Sieve { bitmap, sift: choose::<Q>(form) }
     }
 
     /// The hash of a gram key; different keys have different hashes.
     #[inline(always)]
     pub(super) fn hash(&self, key: u32) -> u32 {
-        key.wrapping_mul(self.bitmap.multiplier)
+        self.bitmap.hasher.hash(key)
+    }
+
+    /// Whether the key passes.
+    pub(super) fn may_hold(&self, key: u32) -> bool {
+        test(&self.bitmap, key) == 1
     }
 
     pub(super) fn set(&mut self, hash: u32) {
         let shift = self.bitmap.shift;
         if let Some(word) = self.bitmap.words.get_mut((hash >> shift) as usize) {
-            *word |= 1 << (hash >> (shift - 5) & 31) | 1 << (hash >> (shift - 10) & 31);
+            let bit = |down: u32| 1 << (hash >> (shift - down) & 31);
+            *word |= bit(5) | bit(10) | bit(15);
         }
     }
 
@@ -108,13 +141,13 @@ fn choose<const Q: usize>(form: Form) -> Sift {
 /// Whether the bits of the key are set, as 0 or 1.
 #[inline(always)]
 fn test(bitmap: &Bitmap, key: u32) -> u64 {
-    let hash = key.wrapping_mul(bitmap.multiplier);
+    let hash = bitmap.hasher.hash(key);
     let number = (hash >> bitmap.shift) as usize;
     debug_assert!(number < bitmap.words.len());
     // SAFETY: there are 2^(32 - shift) words and `number` is less than that (see the fields).
     let word = unsafe { *bitmap.words.get_unchecked(number) };
-    let (one, other) = (hash >> (bitmap.shift - 5) & 31, hash >> (bitmap.shift - 10) & 31);
-    u64::from(word >> one & word >> other & 1)
+    let lifted = |down: u32| word >> (hash >> (bitmap.shift - down) & 31);
+    u64::from(lifted(5) & lifted(10) & lifted(15) & 1)
 }
 
 /// Positions `first` up to `count`.
@@ -155,7 +188,7 @@ mod avx2 {
     //! loaded two bytes apart. The last step overlaps the one before, so that nothing is read
     //! beyond the end; what is shorter than one step goes the portable way.
 
-    use super::{Bitmap, Masks, STEP, portable};
+    use super::{Bitmap, Hasher, Masks, STEP, portable};
     use core::arch::x86_64::*;
 
     /// Positions of a wide step and of a narrow one.
@@ -241,18 +274,20 @@ mod avx2 {
         };
         let halves = _mm256_and_si256(_mm256_srli_epi32::<1>(keys), _mm256_set1_epi32(0x2020_2020));
         let folded = _mm256_or_si256(keys, halves);
-        let hashes = _mm256_mullo_epi32(folded, _mm256_set1_epi32(bitmap.multiplier as i32));
+        let Hasher { multiplier, addend } = bitmap.hasher;
+        let products = _mm256_mullo_epi32(folded, _mm256_set1_epi32(multiplier as i32));
+        let hashes = _mm256_add_epi32(products, _mm256_set1_epi32(addend as i32));
         let down = |bits: u32| _mm256_srl_epi32(hashes, _mm_cvtsi32_si128(bits as i32));
         // SAFETY: there are 2^(32 - shift) words, so that each index is within them.
         let words = unsafe {
             _mm256_i32gather_epi32::<4>(bitmap.words.as_ptr().cast(), down(bitmap.shift))
         };
-        // Each of the two bits is lifted to be the sign of its lane.
-        let lift = |number: __m256i| {
-            let up = _mm256_andnot_si256(number, _mm256_set1_epi32(31));
+        // Each of the three bits is lifted to be the sign of its lane.
+        let lifted = |bits: u32| {
+            let up = _mm256_andnot_si256(down(bitmap.shift - bits), _mm256_set1_epi32(31));
             _mm256_sllv_epi32(words, up)
         };
-        let both = _mm256_and_si256(lift(down(bitmap.shift - 5)), lift(down(bitmap.shift - 10)));
-        _mm256_srai_epi32::<31>(both)
+        let all = _mm256_and_si256(_mm256_and_si256(lifted(5), lifted(10)), lifted(15));
+        _mm256_srai_epi32::<31>(all)
     }
 }

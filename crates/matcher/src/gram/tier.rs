@@ -7,7 +7,7 @@ use super::sieve::{Form, STEP, Sieve, WORDS, key_at};
 use super::{fold32, frequency};
 use crate::limits::{BITMAP_LOG_MAX, BITMAP_LOG_MIN, GRAM_BYTES_MAX};
 use crate::load::load32;
-use crate::pattern::Scan;
+use crate::pattern::{Pattern, Scan};
 use crate::scratch::Scratch;
 use crate::table::{PatternTable, Sources};
 
@@ -21,19 +21,25 @@ struct Entry {
     pattern: u32,
     /// Offset of the gram in the pattern; -1 when its first byte is the one before the pattern.
     offset: i16,
+    /// [`NO_NEAR`] of patterns with fewer than four bytes.
     near_at: i8,
-    has_near: bool,
+    /// Largest position of the gram that the pattern's bounds allow, in units of
+    /// [`UNTIL_UNIT`], rounded up; 255 for all beyond.
+    until: u8,
 }
+
+const NO_NEAR: i8 = i8::MIN;
+const UNTIL_UNIT: usize = 4;
 
 /// What stands for a pattern at positions of one parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     /// The gram at this offset.
     Gram(usize),
-    /// Any byte, then the pattern's first two: the gram begins one byte before the pattern.
-    AnyThenPair,
-    /// The pattern's last two bytes, then any byte.
-    PairThenAny,
+    /// Any byte, then the pattern's first: the gram begins one byte before the pattern.
+    AnyThenFirst,
+    /// The pattern's last bytes, then any byte.
+    LastThenAny,
 }
 
 /// Patterns found by grams of `Q` bytes.
@@ -49,16 +55,15 @@ pub(super) struct Tier<const Q: usize> {
     has_any_first: bool,
     /// Whether there are grams whose last byte is any.
     has_any_last: bool,
-    count: usize,
 }
 
-/// The two last bytes of a three-byte key, and its two first ones.
-const LAST_PAIR: u32 = 0x00ff_ff00;
-const FIRST_PAIR: u32 = 0x0000_ffff;
-
 impl<const Q: usize> Tier<Q> {
-    /// Builds the tier; none without patterns. For grams of four bytes, each pattern has five or
-    /// more; for grams of three, two or more.
+    /// All but the first byte of a key, and all but the last.
+    const BUT_FIRST: u32 = Self::ALL & !0xff;
+    const BUT_LAST: u32 = Self::ALL >> 8;
+    const ALL: u32 = u32::MAX >> (32 - 8 * Q as u32);
+
+    /// Builds the tier; none without patterns. Each pattern has `Q - 1` bytes or more.
     pub(super) fn new(
         sources: &Sources<'_>,
         indices: &[u32],
@@ -69,44 +74,37 @@ impl<const Q: usize> Tier<Q> {
             return None;
         }
         let crowd = Crowd::<Q>::new(sources, indices);
-        let parities = |&index: &u32| (0..STEP).map(move |parity| (index, parity));
-        let chosen: Vec<(u32, Choice)> = indices
-            .iter()
-            .flat_map(parities)
-            .map(|(index, parity)| (index, crowd.choose(sources.bytes(index), parity)))
-            .collect();
-        let grams: usize = chosen.iter().map(|(_, choice)| choice.grams()).sum();
-        let log_bits = (grams * 24).next_power_of_two().ilog2();
-        let log_bits = log_bits.clamp(BITMAP_LOG_MIN, BITMAP_LOG_MAX);
-        let mut sieve = Sieve::new(log_bits, multiplier_of(seed), form);
-        let mut entries = Vec::with_capacity(chosen.len());
-        for &(index, choice) in &chosen {
+        let mut costs = Vec::new();
+        let mut chosen: Vec<(u32, Choice, Option<usize>)> = Vec::new();
+        for &index in indices {
             let bytes = sources.bytes(index);
-            entries.push(match choice {
-                Choice::Gram(offset) => {
-                    let hash = sieve.hash(key_at::<Q>(bytes, offset));
-                    sieve.set(hash);
-                    entry_of::<Q>(bytes, offset, hash, index)
-                }
-                Choice::AnyThenPair => {
-                    let pair = key_at::<Q>(&[0, bytes[0], bytes[1]], 0);
-                    let with = |any: u8| sieve.hash(pair | fold32(u32::from(any)));
-                    let hashes: Vec<u32> = (0..=255).map(with).collect();
-                    hashes.into_iter().for_each(|hash| sieve.set(hash));
-                    pair_entry(sieve.hash(pair), index, -1)
-                }
-                Choice::PairThenAny => {
-                    let at = bytes.len() - 2;
-                    let pair = key_at::<Q>(&[bytes[at], bytes[at + 1], 0], 0);
-                    let with = |any: u8| sieve.hash(pair | fold32(u32::from(any) << 16));
-                    let hashes: Vec<u32> = (0..=255).map(with).collect();
-                    hashes.into_iter().for_each(|hash| sieve.set(hash));
-                    pair_entry(sieve.hash(pair), index, at as i16)
-                }
-            });
+            crowd.costs(bytes, &mut costs);
+            for parity in 0..STEP {
+                let choice = choose::<Q>(bytes, &costs, parity);
+                chosen.push((index, choice, near_of::<Q>(bytes, &costs, choice)));
+            }
         }
-        entries.sort_unstable_by_key(|entry| (entry.hash, entry.pattern, entry.offset));
-        let bucket_shift = 32 - (entries.len().max(8)).ilog2().min(20);
+        let bits: usize = chosen.iter().map(|(_, choice, _)| choice.bits()).sum();
+        let log_bits = bits.next_power_of_two().ilog2();
+        let log_bits = log_bits.clamp(BITMAP_LOG_MIN, BITMAP_LOG_MAX);
+        let enter_all = |seed: u64| {
+            let mut sieve = Sieve::new(log_bits, seed, form);
+            let mut entries: Vec<Entry> = Vec::with_capacity(chosen.len());
+            for &(index, choice, near) in &chosen {
+                let pattern = sources.pattern(index);
+                let hash = enter(&mut sieve, &pattern.bytes, choice);
+                entries.push(entry_of::<Q>(pattern, choice, near, hash, index));
+            }
+            entries.sort_unstable_by_key(|entry| (entry.hash, entry.pattern, entry.offset));
+            (sieve, entries)
+        };
+        // Padding must not pass by chance: where it stands it stands often.
+        let seeds = (0..SEEDS_TRIED).map(|n| seed.wrapping_add(n));
+        let (sieve, entries) = seeds
+            .map(enter_all)
+            .find(|(sieve, entries)| !passes_padding(sieve, entries))
+            .unwrap_or_else(|| enter_all(seed));
+        let bucket_shift = 32 - (entries.len().max(8) * 2).next_power_of_two().ilog2().min(20);
         let mut starts = vec![0u32; (1 << (32 - bucket_shift)) + 1];
         for entry in &entries {
             starts[(entry.hash >> bucket_shift) as usize + 1] += 1;
@@ -119,14 +117,9 @@ impl<const Q: usize> Tier<Q> {
             starts,
             bucket_shift,
             entries,
-            has_any_first: chosen.iter().any(|(_, choice)| *choice == Choice::AnyThenPair),
-            has_any_last: chosen.iter().any(|(_, choice)| *choice == Choice::PairThenAny),
-            count: indices.len(),
+            has_any_first: chosen.iter().any(|(_, choice, _)| *choice == Choice::AnyThenFirst),
+            has_any_last: chosen.iter().any(|(_, choice, _)| *choice == Choice::LastThenAny),
         })
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.count
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
@@ -145,7 +138,7 @@ impl<const Q: usize> Tier<Q> {
         scan: &mut Scan,
         on_hit: &mut impl FnMut(u32),
     ) {
-        let mut verifier = Verifier { table, hay, scratch, scan };
+        let mut verifier = Verifier { table, hay, scratch, scan, closed: [NO_KEY; CLOSED] };
         let positions = hay.len().checked_sub(Q).map_or(0, |room| room / STEP + 1);
         let (mut from, mut resume) = (0, 0);
         while from < positions {
@@ -164,10 +157,12 @@ impl<const Q: usize> Tier<Q> {
             }
             from += count;
         }
-        // Two last bytes at an even offset have no byte behind them to make a gram with.
-        if self.has_any_last && hay.len() >= 2 && hay.len().is_multiple_of(2) {
-            let at = hay.len() - 2;
-            let hash = self.sieve.hash(key_at::<Q>(&[hay[at], hay[at + 1], 0], 0));
+        // The last bytes at an even offset have no byte behind them to make a gram with.
+        if self.has_any_last
+            && let Some(at) = hay.len().checked_sub(Q - 1)
+            && at.is_multiple_of(STEP)
+        {
+            let hash = self.sieve.hash(part_key::<Q>(&hay[at..], 0));
             verifier.check(self.bucket(hash), hash, at, on_hit);
         }
     }
@@ -180,22 +175,26 @@ impl<const Q: usize> Tier<Q> {
         at: usize,
         on_hit: &mut impl FnMut(u32),
     ) -> usize {
-        let hashes = self.hashes(key_at::<Q>(verifier.hay, at));
-        for hash in hashes.into_iter().flatten() {
-            verifier.check(self.bucket(hash), hash, at, on_hit);
+        let key = key_at::<Q>(verifier.hay, at);
+        let hash = self.sieve.hash(key);
+        let slot = (hash >> (32 - CLOSED.ilog2())) as usize;
+        if verifier.closed[slot] != key {
+            let mut is_open = verifier.check(self.bucket(hash), hash, at, on_hit);
+            if self.has_any_first {
+                let hash = self.sieve.hash(key & Self::BUT_FIRST);
+                is_open |= verifier.check(self.bucket(hash), hash, at, on_hit);
+            }
+            if self.has_any_last {
+                let hash = self.sieve.hash(key & Self::BUT_LAST);
+                is_open |= verifier.check(self.bucket(hash), hash, at, on_hit);
+            }
+            if is_open {
+                return 0;
+            }
+            verifier.closed[slot] = key;
         }
-        if is_run::<Q>(verifier.hay, at) { self.end_of_run(verifier, at, hashes) } else { 0 }
-    }
-
-    /// Under which hashes the patterns of a gram are found.
-    #[inline(always)]
-    fn hashes(&self, key: u32) -> [Option<u32>; 3] {
-        let pair = |is_used: bool, mask: u32| is_used.then(|| self.sieve.hash(key & mask));
-        [
-            Some(self.sieve.hash(key)),
-            pair(Q == 3 && self.has_any_first, LAST_PAIR),
-            pair(Q == 3 && self.has_any_last, FIRST_PAIR),
-        ]
+        // All positions of a run of one byte have the same gram.
+        if is_run::<Q>(verifier.hay, at) { end_of_run(verifier.hay, at) + 1 - Q } else { 0 }
     }
 
     #[inline(always)]
@@ -205,21 +204,6 @@ impl<const Q: usize> Tier<Q> {
         let (Some(&from), Some(&to)) = bounds else { return &[] };
         self.entries.get(from as usize..to as usize).unwrap_or_default()
     }
-
-    /// Where to go on behind a candidate in a run of one byte: every position of the run has the
-    /// same gram, so that it can be skipped when none of the gram's patterns can match any more.
-    #[cold]
-    fn end_of_run(&self, verifier: &Verifier<'_>, at: usize, hashes: [Option<u32>; 3]) -> usize {
-        let is_open = |hash: u32| {
-            self.bucket(hash).iter().any(|entry| entry.hash == hash && verifier.is_open(entry, at))
-        };
-        if hashes.into_iter().flatten().any(is_open) {
-            return 0;
-        }
-        let rest = &verifier.hay[at..];
-        let run = rest.iter().take_while(|&&byte| byte == rest[0]).count();
-        at + run + 1 - Q
-    }
 }
 
 /// A scan under way.
@@ -228,17 +212,33 @@ struct Verifier<'a> {
     hay: &'a [u8],
     scratch: &'a mut Scratch,
     scan: &'a mut Scan,
+    /// Grams none of whose patterns can match any more, the last one of each hash class.
+    closed: [u32; CLOSED],
 }
 
+/// Grams remembered as closed; a power of two.
+const CLOSED: usize = 8;
+/// A number that is no key: folding changes it.
+const NO_KEY: u32 = 0x4040_4040;
+
 impl Verifier<'_> {
-    /// Reports those patterns of a bucket that stand around a gram at `at`.
+    /// Reports those patterns of a bucket that stand around a gram at `at`, and answers whether
+    /// any may match further on: was not reported yet and is not behind its bounds.
     #[inline]
-    fn check(&mut self, bucket: &[Entry], hash: u32, at: usize, on_hit: &mut impl FnMut(u32)) {
+    fn check(
+        &mut self,
+        bucket: &[Entry],
+        hash: u32,
+        at: usize,
+        on_hit: &mut impl FnMut(u32),
+    ) -> bool {
+        let mut is_open = false;
         for entry in bucket {
-            if entry.hash != hash
-                || !entry.is_near(self.hay, at)
-                || self.scratch.is_marked(entry.pattern)
-            {
+            if entry.hash != hash || entry.is_past(at) || self.scratch.is_marked(entry.pattern) {
+                continue;
+            }
+            is_open = true;
+            if !entry.is_near(self.hay, at) {
                 continue;
             }
             let Some(start) = at.checked_add_signed(-isize::from(entry.offset)) else { continue };
@@ -253,35 +253,43 @@ impl Verifier<'_> {
                 on_hit(record.id);
             }
         }
-    }
-
-    /// Whether the pattern may still match behind a gram at `at`.
-    fn is_open(&self, entry: &Entry, at: usize) -> bool {
-        let record = self.table.record(entry.pattern);
-        let next = (at + 1).saturating_add_signed(-isize::from(entry.offset));
-        !self.scratch.is_marked(entry.pattern)
-            && next + record.len as usize <= self.hay.len().min(record.max_end as usize)
+        is_open
     }
 }
 
 impl Entry {
     #[inline(always)]
     fn is_near(&self, hay: &[u8], at: usize) -> bool {
-        if !self.has_near {
+        if self.near_at == NO_NEAR {
             return true;
         }
         let near = at.wrapping_add_signed(isize::from(self.near_at));
         load32(hay, near).is_some_and(|four| fold32(four) == self.near)
     }
+
+    /// Whether a gram at `at` is behind all where the pattern may stand.
+    #[inline(always)]
+    fn is_past(&self, at: usize) -> bool {
+        self.until != u8::MAX && at > usize::from(self.until) * UNTIL_UNIT
+    }
 }
 
 impl Choice {
-    /// Grams of three bytes that it stands for, in the eyes of the bitmap.
-    fn grams(self) -> usize {
+    /// Offset of the gram's first byte in the pattern.
+    fn offset<const Q: usize>(self, bytes: &[u8]) -> isize {
         match self {
-            Choice::Gram(_) => 1,
-            // Folding leaves 192 of 256 bytes apart.
-            Choice::AnyThenPair | Choice::PairThenAny => 192,
+            Choice::Gram(offset) => offset as isize,
+            Choice::AnyThenFirst => -1,
+            Choice::LastThenAny => (bytes.len() + 1 - Q) as isize,
+        }
+    }
+
+    /// Bits of the bitmap that it should have: enough to leave few positions to chance, fewer
+    /// for the 192 grams (so many folded bytes there are) of one with any byte.
+    fn bits(self) -> usize {
+        match self {
+            Choice::Gram(_) => 24,
+            Choice::AnyThenFirst | Choice::LastThenAny => 192 * 12,
         }
     }
 }
@@ -301,28 +309,130 @@ fn is_folded_run(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| fold(byte) == fold(bytes[0]))
 }
 
-fn pair_entry(hash: u32, pattern: u32, offset: i16) -> Entry {
-    Entry { hash, near: 0, pattern, offset, near_at: 0, has_near: false }
+/// Where the run of one byte that holds `at` ends.
+#[cold]
+fn end_of_run(hay: &[u8], at: usize) -> usize {
+    let rest = hay.get(at..).unwrap_or_default();
+    at + rest.iter().take_while(|&byte| Some(byte) == rest.first()).count()
 }
 
-fn entry_of<const Q: usize>(bytes: &[u8], offset: usize, hash: u32, pattern: u32) -> Entry {
-    // The four bytes behind the gram if there are any, else those before it, else the last four.
-    let near = if offset + Q + 4 <= bytes.len() {
-        Some(offset + Q)
-    } else if offset >= 4 {
-        Some(offset - 4)
-    } else {
-        bytes.len().checked_sub(4)
+/// Sets the bits of a choice and gives the hash under which it is looked up.
+fn enter<const Q: usize>(sieve: &mut Sieve<Q>, bytes: &[u8], choice: Choice) -> u32 {
+    let (key, any_at) = match choice {
+        Choice::Gram(offset) => (key_at::<Q>(bytes, offset), None),
+        Choice::AnyThenFirst => (part_key::<Q>(bytes, 1), Some(0)),
+        Choice::LastThenAny => {
+            (part_key::<Q>(&bytes[bytes.len() + 1 - Q..], 0), Some(8 * (Q as u32 - 1)))
+        }
     };
-    let near_at = near.map_or(0, |near| near as isize - offset as isize);
+    match any_at {
+        None => sieve.set(sieve.hash(key)),
+        Some(shift) => {
+            (0..=255u32).for_each(|any| sieve.set(sieve.hash(key | fold32(any << shift))));
+        }
+    }
+    sieve.hash(key)
+}
+
+/// The key of a gram of which all bytes but one are the first of `bytes`, from the `skip`-th on;
+/// the one that is missing is zero.
+fn part_key<const Q: usize>(bytes: &[u8], skip: usize) -> u32 {
+    let mut gram = [0; Q];
+    gram[skip..].iter_mut().zip(bytes).take(Q - 1).for_each(|(to, from)| *to = *from);
+    key_at::<Q>(&gram, 0)
+}
+
+fn entry_of<const Q: usize>(
+    pattern: &Pattern,
+    choice: Choice,
+    near: Option<usize>,
+    hash: u32,
+    index: u32,
+) -> Entry {
+    let bytes = pattern.bytes.as_slice();
+    let offset = choice.offset::<Q>(bytes);
+    let near_at = near.and_then(|near| i8::try_from(near as isize - offset).ok());
+    let last_start = (pattern.max_end as usize).saturating_sub(bytes.len());
+    let last_at = last_start.saturating_add_signed(offset).div_ceil(UNTIL_UNIT);
     Entry {
         hash,
         near: near.and_then(|near| load32(bytes, near)).map_or(0, fold32),
-        pattern,
+        pattern: index,
         offset: offset as i16,
-        near_at: near_at as i8,
-        has_near: near.is_some(),
+        near_at: near_at.unwrap_or(NO_NEAR),
+        until: u8::try_from(last_at).unwrap_or(u8::MAX),
     }
+}
+
+/// Seeds of the hash that are tried.
+const SEEDS_TRIED: u64 = 4;
+
+/// Bytes that padding is made of.
+const PADDING: &[u8] = b"\0\xff \x01.-_=*#0AX\n\t\x90";
+
+/// Whether a run of some padding byte passes without standing for a pattern.
+fn passes_padding<const Q: usize>(sieve: &Sieve<Q>, entries: &[Entry]) -> bool {
+    PADDING.iter().any(|&byte| {
+        let key = key_at::<Q>(&[byte; Q], 0);
+        let has = |key: u32| {
+            let hash = sieve.hash(key);
+            entries.binary_search_by_key(&hash, |entry| entry.hash).is_ok()
+        };
+        let part = [key, key & Tier::<Q>::BUT_FIRST, key & Tier::<Q>::BUT_LAST];
+        sieve.may_hold(key) && !part.into_iter().any(has)
+    })
+}
+
+/// What stands for the pattern where its offset has this parity relative to the positions: the
+/// gram that is expected to cost least.
+fn choose<const Q: usize>(bytes: &[u8], costs: &[u64], parity: usize) -> Choice {
+    let best = (parity..costs.len()).step_by(STEP).min_by_key(|&offset| costs[offset]);
+    let is_run = |from: usize, len: usize| is_folded_run(&bytes[from..from + len]);
+    if let Some(offset) = best
+        && !is_run(offset, Q)
+    {
+        return Choice::Gram(offset);
+    }
+    // Too short for a gram at this parity, or nothing but runs there.
+    let last_at = bytes.len() + 1 - Q;
+    let fits_first = parity == 1;
+    let fits_last = last_at % STEP == parity && last_at < GRAM_BYTES_MAX;
+    let rank = |from: usize| rank_of(&bytes[from..from + Q - 1]);
+    match (fits_first && !is_run(0, Q - 1), fits_last && !is_run(last_at, Q - 1)) {
+        (true, true) if rank(last_at) < rank(0) => Choice::LastThenAny,
+        (true, _) => Choice::AnyThenFirst,
+        (_, true) => Choice::LastThenAny,
+        (false, false) => match best {
+            Some(offset) => Choice::Gram(offset),
+            None if fits_first => Choice::AnyThenFirst,
+            None => Choice::LastThenAny,
+        },
+    }
+}
+
+/// How common two or three bytes are in traffic.
+fn rank_of(bytes: &[u8]) -> u32 {
+    match bytes.len() {
+        3 => frequency::level(frequency::folded(bytes)),
+        _ => bytes.iter().map(|&byte| u32::from(frequency::byte_rank(byte))).sum(),
+    }
+}
+
+/// Offset of four further bytes that tell the pattern from others with the same gram: the
+/// cheapest ones beside it, else those that overlap it least.
+fn near_of<const Q: usize>(bytes: &[u8], costs: &[u64], choice: Choice) -> Option<usize> {
+    let last = bytes.len().checked_sub(4)?;
+    let offset = choice.offset::<Q>(bytes);
+    let is_reached = |near: usize| (near as isize - offset).unsigned_abs() < 120;
+    let is_beside = |near: usize| {
+        let near = near as isize;
+        near + 4 <= offset || near >= offset + Q as isize
+    };
+    let beside =
+        (0..=last.min(costs.len() - 1)).filter(|&near| is_reached(near) && is_beside(near));
+    let overlapping = if offset * 2 > last as isize { 0 } else { last };
+    let near = beside.min_by_key(|&near| costs[near]).unwrap_or(overlapping);
+    is_reached(near).then_some(near)
 }
 
 #[inline(always)]
@@ -330,18 +440,6 @@ fn is_run<const Q: usize>(hay: &[u8], at: usize) -> bool {
     match hay.get(at..at + Q) {
         Some([first, rest @ ..]) => rest.iter().all(|byte| byte == first),
         _ => false,
-    }
-}
-
-/// An odd number with neither few nor many bits set, so that it spreads keys.
-fn multiplier_of(seed: u64) -> u32 {
-    let mut state = seed;
-    loop {
-        state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
-        let multiplier = (state >> 32) as u32 | 1;
-        if (10..=22).contains(&multiplier.count_ones()) && multiplier >> 28 != 0 {
-            return multiplier;
-        }
     }
 }
 
@@ -367,32 +465,11 @@ impl<const Q: usize> Crowd<Q> {
         (key.wrapping_mul(0x9e37_79b1) >> 16) as usize
     }
 
-    /// What stands for the pattern where its offset has this parity relative to the positions:
-    /// the gram that is expected to cost least.
-    fn choose(&self, bytes: &[u8], parity: usize) -> Choice {
-        let end = bytes.len().min(GRAM_BYTES_MAX);
-        let offsets = (parity..(end + 1).saturating_sub(Q)).step_by(STEP);
-        let best = offsets.min_by_key(|&offset| self.cost(&bytes[offset..offset + Q]));
-        let is_run = |offset: usize| is_folded_run(&bytes[offset..offset + Q]);
-        match best {
-            Some(offset) if Q != 3 || !is_run(offset) => return Choice::Gram(offset),
-            _ => {}
-        }
-        // Too short for a gram at this parity, or nothing but runs there.
-        let pair_at = bytes.len() - 2;
-        let is_pair_run = |at: usize| is_folded_run(&bytes[at..at + 2]);
-        let fits_last = pair_at % STEP == parity && pair_at < GRAM_BYTES_MAX;
-        if parity == 1 && !is_pair_run(0) {
-            Choice::AnyThenPair
-        } else if fits_last && !is_pair_run(pair_at) {
-            Choice::PairThenAny
-        } else if let Some(offset) = best {
-            Choice::Gram(offset)
-        } else if parity == 1 {
-            Choice::AnyThenPair
-        } else {
-            Choice::PairThenAny
-        }
+    /// What each gram of a pattern is expected to cost.
+    fn costs(&self, bytes: &[u8], costs: &mut Vec<u64>) {
+        let bytes = &bytes[..bytes.len().min(GRAM_BYTES_MAX)];
+        costs.clear();
+        costs.extend(bytes.windows(Q).map(|gram| self.cost(gram)));
     }
 
     fn cost(&self, gram: &[u8]) -> u64 {
