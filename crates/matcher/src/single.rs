@@ -5,8 +5,8 @@
 //! folded on both sides, so that case costs nothing. Buffers are mostly short: there is no
 //! preparation, and a range of up to sixteen places is one step without a loop.
 //!
-//! The vector instructions are those that every x86-64 has (SSE2); elsewhere `memchr` finds the
-//! rarest byte.
+//! The vector instructions are those that every x86-64 has (SSE2); elsewhere the same comparison
+//! is written out byte by byte.
 
 use crate::gram::frequency::byte_rank;
 use crate::load::{load_first, load64};
