@@ -214,6 +214,8 @@ impl Core {
                         (ConfigKind::Transaction, ConfigScope::Flow) => {
                             f.ext.flags.no_app_log = true;
                         }
+                        // logging is of flows and transactions: nothing to change for a packet
+                        (ConfigKind::Transaction, ConfigScope::Packet) => {}
                         (ConfigKind::Transaction, ConfigScope::Transaction) => {
                             if let Some(id) = tx {
                                 f.ext.app.silence(id);

@@ -26,7 +26,7 @@ pub(crate) enum Outcome {
     /// `requires` is not met.
     Skipped,
     /// Left out without being counted as failed (an event the protocol does not have).
-    LeftOut,
+    LeftOut(Refusal),
     /// Refused.
     Refused(Refusal),
 }
@@ -109,18 +109,19 @@ impl<'c> Compiler<'c> {
         };
         self.base = raw.start;
         let parts = lexer::split(rule);
-        let mut draft = match rule_header::read(self, rule, &parts) {
-            Ok(draft) => draft,
-            Err(e) => return Outcome::Refused(e),
-        };
+        // what the rule requires is looked at before anything else of it
         match keywords::requires(self, parts.options) {
             Ok(true) => {}
             Ok(false) => return Outcome::Skipped,
             Err(e) => return Outcome::Refused(e),
         }
+        let mut draft = match rule_header::read(self, rule, &parts) {
+            Ok(draft) => draft,
+            Err(e) => return Outcome::Refused(e),
+        };
         if let Err(e) = self.read_options(&mut draft, parts.options) {
-            if e.subsystem == LEFT_OUT {
-                return Outcome::LeftOut;
+            if e.is_left_out {
+                return Outcome::LeftOut(e);
             }
             return Outcome::Refused(e);
         }
@@ -246,9 +247,6 @@ impl<'c> Compiler<'c> {
     }
 }
 
-/// Marks a rule that is left out without counting as failed.
-pub(crate) const LEFT_OUT: &str = "left-out";
-
 /// The peer calls HTTP/1 `http` in its reports (and either version `http_any`).
 pub(crate) fn report_name(registry_name: &'static str) -> &'static str {
     match registry_name {
@@ -281,12 +279,22 @@ fn keyword_index(catalog: &Catalog) -> HashMap<&'static str, Keyword> {
     }
     for table in &catalog.protocols {
         for def in table.integers {
+            for name in
+                known_keyword(def.name).into_iter().flat_map(|k| names_of(k.name, k.aliases))
+            {
+                index.insert(name, Keyword::Integer(def));
+            }
             index.insert(def.name, Keyword::Integer(def));
             for alias in def.aliases {
                 index.insert(alias, Keyword::Integer(def));
             }
         }
         for def in table.conditions {
+            for name in
+                known_keyword(def.name).into_iter().flat_map(|k| names_of(k.name, k.aliases))
+            {
+                index.insert(name, Keyword::Condition(def));
+            }
             index.insert(def.name, Keyword::Condition(def));
             for alias in def.aliases {
                 index.insert(alias, Keyword::Condition(def));

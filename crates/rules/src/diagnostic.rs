@@ -124,12 +124,14 @@ pub(crate) struct Refusal {
     pub(crate) reason: Option<String>,
     /// Start and length of the place in the rule, when nearer than the option.
     pub(crate) span: Option<(usize, usize)>,
+    /// The rule is left out, but the peer does not count it as failed.
+    pub(crate) is_left_out: bool,
 }
 
 impl Refusal {
     /// In the peer's words.
     pub(crate) fn new(subsystem: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { subsystem, message: message.into(), reason: None, span: None }
+        Refusal { subsystem, message: message.into(), reason: None, span: None, is_left_out: false }
     }
 
     /// The peer only says that the rule failed; the reason is ours.
@@ -139,12 +141,19 @@ impl Refusal {
             message: String::new(),
             reason: Some(reason.into()),
             span: None,
+            is_left_out: false,
         }
     }
 
     /// Adds our reason.
     pub(crate) fn because(mut self, reason: impl Into<String>) -> Refusal {
         self.reason = Some(reason.into());
+        self
+    }
+
+    /// The rule is left out without being counted as failed.
+    pub(crate) fn left_out(mut self) -> Refusal {
+        self.is_left_out = true;
         self
     }
 

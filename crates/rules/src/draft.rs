@@ -131,14 +131,20 @@ pub(crate) struct Draft<'t> {
     pub(crate) list: List,
     /// A transform may follow: the sticky buffer was named and has no content yet.
     pub(crate) transforms_allowed: bool,
+    /// The protocol that has the very name of the header, when the name stands for others too:
+    /// every keyword must be one of it.
+    pub(crate) primary: Option<ProtoId>,
     /// Protocols that the header and the keywords agree on; `None`: any.
     pub(crate) apps: Option<Vec<ProtoId>>,
-    pub(crate) byte_variables: Vec<&'t str>,
+    /// Names of byte variables, and whether the payload defines them.
+    pub(crate) byte_variables: Vec<(&'t str, bool)>,
     pub(crate) noalert: bool,
     pub(crate) alert_keyword: bool,
     pub(crate) bypass: bool,
     pub(crate) prefilter: Option<usize>,
     pub(crate) needs_packet: bool,
+    /// A keyword made it a rule on the application layer without binding it to a protocol.
+    pub(crate) is_app_layer: bool,
     pub(crate) inert: Option<&'static str>,
     /// The last condition read is one on the packet.
     pub(crate) last_was_packet: bool,
@@ -148,6 +154,18 @@ pub(crate) struct Draft<'t> {
 }
 
 impl<'t> Draft<'t> {
+    /// The rule's id, looked up in its text when it was not read yet.
+    pub(crate) fn sid_ahead(&self) -> u32 {
+        let ahead = || {
+            let options = crate::lexer::split(self.rule).options;
+            crate::lexer::options(options).flatten().find_map(|o| {
+                let is_sid = o.keyword.text.eq_ignore_ascii_case("sid");
+                o.value.filter(|_| is_sid)?.text.parse().ok()
+            })
+        };
+        self.sid.or_else(ahead).unwrap_or(0)
+    }
+
     /// Adds a condition on the packet.
     pub(crate) fn push_packet(&mut self, keyword: &'static str, condition: PacketCondition) {
         self.packet.push(DraftPacket { keyword, condition });
@@ -289,8 +307,16 @@ impl<'t> Draft<'t> {
 
     /// Number of a byte variable.
     pub(crate) fn byte_variable(&self, name: &str) -> Option<u8> {
-        let at = self.byte_variables.iter().position(|v| *v == name)?;
+        let at = self.byte_variables.iter().position(|(n, _)| *n == name)?;
         u8::try_from(at).ok()
+    }
+
+    /// The same for arithmetic, which in a sticky buffer does not see variables of the payload.
+    pub(crate) fn visible_byte_variable(&self, name: &str) -> Option<u8> {
+        let n = self.byte_variable(name)?;
+        let of_payload = self.byte_variables.get(usize::from(n)).is_some_and(|(_, p)| *p);
+        let in_buffer = self.sticky().is_some_and(|b| b.buffer != Some(BufferRef::Payload));
+        (!of_payload || !in_buffer).then_some(n)
     }
 
     /// Whether any condition looks at that packet buffer.

@@ -7,7 +7,7 @@
 use crate::compiler::Compiler;
 use crate::content::{BufferCondition, Content, ContentFlags};
 use crate::draft::{Draft, DraftBuffer};
-use crate::signature::{BufferRef, FastPattern};
+use crate::signature::{BufferRef, FastPattern, RuleHook};
 
 /// Priority of the raw payload among buffers (most are 2).
 const PAYLOAD_PRIORITY: u8 = 3;
@@ -49,6 +49,14 @@ const TIE_ORDER: &[&str] = &[
 
 /// Chooses the content and marks it.
 pub(crate) fn select(c: &Compiler<'_>, d: &mut Draft<'_>) -> Option<FastPattern> {
+    // a keyword that was asked to be the prefilter takes the place of the pattern
+    if d.prefilter.is_some() {
+        return None;
+    }
+    // a hook up to a state is looked at in each of them, buffer there or not
+    if matches!(d.hook, Some(RuleHook::App { up_to: true, .. })) {
+        return None;
+    }
     let chosen = explicit(d).or_else(|| best(c, d))?;
     let list = d.buffers.get_mut(chosen.0)?;
     if let BufferCondition::Content(content) = &mut list.conditions.get_mut(chosen.1)?.condition {

@@ -125,15 +125,17 @@ fn directions(c: &Compiler<'_>, d: &Draft<'_>, sid: u32) -> Checked<[bool; 2]> {
         look(sides(tx.hooks.iter().filter(|(p, _)| wanted(p))));
     }
     if !d.files.is_empty() {
-        look(Sides { to_server: true, to_client: true });
-    }
-    if let Some(RuleHook::App { direction, .. }) = d.hook {
-        look(Sides {
-            to_server: direction == Direction::ToServer,
-            to_client: direction == Direction::ToClient,
-        });
+        look(sides(file_hooks(c, d).iter()));
     }
     let refuse = |said: String| Err(Refusal::new("detect-parse", said));
+    if let Some(RuleHook::App { direction, .. }) = d.hook {
+        let is_server = direction == Direction::ToServer;
+        if (is_server && client_only) || (!is_server && server_only) {
+            return refuse(format!("rule {sid} mixes keywords with conflicting directions"));
+        }
+        server_only |= is_server;
+        client_only |= !is_server;
+    }
     if d.header.transactional {
         if !(server_only && client_only) {
             return refuse(format!("rule {sid} should use both directions, but does not"));
@@ -424,20 +426,22 @@ fn shares_fast_pattern(d: &Draft<'_>, holder: usize, other: usize) -> bool {
 }
 
 /// Files are looked at where the protocol has its file buffers.
-fn file_engines(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> Vec<Engine> {
+fn file_hooks(c: &Compiler<'_>, d: &Draft<'_>) -> Vec<(ProtoId, Hook)> {
     let files = c
         .catalog
         .buffer_by_keyword("file.name")
         .or_else(|| c.catalog.buffer_by_keyword("file.data"))
         .and_then(|id| c.catalog.buffer(id));
     let Some(files) = files else { return Vec::new() };
-    files
-        .hooks
-        .iter()
-        .filter(|(p, h)| {
-            d.apps.as_ref().is_none_or(|a| a.contains(p)) && directions[h.direction.index()]
-        })
-        .map(|(p, h)| tx_engine(*p, h.direction, h.progress, h.local, d.tx.len()))
+    let wanted = |p: &ProtoId| d.apps.as_ref().is_none_or(|a| a.contains(p));
+    files.hooks.iter().filter(|(p, _)| wanted(p)).copied().collect()
+}
+
+fn file_engines(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> Vec<Engine> {
+    file_hooks(c, d)
+        .into_iter()
+        .filter(|(_, h)| directions[h.direction.index()])
+        .map(|(p, h)| tx_engine(p, h.direction, h.progress, h.local, d.tx.len()))
         .collect()
 }
 
@@ -488,7 +492,12 @@ pub(crate) fn is_silent(d: &Draft<'_>) -> bool {
     if d.alert_keyword {
         return false;
     }
-    d.noalert || matches!(d.header.action, Action::Config | Action::Pass | Action::Accept)
+    // firewall rules alert only when they say so
+    let is_firewall = d.hook.is_some() && d.header.action != Action::Alert;
+    let alerts = d.firewall.is_some_and(|f| f.alerts);
+    d.noalert
+        || matches!(d.header.action, Action::Config | Action::Pass | Action::Accept) && !alerts
+        || is_firewall && d.firewall.is_some() && !alerts
 }
 
 /// Whether some content of the raw payload has an offset or a depth.

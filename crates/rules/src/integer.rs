@@ -140,7 +140,6 @@ pub fn number_with_unit(text: &str) -> Option<u64> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (n, unit) = text.split_at_checked(digits)?;
     let n: u64 = n.parse().ok()?;
-    let unit = unit.trim();
     let factor = match unit.to_ascii_lowercase().as_str() {
         "" => 1,
         "kb" | "kib" => 1 << 10,

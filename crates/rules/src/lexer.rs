@@ -25,7 +25,7 @@ pub fn rules(text: &str) -> impl Iterator<Item = RuleText<'_>> {
         loop {
             let (line, number) = lines.next()?;
             let line = line.strip_suffix('\r').unwrap_or(line);
-            if matches!(line.as_bytes().first(), None | Some(b'#' | b';')) {
+            if matches!(line.as_bytes().first(), None | Some(b'#')) {
                 continue;
             }
             let is_indented = line.starts_with([' ', '\t']);
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn lines_are_joined_and_comments_left_out() {
-        let text = "# c\n\nalert a \\\n b \\\r\nc\r\n;x\n drop y\nlast";
+        let text = "# c\n\nalert a \\\n b \\\r\nc\r\n#x\n drop y\nlast";
         let got: Vec<_> =
             rules(text).map(|r| (r.line, r.text.into_owned(), r.is_indented)).collect();
         assert_eq!(

@@ -87,7 +87,7 @@ impl Loader<'_> {
         match outcome {
             Outcome::Loaded(signatures) => self.add(source, rule, signatures),
             Outcome::Skipped => self.compiler.set.counts.skipped += 1,
-            Outcome::LeftOut => {}
+            Outcome::LeftOut(refusal) => self.tell(source, rule, refusal, Severity::Error, sid),
             Outcome::Refused(refusal) => {
                 self.compiler.set.counts.failed += 1;
                 self.tell(source, rule, refusal, Severity::Error, sid);
@@ -176,6 +176,6 @@ fn slot_is_swapped(slot: &Option<Signature>) -> bool {
 fn sid_of(outcome: &Outcome) -> Option<u32> {
     match outcome {
         Outcome::Loaded(signatures) => signatures.first().map(|s| s.sid),
-        Outcome::Skipped | Outcome::LeftOut | Outcome::Refused(_) => None,
+        Outcome::Skipped | Outcome::LeftOut(_) | Outcome::Refused(_) => None,
     }
 }

@@ -8,7 +8,7 @@
 use crate::content::{BufferCondition, CaptureTarget};
 use crate::packet::{PacketCondition, XbitsTrack};
 use crate::post::PostMatch;
-use crate::signature::{Action, Signature};
+use crate::signature::{Action, Signature, SignatureFlags};
 
 /// Sorts by the internal order; `actions` are the actions from the highest precedence down.
 pub fn sort(signatures: &mut [Signature], actions: &[Action; 4]) {
@@ -38,6 +38,8 @@ fn permute<T>(items: &mut [T], place: &mut [usize]) {
 /// Rank by action, then by each kind of state in the peer's order of comparisons.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
+    /// Firewall rules come first, as their files have them.
+    firewall: (bool, u16, u32, bool),
     action: u8,
     flowbits: u8,
     flowint: u8,
@@ -48,7 +50,7 @@ struct Key {
     priority: u32,
     sid: u32,
     gid: u32,
-    swapped: bool,
+    original: bool,
 }
 
 /// Use of one kind of state.
@@ -105,7 +107,13 @@ fn key(s: &Signature, actions: &[Action; 4]) -> Key {
             }
         }
     }
+    let is_firewall = s.flags.has(SignatureFlags::FIREWALL);
+    let firewall = match is_firewall {
+        true => (false, s.file, s.line, s.header.swapped),
+        false => (true, 0, 0, false),
+    };
     Key {
+        firewall,
         action: action_rank(s.action, actions),
         flowbits: flowbits.rank(),
         flowint: flowint.rank(),
@@ -116,7 +124,7 @@ fn key(s: &Signature, actions: &[Action; 4]) -> Key {
         priority: s.priority,
         sid: s.sid,
         gid: s.gid,
-        swapped: s.header.swapped,
+        original: !s.header.swapped,
     }
 }
 

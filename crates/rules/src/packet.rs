@@ -75,8 +75,8 @@ pub enum PacketCondition {
     Dsize(IntegerMatch),
     /// `vlan.id`.
     VlanId {
-        /// Layer from the outside, negative from the inside; `None`: any.
-        layer: Option<i8>,
+        /// Which of the stacked headers.
+        layer: VlanLayer,
         /// Comparison.
         id: IntegerMatch,
     },
@@ -124,7 +124,7 @@ pub enum PacketCondition {
         /// Wanted valid (else wanted invalid).
         valid: bool,
     },
-    /// `ftpbounce` looks at the payload of `PORT` commands.
+    /// `ftpbounce`: a `PORT` command that names another host than its sender.
     FtpBounce,
     /// `lua` on each packet: number in [`crate::Ruleset::scripts`].
     Lua {
@@ -356,6 +356,17 @@ pub enum L3Proto {
     Ip,
 }
 
+/// Which of stacked VLAN headers `vlan.id` looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VlanLayer {
+    /// One of them.
+    Any,
+    /// Each of them.
+    All,
+    /// That one: from the outside from 0, or from the inside from -1.
+    At(i8),
+}
+
 /// Sides of `stream_size`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamSide {
@@ -378,8 +389,6 @@ pub enum FlowSide {
     ToClient,
     /// `either`: one of them.
     Either,
-    /// `both`: the sum of both.
-    Both,
 }
 
 /// `flowbits:isset|isnotset`.

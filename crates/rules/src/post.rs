@@ -195,6 +195,8 @@ pub enum ConfigScope {
     Transaction,
     /// `flow`
     Flow,
+    /// `packet`
+    Packet,
 }
 
 /// What thresholds count by.

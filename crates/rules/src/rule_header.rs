@@ -30,6 +30,7 @@ pub(crate) fn read<'t>(
     let proto = protocol(c, parts.proto)?;
     let mut draft = open(rule, action, proto);
     draft.firewall = firewall;
+    check_firewall(c, &draft).map_err(|e| e.at(parts.proto.at, parts.proto.text.len()))?;
     let header = &mut draft.header;
     header.bidirectional = bidirectional;
     header.transactional = transactional;
@@ -52,6 +53,28 @@ pub(crate) fn read<'t>(
     Ok(draft)
 }
 
+/// What firewall rules must have beside an action with a scope.
+fn check_firewall(c: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
+    if !c.firewall_rules || d.inert.is_some() {
+        return Ok(());
+    }
+    let Some(hook) = d.hook else {
+        let said = format!(
+            "rule {} is loaded as a firewall rule, but does not specify an explicit hook",
+            d.sid_ahead()
+        );
+        return Err(Refusal::new("detect-parse", said));
+    };
+    let on_packet = d.firewall.is_some_and(|f| f.scope == ActionScope::Packet);
+    let is_udp = d.header.protos.contains(UDP);
+    if matches!(hook, RuleHook::App { .. }) && on_packet && !is_udp {
+        let said =
+            format!("rule {} uses action scope \"packet\" for an non-UDP app hook", d.sid_ahead());
+        return Err(Refusal::new("detect-parse", said));
+    }
+    Ok(())
+}
+
 fn direction(p: Piece<'_>) -> Checked<(bool, bool)> {
     match p.text {
         "->" => Ok((false, false)),
@@ -66,13 +89,73 @@ fn direction(p: Piece<'_>) -> Checked<(bool, bool)> {
     }
 }
 
+/// The action word: `drop`, `drop:packet`, in firewall rules `accept:flow,alert,pass:flow`.
 fn action(c: &Compiler<'_>, p: Piece<'_>) -> Checked<(Action, Option<FirewallPart>)> {
-    let (word, scope) = match p.text.split_once(':') {
-        Some((word, scope)) => (word, Some(scope)),
-        None => (p.text, None),
-    };
     let refuse = |said: String| Refusal::new("detect-parse", said).at(p.at, p.text.len());
-    let action = match word.to_ascii_lowercase().as_str() {
+    let (primary, others) = match p.text.split_once(',') {
+        Some((primary, others)) if c.firewall_rules => (primary, others),
+        _ => (p.text, ""),
+    };
+    let (word, scope) = match primary.split_once(':') {
+        Some((word, scope)) => (word, Some(scope)),
+        None => (primary, None),
+    };
+    let Some(action) = action_of(word) else {
+        return Err(refuse(format!("An invalid action \"{word}\" was given")));
+    };
+    if action == Action::Accept && !c.firewall_rules {
+        let said = "'accept' action only supported for firewall rules".to_string();
+        return Err(refuse(said));
+    }
+    let is_plain = matches!(action, Action::Alert | Action::Pass);
+    if c.firewall_rules && is_plain {
+        let said = "only accept, config, drop and reject actions allowed as primary action \
+                    firewall rules";
+        return Err(refuse(said.to_string()));
+    }
+    let scope = match scope.filter(|s| !s.is_empty()) {
+        Some(scope) => scope_of(action, word, scope).map_err(refuse)?,
+        None if c.firewall_rules => {
+            let said = "firewall rules require setting an explicit action scope".to_string();
+            return Err(refuse(said));
+        }
+        None => return Ok((action, None)),
+    };
+    let mut part = FirewallPart { scope, alerts: false, passes: None, order: 0 };
+    for secondary in others.split(',').map(str::trim).filter(|s| !s.is_empty()) {
+        secondary_action(action, secondary, &mut part).map_err(refuse)?;
+    }
+    Ok((action, Some(part)))
+}
+
+fn secondary_action(primary: Action, text: &str, part: &mut FirewallPart) -> Result<(), String> {
+    let (word, scope) = match text.split_once(':') {
+        Some((word, scope)) => (word, Some(scope)),
+        None => (text, None),
+    };
+    match word {
+        "alert" => part.alerts = true,
+        "pass" => {
+            if primary != Action::Accept {
+                let said = "'pass' is only supported as a secondary action for 'accept'";
+                return Err(said.to_string());
+            }
+            let scope = match scope {
+                Some(scope) => scope_of(Action::Pass, word, scope)?,
+                None => part.scope,
+            };
+            if scope != part.scope {
+                return Err("multi-action rules cannot use different action scopes".to_string());
+            }
+            part.passes = Some(scope);
+        }
+        _ => return Err(format!("An invalid action \"{word}\" was given")),
+    }
+    Ok(())
+}
+
+fn action_of(word: &str) -> Option<Action> {
+    Some(match word.to_ascii_lowercase().as_str() {
         "alert" => Action::Alert,
         "pass" => Action::Pass,
         "drop" => Action::Drop,
@@ -81,40 +164,30 @@ fn action(c: &Compiler<'_>, p: Piece<'_>) -> Checked<(Action, Option<FirewallPar
         "rejectboth" => Action::RejectBoth,
         "config" => Action::Config,
         "accept" => Action::Accept,
-        _ => return Err(refuse(format!("An invalid action \"{word}\" was given"))),
-    };
-    if action == Action::Accept && !c.firewall_rules {
-        let said = "'accept' action only supported for firewall rules".to_string();
-        return Err(refuse(said));
-    }
-    let Some(scope) = scope else {
-        if c.firewall_rules {
-            return Err(refuse(format!(
-                "firewall rules require setting an explicit action scope for action \"{word}\""
-            )));
+        _ => return None,
+    })
+}
+
+/// The scope, if the action may have it.
+fn scope_of(action: Action, word: &str, scope: &str) -> Result<ActionScope, String> {
+    let (allowed, said): (&[ActionScope], &str) = match action {
+        Action::Accept => (
+            &[ActionScope::Packet, ActionScope::Flow, ActionScope::Transaction, ActionScope::Hook],
+            "only 'packet', 'flow', 'tx' and 'hook' allowed",
+        ),
+        Action::Config => (&[ActionScope::Packet], "only 'packet' allowed"),
+        Action::Alert => (&[], "scope only supported for actions 'drop', 'pass' and 'reject'"),
+        Action::Pass
+        | Action::Drop
+        | Action::RejectSource
+        | Action::RejectDestination
+        | Action::RejectBoth => {
+            (&[ActionScope::Packet, ActionScope::Flow], "only 'packet' and 'flow' allowed")
         }
-        return Ok((action, None));
     };
-    let mut parts = scope.split(',').map(str::trim);
-    let first = parts.next().unwrap_or("");
-    let Some(primary) = action_scope(first) else {
-        return Err(refuse(format!("invalid action scope '{first}' in action '{word}'")));
-    };
-    let mut part = FirewallPart { scope: primary, alerts: false, passes: None, order: 0 };
-    for secondary in parts {
-        match secondary.split_once(':') {
-            None if secondary == "alert" => part.alerts = true,
-            None if secondary == "pass" => part.passes = Some(ActionScope::Flow),
-            Some(("pass", scope)) => {
-                let Some(scope) = action_scope(scope) else {
-                    return Err(refuse(format!("invalid action scope '{scope}'")));
-                };
-                part.passes = Some(scope);
-            }
-            _ => return Err(refuse(format!("invalid secondary action '{secondary}'"))),
-        }
-    }
-    Ok((action, Some(part)))
+    action_scope(scope)
+        .filter(|s| allowed.contains(s))
+        .ok_or_else(|| format!("invalid action scope '{scope}' in action '{word}:{scope}': {said}"))
 }
 
 fn action_scope(word: &str) -> Option<ActionScope> {
@@ -136,6 +209,7 @@ struct ProtoPart {
     packets_only: bool,
     stream_only: bool,
     apps: Option<Vec<ProtoId>>,
+    primary: Option<ProtoId>,
     hook: Option<RuleHook>,
     inert: Option<&'static str>,
 }
@@ -154,6 +228,7 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
         packets_only: false,
         stream_only: false,
         apps: None,
+        primary: None,
         hook: None,
         inert: None,
     };
@@ -193,9 +268,6 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
     }
     if let Some(hook) = hook {
         part.hook = Some(read_hook(c, &part, word, hook).map_err(|e| e.at(p.at, p.text.len()))?);
-    } else if c.firewall_rules {
-        let said = "rule is loaded as a firewall rule, but does not specify an explicit hook";
-        return Err(Refusal::new("detect-parse", said).at(p.at, p.text.len()));
     }
     Ok(part)
 }
@@ -280,6 +352,7 @@ fn app_protocol(c: &Compiler<'_>, part: &mut ProtoPart, word: &str) -> Checked<(
             });
         }
     }
+    part.primary = c.catalog.proto(name).filter(|id| ids.contains(id));
     part.apps = Some(ids);
     Ok(())
 }
@@ -386,6 +459,7 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
         detection_filter: None,
         list: List::NotSet,
         transforms_allowed: false,
+        primary: proto.primary,
         apps: proto.apps,
         byte_variables: Vec::new(),
         noalert: false,
@@ -393,6 +467,7 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
         bypass: false,
         prefilter: None,
         needs_packet: false,
+        is_app_layer: false,
         inert: proto.inert,
         last_was_packet: false,
         order: 0,

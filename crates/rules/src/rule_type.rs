@@ -7,7 +7,7 @@ use crate::finish::{has_payload_bounds, has_stream_size, is_silent};
 use crate::integer::IntegerMatch;
 use crate::known::{KnownKeyword, known_keyword};
 use crate::packet::PacketCondition;
-use crate::post::{BitCommand, PostMatch};
+use crate::post::{BitCommand, ConfigScope, PostMatch};
 use crate::signature::{BufferRef, RuleHook, RuleType, SignatureFlags};
 
 const TCP: u8 = 6;
@@ -143,7 +143,7 @@ pub(crate) fn decide(d: &Draft<'_>) -> RuleType {
 }
 
 fn is_config(d: &Draft<'_>) -> bool {
-    d.post.iter().any(|p| matches!(p, PostMatch::Config(_)))
+    d.post.iter().any(|p| matches!(p, PostMatch::Config(a) if a.scope == ConfigScope::Transaction))
 }
 
 /// Whether packets, and whether streams are inspected for the payload. Neither means either: over
@@ -165,7 +165,7 @@ fn is_detection_only(d: &Draft<'_>) -> bool {
         && !has_tx(d)
         && d.buffers.is_empty()
         && d.apps.is_none()
-        && d.flow.is_none()
+        && d.flow.is_none_or(|f| !f.has_state() && !f.only_stream && !f.no_stream)
         && !d.post.iter().any(|p| !is_quiet(p))
 }
 
@@ -194,8 +194,6 @@ fn is_ip_only(d: &Draft<'_>) -> bool {
         && d.buffers.is_empty()
         && !has_tx(d)
         && d.hook.is_none()
-        && !d.header.packets_only
-        && !d.header.stream_only
         && d.flow.is_none_or(|f| !f.to_server && !f.to_client && !f.has_state())
         && tests(d).all(compatible)
         && d.post.iter().all(is_quiet)
@@ -235,7 +233,8 @@ pub(crate) fn flags(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> S
     set(directions[0], SignatureFlags::TO_SERVER);
     set(directions[1], SignatureFlags::TO_CLIENT);
     set(is_silent(d), SignatureFlags::NOALERT);
-    set(d.apps.is_some() || is_config(d), SignatureFlags::APP_LAYER);
+    let is_app = d.apps.is_some() || d.is_app_layer || is_config(d);
+    set(is_app, SignatureFlags::APP_LAYER);
     set(d.header.src_is_any, SignatureFlags::SRC_ANY);
     set(d.header.dst_is_any, SignatureFlags::DST_ANY);
     set(d.header.src_ports_any, SignatureFlags::SP_ANY);
@@ -243,7 +242,11 @@ pub(crate) fn flags(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> S
     set(d.bypass, SignatureFlags::BYPASS);
     set(has_payload(d), SignatureFlags::PAYLOAD);
     set(has_payload_bounds(d), SignatureFlags::PAYLOAD_OFFSET);
-    set(d.apps.is_some() || is_config(d), SignatureFlags::FLOW);
+    let has_direction = d.flow.is_some_and(|f| f.to_server || f.to_client);
+    let configures_flow =
+        d.post.iter().any(|p| matches!(p, PostMatch::Config(a) if a.scope == ConfigScope::Flow));
+    let starts_flow = d.hook == Some(RuleHook::FlowStart) && has_direction;
+    set(is_app || starts_flow || configures_flow, SignatureFlags::FLOW);
     set(d.firewall.is_some() && c.firewall_rules, SignatureFlags::FIREWALL);
     for p in &d.packet {
         packet_requirements(&p.condition, &mut set);
@@ -262,7 +265,12 @@ fn packet_requirements(p: &PacketCondition, set: &mut impl FnMut(bool, Signature
             set(true, SignatureFlags::DSIZE);
             let zero_only = *size == IntegerMatch::Equal(0);
             set(zero_only, SignatureFlags::NO_PAYLOAD);
-            set(!zero_only && !size.matches(0), SignatureFlags::PAYLOAD);
+            let needs_payload = match size {
+                IntegerMatch::Differs(_) => true,
+                IntegerMatch::Mask { .. } | IntegerMatch::NotMask { .. } => false,
+                _ => !zero_only && !size.matches(0),
+            };
+            set(needs_payload, SignatureFlags::PAYLOAD);
         }
         PacketCondition::TcpFlags(t) => {
             // SYN, FIN, RST; URG, ECE, CWR

@@ -164,8 +164,9 @@ fn form(
     Ok(())
 }
 
-/// Bytes a buffer must have at least for all its contents to be in it.
-fn required_len(b: &DraftBuffer) -> u64 {
+/// Bytes a buffer must have at least for all its contents to be in it; the length of a content
+/// that alone is longer than `most`.
+fn required_len(b: &DraftBuffer, most: u64) -> u64 {
     let mut end: i64 = 0;
     let mut longest: i64 = 0;
     for x in &b.conditions {
@@ -174,6 +175,9 @@ fn required_len(b: &DraftBuffer) -> u64 {
             continue;
         }
         let len = content.bytes.len() as i64;
+        if len as u64 > most {
+            return len as u64;
+        }
         let number = |o: Option<Operand<i32>>| match o {
             Some(Operand::Number(n)) => i64::from(n),
             _ => 0,
@@ -181,44 +185,40 @@ fn required_len(b: &DraftBuffer) -> u64 {
         end = if content.is_relative() {
             end.saturating_add(number(content.distance)).max(0).saturating_add(len)
         } else {
-            number(content.offset).max(0).saturating_add(len)
+            // only the first content's offset counts with the peer
+            let offset = if longest == 0 { number(content.offset) } else { 0 };
+            offset.max(0).saturating_add(len)
         };
         longest = longest.max(end);
     }
     u64::try_from(longest).unwrap_or(0)
 }
 
-/// The largest length that a comparison lets through.
+/// The number that a comparison of sizes is held against. The peer looks at these forms only, and
+/// takes the bound itself for `<` too.
 fn largest(m: IntegerMatch) -> Option<u64> {
     match m {
-        IntegerMatch::Equal(n) | IntegerMatch::LessOrEqual(n) => Some(n),
-        IntegerMatch::Less(n) => n.checked_sub(1),
-        IntegerMatch::Between(_, b) => b.checked_sub(1),
+        IntegerMatch::Equal(n) | IntegerMatch::Less(n) => Some(n),
+        IntegerMatch::Between(_, b) => Some(b),
         _ => None,
     }
 }
 
 fn check_bsize(b: &DraftBuffer) -> Checked<()> {
-    let needed = required_len(b);
     for x in &b.conditions {
         let BufferCondition::Bsize(size) = &x.condition else { continue };
         let Some(most) = largest(*size) else { continue };
+        let needed = required_len(b, most);
         if needed <= most {
             continue;
         }
-        let said = match *size {
-            IntegerMatch::Between(from, to) => format!(
-                "signature can't match as required content length {needed} exceeds bsize range: \
-                 {from}-{to}"
-            ),
-            IntegerMatch::Less(n) | IntegerMatch::Equal(n) | IntegerMatch::LessOrEqual(n) => {
-                format!(
-                    "signature can't match as required content length {needed} exceeds bsize \
-                     value: {n}"
-                )
-            }
-            _ => String::new(),
+        let bound = match *size {
+            IntegerMatch::Between(from, to) => format!("range: {from}-{to}"),
+            _ => format!("value: {most}"),
         };
+        let said = format!(
+            "signature can't match as required content length {needed} exceeds bsize {bound}"
+        );
         return Err(Refusal::new("detect-bsize", said));
     }
     Ok(())
@@ -323,11 +323,12 @@ fn check_dsize(_: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
     let Some(most) = size.and_then(largest) else { return Ok(()) };
     let payload = d.buffers.iter().find(|b| b.buffer == Some(BufferRef::Payload));
     let Some(payload) = payload else { return Ok(()) };
-    let needed = required_len(payload);
+    let needed = required_len(payload, most);
     if needed > most {
-        let said =
-            format!("signature can't match as content length {needed} is bigger than dsize {most}");
-        return Err(Refusal::new("detect-parse", said));
+        let said = format!(
+            "signature can't match as required content length {needed} exceeds dsize value {most}"
+        );
+        return Err(Refusal::new("detect-content", said));
     }
     Ok(())
 }

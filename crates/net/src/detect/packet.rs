@@ -230,10 +230,11 @@ fn ip_option(o: IpOption) -> IpOptions {
     }
 }
 
-fn vlan_id(ids: &[u16], layer: Option<i8>, m: gabion_rules::integer::IntegerMatch) -> bool {
+fn vlan_id(ids: &[u16], layer: VlanLayer, m: gabion_rules::integer::IntegerMatch) -> bool {
     match layer {
-        None => ids.iter().any(|v| m.matches(u64::from(*v))),
-        Some(n) => {
+        VlanLayer::Any => ids.iter().any(|v| m.matches(u64::from(*v))),
+        VlanLayer::All => !ids.is_empty() && ids.iter().all(|v| m.matches(u64::from(*v))),
+        VlanLayer::At(n) => {
             let at = if n < 0 { ids.len() as i64 + i64::from(n) } else { i64::from(n) };
             usize::try_from(at)
                 .ok()
@@ -264,7 +265,6 @@ fn sided(side: FlowSide, m: gabion_rules::integer::IntegerMatch, v: [u64; 2]) ->
         FlowSide::ToServer => m.matches(v[0]),
         FlowSide::ToClient => m.matches(v[1]),
         FlowSide::Either => m.matches(v[0]) || m.matches(v[1]),
-        FlowSide::Both => m.matches(v[0].saturating_add(v[1])),
     }
 }
 

@@ -91,34 +91,30 @@ impl Flowbits {
 
     /// For a rule that asks for bits and is not on transactions itself: ids of the rules that set
     /// those bits which no rule on transactions asks for and some rule on transactions sets, and the
-    /// names of these bits; both in the setters' order, empty when there is none. Such a rule is
+    /// names of these bits; both in the order of the bits, empty when there is none. Such a rule is
     /// inspected after the transactions.
     pub fn dependencies(&self, set: &Ruleset, s: &Signature) -> (Vec<u32>, Vec<String>) {
-        let mut setters: Vec<(u32, u32)> = Vec::new();
+        let mut bits: Vec<u32> = Vec::new();
         if s.kind != RuleType::AppTx {
             for p in &s.packet {
                 let PacketCondition::Flowbits(test) = p else { continue };
-                for bit in test.bits.iter().filter(|_| test.isset) {
-                    if self.waits_for_tx(set, *bit)
-                        && let Some(used) = self.bits.get(*bit as usize)
-                    {
-                        setters.extend(used.set.iter().map(|index| (*index, *bit)));
-                    }
+                let waiting =
+                    test.bits.iter().filter(|b| test.isset && self.waits_for_tx(set, **b));
+                bits.extend(waiting);
+            }
+        }
+        bits.sort_unstable();
+        bits.dedup();
+        let mut sids = Vec::new();
+        for bit in &bits {
+            for index in self.bits.get(*bit as usize).map_or(&[][..], |b| &b.set) {
+                let sid = set.signatures.get(*index as usize).map_or(0, |s| s.sid);
+                if !sids.contains(&sid) {
+                    sids.push(sid);
                 }
             }
         }
-        setters.sort_unstable();
-        let (mut sids, mut names) = (Vec::new(), Vec::new());
-        for (index, bit) in setters {
-            let sid = set.signatures.get(index as usize).map_or(0, |s| s.sid);
-            if !sids.contains(&sid) {
-                sids.push(sid);
-            }
-            let name = set.flowbits.get(bit).to_string();
-            if !names.contains(&name) {
-                names.push(name);
-            }
-        }
+        let names = bits.iter().map(|b| set.flowbits.get(*b).to_string()).collect();
         (sids, names)
     }
 

@@ -78,10 +78,7 @@ fn requirements(s: &Signature) -> Vec<&'static str> {
 fn actions(s: &Signature) -> Vec<&'static str> {
     let silent = s.flags.has(SignatureFlags::NOALERT);
     let mut out = Vec::new();
-    if !silent && !matches!(s.action, Action::Config | Action::Accept) {
-        out.push("alert");
-    }
-    if s.firewall.as_ref().is_some_and(|f| f.alerts) && !out.contains(&"alert") {
+    if !silent && s.action != Action::Config {
         out.push("alert");
     }
     match s.action {
@@ -92,7 +89,12 @@ fn actions(s: &Signature) -> Vec<&'static str> {
         Action::RejectDestination => out.extend(["drop", "reject_dst"]),
         Action::RejectBoth => out.extend(["drop", "reject_both"]),
         Action::Config => out.push("config"),
-        Action::Accept => out.push("accept"),
+        Action::Accept => {
+            if s.firewall.as_ref().is_some_and(|f| f.passes.is_some()) {
+                out.push("pass");
+            }
+            out.push("accept");
+        }
     }
     out
 }
@@ -180,32 +182,39 @@ fn payload_in_tx(s: &Signature) -> bool {
 
 fn packet_engines(r: &Report<'_>, s: &Signature, is_late: bool, j: &mut Json) {
     j.open_array_key("pkt_engines");
-    let mut one = |name: &str, is_mpm: bool| {
-        j.open();
-        j.field("name", name);
-        j.boolean("is_mpm", is_mpm);
-        j.close();
-    };
-    for (n, b) in s.buffers.iter().enumerate() {
-        let is_mpm = s.fast_pattern.is_some_and(|f| usize::from(f.inspection) == n);
+    let holds = |n: usize| s.fast_pattern.is_some_and(|f| usize::from(f.inspection) == n);
+    let (first, rest): (Vec<_>, Vec<_>) =
+        s.buffers.iter().enumerate().partition(|(n, _)| holds(*n));
+    for (n, b) in first.into_iter().chain(rest) {
+        let is_mpm = holds(n);
         match b.buffer {
-            BufferRef::Payload if !payload_in_tx(s) && !is_late => one("payload", is_mpm),
-            BufferRef::Packet(_) => one(buffer_name(r, b.buffer), is_mpm),
+            BufferRef::Payload if !payload_in_tx(s) && !is_late => {
+                packet_engine(j, "payload", is_mpm, |_| {});
+            }
+            BufferRef::Packet(_) => packet_engine(j, buffer_name(r, b.buffer), is_mpm, |j| {
+                transforms(r, b, j);
+                matches(s, &b.conditions, j);
+            }),
             _ => {}
         }
     }
     if !s.packet.is_empty() && s.packet.iter().any(is_listed) {
-        one("packet", false);
+        packet_engine(j, "packet", false, |_| {});
     }
     j.close_array();
 }
 
+fn packet_engine(j: &mut Json, name: &str, is_mpm: bool, rest: impl FnOnce(&mut Json)) {
+    j.open();
+    j.field("name", name);
+    j.boolean("is_mpm", is_mpm);
+    rest(j);
+    j.close();
+}
+
 /// Conditions that the peer keeps among those on the packet.
 fn is_listed(p: &PacketCondition) -> bool {
-    !matches!(
-        p,
-        PacketCondition::L3Proto(_) | PacketCondition::IpProto { .. } | PacketCondition::FtpBounce
-    )
+    !matches!(p, PacketCondition::L3Proto(_) | PacketCondition::IpProto { .. })
 }
 
 fn frame_engines(r: &Report<'_>, s: &Signature, j: &mut Json) {
@@ -420,11 +429,11 @@ fn lists(r: &Report<'_>, s: &Signature, is_late: bool, j: &mut Json) {
 fn post_lists(r: &Report<'_>, s: &Signature, j: &mut Json) {
     let (tags, post): (Vec<&PostMatch>, Vec<&PostMatch>) =
         s.post_match.iter().partition(|p| matches!(p, PostMatch::Tag(_)));
-    let captures = has_captures(s);
-    if !post.is_empty() || captures {
+    let captures = captures(s);
+    if !post.is_empty() || captures > 0 {
         j.open_key("postmatch");
         j.open_array_key("matches");
-        if captures {
+        for _ in 0..captures {
             named(j, "__flowvar__postmatch__");
         }
         for p in post {
@@ -462,12 +471,13 @@ fn post_lists(r: &Report<'_>, s: &Signature, j: &mut Json) {
     }
 }
 
-fn has_captures(s: &Signature) -> bool {
-    s.buffers
-        .iter()
-        .flat_map(|b| b.conditions.iter())
-        .chain(s.base64_data.iter())
-        .any(|c| matches!(c, BufferCondition::Pcre(p) if !p.captures.is_empty()))
+fn captures(s: &Signature) -> usize {
+    let all = s.buffers.iter().flat_map(|b| b.conditions.iter()).chain(s.base64_data.iter());
+    all.map(|c| match c {
+        BufferCondition::Pcre(p) => p.captures.len(),
+        _ => 0,
+    })
+    .sum()
 }
 
 fn post_match(r: &Report<'_>, p: &PostMatch, j: &mut Json) {
@@ -583,8 +593,11 @@ fn packet_match(r: &Report<'_>, p: &PacketCondition, j: &mut Json) {
             let mut names: Vec<&str> = a
                 .protocols
                 .iter()
-                .filter_map(|p| r.catalog.table(*p))
-                .map(|t| crate::compiler::report_name(t.name))
+                .map(|p| match r.catalog.table(*p) {
+                    Some(t) => crate::compiler::report_name(t.name),
+                    None if *p == ProtoId::FAILED => "failed",
+                    None => "unknown",
+                })
                 .collect();
             if names.contains(&"http") && names.contains(&"http2") {
                 names.push("http_any");

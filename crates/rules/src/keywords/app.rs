@@ -1,11 +1,12 @@
 //! Keywords that look at transactions and at protocol detection.
 
 use super::{Setup, Value};
-use crate::compiler::{Compiler, LEFT_OUT};
+use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftTx, DraftTxTest};
 use crate::integer::IntegerMatch;
 use crate::packet::{AppProtocolMode, AppProtocolTest, PacketCondition};
+use crate::post::PostMatch;
 use gabion_record::Direction;
 use gabion_record::applayer::{ConditionDef, Hook, IntegerDef, ProtoId};
 
@@ -14,6 +15,8 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
     ("app-layer-protocol", app_layer_protocol),
     ("app-layer-event", app_layer_event),
     ("app-layer-state", app_layer_state),
+    ("tls_store", tls_store),
+    ("ftpbounce", ftpbounce),
 ];
 
 /// Binds the rule to one of these protocols, together with what it is bound to already.
@@ -51,7 +54,8 @@ pub(super) fn bind_to(
         Some(_) if d.inert.is_some() => Ok(()),
         Some(bound) => {
             let both: Vec<ProtoId> = bound.iter().copied().filter(|p| protos.contains(p)).collect();
-            if both.is_empty() {
+            let lacks_primary = d.primary.is_some_and(|p| !protos.contains(&p));
+            if both.is_empty() || lacks_primary {
                 let name = bound.first().map_or("unknown", |p| c.proto_name(*p));
                 let said = format!("can't set rule app proto to failed: already set to {name}");
                 return Err(Refusal::new("detect-parse", said)
@@ -133,12 +137,8 @@ pub(super) fn condition(
     // the protocol reads the negation itself
     let negated = if v.negated { format!("!{}", v.text) } else { String::new() };
     let text = if v.negated { negated.as_str() } else { v.text };
-    let made = (def.parse)(v.is_some.then_some(text)).map_err(|said| Refusal {
-        subsystem: "detect",
-        message: said,
-        reason: None,
-        span: None,
-    })?;
+    let made =
+        (def.parse)(v.is_some.then_some(text)).map_err(|said| Refusal::new("detect", said))?;
     d.last_was_packet = false;
     d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Condition(made), hooks, only: None });
     Ok(())
@@ -165,13 +165,17 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         d.push_packet("app-layer-event", PacketCondition::DetectionEvent(event));
         return Ok(());
     };
-    let proto_name = if proto == "http" { "http1" } else { proto };
+    let proto_name = match proto {
+        "http" => "http1",
+        "ikev2" => "ike",
+        other => other,
+    };
     let id = c
         .catalog
         .proto(proto_name)
         .or_else(|| c.catalog.protos_of_rule_name(proto).first().copied());
     let Some(id) = id else {
-        if crate::rule_header::is_known_protocol(proto) {
+        if crate::rule_header::is_known_protocol(proto_name) {
             d.inert.get_or_insert("app-layer-event");
             return Ok(());
         }
@@ -194,7 +198,8 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
                  registered"
             ),
         ));
-        return Err(Refusal::new(LEFT_OUT, "").because("no such event of that protocol"));
+        let said = format!("event \"{event}\" not present in enum table.");
+        return Err(Refusal::new("app-layer-events", said).left_out());
     };
     restrict(c, d, &[id])?;
     d.tx.push(DraftTx {
@@ -203,6 +208,34 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         hooks: Direction::BOTH.map(|dir| (id, Hook::new("", dir, 0, 0))).to_vec(),
         only: None,
     });
+    Ok(())
+}
+
+/// A `PORT` command that names another host: decided by the protocol where it offers that, else by
+/// the packet.
+fn ftpbounce(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    if let Some(def) = c.catalog.condition("ftpbounce") {
+        return condition(c, d, def, v);
+    }
+    match c.catalog.proto("ftp") {
+        Some(id) => restrict(c, d, &[id])?,
+        None => {
+            d.inert.get_or_insert("ftpbounce");
+        }
+    }
+    d.push_packet("ftpbounce", PacketCondition::FtpBounce);
+    Ok(())
+}
+
+/// Marks the session's certificates for storing.
+fn tls_store(c: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<()> {
+    match c.catalog.proto("tls") {
+        Some(id) => restrict(c, d, &[id])?,
+        None => {
+            d.inert.get_or_insert("tls_store");
+        }
+    }
+    d.post.push(PostMatch::TlsStore);
     Ok(())
 }
 
@@ -282,20 +315,43 @@ fn app_layer_protocol<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>)
              app-layer-protocol.",
         ));
     }
-    let clash = d
-        .packet
-        .iter()
-        .any(|p| matches!(&p.condition, PacketCondition::AppProtocol(a) if !negated || !a.negated));
-    if clash {
-        return Err(Refusal::new(
-            WHO,
-            "can't have multiple app-layer-protocol options unless all of them are negated",
-        ));
-    }
+    check_others(d, &protocols, negated, mode)?;
     let at = v.text.find(name).unwrap_or(0);
     let name = c.text(crate::lexer::Piece { text: name, at: v.at + at });
     let test = AppProtocolTest { protocols: protocols.into(), name, negated, mode };
     d.push_packet("app-layer-protocol", PacketCondition::AppProtocol(test));
+    Ok(())
+}
+
+/// Several of these keywords under one mode must not contradict or repeat each other.
+fn check_others(
+    d: &Draft<'_>,
+    protocols: &[ProtoId],
+    negated: bool,
+    mode: AppProtocolMode,
+) -> Checked<()> {
+    for p in &d.packet {
+        let PacketCondition::AppProtocol(other) = &p.condition else { continue };
+        if other.mode != mode {
+            continue;
+        }
+        let overlap = other.protocols.iter().any(|x| protocols.contains(x));
+        let said = match (other.negated, negated) {
+            (false, false) => "multiple non-negated entries under the same mode",
+            (true, true) if overlap => {
+                "duplicate or overlapping negated entries under the same mode"
+            }
+            (true, true) => continue,
+            _ => {
+                "can't mix positive app-layer-protocol match with negated match or match for \
+                 'failed'"
+            }
+        };
+        return Err(Refusal::new(
+            "detect-app-layer-protocol",
+            format!("conflicting app-layer-protocol rules: {said}"),
+        ));
+    }
     Ok(())
 }
 

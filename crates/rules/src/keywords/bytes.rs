@@ -99,7 +99,7 @@ fn operand<T>(
     bad: impl Fn() -> Refusal,
 ) -> Checked<Operand<T>> {
     if is_name(text) {
-        return d.byte_variable(text).map(Operand::Variable).ok_or_else(unknown);
+        return d.visible_byte_variable(text).map(Operand::Variable).ok_or_else(unknown);
     }
     signed(text).and_then(convert).map(Operand::Number).ok_or_else(bad)
 }
@@ -178,7 +178,7 @@ fn byte_test<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         }));
     }
     let value = if is_name(value) {
-        d.byte_variable(value).map(Operand::Variable).ok_or_else(|| unknown(value))?
+        d.visible_byte_variable(value).map(Operand::Variable).ok_or_else(|| unknown(value))?
     } else {
         let n = signed(value).map(|n| n as u64).or_else(|| number(value));
         Operand::Number(n.ok_or_else(|| refuse(format!("Malformed value: {value}")))?)
@@ -291,7 +291,8 @@ fn define<'t>(d: &mut Draft<'t>, name: &'t str, who: &'static str) -> Checked<u8
     if n >= BYTE_VARIABLES_MAX {
         return Err(Refusal::new(who, "too many byte variables in one rule"));
     }
-    d.byte_variables.push(name);
+    let of_payload = matches!(d.list, crate::draft::List::NotSet);
+    d.byte_variables.push((name, of_payload));
     Ok(n)
 }
 

@@ -200,7 +200,11 @@ fn operand(d: &Draft<'_>, v: Value<'_>, keyword: &str, dot: &str) -> Checked<Ope
         "offset" | "depth" => ANCHOR_MAX,
         _ => VALUE_MAX,
     };
-    match number.filter(|n| n.abs() <= max) {
+    let min = match keyword {
+        "offset" | "depth" => 0,
+        _ => -max,
+    };
+    match number.filter(|n| (min..=max).contains(n)) {
         Some(n) => Ok(Operand::Number(n as i32)),
         None => {
             let said = format!("invalid value for {keyword}: {}{dot}", v.text);

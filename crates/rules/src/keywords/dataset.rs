@@ -52,7 +52,8 @@ fn dataset(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()>
     let rest: Vec<&str> = parts.collect();
     let has_type = settings(c, &mut def, &rest, WHO)?;
     if !has_type && !c.set.datasets.iter().any(|k| k.name == def.name) {
-        return Err(bad().because(format!("the type of dataset '{name}' is not known")));
+        let said = format!("failed to set up dataset '{name}'.");
+        return Err(Refusal::new(WHO, said).because("no rule before gave its type"));
     }
     if matches!(command, DatasetCommand::Set | DatasetCommand::Unset)
         && !c.options.allow_dataset_write
@@ -113,15 +114,15 @@ fn settings(
                     "md5" => DatasetType::Md5,
                     "sha256" => DatasetType::Sha256,
                     "ipv4" => DatasetType::Ipv4,
-                    "ip" => DatasetType::Ip,
+                    "ip" | "ipv6" => DatasetType::Ip,
                     _ => return Err(Refusal::new(who, format!("bad type {value}"))),
                 };
             }
-            "load" => def.load = Some(check_path(c, value, who)?),
+            "load" => def.load = Some(value.to_string()),
             "save" => def.save = Some(check_path(c, value, who)?),
             "state" => {
-                def.load = Some(check_path(c, value, who)?);
-                def.save = Some(value.to_string());
+                def.load = Some(value.to_string());
+                def.save = Some(check_path(c, value, who)?);
             }
             "memcap" => def.memcap = number_with_unit(value).ok_or_else(bad)?,
             "hashsize" => def.hashsize = value.parse().map_err(|_| bad())?,

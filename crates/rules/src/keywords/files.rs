@@ -48,6 +48,7 @@ fn content_on(
     match c.catalog.buffer_by_keyword(buffer) {
         Some(id) => {
             bind_to_files(c, d, keyword)?;
+            d.is_app_layer = true;
             let at = d.buffer_index(BufferRef::App(id), false);
             d.list = List::Buffer(at);
         }
@@ -74,7 +75,11 @@ fn bind_to_files(c: &Compiler<'_>, d: &mut Draft<'_>, keyword: &'static str) -> 
         return Ok(());
     };
     let protos: Vec<ProtoId> = files.hooks.iter().map(|(p, _)| *p).collect();
-    app::restrict(c, d, &protos)
+    let name = d.apps.as_ref().and_then(|a| a.first()).map_or("unknown", |p| c.proto_name(*p));
+    app::restrict(c, d, &protos).map_err(|_| {
+        let said = format!("protocol {name} doesn't support file matching");
+        Refusal::new("detect-parse", said)
+    })
 }
 
 fn filesize(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {

@@ -7,6 +7,8 @@ use crate::draft::Draft;
 use crate::integer::IntegerMatch;
 use crate::packet::{FlowSide, FlowTest, PacketCondition, StreamSide, TcpPhases};
 use crate::post::{ConfigAction, ConfigKind, ConfigScope, ConfigSubsystem, PostMatch};
+use crate::signature::RuleHook;
+use gabion_record::Direction;
 use gabion_record::applayer::IntegerWidth;
 
 /// Keywords of this file.
@@ -41,9 +43,19 @@ fn flow(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     if d.header.transactional && (f.to_server || f.to_client) {
         let said = format!(
             "rule {} means to use both directions, cannot specify a flow direction",
-            d.sid.unwrap_or(0)
+            d.sid_ahead()
         );
         return Err(Refusal::new(WHO, said));
+    }
+    if let Some(RuleHook::App { direction, .. }) = d.hook {
+        let clash = match direction {
+            Direction::ToServer => f.to_client.then_some(("to_client", "to_server")),
+            Direction::ToClient => f.to_server.then_some(("to_server", "to_client")),
+        };
+        if let Some((flow, hook)) = clash {
+            let said = format!("rule {} has flow {flow} but a hook {hook}", d.sid_ahead());
+            return Err(Refusal::new(WHO, said));
+        }
     }
     d.flow = Some(f);
     // direction and stream are facts of the header; only states are tested
@@ -175,13 +187,12 @@ fn sided(
     if let Some(side) = side {
         return Ok((side, number(v.text, width, "flow counter")?));
     }
-    let bad = || Refusal::silent("a side (toserver, toclient, either, both) and a comparison");
+    let bad = || Refusal::silent("a side (toserver, toclient, either) and a comparison");
     let (word, n) = v.text.split_once(',').ok_or_else(bad)?;
     let side = match word.trim() {
-        "toserver" | "to_server" => FlowSide::ToServer,
-        "toclient" | "to_client" => FlowSide::ToClient,
+        "toserver" => FlowSide::ToServer,
+        "toclient" => FlowSide::ToClient,
         "either" => FlowSide::Either,
-        "both" => FlowSide::Both,
         _ => return Err(bad()),
     };
     Ok((side, number(n, width, "flow counter")?))
@@ -219,23 +230,51 @@ fn bypass(_: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<()> 
 }
 
 fn config(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    let bad = || Refusal::new("detect-config", "config is rather picky at this time");
-    let (mut subsystem, mut kind, mut scope) = (None, None, None);
-    for part in v.text.split(',').map(str::trim) {
-        let (key, value) = part.split_once(char::is_whitespace).ok_or_else(bad)?;
-        match (key, value.trim()) {
-            ("logging", "disable") => subsystem = Some(ConfigSubsystem::LoggingDisable),
-            ("tracking", "disable") => subsystem = Some(ConfigSubsystem::TrackingDisable),
-            ("type", "tx") => kind = Some(ConfigKind::Transaction),
-            ("type", "flow") => kind = Some(ConfigKind::Flow),
-            ("scope", "tx") => scope = Some(ConfigScope::Transaction),
-            ("scope", "flow") => scope = Some(ConfigScope::Flow),
-            _ => return Err(bad()),
-        }
-    }
-    let (Some(subsystem), Some(kind), Some(scope)) = (subsystem, kind, scope) else {
-        return Err(bad());
+    const WHO: &str = "detect-config";
+    let bad = || {
+        Refusal::new(WHO, "config is rather picky at this time")
+            .because("`config:logging disable, type tx|flow, scope tx|flow|packet`")
     };
+    let parts: Vec<&str> = v.text.split(',').map(str::trim).collect();
+    let [subsystem, kind, scope] = parts.as_slice() else { return Err(bad()) };
+    let pair = |part: &&str| -> Option<(String, String)> {
+        let (key, value) = part.split_once(char::is_whitespace)?;
+        Some((key.to_string(), value.trim().to_string()))
+    };
+    let (subsystem, state) = pair(subsystem).ok_or_else(bad)?;
+    let subsystem = match subsystem.as_str() {
+        "logging" => ConfigSubsystem::LoggingDisable,
+        "tracking" => ConfigSubsystem::TrackingDisable,
+        other => {
+            let said = format!(
+                "invalid subsys '{other}': only 'logging' and 'tracking' supported at this time"
+            );
+            return Err(Refusal::new(WHO, said));
+        }
+    };
+    if state != "disable" {
+        return Err(Refusal::new(WHO, "only 'disable' supported at this time"));
+    }
+    let word = |part: &&str, key: &str| pair(part).filter(|(k, _)| k == key).map(|(_, v)| v);
+    let kind = match word(kind, "type").as_deref() {
+        Some("tx") => ConfigKind::Transaction,
+        Some("flow") => ConfigKind::Flow,
+        _ => return Err(bad()),
+    };
+    let scope = match word(scope, "scope").as_deref() {
+        Some("tx") => ConfigScope::Transaction,
+        Some("flow") => ConfigScope::Flow,
+        Some("packet") => ConfigScope::Packet,
+        _ => return Err(bad()),
+    };
+    let on_packet = kind == ConfigKind::Flow && scope == ConfigScope::Packet;
+    if subsystem == ConfigSubsystem::TrackingDisable
+        && on_packet
+        && d.hook != Some(RuleHook::PreFlow)
+    {
+        let said = "disabling flow tracking is only supported in 'pre_flow' hook";
+        return Err(Refusal::new(WHO, said));
+    }
     d.post.push(PostMatch::Config(ConfigAction { subsystem, kind, scope }));
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::events;
 use crate::integer::IntegerMatch;
 use crate::packet::{
     BitsOp, ChecksumOf, FragBitsTest, FragOffsetOp, IpOption, IpProtoOp, L3Proto, PacketCondition,
-    RpcTest, TcpFlagsTest,
+    RpcTest, TcpFlagsTest, VlanLayer,
 };
 use gabion_record::applayer::IntegerWidth;
 
@@ -133,9 +133,11 @@ fn tcp_flags(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
             '+' => op = BitsOp::AtLeast,
             '*' => op = BitsOp::AnyOf,
             '!' => op = BitsOp::NotThese,
-            c if c.is_whitespace() => {}
             c => bits |= tcp_flag(c).ok_or_else(bad)?,
         }
+    }
+    if !flags.bytes().any(|b| b.is_ascii_alphanumeric()) {
+        return Err(Refusal::silent("`tcp.flags` names no flag"));
     }
     let mut mask = 0;
     for c in ignored.chars() {
@@ -150,7 +152,7 @@ fn tcp_flags(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
 
 /// Bit of a TCP flag letter; `0` is no flag at all.
 fn tcp_flag(c: char) -> Option<u8> {
-    Some(match c.to_ascii_uppercase() {
+    Some(match c {
         'F' => 0x01,
         'S' => 0x02,
         'R' => 0x04,
@@ -214,7 +216,7 @@ fn fragbits(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
     };
     let mut test = FragBitsTest { bits: 0, op: BitsOp::Exactly };
     for c in v.text.chars() {
-        match c.to_ascii_uppercase() {
+        match c {
             '+' => test.op = BitsOp::AtLeast,
             '*' => test.op = BitsOp::AnyOf,
             '!' => test.op = BitsOp::NotThese,
@@ -237,7 +239,7 @@ fn fragoffset(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<
     let (op, rest) = match (text.strip_prefix('<'), text.strip_prefix('>')) {
         (Some(rest), _) => (FragOffsetOp::Less, rest),
         (_, Some(rest)) => (FragOffsetOp::Greater, rest),
-        _ => (FragOffsetOp::Equal, text.strip_prefix('!').unwrap_or(text)),
+        _ => (FragOffsetOp::Equal, text),
     };
     let Ok(value) = rest.trim().parse() else {
         return Err(Refusal::new("detect-fragoffset", format!("Parse error {}", v.text)));
@@ -313,7 +315,6 @@ fn ip_proto(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
         Some('!') => (IpProtoOp::Differs, &text[1..]),
         Some('<') => (IpProtoOp::Less, &text[1..]),
         Some('>') => (IpProtoOp::Greater, &text[1..]),
-        Some('=') => (IpProtoOp::Equal, &text[1..]),
         _ => (IpProtoOp::Equal, text),
     };
     let rest = rest.trim();
@@ -349,13 +350,19 @@ fn check_ip_proto(d: &Draft<'_>, op: IpProtoOp, proto: u8) -> Checked<()> {
     let refuse = |said: &str| Err(Refusal::new(WHO, said));
     match op {
         IpProtoOp::Equal if !others.is_empty() => {
-            refuse("can't use a eq ipproto without operators attached to the same sig")
+            refuse("can't use a eq ipproto without any operators attached to them in the same sig")
         }
         _ if others.iter().any(|(o, _)| *o == IpProtoOp::Equal) => {
             refuse("can't use a eq ipproto along with other ipproto keywords in the same sig")
         }
         IpProtoOp::Less if proto == 0 => refuse("can't have < 0"),
         IpProtoOp::Greater if proto == u8::MAX => refuse("can't have > 255"),
+        IpProtoOp::Greater if others.iter().any(|(o, _)| *o == IpProtoOp::Greater) => {
+            refuse("can't use a eq or gt ipproto along with a greater than ipproto in the same sig")
+        }
+        IpProtoOp::Less if others.iter().any(|(o, _)| *o == IpProtoOp::Less) => {
+            refuse("can't use a eq or lt ipproto along with a less than ipproto in the same sig")
+        }
         _ => Ok(()),
     }
 }
@@ -395,11 +402,15 @@ fn vlan_id(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()>
         None => (v.text, "any"),
     };
     let layer = match layer {
-        "any" => None,
-        n => Some(n.parse::<i8>().ok().filter(|n| (-3..=2).contains(n)).ok_or_else(bad)?),
+        "any" => VlanLayer::Any,
+        "all" => VlanLayer::All,
+        n => {
+            let n = n.parse::<i8>().ok().filter(|n| (-3..=2).contains(n));
+            VlanLayer::At(n.ok_or_else(bad)?)
+        }
     };
     let id = IntegerMatch::parse(id, IntegerWidth::U16, &[]).ok_or_else(bad)?;
-    if operands(id).iter().any(|n| *n >= 0xfff) {
+    if operands(id).iter().any(|n| *n > 0xfff) {
         return Err(bad());
     }
     d.push_packet("vlan.id", PacketCondition::VlanId { layer, id });
@@ -422,8 +433,9 @@ fn operands(m: IntegerMatch) -> [u64; 2] {
 fn vlan_layers(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let bad = || Refusal::new("detect-vlan", format!("vlan layers invalid {}", v.text));
     let layers = IntegerMatch::parse(v.text, IntegerWidth::U8, &[]).ok_or_else(bad)?;
-    if operands(layers).iter().any(|n| *n > 3) {
-        return Err(bad());
+    if let Some(n) = operands(layers).into_iter().find(|n| *n > 3) {
+        let said = format!("number of layers out of range {n}");
+        return Err(Refusal::new("detect-vlan", said));
     }
     d.push_packet("vlan.layers", PacketCondition::VlanLayers(layers));
     Ok(())
@@ -442,6 +454,9 @@ fn rpc(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
         }
     };
     let test = RpcTest { program: next()?, version: next()?, procedure: next()? };
+    if test.program.is_none() {
+        return Err(bad());
+    }
     d.push_packet("rpc", PacketCondition::Rpc(test));
     Ok(())
 }
@@ -453,19 +468,24 @@ fn geoip<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<(
     Ok(())
 }
 
-fn decode_event(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    event(d, v.text, "decode-event")
+fn decode_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    event(c, d, v.text, "decode-event")
 }
 
-fn stream_event(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    event(d, &format!("stream.{}", v.text), "stream-event")
+fn stream_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    event(c, d, &format!("stream.{}", v.text), "stream-event")
 }
 
-fn engine_event(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    event(d, v.text, "engine-event")
+fn engine_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    event(c, d, v.text, "engine-event")
 }
 
-fn event(d: &mut Draft<'_>, name: &str, keyword: &'static str) -> Checked<()> {
+fn event(
+    c: &mut Compiler<'_>,
+    d: &mut Draft<'_>,
+    name: &str,
+    keyword: &'static str,
+) -> Checked<()> {
     if let Some(event) = name.strip_prefix("stream.") {
         return match events::stream_event(event) {
             Some(event) => {
@@ -482,7 +502,9 @@ fn event(d: &mut Draft<'_>, name: &str, keyword: &'static str) -> Checked<()> {
         }
         None if events::is_retired(name) => {
             let said = format!("decode-event keyword no longer supports event \"decoder.{name}\"");
-            Err(Refusal::new("detect", said))
+            c.warn(Refusal::new("detect", said));
+            d.push_packet(keyword, PacketCondition::DecodeEvent("udp.hlen_invalid"));
+            Ok(())
         }
         None => Err(Refusal::new("detect", format!("unknown decode event \"decoder.{name}\""))),
     }

@@ -188,7 +188,7 @@ fn prepare<'t>(known: &KnownKeyword, option: RuleOption<'t>) -> Checked<Value<'t
     }
     let inside = value.text.get(1..).unwrap_or("");
     let Some(inside) = inside.strip_suffix('"') else {
-        let text = value.text;
+        let text = raw_value(option).text;
         return refuse(format!(
             "bad option value formatting (possible missing semicolon) for keyword {name}: '{text}'"
         ));

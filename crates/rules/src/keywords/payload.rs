@@ -6,7 +6,6 @@ use crate::content::{Base64Decode, BufferCondition};
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, List};
 use crate::integer::IntegerMatch;
-use crate::packet::PacketCondition;
 use crate::signature::BufferRef;
 use gabion_record::applayer::IntegerWidth;
 
@@ -17,11 +16,10 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
     ("absent", absent),
     ("base64_decode", base64_decode),
     ("prefilter", prefilter),
-    ("ftpbounce", ftpbounce),
 ];
 
 fn bsize(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
-    if !matches!(d.list, List::Buffer(_)) {
+    if matches!(d.list, List::NotSet) {
         return Err(Refusal::silent("`bsize` needs a sticky buffer before it"));
     }
     let Some(size) = IntegerMatch::parse(v.text, IntegerWidth::U64, &[]) else {
@@ -107,7 +105,12 @@ fn base64_decode(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Check
         return Err(Refusal::new(WHO, "base64_decode can't be nested"));
     }
     let condition = BufferCondition::Base64Decode(decode);
-    if decode.relative { d.push_relative(condition) } else { d.push(condition) }
+    // it works where the match before it was, whether relative or not
+    let before = d.list;
+    d.list = d.relative_list();
+    let pushed = if decode.relative { d.push_relative(condition) } else { d.push(condition) };
+    d.list = before;
+    pushed
 }
 
 /// The condition before it becomes the prefilter.
@@ -154,16 +157,5 @@ fn prefilter(_: &mut Compiler<'_>, d: &mut Draft<'_>, _: Value<'_>) -> Checked<(
         return Err(Refusal::new(WHO, said));
     }
     d.prefilter = Some(at);
-    Ok(())
-}
-
-fn ftpbounce<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, _: Value<'t>) -> Checked<()> {
-    match c.catalog.proto("ftp") {
-        Some(id) => super::app::restrict(c, d, &[id])?,
-        None => {
-            d.inert.get_or_insert("ftpbounce");
-        }
-    }
-    d.push_packet("ftpbounce", PacketCondition::FtpBounce);
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::packet::{
     IpReputationTest, PacketCondition, ReputationSide, ReputationTest, XbitsTest, XbitsTrack,
 };
 use crate::post::{BitCommand, FlowintCommand, PostMatch, Tag, TagMetric, TagScope};
+use crate::signature::RuleHook;
 use gabion_record::applayer::IntegerWidth;
 
 /// Keywords of this file.
@@ -199,6 +200,9 @@ fn xbits(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
         Some("tx") => XbitsTrack::Transaction,
         _ => return Err(bad()),
     };
+    if track == XbitsTrack::Transaction && !matches!(d.hook, Some(RuleHook::App { .. })) {
+        return Err(Refusal::new(WHO, "tx xbits require an explicit rule hook"));
+    }
     let expire_s = match parts.next() {
         None => XBIT_EXPIRE_S,
         Some(text) => {

@@ -297,6 +297,8 @@ fn frame(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     leave_buffer(d)?;
     let id = c.catalog.proto(&proto);
     match id {
+        // a rule bound to several versions of the protocol stays so
+        Some(id) if d.apps.as_ref().is_some_and(|a| a.contains(&id)) => {}
         Some(id) => app::restrict(c, d, &[id])?,
         None => {
             d.inert.get_or_insert("frame");
