@@ -65,7 +65,8 @@ fn a_whole_session() {
 #[test]
 fn identification_lines() {
     // Line, version and software, or the event that ends the session.
-    let cases: &[(&[u8], Result<(&str, &str), &str>)] = &[
+    type Expected = Result<(&'static str, &'static str), &'static str>;
+    let cases: &[(&[u8], Expected)] = &[
         (b"SSH-2.0-x\n", Ok(("2.0", "x"))),
         (b"SSH-2.0- abc\r\n", Ok(("2.0", " abc"))),
         (b"SSH-1.99-a-b-c d e\r\n", Ok(("1.99", "a-b-c"))),
