@@ -162,11 +162,17 @@ impl Reading<'_> {
         let broken = |Short| End::Broken;
         match kind {
             extension::SERVER_NAME if self.is_client && !body.is_empty() => self.read_name(body)?,
-            extension::GROUPS if self.wants_ja3 && !body.is_empty() => {
-                let groups = list_16(body).map_err(broken)?;
-                lists.groups.extend(values(groups).filter(|g| !version::is_grease(*g)));
+            extension::GROUPS if !body.is_empty() => {
+                let groups = vector_16(&mut &*body).map_err(broken)?;
+                // Only who needs the values looks at them (so does the peer).
+                if self.wants_ja3 {
+                    if groups.len() % 2 != 0 {
+                        return Err(End::Broken);
+                    }
+                    lists.groups.extend(values(groups).filter(|g| !version::is_grease(*g)));
+                }
             }
-            extension::FORMATS if self.wants_ja3 && !body.is_empty() => {
+            extension::FORMATS if !body.is_empty() => {
                 let formats = vector_8(&mut &*body).map_err(broken)?;
                 lists.formats.extend(formats.iter().map(|f| u16::from(*f)));
             }
