@@ -440,6 +440,7 @@ impl AppLayer {
         let Some(parser) = &mut self.parser else { return Outcome::Done };
         let mut cx = ParseContext::new(ts_ns, d, endpoints);
         cx.requirements = protocols.requirements;
+        cx.changed_from = gabion_proto::registry::protocol(self.original).map(|p| p.table.eve_name);
         let outcome = parser.parse(&mut cx, input);
         effects.expectations.append(&mut cx.expectations);
         effects.stop_reassembly |= cx.stop_reassembly;
