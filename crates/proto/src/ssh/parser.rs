@@ -100,7 +100,8 @@ impl Transaction for SshTx {
 /// Parser of an SSH flow.
 #[derive(Debug)]
 pub struct SshParser {
-    tx: Option<SshTx>,
+    // Boxed, as it is taken out and put back at every call.
+    tx: Option<Box<SshTx>>,
     settings: Arc<SshSettings>,
 }
 
@@ -122,7 +123,7 @@ mod message {
 impl SshParser {
     /// A parser with these settings.
     pub fn new(settings: Arc<SshSettings>) -> SshParser {
-        SshParser { tx: Some(SshTx::default()), settings }
+        SshParser { tx: Some(Box::default()), settings }
     }
 
     fn data(&self, cx: &mut ParseContext<'_>, tx: &mut SshTx, bytes: &[u8]) -> Used {
@@ -299,11 +300,11 @@ impl Parser for SshParser {
     }
 
     fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.tx.as_ref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
+        self.tx.as_deref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
     }
 
     fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.tx.as_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
+        self.tx.as_deref_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
     }
 
     fn free(&mut self, id: u64) {

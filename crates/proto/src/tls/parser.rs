@@ -229,7 +229,8 @@ enum Heartbeat {
 /// Parser of a TLS flow.
 #[derive(Debug)]
 pub struct TlsParser {
-    tx: Option<TlsTx>,
+    // Boxed, as it is taken out and put back at every call.
+    tx: Option<Box<TlsTx>>,
     halves: [Half; 2],
     has_cipher_change: bool,
     wants_client_cert: bool,
@@ -261,7 +262,7 @@ impl TlsParser {
     /// A parser with these settings.
     pub fn new(settings: Arc<TlsSettings>) -> TlsParser {
         TlsParser {
-            tx: Some(TlsTx::new(settings)),
+            tx: Some(Box::new(TlsTx::new(settings))),
             halves: [Half::default(), Half::default()],
             has_cipher_change: false,
             wants_client_cert: false,
@@ -669,11 +670,11 @@ impl Parser for TlsParser {
     }
 
     fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.tx.as_ref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
+        self.tx.as_deref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
     }
 
     fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.tx.as_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
+        self.tx.as_deref_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
     }
 
     fn free(&mut self, id: u64) {
@@ -692,6 +693,6 @@ impl Parser for TlsParser {
 
     fn bytes_held(&self) -> usize {
         let messages: usize = self.halves.iter().map(|h| h.message.capacity()).sum();
-        size_of::<TlsParser>() + messages + self.tx.as_ref().map_or(0, TlsTx::bytes_held)
+        size_of::<TlsParser>() + messages + self.tx.as_deref().map_or(0, TlsTx::bytes_held)
     }
 }
