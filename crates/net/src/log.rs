@@ -317,6 +317,8 @@ impl Core {
             flow.ext.app.last_state(Direction::ToServer),
             flow.ext.app.last_state(Direction::ToClient),
         ];
+        // With both sides closed nothing more can come of any transaction.
+        let at_eof = flow.ext.app.eof == [true; 2];
         for id in flow.ext.app.tx_ids() {
             let Some(m) = flow.ext.app.tx_memory(id) else { continue };
             if m.is_free {
@@ -328,7 +330,7 @@ impl Core {
             if w.anomaly_app && events > events_logged {
                 self.app_anomalies(view, flow, tx, &tx.events()[events_logged..], sink);
             }
-            let due = !logged && (at_end || is_due(tx, last));
+            let due = !logged && (at_end || at_eof || is_due(tx, last));
             if due && w.app && !silent && !no_log {
                 self.log_transaction(view, flow, tx, proto, sink);
             }

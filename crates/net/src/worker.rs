@@ -697,6 +697,10 @@ impl Core {
                             ssn.set_depth(depth);
                         }
                     }
+                    if effects.other_first {
+                        ssn.stream_mut(d).app_again();
+                        break;
+                    }
                     if app.is_changing() {
                         ssn.stream_mut(d).app_again();
                         ssn.stream_mut(d.opposite()).app_again();
@@ -750,7 +754,11 @@ impl Core {
         flow.tcp = Some(ssn);
         if let Some(other) = again {
             effects.found = false;
+            let is_second = std::mem::take(&mut effects.other_first);
             self.feed(flow, ts_ns, other, effects);
+            if is_second {
+                self.feed(flow, ts_ns, d, effects);
+            }
         }
     }
 

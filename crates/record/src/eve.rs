@@ -240,7 +240,7 @@ pub struct AppRecord<'a> {
     pub tx_id_on_top: bool,
     /// Writes the members of the object.
     pub object: &'a dyn WriteObject,
-    /// Protocols of the flow: logged when they changed.
+    /// Protocols of the flow, for outputs that show them (EVE does in alerts, files and flows only).
     pub app_proto: AppProtoNames,
 }
 
@@ -293,9 +293,8 @@ pub struct FileFacts<'a> {
 impl FileFacts<'_> {
     /// Members of a `fileinfo` object or of an entry of an alert's `files`.
     pub fn write(&self, j: &mut Json) {
-        j.field("filename", self.name);
-        if let Some(m) = self.magic {
-            j.field("magic", m);
+        if !self.name.is_empty() {
+            j.field("filename", self.name);
         }
         if !self.sids.is_empty() {
             j.open_array_key("sid");
@@ -304,6 +303,9 @@ impl FileFacts<'_> {
             }
             j.close_array();
         }
+        if let Some(m) = self.magic {
+            j.field("magic", m);
+        }
         j.boolean("gaps", self.has_gaps);
         j.field_plain("state", self.state);
         if let Some(h) = &self.md5 {
@@ -311,6 +313,9 @@ impl FileFacts<'_> {
         }
         if let Some(h) = &self.sha1 {
             j.hex("sha1", h);
+        }
+        if let Some(h) = &self.sha256 {
+            j.hex("sha256", h);
         }
         if self.is_stored {
             j.boolean("stored", true);
@@ -322,9 +327,6 @@ impl FileFacts<'_> {
             if self.is_storing {
                 j.boolean("storing", true);
             }
-        }
-        if let Some(h) = &self.sha256 {
-            j.hex("sha256", h);
         }
         j.number("size", self.size);
         if let Some((start, end)) = self.range {

@@ -84,6 +84,12 @@ impl Detection {
         d
     }
 
+    /// A protocol has patterns or probes, so that it is found when it is there.
+    pub(crate) fn finds(&self, proto: ProtoId) -> bool {
+        self.probes.iter().any(|e| e.proto == proto)
+            || self.patterns.iter().flatten().any(|(p, _)| *p == proto)
+    }
+
     /// Looks at the first bytes of a direction. `ports` are the source and destination port of
     /// bytes in that direction, `other` is the protocol of the other direction: its own probes are
     /// asked whatever the port.

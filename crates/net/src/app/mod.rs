@@ -80,6 +80,8 @@ pub(crate) struct Effects {
     pub(crate) reversed: bool,
     /// The protocol became known with this input; the other side's data should be looked at.
     pub(crate) found: bool,
+    /// Nothing was used: data of the other direction, which came before, is to be parsed first.
+    pub(crate) other_first: bool,
     /// The protocol cannot be followed from here.
     pub(crate) disabled: bool,
     /// A parser wanted more bytes at once than are kept for it.
@@ -157,6 +159,8 @@ pub(crate) struct AppLayer {
     pub(crate) parser: Option<Box<dyn Parser>>,
     done: [bool; 2],
     seen: [bool; 2],
+    /// Direction of the flow's first data.
+    first_seen: Option<Direction>,
     /// Bytes to wait for before the parser is asked again.
     pub(crate) needed: [usize; 2],
     disabled: [bool; 2],
@@ -234,15 +238,24 @@ impl AppLayer {
         if self.is_off(d) {
             return bytes.len();
         }
-        self.seen[i] |= !bytes.is_empty();
+        if !bytes.is_empty() {
+            self.seen[i] = true;
+            self.first_seen.get_or_insert(d);
+        }
         if self.change.is_some() && !bytes.is_empty() {
             self.switch();
         }
+        let was_known = self.proto.is_known();
         if !self.detect_stream(protocols, endpoints, d, bytes, eof, effects, counters) {
             if eof && self.proto == ProtoId::UNKNOWN {
                 return bytes.len();
             }
             return if self.is_off(d) { bytes.len() } else { 0 };
+        }
+        if !was_known && self.first_seen == Some(d.opposite()) {
+            // What the other side said first (a greeting) is parsed first.
+            effects.other_first = true;
+            return 0;
         }
         if bytes.len() < self.needed[i] && !eof && bytes.len() < PENDING_MAX {
             return 0;
@@ -314,10 +327,12 @@ impl AppLayer {
                             self.only_one_direction_raised = true;
                             effects.events.push("applayer_detect_protocol_only_one_direction");
                         }
-                    } else if self.expected.is_known() {
+                    } else if self.expected.is_known() && !protocols.detection.finds(self.expected)
+                    {
                         self.by_direction[i] = self.expected;
                     } else if self.done[o] || bytes.len() > DETECT_BYTES_MAX {
                         self.settle(ProtoId::FAILED, Transport::Tcp, protocols, counters);
+                        self.compare_with_announced(effects);
                         effects.disabled = true;
                         return false;
                     } else {
@@ -332,6 +347,7 @@ impl AppLayer {
                 return false;
             }
             self.settle(proto, Transport::Tcp, protocols, counters);
+            self.compare_with_announced(effects);
             effects.found = true;
             effects.depth = protocol(proto).and_then(|p| p.stream_depth);
             if d == Direction::ToClient
@@ -342,6 +358,17 @@ impl AppLayer {
             }
         }
         true
+    }
+
+    /// Raises the events of a change of protocol that led to another than announced.
+    fn compare_with_announced(&self, effects: &mut Effects) {
+        if !self.original.is_known() || !self.expected.is_known() || self.proto == self.expected {
+            return;
+        }
+        effects.events.push("applayer_unexpected_protocol");
+        if protocol(self.expected).is_some_and(|p| p.table.name == "tls") {
+            effects.events.push("applayer_no_tls_after_starttls");
+        }
     }
 
     /// Takes one datagram.

@@ -199,9 +199,6 @@ impl EveWriter {
         if r.tx_id_on_top {
             j.number("tx_id", r.tx_id);
         }
-        if r.app_proto.original.is_some() {
-            app_proto(j, &r.app_proto);
-        }
         let node = self.settings.type_node(r.event_type);
         // A record its own settings leave nothing of is not written.
         object(j, r.event_type, r.object, node, false).then(|| self.end())

@@ -196,7 +196,10 @@ impl SmtpParser {
         let command = if is(b"starttls") {
             Command::StartTls
         } else if is(b"data") {
-            self.data()
+            match self.data() {
+                Some(command) => command,
+                None => return,
+            }
         } else if is(b"bdat") {
             self.chunk(line)
         } else if is(b"helo") || is(b"ehlo") {
@@ -248,16 +251,17 @@ impl SmtpParser {
         }
     }
 
-    fn data(&mut self) -> Command {
+    /// DATA; `None` when no reply is to be matched with it.
+    fn data(&mut self) -> Option<Command> {
         let settings = self.settings.clone();
         let has_pipelining = self.has_pipelining;
-        let Some(tx) = self.tx_now() else { return Command::Other };
+        let tx = self.tx_now()?;
         // The peer does not follow DATA that comes again, whether or not it was refused before; we
         // do behind a refusal.
         if tx.is_data || tx.mime.is_some() {
             tx.events.add(event::UNPARSABLE_CONTENT);
             if tx.is_data {
-                return Command::Other;
+                return None;
             }
         }
         tx.is_data = true;
@@ -269,7 +273,7 @@ impl SmtpParser {
         if has_pipelining {
             self.enter(Mode::Mail);
         }
-        Command::Data
+        Some(Command::Data)
     }
 
     fn chunk(&mut self, line: &[u8]) -> Command {
@@ -370,6 +374,9 @@ impl SmtpParser {
     /// The mail has ended.
     fn end_mail(&mut self, cx: &mut ParseContext<'_>) {
         let wants = FileWants::from(cx.requirements);
+        if !self.has_greeting {
+            self.raise(event::NO_SERVER_WELCOME_MESSAGE);
+        }
         if let Some(tx) = self.current.and_then(|id| self.txs.get_mut(id)) {
             let SmtpTx { mime, files, events, settings, .. } = tx;
             let last_file_id = &mut self.last_file_id;
@@ -411,14 +418,16 @@ impl SmtpParser {
     fn reply(&mut self, cx: &mut ParseContext<'_>, line: &[u8]) -> bool {
         let Some(code) = reply_code(line) else { return false };
         self.in_multiline = line.get(3) == Some(&b'-');
-        if !self.has_greeting {
-            self.has_greeting = !self.in_multiline;
-            if code != 220 {
-                self.raise(event::INVALID_REPLY);
+        let Some(&(command, id)) = self.waiting.front() else {
+            // Nobody asked: the greeting, or nothing anybody knows.
+            if !self.has_greeting {
+                self.has_greeting = !self.in_multiline;
+                if code != 220 {
+                    self.raise(event::INVALID_REPLY);
+                }
             }
             return true;
-        }
-        let Some(&(command, id)) = self.waiting.front() else { return true };
+        };
         let word = line.get(4..14).unwrap_or_default();
         self.has_pipelining |= word.eq_ignore_ascii_case(b"pipelining");
         if self.in_multiline {
