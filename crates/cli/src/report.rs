@@ -26,14 +26,14 @@ pub(crate) struct Report<'a> {
 impl Report<'_> {
     /// Most severe first, then most frequent.
     fn findings(&self) -> Vec<&AlertTally> {
-        let mut all: Vec<&AlertTally> = self.outputs.tally.alerts.iter().collect();
+        let mut all: Vec<&AlertTally> = self.outputs.tally().alerts.iter().collect();
         all.sort_by_key(|a| (a.severity, std::cmp::Reverse(a.count), a.gid, a.sid));
         all
     }
 
     fn records(&self) -> Vec<(&str, u64)> {
         let mut all: Vec<(&str, u64)> =
-            self.outputs.tally.records.iter().map(|(n, c)| (n.as_str(), *c)).collect();
+            self.outputs.tally().records.iter().map(|(n, c)| (n.as_str(), *c)).collect();
         all.sort();
         all
     }

@@ -143,16 +143,19 @@ impl Core {
             ts_ns: view.ts_ns,
         };
         if let Some(t) = &s.detection_filter
-            && self.thresholds.decide(s.index, 0, t, &subject).0 == Decision::Nothing
+            && self.thresholds.write(|all| all.decide(s.index, 0, t, &subject)).0
+                == Decision::Nothing
         {
             return (Decision::Nothing, None);
         }
         let mut changed = None;
         if let Some(t) = &s.rate_filter {
-            changed = self.thresholds.decide(s.index, 1, t, &subject).1;
+            changed = self.thresholds.write(|all| all.decide(s.index, 1, t, &subject)).1;
         }
         match &s.threshold {
-            Some(t) => (self.thresholds.decide(s.index, 2, t, &subject).0, changed),
+            Some(t) => {
+                (self.thresholds.write(|all| all.decide(s.index, 2, t, &subject)).0, changed)
+            }
             None => (Decision::Alert, changed),
         }
     }

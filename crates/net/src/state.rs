@@ -1,8 +1,9 @@
 //! State that flows share: bits of hosts and address pairs, reputation of addresses.
 //!
-//! It is what makes engines answer differently with more threads, so it is changed in packet order
-//! only: a worker that runs alone changes it at once, several leave the change to the sequencer.
+//! It is what makes engines answer differently with more threads, so several workers use it in packet
+//! order only (`order`).
 
+use crate::order::Across;
 use foldhash::fast::RandomState;
 use gabion_packet::Decoded;
 use gabion_record::Addr;
@@ -52,14 +53,20 @@ enum Owner {
     Pair(Addr, Addr),
 }
 
-/// Bits with their time of expiry, and reputations.
+/// Bits with their time of expiry.
 #[derive(Debug, Default)]
-pub struct SharedState {
+pub(crate) struct Bits {
     xbits: HashMap<(Owner, u32), u64, RandomState>,
     hostbits: HashMap<(Addr, u32), u64, RandomState>,
-    pub(crate) reputation: Arc<Reputation>,
     /// Bits that were not set because the table was full.
-    pub refused: u64,
+    refused: u64,
+}
+
+/// Bits and reputations.
+#[derive(Debug, Default)]
+pub struct SharedState {
+    bits: Across<Bits>,
+    pub(crate) reputation: Arc<Reputation>,
 }
 
 fn pair(a: Addr, b: Addr) -> Owner {
@@ -76,8 +83,8 @@ fn owner(track: XbitsTrack, h: &Decoded) -> Option<Owner> {
 
 impl SharedState {
     /// With these scores.
-    pub(crate) fn new(reputation: Arc<Reputation>) -> SharedState {
-        SharedState { reputation, ..SharedState::default() }
+    pub(crate) fn new(reputation: Arc<Reputation>, bits: Across<Bits>) -> SharedState {
+        SharedState { reputation, bits }
     }
 
     fn is_set<K: std::hash::Hash + Eq>(
@@ -90,16 +97,18 @@ impl SharedState {
 
     pub(crate) fn xbit_matches(&self, t: &XbitsTest, h: &Decoded, now_ns: u64) -> bool {
         let Some(o) = owner(t.track, h) else { return !t.isset };
-        Self::is_set(&self.xbits, &(o, t.bit), now_ns) == t.isset
+        self.bits.read(|b| Self::is_set(&b.xbits, &(o, t.bit), now_ns)) == t.isset
     }
 
     pub(crate) fn hostbit_matches(&self, t: &HostbitsTest, h: &Decoded, now_ns: u64) -> bool {
-        let set = |a: Addr| Self::is_set(&self.hostbits, &(a, t.bit), now_ns);
-        let any = match t.track {
-            HostbitsTrack::Source => set(h.src),
-            HostbitsTrack::Destination => set(h.dst),
-            HostbitsTrack::Both => set(h.src) && set(h.dst),
-        };
+        let any = self.bits.read(|b| {
+            let set = |a: Addr| Self::is_set(&b.hostbits, &(a, t.bit), now_ns);
+            match t.track {
+                HostbitsTrack::Source => set(h.src),
+                HostbitsTrack::Destination => set(h.dst),
+                HostbitsTrack::Both => set(h.src) && set(h.dst),
+            }
+        });
         any == t.isset
     }
 
@@ -141,11 +150,12 @@ impl SharedState {
         h: &Decoded,
         now_ns: u64,
     ) {
-        if let Some(o) = owner(track, h)
-            && !Self::change(&mut self.xbits, (o, bit), command, now_ns, expire_s)
-        {
-            self.refused += 1;
-        }
+        let Some(o) = owner(track, h) else { return };
+        self.bits.write(|b| {
+            if !Self::change(&mut b.xbits, (o, bit), command, now_ns, expire_s) {
+                b.refused += 1;
+            }
+        });
     }
 
     pub(crate) fn set_hostbit(
@@ -162,11 +172,13 @@ impl SharedState {
             HostbitsTrack::Destination => &[h.dst],
             HostbitsTrack::Both => &[h.src, h.dst],
         };
-        for host in hosts {
-            if !Self::change(&mut self.hostbits, (*host, bit), command, now_ns, expire_s) {
-                self.refused += 1;
+        self.bits.write(|b| {
+            for host in hosts {
+                if !Self::change(&mut b.hostbits, (*host, bit), command, now_ns, expire_s) {
+                    b.refused += 1;
+                }
             }
-        }
+        });
     }
 
     pub(crate) fn reputation_matches(&self, t: &IpReputationTest, h: &Decoded) -> bool {

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::expectation::Expectations;
 use crate::flow_state::NetFlow;
 use crate::limits::{EXPIRE_PER_PACKET, MACS_PER_SIDE};
+use crate::order::{Across, Team, Turn};
 use crate::script::Scripts;
 use crate::state::SharedState;
 use crate::threshold::Thresholds;
@@ -89,7 +90,8 @@ pub(crate) struct Core {
     regex: RegexScratch,
     scripts: Scripts,
     pub(crate) shared: SharedState,
-    pub(crate) thresholds: Thresholds,
+    pub(crate) thresholds: Across<Thresholds>,
+    turn: Option<Turn>,
     pub(crate) counters: NetCounters,
     pub(crate) books: WorkerBooks,
     expectations: Expectations,
@@ -117,6 +119,16 @@ pub(crate) struct Fate {
 impl Worker {
     /// A worker of this engine.
     pub fn new(engine: Arc<Engine>, budgets: WorkerBudgets) -> Worker {
+        Worker::make(engine, budgets, None)
+    }
+
+    /// Worker `n` of a team. It must be shown every frame of the stream: its own by
+    /// [`Worker::frame`], those of others by [`Worker::pass_by`].
+    pub fn in_team(engine: Arc<Engine>, budgets: WorkerBudgets, team: &Team, n: usize) -> Worker {
+        Worker::make(engine, budgets, Some((team, n)))
+    }
+
+    fn make(engine: Arc<Engine>, budgets: WorkerBudgets, team: Option<(&Team, usize)>) -> Worker {
         let o = &engine.options;
         let synack_opens = o.stream.midstream || o.stream.async_oneside;
         let rules = engine.detector.as_ref().map_or(0, |d| d.set.signatures.len());
@@ -134,8 +146,12 @@ impl Worker {
                 scratch: Scratch { costs, ..Scratch::default() },
                 regex: RegexScratch::new(),
                 scripts: Scripts::default(),
-                shared: SharedState::new(Arc::clone(&engine.reputation)),
-                thresholds: Thresholds::default(),
+                shared: SharedState::new(
+                    Arc::clone(&engine.reputation),
+                    team.map_or_else(Across::default, |(team, n)| team.bits(n)),
+                ),
+                thresholds: team.map_or_else(Across::default, |(team, n)| team.thresholds(n)),
+                turn: team.map(|(team, n)| team.turn(n)),
                 counters: NetCounters::default(),
                 books: WorkerBooks::default(),
                 expectations: Expectations::default(),
@@ -151,7 +167,10 @@ impl Worker {
     /// Takes one frame. False: its link type is not read.
     pub fn frame(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         let Some(link) = Link::from_linktype(f.link.into()) else { return false };
-        self.advance(f.ts_ns, sink);
+        self.pass_by(f.number, f.ts_ns, sink);
+        if let Some(turn) = &self.core.turn {
+            turn.at_frame(f.number);
+        }
         self.core.link = f.link;
         self.core.counters.packets += 1;
         let len = f.data.len() as u64;
@@ -179,6 +198,15 @@ impl Worker {
         }
         self.set = Some(set);
         true
+    }
+
+    /// A frame that belongs to another worker of the team, or is not read: only its time counts.
+    #[inline]
+    pub fn pass_by(&mut self, number: u64, ts_ns: u64, sink: &mut dyn NetSink) {
+        if let Some(turn) = &self.core.turn {
+            turn.before_frame(number);
+        }
+        self.advance(ts_ns, sink);
     }
 
     /// Event time goes on: ends flows whose time is up.
@@ -363,6 +391,9 @@ impl Worker {
     /// The input has ended: ends all flows.
     pub fn finish(&mut self, sink: &mut dyn NetSink) {
         let now = self.core.now_ns;
+        if let Some(turn) = &self.core.turn {
+            turn.at_end();
+        }
         let core = &mut self.core;
         self.flows.drain(&mut |flow, reason| core.end_flow(flow, reason, now, sink));
     }

@@ -8,8 +8,12 @@ pub mod community;
 pub mod eve;
 pub mod fast;
 pub mod files;
+mod format;
+mod line_file;
 pub mod names;
+pub mod sequence;
 pub mod table;
+mod tally;
 pub mod timestamp;
 
 /// The version reported where the peer reports its own, so that version gates of its tests and of

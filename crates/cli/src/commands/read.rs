@@ -145,7 +145,7 @@ fn say_inputs(done: &Done, o: &ReadOptions) -> Exit {
 fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
     let mut exit = Exit::Done;
     if let Some(most) = o.fail_on
-        && outputs.tally.alerts.iter().any(|a| a.severity <= most)
+        && outputs.tally().alerts.iter().any(|a| a.severity <= most)
     {
         exit = Exit::No;
     }

@@ -1,0 +1,231 @@
+//! State that outlives flows, used by several workers as if there were one.
+//!
+//! Every use of such state has a ticket: the number of the frame at hand, then (before the frame
+//! itself) the workers in order, since each may end flows whose time is up. A worker that wants the
+//! state waits until all others are past every earlier ticket; whoever is furthest behind never
+//! waits, so the wait ends. The state is thus used in packet order, and rules that count, or remember
+//! hosts, answer the same with any number of workers. Uses are rare (a rule must have matched so
+//! far), so the waits are too.
+//!
+//! How to wait is the caller's business: the engine knows no threads, it is handed a function.
+
+use crate::state::Bits;
+use crate::threshold::Thresholds;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Workers at most: their numbers stand in the low byte of a ticket.
+pub const WORKERS_MAX: usize = 64;
+
+/// Low byte of a frame's own ticket: after every worker's.
+const FRAME: u64 = 0xff;
+
+/// A worker's place, on cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Place(AtomicU64);
+
+#[derive(Debug)]
+struct Turns {
+    places: Box<[Place]>,
+    /// Called while waiting, with how often it was called before.
+    pause: fn(u32),
+}
+
+impl Turns {
+    fn wait(&self, worker: usize) {
+        let Some(mine) = self.places.get(worker) else { return };
+        let mine = mine.0.load(Ordering::Relaxed);
+        for (n, place) in self.places.iter().enumerate() {
+            let mut tries = 0;
+            while n != worker && place.0.load(Ordering::Acquire) < mine {
+                (self.pause)(tries);
+                tries = tries.saturating_add(1);
+            }
+        }
+    }
+}
+
+/// Workers that read one stream of frames together.
+#[derive(Debug)]
+pub struct Team {
+    turns: Arc<Turns>,
+    thresholds: Arc<Mutex<Thresholds>>,
+    bits: Arc<Mutex<Bits>>,
+}
+
+impl Team {
+    /// A team of so many workers, [`WORKERS_MAX`] at most. `pause` is called while one waits for
+    /// another, with how often it was called before.
+    pub fn new(workers: usize, pause: fn(u32)) -> Team {
+        let places = (0..workers.clamp(1, WORKERS_MAX)).map(|_| Place::default()).collect();
+        Team {
+            turns: Arc::new(Turns { places, pause }),
+            thresholds: Arc::default(),
+            bits: Arc::default(),
+        }
+    }
+
+    /// The place of one worker, from 0. Dropping it (in a panic too) lets the others go on.
+    pub fn seat(&self, worker: usize) -> Seat {
+        Seat { turn: Turn { turns: Arc::clone(&self.turns), worker } }
+    }
+
+    /// Gives a worker up that does not go on: the others don't wait for it any more.
+    pub fn give_up(&self, worker: usize) {
+        if let Some(place) = self.turns.places.get(worker) {
+            place.0.store(u64::MAX, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn thresholds(&self, worker: usize) -> Across<Thresholds> {
+        Across::Team { state: Arc::clone(&self.thresholds), turn: self.turn(worker) }
+    }
+
+    pub(crate) fn bits(&self, worker: usize) -> Across<Bits> {
+        Across::Team { state: Arc::clone(&self.bits), turn: self.turn(worker) }
+    }
+
+    pub(crate) fn turn(&self, worker: usize) -> Turn {
+        Turn { turns: Arc::clone(&self.turns), worker }
+    }
+}
+
+/// A worker's membership in its team, held as long as it works.
+#[derive(Debug)]
+pub struct Seat {
+    turn: Turn,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.turn.to(u64::MAX);
+    }
+}
+
+/// A worker's side of its team.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    turns: Arc<Turns>,
+    worker: usize,
+}
+
+impl Turn {
+    fn to(&self, ticket: u64) {
+        if let Some(place) = self.turns.places.get(self.worker) {
+            // A worker that was given up stays so.
+            if place.0.load(Ordering::Relaxed) != u64::MAX {
+                place.0.store(ticket, Ordering::Release);
+            }
+        }
+    }
+
+    /// Flows end before frame `number`.
+    #[inline]
+    pub(crate) fn before_frame(&self, number: u64) {
+        self.to((number << 8) | self.worker as u64);
+    }
+
+    /// The frame itself.
+    #[inline]
+    pub(crate) fn at_frame(&self, number: u64) {
+        self.to((number << 8) | FRAME);
+    }
+
+    /// All frames are done: the flows that are left end.
+    pub(crate) fn at_end(&self) {
+        self.to((u64::MAX << 8) | self.worker as u64);
+    }
+}
+
+/// State of one worker alone, or of its team.
+#[derive(Debug)]
+pub(crate) enum Across<T> {
+    Own(T),
+    Team { state: Arc<Mutex<T>>, turn: Turn },
+}
+
+impl<T: Default> Default for Across<T> {
+    fn default() -> Self {
+        Across::Own(T::default())
+    }
+}
+
+impl<T> Across<T> {
+    /// Looks at the state.
+    pub(crate) fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
+        match self {
+            Across::Own(t) => f(t),
+            Across::Team { state, turn } => {
+                turn.turns.wait(turn.worker);
+                f(&state.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+
+    /// Changes it.
+    pub(crate) fn write<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
+        match self {
+            Across::Own(t) => f(t),
+            Across::Team { state, turn } => {
+                turn.turns.wait(turn.worker);
+                f(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pause(_: u32) {
+        std::thread::yield_now();
+    }
+
+    /// Whatever the threads do, uses come in the order of tickets.
+    #[test]
+    fn uses_come_in_packet_order() {
+        const WORKERS: usize = 3;
+        let turns =
+            Arc::new(Turns { places: (0..WORKERS).map(|_| Place::default()).collect(), pause });
+        let log: Arc<Mutex<Vec<(u64, usize)>>> = Arc::default();
+        std::thread::scope(|scope| {
+            for worker in 0..WORKERS {
+                let turn = Turn { turns: Arc::clone(&turns), worker };
+                let mut state = Across::Team { state: Arc::clone(&log), turn: turn.clone() };
+                scope.spawn(move || {
+                    for number in 1..200_u64 {
+                        turn.before_frame(number);
+                        if number % 7 == 0 {
+                            state.write(|log| log.push((number * 2, worker)));
+                        }
+                        if number % WORKERS as u64 == worker as u64 {
+                            turn.at_frame(number);
+                            state.write(|log| log.push((number * 2 + 1, worker)));
+                        }
+                    }
+                    turn.at_end();
+                    state.write(|log| log.push((u64::MAX, worker)));
+                    turn.to(u64::MAX);
+                });
+            }
+        });
+        let log = log.lock().unwrap();
+        assert!(log.is_sorted(), "{log:?}");
+        assert_eq!(log.len(), 199 + 199 / 7 * WORKERS + WORKERS);
+    }
+
+    #[test]
+    fn nobody_waits_for_a_worker_that_is_gone() {
+        let team = Team::new(2, pause);
+        let turn = team.turn(0);
+        turn.at_frame(5);
+        drop(team.seat(1));
+        let mut bits = team.thresholds(0);
+        bits.write(|_| ());
+        // Given up, it can't come back and hold the others up.
+        team.turn(1).at_frame(1);
+        bits.write(|_| ());
+    }
+}

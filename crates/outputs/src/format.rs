@@ -1,0 +1,193 @@
+//! Records turned into lines, for whoever takes them: files at once, or a buffer that is written in
+//! packet order later.
+
+use crate::eve::{EveSettings, EveWriter};
+use crate::fast::FastWriter;
+use crate::tally::Tally;
+use gabion_record::eve::*;
+use gabion_record::{Direction, Tree};
+use std::path::{Path, PathBuf};
+
+/// One output's way of writing records.
+pub(crate) enum Format {
+    Eve(Box<EveWriter>),
+    Fast(FastWriter),
+    /// Files go into a folder, by their hash.
+    Store(Store),
+    /// Records are counted as an EVE output would write them; nothing is written.
+    Count(Box<EveSettings>),
+}
+
+/// The file store.
+#[derive(Clone, Debug)]
+pub(crate) struct Store {
+    pub(crate) folder: PathBuf,
+    pub(crate) write_fileinfo: bool,
+    pub(crate) stored: u64,
+    pub(crate) failed: u64,
+}
+
+impl Format {
+    /// The same output for another worker.
+    pub(crate) fn again(&self) -> Format {
+        match self {
+            Format::Eve(w) => Format::Eve(Box::new(EveWriter::new(w.settings().clone()))),
+            Format::Fast(_) => Format::Fast(FastWriter::default()),
+            Format::Store(s) => Format::Store(Store { stored: 0, failed: 0, ..s.clone() }),
+            Format::Count(s) => Format::Count(s.clone()),
+        }
+    }
+}
+
+/// Takes lines.
+pub(crate) trait Take {
+    /// One line (its end included) of an output.
+    fn line(&mut self, output: usize, line: &[u8]);
+}
+
+/// Formats records and hands the lines on.
+pub(crate) struct Formatter<T> {
+    pub(crate) formats: Vec<Format>,
+    pub(crate) to: T,
+    pub(crate) tally: Tally,
+    /// Place of the frame at hand among all frames.
+    pub(crate) at: u64,
+}
+
+impl<T: Take> Formatter<T> {
+    pub(crate) fn new(formats: Vec<Format>, to: T) -> Formatter<T> {
+        Formatter { formats, to, tally: Tally::default(), at: 0 }
+    }
+
+    /// Names the capture read from now on.
+    pub(crate) fn set_capture(&mut self, name: &str) {
+        for f in &mut self.formats {
+            if let Format::Eve(writer) = f {
+                writer.set_capture(name);
+            }
+        }
+    }
+}
+
+/// Writes one file into the store: `ab/abcdef…` of its SHA-256.
+fn store(folder: &Path, with_info: bool, r: &FileChunk<'_>) -> std::io::Result<()> {
+    let Some(sha) = r.file.sha256 else { return Ok(()) };
+    let name: String = sha.iter().map(|b| format!("{b:02x}")).collect();
+    let dir = folder.join(&name[..2]);
+    std::fs::create_dir_all(&dir)?;
+    let path = dir.join(&name);
+    if !path.exists() {
+        std::fs::write(&path, r.bytes)?;
+    }
+    if with_info {
+        let mut j = gabion_record::json::Json::new();
+        j.open();
+        j.open_key("fileinfo");
+        r.file.write(&mut j);
+        j.close();
+        j.close();
+        let seconds = r.header.ts_ns / 1_000_000_000;
+        let id = r.file.file_id.unwrap_or(0);
+        std::fs::write(dir.join(format!("{name}.{seconds}.{id}.json")), j.bytes())?;
+    }
+    Ok(())
+}
+
+/// Whether an EVE output of these settings writes records of that event type. What is configured
+/// in more detail (kinds of anomalies, tagged packets) the engine knows by what is wanted of it.
+fn is_counted(settings: &EveSettings, event_type: &str) -> bool {
+    let name = match event_type {
+        "fileinfo" => "files",
+        "packet" => "alert",
+        other => other,
+    };
+    settings.type_node(name).is_some()
+}
+
+macro_rules! each_line {
+    ($self:ident, $name:expr, |$w:ident| $line:expr) => {{
+        let mut any = false;
+        for (n, f) in $self.formats.iter_mut().enumerate() {
+            match f {
+                Format::Eve($w) => {
+                    if let Some(line) = $line {
+                        $self.to.line(n, line);
+                        any = true;
+                    }
+                }
+                Format::Count(settings) => any |= is_counted(settings, $name),
+                Format::Fast(_) | Format::Store(_) => {}
+            }
+        }
+        if any {
+            $self.tally.record($name);
+        }
+    }};
+}
+
+impl<T: Take> NetSink for Formatter<T> {
+    fn alert(&mut self, r: &AlertRecord<'_>) {
+        self.tally.alert(r, self.at);
+        for (n, f) in self.formats.iter_mut().enumerate() {
+            match f {
+                Format::Eve(writer) => {
+                    if let Some(line) = writer.alert(r) {
+                        self.to.line(n, line);
+                    }
+                }
+                Format::Fast(writer) => self.to.line(n, writer.alert(r)),
+                Format::Store(_) | Format::Count(_) => {}
+            }
+        }
+    }
+
+    fn app(&mut self, r: &AppRecord<'_>) {
+        each_line!(self, r.event_type, |w| w.app(r));
+    }
+
+    fn file(&mut self, r: &FileRecord<'_>) {
+        each_line!(self, "fileinfo", |w| w.file(r));
+    }
+
+    fn file_chunk(&mut self, r: &FileChunk<'_>) {
+        for f in &mut self.formats {
+            if let Format::Store(s) = f {
+                match store(&s.folder, s.write_fileinfo, r) {
+                    Ok(()) => s.stored += 1,
+                    Err(_) => s.failed += 1,
+                }
+            }
+        }
+    }
+
+    fn flow(&mut self, r: &FlowRecord<'_>) {
+        each_line!(self, "flow", |w| w.flow(r));
+        for d in Direction::BOTH {
+            each_line!(self, "netflow", |w| w.netflow(r, d));
+        }
+    }
+
+    fn anomaly(&mut self, r: &AnomalyRecord<'_>) {
+        each_line!(self, "anomaly", |w| w.anomaly(r));
+    }
+
+    fn dropped(&mut self, r: &DropRecord<'_>) {
+        each_line!(self, "drop", |w| w.dropped(r));
+    }
+
+    fn packet(&mut self, r: &PacketRecord<'_>) {
+        each_line!(self, "packet", |w| w.packet(r));
+    }
+
+    fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
+        each_line!(self, "arp", |w| w.arp(h, object));
+    }
+
+    fn type_config(&self, event_type: &str) -> Option<&Tree> {
+        self.formats.iter().find_map(|f| match f {
+            Format::Eve(writer) => writer.settings().type_node(event_type),
+            Format::Count(settings) => settings.type_node(event_type),
+            Format::Fast(_) | Format::Store(_) => None,
+        })
+    }
+}

@@ -1,0 +1,127 @@
+//! A file of lines: buffered, counted, and never left with half a line.
+//!
+//! A line that can't be written (disk full) is counted, said once, and never ends in half a line
+//! followed by another: the file is cut back to its last whole line.
+
+use gabion_record::ledger::{Ledger, ShedReason};
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// Bytes kept before they are written.
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A file of lines.
+#[derive(Debug)]
+pub struct LineFile {
+    path: PathBuf,
+    file: Option<File>,
+    buffer: Vec<u8>,
+    lines: u64,
+    /// Bytes known to be in the file.
+    written: u64,
+    ledger: Ledger,
+    failure: Option<String>,
+}
+
+impl LineFile {
+    /// Creates (or continues) a file.
+    pub fn create(path: &Path, append: bool) -> Result<LineFile, String> {
+        let opened = OpenOptions::new()
+            .create(true)
+            .write(true)
+            .append(append)
+            .truncate(!append)
+            .open(path)
+            .map_err(|e| format!("{}: cannot be written: {e}", path.display()))?;
+        let written = opened.metadata().map(|m| m.len()).unwrap_or(0);
+        Ok(LineFile {
+            path: path.to_path_buf(),
+            file: Some(opened),
+            buffer: Vec::with_capacity(BUFFER_BYTES + 16 * 1024),
+            lines: 0,
+            written,
+            ledger: Ledger::default(),
+            failure: None,
+        })
+    }
+
+    /// Adds one line (its end included).
+    pub fn line(&mut self, line: &[u8]) {
+        self.ledger.receive(1, line.len() as u64);
+        if self.file.is_none() {
+            self.ledger.shed(ShedReason::OutputFailed, 1, line.len() as u64);
+            return;
+        }
+        self.buffer.extend_from_slice(line);
+        self.lines += 1;
+        if self.buffer.len() >= BUFFER_BYTES {
+            self.flush();
+        }
+    }
+
+    /// Writes what is buffered.
+    pub fn flush(&mut self) {
+        let Some(file) = &mut self.file else { return };
+        let mut done = 0;
+        let mut error = None;
+        while done < self.buffer.len() {
+            match file.write(&self.buffer[done..]) {
+                Ok(0) => {
+                    error = Some("nothing could be written".to_string());
+                    break;
+                }
+                Ok(n) => done += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => {
+                    error = Some(e.to_string());
+                    break;
+                }
+            }
+        }
+        match error {
+            None => {
+                self.written += done as u64;
+                self.ledger.pass(self.lines, done as u64);
+            }
+            Some(e) => self.give_up(done, e),
+        }
+        self.buffer.clear();
+        self.lines = 0;
+    }
+
+    /// Cuts the file back to its last whole line and takes nothing more.
+    fn give_up(&mut self, done: usize, error: String) {
+        let whole = self.buffer[..done].iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
+        let good = self.buffer[..whole].iter().filter(|b| **b == b'\n').count() as u64;
+        if let Some(file) = &mut self.file {
+            let end = self.written + whole as u64;
+            if file.set_len(end).is_ok() {
+                let _ = file.seek(SeekFrom::Start(end));
+            }
+        }
+        self.ledger.pass(good, whole as u64);
+        let lost = self.lines.saturating_sub(good);
+        self.ledger.shed(ShedReason::OutputFailed, lost, (self.buffer.len() - whole) as u64);
+        self.failure = Some(format!(
+            "{}: cannot be written: {error}: make room or choose another folder with -l",
+            self.path.display()
+        ));
+        self.file = None;
+    }
+
+    /// Why nothing is written any more.
+    pub fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+
+    /// Lines and bytes.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
