@@ -189,6 +189,9 @@ pub(crate) struct ReadOptions {
     /// what the process may use]
     #[arg(long, value_name = "BYTES")]
     pub(crate) budget: Option<ByteSize>,
+    /// Threads that inspect packets; the findings are the same with any number
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) workers: usize,
     /// Exit code 1 when a rule of this priority or a more severe one (1 is the most) alerts
     #[arg(long, value_name = "PRIORITY")]
     pub(crate) fail_on: Option<u32>,

@@ -18,6 +18,7 @@ mod reputation;
 mod rules;
 mod stats;
 mod suricata;
+mod team;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -1,10 +1,12 @@
 //! Captures through the engine into outputs: the way of every `gabion read`.
 //!
-//! With one worker everything happens on the calling thread. What the run left behind is one value,
-//! [`Done`]: what became of each input, the ledgers of all joints, counters and costs.
+//! With one worker everything happens on the calling thread; several stand in `team`. What the run
+//! left behind is one value, [`Done`]: what became of each input, the ledgers of all joints, counters
+//! and costs.
 
-use gabion_capture::{FrameRef, Source};
-use gabion_net::{Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBudgets};
+use crate::stats::{self, WorkerStats};
+use gabion_capture::{CaptureBytes, FrameRef, Source};
+use gabion_net::{Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks, WorkerBudgets};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::ledger::{Books, Ledger, ShedReason};
@@ -13,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Frames taken from the reader at a time.
-const BATCH: usize = 128;
+pub(crate) const BATCH: usize = 128;
 
 /// A capture to read.
 #[derive(Clone, Debug)]
@@ -51,6 +53,39 @@ pub(crate) struct Done {
     pub(crate) stats: Vec<u8>,
     /// Somebody asked to stop before the end.
     pub(crate) is_stopped: bool,
+    /// Workers that were lost on the way.
+    pub(crate) lost_workers: u32,
+}
+
+/// What a worker left behind.
+pub(crate) struct WorkerEnd {
+    pub(crate) stats: WorkerStats,
+    pub(crate) books: WorkerBooks,
+    pub(crate) costs: RuleCosts,
+}
+
+impl WorkerEnd {
+    pub(crate) fn of(worker: &Worker) -> WorkerEnd {
+        let mut costs = RuleCosts::new(0, None, worker.costs().is_exact());
+        costs.merge(worker.costs());
+        WorkerEnd { stats: WorkerStats::of(worker), books: worker.books().clone(), costs }
+    }
+}
+
+impl Done {
+    /// Enters what the workers left behind, each with its number.
+    pub(crate) fn enter(&mut self, ends: &[(u16, WorkerEnd)], run: &Run<'_>) {
+        for (n, end) in ends {
+            end.books.each(&mut |joint, ledger| self.books.add(joint, Some(*n), ledger));
+            self.counters.merge(&end.stats.net);
+            if self.costs.rules.is_empty() {
+                self.costs = RuleCosts::new(0, None, end.costs.is_exact());
+            }
+            self.costs.merge(&end.costs);
+        }
+        let all: Vec<&WorkerStats> = ends.iter().map(|(_, end)| &end.stats).collect();
+        self.stats = stats::json(&all, run.engine, Some(run.counts));
+    }
 }
 
 /// Where a run stands, for whoever shows it.
@@ -106,7 +141,14 @@ impl Run<'_> {
                 break;
             }
             outputs.set_capture(&input.path.display().to_string());
-            let mut frame = |f: &FrameIn<'_>| worker.frame(f, outputs);
+            let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
+                for (number, r) in (block.first..).zip(block.frames.iter()) {
+                    let f = r.frame(block.bytes);
+                    let f = FrameIn { ts_ns: f.ts_ns, number, link: f.link, data: f.data };
+                    let taken = worker.frame(&f, outputs);
+                    became(r, if taken { Entry::Taken } else { Entry::Unsupported });
+                }
+            };
             let mut see = |position, len| watch.position(at, position, len);
             let mut one = OneInput {
                 number: &mut number,
@@ -114,7 +156,7 @@ impl Run<'_> {
                 entry: &mut entry,
                 stop: self.stop,
             };
-            let (input_done, is_stopped) = one.read(input, &mut frame, &mut see);
+            let (input_done, is_stopped) = one.read(input, &mut take, &mut see);
             done.is_stopped |= is_stopped;
             done.inputs.push(input_done);
         }
@@ -122,29 +164,42 @@ impl Run<'_> {
         worker.finish(outputs);
         done.books.add("reader", None, &reader);
         done.books.add("engine", None, &entry);
-        worker.books().each(&mut |joint, ledger| done.books.add(joint, Some(0), ledger));
-        done.counters.merge(worker.counters());
-        done.costs = RuleCosts::new(0, None, worker.costs().is_exact());
-        done.costs.merge(worker.costs());
-        done.stats = crate::stats::json(&[&worker], self.engine, Some(self.counts));
+        done.enter(&[(0, WorkerEnd::of(&worker))], self);
         done
     }
 }
 
-struct OneInput<'a> {
+/// Reads one capture, block by block.
+pub(crate) struct OneInput<'a> {
     /// Number of the last frame of the run.
-    number: &'a mut u64,
-    reader: &'a mut Ledger,
-    entry: &'a mut Ledger,
-    stop: &'a StopFlag,
+    pub(crate) number: &'a mut u64,
+    pub(crate) reader: &'a mut Ledger,
+    pub(crate) entry: &'a mut Ledger,
+    pub(crate) stop: &'a StopFlag,
+}
+
+/// Frames that were read together.
+pub(crate) struct FrameBlock<'a> {
+    pub(crate) bytes: &'a Arc<CaptureBytes>,
+    pub(crate) frames: &'a mut Vec<FrameRef>,
+    /// Number of the first frame.
+    pub(crate) first: u64,
+}
+
+/// What became of one frame at the engine's entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Taken,
+    Unsupported,
 }
 
 impl OneInput<'_> {
-    /// Reads one capture to its end, or until it is asked to stop (then true).
-    fn read(
+    /// Reads one capture to its end, or until it is asked to stop (then true). `take` is given each
+    /// block and tells what became of its frames by calling what it is given.
+    pub(crate) fn read(
         &mut self,
         input: &Input,
-        frame: &mut dyn FnMut(&FrameIn<'_>) -> bool,
+        take: &mut dyn FnMut(FrameBlock<'_>, &mut dyn FnMut(&FrameRef, Entry)),
         see: &mut dyn FnMut(u64, Option<u64>),
     ) -> (InputDone, bool) {
         let mut done = InputDone {
@@ -163,21 +218,24 @@ impl OneInput<'_> {
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
         while let Some(block) = source.next_block(BATCH, &mut frames) {
-            for r in &frames {
-                *self.number += 1;
-                let f = r.frame(&block.bytes);
-                let len = f.data.len() as u64;
-                done.see(f.ts_ns, len);
-                self.entry.receive(1, len);
-                let number = *self.number;
-                if frame(&FrameIn { ts_ns: f.ts_ns, number, link: f.link, data: f.data }) {
-                    self.entry.pass(1, len);
-                } else {
-                    self.entry.shed(ShedReason::UnsupportedLink, 1, len);
-                    let times = unsupported.map_or(0, |(_, times)| times);
-                    unsupported = Some((f.link, times + 1));
+            let first = *self.number + 1;
+            *self.number += frames.len() as u64;
+            let entry = &mut *self.entry;
+            let mut became = |r: &FrameRef, what: Entry| {
+                let len = u64::from(r.len);
+                done.see(r.ts_ns, len);
+                entry.receive(1, len);
+                match what {
+                    Entry::Taken => entry.pass(1, len),
+                    Entry::Unsupported => {
+                        entry.shed(ShedReason::UnsupportedLink, 1, len);
+                        let times = unsupported.map_or(0, |(_, times)| times);
+                        unsupported = Some((r.link, times + 1));
+                    }
                 }
-            }
+            };
+            let block = FrameBlock { bytes: &block.bytes, frames: &mut frames, first };
+            take(block, &mut became);
             frames.clear();
             see(source.position(), source.len_bytes());
             if self.stop.is_set() {

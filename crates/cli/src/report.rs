@@ -46,7 +46,7 @@ impl Report<'_> {
 /// What a joint counts.
 fn unit(joint: &str) -> &'static str {
     match joint {
-        "reader" | "engine" | "decode" => "frames",
+        "reader" | "engine" | "decode" | "worker" | "reader>worker" => "frames",
         "defrag" => "fragments",
         "flow" => "packets",
         "stream" => "segments",

@@ -1,7 +1,8 @@
 //! The statistics record.
 
-use gabion_net::{Engine, Worker};
-use gabion_packet::{Counter, DecoderEvent};
+use gabion_flow::{DefragCounters, FlowCounters, TcpCounters};
+use gabion_net::{Engine, NetCounters, Worker};
+use gabion_packet::{Counter, DecodeCounters, DecoderEvent};
 use gabion_record::json::Json;
 
 /// Wall time, for records that are about the run itself.
@@ -48,27 +49,44 @@ impl Node {
     }
 }
 
+/// A worker's counters, kept when the worker itself is gone.
+pub(crate) struct WorkerStats {
+    decode: DecodeCounters,
+    flow: FlowCounters,
+    tcp: TcpCounters,
+    defrag: DefragCounters,
+    pub(crate) net: NetCounters,
+}
+
+impl WorkerStats {
+    /// What the worker has counted so far.
+    pub(crate) fn of(w: &Worker) -> WorkerStats {
+        let (flow, tcp, defrag) = w.flow_counters();
+        let (decode, net) = (w.decode_counters().clone(), w.counters().clone());
+        WorkerStats { decode, flow, tcp, defrag, net }
+    }
+}
+
 /// The `stats` object of these workers together.
 pub(crate) fn json(
-    workers: &[&Worker],
+    workers: &[&WorkerStats],
     engine: &Engine,
     counts: Option<gabion_rules::Counts>,
 ) -> Vec<u8> {
     let mut n = Node::default();
     n.set("uptime", 0);
     for w in workers {
-        let d = w.decode_counters();
+        let d = &w.decode;
         for c in Counter::ALL {
             n.set(&format!("decoder.{}", c.name()), d.get(*c));
         }
         for e in DecoderEvent::ALL {
             n.set(&format!("decoder.event.{}", e.counter_name()), d.event(*e));
         }
-        let (flow, tcp, defrag) = w.flow_counters();
-        tcp.each(&mut |name, v| n.set(&format!("tcp.{name}"), v));
-        flow.each(&mut |name, v| n.set(&format!("flow.{name}"), v));
-        defrag.each(&mut |name, v| n.set(&format!("defrag.{name}"), v));
-        let c = w.counters();
+        w.tcp.each(&mut |name, v| n.set(&format!("tcp.{name}"), v));
+        w.flow.each(&mut |name, v| n.set(&format!("flow.{name}"), v));
+        w.defrag.each(&mut |name, v| n.set(&format!("defrag.{name}"), v));
+        let c = &w.net;
         n.set("detect.alert", c.alerts);
         n.set("detect.alert_queue_overflow", c.alert_queue_overflow);
         n.set("detect.alerts_suppressed", c.alerts_suppressed);
@@ -105,7 +123,7 @@ pub(crate) fn json(
 
 /// Times each exception policy was carried out, where one was at all (the peer leaves out policies
 /// that are `ignore`).
-fn exception_policies(n: &mut Node, c: &gabion_net::NetCounters) {
+fn exception_policies(n: &mut Node, c: &NetCounters) {
     const WHOLE_FLOW: [&str; 5] = ["pass_flow", "bypass", "drop_flow", "reject", "reject_both"];
     const PACKET: [&str; 5] = ["pass_packet", "bypass", "drop_packet", "reject", "reject_both"];
     const BOTH: [&str; 7] =
@@ -130,7 +148,7 @@ fn exception_policies(n: &mut Node, c: &gabion_net::NetCounters) {
     }
 }
 
-fn app_layer(n: &mut Node, c: &gabion_net::NetCounters, engine: &Engine) {
+fn app_layer(n: &mut Node, c: &NetCounters, engine: &Engine) {
     use gabion_record::applayer::Transport;
     for (which, name) in [(0, "failed_tcp"), (1, "failed_udp")] {
         n.set(&format!("app_layer.flow.{name}"), c.app.flows.first().map_or(0, |f| f[which]));

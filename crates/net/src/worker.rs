@@ -164,10 +164,18 @@ impl Worker {
         }
     }
 
-    /// Takes one frame. False: its link type is not read.
+    /// Takes one frame, after ending the flows whose time is up. False: its link type is not read.
     pub fn frame(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
-        let Some(link) = Link::from_linktype(f.link.into()) else { return false };
+        if Link::from_linktype(f.link.into()).is_none() {
+            return false;
+        }
         self.pass_by(f.number, f.ts_ns, sink);
+        self.take(f, sink)
+    }
+
+    /// Takes one frame that [`Worker::pass_by`] was told of.
+    pub fn take(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
+        let Some(link) = Link::from_linktype(f.link.into()) else { return false };
         if let Some(turn) = &self.core.turn {
             turn.at_frame(f.number);
         }

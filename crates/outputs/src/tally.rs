@@ -3,7 +3,7 @@
 use gabion_record::eve::AlertRecord;
 
 /// Findings counted while they pass, for tables at the end of a run.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Tally {
     /// gid, sid, message, priority, alerts.
     pub alerts: Vec<AlertTally>,

@@ -5,7 +5,7 @@ use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::pipeline::{self, Done, Input, Run, Unwatched, Watch};
 use crate::report::{self, Report};
-use crate::{assemble, configuration, stats};
+use crate::{assemble, configuration, stats, team};
 use gabion_net::Engine;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
@@ -36,7 +36,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let loaded = started.elapsed();
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
     let run = Run { engine: &engine, budget: &budget, stop: &stop, counts };
-    let mut done = read(&run, o, &inputs, &mut outputs);
+    let mut done = read(&run, o, &inputs, &mut outputs)?;
     let mut exit = say_inputs(&done, o);
     outputs.stats(stats::now_ns(), &done.stats);
     if let Err(e) = outputs.flush() {
@@ -107,14 +107,33 @@ fn engine(
     Ok((Arc::new(engine), counts))
 }
 
-fn read(run: &Run<'_>, o: &ReadOptions, inputs: &[Input], outputs: &mut Outputs) -> Done {
-    if o.quiet || !std::io::stderr().is_terminal() {
-        return run.inline(inputs, outputs, &mut Unwatched);
+fn read(
+    run: &Run<'_>,
+    o: &ReadOptions,
+    inputs: &[Input],
+    outputs: &mut Outputs,
+) -> Result<Done, Fault> {
+    let alone = run.engine.detector.as_ref().and_then(|d| team::needs_one_worker(&d.set));
+    if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
+        eprintln!("gabion: workers: {why}: one worker is used");
     }
-    let mut bar = Bar::new(inputs);
-    let done = run.inline(inputs, outputs, &mut bar);
-    bar.bar.finish_and_clear();
-    done
+    let workers = if alone.is_some() { 1 } else { o.workers };
+    let mut bar = None;
+    let mut nobody = Unwatched;
+    let watch: &mut dyn Watch = match o.quiet || !std::io::stderr().is_terminal() {
+        true => &mut nobody,
+        false => bar.insert(Bar::new(inputs)),
+    };
+    let done = match workers {
+        0 | 1 => run.inline(inputs, outputs, watch),
+        n => run
+            .team(n, inputs, outputs, watch)
+            .map_err(|e| Fault::environment(format!("workers: {e}: use fewer with --workers")))?,
+    };
+    if let Some(bar) = bar {
+        bar.bar.finish_and_clear();
+    }
+    Ok(done)
 }
 
 /// Says what was wrong with inputs.
@@ -152,6 +171,9 @@ fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
     if done.is_stopped {
         exit = Exit::Interrupted;
     }
+    if done.lost_workers > 0 {
+        exit = Exit::Internal;
+    }
     if let Err(fault) = balance(done) {
         eprintln!("{fault}");
         exit = Exit::Internal;
@@ -167,7 +189,17 @@ fn balance(done: &Done) -> Result<(), Fault> {
     done.books.balance().map_err(|(joint, e)| fault(&joint, e.to_string()))?;
     let sums = done.books.by_joint();
     let find = |name: &str| sums.iter().find(|e| e.joint == name).map(|e| &e.ledger);
-    for (from, to) in [("reader", "engine"), ("engine", "decode")] {
+    let into_decode = if find("worker").is_some() { "worker" } else { "engine" };
+    for (from, to) in [
+        ("reader", "engine"),
+        ("engine", "reader>worker"),
+        ("reader>worker", "worker"),
+        (into_decode, "decode"),
+    ] {
+        // What a lost worker had done by then is not known.
+        if done.lost_workers > 0 && to == "decode" {
+            continue;
+        }
         let (Some(a), Some(b)) = (find(from), find(to)) else { continue };
         let (passed, received) = (a.passed(), b.received());
         if passed != received {

@@ -218,7 +218,7 @@ fn captures(
             }
         }
     }
-    let json = stats::json(&[&worker], engine, counts);
+    let json = stats::json(&[&stats::WorkerStats::of(&worker)], engine, counts);
     outputs.stats(stats::now_ns(), &json);
     if let Err(e) = outputs.flush() {
         log.error("output", &e);
