@@ -107,6 +107,28 @@ pub(crate) struct Run<'a> {
     pub(crate) budget: &'a BudgetPool,
     pub(crate) stop: &'a StopFlag,
     pub(crate) counts: gabion_rules::Counts,
+    /// A fault to act out.
+    #[cfg(test)]
+    pub(crate) fault: Option<crate::team::tests::ActedFault>,
+}
+
+impl<'a> Run<'a> {
+    /// A run with this engine.
+    pub(crate) fn new(
+        engine: &'a Arc<Engine>,
+        budget: &'a BudgetPool,
+        stop: &'a StopFlag,
+        counts: gabion_rules::Counts,
+    ) -> Run<'a> {
+        Run {
+            engine,
+            budget,
+            stop,
+            counts,
+            #[cfg(test)]
+            fault: None,
+        }
+    }
 }
 
 /// Budgets of a worker's tables below the pool, each with the limit of the configuration.
@@ -191,6 +213,8 @@ pub(crate) struct FrameBlock<'a> {
 pub(crate) enum Entry {
     Taken,
     Unsupported,
+    /// Its worker is lost.
+    Lost,
 }
 
 impl OneInput<'_> {
@@ -227,6 +251,7 @@ impl OneInput<'_> {
                 entry.receive(1, len);
                 match what {
                     Entry::Taken => entry.pass(1, len),
+                    Entry::Lost => entry.shed(ShedReason::WorkerLost, 1, len),
                     Entry::Unsupported => {
                         entry.shed(ShedReason::UnsupportedLink, 1, len);
                         let times = unsupported.map_or(0, |(_, times)| times);

@@ -8,7 +8,7 @@
 //! does not depend on the number of workers.
 //!
 //! A worker that panics is given up: its share of the frames is shed as `worker_lost`, the others go
-//! on. One that stalls is waited for a while; then the run ends with what was written so far.
+//! on. So is one that stalls, after it was waited for a while.
 
 use crate::pipeline::{Done, Entry, FrameBlock, Input, InputDone, OneInput, Run, Watch, WorkerEnd};
 use gabion_capture::{CaptureBytes, FrameRef};
@@ -28,15 +28,22 @@ use gabion_runtime::{
     channel,
 };
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// Frames and bytes under way to one worker: some tens of batches.
 const TO_WORKER: Capacity = Capacity { items: 16_384, bytes: 64 << 20 };
+/// Batches under way to one worker: some have no frame of its own.
+const BATCHES_MAX: u64 = 256;
+/// How long the reader waits between two looks for room.
+const WAIT_FOR_ROOM: Duration = Duration::from_micros(200);
 /// Lines and bytes under way from one worker.
 const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 64 << 20 };
-/// How long a stalled worker is waited for before the run is ended.
+/// How long a stalled worker is waited for before it is given up.
+#[cfg(not(test))]
 const STALL_GRACE: Duration = Duration::from_secs(10);
+#[cfg(test)]
+const STALL_GRACE: Duration = Duration::from_millis(100);
 /// How long one look for a message waits before events are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -83,9 +90,10 @@ impl Load for Lines {
     }
 }
 
-/// Where the reader stands.
+/// Where the reader stands, and which workers it need not serve any more.
 #[derive(Default)]
 struct Position {
+    lost: Box<[AtomicBool]>,
     input: AtomicUsize,
     position: AtomicU64,
     len: AtomicU64,
@@ -104,6 +112,7 @@ struct Member {
     lines: Option<Receiver<Lines>>,
     thread: gabion_runtime::Worker<(WorkerEnd, Tally)>,
     stalled_since: Option<Instant>,
+    is_given_up: bool,
 }
 
 /// Why these rules can't be shared out, if so: they keep state across flows that is not used in
@@ -175,15 +184,23 @@ impl Run<'_> {
                 work,
                 out,
                 slot: metrics.ledger("worker", Some(number)),
+                #[cfg(test)]
+                fault: self.fault,
             };
             let name = format!("worker {n}");
             let input = Some(Arc::clone(&edge));
             let thread = supervisor.spawn(&name, input, move |pulse| job.run(pulse))?;
-            members.push(Member { lines: Some(lines), thread, stalled_since: None });
+            members.push(Member {
+                lines: Some(lines),
+                thread,
+                stalled_since: None,
+                is_given_up: false,
+            });
             to_workers.push(to);
             edges.push(edge);
         }
-        let position = Arc::new(Position::default());
+        let lost = (0..workers).map(|_| AtomicBool::new(false)).collect();
+        let position = Arc::new(Position { lost, ..Position::default() });
         let reader = {
             let (inputs, stop) = (inputs.to_vec(), self.stop.clone());
             let position = Arc::clone(&position);
@@ -191,13 +208,19 @@ impl Run<'_> {
                 .name("reader".to_string())
                 .spawn(move || read(&inputs, &to_workers, &stop, &position))?
         };
-        let mut writer = Writer { outputs, members, supervisor: &supervisor, team: &team, lost: 0 };
-        let is_whole = writer.write(&position, watch);
-        let memory = self.budget.report();
+        let mut writer = Writer {
+            outputs,
+            members,
+            supervisor: &supervisor,
+            team: &team,
+            position: &position,
+            lost: 0,
+        };
+        writer.write(watch);
         let (members, lost) = (writer.members, writer.lost);
-        let mut done = Done { lost_workers: lost, memory: Some(memory), ..Done::default() };
-        // A reader that waits for a stalled worker can't be asked any more.
-        if is_whole && let Ok(end) = reader.join() {
+        let mut done =
+            Done { lost_workers: lost, memory: Some(self.budget.report()), ..Done::default() };
+        if let Ok(end) = reader.join() {
             done.inputs = end.inputs;
             done.is_stopped = end.is_stopped;
             done.books.add("reader", None, &end.reader);
@@ -205,8 +228,8 @@ impl Run<'_> {
         }
         let mut ends = Vec::new();
         for (n, member) in members.into_iter().enumerate() {
-            let is_stuck = member.stalled_since.is_some();
-            match if is_stuck { None } else { member.thread.join() } {
+            // Nobody waits for a thread that does not go on.
+            match if member.is_given_up { None } else { member.thread.join() } {
                 Some((end, tally)) => {
                     outputs.add_tally(&tally);
                     ends.push((n as u16, end));
@@ -264,6 +287,8 @@ struct Job {
     work: Receiver<Work>,
     out: Sender<Lines>,
     slot: LedgerSlot,
+    #[cfg(test)]
+    fault: Option<tests::ActedFault>,
 }
 
 impl Job {
@@ -276,6 +301,8 @@ impl Job {
             if let Some(name) = &work.batch.capture {
                 self.outputs.set_capture(name);
             }
+            #[cfg(test)]
+            tests::act(self.fault, self.n, work.batch.first);
             walk(&work.batch, self.n, &mut worker, &mut self.outputs);
             ledger.pass(work.items, work.bytes);
             self.slot.publish(&ledger);
@@ -330,7 +357,7 @@ fn read(
         }
         let mut capture = Some(input.path.display().to_string());
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
-            hand_out(block, capture.take(), workers, became);
+            hand_out(block, capture.take(), workers, &position.lost, became);
         };
         let mut see = |to: u64, len: Option<u64>| {
             position.input.store(at, Relaxed);
@@ -351,14 +378,17 @@ fn hand_out(
     block: FrameBlock<'_>,
     capture: Option<String>,
     workers: &[Sender<Work>],
+    lost: &[AtomicBool],
     became: &mut dyn FnMut(&FrameRef, Entry),
 ) {
+    let is_lost = |n: usize| lost.get(n).is_some_and(|l| l.load(Relaxed));
     let mut owners = Vec::with_capacity(block.frames.len());
     let mut shares = vec![(0, 0); workers.len()];
     for r in block.frames.iter() {
         let owner = owner(r, block.bytes, workers.len());
-        match owner.and_then(|n| shares.get_mut(n)) {
-            Some((items, bytes)) => {
+        match owner.and_then(|n| Some((n, shares.get_mut(n)?))) {
+            Some((n, _)) if is_lost(n) => became(r, Entry::Lost),
+            Some((_, (items, bytes))) => {
                 *items += 1;
                 *bytes += u64::from(r.len);
                 became(r, Entry::Taken);
@@ -374,10 +404,26 @@ fn hand_out(
         first: block.first,
         capture,
     });
-    for (to, (items, bytes)) in workers.iter().zip(shares) {
-        // What a lost worker does not take is shed in the edge's ledger.
-        let _ = to.send(Work { batch: Arc::clone(&batch), items, bytes });
+    for (n, (to, (items, bytes))) in workers.iter().zip(shares).enumerate() {
+        while !has_room(to, items, bytes) && !is_lost(n) {
+            std::thread::sleep(WAIT_FOR_ROOM);
+        }
+        if items > 0 || !is_lost(n) {
+            // What a lost worker does not take any more is shed in the edge's ledger.
+            let _ = to.try_send(Work { batch: Arc::clone(&batch), items, bytes });
+        }
     }
+}
+
+/// Whether a message can be sent now; the reader is the only one who sends. It does not wait inside
+/// of the channel, where it could not hear that the worker was given up.
+fn has_room(to: &Sender<Work>, items: u64, bytes: u64) -> bool {
+    let (edge, queued) = (to.edge(), to.edge().queued());
+    let (held, most) = (edge.ledger().in_flight(), edge.capacity());
+    queued == 0
+        || (queued < BATCHES_MAX
+            && held.items.saturating_add(items) <= most.items
+            && held.bytes.saturating_add(bytes) <= most.bytes)
 }
 
 /// The worker a frame belongs to; none when its link type is not decoded.
@@ -394,68 +440,71 @@ struct Writer<'a> {
     members: Vec<Member>,
     supervisor: &'a Supervisor,
     team: &'a Team,
+    position: &'a Position,
     lost: u32,
 }
 
-/// What came from a worker.
-enum Came {
-    Lines(LineBatch),
-    /// It is through, or was given up.
-    Ended,
-    /// It does not go on.
-    Stuck,
-}
-
 impl Writer<'_> {
-    /// Writes until all workers are through. False: one of them does not go on.
-    fn write(&mut self, position: &Position, watch: &mut dyn Watch) -> bool {
+    /// Writes until all workers are through.
+    fn write(&mut self, watch: &mut dyn Watch) {
         let mut batches: Vec<LineBatch> = Vec::with_capacity(self.members.len());
         loop {
             batches.clear();
-            let mut is_stuck = false;
             for n in 0..self.members.len() {
-                match self.next(n) {
-                    Came::Lines(lines) => batches.push(lines),
-                    Came::Ended => {}
-                    Came::Stuck => is_stuck = true,
-                }
-            }
-            self.outputs.write(&mut batches);
-            if is_stuck {
-                return false;
+                batches.extend(self.next(n));
             }
             if batches.is_empty() {
-                self.events();
-                return true;
+                break;
             }
-            let len = position.len.load(Relaxed);
-            watch.position(
-                position.input.load(Relaxed),
-                position.position.load(Relaxed),
-                (len > 0).then_some(len),
-            );
+            self.outputs.write(&mut batches);
+            let p = self.position;
+            let len = p.len.load(Relaxed);
+            let len = (len > 0).then_some(len);
+            watch.position(p.input.load(Relaxed), p.position.load(Relaxed), len);
         }
+        self.events();
     }
 
-    /// The next lines of a worker, while events are looked after.
-    fn next(&mut self, n: usize) -> Came {
+    /// The next lines of a worker, while events are looked after; none when it is through or was
+    /// given up.
+    fn next(&mut self, n: usize) -> Option<LineBatch> {
         loop {
-            let Some(lines) = self.members.get(n).and_then(|m| m.lines.as_ref()) else {
-                return Came::Ended;
-            };
+            let lines = self.members.get(n)?.lines.as_ref()?;
             match lines.recv_timeout(LOOK) {
-                Ok(Lines(batch)) => return Came::Lines(batch),
+                Ok(Lines(batch)) => return Some(batch),
                 Err(Empty::Ended) => {
                     self.members[n].lines = None;
-                    return Came::Ended;
+                    return None;
                 }
                 Err(Empty::Yet) => {}
             }
             self.events();
-            let stuck = |m: &Member| m.stalled_since.is_some_and(|t| t.elapsed() >= STALL_GRACE);
-            if self.members.iter().any(stuck) {
-                return Came::Stuck;
-            }
+            self.give_up_stalled();
+        }
+    }
+
+    /// Gives up the worker that does not go on. Those that only wait for it are stalled too, but not
+    /// furthest behind.
+    fn give_up_stalled(&mut self) {
+        let Some(n) = self.team.furthest_behind() else { return };
+        let Some(m) = self.members.get_mut(n) else { return };
+        if !m.stalled_since.is_some_and(|t| t.elapsed() >= STALL_GRACE) {
+            return;
+        }
+        m.lines = None;
+        m.is_given_up = true;
+        for m in &mut self.members {
+            m.stalled_since = m.stalled_since.map(|_| Instant::now());
+        }
+        self.lose(n);
+        eprintln!("gabion: worker {n}: given up: its packets are shed, report this");
+    }
+
+    fn lose(&mut self, n: usize) {
+        self.lost += 1;
+        self.team.give_up(n);
+        if let Some(lost) = self.position.lost.get(n) {
+            lost.store(true, Relaxed);
         }
     }
 
@@ -464,29 +513,146 @@ impl Writer<'_> {
         while let Some(event) = self.supervisor.poll_event() {
             let Event { worker, name, kind, message } = event;
             let n = worker.0 as usize;
+            let Some(member) = self.members.get_mut(n) else { continue };
             match kind {
                 EventKind::Finished => {}
                 EventKind::Panicked => {
-                    self.lost += 1;
-                    self.team.give_up(n);
+                    if !member.is_given_up {
+                        self.lose(n);
+                    }
                     eprintln!(
                         "gabion: {name}: failed: {message}: its packets are shed, report this"
                     );
                 }
                 EventKind::Stalled => {
-                    if let Some(m) = self.members.get_mut(n) {
-                        m.stalled_since = Some(Instant::now());
+                    member.stalled_since = Some(Instant::now());
+                    if self.team.furthest_behind() == Some(n) {
+                        let grace = STALL_GRACE.as_secs();
+                        eprintln!("gabion: {name}: stalled: {message}: waiting {grace} s for it");
                     }
-                    let grace = STALL_GRACE.as_secs();
-                    eprintln!("gabion: {name}: stalled: {message}: waiting {grace} s for it");
                 }
-                EventKind::Recovered => {
-                    if let Some(m) = self.members.get_mut(n) {
-                        m.stalled_since = None;
-                    }
-                    eprintln!("gabion: {name}: goes on: {message}: nothing was lost");
-                }
+                EventKind::Recovered => member.stalled_since = None,
             }
         }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::pipeline::Unwatched;
+    use crate::{assemble, configuration};
+    use gabion_record::ledger::ShedReason;
+    use std::path::Path;
+
+    /// Something a worker does that it should not, at the first batch from this frame on.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum ActedFault {
+        Panic { worker: usize, from: u64 },
+        Stall { worker: usize, from: u64 },
+    }
+
+    pub(super) fn act(fault: Option<ActedFault>, n: usize, first: u64) {
+        match fault {
+            Some(ActedFault::Panic { worker, from }) if worker == n && first >= from => {
+                panic!("acted out");
+            }
+            Some(ActedFault::Stall { worker, from }) if worker == n && first >= from => loop {
+                std::thread::sleep(Duration::from_millis(50));
+            },
+            _ => {}
+        }
+    }
+
+    struct Ran {
+        done: Done,
+        alerts: Vec<(u32, u64, String)>,
+    }
+
+    fn run(capture: &Path, rules: &str, workers: usize, fault: Option<ActedFault>) -> Ran {
+        let config = configuration::built_in();
+        let catalog = gabion_proto::registry::catalog();
+        let file = crate::rules::RuleFile {
+            name: "test.rules".to_string(),
+            text: rules.to_string(),
+            is_firewall: false,
+        };
+        let (set, _) = crate::rules::compile(&config, &[file], &catalog, false);
+        let mut outputs = Outputs::counting(&config);
+        let mode = assemble::Mode::default();
+        let engine = assemble::engine(&config, Some(set), catalog, outputs.wants(), mode).unwrap();
+        let engine = Arc::new(engine);
+        let budget = BudgetPool::root("test", 1 << 30);
+        let stop = StopFlag::new();
+        let mut run = Run::new(&engine, &budget, &stop, Default::default());
+        run.fault = fault;
+        let inputs = [Input { path: capture.to_path_buf(), is_named: true }];
+        let done = match workers {
+            1 => run.inline(&inputs, &mut outputs, &mut Unwatched),
+            n => run.team(n, &inputs, &mut outputs, &mut Unwatched).unwrap(),
+        };
+        let tally = &outputs.tally().alerts;
+        let mut alerts: Vec<_> =
+            tally.iter().map(|a| (a.sid, a.count, format!("{:?}", a.first))).collect();
+        alerts.sort();
+        Ran { done, alerts }
+    }
+
+    fn demo() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo/demo.pcap")
+    }
+
+    /// Rules whose answers hang on the order of packets of many flows.
+    const ACROSS: &str = r#"
+alert tcp any any -> any any (msg:"limit"; flags:S; threshold:type limit, track by_src, count 3, seconds 2; sid:1;)
+alert tcp any any -> any any (msg:"threshold"; flags:S; threshold:type threshold, track by_dst, count 7, seconds 60; sid:2;)
+alert tcp any any -> any any (msg:"both"; flags:A; threshold:type both, track by_rule, count 50, seconds 1; sid:3;)
+alert tcp any any -> any any (msg:"filter"; flags:S; detection_filter:track by_src, count 20, seconds 10; sid:4;)
+alert udp any any -> any 53 (msg:"sets"; xbits:set,seen,track ip_src,expire 3; noalert; sid:5;)
+alert tcp any any -> any any (msg:"asks"; flags:S; xbits:isset,seen,track ip_src; sid:6;)
+alert tcp any any -> any any (msg:"host"; flags:SA; hostbits:set,answers,src; noalert; sid:7;)
+alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,dst; threshold:type limit, track by_both, count 2, seconds 5; sid:8;)
+"#;
+
+    #[test]
+    fn any_number_of_workers_gives_the_answer_of_one() {
+        let one = run(&demo(), ACROSS, 1, None);
+        assert!(one.alerts.len() >= 5, "{:?}", one.alerts);
+        for workers in [2, 3, 5, 8] {
+            let many = run(&demo(), ACROSS, workers, None);
+            assert_eq!(many.alerts, one.alerts, "{workers} workers");
+            many.done.books.balance().unwrap();
+            assert_eq!(many.done.counters.packets, one.done.counters.packets);
+            assert_eq!(many.done.counters.alerts_suppressed, one.done.counters.alerts_suppressed);
+            assert_eq!(many.done.lost_workers, 0);
+        }
+    }
+
+    #[test]
+    fn a_worker_that_panics_is_shed_and_the_others_go_on() {
+        let fault = ActedFault::Panic { worker: 1, from: 300 };
+        let ran = run(&demo(), ACROSS, 2, Some(fault));
+        assert_eq!(ran.done.lost_workers, 1);
+        ran.done.books.balance().unwrap();
+        let shed: u64 = ran
+            .done
+            .books
+            .entries()
+            .iter()
+            .map(|e| e.ledger.shed_for(ShedReason::WorkerLost).items)
+            .sum();
+        assert!(shed > 0);
+        let packets = ran.done.counters.packets;
+        assert!(packets > 0 && packets + shed <= 1264, "{packets} {shed}");
+    }
+
+    #[test]
+    fn a_worker_that_stalls_ends_the_run_with_what_there_is() {
+        let fault = ActedFault::Stall { worker: 0, from: 300 };
+        let started = Instant::now();
+        let ran = run(&demo(), ACROSS, 2, Some(fault));
+        assert!(started.elapsed() < Duration::from_secs(20));
+        assert_eq!(ran.done.lost_workers, 1);
+        ran.done.books.balance().unwrap();
     }
 }

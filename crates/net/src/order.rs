@@ -78,6 +78,12 @@ impl Team {
         }
     }
 
+    /// The worker with the earliest ticket: the one that others may be waiting for.
+    pub fn furthest_behind(&self) -> Option<usize> {
+        let tickets = self.turns.places.iter().map(|p| p.0.load(Ordering::Acquire));
+        tickets.enumerate().min_by_key(|(_, ticket)| *ticket).map(|(n, _)| n)
+    }
+
     pub(crate) fn thresholds(&self, worker: usize) -> Across<Thresholds> {
         Across::Team { state: Arc::clone(&self.thresholds), turn: self.turn(worker) }
     }

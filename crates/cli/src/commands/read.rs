@@ -35,7 +35,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let (engine, counts) = engine(o, &config, &outputs)?;
     let loaded = started.elapsed();
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
-    let run = Run { engine: &engine, budget: &budget, stop: &stop, counts };
+    let run = Run::new(&engine, &budget, &stop, counts);
     let mut done = read(&run, o, &inputs, &mut outputs)?;
     let mut exit = say_inputs(&done, o);
     outputs.stats(stats::now_ns(), &done.stats);

@@ -33,7 +33,7 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     let engine = Arc::new(engine);
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();
-    let run = Run { engine: &engine, budget: &budget, stop: &stop, counts };
+    let run = Run::new(&engine, &budget, &stop, counts);
     let inputs = pipeline::inputs(&o.captures)?;
     let done = run.inline(&inputs, &mut outputs, &mut Unwatched);
     let mut exit = Exit::Done;
