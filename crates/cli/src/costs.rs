@@ -50,7 +50,7 @@ fn share(part: u64, whole: u64) -> String {
 }
 
 fn average(ticks: u64, times: u64) -> String {
-    if times == 0 { "-".to_string() } else { thousands(ticks / times) }
+    ticks.checked_div(times).map_or_else(|| "-".to_string(), thousands)
 }
 
 /// The tables: the `rows` dearest rules, prefilters, parsers.

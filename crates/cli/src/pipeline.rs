@@ -217,13 +217,16 @@ pub(crate) enum Entry {
     Lost,
 }
 
+/// Is told what became of each frame of a block.
+pub(crate) type Tell<'t> = &'t mut dyn FnMut(&FrameRef, Entry);
+
 impl OneInput<'_> {
     /// Reads one capture to its end, or until it is asked to stop (then true). `take` is given each
     /// block and tells what became of its frames by calling what it is given.
     pub(crate) fn read(
         &mut self,
         input: &Input,
-        take: &mut dyn FnMut(FrameBlock<'_>, &mut dyn FnMut(&FrameRef, Entry)),
+        take: &mut dyn FnMut(FrameBlock<'_>, Tell<'_>),
         see: &mut dyn FnMut(u64, Option<u64>),
     ) -> (InputDone, bool) {
         let mut done = InputDone {

@@ -41,7 +41,7 @@ pub(crate) fn capture(
             let f = r.frame(&block.bytes);
             let bytes = f.data.len() as u64;
             ledger.receive(1, bytes);
-            let frame = FrameIn { ts_ns: f.ts_ns, number, link: f.link as u16, data: f.data };
+            let frame = FrameIn { ts_ns: f.ts_ns, number, link: f.link, data: f.data };
             if worker.frame(&frame, sink) {
                 ledger.pass(1, bytes);
             } else {

@@ -7,9 +7,7 @@ use gabion_record::json::Json;
 
 /// Wall time, for records that are about the run itself.
 pub(crate) fn now_ns() -> u64 {
-    std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |d| d.as_nanos() as u64)
+    u64::try_from(gabion_runtime::clock::since_epoch().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// A tree of counters, so that dotted names become nested objects in the order they come.

@@ -22,6 +22,7 @@ use gabion_rules::Ruleset;
 use gabion_rules::content::{BufferCondition, DatasetCommand};
 use gabion_rules::post::{PostMatch, TagScope};
 use gabion_runtime::channel::Empty;
+use gabion_runtime::clock;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{
     Capacity, Event, EventKind, Load, Metrics, Pulse, Receiver, Sender, StopFlag, Supervisor,
@@ -488,13 +489,13 @@ impl Writer<'_> {
     fn give_up_stalled(&mut self) {
         let Some(n) = self.team.furthest_behind() else { return };
         let Some(m) = self.members.get_mut(n) else { return };
-        if !m.stalled_since.is_some_and(|t| t.elapsed() >= STALL_GRACE) {
+        if m.stalled_since.is_none_or(|t| t.elapsed() < STALL_GRACE) {
             return;
         }
         m.lines = None;
         m.is_given_up = true;
         for m in &mut self.members {
-            m.stalled_since = m.stalled_since.map(|_| Instant::now());
+            m.stalled_since = m.stalled_since.map(|_| clock::now());
         }
         self.lose(n);
         eprintln!("gabion: worker {n}: given up: its packets are shed, report this");
@@ -525,7 +526,7 @@ impl Writer<'_> {
                     );
                 }
                 EventKind::Stalled => {
-                    member.stalled_since = Some(Instant::now());
+                    member.stalled_since = Some(clock::now());
                     if self.team.furthest_behind() == Some(n) {
                         let grace = STALL_GRACE.as_secs();
                         eprintln!("gabion: {name}: stalled: {message}: waiting {grace} s for it");
@@ -649,7 +650,7 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
     #[test]
     fn a_worker_that_stalls_ends_the_run_with_what_there_is() {
         let fault = ActedFault::Stall { worker: 0, from: 300 };
-        let started = Instant::now();
+        let started = clock::now();
         let ran = run(&demo(), ACROSS, 2, Some(fault));
         assert!(started.elapsed() < Duration::from_secs(20));
         assert_eq!(ran.done.lost_workers, 1);

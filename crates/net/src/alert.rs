@@ -389,7 +389,7 @@ impl Core {
                 msg: set.msg(s),
                 has_msg: s.msg.is_some(),
                 category: set.category(s),
-                severity: u32::from(s.priority),
+                severity: s.priority,
                 metadata_json: text.map_or(&[], |t| &t.metadata),
                 references_json: text.map_or(&[], |t| &t.references),
                 rule: set.text(s.raw),

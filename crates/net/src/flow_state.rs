@@ -11,6 +11,9 @@ const VARIABLES_MAX: usize = 64;
 /// Bytes kept of a captured value.
 const VALUE_BYTES_MAX: usize = 4096;
 
+/// Hardware addresses seen of one side.
+pub(crate) type Macs = SmallVec<[[u8; 6]; 2]>;
+
 /// The engine's own state of a flow.
 #[derive(Default)]
 pub struct NetFlow {
@@ -21,7 +24,7 @@ pub struct NetFlow {
     /// Flow that announced this one.
     pub(crate) announced_by: Option<u64>,
     pub(crate) exceptions: SmallVec<[(&'static str, &'static str); 1]>,
-    pub(crate) macs: Option<Box<[SmallVec<[[u8; 6]; 2]>; 2]>>,
+    pub(crate) macs: Option<Box<[Macs; 2]>>,
 }
 
 impl std::fmt::Debug for NetFlow {

@@ -155,7 +155,7 @@ fn write_file_facts(j: &mut Json, f: &FileFacts<'_>) {
 }
 
 /// Files of a transaction in the packet's direction.
-pub(crate) fn files_of<'a>(tx: &'a dyn Transaction, d: Option<Direction>) -> Option<&'a [File]> {
+pub(crate) fn files_of(tx: &dyn Transaction, d: Option<Direction>) -> Option<&[File]> {
     let list = tx.files(d.unwrap_or(Direction::ToServer))?;
     (!list.files.is_empty()).then_some(list.files.as_slice())
 }
@@ -513,7 +513,7 @@ impl Core {
                         msg: d.set.msg(s),
                         has_msg: s.msg.is_some(),
                         category: d.set.category(s),
-                        severity: u32::from(s.priority),
+                        severity: s.priority,
                         metadata_json: &[],
                         references_json: &[],
                         rule: "",
@@ -526,7 +526,7 @@ impl Core {
         sink.dropped(&DropRecord {
             header: header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject)),
             reason,
-            len: if h.ip_version() == 6 { u32::from(h.ip_len) } else { u32::from(h.ip_len) },
+            len: u32::from(h.ip_len),
             tos: h.tos,
             ttl: h.ttl,
             ip_id: h.ip_id,

@@ -5,7 +5,7 @@ use gabion_record::Direction;
 
 /// The scripts of one worker.
 #[derive(Default)]
-pub struct Scripts {}
+pub(crate) struct Scripts {}
 
 impl Scripts {
     pub(crate) fn run_on_buffer(

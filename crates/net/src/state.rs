@@ -64,7 +64,7 @@ pub(crate) struct Bits {
 
 /// Bits and reputations.
 #[derive(Debug, Default)]
-pub struct SharedState {
+pub(crate) struct SharedState {
     bits: Across<Bits>,
     pub(crate) reputation: Arc<Reputation>,
 }

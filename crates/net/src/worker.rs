@@ -324,7 +324,7 @@ impl Worker {
             let datagram = self.defrag.datagram().to_vec();
             // Its record shows the link layer of the fragment that completed it.
             let prefix = bytes.get(d.start as usize..d.l3 as usize).unwrap_or(&[]);
-            let Some(mut set) = self.inner.take() else { return None };
+            let mut set = self.inner.take()?;
             let engine = Arc::clone(&self.core.engine);
             let ok = gabion_packet::decode_ip_reassembled(
                 &mut set,

@@ -13,7 +13,6 @@ use crate::post::{PostMatch, Target, Threshold};
 use crate::signature::{Action, BufferRef, FirewallPart, IpProtos, Network, RuleHook};
 use crate::transform::Transform;
 use crate::{address::AddressId, signature::PacketBuffer};
-use gabion_record::Direction;
 use gabion_record::applayer::{Hook, ProtoId, TxCondition};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -77,7 +76,6 @@ pub(crate) struct DraftTx {
     pub(crate) keyword: &'static str,
     pub(crate) test: DraftTxTest,
     pub(crate) hooks: Vec<(ProtoId, Hook)>,
-    pub(crate) only: Option<Direction>,
 }
 
 /// What it tests.
@@ -149,8 +147,6 @@ pub(crate) struct Draft<'t> {
     /// The last condition read is one on the packet.
     pub(crate) last_was_packet: bool,
     pub(crate) order: u32,
-    /// Sides of a transactional rule: direction forced on the keyword at hand.
-    pub(crate) forced: Option<Direction>,
 }
 
 impl<'t> Draft<'t> {
@@ -357,13 +353,6 @@ impl Place {
             BufferCondition::Content(c) => Some(c),
             _ => None,
         }
-    }
-
-    /// Tells the content or expression before it, in its list, that what follows depends on it.
-    /// False when there is none.
-    pub(crate) fn mark_previous(self, d: &mut Draft<'_>) -> bool {
-        let Some(list) = self.list(d) else { return false };
-        mark_relative_next(list.get_mut(..self.at).unwrap_or_default())
     }
 }
 

@@ -52,7 +52,7 @@ pub enum HashKind {
 
 impl HashKind {
     /// Bytes of a hash.
-    pub const fn len(self) -> usize {
+    pub const fn bytes(self) -> usize {
         match self {
             HashKind::Md5 => 16,
             HashKind::Sha1 => 20,
@@ -68,14 +68,14 @@ pub struct HashList {
     pub kind: HashKind,
     /// The file's name as written.
     pub name: String,
-    /// The hashes, sorted; only the first [`HashKind::len`] bytes of each count.
+    /// The hashes, sorted; only the first [`HashKind::bytes`] bytes of each count.
     pub hashes: Vec<[u8; 32]>,
 }
 
 impl HashList {
     /// Whether the list holds the hash.
     pub fn contains(&self, hash: &[u8]) -> bool {
-        let n = self.kind.len();
+        let n = self.kind.bytes();
         self.hashes.binary_search_by(|h| h[..n].cmp(hash)).is_ok()
     }
 }

@@ -471,7 +471,6 @@ fn open(rule: &str, action: Action, proto: ProtoPart) -> Draft<'_> {
         inert: proto.inert,
         last_was_packet: false,
         order: 0,
-        forced: None,
     }
 }
 

@@ -68,10 +68,6 @@ impl TextArena {
         self.text.len()
     }
 
-    pub(crate) fn reserve(&mut self, bytes: usize) {
-        self.text.reserve_exact(bytes);
-    }
-
     pub(crate) fn shrink(&mut self) {
         self.text.shrink_to_fit();
     }

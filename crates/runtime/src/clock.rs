@@ -48,6 +48,20 @@ impl EventClock {
     }
 }
 
+/// The time it is now, by the clock of the machine: for waiting and for telling how long a run took,
+/// never for what is found. The one place that asks for it.
+#[allow(clippy::disallowed_methods)] // here is where it is allowed
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// The time it is now by the calendar, since the epoch; zero where the machine's clock stands before
+/// it. For the time stamp of what has no event time: counters and their output.
+#[allow(clippy::disallowed_methods)] // see above
+pub fn since_epoch() -> Duration {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
+}
+
 /// A counter that grows evenly with time, as cheap as the machine has it: the processor's time
 /// stamp counter on x86-64, else nanoseconds. Only differences mean something; see [`TickRate`].
 #[inline]
@@ -63,7 +77,7 @@ pub fn ticks() -> u64 {
     {
         use std::sync::OnceLock;
         static START: OnceLock<Instant> = OnceLock::new();
-        START.get_or_init(Instant::now).elapsed().as_nanos() as u64
+        START.get_or_init(now).elapsed().as_nanos() as u64
     }
 }
 
@@ -77,7 +91,7 @@ pub struct TickRate {
 impl TickRate {
     /// Begins to measure.
     pub fn start() -> TickRate {
-        TickRate { started: Instant::now(), ticks: ticks() }
+        TickRate { started: now(), ticks: ticks() }
     }
 
     /// A number of ticks as time, by the rate since the beginning; better the longer ago that is.

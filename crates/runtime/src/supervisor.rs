@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel as queue;
 
 use crate::channel::Edge;
+use crate::clock::now;
 use crate::limits;
 
 /// A worker's number, in the order of their start.
@@ -201,7 +202,7 @@ impl Supervisor {
             while stopped.recv_timeout(patience.check_every)
                 == Err(queue::RecvTimeoutError::Timeout)
             {
-                look_around(&list, Instant::now(), patience.stall_after, &tell);
+                look_around(&list, now(), patience.stall_after, &tell);
             }
         })?;
         let watch = Some((stop, watch));
@@ -247,7 +248,7 @@ impl Supervisor {
             beats,
             input,
             count_seen: 0,
-            changed: Instant::now(),
+            changed: now(),
             is_stalled: false,
         };
         self.watched.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
@@ -462,7 +463,7 @@ mod tests {
         let (tx, rx, edge) = channel::<One>("a>b", Capacity { items: 10, bytes: 10 });
         let beats: Arc<Beats> = Arc::default();
         let pulse = Pulse { beats: Arc::clone(&beats) };
-        let start = Instant::now();
+        let start = now();
         let mut watched = Watched {
             id: WorkerId(0),
             name: "w".to_owned(),

@@ -1,5 +1,6 @@
 //! Signals against this very program, started once more as a child: requests to stop are counted,
 //! the second ends it.
+#![allow(clippy::disallowed_methods)] // waits for another process, by the clock
 
 use std::process::Command;
 use std::time::{Duration, Instant};

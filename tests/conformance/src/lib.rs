@@ -8,6 +8,7 @@
 //! - [`verify`]: the tests of suricata-verify, one folder each, described by a `test.yaml`.
 //! - [`captures`]: which rules fire how often on which capture, pair by pair.
 #![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods)] // programs that do not end are ended by the clock
 
 use std::path::PathBuf;
 

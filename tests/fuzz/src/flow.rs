@@ -108,7 +108,6 @@ impl Wire {
         self.send(side, flags, ahead, acked, payload, window, ts_val);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the fields of a segment")]
     fn send(
         &mut self,
         side: usize,

@@ -25,6 +25,12 @@ pub mod seeds;
 
 use seeds::Seeds;
 
+/// Takes an input; panics when something is wrong.
+pub type Door = Box<dyn Fn(&[u8]) + Send + Sync>;
+
+/// Makes inputs of what is at hand.
+pub type FirstInputs = Box<dyn Fn(&Seeds) -> Vec<Vec<u8>> + Send + Sync>;
+
 /// A door and where its first inputs come from.
 pub struct Target {
     /// `CRATE_WHAT`, as its program is called.
@@ -32,9 +38,9 @@ pub struct Target {
     /// Longest input worth trying, bytes.
     pub len_max: usize,
     /// Gives the door an input; panics when something is wrong.
-    pub run: Box<dyn Fn(&[u8]) + Send + Sync>,
+    pub run: Door,
     /// Real inputs to begin from.
-    pub seeds: Box<dyn Fn(&Seeds) -> Vec<Vec<u8>> + Send + Sync>,
+    pub seeds: FirstInputs,
 }
 
 /// All targets.

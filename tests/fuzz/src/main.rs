@@ -10,6 +10,7 @@
 //! is told once. An input that takes longer than ten seconds ends the program.
 //! Exit codes: 0 nothing found, 1 something found, 2 usage.
 #![forbid(unsafe_code)]
+#![allow(clippy::disallowed_methods)] // the loop runs for a given time
 
 use gabion_fuzz::mutate::{Dice, mutate};
 use gabion_fuzz::seeds::{Seeds, repository};

@@ -71,8 +71,7 @@ impl Seeds {
             while let Some(block) = source.next_block(256, &mut refs) {
                 for r in refs.drain(..) {
                     let f = r.frame(&block.bytes);
-                    let link = u16::try_from(f.link).unwrap_or(0);
-                    frames.push(Frame { link, ts_ns: f.ts_ns, data: f.data.to_vec() });
+                    frames.push(Frame { link: f.link, ts_ns: f.ts_ns, data: f.data.to_vec() });
                 }
             }
         }

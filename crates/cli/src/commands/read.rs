@@ -10,16 +10,16 @@ use gabion_net::Engine;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
 use gabion_rules::Counts;
+use gabion_runtime::clock;
 use gabion_runtime::{Signals, StopFlag};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// Runs the verb.
 pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
-    let started = Instant::now();
+    let started = clock::now();
     // Without signals the run can be ended, only not so gently.
     let stop = match Signals::install() {
         Ok(signals) => signals.stop().clone(),

@@ -37,10 +37,10 @@ impl EngineLog {
 
     fn write(&mut self, letter: char, level: &str, module: &str, message: &str) {
         eprintln!("{letter}: {module}: {message}");
-        self.to_files(letter, level, module, message);
+        self.write_files(letter, level, module, message);
     }
 
-    fn to_files(&mut self, letter: char, level: &str, module: &str, message: &str) {
+    fn write_files(&mut self, letter: char, level: &str, module: &str, message: &str) {
         if self.files.is_empty() {
             return;
         }
@@ -86,7 +86,7 @@ impl EngineLog {
         if self.verbose > 0 {
             eprintln!("i: {module}: {message}");
         }
-        self.to_files('i', "Info", module, message);
+        self.write_files('i', "Info", module, message);
     }
 
     /// Ends the log.

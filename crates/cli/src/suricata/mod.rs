@@ -40,11 +40,11 @@ pub(crate) fn run(args: &[String]) -> i32 {
         return 0;
     }
     let folder = folder(&options, &config);
-    if !options.test || options.log_dir.is_some() {
-        if let Err(e) = check_folder(&folder) {
-            eprintln!("E: suricata: {e}");
-            return 1;
-        }
+    if (!options.test || options.log_dir.is_some())
+        && let Err(e) = check_folder(&folder)
+    {
+        eprintln!("E: suricata: {e}");
+        return 1;
     }
     let mut log = EngineLog::open(&config, &folder, options.verbose);
     let code = with_config(&options, &config, &folder, &mut log);

@@ -1,5 +1,5 @@
 //! Runs the built program and looks at what it says, writes and exits with.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

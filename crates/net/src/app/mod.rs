@@ -187,11 +187,6 @@ impl AppLayer {
         self.proto == ProtoId::FAILED || self.disabled[d.index()]
     }
 
-    /// Stops following a direction (both: the protocol is lost).
-    pub(crate) fn disable(&mut self, d: Direction) {
-        self.disabled[d.index()] = true;
-    }
-
     /// Progress at which a transaction is complete.
     pub(crate) fn last_state(&self, d: Direction) -> u8 {
         protocol(self.proto).map_or(1, |p| p.table.last_state(d))
@@ -284,7 +279,6 @@ impl AppLayer {
     }
 
     /// Looks for the protocol where it is not known in this direction. False: wait for more.
-    #[expect(clippy::too_many_arguments, reason = "one call site")]
     fn detect_stream(
         &mut self,
         protocols: &Protocols,

@@ -34,7 +34,6 @@ pub(crate) struct Hot {
     /// Index in [`Detector::protos`].
     pub(crate) protos: u16,
     pub(crate) network: Network,
-    pub(crate) kind: RuleType,
     pub(crate) flags: SignatureFlags,
     pub(crate) pkthdr: bool,
     /// Application protocols, one bit an id; 0: any.
@@ -77,10 +76,6 @@ impl PatternSet {
         set
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.matcher.is_none()
-    }
-
     /// Calls `on_sig` for each signature one of whose fast pattern stands in `hay`.
     #[inline]
     pub(crate) fn scan(
@@ -121,8 +116,6 @@ pub(crate) struct TxBuffer {
     pub(crate) multi: bool,
     pub(crate) streaming: bool,
     pub(crate) patterns: PatternSet,
-    /// Name for reports.
-    pub(crate) name: &'static str,
 }
 
 /// What inspection must know of a buffer.
@@ -346,14 +339,17 @@ fn pattern_of(
     p
 }
 
+/// A buffer of a protocol and direction behind its transforms.
+type BufferKey = (ProtoId, Direction, u16, ChainId);
+
 #[derive(Default)]
 struct Collector {
     ip_only: [Vec<u32>; 4],
     stream: [Vec<(Pattern, u32)>; 2],
     payload: [[Vec<(Pattern, u32)>; 2]; 4],
     plain: [[Vec<u32>; 2]; 4],
-    buffers: HashMap<(ProtoId, Direction, u16, ChainId), Vec<(Pattern, u32)>, FixedState>,
-    progress: HashMap<(ProtoId, Direction, u16, ChainId), u8, FixedState>,
+    buffers: HashMap<BufferKey, Vec<(Pattern, u32)>, FixedState>,
+    progress: HashMap<BufferKey, u8, FixedState>,
 }
 
 impl Detector {
@@ -415,7 +411,6 @@ impl Detector {
             dp: s.header.dst_ports,
             protos: at as u16,
             network: s.header.network,
-            kind: s.kind,
             flags: s.flags,
             pkthdr: s.header.pkthdr,
             apps,
@@ -643,7 +638,6 @@ impl Detector {
                 multi: def.is_some_and(|b| b.def.multi),
                 streaming,
                 patterns: PatternSet::build(entries),
-                name: def.map_or("", |b| b.def.name),
             });
         }
         for programs in &mut self.tx {

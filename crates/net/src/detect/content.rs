@@ -11,7 +11,6 @@ use super::literal;
 use super::number;
 use super::resources::Resources;
 use gabion_rules::content::*;
-use gabion_rules::post;
 use gabion_rules::{Ruleset, Signature};
 
 /// Tries per buffer (`detect.inspection-recursion-limit`).
@@ -515,12 +514,4 @@ impl Run<'_, '_, '_> {
 fn grows_past(m: gabion_rules::integer::IntegerMatch) -> bool {
     use gabion_rules::integer::IntegerMatch::*;
     matches!(m, Greater(_) | GreaterOrEqual(_))
-}
-
-/// Whether a post-match action writes state that other flows can see.
-pub(crate) fn is_shared(action: &post::PostMatch) -> bool {
-    matches!(
-        action,
-        post::PostMatch::Xbits { .. } | post::PostMatch::Hostbits { .. } | post::PostMatch::Tag(_)
-    )
 }

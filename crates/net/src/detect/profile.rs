@@ -69,7 +69,7 @@ impl RuleCosts {
     #[inline]
     pub(crate) fn begin_packet(&mut self) {
         self.packets = self.packets.wrapping_add(1);
-        self.on = self.clock.is_some() && (self.exact || self.packets % SAMPLE == 0);
+        self.on = self.clock.is_some() && (self.exact || self.packets.is_multiple_of(SAMPLE));
     }
 
     #[inline]

@@ -368,9 +368,8 @@ impl Run<'_, '_, '_> {
         }
         let flow = self.flow.as_deref();
         s.packet.iter().all(|c| {
-            !matches!(c, PacketCondition::Flow(_))
-                && packet::matches(c, self.p, flow, self.tcp, self.shared)
-                || matches!(c, PacketCondition::Flow(_))
+            matches!(c, PacketCondition::Flow(_))
+                || packet::matches(c, self.p, flow, self.tcp, self.shared)
         })
     }
 

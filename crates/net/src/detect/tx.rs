@@ -81,11 +81,6 @@ impl TxDetect {
             }
         }
     }
-
-    /// Bytes up to which an instance of a growing buffer was inspected.
-    pub(crate) fn inspected(&self, local: u16, index: usize) -> u64 {
-        self.window(local, index)
-    }
 }
 
 /// Outcome of one engine.

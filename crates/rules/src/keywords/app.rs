@@ -115,12 +115,7 @@ pub(super) fn integer(
     }
     bind(c, d, &hooks)?;
     d.last_was_packet = false;
-    d.tx.push(DraftTx {
-        keyword: def.name,
-        test: DraftTxTest::Integer(test),
-        hooks,
-        only: d.forced,
-    });
+    d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Integer(test), hooks });
     Ok(())
 }
 
@@ -140,7 +135,7 @@ pub(super) fn condition(
     let made =
         (def.parse)(v.is_some.then_some(text)).map_err(|said| Refusal::new("detect", said))?;
     d.last_was_packet = false;
-    d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Condition(made), hooks, only: None });
+    d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Condition(made), hooks });
     Ok(())
 }
 
@@ -206,7 +201,6 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         keyword: "app-layer-event",
         test: DraftTxTest::Event(code),
         hooks: Direction::BOTH.map(|dir| (id, Hook::new("", dir, 0, 0))).to_vec(),
-        only: None,
     });
     Ok(())
 }
@@ -263,7 +257,6 @@ fn app_layer_state(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
         keyword: "app-layer-state",
         test: DraftTxTest::State(test),
         hooks: vec![(id, Hook::new("", direction, 0, 0))],
-        only: None,
     });
     Ok(())
 }

@@ -161,7 +161,7 @@ fn hashes(bytes: &[u8], kind: HashKind) -> Result<Vec<[u8; 32]>, String> {
         if line.is_empty() || line.starts_with(b"#") {
             continue;
         }
-        let digits = kind.len() * 2;
+        let digits = kind.bytes() * 2;
         let hash = line.get(..digits).and_then(|hex| {
             let mut hash = [0u8; 32];
             for (to, pair) in hash.iter_mut().zip(hex.chunks(2)) {

@@ -88,7 +88,6 @@ fn lua(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
                 keyword: "lua",
                 test: DraftTxTest::Lua { script, negated },
                 hooks,
-                only: None,
             });
             Ok(())
         }

@@ -1,6 +1,6 @@
 //! What the tests of this crate share: a catalog as the peer's own tables describe it, the default
 //! variables, and where the corpus is.
-#![allow(dead_code, reason = "each test uses a part of it")]
+#![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 use gabion_record::Direction;
 use gabion_record::applayer::{
