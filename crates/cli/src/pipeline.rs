@@ -50,7 +50,7 @@ pub(crate) struct Done {
     /// What the budgets were used for, at the end of the reading.
     pub(crate) memory: Option<BudgetReport>,
     /// The `stats` object, for the record at the end.
-    pub(crate) stats: Vec<u8>,
+    pub(crate) stats: gabion_outputs::files::StatsTexts,
     /// Somebody asked to stop before the end.
     pub(crate) is_stopped: bool,
     /// Workers that were lost on the way.

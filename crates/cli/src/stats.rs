@@ -1,7 +1,8 @@
 //! The statistics record.
 
-use gabion_flow::{DefragCounters, FlowCounters, TcpCounters};
-use gabion_net::{Engine, NetCounters, Worker};
+use gabion_flow::{DefragCounters, FlowCounters, StreamConfig, TcpCounters};
+use gabion_net::{Engine, MemoryPressure, NetCounters, Policies, Worker};
+use gabion_outputs::files::StatsTexts;
 use gabion_packet::{Counter, DecodeCounters, DecoderEvent};
 use gabion_record::json::Json;
 
@@ -34,6 +35,19 @@ impl Node {
         }
     }
 
+    /// Makes a counter known, at zero.
+    fn zero(&mut self, path: &str) {
+        self.set(path, 0);
+    }
+
+    /// Takes out counters that are zero, and objects that are empty then.
+    fn prune(&mut self) {
+        for (_, c) in &mut self.children {
+            c.prune();
+        }
+        self.children.retain(|(_, c)| !c.children.is_empty() || c.value.is_some_and(|v| v != 0));
+    }
+
     fn write(&self, j: &mut Json) {
         for (k, c) in &self.children {
             if c.children.is_empty() {
@@ -53,6 +67,7 @@ pub(crate) struct WorkerStats {
     flow: FlowCounters,
     tcp: TcpCounters,
     defrag: DefragCounters,
+    pressure: MemoryPressure,
     pub(crate) net: NetCounters,
 }
 
@@ -61,87 +76,164 @@ impl WorkerStats {
     pub(crate) fn of(w: &Worker) -> WorkerStats {
         let (flow, tcp, defrag) = w.flow_counters();
         let (decode, net) = (w.decode_counters().clone(), w.counters().clone());
-        WorkerStats { decode, flow, tcp, defrag, net }
+        WorkerStats { decode, flow, tcp, defrag, pressure: w.memory_pressure(), net }
     }
 }
 
-/// The `stats` object of these workers together.
+/// The `stats` object of these workers together: with all counters, and without those at zero
+/// (`null-values: no`).
 pub(crate) fn json(
     workers: &[&WorkerStats],
     engine: &Engine,
     counts: Option<gabion_rules::Counts>,
-) -> Vec<u8> {
+) -> StatsTexts {
     let mut n = Node::default();
     n.set("uptime", 0);
-    for w in workers {
-        let d = &w.decode;
-        for c in Counter::ALL {
-            n.set(&format!("decoder.{}", c.name()), d.get(*c));
+    if engine.options.inline {
+        for w in workers {
+            inline(&mut n, &w.net);
         }
-        for e in DecoderEvent::ALL {
-            n.set(&format!("decoder.event.{}", e.counter_name()), d.event(*e));
-        }
-        w.tcp.each(&mut |name, v| n.set(&format!("tcp.{name}"), v));
-        w.flow.each(&mut |name, v| n.set(&format!("flow.{name}"), v));
-        w.defrag.each(&mut |name, v| n.set(&format!("defrag.{name}"), v));
-        let c = &w.net;
-        n.set("detect.alert", c.alerts);
-        n.set("detect.alert_queue_overflow", c.alert_queue_overflow);
-        n.set("detect.alerts_suppressed", c.alerts_suppressed);
-        if engine.options.inline {
-            n.set("ips.blocked", c.ips_blocked);
-            n.set("ips.rejected", c.ips_rejected);
-            n.set("ips.accepted", c.packets.saturating_sub(c.ips_blocked));
-            for (reason, times) in &c.drop_reasons {
-                n.set(&format!("ips.drop_reason.{}", reason.replace(' ', "_")), *times);
-            }
-        }
-        app_layer(&mut n, c, engine);
-        exception_policies(&mut n, c);
     }
+    for w in workers {
+        decoders(&mut n, &w.decode);
+        w.tcp.each(&mut |name, v| n.set(name, v));
+        w.flow.each(&mut |name, v| n.set(name, v));
+    }
+    for w in workers {
+        exception_policies(&mut n, &w.net, &engine.options.policies, &engine.options.stream);
+        w.defrag.each(&mut |name, v| n.set(name, v));
+        n.set("flow_bypassed.local_pkts", w.net.bypassed_packets);
+        n.set("flow_bypassed.local_bytes", w.net.bypassed_bytes);
+        if engine.detector.is_some() {
+            n.set("detect.alert", w.net.alerts);
+            n.set("detect.alert_queue_overflow", w.net.alert_queue_overflow);
+            n.set("detect.alerts_suppressed", w.net.alerts_suppressed);
+        }
+        app_layer(&mut n, &w.net, engine);
+    }
+    let most = |f: fn(&MemoryPressure) -> u64| workers.iter().map(|w| f(&w.pressure)).max();
+    n.set("memcap.pressure", most(|p| p.now).unwrap_or(0));
+    n.set("memcap.pressure_max", most(|p| p.most).unwrap_or(0));
+    // The record is written when all flows have ended: their parsers hold nothing any more.
+    for path in ["http.memuse", "http.memcap", "ftp.memuse", "ftp.memcap"] {
+        n.zero(path);
+    }
+    let counts = counts.filter(|_| engine.detector.is_some());
+    let all = text(&n, counts);
+    n.prune();
+    StatsTexts { all, without_zeros: text(&n, counts) }
+}
+
+fn text(n: &Node, counts: Option<gabion_rules::Counts>) -> Vec<u8> {
     let mut j = Json::new();
     j.open();
-    n.write(&mut j);
-    let mut text = j.take();
-    if let Some(counts) = counts {
-        // `engines` is an array: it goes in front of the other members of `detect`.
-        let engines = format!(
-            "\"engines\":[{{\"id\":0,\"rules_loaded\":{},\"rules_failed\":{},\"rules_skipped\":{}}}],",
-            counts.loaded, counts.failed, counts.skipped
-        );
-        let key = b"\"detect\":{";
-        if let Some(at) = text.windows(key.len()).position(|w| w == key) {
-            let at = at + key.len();
-            text.splice(at..at, engines.into_bytes());
+    for (k, c) in &n.children {
+        if c.children.is_empty() {
+            j.number(k, c.value.unwrap_or(0));
+            continue;
         }
+        j.open_key(k);
+        if let ("detect", Some(counts)) = (k.as_str(), counts) {
+            engines(&mut j, counts);
+        }
+        c.write(&mut j);
+        j.close();
     }
+    if let Some(counts) = counts
+        && !n.children.iter().any(|(k, _)| k == "detect")
+    {
+        j.open_key("detect");
+        engines(&mut j, counts);
+        j.close();
+    }
+    let mut text = j.take();
     text.push(b'}');
     text
 }
 
-/// Times each exception policy was carried out, where one was at all (the peer leaves out policies
-/// that are `ignore`).
-fn exception_policies(n: &mut Node, c: &NetCounters) {
+fn engines(j: &mut Json, counts: gabion_rules::Counts) {
+    j.open_array_key("engines");
+    j.open();
+    j.number("id", 0u64);
+    j.number("rules_loaded", counts.loaded as u64);
+    j.number("rules_failed", counts.failed as u64);
+    j.number("rules_skipped", counts.skipped as u64);
+    j.close();
+    j.close_array();
+}
+
+fn decoders(n: &mut Node, d: &DecodeCounters) {
+    for c in Counter::ALL {
+        n.set(&format!("decoder.{}", c.name()), d.get(*c));
+    }
+    for e in DecoderEvent::ALL {
+        n.set(&format!("decoder.event.{}", e.counter_name()), d.event(*e));
+    }
+}
+
+/// Packets accepted and dropped (inline), with the reasons in the peer's order.
+fn inline(n: &mut Node, c: &NetCounters) {
+    const REASONS: [&str; 17] = [
+        "decode_error",
+        "defrag_error",
+        "defrag_memcap",
+        "flow_memcap",
+        "flow_drop",
+        "applayer_error",
+        "applayer_memcap",
+        "rules",
+        "threshold_detection_filter",
+        "stream_error",
+        "stream_memcap",
+        "stream_midstream",
+        "stream_reassembly",
+        "stream_urgent",
+        "nfq_error",
+        "tunnel_packet_drop",
+        "exception_policy_flow_drop",
+    ];
+    n.set("ips.accepted", c.packets.saturating_sub(c.ips_blocked));
+    n.set("ips.blocked", c.ips_blocked);
+    n.set("ips.rejected", c.ips_rejected);
+    n.zero("ips.replaced");
+    for reason in REASONS {
+        n.zero(&format!("ips.drop_reason.{reason}"));
+    }
+    for (reason, times) in &c.drop_reasons {
+        n.set(&format!("ips.drop_reason.{}", reason.replace(' ', "_")), *times);
+    }
+}
+
+/// Times each exception policy was carried out. A trigger whose policy is `ignore` is left out, as
+/// the peer does.
+fn exception_policies(n: &mut Node, c: &NetCounters, p: &Policies, streams: &StreamConfig) {
     const WHOLE_FLOW: [&str; 5] = ["pass_flow", "bypass", "drop_flow", "reject", "reject_both"];
     const PACKET: [&str; 5] = ["pass_packet", "bypass", "drop_packet", "reject", "reject_both"];
     const BOTH: [&str; 7] =
         ["pass_packet", "pass_flow", "bypass", "drop_packet", "drop_flow", "reject", "reject_both"];
-    for (trigger, path, policies) in [
-        ("defrag_memcap", "defrag.memcap", &PACKET[..]),
-        ("flow_memcap", "flow.memcap", &PACKET[..]),
-        ("stream_memcap", "tcp.ssn_memcap", &BOTH[..]),
-        ("stream_reassembly_memcap", "tcp.reassembly", &BOTH[..]),
-        ("stream_midstream", "tcp.midstream", &WHOLE_FLOW[..]),
-        ("app_layer_error", "app_layer.error", &BOTH[..]),
+    for (trigger, configured, path, policies) in [
+        ("flow_memcap", p.flow_memcap, "flow.memcap", &PACKET[..]),
+        ("defrag_memcap", p.defrag_memcap, "defrag.memcap", &PACKET[..]),
+        ("stream_memcap", p.stream_memcap, "tcp.ssn_memcap", &BOTH[..]),
+        ("stream_midstream", p.midstream, "tcp.midstream", &WHOLE_FLOW[..]),
+        ("stream_reassembly_memcap", p.reassembly_memcap, "tcp.reassembly", &BOTH[..]),
+        ("app_layer_error", p.app_error, "app_layer.error", &BOTH[..]),
     ] {
-        let mine: Vec<_> =
-            c.exceptions.iter().filter(|(t, p, _)| *t == trigger && *p != "ignore").collect();
-        if mine.is_empty() {
+        if configured.eve_name() == "ignore" {
             continue;
         }
-        for p in policies {
-            let times = mine.iter().filter(|(_, q, _)| q == p).map(|(_, _, n)| *n).sum();
-            n.set(&format!("exception_policy.{path}.{p}"), times);
+        let midstream = trigger == "stream_midstream";
+        for policy in policies {
+            // What the peer does not offer: a pick-up can only pass, a sensor cannot drop.
+            if midstream
+                && (streams.midstream && *policy != "pass_flow"
+                    || !streams.inline && *policy == "drop_flow")
+            {
+                continue;
+            }
+            let mine = c.exceptions.iter().filter(|(t, q, _)| *t == trigger && q == policy);
+            let times = mine.map(|(_, _, n)| *n).sum();
+            n.set(&format!("exception_policy.{path}.{policy}"), times);
         }
     }
 }

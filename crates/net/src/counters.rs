@@ -25,6 +25,10 @@ pub struct NetCounters {
     pub app: AppCounters,
     /// Exception policies applied: trigger, policy, times.
     pub exceptions: Vec<(&'static str, &'static str, u64)>,
+    /// Packets of flows that are not looked at any more.
+    pub bypassed_packets: u64,
+    /// Their bytes.
+    pub bypassed_bytes: u64,
     /// Packets seen.
     pub packets: u64,
     /// Bytes seen.
@@ -56,6 +60,8 @@ impl NetCounters {
         self.ips_accepted += o.ips_accepted;
         self.ips_rejected += o.ips_rejected;
         self.matcher_overload += o.matcher_overload;
+        self.bypassed_packets += o.bypassed_packets;
+        self.bypassed_bytes += o.bypassed_bytes;
         self.packets += o.packets;
         self.bytes += o.bytes;
         self.app.merge(&o.app);

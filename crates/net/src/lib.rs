@@ -38,4 +38,4 @@ pub use engine::{Engine, EngineOptions, Policies, RuleText};
 pub use flow_state::NetFlow;
 pub use order::{Seat, Team, WORKERS_MAX};
 pub use state::Reputation;
-pub use worker::{FrameIn, Worker, WorkerBudgets};
+pub use worker::{FrameIn, MemoryPressure, Worker, WorkerBudgets};

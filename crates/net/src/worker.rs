@@ -73,6 +73,15 @@ impl WorkerBudgets {
     }
 }
 
+/// Use of memory in percent of its limit, of the budget that is fullest.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MemoryPressure {
+    /// At the moment.
+    pub now: u64,
+    /// The most there was.
+    pub most: u64,
+}
+
 /// A worker of the network engine.
 pub struct Worker {
     flows: FlowTable<NetFlow>,
@@ -428,10 +437,25 @@ impl Worker {
         (self.flows.counters(), self.core.tcp.counters(), self.defrag.counters())
     }
 
+    /// How full the tables of flows and TCP are.
+    pub fn memory_pressure(&self) -> MemoryPressure {
+        let mut p = MemoryPressure::default();
+        let [sessions, data] = self.core.tcp.budgets();
+        for b in [self.flows.budget(), sessions, data] {
+            p.now = p.now.max(percent(b.used(), b.limit()));
+            p.most = p.most.max(percent(b.peak(), b.limit()));
+        }
+        p
+    }
+
     /// Costs of rules.
     pub fn costs(&self) -> &RuleCosts {
         &self.core.scratch.costs
     }
+}
+
+fn percent(n: u64, of: u64) -> u64 {
+    n.saturating_mul(100).checked_div(of).unwrap_or(0)
 }
 
 fn engine_policy(engine: &Engine, trigger: ExceptionTrigger) -> ExceptionPolicy {
@@ -510,6 +534,8 @@ impl Core {
             return None;
         }
         if flow.state == FlowState::Bypassed {
+            self.counters.bypassed_packets += 1;
+            self.counters.bypassed_bytes += u64::from(view.headers.len);
             return None;
         }
         let mut new_state = None;

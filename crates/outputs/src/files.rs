@@ -33,6 +33,15 @@ pub struct Outputs {
     pub unknown: Vec<String>,
 }
 
+/// The `stats` object of a run, as JSON.
+#[derive(Clone, Debug, Default)]
+pub struct StatsTexts {
+    /// With all counters.
+    pub all: Vec<u8>,
+    /// Without those at zero.
+    pub without_zeros: Vec<u8>,
+}
+
 /// Outputs being opened.
 #[derive(Default)]
 struct Opening {
@@ -152,12 +161,16 @@ impl Outputs {
     }
 
     /// Writes the statistics record.
-    pub fn stats(&mut self, ts_ns: u64, json: &[u8]) {
+    pub fn stats(&mut self, ts_ns: u64, texts: &StatsTexts) {
         let f = &mut self.formatter;
         let mut any = false;
         for (n, format) in f.formats.iter_mut().enumerate() {
             if let Format::Eve(writer) = format
-                && let Some(line) = writer.whole(ts_ns, "stats", json)
+                && let Some(line) =
+                    writer.whole(ts_ns, "stats", |node| match node.flag("null-values") {
+                        Some(false) => texts.without_zeros.as_slice(),
+                        _ => &texts.all,
+                    })
             {
                 f.to.line(n, line);
                 any = true;

@@ -133,6 +133,11 @@ impl<T: Default> FlowTable<T> {
         self.in_emergency
     }
 
+    /// Its budget.
+    pub fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
     /// The counters as of now.
     pub fn counters(&self) -> FlowCounters {
         let mut c = self.counters.clone();

@@ -64,6 +64,11 @@ impl TcpTracker {
         &self.cfg
     }
 
+    /// Its budgets: of sessions, of stream data.
+    pub fn budgets(&self) -> [&Budget; 2] {
+        [&self.ssn_budget, &self.data_budget]
+    }
+
     /// The counters as of now.
     pub fn counters(&self) -> TcpCounters {
         let mut c = self.counters.clone();

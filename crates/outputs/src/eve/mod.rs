@@ -12,7 +12,7 @@ use crate::timestamp::Stamp;
 use crate::{VERSION, community};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
-use gabion_record::{Addr, Direction};
+use gabion_record::{Addr, Direction, Tree};
 
 /// Writes EVE lines according to the settings of one output.
 #[derive(Debug)]
@@ -466,8 +466,13 @@ impl EveWriter {
     }
 
     /// A line whose object was written elsewhere (statistics).
-    pub fn whole(&mut self, ts_ns: u64, event_type: &str, json: &[u8]) -> Option<&[u8]> {
-        self.settings.type_node(event_type)?;
+    pub fn whole<'t>(
+        &mut self,
+        ts_ns: u64,
+        event_type: &str,
+        json: impl FnOnce(&Tree) -> &'t [u8],
+    ) -> Option<&[u8]> {
+        let json = json(self.settings.type_node(event_type)?);
         let j = &mut self.line;
         j.clear();
         j.open();
