@@ -84,7 +84,7 @@ pub(crate) fn engine(
             .or_else(|| config.size("stream.reassembly.depth"))
             .unwrap_or(1 << 20),
     };
-    let protocols = Protocols::new(config, requirements)?;
+    let mut protocols = Protocols::new(config, requirements)?;
     let mut rule_texts = Vec::new();
     let detector = match rules {
         Some(set) => {
@@ -109,6 +109,8 @@ pub(crate) fn engine(
         }
         None => None,
     };
+    let frames = detector.as_ref().map(Detector::frame_kinds).unwrap_or_default();
+    protocols.want_frames(frames, wants.frames);
     let alerts_max = config
         .number("packet-alert-max")
         .and_then(|n| usize::try_from(n).ok())

@@ -7,6 +7,7 @@
 use crate::detect::packet::PacketView;
 use crate::detect::{Detector, Hit};
 use crate::flow_state::NetFlow;
+use crate::frames;
 use crate::log::{FilesObject, MetadataObject, TxObject, app_names, files_of, header, summary};
 use crate::threshold::{Decision, Subject};
 use crate::worker::{Core, Fate};
@@ -372,6 +373,14 @@ impl Core {
             let (src, dst) = (side(ends.src, ends.sp), side(ends.dst, ends.dp));
             if t == Target::Destination { (src, dst) } else { (dst, src) }
         });
+        let frame_json = match (&hit.frame, table, view.direction) {
+            (Some(frame), Some(p), Some(d)) => {
+                let tcp = flow.and_then(|f| f.tcp.as_deref());
+                let over = frames::is_over(view, tcp);
+                frames::json(frame, &p.table, d, tcp, view.payload, over)
+            }
+            _ => Vec::new(),
+        };
         let is_stream = hit.in_stream || (hit.in_state && !stream.is_empty());
         let payload = if is_stream { stream } else { view.payload };
         let packet: std::borrow::Cow<'_, [u8]> = match (view.is_pseudo, view.prefix) {
@@ -416,7 +425,7 @@ impl Core {
             packet: &packet,
             link: self.link_of(view),
             tunnel: tunnel(view),
-            frame_json: &[],
+            frame_json: &frame_json,
             verdict: Some(verdict(fate, view)),
             loss: None,
         };

@@ -29,7 +29,11 @@ impl Core {
                 let app = &flow.ext.app;
                 Direction::BOTH
                     .into_iter()
-                    .filter(|d| pending.contains(d) || app.has_open_work(*d, detection))
+                    .filter(|d| {
+                        pending.contains(d)
+                            || app.has_open_work(*d, detection)
+                            || app.frames.as_ref().is_some_and(|f| !f.is_empty(*d))
+                    })
                     .collect()
             }
             None => SmallVec::new(),

@@ -21,6 +21,7 @@ mod end;
 mod engine;
 mod expectation;
 mod flow_state;
+mod frames;
 pub mod limits;
 mod log;
 mod order;

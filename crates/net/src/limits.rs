@@ -12,5 +12,11 @@ pub const EXPECTATION_SECONDS: u64 = 30;
 /// Flows ended with one packet at most, so that no packet waits long.
 pub const EXPIRE_PER_PACKET: usize = 64;
 
+/// Frames kept per flow and direction: a peer that sends tiny records is not followed beyond.
+pub const FRAMES_PER_DIRECTION: usize = 1024;
+
+/// Bytes of a frame that are held whole; of a longer one only what was not inspected.
+pub const HOLD_BYTES_MAX: u64 = 64 * 1024;
+
 /// MAC addresses kept per flow and side.
 pub const MACS_PER_SIDE: usize = 10;

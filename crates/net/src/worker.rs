@@ -733,6 +733,9 @@ impl Core {
         let app = &mut flow.ext.app;
         let mut again = None;
         loop {
+            if !engine.protocols.frames.is_empty() {
+                app.offsets = Direction::BOTH.map(|d| ssn.stream(d).app_offset());
+            }
             let stream = ssn.stream_mut(d);
             let since = self.scratch.costs.now();
             match stream.app_next() {
@@ -891,7 +894,18 @@ impl Core {
         };
         self.decode_counters.count_events(&view.headers.events);
         self.anomalies(view, flow.as_deref(), sink);
+        if self.engine.options.wants.frames
+            && let Some(f) = flow.as_deref_mut()
+            && f.ext.app.frames.is_some()
+        {
+            self.log_frames(view, f, sink);
+        }
         self.detect(view, flow.as_deref_mut(), fate, verdict, sink);
+        if let Some(f) = flow.as_deref_mut()
+            && f.ext.app.frames.is_some()
+        {
+            self.keep_frames(view, f);
+        }
         if fate.drop.is_some() || fate.reject.is_some() {
             self.log_drop(view, flow.as_deref(), fate, sink);
         }

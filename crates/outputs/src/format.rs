@@ -179,6 +179,10 @@ impl<T: Take> NetSink for Formatter<T> {
         each_line!(self, "packet", |w| w.packet(r));
     }
 
+    fn frame(&mut self, r: &FrameRecord<'_>) {
+        each_line!(self, "frame", |w| w.frame(r));
+    }
+
     fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
         each_line!(self, "arp", |w| w.arp(h, object));
     }

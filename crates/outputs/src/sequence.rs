@@ -146,6 +146,9 @@ impl NetSink for WorkerOutputs {
     fn packet(&mut self, r: &PacketRecord<'_>) {
         self.formatter.packet(r);
     }
+    fn frame(&mut self, r: &FrameRecord<'_>) {
+        self.formatter.frame(r);
+    }
     fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
         self.formatter.arp(h, object);
     }

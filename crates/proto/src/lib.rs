@@ -16,6 +16,7 @@ pub mod detect;
 pub mod detected;
 pub mod dns;
 pub mod files;
+pub mod frames;
 pub mod ftp;
 pub mod http1;
 pub mod limits;

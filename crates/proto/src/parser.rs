@@ -6,6 +6,7 @@
 //! and logged is freed by the engine.
 
 use crate::files::FileList;
+use crate::frames::FrameNotes;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
 use smallvec::SmallVec;
@@ -140,6 +141,8 @@ pub struct ParseContext<'a> {
     pub stop_reassembly: bool,
     /// The rest of the flow is not to be inspected by payload rules (encrypted).
     pub stop_payload_inspection: bool,
+    /// Frames that begin or end in this input.
+    pub frames: FrameNotes,
 }
 
 impl<'a> ParseContext<'a> {
@@ -157,6 +160,7 @@ impl<'a> ParseContext<'a> {
             trigger_raw: [false; 2],
             stop_reassembly: false,
             stop_payload_inspection: false,
+            frames: FrameNotes::default(),
         }
     }
 }

@@ -218,7 +218,16 @@ pub struct ProtoTable {
     /// EVE's anomaly records write the events' names in capitals (the peer's older protocols: http,
     /// smtp, tls, modbus, dnp3), else as rules write them.
     pub events_in_capitals: bool,
+    /// Names of its frames without the protocol's (`pdu`), see [`STREAM_FRAME`]; position is the
+    /// number its parser reports them by, at most [`FRAME_KINDS_MAX`].
+    pub frames: &'static [&'static str],
 }
+
+/// Frame that is a whole direction of a TCP stream: every protocol over TCP that has frames has it.
+pub const STREAM_FRAME: u8 = 31;
+
+/// Kinds of frames of one protocol beside its stream: kinds are kept as bits of a word.
+pub const FRAME_KINDS_MAX: usize = 31;
 
 impl ProtoTable {
     /// States of one direction.
@@ -226,6 +235,24 @@ impl ProtoTable {
         match direction {
             Direction::ToServer => self.states_to_server,
             Direction::ToClient => self.states_to_client,
+        }
+    }
+
+    /// The number of a frame's name; `None`: there is no such frame.
+    pub fn frame(&self, name: &str) -> Option<u8> {
+        if name == "stream" && !self.frames.is_empty() && self.transports.contains(&Transport::Tcp)
+        {
+            return Some(STREAM_FRAME);
+        }
+        let at = self.frames.iter().take(FRAME_KINDS_MAX).position(|n| *n == name)?;
+        u8::try_from(at).ok()
+    }
+
+    /// The name of a frame's number.
+    pub fn frame_name(&self, kind: u8) -> &'static str {
+        match kind {
+            STREAM_FRAME => "stream",
+            n => self.frames.get(usize::from(n)).copied().unwrap_or(""),
         }
     }
 

@@ -476,6 +476,17 @@ pub struct PacketRecord<'a> {
     pub link: u16,
 }
 
+/// A frame of a protocol's stream, for the `frame` type.
+#[derive(Clone, Copy)]
+pub struct FrameRecord<'a> {
+    /// Common part; direction is that of the packet.
+    pub header: Header<'a>,
+    /// Protocol of the flow.
+    pub app_proto: AppProtoNames,
+    /// Complete JSON object text.
+    pub frame_json: &'a [u8],
+}
+
 /// Content of a file on its way to the file store.
 #[derive(Clone, Copy)]
 pub struct FileChunk<'a> {
@@ -509,6 +520,10 @@ pub trait NetSink {
     fn dropped(&mut self, record: &DropRecord<'_>);
     /// A tagged packet.
     fn packet(&mut self, record: &PacketRecord<'_>);
+    /// A frame.
+    fn frame(&mut self, record: &FrameRecord<'_>) {
+        let _ = record;
+    }
     /// ARP record (`arp` type): object members come from the engine.
     fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject);
     /// The configuration node of a record type at the first output that writes it.
@@ -559,6 +574,8 @@ pub struct Wants {
     pub hassh: bool,
     /// MAC addresses in flow records.
     pub macs: bool,
+    /// Frames of protocols.
+    pub frames: bool,
 }
 
 impl Wants {
@@ -583,5 +600,6 @@ impl Wants {
         self.ja4 |= o.ja4;
         self.hassh |= o.hassh;
         self.macs |= o.macs;
+        self.frames |= o.frames;
     }
 }

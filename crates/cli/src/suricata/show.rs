@@ -2,7 +2,7 @@
 
 use super::options::Show;
 use gabion_record::Tree;
-use gabion_record::applayer::Catalog;
+use gabion_record::applayer::{Catalog, Transport};
 
 /// Features that tests and scripts look for; only what is really there.
 const FEATURES: &str = "PCAP_SET_BUFF AF_PACKET HAVE_PACKET_FANOUT HAVE_HTP_URI_NORMALIZE_HOOK PCRE_JIT HAVE_LUA HAVE_JA3 HAVE_JA4 HAVE_LIBJANSSON TLS TLS_C11 RUST";
@@ -19,7 +19,7 @@ pub(crate) fn show(what: &Show) -> i32 {
         Show::RunModes => println!("PCAP_FILE: single, autofp"),
         Show::Protocols => protocols(&catalog),
         Show::Hooks => hooks(&catalog),
-        Show::Frames => println!("=========Supported App Layer Frames========="),
+        Show::Frames => frames(&catalog),
         Show::DumpConfig => {}
     }
     0
@@ -81,6 +81,21 @@ fn hooks(catalog: &Catalog) {
     for p in &catalog.protocols {
         for s in p.states_to_server.iter().chain(p.states_to_client) {
             println!("{}:{s}", p.name);
+        }
+    }
+}
+
+fn frames(catalog: &Catalog) {
+    println!("=========Supported App Layer Frames=========");
+    for p in catalog.protocols.iter().filter(|p| !p.frames.is_empty()) {
+        for t in p.transports {
+            let (transport, stream) = match t {
+                Transport::Tcp => ("tcp", Some("stream")),
+                Transport::Udp => ("udp", None),
+            };
+            for name in stream.iter().chain(p.frames) {
+                println!("{transport}: {}.{name}", p.name);
+            }
         }
     }
 }

@@ -90,6 +90,8 @@ pub struct Stream {
     raw: u64,
     /// Offset of the FIN.
     fin: Option<u64>,
+    /// Data from here on is kept for somebody beside parsers and payload rules.
+    hold: Option<u64>,
     gaps: u32,
     gap_bytes: u64,
 }
@@ -304,6 +306,16 @@ impl Stream {
     /// No raw inspection of this direction any more.
     pub fn no_raw(&mut self) {
         self.marks.no_raw = true;
+    }
+
+    /// Offset behind the last byte that counts: acknowledged, or all inline and at the flow's end.
+    pub fn usable_end(&self) -> u64 {
+        self.raw_limit().min(self.store.end())
+    }
+
+    /// Keeps data from this offset on until told otherwise, whoever else is done with it.
+    pub fn hold(&mut self, from: Option<u64>) {
+        self.hold = from;
     }
 
     fn raw_limit(&self) -> u64 {
@@ -545,7 +557,8 @@ impl Stream {
         // A gap behind all data counts as done by the application layer.
         let end = self.store.end();
         let end = if self.marks.no_app { end } else { end.max(self.app) };
-        let edge = app.min(raw).min(self.acked()).min(end);
+        let hold = self.hold.unwrap_or(u64::MAX);
+        let edge = app.min(raw).min(self.acked()).min(end).min(hold);
         if edge <= self.store.base() {
             return;
         }

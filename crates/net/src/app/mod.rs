@@ -7,12 +7,13 @@ pub use detection::is_parsed;
 pub(crate) use detection::{Answer, Detection};
 
 use crate::detect::TxDetect;
+use crate::frames::FlowFrames;
 use gabion_proto::registry::{Settings, protocol};
 use gabion_proto::{
     Endpoints, Expectation, Input, Outcome, ParseContext, Parser, Protocol, ProtocolChange,
     Requirements,
 };
-use gabion_record::applayer::{ProtoId, Transport};
+use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
 use gabion_record::{Direction, Tree};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -27,6 +28,8 @@ pub struct Protocols {
     pub(crate) detection: Detection,
     settings: Vec<Option<Settings>>,
     pub(crate) requirements: Requirements,
+    /// Frames that are wanted, one bit a kind, by protocol id; empty: none of any protocol.
+    pub(crate) frames: Vec<u32>,
 }
 
 impl Protocols {
@@ -45,7 +48,17 @@ impl Protocols {
                 false => None,
             });
         }
-        Ok(Protocols { detection, settings, requirements })
+        Ok(Protocols { detection, settings, requirements, frames: Vec::new() })
+    }
+
+    /// Names the frames that are wanted: kinds as bits by protocol id, or all.
+    pub fn want_frames(&mut self, mut kinds: Vec<u32>, all: bool) {
+        if all {
+            kinds = vec![u32::MAX; gabion_proto::registry().len() + 1];
+        }
+        if kinds.iter().any(|k| *k != 0) {
+            self.frames = kinds;
+        }
     }
 
     fn open(&self, id: ProtoId, transport: Transport) -> Option<Box<dyn Parser>> {
@@ -103,6 +116,8 @@ pub struct AppCounters {
     pub gaps: Vec<[u64; 2]>,
     /// Announced flows that wait.
     pub expectations: u64,
+    /// Frames there was no room for.
+    pub frames_dropped: u64,
 }
 
 fn bump(v: &mut Vec<[u64; 2]>, id: ProtoId, transport: Transport) {
@@ -130,6 +145,7 @@ impl AppCounters {
         add(&mut self.errors, &o.errors);
         add(&mut self.gaps, &o.gaps);
         self.expectations += o.expectations;
+        self.frames_dropped += o.frames_dropped;
     }
 }
 
@@ -157,6 +173,10 @@ pub(crate) struct AppLayer {
     /// Announced by a change.
     pub(crate) expected: ProtoId,
     pub(crate) parser: Option<Box<dyn Parser>>,
+    /// Frames that are neither inspected nor logged yet.
+    pub(crate) frames: Option<Box<FlowFrames>>,
+    /// Stream offsets of what was not parsed yet; kept up only where frames are wanted.
+    pub(crate) offsets: [u64; 2],
     done: [bool; 2],
     seen: [bool; 2],
     /// Direction of the flow's first data.
@@ -462,7 +482,25 @@ impl AppLayer {
         let mut cx = ParseContext::new(ts_ns, d, endpoints);
         cx.requirements = protocols.requirements;
         cx.changed_from = gabion_proto::registry::protocol(self.original).map(|p| p.table.eve_name);
+        let wanted = protocols.frames.get(usize::from(self.proto.0)).copied().unwrap_or(0);
+        if wanted != 0 {
+            let frames = self.frames.get_or_insert_default();
+            if transport == Transport::Udp {
+                frames.clear();
+            } else if wanted >> STREAM_FRAME != 0
+                && matches!(input, Input::Data { bytes: [_, ..], .. })
+            {
+                frames.stream(d, self.offsets[d.index()]);
+            }
+            cx.frames.wanted = wanted;
+            cx.frames.at = self.offsets;
+        }
         let outcome = parser.parse(&mut cx, input);
+        if let Some(frames) = self.frames.as_mut()
+            && wanted != 0
+        {
+            counters.frames_dropped += frames.take(std::mem::take(&mut cx.frames));
+        }
         effects.expectations.append(&mut cx.expectations);
         effects.stop_reassembly |= cx.stop_reassembly;
         effects.stop_payload |= cx.stop_payload_inspection;
@@ -517,6 +555,7 @@ impl AppLayer {
         self.disabled = [false; 2];
         self.eof = [false; 2];
         self.parser = None;
+        self.frames = None;
         self.txs.clear();
         self.first_tx = 0;
         self.only_one_direction_raised = false;

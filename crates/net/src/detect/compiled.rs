@@ -146,6 +146,18 @@ pub(crate) struct TxProgram {
     pub(crate) is_empty: bool,
 }
 
+/// Rules on one kind of frame in one direction.
+#[derive(Debug, Default)]
+pub(crate) struct FrameProgram {
+    /// Their fast patterns, by chain of transforms.
+    pub(crate) buffers: Vec<(ChainId, PatternSet)>,
+    /// Those without.
+    pub(crate) plain: Vec<u32>,
+}
+
+/// Protocol, kind and direction of frames.
+type FrameKey = (ProtoId, u8, Direction);
+
 /// Rules on single packets without a pattern, by where the packet goes.
 #[derive(Debug, Default)]
 pub(crate) struct PortLists {
@@ -274,6 +286,8 @@ pub struct Detector {
     pub(crate) pd_only: Vec<u32>,
     /// By protocol id, then direction.
     pub(crate) tx: Vec<[TxProgram; 2]>,
+    /// Rules on frames.
+    pub(crate) frames: HashMap<FrameKey, FrameProgram, FixedState>,
     /// Which sets hold an address.
     pub(crate) index: AddressIndex,
     /// By buffer id.
@@ -350,6 +364,7 @@ struct Collector {
     plain: [[Vec<u32>; 2]; 4],
     buffers: HashMap<BufferKey, Vec<(Pattern, u32)>, FixedState>,
     progress: HashMap<BufferKey, u8, FixedState>,
+    frames: HashMap<(FrameKey, ChainId), Vec<(Pattern, u32)>, FixedState>,
 }
 
 impl Detector {
@@ -376,6 +391,7 @@ impl Detector {
             app_only: vec![Vec::new(); catalog.protocols.len() + 1],
             pd_only: Vec::new(),
             tx: (0..=catalog.protocols.len()).map(|_| Default::default()).collect(),
+            frames: HashMap::default(),
             index: AddressIndex::new(&set.addresses),
             buffer_facts: catalog.buffers.iter().map(|b| BufferFacts::of(&b.def)).collect(),
             costly: Vec::new(),
@@ -386,7 +402,7 @@ impl Detector {
         for (i, s) in set.signatures.iter().enumerate() {
             d.add_hot(s);
             if s.inert.is_none() {
-                d.place(&set, i as u32, s, &mut c);
+                d.place(&set, catalog, i as u32, s, &mut c);
             }
         }
         d.finish(&set, catalog, c);
@@ -419,8 +435,19 @@ impl Detector {
         });
     }
 
-    fn place(&mut self, set: &Ruleset, at: u32, s: &Signature, c: &mut Collector) {
+    fn place(
+        &mut self,
+        set: &Ruleset,
+        catalog: &Catalog,
+        at: u32,
+        s: &Signature,
+        c: &mut Collector,
+    ) {
         if s.firewall.is_some() {
+            return;
+        }
+        if s.buffers.iter().any(|b| matches!(b.buffer, BufferRef::Frame(_))) {
+            self.place_frame(set, catalog, at, s, c);
             return;
         }
         let mut by_event = false;
@@ -510,6 +537,46 @@ impl Detector {
         for class in Class::ALL.into_iter().filter(|k| k.holds(&s.header.protos)) {
             for d in Direction::BOTH.into_iter().filter(|d| direction_allowed(s, *d)) {
                 c.plain[class as usize][d.index()].push(at);
+            }
+        }
+    }
+
+    /// A rule on frames: it stands with the kind of frame it names; one that names several kinds
+    /// never matches.
+    fn place_frame(
+        &mut self,
+        set: &Ruleset,
+        catalog: &Catalog,
+        at: u32,
+        s: &Signature,
+        c: &mut Collector,
+    ) {
+        let mut named = s.buffers.iter().filter_map(|b| match b.buffer {
+            BufferRef::Frame(n) => set.frames.get(usize::from(n)),
+            _ => None,
+        });
+        let Some(frame) = named.next().filter(|f| named.all(|o| o == *f)) else { return };
+        let Some((id, table)) = frame.proto.and_then(|id| Some((id, catalog.table(id)?))) else {
+            return;
+        };
+        let name = frame.name.strip_prefix(table.name).and_then(|n| n.strip_prefix('.'));
+        let Some(kind) = name.and_then(|n| table.frame(n)) else { return };
+        let fast = s.fast_pattern.and_then(|f| {
+            let i = s.buffers.get(usize::from(f.inspection))?;
+            match i.conditions.get(usize::from(f.condition)) {
+                Some(BufferCondition::Content(x)) if !x.is_negated() => Some((i, x)),
+                _ => None,
+            }
+        });
+        for d in Direction::BOTH.into_iter().filter(|d| direction_allowed(s, *d)) {
+            let key = (id, kind, d);
+            let program = self.frames.entry(key).or_default();
+            match fast {
+                Some((i, x)) if matches!(i.buffer, BufferRef::Frame(_)) => {
+                    let p = Pattern::new(0, x.fast_pattern_bytes(), x.is_nocase());
+                    c.frames.entry((key, i.chain)).or_default().push((p, at));
+                }
+                _ => program.plain.push(at),
             }
         }
     }
@@ -614,6 +681,10 @@ impl Detector {
         for (slot, sigs) in self.ip_only.iter_mut().zip(&c.ip_only) {
             *slot = grouped(set, sigs.iter().copied());
         }
+        for ((key, chain), entries) in c.frames {
+            let program = self.frames.entry(key).or_default();
+            program.buffers.push((chain, PatternSet::build(entries)));
+        }
         let mut buffers: Vec<_> = c.buffers.into_iter().collect();
         buffers.sort_by_key(|(k, _)| (k.0, k.1, c.progress.get(k).copied(), k.2, k.3));
         for (key, entries) in buffers {
@@ -647,6 +718,17 @@ impl Detector {
                 p.is_empty = p.buffers.is_empty() && p.plain.is_empty() && p.events.is_empty();
             }
         }
+    }
+
+    /// Kinds of frames that rules name, one bit each, by protocol id.
+    pub fn frame_kinds(&self) -> Vec<u32> {
+        let mut kinds = vec![0u32; self.tx.len()];
+        for (id, kind, _) in self.frames.keys() {
+            if let Some(slot) = kinds.get_mut(usize::from(id.0)) {
+                *slot |= 1u32.checked_shl(u32::from(*kind)).unwrap_or(0);
+            }
+        }
+        kinds
     }
 
     /// Bytes held by matchers.

@@ -9,6 +9,7 @@ pub(crate) mod asn1;
 pub(crate) mod base64;
 mod compiled;
 mod content;
+mod frame;
 mod literal;
 mod number;
 pub(crate) mod packet;

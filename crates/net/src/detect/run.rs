@@ -5,9 +5,10 @@ use super::compiled::{Class, Detector, Group, Hot};
 use super::content::{self, ByteVariables, Captured, MatchNotes, Piece};
 use super::packet::{self, PacketView};
 use super::profile::RuleCosts;
-use super::{Resources, tx};
+use super::{Resources, frame, tx};
 use crate::app::AppLayer;
 use crate::flow_state::NetFlow;
+use crate::frames::Frame;
 use crate::state::SharedState;
 use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{Flags, Network};
@@ -33,6 +34,8 @@ pub(crate) struct Hit {
     pub(crate) in_state: bool,
     /// Members of `context`.
     pub(crate) context_json: Vec<u8>,
+    /// Frame it matched in.
+    pub(crate) frame: Option<Box<Frame>>,
 }
 
 /// Stream bytes due for inspection with the packet at hand.
@@ -93,6 +96,7 @@ impl Run<'_, '_, '_> {
         self.collect_packet_candidates();
         self.inspect_packet_candidates();
         if self.flow.is_some() && self.parser.is_some() {
+            frame::inspect(self);
             tx::inspect(self);
         }
     }
@@ -488,7 +492,14 @@ impl Run<'_, '_, '_> {
         for action in &s.post_match {
             self.post_match(action, sig, tx);
         }
-        self.scratch.hits.push(Hit { sig, tx, in_stream, in_state, context_json: context });
+        self.scratch.hits.push(Hit {
+            sig,
+            tx,
+            in_stream,
+            in_state,
+            context_json: context,
+            frame: None,
+        });
     }
 
     fn keep_captured(&mut self, captured: Vec<Captured>, context: &mut Vec<u8>) {

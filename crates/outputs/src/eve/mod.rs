@@ -204,6 +204,15 @@ impl EveWriter {
         object(j, r.event_type, r.object, node, false).then(|| self.end())
     }
 
+    /// The line of a frame, when frames are written.
+    pub fn frame(&mut self, r: &FrameRecord<'_>) -> Option<&[u8]> {
+        self.settings.type_node("frame")?;
+        self.begin(&r.header, "frame");
+        app_proto(&mut self.line, &r.app_proto);
+        self.line.raw("frame", r.frame_json);
+        Some(self.end())
+    }
+
     /// The line of a file, when files are written.
     pub fn file(&mut self, r: &FileRecord<'_>) -> Option<&[u8]> {
         self.settings.type_node("files")?;
@@ -524,6 +533,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
         drops: has("drop"),
         packets: settings.alert.as_ref().is_some_and(|a| a.tagged_packets),
         arp: has("arp"),
+        frames: has("frame"),
         md5: hash("md5"),
         sha1: hash("sha1"),
         sha256: hash("sha256"),

@@ -25,6 +25,7 @@ const fn table(name: &'static str, transports: &'static [Transport]) -> ProtoTab
         conditions: &[],
         events: &[],
         events_in_capitals: false,
+        frames: &[],
     }
 }
 

@@ -8,7 +8,7 @@
 use super::limits::TXS_PER_FLOW_MAX;
 use super::message::{HEADER_LEN, Header, Message, ParseError, Section};
 use super::name::Name;
-use super::tables::{buffer, event, integer};
+use super::tables::{buffer, event, frame, integer};
 use super::{Rdata, log};
 use crate::detect::Probe;
 use crate::parser::EventList;
@@ -193,7 +193,17 @@ impl DnsParser {
         false
     }
 
-    fn stream(&mut self, bytes: &[u8], direction: Direction) -> Outcome {
+    /// Takes a message that begins `at` bytes behind the start of the input.
+    fn framed_message(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize) -> bool {
+        let id = self.txs.next_id();
+        let is_good = self.message(bytes, cx.direction);
+        let tx = (self.txs.next_id() > id).then_some(id);
+        cx.frames.add(cx.direction, frame::PDU, at, bytes.len() as u64, tx);
+        is_good
+    }
+
+    fn stream(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Outcome {
+        let direction = cx.direction;
         if self.is_behind_gap[direction.index()] {
             match probe_stream(bytes, direction) {
                 Probe::Yes | Probe::YesReversed | Probe::More => {
@@ -208,7 +218,8 @@ impl DnsParser {
             let Some((message, tail)) = tail.split_at_checked(len) else {
                 return Outcome::Incomplete { consumed: bytes.len() - rest.len(), needed: len + 2 };
             };
-            if len > 0 && !self.message(message, direction) {
+            let at = bytes.len() - rest.len() + 2;
+            if len > 0 && !self.framed_message(cx, message, at) {
                 return Outcome::Error;
             }
             rest = tail;
@@ -229,8 +240,8 @@ impl Parser for DnsParser {
                 Outcome::Done
             }
             Input::Data { bytes: [], .. } => Outcome::Done,
-            Input::Data { bytes, .. } if self.is_tcp => self.stream(bytes, cx.direction),
-            Input::Data { bytes, .. } if self.message(bytes, cx.direction) => Outcome::Done,
+            Input::Data { bytes, .. } if self.is_tcp => self.stream(cx, bytes),
+            Input::Data { bytes, .. } if self.framed_message(cx, bytes, 0) => Outcome::Done,
             Input::Data { .. } => Outcome::Error,
         }
     }

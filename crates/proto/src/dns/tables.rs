@@ -218,6 +218,14 @@ const EVENTS: &[EventDef] = &[
     named("invalid_authorities", event::INVALID_AUTHORITIES),
 ];
 
+/// Frames, in the order of their numbers.
+pub mod frame {
+    /// A message.
+    pub const PDU: u8 = 0;
+}
+
+const FRAMES: &[&str] = &["pdu"];
+
 /// What DNS offers.
 pub const TABLE: ProtoTable = ProtoTable {
     name: "dns",
@@ -231,4 +239,5 @@ pub const TABLE: ProtoTable = ProtoTable {
     conditions: &[],
     events: EVENTS,
     events_in_capitals: false,
+    frames: FRAMES,
 };

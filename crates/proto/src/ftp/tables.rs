@@ -157,6 +157,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     conditions: CONDITIONS,
     events: EVENTS,
     events_in_capitals: false,
+    frames: &[],
 };
 
 const fn on_data(local: u16) -> [Hook; 2] {
@@ -222,6 +223,7 @@ pub(super) const DATA_TABLE: ProtoTable = ProtoTable {
     }],
     events: &[],
     events_in_capitals: false,
+    frames: &[],
 };
 
 /// The mode EVE writes beside a command that chooses one.

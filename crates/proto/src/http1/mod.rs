@@ -50,6 +50,16 @@ use settings::Settings;
 use std::any::Any;
 use std::sync::Arc;
 
+/// Frames, in the order of their numbers.
+pub(crate) mod frame {
+    /// A request with its body.
+    pub(crate) const REQUEST: u8 = 0;
+    /// A response with its body.
+    pub(crate) const RESPONSE: u8 = 1;
+}
+
+const FRAMES: &[&str] = &["request", "response"];
+
 /// The protocol.
 pub const PROTOCOL: &Protocol = &Protocol {
     table: ProtoTable {
@@ -78,6 +88,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         conditions: &[],
         events: events::EVENTS,
         events_in_capitals: true,
+        frames: FRAMES,
     },
     config_name: "http",
     is_default_on: true,

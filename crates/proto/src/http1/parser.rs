@@ -7,6 +7,7 @@
 //! as events, not as errors, as long as the direction can be followed.
 
 use super::events::Event;
+use super::frame;
 use super::limits::WARNINGS_MAX;
 use super::message::{FileContext, Tx, progress};
 use super::settings::{Config, Settings};
@@ -243,6 +244,21 @@ impl Http1 {
         }
     }
 
+    /// Where a direction stands: its state, its transaction and the stream offset of the first byte
+    /// that belongs to nothing yet. `used` bytes of input and carry were read.
+    fn standing(
+        &mut self,
+        cx: &ParseContext<'_>,
+        direction: Direction,
+        used: usize,
+        carried: usize,
+    ) -> (State, u64, u64) {
+        let at = cx.frames.at[direction.index()];
+        let stream = self.stream(direction);
+        let kept = carried + stream.carry.len() + stream.line.len();
+        (stream.state, stream.id, (at + used as u64).saturating_sub(kept as u64))
+    }
+
     /// Runs a direction over `bytes`, after what it had kept.
     fn run(&mut self, cx: &mut ParseContext<'_>, direction: Direction, bytes: &[u8]) -> Outcome {
         let mut used = 0;
@@ -252,11 +268,19 @@ impl Http1 {
             let data =
                 if is_carry { carry.as_slice() } else { bytes.get(used..).unwrap_or_default() };
             let mut cursor = Cursor { data, at: 0 };
+            let carried = if is_carry { data.len() } else { 0 };
             let halt = loop {
+                let watched = cx.frames.wanted != 0;
+                let before =
+                    watched.then(|| self.standing(cx, direction, used + cursor.at, carried));
                 let step = match direction {
                     Direction::ToServer => self.request_step(cx, &mut cursor),
                     Direction::ToClient => self.response_step(cx, &mut cursor),
                 };
+                if let Some(before) = before {
+                    let after = self.standing(cx, direction, used + cursor.at, carried);
+                    note_frame(cx, direction, before, after);
+                }
                 if let Err(halt) = step {
                     break halt;
                 }
@@ -374,6 +398,26 @@ impl Http1 {
             self.warn(direction, Event::InvalidGap);
         }
         Outcome::Done
+    }
+}
+
+/// A message begins where a direction leaves the state between messages, and ends where it comes
+/// back to it.
+fn note_frame(
+    cx: &mut ParseContext<'_>,
+    direction: Direction,
+    before: (State, u64, u64),
+    after: (State, u64, u64),
+) {
+    let kind = match direction {
+        Direction::ToServer => frame::REQUEST,
+        Direction::ToClient => frame::RESPONSE,
+    };
+    let is_between = |s: State| matches!(s, State::Idle | State::Ignore);
+    match (is_between(before.0), is_between(after.0)) {
+        (true, false) => cx.frames.begin(direction, kind, before.2, Some(after.1)),
+        (false, true) => cx.frames.end(direction, kind, after.2),
+        _ => {}
     }
 }
 

@@ -8,7 +8,7 @@
 use super::limits::*;
 use super::mime::{Mime, Piece, Sink};
 use super::settings::Settings;
-use super::tables::{event, progress};
+use super::tables::{event, frame, progress};
 use super::tx::SmtpTx;
 use crate::files::{FileState, FileWants};
 use crate::tx_list::TxList;
@@ -81,6 +81,8 @@ pub struct SmtpParser {
     /// A piece of the mail's present line was taken.
     in_line: bool,
     last_file_id: u32,
+    /// The frame of the mail has begun.
+    in_data_frame: bool,
 }
 
 impl SmtpParser {
@@ -101,6 +103,7 @@ impl SmtpParser {
             scanned: [0; 2],
             in_line: false,
             last_file_id: 0,
+            in_data_frame: false,
         }
     }
 
@@ -144,7 +147,7 @@ impl SmtpParser {
         Some((text.strip_suffix(b"\r").unwrap_or(text), at + 1, is_rest))
     }
 
-    fn client(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], eof: bool) -> Step {
+    fn client(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize, eof: bool) -> Step {
         match self.mode {
             Mode::Commands => {
                 let Some((line, used, is_rest)) = self.line(ToServer, bytes) else {
@@ -152,7 +155,9 @@ impl SmtpParser {
                 };
                 if !is_rest {
                     let is_cut = self.is_cut[ToServer.index()];
-                    self.command(line);
+                    cx.frames.add(ToServer, frame::COMMAND_LINE, at, used as u64, None);
+                    let tx = self.command(line);
+                    cx.frames.add(ToServer, frame::COMMAND_LINE, at, line.len() as u64, tx);
                     if is_cut {
                         self.raise(event::TRUNCATED_LINE);
                         self.is_cut[ToServer.index()] = true;
@@ -160,7 +165,19 @@ impl SmtpParser {
                 }
                 Step::Used(used)
             }
-            Mode::Mail => self.mail(cx, bytes, eof),
+            Mode::Mail => {
+                let start = cx.frames.at[ToServer.index()] + at as u64;
+                if !self.in_data_frame {
+                    self.in_data_frame = true;
+                    cx.frames.begin(ToServer, frame::DATA, start, self.current);
+                }
+                let step = self.mail(cx, bytes, eof);
+                if self.mode != Mode::Mail {
+                    self.in_data_frame = false;
+                    cx.frames.end(ToServer, frame::DATA, start);
+                }
+                step
+            }
             Mode::Chunk { left, is_last } => {
                 let n = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
                 let left = left - n as u32;
@@ -180,8 +197,8 @@ impl SmtpParser {
         }
     }
 
-    /// Takes a command.
-    fn command(&mut self, line: &[u8]) {
+    /// Takes a command; the transaction it belongs to.
+    fn command(&mut self, line: &[u8]) -> Option<u64> {
         let is = |word: &[u8]| line.get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word));
         let is_over = self.tx_now().is_none_or(|t| t.progress[0] == progress::COMPLETE);
         let ends_only = is(b"quit") || is(b"rset");
@@ -190,6 +207,7 @@ impl SmtpParser {
             self.current = Some(self.txs.next_id());
             self.txs.push(TXS_PER_FLOW_MAX, |id| SmtpTx::new(id, helo, settings));
         }
+        let tx = self.current.filter(|_| !(is_over && ends_only));
         if !self.has_greeting {
             self.raise(event::NO_SERVER_WELCOME_MESSAGE);
         }
@@ -198,7 +216,7 @@ impl SmtpParser {
         } else if is(b"data") {
             match self.data() {
                 Some(command) => command,
-                None => return,
+                None => return tx,
             }
         } else if is(b"bdat") {
             self.chunk(line)
@@ -225,6 +243,7 @@ impl SmtpParser {
             Command::Other
         };
         self.wait_for(command);
+        tx
     }
 
     /// Remembers that a reply is due.
@@ -395,7 +414,7 @@ impl SmtpParser {
         self.wait_for(Command::MailEnd);
     }
 
-    fn server(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8]) -> Step {
+    fn server(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize) -> Step {
         let Some((line, used, is_rest)) = self.line(ToClient, bytes) else { return Step::Wait };
         if is_rest {
             return Step::Used(used);
@@ -406,6 +425,7 @@ impl SmtpParser {
         if line.is_empty() && used == 1 {
             return Step::Used(used);
         }
+        cx.frames.add(ToClient, frame::RESPONSE_LINE, at, used as u64, self.current);
         if self.reply(cx, line) {
             Step::Used(used)
         } else {
@@ -518,8 +538,8 @@ impl Parser for SmtpParser {
         let mut rest = bytes;
         while !rest.is_empty() {
             let step = match cx.direction {
-                ToServer => self.client(cx, rest, eof),
-                ToClient => self.server(cx, rest),
+                ToServer => self.client(cx, rest, bytes.len() - rest.len(), eof),
+                ToClient => self.server(cx, rest, bytes.len() - rest.len()),
             };
             match step {
                 Step::Used(n) => rest = rest.get(n..).unwrap_or_default(),

@@ -148,6 +148,19 @@ const BUFFERS: &[BufferDef] = &[
     buffer!("email.received", "MIME EMAIL RECEIVED", DATA, Received, multi),
 ];
 
+/// Frames, in the order of their numbers.
+pub(super) mod frame {
+    /// A line from the client that is a command: each is there twice, with its line end and without
+    /// (as the peer has it).
+    pub(crate) const COMMAND_LINE: u8 = 0;
+    /// A mail behind DATA, without the dot that ends it.
+    pub(crate) const DATA: u8 = 1;
+    /// A line from the server.
+    pub(crate) const RESPONSE_LINE: u8 = 2;
+}
+
+const FRAMES: &[&str] = &["command_line", "data", "response_line"];
+
 /// What SMTP offers.
 pub(super) const TABLE: ProtoTable = ProtoTable {
     name: "smtp",
@@ -161,6 +174,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
     conditions: &[],
     events: EVENTS,
     events_in_capitals: true,
+    frames: FRAMES,
 };
 
 #[cfg(test)]

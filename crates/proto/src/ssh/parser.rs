@@ -5,7 +5,7 @@
 
 use super::kex::{self, KeyExchange};
 use super::limits::{BANNER_BYTES_MAX, HASSH_BYTES_MAX, KEX_BYTES_MAX, LONG_BANNER_BYTES_MAX};
-use super::tables::{buffer, event, state};
+use super::tables::{buffer, event, frame, state};
 use super::{SshSettings, log};
 use crate::parser::EventList;
 use crate::tls::Encryption;
@@ -129,11 +129,11 @@ impl SshParser {
     fn data(&self, cx: &mut ParseContext<'_>, tx: &mut SshTx, bytes: &[u8]) -> Used {
         let d = cx.direction;
         match tx.side(d).state {
-            state::BANNER_DONE | state::FINISHED => self.records(cx, tx, bytes),
+            state::BANNER_DONE | state::FINISHED => self.records(cx, tx, bytes, 0),
             state::BANNER_WAIT_EOL => match line(bytes) {
                 Line::Whole { next, .. } => {
                     tx.sides[d.index()].state = state::BANNER_DONE;
-                    self.behind(cx, tx, bytes, next)
+                    self.records(cx, tx, bytes, next)
                 }
                 // A return at the very end may be half of an end of line.
                 Line::HalfEnd { text } => Ok((text.len(), Some(2))),
@@ -155,7 +155,7 @@ impl SshParser {
                 if text.len() >= BANNER_BYTES_MAX {
                     tx.events.set(event::LONG_BANNER);
                 }
-                self.behind(cx, tx, bytes, next)
+                self.records(cx, tx, bytes, next)
             }
             Line::HalfEnd { .. } | Line::Open if bytes.len() < BANNER_BYTES_MAX => {
                 Ok((0, Some(bytes.len() + 1)))
@@ -172,19 +172,21 @@ impl SshParser {
         }
     }
 
-    /// Records behind the end of a line.
-    fn behind(&self, cx: &mut ParseContext<'_>, tx: &mut SshTx, bytes: &[u8], at: usize) -> Used {
-        let (used, needed) = self.records(cx, tx, bytes.get(at..).unwrap_or_default())?;
-        Ok((at + used, needed))
-    }
-
-    fn records(&self, cx: &mut ParseContext<'_>, tx: &mut SshTx, bytes: &[u8]) -> Used {
+    /// Records from `from` on.
+    fn records(
+        &self,
+        cx: &mut ParseContext<'_>,
+        tx: &mut SshTx,
+        bytes: &[u8],
+        from: usize,
+    ) -> Used {
         let wants_hassh = self.settings.hassh || cx.requirements.hassh;
         tx.wants_hassh |= wants_hassh;
         let at = cx.direction.index();
         let is_server = cx.direction == Direction::ToClient;
-        let mut used = bytes.len().min(tx.sides[at].record_left);
-        tx.sides[at].record_left -= used;
+        let left = bytes.len().saturating_sub(from).min(tx.sides[at].record_left);
+        tx.sides[at].record_left -= left;
+        let mut used = from + left;
         while let Some(rest) = bytes.get(used..).filter(|rest| !rest.is_empty()) {
             let Some(header) = rest.first_chunk::<HEADER_LEN>() else {
                 return Ok((used, Some(HEADER_LEN)));
@@ -206,6 +208,10 @@ impl SshParser {
                     None => tx.events.set(event::LONG_KEX_RECORD),
                 }
             }
+            let (d, whole) = (cx.direction, (HEADER_LEN + body_len) as u64);
+            cx.frames.add(d, frame::HDR, used, HEADER_LEN as u64, Some(0));
+            cx.frames.add(d, frame::DATA, used + HEADER_LEN, body_len as u64, Some(0));
+            cx.frames.add(d, frame::PDU, used, whole, Some(0));
             if code == message::NEW_KEYS {
                 tx.sides[at].state = state::FINISHED;
                 if tx.is_encrypted() {

@@ -105,6 +105,18 @@ const CONDITIONS: &[ConditionDef] = &[
     ConditionDef { name: "ssh.softwareversion", aliases: &[], parse: softwareversion, hooks: &[] },
 ];
 
+/// Frames, in the order of their numbers.
+pub mod frame {
+    /// Length, padding and message number of a record.
+    pub const HDR: u8 = 0;
+    /// The rest of a record.
+    pub const DATA: u8 = 1;
+    /// A record.
+    pub const PDU: u8 = 2;
+}
+
+const FRAMES: &[&str] = &["record.hdr", "record.data", "record.pdu"];
+
 /// What SSH offers.
 pub const TABLE: ProtoTable = ProtoTable {
     name: "ssh",
@@ -128,4 +140,5 @@ pub const TABLE: ProtoTable = ProtoTable {
     conditions: CONDITIONS,
     events: EVENTS,
     events_in_capitals: false,
+    frames: FRAMES,
 };

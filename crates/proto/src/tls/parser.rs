@@ -10,7 +10,7 @@ use super::conditions::state;
 use super::fingerprint::{Hello, Ja3};
 use super::hello::{Found, Reading};
 use super::limits::{CERT_BYTES_MAX, CHAIN_CERTS_MAX, HANDSHAKE_BYTES_MAX, RECORD_BYTES_MAX};
-use super::tables::{buffer, client, event, server};
+use super::tables::{buffer, client, event, frame, server};
 use super::{Encryption, TlsSettings, log, version};
 use crate::parser::EventList;
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
@@ -214,6 +214,8 @@ struct Half {
     message_skip: usize,
     /// A record has begun and is not whole.
     is_waiting: bool,
+    /// Stream offset up to which records were noted as frames.
+    framed_to: u64,
     is_ended: bool,
 }
 
@@ -283,6 +285,7 @@ impl TlsParser {
             }
             // Either high bit set: no record type of SSL 3.0 and later.
             let is_old = rest.first().is_some_and(|b| b & 0xc0 != 0);
+            self.frames(cx, rest, at, is_old);
             let step = if is_old {
                 self.old_record(cx.direction, tx, rest)
             } else {
@@ -298,6 +301,36 @@ impl TlsParser {
             }
         }
         Outcome::Done
+    }
+
+    /// Notes the frames of the record that begins at `rest`, once.
+    #[inline]
+    fn frames(&mut self, cx: &mut ParseContext<'_>, rest: &[u8], at: usize, is_old: bool) {
+        if cx.frames.wanted == 0 {
+            return;
+        }
+        let Some(header) = rest.get(..HEADER_LEN) else { return };
+        let (d, at_offset) = (cx.direction, cx.frames.at[cx.direction.index()] + at as u64);
+        let half = &mut self.halves[d.index()];
+        if half.framed_to > at_offset {
+            return;
+        }
+        half.framed_to = at_offset + 1;
+        if is_old {
+            let len = (u64::from(header[0] & 0x7f) << 8) + u64::from(header[1]);
+            cx.frames.add(d, frame::SSL2_HDR, at, HEADER_LEN as u64, None);
+            cx.frames.add(d, frame::SSL2_PDU, at, len + 2, None);
+            return;
+        }
+        let len = u64::from(u16::from_be_bytes([header[3], header[4]]));
+        cx.frames.add(d, frame::HDR, at, HEADER_LEN as u64, None);
+        cx.frames.add(d, frame::PDU, at, len + HEADER_LEN as u64, None);
+        cx.frames.add(d, frame::DATA, at + HEADER_LEN, len, None);
+        match header[0] {
+            record::ALERT => cx.frames.add(d, frame::ALERT, at + HEADER_LEN, len, None),
+            record::HEARTBEAT => cx.frames.add(d, frame::HEARTBEAT, at + HEADER_LEN, len, None),
+            _ => {}
+        }
     }
 
     /// One record of SSL 3.0 or later at the start of `rest`.

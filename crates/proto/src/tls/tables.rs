@@ -285,6 +285,26 @@ const EVENTS: &[EventDef] = &[
     named("invalid_ssl_record", event::INVALID_SSL_RECORD),
 ];
 
+/// Frames, in the order of their numbers.
+pub mod frame {
+    /// A record.
+    pub const PDU: u8 = 0;
+    /// A record's header.
+    pub const HDR: u8 = 1;
+    /// A record without its header.
+    pub const DATA: u8 = 2;
+    /// An alert.
+    pub const ALERT: u8 = 3;
+    /// A heartbeat.
+    pub const HEARTBEAT: u8 = 4;
+    /// The header of an SSL 2.0 record.
+    pub const SSL2_HDR: u8 = 5;
+    /// An SSL 2.0 record.
+    pub const SSL2_PDU: u8 = 6;
+}
+
+const FRAMES: &[&str] = &["pdu", "hdr", "data", "alert", "heartbeat", "ssl2.hdr", "ssl2.pdu"];
+
 /// What TLS offers.
 pub const TABLE: ProtoTable = ProtoTable {
     name: "tls",
@@ -311,4 +331,5 @@ pub const TABLE: ProtoTable = ProtoTable {
     conditions: CONDITIONS,
     events: EVENTS,
     events_in_capitals: true,
+    frames: FRAMES,
 };

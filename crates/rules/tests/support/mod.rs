@@ -160,6 +160,7 @@ fn tables() -> Vec<ProtoTable> {
                         .collect(),
                 ),
                 events_in_capitals: false,
+                frames: &[],
             }
         })
         .collect()

@@ -1,0 +1,310 @@
+//! Frames of a flow's protocol: kept from where a parser notes them until rules have inspected them
+//! and EVE has logged them.
+//!
+//! A flow has none unless its protocol's frames are named by a rule or logged. The bytes stay in the
+//! stream, which is told to hold them; a frame longer than [`HOLD_BYTES_MAX`] is inspected in pieces
+//! and only what was not inspected is held.
+
+use crate::detect::packet::PacketView;
+use crate::flow_state::NetFlow;
+use crate::limits::{FRAMES_PER_DIRECTION, HOLD_BYTES_MAX};
+use crate::log::{app_names, header};
+use crate::worker::Core;
+use gabion_flow::{Flow, TcpSession, TcpState};
+use gabion_proto::frames::{FrameNote, FrameNotes};
+use gabion_record::Direction;
+use gabion_record::applayer::{ProtoTable, STREAM_FRAME};
+use gabion_record::eve::{FrameRecord, NetSink, WriteObject};
+use gabion_record::json::Json;
+use smallvec::SmallVec;
+
+/// New bytes of an unfinished frame after which it is inspected (the peer's).
+pub(crate) const PIECE_BYTES: u64 = 2500;
+/// Bytes of a frame shown in records (the peer's default for payloads).
+const SHOWN_BYTES: usize = 4096;
+
+/// A frame.
+#[derive(Clone, Debug)]
+pub(crate) struct Frame {
+    pub(crate) kind: u8,
+    /// Number among the flow's frames of that direction, from 1.
+    pub(crate) id: u64,
+    /// Stream offset of its first byte; 0 in datagrams.
+    pub(crate) start: u64,
+    pub(crate) len: Option<u64>,
+    pub(crate) tx: Option<u64>,
+    /// Bytes inspected.
+    pub(crate) inspected: u64,
+    pub(crate) is_inspected: bool,
+    is_logged: bool,
+    /// Rules that matched in it.
+    pub(crate) matched: SmallVec<[u32; 2]>,
+}
+
+impl Frame {
+    /// Bytes of it that are there, when the stream's end is known to be `usable`.
+    pub(crate) fn available(&self, usable: u64) -> u64 {
+        let have = usable.saturating_sub(self.start);
+        self.len.map_or(have, |len| have.min(len))
+    }
+
+    pub(crate) fn is_whole(&self, usable: u64) -> bool {
+        self.len.is_some_and(|len| usable >= self.start.saturating_add(len))
+    }
+
+    /// Offset from which its bytes must stay.
+    fn needed_from(&self, usable: u64) -> u64 {
+        match self.available(usable) > HOLD_BYTES_MAX {
+            true => self.start + self.inspected,
+            false => self.start,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Side {
+    frames: Vec<Frame>,
+    last_id: u64,
+    has_stream: bool,
+}
+
+impl Side {
+    fn begin(&mut self, kind: u8, start: u64, len: Option<u64>, tx: Option<u64>) -> bool {
+        self.last_id += 1;
+        if self.frames.len() >= FRAMES_PER_DIRECTION {
+            return false;
+        }
+        self.frames.push(Frame {
+            kind,
+            id: self.last_id,
+            start,
+            len,
+            tx,
+            inspected: 0,
+            is_inspected: false,
+            is_logged: false,
+            matched: SmallVec::new(),
+        });
+        true
+    }
+}
+
+/// Frames of a flow, by direction.
+#[derive(Debug, Default)]
+pub(crate) struct FlowFrames {
+    sides: [Side; 2],
+}
+
+impl FlowFrames {
+    /// The whole stream of a direction becomes a frame when its first byte is parsed.
+    pub(crate) fn stream(&mut self, d: Direction, at: u64) {
+        let side = &mut self.sides[d.index()];
+        if !std::mem::replace(&mut side.has_stream, true) {
+            side.begin(STREAM_FRAME, at, None, None);
+        }
+    }
+
+    /// Takes over what a parser noted; the number of frames there was no room for.
+    pub(crate) fn take(&mut self, notes: FrameNotes) -> u64 {
+        let mut lost = 0;
+        for note in notes.notes {
+            match note {
+                FrameNote::Begin { direction, kind, start, len, tx } => {
+                    let side = &mut self.sides[direction.index()];
+                    lost += u64::from(!side.begin(kind, start, len, tx));
+                }
+                FrameNote::End { direction, kind, end } => {
+                    let side = &mut self.sides[direction.index()];
+                    let last = side.frames.iter_mut().rev().find(|f| f.kind == kind);
+                    if let Some(f) = last.filter(|f| f.len.is_none()) {
+                        f.len = Some(end.saturating_sub(f.start));
+                    }
+                }
+            }
+        }
+        lost
+    }
+
+    /// Frames of a datagram go with it.
+    pub(crate) fn clear(&mut self) {
+        for side in &mut self.sides {
+            side.frames.clear();
+        }
+    }
+
+    pub(crate) fn of(&mut self, d: Direction) -> &mut Vec<Frame> {
+        &mut self.sides[d.index()].frames
+    }
+
+    pub(crate) fn is_empty(&self, d: Direction) -> bool {
+        self.sides[d.index()].frames.is_empty()
+    }
+
+    /// Gives up what is inspected and logged.
+    fn prune(&mut self, d: Direction, detection: bool, logging: bool) {
+        self.of(d).retain(|f| (detection && !f.is_inspected) || (logging && !f.is_logged));
+    }
+}
+
+/// Whether nothing more is to come in the packet's direction.
+pub(crate) fn is_over(view: &PacketView<'_>, tcp: Option<&TcpSession>) -> bool {
+    view.is_pseudo || tcp.is_some_and(|t| t.state() == TcpState::Closed)
+}
+
+/// The bytes of a frame that are still there, and the offset in it of the first one.
+pub(crate) fn bytes_of<'a>(
+    f: &Frame,
+    d: Direction,
+    tcp: Option<&'a TcpSession>,
+    datagram: &'a [u8],
+) -> (&'a [u8], u64) {
+    let Some(tcp) = tcp else {
+        let from = usize::try_from(f.start).unwrap_or(usize::MAX);
+        let bytes = datagram.get(from..).unwrap_or(&[]);
+        return (cut(bytes, f.len), 0);
+    };
+    let stream = tcp.stream(d);
+    let available = f.available(stream.usable_end());
+    let whole = stream.bytes_from(f.start);
+    if !whole.is_empty() || f.inspected == 0 {
+        return (cut(whole, Some(available)), 0);
+    }
+    let rest = stream.bytes_from(f.start + f.inspected);
+    (cut(rest, Some(available.saturating_sub(f.inspected))), f.inspected)
+}
+
+fn cut(bytes: &[u8], len: Option<u64>) -> &[u8] {
+    let len = len.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
+    bytes.get(..len.min(bytes.len())).unwrap_or(bytes)
+}
+
+/// A frame as records show it: a complete JSON object.
+pub(crate) fn json(
+    f: &Frame,
+    table: &ProtoTable,
+    d: Direction,
+    tcp: Option<&TcpSession>,
+    datagram: &[u8],
+    is_over: bool,
+) -> Vec<u8> {
+    let mut j = Json::new();
+    let (bytes, _) = bytes_of(f, d, tcp, datagram);
+    let usable = tcp.map_or(datagram.len() as u64, |t| t.stream(d).usable_end());
+    let len = f.len.unwrap_or_else(|| f.available(usable));
+    j.open();
+    j.field_plain("type", table.frame_name(f.kind));
+    j.number("id", f.id);
+    j.field_plain("direction", if d == Direction::ToServer { "toserver" } else { "toclient" });
+    if tcp.is_some() {
+        j.number("stream_offset", f.start);
+    }
+    j.number("length", len);
+    let is_complete = if f.len.is_some() { f.is_whole(usable) } else { is_over };
+    let bytes = &bytes[..bytes.len().min(SHOWN_BYTES)];
+    let missing;
+    let shown = match bytes.is_empty() && len > 0 {
+        true => {
+            missing = format!("[{len} bytes missing]").into_bytes();
+            &missing[..]
+        }
+        false => bytes,
+    };
+    j.base64("payload", shown);
+    j.printable("payload_printable", shown);
+    j.boolean("complete", is_complete);
+    if let Some(tx) = f.tx {
+        j.number("tx_id", tx);
+    }
+    j.close();
+    j.take()
+}
+
+impl Core {
+    /// Records of the packet's direction's frames that are whole, or will not get any further.
+    pub(crate) fn log_frames(
+        &mut self,
+        view: &PacketView<'_>,
+        flow: &mut Flow<NetFlow>,
+        sink: &mut dyn NetSink,
+    ) {
+        let (Some(d), Some(mut frames)) = (view.direction, flow.ext.app.frames.take()) else {
+            return;
+        };
+        let tcp = flow.tcp.as_deref();
+        let over = is_over(view, tcp);
+        let table = self.engine.catalog.table(flow.ext.app.proto);
+        if let Some(table) = table {
+            let usable = tcp.map_or(view.payload.len() as u64, |t| t.stream(d).usable_end());
+            for f in frames.of(d).iter_mut().filter(|f| !f.is_logged) {
+                let long = f.len.is_none() && f.available(usable) >= PIECE_BYTES;
+                if !(over || long || f.is_whole(usable)) {
+                    continue;
+                }
+                f.is_logged = true;
+                let meta = self.metadata(flow);
+                let frame_json = json(f, table, d, tcp, view.payload, over);
+                sink.frame(&FrameRecord {
+                    header: header(view, Some(flow), Some(&meta as &dyn WriteObject)),
+                    app_proto: app_names(&self.engine.catalog, &flow.ext.app),
+                    frame_json: &frame_json,
+                });
+            }
+        }
+        flow.ext.app.frames = Some(frames);
+    }
+
+    /// Gives up frames that are done with, and tells the stream what the others need.
+    pub(crate) fn keep_frames(&mut self, view: &PacketView<'_>, flow: &mut Flow<NetFlow>) {
+        let (Some(d), Some(frames)) = (view.direction, flow.ext.app.frames.as_mut()) else {
+            return;
+        };
+        let Some(tcp) = flow.tcp.as_mut() else {
+            frames.clear();
+            return;
+        };
+        let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
+        frames.prune(d, detection, self.engine.options.wants.frames);
+        let usable = tcp.stream(d).usable_end();
+        let from = frames.of(d).iter().map(|f| f.needed_from(usable)).min();
+        tcp.stream_mut(d).hold(from);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_begin_end_and_are_given_up() {
+        let mut all = FlowFrames::default();
+        let d = Direction::ToServer;
+        let mut notes = FrameNotes { wanted: 0b11, at: [100, 0], notes: Vec::new() };
+        notes.add(d, 1, 3, 5, None);
+        notes.add(d, 2, 3, 5, None);
+        notes.begin(d, 0, 110, Some(4));
+        assert_eq!(all.take(notes), 0);
+        let list = all.of(d);
+        assert_eq!((list[0].id, list[0].start, list[0].len), (1, 103, Some(5)));
+        assert_eq!((list.len(), list[1].len, list[1].available(125)), (2, None, 15));
+        let mut notes = FrameNotes { wanted: 1, at: [120, 0], notes: Vec::new() };
+        notes.end(d, 0, 130);
+        all.take(notes);
+        assert!(!all.of(d)[1].is_whole(129) && all.of(d)[1].is_whole(130));
+        all.of(d)[0].is_inspected = true;
+        all.prune(d, true, false);
+        assert_eq!(all.of(d).len(), 1);
+        all.prune(d, false, false);
+        assert!(all.is_empty(d));
+    }
+
+    #[test]
+    fn there_is_a_limit() {
+        let mut all = FlowFrames::default();
+        let mut notes = FrameNotes { wanted: 1, at: [0; 2], notes: Vec::new() };
+        for n in 0..FRAMES_PER_DIRECTION + 7 {
+            notes.add(Direction::ToClient, 0, n, 1, None);
+        }
+        assert_eq!(all.take(notes), 7);
+        assert_eq!(all.of(Direction::ToClient).len(), FRAMES_PER_DIRECTION);
+    }
+}
