@@ -60,7 +60,10 @@ else
     cargo build --locked --package gabion --package gabion-conformance
   check "conformance: suricata-verify, nothing of the baseline falls" \
     "$binaries/suricata-verify" --binary "$binaries/gabion" --causes \
-    --baseline "$floors/suricata-verify.txt" --results "$target/suricata-verify.tsv"
+    --baseline "$floors/suricata-verify.txt" --results "$target/suricata-verify.tsv" \
+    --keep "$target/suricata-verify"
+  check "EVE: every record of these tests is valid against the peer's schema" \
+    "$binaries/eve-schema" --schema "$corpus/suricata-verify/schema.json" "$target/suricata-verify"
   check "conformance: captures, no suite below its floor" \
     "$binaries/captures" --binary "$binaries/gabion" --floors "$floors/captures.tsv"
 fi

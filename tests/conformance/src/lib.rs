@@ -13,6 +13,8 @@
 use std::path::PathBuf;
 
 pub mod captures;
+
+pub mod schema;
 pub mod verify;
 
 /// The folder of shared tests and captures: `GABION_CORPUS`, else `../shared/corpus` beside the

@@ -74,19 +74,21 @@ impl EveWriter {
             j.number("icmp_code", c);
         }
         j.field_plain("pkt_src", h.pkt_src);
-        self.common(h);
+        self.common(h, event_type);
     }
 
     /// What every record may carry: version, MAC addresses, metadata, community id.
-    fn common(&mut self, h: &Header<'_>) {
+    fn common(&mut self, h: &Header<'_>, event_type: &str) {
         let j = &mut self.line;
         if self.settings.version {
             j.field_plain("suricata_version", VERSION);
         }
-        if self.settings.ethernet
+        // What has no addresses is known by its frame's.
+        let in_place = h.ip_version == 0 && matches!(event_type, "alert" | "anomaly");
+        if (self.settings.ethernet || in_place)
             && let Some(e) = &h.ether
         {
-            ether(j, e, false);
+            ether(j, e, in_place);
         }
         if self.settings.metadata
             && let Some(m) = h.metadata
@@ -123,11 +125,6 @@ impl EveWriter {
         self.begin(&r.header, "alert");
         let types = &self.settings;
         let j = &mut self.line;
-        if r.header.ip_version == 0
-            && let Some(e) = &r.header.ether
-        {
-            ether(j, e, true);
-        }
         if let Some(id) = r.tx_id {
             j.number("tx_id", id);
             if r.is_tx_guessed {
@@ -252,7 +249,7 @@ impl EveWriter {
         }
         app_proto(j, &r.app_proto);
         self.flow_object(r);
-        self.common(h);
+        self.common(h, "flow");
         if let Some(t) = &r.tcp {
             let j = &mut self.line;
             j.open_key("tcp");
@@ -346,7 +343,7 @@ impl EveWriter {
         if !from.is_empty() || !to.is_empty() {
             macs(&mut self.line, (from, to), self.settings.ethernet);
         }
-        self.common(&h);
+        self.common(&h, "netflow");
         Some(self.end())
     }
 
@@ -366,11 +363,6 @@ impl EveWriter {
         let packethdr =
             self.settings.type_node("anomaly").and_then(|t| t.flag("packethdr")).unwrap_or(false);
         let j = &mut self.line;
-        if r.header.ip_version == 0
-            && let Some(e) = &r.header.ether
-        {
-            ether(j, e, true);
-        }
         if let Some(id) = r.tx_id {
             j.number("tx_id", id);
         }
