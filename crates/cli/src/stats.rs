@@ -167,7 +167,7 @@ fn decoders(n: &mut Node, d: &DecodeCounters) {
         n.set(&format!("decoder.{}", c.name()), d.get(*c));
     }
     for e in DecoderEvent::ALL {
-        n.set(&format!("decoder.event.{}", e.counter_name()), d.event(*e));
+        n.set(&format!("decoder.{}", e.counter_name()), d.event(*e));
     }
 }
 
