@@ -915,7 +915,7 @@ impl Core {
             }
             self.log_transactions(view, flow, false, sink);
             let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
-            flow.ext.app.free_finished(detection, self.engine.options.wants.app);
+            flow.ext.app.free_finished(detection, self.engine.options.wants);
         } else if view.headers.network == Network::Arp {
             self.log_arp(view, sink);
         }

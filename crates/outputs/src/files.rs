@@ -115,6 +115,11 @@ impl Outputs {
                     o.add(Format::Fast(FastWriter::default()), Some(file));
                 }
                 "file-store" => {
+                    if node.number("version") != Some(2) {
+                        return Err("output module \"file-store\": setup failed: version 1 is \
+                                    gone: say version: 2"
+                            .to_string());
+                    }
                     let dir = node.text("dir").unwrap_or("filestore");
                     let dir = if Path::new(dir).is_absolute() {
                         PathBuf::from(dir)

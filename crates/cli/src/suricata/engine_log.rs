@@ -36,7 +36,14 @@ impl EngineLog {
     }
 
     fn write(&mut self, letter: char, level: &str, module: &str, message: &str) {
-        eprintln!("{letter}: {module}: {message}");
+        // Errors go to standard error, all else to standard output: what scripts around the peer
+        // look for stands there.
+        let line = format!("{letter}: {module}: {message}\n");
+        // A console that is gone must not stop the run.
+        let _ = match letter {
+            'E' => std::io::stderr().write_all(line.as_bytes()),
+            _ => std::io::stdout().write_all(line.as_bytes()),
+        };
         self.write_files(letter, level, module, message);
     }
 
@@ -84,7 +91,7 @@ impl EngineLog {
 
     pub(crate) fn info(&mut self, module: &str, message: &str) {
         if self.verbose > 0 {
-            eprintln!("i: {module}: {message}");
+            let _ = writeln!(std::io::stdout(), "i: {module}: {message}");
         }
         self.write_files('i', "Info", module, message);
     }

@@ -146,6 +146,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             &format!("not supported, nothing is written: {}", out.unknown.join(", ")),
         );
     }
+    store_depth_warning(config, log);
     let mode = assemble::Mode {
         inline,
         checksums: o.checksums,
@@ -167,6 +168,20 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let Some(outputs) = outputs.as_mut() else { return 0 };
     let data_dir = PathBuf::from(config.text("default-data-dir").unwrap_or("."));
     captures(o, &engine, outputs, counts, &data_dir, log)
+}
+
+/// Files are stored at least as far as their streams are reassembled.
+fn store_depth_warning(config: &Tree, log: &mut EngineLog) {
+    let store = config.get("outputs").and_then(|o| o.item("file-store"));
+    let Some(depth) = store.and_then(|s| s.size("stream-depth")) else { return };
+    let reassembled = config.size("stream.reassembly.depth").unwrap_or(0);
+    if depth > 0 && depth <= reassembled {
+        let said = format!(
+            "file-store.stream-depth value {depth} has no effect since it's less than \
+             stream.reassembly.depth value."
+        );
+        log.warning("output-filestore", &said);
+    }
 }
 
 fn captures(

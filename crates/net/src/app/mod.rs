@@ -14,6 +14,7 @@ use gabion_proto::{
     Requirements,
 };
 use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
+use gabion_record::eve::Wants;
 use gabion_record::{Direction, Tree};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -620,7 +621,9 @@ impl AppLayer {
     }
 
     /// Frees transactions that are complete, inspected and logged.
-    pub(crate) fn free_finished(&mut self, detection: bool, logging: bool) {
+    pub(crate) fn free_finished(&mut self, detection: bool, wants: Wants) {
+        let logging = wants.app;
+        let files = wants.files || wants.file_store;
         let Some(parser) = &mut self.parser else { return };
         let last = [
             protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToServer)),
@@ -645,7 +648,7 @@ impl AppLayer {
             let files_logged = Direction::BOTH
                 .iter()
                 .filter_map(|d| tx.files(*d))
-                .all(|l| l.files.iter().all(|f| f.is_logged || !logging));
+                .all(|l| l.files.iter().all(|f| f.is_logged || !files));
             if complete && inspected && (t.is_logged || !logging) && files_logged {
                 parser.free(id);
                 t.is_free = true;
