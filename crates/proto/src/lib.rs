@@ -4,7 +4,7 @@
 //! that carry typed buffers, numbers, files, events and their own log record. **Holds**: one parser
 //! per flow ([`Parser`]), made by the protocol that detection found.
 //!
-//! A protocol is one folder (`mod.rs`, parser, buffers, log) and one line in [`registry`]. It knows
+//! A protocol is one folder (`mod.rs`, parser, buffers, log) and one line in [`mod@registry`]. It knows
 //! nothing of rules, flows or outputs: rules reach its buffers by the tables in
 //! `record::applayer`, and its log record is written into a JSON object somebody else has opened.
 //!

@@ -7,7 +7,7 @@ use gabion_record::applayer::ProtoId;
 /// One condition that is decided from the packet and what hangs on it, in the order written.
 #[derive(Clone, Debug)]
 pub enum PacketCondition {
-    /// `flow`: state and direction (the direction stands in [`crate::Header`] too).
+    /// `flow`: state and direction (the direction stands in the header too).
     Flow(FlowTest),
     /// `tcp.flags`.
     TcpFlags(TcpFlagsTest),

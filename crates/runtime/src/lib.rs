@@ -1,7 +1,7 @@
 //! The machinery around the engines: what is allowed to know threads, clocks and signals, so that
 //! engines need not.
 //!
-//! * [`channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
+//! * [`mod@channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
 //! * [`memory`]: how much memory there is for us, from cgroups or the machine, and the root of the
 //!   budget tree.
 //! * [`clock`]: event time fed by the data; a tick counter for the cost of rules.

@@ -1,8 +1,8 @@
 //! TLS over TCP, from SSL 2.0 to TLS 1.3: what can be seen of a session without its keys.
 //!
-//! A flow is one transaction. [`parser`] follows records and handshake messages, [`hello`] and
-//! [`certificate`] read what they carry, [`fingerprint`] computes JA3 and JA4 (QUIC uses it too),
-//! [`tables`] and [`conditions`] say what rules may ask for, [`log`] writes EVE.
+//! A flow is one transaction. `parser` follows records and handshake messages, `hello` and
+//! `certificate` read what they carry, `fingerprint` computes JA3 and JA4 (QUIC uses it too),
+//! `tables` and `conditions` say what rules may ask for, `log` writes EVE.
 
 pub mod certificate;
 pub mod conditions;

@@ -126,7 +126,7 @@ pub fn write(path: &Path, results: &[TestResult]) -> Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Reads results that [`write`] wrote.
+/// Reads results that [`write()`] wrote.
 ///
 /// # Errors
 /// The file can't be read or a line is not a result.
