@@ -76,6 +76,21 @@ fn target(name: &str, len_max: usize, run: fn(&[u8]), seeds: fn(&Seeds) -> Vec<V
 mod tests {
     use super::*;
 
+    /// Inputs that broke something once, a folder for each target.
+    #[test]
+    fn what_broke_once_breaks_no_more() {
+        let folder = seeds::repository().join("tests/fuzz/regressions");
+        let mut tried = 0;
+        for target in targets() {
+            let Ok(files) = std::fs::read_dir(folder.join(&target.name)) else { continue };
+            for file in files.flatten() {
+                (target.run)(&std::fs::read(file.path()).unwrap());
+                tried += 1;
+            }
+        }
+        assert!(tried >= 3, "{tried} inputs in {}", folder.display());
+    }
+
     #[test]
     fn every_target_takes_nothing_and_its_own_seeds() {
         let seeds = Seeds::new(None);

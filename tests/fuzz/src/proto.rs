@@ -66,10 +66,26 @@ pub fn parse(protocol: &'static Protocol, data: &[u8]) {
     // What is freed early can't be told of what comes later, so where the cuts are makes a difference.
     if is_stream && !frees {
         let joined = Run::new(protocol, transport, needs, frees).over(&join(&pieces));
+        if [&as_cut, &joined].into_iter().flatten().any(|told| hangs_on_pieces(protocol, told)) {
+            return;
+        }
         let differ = as_cut.iter().zip(&joined).find(|(one, other)| one != other);
         assert_eq!(differ, None, "where the stream is cut makes no difference");
         assert_eq!(as_cut.len(), joined.len(), "where the stream is cut makes no difference");
     }
+}
+
+/// The one known exception, which is the peer's: what stands behind a whole HTTP/1 message in the same
+/// segment, and is no further message, is taken for more of its body and told so; in a segment of its
+/// own it begins a message.
+fn hangs_on_pieces(protocol: &Protocol, told: &str) -> bool {
+    let table = &protocol.table;
+    let behind = ["request_body_unexpected", "response_body_unexpected"];
+    let mut codes = table.events.iter().filter(|e| behind.contains(&e.name)).map(|e| e.code);
+    let events = told.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
+    let has =
+        |code: u16| events.is_some_and(|(list, _)| list.split(", ").any(|n| n == code.to_string()));
+    table.name == "http1" && codes.any(has)
 }
 
 fn pieces(script: &mut Script<'_>, has_gaps: bool) -> Vec<Piece> {

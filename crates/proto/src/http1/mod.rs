@@ -7,6 +7,10 @@
 //! its own: that library's Rust interface is closed and reads the clock, so that the same capture
 //! may give different findings).
 //!
+//! Pieces of any size give the same, but in one case, which is the peer's and decides what its users'
+//! rules see: what stands behind a whole message in the same segment, and is no further message, is
+//! more of its body (`request_body_unexpected`, `response_body_unexpected`); alone it begins one.
+//!
 //! - `parser`: the flow; `request`, `response`: the two state machines; `head`, `headers`: header
 //!   blocks; `uri`, `decode`, `bestfit`: targets; `entity`, `decoder`, `multipart`, `flash`: bodies;
 //! - `message`: the transaction; `buffers`, `body`: what rules ask of it; `log`: its EVE record;

@@ -160,14 +160,21 @@ impl SshParser {
             Line::HalfEnd { .. } | Line::Open if bytes.len() < BANNER_BYTES_MAX => {
                 Ok((0, Some(bytes.len() + 1)))
             }
-            Line::HalfEnd { .. } | Line::Open => {
+            unended => {
                 if !read_banner(side, bytes) {
                     tx.events.set(event::INVALID_BANNER);
                     return Err(Dead);
                 }
                 tx.events.set(event::LONG_BANNER);
+                // Read again with what comes, as far as it is kept: pieces of any size give the same.
+                if bytes.len() < LONG_BANNER_BYTES_MAX {
+                    return Ok((0, Some(bytes.len() + 1)));
+                }
                 side.state = state::BANNER_WAIT_EOL;
-                Ok((bytes.len(), None))
+                match unended {
+                    Line::HalfEnd { text } => Ok((text.len(), Some(2))),
+                    Line::Open | Line::Whole { .. } => Ok((bytes.len(), None)),
+                }
             }
         }
     }
@@ -265,19 +272,19 @@ fn line(bytes: &[u8]) -> Line<'_> {
 
 /// `SSH-protocol-software comment`. False when it is not that.
 fn read_banner(side: &mut Side, text: &[u8]) -> bool {
+    let text = text.get(..LONG_BANNER_BYTES_MAX).unwrap_or(text);
     let Some(rest) = text.strip_prefix(b"SSH-") else { return false };
-    let Some(dash) = memchr::memchr(b'-', rest).filter(|at| *at > 0) else { return false };
+    // Within what a regular line may hold, however much of a longer one is there.
+    let regular = text.get(..BANNER_BYTES_MAX).unwrap_or(text).len() - b"SSH-".len();
+    let dash = memchr::memchr(b'-', rest).filter(|at| (1..regular).contains(at));
+    let Some(dash) = dash else { return false };
     let (proto, software) = (rest.get(..dash), rest.get(dash + 1..));
-    side.proto = cut(proto.unwrap_or_default());
+    side.proto = proto.unwrap_or_default().to_vec();
     let software = software.unwrap_or_default();
     // Up to the first space, unless it begins with one (the peer's reading).
     let end = memchr::memchr3(b' ', b'\r', b'\n', software).filter(|at| *at > 0);
-    side.software = cut(software.get(..end.unwrap_or(software.len())).unwrap_or_default());
+    side.software = software.get(..end.unwrap_or(software.len())).unwrap_or_default().to_vec();
     true
-}
-
-fn cut(text: &[u8]) -> Vec<u8> {
-    text.get(..LONG_BANNER_BYTES_MAX).unwrap_or(text).to_vec()
 }
 
 impl Parser for SshParser {
