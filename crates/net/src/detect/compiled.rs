@@ -7,6 +7,7 @@
 //! against the rule's header ([`Hot`]) before anything else is looked at.
 
 use super::address_index::AddressIndex;
+use super::gates::{self, Gates};
 use super::resources::Expressions;
 use crate::datasets::Datasets;
 use foldhash::fast::FixedState;
@@ -142,6 +143,8 @@ pub(crate) struct TxProgram {
     pub(crate) plain: Vec<(u8, u32)>,
     /// Rules on events.
     pub(crate) events: HashMap<u16, Vec<u32>, FixedState>,
+    /// Conditions that many of the rules share.
+    pub(crate) gates: Gates,
     /// Whether any rule inspects transactions here at all.
     pub(crate) is_empty: bool,
 }
@@ -406,6 +409,11 @@ impl Detector {
             }
         }
         d.finish(&set, catalog, c);
+        for ((proto, direction), gates) in gates::collect(&set, &d.buffer_facts) {
+            if let Some(programs) = d.tx.get_mut(usize::from(proto.0)) {
+                programs[direction.index()].gates = gates;
+            }
+        }
         d.set = set;
         d
     }
@@ -737,7 +745,8 @@ impl Detector {
             self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| b.patterns.memory_bytes());
         let payload =
             self.payload.iter().flatten().chain(&self.stream).map(PatternSet::memory_bytes);
-        tx.sum::<usize>() + payload.sum::<usize>() + self.index.memory_bytes()
+        let gates: usize = self.tx.iter().flatten().map(|p| p.gates.memory_bytes()).sum();
+        gates + tx.sum::<usize>() + payload.sum::<usize>() + self.index.memory_bytes()
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod base64;
 mod compiled;
 mod content;
 mod frame;
+mod gates;
 mod literal;
 mod number;
 pub(crate) mod packet;

@@ -7,6 +7,7 @@
 
 use super::compiled::{BufferFacts, TxBuffer};
 use super::content::Piece;
+use super::gates::{Answers, Gate};
 use super::run::Run;
 use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
@@ -177,8 +178,17 @@ fn one(
     }
     candidates.sort_unstable();
     candidates.dedup();
+    let mut answers = Answers::default();
+    let ended = run.at_end || run.app().is_some_and(|a| progress >= a.last_state(direction));
     for sig in &candidates {
         let since = run.scratch.costs.now();
+        let refused = program.gates.refuse(*sig, &mut answers, |gate| {
+            (ended || progress > gate.progress).then(|| is_open(run, tx, gate, direction))
+        });
+        if refused && !memory.kept.iter().any(|k| k.sig == *sig) {
+            run.scratch.costs.add(*sig, since, false);
+            continue;
+        }
         let matched = rule(run, tx, *sig, proto, direction, progress, memory);
         run.scratch.costs.add(*sig, since, matched);
     }
@@ -196,6 +206,22 @@ fn one(
     }
     memory.take_windows();
     run.scratch.tx_candidates = candidates;
+}
+
+/// Whether an instance of the gate's buffer meets its condition.
+fn is_open(
+    run: &mut Run<'_, '_, '_>,
+    tx: &dyn Transaction,
+    gate: &Gate,
+    direction: Direction,
+) -> bool {
+    let det = run.det;
+    let s = &det.set.signatures[gate.sig as usize];
+    let conditions = std::slice::from_ref(&gate.condition);
+    let how = Inspect { inspected: 0, at_end: run.at_end, inline: run.inline };
+    (0..instances(tx, gate.local, direction, gate.multi, false))
+        .map_while(|index| tx.buffer(gate.local, direction, index, how))
+        .any(|buffer| buffer_matches(run, s, conditions, ChainId::NONE, &buffer))
 }
 
 /// Instances of a buffer to ask for at most.
