@@ -12,7 +12,7 @@ use crate::detect::{Resources, RuleCosts, Scratch};
 use crate::engine::Engine;
 use crate::expectation::Expectations;
 use crate::flow_state::NetFlow;
-use crate::limits::{EXPIRE_PER_PACKET, MACS_PER_SIDE};
+use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE};
 use crate::order::{Across, Team, Turn};
 use crate::script::Scripts;
 use crate::state::SharedState;
@@ -100,7 +100,7 @@ pub(crate) struct Core {
     scripts: Scripts,
     pub(crate) shared: SharedState,
     pub(crate) thresholds: Across<Thresholds>,
-    turn: Option<Turn>,
+    pub(crate) turn: Option<Turn>,
     pub(crate) counters: NetCounters,
     pub(crate) books: WorkerBooks,
     expectations: Expectations,
@@ -178,7 +178,7 @@ impl Worker {
         if Link::from_linktype(f.link.into()).is_none() {
             return false;
         }
-        self.pass_by(f.number, f.ts_ns, sink);
+        while self.pass_by(f.number, f.ts_ns, sink) {}
         self.take(f, sink)
     }
 
@@ -217,22 +217,24 @@ impl Worker {
         true
     }
 
-    /// A frame that belongs to another worker of the team, or is not read: only its time counts.
+    /// A frame that belongs to another worker of the team, or is not read: only its time counts, by
+    /// which flows end. True: some flows were ended and there may be more, call it again.
     #[inline]
-    pub fn pass_by(&mut self, number: u64, ts_ns: u64, sink: &mut dyn NetSink) {
+    pub fn pass_by(&mut self, number: u64, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
         if let Some(turn) = &self.core.turn {
             turn.before_frame(number);
         }
-        self.advance(ts_ns, sink);
+        self.core.now_ns = self.core.now_ns.max(ts_ns);
+        self.end_due(ts_ns, sink)
     }
 
-    /// Event time goes on: ends flows whose time is up.
-    pub fn advance(&mut self, ts_ns: u64, sink: &mut dyn NetSink) {
-        self.core.now_ns = self.core.now_ns.max(ts_ns);
-        for _ in 0..EXPIRE_PER_PACKET {
-            let Some((flow, reason)) = self.flows.pop_ended(ts_ns) else { break };
+    /// Ends flows whose time is up; true when it stopped before all were.
+    fn end_due(&mut self, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
+        for _ in 0..END_AT_A_TIME {
+            let Some((flow, reason)) = self.flows.pop_ended(ts_ns) else { return false };
             self.core.end_flow(flow, reason, ts_ns, sink);
         }
+        true
     }
 
     fn packet(
@@ -407,12 +409,21 @@ impl Worker {
 
     /// The input has ended: ends all flows.
     pub fn finish(&mut self, sink: &mut dyn NetSink) {
-        let now = self.core.now_ns;
+        self.close();
+        while self.end_some(sink) {}
+    }
+
+    /// The input has ended: all flows end by [`Worker::end_some`].
+    pub fn close(&mut self) {
         if let Some(turn) = &self.core.turn {
             turn.at_end();
         }
-        let core = &mut self.core;
-        self.flows.drain(&mut |flow, reason| core.end_flow(flow, reason, now, sink));
+        self.flows.close();
+    }
+
+    /// Ends some of the flows left; true when there are more.
+    pub fn end_some(&mut self, sink: &mut dyn NetSink) -> bool {
+        self.end_due(self.core.now_ns, sink)
     }
 
     /// Counters of the worker.
@@ -979,6 +990,7 @@ impl Core {
                     expressions: &detector.expressions,
                     regex: &mut self.regex,
                     datasets: &detector.datasets,
+                    turn: self.turn.as_ref(),
                     scripts: &mut self.scripts,
                 },
                 scratch: &mut self.scratch,

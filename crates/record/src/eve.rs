@@ -526,6 +526,11 @@ pub trait NetSink {
     }
     /// ARP record (`arp` type): object members come from the engine.
     fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject);
+    /// What comes now belongs to a flow that ends, whose first packet had this number. Said by
+    /// workers of a team, whose records are put in order.
+    fn ending(&mut self, first_number: u64) {
+        let _ = first_number;
+    }
     /// The configuration node of a record type at the first output that writes it.
     fn type_config(&self, event_type: &str) -> Option<&Tree> {
         let _ = event_type;
