@@ -771,7 +771,7 @@ impl Core {
                         }
                     }
                     if effects.found && !before {
-                        again = Some(d.opposite());
+                        again = effects.other_first.then(|| d.opposite());
                         if let Some(depth) = effects.depth {
                             ssn.set_depth(depth);
                         }
@@ -811,10 +811,7 @@ impl Core {
             }
             self.scratch.costs.add_parser(app.proto.0, since);
         }
-        if app.is_off(d) && app.proto == gabion_record::applayer::ProtoId::FAILED {
-            ssn.disable_app();
-        }
-        if effects.parser_error {
+        if app.is_all_off() || effects.parser_error {
             ssn.disable_app();
         }
         if effects.stop_reassembly {
@@ -852,11 +849,12 @@ impl Core {
             view.ts_ns,
             dir,
             view.payload,
+            flow.seen[1].pkts == 0,
             &mut effects,
             &mut self.counters.app,
         );
         self.scratch.costs.add_parser(flow.ext.app.proto.0, since);
-        if effects.reversed && flow.seen[1].pkts == 0 {
+        if effects.reversed {
             flow.swap_directions();
             flow.ext.detect = Default::default();
             view.direction = Some(dir.opposite());
@@ -918,7 +916,7 @@ impl Core {
             self.keep_frames(view, f);
         }
         if fate.drop.is_some() || fate.reject.is_some() {
-            self.log_drop(view, flow.as_deref(), fate, sink);
+            self.log_drop(view, flow.as_deref_mut(), fate, sink);
         }
         if let Some(flow) = flow {
             if view.payload.is_empty() && flow.ext.app.parser.is_none() && verdict.is_none() {
@@ -926,7 +924,8 @@ impl Core {
             }
             self.log_transactions(view, flow, false, sink);
             let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
-            flow.ext.app.free_finished(detection, self.engine.options.wants);
+            let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
+            flow.ext.app.free_finished(detection, self.engine.options.wants, seen);
         } else if view.headers.network == Network::Arp {
             self.log_arp(view, sink);
         }

@@ -43,6 +43,8 @@ pub struct Header<'a> {
     pub ip_proto: u8,
     /// Type and code of an ICMP packet.
     pub icmp: Option<(u8, u8)>,
+    /// Security parameter index of ESP.
+    pub spi: Option<u32>,
     /// Where the packet came from (`wire/pcap`, `gre tunnel`, `stream (flow timeout)`).
     pub pkt_src: &'static str,
     /// Flow bits, integers and variables: writes its own keys (`traffic`, `metadata`).
@@ -371,8 +373,8 @@ pub struct FlowRecord<'a> {
     pub is_alerted: bool,
     /// `drop`, `pass`, `accept`.
     pub action: Option<&'static str>,
-    /// Transactions.
-    pub tx_count: u64,
+    /// Transactions, where a parser counted them.
+    pub tx_count: Option<u64>,
     /// Exception policies that struck: target and policy.
     pub exception_policies: &'a [(&'static str, &'static str)],
     /// TCP.
@@ -411,8 +413,10 @@ pub struct AnomalyRecord<'a> {
     pub app_proto: Option<&'static str>,
     /// Transaction.
     pub tx_id: Option<u64>,
-    /// The packet, for those with `packethdr`.
+    /// The packet from its link layer on, for those with `packethdr`.
     pub packet: &'a [u8],
+    /// LINKTYPE of the capture.
+    pub link: u16,
     /// The event's name is written in capitals.
     pub in_capitals: bool,
 }
@@ -440,8 +444,6 @@ pub struct DropRecord<'a> {
     pub icmp: Option<(u16, u16)>,
     /// Direction.
     pub direction: Option<Direction>,
-    /// Flow.
-    pub flow: Option<FlowSummary>,
     /// Signatures with drop action that struck.
     pub alerts: &'a [(AlertSignature<'a>, bool)],
     /// What became of the packet.
@@ -561,6 +563,8 @@ pub struct Wants {
     pub anomaly_app: bool,
     /// Dropped packets.
     pub drops: bool,
+    /// Every packet of a dropped flow, not only the first of each direction.
+    pub drops_all: bool,
     /// Tagged packets.
     pub packets: bool,
     /// ARP.
@@ -596,6 +600,7 @@ impl Wants {
         self.anomaly_stream |= o.anomaly_stream;
         self.anomaly_app |= o.anomaly_app;
         self.drops |= o.drops;
+        self.drops_all |= o.drops_all;
         self.packets |= o.packets;
         self.arp |= o.arp;
         self.md5 |= o.md5;

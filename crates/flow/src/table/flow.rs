@@ -150,6 +150,11 @@ impl<T> Flow<T> {
         self.alive[dir.index()]
     }
 
+    /// The security parameter index of an ESP flow.
+    pub fn spi(&self) -> Option<u32> {
+        (self.proto == super::key::ESP).then(|| self.key.spi(self.client_is_high))
+    }
+
     /// The sending side of a direction.
     pub fn source(&self, dir: Direction) -> Side {
         match dir {

@@ -171,6 +171,7 @@ impl<T: Default> FlowTable<T> {
     /// Finds or makes the flow of a packet and counts the packet in it.
     pub fn packet(&mut self, key: &PacketKey, packet: &PacketFacts) -> Lookup {
         let mut key = *key;
+        let vlan = key.vlan;
         let mut quoted = packet.quoted;
         if !self.cfg.vlan_tracking {
             key.vlan = [0; 3];
@@ -204,7 +205,15 @@ impl<T: Default> FlowTable<T> {
                 }
             }
         }
-        self.open(&key, canonical, hash, salt, packet)
+        let lookup = self.open(&key, canonical, hash, salt, packet);
+        // Records show the VLAN although the key leaves it out.
+        if !self.cfg.vlan_tracking
+            && let Lookup::Flow { idx, .. } = lookup
+            && let Some(flow) = self.get_mut(idx)
+        {
+            flow.vlan = vlan;
+        }
+        lookup
     }
 
     /// Moves a flow to another state; the wheel follows if it may now end earlier.
