@@ -28,6 +28,7 @@ pub(crate) enum Checksums {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mode {
     pub(crate) inline: bool,
+    pub(crate) firewall: bool,
     pub(crate) checksums: Checksums,
     pub(crate) profile: Option<bool>,
     pub(crate) simulate: Simulate,
@@ -105,7 +106,14 @@ pub(crate) fn engine(
             };
             let datasets = Datasets::load(&set.datasets, &read)?;
             rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
-            Some(Detector::new(set, &catalog, expressions, datasets))
+            let detector = Detector::new(set, &catalog, expressions, datasets);
+            Some(match mode.firewall {
+                true => {
+                    let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)?;
+                    detector.with_firewall(policies)
+                }
+                false => detector,
+            })
         }
         None => None,
     };
@@ -122,6 +130,7 @@ pub(crate) fn engine(
         stream,
         policies,
         inline: mode.inline,
+        firewall: mode.firewall,
         checksums,
         alerts_max,
         guess_tx: flag("detect.guess-applayer-tx").unwrap_or(false),

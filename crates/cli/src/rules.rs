@@ -154,10 +154,19 @@ fn read_any(path: &str) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|e| e.to_string())
 }
 
+/// The files of a list in the configuration, those without a folder in this one.
+fn listed(config: &Tree, folder: &str, files: &str, otherwise: &str) -> Vec<PathBuf> {
+    let folder = Path::new(config.text(folder).unwrap_or(otherwise));
+    let items = config.get(files).map(|t| t.children.as_slice()).unwrap_or(&[]);
+    // an absolute name stays as it is
+    items.iter().filter_map(|(_, item)| Some(folder.join(item.value.as_deref()?))).collect()
+}
+
 /// Loads what command line and configuration name. `Err` carries the exit code.
 pub(crate) fn load(
     config: &Tree,
     o: &Options,
+    is_firewall: bool,
     catalog: &Catalog,
     log: &mut EngineLog,
 ) -> Result<Loaded, i32> {
@@ -181,20 +190,16 @@ pub(crate) fn load(
     };
     if let Some(path) = &o.firewall_rules {
         add(Path::new(path), true, log);
+    } else if is_firewall {
+        for path in listed(config, "firewall.rule-path", "firewall.rule-files", "") {
+            add(&path, true, log);
+        }
     }
     if let Some(path) = &o.rules_only {
         add(Path::new(path), false, log);
     } else if o.firewall_rules.is_none() {
-        let base = config.text("default-rule-path").unwrap_or("/var/lib/suricata/rules");
-        for (_, item) in config.get("rule-files").map(|t| t.children.as_slice()).unwrap_or(&[]) {
-            if let Some(name) = &item.value {
-                let path = if Path::new(name).is_absolute() {
-                    PathBuf::from(name)
-                } else {
-                    Path::new(base).join(name)
-                };
-                add(&path, false, log);
-            }
+        for path in listed(config, "default-rule-path", "rule-files", "/var/lib/suricata/rules") {
+            add(&path, false, log);
         }
     }
     for path in &o.rules_also {
@@ -203,7 +208,6 @@ pub(crate) fn load(
     if missing > 0 && o.init_errors_fatal {
         return Err(1);
     }
-    let is_firewall = o.firewall || o.firewall_rules.is_some();
     let (set, diagnostics) = compile(config, &files, catalog, is_firewall);
     let counts = set.counts;
     for d in &diagnostics {

@@ -92,6 +92,9 @@ pub(crate) fn json(
     if engine.options.inline {
         for w in workers {
             inline(&mut n, &w.net);
+            if engine.options.firewall {
+                firewall(&mut n, &w.net);
+            }
         }
     }
     for w in workers {
@@ -192,7 +195,8 @@ fn inline(n: &mut Node, c: &NetCounters) {
         "tunnel_packet_drop",
         "exception_policy_flow_drop",
     ];
-    n.set("ips.accepted", c.packets.saturating_sub(c.ips_blocked));
+    let through = c.packets.saturating_sub(c.firewall_blocked);
+    n.set("ips.accepted", through.saturating_sub(c.ips_blocked));
     n.set("ips.blocked", c.ips_blocked);
     n.set("ips.rejected", c.ips_rejected);
     n.zero("ips.replaced");
@@ -200,8 +204,34 @@ fn inline(n: &mut Node, c: &NetCounters) {
         n.zero(&format!("ips.drop_reason.{reason}"));
     }
     for (reason, times) in &c.drop_reasons {
-        n.set(&format!("ips.drop_reason.{}", reason.replace(' ', "_")), *times);
+        if !reason.starts_with("firewall ") {
+            n.set(&format!("ips.drop_reason.{}", reason.replace(' ', "_")), *times);
+        }
     }
+}
+
+/// Packets that the firewall accepted and dropped, with the reasons in the peer's order.
+fn firewall(n: &mut Node, c: &NetCounters) {
+    const REASONS: [&str; 6] = [
+        "rules",
+        "default_packet_policy",
+        "default_app_policy",
+        "pre_stream_hook",
+        "pre_flow_hook",
+        "flow_drop",
+    ];
+    n.set("firewall.accepted", c.packets.saturating_sub(c.firewall_blocked));
+    n.set("firewall.blocked", c.firewall_blocked.saturating_sub(c.firewall_rejected));
+    n.set("firewall.rejected", c.firewall_rejected);
+    for reason in REASONS {
+        n.zero(&format!("firewall.drop_reason.{reason}"));
+    }
+    for (reason, times) in &c.drop_reasons {
+        if let Some(reason) = reason.strip_prefix("firewall ") {
+            n.set(&format!("firewall.drop_reason.{}", reason.replace(' ', "_")), *times);
+        }
+    }
+    n.zero("firewall.discarded_alerts");
 }
 
 /// Times each exception policy was carried out. A trigger whose policy is `ignore` is left out, as

@@ -5,7 +5,8 @@
 //! about each, and only so many alerts of one packet are written.
 
 use crate::detect::packet::PacketView;
-use crate::detect::{Detector, Hit};
+use crate::detect::{Detector, Hit, has_named_states, hook_name, policy_text};
+use crate::firewall;
 use crate::flow_state::NetFlow;
 use crate::frames;
 use crate::log::{FilesObject, MetadataObject, TxObject, app_names, files_of, header, summary};
@@ -72,7 +73,10 @@ impl Core {
         }
         self.scratch.deferred = deferred;
         let mut hits = std::mem::take(&mut self.scratch.hits);
-        hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx)));
+        match detector.firewall.is_some() {
+            true => hits.sort_by(|a, b| firewall::order(detector, a, b)),
+            false => hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx))),
+        }
         // First what becomes of the packet, so that every record tells the end of it.
         let mut queue: smallvec::SmallVec<[(usize, Action); 8]> = smallvec::SmallVec::new();
         for (at, hit) in hits.iter().enumerate() {
@@ -82,8 +86,14 @@ impl Core {
                 self.counters.alerts_suppressed += 1;
                 continue;
             }
-            let action = changed.unwrap_or(s.action);
-            self.act(s, action, hit, flow.as_deref_mut(), fate);
+            let action = match hit.policy {
+                Some((policy, _)) => policy.action,
+                None => changed.unwrap_or(s.action),
+            };
+            let is_filtered = hit.policy.is_some() || s.flags.has(SignatureFlags::FIREWALL);
+            if !is_filtered {
+                self.act(s, action, hit, flow.as_deref_mut(), fate);
+            }
             // A pass rule is silent unless it says `alert`; nothing behind it counts.
             let ends = action == Action::Pass;
             if decision == Decision::Silent || s.flags.has(SignatureFlags::NOALERT) {
@@ -305,6 +315,24 @@ impl Core {
         }
     }
 
+    /// Table and policy of a hit of the firewall: of its rule or of the table itself.
+    fn firewall_object(
+        &self,
+        detector: &Detector,
+        s: &Signature,
+        hit: &Hit,
+    ) -> Option<(Option<String>, String)> {
+        let catalog = &self.engine.catalog;
+        if let Some((policy, hook)) = hit.policy {
+            let text = policy_text(policy.action, &policy.part, policy.part.alerts);
+            return Some((hook_name(hook, catalog), text));
+        }
+        let part = s.firewall.as_ref().filter(|_| firewall::is_of_firewall(detector, hit))?;
+        let alerts = !s.flags.has(SignatureFlags::NOALERT);
+        let hook = s.hook.and_then(|h| hook_name(h, catalog));
+        Some((hook, policy_text(s.action, part, alerts)))
+    }
+
     pub(crate) fn link_of(&self, view: &PacketView<'_>) -> u16 {
         let h = view.headers;
         if h.depth > 0
@@ -352,7 +380,7 @@ impl Core {
             _ => "",
         };
         let progress = match (tx, table) {
-            (Some(tx), Some(p)) => {
+            (Some(tx), Some(p)) if has_named_states(&p.table) => {
                 let name = |d: Direction| {
                     let states = p.table.states(d);
                     states.get(usize::from(tx.progress(d))).or(states.last()).copied().unwrap_or("")
@@ -389,6 +417,7 @@ impl Core {
             (false, prefix) => [prefix, view.headers.bytes(view.frame)].concat().into(),
         };
         let h = header(view, flow, meta);
+        let policy = self.firewall_object(detector, s, hit);
         let record = AlertRecord {
             header: h,
             signature: AlertSignature {
@@ -402,7 +431,11 @@ impl Core {
                 metadata_json: text.map_or(&[], |t| &t.metadata),
                 references_json: text.map_or(&[], |t| &t.references),
                 rule: set.text(s.raw),
+                engine: engine_name(detector, hit),
             },
+            firewall: policy
+                .as_ref()
+                .map(|(hook, policy)| FirewallObject { hook: hook.as_deref(), policy }),
             is_blocked: blocked,
             is_reject: action.rejects(),
             drop_mark: (action.drops()
@@ -433,6 +466,12 @@ impl Core {
     }
 }
 
+/// Which part of the engine a hit is of, where there are two: `fw` and `td` (threat detection).
+pub(crate) fn engine_name(detector: &Detector, hit: &Hit) -> Option<&'static str> {
+    detector.firewall.as_ref()?;
+    Some(if firewall::is_of_firewall(detector, hit) { "fw" } else { "td" })
+}
+
 /// Outer packet of a packet found in a tunnel.
 pub(crate) fn tunnel(view: &PacketView<'_>) -> Option<Tunnel> {
     let o = view.outer?;
@@ -455,6 +494,8 @@ pub(crate) fn tunnel(view: &PacketView<'_>) -> Option<Tunnel> {
 pub(crate) fn verdict(fate: &Fate, view: &PacketView<'_>) -> VerdictRecord {
     let action = if fate.drop.is_some() {
         Verdict::Drop
+    } else if fate.is_firewalled {
+        Verdict::Accept
     } else if fate.passed {
         Verdict::Pass
     } else {

@@ -1,6 +1,7 @@
 //! Counters of one worker beside those of decoders, flows and streams.
 
 use crate::app::AppCounters;
+use crate::firewall::is_reason;
 
 /// What detection and the worker counted.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,10 @@ pub struct NetCounters {
     pub ips_accepted: u64,
     /// See `ips_blocked`.
     pub ips_rejected: u64,
+    /// Packets dropped by the firewall, those it rejected among them.
+    pub firewall_blocked: u64,
+    /// Packets rejected by the firewall.
+    pub firewall_rejected: u64,
     /// Packets dropped by reason.
     pub drop_reasons: Vec<(&'static str, u64)>,
     /// Buffers whose traffic was made to hit the matcher.
@@ -37,7 +42,11 @@ pub struct NetCounters {
 
 impl NetCounters {
     pub(crate) fn count_drop(&mut self, reason: &'static str) {
-        self.ips_blocked += 1;
+        if is_reason(reason) {
+            self.firewall_blocked += 1;
+        } else {
+            self.ips_blocked += 1;
+        }
         match self.drop_reasons.iter_mut().find(|(r, _)| *r == reason) {
             Some(slot) => slot.1 += 1,
             None => self.drop_reasons.push((reason, 1)),
@@ -59,6 +68,8 @@ impl NetCounters {
         self.ips_blocked += o.ips_blocked;
         self.ips_accepted += o.ips_accepted;
         self.ips_rejected += o.ips_rejected;
+        self.firewall_blocked += o.firewall_blocked;
+        self.firewall_rejected += o.firewall_rejected;
         self.matcher_overload += o.matcher_overload;
         self.bypassed_packets += o.bypassed_packets;
         self.bypassed_bytes += o.bypassed_bytes;

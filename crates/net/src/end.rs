@@ -22,10 +22,6 @@ impl Core {
         now_ns: u64,
         sink: &mut dyn NetSink,
     ) {
-        if let Some(turn) = &self.turn {
-            turn.ending(flow.first_number);
-            sink.ending(flow.first_number);
-        }
         let directions: SmallVec<[Direction; 2]> = match flow.tcp.as_mut() {
             Some(ssn) => {
                 let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
@@ -54,6 +50,28 @@ impl Core {
         self.tcp.recycle(flow.tcp.take());
     }
 
+    /// What is left of both directions is inspected and logged, before the packet at hand.
+    pub(crate) fn flush(
+        &mut self,
+        by: &PacketView<'_>,
+        flow: &mut Flow<NetFlow>,
+        sink: &mut dyn NetSink,
+    ) {
+        let dir = by.direction.unwrap_or(Direction::ToServer);
+        let first = if self.engine.options.inline { dir.opposite() } else { dir };
+        for d in [first, first.opposite()] {
+            let headers = pseudo_headers(flow, d);
+            let view = PacketView {
+                ts_ns: by.ts_ns,
+                number: by.number,
+                pkt_src: "stream (detect/log)",
+                ..pseudo_view(&headers, flow, d)
+            };
+            let mut fate = Fate { skip_detection: flow.ext.flags.passed, ..Fate::default() };
+            self.finish_packet(&view, Some(&mut *flow), &mut fate, None, sink);
+        }
+    }
+
     /// The pseudo packet of one direction at a flow's end.
     fn end_direction(&mut self, flow: &mut Flow<NetFlow>, d: Direction, sink: &mut dyn NetSink) {
         let headers = pseudo_headers(flow, d);
@@ -70,7 +88,7 @@ impl Core {
             fate.skip_detection = true;
         }
         // Data behind holes comes in pieces of its own.
-        for _ in 0..crate::limits::END_PIECES_MAX {
+        for _ in 0..crate::limits::EXPIRE_PER_PACKET {
             let view = pseudo_view(&headers, flow, d);
             self.finish_packet(&view, Some(flow), &mut fate, None, sink);
             let more = flow.tcp.as_ref().is_some_and(|s| s.stream(d).raw_view(1, true).is_some());

@@ -41,6 +41,8 @@ pub struct EngineOptions {
     pub policies: Policies,
     /// Packets may be dropped (simulated).
     pub inline: bool,
+    /// Firewall mode: what no rule accepts is dropped.
+    pub firewall: bool,
     /// Checksums are looked at.
     pub checksums: bool,
     /// Alerts written per packet.

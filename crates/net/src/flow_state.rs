@@ -42,10 +42,10 @@ pub(crate) struct FlowFlags {
     pub(crate) dropped: bool,
     /// Dropped because of an exception policy: its reason.
     pub(crate) drop_reason: Option<&'static str>,
-    /// A drop record was written for a packet to server, to client.
-    pub(crate) drop_told: [bool; 2],
     /// Packets pass without inspection.
     pub(crate) passed: bool,
+    /// The firewall lets all packets through.
+    pub(crate) accepted: bool,
     /// Payload is not inspected (encrypted).
     pub(crate) no_payload: bool,
     /// Nothing of its protocol is logged (`config` rule).
@@ -56,10 +56,31 @@ pub(crate) struct FlowFlags {
     pub(crate) store_files: [bool; 2],
 }
 
+/// Bits that rules set and clear.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bits(SmallVec<[u32; 4]>);
+
+impl Bits {
+    pub(crate) fn has(&self, bit: u32) -> bool {
+        self.0.contains(&bit)
+    }
+
+    pub(crate) fn apply(&mut self, bit: u32, command: BitCommand) {
+        let at = self.0.iter().position(|b| *b == bit);
+        match (command, at) {
+            (BitCommand::Set | BitCommand::Toggle, None) => self.0.push(bit),
+            (BitCommand::Unset | BitCommand::Toggle, Some(at)) => {
+                self.0.remove(at);
+            }
+            _ => {}
+        }
+    }
+}
+
 /// Bits, integers and texts that rules set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowVars {
-    bits: SmallVec<[u32; 4]>,
+    bits: Bits,
     ints: Vec<(u32, u32)>,
     /// Captured texts: name and value.
     pub(crate) texts: Vec<(u32, Vec<u8>)>,
@@ -67,11 +88,11 @@ pub(crate) struct FlowVars {
 
 impl FlowVars {
     pub(crate) fn has_bit(&self, bit: u32) -> bool {
-        self.bits.contains(&bit)
+        self.bits.has(bit)
     }
 
     pub(crate) fn bits(&self) -> &[u32] {
-        &self.bits
+        &self.bits.0
     }
 
     pub(crate) fn ints(&self) -> &[(u32, u32)] {
@@ -79,18 +100,11 @@ impl FlowVars {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.bits.is_empty() && self.ints.is_empty() && self.texts.is_empty()
+        self.bits.0.is_empty() && self.ints.is_empty() && self.texts.is_empty()
     }
 
     pub(crate) fn apply_bit(&mut self, bit: u32, command: BitCommand) {
-        let at = self.bits.iter().position(|b| *b == bit);
-        match (command, at) {
-            (BitCommand::Set | BitCommand::Toggle, None) => self.bits.push(bit),
-            (BitCommand::Unset | BitCommand::Toggle, Some(at)) => {
-                self.bits.remove(at);
-            }
-            _ => {}
-        }
+        self.bits.apply(bit, command);
     }
 
     fn int(&self, variable: u32) -> Option<u32> {

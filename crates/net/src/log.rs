@@ -1,8 +1,9 @@
 //! Records that are no alerts: transactions, files, flows, anomalies, drops.
 
-use crate::alert::verdict;
+use crate::alert::{engine_name, verdict};
 use crate::app::AppLayer;
 use crate::detect::packet::PacketView;
+use crate::firewall::is_reason;
 use crate::flow_state::{FlowVars, NetFlow};
 use crate::worker::{Core, Fate};
 use gabion_flow::{EndReason, Flow};
@@ -201,10 +202,6 @@ pub(crate) fn header<'a>(
         ports: has_ports.then_some((h.sp, h.dp)),
         ip_proto: h.proto,
         icmp: h.transport.icmp().map(|i| (i.kind, i.code)),
-        spi: match &h.transport {
-            Transport::Esp(esp) => Some(esp.spi),
-            _ => None,
-        },
         pkt_src: view.pkt_src,
         metadata,
         ether: match (h.src_mac(view.frame), h.dst_mac(view.frame)) {
@@ -249,7 +246,7 @@ pub(crate) fn app_names(catalog: &Catalog, app: &AppLayer) -> AppProtoNames {
         app_proto: name(app.proto),
         to_server: differs(Direction::ToServer),
         to_client: differs(Direction::ToClient),
-        original: name(app.original).filter(|_| app.original != app.proto),
+        original: name(app.original),
         expected: (app.expected.is_known() && app.expected != app.proto)
             .then(|| catalog.eve_name(app.expected)),
     }
@@ -273,7 +270,6 @@ impl Core {
         }
         let meta = flow.map(|f| self.metadata(f));
         let head = header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject));
-        let link = self.link;
         let mut emit = |kind, event: &str, app_proto| {
             sink.anomaly(&AnomalyRecord {
                 header: head,
@@ -282,7 +278,6 @@ impl Core {
                 app_proto,
                 tx_id: None,
                 packet: h.bytes(view.frame),
-                link,
                 in_capitals: kind == AnomalyKind::Detection,
             });
         };
@@ -325,7 +320,6 @@ impl Core {
         ];
         // With both sides closed nothing more can come of any transaction.
         let at_eof = flow.ext.app.eof == [true; 2];
-        let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
         for id in flow.ext.app.tx_ids() {
             let Some(m) = flow.ext.app.tx_memory(id) else { continue };
             if m.is_free {
@@ -337,7 +331,7 @@ impl Core {
             if w.anomaly_app && events > events_logged {
                 self.app_anomalies(view, flow, tx, &tx.events()[events_logged..], sink);
             }
-            let due = !logged && (at_end || at_eof || is_due(tx, last, seen));
+            let due = !logged && (at_end || at_eof || is_due(tx, last));
             if due && w.app && !silent && !no_log {
                 self.log_transaction(view, flow, tx, proto, sink);
             }
@@ -372,7 +366,6 @@ impl Core {
                 app_proto: Some(p.table.eve_name),
                 tx_id: Some(tx.id()),
                 packet: &[],
-                link: self.link,
                 in_capitals: p.table.events_in_capitals,
             });
         }
@@ -489,27 +482,26 @@ impl Core {
     pub(crate) fn log_drop(
         &mut self,
         view: &PacketView<'_>,
-        mut flow: Option<&mut Flow<NetFlow>>,
+        flow: Option<&Flow<NetFlow>>,
         fate: &Fate,
         sink: &mut dyn NetSink,
     ) {
+        if view.is_pseudo {
+            return;
+        }
         if let Some(reason) = fate.drop {
             self.counters.count_drop(reason);
         }
         if fate.reject.is_some() {
-            self.counters.ips_rejected += 1;
+            match fate.drop.is_some_and(is_reason) {
+                true => self.counters.firewall_rejected += 1,
+                false => self.counters.ips_rejected += 1,
+            }
         }
         let Some(reason) = fate.drop else { return };
-        if view.is_pseudo || !self.engine.options.wants.drops {
+        if !self.engine.options.wants.drops {
             return;
         }
-        if !self.engine.options.wants.drops_all
-            && let Some(f) = flow.as_deref_mut()
-            && !is_news(f, reason, view.direction)
-        {
-            return;
-        }
-        let flow = flow.as_deref();
         let h = view.headers;
         let meta = flow.map(|f| self.metadata(f));
         let alerts: Vec<(AlertSignature<'_>, bool)> = match &self.engine.detector {
@@ -517,10 +509,10 @@ impl Core {
                 .scratch
                 .hits
                 .iter()
-                .filter(|_| !fate.skip_detection)
-                .map(|hit| &d.set.signatures[hit.sig as usize])
-                .filter(|s| s.action.drops())
-                .map(|s| {
+                .filter(|_| !fate.skip_detection || d.firewall.is_some())
+                .map(|hit| (hit, &d.set.signatures[hit.sig as usize]))
+                .filter(|(hit, s)| hit.policy.map_or(s.action, |(p, _)| p.action).drops())
+                .map(|(hit, s)| {
                     let a = AlertSignature {
                         gid: s.gid,
                         sid: s.sid,
@@ -532,6 +524,7 @@ impl Core {
                         metadata_json: &[],
                         references_json: &[],
                         rule: "",
+                        engine: engine_name(d, hit),
                     };
                     (a, true)
                 })
@@ -557,9 +550,10 @@ impl Core {
                 Transport::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
                 _ => None,
             },
-            // The peer writes both as they lie in the packet.
-            icmp: h.transport.icmp().map(|i| (i.id.swap_bytes(), i.seq.swap_bytes())),
+            icmp: h.transport.icmp().map(|i| (i.id, i.seq)),
             direction: flow.and(view.direction),
+            flow: flow.map(summary),
+            is_firewalled: fate.is_firewalled,
             alerts: &alerts,
             verdict: Some(verdict(fate, view)),
         });
@@ -594,10 +588,9 @@ impl Core {
                     t.stream(Direction::ToServer).gaps().0 > 0,
                     t.stream(Direction::ToClient).gaps().0 > 0,
                 ],
-                // The peer counts from one, data or not.
                 regions_max: [
-                    u32::from(t.stream(Direction::ToServer).max_regions()).max(1),
-                    u32::from(t.stream(Direction::ToClient).max_regions()).max(1),
+                    u32::from(t.stream(Direction::ToServer).max_regions()),
+                    u32::from(t.stream(Direction::ToClient).max_regions()),
                 ],
             },
             None => FlowTcp {
@@ -629,7 +622,6 @@ impl Core {
                     .then_some((flow.client.port, flow.server.port)),
                 ip_proto: flow.proto,
                 icmp: flow.icmp_request.map(|k| (k.icmp_type, k.code)),
-                spi: flow.spi(),
                 pkt_src: "",
                 metadata: Some(&meta),
                 ether: None,
@@ -642,12 +634,14 @@ impl Core {
             is_alerted: flags.alerted,
             action: if flags.dropped && self.engine.options.inline {
                 Some("drop")
+            } else if flags.accepted {
+                Some("accept")
             } else if flags.passed {
                 Some("pass")
             } else {
                 None
             },
-            tx_count: flow.ext.app.tx_count(),
+            tx_count: flow.ext.app.tx_total,
             exception_policies: &flow.ext.exceptions,
             tcp,
             icmp_response: flow.icmp_response.map(|k| (k.icmp_type, k.code)),
@@ -672,27 +666,15 @@ impl Core {
     }
 }
 
-/// Whether a dropped packet of a flow is written when not all are (`flows: start`): what a rule
-/// dropped is, of a flow that is dropped as a whole the first packet of each direction, else none.
-fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>) -> bool {
-    let flags = &mut flow.ext.flags;
-    let mut is_first = false;
-    if flags.dropped {
-        let told = &mut flags.drop_told[direction.unwrap_or(Direction::ToServer).index()];
-        is_first = !std::mem::replace(told, true);
-    }
-    is_first || reason == "rules"
-}
-
-/// Whether a transaction is to be logged now; `seen`: nothing will come of the other direction.
-fn is_due(tx: &dyn Transaction, last: [u8; 2], seen: Option<Direction>) -> bool {
+/// Whether a transaction is to be logged now.
+fn is_due(tx: &dyn Transaction, last: [u8; 2]) -> bool {
     let wanted = match tx.log_progress() {
         Some((ts, tc)) => [ts, tc],
         None => last,
     };
-    Direction::BOTH.iter().all(|d| {
-        tx.only().or(seen).is_some_and(|o| o != *d) || tx.progress(*d) >= wanted[d.index()]
-    })
+    Direction::BOTH
+        .iter()
+        .all(|d| tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= wanted[d.index()])
 }
 
 struct ArpObject(Arp);

@@ -8,11 +8,11 @@ use crate::app::{AppCounters, Effects};
 use crate::books::WorkerBooks;
 use crate::counters::NetCounters;
 use crate::detect::packet::PacketView;
-use crate::detect::{Resources, RuleCosts, Scratch};
+use crate::detect::{Hit, RuleCosts, Scratch};
 use crate::engine::Engine;
 use crate::expectation::Expectations;
 use crate::flow_state::NetFlow;
-use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE};
+use crate::limits::{EXPIRE_PER_PACKET, MACS_PER_SIDE};
 use crate::order::{Across, Team, Turn};
 use crate::script::Scripts;
 use crate::state::SharedState;
@@ -20,7 +20,7 @@ use crate::threshold::Thresholds;
 use gabion_flow::{
     AppChunk, Defragmenter, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState, FlowTable,
     Fragment, Lookup, PacketFacts, PacketKey, StreamEvent, TcpOptions as SegmentOptions,
-    TcpSegment, TcpTracker, TcpVerdict,
+    TcpSegment, TcpState, TcpTracker, TcpVerdict,
 };
 use gabion_matcher::regex::RegexScratch;
 use gabion_packet::{
@@ -96,15 +96,15 @@ pub(crate) struct Core {
     pub(crate) engine: Arc<Engine>,
     pub(crate) tcp: TcpTracker,
     pub(crate) scratch: Scratch,
-    regex: RegexScratch,
-    scripts: Scripts,
+    pub(crate) regex: RegexScratch,
+    pub(crate) scripts: Scripts,
     pub(crate) shared: SharedState,
     pub(crate) thresholds: Across<Thresholds>,
-    pub(crate) turn: Option<Turn>,
+    turn: Option<Turn>,
     pub(crate) counters: NetCounters,
     pub(crate) books: WorkerBooks,
     expectations: Expectations,
-    decode_counters: DecodeCounters,
+    pub(crate) decode_counters: DecodeCounters,
     /// Link type of the capture at hand, for records that carry packets.
     pub(crate) link: u16,
     pub(crate) tags: crate::alert::Tags,
@@ -123,6 +123,12 @@ pub(crate) struct Fate {
     pub(crate) skip_detection: bool,
     pub(crate) events: SmallVec<[StreamEvent; 4]>,
     pub(crate) detection_events: SmallVec<[&'static str; 2]>,
+    /// The parser took bytes, by direction.
+    pub(crate) fed: [bool; 2],
+    /// Rules of the firewall that matched before flow or stream.
+    pub(crate) early: Vec<Hit>,
+    /// The firewall lets it through unless it is dropped.
+    pub(crate) is_firewalled: bool,
 }
 
 impl Worker {
@@ -178,7 +184,7 @@ impl Worker {
         if Link::from_linktype(f.link.into()).is_none() {
             return false;
         }
-        while self.pass_by(f.number, f.ts_ns, sink) {}
+        self.pass_by(f.number, f.ts_ns, sink);
         self.take(f, sink)
     }
 
@@ -217,24 +223,22 @@ impl Worker {
         true
     }
 
-    /// A frame that belongs to another worker of the team, or is not read: only its time counts, by
-    /// which flows end. True: some flows were ended and there may be more, call it again.
+    /// A frame that belongs to another worker of the team, or is not read: only its time counts.
     #[inline]
-    pub fn pass_by(&mut self, number: u64, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
+    pub fn pass_by(&mut self, number: u64, ts_ns: u64, sink: &mut dyn NetSink) {
         if let Some(turn) = &self.core.turn {
             turn.before_frame(number);
         }
-        self.core.now_ns = self.core.now_ns.max(ts_ns);
-        self.end_due(ts_ns, sink)
+        self.advance(ts_ns, sink);
     }
 
-    /// Ends flows whose time is up; true when it stopped before all were.
-    fn end_due(&mut self, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
-        for _ in 0..END_AT_A_TIME {
-            let Some((flow, reason)) = self.flows.pop_ended(ts_ns) else { return false };
+    /// Event time goes on: ends flows whose time is up.
+    pub fn advance(&mut self, ts_ns: u64, sink: &mut dyn NetSink) {
+        self.core.now_ns = self.core.now_ns.max(ts_ns);
+        for _ in 0..EXPIRE_PER_PACKET {
+            let Some((flow, reason)) = self.flows.pop_ended(ts_ns) else { break };
             self.core.end_flow(flow, reason, ts_ns, sink);
         }
-        true
     }
 
     fn packet(
@@ -360,6 +364,11 @@ impl Worker {
 
     fn flow_packet(&mut self, mut view: PacketView<'_>, f: &FrameIn<'_>, sink: &mut dyn NetSink) {
         let d = view.headers;
+        let mut fate = Fate::default();
+        if self.core.engine.options.firewall && !self.core.before_flow(&view, &mut fate) {
+            self.core.finish_packet(&view, None, &mut fate, None, sink);
+            return;
+        }
         let key = packet_key(d);
         let tcp = d.transport.tcp().map(|t| (t.flags, t.seq));
         let facts = PacketFacts {
@@ -380,7 +389,6 @@ impl Worker {
             Lookup::Refused(_) => self.core.books.flow.shed(ShedReason::FlowMemcap, 1, len),
             Lookup::Flow { .. } | Lookup::None => self.core.books.flow.pass(1, len),
         }
-        let mut fate = Fate::default();
         let (idx, dir, is_new) = match lookup {
             Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
             Lookup::None => {
@@ -409,21 +417,12 @@ impl Worker {
 
     /// The input has ended: ends all flows.
     pub fn finish(&mut self, sink: &mut dyn NetSink) {
-        self.close();
-        while self.end_some(sink) {}
-    }
-
-    /// The input has ended: all flows end by [`Worker::end_some`].
-    pub fn close(&mut self) {
+        let now = self.core.now_ns;
         if let Some(turn) = &self.core.turn {
             turn.at_end();
         }
-        self.flows.close();
-    }
-
-    /// Ends some of the flows left; true when there are more.
-    pub fn end_some(&mut self, sink: &mut dyn NetSink) -> bool {
-        self.end_due(self.core.now_ns, sink)
+        let core = &mut self.core;
+        self.flows.drain(&mut |flow, reason| core.end_flow(flow, reason, now, sink));
     }
 
     /// Counters of the worker.
@@ -541,6 +540,12 @@ impl Core {
         if flow.ext.flags.dropped && self.engine.options.inline {
             fate.drop = Some(flow.ext.flags.drop_reason.unwrap_or("flow drop"));
             fate.skip_detection = true;
+        }
+        let filters = self.engine.options.firewall;
+        if filters && view.headers.proto == 6 {
+            self.before_stream(&view, flow, &mut fate);
+        }
+        if fate.drop.is_some() {
             self.finish_packet(&view, Some(flow), &mut fate, None, sink);
             return None;
         }
@@ -552,7 +557,14 @@ impl Core {
         let mut new_state = None;
         let mut verdict = None;
         if let Some(seg) = segment(&view, self.engine.options.checksums) {
+            // A packet that completes the handshake and carries nothing is not yet one of an
+            // established connection.
+            let established = |flow: &Flow<NetFlow>| {
+                flow.tcp.as_ref().is_some_and(|t| t.state() >= TcpState::Established)
+            };
+            let was_established = established(flow);
             let mut v = self.tcp.handle(&mut flow.tcp, &seg, dir);
+            view.is_established = was_established || (!seg.payload.is_empty() && established(flow));
             if v.must_swap {
                 flow.swap_directions();
                 flow.ext.detect = Default::default();
@@ -560,16 +572,13 @@ impl Core {
                 view.direction = Some(dir);
             }
             new_state = v.flow_state;
-            view.is_established = v.is_established
-                || (flow.tcp.is_some()
-                    && flow
-                        .tcp
-                        .as_ref()
-                        .is_some_and(|t| t.state() >= gabion_flow::TcpState::Established));
             fate.events.extend(v.events.iter());
             self.count_segment(&v, seg.payload.len());
             self.stream_verdict(&mut v, flow, &mut fate);
             let effects = self.feed_streams(flow, &view, &v, dir);
+            if effects.flush {
+                self.flush(&view, flow, sink);
+            }
             self.apply_effects(effects, flow, &view, &mut fate);
             verdict = Some(v);
         } else {
@@ -764,6 +773,7 @@ impl Core {
                     );
                     stream.app_consume(used);
                     if used > 0 {
+                        effects.fed[d.index()] = true;
                         self.books.app.receive(1, used as u64);
                         match std::mem::take(&mut effects.overflowed) {
                             true => self.books.app.shed(ShedReason::AppMemcap, 1, used as u64),
@@ -771,7 +781,7 @@ impl Core {
                         }
                     }
                     if effects.found && !before {
-                        again = effects.other_first.then(|| d.opposite());
+                        again = Some(d.opposite());
                         if let Some(depth) = effects.depth {
                             ssn.set_depth(depth);
                         }
@@ -794,6 +804,7 @@ impl Core {
                     }
                 }
                 AppChunk::Eof => {
+                    effects.fed[d.index()] = true;
                     let rest = stream.app_peek();
                     let used = app.stream(
                         &engine.protocols,
@@ -811,7 +822,10 @@ impl Core {
             }
             self.scratch.costs.add_parser(app.proto.0, since);
         }
-        if app.is_all_off() || effects.parser_error {
+        if app.is_off(d) && app.proto == gabion_record::applayer::ProtoId::FAILED {
+            ssn.disable_app();
+        }
+        if effects.parser_error {
             ssn.disable_app();
         }
         if effects.stop_reassembly {
@@ -849,12 +863,12 @@ impl Core {
             view.ts_ns,
             dir,
             view.payload,
-            flow.seen[1].pkts == 0,
             &mut effects,
             &mut self.counters.app,
         );
         self.scratch.costs.add_parser(flow.ext.app.proto.0, since);
-        if effects.reversed {
+        effects.fed = [true; 2];
+        if effects.reversed && flow.seen[1].pkts == 0 {
             flow.swap_directions();
             flow.ext.detect = Default::default();
             view.direction = Some(dir.opposite());
@@ -870,6 +884,7 @@ impl Core {
         fate: &mut Fate,
     ) {
         fate.detection_events.extend(effects.events);
+        fate.fed = effects.fed;
         if effects.stop_payload {
             flow.ext.flags.no_payload = true;
         }
@@ -883,138 +898,6 @@ impl Core {
             self.counters.count_exception("app_layer_error", policy.eve_name());
             self.exception(policy, "app_layer_error", "applayer error", flow, fate);
         }
-    }
-
-    /// Detection, records and release for a packet.
-    pub(crate) fn finish_packet(
-        &mut self,
-        view: &PacketView<'_>,
-        mut flow: Option<&mut Flow<NetFlow>>,
-        fate: &mut Fate,
-        verdict: Option<&TcpVerdict>,
-        sink: &mut dyn NetSink,
-    ) {
-        let stream_events = std::mem::take(&mut fate.events);
-        let detection_events = std::mem::take(&mut fate.detection_events);
-        let view = &PacketView {
-            stream_events: &stream_events,
-            detection_events: &detection_events,
-            ..*view
-        };
-        self.decode_counters.count_events(&view.headers.events);
-        self.anomalies(view, flow.as_deref(), sink);
-        if self.engine.options.wants.frames
-            && let Some(f) = flow.as_deref_mut()
-            && f.ext.app.frames.is_some()
-        {
-            self.log_frames(view, f, sink);
-        }
-        self.detect(view, flow.as_deref_mut(), fate, verdict, sink);
-        if let Some(f) = flow.as_deref_mut()
-            && f.ext.app.frames.is_some()
-        {
-            self.keep_frames(view, f);
-        }
-        if fate.drop.is_some() || fate.reject.is_some() {
-            self.log_drop(view, flow.as_deref_mut(), fate, sink);
-        }
-        if let Some(flow) = flow {
-            if view.payload.is_empty() && flow.ext.app.parser.is_none() && verdict.is_none() {
-                return;
-            }
-            self.log_transactions(view, flow, false, sink);
-            let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
-            let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
-            flow.ext.app.free_finished(detection, self.engine.options.wants, seen);
-        } else if view.headers.network == Network::Arp {
-            self.log_arp(view, sink);
-        }
-    }
-
-    /// Runs the rules and the alert queue.
-    fn detect(
-        &mut self,
-        view: &PacketView<'_>,
-        mut flow: Option<&mut Flow<NetFlow>>,
-        fate: &mut Fate,
-        verdict: Option<&TcpVerdict>,
-        sink: &mut dyn NetSink,
-    ) {
-        let engine = Arc::clone(&self.engine);
-        let Some(detector) = &engine.detector else {
-            self.tagged(view, flow.as_deref(), sink);
-            return;
-        };
-        if fate.skip_detection {
-            return;
-        }
-        // Session and parser are looked at while the flow's variables change: they are taken out.
-        let (mut ssn, parser) = match flow.as_deref_mut() {
-            Some(f) => (f.tcp.take(), f.ext.app.parser.take()),
-            None => (None, None),
-        };
-        let inline = engine.options.stream.inline;
-        let dir = view.direction.unwrap_or(Direction::ToServer);
-        let stream_cfg = self.tcp.config();
-        let chunk = match dir {
-            Direction::ToServer => stream_cfg.toserver_chunk,
-            Direction::ToClient => stream_cfg.toclient_chunk,
-        };
-        let mut advance = None;
-        let stream = match &ssn {
-            Some(s) if inline && !view.is_pseudo => verdict.and_then(|v| {
-                (v.is_stream_added)
-                    .then(|| {
-                        s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into())
-                    })
-                    .flatten()
-            }),
-            Some(s) => s.stream(dir).raw_view(chunk.into(), view.is_pseudo),
-            None => None,
-        };
-        if let Some(v) = &stream {
-            advance = Some(v.end());
-        }
-        let not_in_stream = verdict.is_none_or(|v| !v.is_stream_added);
-        let payload_stream: Vec<u8>;
-        {
-            let mut run = crate::detect::Run {
-                det: detector,
-                p: view,
-                flow: flow.as_deref_mut(),
-                tcp: ssn.as_deref(),
-                parser: parser.as_deref(),
-                shared: &mut self.shared,
-                resources: Resources {
-                    expressions: &detector.expressions,
-                    regex: &mut self.regex,
-                    datasets: &detector.datasets,
-                    turn: self.turn.as_ref(),
-                    scripts: &mut self.scripts,
-                },
-                scratch: &mut self.scratch,
-                stream: stream
-                    .map(|v| crate::detect::StreamData { bytes: v.data, start: v.offset }),
-                not_in_stream,
-                at_end: view.is_pseudo,
-                inline,
-            };
-            run.all();
-            let wants_bytes = !self.scratch.hits.is_empty() && engine.options.wants.alerts;
-            payload_stream = match (&ssn, wants_bytes) {
-                (Some(s), true) => s.stream(dir).bytes_from(0).to_vec(),
-                _ => Vec::new(),
-            };
-        }
-        if let (Some(s), Some(to)) = (&mut ssn, advance) {
-            s.stream_mut(dir).raw_advance(to);
-        }
-        if let Some(f) = flow.as_deref_mut() {
-            f.tcp = ssn;
-            f.ext.app.parser = parser;
-        }
-        self.after_detection(detector, view, flow.as_deref_mut(), fate, &payload_stream, sink);
-        self.tagged(view, flow.as_deref(), sink);
     }
 }
 

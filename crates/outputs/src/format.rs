@@ -3,7 +3,6 @@
 
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
-use crate::sequence::Place;
 use crate::tally::Tally;
 use gabion_record::eve::*;
 use gabion_record::{Direction, Tree};
@@ -52,12 +51,12 @@ pub(crate) struct Formatter<T> {
     pub(crate) to: T,
     pub(crate) tally: Tally,
     /// Place of the frame at hand among all frames.
-    pub(crate) at: Place,
+    pub(crate) at: u64,
 }
 
 impl<T: Take> Formatter<T> {
     pub(crate) fn new(formats: Vec<Format>, to: T) -> Formatter<T> {
-        Formatter { formats, to, tally: Tally::default(), at: (0, 0) }
+        Formatter { formats, to, tally: Tally::default(), at: 0 }
     }
 
     /// Names the capture read from now on.

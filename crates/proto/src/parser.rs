@@ -141,6 +141,8 @@ pub struct ParseContext<'a> {
     pub stop_reassembly: bool,
     /// The rest of the flow is not to be inspected by payload rules (encrypted).
     pub stop_payload_inspection: bool,
+    /// Nothing will be inspected behind this input: what is left of both directions is due now.
+    pub flush: bool,
     /// Frames that begin or end in this input.
     pub frames: FrameNotes,
 }
@@ -160,6 +162,7 @@ impl<'a> ParseContext<'a> {
             trigger_raw: [false; 2],
             stop_reassembly: false,
             stop_payload_inspection: false,
+            flush: false,
             frames: FrameNotes::default(),
         }
     }
@@ -333,12 +336,6 @@ pub trait Parser: Send {
 
     /// Bytes held, for the budget.
     fn bytes_held(&self) -> usize;
-
-    /// Whether it reads at all; a protocol that is only recognized does not, and its flows are left
-    /// alone once it is known.
-    fn follows(&self) -> bool {
-        true
-    }
 
     /// What this parser was told by an expectation, see [`Expectation::payload`].
     fn expect(&mut self, payload: &[u8]) {

@@ -488,16 +488,15 @@ fn swap_flag(flags: &mut SignatureFlags, a: SignatureFlags, b: SignatureFlags) {
 }
 
 /// Whether a rule can alert at all.
-pub(crate) fn is_silent(d: &Draft<'_>) -> bool {
+pub(crate) fn is_silent(d: &Draft<'_>, is_firewall: bool) -> bool {
     if d.alert_keyword {
         return false;
     }
-    // firewall rules alert only when they say so
-    let is_firewall = d.hook.is_some() && d.header.action != Action::Alert;
-    let alerts = d.firewall.is_some_and(|f| f.alerts);
-    d.noalert
-        || matches!(d.header.action, Action::Config | Action::Pass | Action::Accept) && !alerts
-        || is_firewall && d.firewall.is_some() && !alerts
+    if is_firewall {
+        // firewall rules alert only when they say so
+        return d.noalert || !d.firewall.is_some_and(|f| f.alerts);
+    }
+    d.noalert || matches!(d.header.action, Action::Config | Action::Pass)
 }
 
 /// Whether some content of the raw payload has an offset or a depth.

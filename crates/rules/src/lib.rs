@@ -50,6 +50,7 @@ pub use diagnostic::{Diagnostic, Severity};
 pub use load::RuleSource;
 pub use options::LoadOptions;
 pub use port::{PortId, PortSet};
+pub use rule_header::firewall_action;
 pub use ruleset::{Counts, Ruleset};
 pub use signature::{Action, RuleType, Signature, SignatureFlags};
 pub use text::Text;

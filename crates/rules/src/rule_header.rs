@@ -92,40 +92,50 @@ fn direction(p: Piece<'_>) -> Checked<(bool, bool)> {
 /// The action word: `drop`, `drop:packet`, in firewall rules `accept:flow,alert,pass:flow`.
 fn action(c: &Compiler<'_>, p: Piece<'_>) -> Checked<(Action, Option<FirewallPart>)> {
     let refuse = |said: String| Refusal::new("detect-parse", said).at(p.at, p.text.len());
-    let (primary, others) = match p.text.split_once(',') {
-        Some((primary, others)) if c.firewall_rules => (primary, others),
-        _ => (p.text, ""),
+    if c.firewall_rules {
+        return firewall_action(p.text).map(|(a, part)| (a, Some(part))).map_err(refuse);
+    }
+    let (word, scope) = match p.text.split_once(':') {
+        Some((word, scope)) => (word, Some(scope)),
+        None => (p.text, None),
     };
+    let Some(action) = action_of(word) else {
+        return Err(refuse(format!("An invalid action \"{word}\" was given")));
+    };
+    if action == Action::Accept {
+        let said = "'accept' action only supported for firewall rules".to_string();
+        return Err(refuse(said));
+    }
+    let Some(scope) = scope.filter(|s| !s.is_empty()) else { return Ok((action, None)) };
+    let scope = scope_of(action, word, scope).map_err(refuse)?;
+    Ok((action, Some(FirewallPart { scope, alerts: false, passes: None, order: 0 })))
+}
+
+/// Action of a firewall rule or policy with its scope and secondary actions:
+/// `accept:flow,alert,pass:flow`. `Err` says what is wrong, in the peer's words.
+pub fn firewall_action(text: &str) -> Result<(Action, FirewallPart), String> {
+    let (primary, others) = text.split_once(',').unwrap_or((text, ""));
     let (word, scope) = match primary.split_once(':') {
         Some((word, scope)) => (word, Some(scope)),
         None => (primary, None),
     };
     let Some(action) = action_of(word) else {
-        return Err(refuse(format!("An invalid action \"{word}\" was given")));
+        return Err(format!("An invalid action \"{word}\" was given"));
     };
-    if action == Action::Accept && !c.firewall_rules {
-        let said = "'accept' action only supported for firewall rules".to_string();
-        return Err(refuse(said));
-    }
-    let is_plain = matches!(action, Action::Alert | Action::Pass);
-    if c.firewall_rules && is_plain {
+    if matches!(action, Action::Alert | Action::Pass) {
         let said = "only accept, config, drop and reject actions allowed as primary action \
                     firewall rules";
-        return Err(refuse(said.to_string()));
+        return Err(said.to_string());
     }
-    let scope = match scope.filter(|s| !s.is_empty()) {
-        Some(scope) => scope_of(action, word, scope).map_err(refuse)?,
-        None if c.firewall_rules => {
-            let said = "firewall rules require setting an explicit action scope".to_string();
-            return Err(refuse(said));
-        }
-        None => return Ok((action, None)),
+    let Some(scope) = scope.filter(|s| !s.is_empty()) else {
+        return Err("firewall rules require setting an explicit action scope".to_string());
     };
+    let scope = scope_of(action, word, scope)?;
     let mut part = FirewallPart { scope, alerts: false, passes: None, order: 0 };
     for secondary in others.split(',').map(str::trim).filter(|s| !s.is_empty()) {
-        secondary_action(action, secondary, &mut part).map_err(refuse)?;
+        secondary_action(action, secondary, &mut part)?;
     }
-    Ok((action, Some(part)))
+    Ok((action, part))
 }
 
 fn secondary_action(primary: Action, text: &str, part: &mut FirewallPart) -> Result<(), String> {

@@ -232,7 +232,7 @@ pub(crate) fn flags(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> S
     };
     set(directions[0], SignatureFlags::TO_SERVER);
     set(directions[1], SignatureFlags::TO_CLIENT);
-    set(is_silent(d), SignatureFlags::NOALERT);
+    set(is_silent(d, c.firewall_rules), SignatureFlags::NOALERT);
     let is_app = d.apps.is_some() || d.is_app_layer || is_config(d);
     set(is_app, SignatureFlags::APP_LAYER);
     set(d.header.src_is_any, SignatureFlags::SRC_ANY);

@@ -96,6 +96,7 @@ fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
                 app_error: good,
             },
             inline: false,
+            firewall: false,
             checksums: false,
             alerts_max: gabion_net::limits::PACKET_ALERTS_MAX,
             guess_tx: true,

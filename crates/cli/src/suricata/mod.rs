@@ -114,11 +114,18 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     for name in &o.unknown {
         log.warning("suricata", &format!("option {name} is not known here and has no effect"));
     }
-    let inline = o.simulate_ips || o.firewall || o.firewall_rules.is_some();
+    let firewall = match firewall_mode(o, config) {
+        Ok(on) => on,
+        Err(e) => {
+            log.error("suricata", &e);
+            return 1;
+        }
+    };
+    let inline = o.simulate_ips || firewall;
     let catalog = gabion_proto::registry::catalog();
     let loaded = match o.no_detection {
         true => None,
-        false => match rules::load(config, o, &catalog, log) {
+        false => match rules::load(config, o, firewall, &catalog, log) {
             Ok(l) => Some(l),
             Err(code) => return code,
         },
@@ -149,6 +156,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     store_depth_warning(config, log);
     let mode = assemble::Mode {
         inline,
+        firewall,
         checksums: o.checksums,
         profile: o.profile_rules.then_some(true),
         simulate: o.simulate,
@@ -181,6 +189,22 @@ fn store_depth_warning(config: &Tree, log: &mut EngineLog) {
              stream.reassembly.depth value."
         );
         log.warning("output-filestore", &said);
+    }
+}
+
+/// Whether firewall mode is on: by the command line or the configuration.
+fn firewall_mode(o: &Options, config: &Tree) -> Result<bool, String> {
+    let asked = o.firewall || o.firewall_rules.is_some();
+    let exclusive = o.rules_only.is_some() || o.firewall_rules.is_some();
+    if o.no_detection && exclusive {
+        let said = "can't use -s/-S or --firewall-rules-exclusive when detection is disabled";
+        return Err(said.to_string());
+    }
+    match config.flag("firewall.enabled") {
+        Some(false) if asked => {
+            Err("firewall mode enabled through commandline, but disabled in config".to_string())
+        }
+        configured => Ok(asked || configured == Some(true)),
     }
 }
 

@@ -616,11 +616,6 @@ impl TcpSession {
         if step.seg.has(flags::FIN) && self.state > TcpState::TimeWait {
             return if step.seg.has(flags::ACK) { Update::Both } else { Update::Packet };
         }
-        match self.state {
-            TcpState::Closed => Update::Both,
-            // Nobody will acknowledge what is seen of one side only.
-            _ if self.marks.is_async => Update::Packet,
-            _ => Update::Opposing,
-        }
+        if self.state == TcpState::Closed { Update::Both } else { Update::Opposing }
     }
 }

@@ -7,6 +7,7 @@
 //! against the rule's header ([`Hot`]) before anything else is looked at.
 
 use super::address_index::AddressIndex;
+use super::firewall::{Firewall, FirewallPolicies};
 use super::gates::{self, Gates};
 use super::resources::Expressions;
 use crate::datasets::Datasets;
@@ -24,6 +25,9 @@ use gabion_rules::signature::{
 use gabion_rules::transform::{ChainId, Transform};
 use gabion_rules::{AddressId, PortId, Ruleset, Signature, SignatureFlags};
 use hashbrown::HashMap;
+
+/// Signature ids under which the peer reports that a policy decided: of packets, of transactions.
+const POLICY_SIDS: [u32; 2] = [2_201_000, 2_201_001];
 
 /// Header facts of a signature, close together.
 #[derive(Clone, Copy, Debug)]
@@ -297,6 +301,10 @@ pub struct Detector {
     pub(crate) buffer_facts: Vec<BufferFacts>,
     /// Rules without any prefilter, which every packet or transaction of their kind meets.
     pub costly: Vec<u32>,
+    /// Tables of firewall mode.
+    pub(crate) firewall: Option<Box<Firewall>>,
+    /// Rules that stand for the policies of packets and of transactions in alerts.
+    pub(crate) policy_rules: [Option<u32>; 2],
 }
 
 fn direction_allowed(s: &Signature, d: Direction) -> bool {
@@ -376,9 +384,8 @@ impl Detector {
         set: Ruleset,
         catalog: &Catalog,
         expressions: Expressions,
-        mut datasets: Datasets,
+        datasets: Datasets,
     ) -> Detector {
-        datasets.note_writers(&set);
         let mut d = Detector {
             hot: Vec::with_capacity(set.signatures.len()),
             protos: Vec::new(),
@@ -399,6 +406,8 @@ impl Detector {
             index: AddressIndex::new(&set.addresses),
             buffer_facts: catalog.buffers.iter().map(|b| BufferFacts::of(&b.def)).collect(),
             costly: Vec::new(),
+            firewall: None,
+            policy_rules: [None; 2],
             set,
         };
         let set = std::mem::take(&mut d.set);
@@ -417,6 +426,16 @@ impl Detector {
         }
         d.set = set;
         d
+    }
+
+    /// Puts the rules behind a firewall: those of its tables, and these policies.
+    pub fn with_firewall(mut self, policies: FirewallPolicies) -> Detector {
+        self.firewall = Some(Box::new(Firewall::new(&self.set, policies)));
+        self.policy_rules = POLICY_SIDS.map(|sid| {
+            let at = self.set.signatures.iter().position(|s| s.sid == sid && s.inert.is_some());
+            at.and_then(|at| u32::try_from(at).ok())
+        });
+        self
     }
 
     fn add_hot(&mut self, s: &Signature) {
@@ -452,7 +471,7 @@ impl Detector {
         s: &Signature,
         c: &mut Collector,
     ) {
-        if s.firewall.is_some() {
+        if s.flags.has(SignatureFlags::FIREWALL) {
             return;
         }
         if s.buffers.iter().any(|b| matches!(b.buffer, BufferRef::Frame(_))) {

@@ -9,6 +9,8 @@ pub(crate) mod asn1;
 pub(crate) mod base64;
 mod compiled;
 mod content;
+mod filter;
+mod firewall;
 mod frame;
 mod gates;
 mod literal;
@@ -21,6 +23,9 @@ mod transform;
 mod tx;
 
 pub use compiled::Detector;
+pub(crate) use filter::Filtered;
+pub use firewall::FirewallPolicies;
+pub(crate) use firewall::{has_named_states, hook_name, policy_text};
 pub use profile::{RuleCost, RuleCosts};
 pub use resources::Expressions;
 pub(crate) use resources::Resources;

@@ -286,7 +286,9 @@ fn app_protocol(t: &AppProtocolTest, f: &Flow<NetFlow>, dir: Option<Direction>) 
     let app = &f.ext.app;
     let has = |p: ProtoId| t.protocols.contains(&p);
     let known = |p: ProtoId| p != ProtoId::UNKNOWN;
-    let ask = |p: ProtoId| known(p) && has(p) != t.negated;
+    // Only who asks for `unknown` hears of a protocol that is not known.
+    let is_failed = app.proto == ProtoId::FAILED;
+    let ask = |p: ProtoId| (known(p) || (has(p) && !is_failed)) && has(p) != t.negated;
     match t.mode {
         AppProtocolMode::Direction => match dir {
             Some(d) => ask(app.proto_in(d)),

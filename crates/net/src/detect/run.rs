@@ -3,6 +3,8 @@
 use super::address_index::Row;
 use super::compiled::{Class, Detector, Group, Hot};
 use super::content::{self, ByteVariables, Captured, MatchNotes, Piece};
+use super::filter::Filtered;
+use super::firewall::Policy;
 use super::packet::{self, PacketView};
 use super::profile::RuleCosts;
 use super::{Resources, frame, tx};
@@ -15,7 +17,7 @@ use gabion_packet::{Flags, Network};
 use gabion_proto::Parser;
 use gabion_record::Direction;
 use gabion_rules::content::{BufferCondition, CaptureTarget};
-use gabion_rules::packet::PacketCondition;
+use gabion_rules::packet::{PacketCondition, XbitsTrack};
 use gabion_rules::post::PostMatch;
 use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook};
 use gabion_rules::transform::ChainId;
@@ -36,6 +38,8 @@ pub(crate) struct Hit {
     pub(crate) context_json: Vec<u8>,
     /// Frame it matched in.
     pub(crate) frame: Option<Box<Frame>>,
+    /// It stands for the policy of this table of the firewall.
+    pub(crate) policy: Option<(Policy, RuleHook)>,
 }
 
 /// Stream bytes due for inspection with the packet at hand.
@@ -64,6 +68,16 @@ pub(crate) struct Scratch {
     pub(crate) costs: RuleCosts,
 }
 
+impl Scratch {
+    /// Forgets the packet before.
+    pub(crate) fn begin_packet(&mut self) {
+        self.hits.clear();
+        self.packet_variables.clear();
+        self.deferred.clear();
+        self.costs.begin_packet();
+    }
+}
+
 /// Everything a packet's detection works with.
 pub(crate) struct Run<'r, 'p, 'x> {
     pub(crate) det: &'r Detector,
@@ -84,15 +98,22 @@ pub(crate) struct Run<'r, 'p, 'x> {
     pub(crate) at_end: bool,
     /// Inline mode.
     pub(crate) inline: bool,
+    /// Transactions are inspected by rules that are not the firewall's.
+    pub(crate) detects: bool,
+    /// Transactions are filtered by the firewall.
+    pub(crate) filters: bool,
+    /// The flow's parser took bytes of this direction with this packet.
+    pub(crate) fed: bool,
+    /// Transaction that is looked at.
+    pub(crate) tx: Option<u64>,
+    /// What the firewall decided.
+    pub(crate) filtered: Filtered,
 }
 
 impl Run<'_, '_, '_> {
     /// Runs all rules; hits are in the scratch, in no particular order.
     pub(crate) fn all(&mut self) {
-        self.scratch.hits.clear();
-        self.scratch.packet_variables.clear();
-        self.scratch.deferred.clear();
-        self.scratch.costs.begin_packet();
+        self.scratch.begin_packet();
         self.collect_packet_candidates();
         self.inspect_packet_candidates();
         if self.flow.is_some() && self.parser.is_some() {
@@ -101,7 +122,7 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    fn collect_packet_candidates(&mut self) {
+    pub(super) fn collect_packet_candidates(&mut self) {
         let det = self.det;
         let h = self.p.headers;
         let s = &mut *self.scratch;
@@ -234,7 +255,7 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    fn inspect_packet_candidates(&mut self) {
+    pub(super) fn inspect_packet_candidates(&mut self) {
         if self.scratch.candidates.is_empty() {
             return;
         }
@@ -258,7 +279,7 @@ impl Run<'_, '_, '_> {
     }
 
     /// Whether a packet rule matches; the value tells that it did so in stream data.
-    fn packet_rule(&mut self, sig: u32, hot: &Hot) -> Option<bool> {
+    pub(super) fn packet_rule(&mut self, sig: u32, hot: &Hot) -> Option<bool> {
         let det = self.det;
         let s = &det.set.signatures[sig as usize];
         if !self.header(hot) || !self.packet_conditions(s) {
@@ -371,10 +392,19 @@ impl Run<'_, '_, '_> {
             return false;
         }
         let flow = self.flow.as_deref();
-        s.packet.iter().all(|c| {
-            matches!(c, PacketCondition::Flow(_))
-                || packet::matches(c, self.p, flow, self.tcp, self.shared)
+        s.packet.iter().all(|c| match c {
+            PacketCondition::Flow(_) => true,
+            PacketCondition::Xbits(t) if t.track == XbitsTrack::Transaction => {
+                self.tx_bit(t.bit) == t.isset
+            }
+            c => packet::matches(c, self.p, flow, self.tcp, self.shared),
         })
+    }
+
+    /// Whether a bit of the transaction at hand is set.
+    fn tx_bit(&self, bit: u32) -> bool {
+        let memory = self.flow.as_ref().zip(self.tx).and_then(|(f, id)| f.ext.app.tx_known(id));
+        memory.is_some_and(|m| m.bits.has(bit))
     }
 
     fn hook(&self, hook: RuleHook) -> bool {
@@ -499,6 +529,7 @@ impl Run<'_, '_, '_> {
             in_state,
             context_json: context,
             frame: None,
+            policy: None,
         });
     }
 
@@ -534,6 +565,12 @@ impl Run<'_, '_, '_> {
             PostMatch::Flowint { variable, command, value } => {
                 if let Some(f) = self.flow.as_mut() {
                     f.ext.vars.apply_int(*variable, *command, *value);
+                }
+            }
+            PostMatch::Xbits { bit, command, track: XbitsTrack::Transaction, .. } => {
+                let memory = tx.and_then(|id| self.app()?.tx_memory(id));
+                if let Some(memory) = memory {
+                    memory.bits.apply(*bit, *command);
                 }
             }
             PostMatch::Xbits { bit, command, track, expire_s } => {

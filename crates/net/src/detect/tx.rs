@@ -7,6 +7,7 @@
 
 use super::compiled::{BufferFacts, TxBuffer};
 use super::content::Piece;
+use super::filter::TxFilter;
 use super::gates::{Answers, Gate};
 use super::run::Run;
 use gabion_proto::{Buffer, Inspect, Transaction};
@@ -47,6 +48,8 @@ enum KeptState {
 pub(crate) struct TxDetect {
     /// Nothing more will match.
     pub(crate) is_done: bool,
+    /// What the firewall knows of it.
+    pub(super) filter: Option<Box<TxFilter>>,
     /// Something was inspected already.
     started: bool,
     progress: u8,
@@ -104,6 +107,7 @@ pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
     };
     let last = app.last_state(direction);
     let first = app.first_uninspected(direction);
+    let mut is_dropped = false;
     for id in first..parser.next_tx_id() {
         let Some(tx) = parser.tx(id) else { continue };
         let Some(app) = run.app() else { return };
@@ -112,18 +116,43 @@ pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
             continue;
         }
         let mut memory = std::mem::take(memory);
+        run.tx = Some(id);
         if tx.only().is_some_and(|d| d != direction) {
             memory.is_done = true;
         } else {
-            if !(program.is_empty && run.scratch.payload_tx.is_empty()) {
+            let mut passes = true;
+            if run.filters
+                && let Some(firewall) = &det.firewall
+            {
+                passes = run.tx_tables(firewall, tx, proto, direction, &mut memory);
+                run.filters &= !(run.filtered.accept_flow || run.filtered.accept_packet);
+                run.detects &= !run.filtered.pass;
+            }
+            if passes && run.detects && !(program.is_empty && run.scratch.payload_tx.is_empty()) {
                 one(run, tx, proto, direction, &mut memory);
             }
             memory.is_done = tx.progress(direction) >= last;
+            is_dropped = !passes;
         }
         if let Some(slot) = run.app().and_then(|a| a.tx_detect(id, direction)) {
             *slot = memory;
         }
+        if is_dropped {
+            break;
+        }
     }
+    run.tx = None;
+}
+
+/// Whether one step of a rule's inspection is met now.
+pub(super) fn engine_holds(
+    run: &mut Run<'_, '_, '_>,
+    tx: &dyn Transaction,
+    s: &Signature,
+    e: &Engine,
+    memory: &TxDetect,
+) -> bool {
+    engine(run, tx, s, e, e.direction, memory) == Outcome::Yes
 }
 
 fn one(

@@ -14,9 +14,6 @@ use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
 
-/// Bytes of a packet shown with an anomaly (`packethdr`), as many as the peer shows.
-const PACKET_HEADER_BYTES: usize = 32;
-
 /// Writes EVE lines according to the settings of one output.
 #[derive(Debug)]
 pub struct EveWriter {
@@ -76,7 +73,6 @@ impl EveWriter {
             j.number("icmp_type", t);
             j.number("icmp_code", c);
         }
-        spi(j, h);
         j.field_plain("pkt_src", h.pkt_src);
         self.common(h, event_type);
     }
@@ -136,6 +132,14 @@ impl EveWriter {
             }
         }
         alert_object(j, &mut self.scratch, r, &a);
+        if let Some(f) = &r.firewall {
+            j.open_key("firewall");
+            if let Some(hook) = f.hook {
+                j.field("hook", hook);
+            }
+            j.field_plain("policy", f.policy);
+            j.close();
+        }
         if let Some(t) = &r.tunnel {
             tunnel(j, &mut self.scratch, t);
         }
@@ -251,7 +255,6 @@ impl EveWriter {
                 j.number("response_icmp_code", c);
             }
         }
-        spi(j, h);
         app_proto(j, &r.app_proto);
         self.flow_object(r);
         self.common(h, "flow");
@@ -293,8 +296,8 @@ impl EveWriter {
             }
             j.close_array();
         }
-        if let Some(n) = r.tx_count {
-            j.number("tx_cnt", n);
+        if r.app_proto.app_proto.is_some_and(|p| p != "failed" && p != "unknown") {
+            j.number("tx_cnt", r.tx_count);
         }
         j.close();
     }
@@ -325,10 +328,7 @@ impl EveWriter {
             j.number("icmp_type", t);
             j.number("icmp_code", c);
         }
-        spi(j, &h);
-        let names =
-            AppProtoNames { app_proto: r.app_proto.app_proto.or(Some("unknown")), ..r.app_proto };
-        app_proto(j, &names);
+        app_proto(j, &r.app_proto);
         j.open_key("netflow");
         j.number("pkts", r.summary.pkts[d]);
         j.number("bytes", r.summary.bytes[d]);
@@ -337,8 +337,8 @@ impl EveWriter {
         j.number("age", age_seconds(r.summary.start_ns, r.end_ns));
         j.number("min_ttl", r.ttl[d].0);
         j.number("max_ttl", r.ttl[d].1);
-        if let Some(n) = r.tx_count {
-            j.number("tx_cnt", n);
+        if r.app_proto.app_proto.is_some_and(|p| p != "failed" && p != "unknown") {
+            j.number("tx_cnt", r.tx_count);
         }
         j.close();
         if let Some(t) = &r.tcp {
@@ -374,6 +374,9 @@ impl EveWriter {
         if let Some(id) = r.tx_id {
             j.number("tx_id", id);
         }
+        if packethdr && !r.packet.is_empty() && layer.is_none() {
+            j.base64("packet", &r.packet[..r.packet.len().min(32)]);
+        }
         j.open_key("anomaly");
         if let Some(p) = r.app_proto {
             j.field_plain("app_proto", p);
@@ -389,9 +392,6 @@ impl EveWriter {
             j.field_plain("layer", l);
         }
         j.close();
-        if packethdr && !r.packet.is_empty() && layer.is_none() {
-            packet(j, &r.packet[..r.packet.len().min(PACKET_HEADER_BYTES)], r.link);
-        }
         Some(self.end())
     }
 
@@ -399,6 +399,7 @@ impl EveWriter {
     pub fn dropped(&mut self, r: &DropRecord<'_>) -> Option<&[u8]> {
         let node = self.settings.type_node("drop")?;
         let with_alerts = node.flag("alerts").unwrap_or(false);
+        let with_flow = node.flag("flows").is_some() || node.text("flows").is_some();
         let with_verdict = node.flag("verdict").unwrap_or(false);
         self.begin(&r.header, "drop");
         let j = &mut self.line;
@@ -437,14 +438,22 @@ impl EveWriter {
         }
         j.field_plain("reason", r.reason);
         j.close();
+        if with_flow && let Some(f) = &r.flow {
+            j.open_key("flow");
+            counters(j, f);
+            timestamp(j, &mut self.stamp, &mut self.scratch, "start", f.start_ns);
+            j.close();
+        }
+        if (with_verdict || r.is_firewalled)
+            && let Some(v) = &r.verdict
+        {
+            verdict(j, v);
+        }
         if with_alerts && let Some((s, blocked)) = r.alerts.first() {
             j.open_key("alert");
             j.field_plain("action", if *blocked { "blocked" } else { "allowed" });
             signature_members(j, s);
             j.close();
-        }
-        if with_verdict && let Some(v) = &r.verdict {
-            verdict(j, v);
         }
         Some(self.end())
     }
@@ -524,7 +533,6 @@ fn read_wants(settings: &EveSettings) -> Wants {
         anomaly_stream: anomaly_kind("stream", false),
         anomaly_app: anomaly_kind("applayer", true),
         drops: has("drop"),
-        drops_all: settings.type_node("drop").and_then(|t| t.text("flows")) == Some("all"),
         packets: settings.alert.as_ref().is_some_and(|a| a.tagged_packets),
         arp: has("arp"),
         frames: has("frame"),
@@ -565,12 +573,6 @@ fn ids(j: &mut Json, h: &Header<'_>) {
     }
     if let Some(i) = h.in_iface {
         j.field("in_iface", i);
-    }
-}
-
-fn spi(j: &mut Json, h: &Header<'_>) {
-    if let Some(spi) = h.spi {
-        j.number("spi", spi);
     }
 }
 
@@ -659,6 +661,9 @@ fn macs(j: &mut Json, (from, to): (&[[u8; 6]], &[[u8; 6]]), on: bool) {
 }
 
 fn signature_members(j: &mut Json, s: &AlertSignature<'_>) {
+    if let Some(engine) = s.engine {
+        j.field_plain("engine", engine);
+    }
     j.number("gid", s.gid);
     j.number("signature_id", s.sid);
     j.number("rev", s.rev);
@@ -781,6 +786,7 @@ fn verdict(j: &mut Json, v: &VerdictRecord) {
         match v.action {
             Verdict::Alert => "alert",
             Verdict::Pass => "pass",
+            Verdict::Accept => "accept",
             Verdict::Drop => "drop",
         },
     );

@@ -234,6 +234,7 @@ impl SshParser {
 
     fn encrypted(&self, cx: &mut ParseContext<'_>) {
         cx.stop_payload_inspection |= self.settings.encryption != Encryption::Full;
+        cx.flush |= self.settings.encryption != Encryption::Full;
         cx.stop_reassembly |= self.settings.encryption == Encryption::Bypass;
     }
 }

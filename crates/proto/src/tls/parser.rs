@@ -392,6 +392,7 @@ impl TlsParser {
             let mode = tx.settings.encryption;
             cx.stop_payload_inspection |= mode != Encryption::Full;
             cx.stop_reassembly |= mode == Encryption::Bypass;
+            cx.flush |= mode == Encryption::Bypass;
         }
     }
 

@@ -1,0 +1,332 @@
+//! Firewall mode at work: a packet and its transactions against the tables of [`Firewall`].
+//!
+//! In a table the first rule that matches and decides ends it; at the end of a table stands its
+//! policy. A packet that the firewall drops is not looked at any further; threat detection sees only
+//! what the firewall accepted. Measured with the peer, 8.0.7: a transaction is asked again from the
+//! state it was last seen in, whenever its parser took bytes in this direction. A flow's end brings
+//! nothing that could still be kept from anybody: it is not filtered.
+
+use super::firewall::{AppTables, Firewall, Policy};
+use super::frame;
+use super::run::{Hit, Run};
+use super::tx::{self, TxDetect};
+use gabion_proto::Transaction;
+use gabion_record::Direction;
+use gabion_record::applayer::ProtoId;
+use gabion_rules::signature::{ActionScope, BufferRef, FirewallPart, RuleHook};
+use gabion_rules::{Action, Signature};
+use smallvec::SmallVec;
+
+/// What the firewall decided about a packet.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Filtered {
+    /// Dropped, with the reason.
+    pub(crate) drop: Option<&'static str>,
+    /// The drop is of the whole flow.
+    pub(crate) drop_flow: bool,
+    /// Rejected: how.
+    pub(crate) reject: Option<Action>,
+    /// The flow is accepted: its packets are not filtered any more.
+    pub(crate) accept_flow: bool,
+    /// The packet is accepted: its transactions are not filtered.
+    pub(crate) accept_packet: bool,
+    /// No threat detection on the packet.
+    pub(crate) pass: bool,
+    /// Nor on its flow.
+    pub(crate) pass_flow: bool,
+}
+
+/// How a table goes on after a rule or policy.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// With the rule behind.
+    Rule,
+    /// With the table behind.
+    Table,
+    /// This transaction is through.
+    Transaction,
+    /// Packet or flow is accepted or dropped.
+    End,
+}
+
+/// A transaction and the firewall, in one direction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TxFilter {
+    /// State it was in when it was last asked.
+    progress: u8,
+    /// It is accepted as a whole.
+    is_accepted: bool,
+    /// Rules on more than the state that matched: they do so silently from then on.
+    matched: SmallVec<[u32; 4]>,
+}
+
+impl Filtered {
+    fn apply(&mut self, action: Action, part: &FirewallPart, reason: &'static str) -> Next {
+        if let Some(scope) = part.passes {
+            self.pass = true;
+            self.pass_flow |= scope == ActionScope::Flow;
+        }
+        match (action, part.scope) {
+            (Action::Accept, ActionScope::Hook) => Next::Table,
+            (Action::Accept, ActionScope::Transaction) => Next::Transaction,
+            (Action::Accept, ActionScope::Flow | ActionScope::FlowIfStateful) => {
+                self.accept_flow = true;
+                Next::End
+            }
+            (Action::Accept, ActionScope::Packet) => {
+                self.accept_packet = true;
+                Next::End
+            }
+            (action, scope) if action.drops() => {
+                self.drop = Some(reason);
+                self.drop_flow = scope == ActionScope::Flow;
+                self.reject = action.rejects().then_some(action);
+                Next::End
+            }
+            _ => Next::Rule,
+        }
+    }
+}
+
+impl Run<'_, '_, '_> {
+    /// Runs firewall and other rules; `detects`: threat detection is wanted. Hits and what the
+    /// firewall decided are in the scratch and in `filtered`.
+    pub(crate) fn behind_firewall(&mut self, firewall: &Firewall, detects: bool) {
+        self.scratch.begin_packet();
+        let mut detects = detects;
+        let accepted = self.flow.as_ref().is_some_and(|f| f.ext.flags.accepted);
+        if !accepted {
+            self.packet_table(firewall);
+            if self.filtered.drop.is_some() {
+                return;
+            }
+        }
+        detects &= !self.filtered.pass;
+        let mut filters = !accepted && !self.filtered.accept_flow && !self.filtered.accept_packet;
+        if detects {
+            let before = self.scratch.hits.len();
+            self.collect_packet_candidates();
+            self.inspect_packet_candidates();
+            let hits = self.scratch.hits.get(before..).unwrap_or(&[]);
+            let rules = &self.det.set.signatures;
+            // What a rule on the packet drops is not filtered further.
+            filters &= !hits.iter().any(|h| rules[h.sig as usize].action.drops());
+        } else {
+            self.scratch.payload_tx.clear();
+        }
+        self.detects = detects;
+        self.filters = filters;
+        if self.flow.is_some() && self.parser.is_some() {
+            if detects {
+                frame::inspect(self);
+            }
+            tx::inspect(self);
+        }
+    }
+
+    fn packet_table(&mut self, firewall: &Firewall) {
+        if firewall.accept_arp && self.p.headers.network == gabion_packet::Network::Arp {
+            self.filtered.accept_packet = true;
+            return;
+        }
+        for sig in &firewall.packet {
+            if self.packet_verdict(*sig, "firewall rules") != Next::Rule {
+                return;
+            }
+        }
+        self.filtered.apply(
+            firewall.packet_policy.action,
+            &firewall.packet_policy.part,
+            "firewall default packet policy",
+        );
+        self.policy_alert(0, firewall.packet_policy, RuleHook::AllPackets, None);
+    }
+
+    /// Asks the rules of a hook in front of flow or stream. The packet has to be dropped when
+    /// `filtered` says so.
+    pub(crate) fn early_table(&mut self, rules: &[u32], policy: Policy, reason: &'static str) {
+        self.scratch.begin_packet();
+        for sig in rules {
+            if self.packet_verdict(*sig, reason) != Next::Rule {
+                return;
+            }
+        }
+        self.filtered.apply(policy.action, &policy.part, reason);
+    }
+
+    fn packet_verdict(&mut self, sig: u32, reason: &'static str) -> Next {
+        let det = self.det;
+        let (Some(hot), Some(s)) =
+            (det.hot.get(sig as usize), det.set.signatures.get(sig as usize))
+        else {
+            return Next::Rule;
+        };
+        let since = self.scratch.costs.now();
+        let matched = self.packet_rule(sig, hot);
+        self.scratch.costs.add(sig, since, matched.is_some());
+        let Some(in_stream) = matched else { return Next::Rule };
+        self.matched(sig, None, in_stream, false);
+        match &s.firewall {
+            Some(part) => self.filtered.apply(s.action, part, reason),
+            None => Next::Rule,
+        }
+    }
+
+    /// Queues the alert of a policy that asks for one.
+    fn policy_alert(&mut self, which: usize, policy: Policy, hook: RuleHook, tx: Option<u64>) {
+        // The peer is silent about packets that the policy of a state drops.
+        let is_silent = tx.is_some() && policy.action.drops();
+        if !policy.part.alerts || is_silent {
+            return;
+        }
+        if let Some(sig) = self.det.policy_rules.get(which).copied().flatten() {
+            self.scratch.hits.push(Hit {
+                sig,
+                tx,
+                in_state: tx.is_some(),
+                policy: Some((policy, hook)),
+                ..Hit::default()
+            });
+        }
+    }
+
+    /// Asks the tables of a transaction's states. False: its packet is dropped.
+    pub(super) fn tx_tables(
+        &mut self,
+        firewall: &Firewall,
+        tx: &dyn Transaction,
+        proto: ProtoId,
+        direction: Direction,
+        memory: &mut TxDetect,
+    ) -> bool {
+        let Some(tables) = firewall.app(proto, direction) else { return true };
+        let Some(last) = tables.states.len().checked_sub(1) else { return true };
+        let progress = tx.progress(direction).min(u8::try_from(last).unwrap_or(u8::MAX));
+        if !(self.fed || self.p.is_pseudo) {
+            return true;
+        }
+        let mut filter = memory.filter.take().unwrap_or_default();
+        if filter.is_accepted {
+            memory.filter = Some(filter);
+            return true;
+        }
+        let from = std::mem::replace(&mut filter.progress, progress);
+        let mut goes_on = true;
+        for state in from..=progress {
+            let at = State { proto, direction, state, progress, last: last as u8 };
+            match self.state_table(tables, tx, &at, memory, &mut filter) {
+                Next::Transaction => {
+                    filter.is_accepted = true;
+                    let other = direction.opposite();
+                    if let Some(m) = self.app().and_then(|a| a.tx_detect(tx.id(), other)) {
+                        m.filter.get_or_insert_default().is_accepted = true;
+                    }
+                    break;
+                }
+                Next::End => {
+                    goes_on = self.filtered.drop.is_none();
+                    break;
+                }
+                Next::Rule | Next::Table => {}
+            }
+        }
+        memory.filter = Some(filter);
+        goes_on
+    }
+
+    fn state_table(
+        &mut self,
+        tables: &AppTables,
+        tx: &dyn Transaction,
+        at: &State,
+        memory: &TxDetect,
+        filter: &mut TxFilter,
+    ) -> Next {
+        let det = self.det;
+        let Some(table) = tables.states.get(usize::from(at.state)) else { return Next::Table };
+        for sig in &table.rules {
+            let s = &det.set.signatures[*sig as usize];
+            let since = self.scratch.costs.now();
+            let is_known = filter.matched.contains(sig);
+            let fits = is_known || self.fits(*sig, s);
+            let matched = is_known || (fits && self.engines_match(tx, s, at, memory));
+            self.scratch.costs.add(*sig, since, matched);
+            if !matched {
+                // A state that lasts may still bring what a rule for all states up to it waits for.
+                let lasts = at.state == at.progress && at.progress < at.last;
+                let waits = matches!(s.hook, Some(RuleHook::App { up_to: true, .. }));
+                if fits && lasts && waits {
+                    return Next::Table;
+                }
+                continue;
+            }
+            if !is_known {
+                self.matched(*sig, Some(tx.id()), false, true);
+                if s.engines.iter().any(|e| !e.is_hook) {
+                    filter.matched.push(*sig);
+                }
+            }
+            let Some(part) = &s.firewall else { continue };
+            let next = self.filtered.apply(s.action, part, "firewall rules");
+            if next != Next::Rule {
+                return next;
+            }
+        }
+        for (up_to, sig) in &tables.up_to {
+            if at.state < *up_to && self.fits(*sig, &det.set.signatures[*sig as usize]) {
+                return Next::Table;
+            }
+        }
+        let policy = table.policy;
+        let reason = "firewall default app policy";
+        let next = self.filtered.apply(policy.action, &policy.part, reason);
+        let (proto, direction, progress) = (at.proto, at.direction, at.state);
+        let hook = RuleHook::App { proto, direction, progress, up_to: false };
+        self.policy_alert(1, policy, hook, Some(tx.id()));
+        next
+    }
+
+    /// Header and conditions that do not concern the transaction.
+    fn fits(&mut self, sig: u32, s: &Signature) -> bool {
+        let Some(hot) = self.det.hot.get(sig as usize) else { return false };
+        self.header(hot) && self.packet_conditions(s)
+    }
+
+    fn engines_match(
+        &mut self,
+        tx: &dyn Transaction,
+        s: &Signature,
+        at: &State,
+        memory: &TxDetect,
+    ) -> bool {
+        self.scratch.notes.captured.clear();
+        self.scratch.notes.context_json.clear();
+        for b in &s.buffers {
+            let holds = match b.buffer {
+                BufferRef::Payload => self.payload(s, b).is_some(),
+                BufferRef::Packet(which) => self.packet_buffer(s, b, which).is_some(),
+                BufferRef::App(_) => true,
+                BufferRef::Frame(_) => false,
+            };
+            if !holds {
+                return false;
+            }
+        }
+        s.engines
+            .iter()
+            .filter(|e| e.direction == at.direction)
+            .filter(|e| e.proto == at.proto || e.proto == ProtoId::UNKNOWN)
+            .all(|e| e.progress <= at.progress && tx::engine_holds(self, tx, s, e, memory))
+    }
+}
+
+/// The state whose table is asked.
+struct State {
+    proto: ProtoId,
+    direction: Direction,
+    state: u8,
+    /// State the transaction is in.
+    progress: u8,
+    /// Its last one.
+    last: u8,
+}

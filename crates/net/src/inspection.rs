@@ -1,0 +1,163 @@
+//! The last part of a packet's way: rules, alerts, records, release of what is finished.
+
+use crate::detect::packet::PacketView;
+use crate::detect::{Filtered, Resources};
+use crate::flow_state::NetFlow;
+use crate::worker::{Core, Fate};
+use gabion_flow::{Flow, TcpVerdict};
+use gabion_packet::Network;
+use gabion_record::Direction;
+use gabion_record::eve::NetSink;
+use std::sync::Arc;
+
+impl Core {
+    /// Detection, records and release for a packet.
+    pub(crate) fn finish_packet(
+        &mut self,
+        view: &PacketView<'_>,
+        mut flow: Option<&mut Flow<NetFlow>>,
+        fate: &mut Fate,
+        verdict: Option<&TcpVerdict>,
+        sink: &mut dyn NetSink,
+    ) {
+        let stream_events = std::mem::take(&mut fate.events);
+        let detection_events = std::mem::take(&mut fate.detection_events);
+        let view = &PacketView {
+            stream_events: &stream_events,
+            detection_events: &detection_events,
+            ..*view
+        };
+        self.decode_counters.count_events(&view.headers.events);
+        self.anomalies(view, flow.as_deref(), sink);
+        if self.engine.options.wants.frames
+            && let Some(f) = flow.as_deref_mut()
+            && f.ext.app.frames.is_some()
+        {
+            self.log_frames(view, f, sink);
+        }
+        self.detect(view, flow.as_deref_mut(), fate, verdict, sink);
+        if let Some(f) = flow.as_deref_mut()
+            && f.ext.app.frames.is_some()
+        {
+            self.keep_frames(view, f);
+        }
+        if fate.drop.is_some() || fate.reject.is_some() {
+            self.log_drop(view, flow.as_deref(), fate, sink);
+        }
+        if let Some(flow) = flow {
+            if view.payload.is_empty() && flow.ext.app.parser.is_none() && verdict.is_none() {
+                return;
+            }
+            self.log_transactions(view, flow, false, sink);
+            let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
+            flow.ext.app.free_finished(detection, self.engine.options.wants);
+        } else if view.headers.network == Network::Arp {
+            self.log_arp(view, sink);
+        }
+    }
+
+    /// Runs the rules and the alert queue.
+    fn detect(
+        &mut self,
+        view: &PacketView<'_>,
+        mut flow: Option<&mut Flow<NetFlow>>,
+        fate: &mut Fate,
+        verdict: Option<&TcpVerdict>,
+        sink: &mut dyn NetSink,
+    ) {
+        let engine = Arc::clone(&self.engine);
+        let Some(detector) = &engine.detector else {
+            self.tagged(view, flow.as_deref(), sink);
+            return;
+        };
+        let firewall = detector.firewall.as_deref();
+        let is_end = view.is_pseudo && view.number == 0;
+        fate.is_firewalled = firewall.is_some();
+        if fate.skip_detection && (firewall.is_none() || fate.drop.is_some() || is_end) {
+            if firewall.is_some() {
+                self.early_alerts(fate);
+                self.after_detection(detector, view, flow, fate, &[], sink);
+            }
+            return;
+        }
+        // Session and parser are looked at while the flow's variables change: they are taken out.
+        let (mut ssn, parser) = match flow.as_deref_mut() {
+            Some(f) => (f.tcp.take(), f.ext.app.parser.take()),
+            None => (None, None),
+        };
+        let inline = engine.options.stream.inline;
+        let dir = view.direction.unwrap_or(Direction::ToServer);
+        let stream_cfg = self.tcp.config();
+        let chunk = match dir {
+            Direction::ToServer => stream_cfg.toserver_chunk,
+            Direction::ToClient => stream_cfg.toclient_chunk,
+        };
+        let mut advance = None;
+        let stream = match &ssn {
+            Some(s) if inline && !view.is_pseudo => verdict.and_then(|v| {
+                (v.is_stream_added)
+                    .then(|| {
+                        s.stream(dir).raw_window(v.stream_offset, v.stream_len.into(), chunk.into())
+                    })
+                    .flatten()
+            }),
+            Some(s) => s.stream(dir).raw_view(chunk.into(), view.is_pseudo),
+            None => None,
+        };
+        if let Some(v) = &stream {
+            advance = Some(v.end());
+        }
+        let not_in_stream = verdict.is_none_or(|v| !v.is_stream_added);
+        let (payload_stream, filtered): (Vec<u8>, Filtered);
+        {
+            let mut run = crate::detect::Run {
+                det: detector,
+                p: view,
+                flow: flow.as_deref_mut(),
+                tcp: ssn.as_deref(),
+                parser: parser.as_deref(),
+                shared: &mut self.shared,
+                resources: Resources {
+                    expressions: &detector.expressions,
+                    regex: &mut self.regex,
+                    datasets: &detector.datasets,
+                    scripts: &mut self.scripts,
+                },
+                scratch: &mut self.scratch,
+                stream: stream
+                    .map(|v| crate::detect::StreamData { bytes: v.data, start: v.offset }),
+                not_in_stream,
+                at_end: view.is_pseudo,
+                inline,
+                detects: true,
+                filters: false,
+                fed: fate.fed[dir.index()],
+                tx: None,
+                filtered: Filtered::default(),
+            };
+            match firewall.filter(|_| !is_end) {
+                Some(firewall) => run.behind_firewall(firewall, !fate.skip_detection),
+                None => run.all(),
+            }
+            filtered = run.filtered;
+            let wants_bytes = !self.scratch.hits.is_empty() && engine.options.wants.alerts;
+            payload_stream = match (&ssn, wants_bytes) {
+                (Some(s), true) => s.stream(dir).bytes_from(0).to_vec(),
+                _ => Vec::new(),
+            };
+        }
+        if let (Some(s), Some(to)) = (&mut ssn, advance) {
+            s.stream_mut(dir).raw_advance(to);
+        }
+        if let Some(f) = flow.as_deref_mut() {
+            f.tcp = ssn;
+            f.ext.app.parser = parser;
+        }
+        if firewall.is_some() {
+            self.verdict(filtered, fate, flow.as_deref_mut());
+            self.scratch.hits.splice(0..0, fate.early.drain(..));
+        }
+        self.after_detection(detector, view, flow.as_deref_mut(), fate, &payload_stream, sink);
+        self.tagged(view, flow.as_deref(), sink);
+    }
+}
