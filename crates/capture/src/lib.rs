@@ -18,6 +18,7 @@
 mod bytes;
 mod cursor;
 mod error;
+pub mod filter;
 mod fuzz;
 pub mod limits;
 mod listing;
@@ -32,7 +33,7 @@ pub use cursor::{Bad, Cursor, Format, Next, Stop, Torn};
 pub use error::Error;
 pub use listing::{list, list_recursive};
 pub use source::{Block, Note, OpenOptions, Source};
-pub use writer::{PcapWriter, Resolution, RotatingPcap, Written};
+pub use writer::{FileNames, PcapWriter, Resolution, RotatingPcap, Written};
 
 /// Reads arbitrary bytes as a capture, whole and in splits, and checks that both agree. For
 /// fuzzers and tests.

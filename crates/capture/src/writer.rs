@@ -135,12 +135,39 @@ fn fill_words(out: &mut [u8], words: &[u32]) {
     }
 }
 
+/// How the files of a packet log are named after the time of their first frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileNames {
+    name: String,
+    with_micros: bool,
+}
+
+impl FileNames {
+    /// `NAME.SECONDS`, or `NAME.SECONDS.MICROSECONDS`. In a name with `%` the time stands at `%t`,
+    /// and `%n` and `%i` are the number of the writer: 1.
+    pub fn new(name: &str, with_micros: bool) -> FileNames {
+        FileNames { name: name.to_owned(), with_micros }
+    }
+
+    fn at(&self, ts_ns: u64) -> String {
+        let seconds = ts_ns / 1_000_000_000;
+        let time = match self.with_micros {
+            true => format!("{seconds}.{:06}", ts_ns % 1_000_000_000 / 1000),
+            false => seconds.to_string(),
+        };
+        match self.name.contains('%') {
+            true => self.name.replace("%n", "1").replace("%i", "1").replace("%t", &time),
+            false => format!("{}.{time}", self.name),
+        }
+    }
+}
+
 /// A packet log: `PREFIX.SECONDS` files (the time of their first frame), a new one when the
 /// current one is full or a frame has another link type, the oldest removed beyond `files_max`.
 #[derive(Debug)]
 pub struct RotatingPcap {
     folder: PathBuf,
-    prefix: String,
+    names: FileNames,
     resolution: Resolution,
     snaplen: u32,
     file_bytes_max: u64,
@@ -153,7 +180,7 @@ impl RotatingPcap {
     /// A packet log in an existing folder; no file is made before the first frame.
     pub fn new(
         folder: &Path,
-        prefix: &str,
+        names: FileNames,
         resolution: Resolution,
         snaplen: u32,
         file_bytes_max: u64,
@@ -161,7 +188,7 @@ impl RotatingPcap {
     ) -> RotatingPcap {
         RotatingPcap {
             folder: folder.to_path_buf(),
-            prefix: prefix.to_owned(),
+            names,
             resolution,
             snaplen,
             file_bytes_max,
@@ -231,7 +258,7 @@ impl RotatingPcap {
                 }
             }
         }
-        let (path, file) = self.create(ts_ns / 1_000_000_000)?;
+        let (path, file) = self.create(ts_ns)?;
         self.files.push_back(path);
         let out = BufWriter::with_capacity(64 * 1024, file);
         self.current =
@@ -240,12 +267,13 @@ impl RotatingPcap {
     }
 
     /// A file that did not exist before: names of one second get a number.
-    fn create(&self, seconds: u64) -> io::Result<(PathBuf, File)> {
+    fn create(&self, ts_ns: u64) -> io::Result<(PathBuf, File)> {
         let mut number = 0_u32;
+        let first = self.names.at(ts_ns);
         loop {
             let name = match number {
-                0 => format!("{}.{seconds}", self.prefix),
-                n => format!("{}.{seconds}.{n}", self.prefix),
+                0 => first.clone(),
+                n => format!("{first}.{n}"),
             };
             let path = self.folder.join(name);
             match File::create_new(&path) {

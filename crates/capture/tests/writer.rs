@@ -52,7 +52,14 @@ fn a_file_stays_under_its_bound() {
 #[test]
 fn the_packet_log_rotates_and_removes_the_oldest() {
     let dir = tempfile::tempdir().unwrap();
-    let mut log = RotatingPcap::new(dir.path(), "log.pcap", Resolution::Micro, 0, 24 + 3 * 26, 2);
+    let mut log = RotatingPcap::new(
+        dir.path(),
+        FileNames::new("log.pcap", false),
+        Resolution::Micro,
+        0,
+        24 + 3 * 26,
+        2,
+    );
     for n in 0..10_u64 {
         assert_eq!(log.write(n * 400_000_000, 1, 10, &[n as u8; 10]).unwrap(), Written::Whole);
     }

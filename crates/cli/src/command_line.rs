@@ -185,6 +185,18 @@ pub(crate) struct ReadOptions {
     /// Write EVE records and other outputs into this folder [default: nothing is written]
     #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,
+    /// Write the packets of flows with alerts into this capture, from before the alert on
+    #[arg(long, value_name = "FILE")]
+    pub(crate) alert_pcap: Option<PathBuf>,
+    /// Memory for packets that an alert may yet ask for, per worker, such as 64MiB
+    #[arg(long, value_name = "BYTES", requires = "alert_pcap")]
+    pub(crate) alert_pcap_ring: Option<ByteSize>,
+    /// Packets of a flow written after its last alert [default: 100]
+    #[arg(long, value_name = "N", requires = "alert_pcap")]
+    pub(crate) alert_pcap_after: Option<u32>,
+    /// Read only frames that pass this filter, in the language of pcap-filter
+    #[arg(long, value_name = "EXPRESSION")]
+    pub(crate) filter: Option<String>,
     /// Memory for tables of flows, streams and fragments, such as 512MiB [default: a quarter of
     /// what the process may use]
     #[arg(long, value_name = "BYTES")]

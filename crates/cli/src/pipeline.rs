@@ -5,6 +5,7 @@
 //! and costs.
 
 use crate::stats::{self, WorkerStats};
+use gabion_capture::filter::Filter;
 use gabion_capture::{CaptureBytes, FrameRef, Source};
 use gabion_net::{Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks, WorkerBudgets};
 use gabion_outputs::files::Outputs;
@@ -74,7 +75,12 @@ impl WorkerEnd {
 
 impl Done {
     /// Enters what the workers left behind, each with its number.
-    pub(crate) fn enter(&mut self, ends: &[(u16, WorkerEnd)], run: &Run<'_>) {
+    pub(crate) fn enter(
+        &mut self,
+        ends: &[(u16, WorkerEnd)],
+        run: &Run<'_>,
+        outputs: &[(&'static str, u64)],
+    ) {
         for (n, end) in ends {
             end.books.each(&mut |joint, ledger| self.books.add(joint, Some(*n), ledger));
             self.counters.merge(&end.stats.net);
@@ -84,7 +90,7 @@ impl Done {
             self.costs.merge(&end.costs);
         }
         let all: Vec<&WorkerStats> = ends.iter().map(|(_, end)| &end.stats).collect();
-        self.stats = stats::json(&all, run.engine, Some(run.counts));
+        self.stats = stats::json(&all, run.engine, Some(run.counts), outputs);
     }
 }
 
@@ -107,6 +113,8 @@ pub(crate) struct Run<'a> {
     pub(crate) budget: &'a BudgetPool,
     pub(crate) stop: &'a StopFlag,
     pub(crate) counts: gabion_rules::Counts,
+    /// Which frames are read.
+    pub(crate) filter: Option<Arc<Filter>>,
     /// A fault to act out.
     #[cfg(test)]
     pub(crate) fault: Option<crate::team::tests::ActedFault>,
@@ -125,6 +133,7 @@ impl<'a> Run<'a> {
             budget,
             stop,
             counts,
+            filter: None,
             #[cfg(test)]
             fault: None,
         }
@@ -166,7 +175,13 @@ impl Run<'_> {
             let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
                 for (number, r) in (block.first..).zip(block.frames.iter()) {
                     let f = r.frame(block.bytes);
-                    let f = FrameIn { ts_ns: f.ts_ns, number, link: f.link, data: f.data };
+                    let f = FrameIn {
+                        ts_ns: f.ts_ns,
+                        number,
+                        link: f.link,
+                        wire_len: f.wire_len,
+                        data: f.data,
+                    };
                     let taken = worker.frame(&f, outputs);
                     became(r, if taken { Entry::Taken } else { Entry::Unsupported });
                 }
@@ -177,6 +192,7 @@ impl Run<'_> {
                 reader: &mut reader,
                 entry: &mut entry,
                 stop: self.stop,
+                filter: self.filter.as_deref(),
             };
             let (input_done, is_stopped) = one.read(input, &mut take, &mut see);
             done.is_stopped |= is_stopped;
@@ -186,7 +202,7 @@ impl Run<'_> {
         worker.finish(outputs);
         done.books.add("reader", None, &reader);
         done.books.add("engine", None, &entry);
-        done.enter(&[(0, WorkerEnd::of(&worker))], self);
+        done.enter(&[(0, WorkerEnd::of(&worker))], self, &outputs.counters());
         done
     }
 }
@@ -198,6 +214,7 @@ pub(crate) struct OneInput<'a> {
     pub(crate) reader: &'a mut Ledger,
     pub(crate) entry: &'a mut Ledger,
     pub(crate) stop: &'a StopFlag,
+    pub(crate) filter: Option<&'a Filter>,
 }
 
 /// Frames that were read together.
@@ -245,6 +262,18 @@ impl OneInput<'_> {
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
         while let Some(block) = source.next_block(BATCH, &mut frames) {
+            if let Some(filter) = self.filter {
+                let entry = &mut *self.entry;
+                frames.retain(|r| {
+                    let f = r.frame(&block.bytes);
+                    let passes = filter.matches(f.link, f.wire_len, f.data);
+                    if !passes {
+                        entry.receive(1, u64::from(r.len));
+                        entry.shed(ShedReason::Filtered, 1, u64::from(r.len));
+                    }
+                    passes
+                });
+            }
             let first = *self.number + 1;
             *self.number += frames.len() as u64;
             let entry = &mut *self.entry;

@@ -1,5 +1,6 @@
 //! Reads captures through a worker into outputs.
 
+use gabion_capture::filter::Filter;
 use gabion_capture::{FrameRef, Source};
 use gabion_net::{FrameIn, Worker};
 use gabion_record::eve::NetSink;
@@ -21,6 +22,7 @@ pub(crate) struct CaptureRead {
 /// Reads one capture to its end. `number` counts frames over all captures of a run.
 pub(crate) fn capture(
     path: &Path,
+    filter: Option<&Filter>,
     worker: &mut Worker,
     sink: &mut dyn NetSink,
     progress: &mut dyn FnMut(u64, Option<u64>) -> bool,
@@ -40,8 +42,20 @@ pub(crate) fn capture(
             number += 1;
             let f = r.frame(&block.bytes);
             let bytes = f.data.len() as u64;
+            if filter.is_some_and(|x| !x.matches(f.link, f.wire_len, f.data)) {
+                number -= 1;
+                ledger.receive(1, bytes);
+                ledger.shed(ShedReason::Filtered, 1, bytes);
+                continue;
+            }
             ledger.receive(1, bytes);
-            let frame = FrameIn { ts_ns: f.ts_ns, number, link: f.link, data: f.data };
+            let frame = FrameIn {
+                ts_ns: f.ts_ns,
+                number,
+                link: f.link,
+                wire_len: f.wire_len,
+                data: f.data,
+            };
             if worker.frame(&frame, sink) {
                 ledger.pass(1, bytes);
             } else {

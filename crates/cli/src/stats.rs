@@ -86,6 +86,7 @@ pub(crate) fn json(
     workers: &[&WorkerStats],
     engine: &Engine,
     counts: Option<gabion_rules::Counts>,
+    outputs: &[(&'static str, u64)],
 ) -> StatsTexts {
     let mut n = Node::default();
     n.set("uptime", 0);
@@ -120,6 +121,9 @@ pub(crate) fn json(
     // The record is written when all flows have ended: their parsers hold nothing any more.
     for path in ["http.memuse", "http.memcap", "ftp.memuse", "ftp.memcap"] {
         n.zero(path);
+    }
+    for (path, value) in outputs {
+        n.set(path, *value);
     }
     let counts = counts.filter(|_| engine.detector.is_some());
     let all = text(&n, counts);

@@ -11,6 +11,7 @@
 //! on. So is one that stalls, after it was waited for a while.
 
 use crate::pipeline::{Done, Entry, FrameBlock, Input, InputDone, OneInput, Run, Watch, WorkerEnd};
+use gabion_capture::filter::Filter;
 use gabion_capture::{CaptureBytes, FrameRef};
 use gabion_net::{Engine, FrameIn, Team, Worker, WorkerBudgets};
 use gabion_outputs::files::{Outputs, Tally};
@@ -204,10 +205,11 @@ impl Run<'_> {
         let position = Arc::new(Position { lost, ..Position::default() });
         let reader = {
             let (inputs, stop) = (inputs.to_vec(), self.stop.clone());
+            let filter = self.filter.clone();
             let position = Arc::clone(&position);
             std::thread::Builder::new()
                 .name("reader".to_string())
-                .spawn(move || read(&inputs, &to_workers, &stop, &position))?
+                .spawn(move || read(&inputs, &to_workers, &stop, filter.as_deref(), &position))?
         };
         let mut writer = Writer {
             outputs,
@@ -243,7 +245,7 @@ impl Run<'_> {
         for e in metrics.books().entries() {
             done.books.add(&e.joint, e.worker, &e.ledger);
         }
-        done.enter(&ends, self);
+        done.enter(&ends, self, &outputs.counters());
         Ok(done)
     }
 }
@@ -317,7 +319,7 @@ impl Job {
         let lines = Lines(self.outputs.take(LineBatch::default()));
         let _ = pulse.rest(|| self.out.send(lines));
         self.slot.publish_last(&ledger);
-        (WorkerEnd::of(&worker), self.outputs.tally().clone())
+        (WorkerEnd::of(&worker), self.outputs.tally())
     }
 }
 
@@ -332,7 +334,16 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs) {
         if usize::from(*owner) == n {
             out.at_frame(number);
             let f = r.frame(&batch.bytes);
-            worker.take(&FrameIn { ts_ns: f.ts_ns, number, link: f.link, data: f.data }, out);
+            worker.take(
+                &FrameIn {
+                    ts_ns: f.ts_ns,
+                    number,
+                    link: f.link,
+                    wire_len: f.wire_len,
+                    data: f.data,
+                },
+                out,
+            );
         }
     }
 }
@@ -342,6 +353,7 @@ fn read(
     inputs: &[Input],
     workers: &[Sender<Work>],
     stop: &StopFlag,
+    filter: Option<&Filter>,
     position: &Position,
 ) -> ReaderEnd {
     let mut end = ReaderEnd {
@@ -365,8 +377,13 @@ fn read(
             position.position.store(to, Relaxed);
             position.len.store(len.unwrap_or(0), Relaxed);
         };
-        let mut one =
-            OneInput { number: &mut number, reader: &mut end.reader, entry: &mut end.entry, stop };
+        let mut one = OneInput {
+            number: &mut number,
+            reader: &mut end.reader,
+            entry: &mut end.entry,
+            stop,
+            filter,
+        };
         let (done, is_stopped) = one.read(input, &mut take, &mut see);
         end.is_stopped |= is_stopped;
         end.inputs.push(done);

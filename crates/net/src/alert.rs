@@ -113,6 +113,7 @@ impl Core {
             }
         }
         self.counters.alerts += queue.len() as u64;
+        self.wire.has_alert |= !queue.is_empty() && !view.is_pseudo;
         if let (Some(f), false) = (flow.as_deref_mut(), queue.is_empty()) {
             f.ext.flags.alerted = true;
         }
@@ -285,6 +286,7 @@ impl Core {
         let mut log = false;
         for key in keys.into_iter().flatten() {
             let Some(t) = self.tags.active.get_mut(&key) else { continue };
+            self.wire.is_tagged = true;
             if t.since == view.number {
                 continue;
             }
@@ -298,6 +300,7 @@ impl Core {
                 }
             };
             if over {
+                self.wire.is_tagged = false;
                 self.tags.active.remove(&key);
             } else {
                 log = true;

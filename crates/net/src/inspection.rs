@@ -41,6 +41,9 @@ impl Core {
         {
             self.keep_frames(view, f);
         }
+        if self.engine.options.wants.wire && !view.is_pseudo {
+            self.note_wire(view, flow.as_deref(), fate);
+        }
         if fate.drop.is_some() || fate.reject.is_some() {
             self.log_drop(view, flow.as_deref(), fate, sink);
         }
@@ -54,6 +57,23 @@ impl Core {
         } else if view.headers.network == Network::Arp {
             self.log_arp(view, sink);
         }
+    }
+
+    /// What a packet log is told of the frame: an inner packet's flow stands for it.
+    fn note_wire(&mut self, view: &PacketView<'_>, flow: Option<&Flow<NetFlow>>, fate: &Fate) {
+        let w = &mut self.wire;
+        if let Some(f) = flow
+            && w.flow.is_none()
+        {
+            w.flow = Some(f.id);
+            w.flow_packets = f.seen[0].pkts + f.seen[1].pkts;
+            let d = view.direction.unwrap_or(Direction::ToServer);
+            let stream = f.tcp.as_ref().map(|t| t.stream(d));
+            w.is_beyond_depth = stream.is_some_and(|s| s.is_depth_reached());
+            w.has_segment = stream.is_some() && !view.payload.is_empty();
+        }
+        w.flow_has_alert |= flow.is_some_and(|f| f.ext.flags.alerted);
+        w.is_passed |= fate.passed || flow.is_some_and(|f| f.ext.flags.passed);
     }
 
     /// Runs the rules and the alert queue.

@@ -29,7 +29,7 @@ use gabion_packet::{
 use gabion_proto::Endpoints;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
-use gabion_record::eve::NetSink;
+use gabion_record::eve::{NetSink, WireFacts, WireRecord};
 use gabion_record::ledger::ShedReason;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -43,6 +43,8 @@ pub struct FrameIn<'a> {
     pub number: u64,
     /// LINKTYPE.
     pub link: u16,
+    /// Length before a snap length cut it.
+    pub wire_len: u32,
     /// The bytes.
     pub data: &'a [u8],
 }
@@ -109,6 +111,8 @@ pub(crate) struct Core {
     pub(crate) link: u16,
     pub(crate) tags: crate::alert::Tags,
     pub(crate) now_ns: u64,
+    /// Facts of the frame at hand, kept up only for packet logs.
+    pub(crate) wire: WireFacts,
 }
 
 /// What became of a packet, gathered on its way.
@@ -174,6 +178,7 @@ impl Worker {
                 link: 1,
                 tags: Default::default(),
                 now_ns: 0,
+                wire: WireFacts::default(),
                 engine: Arc::clone(&engine),
             },
         }
@@ -220,6 +225,16 @@ impl Worker {
             }
         }
         self.set = Some(set);
+        if engine.options.wants.wire {
+            let facts = std::mem::take(&mut self.core.wire);
+            sink.wire(&WireRecord {
+                ts_ns: f.ts_ns,
+                link: f.link,
+                wire_len: f.wire_len,
+                data: f.data,
+                facts,
+            });
+        }
         true
     }
 
@@ -389,8 +404,8 @@ impl Worker {
             Lookup::Refused(_) => self.core.books.flow.shed(ShedReason::FlowMemcap, 1, len),
             Lookup::Flow { .. } | Lookup::None => self.core.books.flow.pass(1, len),
         }
-        let (idx, dir, is_new) = match lookup {
-            Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
+        let (idx, dir) = match lookup {
+            Lookup::Flow { idx, dir, .. } => (idx, dir),
             Lookup::None => {
                 self.core.finish_packet(&view, None, &mut fate, None, sink);
                 return;
@@ -405,7 +420,7 @@ impl Worker {
         };
         view.direction = Some(dir);
         let Some(flow) = self.flows.get_mut(idx) else { return };
-        let state = self.core.in_flow(view, flow, is_new, fate, sink);
+        let state = self.core.in_flow(view, flow, fate, sink);
         if let Some(state) = state {
             self.set_state(idx, state);
         }
@@ -528,13 +543,9 @@ impl Core {
         &mut self,
         mut view: PacketView<'_>,
         flow: &mut Flow<NetFlow>,
-        is_new: bool,
         mut fate: Fate,
         sink: &mut dyn NetSink,
     ) -> Option<FlowState> {
-        if is_new {
-            self.meet_expectation(flow, view.ts_ns);
-        }
         self.note_macs(&view, flow);
         let mut dir = view.direction.unwrap_or(Direction::ToServer);
         if flow.ext.flags.dropped && self.engine.options.inline {
@@ -746,6 +757,11 @@ impl Core {
         d: Direction,
         effects: &mut Effects,
     ) {
+        // A connection may be opened before the command that says what it is for: the peer looks
+        // when there is something to find a protocol in.
+        if !self.expectations.is_empty() && flow.ext.app.is_undetected() {
+            self.meet_expectation(flow, ts_ns);
+        }
         let Some(mut ssn) = flow.tcp.take() else { return };
         let ends = endpoints(flow);
         let engine = &self.engine;

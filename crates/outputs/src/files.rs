@@ -9,18 +9,44 @@ use crate::format::{Format, Formatter, Store, Take};
 pub use crate::line_file::LineFile;
 use crate::sequence::{self, LineBatch, WorkerOutputs};
 pub use crate::tally::{AlertTally, Tally};
+use crate::wire::{WireLine, WireLog, WireSettings};
 use gabion_record::Tree;
 use gabion_record::eve::*;
 use gabion_record::ledger::Ledger;
 use std::path::{Path, PathBuf};
 
+/// Takes the frames of a packet log; `None` when what is buffered should be written.
+pub type FrameTaker = Box<dyn FnMut(Option<WireLine<'_>>) + Send>;
+
+/// Where the lines of an output go.
+enum Slot {
+    Nowhere,
+    Lines(LineFile),
+    Frames(FrameTaker),
+}
+
 /// The file of each output that has one.
-struct Files(Vec<Option<LineFile>>);
+struct Files(Vec<Slot>);
+
+impl Files {
+    fn lines(&self) -> impl Iterator<Item = &LineFile> {
+        self.0.iter().filter_map(|s| match s {
+            Slot::Lines(f) => Some(f),
+            Slot::Nowhere | Slot::Frames(_) => None,
+        })
+    }
+}
 
 impl Take for Files {
     fn line(&mut self, output: usize, line: &[u8]) {
-        if let Some(Some(file)) = self.0.get_mut(output) {
-            file.line(line);
+        match self.0.get_mut(output) {
+            Some(Slot::Lines(file)) => file.line(line),
+            Some(Slot::Frames(take)) => {
+                if let Some(frame) = WireLine::decode(line) {
+                    take(Some(frame));
+                }
+            }
+            Some(Slot::Nowhere) | None => {}
         }
     }
 }
@@ -46,7 +72,7 @@ pub struct StatsTexts {
 #[derive(Default)]
 struct Opening {
     formats: Vec<Format>,
-    files: Vec<Option<LineFile>>,
+    files: Vec<Slot>,
     wants: Wants,
     unknown: Vec<String>,
 }
@@ -54,7 +80,15 @@ struct Opening {
 impl Opening {
     fn add(&mut self, format: Format, file: Option<LineFile>) {
         self.formats.push(format);
-        self.files.push(file);
+        self.files.push(file.map_or(Slot::Nowhere, Slot::Lines));
+    }
+
+    fn add_frames(&mut self, settings: WireSettings, taker: FrameTaker) {
+        self.formats.push(Format::Wire(Box::new(WireLog::new(settings))));
+        self.files.push(Slot::Frames(taker));
+        self.wants.wire = true;
+        // Without an alert written there is none to the packet.
+        self.wants.alerts = true;
     }
 
     fn done(self) -> Outputs {
@@ -82,8 +116,13 @@ impl Outputs {
         o.done()
     }
 
-    /// Opens what the configuration's `outputs` list asks for, in `folder`.
-    pub fn open(config: &Tree, folder: &Path) -> Result<Outputs, String> {
+    /// Opens what the configuration's `outputs` list asks for, in `folder`. `frames` opens the
+    /// capture files of packet logs, given the output's name and node.
+    pub fn open(
+        config: &Tree,
+        folder: &Path,
+        frames: &mut dyn FnMut(&str, &Tree) -> Result<FrameTaker, String>,
+    ) -> Result<Outputs, String> {
         let mut o = Opening::default();
         let sensor = config.text("sensor-name");
         let Some(list) = config.get("outputs") else { return Ok(o.done()) };
@@ -139,6 +178,12 @@ impl Outputs {
                     };
                     o.add(Format::Store(store), None);
                 }
+                "pcap-log" => {
+                    o.add_frames(WireSettings::pcap_log(node)?, frames(name, node)?);
+                }
+                "alert-pcap" => {
+                    o.add_frames(WireSettings::alert_pcap(node), frames(name, node)?);
+                }
                 "stats" => {}
                 other => {
                     if !o.unknown.iter().any(|u| u == other) {
@@ -153,6 +198,31 @@ impl Outputs {
     /// What the outputs want together.
     pub fn wants(&self) -> Wants {
         self.wants
+    }
+
+    /// Adds a packet log to what is there.
+    pub fn add_packet_log(&mut self, settings: WireSettings, taker: FrameTaker) {
+        self.formatter.formats.push(Format::Wire(Box::new(WireLog::new(settings))));
+        self.formatter.to.0.push(Slot::Frames(taker));
+        self.wants.wire = true;
+    }
+
+    /// All that was counted, by workers too, with what became of stored files and logged frames.
+    pub fn sum(&self) -> Tally {
+        self.formatter.sum()
+    }
+
+    /// Counters of these outputs for the statistics.
+    pub fn counters(&self) -> Vec<(&'static str, u64)> {
+        let has_store = self.formatter.formats.iter().any(|f| matches!(f, Format::Store(_)));
+        match has_store {
+            true => vec![
+                ("file_store.open_files_max_hit", 0),
+                ("file_store.fs_errors", self.sum().store_failed),
+                ("file_store.open_files", 0),
+            ],
+            false => Vec::new(),
+        }
     }
 
     /// Findings counted so far.
@@ -188,9 +258,16 @@ impl Outputs {
 
     /// Writes what is buffered; the first failure, if any.
     pub fn flush(&mut self) -> Result<(), String> {
-        let files = self.formatter.to.0.iter_mut().flatten();
         let mut failure = None;
-        for file in files {
+        for slot in &mut self.formatter.to.0 {
+            let file = match slot {
+                Slot::Lines(file) => file,
+                Slot::Frames(take) => {
+                    take(None);
+                    continue;
+                }
+                Slot::Nowhere => continue,
+            };
             file.flush();
             if failure.is_none() {
                 failure = file.failure().map(str::to_string);
@@ -201,7 +278,7 @@ impl Outputs {
 
     /// Files with their ledgers.
     pub fn files(&self) -> Vec<(&Path, &Ledger)> {
-        self.formatter.to.0.iter().flatten().map(|f| (f.path(), f.ledger())).collect()
+        self.formatter.to.lines().map(|f| (f.path(), f.ledger())).collect()
     }
 
     /// The same outputs for one of several workers: lines are kept for [`Outputs::write`].
@@ -248,6 +325,9 @@ impl NetSink for Outputs {
     }
     fn frame(&mut self, r: &FrameRecord<'_>) {
         self.formatter.frame(r);
+    }
+    fn wire(&mut self, r: &WireRecord<'_>) {
+        self.formatter.wire(r);
     }
     fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
         self.formatter.arp(h, object);

@@ -4,6 +4,7 @@
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
 use crate::tally::Tally;
+use crate::wire::WireLog;
 use gabion_record::eve::*;
 use gabion_record::{Direction, Tree};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,8 @@ pub(crate) enum Format {
     Fast(FastWriter),
     /// Files go into a folder, by their hash.
     Store(Store),
+    /// Frames go into a capture file.
+    Wire(Box<WireLog>),
     /// Records are counted as an EVE output would write them; nothing is written.
     Count(Box<EveSettings>),
 }
@@ -34,6 +37,7 @@ impl Format {
             Format::Eve(w) => Format::Eve(Box::new(EveWriter::new(w.settings().clone()))),
             Format::Fast(_) => Format::Fast(FastWriter::default()),
             Format::Store(s) => Format::Store(Store { stored: 0, failed: 0, ..s.clone() }),
+            Format::Wire(w) => Format::Wire(Box::new(WireLog::new(w.settings))),
             Format::Count(s) => Format::Count(s.clone()),
         }
     }
@@ -57,6 +61,25 @@ pub(crate) struct Formatter<T> {
 impl<T: Take> Formatter<T> {
     pub(crate) fn new(formats: Vec<Format>, to: T) -> Formatter<T> {
         Formatter { formats, to, tally: Tally::default(), at: 0 }
+    }
+
+    /// What was counted, with what became of files and frames.
+    pub(crate) fn sum(&self) -> Tally {
+        let mut tally = self.tally.clone();
+        for f in &self.formats {
+            match f {
+                Format::Store(s) => {
+                    tally.stored += s.stored;
+                    tally.store_failed += s.failed;
+                }
+                Format::Wire(w) => {
+                    tally.packet_log.merge(&w.ledger());
+                    tally.packet_log_missing += w.missing;
+                }
+                Format::Eve(_) | Format::Fast(_) | Format::Count(_) => {}
+            }
+        }
+        tally
     }
 
     /// Names the capture read from now on.
@@ -116,7 +139,7 @@ macro_rules! each_line {
                     }
                 }
                 Format::Count(settings) => any |= is_counted(settings, $name),
-                Format::Fast(_) | Format::Store(_) => {}
+                Format::Fast(_) | Format::Store(_) | Format::Wire(_) => {}
             }
         }
         if any {
@@ -136,7 +159,10 @@ impl<T: Take> NetSink for Formatter<T> {
                     }
                 }
                 Format::Fast(writer) => self.to.line(n, writer.alert(r)),
-                Format::Store(_) | Format::Count(_) => {}
+                Format::Wire(log) if r.header.pkt_src.ends_with("(flow timeout)") => {
+                    log.alert(r.header.flow_id, &mut |line| self.to.line(n, line));
+                }
+                Format::Store(_) | Format::Count(_) | Format::Wire(_) => {}
             }
         }
     }
@@ -183,6 +209,14 @@ impl<T: Take> NetSink for Formatter<T> {
         each_line!(self, "frame", |w| w.frame(r));
     }
 
+    fn wire(&mut self, r: &WireRecord<'_>) {
+        for (n, f) in self.formats.iter_mut().enumerate() {
+            if let Format::Wire(log) = f {
+                log.take(r, &mut |line| self.to.line(n, line));
+            }
+        }
+    }
+
     fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
         each_line!(self, "arp", |w| w.arp(h, object));
     }
@@ -191,7 +225,7 @@ impl<T: Take> NetSink for Formatter<T> {
         self.formats.iter().find_map(|f| match f {
             Format::Eve(writer) => writer.settings().type_node(event_type),
             Format::Count(settings) => settings.type_node(event_type),
-            Format::Fast(_) | Format::Store(_) => None,
+            Format::Fast(_) | Format::Store(_) | Format::Wire(_) => None,
         })
     }
 }

@@ -15,6 +15,7 @@ pub mod sequence;
 pub mod table;
 mod tally;
 pub mod timestamp;
+pub mod wire;
 
 /// The version reported where the peer reports its own, so that version gates of its tests and of
 /// consumers behave: formats follow this release.

@@ -95,8 +95,8 @@ impl WorkerOutputs {
     }
 
     /// What was counted.
-    pub fn tally(&self) -> &Tally {
-        &self.formatter.tally
+    pub fn tally(&self) -> Tally {
+        self.formatter.sum()
     }
 }
 
@@ -148,6 +148,9 @@ impl NetSink for WorkerOutputs {
     }
     fn frame(&mut self, r: &FrameRecord<'_>) {
         self.formatter.frame(r);
+    }
+    fn wire(&mut self, r: &WireRecord<'_>) {
+        self.formatter.wire(r);
     }
     fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
         self.formatter.arp(h, object);

@@ -1,6 +1,7 @@
 //! Findings counted while they pass, for the tables at the end of a run.
 
 use gabion_record::eve::AlertRecord;
+use gabion_record::ledger::Ledger;
 
 /// Findings counted while they pass, for tables at the end of a run.
 #[derive(Clone, Debug, Default)]
@@ -9,6 +10,14 @@ pub struct Tally {
     pub alerts: Vec<AlertTally>,
     /// Records by event type.
     pub records: Vec<(String, u64)>,
+    /// Files stored.
+    pub stored: u64,
+    /// Files that could not be stored.
+    pub store_failed: u64,
+    /// What became of the frames that packet logs were given.
+    pub packet_log: Ledger,
+    /// Frames of flows with an alert that had left the ring before.
+    pub packet_log_missing: u64,
     by_sid: std::collections::HashMap<(u32, u32), usize>,
 }
 
@@ -86,6 +95,10 @@ impl Tally {
                 }
             }
         }
+        self.stored += other.stored;
+        self.store_failed += other.store_failed;
+        self.packet_log.merge(&other.packet_log);
+        self.packet_log_missing += other.packet_log_missing;
         other.records.iter().for_each(|(name, count)| self.records_of(name, *count));
     }
 }

@@ -519,6 +519,42 @@ pub struct FileChunk<'a> {
     pub file: FileFacts<'a>,
 }
 
+/// A frame that has gone its way, for packet logs.
+#[derive(Clone, Copy, Debug)]
+pub struct WireRecord<'a> {
+    /// Event time, nanoseconds since 1970.
+    pub ts_ns: u64,
+    /// LINKTYPE.
+    pub link: u16,
+    /// Length before a snap length cut it.
+    pub wire_len: u32,
+    /// The bytes.
+    pub data: &'a [u8],
+    /// Facts of its flow.
+    pub facts: WireFacts,
+}
+
+/// What became of a frame and its flow; of a tunnel's frame the innermost packet's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WireFacts {
+    /// Flow.
+    pub flow: Option<u64>,
+    /// Packets of that flow so far, this one included.
+    pub flow_packets: u64,
+    /// It alerted itself.
+    pub has_alert: bool,
+    /// Its flow has alerted.
+    pub flow_has_alert: bool,
+    /// A tag asks for it.
+    pub is_tagged: bool,
+    /// A pass rule let its flow go.
+    pub is_passed: bool,
+    /// Its direction is reassembled no further.
+    pub is_beyond_depth: bool,
+    /// It carries TCP payload.
+    pub has_segment: bool,
+}
+
 /// Where the network engine's findings go.
 pub trait NetSink {
     /// An alert.
@@ -539,6 +575,10 @@ pub trait NetSink {
     fn packet(&mut self, record: &PacketRecord<'_>);
     /// A frame.
     fn frame(&mut self, record: &FrameRecord<'_>) {
+        let _ = record;
+    }
+    /// A frame, after everything else that it gave rise to; only when [`Wants::wire`].
+    fn wire(&mut self, record: &WireRecord<'_>) {
         let _ = record;
     }
     /// ARP record (`arp` type): object members come from the engine.
@@ -593,6 +633,8 @@ pub struct Wants {
     pub macs: bool,
     /// Frames of protocols.
     pub frames: bool,
+    /// All frames read, for packet logs.
+    pub wire: bool,
 }
 
 impl Wants {
@@ -618,5 +660,6 @@ impl Wants {
         self.hassh |= o.hassh;
         self.macs |= o.macs;
         self.frames |= o.frames;
+        self.wire |= o.wire;
     }
 }

@@ -65,6 +65,9 @@ shed_reasons! {
     WorkerLost, "worker_lost", "work held by a worker that panicked or stalled";
     RingFull, "ring_full", "the queue before a worker was full and its source could not wait";
     Stopped, "stopped", "work still held when the program was told to stop";
+    Filtered, "filtered", "frames that the capture filter leaves out";
+    RingEvicted, "ring_evicted", "frames that left the ring for alerts' flows, whose budget was used up, before an alert came";
+    NoAlert, "no_alert", "frames in the ring for alerts' flows whose flow had no alert";
     KernelDrop, "kernel_drop", "frames that the kernel or the capturing program says it dropped before they were seen";
 }
 

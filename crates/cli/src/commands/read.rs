@@ -5,9 +5,11 @@ use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::pipeline::{self, Done, Input, Run, Unwatched, Watch};
 use crate::report::{self, Report};
-use crate::{assemble, configuration, stats, team};
+use crate::{assemble, configuration, packet_log, stats, team};
+use gabion_capture::filter::Filter;
 use gabion_net::Engine;
-use gabion_outputs::files::Outputs;
+use gabion_outputs::files::{Outputs, Tally};
+use gabion_outputs::wire::WireSettings;
 use gabion_record::Tree;
 use gabion_rules::Counts;
 use gabion_runtime::clock;
@@ -27,7 +29,9 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     };
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     let inputs = pipeline::inputs(&o.inputs)?;
-    let mut outputs = open(&config, o.log_dir.as_deref())?;
+    let logged = Arc::default();
+    let mut outputs = open(&config, o, &logged)?;
+    let filter = capture_filter(o, &config)?;
     if !o.quiet && !outputs.unknown.is_empty() {
         let names = outputs.unknown.join(", ");
         eprintln!("gabion: outputs: not supported, nothing is written for them: {names}");
@@ -35,7 +39,8 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let (engine, counts) = engine(o, &config, &outputs)?;
     let loaded = started.elapsed();
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
-    let run = Run::new(&engine, &budget, &stop, counts);
+    let mut run = Run::new(&engine, &budget, &stop, counts);
+    run.filter = filter.map(Arc::new);
     let mut done = read(&run, o, &inputs, &mut outputs)?;
     let mut exit = say_inputs(&done, o);
     outputs.stats(stats::now_ns(), &done.stats);
@@ -46,6 +51,11 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     for (path, ledger) in outputs.files() {
         let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         done.books.add(&name, None, ledger);
+    }
+    let sum = outputs.sum();
+    if outputs.wants().wire {
+        done.books.add("packet log", None, &sum.packet_log);
+        say_packet_log(&sum, &logged, o);
     }
     exit = exit.max(judge(&done, &outputs, o));
     if o.verbose {
@@ -70,12 +80,64 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
 }
 
 /// Opens outputs in the folder, or counts what would be written.
-fn open(config: &Tree, folder: Option<&Path>) -> Result<Outputs, Fault> {
+fn open(
+    config: &Tree,
+    o: &ReadOptions,
+    logged: &Arc<packet_log::Counts>,
+) -> Result<Outputs, Fault> {
+    let mut outputs = open_configured(config, o.log_dir.as_deref(), logged)?;
+    if let Some(path) = &o.alert_pcap {
+        let mut node = Tree::default();
+        node.set("filename", &path.to_string_lossy());
+        if let Some(after) = o.alert_pcap_after {
+            node.set("after", &after.to_string());
+        }
+        if let Some(ring) = o.alert_pcap_ring {
+            node.set("ring", &ring.0.to_string());
+        }
+        let taker = packet_log::open("alert-pcap", &node, Path::new(""), logged)
+            .map_err(Fault::environment)?;
+        outputs.add_packet_log(WireSettings::alert_pcap(&node), taker);
+    }
+    Ok(outputs)
+}
+
+/// The outputs of the configuration.
+fn open_configured(
+    config: &Tree,
+    folder: Option<&Path>,
+    logged: &Arc<packet_log::Counts>,
+) -> Result<Outputs, Fault> {
     let Some(folder) = folder else { return Ok(Outputs::counting(config)) };
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     std::fs::create_dir_all(folder)
         .map_err(|e| refuse(format!("{}: cannot be made: {e}", folder.display())))?;
-    Outputs::open(config, folder).map_err(refuse)
+    let mut frames = |name: &str, node: &Tree| packet_log::open(name, node, folder, logged);
+    Outputs::open(config, folder, &mut frames).map_err(refuse)
+}
+
+/// The filter of the command line, or the configuration's.
+fn capture_filter(o: &ReadOptions, config: &Tree) -> Result<Option<Filter>, Fault> {
+    let Some(text) = o.filter.as_deref().or_else(|| config.text("bpf-filter")) else {
+        return Ok(None);
+    };
+    let filter = Filter::compile(text)
+        .map_err(|e| Fault::usage(format!("filter: {e}: see pcap-filter(7)")))?;
+    Ok(Some(filter))
+}
+
+/// What a person should know of the packet log.
+fn say_packet_log(sum: &Tally, logged: &packet_log::Counts, o: &ReadOptions) {
+    if logged.failed() > 0 {
+        eprintln!("gabion: packet log: {} frames could not be written", logged.failed());
+    }
+    if sum.packet_log_missing > 0 && !o.quiet {
+        eprintln!(
+            "gabion: packet log: {} frames of flows with alerts had left the ring before: give \
+             --alert-pcap-ring more",
+            sum.packet_log_missing
+        );
+    }
 }
 
 fn engine(

@@ -122,7 +122,7 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
         let mut sink = AlertCounts::default();
-        let result = read::capture(path, &mut worker, &mut sink, &mut |_, _| true);
+        let result = read::capture(path, None, &mut worker, &mut sink, &mut |_, _| true);
         worker.finish(&mut sink);
         match result {
             Ok(_) => Outcome::Read(sink.counts),

@@ -6,8 +6,9 @@ mod options;
 mod show;
 pub(crate) mod yaml;
 
-use crate::{assemble, read, rules, stats};
+use crate::{assemble, packet_log, read, rules, stats};
 pub(crate) use engine_log::EngineLog;
+use gabion_capture::filter::Filter;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
 pub(crate) use options::Options;
@@ -136,7 +137,16 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             None => 0,
         };
     }
-    let outputs = if o.test { Ok(None) } else { Outputs::open(config, folder).map(Some) };
+    let logged = Arc::default();
+    let outputs = if o.test {
+        Ok(None)
+    } else {
+        {
+            let mut frames =
+                |name: &str, node: &Tree| packet_log::open(name, node, folder, &logged);
+            Outputs::open(config, folder, &mut frames).map(Some)
+        }
+    };
     let mut outputs = match outputs {
         Ok(out) => out,
         Err(e) => {
@@ -169,13 +179,21 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             return 1;
         }
     };
+    let filter = match capture_filter(o, config) {
+        Ok(f) => f,
+        Err(e) => {
+            log.error("pcap", &e);
+            return 1;
+        }
+    };
     if o.test {
         log.notice("suricata", "Configuration provided was successfully loaded. Exiting.");
         return 0;
     }
     let Some(outputs) = outputs.as_mut() else { return 0 };
     let data_dir = PathBuf::from(config.text("default-data-dir").unwrap_or("."));
-    captures(o, &engine, outputs, counts, &data_dir, log)
+    let run = RunOf { engine: &engine, counts, data_dir: &data_dir, logged: &logged, filter };
+    captures(o, run, outputs, log)
 }
 
 /// Files are stored at least as far as their streams are reassembled.
@@ -208,14 +226,30 @@ fn firewall_mode(o: &Options, config: &Tree) -> Result<bool, String> {
     }
 }
 
-fn captures(
-    o: &Options,
-    engine: &Arc<gabion_net::Engine>,
-    outputs: &mut Outputs,
+/// What a run over captures works with.
+struct RunOf<'a> {
+    engine: &'a Arc<gabion_net::Engine>,
     counts: Option<gabion_rules::Counts>,
-    data_dir: &Path,
-    log: &mut EngineLog,
-) -> i32 {
+    data_dir: &'a Path,
+    logged: &'a packet_log::Counts,
+    filter: Option<Filter>,
+}
+
+/// The capture filter: words of the command line that are no options, or the configuration's.
+fn capture_filter(o: &Options, config: &Tree) -> Result<Option<Filter>, String> {
+    let text = match o.filter.is_empty() {
+        false => o.filter.join(" "),
+        true => match config.text("bpf-filter") {
+            Some(text) => text.to_string(),
+            None => return Ok(None),
+        },
+    };
+    let filter = Filter::compile(&text).map_err(|e| format!("bpf compilation error: {e}"))?;
+    Ok(Some(filter))
+}
+
+fn captures(o: &Options, run: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
+    let RunOf { engine, counts, data_dir, logged, filter } = run;
     if o.captures.is_empty() {
         log.error("suricata", "no capture is named: give one with -r FILE");
         return 1;
@@ -234,7 +268,7 @@ fn captures(
         };
         for file in list {
             outputs.set_capture(&file.display().to_string());
-            match read::capture(&file, &mut worker, outputs, &mut |_, _| true) {
+            match read::capture(&file, filter.as_ref(), &mut worker, outputs, &mut |_, _| true) {
                 Ok(done) => {
                     total.merge(&done.ledger);
                     for note in done.notes {
@@ -257,7 +291,9 @@ fn captures(
             }
         }
     }
-    let json = stats::json(&[&stats::WorkerStats::of(&worker)], engine, counts);
+    let mut more = outputs.counters();
+    more.extend(logged.stats());
+    let json = stats::json(&[&stats::WorkerStats::of(&worker)], engine, counts, &more);
     outputs.stats(stats::now_ns(), &json);
     if let Err(e) = outputs.flush() {
         log.error("output", &e);

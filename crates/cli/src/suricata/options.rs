@@ -26,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) show: Option<Show>,
     pub(crate) profile_rules: bool,
     pub(crate) simulate: Simulate,
+    /// Words of a capture filter.
+    pub(crate) filter: Vec<String>,
     pub(crate) unknown: Vec<String>,
 }
 
@@ -136,7 +138,7 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
                 o.verbose += name.len() as u32 - 1;
             }
             _ if name.starts_with('-') => o.unknown.push(arg.clone()),
-            _ => o.unknown.push(arg.clone()),
+            _ => o.filter.push(arg.clone()),
         }
     }
     Ok(o)

@@ -210,6 +210,11 @@ impl AppLayer {
         self.by_direction[d.index()]
     }
 
+    /// Nothing of it was parsed and nobody has said what it is.
+    pub(crate) fn is_undetected(&self) -> bool {
+        self.proto == ProtoId::UNKNOWN && self.announced.is_none()
+    }
+
     /// Whether data of a direction is of any use still.
     pub(crate) fn is_off(&self, d: Direction) -> bool {
         self.proto == ProtoId::FAILED || self.disabled[d.index()]

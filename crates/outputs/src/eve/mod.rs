@@ -536,6 +536,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
         packets: settings.alert.as_ref().is_some_and(|a| a.tagged_packets),
         arp: has("arp"),
         frames: has("frame"),
+        wire: false,
         md5: hash("md5"),
         sha1: hash("sha1"),
         sha256: hash("sha256"),

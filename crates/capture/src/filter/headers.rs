@@ -1,0 +1,170 @@
+//! The headers of a frame as filters see them: only as deep as libpcap looks.
+
+use super::Layer;
+
+const ETHER_IP: u16 = 0x0800;
+const ETHER_IP6: u16 = 0x86dd;
+const ETHER_ARP: u16 = 0x0806;
+const ETHER_RARP: u16 = 0x8035;
+const ETHER_TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
+
+/// Places in a frame.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Headers<'a> {
+    frame: &'a [u8],
+    /// What the link layer says follows (tags passed over as asked); 0: unknown.
+    pub(super) ether_type: u16,
+    /// Start of the network layer.
+    net: usize,
+    /// Start of the transport layer.
+    transport: usize,
+    /// Transport protocol: of IPv4, or of IPv6 without extension headers.
+    pub(super) protocol: Option<u8>,
+    /// Behind an IPv6 fragment header.
+    fragmented_protocol: Option<u8>,
+    is_later_fragment: bool,
+}
+
+fn word(frame: &[u8], at: usize) -> Option<u16> {
+    frame.get(at..)?.first_chunk::<2>().map(|b| u16::from_be_bytes(*b))
+}
+
+/// Start of the network layer and its ethertype, tags not passed over.
+fn network(link: u16, frame: &[u8]) -> Option<(usize, u16)> {
+    let by_version = |at: usize| match frame.get(at)? >> 4 {
+        4 => Some((at, ETHER_IP)),
+        6 => Some((at, ETHER_IP6)),
+        _ => None,
+    };
+    match link {
+        1 => Some((14, word(frame, 12)?)),
+        113 => Some((16, word(frame, 14)?)),
+        276 => Some((20, word(frame, 0)?)),
+        9 | 50 | 51 => {
+            let framed = frame.starts_with(&[0xff, 3]);
+            let at = if framed { 2 } else { 0 };
+            let kind = match word(frame, at)? {
+                0x21 => ETHER_IP,
+                0x57 => ETHER_IP6,
+                other => other,
+            };
+            Some((at + 2, kind))
+        }
+        0 | 108 => by_version(4),
+        12 | 14 | 101 | 228 | 229 => by_version(0),
+        _ => None,
+    }
+}
+
+/// The id of the tag behind so many others.
+pub(super) fn vlan_tag(link: u16, frame: &[u8], tags: u8) -> Option<u16> {
+    let (at, kind) = behind_tags(link, frame, tags)?;
+    ETHER_TAGS.contains(&kind).then_some(())?;
+    word(frame, at).map(|tag| tag & 0x0fff)
+}
+
+fn behind_tags(link: u16, frame: &[u8], tags: u8) -> Option<(usize, u16)> {
+    let (mut at, mut kind) = network(link, frame)?;
+    for _ in 0..tags {
+        ETHER_TAGS.contains(&kind).then_some(())?;
+        kind = word(frame, at + 2)?;
+        at += 4;
+    }
+    Some((at, kind))
+}
+
+impl<'a> Headers<'a> {
+    /// The headers of a frame behind so many tags; `None` when it has fewer.
+    pub(super) fn of(link: u16, frame: &'a [u8], tags: u8) -> Option<Headers<'a>> {
+        let (net, ether_type) = behind_tags(link, frame, tags)?;
+        let mut h = Headers {
+            frame,
+            ether_type,
+            net,
+            transport: net,
+            protocol: None,
+            fragmented_protocol: None,
+            is_later_fragment: false,
+        };
+        match ether_type {
+            ETHER_IP => {
+                h.protocol = frame.get(net + 9).copied();
+                h.transport = net + usize::from(frame.get(net)? & 0x0f) * 4;
+                h.is_later_fragment = word(frame, net + 6).is_some_and(|w| w & 0x1fff != 0);
+            }
+            ETHER_IP6 => {
+                h.protocol = frame.get(net + 6).copied();
+                h.transport = net + 40;
+                if h.protocol == Some(44) {
+                    h.fragmented_protocol = frame.get(net + 40).copied();
+                }
+            }
+            _ => {}
+        }
+        Some(h)
+    }
+
+    pub(super) fn has(&self, layer: Layer) -> bool {
+        match layer {
+            Layer::Link => true,
+            Layer::Ip => self.ether_type == ETHER_IP,
+            Layer::Ip6 => self.ether_type == ETHER_IP6,
+            Layer::Arp => self.ether_type == ETHER_ARP,
+            Layer::Rarp => self.ether_type == ETHER_RARP,
+            Layer::Transport(p) => {
+                // ICMP is of one version of IP each.
+                let version = match p {
+                    1 | 2 => self.ether_type == ETHER_IP,
+                    58 => self.ether_type == ETHER_IP6,
+                    _ => true,
+                };
+                version && self.protocols().contains(&Some(p))
+            }
+        }
+    }
+
+    /// Transport protocols the frame counts as.
+    pub(super) fn protocols(&self) -> [Option<u8>; 2] {
+        [self.protocol, self.fragmented_protocol]
+    }
+
+    pub(super) fn has_ports(&self) -> bool {
+        matches!(self.protocol, Some(6 | 17 | 132))
+    }
+
+    pub(super) fn ports(&self) -> Option<(u16, u16)> {
+        if self.is_later_fragment {
+            return None;
+        }
+        Some((word(self.frame, self.transport)?, word(self.frame, self.transport + 2)?))
+    }
+
+    /// Source and destination of IP, or of ARP's sender and target.
+    pub(super) fn addresses(&self, is_v6: bool) -> Option<(&'a [u8], &'a [u8])> {
+        let (src, dst, len) = match (self.ether_type, is_v6) {
+            (ETHER_IP, false) => (12, 16, 4),
+            (ETHER_IP6, true) => (8, 24, 16),
+            (ETHER_ARP | ETHER_RARP, false) => (14, 24, 4),
+            _ => return None,
+        };
+        let part = |at: usize| self.frame.get(self.net + at..self.net + at + len);
+        Some((part(src)?, part(dst)?))
+    }
+
+    pub(super) fn link_bytes(&self, at: usize, len: usize) -> Option<&'a [u8]> {
+        self.frame.get(at..at.checked_add(len)?)
+    }
+
+    /// Bytes of a layer, if it is there.
+    pub(super) fn layer_bytes(&self, layer: Layer, at: usize, len: usize) -> Option<&'a [u8]> {
+        let start = match layer {
+            Layer::Link => 0,
+            Layer::Transport(_) => {
+                (self.has(layer) && !self.is_later_fragment).then_some(self.transport)?
+            }
+            _ => self.has(layer).then_some(self.net)?,
+        };
+        let from = start.checked_add(at)?;
+        self.frame.get(from..from.checked_add(len)?)
+    }
+}
