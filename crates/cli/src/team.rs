@@ -16,11 +16,10 @@ use gabion_capture::{CaptureBytes, FrameRef};
 use gabion_net::{Engine, FrameIn, Team, Worker, WorkerBudgets};
 use gabion_outputs::files::{Outputs, Tally};
 use gabion_outputs::sequence::{LineBatch, WorkerOutputs};
-use gabion_packet::Link;
+use gabion_packet::{DecodeConfig, Link};
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
 use gabion_rules::Ruleset;
-use gabion_rules::content::{BufferCondition, DatasetCommand};
 use gabion_rules::post::{PostMatch, TagScope};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::clock;
@@ -117,28 +116,14 @@ struct Member {
     is_given_up: bool,
 }
 
-/// Why these rules can't be shared out, if so: they keep state across flows that is not used in
-/// packet order.
+/// Why these rules can't be shared out, if so: every packet would have to ask what others tagged.
 pub(crate) fn needs_one_worker(set: &Ruleset) -> Option<&'static str> {
-    let writes = |c: &BufferCondition| match c {
-        BufferCondition::Dataset(t) => {
-            matches!(t.command, DatasetCommand::Set | DatasetCommand::Unset)
-        }
-        _ => false,
-    };
     let tags_hosts = |p: &PostMatch| match p {
         PostMatch::Tag(t) => t.scope != TagScope::Session,
         _ => false,
     };
-    for s in &set.signatures {
-        if s.post_match.iter().any(tags_hosts) {
-            return Some("rules tag hosts");
-        }
-        if s.buffers.iter().any(|b| b.conditions.iter().any(writes)) {
-            return Some("rules write datasets");
-        }
-    }
-    None
+    let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
+    all.any(tags_hosts).then_some("rules tag hosts")
 }
 
 /// How a worker waits for another: first for a moment, then by giving way, then asleep.
@@ -205,11 +190,13 @@ impl Run<'_> {
         let position = Arc::new(Position { lost, ..Position::default() });
         let reader = {
             let (inputs, stop) = (inputs.to_vec(), self.stop.clone());
+            let engine = Arc::clone(self.engine);
             let filter = self.filter.clone();
             let position = Arc::clone(&position);
-            std::thread::Builder::new()
-                .name("reader".to_string())
-                .spawn(move || read(&inputs, &to_workers, &stop, filter.as_deref(), &position))?
+            std::thread::Builder::new().name("reader".to_string()).spawn(move || {
+                let filter = filter.as_deref();
+                read(&inputs, &engine.options.decode, &to_workers, &stop, filter, &position)
+            })?
         };
         let mut writer = Writer {
             outputs,
@@ -306,7 +293,7 @@ impl Job {
             }
             #[cfg(test)]
             tests::act(self.fault, self.n, work.batch.first);
-            walk(&work.batch, self.n, &mut worker, &mut self.outputs);
+            walk(&work.batch, self.n, &mut worker, &mut self.outputs, pulse);
             ledger.pass(work.items, work.bytes);
             self.slot.publish(&ledger);
             let lines = Lines(self.outputs.take(LineBatch::default()));
@@ -314,7 +301,10 @@ impl Job {
             let _ = pulse.rest(|| self.out.send(lines));
         }
         self.outputs.before_frame(u64::MAX >> 1);
-        worker.finish(&mut self.outputs);
+        worker.close();
+        while worker.end_some(&mut self.outputs) {
+            pulse.beat();
+        }
         drop(seat);
         let lines = Lines(self.outputs.take(LineBatch::default()));
         let _ = pulse.rest(|| self.out.send(lines));
@@ -324,13 +314,15 @@ impl Job {
 }
 
 /// Takes a batch through a worker: its own frames, and of all others the time.
-fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs) {
+fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, pulse: &Pulse) {
     for ((number, r), owner) in (batch.first..).zip(&batch.frames).zip(&batch.owners) {
         if *owner == NOBODY {
             continue;
         }
         out.before_frame(number);
-        worker.pass_by(number, r.ts_ns, out);
+        while worker.pass_by(number, r.ts_ns, out) {
+            pulse.beat();
+        }
         if usize::from(*owner) == n {
             out.at_frame(number);
             let f = r.frame(&batch.bytes);
@@ -351,6 +343,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs) {
 /// The reader thread: cuts captures into batches and gives each to every worker.
 fn read(
     inputs: &[Input],
+    decode: &DecodeConfig,
     workers: &[Sender<Work>],
     stop: &StopFlag,
     filter: Option<&Filter>,
@@ -370,7 +363,7 @@ fn read(
         }
         let mut capture = Some(input.path.display().to_string());
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
-            hand_out(block, capture.take(), workers, &position.lost, became);
+            hand_out(block, decode, capture.take(), workers, &position.lost, became);
         };
         let mut see = |to: u64, len: Option<u64>| {
             position.input.store(at, Relaxed);
@@ -394,6 +387,7 @@ fn read(
 /// Gives a block of frames to the workers.
 fn hand_out(
     block: FrameBlock<'_>,
+    decode: &DecodeConfig,
     capture: Option<String>,
     workers: &[Sender<Work>],
     lost: &[AtomicBool],
@@ -403,7 +397,7 @@ fn hand_out(
     let mut owners = Vec::with_capacity(block.frames.len());
     let mut shares = vec![(0, 0); workers.len()];
     for r in block.frames.iter() {
-        let owner = owner(r, block.bytes, workers.len());
+        let owner = owner(decode, r, block.bytes, workers.len());
         match owner.and_then(|n| Some((n, shares.get_mut(n)?))) {
             Some((n, _)) if is_lost(n) => became(r, Entry::Lost),
             Some((_, (items, bytes))) => {
@@ -445,9 +439,14 @@ fn has_room(to: &Sender<Work>, items: u64, bytes: u64) -> bool {
 }
 
 /// The worker a frame belongs to; none when its link type is not decoded.
-fn owner(r: &FrameRef, bytes: &CaptureBytes, workers: usize) -> Option<usize> {
+fn owner(
+    decode: &DecodeConfig,
+    r: &FrameRef,
+    bytes: &CaptureBytes,
+    workers: usize,
+) -> Option<usize> {
     let link = Link::from_linktype(r.link.into())?;
-    let key = gabion_packet::partition_key(link, r.frame(bytes).data);
+    let key = gabion_packet::partition_key(decode, link, r.frame(bytes).data);
     // The high bits of a product: fair for any number of workers.
     usize::try_from((u64::from(key) * workers as u64) >> 32).ok()
 }

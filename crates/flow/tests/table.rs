@@ -28,7 +28,7 @@ fn back(key: &PacketKey) -> PacketKey {
 }
 
 fn at(ts_ns: u64) -> PacketFacts {
-    PacketFacts { ts_ns, bytes: 100, ttl: 64, ..PacketFacts::default() }
+    PacketFacts { ts_ns, bytes: 100, ttl: 64, number: ts_ns, ..PacketFacts::default() }
 }
 
 /// What the table should know, in the plainest way.

@@ -1,8 +1,12 @@
 //! Datasets: sets of values that rules ask and write.
+//!
+//! Sets that no rule writes are read by all workers at any time; the others are state across flows,
+//! which several workers use in packet order (`order`).
 
 use foldhash::fast::RandomState;
 use gabion_record::json::base64_into;
-use gabion_rules::content::{DatarepTest, DatasetCommand, DatasetTest};
+use gabion_rules::Ruleset;
+use gabion_rules::content::{BufferCondition, DatarepTest, DatasetCommand, DatasetTest};
 use gabion_rules::ruleset::{DatasetDef, DatasetType};
 use hashbrown::HashMap;
 use std::sync::RwLock;
@@ -23,6 +27,7 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 struct Set {
     def: DatasetDef,
+    is_written: bool,
     values: RwLock<HashMap<Box<[u8]>, Entry, RandomState>>,
 }
 
@@ -56,9 +61,28 @@ impl Datasets {
                 })
                 .map_err(|e| format!("dataset: {} {e} ({path})", def.name))?;
             }
-            sets.push(Set { def: def.clone(), values: RwLock::new(values) });
+            sets.push(Set { def: def.clone(), is_written: false, values: RwLock::new(values) });
         }
         Ok(Datasets { sets })
+    }
+
+    /// Notes which sets these rules write.
+    pub(crate) fn note_writers(&mut self, rules: &Ruleset) {
+        let conditions =
+            rules.signatures.iter().flat_map(|s| &s.buffers).flat_map(|b| &b.conditions);
+        for c in conditions {
+            if let BufferCondition::Dataset(t) = c
+                && matches!(t.command, DatasetCommand::Set | DatasetCommand::Unset)
+                && let Some(set) = self.sets.get_mut(t.dataset as usize)
+            {
+                set.is_written = true;
+            }
+        }
+    }
+
+    /// Whether rules write this set, so that who asks it when matters.
+    pub(crate) fn is_written(&self, dataset: u32) -> bool {
+        self.sets.get(dataset as usize).is_some_and(|s| s.is_written)
     }
 
     /// Value of a buffer as the set keeps it: hashes and addresses are of fixed length.

@@ -22,6 +22,10 @@ impl Core {
         now_ns: u64,
         sink: &mut dyn NetSink,
     ) {
+        if let Some(turn) = &self.turn {
+            turn.ending(flow.first_number);
+            sink.ending(flow.first_number);
+        }
         let directions: SmallVec<[Direction; 2]> = match flow.tcp.as_mut() {
             Some(ssn) => {
                 let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
@@ -88,7 +92,7 @@ impl Core {
             fate.skip_detection = true;
         }
         // Data behind holes comes in pieces of its own.
-        for _ in 0..crate::limits::EXPIRE_PER_PACKET {
+        for _ in 0..crate::limits::END_PIECES_MAX {
             let view = pseudo_view(&headers, flow, d);
             self.finish_packet(&view, Some(flow), &mut fate, None, sink);
             let more = flow.tcp.as_ref().is_some_and(|s| s.stream(d).raw_view(1, true).is_some());

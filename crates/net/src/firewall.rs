@@ -78,6 +78,7 @@ impl Core {
                 expressions: &detector.expressions,
                 regex: &mut self.regex,
                 datasets: &detector.datasets,
+                turn: self.turn.as_ref(),
                 scripts: &mut self.scripts,
             },
             scratch: &mut self.scratch,

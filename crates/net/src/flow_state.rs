@@ -42,6 +42,8 @@ pub(crate) struct FlowFlags {
     pub(crate) dropped: bool,
     /// Dropped because of an exception policy: its reason.
     pub(crate) drop_reason: Option<&'static str>,
+    /// A drop record was written for a packet to server, to client.
+    pub(crate) drop_told: [bool; 2],
     /// Packets pass without inspection.
     pub(crate) passed: bool,
     /// The firewall lets all packets through.

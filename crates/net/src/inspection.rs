@@ -45,7 +45,7 @@ impl Core {
             self.note_wire(view, flow.as_deref(), fate);
         }
         if fate.drop.is_some() || fate.reject.is_some() {
-            self.log_drop(view, flow.as_deref(), fate, sink);
+            self.log_drop(view, flow.as_deref_mut(), fate, sink);
         }
         if let Some(flow) = flow {
             if view.payload.is_empty() && flow.ext.app.parser.is_none() && verdict.is_none() {
@@ -53,7 +53,8 @@ impl Core {
             }
             self.log_transactions(view, flow, false, sink);
             let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
-            flow.ext.app.free_finished(detection, self.engine.options.wants);
+            let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
+            flow.ext.app.free_finished(detection, self.engine.options.wants, seen);
         } else if view.headers.network == Network::Arp {
             self.log_arp(view, sink);
         }
@@ -141,6 +142,7 @@ impl Core {
                     expressions: &detector.expressions,
                     regex: &mut self.regex,
                     datasets: &detector.datasets,
+                    turn: self.turn.as_ref(),
                     scripts: &mut self.scripts,
                 },
                 scratch: &mut self.scratch,

@@ -9,8 +9,11 @@ pub const EXPECTATIONS_MAX: usize = 65_536;
 /// Seconds an announced flow is waited for.
 pub const EXPECTATION_SECONDS: u64 = 30;
 
-/// Flows ended with one packet at most, so that no packet waits long.
-pub const EXPIRE_PER_PACKET: usize = 64;
+/// Flows ended at a time; then whoever calls may say that it is alive, and goes on.
+pub const END_AT_A_TIME: usize = 1_024;
+
+/// Pieces of data behind holes that are inspected at a flow's end.
+pub const END_PIECES_MAX: usize = 64;
 
 /// Frames kept per flow and direction: a peer that sends tiny records is not followed beyond.
 pub const FRAMES_PER_DIRECTION: usize = 1024;

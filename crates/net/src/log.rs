@@ -202,6 +202,10 @@ pub(crate) fn header<'a>(
         ports: has_ports.then_some((h.sp, h.dp)),
         ip_proto: h.proto,
         icmp: h.transport.icmp().map(|i| (i.kind, i.code)),
+        spi: match &h.transport {
+            Transport::Esp(esp) => Some(esp.spi),
+            _ => None,
+        },
         pkt_src: view.pkt_src,
         metadata,
         ether: match (h.src_mac(view.frame), h.dst_mac(view.frame)) {
@@ -246,7 +250,7 @@ pub(crate) fn app_names(catalog: &Catalog, app: &AppLayer) -> AppProtoNames {
         app_proto: name(app.proto),
         to_server: differs(Direction::ToServer),
         to_client: differs(Direction::ToClient),
-        original: name(app.original),
+        original: name(app.original).filter(|_| app.original != app.proto),
         expected: (app.expected.is_known() && app.expected != app.proto)
             .then(|| catalog.eve_name(app.expected)),
     }
@@ -270,6 +274,7 @@ impl Core {
         }
         let meta = flow.map(|f| self.metadata(f));
         let head = header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject));
+        let link = self.link;
         let mut emit = |kind, event: &str, app_proto| {
             sink.anomaly(&AnomalyRecord {
                 header: head,
@@ -278,6 +283,7 @@ impl Core {
                 app_proto,
                 tx_id: None,
                 packet: h.bytes(view.frame),
+                link,
                 in_capitals: kind == AnomalyKind::Detection,
             });
         };
@@ -320,6 +326,7 @@ impl Core {
         ];
         // With both sides closed nothing more can come of any transaction.
         let at_eof = flow.ext.app.eof == [true; 2];
+        let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
         for id in flow.ext.app.tx_ids() {
             let Some(m) = flow.ext.app.tx_memory(id) else { continue };
             if m.is_free {
@@ -331,7 +338,7 @@ impl Core {
             if w.anomaly_app && events > events_logged {
                 self.app_anomalies(view, flow, tx, &tx.events()[events_logged..], sink);
             }
-            let due = !logged && (at_end || at_eof || is_due(tx, last));
+            let due = !logged && (at_end || at_eof || is_due(tx, last, seen));
             if due && w.app && !silent && !no_log {
                 self.log_transaction(view, flow, tx, proto, sink);
             }
@@ -366,6 +373,7 @@ impl Core {
                 app_proto: Some(p.table.eve_name),
                 tx_id: Some(tx.id()),
                 packet: &[],
+                link: self.link,
                 in_capitals: p.table.events_in_capitals,
             });
         }
@@ -482,7 +490,7 @@ impl Core {
     pub(crate) fn log_drop(
         &mut self,
         view: &PacketView<'_>,
-        flow: Option<&Flow<NetFlow>>,
+        mut flow: Option<&mut Flow<NetFlow>>,
         fate: &Fate,
         sink: &mut dyn NetSink,
     ) {
@@ -502,6 +510,13 @@ impl Core {
         if !self.engine.options.wants.drops {
             return;
         }
+        if !self.engine.options.wants.drops_all
+            && let Some(f) = flow.as_deref_mut()
+            && !is_news(f, reason, view.direction)
+        {
+            return;
+        }
+        let flow = flow.as_deref();
         let h = view.headers;
         let meta = flow.map(|f| self.metadata(f));
         let alerts: Vec<(AlertSignature<'_>, bool)> = match &self.engine.detector {
@@ -550,9 +565,9 @@ impl Core {
                 Transport::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
                 _ => None,
             },
-            icmp: h.transport.icmp().map(|i| (i.id, i.seq)),
+            // The peer writes both as they lie in the packet.
+            icmp: h.transport.icmp().map(|i| (i.id.swap_bytes(), i.seq.swap_bytes())),
             direction: flow.and(view.direction),
-            flow: flow.map(summary),
             is_firewalled: fate.is_firewalled,
             alerts: &alerts,
             verdict: Some(verdict(fate, view)),
@@ -588,9 +603,10 @@ impl Core {
                     t.stream(Direction::ToServer).gaps().0 > 0,
                     t.stream(Direction::ToClient).gaps().0 > 0,
                 ],
+                // The peer counts from one, data or not.
                 regions_max: [
-                    u32::from(t.stream(Direction::ToServer).max_regions()),
-                    u32::from(t.stream(Direction::ToClient).max_regions()),
+                    u32::from(t.stream(Direction::ToServer).max_regions()).max(1),
+                    u32::from(t.stream(Direction::ToClient).max_regions()).max(1),
                 ],
             },
             None => FlowTcp {
@@ -622,6 +638,7 @@ impl Core {
                     .then_some((flow.client.port, flow.server.port)),
                 ip_proto: flow.proto,
                 icmp: flow.icmp_request.map(|k| (k.icmp_type, k.code)),
+                spi: flow.spi(),
                 pkt_src: "",
                 metadata: Some(&meta),
                 ether: None,
@@ -641,7 +658,7 @@ impl Core {
             } else {
                 None
             },
-            tx_count: flow.ext.app.tx_total,
+            tx_count: flow.ext.app.tx_count(),
             exception_policies: &flow.ext.exceptions,
             tcp,
             icmp_response: flow.icmp_response.map(|k| (k.icmp_type, k.code)),
@@ -666,15 +683,27 @@ impl Core {
     }
 }
 
-/// Whether a transaction is to be logged now.
-fn is_due(tx: &dyn Transaction, last: [u8; 2]) -> bool {
+/// Whether a dropped packet of a flow is written when not all are (`flows: start`): what a rule
+/// dropped is, of a flow that is dropped as a whole the first packet of each direction, else none.
+fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>) -> bool {
+    let flags = &mut flow.ext.flags;
+    let mut is_first = false;
+    if flags.dropped {
+        let told = &mut flags.drop_told[direction.unwrap_or(Direction::ToServer).index()];
+        is_first = !std::mem::replace(told, true);
+    }
+    is_first || reason == "rules"
+}
+
+/// Whether a transaction is to be logged now; `seen`: nothing will come of the other direction.
+fn is_due(tx: &dyn Transaction, last: [u8; 2], seen: Option<Direction>) -> bool {
     let wanted = match tx.log_progress() {
         Some((ts, tc)) => [ts, tc],
         None => last,
     };
-    Direction::BOTH
-        .iter()
-        .all(|d| tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= wanted[d.index()])
+    Direction::BOTH.iter().all(|d| {
+        tx.only().or(seen).is_some_and(|o| o != *d) || tx.progress(*d) >= wanted[d.index()]
+    })
 }
 
 struct ArpObject(Arp);

@@ -1,7 +1,7 @@
 //! State that outlives flows, used by several workers as if there were one.
 //!
-//! Every use of such state has a ticket: the number of the frame at hand, then (before the frame
-//! itself) the workers in order, since each may end flows whose time is up. A worker that wants the
+//! Every use of such state has a ticket: the frame at hand, and for flows that end before a frame
+//! the number of the flow's first packet, since they end in that order. A worker that wants the
 //! state waits until all others are past every earlier ticket; whoever is furthest behind never
 //! waits, so the wait ends. The state is thus used in packet order, and rules that count, or remember
 //! hosts, answer the same with any number of workers. Uses are rare (a rule must have matched so
@@ -14,16 +14,34 @@ use crate::threshold::Thresholds;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Workers at most: their numbers stand in the low byte of a ticket.
+/// Workers at most.
 pub const WORKERS_MAX: usize = 64;
 
-/// Low byte of a frame's own ticket: after every worker's.
-const FRAME: u64 = 0xff;
+/// Frames' tickets of a worker that is gone.
+const GONE: u64 = u64::MAX;
 
-/// A worker's place, on cache lines of its own.
+/// A worker's place, on cache lines of its own: the frame at hand, twice its number and one more
+/// while it is the worker's own; below it the flow that ends.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Place(AtomicU64);
+struct Place {
+    frame: AtomicU64,
+    flow: AtomicU64,
+}
+
+impl Place {
+    /// Both numbers as they were together. Whoever goes on to another frame sets the flow to zero
+    /// first, so that a flow read between two equal frames may only be too small.
+    fn ticket(&self) -> (u64, u64) {
+        loop {
+            let frame = self.frame.load(Ordering::Acquire);
+            let flow = self.flow.load(Ordering::Acquire);
+            if self.frame.load(Ordering::Acquire) == frame {
+                return (frame, flow);
+            }
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Turns {
@@ -34,11 +52,10 @@ struct Turns {
 
 impl Turns {
     fn wait(&self, worker: usize) {
-        let Some(mine) = self.places.get(worker) else { return };
-        let mine = mine.0.load(Ordering::Relaxed);
+        let Some(mine) = self.places.get(worker).map(Place::ticket) else { return };
         for (n, place) in self.places.iter().enumerate() {
             let mut tries = 0;
-            while n != worker && place.0.load(Ordering::Acquire) < mine {
+            while n != worker && place.ticket() < mine {
                 (self.pause)(tries);
                 tries = tries.saturating_add(1);
             }
@@ -74,13 +91,13 @@ impl Team {
     /// Gives a worker up that does not go on: the others don't wait for it any more.
     pub fn give_up(&self, worker: usize) {
         if let Some(place) = self.turns.places.get(worker) {
-            place.0.store(u64::MAX, Ordering::Release);
+            place.frame.store(GONE, Ordering::Release);
         }
     }
 
     /// The worker with the earliest ticket: the one that others may be waiting for.
     pub fn furthest_behind(&self) -> Option<usize> {
-        let tickets = self.turns.places.iter().map(|p| p.0.load(Ordering::Acquire));
+        let tickets = self.turns.places.iter().map(Place::ticket);
         tickets.enumerate().min_by_key(|(_, ticket)| *ticket).map(|(n, _)| n)
     }
 
@@ -105,7 +122,7 @@ pub struct Seat {
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.turn.to(u64::MAX);
+        self.turn.to(GONE);
     }
 }
 
@@ -117,30 +134,45 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    fn to(&self, ticket: u64) {
-        if let Some(place) = self.turns.places.get(self.worker) {
-            // A worker that was given up stays so.
-            if place.0.load(Ordering::Relaxed) != u64::MAX {
-                place.0.store(ticket, Ordering::Release);
+    #[inline]
+    fn to(&self, frame: u64) {
+        let Some(place) = self.turns.places.get(self.worker) else { return };
+        // A worker that was given up stays so.
+        if place.frame.load(Ordering::Relaxed) != GONE {
+            if place.flow.load(Ordering::Relaxed) != 0 {
+                place.flow.store(0, Ordering::Release);
             }
+            place.frame.store(frame, Ordering::Release);
         }
     }
 
     /// Flows end before frame `number`.
     #[inline]
     pub(crate) fn before_frame(&self, number: u64) {
-        self.to((number << 8) | self.worker as u64);
+        self.to(number << 1);
+    }
+
+    /// A flow ends, whose first packet had this number.
+    pub(crate) fn ending(&self, first_number: u64) {
+        if let Some(place) = self.turns.places.get(self.worker) {
+            place.flow.store(first_number, Ordering::Release);
+        }
     }
 
     /// The frame itself.
     #[inline]
     pub(crate) fn at_frame(&self, number: u64) {
-        self.to((number << 8) | FRAME);
+        self.to((number << 1) | 1);
     }
 
     /// All frames are done: the flows that are left end.
     pub(crate) fn at_end(&self) {
-        self.to((u64::MAX << 8) | self.worker as u64);
+        self.to(GONE - 1);
+    }
+
+    /// Waits until all others are past every earlier ticket.
+    pub(crate) fn wait(&self) {
+        self.turns.wait(self.worker);
     }
 }
 
@@ -163,7 +195,7 @@ impl<T> Across<T> {
         match self {
             Across::Own(t) => f(t),
             Across::Team { state, turn } => {
-                turn.turns.wait(turn.worker);
+                turn.wait();
                 f(&state.lock().unwrap_or_else(PoisonError::into_inner))
             }
         }
@@ -174,7 +206,7 @@ impl<T> Across<T> {
         match self {
             Across::Own(t) => f(t),
             Across::Team { state, turn } => {
-                turn.turns.wait(turn.worker);
+                turn.wait();
                 f(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
             }
         }
@@ -195,31 +227,39 @@ mod tests {
         const WORKERS: usize = 3;
         let turns =
             Arc::new(Turns { places: (0..WORKERS).map(|_| Place::default()).collect(), pause });
-        let log: Arc<Mutex<Vec<(u64, usize)>>> = Arc::default();
+        let log: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
         std::thread::scope(|scope| {
             for worker in 0..WORKERS {
                 let turn = Turn { turns: Arc::clone(&turns), worker };
                 let mut state = Across::Team { state: Arc::clone(&log), turn: turn.clone() };
                 scope.spawn(move || {
+                    // At some frames each worker ends flows, told apart by their first packets.
+                    let end = |state: &mut Across<Vec<_>>, frame: u64| {
+                        for flow in 0..3 {
+                            let first = 10 + flow * WORKERS as u64 + worker as u64;
+                            turn.ending(first);
+                            state.write(|log| log.push((frame, first)));
+                        }
+                    };
                     for number in 1..200_u64 {
                         turn.before_frame(number);
                         if number % 7 == 0 {
-                            state.write(|log| log.push((number * 2, worker)));
+                            end(&mut state, number * 2);
                         }
                         if number % WORKERS as u64 == worker as u64 {
                             turn.at_frame(number);
-                            state.write(|log| log.push((number * 2 + 1, worker)));
+                            state.write(|log| log.push((number * 2 + 1, 0)));
                         }
                     }
                     turn.at_end();
-                    state.write(|log| log.push((u64::MAX, worker)));
-                    turn.to(u64::MAX);
+                    end(&mut state, u64::MAX);
+                    turn.to(GONE);
                 });
             }
         });
         let log = log.lock().unwrap();
         assert!(log.is_sorted(), "{log:?}");
-        assert_eq!(log.len(), 199 + 199 / 7 * WORKERS + WORKERS);
+        assert_eq!(log.len(), 199 + 199 / 7 * WORKERS * 3 + WORKERS * 3);
     }
 
     #[test]

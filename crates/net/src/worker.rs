@@ -12,7 +12,7 @@ use crate::detect::{Hit, RuleCosts, Scratch};
 use crate::engine::Engine;
 use crate::expectation::Expectations;
 use crate::flow_state::NetFlow;
-use crate::limits::{EXPIRE_PER_PACKET, MACS_PER_SIDE};
+use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE};
 use crate::order::{Across, Team, Turn};
 use crate::script::Scripts;
 use crate::state::SharedState;
@@ -102,7 +102,7 @@ pub(crate) struct Core {
     pub(crate) scripts: Scripts,
     pub(crate) shared: SharedState,
     pub(crate) thresholds: Across<Thresholds>,
-    turn: Option<Turn>,
+    pub(crate) turn: Option<Turn>,
     pub(crate) counters: NetCounters,
     pub(crate) books: WorkerBooks,
     expectations: Expectations,
@@ -189,7 +189,7 @@ impl Worker {
         if Link::from_linktype(f.link.into()).is_none() {
             return false;
         }
-        self.pass_by(f.number, f.ts_ns, sink);
+        while self.pass_by(f.number, f.ts_ns, sink) {}
         self.take(f, sink)
     }
 
@@ -238,22 +238,24 @@ impl Worker {
         true
     }
 
-    /// A frame that belongs to another worker of the team, or is not read: only its time counts.
+    /// A frame that belongs to another worker of the team, or is not read: only its time counts, by
+    /// which flows end. True: some flows were ended and there may be more, call it again.
     #[inline]
-    pub fn pass_by(&mut self, number: u64, ts_ns: u64, sink: &mut dyn NetSink) {
+    pub fn pass_by(&mut self, number: u64, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
         if let Some(turn) = &self.core.turn {
             turn.before_frame(number);
         }
-        self.advance(ts_ns, sink);
+        self.core.now_ns = self.core.now_ns.max(ts_ns);
+        self.end_due(ts_ns, sink)
     }
 
-    /// Event time goes on: ends flows whose time is up.
-    pub fn advance(&mut self, ts_ns: u64, sink: &mut dyn NetSink) {
-        self.core.now_ns = self.core.now_ns.max(ts_ns);
-        for _ in 0..EXPIRE_PER_PACKET {
-            let Some((flow, reason)) = self.flows.pop_ended(ts_ns) else { break };
+    /// Ends flows whose time is up; true when it stopped before all were.
+    fn end_due(&mut self, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
+        for _ in 0..END_AT_A_TIME {
+            let Some((flow, reason)) = self.flows.pop_ended(ts_ns) else { return false };
             self.core.end_flow(flow, reason, ts_ns, sink);
         }
+        true
     }
 
     fn packet(
@@ -432,12 +434,21 @@ impl Worker {
 
     /// The input has ended: ends all flows.
     pub fn finish(&mut self, sink: &mut dyn NetSink) {
-        let now = self.core.now_ns;
+        self.close();
+        while self.end_some(sink) {}
+    }
+
+    /// The input has ended: all flows end by [`Worker::end_some`].
+    pub fn close(&mut self) {
         if let Some(turn) = &self.core.turn {
             turn.at_end();
         }
-        let core = &mut self.core;
-        self.flows.drain(&mut |flow, reason| core.end_flow(flow, reason, now, sink));
+        self.flows.close();
+    }
+
+    /// Ends some of the flows left; true when there are more.
+    pub fn end_some(&mut self, sink: &mut dyn NetSink) -> bool {
+        self.end_due(self.core.now_ns, sink)
     }
 
     /// Counters of the worker.
@@ -797,7 +808,7 @@ impl Core {
                         }
                     }
                     if effects.found && !before {
-                        again = Some(d.opposite());
+                        again = effects.other_first.then(|| d.opposite());
                         if let Some(depth) = effects.depth {
                             ssn.set_depth(depth);
                         }
@@ -838,10 +849,7 @@ impl Core {
             }
             self.scratch.costs.add_parser(app.proto.0, since);
         }
-        if app.is_off(d) && app.proto == gabion_record::applayer::ProtoId::FAILED {
-            ssn.disable_app();
-        }
-        if effects.parser_error {
+        if app.is_all_off() || effects.parser_error {
             ssn.disable_app();
         }
         if effects.stop_reassembly {
@@ -879,12 +887,13 @@ impl Core {
             view.ts_ns,
             dir,
             view.payload,
+            flow.seen[1].pkts == 0,
             &mut effects,
             &mut self.counters.app,
         );
         self.scratch.costs.add_parser(flow.ext.app.proto.0, since);
         effects.fed = [true; 2];
-        if effects.reversed && flow.seen[1].pkts == 0 {
+        if effects.reversed {
             flow.swap_directions();
             flow.ext.detect = Default::default();
             view.direction = Some(dir.opposite());

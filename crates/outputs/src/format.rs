@@ -3,6 +3,7 @@
 
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
+use crate::sequence::Place;
 use crate::tally::Tally;
 use crate::wire::WireLog;
 use gabion_record::eve::*;
@@ -55,12 +56,12 @@ pub(crate) struct Formatter<T> {
     pub(crate) to: T,
     pub(crate) tally: Tally,
     /// Place of the frame at hand among all frames.
-    pub(crate) at: u64,
+    pub(crate) at: Place,
 }
 
 impl<T: Take> Formatter<T> {
     pub(crate) fn new(formats: Vec<Format>, to: T) -> Formatter<T> {
-        Formatter { formats, to, tally: Tally::default(), at: 0 }
+        Formatter { formats, to, tally: Tally::default(), at: (0, 0) }
     }
 
     /// What was counted, with what became of files and frames.

@@ -1,30 +1,29 @@
 //! Names of numbers as the peer's outputs write them: IP protocols, link types, TCP flags.
 
+/// Names of IP protocols by number: the keywords of IANA's registry, with the peer's words for 4 and
+/// 89 and for the private ranges.
+#[rustfmt::skip]
+const IP_PROTOCOLS: [&str; 144] = [
+    "HOPOPT", "ICMP", "IGMP", "GGP", "IP-in-IP", "ST", "TCP", "CBT", "EGP", "IGP", "BBN-RCC-MON",
+    "NVP-II", "PUP", "ARGUS", "EMCON", "XNET", "CHAOS", "UDP", "MUX", "DCN-MEAS", "HMP", "PRM",
+    "XNS-IDP", "TRUNK-1", "TRUNK-2", "LEAF-1", "LEAF-2", "RDP", "IRTP", "ISO-TP4", "NETBLT",
+    "MFE-NSP", "MERIT-INP", "DCCP", "3PC", "IDPR", "XTP", "DDP", "IDPR-CMTP", "TP++", "IL",
+    "IPv6", "SDRP", "IPv6-Route", "IPv6-Frag", "IDRP", "RSVP", "GRE", "DSR", "BNA", "ESP", "AH",
+    "I-NLSP", "SwIPe", "NARP", "MOBILE", "TLSP", "SKIP", "IPv6-ICMP", "IPv6-NoNxt", "IPv6-Opts",
+    "Any", "CFTP", "Any", "SAT-EXPAK", "KRYPTOLAN", "RVD", "IPPC", "Any", "SAT-MON", "VISA",
+    "IPCU", "CPNX", "CPHB", "WSN", "PVP", "BR-SAT-MON", "SUN-ND", "WB-MON", "WB-EXPAK", "ISO-IP",
+    "VMTP", "SECURE-VMTP", "VINES", "TTP", "NSFNET-IGP", "DGP", "TCF", "EIGRP", "OSPF",
+    "Sprite-RPC", "LARP", "MTP", "AX.25", "IPIP", "MICP", "SCC-SP", "ETHERIP", "ENCAP", "Any",
+    "GMTP", "IFMP", "PNNI", "PIM", "ARIS", "SCPS", "QNX", "A/N", "IPComp", "SNP", "Compaq-Peer",
+    "IPX-in-IP", "VRRP", "PGM", "Any", "L2TP", "DDX", "IATP", "STP", "SRP", "UTI", "SMP", "SM",
+    "PTP", "IS-IS", "FIRE", "CRTP", "CRUDP", "SSCOPMCE", "IPLT", "SPS", "PIPE", "SCTP", "FC",
+    "RSVP-E2E-IGNORE", "Mobility", "UDPLite", "MPLS-in-IP", "manet", "HIP", "Shim6", "WESP",
+    "ROHC", "Ethernet",
+];
+
 /// Name of an IP protocol in EVE (`TCP`, `IPv6-ICMP`); others are written as three digits.
 pub fn ip_protocol(number: u8) -> Option<&'static str> {
-    Some(match number {
-        0 => "HOPOPT",
-        1 => "ICMP",
-        2 => "IGMP",
-        4 => "IPIP",
-        6 => "TCP",
-        17 => "UDP",
-        33 => "DCCP",
-        41 => "IPv6",
-        43 => "IPv6-Route",
-        44 => "IPv6-Frag",
-        47 => "GRE",
-        50 => "ESP",
-        51 => "AH",
-        58 => "IPv6-ICMP",
-        59 => "IPv6-NoNxt",
-        60 => "IPv6-Opts",
-        89 => "OSPFIGP",
-        92 => "MTP",
-        103 => "PIM",
-        132 => "SCTP",
-        _ => return None,
-    })
+    IP_PROTOCOLS.get(usize::from(number)).copied()
 }
 
 /// Name of a LINKTYPE as libpcap gives it, for `packet_info`.

@@ -10,10 +10,13 @@ use crate::tally::Tally;
 use gabion_record::Tree;
 use gabion_record::eve::*;
 
+/// A place in the order of lines: twice the number of the frame and one more at the frame itself;
+/// then the first packet of a flow that ends.
+pub(crate) type Place = (u64, u64);
+
 #[derive(Clone, Copy, Debug)]
 struct Line {
-    /// Place among all frames.
-    at: u64,
+    at: Place,
     output: u16,
     len: u32,
 }
@@ -23,7 +26,7 @@ struct Line {
 pub struct LineBatch {
     bytes: Vec<u8>,
     lines: Vec<Line>,
-    at: u64,
+    at: Place,
     /// Taken by a merge: lines, bytes.
     taken: (usize, usize),
 }
@@ -70,16 +73,16 @@ impl WorkerOutputs {
     /// What comes now belongs to flows that end before frame `number`.
     #[inline]
     pub fn before_frame(&mut self, number: u64) {
-        self.go_to(number << 1);
+        self.go_to((number << 1, 0));
     }
 
     /// What comes now belongs to frame `number`.
     #[inline]
     pub fn at_frame(&mut self, number: u64) {
-        self.go_to((number << 1) | 1);
+        self.go_to(((number << 1) | 1, 0));
     }
 
-    fn go_to(&mut self, at: u64) {
+    fn go_to(&mut self, at: Place) {
         self.formatter.at = at;
         self.formatter.to.at = at;
     }
@@ -103,7 +106,7 @@ impl WorkerOutputs {
 /// Hands the lines of all batches on in packet order.
 pub(crate) fn merge(batches: &mut [LineBatch], line: &mut dyn FnMut(usize, &[u8])) {
     loop {
-        let mut least: Option<(u64, usize)> = None;
+        let mut least: Option<(Place, usize)> = None;
         for (n, b) in batches.iter().enumerate() {
             if let Some(next) = b.lines.get(b.taken.0)
                 && least.is_none_or(|(at, _)| next.at < at)
@@ -155,6 +158,9 @@ impl NetSink for WorkerOutputs {
     fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
         self.formatter.arp(h, object);
     }
+    fn ending(&mut self, first_number: u64) {
+        self.go_to((self.formatter.at.0, first_number));
+    }
     fn type_config(&self, event_type: &str) -> Option<&Tree> {
         self.formatter.type_config(event_type)
     }
@@ -164,7 +170,7 @@ impl NetSink for WorkerOutputs {
 mod tests {
     use super::*;
 
-    fn batch(lines: &[(u64, &str)]) -> LineBatch {
+    fn batch(lines: &[(Place, &str)]) -> LineBatch {
         let mut b = LineBatch::default();
         for (at, text) in lines {
             b.at = *at;
@@ -176,15 +182,30 @@ mod tests {
     #[test]
     fn lines_come_in_packet_order() {
         let mut batches = [
-            batch(&[(2, "flow 1"), (3, "frame 1"), (3, "frame 1 again"), (8, "flow 4")]),
+            batch(&[
+                ((2, 1), "first flow"),
+                ((2, 5), "third flow"),
+                ((3, 0), "frame 1"),
+                ((3, 0), "frame 1 again"),
+                ((8, 7), "flow"),
+            ]),
             batch(&[]),
-            batch(&[(2, "flow 1b"), (5, "frame 2"), (7, "frame 3")]),
+            batch(&[((2, 4), "second flow"), ((5, 0), "frame 2"), ((7, 0), "frame 3")]),
         ];
         let mut seen = Vec::new();
         merge(&mut batches, &mut |_, line| seen.push(String::from_utf8(line.to_vec()).unwrap()));
         assert_eq!(
             seen,
-            ["flow 1", "flow 1b", "frame 1", "frame 1 again", "frame 2", "frame 3", "flow 4"]
+            [
+                "first flow",
+                "second flow",
+                "third flow",
+                "frame 1",
+                "frame 1 again",
+                "frame 2",
+                "frame 3",
+                "flow"
+            ]
         );
         let mut more = 0;
         merge(&mut batches, &mut |_, _| more += 1);

@@ -1,5 +1,6 @@
 //! Findings counted while they pass, for the tables at the end of a run.
 
+use crate::sequence::Place;
 use gabion_record::eve::AlertRecord;
 use gabion_record::ledger::Ledger;
 
@@ -37,12 +38,12 @@ pub struct AlertTally {
     /// Source and destination of the first one.
     pub first: (String, String),
     /// Place of the first one among all frames.
-    first_at: u64,
+    first_at: Place,
 }
 
 impl Tally {
     /// Counts an alert that came at this place among all frames.
-    pub(crate) fn alert(&mut self, r: &AlertRecord<'_>, at: u64) {
+    pub(crate) fn alert(&mut self, r: &AlertRecord<'_>, at: Place) {
         let s = &r.signature;
         let slot = *self.by_sid.entry((s.gid, s.sid)).or_insert_with(|| {
             let h = &r.header;

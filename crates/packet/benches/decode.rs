@@ -60,7 +60,7 @@ fn touch(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn partition(bencher: Bencher<'_, '_>) {
-    each(bencher, |link, frame| u64::from(partition_key(link, frame)));
+    each(bencher, |link, frame| u64::from(partition_key(&DecodeConfig::DEFAULT, link, frame)));
 }
 
 #[divan::bench(name = "decode")]

@@ -29,7 +29,7 @@ pub(crate) fn decode_and_check(
         }
         around = own;
     }
-    let _ = partition_key(link, frame);
+    let _ = partition_key(&DecodeConfig::DEFAULT, link, frame);
     Ok(())
 }
 

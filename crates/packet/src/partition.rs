@@ -4,16 +4,36 @@
 //! and the ICMP error that quotes one: the key is a symmetric mix of the two addresses of the
 //! outermost IP layer, or of the quoted packet. It reads a few fields of the raw frame, without a
 //! decode and without trusting any length.
+//!
+//! A flow inside of tunnels may come by several of them (two mirrors of one network, say), and each
+//! tunnel is a flow too, so no key of addresses keeps all of them together: frames of tunnels share
+//! one key.
 
+use crate::config::{DecodeConfig, TunnelPorts};
 use crate::ethernet::ethertype;
 use crate::ipv4::protocol;
 use crate::limits::MAX_PARTITION_TAGS;
 use crate::link::Link;
 
-/// A key that is the same for both directions of an IP pair; equal for all frames without IP.
+/// A key that is the same for both directions of an IP pair; 0 for all frames without IP and all
+/// tunnels that decoders of this configuration look into.
 #[inline]
-pub fn partition_key(link: Link, frame: &[u8]) -> u32 {
-    ip_offset(link, frame).and_then(|ip| ip_key(frame.get(ip..)?, true)).unwrap_or(0)
+pub fn partition_key(config: &DecodeConfig, link: Link, frame: &[u8]) -> u32 {
+    ip_offset(link, frame).and_then(|ip| ip_key(frame.get(ip..)?, Some(config))).unwrap_or(0)
+}
+
+/// Whether what follows the IP header is a tunnel.
+fn is_tunnel(config: &DecodeConfig, proto: u8, is_first: bool, rest: &[u8]) -> bool {
+    match proto {
+        protocol::IPV4 | protocol::IPV6 | protocol::GRE => true,
+        protocol::UDP if is_first => {
+            let port = |at| be16(rest, at).unwrap_or(0);
+            let (sp, dp) = (port(0), port(2));
+            let either = |ports: &TunnelPorts| ports.names(sp) || ports.names(dp);
+            either(&config.vxlan) || either(&config.geneve) || either(&config.teredo)
+        }
+        _ => false,
+    }
 }
 
 /// Where the outermost IP header begins.
@@ -76,18 +96,27 @@ fn behind_labels(frame: &[u8], mut at: usize) -> Option<usize> {
     None
 }
 
-fn ip_key(ip: &[u8], follow_quote: bool) -> Option<u32> {
+/// The key of an IP packet. Without `config` it is one that an ICMP error quotes.
+fn ip_key(ip: &[u8], config: Option<&DecodeConfig>) -> Option<u32> {
     match ip.first()? >> 4 {
         4 => {
             let header = ip.first_chunk::<20>()?;
-            // Not in fragments: those behind the first could not follow.
-            let is_whole = u16::from_be_bytes([header[6], header[7]]) & 0x3fff == 0;
-            if follow_quote && header[9] == protocol::ICMP && is_whole {
-                let icmp = ip.get(usize::from(header[0] & 15) * 4..)?;
-                if let Some(3 | 4 | 5 | 11 | 12) = icmp.first()
-                    && let Some(key) = icmp.get(8..).and_then(|quote| ip_key(quote, false))
-                {
-                    return Some(key);
+            let rest = || ip.get(usize::from(header[0] & 15) * 4..).unwrap_or(&[]);
+            if let Some(config) = config {
+                // Fragments behind the first could not follow what stands in it.
+                let is_whole = u16::from_be_bytes([header[6], header[7]]) & 0x3fff == 0;
+                match header[9] {
+                    protocol::TCP => {}
+                    protocol::ICMP if is_whole => {
+                        let icmp = rest();
+                        if let Some(3 | 4 | 5 | 11 | 12) = icmp.first()
+                            && let Some(key) = icmp.get(8..).and_then(|quote| ip_key(quote, None))
+                        {
+                            return Some(key);
+                        }
+                    }
+                    proto if is_tunnel(config, proto, is_whole, rest()) => return None,
+                    _ => {}
                 }
             }
             let src = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
@@ -96,12 +125,10 @@ fn ip_key(ip: &[u8], follow_quote: bool) -> Option<u32> {
         }
         6 => {
             let header = ip.first_chunk::<40>()?;
-            if follow_quote
-                && header[6] == protocol::ICMPV6
-                && let Some(1..=4) = ip.get(40)
-                && let Some(key) = ip.get(48..).and_then(|quote| ip_key(quote, false))
+            if let Some(config) = config
+                && leads_to_tunnel(config, header[6], ip.get(40..).unwrap_or(&[]))
             {
-                return Some(key);
+                return None;
             }
             let half = |at: usize| {
                 let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<8>());
@@ -111,6 +138,27 @@ fn ip_key(ip: &[u8], follow_quote: bool) -> Option<u32> {
         }
         _ => None,
     }
+}
+
+/// Whether a tunnel follows, behind extension headers that are passed over. (ICMPv6 errors have flows
+/// of their own: what they quote does not matter.)
+fn leads_to_tunnel(config: &DecodeConfig, mut proto: u8, mut rest: &[u8]) -> bool {
+    let mut is_first = true;
+    for _ in 0..MAX_PARTITION_TAGS {
+        let len = match (proto, rest) {
+            (protocol::HOP_BY_HOP | protocol::DESTINATION | protocol::ROUTING, [_, len, ..]) => {
+                (usize::from(*len) + 1) * 8
+            }
+            (protocol::FRAGMENT, _) => {
+                is_first = false;
+                8
+            }
+            _ => break,
+        };
+        let Some((next, behind)) = rest.first().zip(rest.get(len..)) else { return false };
+        (proto, rest) = (*next, behind);
+    }
+    is_tunnel(config, proto, is_first, rest)
 }
 
 /// Symmetric in its arguments; all bits of both reach all bits of the key.
@@ -130,6 +178,10 @@ mod tests {
     use super::*;
     use crate::build::{self, join};
 
+    fn key_of(link: Link, frame: &[u8]) -> u32 {
+        partition_key(&DecodeConfig::DEFAULT, link, frame)
+    }
+
     /// The packet with its addresses exchanged.
     fn turned(packet: &[u8]) -> Vec<u8> {
         let (at, len) = if packet[0] >> 4 == 4 { (12, 4) } else { (8, 16) };
@@ -144,7 +196,7 @@ mod tests {
         let v4 = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
         let v6 = build::ipv6(17, &build::udp(1, 2, b"x"));
         for (packet, kind) in [(&v4, 0x0800u16), (&v6, 0x86dd)] {
-            let key = partition_key(Link::Raw, packet);
+            let key = key_of(Link::Raw, packet);
             assert_ne!(key, 0);
             let kind = kind.to_be_bytes();
             let mac = [0u8; 12];
@@ -173,11 +225,11 @@ mod tests {
             for (link, head) in heads {
                 for packet in [packet, &turned(packet)] {
                     let frame = join(&[&head, packet]);
-                    assert_eq!(partition_key(link, &frame), key, "{link:?} {head:?}");
+                    assert_eq!(key_of(link, &frame), key, "{link:?} {head:?}");
                 }
             }
         }
-        assert_ne!(partition_key(Link::Raw, &v4), partition_key(Link::Raw, &v6));
+        assert_ne!(key_of(Link::Raw, &v4), key_of(Link::Raw, &v6));
     }
 
     #[test]
@@ -186,20 +238,37 @@ mod tests {
         let mut error = build::ipv4(1, &[], &join(&[&[3, 3, 0, 0, 0, 0, 0, 0], &quoted]));
         // From a router on the way.
         error[12..16].copy_from_slice(&[192, 0, 2, 1]);
-        let key = partition_key(Link::Raw, &quoted);
-        assert_eq!(partition_key(Link::Raw, &error), key);
+        let key = key_of(Link::Raw, &quoted);
+        assert_eq!(key_of(Link::Raw, &error), key);
         // Its fragments stay together by their own addresses.
         error[6] = 0x20;
-        assert_ne!(partition_key(Link::Raw, &error), key);
-        let quoted = build::ipv6(17, &build::udp(1, 2, b"x"));
-        let mut error = build::ipv6(58, &join(&[&[1, 0, 0, 0, 0, 0, 0, 0], &quoted]));
-        error[8] = 0x20;
-        assert_eq!(partition_key(Link::Raw, &error), partition_key(Link::Raw, &quoted));
+        assert_ne!(key_of(Link::Raw, &error), key);
+    }
+
+    #[test]
+    fn tunnels_share_a_key() {
+        let inner = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        let bare = key_of(Link::Raw, &inner);
+        let overlay = |port| build::udp(50_000, port, &inner);
+        for (packet, is_tunnel) in [
+            (build::ipv4(4, &[], &inner), true),
+            (build::ipv4(47, &[], &join(&[&[0, 0, 8, 0], &inner])), true),
+            (build::ipv6(4, &inner), true),
+            (build::ipv6(60, &join(&[&[4, 0, 0, 0, 0, 0, 0, 0], &inner])), true),
+            (build::ipv4(17, &[], &overlay(4789)), true),
+            (build::ipv4(17, &[], &overlay(6081)), true),
+            (build::ipv6(17, &overlay(3544)), true),
+            (build::ipv4(17, &[], &overlay(53)), false),
+            (build::ipv6(17, &overlay(53)), false),
+        ] {
+            assert_eq!(key_of(Link::Raw, &packet) == 0, is_tunnel);
+        }
+        assert_ne!(bare, 0);
     }
 
     #[test]
     fn frames_without_ip_share_a_key() {
-        assert_eq!(partition_key(Link::Ethernet, &build::ethernet(0x0806, &[0; 28])), 0);
-        assert_eq!(partition_key(Link::Ethernet, &[]), 0);
+        assert_eq!(key_of(Link::Ethernet, &build::ethernet(0x0806, &[0; 28])), 0);
+        assert_eq!(key_of(Link::Ethernet, &[]), 0);
     }
 }

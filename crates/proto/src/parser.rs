@@ -337,6 +337,12 @@ pub trait Parser: Send {
     /// Bytes held, for the budget.
     fn bytes_held(&self) -> usize;
 
+    /// Whether it reads at all; a protocol that is only recognized does not, and its flows are left
+    /// alone once it is known.
+    fn follows(&self) -> bool {
+        true
+    }
+
     /// What this parser was told by an expectation, see [`Expectation::payload`].
     fn expect(&mut self, payload: &[u8]) {
         let _ = payload;

@@ -43,6 +43,8 @@ pub struct Header<'a> {
     pub ip_proto: u8,
     /// Type and code of an ICMP packet.
     pub icmp: Option<(u8, u8)>,
+    /// Security parameter index of ESP.
+    pub spi: Option<u32>,
     /// Where the packet came from (`wire/pcap`, `gre tunnel`, `stream (flow timeout)`).
     pub pkt_src: &'static str,
     /// Flow bits, integers and variables: writes its own keys (`traffic`, `metadata`).
@@ -386,8 +388,8 @@ pub struct FlowRecord<'a> {
     pub is_alerted: bool,
     /// `drop`, `pass`, `accept`.
     pub action: Option<&'static str>,
-    /// Transactions.
-    pub tx_count: u64,
+    /// Transactions, where a parser counted them.
+    pub tx_count: Option<u64>,
     /// Exception policies that struck: target and policy.
     pub exception_policies: &'a [(&'static str, &'static str)],
     /// TCP.
@@ -426,8 +428,10 @@ pub struct AnomalyRecord<'a> {
     pub app_proto: Option<&'static str>,
     /// Transaction.
     pub tx_id: Option<u64>,
-    /// The packet, for those with `packethdr`.
+    /// The packet from its link layer on, for those with `packethdr`.
     pub packet: &'a [u8],
+    /// LINKTYPE of the capture.
+    pub link: u16,
     /// The event's name is written in capitals.
     pub in_capitals: bool,
 }
@@ -455,8 +459,6 @@ pub struct DropRecord<'a> {
     pub icmp: Option<(u16, u16)>,
     /// Direction.
     pub direction: Option<Direction>,
-    /// Flow.
-    pub flow: Option<FlowSummary>,
     /// Firewall mode, in which the verdict is always told.
     pub is_firewalled: bool,
     /// Signatures with drop action that struck.
@@ -583,6 +585,11 @@ pub trait NetSink {
     }
     /// ARP record (`arp` type): object members come from the engine.
     fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject);
+    /// What comes now belongs to a flow that ends, whose first packet had this number. Said by
+    /// workers of a team, whose records are put in order.
+    fn ending(&mut self, first_number: u64) {
+        let _ = first_number;
+    }
     /// The configuration node of a record type at the first output that writes it.
     fn type_config(&self, event_type: &str) -> Option<&Tree> {
         let _ = event_type;
@@ -613,6 +620,8 @@ pub struct Wants {
     pub anomaly_app: bool,
     /// Dropped packets.
     pub drops: bool,
+    /// Every packet of a dropped flow, not only the first of each direction.
+    pub drops_all: bool,
     /// Tagged packets.
     pub packets: bool,
     /// ARP.
@@ -650,6 +659,7 @@ impl Wants {
         self.anomaly_stream |= o.anomaly_stream;
         self.anomaly_app |= o.anomaly_app;
         self.drops |= o.drops;
+        self.drops_all |= o.drops_all;
         self.packets |= o.packets;
         self.arp |= o.arp;
         self.md5 |= o.md5;

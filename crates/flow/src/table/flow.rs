@@ -109,6 +109,8 @@ pub struct Flow<T> {
     pub start_ns: u64,
     /// Event time of the last packet.
     pub last_ns: u64,
+    /// Number of the first packet in the input.
+    pub first_number: u64,
     /// What was seen, by [`Direction::index`].
     pub seen: [DirectionTally; 2],
     /// How far it has come.
@@ -146,6 +148,11 @@ impl<T> Flow<T> {
     #[inline]
     pub fn has_seen(&self, dir: Direction) -> bool {
         self.alive[dir.index()]
+    }
+
+    /// The security parameter index of an ESP flow.
+    pub fn spi(&self) -> Option<u32> {
+        (self.proto == super::key::ESP).then(|| self.key.spi(self.client_is_high))
     }
 
     /// The sending side of a direction.
@@ -188,7 +195,7 @@ impl<T> Flow<T> {
         key: &PacketKey,
         canonical: (FlowKey, bool),
         hash: u64,
-        ts_ns: u64,
+        first: &super::PacketFacts,
         salt: u64,
         ext: T,
     ) -> Flow<T> {
@@ -196,15 +203,16 @@ impl<T> Flow<T> {
         let is_icmp = matches!(key.proto, super::key::ICMP | super::key::ICMPV6);
         let port = |p: u16| if key.has_ports() { p } else { 0 };
         Flow {
-            id: flow_key.id(ts_ns, swapped, salt),
+            id: flow_key.id(first.ts_ns, swapped, salt),
             client: Side { addr: key.src, port: port(key.sport) },
             server: Side { addr: key.dst, port: port(key.dport) },
             proto: key.proto,
             ip_version: key.ip_version,
             recursion: key.recursion,
             vlan: key.vlan,
-            start_ns: ts_ns,
-            last_ns: ts_ns,
+            start_ns: first.ts_ns,
+            last_ns: first.ts_ns,
+            first_number: first.number,
             seen: [DirectionTally::default(); 2],
             state: FlowState::New,
             icmp_request: is_icmp.then(|| icmp_kind(key)),

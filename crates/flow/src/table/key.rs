@@ -18,6 +18,8 @@ pub const UDP: u8 = 17;
 pub const ICMP: u8 = 1;
 /// ICMPv6's.
 pub const ICMPV6: u8 = 58;
+/// ESP's.
+pub const ESP: u8 = 50;
 /// SCTP's.
 pub const SCTP: u8 = 132;
 
@@ -125,6 +127,12 @@ pub(crate) struct FlowKey {
 }
 
 impl FlowKey {
+    /// What [`PacketKey::with_spi`] has put in; `swapped` as [`PacketKey::canonical`] gave it.
+    pub(crate) fn spi(&self, swapped: bool) -> u32 {
+        let (low, high) = (u32::from(self.low_port), u32::from(self.high_port));
+        if swapped { high << 16 | low } else { low << 16 | high }
+    }
+
     fn words(&self) -> [u64; 6] {
         let half = |a: &Addr| {
             let n = a.as_u128();

@@ -6,8 +6,10 @@
 //! that differs from process to process; nothing that comes out depends on it.
 //!
 //! Flows leave in four ways: their timeout passes (timing wheel, event time), a packet finds them
-//! past their timeout, a new connection takes their key, or room is needed. All of them end up in
-//! one queue, [`FlowTable::pop_ended`], which the engine empties before it goes on with the packet.
+//! past their timeout, a new connection takes their key, or room is needed. All of them come out of
+//! [`FlowTable::pop_ended`], which the engine empties before it goes on with the packet. Those that
+//! time out together come in the order of their first packets, so that flows spread over several
+//! tables end as they would in one.
 //!
 //! Hot path contract: `packet` allocates only when index, slab or wheel grow.
 
@@ -49,7 +51,8 @@ pub struct PacketFacts {
     pub tcp: Option<(u8, u32)>,
     /// Key of the quoted packet, for ICMP errors.
     pub quoted: Option<PacketKey>,
-    /// Number of the packet in the input, for the simulation of a full table.
+    /// Number of the packet in the input: flows that end together do so in the order of their first
+    /// packets' numbers, and a full table is simulated at one.
     pub number: u64,
 }
 
@@ -82,6 +85,11 @@ pub struct FlowTable<T> {
     len: usize,
     wheel: Wheel,
     ended: VecDeque<(Flow<T>, EndReason)>,
+    /// Flows past their timeout, still in the table: number of the first packet, id, place. The
+    /// earliest is last.
+    due: Vec<(u64, u64, u32)>,
+    /// All flows end, whatever their timeout.
+    is_closing: bool,
     cfg: FlowConfig,
     budget: Budget,
     seed: [u64; 4],
@@ -109,6 +117,8 @@ impl<T: Default> FlowTable<T> {
             len: 0,
             wheel: Wheel::new(),
             ended: VecDeque::new(),
+            due: Vec::new(),
+            is_closing: false,
             cfg,
             budget,
             seed: words,
@@ -161,6 +171,7 @@ impl<T: Default> FlowTable<T> {
     /// Finds or makes the flow of a packet and counts the packet in it.
     pub fn packet(&mut self, key: &PacketKey, packet: &PacketFacts) -> Lookup {
         let mut key = *key;
+        let vlan = key.vlan;
         let mut quoted = packet.quoted;
         if !self.cfg.vlan_tracking {
             key.vlan = [0; 3];
@@ -194,7 +205,15 @@ impl<T: Default> FlowTable<T> {
                 }
             }
         }
-        self.open(&key, canonical, hash, salt, packet)
+        let lookup = self.open(&key, canonical, hash, salt, packet);
+        // Records show the VLAN although the key leaves it out.
+        if !self.cfg.vlan_tracking
+            && let Lookup::Flow { idx, .. } = lookup
+            && let Some(flow) = self.get_mut(idx)
+        {
+            flow.vlan = vlan;
+        }
+        lookup
     }
 
     /// Moves a flow to another state; the wheel follows if it may now end earlier.
@@ -212,9 +231,13 @@ impl<T: Default> FlowTable<T> {
 
     /// The next flow that has ended: taken over by a new connection, forced out, or past its
     /// timeout at `now_ns`. Empty it before going on with a packet that was looked up.
+    #[inline]
     pub fn pop_ended(&mut self, now_ns: u64) -> Option<(Flow<T>, EndReason)> {
         if self.ended.is_empty() {
-            self.collect_due(now_ns);
+            if self.due.is_empty() {
+                self.collect_due(now_ns);
+            }
+            self.take_out_due();
         }
         self.ended.pop_front()
     }
@@ -226,40 +249,22 @@ impl<T: Default> FlowTable<T> {
         self.ended.pop_front()
     }
 
-    /// Ends up to `most` flows that are past their timeout. Returns how many.
-    pub fn expire(
-        &mut self,
-        now_ns: u64,
-        most: usize,
-        f: &mut dyn FnMut(Flow<T>, EndReason),
-    ) -> usize {
-        for done in 0..most {
-            let Some((flow, reason)) = self.pop_ended(now_ns) else { return done };
-            f(flow, reason);
-        }
-        most
+    /// No packet comes any more: all flows come out of [`FlowTable::pop_ended`], in the order of
+    /// their first packets.
+    pub fn close(&mut self) {
+        self.is_closing = true;
+        let flows = self.slab.iter().enumerate();
+        self.due = flows
+            .filter_map(|(at, flow)| flow.as_ref().map(|f| (f.first_number, f.id, at as u32)))
+            .collect();
+        self.due.sort_unstable_by(|a, b| b.cmp(a));
     }
 
-    /// Ends all flows, in the order of their start, then id.
+    /// Ends all flows, as [`FlowTable::close`] orders them.
     pub fn drain(&mut self, f: &mut dyn FnMut(Flow<T>, EndReason)) {
-        while let Some((flow, reason)) = self.ended.pop_front() {
+        self.close();
+        while let Some((flow, reason)) = self.pop_ended(0) {
             f(flow, reason);
-        }
-        let mut order: Vec<(u64, u64, u32)> = self
-            .slab
-            .iter()
-            .enumerate()
-            .filter_map(|(at, flow)| flow.as_ref().map(|w| (w.start_ns, w.id, at as u32)))
-            .collect();
-        order.sort_unstable();
-        for (_, _, idx) in order {
-            let hash_key = self.slab[idx as usize].as_ref().map(|w| (w.hash, w.key));
-            if let Some((at, _)) = hash_key.and_then(|(hash, key)| self.find(hash, &key)) {
-                self.take_out(at, idx, EndReason::Shutdown);
-            }
-            if let Some((flow, reason)) = self.ended.pop_front() {
-                f(flow, reason);
-            }
         }
     }
 
@@ -315,7 +320,7 @@ impl<T: Default> FlowTable<T> {
             self.counters.memcap += 1;
             return Lookup::Refused(ExceptionTrigger::FlowMemcap);
         }
-        let mut flow = Flow::new(key, canonical, hash, packet.ts_ns, salt, T::default());
+        let mut flow = Flow::new(key, canonical, hash, packet, salt, T::default());
         flow.count(Direction::ToServer, key, packet);
         self.count_opened(key);
         let due = deadline_ns(&flow, &self.cfg, self.in_emergency) / SECOND;
@@ -363,6 +368,9 @@ impl<T: Default> FlowTable<T> {
             self.counters.emerg_mode_entered += 1;
             self.refile_all();
             self.collect_due(now_ns);
+            while !self.due.is_empty() {
+                self.take_out_due();
+            }
         }
         for _ in 0..EVICT_PER_PACKET {
             if self.budget.try_reserve(cost) {
@@ -390,24 +398,26 @@ impl<T: Default> FlowTable<T> {
         }
     }
 
-    /// Moves flows past their timeout to the queue; stops after some so that the queue stays short.
+    /// Gathers the flows past their timeout.
     fn collect_due(&mut self, now_ns: u64) {
-        while self.ended.len() < 64 {
-            let Some(idx) = self.wheel.pop_due(now_ns / SECOND) else { break };
+        let now_s = now_ns / SECOND;
+        // Not at the first flow: tables that share packets must visit the same seconds.
+        self.wheel.begin(now_s);
+        while let Some(idx) = self.wheel.pop_due(now_s) {
             self.counters.mgr_flows_checked += 1;
             let Some(flow) = self.slab.get(idx as usize).and_then(Option::as_ref) else { continue };
             let due = deadline_ns(flow, &self.cfg, self.in_emergency);
             if due < now_ns {
                 self.counters.mgr_flows_timeout += 1;
                 self.counters.mgr_flows_evicted += 1;
-                let (hash, key) = (flow.hash, flow.key);
-                if let Some((at, idx)) = self.find(hash, &key) {
-                    self.take_out(at, idx, EndReason::Timeout);
-                }
+                self.due.push((flow.first_number, flow.id, idx));
             } else {
                 self.counters.mgr_flows_notimeout += 1;
                 self.wheel.file(idx, due / SECOND);
             }
+        }
+        if self.due.len() > 1 {
+            self.due.sort_unstable_by(|a, b| b.cmp(a));
         }
         if self.in_emergency {
             let needed =
@@ -415,6 +425,22 @@ impl<T: Default> FlowTable<T> {
             if self.budget.left() >= needed {
                 self.in_emergency = false;
                 self.counters.emerg_mode_over += 1;
+            }
+        }
+    }
+
+    /// Moves the first of the flows that are due to the queue.
+    fn take_out_due(&mut self) {
+        while let Some((_, id, idx)) = self.due.pop() {
+            // It may have left by another way, and its place been taken.
+            let flow = self.slab.get(idx as usize).and_then(Option::as_ref);
+            let Some((hash, key)) = flow.filter(|f| f.id == id).map(|f| (f.hash, f.key)) else {
+                continue;
+            };
+            if let Some((at, idx)) = self.find(hash, &key) {
+                let reason = if self.is_closing { EndReason::Shutdown } else { EndReason::Timeout };
+                self.take_out(at, idx, reason);
+                return;
             }
         }
     }

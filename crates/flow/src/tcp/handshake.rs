@@ -616,6 +616,11 @@ impl TcpSession {
         if step.seg.has(flags::FIN) && self.state > TcpState::TimeWait {
             return if step.seg.has(flags::ACK) { Update::Both } else { Update::Packet };
         }
-        if self.state == TcpState::Closed { Update::Both } else { Update::Opposing }
+        match self.state {
+            TcpState::Closed => Update::Both,
+            // Nobody will acknowledge what is seen of one side only.
+            _ if self.marks.is_async => Update::Packet,
+            _ => Update::Opposing,
+        }
     }
 }

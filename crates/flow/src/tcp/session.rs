@@ -128,6 +128,14 @@ impl TcpSession {
         self.marks.is_async
     }
 
+    /// The one direction that is seen, of a one-sided session.
+    pub fn only_direction(&self) -> Option<Direction> {
+        match self.marks.is_async {
+            false => None,
+            true => Direction::BOTH.into_iter().find(|d| self.stream(*d).tcp_flags != 0),
+        }
+    }
+
     /// Data is missing: resets are taken whatever their numbers.
     pub fn is_liberal(&self) -> bool {
         self.marks.liberal || self.streams.iter().any(|s| s.gaps().0 > 0)

@@ -200,6 +200,8 @@ pub(crate) struct AppLayer {
     /// Transactions seen, those before a change of protocol too.
     pub(crate) tx_total: u64,
     only_one_direction_raised: bool,
+    /// The parser was given something.
+    is_fed: bool,
     /// Transactions with these keys are not logged either.
     silent_pairs: SmallVec<[u64; 1]>,
 }
@@ -218,6 +220,16 @@ impl AppLayer {
     /// Whether data of a direction is of any use still.
     pub(crate) fn is_off(&self, d: Direction) -> bool {
         self.proto == ProtoId::FAILED || self.disabled[d.index()]
+    }
+
+    /// Whether no data of either direction is of use.
+    pub(crate) fn is_all_off(&self) -> bool {
+        self.proto == ProtoId::FAILED || self.disabled == [true; 2]
+    }
+
+    /// Transactions seen, where there is or was a parser.
+    pub(crate) fn tx_count(&self) -> Option<u64> {
+        (self.parser.is_some() || self.tx_total > 0).then_some(self.tx_total)
     }
 
     /// Progress at which a transaction is complete.
@@ -239,10 +251,14 @@ impl AppLayer {
         protocols: &Protocols,
         counters: &mut AppCounters,
     ) {
-        self.proto = proto;
         bump(&mut counters.flows, proto, transport);
+        self.open(proto, transport, protocols);
+    }
+
+    fn open(&mut self, proto: ProtoId, transport: Transport, protocols: &Protocols) {
+        self.proto = proto;
         if proto.is_known() {
-            self.parser = protocols.open(proto, transport);
+            self.parser = protocols.open(proto, transport).filter(|p| p.follows());
             if let (Some(p), Some(payload)) = (&mut self.parser, self.announced.take()) {
                 p.expect(&payload);
             }
@@ -293,6 +309,12 @@ impl AppLayer {
             return 0;
         }
         self.eof[i] |= eof;
+        self.is_fed = true;
+        if self.parser.is_none() {
+            self.disabled = [true; 2];
+            effects.disabled = true;
+            return bytes.len();
+        }
         let input = Input::Data { bytes, eof };
         match self.parse(protocols, endpoints, ts_ns, d, input, effects, counters, Transport::Tcp) {
             Outcome::Done => bytes.len(),
@@ -337,11 +359,11 @@ impl AppLayer {
                 Answer::Found { proto, reversed } => {
                     self.by_direction[i] = proto;
                     effects.reversed |= reversed;
-                    let other = self.by_direction[o];
-                    if other.is_known() && other != proto {
+                    if other != ProtoId::UNKNOWN && other != proto {
                         effects.events.push("applayer_mismatch_protocol_both_directions");
-                        if self.proto != ProtoId::UNKNOWN {
-                            self.by_direction[i] = self.proto;
+                        // Before anything was parsed the client's word counts.
+                        if !self.is_fed && d == Direction::ToServer {
+                            self.proto = ProtoId::UNKNOWN;
                         }
                     }
                 }
@@ -349,7 +371,7 @@ impl AppLayer {
                 Answer::Done => {
                     self.done[i] = true;
                     if self.proto.is_known() {
-                        self.by_direction[i] = self.proto;
+                        self.by_direction[i] = ProtoId::FAILED;
                         if !self.only_one_direction_raised {
                             self.only_one_direction_raised = true;
                             effects.events.push("applayer_detect_protocol_only_one_direction");
@@ -371,6 +393,13 @@ impl AppLayer {
         if self.proto == ProtoId::UNKNOWN {
             let proto = self.by_direction[i];
             if proto == ProtoId::UNKNOWN {
+                return false;
+            }
+            if eof && bytes.is_empty() && self.seen == [false; 2] {
+                // An announced flow in which nothing came.
+                effects.events.push("applayer_wrong_direction_first_data");
+                self.settle(ProtoId::FAILED, Transport::Tcp, protocols, counters);
+                effects.disabled = true;
                 return false;
             }
             self.settle(proto, Transport::Tcp, protocols, counters);
@@ -398,7 +427,59 @@ impl AppLayer {
         }
     }
 
-    /// Takes one datagram.
+    /// Looks for the protocol in the first datagram of a direction. What the first one of the flow
+    /// says counts, and what the other side says if that was nothing. Returns the direction in which
+    /// the datagram went after all.
+    fn detect_datagram(
+        &mut self,
+        protocols: &Protocols,
+        endpoints: &Endpoints,
+        d: Direction,
+        bytes: &[u8],
+        may_swap: bool,
+        effects: &mut Effects,
+        counters: &mut AppCounters,
+    ) -> Direction {
+        let ports = match d {
+            Direction::ToServer => (endpoints.client_port, endpoints.server_port),
+            Direction::ToClient => (endpoints.server_port, endpoints.client_port),
+        };
+        let other = self.by_direction[d.opposite().index()];
+        let mut d = d;
+        let found = match protocols.detection.look(Transport::Udp, d, bytes, ports, other) {
+            Answer::Found { proto, reversed } => {
+                if reversed && may_swap {
+                    effects.reversed = true;
+                    d = d.opposite();
+                }
+                Some(proto)
+            }
+            Answer::Open | Answer::Done => None,
+        };
+        self.by_direction[d.index()] = match (found, other) {
+            (Some(proto), _) => proto,
+            (None, ProtoId::UNKNOWN) => ProtoId::FAILED,
+            (None, other) => other,
+        };
+        match found {
+            Some(proto) if other.is_known() && other != proto => {
+                effects.events.push("applayer_mismatch_protocol_both_directions");
+            }
+            Some(proto) if self.proto != proto => {
+                self.open(proto, Transport::Udp, protocols);
+                effects.found = true;
+            }
+            Some(_) => {}
+            None if self.proto == ProtoId::UNKNOWN => self.proto = self.by_direction[d.index()],
+            None => {}
+        }
+        if other == ProtoId::UNKNOWN {
+            bump(&mut counters.flows, self.proto, Transport::Udp);
+        }
+        d
+    }
+
+    /// Takes one datagram. `may_swap`: it may turn out to be one of the server.
     pub(crate) fn datagram(
         &mut self,
         protocols: &Protocols,
@@ -406,40 +487,16 @@ impl AppLayer {
         ts_ns: u64,
         d: Direction,
         bytes: &[u8],
+        may_swap: bool,
         effects: &mut Effects,
         counters: &mut AppCounters,
     ) {
-        let (i, o) = (d.index(), d.opposite().index());
-        self.seen[i] = true;
-        if self.by_direction[i] == ProtoId::UNKNOWN {
-            let ports = match d {
-                Direction::ToServer => (endpoints.client_port, endpoints.server_port),
-                Direction::ToClient => (endpoints.server_port, endpoints.client_port),
-            };
-            let other = self.by_direction[o];
-            match protocols.detection.look(Transport::Udp, d, bytes, ports, other) {
-                Answer::Found { proto, reversed } => {
-                    self.by_direction[i] = proto;
-                    effects.reversed |= reversed;
-                    if other.is_known() && other != proto {
-                        effects.events.push("applayer_mismatch_protocol_both_directions");
-                    } else if self.proto == ProtoId::UNKNOWN || self.proto == ProtoId::FAILED {
-                        self.settle(proto, Transport::Udp, protocols, counters);
-                        effects.found = true;
-                    }
-                }
-                Answer::Open | Answer::Done => {
-                    if other != ProtoId::UNKNOWN {
-                        self.by_direction[i] = other;
-                        if self.proto == ProtoId::UNKNOWN {
-                            self.settle(other, Transport::Udp, protocols, counters);
-                        }
-                    } else {
-                        self.by_direction[i] = ProtoId::FAILED;
-                    }
-                }
-            }
+        self.seen[d.index()] = true;
+        let mut d = d;
+        if self.by_direction[d.index()] == ProtoId::UNKNOWN {
+            d = self.detect_datagram(protocols, endpoints, d, bytes, may_swap, effects, counters);
         }
+        let i = d.index();
         if self.proto.is_known() && !self.disabled[i] {
             let input = Input::Data { bytes, eof: false };
             self.parse(protocols, endpoints, ts_ns, d, input, effects, counters, Transport::Udp);
@@ -574,6 +631,7 @@ impl AppLayer {
         self.txs.clear();
         self.first_tx = 0;
         self.only_one_direction_raised = false;
+        self.is_fed = false;
         self.expected = change
             .expected
             .and_then(|name| {
@@ -639,8 +697,9 @@ impl AppLayer {
         live.next().is_none().then_some(self.first_tx + n as u64)
     }
 
-    /// Frees transactions that are complete, inspected and logged.
-    pub(crate) fn free_finished(&mut self, detection: bool, wants: Wants) {
+    /// Frees transactions that are complete, inspected and logged. `seen`: the only direction there
+    /// is of a one-sided flow.
+    pub(crate) fn free_finished(&mut self, detection: bool, wants: Wants, seen: Option<Direction>) {
         let logging = wants.app;
         let files = wants.files || wants.file_store;
         let Some(parser) = &mut self.parser else { return };
@@ -657,13 +716,14 @@ impl AppLayer {
                 t.is_free = true;
                 continue;
             };
+            let only = tx.only().or(seen);
             let complete = Direction::BOTH
                 .iter()
-                .all(|d| tx.only().is_some_and(|o| o != *d) || tx.progress(*d) >= last[d.index()]);
+                .all(|d| only.is_some_and(|o| o != *d) || tx.progress(*d) >= last[d.index()]);
             let inspected = !detection
                 || Direction::BOTH
                     .iter()
-                    .all(|d| t.detect[d.index()].is_done || tx.only().is_some_and(|o| o != *d));
+                    .all(|d| t.detect[d.index()].is_done || only.is_some_and(|o| o != *d));
             let files_logged = Direction::BOTH
                 .iter()
                 .filter_map(|d| tx.files(*d))

@@ -384,8 +384,9 @@ impl Detector {
         set: Ruleset,
         catalog: &Catalog,
         expressions: Expressions,
-        datasets: Datasets,
+        mut datasets: Datasets,
     ) -> Detector {
+        datasets.note_writers(&set);
         let mut d = Detector {
             hot: Vec::with_capacity(set.signatures.len()),
             protos: Vec::new(),

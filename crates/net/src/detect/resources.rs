@@ -3,6 +3,7 @@
 
 use super::content::MatchNotes;
 use crate::datasets::Datasets;
+use crate::order::Turn;
 use crate::script::Scripts;
 use foldhash::fast::FixedState;
 use gabion_matcher::regex::{CompileError, Flags, Found, Limits, Regex, RegexScratch};
@@ -101,6 +102,8 @@ pub(crate) struct Resources<'x> {
     pub(crate) expressions: &'x Expressions,
     pub(crate) regex: &'x mut RegexScratch,
     pub(crate) datasets: &'x Datasets,
+    /// The worker's turn, in a team.
+    pub(crate) turn: Option<&'x Turn>,
     pub(crate) scripts: &'x mut Scripts,
 }
 
@@ -121,11 +124,22 @@ impl Resources<'_> {
     }
 
     pub(crate) fn dataset(&mut self, d: DatasetTest, value: &[u8], notes: &mut MatchNotes) -> bool {
+        self.await_turn(d.dataset);
         self.datasets.test(d, value, &mut notes.context_json)
     }
 
     pub(crate) fn datarep(&mut self, d: DatarepTest, value: &[u8]) -> bool {
+        self.await_turn(d.dataset);
         self.datasets.reputation(d, value)
+    }
+
+    /// A set that rules write is used in packet order.
+    fn await_turn(&self, dataset: u32) {
+        if let Some(turn) = self.turn
+            && self.datasets.is_written(dataset)
+        {
+            turn.wait();
+        }
     }
 
     pub(crate) fn lua(&mut self, script: u32, buffer: &[u8], pos: usize) -> Option<bool> {

@@ -14,6 +14,9 @@ use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
 
+/// Bytes of a packet shown with an anomaly (`packethdr`), as many as the peer shows.
+const PACKET_HEADER_BYTES: usize = 32;
+
 /// Writes EVE lines according to the settings of one output.
 #[derive(Debug)]
 pub struct EveWriter {
@@ -73,6 +76,7 @@ impl EveWriter {
             j.number("icmp_type", t);
             j.number("icmp_code", c);
         }
+        spi(j, h);
         j.field_plain("pkt_src", h.pkt_src);
         self.common(h, event_type);
     }
@@ -255,6 +259,7 @@ impl EveWriter {
                 j.number("response_icmp_code", c);
             }
         }
+        spi(j, h);
         app_proto(j, &r.app_proto);
         self.flow_object(r);
         self.common(h, "flow");
@@ -296,8 +301,8 @@ impl EveWriter {
             }
             j.close_array();
         }
-        if r.app_proto.app_proto.is_some_and(|p| p != "failed" && p != "unknown") {
-            j.number("tx_cnt", r.tx_count);
+        if let Some(n) = r.tx_count {
+            j.number("tx_cnt", n);
         }
         j.close();
     }
@@ -328,7 +333,10 @@ impl EveWriter {
             j.number("icmp_type", t);
             j.number("icmp_code", c);
         }
-        app_proto(j, &r.app_proto);
+        spi(j, &h);
+        let names =
+            AppProtoNames { app_proto: r.app_proto.app_proto.or(Some("unknown")), ..r.app_proto };
+        app_proto(j, &names);
         j.open_key("netflow");
         j.number("pkts", r.summary.pkts[d]);
         j.number("bytes", r.summary.bytes[d]);
@@ -337,8 +345,8 @@ impl EveWriter {
         j.number("age", age_seconds(r.summary.start_ns, r.end_ns));
         j.number("min_ttl", r.ttl[d].0);
         j.number("max_ttl", r.ttl[d].1);
-        if r.app_proto.app_proto.is_some_and(|p| p != "failed" && p != "unknown") {
-            j.number("tx_cnt", r.tx_count);
+        if let Some(n) = r.tx_count {
+            j.number("tx_cnt", n);
         }
         j.close();
         if let Some(t) = &r.tcp {
@@ -374,9 +382,6 @@ impl EveWriter {
         if let Some(id) = r.tx_id {
             j.number("tx_id", id);
         }
-        if packethdr && !r.packet.is_empty() && layer.is_none() {
-            j.base64("packet", &r.packet[..r.packet.len().min(32)]);
-        }
         j.open_key("anomaly");
         if let Some(p) = r.app_proto {
             j.field_plain("app_proto", p);
@@ -392,6 +397,9 @@ impl EveWriter {
             j.field_plain("layer", l);
         }
         j.close();
+        if packethdr && !r.packet.is_empty() && layer.is_none() {
+            packet(j, &r.packet[..r.packet.len().min(PACKET_HEADER_BYTES)], r.link);
+        }
         Some(self.end())
     }
 
@@ -399,7 +407,6 @@ impl EveWriter {
     pub fn dropped(&mut self, r: &DropRecord<'_>) -> Option<&[u8]> {
         let node = self.settings.type_node("drop")?;
         let with_alerts = node.flag("alerts").unwrap_or(false);
-        let with_flow = node.flag("flows").is_some() || node.text("flows").is_some();
         let with_verdict = node.flag("verdict").unwrap_or(false);
         self.begin(&r.header, "drop");
         let j = &mut self.line;
@@ -438,12 +445,6 @@ impl EveWriter {
         }
         j.field_plain("reason", r.reason);
         j.close();
-        if with_flow && let Some(f) = &r.flow {
-            j.open_key("flow");
-            counters(j, f);
-            timestamp(j, &mut self.stamp, &mut self.scratch, "start", f.start_ns);
-            j.close();
-        }
         if (with_verdict || r.is_firewalled)
             && let Some(v) = &r.verdict
         {
@@ -533,6 +534,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
         anomaly_stream: anomaly_kind("stream", false),
         anomaly_app: anomaly_kind("applayer", true),
         drops: has("drop"),
+        drops_all: settings.type_node("drop").and_then(|t| t.text("flows")) == Some("all"),
         packets: settings.alert.as_ref().is_some_and(|a| a.tagged_packets),
         arp: has("arp"),
         frames: has("frame"),
@@ -574,6 +576,12 @@ fn ids(j: &mut Json, h: &Header<'_>) {
     }
     if let Some(i) = h.in_iface {
         j.field("in_iface", i);
+    }
+}
+
+fn spi(j: &mut Json, h: &Header<'_>) {
+    if let Some(spi) = h.spi {
+        j.number("spi", spi);
     }
 }
 

@@ -156,4 +156,8 @@ impl Parser for Recognized {
     fn bytes_held(&self) -> usize {
         0
     }
+
+    fn follows(&self) -> bool {
+        false
+    }
 }
