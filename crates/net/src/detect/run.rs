@@ -409,11 +409,10 @@ impl Run<'_, '_, '_> {
 
     fn hook(&self, hook: RuleHook) -> bool {
         match hook {
-            RuleHook::FlowStart => self.flow.as_ref().is_some_and(|f| {
-                self.p.direction == Some(Direction::ToServer)
-                    && f.seen[0].pkts == 1
-                    && f.seen[1].pkts == 0
-            }),
+            RuleHook::FlowStart => self
+                .flow
+                .as_ref()
+                .is_some_and(|f| self.p.direction.is_some_and(|d| f.seen[d.index()].pkts == 1)),
             RuleHook::PreFlow | RuleHook::PreStream | RuleHook::AllPackets => true,
             RuleHook::App { .. } => true,
         }

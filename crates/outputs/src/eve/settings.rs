@@ -84,8 +84,9 @@ impl EveSettings {
         }
     }
 
-    /// The node of a type, when the type is written.
+    /// The node of a type, when the type is written. Data connections of FTP go with FTP.
     pub fn type_node(&self, name: &str) -> Option<&Tree> {
+        let name = if name == "ftp_data" { "ftp" } else { name };
         self.types.iter().find(|(n, _)| n == name).map(|(_, t)| t)
     }
 }

@@ -118,7 +118,8 @@ impl Transaction for FtpTx {
     }
 
     fn progress(&self, direction: Direction) -> u8 {
-        u8::from(self.is_replied || self.has_ended[direction.index()])
+        let is_asked = direction == ToServer && self.command.is_some();
+        u8::from(is_asked || self.is_replied || self.has_ended[direction.index()])
     }
 
     fn buffer(

@@ -663,14 +663,18 @@ impl TlsParser {
     }
 
     /// What the end of every call settles: a certificate where one is awaited ends the handshake
-    /// for both sides (TLS up to 1.2), and so does the end of both directions.
+    /// for both sides (TLS up to 1.2); the end of a direction ends all in it.
     fn settle(&mut self, tx: &mut TlsTx) {
         let awaited = if self.wants_client_cert { tx.client() } else { tx.server() };
         if awaited.certificate.is_some() {
             tx.both_done();
         }
-        if self.halves.iter().all(|h| h.is_ended) {
-            tx.both_finished();
+        for (d, last) in
+            [(Direction::ToServer, client::FINISHED), (Direction::ToClient, server::FINISHED)]
+        {
+            if self.halves[d.index()].is_ended {
+                tx.advance(d, last);
+            }
         }
     }
 }
