@@ -48,7 +48,7 @@ pub(crate) struct Simulate {
 /// The engine for this configuration.
 pub(crate) fn engine(
     config: &Tree,
-    rules: Option<Ruleset>,
+    rules: Option<(Ruleset, Datasets)>,
     catalog: Catalog,
     wants: Wants,
     mode: Mode,
@@ -65,7 +65,7 @@ pub(crate) fn engine(
     stream.simulate_ssn_memcap_at = mode.simulate.session_memcap.unwrap_or(0);
     stream.simulate_reassembly_memcap_at = mode.simulate.reassembly_memcap.unwrap_or(0);
     let policies = policies(config, &flow, &stream, &defrag, mode.inline)?;
-    let rules_need = rules.as_ref().map(|r| needs(r, &catalog)).unwrap_or_default();
+    let rules_need = rules.as_ref().map(|(r, _)| needs(r, &catalog)).unwrap_or_default();
     let flag = |path: &str| config.flag(path);
     let file_store = config.get("outputs").and_then(|o| o.item("file-store"));
     let requirements = Requirements {
@@ -88,7 +88,7 @@ pub(crate) fn engine(
     let mut protocols = Protocols::new(config, requirements)?;
     let mut rule_texts = Vec::new();
     let detector = match rules {
-        Some(set) => {
+        Some((set, datasets)) => {
             let limits = Limits {
                 match_limit: config
                     .number("pcre.match-limit")
@@ -97,14 +97,6 @@ pub(crate) fn engine(
                 ..Limits::default()
             };
             let (expressions, _failed) = Expressions::compile(&set, limits);
-            let data = std::path::Path::new(config.text("default-data-dir").unwrap_or(""));
-            let read = |path: &str| {
-                // Files that are written too live in the data folder.
-                std::fs::read(data.join(path))
-                    .or_else(|_| std::fs::read(path))
-                    .map_err(|e| format!("{path}: {e}"))
-            };
-            let datasets = Datasets::load(&set.datasets, &read)?;
             rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
             let detector = Detector::new(set, &catalog, expressions, datasets);
             Some(match mode.firewall {

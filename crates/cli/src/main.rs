@@ -16,6 +16,7 @@ mod pipeline;
 mod read;
 mod report;
 mod reputation;
+mod rule_settings;
 mod rules;
 mod stats;
 mod suricata;

@@ -1,15 +1,40 @@
 //! Loads rules for a run: which files, with which variables and classes, and what is said of them.
 
+use crate::rule_settings::{DatasetMaker, load_options, thresholds};
 use crate::suricata::{EngineLog, Options};
+use gabion_net::Datasets;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
-use gabion_rules::{Counts, Diagnostic, LoadOptions, RuleSource, RuleVars, Ruleset, Severity};
+use gabion_rules::{
+    Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity, SignatureFlags,
+};
 use std::path::{Path, PathBuf};
 
 /// A rule set that was loaded.
 pub(crate) struct Loaded {
     pub(crate) set: Ruleset,
+    pub(crate) datasets: Datasets,
     pub(crate) counts: Counts,
+}
+
+/// Rules and what was found on the way.
+pub(crate) struct Compiled {
+    pub(crate) set: Ruleset,
+    pub(crate) datasets: Datasets,
+    /// About the files of classes and references.
+    pub(crate) settings: Vec<Diagnostic>,
+    /// About files of datasets.
+    pub(crate) files: Vec<Diagnostic>,
+    /// About rules.
+    pub(crate) rules: Vec<Diagnostic>,
+    /// About the threshold file.
+    pub(crate) thresholds: Vec<Diagnostic>,
+    /// A dataset ends a load that demands rules without fault.
+    pub(crate) is_broken: bool,
+}
+
+fn has_errors(said: &[Diagnostic]) -> bool {
+    said.iter().any(|d| d.severity == Severity::Error)
 }
 
 /// A rule file's name and text.
@@ -51,107 +76,6 @@ fn expand(path: &Path) -> Vec<PathBuf> {
         .collect();
     found.sort();
     found
-}
-
-/// Settings of a load that the configuration holds.
-pub(crate) fn load_options<'a>(config: &Tree, is_firewall: bool) -> LoadOptions<'a> {
-    let read_text = |key: &str| -> String {
-        config
-            .text(key)
-            .and_then(|p| std::fs::read(p).ok())
-            .map(|b| String::from_utf8_lossy(&b).into_owned())
-            .unwrap_or_default()
-    };
-    let flag = |key: &str| config.flag(key);
-    let mut disabled = Vec::new();
-    for p in gabion_proto::registry() {
-        let on = p.table.transports.iter().any(|t| gabion_net::is_parsed(p, config, *t));
-        if !on {
-            disabled.push(p.table.name.to_string());
-        }
-    }
-    LoadOptions {
-        classes: match config.text("classification-file") {
-            Some(_) => classes(&read_text("classification-file")),
-            None => crate::classes::built_in(),
-        },
-        references: match config.text("reference-config-file") {
-            Some(_) => references(&read_text("reference-config-file")),
-            None => crate::classes::built_in_references(),
-        },
-        rule_path: config.text("default-rule-path").unwrap_or("").to_string(),
-        disabled_protocols: disabled,
-        features: Vec::new(),
-        allow_lua: flag("security.lua.allow-rules") == Some(true),
-        allow_absolute_filenames: flag("datasets.rules.allow-absolute-filenames") == Some(true),
-        allow_dataset_write: flag("datasets.rules.allow-write").unwrap_or(true),
-        auto_prefilter: config.text("detect.prefilter.default") == Some("auto"),
-        is_firewall,
-        action_order: action_order(config),
-        reputation_categories: read_text("reputation-categories-file")
-            .lines()
-            .filter_map(|l| Some(l.split(',').nth(1)?.trim().to_string()))
-            .collect(),
-        read_file: Some(&read_any),
-        ..LoadOptions::default()
-    }
-}
-
-/// `config classification: name, text, priority` lines.
-fn classes(text: &str) -> Vec<gabion_rules::ruleset::Classification> {
-    let mut out: Vec<gabion_rules::ruleset::Classification> = Vec::new();
-    for line in text.lines() {
-        let Some(rest) = line.trim().strip_prefix("config classification:") else { continue };
-        let mut parts = rest.splitn(3, ',').map(str::trim);
-        let (Some(name), Some(text), Some(priority)) = (parts.next(), parts.next(), parts.next())
-        else {
-            continue;
-        };
-        let Ok(priority) = priority.parse() else { continue };
-        let name = name.to_ascii_lowercase();
-        if !out.iter().any(|c| c.name == name) {
-            out.push(gabion_rules::ruleset::Classification {
-                name,
-                text: text.to_string(),
-                priority,
-            });
-        }
-    }
-    out
-}
-
-/// `config reference: name prefix` lines.
-fn references(text: &str) -> Vec<(String, String)> {
-    text.lines()
-        .filter_map(|l| l.trim().strip_prefix("config reference:"))
-        .filter_map(|l| l.trim().split_once(char::is_whitespace))
-        .map(|(n, p)| (n.to_string(), p.trim().to_string()))
-        .collect()
-}
-
-/// `action-order`: precedence of actions, first is highest.
-fn action_order(config: &Tree) -> [gabion_rules::Action; 4] {
-    use gabion_rules::Action;
-    let default = LoadOptions::default().action_order;
-    let Some(list) = config.get("action-order") else { return default };
-    let mut order: Vec<Action> = Vec::new();
-    for (_, item) in &list.children {
-        let action = match item.value.as_deref() {
-            Some("pass") => Action::Pass,
-            Some("drop") => Action::Drop,
-            Some("reject") => Action::RejectSource,
-            Some("alert") => Action::Alert,
-            _ => continue,
-        };
-        if !order.contains(&action) {
-            order.push(action);
-        }
-    }
-    order.try_into().unwrap_or(default)
-}
-
-fn read_any(path: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|e| e.to_string())
 }
 
 /// The files of a list in the configuration, those without a folder in this one.
@@ -205,26 +129,70 @@ pub(crate) fn load(
     for path in &o.rules_also {
         add(Path::new(path), false, log);
     }
-    if missing > 0 && o.init_errors_fatal {
+    let is_strict = o.init_errors_fatal || o.test;
+    let c = compile(config, &files, catalog, is_firewall, is_strict);
+    c.settings.iter().for_each(|d| say(d, log));
+    if o.test && has_errors(&c.settings) {
+        log.error("suricata", "initializing detection engine failed.");
         return Err(1);
     }
-    let (set, diagnostics) = compile(config, &files, catalog, is_firewall);
-    let counts = set.counts;
-    for d in &diagnostics {
-        say(d, log);
+    c.files.iter().for_each(|d| say(d, log));
+    if c.is_broken {
+        return Err(1);
     }
-    log.info(
-        "detect",
-        &format!(
-            "{} rule files processed. {} rules successfully loaded, {} rules failed, {} rules skipped",
-            counts.files, counts.loaded, counts.failed, counts.skipped
-        ),
-    );
-    if counts.failed > 0 && (o.init_errors_fatal || o.test) {
+    c.rules.iter().for_each(|d| say(d, log));
+    let counts = c.set.counts;
+    say_counts(&counts, log);
+    let is_failed = counts.failed > 0 || missing > 0;
+    let is_failed = is_failed && is_strict;
+    if !is_failed {
+        c.thresholds.iter().for_each(|d| say(d, log));
+    }
+    if is_failed || (o.test && has_errors(&c.thresholds)) {
         log.error("suricata", "Loading signatures failed.");
         return Err(1);
     }
-    Ok(Loaded { set, counts })
+    if counts.files > 0 {
+        log.info("detect", &kinds(&c.set));
+    }
+    Ok(Loaded { set: c.set, datasets: c.datasets, counts })
+}
+
+fn say_counts(c: &Counts, log: &mut EngineLog) {
+    match (c.loaded, c.files) {
+        (0, 0) => log.info("detect", "No signatures supplied."),
+        (0, n) => {
+            let said = format!("{n} rule files specified, but no rules were loaded!");
+            log.warning("detect", &said);
+        }
+        (loaded, files) => log.info(
+            "detect",
+            &format!(
+                "{files} rule files processed. {loaded} rules successfully loaded, {} rules \
+                 failed, {} rules skipped",
+                c.failed, c.skipped
+            ),
+        ),
+    }
+}
+
+/// How many rules there are of each kind, as the peer says it.
+fn kinds(set: &Ruleset) -> String {
+    let (mut ip, mut payload, mut app, mut event) = (0, 0, 0, 0);
+    for s in &set.signatures {
+        match s.kind {
+            RuleType::IpOnly => ip += 1,
+            RuleType::DeOnly => event += 1,
+            RuleType::AppTx | RuleType::AppLayer => app += 1,
+            _ if s.flags.has(SignatureFlags::PAYLOAD) => payload += 1,
+            _ => {}
+        }
+    }
+    format!(
+        "{} signatures processed. {ip} are IP-only rules, {payload} are inspecting packet payload, \
+         {app} inspect application layer, {event} are decoder event only",
+        set.signatures.len()
+    )
 }
 
 /// Compiles rule files and applies the threshold file.
@@ -233,22 +201,22 @@ pub(crate) fn compile(
     files: &[RuleFile],
     catalog: &Catalog,
     is_firewall: bool,
-) -> (Ruleset, Vec<Diagnostic>) {
+    is_strict: bool,
+) -> Compiled {
     let sources: Vec<RuleSource<'_>> = files
         .iter()
         .map(|f| RuleSource { name: &f.name, text: &f.text, is_firewall: f.is_firewall })
         .collect();
     let vars = RuleVars::from_config(config);
-    let options = load_options(config, is_firewall);
-    let (mut set, mut diagnostics) = Ruleset::load(&sources, catalog, &vars, &options);
-    if let Some(path) = config.text("threshold-file")
-        && let Ok(text) = std::fs::read_to_string(path)
-    {
-        let (entries, mut found) = gabion_rules::threshold_file::read(&text, path, &vars);
-        found.extend(set.apply_thresholds(&entries, path));
-        diagnostics.append(&mut found);
-    }
-    (set, diagnostics)
+    let maker = DatasetMaker::new(config);
+    let mut settings = Vec::new();
+    let open = |_, def: &gabion_rules::ruleset::DatasetDef| maker.open(def);
+    let mut options = load_options(config, is_firewall, &mut settings);
+    options.open_dataset = Some(&open);
+    let (mut set, rules) = Ruleset::load(&sources, catalog, &vars, &options);
+    let (datasets, files, is_broken) = maker.finish(is_strict);
+    let thresholds = thresholds(config, &vars, &mut set);
+    Compiled { set, datasets, settings, files, rules, thresholds, is_broken }
 }
 
 fn say(d: &Diagnostic, log: &mut EngineLog) {
@@ -256,18 +224,26 @@ fn say(d: &Diagnostic, log: &mut EngineLog) {
         match d.severity {
             Severity::Error => log.error(d.subsystem, &d.message),
             Severity::Warning => log.warning(d.subsystem, &d.message),
-            Severity::Note => log.info(d.subsystem, &d.message),
+            Severity::Note => log.notice(d.subsystem, &d.message),
         }
     }
-    if d.severity == Severity::Error {
+    let concerns_rule = !d.rule.is_empty()
+        && !matches!(
+            d.subsystem,
+            "threshold-config" | "classification-config" | "reference-config"
+        );
+    if d.severity != Severity::Error {
+        return;
+    }
+    if concerns_rule {
         let said = format!(
             "error parsing signature \"{}\" from file {} at line {}",
             d.rule, d.file, d.line
         );
         log.error("detect", &said);
-        if let Some(reason) = &d.reason {
-            log.info("detect", &format!("{}:{}:{}: {reason}", d.file, d.line, d.column));
-        }
+    }
+    if let Some(reason) = &d.reason {
+        log.info("rules", &format!("{}:{}:{}: {reason}", d.file, d.line, d.column));
     }
 }
 
@@ -309,6 +285,3 @@ pub(crate) fn analysis(
     }
     0
 }
-
-/// Lists the keywords.
-pub(crate) fn print_keywords(_form: Option<&str>, _catalog: &Catalog) {}

@@ -594,10 +594,12 @@ pub(crate) mod tests {
             text: rules.to_string(),
             is_firewall: false,
         };
-        let (set, _) = crate::rules::compile(&config, &[file], &catalog, false);
+        let c = crate::rules::compile(&config, &[file], &catalog, false, false);
         let mut outputs = Outputs::counting(&config);
         let mode = assemble::Mode::default();
-        let engine = assemble::engine(&config, Some(set), catalog, outputs.wants(), mode).unwrap();
+        let engine =
+            assemble::engine(&config, Some((c.set, c.datasets)), catalog, outputs.wants(), mode)
+                .unwrap();
         let engine = Arc::new(engine);
         let budget = BudgetPool::root("test", 1 << 30);
         let stop = StopFlag::new();

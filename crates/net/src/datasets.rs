@@ -3,8 +3,9 @@
 //! Sets that no rule writes are read by all workers at any time; the others are state across flows,
 //! which several workers use in packet order (`order`).
 
+use crate::dataset_file::{DatasetFault, DatasetNote, Reading};
+use crate::dataset_save;
 use foldhash::fast::RandomState;
-use gabion_record::json::base64_into;
 use gabion_rules::Ruleset;
 use gabion_rules::content::{BufferCondition, DatarepTest, DatasetCommand, DatasetTest};
 use gabion_rules::ruleset::{DatasetDef, DatasetType};
@@ -13,6 +14,13 @@ use std::sync::RwLock;
 
 /// Values of one set at most, unless its rule says otherwise.
 const VALUES_MAX: usize = 1 << 20;
+
+/// Rows of the peer's table unless the rule says otherwise.
+const ROWS: u32 = 4096;
+/// Bytes of a row in the peer's memory account.
+const ROW_BYTES: u64 = 64;
+/// Values that the peer's table makes room for at its start.
+const ROOM: u64 = 1000;
 
 /// One value's entry.
 #[derive(Clone, Debug, Default)]
@@ -23,12 +31,85 @@ pub(crate) struct Entry {
     pub(crate) context_json: Box<[u8]>,
 }
 
+/// Values with the memory the peer would count for them, so that a rule's `memcap` means the same.
+#[derive(Debug)]
+struct Values {
+    map: HashMap<Box<[u8]>, Entry, RandomState>,
+    /// Counted so far, in bytes; 0 with `cap` 0.
+    used: u64,
+    /// `memcap`; 0: none.
+    cap: u64,
+    /// Of one value, without a string's text.
+    each: u64,
+}
+
+impl Values {
+    /// Room for a set. An error is what the peer says of a `memcap` that is too small.
+    fn new(def: &DatasetDef) -> Result<Values, String> {
+        let each = match def.kind {
+            DatasetType::String | DatasetType::Md5 | DatasetType::Ip => 104,
+            DatasetType::Sha256 => 120,
+            DatasetType::Ipv4 => 96,
+        };
+        let rows = u64::from(rows(def)) * ROW_BYTES;
+        let cap = def.memcap;
+        if cap > 0 && rows > cap {
+            return Err(format!(
+                "allocating hash failed: max hash memcap is smaller than projected hash size. \
+                 Memcap: {cap}, Hash table size {rows}. Calculate total hash size by multiplying \
+                 \"hash-size\" with {ROW_BYTES}, which is the hash bucket size."
+            ));
+        }
+        let used = rows + ROOM * each;
+        if cap > 0 && used > cap {
+            let at = rows + ((cap - rows) / each + 1) * each;
+            return Err(format!(
+                "preallocating data failed: max thash memcap reached. Memcap {cap}, Memuse {at}."
+            ));
+        }
+        Ok(Values { map: HashMap::default(), used, cap, each })
+    }
+
+    /// Adds a value that is not there yet. An error is what it would have come to in memory.
+    fn add(&mut self, value: Box<[u8]>, entry: Entry, is_string: bool) -> Result<bool, u64> {
+        if self.map.contains_key(&value) {
+            return Ok(false);
+        }
+        if self.cap > 0 {
+            let text = if is_string { value.len() as u64 } else { 0 };
+            let item = if self.map.len() as u64 >= ROOM { self.each } else { 0 };
+            if self.used + text + item > self.cap {
+                return Err(self.used + text);
+            }
+            self.used += text + item;
+        } else if self.map.len() >= VALUES_MAX {
+            return Ok(false);
+        }
+        self.map.insert(value, entry);
+        Ok(true)
+    }
+
+    fn remove(&mut self, value: &[u8], is_string: bool) -> bool {
+        let is_removed = self.map.remove(value).is_some();
+        if is_removed && self.cap > 0 {
+            let text = if is_string { value.len() as u64 } else { 0 };
+            let item = if self.map.len() as u64 >= ROOM { self.each } else { 0 };
+            self.used = self.used.saturating_sub(text + item);
+        }
+        is_removed
+    }
+}
+
+fn rows(def: &DatasetDef) -> u32 {
+    if def.hashsize == 0 { ROWS } else { def.hashsize }
+}
+
 /// One set.
 #[derive(Debug)]
 struct Set {
     def: DatasetDef,
     is_written: bool,
-    values: RwLock<HashMap<Box<[u8]>, Entry, RandomState>>,
+    values: RwLock<Values>,
 }
 
 /// All datasets of a rule set.
@@ -38,32 +119,43 @@ pub struct Datasets {
 }
 
 impl Datasets {
-    /// Loads the sets. The text of a set's file comes from `read`, errors name the set.
-    pub fn load(
-        defs: &[DatasetDef],
-        read: &dyn Fn(&str) -> Result<Vec<u8>, String>,
-    ) -> Result<Datasets, String> {
-        let mut sets = Vec::new();
-        for def in defs {
-            let mut values = HashMap::default();
-            if let Some(path) = &def.load {
-                // A state file need not be there at the first run.
-                let is_state = def.save.as_ref() == Some(path);
-                let text = match read(path) {
-                    Ok(text) => text,
-                    Err(_) if is_state => Vec::new(),
-                    Err(e) => return Err(e),
-                };
-                crate::dataset_file::parse(def, &text, &mut |value, entry| {
-                    if values.len() < VALUES_MAX {
-                        values.insert(value, entry);
-                    }
-                })
-                .map_err(|e| format!("dataset: {} {e} ({path})", def.name))?;
+    /// Adds a set with what its file holds: the file's name as messages show it, and its text.
+    /// What is wrong is added to `notes`; false when the set is refused, it is not added then.
+    pub fn open(
+        &mut self,
+        def: &DatasetDef,
+        file: Option<(&str, &[u8])>,
+        notes: &mut Vec<DatasetNote>,
+    ) -> bool {
+        let mut values = match Values::new(def) {
+            Ok(v) => v,
+            Err(said) => {
+                notes.push(DatasetNote::new(DatasetFault::Set, "thash", said));
+                return false;
             }
-            sets.push(Set { def: def.clone(), is_written: false, values: RwLock::new(values) });
+        };
+        let mut too_much = None;
+        if let Some((path, text)) = file {
+            let is_string = def.kind == DatasetType::String;
+            let mut add = |value: Box<[u8]>, entry| match values.add(value, entry, is_string) {
+                Ok(_) => true,
+                Err(used) => {
+                    too_much = Some(used);
+                    false
+                }
+            };
+            Reading { def, path, add: &mut add, notes }.read(text);
         }
-        Ok(Datasets { sets })
+        if let Some(used) = too_much {
+            let mut say = |who, what| notes.push(DatasetNote::new(DatasetFault::Set, who, what));
+            let cap = def.memcap;
+            say("thash", format!("Adding data will exceed memcap: {cap}, current memuse: {used}"));
+            say("datasets", "dataset too large for set memcap".to_string());
+            say("datasets", format!("dataset {} append failed", def.name));
+            return false;
+        }
+        self.sets.push(Set { def: def.clone(), is_written: false, values: RwLock::new(values) });
+        true
     }
 
     /// Notes which sets these rules write.
@@ -102,7 +194,8 @@ impl Datasets {
             return false;
         }
         let Ok(values) = set.values.read() else { return false };
-        let found = values.get(value);
+        let found = values.map.get(value);
+        let is_string = set.def.kind == DatasetType::String;
         match t.command {
             DatasetCommand::IsSet => {
                 if let Some(e) = found
@@ -122,14 +215,14 @@ impl Datasets {
                 }
                 drop(values);
                 let Ok(mut values) = set.values.write() else { return false };
-                values.len() < VALUES_MAX && values.insert(value.into(), Entry::default()).is_none()
+                values.add(value.into(), Entry::default(), is_string) == Ok(true)
             }
             DatasetCommand::Unset => {
                 if found.is_none() {
                     return false;
                 }
                 drop(values);
-                set.values.write().is_ok_and(|mut v| v.remove(value).is_some())
+                set.values.write().is_ok_and(|mut v| v.remove(value, is_string))
             }
         }
     }
@@ -137,45 +230,18 @@ impl Datasets {
     pub(crate) fn reputation(&self, t: DatarepTest, value: &[u8]) -> bool {
         let Some(set) = self.sets.get(t.dataset as usize) else { return false };
         let Ok(values) = set.values.read() else { return false };
-        values.get(value).is_some_and(|e| t.condition.matches(u64::from(e.score)))
+        values.map.get(value).is_some_and(|e| t.condition.matches(u64::from(e.score)))
     }
 
-    /// Text of each set that is to be saved, with its path: sorted, so that it is the same each time.
+    /// Text of each set that is to be saved, with its path.
     pub fn saves(&self) -> Vec<(String, Vec<u8>)> {
         let mut out = Vec::new();
         for set in &self.sets {
             let Some(path) = &set.def.save else { continue };
             let Ok(values) = set.values.read() else { continue };
-            let mut lines: Vec<Vec<u8>> =
-                values.iter().map(|(v, e)| line(&set.def, v, e)).collect();
-            lines.sort();
-            out.push((path.clone(), lines.concat()));
+            let all = values.map.iter().map(|(v, e)| (&**v, e));
+            out.push((path.clone(), dataset_save::text(&set.def, rows(&set.def), all)));
         }
         out
     }
-}
-
-fn line(def: &DatasetDef, value: &[u8], entry: &Entry) -> Vec<u8> {
-    let mut out = Vec::new();
-    match def.kind {
-        DatasetType::String => base64_into(value, &mut out),
-        DatasetType::Md5 | DatasetType::Sha256 => {
-            for b in value {
-                out.extend_from_slice(format!("{b:02x}").as_bytes());
-            }
-        }
-        DatasetType::Ipv4 | DatasetType::Ip => {
-            let text = match (<[u8; 4]>::try_from(value), <[u8; 16]>::try_from(value)) {
-                (Ok(v4), _) => std::net::Ipv4Addr::from(v4).to_string(),
-                (_, Ok(v6)) => std::net::Ipv6Addr::from(v6).to_string(),
-                _ => String::new(),
-            };
-            out.extend_from_slice(text.as_bytes());
-        }
-    }
-    if def.has_reputation {
-        out.extend_from_slice(format!(",{}", entry.score).as_bytes());
-    }
-    out.push(b'\n');
-    out
 }

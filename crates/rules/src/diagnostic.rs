@@ -126,12 +126,21 @@ pub(crate) struct Refusal {
     pub(crate) span: Option<(usize, usize)>,
     /// The rule is left out, but the peer does not count it as failed.
     pub(crate) is_left_out: bool,
+    /// It is no fault, only told.
+    pub(crate) is_note: bool,
 }
 
 impl Refusal {
     /// In the peer's words.
     pub(crate) fn new(subsystem: &'static str, message: impl Into<String>) -> Refusal {
-        Refusal { subsystem, message: message.into(), reason: None, span: None, is_left_out: false }
+        Refusal {
+            subsystem,
+            message: message.into(),
+            reason: None,
+            span: None,
+            is_left_out: false,
+            is_note: false,
+        }
     }
 
     /// The peer only says that the rule failed; the reason is ours.
@@ -142,7 +151,14 @@ impl Refusal {
             reason: Some(reason.into()),
             span: None,
             is_left_out: false,
+            is_note: false,
         }
+    }
+
+    /// Only told, no fault.
+    pub(crate) fn as_note(mut self) -> Refusal {
+        self.is_note = true;
+        self
     }
 
     /// Adds our reason.

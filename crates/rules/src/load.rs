@@ -82,7 +82,8 @@ impl Loader<'_> {
         let outcome = self.compiler.compile(&rule.text, file, rule.line);
         let sid = sid_of(&outcome);
         for warning in std::mem::take(&mut self.compiler.warnings) {
-            self.tell(source, rule, warning, Severity::Warning, sid);
+            let severity = if warning.is_note { Severity::Note } else { Severity::Warning };
+            self.tell(source, rule, warning, severity, sid);
         }
         match outcome {
             Outcome::Loaded(signatures) => self.add(source, rule, signatures),

@@ -128,7 +128,7 @@ pub struct DatasetDef {
     /// JSON: path of the array.
     pub array_key: Option<String>,
     /// JSON: name under which the entry is added to the alert.
-    pub enrichment_key: Option<String>,
+    pub context_key: Option<String>,
     /// JSON: take the value's own key out of what is added.
     pub remove_key: bool,
 }

@@ -76,7 +76,10 @@ fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
     const GOOD: &str = "the configuration is good";
     let good = ExceptionPolicy::Ignore;
     let (expressions, _) = Expressions::compile(&set, Limits::default());
-    let datasets = Datasets::load(&set.datasets, &|path| Err(path.to_owned())).expect(GOOD);
+    let mut datasets = Datasets::default();
+    for def in &set.datasets {
+        assert!(datasets.open(def, None, &mut Vec::new()), "{GOOD}");
+    }
     let rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
     Engine {
         detector: Some(Detector::new(set, &catalog, expressions, datasets)),

@@ -155,7 +155,7 @@ fn engine(
                 rule_files::say(&compiled.diagnostics, o.verbose);
             }
             counts = compiled.set.counts;
-            Some(compiled.set)
+            Some((compiled.set, compiled.datasets))
         }
     };
     let mode = assemble::Mode {

@@ -3,6 +3,7 @@
 use crate::command_line::RuleOptions;
 use crate::exit::Fault;
 use crate::{configuration, rules};
+use gabion_net::Datasets;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{Diagnostic, Ruleset, Severity};
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 /// Rules that were read.
 pub(crate) struct Compiled {
     pub(crate) set: Ruleset,
+    pub(crate) datasets: Datasets,
     pub(crate) diagnostics: Vec<Diagnostic>,
 }
 
@@ -28,8 +30,12 @@ pub(crate) fn compile(
         })?;
         files.push(file);
     }
-    let (set, diagnostics) = rules::compile(config, &files, catalog, is_firewall);
-    Ok(Compiled { set, diagnostics })
+    let c = rules::compile(config, &files, catalog, is_firewall, false);
+    let mut diagnostics = c.settings;
+    for more in [c.files, c.rules, c.thresholds] {
+        diagnostics.extend(more);
+    }
+    Ok(Compiled { set: c.set, datasets: c.datasets, diagnostics })
 }
 
 /// Loads rule files with the configuration that the options name, for verbs that only look at rules.

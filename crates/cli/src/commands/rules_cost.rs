@@ -28,8 +28,9 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         ..assemble::Mode::default()
     };
     let wants = outputs.wants();
-    let engine = assemble::engine(&config, Some(compiled.set), catalog, wants, mode)
-        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    let engine =
+        assemble::engine(&config, Some((compiled.set, compiled.datasets)), catalog, wants, mode)
+            .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
     let engine = Arc::new(engine);
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();

@@ -58,8 +58,9 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
         ..assemble::Mode::default()
     };
     let wants = Wants::default();
-    let engine = assemble::engine(&config, Some(compiled.set), catalog, wants, mode)
-        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    let engine =
+        assemble::engine(&config, Some((compiled.set, compiled.datasets)), catalog, wants, mode)
+            .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
     let captures = captures(&o.captures)?;
     let outcomes = read_all(&Arc::new(engine), &captures, o.jobs);
     let (counts, exit) = gather(&captures, outcomes);

@@ -1,5 +1,5 @@
-//! The engine's own messages, on the console as the peer writes them (`E: detect: …`) and as JSON
-//! lines where the configuration asks for a file.
+//! The engine's own messages, on the console as the peer writes them (`E: detect: …`) and in the
+//! files the configuration asks for, as text or as JSON lines.
 
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
@@ -7,56 +7,131 @@ use gabion_record::json::Json;
 use std::io::Write;
 use std::path::Path;
 
+/// How much a message matters; what is less than an output's level is not written there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    Error,
+    Warning,
+    Notice,
+    Info,
+    Perf,
+    Config,
+    Debug,
+}
+
+impl Level {
+    const ALL: [Level; 7] = [
+        Level::Error,
+        Level::Warning,
+        Level::Notice,
+        Level::Info,
+        Level::Perf,
+        Level::Config,
+        Level::Debug,
+    ];
+
+    /// The word in the peer's messages.
+    fn name(self) -> &'static str {
+        match self {
+            Level::Error => "Error",
+            Level::Warning => "Warning",
+            Level::Notice => "Notice",
+            Level::Info => "Info",
+            Level::Perf => "Perf",
+            Level::Config => "Config",
+            Level::Debug => "Debug",
+        }
+    }
+
+    /// The letter in its short form.
+    fn letter(self) -> char {
+        match self {
+            Level::Error => 'E',
+            Level::Warning => 'W',
+            Level::Debug => 'd',
+            Level::Notice | Level::Info | Level::Perf | Level::Config => 'i',
+        }
+    }
+
+    fn of(text: &str) -> Option<Level> {
+        Level::ALL.into_iter().find(|l| l.name().eq_ignore_ascii_case(text))
+    }
+}
+
+/// A file of messages.
+struct LogFile {
+    file: std::fs::File,
+    is_json: bool,
+    level: Level,
+}
+
 /// Where messages go.
 pub(crate) struct EngineLog {
-    files: Vec<(std::fs::File, bool)>,
-    verbose: u32,
+    files: Vec<LogFile>,
+    /// `None`: the configuration lists outputs and the console is not among them.
+    console: Option<Level>,
     stamp: Stamp,
 }
 
 impl EngineLog {
-    /// Opens the files of `logging.outputs`.
+    /// Opens the outputs of `logging.outputs`; each `-v` shows a level more.
     pub(crate) fn open(config: &Tree, folder: &Path, verbose: u32) -> EngineLog {
-        let mut files = Vec::new();
-        if let Some(list) = config.get("logging.outputs") {
-            for node in list.items("file") {
-                if node.flag("enabled") != Some(true) {
-                    continue;
-                }
-                let name = node.text("filename").unwrap_or("suricata.log");
-                let path =
-                    if Path::new(name).is_absolute() { name.into() } else { folder.join(name) };
-                let json = matches!(node.text("type").or(node.text("format")), Some("json"));
-                if let Ok(f) = std::fs::OpenOptions::new().create(true).append(true).open(path) {
-                    files.push((f, json));
-                }
+        let base = config.text("logging.default-log-level").and_then(Level::of);
+        let base = base.unwrap_or(Level::Info);
+        let asked = match verbose {
+            0 => Level::Error,
+            n => Level::ALL.get(2 + n as usize).copied().unwrap_or(Level::Debug),
+        };
+        let level_of =
+            |node: &Tree| node.text("level").and_then(Level::of).unwrap_or(base).max(asked);
+        let mut log =
+            EngineLog { files: Vec::new(), console: Some(base.max(asked)), stamp: Stamp::new() };
+        let Some(list) = config.get("logging.outputs") else { return log };
+        log.console = None;
+        for node in list.items("console").filter(|n| n.flag("enabled") != Some(false)) {
+            log.console = Some(level_of(node));
+        }
+        for node in list.items("file").filter(|n| n.flag("enabled") == Some(true)) {
+            let name = node.text("filename").unwrap_or("suricata.log");
+            let path = if Path::new(name).is_absolute() { name.into() } else { folder.join(name) };
+            let is_json = matches!(node.text("type").or(node.text("format")), Some("json"));
+            if let Ok(file) = std::fs::OpenOptions::new().create(true).append(true).open(path) {
+                log.files.push(LogFile { file, is_json, level: level_of(node) });
             }
         }
-        EngineLog { files, verbose, stamp: Stamp::new() }
+        log
     }
 
-    fn write(&mut self, letter: char, level: &str, module: &str, message: &str) {
-        // Errors go to standard error, all else to standard output: what scripts around the peer
-        // look for stands there.
-        let line = format!("{letter}: {module}: {message}\n");
-        // A console that is gone must not stop the run.
-        let _ = match letter {
-            'E' => std::io::stderr().write_all(line.as_bytes()),
-            _ => std::io::stdout().write_all(line.as_bytes()),
-        };
-        self.write_files(letter, level, module, message);
-    }
-
-    fn write_files(&mut self, letter: char, level: &str, module: &str, message: &str) {
-        if self.files.is_empty() {
-            return;
+    /// Writes a message to all outputs whose level it has.
+    pub(crate) fn write(&mut self, level: Level, module: &str, message: &str) {
+        if let Some(most) = self.console.filter(|most| level <= *most) {
+            let line = match most {
+                Level::Error | Level::Warning | Level::Notice => {
+                    format!("{}: {module}: {message}", level.letter())
+                }
+                Level::Info | Level::Debug => format!("{}: {module}: {message}", level.name()),
+                Level::Perf | Level::Config => {
+                    format!("[{}] {}: {module}: {message}", std::process::id(), level.name())
+                }
+            };
+            // A console that is gone must not stop the run.
+            let _ = match level {
+                Level::Error => writeln!(std::io::stderr(), "{line}"),
+                _ => writeln!(std::io::stdout(), "{line}"),
+            };
         }
+        if self.files.iter().any(|f| level <= f.level) {
+            self.write_files(level, module, message);
+        }
+    }
+
+    fn write_files(&mut self, level: Level, module: &str, message: &str) {
         let mut at = Vec::new();
         self.stamp.iso(crate::stats::now_ns(), &mut at);
         let mut j = Json::new();
         j.open();
         j.field("timestamp", &at);
-        j.field_plain("log_level", level);
+        j.field_plain("log_level", level.name());
         j.field_plain("event_type", "engine");
         j.open_key("engine");
         j.field("message", message);
@@ -64,36 +139,33 @@ impl EngineLog {
         j.field("module", module);
         j.close();
         j.close();
-        for (f, json) in &mut self.files {
-            let line = match json {
-                true => j.bytes().to_vec(),
-                false => {
-                    format!("[{}] {letter}: {module}: {message}", String::from_utf8_lossy(&at))
-                        .into_bytes()
-                }
-            };
+        let at = String::from_utf8_lossy(at.get(..19).unwrap_or_default()).replace('T', " ");
+        let text = format!(
+            "[{} - Suricata-Main] {at} {}: {module}: {message}",
+            std::process::id(),
+            level.name()
+        );
+        for f in self.files.iter_mut().filter(|f| level <= f.level) {
+            let line = if f.is_json { j.bytes() } else { text.as_bytes() };
             // A log file that can't be written must not stop the run; the console has the message.
-            let _ = f.write_all(&line).and_then(|()| f.write_all(b"\n"));
+            let _ = f.file.write_all(line).and_then(|()| f.file.write_all(b"\n"));
         }
     }
 
     pub(crate) fn error(&mut self, module: &str, message: &str) {
-        self.write('E', "Error", module, message);
+        self.write(Level::Error, module, message);
     }
 
     pub(crate) fn warning(&mut self, module: &str, message: &str) {
-        self.write('W', "Warning", module, message);
+        self.write(Level::Warning, module, message);
     }
 
     pub(crate) fn notice(&mut self, module: &str, message: &str) {
-        self.write('i', "Notice", module, message);
+        self.write(Level::Notice, module, message);
     }
 
     pub(crate) fn info(&mut self, module: &str, message: &str) {
-        if self.verbose > 0 {
-            let _ = writeln!(std::io::stdout(), "i: {module}: {message}");
-        }
-        self.write_files('i', "Info", module, message);
+        self.write(Level::Info, module, message);
     }
 
     /// Ends the log.

@@ -172,13 +172,14 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         simulate: o.simulate,
     };
     let counts = loaded.as_ref().map(|l| l.counts);
-    let engine = match assemble::engine(config, loaded.map(|l| l.set), catalog, wants, mode) {
-        Ok(e) => Arc::new(e),
-        Err(e) => {
-            log.error("conf", &e);
-            return 1;
-        }
-    };
+    let engine =
+        match assemble::engine(config, loaded.map(|l| (l.set, l.datasets)), catalog, wants, mode) {
+            Ok(e) => Arc::new(e),
+            Err(e) => {
+                log.error("conf", &e);
+                return 1;
+            }
+        };
     let filter = match capture_filter(o, config) {
         Ok(f) => f,
         Err(e) => {
@@ -259,6 +260,7 @@ fn captures(o: &Options, run: RunOf<'_>, outputs: &mut Outputs, log: &mut Engine
     let mut code = 0;
     let mut total = gabion_record::ledger::Ledger::default();
     for path in &o.captures {
+        let is_folder = Path::new(path).is_dir();
         let list = match read::captures(Path::new(path), o.recursive) {
             Ok(l) => l,
             Err(e) => {
@@ -274,6 +276,12 @@ fn captures(o: &Options, run: RunOf<'_>, outputs: &mut Outputs, log: &mut Engine
                     for note in done.notes {
                         log.warning("pcap", &note);
                     }
+                }
+                // What else lies in a folder is passed over.
+                Err(e) if is_folder => {
+                    log.error("pcap", &e);
+                    let said = format!("Failed to init pcap file {}, skipping", file.display());
+                    log.warning("pcap", &said);
                 }
                 Err(e) => {
                     log.error("pcap", &e);

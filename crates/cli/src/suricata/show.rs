@@ -15,7 +15,7 @@ pub(crate) fn show(what: &Show) -> i32 {
         Show::BuildInfo => build_info(),
         Show::Help => help(),
         Show::DumpFeatures => println!("{FEATURES}"),
-        Show::Keywords(form) => crate::rules::print_keywords(form.as_deref(), &catalog),
+        Show::Keywords(form) => keywords(form.as_deref()),
         Show::RunModes => println!("PCAP_FILE: single, autofp"),
         Show::Protocols => protocols(&catalog),
         Show::Hooks => hooks(&catalog),
@@ -67,6 +67,19 @@ fn help() {
          --dump-config  --build-info  --list-keywords[=csv|all]  --list-app-layer-protos\n\
          --list-app-layer-hooks  -V"
     );
+}
+
+/// Rule keywords: their names, or a table with what is known of each.
+fn keywords(form: Option<&str>) {
+    match form {
+        Some("csv" | "all") => print!("{}", gabion_rules::known::list_csv(gabion_outputs::VERSION)),
+        _ => {
+            println!("=====Supported keywords=====");
+            for k in gabion_rules::known::known_keywords() {
+                println!("- {}", k.name);
+            }
+        }
+    }
 }
 
 fn protocols(catalog: &Catalog) {

@@ -48,6 +48,11 @@ fn flush(bits: u32, n: u32, out: &mut Vec<u8>) {
     }
 }
 
+/// RFC 4648 with its padding and nothing else; false when it is anything else.
+pub(crate) fn decode_exact(text: &[u8], out: &mut Vec<u8>) -> bool {
+    text.len().is_multiple_of(4) && decode(text, out, |_| false)
+}
+
 /// RFC 2045: white space is skipped, the first other foreign byte ends the text.
 pub(crate) fn decode_lenient(text: &[u8], out: &mut Vec<u8>) {
     decode(text, out, |b| b.is_ascii_whitespace());

@@ -25,7 +25,7 @@ fn blank(name: &str, folder: &str) -> DatasetDef {
         format: DatasetFormat::Csv,
         value_key: None,
         array_key: None,
-        enrichment_key: None,
+        context_key: None,
         remove_key: false,
     }
 }
@@ -55,6 +55,7 @@ fn dataset(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()>
         let said = format!("failed to set up dataset '{name}'.");
         return Err(Refusal::new(WHO, said).because("no rule before gave its type"));
     }
+    json_settings(&def, command)?;
     if matches!(command, DatasetCommand::Set | DatasetCommand::Unset)
         && !c.options.allow_dataset_write
     {
@@ -63,6 +64,25 @@ fn dataset(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()>
     }
     let dataset = register(c, def, has_type, WHO)?;
     d.push(BufferCondition::Dataset(DatasetTest { dataset, command }))
+}
+
+/// JSON sets are read, never written, and name their keys.
+fn json_settings(def: &DatasetDef, command: DatasetCommand) -> Checked<()> {
+    if def.format == DatasetFormat::Csv {
+        return Ok(());
+    }
+    let said = if command == DatasetCommand::Set {
+        "json format is not supported for 'set' command"
+    } else if def.save.is_some() {
+        "json format is not supported with 'save' or 'state' option"
+    } else if def.value_key.is_none() {
+        "json format needs a 'value_key' parameter"
+    } else if def.context_key.is_none() {
+        "json format needs a 'context_key' parameter"
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::new("detect-dataset", said))
 }
 
 fn is_name(text: &str) -> bool {
@@ -96,7 +116,7 @@ fn datarep(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()>
 
 /// Reads `key value` settings; true when the type was among them.
 fn settings(
-    c: &Compiler<'_>,
+    c: &mut Compiler<'_>,
     def: &mut DatasetDef,
     parts: &[&str],
     who: &'static str,
@@ -131,12 +151,16 @@ fn settings(
                     "csv" => DatasetFormat::Csv,
                     "json" => DatasetFormat::Json,
                     "ndjson" | "jsonline" => DatasetFormat::NdJson,
-                    _ => return Err(Refusal::new(who, format!("unknown format {value}"))),
+                    _ => {
+                        // said, but the rule is taken
+                        c.warn(Refusal::new(who, format!("unknown format {value}")));
+                        DatasetFormat::Csv
+                    }
                 };
             }
             "value_key" => def.value_key = Some(value.to_string()),
             "array_key" => def.array_key = Some(value.to_string()),
-            "enrichment_key" => def.enrichment_key = Some(value.to_string()),
+            "context_key" => def.context_key = Some(value.to_string()),
             "remove_key" => def.remove_key = true,
             // unknown keys are passed over, as the peer does
             _ => {}
@@ -149,11 +173,13 @@ fn settings(
 }
 
 /// Rules may not reach outside unless the configuration says so.
-fn check_path(c: &Compiler<'_>, path: &str, who: &'static str) -> Checked<String> {
-    if c.options.allow_absolute_filenames {
-        return Ok(path.to_string());
-    }
+fn check_path(c: &mut Compiler<'_>, path: &str, who: &'static str) -> Checked<String> {
     if path.starts_with('/') {
+        if c.options.allow_absolute_filenames {
+            let said = format!("Allowing absolute filename for dataset rule: {path}");
+            c.warn(Refusal::new(who, said).as_note());
+            return Ok(path.to_string());
+        }
         return Err(Refusal::new(who, format!("Absolute paths not allowed: {path}")));
     }
     if path.split('/').any(|part| part == "..") {
@@ -181,7 +207,8 @@ fn register(
     let at = u32::try_from(c.set.datasets.len()).unwrap_or(u32::MAX);
     if let Some(open) = c.options.open_dataset {
         open(at, &def).map_err(|said| {
-            Refusal::new(who, format!("failed to set up dataset '{}'.", def.name)).because(said)
+            let what = if def.has_reputation { "datarep set" } else { "dataset" };
+            Refusal::new(who, format!("failed to set up {what} '{}'.", def.name)).because(said)
         })?;
     }
     c.set.datasets.push(def);

@@ -141,7 +141,9 @@ fn hash_list(
                 return Ok(());
             };
             let path = c.path_of(name);
+            let beside = if c.folder.is_empty() { name } else { &format!("{}/{name}", c.folder) };
             let bytes = read(&path)
+                .or_else(|_| read(beside))
                 .map_err(|e| Refusal::new(WHO, format!("opening hash file {path}: {e}")))?;
             let hashes = hashes(&bytes, kind).map_err(|said| Refusal::new(WHO, said))?;
             c.set.hash_lists.push(HashList { kind, name: name.to_string(), hashes });

@@ -166,8 +166,7 @@ fn reference<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
     if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric()) || text.trim().is_empty() {
         return refuse();
     }
-    let known = &c.options.references;
-    if !known.is_empty() && !known.iter().any(|(name, _)| name.eq_ignore_ascii_case(key)) {
+    if !c.options.references.iter().any(|(name, _)| name.eq_ignore_ascii_case(key)) {
         c.warn(Refusal::new("detect-reference", format!("unknown reference key \"{key}\"")));
     }
     let system = lexer::trim(Piece { text: system, at: v.at });

@@ -1,0 +1,231 @@
+//! What a load of rules needs from the configuration: classes, systems of references, thresholds,
+//! files that rules name. What is wrong with them is said in the peer's words.
+
+use gabion_net::{DatasetFault, DatasetNote, Datasets};
+use gabion_record::Tree;
+use gabion_rules::ruleset::{Classification, DatasetDef};
+use gabion_rules::{Diagnostic, LoadOptions, RuleVars, Ruleset, Severity};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+/// Settings of a load that the configuration holds.
+pub(crate) fn load_options<'a>(
+    config: &Tree,
+    is_firewall: bool,
+    said: &mut Vec<Diagnostic>,
+) -> LoadOptions<'a> {
+    let categories = config.text("reputation-categories-file").and_then(|p| read_text(p).ok());
+    let flag = |key: &str| config.flag(key);
+    let mut disabled = Vec::new();
+    for p in gabion_proto::registry() {
+        let on = p.table.transports.iter().any(|t| gabion_net::is_parsed(p, config, *t));
+        if !on {
+            disabled.push(p.table.name.to_string());
+        }
+    }
+    LoadOptions {
+        classes: classes(config, said),
+        references: references(config, said),
+        rule_path: config.text("default-rule-path").unwrap_or("").to_string(),
+        disabled_protocols: disabled,
+        features: Vec::new(),
+        allow_lua: flag("security.lua.allow-rules") == Some(true),
+        allow_absolute_filenames: flag("datasets.rules.allow-absolute-filenames") == Some(true),
+        allow_dataset_write: flag("datasets.rules.allow-write").unwrap_or(true),
+        auto_prefilter: config.text("detect.prefilter.default") == Some("auto"),
+        is_firewall,
+        action_order: action_order(config),
+        reputation_categories: categories
+            .unwrap_or_default()
+            .lines()
+            .filter_map(|l| Some(l.split(',').nth(1)?.trim().to_string()))
+            .collect(),
+        read_file: Some(&read_any),
+        ..LoadOptions::default()
+    }
+}
+
+/// `action-order`: precedence of actions, first is highest.
+fn action_order(config: &Tree) -> [gabion_rules::Action; 4] {
+    use gabion_rules::Action;
+    let default = LoadOptions::default().action_order;
+    let Some(list) = config.get("action-order") else { return default };
+    let mut order: Vec<Action> = Vec::new();
+    for (_, item) in &list.children {
+        let action = match item.value.as_deref() {
+            Some("pass") => Action::Pass,
+            Some("drop") => Action::Drop,
+            Some("reject") => Action::RejectSource,
+            Some("alert") => Action::Alert,
+            _ => continue,
+        };
+        if !order.contains(&action) {
+            order.push(action);
+        }
+    }
+    order.try_into().unwrap_or(default)
+}
+
+fn read_any(path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|e| e.to_string())
+}
+
+fn read_text(path: &str) -> Result<String, std::io::Error> {
+    std::fs::read(path).map(|b| String::from_utf8_lossy(&b).into_owned())
+}
+
+/// A finding about a file as a whole.
+fn finding(file: &str, severity: Severity, subsystem: &'static str, message: String) -> Diagnostic {
+    Diagnostic {
+        file: file.to_string(),
+        line: 0,
+        column: 0,
+        len: 0,
+        severity,
+        subsystem,
+        message,
+        reason: None,
+        rule: String::new(),
+        sid: None,
+    }
+}
+
+/// The system's words for an error, without its number.
+fn reason(e: &std::io::Error) -> String {
+    let text = e.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_string()
+}
+
+fn classes(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<Classification> {
+    const WHO: &str = "classification-config";
+    let Some(path) = config.text("classification-file") else { return crate::classes::built_in() };
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(e) => {
+            let what = format!("could not open: \"{path}\": {}", reason(&e));
+            said.push(finding(path, Severity::Warning, WHO, what));
+            let hint = "please check the \"classification-file\" option in your suricata.yaml file";
+            said.push(finding(path, Severity::Error, WHO, hint.to_string()));
+            return Vec::new();
+        }
+    };
+    let (classes, faults) = gabion_rules::classification::read(&text, path);
+    if !faults.is_empty() {
+        said.extend(faults);
+        let what = format!("Error loading classification configuration from {path}");
+        said.push(finding(path, Severity::Warning, WHO, what));
+    }
+    classes
+}
+
+fn references(config: &Tree, said: &mut Vec<Diagnostic>) -> Vec<(String, String)> {
+    const WHO: &str = "reference-config";
+    let Some(path) = config.text("reference-config-file") else {
+        return crate::classes::built_in_references();
+    };
+    match read_text(path) {
+        Ok(text) => {
+            let (systems, faults) = gabion_rules::classification::read_references(&text, path);
+            said.extend(faults);
+            systems
+        }
+        Err(e) => {
+            let what = format!("Error opening file: \"{path}\": {}", reason(&e));
+            said.push(finding(path, Severity::Error, WHO, what));
+            let hint =
+                "please check the \"reference-config-file\" option in your suricata.yaml file";
+            said.push(finding(path, Severity::Error, WHO, hint.to_string()));
+            Vec::new()
+        }
+    }
+}
+
+/// Reads and applies the threshold file.
+pub(crate) fn thresholds(config: &Tree, vars: &RuleVars, set: &mut Ruleset) -> Vec<Diagnostic> {
+    const WHO: &str = "threshold-config";
+    let Some(path) = config.text("threshold-file") else { return Vec::new() };
+    let text = match read_text(path) {
+        Ok(text) => text,
+        Err(e) => {
+            let what = format!("Error opening file: \"{path}\": {}", reason(&e));
+            return vec![finding(path, Severity::Warning, WHO, what)];
+        }
+    };
+    let (entries, mut said) = gabion_rules::threshold_file::read(&text, path, vars);
+    if !said.is_empty() {
+        let what = format!("Error loading threshold configuration from {path}");
+        said.push(finding(path, Severity::Warning, WHO, what));
+    }
+    said.extend(set.apply_thresholds(&entries, path));
+    said
+}
+
+/// Datasets as they are made while rules are read.
+pub(crate) struct DatasetMaker {
+    sets: RefCell<Datasets>,
+    notes: RefCell<Vec<(String, DatasetNote)>>,
+    data_folder: PathBuf,
+    rule_path: PathBuf,
+}
+
+impl DatasetMaker {
+    /// Files are looked for where the configuration says.
+    pub(crate) fn new(config: &Tree) -> DatasetMaker {
+        DatasetMaker {
+            sets: RefCell::default(),
+            notes: RefCell::default(),
+            data_folder: config.text("default-data-dir").unwrap_or_default().into(),
+            rule_path: config.text("default-rule-path").unwrap_or_default().into(),
+        }
+    }
+
+    /// A file that is written too is in the data folder and need not be there yet; others are
+    /// beside the rule file or in the folder of rules.
+    fn path(&self, def: &DatasetDef, name: &str) -> PathBuf {
+        if def.save.as_deref() == Some(name) {
+            return self.data_folder.join(name);
+        }
+        let folder = if def.rule_folder.is_empty() { "." } else { &def.rule_folder };
+        let beside = if name.starts_with('/') { name.into() } else { Path::new(folder).join(name) };
+        if beside.exists() { beside } else { self.rule_path.join(name) }
+    }
+
+    /// Makes one set.
+    pub(crate) fn open(&self, def: &DatasetDef) -> Result<(), String> {
+        let mut file = None;
+        if let Some(name) = &def.load {
+            let path = self.path(def, name);
+            match std::fs::read(&path) {
+                Ok(bytes) => file = Some((path.display().to_string(), bytes)),
+                Err(_) if def.save.as_ref() == Some(name) => {}
+                Err(e) => return Err(format!("{}: {e}", path.display())),
+            }
+        }
+        let mut notes = Vec::new();
+        let read = file.as_ref().map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
+        let is_made = self.sets.borrow_mut().open(def, read, &mut notes);
+        let path = file.map(|(path, _)| path).unwrap_or_default();
+        self.notes.borrow_mut().extend(notes.into_iter().map(|n| (path.clone(), n)));
+        match is_made {
+            true => Ok(()),
+            false => Err("the dataset is too large for its memcap".to_string()),
+        }
+    }
+
+    /// The sets; what was found, and whether a run that demands rules without fault must end.
+    pub(crate) fn finish(self, is_strict: bool) -> (Datasets, Vec<Diagnostic>, bool) {
+        let mut said = Vec::new();
+        for (path, note) in self.notes.into_inner() {
+            let is_fatal = is_strict && note.fault == DatasetFault::Value;
+            let severity = match note.fault {
+                DatasetFault::Value if !is_strict => Severity::Warning,
+                _ => Severity::Error,
+            };
+            said.push(finding(&path, severity, note.subsystem, note.message));
+            if is_fatal {
+                return (self.sets.into_inner(), said, true);
+            }
+        }
+        (self.sets.into_inner(), said, false)
+    }
+}
