@@ -614,7 +614,10 @@ impl Detector {
         let fast = s.fast_pattern.and_then(|f| {
             let i = s.buffers.get(usize::from(f.inspection))?;
             match i.conditions.get(usize::from(f.condition)) {
-                Some(BufferCondition::Content(content)) => Some((f.inspection, i, content)),
+                // What must not be there can't be looked for.
+                Some(BufferCondition::Content(content)) if !content.is_negated() => {
+                    Some((f.inspection, i, content))
+                }
                 _ => None,
             }
         });
@@ -771,12 +774,18 @@ impl Detector {
     }
 }
 
-/// The fast-pattern content of a signature with its inspection's conditions and buffer.
+/// The signature is found by its fast pattern.
+pub(crate) fn is_scanned(s: &Signature) -> bool {
+    fast_content(s).is_some()
+}
+
+/// The fast-pattern content of a signature with its inspection's conditions and buffer; none when
+/// all contents are negated, as such a rule has nothing to be found by.
 pub(crate) fn fast_content(s: &Signature) -> Option<(&Content, &[BufferCondition], BufferRef)> {
     let f = s.fast_pattern?;
     let i = s.buffers.get(usize::from(f.inspection))?;
     match i.conditions.get(usize::from(f.condition))? {
-        BufferCondition::Content(c) => Some((c, &i.conditions, i.buffer)),
+        BufferCondition::Content(c) if !c.is_negated() => Some((c, &i.conditions, i.buffer)),
         _ => None,
     }
 }

@@ -370,7 +370,7 @@ fn rule(
             // The state of this buffer lasts: what is not there yet may come.
             Outcome::No if e.progress == progress && progress < last && !run.at_end => {
                 wait = true;
-                rescanned = met == 0 && e.is_fast_pattern;
+                rescanned = met == 0 && e.is_fast_pattern && super::compiled::is_scanned(s);
                 break;
             }
             Outcome::No => {
