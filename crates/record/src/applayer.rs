@@ -140,8 +140,24 @@ pub struct IntegerDef {
     pub multi: bool,
     /// Names that may stand for values.
     pub names: &'static [(&'static str, u64)],
+    /// Names of its bits, for those whose value is a set of flags: a rule may list some, each to be
+    /// set or, behind `!`, not to be set.
+    pub bits: &'static [(&'static str, u64)],
     /// Where it can be had.
     pub hooks: &'static [Hook],
+}
+
+impl IntegerDef {
+    /// The usual case, to be refined with struct update syntax.
+    pub const PLAIN: IntegerDef = IntegerDef {
+        name: "",
+        aliases: &[],
+        width: IntegerWidth::U8,
+        multi: false,
+        names: &[],
+        bits: &[],
+        hooks: &[],
+    };
 }
 
 /// A condition on a transaction that is neither bytes nor a number, made by the protocol itself

@@ -104,6 +104,42 @@ impl IntegerMatch {
     }
 }
 
+impl IntegerMatch {
+    /// Reads the text behind a keyword whose value is a set of flags: a comparison of the number, or
+    /// flags by name with commas between them, each with `!` before it when it must not be set.
+    ///
+    /// What follows a list without a comma is left alone, as by the peer (8.0.7).
+    pub fn parse_flags(
+        text: &str,
+        width: IntegerWidth,
+        bits: &[(&str, u64)],
+    ) -> Option<IntegerMatch> {
+        if let Some(number) = IntegerMatch::parse(text, width, &[]) {
+            return Some(number);
+        }
+        let (mut mask, mut wanted) = (0, 0);
+        let mut rest = text.trim_start();
+        loop {
+            let (negated, name) = match rest.strip_prefix('!') {
+                Some(name) => (true, name),
+                None => (false, rest),
+            };
+            let end = name.find(|c: char| c == ',' || c.is_whitespace()).unwrap_or(name.len());
+            let (name, behind) = name.split_at(end);
+            let (_, bit) = bits.iter().find(|(n, _)| *n == name)?;
+            if mask & bit != 0 {
+                return None;
+            }
+            mask |= bit;
+            wanted |= if negated { 0 } else { *bit };
+            rest = behind.trim_start().strip_prefix(',').unwrap_or_default().trim_start();
+            if rest.is_empty() {
+                return Some(IntegerMatch::Mask { mask, wanted });
+            }
+        }
+    }
+}
+
 /// The largest value of a width.
 pub fn max_of(width: IntegerWidth) -> u64 {
     match width {
@@ -185,6 +221,31 @@ mod tests {
             IntegerMatch::parse("!query", IntegerWidth::U8, &[("QUERY", 0)]),
             Some(Differs(0))
         );
+    }
+
+    #[test]
+    fn flags_are_listed_by_name() {
+        use IntegerMatch::*;
+        let bits = [("dup", 8), ("retain", 1)];
+        // Each as the peer 8.0.7 takes or refuses it for mqtt.flags.
+        for (text, wanted) in [
+            ("dup", Some(Mask { mask: 8, wanted: 8 })),
+            (" !dup", Some(Mask { mask: 8, wanted: 0 })),
+            ("retain , !dup", Some(Mask { mask: 9, wanted: 1 })),
+            ("dup,", Some(Mask { mask: 8, wanted: 8 })),
+            ("dup retain", Some(Mask { mask: 8, wanted: 8 })),
+            ("&1=1", Some(Mask { mask: 1, wanted: 1 })),
+            (">0", Some(Greater(0))),
+            ("0x1", Some(Equal(1))),
+            ("DUP", None),
+            ("! dup", None),
+            ("!", None),
+            ("dup|retain", None),
+            ("dup,dup", None),
+            ("300", None),
+        ] {
+            assert_eq!(IntegerMatch::parse_flags(text, IntegerWidth::U8, &bits), wanted, "{text}");
+        }
     }
 
     #[test]

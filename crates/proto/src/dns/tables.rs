@@ -177,27 +177,24 @@ const BUFFERS: &[BufferDef] = &[
 const INTEGERS: &[IntegerDef] = &[
     IntegerDef {
         name: "dns.opcode",
-        aliases: &[],
         width: IntegerWidth::U8,
-        multi: false,
-        names: &[],
         hooks: &both(integer::OPCODE),
+        ..IntegerDef::PLAIN
     },
     IntegerDef {
         name: "dns.rcode",
-        aliases: &[],
         width: IntegerWidth::U16,
-        multi: false,
         names: RCODES,
         hooks: &both(integer::RCODE),
+        ..IntegerDef::PLAIN
     },
     IntegerDef {
         name: "dns.rrtype",
-        aliases: &[],
         width: IntegerWidth::U16,
         multi: true,
         names: RRTYPES,
         hooks: &both(integer::RRTYPE),
+        ..IntegerDef::PLAIN
     },
 ];
 

@@ -88,11 +88,9 @@ const ON_BOTH: &[Hook] = &[Hook::new("ftp", ToServer, 1, 0), Hook::new("ftp", To
 
 const INTEGERS: &[IntegerDef] = &[IntegerDef {
     name: "ftp.dynamic_port",
-    aliases: &[],
     width: IntegerWidth::U16,
-    multi: false,
-    names: &[],
     hooks: ON_BOTH,
+    ..IntegerDef::PLAIN
 }];
 
 const CONDITIONS: &[ConditionDef] = &[

@@ -186,11 +186,9 @@ const BUFFERS: &[BufferDef] = &[
 
 const INTEGERS: &[IntegerDef] = &[IntegerDef {
     name: "tls.cert_chain_len",
-    aliases: &[],
     width: IntegerWidth::U32,
-    multi: false,
-    names: &[],
     hooks: &[at_server(server::CERT_DONE, 0)],
+    ..IntegerDef::PLAIN
 }];
 
 const ANYTIME: &[Hook] = &[at_client(0, 0), at_server(0, 0)];

@@ -101,7 +101,11 @@ pub(super) fn integer(
     def: &'static IntegerDef,
     v: Value<'_>,
 ) -> Checked<()> {
-    let Some(test) = IntegerMatch::parse(v.text, def.width, def.names) else {
+    let parsed = match def.bits {
+        [] => IntegerMatch::parse(v.text, def.width, def.names),
+        bits => IntegerMatch::parse_flags(v.text, def.width, bits),
+    };
+    let Some(test) = parsed else {
         return Err(Refusal::silent(format!(
             "`{}` takes a number or a comparison that some value can meet",
             def.name
