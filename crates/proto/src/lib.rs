@@ -20,6 +20,7 @@ pub mod frames;
 pub mod ftp;
 pub mod http1;
 pub mod limits;
+pub mod mqtt;
 pub mod parser;
 pub mod registry;
 pub mod smtp;

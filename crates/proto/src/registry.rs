@@ -51,6 +51,7 @@ pub fn registry() -> &'static [&'static Protocol] {
         crate::ssh::PROTOCOL,
         crate::ftp::DATA_PROTOCOL,
         crate::dns::PROTOCOL,
+        crate::mqtt::PROTOCOL,
         crate::detected::SMB,
         crate::detected::IMAP,
         crate::detected::RFB,

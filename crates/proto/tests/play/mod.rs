@@ -25,6 +25,8 @@ pub struct Outcomes {
     pub progress: [u8; 2],
     /// Its record, empty when there is none.
     pub record: String,
+    /// All transactions: events, and the record.
+    pub all: Vec<(Vec<&'static str>, String)>,
     /// The parser gave up.
     pub is_error: bool,
     /// Payload need not be inspected any more.
@@ -82,21 +84,25 @@ pub fn play(
     if !out.is_error {
         Direction::BOTH.into_iter().for_each(|d| parser.finish(d));
     }
-    let Some(tx) = parser.tx(0) else { return out };
-    out.progress = Direction::BOTH.map(|d| tx.progress(d));
+    let mut config = Tree::default();
+    config.set("extended", "yes");
     let name = |code: &u16| {
         let event = protocol.table.events.iter().find(|e| e.code == *code);
         event.map_or("?", |e| e.name)
     };
-    out.events = tx.events().iter().map(name).collect();
-    let mut config = Tree::default();
-    config.set("extended", "yes");
-    let mut json = Json::new();
-    json.open();
-    if tx.log(&mut json, LogOptions { config: Some(&config), ..LogOptions::default() }) {
-        json.close();
-        out.record = String::from_utf8(json.take()).expect("text");
+    for tx in (parser.first_tx_id()..parser.next_tx_id()).filter_map(|id| parser.tx(id)) {
+        let mut json = Json::new();
+        json.open();
+        let mut record = String::new();
+        if tx.log(&mut json, LogOptions { config: Some(&config), ..LogOptions::default() }) {
+            json.close();
+            record = String::from_utf8(json.take()).expect("text");
+        }
+        out.all.push((tx.events().iter().map(name).collect(), record));
     }
+    let Some(tx) = parser.tx(0) else { return out };
+    out.progress = Direction::BOTH.map(|d| tx.progress(d));
+    (out.events, out.record) = out.all.first().cloned().unwrap_or_default();
     // Whatever rules ask for, there is an answer and no panic.
     for d in Direction::BOTH {
         for local in 0..20 {

@@ -1,0 +1,28 @@
+//! Limits of the MQTT parser.
+
+/// Bytes of a message's contents that are read; longer ones are passed over (the peer's default,
+/// `max-msg-length`).
+pub const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Live transactions of a flow before open ones are closed (the peer's default, `max-tx`).
+pub const OPEN_TXS_MAX: u64 = 4096;
+
+/// Live transactions of a flow, open or not: the engine frees closed ones only behind the piece of
+/// input they came with, and a segment of 64 KiB can hold half as many messages.
+pub const TXS_PER_FLOW_MAX: usize = 32 * 1024;
+
+/// Messages of a transaction (the peer's default, `max-messages`).
+pub const MESSAGES_PER_TX_MAX: u64 = 1024;
+
+/// Topics of a SUBSCRIBE or UNSUBSCRIBE that rules look at (the peer's defaults,
+/// `subscribe-topic-match-limit` and `unsubscribe-topic-match-limit`).
+pub const TOPICS_MATCHED_MAX: u64 = 100;
+
+/// Topics kept of a message: a message of 1 MiB could carry a third of a million empty ones.
+pub const TOPICS_KEPT_MAX: usize = 16 * 1024;
+
+/// Properties kept of a message: 30 are defined, and but user properties none may be repeated.
+pub const PROPERTIES_KEPT_MAX: usize = 1024;
+
+/// Bytes of a text that are logged (the peer's default, `string-log-limit`).
+pub const LOGGED_BYTES_MAX: u64 = 1024;

@@ -1,0 +1,283 @@
+//! One MQTT session: messages become transactions.
+//!
+//! What answers a request is found by the number it carries, whatever its kind and direction (the
+//! peer's behaviour); a CONNACK by a number no message can carry. A message that can't be read ends
+//! the flow.
+
+use super::limits::TXS_PER_FLOW_MAX;
+use super::message::{Body, Header, Malformed, Message, Start, kind};
+use super::settings::Settings;
+use super::tables::{event, frame};
+use super::tx::MqttTx;
+use crate::parser::EventList;
+use crate::tx_list::TxList;
+use crate::{Input, Outcome, ParseContext, Parser, Transaction};
+use gabion_record::Direction;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+
+/// Number of a CONNECT, beyond those of 16 bits that messages carry.
+const CONNECT_ID: u32 = u32::MAX;
+
+/// A transaction that waits for an answer.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    tx: u64,
+    id: Option<u32>,
+}
+
+/// Parser of an MQTT session.
+#[derive(Debug)]
+pub struct MqttParser {
+    settings: Settings,
+    txs: TxList<MqttTx>,
+    /// Oldest first.
+    open: VecDeque<Open>,
+    /// Version of the last CONNECT.
+    version: u8,
+    /// A CONNECT was accepted, or refused, but answered.
+    is_connected: bool,
+    /// Bytes still to be passed over in each direction.
+    skip: [u64; 2],
+}
+
+/// What a new transaction is like.
+struct Opening {
+    events: SmallVec<[u16; 2]>,
+    /// Number it waits for; `None`: it is complete.
+    waits: Option<Option<u32>>,
+}
+
+impl MqttParser {
+    /// A parser.
+    pub fn new(settings: Settings) -> MqttParser {
+        MqttParser {
+            settings,
+            txs: TxList::default(),
+            open: VecDeque::new(),
+            version: 0,
+            is_connected: false,
+            skip: [0; 2],
+        }
+    }
+
+    fn push(&mut self, direction: Direction, message: Option<Message>, opening: Opening) {
+        if self.txs.len() as u64 > self.settings.txs_max {
+            // The peer closes the oldest that is open; closed ones are about to go anyway.
+            while let Some(oldest) = self.open.pop_front() {
+                if let Some(tx) = self.txs.get_mut(oldest.tx) {
+                    tx.is_complete = true;
+                    tx.events.add(event::TOO_MANY_TRANSACTIONS);
+                    break;
+                }
+            }
+        }
+        let mut events = EventList::default();
+        opening.events.iter().for_each(|code| events.add(*code));
+        let matched = [self.settings.subscribe_matched_max, self.settings.unsubscribe_matched_max];
+        let version = self.version;
+        if let Some(id) = opening.waits {
+            self.open.push_back(Open { tx: self.txs.next_id(), id });
+        }
+        self.txs.push(TXS_PER_FLOW_MAX, |id| MqttTx {
+            id,
+            direction,
+            messages: message.into_iter().collect(),
+            version,
+            matched_max: matched.map(|n| match n {
+                0 => usize::MAX,
+                n => usize::try_from(n).unwrap_or(usize::MAX),
+            }),
+            is_complete: opening.waits.is_none(),
+            events,
+        });
+    }
+
+    /// Adds an answer to the transaction that waits for it. Gives the message back when none does.
+    fn answer(&mut self, id: u32, message: Message, is_last: bool) -> Option<Message> {
+        let Some(at) = self.open.iter().position(|o| o.id == Some(id)) else {
+            return Some(message);
+        };
+        let Some(tx) = self.open.get(at).and_then(|o| self.txs.get_mut(o.tx)) else {
+            self.open.remove(at);
+            return Some(message);
+        };
+        if is_last {
+            tx.is_complete = true;
+            self.open.remove(at);
+        } else if tx.messages.len() as u64 >= self.settings.messages_max {
+            tx.events.add(event::TOO_MANY_MESSAGES);
+            return None;
+        }
+        tx.messages.push(message);
+        None
+    }
+
+    fn message(&mut self, direction: Direction, message: Message) {
+        let mut events: SmallVec<[u16; 2]> = SmallVec::new();
+        let qos = message.header.qos();
+        let kind = message.header.kind();
+        let mut has_to_be_connected = !matches!(message.body, Body::Skipped(_));
+        let mut waits = None;
+        let message = match message.body {
+            Body::Skipped(_) => message,
+            Body::Connect(ref connect) => {
+                self.version = connect.version;
+                has_to_be_connected = false;
+                waits = Some(Some(CONNECT_ID));
+                if self.is_connected {
+                    events.push(event::DOUBLE_CONNECT);
+                }
+                message
+            }
+            Body::Connack { .. } => {
+                has_to_be_connected = false;
+                let Some(message) = self.answer(CONNECT_ID, message, true) else {
+                    self.is_connected = true;
+                    return;
+                };
+                events.push(event::MISSING_CONNECT);
+                message
+            }
+            Body::Publish { id, .. } => {
+                match (qos, id) {
+                    (0, _) => {}
+                    (1 | 2, Some(id)) => waits = Some(Some(id.into())),
+                    (1 | 2, None) => {
+                        waits = Some(None);
+                        events.push(event::MISSING_MSG_ID);
+                    }
+                    _ => {
+                        waits = Some(None);
+                        events.push(event::INVALID_QOS_LEVEL);
+                    }
+                }
+                message
+            }
+            Body::Subscribe { id, .. } | Body::Unsubscribe { id, .. } => {
+                match qos {
+                    0 => {}
+                    1 | 2 => waits = Some(Some(id.into())),
+                    _ => {
+                        waits = Some(None);
+                        events.push(event::INVALID_QOS_LEVEL);
+                    }
+                }
+                message
+            }
+            Body::PublishAnswer { id, .. } | Body::SubscribeAnswer { id, .. } => {
+                let is_last = !matches!(kind, kind::PUBREC | kind::PUBREL);
+                let Some(message) = self.answer(id.into(), message, is_last) else { return };
+                events.push(match kind {
+                    kind::SUBACK => event::MISSING_SUBSCRIBE,
+                    kind::UNSUBACK => event::MISSING_UNSUBSCRIBE,
+                    _ => event::MISSING_PUBLISH,
+                });
+                message
+            }
+            Body::Plain if kind == kind::UNASSIGNED => {
+                has_to_be_connected = false;
+                events.push(event::UNASSIGNED_MSG_TYPE);
+                message
+            }
+            Body::Plain | Body::Reason { .. } => message,
+        };
+        if has_to_be_connected && !self.is_connected {
+            events.push(event::UNINTRODUCED_MESSAGE);
+        }
+        self.push(direction, Some(message), Opening { events, waits });
+    }
+
+    /// Takes what stands at the beginning of `bytes`, which is so far into the input. `Ok`: bytes
+    /// used, or how many it takes.
+    fn one(
+        &mut self,
+        cx: &mut ParseContext<'_>,
+        bytes: &[u8],
+        at: usize,
+    ) -> Result<Step, Malformed> {
+        let d = cx.direction;
+        let header = match Header::read(bytes) {
+            Start::Header(header) => header,
+            Start::More => return Ok(Step::Needs(bytes.len() + 1)),
+            Start::Wrong => return Err(Malformed),
+        };
+        if u64::from(header.len) > self.settings.message_max {
+            cx.frames.add(d, frame::PDU, at, header.total_len(), None);
+            self.skip[d.index()] = header.total_len();
+            self.message(d, Message::skipped(header));
+            return Ok(Step::Used(0));
+        }
+        let total = usize::try_from(header.total_len()).map_err(|_| Malformed)?;
+        let Some(contents) = bytes.get(usize::from(header.header_len)..total) else {
+            return Ok(Step::Needs(total));
+        };
+        let message = Message::read(header, contents, self.version)?;
+        let header_len = usize::from(header.header_len);
+        cx.frames.add(d, frame::PDU, at, header.total_len(), None);
+        cx.frames.add(d, frame::HEADER, at, header_len as u64, None);
+        cx.frames.add(d, frame::DATA, at + header_len, header.len.into(), None);
+        self.message(d, message);
+        Ok(Step::Used(total))
+    }
+}
+
+enum Step {
+    Used(usize),
+    Needs(usize),
+}
+
+impl Parser for MqttParser {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        let Input::Data { bytes, .. } = input else { return Outcome::Error };
+        let d = cx.direction;
+        let mut at = 0;
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            let skip = &mut self.skip[d.index()];
+            if *skip > 0 {
+                let here = (*skip).min(rest.len() as u64);
+                *skip -= here;
+                at += here as usize;
+                continue;
+            }
+            match self.one(cx, rest, at) {
+                Ok(Step::Used(len)) => at += len,
+                Ok(Step::Needs(needed)) => return Outcome::Incomplete { consumed: at, needed },
+                Err(Malformed) => {
+                    let events = SmallVec::from_slice(&[event::MALFORMED_TRAFFIC]);
+                    self.push(d, None, Opening { events, waits: None });
+                    return Outcome::Error;
+                }
+            }
+        }
+        Outcome::Done
+    }
+
+    fn first_tx_id(&self) -> u64 {
+        self.txs.first_id()
+    }
+
+    fn next_tx_id(&self) -> u64 {
+        self.txs.next_id()
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.txs.get(id).map(|tx| tx as &dyn Transaction)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.txs.get_mut(id).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn free(&mut self, id: u64) {
+        self.txs.free(id);
+    }
+
+    fn finish(&mut self, _: Direction) {}
+
+    fn bytes_held(&self) -> usize {
+        size_of::<MqttParser>()
+            + self.open.capacity() * size_of::<Open>()
+            + self.txs.iter().map(MqttTx::bytes_held).sum::<usize>()
+    }
+}

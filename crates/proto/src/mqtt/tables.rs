@@ -1,0 +1,219 @@
+//! What MQTT offers to rules.
+
+use super::message::{connect_flag, kind};
+use super::tx::MqttTx;
+use gabion_record::Direction::{self, ToClient, ToServer};
+use gabion_record::applayer::{
+    BufferDef, ConditionDef, EventDef, Hook, IntegerDef, ProtoTable, Transport, TxCondition,
+};
+use std::any::Any;
+use std::sync::Arc;
+
+/// Buffers by their numbers.
+pub(super) mod buffer {
+    pub(crate) const CLIENT_ID: u16 = 0;
+    pub(crate) const PROTOCOL: u16 = 1;
+    pub(crate) const USERNAME: u16 = 2;
+    pub(crate) const PASSWORD: u16 = 3;
+    pub(crate) const WILL_TOPIC: u16 = 4;
+    pub(crate) const WILL_MESSAGE: u16 = 5;
+    pub(crate) const PUBLISH_TOPIC: u16 = 6;
+    pub(crate) const PUBLISH_MESSAGE: u16 = 7;
+    pub(crate) const SUBSCRIBE_TOPIC: u16 = 8;
+    pub(crate) const UNSUBSCRIBE_TOPIC: u16 = 9;
+}
+
+/// Integers by their numbers.
+pub(super) mod integer {
+    pub(crate) const TYPE: u16 = 0;
+    pub(crate) const QOS: u16 = 1;
+    pub(crate) const FLAGS: u16 = 2;
+    pub(crate) const CONNECT_FLAGS: u16 = 3;
+    pub(crate) const VERSION: u16 = 4;
+    pub(crate) const REASON_CODE: u16 = 5;
+    pub(crate) const SESSION_PRESENT: u16 = 6;
+}
+
+/// Events by their codes.
+pub mod event {
+    #![allow(missing_docs)]
+    pub const MISSING_CONNECT: u16 = 0;
+    pub const MISSING_PUBLISH: u16 = 1;
+    pub const MISSING_SUBSCRIBE: u16 = 2;
+    pub const MISSING_UNSUBSCRIBE: u16 = 3;
+    pub const DOUBLE_CONNECT: u16 = 4;
+    pub const UNINTRODUCED_MESSAGE: u16 = 5;
+    pub const INVALID_QOS_LEVEL: u16 = 6;
+    pub const MISSING_MSG_ID: u16 = 7;
+    pub const UNASSIGNED_MSG_TYPE: u16 = 8;
+    pub const TOO_MANY_TRANSACTIONS: u16 = 9;
+    pub const MALFORMED_TRAFFIC: u16 = 10;
+    pub const TOO_MANY_MESSAGES: u16 = 11;
+}
+
+/// Frames by their numbers.
+pub(super) mod frame {
+    pub(crate) const PDU: u8 = 0;
+    pub(crate) const HEADER: u8 = 1;
+    pub(crate) const DATA: u8 = 2;
+}
+
+const fn named(name: &'static str, code: u16) -> EventDef {
+    EventDef { name, code }
+}
+
+const EVENTS: &[EventDef] = &[
+    named("missing_connect", event::MISSING_CONNECT),
+    named("missing_publish", event::MISSING_PUBLISH),
+    named("missing_subscribe", event::MISSING_SUBSCRIBE),
+    named("missing_unsubscribe", event::MISSING_UNSUBSCRIBE),
+    named("double_connect", event::DOUBLE_CONNECT),
+    named("unintroduced_message", event::UNINTRODUCED_MESSAGE),
+    named("invalid_qos_level", event::INVALID_QOS_LEVEL),
+    named("missing_msg_id", event::MISSING_MSG_ID),
+    named("unassigned_msg_type", event::UNASSIGNED_MSG_TYPE),
+    named("too_many_transactions", event::TOO_MANY_TRANSACTIONS),
+    named("malformed_traffic", event::MALFORMED_TRAFFIC),
+    named("too_many_messages", event::TOO_MANY_MESSAGES),
+];
+
+const fn to_server(local: u16) -> [Hook; 1] {
+    [Hook::new("mqtt", ToServer, 0, local)]
+}
+
+const fn to_client(local: u16) -> [Hook; 1] {
+    [Hook::new("mqtt", ToClient, 0, local)]
+}
+
+const fn both(local: u16) -> [Hook; 2] {
+    [Hook::new("mqtt", ToServer, 0, local), Hook::new("mqtt", ToClient, 0, local)]
+}
+
+const fn def(name: &'static str, description: &'static str, hooks: &'static [Hook]) -> BufferDef {
+    BufferDef { name, internal: name, description, hooks, ..BufferDef::PLAIN }
+}
+
+const BUFFERS: &[BufferDef] = &[
+    def("mqtt.connect.clientid", "MQTT CONNECT clientid", &to_server(buffer::CLIENT_ID)),
+    def(
+        "mqtt.connect.protocol_string",
+        "MQTT CONNECT protocol string",
+        &to_server(buffer::PROTOCOL),
+    ),
+    def("mqtt.connect.username", "MQTT CONNECT username", &to_server(buffer::USERNAME)),
+    def("mqtt.connect.password", "MQTT CONNECT password", &to_server(buffer::PASSWORD)),
+    def("mqtt.connect.willtopic", "MQTT CONNECT will topic", &to_server(buffer::WILL_TOPIC)),
+    def("mqtt.connect.willmessage", "MQTT CONNECT will message", &to_server(buffer::WILL_MESSAGE)),
+    def("mqtt.publish.topic", "MQTT PUBLISH topic", &both(buffer::PUBLISH_TOPIC)),
+    def("mqtt.publish.message", "MQTT PUBLISH message", &both(buffer::PUBLISH_MESSAGE)),
+    BufferDef {
+        multi: true,
+        ..def("mqtt.subscribe.topic", "subscribe topic query", &to_server(buffer::SUBSCRIBE_TOPIC))
+    },
+    BufferDef {
+        multi: true,
+        ..def(
+            "mqtt.unsubscribe.topic",
+            "unsubscribe topic query",
+            &to_server(buffer::UNSUBSCRIBE_TOPIC),
+        )
+    },
+];
+
+const INTEGERS: &[IntegerDef] = &[
+    IntegerDef {
+        name: "mqtt.type",
+        multi: true,
+        names: kind::NAMES,
+        hooks: &both(integer::TYPE),
+        ..IntegerDef::PLAIN
+    },
+    IntegerDef {
+        name: "mqtt.flags",
+        multi: true,
+        bits: &[("dup", 8), ("retain", 1)],
+        hooks: &to_server(integer::FLAGS),
+        ..IntegerDef::PLAIN
+    },
+    IntegerDef {
+        // By the standard's bits; the peer 8.0.7 has those of `will` and `will_retain` exchanged.
+        name: "mqtt.connect.flags",
+        bits: &[
+            ("username", connect_flag::USERNAME as u64),
+            ("password", connect_flag::PASSWORD as u64),
+            ("will_retain", connect_flag::WILL_RETAIN as u64),
+            ("will", connect_flag::WILL as u64),
+            ("clean_session", connect_flag::CLEAN_SESSION as u64),
+        ],
+        hooks: &to_server(integer::CONNECT_FLAGS),
+        ..IntegerDef::PLAIN
+    },
+    IntegerDef {
+        name: "mqtt.protocol_version",
+        hooks: &to_server(integer::VERSION),
+        ..IntegerDef::PLAIN
+    },
+    IntegerDef {
+        name: "mqtt.reason_code",
+        multi: true,
+        hooks: &both(integer::REASON_CODE),
+        ..IntegerDef::PLAIN
+    },
+];
+
+const CONDITIONS: &[ConditionDef] = &[
+    ConditionDef { name: "mqtt.qos", aliases: &[], parse: qos, hooks: &to_server(0) },
+    ConditionDef {
+        name: "mqtt.connack.session_present",
+        aliases: &[],
+        parse: session_present,
+        hooks: &to_client(0),
+    },
+];
+
+/// Some message has the value: the peer takes a plain number here, no comparison.
+#[derive(Debug)]
+struct SomeValue {
+    local: u16,
+    wanted: u64,
+}
+
+impl TxCondition for SomeValue {
+    fn matches(&self, tx: &dyn Any, _: Direction) -> bool {
+        let Some(tx) = tx.downcast_ref::<MqttTx>() else { return false };
+        tx.values(self.local).any(|v| v == self.wanted)
+    }
+}
+
+fn plain_number(value: Option<&str>) -> Result<u8, String> {
+    value.unwrap_or_default().trim().parse().map_err(|_| "not a number".to_string())
+}
+
+fn qos(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+    let wanted = plain_number(value)?;
+    if wanted > 2 {
+        return Err("quality of service is 0, 1 or 2".to_string());
+    }
+    Ok(Arc::new(SomeValue { local: integer::QOS, wanted: wanted.into() }))
+}
+
+fn session_present(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+    let wanted = u64::from(plain_number(value)? != 0);
+    Ok(Arc::new(SomeValue { local: integer::SESSION_PRESENT, wanted }))
+}
+
+/// What MQTT offers.
+pub(super) const TABLE: ProtoTable = ProtoTable {
+    name: "mqtt",
+    eve_name: "mqtt",
+    rule_names: &["mqtt"],
+    transports: &[Transport::Tcp],
+    states_to_server: &["request_started", "request_complete"],
+    states_to_client: &["response_started", "response_complete"],
+    buffers: BUFFERS,
+    integers: INTEGERS,
+    conditions: CONDITIONS,
+    events: EVENTS,
+    events_in_capitals: false,
+    frames: &["pdu", "header", "data"],
+};
