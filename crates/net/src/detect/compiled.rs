@@ -9,6 +9,7 @@
 use super::address_index::AddressIndex;
 use super::firewall::{Firewall, FirewallPolicies};
 use super::gates::{self, Gates};
+use super::grams::{self, RuleGrams};
 use super::resources::Expressions;
 use crate::datasets::Datasets;
 use foldhash::fast::FixedState;
@@ -149,6 +150,8 @@ pub(crate) struct TxProgram {
     pub(crate) events: HashMap<u16, Vec<u32>, FixedState>,
     /// Conditions that many of the rules share.
     pub(crate) gates: Gates,
+    /// What rules want besides their fast patterns.
+    pub(crate) grams: RuleGrams,
     /// Whether any rule inspects transactions here at all.
     pub(crate) is_empty: bool,
 }
@@ -423,6 +426,11 @@ impl Detector {
         for ((proto, direction), gates) in gates::collect(&set, &d.buffer_facts) {
             if let Some(programs) = d.tx.get_mut(usize::from(proto.0)) {
                 programs[direction.index()].gates = gates;
+            }
+        }
+        for ((proto, direction), grams) in grams::collect(&set, &d.buffer_facts) {
+            if let Some(programs) = d.tx.get_mut(usize::from(proto.0)) {
+                programs[direction.index()].grams = grams;
             }
         }
         d.set = set;
@@ -769,8 +777,9 @@ impl Detector {
             self.tx.iter().flatten().flat_map(|p| &p.buffers).map(|b| b.patterns.memory_bytes());
         let payload =
             self.payload.iter().flatten().chain(&self.stream).map(PatternSet::memory_bytes);
-        let gates: usize = self.tx.iter().flatten().map(|p| p.gates.memory_bytes()).sum();
-        gates + tx.sum::<usize>() + payload.sum::<usize>() + self.index.memory_bytes()
+        let programs = self.tx.iter().flatten();
+        let asked: usize = programs.map(|p| p.gates.memory_bytes() + p.grams.memory_bytes()).sum();
+        asked + tx.sum::<usize>() + payload.sum::<usize>() + self.index.memory_bytes()
     }
 }
 

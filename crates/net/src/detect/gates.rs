@@ -15,7 +15,7 @@ use foldhash::fast::FixedState;
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
 use gabion_rules::content::{BufferCondition, Content, ContentFlags, Operand};
-use gabion_rules::signature::{BufferRef, EngineRun, TxTest};
+use gabion_rules::signature::{BufferInspection, BufferRef, Engine, EngineRun, TxTest};
 use gabion_rules::transform::ChainId;
 use gabion_rules::{Ruleset, Signature};
 use std::collections::HashMap;
@@ -128,11 +128,12 @@ fn has_side_effects(s: &Signature) -> bool {
     by_buffer || s.tx.iter().any(|t| matches!(t.test, TxTest::Lua { .. }))
 }
 
-/// Calls `each` for every condition of the rule that could be a gate, with protocol and direction.
-fn each_condition<'s>(
+/// Calls `each` for every inspection of the rule that may be judged apart from the rest: of a buffer
+/// that does not grow, has no transforms and must be there.
+pub(crate) fn each_inspection<'s>(
     s: &'s Signature,
     facts: &[BufferFacts],
-    mut each: impl FnMut((ProtoId, Direction), Key<'s>, &'s Content, bool),
+    mut each: impl FnMut(&Engine, &'s BufferInspection, BufferFacts),
 ) {
     if s.inert.is_some() || s.firewall.is_some() || has_side_effects(s) {
         return;
@@ -144,13 +145,27 @@ fn each_condition<'s>(
         let Some(fact) = facts.get(usize::from(id.0)) else { continue };
         let may_be_absent =
             b.conditions.iter().any(|c| matches!(c, BufferCondition::Absent { .. }));
-        if b.chain != ChainId::NONE || fact.streaming || may_be_absent {
-            continue;
+        if b.chain == ChainId::NONE && !fact.streaming && !may_be_absent {
+            each(e, b, *fact);
         }
+    }
+}
+
+/// Whether the content must be found and is not known to be, as the rule's fast pattern is.
+pub(crate) fn is_wanted(c: &Content) -> bool {
+    !c.is_negated() && !c.flags.has(ContentFlags::IS_FAST_PATTERN)
+}
+
+/// Calls `each` for every condition of the rule that could be a gate, with protocol and direction.
+fn each_condition<'s>(
+    s: &'s Signature,
+    facts: &[BufferFacts],
+    mut each: impl FnMut((ProtoId, Direction), Key<'s>, &'s Content, bool),
+) {
+    each_inspection(s, facts, |e, b, fact| {
         for c in &b.conditions {
             let BufferCondition::Content(c) = c else { continue };
-            let found_already = c.flags.has(ContentFlags::IS_FAST_PATTERN) && !c.is_negated();
-            if c.is_relative() || found_already {
+            if c.is_relative() || !(c.is_negated() || is_wanted(c)) {
                 continue;
             }
             let (Ok(offset), Ok(depth)) = (fixed(c.offset), fixed(c.depth)) else { continue };
@@ -158,7 +173,7 @@ fn each_condition<'s>(
             let key = Key { local, progress, flags, offset, depth, bytes: &c.bytes };
             each((e.proto, e.direction), key, c, fact.multi);
         }
-    }
+    });
 }
 
 /// The gates of a rule set, by protocol and direction.

@@ -13,6 +13,7 @@ mod filter;
 mod firewall;
 mod frame;
 mod gates;
+mod grams;
 mod literal;
 mod number;
 pub(crate) mod packet;

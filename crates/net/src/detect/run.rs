@@ -5,6 +5,7 @@ use super::compiled::{Class, Detector, Group, Hot};
 use super::content::{self, ByteVariables, Captured, MatchNotes, Piece};
 use super::filter::Filtered;
 use super::firewall::Policy;
+use super::grams::Bitmaps;
 use super::packet::{self, PacketView};
 use super::profile::RuleCosts;
 use super::{Resources, frame, tx};
@@ -66,6 +67,8 @@ pub(crate) struct Scratch {
     /// `config`, `filestore` and other actions that need more than the flow.
     pub(crate) deferred: Vec<(u32, Option<u64>)>,
     pub(crate) costs: RuleCosts,
+    /// Grams of the transaction's buffers.
+    pub(crate) bitmaps: Bitmaps,
 }
 
 impl Scratch {

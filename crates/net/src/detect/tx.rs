@@ -9,6 +9,7 @@ use super::compiled::{BufferFacts, TxBuffer};
 use super::content::Piece;
 use super::filter::TxFilter;
 use super::gates::{Answers, Gate};
+use super::grams;
 use super::run::Run;
 use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
@@ -207,13 +208,23 @@ fn one(
     }
     candidates.sort_unstable();
     candidates.dedup();
-    let mut answers = Answers::default();
     let ended = run.at_end || run.app().is_some_and(|a| progress >= a.last_state(direction));
+    let settled = |of: u8| ended || progress > of;
+    let mut answers = Answers::default();
+    let mut bitmaps = std::mem::take(&mut run.scratch.bitmaps);
+    bitmaps.clear();
+    let many = candidates.len() >= grams::CANDIDATES_MIN;
     for sig in &candidates {
         let since = run.scratch.costs.now();
         let refused = program.gates.refuse(*sig, &mut answers, |gate| {
-            (ended || progress > gate.progress).then(|| is_open(run, tx, gate, direction))
-        });
+            settled(gate.progress).then(|| is_open(run, tx, gate, direction))
+        }) || many
+            && program.grams.refuse(*sig, &mut bitmaps, |local, of, take| {
+                if settled(of) {
+                    take(tx.buffer(local, direction, 0, how_whole).map(|b| b.data));
+                }
+                settled(of)
+            });
         if refused && !memory.kept.iter().any(|k| k.sig == *sig) {
             run.scratch.costs.add(*sig, since, false);
             continue;
@@ -221,6 +232,7 @@ fn one(
         let matched = rule(run, tx, *sig, proto, direction, progress, memory);
         run.scratch.costs.add(*sig, since, matched);
     }
+    run.scratch.bitmaps = bitmaps;
     memory.started = true;
     memory.progress = progress;
     memory.events = u16::try_from(events.len()).unwrap_or(u16::MAX);
