@@ -352,7 +352,7 @@ impl AppLayer {
             };
             let other = self.by_direction[o];
             let mut answer = protocols.detection.look(Transport::Tcp, d, bytes, ports, other);
-            if answer == Answer::Open && (eof || bytes.len() > DETECT_BYTES_MAX) {
+            if answer == Answer::Open && bytes.len() > DETECT_BYTES_MAX {
                 answer = Answer::Done;
             }
             match answer {
@@ -367,6 +367,8 @@ impl AppLayer {
                         }
                     }
                 }
+                // The end leaves the question open; what there is goes to the parser.
+                Answer::Open if eof && self.proto.is_known() => {}
                 Answer::Open => return false,
                 Answer::Done => {
                     self.done[i] = true;

@@ -192,7 +192,8 @@ pub(crate) fn matches(
             DecoderEvent::from_name(name).is_some_and(|e| h.events.contains(e))
         }
         PacketCondition::StreamEvent(name) => p.stream_events.iter().any(|e| e.name() == *name),
-        PacketCondition::DetectionEvent(name) => p.detection_events.contains(name),
+        // The peer does not look at those of the packets it makes itself.
+        PacketCondition::DetectionEvent(name) => !p.is_pseudo && p.detection_events.contains(name),
         PacketCondition::Checksum { of, valid } => {
             !p.is_pseudo && checksum_matches(*of, *valid, h, p.frame)
         }

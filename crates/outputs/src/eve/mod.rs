@@ -230,7 +230,9 @@ impl EveWriter {
         if let Some(app) = &r.app {
             object(j, app.key, app.object, self.settings.type_node(app.key), true);
         }
-        app_proto(j, &r.app_proto);
+        if let Some(name) = r.app_proto.app_proto {
+            j.field_plain("app_proto", name);
+        }
         j.open_key("fileinfo");
         r.file.write(j);
         j.close();

@@ -198,6 +198,10 @@ fn one_suite(
     if !suite.is_single() {
         writeln!(out, "{}", report::by_folder(&comparison))?;
     }
+    let kinds = report::by_kind(&comparison);
+    if !kinds.is_empty() {
+        writeln!(out, "{kinds}")?;
+    }
     writeln!(out, "{}", report::by_signature(&comparison, &names, options.rows))?;
     writeln!(out, "{}\n", report::line(&suite.name, &comparison))?;
     Ok(Sums::of(&comparison.pairs))

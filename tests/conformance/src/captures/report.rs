@@ -36,6 +36,47 @@ pub fn by_folder(comparison: &Comparison) -> String {
     table("folder", groups.into_iter().map(|(folder, sums)| (folder.to_owned(), sums)).collect())
 }
 
+/// Kinds of the peer's event rules by the thousand their ids begin with.
+const KINDS: [(u64, &str); 14] = [
+    (2_200_000, "decoder events"),
+    (2_210_000, "stream events"),
+    (2_220_000, "SMTP events"),
+    (2_221_000, "HTTP events"),
+    (2_224_000, "IKE events"),
+    (2_225_000, "SMB events"),
+    (2_226_000, "Kerberos events"),
+    (2_228_000, "SSH events"),
+    (2_229_000, "MQTT events"),
+    (2_230_000, "TLS events"),
+    (2_231_000, "QUIC events"),
+    (2_232_000, "FTP events"),
+    (2_240_000, "DNS events"),
+    (2_260_000, "protocol detection events"),
+];
+
+/// The table by kind of event, empty when no pair is of a rule for events.
+#[must_use]
+pub fn by_kind(comparison: &Comparison) -> String {
+    let kind_of = |sid: u64| KINDS.iter().position(|(first, _)| sid / 1000 == first / 1000);
+    let mut groups: BTreeMap<usize, Sums> = BTreeMap::new();
+    let mut others = Sums::default();
+    for (_, sid, standing) in &comparison.pairs {
+        match kind_of(*sid) {
+            Some(at) => groups.entry(at).or_default().add(*standing),
+            None => others.add(*standing),
+        }
+    }
+    if groups.is_empty() {
+        return String::new();
+    }
+    let named = groups.into_iter().map(|(at, sums)| (KINDS[at].1, sums));
+    let rows = named.chain([("others", others)]).map(|(kind, sums)| {
+        let name = format!("{kind}: {} of {} pairs right", sums.right, sums.expected());
+        (name, sums)
+    });
+    table("kind", rows.collect())
+}
+
 /// The table by signature, those with most wrong pairs first; at most `rows_max` rows.
 #[must_use]
 pub fn by_signature(
@@ -117,6 +158,17 @@ mod tests {
         );
         let folders = by_folder(&comparison);
         assert!(folders.lines().nth(1).unwrap().starts_with("ndpi "), "{folders}");
+        assert_eq!(by_kind(&comparison), "");
+        let events = Comparison {
+            pairs: vec![
+                pair("a.pcap", 2_210_050, Standing::Right(1)),
+                pair("a.pcap", 2_221_010, Standing::Missing(1)),
+            ],
+            unjudged: 0,
+        };
+        let kinds = by_kind(&events);
+        assert!(kinds.contains("stream events: 1 of 1 pairs right"), "{kinds}");
+        assert!(kinds.contains("HTTP events: 0 of 1 pairs right"), "{kinds}");
         let signatures = by_signature(&comparison, &names, 1);
         assert!(signatures.contains("2 ipv4.too_small") && signatures.ends_with("and 1 more\n"));
         let pairs = wrong_pairs(&comparison, &names);
