@@ -174,6 +174,8 @@ pub struct RotatingPcap {
     files_max: usize,
     current: Option<PcapWriter<BufWriter<File>>>,
     files: VecDeque<PathBuf>,
+    /// Time the next file is named after, if not its first frame's.
+    seen_ns: Option<u64>,
 }
 
 impl RotatingPcap {
@@ -195,6 +197,14 @@ impl RotatingPcap {
             files_max: files_max.max(1),
             current: None,
             files: VecDeque::new(),
+            seen_ns: None,
+        }
+    }
+
+    /// A frame was seen, written or not: a file that is not there yet is named after the first one.
+    pub fn see(&mut self, ts_ns: u64) {
+        if self.current.is_none() {
+            self.seen_ns.get_or_insert(ts_ns);
         }
     }
 
@@ -258,7 +268,8 @@ impl RotatingPcap {
                 }
             }
         }
-        let (path, file) = self.create(ts_ns)?;
+        let (path, file) = self.create(self.seen_ns.unwrap_or(ts_ns))?;
+        self.seen_ns = None;
         self.files.push_back(path);
         let out = BufWriter::with_capacity(64 * 1024, file);
         self.current =

@@ -127,6 +127,7 @@ fn pcap_log(node: &Tree, folder: &Path, counts: &Arc<Counts>) -> Result<FrameTak
     counts.has_log.store(true, Relaxed);
     Ok(Box::new(move |frame: Option<WireLine<'_>>| match frame {
         Some(f) => {
+            log.see(f.ts_ns);
             if filter.as_ref().is_some_and(|x| !x.matches(f.link, f.wire_len, f.data)) {
                 counts.filtered.fetch_add(1, Relaxed);
                 return;

@@ -9,7 +9,9 @@ use crate::detect::{Detector, Hit, has_named_states, hook_name, policy_text};
 use crate::firewall;
 use crate::flow_state::NetFlow;
 use crate::frames;
-use crate::log::{FilesObject, MetadataObject, TxObject, app_names, files_of, header, summary};
+use crate::log::{
+    FilesObject, MetadataObject, TxObject, app_names, files_of, flow_header, header, summary,
+};
 use crate::threshold::{Decision, Subject};
 use crate::worker::{Core, Fate};
 use gabion_flow::Flow;
@@ -123,6 +125,42 @@ impl Core {
             self.write_alert(detector, s, action, hit, view, flow.as_deref(), fate, stream, sink);
         }
         self.scratch.hits = hits;
+        self.beside_alerts(detector, view, flow.as_deref(), sink);
+    }
+
+    /// Certificates that rules asked for, and variables they captured.
+    fn beside_alerts(
+        &self,
+        detector: &Detector,
+        view: &PacketView<'_>,
+        flow: Option<&Flow<NetFlow>>,
+        sink: &mut dyn NetSink,
+    ) {
+        let wants = &self.engine.options.wants;
+        if wants.metadata && !self.scratch.packet_variables.is_empty() {
+            let meta = flow.map(|f| self.metadata(f));
+            sink.metadata(&header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject)));
+        }
+        let asks = |sig: u32| {
+            let s = &detector.set.signatures[sig as usize];
+            s.flags.has(SignatureFlags::TLS_STORE)
+        };
+        let (Some(f), Some(d)) = (flow, view.direction) else { return };
+        if !wants.certificates || !self.scratch.deferred.iter().any(|(sig, _)| asks(*sig)) {
+            return;
+        }
+        let tx = f.ext.app.parser.as_deref().and_then(|p| p.tx(p.first_tx_id()));
+        let Some((chain, first)) = tx.and_then(|tx| gabion_proto::tls::chain(tx, d)) else {
+            return;
+        };
+        sink.certificates(&CertificateRecord {
+            header: flow_header(view, f, Direction::ToServer),
+            is_client: d == Direction::ToServer,
+            chain,
+            subject: &first.subject,
+            issuer: &first.issuer,
+            fingerprint: &first.fingerprint,
+        });
     }
 
     fn decide(
@@ -419,6 +457,10 @@ impl Core {
             (false, []) => view.headers.bytes(view.frame).into(),
             (false, prefix) => [prefix, view.headers.bytes(view.frame)].concat().into(),
         };
+        let forwarded_for = |name: &str, last: bool| {
+            tx.and_then(|tx| gabion_proto::http1::forwarded_for(tx, name, last))
+        };
+        let loss = flow.and_then(|f| self.loss(f));
         let h = header(view, flow, meta);
         let policy = self.firewall_object(detector, s, hit);
         let record = AlertRecord {
@@ -463,7 +505,8 @@ impl Core {
             tunnel: tunnel(view),
             frame_json: &frame_json,
             verdict: Some(verdict(fate, view)),
-            loss: None,
+            forwarded_for: tx.is_some().then_some(&forwarded_for as ForwardedFor<'_>),
+            loss: loss.as_ref(),
         };
         sink.alert(&record);
     }

@@ -2,6 +2,8 @@
 
 use crate::app::AppLayer;
 use crate::detect::FlowDetect;
+use crate::loss::ShedSoFar;
+use gabion_record::ledger::Ledger;
 use gabion_rules::packet::{FlowintOp, FlowintTest, FlowintValue};
 use gabion_rules::post::{BitCommand, FlowintCommand};
 use smallvec::SmallVec;
@@ -24,6 +26,10 @@ pub struct NetFlow {
     /// Flow that announced this one.
     pub(crate) announced_by: Option<u64>,
     pub(crate) exceptions: SmallVec<[(&'static str, &'static str); 1]>,
+    /// What was given up of it.
+    pub(crate) lost: Option<Box<Ledger>>,
+    /// What its worker had given up when it began.
+    pub(crate) shed_at_start: ShedSoFar,
     pub(crate) macs: Option<Box<[Macs; 2]>>,
 }
 

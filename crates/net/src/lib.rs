@@ -27,6 +27,7 @@ mod frames;
 mod inspection;
 pub mod limits;
 mod log;
+mod loss;
 mod order;
 mod script;
 mod state;

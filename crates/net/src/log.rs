@@ -216,7 +216,11 @@ pub(crate) fn header<'a>(
 }
 
 /// The same with the sides of a flow: `from` sends.
-fn flow_header<'a>(view: &PacketView<'a>, flow: &'a Flow<NetFlow>, from: Direction) -> Header<'a> {
+pub(crate) fn flow_header<'a>(
+    view: &PacketView<'a>,
+    flow: &'a Flow<NetFlow>,
+    from: Direction,
+) -> Header<'a> {
     let mut h = header(view, Some(flow), None);
     let (src, dst) = (flow.source(from), flow.source(from.opposite()));
     h.src = src.addr;

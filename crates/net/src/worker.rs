@@ -406,8 +406,8 @@ impl Worker {
             Lookup::Refused(_) => self.core.books.flow.shed(ShedReason::FlowMemcap, 1, len),
             Lookup::Flow { .. } | Lookup::None => self.core.books.flow.pass(1, len),
         }
-        let (idx, dir) = match lookup {
-            Lookup::Flow { idx, dir, .. } => (idx, dir),
+        let (idx, dir, is_new) = match lookup {
+            Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
             Lookup::None => {
                 self.core.finish_packet(&view, None, &mut fate, None, sink);
                 return;
@@ -422,6 +422,9 @@ impl Worker {
         };
         view.direction = Some(dir);
         let Some(flow) = self.flows.get_mut(idx) else { return };
+        if is_new {
+            flow.ext.shed_at_start = self.core.books.shed_so_far();
+        }
         let state = self.core.in_flow(view, flow, fate, sink);
         if let Some(state) = state {
             self.set_state(idx, state);
@@ -595,7 +598,7 @@ impl Core {
             }
             new_state = v.flow_state;
             fate.events.extend(v.events.iter());
-            self.count_segment(&v, seg.payload.len());
+            self.count_segment(&v, seg.payload.len(), flow);
             self.stream_verdict(&mut v, flow, &mut fate);
             let effects = self.feed_streams(flow, &view, &v, dir);
             if effects.flush {
@@ -623,7 +626,7 @@ impl Core {
     }
 
     /// Books a TCP packet with payload.
-    fn count_segment(&mut self, v: &TcpVerdict, len: usize) {
+    fn count_segment(&mut self, v: &TcpVerdict, len: usize, flow: &mut Flow<NetFlow>) {
         if len == 0 {
             return;
         }
@@ -633,6 +636,7 @@ impl Core {
             Some(ExceptionTrigger::StreamMemcap) => joint.shed(ShedReason::StreamMemcap, 1, len),
             Some(ExceptionTrigger::ReassemblyMemcap) => {
                 joint.shed(ShedReason::ReassemblyMemcap, 1, len);
+                flow.ext.lose(ShedReason::ReassemblyMemcap, 1, len);
             }
             _ => joint.pass(1, len),
         }
@@ -779,6 +783,7 @@ impl Core {
         let counters: &mut AppCounters = &mut self.counters.app;
         let app = &mut flow.ext.app;
         let mut again = None;
+        let mut unparsed = 0;
         loop {
             if !engine.protocols.frames.is_empty() {
                 app.offsets = Direction::BOTH.map(|d| ssn.stream(d).app_offset());
@@ -803,7 +808,10 @@ impl Core {
                         effects.fed[d.index()] = true;
                         self.books.app.receive(1, used as u64);
                         match std::mem::take(&mut effects.overflowed) {
-                            true => self.books.app.shed(ShedReason::AppMemcap, 1, used as u64),
+                            true => {
+                                self.books.app.shed(ShedReason::AppMemcap, 1, used as u64);
+                                unparsed += used as u64;
+                            }
                             false => self.books.app.pass(1, used as u64),
                         }
                     }
@@ -866,6 +874,9 @@ impl Core {
             ssn.stream_mut(other).app_again();
         }
         flow.tcp = Some(ssn);
+        if unparsed > 0 {
+            flow.ext.lose(ShedReason::AppMemcap, 1, unparsed);
+        }
         if let Some(other) = again {
             effects.found = false;
             let is_second = std::mem::take(&mut effects.other_first);

@@ -3,6 +3,7 @@
 //! Every output is opened before the first packet is read, so that a folder that cannot be written is
 //! said at once.
 
+use crate::certificates::CertificateStore;
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
 use crate::format::{Format, Formatter, Store, Take};
@@ -178,6 +179,13 @@ impl Outputs {
                     };
                     o.add(Format::Store(store), None);
                 }
+                "tls-store" => {
+                    let dir = folder.join(node.text("certs-log-dir").unwrap_or("."));
+                    std::fs::create_dir_all(&dir)
+                        .map_err(|e| format!("{}: cannot be made: {e}", dir.display()))?;
+                    o.wants.certificates = true;
+                    o.add(Format::Certificates(Box::new(CertificateStore::new(&dir))), None);
+                }
                 "pcap-log" => {
                     o.add_frames(WireSettings::pcap_log(node)?, frames(name, node)?);
                 }
@@ -325,6 +333,12 @@ impl NetSink for Outputs {
     }
     fn frame(&mut self, r: &FrameRecord<'_>) {
         self.formatter.frame(r);
+    }
+    fn certificates(&mut self, r: &CertificateRecord<'_>) {
+        self.formatter.certificates(r);
+    }
+    fn metadata(&mut self, h: &Header<'_>) {
+        self.formatter.metadata(h);
     }
     fn wire(&mut self, r: &WireRecord<'_>) {
         self.formatter.wire(r);

@@ -1,6 +1,7 @@
 //! Records turned into lines, for whoever takes them: files at once, or a buffer that is written in
 //! packet order later.
 
+use crate::certificates::CertificateStore;
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
 use crate::sequence::Place;
@@ -16,6 +17,8 @@ pub(crate) enum Format {
     Fast(FastWriter),
     /// Files go into a folder, by their hash.
     Store(Store),
+    /// Certificates go into a folder.
+    Certificates(Box<CertificateStore>),
     /// Frames go into a capture file.
     Wire(Box<WireLog>),
     /// Records are counted as an EVE output would write them; nothing is written.
@@ -38,6 +41,9 @@ impl Format {
             Format::Eve(w) => Format::Eve(Box::new(EveWriter::new(w.settings().clone()))),
             Format::Fast(_) => Format::Fast(FastWriter::default()),
             Format::Store(s) => Format::Store(Store { stored: 0, failed: 0, ..s.clone() }),
+            Format::Certificates(c) => {
+                Format::Certificates(Box::new(CertificateStore::new(&c.folder)))
+            }
             Format::Wire(w) => Format::Wire(Box::new(WireLog::new(w.settings))),
             Format::Count(s) => Format::Count(s.clone()),
         }
@@ -77,6 +83,7 @@ impl<T: Take> Formatter<T> {
                     tally.packet_log.merge(&w.ledger());
                     tally.packet_log_missing += w.missing;
                 }
+                Format::Certificates(c) => tally.store_failed += c.failed,
                 Format::Eve(_) | Format::Fast(_) | Format::Count(_) => {}
             }
         }
@@ -140,7 +147,7 @@ macro_rules! each_line {
                     }
                 }
                 Format::Count(settings) => any |= is_counted(settings, $name),
-                Format::Fast(_) | Format::Store(_) | Format::Wire(_) => {}
+                _ => {}
             }
         }
         if any {
@@ -163,7 +170,7 @@ impl<T: Take> NetSink for Formatter<T> {
                 Format::Wire(log) if r.header.pkt_src.ends_with("(flow timeout)") => {
                     log.alert(r.header.flow_id, &mut |line| self.to.line(n, line));
                 }
-                Format::Store(_) | Format::Count(_) | Format::Wire(_) => {}
+                _ => {}
             }
         }
     }
@@ -210,6 +217,18 @@ impl<T: Take> NetSink for Formatter<T> {
         each_line!(self, "frame", |w| w.frame(r));
     }
 
+    fn certificates(&mut self, r: &CertificateRecord<'_>) {
+        for f in &mut self.formats {
+            if let Format::Certificates(store) = f {
+                store.store(r);
+            }
+        }
+    }
+
+    fn metadata(&mut self, h: &Header<'_>) {
+        each_line!(self, "metadata", |w| w.metadata(h));
+    }
+
     fn wire(&mut self, r: &WireRecord<'_>) {
         for (n, f) in self.formats.iter_mut().enumerate() {
             if let Format::Wire(log) = f {
@@ -226,7 +245,7 @@ impl<T: Take> NetSink for Formatter<T> {
         self.formats.iter().find_map(|f| match f {
             Format::Eve(writer) => writer.settings().type_node(event_type),
             Format::Count(settings) => settings.type_node(event_type),
-            Format::Fast(_) | Format::Store(_) | Format::Wire(_) => None,
+            _ => None,
         })
     }
 }

@@ -4,6 +4,7 @@
 //! tables. **Holds**: the formats and nothing else; no engine is known here.
 #![forbid(unsafe_code)]
 
+mod certificates;
 pub mod community;
 pub mod eve;
 pub mod fast;

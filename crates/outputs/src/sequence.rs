@@ -152,6 +152,12 @@ impl NetSink for WorkerOutputs {
     fn frame(&mut self, r: &FrameRecord<'_>) {
         self.formatter.frame(r);
     }
+    fn certificates(&mut self, r: &CertificateRecord<'_>) {
+        self.formatter.certificates(r);
+    }
+    fn metadata(&mut self, h: &Header<'_>) {
+        self.formatter.metadata(h);
+    }
     fn wire(&mut self, r: &WireRecord<'_>) {
         self.formatter.wire(r);
     }

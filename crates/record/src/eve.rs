@@ -220,6 +220,8 @@ pub struct AlertRecord<'a> {
     pub frame_json: &'a [u8],
     /// What became of the packet, where it is logged.
     pub verdict: Option<VerdictRecord>,
+    /// The client behind a proxy, in HTTP.
+    pub forwarded_for: Option<ForwardedFor<'a>>,
     /// The ledger of this packet's path over the alert's window.
     pub loss: Option<&'a Ledger>,
 }
@@ -521,6 +523,27 @@ pub struct FileChunk<'a> {
     pub file: FileFacts<'a>,
 }
 
+/// Certificates that a rule asked to store.
+#[derive(Clone, Copy)]
+pub struct CertificateRecord<'a> {
+    /// Common part; `src` is the client.
+    pub header: Header<'a>,
+    /// The client's, not the server's.
+    pub is_client: bool,
+    /// The chain, DER.
+    pub chain: &'a [Vec<u8>],
+    /// Subject of the first certificate.
+    pub subject: &'a [u8],
+    /// Its issuer.
+    pub issuer: &'a [u8],
+    /// Its SHA-1, hex pairs with colons.
+    pub fingerprint: &'a [u8],
+}
+
+/// Tells the client that a proxy forwarded for: by the header of that name, its last address instead
+/// of its first.
+pub type ForwardedFor<'a> = &'a dyn Fn(&str, bool) -> Option<std::net::IpAddr>;
+
 /// A frame that has gone its way, for packet logs.
 #[derive(Clone, Copy, Debug)]
 pub struct WireRecord<'a> {
@@ -583,6 +606,14 @@ pub trait NetSink {
     fn wire(&mut self, record: &WireRecord<'_>) {
         let _ = record;
     }
+    /// Certificates for the store.
+    fn certificates(&mut self, record: &CertificateRecord<'_>) {
+        let _ = record;
+    }
+    /// A packet with variables that rules captured (`metadata` type).
+    fn metadata(&mut self, header: &Header<'_>) {
+        let _ = header;
+    }
     /// ARP record (`arp` type): object members come from the engine.
     fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject);
     /// What comes now belongs to a flow that ends, whose first packet had this number. Said by
@@ -644,6 +675,10 @@ pub struct Wants {
     pub frames: bool,
     /// All frames read, for packet logs.
     pub wire: bool,
+    /// Certificates that rules ask to store.
+    pub certificates: bool,
+    /// Packets with captured variables.
+    pub metadata: bool,
 }
 
 impl Wants {
@@ -671,5 +706,7 @@ impl Wants {
         self.macs |= o.macs;
         self.frames |= o.frames;
         self.wire |= o.wire;
+        self.certificates |= o.certificates;
+        self.metadata |= o.metadata;
     }
 }

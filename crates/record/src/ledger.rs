@@ -58,6 +58,7 @@ shed_reasons! {
     StreamMemcap, "stream_memcap", "packets of TCP flows without a stream state because its budget is used up";
     ReassemblyMemcap, "reassembly_memcap", "segments not reassembled because the reassembly budget is used up";
     StreamDepth, "stream_depth", "stream bytes beyond the configured reassembly depth";
+    StreamGap, "stream_gap", "stream bytes that the capture does not hold, in gaps behind which the stream went on";
     AppMemcap, "app_memcap", "stream bytes not parsed because the application layer's budget is used up";
     MatcherOverload, "matcher_overload", "buffers not searched to their end because a matching limit was reached";
     AlertQueue, "alert_queue", "alerts beyond the number that one packet may raise";

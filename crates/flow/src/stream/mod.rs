@@ -348,6 +348,11 @@ impl Stream {
         self.marks.depth_reached
     }
 
+    /// Bytes the sender sent beyond the depth.
+    pub fn beyond_depth(&self) -> u64 {
+        self.size().saturating_sub(self.depth)
+    }
+
     /// Stored bytes from an offset on, as far as they are contiguous.
     pub fn bytes_from(&self, offset: u64) -> &[u8] {
         self.store.bytes_from(offset)

@@ -5,7 +5,7 @@
 
 mod settings;
 
-pub use settings::{AlertSettings, EveSettings};
+pub use settings::{AlertSettings, EveSettings, Xff};
 
 use crate::names::{TCP_FLAGS, ip_protocol, link_type};
 use crate::timestamp::Stamp;
@@ -13,6 +13,7 @@ use crate::{VERSION, community};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
+use std::net::IpAddr;
 
 /// Bytes of a packet shown with an anomaly (`packethdr`), as many as the peer shows.
 const PACKET_HEADER_BYTES: usize = 32;
@@ -126,7 +127,14 @@ impl EveWriter {
     /// The line of an alert, when alerts are written.
     pub fn alert(&mut self, r: &AlertRecord<'_>) -> Option<&[u8]> {
         let a = self.settings.alert.clone()?;
-        self.begin(&r.header, "alert");
+        let mut h = r.header;
+        let xff = a.xff.as_ref().and_then(|x| Some((x, forwarded_for(x, r)?)));
+        if let Some((Xff { overwrites: true, .. }, ip)) = xff {
+            let to_client = r.direction == Some(Direction::ToClient);
+            let end = if to_client { &mut h.dst } else { &mut h.src };
+            (h.ip_version, *end) = ip_address(ip);
+        }
+        self.begin(&h, "alert");
         let types = &self.settings;
         let j = &mut self.line;
         if let Some(id) = r.tx_id {
@@ -135,7 +143,8 @@ impl EveWriter {
                 j.boolean("tx_guessed", true);
             }
         }
-        alert_object(j, &mut self.scratch, r, &a);
+        let extra = xff.filter(|(x, _)| !x.overwrites).map(|(_, ip)| ip);
+        alert_object(j, &mut self.scratch, r, &a, extra);
         if let Some(f) = &r.firewall {
             j.open_key("firewall");
             if let Some(hook) = f.hook {
@@ -211,6 +220,13 @@ impl EveWriter {
         let node = self.settings.type_node(r.event_type);
         // A record its own settings leave nothing of is not written.
         object(j, r.event_type, r.object, node, false).then(|| self.end())
+    }
+
+    /// The line of a packet with captured variables, when they are written.
+    pub fn metadata(&mut self, h: &Header<'_>) -> Option<&[u8]> {
+        self.settings.type_node("metadata")?;
+        self.begin(h, "metadata");
+        Some(self.end())
     }
 
     /// The line of a frame, when frames are written.
@@ -541,6 +557,8 @@ fn read_wants(settings: &EveSettings) -> Wants {
         arp: has("arp"),
         frames: has("frame"),
         wire: false,
+        certificates: false,
+        metadata: has("metadata"),
         md5: hash("md5"),
         sha1: hash("sha1"),
         sha256: hash("sha256"),
@@ -683,7 +701,25 @@ fn signature_members(j: &mut Json, s: &AlertSignature<'_>) {
     j.number("severity", s.severity);
 }
 
-fn alert_object(j: &mut Json, scratch: &mut Vec<u8>, r: &AlertRecord<'_>, a: &AlertSettings) {
+/// The client behind a proxy, as these settings look for it.
+fn forwarded_for(x: &Xff, r: &AlertRecord<'_>) -> Option<IpAddr> {
+    (r.forwarded_for?)(&x.header, x.takes_last)
+}
+
+fn ip_address(ip: IpAddr) -> (u8, Addr) {
+    match ip {
+        IpAddr::V4(a) => (4, Addr::v4(a.octets())),
+        IpAddr::V6(a) => (6, Addr(a.octets())),
+    }
+}
+
+fn alert_object(
+    j: &mut Json,
+    scratch: &mut Vec<u8>,
+    r: &AlertRecord<'_>,
+    a: &AlertSettings,
+    xff: Option<IpAddr>,
+) {
     j.open_key("alert");
     j.field_plain("action", if r.is_blocked { "blocked" } else { "allowed" });
     signature_members(j, &r.signature);
@@ -705,6 +741,10 @@ fn alert_object(j: &mut Json, scratch: &mut Vec<u8>, r: &AlertRecord<'_>, a: &Al
     }
     if a.raw_rule {
         j.field("rule", r.signature.rule);
+    }
+    if let Some(ip) = xff {
+        let (version, addr) = ip_address(ip);
+        address(j, scratch, "xff", addr, version);
     }
     if !r.context_json.is_empty() {
         j.open_key("context");

@@ -3,6 +3,30 @@
 use gabion_record::Tree;
 use std::sync::Arc;
 
+/// How the client behind a proxy is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Xff {
+    /// Header that names it.
+    pub header: String,
+    /// Its last address counts (a reverse proxy), not its first.
+    pub takes_last: bool,
+    /// It stands in the place of the client's own address.
+    pub overwrites: bool,
+}
+
+impl Xff {
+    fn read(node: Option<&Tree>) -> Option<Xff> {
+        let node = node.filter(|n| n.flag("enabled") == Some(true))?;
+        let is =
+            |key: &str, text: &str| node.text(key).is_some_and(|t| t.eq_ignore_ascii_case(text));
+        Some(Xff {
+            header: node.text("header").unwrap_or("X-Forwarded-For").to_string(),
+            takes_last: !is("deployment", "forward"),
+            overwrites: is("mode", "overwrite"),
+        })
+    }
+}
+
 /// Options of alerts.
 #[derive(Clone, Debug)]
 pub struct AlertSettings {
@@ -30,6 +54,8 @@ pub struct AlertSettings {
     pub verdict: bool,
     /// Tagged packets.
     pub tagged_packets: bool,
+    /// The client behind a proxy.
+    pub xff: Option<Xff>,
     /// Part of websocket payloads and HTTP bodies is the protocol's business; kept as configured.
     pub tree: Tree,
 }
@@ -70,7 +96,12 @@ impl EveSettings {
                 }
             }
         }
-        let alert = types.iter().find(|(n, _)| n == "alert").map(|(_, t)| Arc::new(read_alert(t)));
+        let alert = types.iter().find(|(n, _)| n == "alert").map(|(_, t)| {
+            let mut alert = read_alert(t);
+            // Settings of the output hold where the type has none.
+            alert.xff = alert.xff.or_else(|| Xff::read(node.child("xff")));
+            Arc::new(alert)
+        });
         EveSettings {
             metadata: node.flag("metadata").unwrap_or(true),
             community_id: (node.flag("community-id") == Some(true))
@@ -111,6 +142,7 @@ fn read_alert(t: &Tree) -> AlertSettings {
         flow: flag("metadata.flow", all),
         verdict: flag("verdict", false),
         tagged_packets: flag("tagged-packets", true),
+        xff: Xff::read(t.child("xff")),
         tree: t.clone(),
     }
 }

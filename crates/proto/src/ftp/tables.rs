@@ -99,7 +99,14 @@ const CONDITIONS: &[ConditionDef] = &[
         name: "ftp.reply_received",
         aliases: &[],
         parse: reply_received,
-        hooks: &[Hook::new("ftp", ToClient, 0, 0)],
+        // Whether one came is known when none can come any more.
+        hooks: &[Hook::new("ftp", ToClient, 1, 0)],
+    },
+    ConditionDef {
+        name: "ftpbounce",
+        aliases: &[],
+        parse: bounce,
+        hooks: &[Hook::new("ftp", ToServer, 1, 0)],
     },
 ];
 
@@ -123,6 +130,22 @@ fn mode(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
         _ => return Err("Invalid command value".to_string()),
     };
     Ok(Arc::new(Mode { is_active }))
+}
+
+#[derive(Debug)]
+struct Bounce;
+
+impl TxCondition for Bounce {
+    fn matches(&self, tx: &dyn Any, _: Direction) -> bool {
+        tx.downcast_ref::<FtpTx>().is_some_and(|tx| tx.is_bounce)
+    }
+}
+
+fn bounce(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
+    match value {
+        None => Ok(Arc::new(Bounce)),
+        Some(_) => Err("takes no value".to_string()),
+    }
 }
 
 #[derive(Debug)]

@@ -1,0 +1,83 @@
+//! What an alert could not be based on: the ledger of its flow's path since the flow began.
+//!
+//! A finding is as good as what was seen. What was given up of the flow itself (gaps, the reassembly
+//! depth, budgets that refused its segments) is counted exactly; what the worker refused meanwhile
+//! without knowing whose it was (fragments, packets without a flow, sessions) may have been the
+//! flow's and is counted too.
+
+use crate::books::WorkerBooks;
+use crate::flow_state::NetFlow;
+use crate::worker::Core;
+use gabion_flow::Flow;
+use gabion_record::Direction;
+use gabion_record::ledger::{Ledger, ShedReason};
+
+/// What a worker gives up without knowing the flow.
+const OF_WORKER: [ShedReason; 3] =
+    [ShedReason::DefragMemcap, ShedReason::FlowMemcap, ShedReason::StreamMemcap];
+
+/// How much a worker had given up of each kind at some time.
+pub(crate) type ShedSoFar = [u32; 3];
+
+impl WorkerBooks {
+    /// How much was given up so far without knowing whose it was.
+    pub(crate) fn shed_so_far(&self) -> ShedSoFar {
+        let count = |l: &Ledger, r| l.shed_for(r).items as u32;
+        [
+            count(&self.defrag, OF_WORKER[0]),
+            count(&self.flow, OF_WORKER[1]),
+            count(&self.stream, OF_WORKER[2]),
+        ]
+    }
+}
+
+impl NetFlow {
+    /// Something of the flow was given up.
+    pub(crate) fn lose(&mut self, reason: ShedReason, items: u64, bytes: u64) {
+        self.lost.get_or_insert_default().shed(reason, items, bytes);
+    }
+}
+
+impl Core {
+    /// The ledger of a flow since it began; `None` when nothing was lost.
+    pub(crate) fn loss(&self, flow: &Flow<NetFlow>) -> Option<Ledger> {
+        let now = self.books.shed_so_far();
+        let streams = flow.tcp.as_deref().map(|t| Direction::BOTH.map(|d| t.stream(d)));
+        let has_loss = flow.ext.lost.is_some()
+            || now != flow.ext.shed_at_start
+            || streams.iter().flatten().any(|s| s.gaps().0 > 0 || s.is_depth_reached());
+        if !has_loss {
+            return None;
+        }
+        let mut ledger = Ledger::new();
+        let seen = (0..2).map(|d| (flow.seen[d].pkts, flow.seen[d].bytes));
+        let (pkts, bytes) = seen.fold((0, 0), |(p, b), (q, c)| (p + q, b + c));
+        ledger.receive(pkts, bytes);
+        ledger.pass(pkts, bytes);
+        let mut lose = |reason, items, bytes| {
+            ledger.receive(items, bytes);
+            ledger.shed(reason, items, bytes);
+        };
+        for s in streams.iter().flatten() {
+            let (gaps, missing) = s.gaps();
+            if gaps > 0 {
+                lose(ShedReason::StreamGap, gaps.into(), missing);
+            }
+            if s.is_depth_reached() {
+                lose(ShedReason::StreamDepth, 1, s.beyond_depth());
+            }
+        }
+        if let Some(own) = &flow.ext.lost {
+            for (reason, tally) in own.sheds() {
+                lose(reason, tally.items, tally.bytes);
+            }
+        }
+        for (n, reason) in OF_WORKER.into_iter().enumerate() {
+            let items = now[n].wrapping_sub(flow.ext.shed_at_start[n]);
+            if items > 0 {
+                lose(reason, items.into(), 0);
+            }
+        }
+        Some(ledger)
+    }
+}
