@@ -11,6 +11,7 @@ mod commands;
 mod configuration;
 mod costs;
 mod exit;
+mod limits;
 mod packet_log;
 mod pipeline;
 mod read;

@@ -344,6 +344,11 @@ pub(crate) fn inputs(paths: &[PathBuf]) -> Result<Vec<Input>, crate::exit::Fault
             let shown = path.display();
             crate::exit::Fault::input(format!("{shown}: {e}: name a folder that can be read"))
         })?;
+        if list.is_empty() {
+            let shown = path.display();
+            let said = format!("{shown}: holds no files: name a capture or a folder of captures");
+            return Err(crate::exit::Fault::input(said));
+        }
         all.extend(list.into_iter().map(|path| Input { path, is_named: false }));
     }
     Ok(all)

@@ -1,5 +1,6 @@
 //! Loads rules for a run: which files, with which variables and classes, and what is said of them.
 
+use crate::limits::{RULE_FILE_BYTES_MAX, ZSTD_WINDOW_LOG_MAX};
 use crate::rule_settings::{DatasetMaker, load_options, thresholds};
 use crate::suricata::{EngineLog, Options};
 use gabion_net::Datasets;
@@ -8,6 +9,7 @@ use gabion_record::applayer::Catalog;
 use gabion_rules::{
     Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity, SignatureFlags,
 };
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A rule set that was loaded.
@@ -44,12 +46,22 @@ pub(crate) struct RuleFile {
     pub(crate) is_firewall: bool,
 }
 
-/// Reads a rule file, unpacked when its name says so. A file that is not text is refused.
+/// Reads a rule file, unpacked when its name says so. A file that is not text, or is larger than any
+/// rule set, is refused.
 pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile, String> {
     let shown = path.display();
-    let mut bytes = std::fs::read(path).map_err(|e| format!("opening rule file {shown}: {e}"))?;
-    if path.extension().is_some_and(|e| e == "zst") {
-        bytes = zstd::decode_all(bytes.as_slice()).map_err(|e| format!("{shown}: {e}"))?;
+    let opening = |e: std::io::Error| format!("opening rule file {shown}: {e}");
+    let file = std::fs::File::open(path).map_err(opening)?;
+    let is_packed = path.extension().is_some_and(|e| e == "zst");
+    let bytes = if is_packed {
+        unpack(file).map_err(|e| format!("{shown}: can't be unpacked: {e}"))?
+    } else {
+        read_up_to(file, RULE_FILE_BYTES_MAX).map_err(opening)?
+    };
+    if bytes.len() as u64 > RULE_FILE_BYTES_MAX {
+        let how = if is_packed { " unpacked" } else { "" };
+        let most = RULE_FILE_BYTES_MAX >> 20;
+        return Err(format!("{shown}: is larger than {most} MiB{how}, which no rule file is"));
     }
     if bytes.iter().take(4096).any(|b| *b == 0) {
         return Err(format!("{shown}: is no rule file: it holds binary data"));
@@ -57,6 +69,50 @@ pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile,
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
     Ok(RuleFile { name: path.display().to_string(), text, is_firewall })
+}
+
+fn unpack(file: std::fs::File) -> std::io::Result<Vec<u8>> {
+    let mut decoder = zstd::stream::read::Decoder::new(file)?;
+    decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+    read_up_to(decoder, RULE_FILE_BYTES_MAX)
+}
+
+/// All there is, but at most one byte more than `max`: so that the caller sees that it is too much.
+fn read_up_to(from: impl Read, max: u64) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// A file that the configuration names for rules and that can't be read.
+pub(crate) struct Unreadable {
+    /// The key of the configuration.
+    pub(crate) key: &'static str,
+    /// The file.
+    pub(crate) path: String,
+    /// Why not.
+    pub(crate) why: String,
+    /// What follows of it.
+    pub(crate) effect: &'static str,
+}
+
+/// The files beside rules that the configuration names and that can't be read. Rules load without
+/// them, as in the peer, but mean less.
+pub(crate) fn unreadable_files(config: &Tree) -> Vec<Unreadable> {
+    let files = [
+        ("classification-file", "classtypes have neither text nor priority of their own"),
+        ("reference-config-file", "references have no addresses"),
+        ("threshold-file", "its thresholds and suppressions do not hold"),
+    ];
+    let mut found = Vec::new();
+    for (key, effect) in files {
+        if let Some(path) = config.text(key)
+            && let Err(e) = std::fs::File::open(path)
+        {
+            found.push(Unreadable { key, path: path.to_owned(), why: e.to_string(), effect });
+        }
+    }
+    found
 }
 
 /// Files that a pattern with `*` in its last part stands for, sorted.

@@ -211,3 +211,81 @@ fn an_interrupted_run_leaves_whole_outputs() {
     assert_eq!((&v["stopped"], &v["exit"]), (&true.into(), &130.into()));
     json_lines(&out.join("eve.json"));
 }
+
+/// A packed rule file of nothing but zeros unpacks to more than any rule set: it is refused before it
+/// takes the memory.
+#[test]
+fn packed_rules_that_burst_or_break_are_refused() {
+    let dir = scratch();
+    let mut bomb = zstd::stream::write::Encoder::new(Vec::new(), 1).unwrap();
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(b'#'), 300 << 20), &mut bomb).unwrap();
+    let bomb = bomb.finish().unwrap();
+    assert!(bomb.len() < 100_000);
+    let path = write(dir.path(), "bomb.rules.zst", &bomb);
+    gabion(&["read", &demo(), "-S", &path]).refuses(3, &["bomb.rules.zst", "256 MiB"]);
+    let rules = std::fs::read(repository("demo/gabion.rules")).unwrap();
+    let packed = zstd::encode_all(rules.as_slice(), 1).unwrap();
+    let path = write(dir.path(), "torn.rules.zst", &packed[..packed.len() / 2]);
+    gabion(&["read", &demo(), "-S", &path]).refuses(3, &["torn.rules.zst", "unpacked"]);
+    let path = write(dir.path(), "plain.rules.zst", &rules);
+    gabion(&["read", &demo(), "-S", &path]).refuses(3, &["plain.rules.zst", "unpacked"]);
+    let path = write(dir.path(), "good.rules.zst", &packed);
+    assert_eq!(gabion(&["read", &demo(), "-S", &path, "-q"]).code, 0);
+    // A device that never ends.
+    gabion(&["read", &demo(), "-S", "/dev/zero"]).refuses(3, &["/dev/zero", "256 MiB"]);
+}
+
+#[test]
+fn folders_in_place_of_files_are_named() {
+    let dir = scratch();
+    let folder = dir.path().display().to_string();
+    gabion(&["read", &demo(), "-S", &folder]).refuses(3, &[&folder, "directory"]);
+    gabion(&["read", &demo(), "-c", &folder]).refuses(3, &[&folder, "directory"]);
+    // A folder of captures is fine, one without any file is named.
+    gabion(&["read", &folder]).refuses(3, &[&folder, "no files"]);
+}
+
+/// Rules load without the files beside them, but what then is missing is said.
+#[test]
+fn files_beside_rules_that_are_missing_are_named() {
+    let dir = scratch();
+    let rules = repository("demo/gabion.rules").display().to_string();
+    for (key, word) in [
+        ("classification-file", "classtypes"),
+        ("reference-config-file", "references"),
+        ("threshold-file", "thresholds"),
+    ] {
+        let set = format!("{key}=/nonexistent/x.config");
+        let r = gabion(&["read", &demo(), "-S", &rules, "-q", "--set", &set]);
+        let words = ["/nonexistent/x.config", "No such file", word, key];
+        let said: Vec<&str> =
+            r.err.lines().filter(|l| words.iter().all(|w| l.contains(w))).collect();
+        assert_eq!((r.code, said.len()), (0, 1), "{}", r.err);
+        // The drop-in door says it as the peer does (8.0.7: `could not open`, `Error opening file`).
+        let out = dir.path().display().to_string();
+        let demo = demo();
+        let args = ["suricata", "-r", &demo, "-S", &rules, "-l", &out, "--set", &set];
+        let r = gabion(&args);
+        let said = format!("{}{}", r.out, r.err);
+        assert!(r.code == 0 && said.contains("\"/nonexistent/x.config\": No such file"), "{said}");
+    }
+}
+
+/// A file that may not grow any further (`ulimit -f`) is a disk that is full: said once, counted, and
+/// what was written are whole lines.
+#[test]
+fn outputs_that_may_not_grow_end_in_whole_lines() {
+    let dir = scratch();
+    let out = dir.path().join("out");
+    let shown = out.display().to_string();
+    let mut c = std::process::Command::new("sh");
+    c.args(["-c", "ulimit -f 40; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_gabion")]);
+    c.args(["read", &demo(), "-l", &shown, "--json"]).env("TZ", "UTC");
+    let r = ran(c.output().unwrap());
+    r.refuses(4, &["eve.json", "cannot be written", "make room"]);
+    let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
+    let eve =
+        v["ledger"].as_array().unwrap().iter().find(|e| e["shed"]["output_failed"]["items"] != 0);
+    assert_eq!(eve.unwrap()["balanced"], true);
+    assert!(json_lines(&out.join("eve.json")) > 10);
+}

@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 use signal_hook::flag;
 
 /// The exit code of a run that was ended by a second request to stop.
@@ -67,6 +67,9 @@ impl Signals {
         }
         flag::register(SIGHUP, Arc::clone(&signals.reopen))?;
         flag::register(SIGUSR2, Arc::clone(&signals.reload))?;
+        // A file that has reached the size allowed for files (`ulimit -f`) is a write that fails, which
+        // its owner says and counts; without this it would end the process.
+        flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
         Ok(signals)
     }
 

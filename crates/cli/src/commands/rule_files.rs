@@ -31,10 +31,15 @@ pub(crate) fn compile(
         files.push(file);
     }
     let c = rules::compile(config, &files, catalog, is_firewall, false);
+    let unreadable = rules::unreadable_files(config);
+    for rules::Unreadable { key, path, why, effect } in &unreadable {
+        eprintln!("gabion: {path}: {why}: {effect}: mend {key} in the configuration");
+    }
     let mut diagnostics = c.settings;
     for more in [c.files, c.rules, c.thresholds] {
         diagnostics.extend(more);
     }
+    diagnostics.retain(|d| d.line > 0 || !unreadable.iter().any(|u| u.path == d.file));
     Ok(Compiled { set: c.set, datasets: c.datasets, diagnostics })
 }
 
