@@ -1,0 +1,211 @@
+//! What an adversary would send, through the whole program: bounds on alerts, records and what is given
+//! up, never on time. The parts have tests of their own in `tests/adversarial`; `docs/adversarial.md`
+//! lists all.
+
+mod program;
+
+use program::gabion;
+use std::path::Path;
+
+/// Writes a capture of raw IP packets, a millisecond apart.
+fn capture(folder: &Path, name: &str, packets: &[Vec<u8>]) -> String {
+    let mut out = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    out.extend_from_slice(&[0, 0, 4, 0, 101, 0, 0, 0]);
+    for (n, packet) in packets.iter().enumerate() {
+        let n = n as u32;
+        let len = packet.len() as u32;
+        for word in [1_700_000_000 + n / 1_000, n % 1_000 * 1_000, len, len] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(packet);
+    }
+    let path = folder.join(name);
+    std::fs::write(&path, out).unwrap();
+    path.display().to_string()
+}
+
+/// An IPv4 packet with a good checksum (RFC 1071).
+fn ipv4(proto: u8, id: u16, fragment: u16, ends: [[u8; 4]; 2], payload: &[u8]) -> Vec<u8> {
+    let mut p = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, proto, 0, 0];
+    ends.iter().for_each(|end| p.extend_from_slice(end));
+    p[2..4].copy_from_slice(&((20 + payload.len()) as u16).to_be_bytes());
+    p[4..6].copy_from_slice(&id.to_be_bytes());
+    p[6..8].copy_from_slice(&fragment.to_be_bytes());
+    let sum: u32 = p.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    p[10..12].copy_from_slice(&sum.to_be_bytes());
+    p.extend_from_slice(payload);
+    p
+}
+
+const CLIENT: [u8; 4] = [10, 0, 0, 1];
+const SERVER: [u8; 4] = [192, 0, 2, 1];
+
+fn udp(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    let mut u = Vec::new();
+    ports.iter().for_each(|p| u.extend_from_slice(&p.to_be_bytes()));
+    u.extend_from_slice(&((8 + payload.len()) as u16).to_be_bytes());
+    u.extend_from_slice(&[0, 0]);
+    u.extend_from_slice(payload);
+    u
+}
+
+fn tcp(seq: u32, ack: u32, flags: u8, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
+    let mut t = Vec::new();
+    ports.iter().for_each(|p| t.extend_from_slice(&p.to_be_bytes()));
+    t.extend_from_slice(&seq.to_be_bytes());
+    t.extend_from_slice(&ack.to_be_bytes());
+    t.extend_from_slice(&[0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
+    t.extend_from_slice(payload);
+    t
+}
+
+/// A connection of the client that says these segments one after the other, each acknowledged.
+fn connection(port: u16, said: &[Vec<u8>]) -> Vec<Vec<u8>> {
+    let (there, back) = ([CLIENT, SERVER], [SERVER, CLIENT]);
+    let (to, from) = ([port, 80], [80, port]);
+    let mut packets = vec![
+        ipv4(6, 1, 0, there, &tcp(0, 0, 2, to, &[])),
+        ipv4(6, 1, 0, back, &tcp(0, 1, 0x12, from, &[])),
+        ipv4(6, 1, 0, there, &tcp(1, 1, 0x10, to, &[])),
+    ];
+    let mut seq = 1;
+    for part in said {
+        packets.push(ipv4(6, 1, 0, there, &tcp(seq, 1, 0x18, to, part)));
+        seq += part.len() as u32;
+        packets.push(ipv4(6, 1, 0, back, &tcp(1, seq, 0x10, from, &[])));
+    }
+    packets
+}
+
+/// Reads with rules and gives the report and the EVE records.
+fn read(packets: &[Vec<u8>], rules: &str) -> (serde_json::Value, Vec<serde_json::Value>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = capture(dir.path(), "x.pcap", packets);
+    let file = dir.path().join("x.rules");
+    std::fs::write(&file, rules).unwrap();
+    let out = dir.path().join("out");
+    let (file, out) = (file.display().to_string(), out.display().to_string());
+    // The checksums of transport headers are not what is tried here.
+    let set = "stream.checksum-validation=no";
+    let r = gabion(&["read", &path, "-S", &file, "-l", &out, "--json", "--set", set]);
+    assert_eq!(r.code, 0, "{}", r.err);
+    let report: serde_json::Value = serde_json::from_str(&r.out).unwrap();
+    for joint in report["ledger"].as_array().unwrap() {
+        assert_eq!(joint["balanced"], true, "{joint}");
+    }
+    let text = std::fs::read_to_string(Path::new(&out).join("eve.json")).unwrap();
+    (report, text.lines().map(|l| serde_json::from_str(l).unwrap()).collect())
+}
+
+fn of<'r>(records: &'r [serde_json::Value], kind: &str) -> Vec<&'r serde_json::Value> {
+    records.iter().filter(|r| r["event_type"] == kind).collect()
+}
+
+/// Rules that all match every packet: a packet's alerts are limited (15, the peer's default), the rest
+/// are counted.
+#[test]
+fn alerts_of_a_packet_are_limited() {
+    let rules: String = (1..=400)
+        .map(|sid| {
+            format!("alert udp any any -> any any (msg:\"{sid}\"; content:\"x\"; sid:{sid};)\n")
+        })
+        .collect();
+    let one = ipv4(17, 1, 0, [CLIENT, SERVER], &udp([1, 9], b"xxxx"));
+    let (report, records) = read(&vec![one; 50], &rules);
+    assert_eq!(report["alerts"], 50 * 15);
+    let stats = of(&records, "stats");
+    let overflow = &stats.last().unwrap()["stats"]["detect"]["alert_queue_overflow"];
+    assert_eq!(overflow, 50 * (400 - 15));
+}
+
+/// Fragments inside a tunnel whose packets are fragments themselves, over and over: each is put together
+/// or given up, none waits for itself.
+#[test]
+fn fragments_in_fragments_end() {
+    let inner = ipv4(17, 7, 0, [CLIENT, SERVER], &udp([1, 9], &[b'x'; 64]));
+    let first = ipv4(17, 7, 0x2000, [CLIENT, SERVER], &inner[20..52]);
+    let second = ipv4(17, 7, 4, [CLIENT, SERVER], &inner[52..]);
+    let mut packets = Vec::new();
+    for part in [&first, &second] {
+        // IP in IP, the outer one cut in two as well, under the same number.
+        let (a, b) = part.split_at(24);
+        packets.push(ipv4(4, 7, 0x2000, [CLIENT, SERVER], a));
+        packets.push(ipv4(4, 7, 3, [CLIENT, SERVER], b));
+    }
+    let all: Vec<Vec<u8>> = packets.iter().cycle().take(400).cloned().collect();
+    let rule = "alert udp any any -> any any (msg:\"x\"; content:\"xxxx\"; sid:1;)\n";
+    let (report, _) = read(&all, rule);
+    assert_eq!(report["packets"], 400);
+    assert!(report["alerts"].as_u64().unwrap() >= 1, "the inner packet is seen");
+}
+
+/// A rule that passes flows, over flows of many transactions: nothing is inspected, all is logged and
+/// freed.
+#[test]
+fn passed_flows_leave_nothing_behind() {
+    let mut packets: Vec<Vec<u8>> = (0..3_000u16)
+        .map(|n| {
+            let [hi, lo] = n.to_be_bytes();
+            let query = [hi, lo, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 1, b'a', 0, 0, 1, 0, 1];
+            ipv4(17, n, 0, [CLIENT, SERVER], &udp([4_000, 53], &query))
+        })
+        .collect();
+    let request = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n".repeat(20);
+    packets.extend(connection(4_001, &vec![request; 20]));
+    let rules = "pass ip any any -> any any (sid:1;)\nalert ip any any -> any any (sid:2;)\n";
+    let (report, records) = read(&packets, rules);
+    assert_eq!(report["alerts"], 0);
+    assert_eq!(of(&records, "dns").len(), 3_000);
+    assert_eq!(of(&records, "flow").len(), 2);
+}
+
+/// Headers that name the client's address, by the thousand and without end: the record holds one
+/// address or none.
+#[test]
+fn forwarded_addresses_without_end() {
+    let many = format!("X-Forwarded-For: {}\r\n", "1.2.3.4, ".repeat(1_500));
+    let odd = format!("X-Forwarded-For: {}\r\n", "[::".repeat(4_000));
+    let rule = "alert http any any -> any any (http.method; content:\"GET\"; sid:1;)\n";
+    for header in [many, odd] {
+        let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{header}\r\n").into_bytes();
+        let parts: Vec<Vec<u8>> = request.chunks(1_400).map(<[u8]>::to_vec).collect();
+        let (report, records) = read(&connection(4_002, &parts), rule);
+        assert_eq!(report["alerts"], 1);
+        let alerts = of(&records, "alert");
+        assert!(alerts[0].to_string().len() < 64 << 10);
+    }
+}
+
+/// Values of any length against a dataset, and added to it: looked up whole, never copied to a stack.
+#[test]
+fn dataset_values_of_any_length() {
+    let rule =
+        "alert http any any -> any any (http.uri; dataset:set,u,type string,memcap 1mb; sid:1;)\n";
+    let mut said = b"GET /".to_vec();
+    said.extend_from_slice(&[b'a'; 15_000]);
+    said.extend_from_slice(b" HTTP/1.1\r\nHost: a\r\n\r\n");
+    let parts: Vec<Vec<u8>> = said.chunks(1_400).map(<[u8]>::to_vec).collect();
+    let mut packets = Vec::new();
+    (0..200).for_each(|n| packets.extend(connection(5_000 + n, &parts)));
+    let (report, records) = read(&packets, rule);
+    assert!(report["alerts"].as_u64().unwrap() <= 200);
+    assert_eq!(of(&records, "flow").len(), 200);
+}
+
+/// A request one byte at a time: what the server reads is what rules see.
+#[test]
+fn one_byte_at_a_time_is_seen_as_a_whole() {
+    let request = b"GET /evil HTTP/1.1\r\nHost: a\r\n\r\n";
+    let parts: Vec<Vec<u8>> = request.iter().map(|b| vec![*b]).collect();
+    let rules = "alert http any any -> any any (http.uri; content:\"/evil\"; sid:1;)\n\
+                 alert tcp any any -> any any (content:\"GET /evil\"; sid:2;)\n";
+    let (_, records) = read(&connection(4_003, &parts), rules);
+    let mut sids: Vec<u64> = of(&records, "alert")
+        .iter()
+        .map(|r| r["alert"]["signature_id"].as_u64().unwrap())
+        .collect();
+    sids.sort_unstable();
+    sids.dedup();
+    assert_eq!(sids, [1, 2]);
+}
