@@ -81,7 +81,7 @@ impl Core {
         }
         // First what becomes of the packet, so that every record tells the end of it.
         let mut queue: smallvec::SmallVec<[(usize, Action); 8]> = smallvec::SmallVec::new();
-        for (at, hit) in hits.iter().enumerate() {
+        for (at, hit) in hits.iter_mut().enumerate() {
             let s = &detector.set.signatures[hit.sig as usize];
             let (decision, changed) = self.decide(detector, s, view, flow.as_deref());
             if decision == Decision::Nothing {
@@ -93,12 +93,18 @@ impl Core {
                 None => changed.unwrap_or(s.action),
             };
             let is_filtered = hit.policy.is_some() || s.flags.has(SignatureFlags::FIREWALL);
+            hit.action = Some(action);
             if !is_filtered {
-                self.act(s, action, hit, flow.as_deref_mut(), fate);
+                let reason = match changed {
+                    Some(_) => "threshold detection_filter",
+                    None => "rules",
+                };
+                self.act(s, action, reason, hit, flow.as_deref_mut(), fate);
             }
             // A pass rule is silent unless it says `alert`; nothing behind it counts.
             let ends = action == Action::Pass;
-            if decision == Decision::Silent || s.flags.has(SignatureFlags::NOALERT) {
+            let is_passed = ends && changed.is_some();
+            if decision == Decision::Silent || is_passed || s.flags.has(SignatureFlags::NOALERT) {
                 self.counters.alerts_suppressed += u64::from(decision == Decision::Silent);
             } else {
                 self.books.alerts.receive(1, 0);
@@ -215,6 +221,7 @@ impl Core {
         &mut self,
         s: &Signature,
         action: Action,
+        reason: &'static str,
         hit: &Hit,
         flow: Option<&mut Flow<NetFlow>>,
         fate: &mut Fate,
@@ -237,7 +244,7 @@ impl Core {
             fate.reject.get_or_insert(action);
         }
         if action.drops() && self.engine.options.inline {
-            fate.drop.get_or_insert("rules");
+            fate.drop.get_or_insert(reason);
             if to_flow && let Some(f) = flow {
                 f.ext.flags.dropped = true;
             }

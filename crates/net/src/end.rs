@@ -45,7 +45,9 @@ impl Core {
         for d in directions {
             self.end_direction(&mut flow, d, sink);
         }
-        if flow.ext.app.parser.is_some() {
+        // Of a flow that was dropped nothing more comes to an end.
+        let is_dropped = flow.ext.flags.dropped && self.engine.options.inline;
+        if flow.ext.app.parser.is_some() && !is_dropped {
             let headers = pseudo_headers(&flow, Direction::ToServer);
             let view = pseudo_view(&headers, &flow, Direction::ToServer);
             self.log_transactions(&view, &mut flow, true, sink);

@@ -530,7 +530,7 @@ impl Core {
                 .iter()
                 .filter(|_| !fate.skip_detection || d.firewall.is_some())
                 .map(|hit| (hit, &d.set.signatures[hit.sig as usize]))
-                .filter(|(hit, s)| hit.policy.map_or(s.action, |(p, _)| p.action).drops())
+                .filter(|(hit, s)| hit.action.unwrap_or(s.action).drops())
                 .map(|(hit, s)| {
                     let a = AlertSignature {
                         gid: s.gid,

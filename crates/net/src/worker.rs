@@ -604,6 +604,9 @@ impl Core {
             if effects.flush {
                 self.flush(&view, flow, sink);
             }
+            if effects.stop_reassembly {
+                new_state = Some(FlowState::Bypassed);
+            }
             self.apply_effects(effects, flow, &view, &mut fate);
             verdict = Some(v);
         } else {
@@ -715,6 +718,7 @@ impl Core {
             ExceptionPolicy::PassFlow => flow.ext.flags.passed = true,
             ExceptionPolicy::Bypass => {
                 flow.state = FlowState::Bypassed;
+                flow.ext.flags.passed = true;
             }
             _ => {}
         }

@@ -655,6 +655,9 @@ impl Detector {
             }
         }
         if placed {
+            if s.header.transactional {
+                self.place_other_side(s, at, fast.map(|(f, ..)| f));
+            }
             return;
         }
         // No pattern: by event if there is one, else for every transaction.
@@ -701,6 +704,25 @@ impl Detector {
             && let Some(programs) = self.tx.get_mut(usize::from(proto.0))
         {
             programs[direction.index()].plain.push((progress, at));
+        }
+    }
+
+    /// A rule on both sides of a transaction is looked at without a pattern in the direction that
+    /// does not hold its fast pattern.
+    fn place_other_side(&mut self, s: &Signature, at: u32, fast: Option<u16>) {
+        let is_fast = |e: &gabion_rules::signature::Engine| match (e.run, fast) {
+            (EngineRun::Buffer(b), Some(f)) => b == f,
+            _ => false,
+        };
+        for d in Direction::BOTH {
+            let mut engines = s.engines.iter().filter(|e| e.direction == d);
+            if engines.clone().any(is_fast) {
+                continue;
+            }
+            let Some(first) = engines.next() else { continue };
+            if let Some(programs) = self.tx.get_mut(usize::from(first.proto.0)) {
+                programs[d.index()].plain.push((first.progress, at));
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use gabion_rules::packet::{PacketCondition, XbitsTrack};
 use gabion_rules::post::PostMatch;
 use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook};
 use gabion_rules::transform::ChainId;
-use gabion_rules::{AddressId, PortId, Signature, SignatureFlags};
+use gabion_rules::{Action, AddressId, PortId, Signature, SignatureFlags};
 
 /// A rule that matched.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +39,8 @@ pub(crate) struct Hit {
     pub(crate) context_json: Vec<u8>,
     /// Frame it matched in.
     pub(crate) frame: Option<Box<Frame>>,
+    /// What was done, once decided.
+    pub(crate) action: Option<Action>,
     /// It stands for the policy of this table of the firewall.
     pub(crate) policy: Option<(Policy, RuleHook)>,
 }
@@ -531,6 +533,7 @@ impl Run<'_, '_, '_> {
             in_state,
             context_json: context,
             frame: None,
+            action: None,
             policy: None,
         });
     }
