@@ -59,7 +59,10 @@ pub(crate) fn engine(
     let checksums = match mode.checksums {
         Checksums::All => true,
         Checksums::None => false,
-        Checksums::Configured => stream.checksum_validation,
+        // The peer's readers of captures have a switch of their own.
+        Checksums::Configured => {
+            stream.checksum_validation && config.flag("pcap-file.checksum-checks") != Some(false)
+        }
     };
     stream.checksum_validation = checksums;
     stream.simulate_ssn_memcap_at = mode.simulate.session_memcap.unwrap_or(0);

@@ -459,23 +459,19 @@ impl Core {
                     if store {
                         file.is_stored = true;
                         file.file_id = Some(f.id);
-                        let (bytes, start) = f.content();
-                        if start == 0 {
-                            sink.file_chunk(&FileChunk {
-                                header: head,
-                                key: (flow.id, f.id),
-                                bytes,
-                                is_last: true,
-                                file,
-                            });
-                        }
                     }
-                    sink.file(&FileRecord {
+                    let record = FileRecord {
                         header: head,
                         app: Some(AppObject { key, object: &object }),
                         app_proto: app_names(&self.engine.catalog, &flow.ext.app),
                         file,
-                    });
+                    };
+                    let (bytes, start) = f.content();
+                    if store && start == 0 {
+                        let key = (flow.id, f.id);
+                        sink.file_chunk(&FileChunk { record, key, bytes, is_last: true });
+                    }
+                    sink.file(&record);
                     stored.push((n, store));
                 }
             }

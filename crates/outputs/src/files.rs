@@ -171,13 +171,8 @@ impl Outputs {
                     o.wants.file_store = true;
                     o.wants.store_all_files |= node.flag("force-filestore") == Some(true);
                     o.wants.sha256 = true;
-                    let store = Store {
-                        folder: dir,
-                        write_fileinfo: node.flag("write-fileinfo").unwrap_or(false),
-                        stored: 0,
-                        failed: 0,
-                    };
-                    o.add(Format::Store(store), None);
+                    let with_info = node.flag("write-fileinfo").unwrap_or(false);
+                    o.add(Format::Store(Store::new(dir, with_info)), None);
                 }
                 "tls-store" => {
                     let dir = folder.join(node.text("certs-log-dir").unwrap_or("."));

@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use crate::wire::WireLog;
 use gabion_record::eve::*;
 use gabion_record::{Direction, Tree};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// One output's way of writing records.
 pub(crate) enum Format {
@@ -26,10 +26,10 @@ pub(crate) enum Format {
 }
 
 /// The file store.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) folder: PathBuf,
-    pub(crate) write_fileinfo: bool,
+    info: Option<Box<EveWriter>>,
     pub(crate) stored: u64,
     pub(crate) failed: u64,
 }
@@ -40,7 +40,7 @@ impl Format {
         match self {
             Format::Eve(w) => Format::Eve(Box::new(EveWriter::new(w.settings().clone()))),
             Format::Fast(_) => Format::Fast(FastWriter::default()),
-            Format::Store(s) => Format::Store(Store { stored: 0, failed: 0, ..s.clone() }),
+            Format::Store(s) => Format::Store(Store::new(s.folder.clone(), s.info.is_some())),
             Format::Certificates(c) => {
                 Format::Certificates(Box::new(CertificateStore::new(&c.folder)))
             }
@@ -100,28 +100,31 @@ impl<T: Take> Formatter<T> {
     }
 }
 
-/// Writes one file into the store: `ab/abcdef…` of its SHA-256.
-fn store(folder: &Path, with_info: bool, r: &FileChunk<'_>) -> std::io::Result<()> {
-    let Some(sha) = r.file.sha256 else { return Ok(()) };
-    let name: String = sha.iter().map(|b| format!("{b:02x}")).collect();
-    let dir = folder.join(&name[..2]);
-    std::fs::create_dir_all(&dir)?;
-    let path = dir.join(&name);
-    if !path.exists() {
-        std::fs::write(&path, r.bytes)?;
+impl Store {
+    /// A store in this folder; with the record of each file beside it when asked for.
+    pub(crate) fn new(folder: PathBuf, write_fileinfo: bool) -> Store {
+        let info = write_fileinfo.then(|| Box::new(EveWriter::new(EveSettings::files_only())));
+        Store { folder, info, stored: 0, failed: 0 }
     }
-    if with_info {
-        let mut j = gabion_record::json::Json::new();
-        j.open();
-        j.open_key("fileinfo");
-        r.file.write(&mut j);
-        j.close();
-        j.close();
-        let seconds = r.header.ts_ns / 1_000_000_000;
-        let id = r.file.file_id.unwrap_or(0);
-        std::fs::write(dir.join(format!("{name}.{seconds}.{id}.json")), j.bytes())?;
+
+    /// Writes one file: `ab/abcdef…` of its SHA-256.
+    fn store(&mut self, r: &FileChunk<'_>) -> std::io::Result<()> {
+        let file = &r.record.file;
+        let Some(sha) = file.sha256 else { return Ok(()) };
+        let name: String = sha.iter().map(|b| format!("{b:02x}")).collect();
+        let dir = self.folder.join(&name[..2]);
+        std::fs::create_dir_all(&dir)?;
+        let path = dir.join(&name);
+        if !path.exists() {
+            std::fs::write(&path, r.bytes)?;
+        }
+        if let Some(line) = self.info.as_mut().and_then(|w| w.file(&r.record)) {
+            let seconds = r.record.header.ts_ns / 1_000_000_000;
+            let id = file.file_id.unwrap_or(0);
+            std::fs::write(dir.join(format!("{name}.{seconds}.{id}.json")), line)?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// Whether an EVE output of these settings writes records of that event type. What is configured
@@ -186,7 +189,7 @@ impl<T: Take> NetSink for Formatter<T> {
     fn file_chunk(&mut self, r: &FileChunk<'_>) {
         for f in &mut self.formats {
             if let Format::Store(s) = f {
-                match store(&s.folder, s.write_fileinfo, r) {
+                match s.store(r) {
                     Ok(()) => s.stored += 1,
                     Err(_) => s.failed += 1,
                 }

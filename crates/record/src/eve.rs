@@ -511,16 +511,14 @@ pub struct FrameRecord<'a> {
 /// Content of a file on its way to the file store.
 #[derive(Clone, Copy)]
 pub struct FileChunk<'a> {
-    /// Common part of its record.
-    pub header: Header<'a>,
+    /// The file's record; hashes are there with the last chunk.
+    pub record: FileRecord<'a>,
     /// Flow and file number: the key under which chunks belong together.
     pub key: (u64, u32),
     /// The bytes that follow those of the last chunk.
     pub bytes: &'a [u8],
     /// Nothing follows.
     pub is_last: bool,
-    /// The file's facts; hashes are there with the last chunk.
-    pub file: FileFacts<'a>,
 }
 
 /// Certificates that a rule asked to store.

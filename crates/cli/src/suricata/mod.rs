@@ -164,6 +164,9 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         );
     }
     store_depth_warning(config, log);
+    if let Some(l) = &loaded {
+        store_warning(config, &l.set, log);
+    }
     let mode = assemble::Mode {
         inline,
         firewall,
@@ -195,6 +198,19 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let data_dir = PathBuf::from(config.text("default-data-dir").unwrap_or("."));
     let run = RunOf { engine: &engine, counts, data_dir: &data_dir, logged: &logged, filter };
     captures(o, run, outputs, log)
+}
+
+/// Rules that store files do nothing without the output.
+fn store_warning(config: &Tree, set: &gabion_rules::Ruleset, log: &mut EngineLog) {
+    let is_on = config
+        .get("outputs")
+        .is_some_and(|o| o.items("file-store").any(|n| n.flag("enabled") == Some(true)));
+    let stores = |s: &gabion_rules::Signature| s.flags.has(gabion_rules::SignatureFlags::FILESTORE);
+    if !is_on && set.signatures.iter().any(stores) {
+        let said = "One or more rule(s) depends on the file-store output log which is not enabled. \
+                    Enable the output \"file-store\".";
+        log.warning("detect-filestore", said);
+    }
 }
 
 /// Files are stored at least as far as their streams are reassembled.

@@ -82,6 +82,13 @@ pub struct EveSettings {
 }
 
 impl EveSettings {
+    /// Those of an output that writes files only, as an output does that says nothing else.
+    pub fn files_only() -> EveSettings {
+        let mut settings = EveSettings::read(&Tree::default(), None);
+        settings.types.push(("files".to_string(), Tree::default()));
+        settings
+    }
+
     /// Reads the node of an `eve-log` output. `sensor_name` stands at the top of the configuration.
     pub fn read(node: &Tree, sensor_name: Option<&str>) -> EveSettings {
         let mut types = Vec::new();
