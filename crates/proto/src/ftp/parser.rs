@@ -192,7 +192,7 @@ impl FtpParser {
                 cx.change = Some(ProtocolChange { expected: Some("tls"), port: Some(TLS_PORT) });
             }
         }
-        cx.trigger_raw = [true; 2];
+        cx.trigger_raw[Direction::ToClient.index()] = true;
         true
     }
 }
