@@ -164,7 +164,11 @@ impl Core {
             filtered = run.filtered;
             let wants_bytes = !self.scratch.hits.is_empty() && engine.options.wants.alerts;
             payload_stream = match (&ssn, wants_bytes) {
-                (Some(s), true) => s.stream(dir).bytes_from(0).to_vec(),
+                (Some(s), true) => {
+                    let mut bytes = Vec::new();
+                    s.stream(dir).write_with_gaps(&mut bytes);
+                    bytes
+                }
                 _ => Vec::new(),
             };
         }

@@ -601,6 +601,10 @@ impl Core {
             self.count_segment(&v, seg.payload.len(), flow);
             self.stream_verdict(&mut v, flow, &mut fate);
             let effects = self.feed_streams(flow, &view, &v, dir);
+            if effects.swapped {
+                dir = dir.opposite();
+                view.direction = Some(dir);
+            }
             if effects.flush {
                 self.flush(&view, flow, sink);
             }
@@ -786,6 +790,7 @@ impl Core {
         let engine = &self.engine;
         let counters: &mut AppCounters = &mut self.counters.app;
         let app = &mut flow.ext.app;
+        app.is_midstream = ssn.is_midstream();
         let mut again = None;
         let mut unparsed = 0;
         loop {
@@ -808,6 +813,9 @@ impl Core {
                         counters,
                     );
                     stream.app_consume(used);
+                    if effects.reversed {
+                        break;
+                    }
                     if used > 0 {
                         effects.fed[d.index()] = true;
                         self.books.app.receive(1, used as u64);
@@ -838,6 +846,7 @@ impl Core {
                     }
                 }
                 AppChunk::Gap(len) => {
+                    effects.gaps += 1;
                     if !app.gap(&engine.protocols, &ends, ts_ns, d, len, effects, counters) {
                         stream.disable_app();
                     }
@@ -860,6 +869,18 @@ impl Core {
                 AppChunk::None => break,
             }
             self.scratch.costs.add_parser(app.proto.0, since);
+        }
+        if std::mem::take(&mut effects.reversed) {
+            // The side that was seen first is the server: all is turned round and looked at anew.
+            app.swap_directions();
+            ssn.stream_mut(d).app_again();
+            ssn.swap_directions();
+            flow.tcp = Some(ssn);
+            flow.swap_directions();
+            flow.ext.detect = Default::default();
+            effects.swapped = true;
+            self.feed(flow, ts_ns, d.opposite(), effects);
+            return;
         }
         if app.is_all_off() || effects.parser_error {
             ssn.disable_app();
@@ -924,6 +945,10 @@ impl Core {
         fate: &mut Fate,
     ) {
         fate.detection_events.extend(effects.events);
+        for _ in 0..effects.gaps {
+            self.tcp.count_gap();
+            fate.events.push(StreamEvent::SeqGap);
+        }
         fate.fed = effects.fed;
         if effects.stop_payload {
             flow.ext.flags.no_payload = true;

@@ -88,6 +88,8 @@ pub struct Stream {
     /// It wants at least so many bytes before it is called again.
     needs: u64,
     raw: u64,
+    /// Highest acknowledgment before a reset, which counts all that is kept as acknowledged.
+    pub(crate) acked_before_reset: Option<u32>,
     /// Offset of the FIN.
     fin: Option<u64>,
     /// Data from here on is kept for somebody beside parsers and payload rules.
@@ -166,7 +168,10 @@ impl Stream {
         // A hole right behind what is there, acknowledged: it will not be filled.
         // Bytes that were shown and left are given up only if their taker waits for a certain
         // amount; who takes nothing (a protocol not yet known) may still do so.
-        let acked = self.acked();
+        let acked = match self.acked_before_reset {
+            Some(seq) => self.offset_of(seq).unwrap_or(0).min(self.acked()),
+            None => self.acked(),
+        };
         let passes = end == self.app || self.needs > 0;
         if passes && self.marks.has_data && acked > end && self.store.next_data(end) != Some(end) {
             let next = self.store.next_data(end).unwrap_or(acked).min(acked);
@@ -356,6 +361,25 @@ impl Stream {
     /// Stored bytes from an offset on, as far as they are contiguous.
     pub fn bytes_from(&self, offset: u64) -> &[u8] {
         self.store.bytes_from(offset)
+    }
+
+    /// All bytes kept, with `[N bytes missing]` where some are not there, as the peer shows a stream.
+    pub fn write_with_gaps(&self, out: &mut Vec<u8>) {
+        let mut behind = None;
+        let mut at = 0;
+        while let Some(start) = self.store.next_data(at) {
+            if let Some(end) = behind.filter(|end| *end < start) {
+                let missing: u64 = start - end;
+                out.extend_from_slice(format!("[{missing} bytes missing]").as_bytes());
+            }
+            let bytes = self.store.bytes_from(start);
+            if bytes.is_empty() {
+                return;
+            }
+            out.extend_from_slice(bytes);
+            at = start + bytes.len() as u64;
+            behind = Some(at);
+        }
     }
 
     /// Number of gaps and the bytes missing in them.

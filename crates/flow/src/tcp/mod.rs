@@ -148,6 +148,11 @@ impl TcpTracker {
         }
     }
 
+    /// Counts a gap the application layer was told of.
+    pub fn count_gap(&mut self) {
+        self.counters.reassembly_gap += 1;
+    }
+
     /// Counts an end-of-flow round with data left.
     pub fn count_pseudo(&mut self) {
         self.counters.pseudo += 1;

@@ -101,10 +101,13 @@ impl TcpSession {
             // What is stored counts as received: nothing more will be acknowledged.
             let most = if seq::gt(other.end_seq(), seg.ack) { other.end_seq() } else { seg.ack };
             other.next_seq = seg.ack;
+            Self::advance_ack(other, seg.ack);
+            other.acked_before_reset = Some(other.last_ack);
             Self::advance_ack(other, most);
         }
         own.next_seq = seg.end();
         let most = if seq::gt(own.end_seq(), seg.seq) { own.end_seq() } else { seg.seq };
+        own.acked_before_reset = Some(own.last_ack);
         Self::advance_ack(own, most);
         self.note_timestamp(step);
         self.take_data(step);

@@ -100,7 +100,7 @@ impl Detection {
 
     /// Looks at the first bytes of a direction. `ports` are the source and destination port of
     /// bytes in that direction, `other` is the protocol of the other direction: its own probes are
-    /// asked whatever the port.
+    /// asked whatever the port. `may_turn`: the bytes may be of the other direction.
     pub(crate) fn look(
         &self,
         transport: Transport,
@@ -108,12 +108,19 @@ impl Detection {
         bytes: &[u8],
         ports: (u16, u16),
         other: ProtoId,
+        may_turn: bool,
     ) -> Answer {
         let s = slot(transport, direction);
         for (proto, p) in &self.patterns[s] {
             if p.matches(bytes) {
                 // A pattern alone is not proof when the protocol has a probe for this port.
                 return Answer::Found { proto: *proto, reversed: false };
+            }
+        }
+        if may_turn {
+            let back = slot(transport, direction.opposite());
+            if let Some((proto, _)) = self.patterns[back].iter().find(|(_, p)| p.matches(bytes)) {
+                return Answer::Found { proto: *proto, reversed: true };
             }
         }
         let mut open = bytes.len() < self.pattern_depth[s] && transport == Transport::Tcp;

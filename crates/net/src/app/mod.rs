@@ -97,6 +97,10 @@ pub(crate) struct Effects {
     pub(crate) parser_error: bool,
     /// The sides turned out to be the other way round.
     pub(crate) reversed: bool,
+    /// Gaps the application layer was told of.
+    pub(crate) gaps: u32,
+    /// Flow and session were turned round.
+    pub(crate) swapped: bool,
     /// The protocol became known with this input; the other side's data should be looked at.
     pub(crate) found: bool,
     /// Nothing was used: data of the other direction, which came before, is to be parsed first.
@@ -200,6 +204,8 @@ pub(crate) struct AppLayer {
     /// Transactions seen, those before a change of protocol too.
     pub(crate) tx_total: u64,
     only_one_direction_raised: bool,
+    /// The session was picked up in the middle: its sides may be the wrong way round.
+    pub(crate) is_midstream: bool,
     /// The parser was given something.
     is_fed: bool,
     /// Transactions with these keys are not logged either.
@@ -230,6 +236,17 @@ impl AppLayer {
     /// Transactions seen, where there is or was a parser.
     pub(crate) fn tx_count(&self) -> Option<u64> {
         (self.parser.is_some() || self.tx_total > 0).then_some(self.tx_total)
+    }
+
+    /// Client and server turned out to be the other way round.
+    pub(crate) fn swap_directions(&mut self) {
+        self.by_direction.swap(0, 1);
+        self.done.swap(0, 1);
+        self.seen.swap(0, 1);
+        self.needed.swap(0, 1);
+        self.disabled.swap(0, 1);
+        self.eof.swap(0, 1);
+        self.first_seen = self.first_seen.map(Direction::opposite);
     }
 
     /// Progress at which a transaction is complete.
@@ -351,14 +368,18 @@ impl AppLayer {
                 Direction::ToClient => (endpoints.server_port, endpoints.client_port),
             };
             let other = self.by_direction[o];
-            let mut answer = protocols.detection.look(Transport::Tcp, d, bytes, ports, other);
+            let turn = self.is_midstream && other == ProtoId::UNKNOWN;
+            let mut answer = protocols.detection.look(Transport::Tcp, d, bytes, ports, other, turn);
             if answer == Answer::Open && bytes.len() > DETECT_BYTES_MAX {
                 answer = Answer::Done;
             }
             match answer {
                 Answer::Found { proto, reversed } => {
                     self.by_direction[i] = proto;
-                    effects.reversed |= reversed;
+                    if reversed && turn {
+                        effects.reversed = true;
+                        return false;
+                    }
                     if other != ProtoId::UNKNOWN && other != proto {
                         effects.events.push("applayer_mismatch_protocol_both_directions");
                         // Before anything was parsed the client's word counts.
@@ -448,7 +469,7 @@ impl AppLayer {
         };
         let other = self.by_direction[d.opposite().index()];
         let mut d = d;
-        let found = match protocols.detection.look(Transport::Udp, d, bytes, ports, other) {
+        let found = match protocols.detection.look(Transport::Udp, d, bytes, ports, other, false) {
             Answer::Found { proto, reversed } => {
                 if reversed && may_swap {
                     effects.reversed = true;
@@ -552,6 +573,7 @@ impl AppLayer {
     ) -> Outcome {
         let Some(parser) = &mut self.parser else { return Outcome::Done };
         let mut cx = ParseContext::new(ts_ns, d, endpoints);
+        cx.is_changing = self.change.is_some();
         cx.requirements = protocols.requirements;
         cx.changed_from = gabion_proto::registry::protocol(self.original).map(|p| p.table.eve_name);
         let wanted = protocols.frames.get(usize::from(self.proto.0)).copied().unwrap_or(0);
