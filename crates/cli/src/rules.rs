@@ -186,7 +186,8 @@ pub(crate) fn load(
         add(Path::new(path), false, log);
     }
     let is_strict = o.init_errors_fatal || o.test;
-    let c = compile(config, &files, catalog, is_firewall, is_strict);
+    let demands = Demands { is_firewall, is_strict, strict_keywords: &o.strict_keywords };
+    let c = compile(config, &files, catalog, demands);
     c.settings.iter().for_each(|d| say(d, log));
     if o.test && has_errors(&c.settings) {
         log.error("suricata", "initializing detection engine failed.");
@@ -197,6 +198,13 @@ pub(crate) fn load(
         return Err(1);
     }
     c.rules.iter().for_each(|d| say(d, log));
+    if c.set.signatures.iter().any(|s| s.flags.has(SignatureFlags::FILESTORE)) && !stores(config) {
+        log.warning(
+            "detect-filestore",
+            "One or more rule(s) depends on the file-store output log which is not enabled. \
+             Enable the output \"file-store\".",
+        );
+    }
     let counts = c.set.counts;
     say_counts(&counts, log);
     let is_failed = counts.failed > 0 || missing > 0;
@@ -251,13 +259,23 @@ fn kinds(set: &Ruleset) -> String {
     )
 }
 
+/// What is demanded of rules.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Demands<'a> {
+    /// Firewall mode.
+    pub(crate) is_firewall: bool,
+    /// Files that rules name must be without fault.
+    pub(crate) is_strict: bool,
+    /// Keywords that refuse where they would warn.
+    pub(crate) strict_keywords: &'a [String],
+}
+
 /// Compiles rule files and applies the threshold file.
 pub(crate) fn compile(
     config: &Tree,
     files: &[RuleFile],
     catalog: &Catalog,
-    is_firewall: bool,
-    is_strict: bool,
+    demands: Demands<'_>,
 ) -> Compiled {
     let sources: Vec<RuleSource<'_>> = files
         .iter()
@@ -267,10 +285,11 @@ pub(crate) fn compile(
     let maker = DatasetMaker::new(config);
     let mut settings = Vec::new();
     let open = |_, def: &gabion_rules::ruleset::DatasetDef| maker.open(def);
-    let mut options = load_options(config, is_firewall, &mut settings);
+    let mut options = load_options(config, demands.is_firewall, &mut settings);
+    options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);
     let (mut set, rules) = Ruleset::load(&sources, catalog, &vars, &options);
-    let (datasets, files, is_broken) = maker.finish(is_strict);
+    let (datasets, files, is_broken) = maker.finish(demands.is_strict);
     let thresholds = thresholds(config, &vars, &mut set);
     Compiled { set, datasets, settings, files, rules, thresholds, is_broken }
 }
@@ -303,6 +322,12 @@ fn say(d: &Diagnostic, log: &mut EngineLog) {
     }
 }
 
+/// Whether files are stored.
+fn stores(config: &Tree) -> bool {
+    let outputs = config.get("outputs");
+    outputs.is_some_and(|o| o.items("file-store").any(|n| n.flag("enabled") == Some(true)))
+}
+
 /// Writes the reports on the rules.
 pub(crate) fn analysis(
     l: &Loaded,
@@ -316,9 +341,7 @@ pub(crate) fn analysis(
     };
     let flowbits = Flowbits::of(&l.set);
     let report = Report { set: &l.set, catalog, flowbits: &flowbits };
-    let stores = config
-        .get("outputs")
-        .is_some_and(|o| o.items("file-store").any(|n| n.flag("enabled") == Some(true)));
+    let stores = stores(config);
     let (mut rules, mut texts, mut patterns) = (Vec::new(), String::new(), String::new());
     for s in &l.set.signatures {
         rules.extend_from_slice(&rule_json(&report, s));
@@ -340,4 +363,48 @@ pub(crate) fn analysis(
         }
     }
     0
+}
+
+/// Writes which rules are looked at for which ports, when the configuration asks for it.
+pub(crate) fn groups(
+    set: &Ruleset,
+    catalog: &Catalog,
+    config: &Tree,
+    folder: &Path,
+    log: &mut EngineLog,
+) {
+    use gabion_rules::analysis::{GroupOptions, Report, flowbits::Flowbits, rule_groups};
+    const SHOWN: &str = "detect.profiling.grouping";
+    if config.flag(&format!("{SHOWN}.dump-to-disk")) != Some(true) {
+        return;
+    }
+    let ports = |key: &str| -> Option<Vec<u16>> {
+        let text = config.text(&format!("detect.grouping.{key}"))?;
+        text.split(',').map(|p| p.trim().parse().ok()).collect()
+    };
+    let default = GroupOptions::default();
+    let number = |key: &str, otherwise: usize| {
+        let n = config.number(&format!("detect.custom-values.{key}"));
+        n.and_then(|n| usize::try_from(n).ok()).unwrap_or(otherwise)
+    };
+    let most = match config.text("detect.profile") {
+        Some("low") => [15, 2],
+        Some("high") => [75, 15],
+        Some("custom") => {
+            [number("toserver-groups", default.most[0]), number("toclient-groups", default.most[1])]
+        }
+        _ => default.most,
+    };
+    let options = GroupOptions {
+        tcp_ports: ports("tcp-priority-ports").unwrap_or(default.tcp_ports),
+        udp_ports: ports("udp-priority-ports").unwrap_or(default.udp_ports),
+        most,
+        include_rules: config.flag(&format!("{SHOWN}.include-rules")) == Some(true),
+    };
+    let flowbits = Flowbits::of(set);
+    let report = Report { set, catalog, flowbits: &flowbits };
+    let path = folder.join("rule_group.json");
+    if let Err(e) = std::fs::write(&path, rule_groups(&report, &options)) {
+        log.error("detect", &format!("{}: cannot be written: {e}", path.display()));
+    }
 }

@@ -594,7 +594,7 @@ pub(crate) mod tests {
             text: rules.to_string(),
             is_firewall: false,
         };
-        let c = crate::rules::compile(&config, &[file], &catalog, false, false);
+        let c = crate::rules::compile(&config, &[file], &catalog, Default::default());
         let mut outputs = Outputs::counting(&config);
         let mode = assemble::Mode::default();
         let engine =

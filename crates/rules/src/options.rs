@@ -64,6 +64,16 @@ pub struct LoadOptions<'o> {
     pub auto_prefilter: bool,
     /// Firewall mode.
     pub is_firewall: bool,
+    /// Keywords that refuse the rule where they would only warn (`--strict-rule-keywords`); `all`
+    /// stands for all of them.
+    pub strict_keywords: Vec<String>,
+}
+
+impl LoadOptions<'_> {
+    /// Whether this keyword refuses the rule where it would only warn.
+    pub(crate) fn is_strict(&self, keyword: &str) -> bool {
+        self.strict_keywords.iter().any(|k| k == "all" || k == keyword)
+    }
 }
 
 impl Default for LoadOptions<'_> {
@@ -85,6 +95,7 @@ impl Default for LoadOptions<'_> {
             allow_dataset_write: true,
             auto_prefilter: false,
             is_firewall: false,
+            strict_keywords: Vec::new(),
         }
     }
 }

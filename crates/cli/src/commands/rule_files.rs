@@ -30,7 +30,8 @@ pub(crate) fn compile(
         })?;
         files.push(file);
     }
-    let c = rules::compile(config, &files, catalog, is_firewall, false);
+    let demands = rules::Demands { is_firewall, ..rules::Demands::default() };
+    let c = rules::compile(config, &files, catalog, demands);
     let unreadable = rules::unreadable_files(config);
     for rules::Unreadable { key, path, why, effect } in &unreadable {
         eprintln!("gabion: {path}: {why}: {effect}: mend {key} in the configuration");

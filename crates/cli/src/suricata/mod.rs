@@ -2,6 +2,7 @@
 //! codes (0 good, 1 bad), but an empty capture is a success.
 
 mod engine_log;
+mod notices;
 mod options;
 mod show;
 pub(crate) mod yaml;
@@ -122,6 +123,9 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             return 1;
         }
     };
+    if !notices::check(config, log) {
+        return 1;
+    }
     let inline = o.simulate_ips || firewall;
     let catalog = gabion_proto::registry::catalog();
     let loaded = match o.no_detection {
@@ -131,6 +135,10 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             Err(code) => return code,
         },
     };
+    if let Some(l) = &loaded {
+        notices::reputation(config, log);
+        rules::groups(&l.set, &catalog, config, folder, log);
+    }
     if o.engine_analysis {
         return match &loaded {
             Some(l) => rules::analysis(l, &catalog, config, folder, log),

@@ -20,6 +20,7 @@ pub(crate) struct Options {
     pub(crate) engine_analysis: bool,
     pub(crate) init_errors_fatal: bool,
     pub(crate) verbose: u32,
+    pub(crate) strict_keywords: Vec<String>,
     pub(crate) simulate_ips: bool,
     pub(crate) checksums: Checksums,
     pub(crate) runmode: Option<String>,
@@ -82,6 +83,10 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
             "-T" => o.test = true,
             "--engine-analysis" => o.engine_analysis = true,
             "--init-errors-fatal" => o.init_errors_fatal = true,
+            "--strict-rule-keywords" => {
+                let list = inline.as_deref().unwrap_or("all");
+                o.strict_keywords.extend(list.split(',').map(|k| k.trim().to_string()));
+            }
             "--simulate-ips" => o.simulate_ips = true,
             "--runmode" => o.runmode = Some(value("--runmode")?),
             "-k" => {

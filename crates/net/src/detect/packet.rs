@@ -8,6 +8,7 @@ use gabion_packet::{
 };
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
+use gabion_rules::integer::IntegerMatch;
 use gabion_rules::packet::*;
 
 /// The packet at hand, as detection sees it.
@@ -167,6 +168,8 @@ pub(crate) fn matches(
             Transport::Icmpv6(i) => m.matches(u64::from(i.mtu)),
             _ => false,
         },
+        // Another size than this one is asked of packets with a payload.
+        PacketCondition::Dsize(IntegerMatch::Differs(_)) if p.payload.is_empty() => false,
         PacketCondition::Dsize(m) => !p.is_pseudo && m.matches(p.payload.len() as u64),
         PacketCondition::VlanId { layer, id } => vlan_id(h.vlan_ids(), *layer, *id),
         PacketCondition::VlanLayers(m) => m.matches(u64::from(h.vlan_count)),

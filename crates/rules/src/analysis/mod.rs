@@ -2,6 +2,7 @@
 //! more than others, rules that can never match here.
 
 pub mod flowbits;
+mod groups;
 mod json;
 mod text;
 
@@ -9,6 +10,7 @@ use crate::ruleset::Ruleset;
 use crate::signature::{BufferRef, RuleType, Signature};
 use gabion_record::applayer::Catalog;
 
+pub use groups::{GroupOptions, rule_groups};
 pub use json::{patterns_json, rule_json};
 pub use text::{fast_pattern_report, rule_report};
 
@@ -58,6 +60,10 @@ pub(crate) fn buffer_name<'r>(r: &Report<'r>, buffer: BufferRef) -> &'r str {
 pub(crate) fn app_proto_name(r: &Report<'_>, s: &Signature) -> &'static str {
     let apps = &s.header.apps;
     let table = |n: usize| apps.get(n).and_then(|p| r.catalog.table(*p));
+    // What is written stands for all versions, also where only one is parsed.
+    if r.set.text(s.raw).split_whitespace().nth(1) == Some("http") {
+        return "http_any";
+    }
     match (table(0), table(1)) {
         (None, _) => "unknown",
         (Some(one), None) => crate::compiler::report_name(one.name),

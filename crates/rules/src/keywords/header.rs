@@ -502,7 +502,11 @@ fn event(
         }
         None if events::is_retired(name) => {
             let said = format!("decode-event keyword no longer supports event \"decoder.{name}\"");
-            c.warn(Refusal::new("detect", said));
+            let refusal = Refusal::new("detect", said);
+            if c.options.is_strict(keyword) {
+                return Err(refusal);
+            }
+            c.warn(refusal);
             d.push_packet(keyword, PacketCondition::DecodeEvent("udp.hlen_invalid"));
             Ok(())
         }

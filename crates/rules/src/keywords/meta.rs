@@ -101,6 +101,10 @@ fn classtype(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<(
     let found = c.set.classes.iter().position(|k| k.name.eq_ignore_ascii_case(v.text));
     let at = match found {
         Some(at) => at,
+        None if c.options.is_strict("classtype") => {
+            let said = format!("unknown classtype '{}'", v.text);
+            return Err(Refusal::new("detect-classtype", said));
+        }
         None => {
             if !c.unknown_classes.iter().any(|k| k == v.text) {
                 c.unknown_classes.push(v.text.to_string());
@@ -167,7 +171,11 @@ fn reference<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
         return refuse();
     }
     if !c.options.references.iter().any(|(name, _)| name.eq_ignore_ascii_case(key)) {
-        c.warn(Refusal::new("detect-reference", format!("unknown reference key \"{key}\"")));
+        let refusal = Refusal::new("detect-reference", format!("unknown reference key \"{key}\""));
+        if c.options.is_strict("reference") {
+            return Err(refusal);
+        }
+        c.warn(refusal);
     }
     let system = lexer::trim(Piece { text: system, at: v.at });
     let text = lexer::trim(Piece { text, at: v.at + (v.text.len() - text.len()) });
