@@ -23,6 +23,7 @@ pub mod limits;
 pub mod mqtt;
 pub mod parser;
 pub mod registry;
+pub mod sip;
 pub mod smtp;
 pub mod ssh;
 pub mod tls;

@@ -52,6 +52,7 @@ pub fn registry() -> &'static [&'static Protocol] {
         crate::ftp::DATA_PROTOCOL,
         crate::dns::PROTOCOL,
         crate::mqtt::PROTOCOL,
+        crate::sip::PROTOCOL,
         crate::detected::SMB,
         crate::detected::IMAP,
         crate::detected::RFB,

@@ -89,6 +89,11 @@ impl Detection {
                 });
             }
         }
+        // A literal with a check of what follows it says more than one alone (`OPTIONS` of SIP, and of
+        // HTTP).
+        for list in &mut d.patterns {
+            list.sort_by_key(|(_, p)| p.check.is_none());
+        }
         d
     }
 

@@ -615,7 +615,10 @@ impl AppLayer {
         if outcome == Outcome::Error {
             bump(&mut counters.errors, self.proto, transport);
             effects.parser_error = true;
-            self.disabled = [true; 2];
+            // A stream can't be followed any more; the next datagram is as good as any.
+            if transport == Transport::Tcp {
+                self.disabled = [true; 2];
+            }
         } else if protocol(self.proto).is_some_and(|p| p.auto_trigger_raw) && after > before {
             effects.trigger_raw[d.index()] = true;
         }
