@@ -5,9 +5,20 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use gabion_record::budget::ByteSize;
 use std::path::PathBuf;
 
+/// What stands below the help: what to try first.
+const EXAMPLES: &str = "\
+Examples:
+  gabion read capture.pcap --rules my.rules -l out     what is in it, which rules alert; records in out/
+  gabion rules check my.rules                          what is wrong with rules, and where
+  gabion rules cost capture.pcap --rules my.rules      what each rule costs
+  gabion suricata -r capture.pcap -S my.rules -c suricata.yaml -l out
+
+Exit codes: gabion help exit-codes";
+
 /// A network security sensor that accounts for every packet
 #[derive(Debug, Parser)]
 #[command(name = "gabion", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
     pub(crate) verb: Verb,
@@ -50,7 +61,7 @@ pub(crate) enum RulesVerb {
 /// Rule files and the configuration they are read with.
 #[derive(Debug, Args)]
 pub(crate) struct RuleOptions {
-    /// A configuration in the peer's YAML, instead of the built-in one
+    /// A configuration in Suricata's YAML, instead of the built-in one
     #[arg(short = 'c', long = "config", value_name = "YAML")]
     pub(crate) config: Option<PathBuf>,
     /// Set a value of the configuration (repeatable)
@@ -110,7 +121,7 @@ pub(crate) struct WhyOptions {
     /// Rule files, plain or .zst
     #[arg(short = 'S', long = "rules", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// Print the peer's JSON of the rule instead of text
+    /// Print Suricata's JSON of the rule instead of text
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -140,7 +151,7 @@ pub(crate) struct EngineOptions {
     /// A rule file, plain or .zst (repeatable)
     #[arg(short = 'S', long = "rules", value_name = "FILE")]
     pub(crate) rules: Vec<PathBuf>,
-    /// A configuration in the peer's YAML, instead of the built-in one
+    /// A configuration in Suricata's YAML, instead of the built-in one
     #[arg(short = 'c', long = "config", value_name = "YAML")]
     pub(crate) config: Option<PathBuf>,
     /// Set a value of the configuration (repeatable)
