@@ -277,10 +277,14 @@ pub(crate) fn compile(
     catalog: &Catalog,
     demands: Demands<'_>,
 ) -> Compiled {
-    let sources: Vec<RuleSource<'_>> = files
+    let has_policies = demands.is_firewall && config.get("firewall.policies").is_some();
+    let mut sources: Vec<RuleSource<'_>> = files
         .iter()
         .map(|f| RuleSource { name: &f.name, text: &f.text, is_firewall: f.is_firewall })
         .collect();
+    if has_policies {
+        sources.push(RuleSource { name: "", text: POLICY_RULES, is_firewall: false });
+    }
     let vars = RuleVars::from_config(config);
     let maker = DatasetMaker::new(config);
     let mut settings = Vec::new();
@@ -289,9 +293,30 @@ pub(crate) fn compile(
     options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);
     let (mut set, rules) = Ruleset::load(&sources, catalog, &vars, &options);
+    if has_policies {
+        stand_for_policies(&mut set, sources.len() - 1);
+    }
     let (datasets, files, is_broken) = maker.finish(demands.is_strict);
     let thresholds = thresholds(config, &vars, &mut set);
     Compiled { set, datasets, settings, files, rules, thresholds, is_broken }
+}
+
+/// Rules under which a firewall's policies alert: the peer's ids and messages.
+const POLICY_RULES: &str = "\
+alert ip any any -> any any (msg:\"SURICATA FW default packet policy\"; sid:2201000; rev:1;)
+alert ip any any -> any any (msg:\"SURICATA FW default app policy\"; sid:2201001; rev:1;)
+";
+
+/// The rules of this file match nothing themselves and are not counted.
+fn stand_for_policies(set: &mut Ruleset, file: usize) {
+    let own = set.signatures.iter_mut().filter(|s| usize::from(s.file) == file);
+    let mut count = 0;
+    for s in own {
+        s.inert = Some("firewall.policies");
+        count += 1;
+    }
+    set.counts.loaded = set.counts.loaded.saturating_sub(count);
+    set.counts.files = set.counts.files.saturating_sub(1);
 }
 
 fn say(d: &Diagnostic, log: &mut EngineLog) {

@@ -26,8 +26,10 @@ impl Core {
             turn.ending(flow.first_number);
             sink.ending(flow.first_number);
         }
+        // Of a flow that was dropped nothing more comes to an end.
+        let is_dropped = flow.ext.flags.dropped && self.engine.options.inline;
         let directions: SmallVec<[Direction; 2]> = match flow.tcp.as_mut() {
-            Some(ssn) => {
+            Some(ssn) if !is_dropped => {
                 let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
                 let detection = self.engine.detector.is_some();
                 let app = &flow.ext.app;
@@ -40,13 +42,11 @@ impl Core {
                     })
                     .collect()
             }
-            None => SmallVec::new(),
+            _ => SmallVec::new(),
         };
         for d in directions {
             self.end_direction(&mut flow, d, sink);
         }
-        // Of a flow that was dropped nothing more comes to an end.
-        let is_dropped = flow.ext.flags.dropped && self.engine.options.inline;
         if flow.ext.app.parser.is_some() && !is_dropped {
             let headers = pseudo_headers(&flow, Direction::ToServer);
             let view = pseudo_view(&headers, &flow, Direction::ToServer);
