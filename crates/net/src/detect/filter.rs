@@ -174,11 +174,6 @@ impl Run<'_, '_, '_> {
 
     /// Queues the alert of a policy that asks for one.
     fn policy_alert(&mut self, which: usize, policy: Policy, hook: RuleHook, tx: Option<u64>) {
-        // The peer is silent about the policies of states when one of them drops the packet.
-        if tx.is_some() && policy.action.drops() {
-            self.scratch.hits.retain(|h| h.policy.is_none() || h.tx.is_none());
-            return;
-        }
         if !policy.part.alerts {
             return;
         }

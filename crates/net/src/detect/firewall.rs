@@ -54,7 +54,7 @@ impl FirewallPolicies {
         };
         let mut app = vec![Default::default()];
         for table in &catalog.protocols {
-            let name = table.eve_name;
+            let name = table.name;
             let both = Direction::BOTH.map(|d| -> Result<Vec<Policy>, String> {
                 let of = |state: &&str| {
                     let state = state.replace('_', "-");
@@ -277,8 +277,8 @@ mod tests {
         use ActionScope::{Flow, Hook, Transaction};
         let read = |items: &[&str]| {
             policy(
-                &tree("app.http.request-line", items),
-                &["app.http.request-line".into()],
+                &tree("app.http1.request-line", items),
+                &["app.http1.request-line".into()],
                 &[Flow, Transaction, Hook],
             )
         };
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(policy_text(p.action, &p.part, p.part.alerts), "accept:flow,pass:flow,alert");
         assert_eq!(
             read(&["drop:packet"]).unwrap_err(),
-            "firewall.policies.app.http.request-line: action scope (\"packet\") is not valid. \
+            "firewall.policies.app.http1.request-line: action scope (\"packet\") is not valid. \
              Valid scopes: flow/tx/hook"
         );
         assert_eq!(
