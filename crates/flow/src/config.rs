@@ -31,6 +31,8 @@ pub struct FlowConfig {
     pub prealloc: usize,
     /// VLAN ids are part of the key.
     pub vlan_tracking: bool,
+    /// Packets of different encapsulation depth are different flows.
+    pub recursion_tracking: bool,
     /// `flow-timeouts.default`: other IP protocols.
     pub other: Timeouts,
     /// `flow-timeouts.tcp`.
@@ -55,6 +57,7 @@ impl Default for FlowConfig {
             emergency_recovery: 30,
             prealloc: 10_000,
             vlan_tracking: true,
+            recursion_tracking: true,
             other: t(30, 300, 0, 100),
             tcp: t(30, 300, 10, 100),
             udp: t(30, 300, 0, 100),
@@ -78,6 +81,7 @@ impl FlowConfig {
         get.number("flow.emergency-recovery", &mut c.emergency_recovery)?;
         get.number("flow.prealloc", &mut c.prealloc)?;
         get.flag("vlan.use-for-tracking", &mut c.vlan_tracking)?;
+        get.flag("decoder.recursion-level.use-for-tracking", &mut c.recursion_tracking)?;
         let protos = [
             ("default", &mut c.other),
             ("tcp", &mut c.tcp),

@@ -252,6 +252,9 @@ fn note_fragment(p: &mut Decoded, header: Layer<'_>, next_at: u32, rest: Layer<'
     p.payload = fragment.at;
     p.payload_len = fragment.len() as u32;
     p.ip_header_len = p.ip_header_len.wrapping_add(header.len() as u16);
+    if p.flags.has(Flags::MORE_FRAGMENTS) && !fragment.len().is_multiple_of(8) {
+        p.event(DecoderEvent::Ipv6FragInvalidLen);
+    }
     true
 }
 

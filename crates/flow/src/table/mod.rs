@@ -177,6 +177,10 @@ impl<T: Default> FlowTable<T> {
             key.vlan = [0; 3];
             quoted = quoted.map(|q| PacketKey { vlan: [0; 3], ..q });
         }
+        if !self.cfg.recursion_tracking {
+            key.recursion = 0;
+            quoted = quoted.map(|q| PacketKey { recursion: 0, ..q });
+        }
         if key.is_icmp_error() {
             return self.icmp_error(&key, quoted.as_ref(), packet);
         }

@@ -308,7 +308,11 @@ impl TcpSession {
             }
             self.queue.push(last);
             self.take_syn(&QueuedSyn::of(seg));
-            return if full { step.invalid(StreamEvent::HsSynFlood) } else { Ok(()) };
+            if full {
+                // Told, but not a reason to drop the packet.
+                step.event(StreamEvent::HsSynFlood);
+            }
+            return Ok(());
         }
         self.marks.four_way = true;
         let [client, server] = &mut self.streams;

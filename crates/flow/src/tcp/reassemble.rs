@@ -14,7 +14,8 @@ impl TcpSession {
     pub(crate) fn take_data(&mut self, step: &mut Step<'_>) {
         step.verdict.update = self.due(step);
         self.note_ends(step);
-        if !step.seg.is_empty() {
+        // What a reset carries is a message about it, not part of the stream.
+        if !step.seg.is_empty() && !step.seg.has(flags::RST) {
             let seq = step.seg.seq;
             self.add_payload_at(step, seq);
         }

@@ -11,6 +11,9 @@ use gabion_record::applayer::ProtoId;
 use gabion_rules::integer::IntegerMatch;
 use gabion_rules::packet::*;
 
+/// The one ICMPv6 type with an MTU (RFC 4443 section 3.2).
+const PACKET_TOO_BIG: u8 = 2;
+
 /// The packet at hand, as detection sees it.
 #[derive(Clone, Copy)]
 pub(crate) struct PacketView<'a> {
@@ -165,7 +168,7 @@ pub(crate) fn matches(
         PacketCondition::IcmpId(n) => icmp().is_some_and(|i| i.has_id && i.id == *n),
         PacketCondition::IcmpSeq(n) => icmp().is_some_and(|i| i.has_id && i.seq == *n),
         PacketCondition::Icmpv6Mtu(m) => match &h.transport {
-            Transport::Icmpv6(i) => m.matches(u64::from(i.mtu)),
+            Transport::Icmpv6(i) => i.kind == PACKET_TOO_BIG && m.matches(u64::from(i.mtu)),
             _ => false,
         },
         // Another size than this one is asked of packets with a payload.

@@ -477,7 +477,11 @@ impl Run<'_, '_, '_> {
             PacketBuffer::TcpHeader if h.proto == 6 => h.transport_header(frame),
             PacketBuffer::UdpHeader if h.proto == 17 => h.transport_header(frame),
             PacketBuffer::Icmpv4Header if h.proto == 1 => h.transport_header(frame),
-            PacketBuffer::Icmpv6Header if h.proto == 58 => h.transport_header(frame),
+            PacketBuffer::Icmpv6Header if h.proto == 58 => {
+                // Eight bytes of any type, as the peer has it.
+                let segment = h.segment(frame);
+                segment.get(..8).unwrap_or(segment)
+            }
             _ => return None,
         };
         if bytes.is_empty() {
