@@ -578,11 +578,11 @@ impl Stream {
         seq
     }
 
-    /// Gives up what nobody needs any more.
+    /// Gives up what nobody needs any more, but for so many bytes that were inspected last.
     #[inline]
-    pub(crate) fn trim(&mut self, budget: &Budget) {
+    pub(crate) fn trim(&mut self, window: u64, budget: &Budget) {
         let app = if self.marks.no_app { u64::MAX } else { self.app };
-        let raw = if self.marks.no_raw { u64::MAX } else { self.raw };
+        let raw = if self.marks.no_raw { u64::MAX } else { self.raw.saturating_sub(window) };
         // A gap behind all data counts as done by the application layer.
         let end = self.store.end();
         let end = if self.marks.no_app { end } else { end.max(self.app) };

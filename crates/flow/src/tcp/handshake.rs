@@ -98,6 +98,9 @@ impl TcpSession {
                 own.next_seq = own.next_seq.wrapping_add(seg.len());
                 let first = own.isn.wrapping_add(1);
                 self.add_payload_at(step, first);
+                if step.cfg.inline {
+                    step.verdict.update = Update::Packet;
+                }
             }
         }
     }
@@ -130,6 +133,7 @@ impl TcpSession {
         client.next_win = client.last_ack.wrapping_sub(1);
         server.next_win = server.last_ack.wrapping_add(server.window);
         if take_timestamp(server, seg.options.ts_val, seg.seconds()) {
+            client.last_ts = seg.options.ts_ecr;
             client.marks.timestamps = true;
             self.marks.timestamps = true;
         }
@@ -160,6 +164,8 @@ impl TcpSession {
         other.last_ack = seg.ack;
         other.next_win = seg.ack;
         if take_timestamp(own, seg.options.ts_val, seg.seconds()) {
+            // What it echoes is the last the other side has sent.
+            other.last_ts = seg.options.ts_ecr;
             other.last_pkt_s = seg.seconds();
             self.marks.timestamps = true;
         }

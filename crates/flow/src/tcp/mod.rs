@@ -134,7 +134,13 @@ impl TcpTracker {
     /// that packet can still be compared with what was there.
     #[inline]
     pub fn trim(&self, ssn: &mut TcpSession, dir: Direction) {
-        ssn.stream_mut(dir).trim(&self.data_budget);
+        // Inline, what lies before a packet is inspected with it.
+        let window = match (self.cfg.inline, dir) {
+            (false, _) => 0,
+            (true, Direction::ToServer) => self.cfg.toserver_chunk,
+            (true, Direction::ToClient) => self.cfg.toclient_chunk,
+        };
+        ssn.stream_mut(dir).trim(window.into(), &self.data_budget);
     }
 
     /// Takes a session back when its flow has ended.
