@@ -58,16 +58,23 @@ impl Core {
             ledger.receive(items, bytes);
             ledger.shed(reason, items, bytes);
         };
+        // What was refused or lies beyond the depth leaves gaps too: they are told of once.
+        let own = flow.ext.lost.as_deref();
+        let mut explained = own.map_or(0, |l| l.shed_for(ShedReason::ReassemblyMemcap).bytes);
+        let (mut gaps, mut missing) = (0, 0);
         for s in streams.iter().flatten() {
-            let (gaps, missing) = s.gaps();
-            if gaps > 0 {
-                lose(ShedReason::StreamGap, gaps.into(), missing);
-            }
+            let (n, bytes) = s.gaps();
+            gaps += u64::from(n);
+            missing += bytes;
             if s.is_depth_reached() {
                 lose(ShedReason::StreamDepth, 1, s.beyond_depth());
+                explained += s.beyond_depth();
             }
         }
-        if let Some(own) = &flow.ext.lost {
+        if missing > explained {
+            lose(ShedReason::StreamGap, gaps, missing - explained);
+        }
+        if let Some(own) = own {
             for (reason, tally) in own.sheds() {
                 lose(reason, tally.items, tally.bytes);
             }

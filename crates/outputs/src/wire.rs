@@ -158,8 +158,11 @@ impl WireLog {
     /// What became of the frames. At rest those still in the ring had no alert.
     pub(crate) fn ledger(&self) -> Ledger {
         let mut ledger = self.ledger.clone();
-        let left = ledger.in_flight();
-        ledger.shed(ShedReason::NoAlert, left.items, left.bytes);
+        let (received, passed, shed) = (ledger.received(), ledger.passed(), ledger.shed_total());
+        let left = |all: u64, a: u64, b: u64| all.saturating_sub(a).saturating_sub(b);
+        let items = left(received.items, passed.items, shed.items);
+        let bytes = left(received.bytes, passed.bytes, shed.bytes);
+        ledger.shed(ShedReason::NoAlert, items, bytes);
         ledger
     }
 

@@ -159,8 +159,11 @@ impl<'a> Headers<'a> {
     pub(super) fn layer_bytes(&self, layer: Layer, at: usize, len: usize) -> Option<&'a [u8]> {
         let start = match layer {
             Layer::Link => 0,
-            Layer::Transport(_) => {
-                (self.has(layer) && !self.is_later_fragment).then_some(self.transport)?
+            // As in libpcap: bytes of transport headers over IPv4, of ICMPv6 over IPv6.
+            Layer::Transport(p) => {
+                let over = if p == 58 { ETHER_IP6 } else { ETHER_IP };
+                let is_there = self.has(layer) && self.ether_type == over;
+                (is_there && !self.is_later_fragment).then_some(self.transport)?
             }
             _ => self.has(layer).then_some(self.net)?,
         };
