@@ -1,7 +1,7 @@
 //! What is written is read back; bounds of files and folders hold.
 
 use gabion_capture::{
-    CaptureBytes, Error, FrameRef, PcapWriter, Resolution, RotatingPcap, Source, Written,
+    CaptureBytes, Error, FileNames, FrameRef, PcapWriter, Resolution, RotatingPcap, Source, Written,
 };
 
 type Seen = (u64, u32, u16, Vec<u8>);

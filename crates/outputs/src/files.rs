@@ -22,7 +22,7 @@ pub type FrameTaker = Box<dyn FnMut(Option<WireLine<'_>>) + Send>;
 /// Where the lines of an output go.
 enum Slot {
     Nowhere,
-    Lines(LineFile),
+    Lines(Box<LineFile>),
     Frames(FrameTaker),
 }
 
@@ -32,7 +32,7 @@ struct Files(Vec<Slot>);
 impl Files {
     fn lines(&self) -> impl Iterator<Item = &LineFile> {
         self.0.iter().filter_map(|s| match s {
-            Slot::Lines(f) => Some(f),
+            Slot::Lines(f) => Some(&**f),
             Slot::Nowhere | Slot::Frames(_) => None,
         })
     }
@@ -81,7 +81,7 @@ struct Opening {
 impl Opening {
     fn add(&mut self, format: Format, file: Option<LineFile>) {
         self.formats.push(format);
-        self.files.push(file.map_or(Slot::Nowhere, Slot::Lines));
+        self.files.push(file.map_or(Slot::Nowhere, |f| Slot::Lines(Box::new(f))));
     }
 
     fn add_frames(&mut self, settings: WireSettings, taker: FrameTaker) {

@@ -156,7 +156,7 @@ impl Refusal {
     }
 
     /// Only told, no fault.
-    pub(crate) fn as_note(mut self) -> Refusal {
+    pub(crate) fn into_note(mut self) -> Refusal {
         self.is_note = true;
         self
     }

@@ -503,6 +503,7 @@ impl AppLayer {
     }
 
     /// Takes one datagram. `may_swap`: it may turn out to be one of the server.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a worker, borrowed one by one")]
     pub(crate) fn datagram(
         &mut self,
         protocols: &Protocols,

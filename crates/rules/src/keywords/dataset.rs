@@ -177,7 +177,7 @@ fn check_path(c: &mut Compiler<'_>, path: &str, who: &'static str) -> Checked<St
     if path.starts_with('/') {
         if c.options.allow_absolute_filenames {
             let said = format!("Allowing absolute filename for dataset rule: {path}");
-            c.warn(Refusal::new(who, said).as_note());
+            c.warn(Refusal::new(who, said).into_note());
             return Ok(path.to_string());
         }
         return Err(Refusal::new(who, format!("Absolute paths not allowed: {path}")));
