@@ -156,16 +156,14 @@ impl Core {
             return;
         }
         let tx = f.ext.app.parser.as_deref().and_then(|p| p.tx(p.first_tx_id()));
-        let Some((chain, first)) = tx.and_then(|tx| gabion_proto::tls::chain(tx, d)) else {
-            return;
-        };
+        let Some(c) = tx.and_then(|tx| tx.certificates(d)) else { return };
         sink.certificates(&CertificateRecord {
             header: flow_header(view, f, Direction::ToServer),
             is_client: d == Direction::ToServer,
-            chain,
-            subject: &first.subject,
-            issuer: &first.issuer,
-            fingerprint: &first.fingerprint,
+            chain: c.chain,
+            subject: c.subject,
+            issuer: c.issuer,
+            fingerprint: c.fingerprint,
         });
     }
 
@@ -464,9 +462,7 @@ impl Core {
             (false, []) => view.headers.bytes(view.frame).into(),
             (false, prefix) => [prefix, view.headers.bytes(view.frame)].concat().into(),
         };
-        let forwarded_for = |name: &str, last: bool| {
-            tx.and_then(|tx| gabion_proto::http1::forwarded_for(tx, name, last))
-        };
+        let forwarded_for = |name: &str, last: bool| tx.and_then(|tx| tx.forwarded_for(name, last));
         let loss = flow.and_then(|f| self.loss(f));
         let h = header(view, flow, meta);
         let policy = self.firewall_object(detector, s, hit);

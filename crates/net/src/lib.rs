@@ -25,6 +25,7 @@ mod firewall;
 mod flow_state;
 mod frames;
 mod inspection;
+mod keys;
 pub mod limits;
 mod log;
 mod loss;

@@ -30,7 +30,7 @@ pub mod tls;
 pub mod tx_list;
 
 pub use parser::{
-    Buffer, Endpoints, Expectation, Input, Inspect, LogOptions, Outcome, ParseContext, Parser,
-    ProtocolChange, Requirements, Transaction,
+    Buffer, CertificateChain, Endpoints, Expectation, Input, Inspect, LogOptions, Outcome,
+    ParseContext, Parser, ProtocolChange, Requirements, Transaction,
 };
 pub use registry::{Protocol, registry};

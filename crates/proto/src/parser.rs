@@ -307,8 +307,34 @@ pub trait Transaction: Any + Send {
         None
     }
 
+    /// The certificates that a side of an encrypted session showed.
+    fn certificates(&self, direction: Direction) -> Option<CertificateChain<'_>> {
+        let _ = direction;
+        None
+    }
+
+    /// The client's address as a proxy before the server noted it in a header of that name: the
+    /// first one, or the last.
+    fn forwarded_for(&self, header: &str, take_last: bool) -> Option<std::net::IpAddr> {
+        let _ = (header, take_last);
+        None
+    }
+
     /// Itself, for conditions that know its type.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// Certificates that a side showed.
+#[derive(Clone, Copy, Debug)]
+pub struct CertificateChain<'a> {
+    /// All of them, DER.
+    pub chain: &'a [Vec<u8>],
+    /// Subject of the first.
+    pub subject: &'a [u8],
+    /// Its issuer.
+    pub issuer: &'a [u8],
+    /// Its SHA-1, hex pairs with colons.
+    pub fingerprint: &'a [u8],
 }
 
 /// Parser of one flow.

@@ -143,17 +143,6 @@ patterns! {
     "REPORT" "MKWORKSPACE" "MKACTIVITY" "MERGE" "INVALID" "VERSION-CONTROL" "BASELINE-CONTROL"
 }
 
-/// The client a proxy forwards for, by the request of an HTTP/1 transaction: the first address in
-/// `header` (`X-Forwarded-For`), or the last with `take_last` (behind a reverse proxy). `None` when
-/// there is none or the transaction is another protocol's.
-pub fn forwarded_for(
-    tx: &dyn Transaction,
-    header: &str,
-    take_last: bool,
-) -> Option<std::net::IpAddr> {
-    log::forwarded_for(tx.as_any().downcast_ref::<Tx>()?, header, take_last)
-}
-
 /// Runs the parser over bytes of a fuzzer: the first byte of each part says which direction it is
 /// and how long, and what comes out is asked for everything it has.
 #[doc(hidden)]
@@ -245,6 +234,10 @@ impl Transaction for Tx {
 
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
         log::write(self, json, how)
+    }
+
+    fn forwarded_for(&self, header: &str, take_last: bool) -> Option<std::net::IpAddr> {
+        log::forwarded_for(self, header, take_last)
     }
 
     fn as_any(&self) -> &dyn Any {

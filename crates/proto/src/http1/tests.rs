@@ -340,7 +340,7 @@ fn the_forwarded_client_is_found() {
         f.client(format!("GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: {value}\r\n\r\n"));
         let tx = f.parser.tx(0).unwrap();
         let found =
-            |take_last| forwarded_for(tx, "X-Forwarded-For", take_last).map(|a| a.to_string());
+            |take_last| tx.forwarded_for("X-Forwarded-For", take_last).map(|a| a.to_string());
         assert_eq!((found(false).as_deref(), found(true).as_deref()), (first, last), "{value}");
     }
 }

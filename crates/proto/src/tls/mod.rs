@@ -146,13 +146,3 @@ pub const PROTOCOL: &Protocol = &Protocol {
         Box::new(TlsParser::new(settings))
     },
 };
-
-/// The certificates that the sender of a direction showed, with what the first readable one says.
-/// `None` when there are none or the transaction is another protocol's.
-pub fn chain(
-    tx: &dyn crate::Transaction,
-    direction: gabion_record::Direction,
-) -> Option<(&[Vec<u8>], &certificate::Certificate)> {
-    let side = tx.as_any().downcast_ref::<parser::TlsTx>()?.side(direction);
-    Some((&side.chain, side.certificate.as_ref()?))
-}

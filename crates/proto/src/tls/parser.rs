@@ -13,7 +13,10 @@ use super::limits::{CERT_BYTES_MAX, CHAIN_CERTS_MAX, HANDSHAKE_BYTES_MAX, RECORD
 use super::tables::{buffer, client, event, frame, server};
 use super::{Encryption, TlsSettings, log, version};
 use crate::parser::EventList;
-use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
+use crate::{
+    Buffer, CertificateChain, Input, Inspect, LogOptions, Outcome, ParseContext, Parser,
+    Transaction,
+};
 use gabion_record::Direction;
 use gabion_record::json::Json;
 use smallvec::SmallVec;
@@ -196,6 +199,17 @@ impl Transaction for TlsTx {
 
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
         log::write(self, json, how)
+    }
+
+    fn certificates(&self, direction: Direction) -> Option<CertificateChain<'_>> {
+        let side = self.side(direction);
+        let first = side.certificate.as_ref()?;
+        Some(CertificateChain {
+            chain: &side.chain,
+            subject: &first.subject,
+            issuer: &first.issuer,
+            fingerprint: &first.fingerprint,
+        })
     }
 
     fn as_any(&self) -> &dyn Any {
