@@ -12,8 +12,10 @@
 //! table has a limit in [`limits`]) and never panic on input.
 #![forbid(unsafe_code)]
 
+pub mod datagrams;
 pub mod detect;
 pub mod detected;
+pub mod dhcp;
 pub mod dns;
 pub mod files;
 pub mod frames;
@@ -21,11 +23,14 @@ pub mod ftp;
 pub mod http1;
 pub mod limits;
 pub mod mqtt;
+pub mod ntp;
 pub mod parser;
 pub mod registry;
 pub mod sip;
 pub mod smtp;
+pub mod snmp;
 pub mod ssh;
+pub mod tftp;
 pub mod tls;
 pub mod tx_list;
 

@@ -53,10 +53,13 @@ pub fn registry() -> &'static [&'static Protocol] {
         crate::dns::PROTOCOL,
         crate::mqtt::PROTOCOL,
         crate::sip::PROTOCOL,
+        crate::snmp::PROTOCOL,
+        crate::ntp::PROTOCOL,
+        crate::tftp::PROTOCOL,
+        crate::dhcp::PROTOCOL,
         crate::detected::SMB,
         crate::detected::IMAP,
         crate::detected::RFB,
-        crate::detected::NTP,
     ]
 }
 

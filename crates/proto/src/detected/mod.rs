@@ -2,7 +2,7 @@
 //! inspected by payload, and nothing else is claimed. Each moves to a folder of its own when its
 //! parser is written.
 
-use crate::detect::{PortProbe, Probe, ProbePattern};
+use crate::detect::{PortProbe, ProbePattern};
 use crate::registry::{Protocol, Settings};
 use crate::{Input, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
@@ -102,26 +102,6 @@ pub const RFB: &Protocol = &detected(
     "rfb",
     &[at(ToServer, 0, b"RFB "), at(ToClient, 0, b"RFB ")],
     &[],
-);
-
-/// NTP: version and mode of the first byte, and the length (RFC 5905 7.3).
-pub const NTP: &Protocol = &detected(
-    ProtoTable { rule_names: &["ntp"], ..table("ntp", &[Transport::Udp]) },
-    "ntp",
-    &[],
-    &[PortProbe {
-        transport: Transport::Udp,
-        ports: "123",
-        min_bytes: 1,
-        max_bytes: 16,
-        probe: |bytes, _| match bytes {
-            [first, ..] if bytes.len() >= 12 => {
-                let (version, mode) = ((first >> 3) & 7, first & 7);
-                if (1..=4).contains(&version) && mode != 0 { Probe::Yes } else { Probe::No }
-            }
-            _ => Probe::No,
-        },
-    }],
 );
 
 /// A parser that takes everything and says nothing.

@@ -1,0 +1,92 @@
+//! Parser of protocols whose every datagram is a transaction of its own.
+//!
+//! Such a protocol says how a datagram becomes a transaction; this is all the rest.
+
+use crate::tx_list::TxList;
+use crate::{Input, Outcome, ParseContext, Parser, Transaction};
+use gabion_record::Direction;
+
+/// Live transactions of a flow: the engine frees one with the datagram it came in, unless its record
+/// waits for something.
+const TXS_PER_FLOW_MAX: usize = 1024;
+
+/// A datagram that became no transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    /// It is not the protocol's.
+    Wrong,
+    /// It carries nothing that is looked at.
+    Ignored,
+}
+
+/// A transaction made of one datagram.
+pub trait Message: Transaction + Sized {
+    /// Reads it. `id` is the number it will have.
+    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<Self, Refused>;
+
+    /// An event for the youngest transaction when a datagram is refused.
+    fn refuse(&mut self) {}
+
+    /// Bytes held.
+    fn bytes_held(&self) -> usize;
+}
+
+/// Parser of a flow of such datagrams.
+#[derive(Debug)]
+pub struct Datagrams<T> {
+    txs: TxList<T>,
+}
+
+impl<T> Default for Datagrams<T> {
+    fn default() -> Datagrams<T> {
+        Datagrams { txs: TxList::default() }
+    }
+}
+
+impl<T: Message> Parser for Datagrams<T> {
+    fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
+        let Input::Data { bytes, .. } = input else { return Outcome::Error };
+        if bytes.is_empty() {
+            return Outcome::Done;
+        }
+        match T::read(self.txs.next_id(), cx.direction, bytes) {
+            Ok(tx) => {
+                self.txs.push(TXS_PER_FLOW_MAX, |_| tx);
+                Outcome::Done
+            }
+            Err(Refused::Ignored) => Outcome::Done,
+            Err(Refused::Wrong) => {
+                if let Some(tx) = self.txs.last_mut() {
+                    tx.refuse();
+                }
+                Outcome::Error
+            }
+        }
+    }
+
+    fn first_tx_id(&self) -> u64 {
+        self.txs.first_id()
+    }
+
+    fn next_tx_id(&self) -> u64 {
+        self.txs.next_id()
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.txs.get(id).map(|tx| tx as &dyn Transaction)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.txs.get_mut(id).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn free(&mut self, id: u64) {
+        self.txs.free(id);
+    }
+
+    fn finish(&mut self, _: Direction) {}
+
+    fn bytes_held(&self) -> usize {
+        size_of::<Datagrams<T>>() + self.txs.iter().map(T::bytes_held).sum::<usize>()
+    }
+}

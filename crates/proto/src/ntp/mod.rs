@@ -1,0 +1,160 @@
+//! NTP over UDP (RFC 5905 7.3): version, mode, stratum and reference identifier of each message.
+
+mod tables;
+
+use crate::datagrams::{Datagrams, Message, Refused};
+use crate::detect::{PortProbe, Probe};
+use crate::parser::EventList;
+use crate::registry::{Protocol, Settings};
+use crate::{Buffer, Inspect, LogOptions, Transaction};
+use gabion_record::Direction;
+use gabion_record::applayer::Transport;
+use gabion_record::json::Json;
+use std::any::Any;
+use std::sync::Arc;
+use tables::{event, integer};
+
+/// Bytes of a header.
+const HEADER_LEN: usize = 48;
+
+/// A message.
+#[derive(Debug)]
+pub struct NtpTx {
+    id: u64,
+    direction: Direction,
+    /// Leap indicator, version and mode.
+    first: u8,
+    /// Distance from a reference clock.
+    pub stratum: u8,
+    /// The clock or server that is followed.
+    pub reference_id: [u8; 4],
+    events: EventList,
+}
+
+impl NtpTx {
+    /// Version.
+    pub fn version(&self) -> u8 {
+        self.first >> 3 & 7
+    }
+
+    /// Mode: 3 is a client's, 4 a server's.
+    pub fn mode(&self) -> u8 {
+        self.first & 7
+    }
+}
+
+impl Message for NtpTx {
+    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<NtpTx, Refused> {
+        let header: &[u8; HEADER_LEN] = bytes.first_chunk().ok_or(Refused::Wrong)?;
+        let [first, stratum, ..] = *header;
+        let reference_id = [header[12], header[13], header[14], header[15]];
+        Ok(NtpTx { id, direction, first, stratum, reference_id, events: EventList::default() })
+    }
+
+    fn refuse(&mut self) {
+        self.events.add(event::MALFORMED_DATA);
+    }
+
+    fn bytes_held(&self) -> usize {
+        size_of::<NtpTx>()
+    }
+}
+
+impl Transaction for NtpTx {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn progress(&self, _: Direction) -> u8 {
+        1
+    }
+
+    fn only(&self) -> Option<Direction> {
+        Some(self.direction)
+    }
+
+    fn buffer(&self, _: u16, _: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
+        (index == 0).then(|| Buffer::whole(&self.reference_id))
+    }
+
+    fn integer(&self, local: u16, _: Direction, index: usize) -> Option<u64> {
+        let value = match local {
+            integer::VERSION => self.version(),
+            integer::MODE => self.mode(),
+            integer::STRATUM => self.stratum,
+            _ => return None,
+        };
+        (index == 0).then(|| value.into())
+    }
+
+    fn events(&self) -> &[u16] {
+        self.events.codes()
+    }
+
+    fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
+        json.number("version", self.version());
+        json.number("mode", self.mode());
+        json.number("stratum", self.stratum);
+        let [a, b, c, d] = self.reference_id;
+        json.field_plain("reference_id", &format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}"));
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// NTP in the registry.
+pub const PROTOCOL: &Protocol = &Protocol {
+    table: tables::TABLE,
+    config_name: "ntp",
+    is_default_on: true,
+    patterns: &[],
+    probes: &[PortProbe {
+        transport: Transport::Udp,
+        ports: "123",
+        min_bytes: 1,
+        max_bytes: 16,
+        probe,
+    }],
+    accepts_gaps: true,
+    stream_depth: None,
+    first_direction: None,
+    auto_trigger_raw: true,
+    event_type: "ntp",
+    is_logged: true,
+    configure: |_| Ok(Arc::new(()) as Settings),
+    open: |_, _| Box::new(Datagrams::<NtpTx>::default()),
+};
+
+/// Version and mode of the first byte, and the length.
+fn probe(bytes: &[u8], _: Direction) -> Probe {
+    match bytes {
+        [first, ..] if bytes.len() >= 12 => {
+            let (version, mode) = (first >> 3 & 7, first & 7);
+            if (1..=4).contains(&version) && mode != 0 { Probe::Yes } else { Probe::No }
+        }
+        _ => Probe::No,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_as_the_peer_logs_it() {
+        let mut bytes = [0u8; HEADER_LEN];
+        (bytes[0], bytes[1], bytes[12], bytes[15]) = (0x23, 2, 0x4c, 0xff);
+        let tx = NtpTx::read(0, Direction::ToServer, &bytes).unwrap();
+        let mut json = Json::new();
+        json.open();
+        tx.log(&mut json, LogOptions::default());
+        json.close();
+        let expected = b"{\"version\":4,\"mode\":3,\"stratum\":2,\"reference_id\":\"4c:00:00:ff\"}";
+        assert_eq!(json.bytes(), expected);
+        assert_eq!(probe(&bytes, Direction::ToServer), Probe::Yes);
+        assert!(NtpTx::read(0, Direction::ToServer, &bytes[..47]).is_err());
+    }
+}

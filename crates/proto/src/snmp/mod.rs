@@ -1,0 +1,273 @@
+//! SNMP over UDP: versions 1, 2c and 3 (RFC 1157, 3416, 3412). Each message is a transaction.
+
+mod ber;
+mod log;
+mod tables;
+
+use crate::datagrams::{Datagrams, Message, Refused};
+use crate::detect::{PortProbe, Probe};
+use crate::parser::EventList;
+use crate::registry::{Protocol, Settings};
+use crate::{Buffer, Inspect, LogOptions, Transaction};
+use ber::{Element, Reader};
+use gabion_record::Direction;
+use gabion_record::applayer::Transport;
+use gabion_record::json::Json;
+use std::any::Any;
+use std::sync::Arc;
+use tables::{buffer, event, integer};
+
+/// Variables kept of a message: a datagram could carry ten thousand empty ones.
+const VARIABLES_MAX: usize = 1024;
+
+/// What a notification of version 1 says beside its variables.
+#[derive(Debug)]
+pub struct Trap {
+    /// Generic trap: 0 is a cold start, 6 one of the enterprise.
+    pub kind: u32,
+    /// Object that sends it.
+    pub oid: Box<[u8]>,
+    /// Address of the agent.
+    pub address: Option<[u8; 4]>,
+}
+
+/// A message.
+#[derive(Debug)]
+pub struct SnmpTx {
+    id: u64,
+    direction: Direction,
+    /// 1, 2 or 3.
+    pub version: u32,
+    /// Community (versions 1 and 2c).
+    pub community: Option<Box<[u8]>>,
+    /// User (version 3).
+    pub user: Option<Box<[u8]>>,
+    /// Type of the PDU; `None` when it is encrypted.
+    pub pdu: Option<u8>,
+    /// Notification of version 1.
+    pub trap: Option<Trap>,
+    /// Identifiers of the variables.
+    pub variables: Vec<Box<[u8]>>,
+    events: EventList,
+}
+
+impl SnmpTx {
+    fn read_pdu(&mut self, pdu: Element<'_>) -> Option<()> {
+        let kind = pdu.tag.checked_sub(0xa0).filter(|kind| *kind < 0x20)?;
+        self.pdu = Some(kind);
+        let mut r = Reader::new(pdu.value);
+        if kind == tables::TRAP_V1 {
+            let oid = r.expect(ber::OID)?.into();
+            let address = r.expect(ber::IP_ADDRESS)?.try_into().ok();
+            let trap = Trap { kind: ber::number(r.expect(ber::INTEGER)?)?, oid, address };
+            self.trap = Some(trap);
+        } else {
+            r.expect(ber::INTEGER)?;
+        }
+        // Error or specific trap, index or time stamp.
+        r.expect(ber::INTEGER)?;
+        r.next()?;
+        let mut variables = Reader::new(r.expect(ber::SEQUENCE)?);
+        while let Some(variable) = variables.next() {
+            let mut r = Reader::new(variable.value);
+            let oid = r.expect(ber::OID)?;
+            if self.variables.len() < VARIABLES_MAX {
+                self.variables.push(oid.into());
+            }
+        }
+        Some(())
+    }
+
+    fn read_version_3(&mut self, r: &mut Reader<'_>) -> Option<()> {
+        let mut global = Reader::new(r.expect(ber::SEQUENCE)?);
+        global.expect(ber::INTEGER)?;
+        global.expect(ber::INTEGER)?;
+        global.expect(ber::OCTETS)?;
+        let model = ber::number(global.expect(ber::INTEGER)?)?;
+        let security = r.expect(ber::OCTETS)?;
+        // 3 is the user-based model (RFC 3411 5).
+        if model == 3 {
+            let mut r = Reader::new(Reader::new(security).expect(ber::SEQUENCE)?);
+            r.expect(ber::OCTETS)?;
+            r.expect(ber::INTEGER)?;
+            r.expect(ber::INTEGER)?;
+            self.user = Some(r.expect(ber::OCTETS)?.into());
+        } else {
+            self.events.set(event::UNKNOWN_SECURITY_MODEL);
+        }
+        let data = r.next()?;
+        if data.tag != ber::SEQUENCE {
+            return (data.tag == ber::OCTETS).then_some(());
+        }
+        let mut scoped = Reader::new(data.value);
+        scoped.expect(ber::OCTETS)?;
+        scoped.expect(ber::OCTETS)?;
+        self.read_pdu(scoped.next()?)
+    }
+}
+
+/// The version as it is called, and what follows it.
+fn envelope(bytes: &[u8]) -> Option<(u32, Reader<'_>)> {
+    let mut r = Reader::new(Reader::new(bytes).expect(ber::SEQUENCE)?);
+    let version = match ber::number(r.expect(ber::INTEGER)?)? {
+        0 => 1,
+        1 => 2,
+        3 => 3,
+        _ => return None,
+    };
+    Some((version, r))
+}
+
+impl Message for SnmpTx {
+    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<SnmpTx, Refused> {
+        let (version, mut r) = envelope(bytes).ok_or(Refused::Wrong)?;
+        let mut tx = SnmpTx {
+            id,
+            direction,
+            version,
+            community: None,
+            user: None,
+            pdu: None,
+            trap: None,
+            variables: Vec::new(),
+            events: EventList::default(),
+        };
+        let found = if version == 3 {
+            tx.read_version_3(&mut r)
+        } else {
+            r.expect(ber::OCTETS).and_then(|community| {
+                tx.community = Some(community.into());
+                tx.read_pdu(r.next()?)
+            })
+        };
+        found.map(|()| tx).ok_or(Refused::Wrong)
+    }
+
+    fn refuse(&mut self) {
+        self.events.add(event::MALFORMED_DATA);
+    }
+
+    fn bytes_held(&self) -> usize {
+        let of = |b: &Option<Box<[u8]>>| b.as_ref().map_or(0, |b| b.len());
+        let variables: usize = self.variables.iter().map(|v| v.len() + size_of_val(v)).sum();
+        size_of::<SnmpTx>() + of(&self.community) + of(&self.user) + variables
+    }
+}
+
+impl Transaction for SnmpTx {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn progress(&self, _: Direction) -> u8 {
+        1
+    }
+
+    fn only(&self) -> Option<Direction> {
+        Some(self.direction)
+    }
+
+    fn buffer(&self, local: u16, _: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
+        let data = match local {
+            buffer::COMMUNITY => self.community.as_ref()?,
+            buffer::USM => self.user.as_ref()?,
+            _ => return None,
+        };
+        (index == 0).then(|| Buffer::whole(data))
+    }
+
+    fn integer(&self, local: u16, _: Direction, index: usize) -> Option<u64> {
+        let value = match local {
+            integer::VERSION => self.version,
+            integer::PDU_TYPE => self.pdu?.into(),
+            integer::TRAP_TYPE => self.trap.as_ref()?.kind,
+            _ => return None,
+        };
+        (index == 0).then(|| value.into())
+    }
+
+    fn events(&self) -> &[u16] {
+        self.events.codes()
+    }
+
+    fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
+        log::write(self, json);
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// SNMP in the registry.
+pub const PROTOCOL: &Protocol = &Protocol {
+    table: tables::TABLE,
+    config_name: "snmp",
+    is_default_on: true,
+    patterns: &[],
+    probes: &[PortProbe {
+        transport: Transport::Udp,
+        ports: "[161,162]",
+        min_bytes: 4,
+        max_bytes: 0,
+        probe,
+    }],
+    accepts_gaps: true,
+    stream_depth: None,
+    first_direction: None,
+    auto_trigger_raw: true,
+    event_type: "snmp",
+    is_logged: true,
+    configure: |_| Ok(Arc::new(()) as Settings),
+    open: |_, _| Box::new(Datagrams::<SnmpTx>::default()),
+};
+
+/// An envelope of a known version.
+fn probe(bytes: &[u8], _: Direction) -> Probe {
+    if envelope(bytes).is_some() { Probe::Yes } else { Probe::No }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GET: &[u8] =
+        b"\x30\x26\x02\x01\x01\x04\x06public\xa0\x19\x02\x01\x01\x02\x01\0\x02\x01\0\
+        \x30\x0e\x30\x0c\x06\x08\x2b\x06\x01\x02\x01\x01\x05\0\x05\0";
+
+    fn logged(bytes: &[u8]) -> Option<String> {
+        let tx = SnmpTx::read(0, Direction::ToServer, bytes).ok()?;
+        let mut json = Json::new();
+        json.open();
+        log::write(&tx, &mut json);
+        json.close();
+        String::from_utf8(json.take()).ok()
+    }
+
+    #[test]
+    fn messages() {
+        // In the shape of the peer's records.
+        assert_eq!(
+            logged(GET).as_deref(),
+            Some(
+                "{\"version\":2,\"pdu_type\":\"get_request\",\"vars\":[\"1.3.6.1.2.1.1.5.0\"],\
+                 \"community\":\"public\"}"
+            )
+        );
+        let trap =
+            b"\x30\x29\x02\x01\0\x04\x06public\xa4\x1c\x06\x04\x2b\x06\x01\x04\x40\x04\x7f\0\0\x01\
+            \x02\x01\x02\x02\x01\0\x43\x01\0\x30\x05\x30\x03\x06\x01\x2b";
+        assert_eq!(
+            logged(trap).as_deref(),
+            Some(
+                "{\"version\":1,\"pdu_type\":\"trap_v1\",\"trap_type\":\"linkDown\",\
+                 \"trap_oid\":\"1.3.6.1.4\",\"trap_address\":\"127.0.0.1\",\"vars\":[\"1.3\"],\
+                 \"community\":\"public\"}"
+            )
+        );
+        for end in 0..GET.len() {
+            assert_eq!(logged(&GET[..end]), None);
+        }
+    }
+}
