@@ -81,7 +81,10 @@ pub(crate) fn engine(
         md5: rules_need.md5 || wants.md5,
         sha1: rules_need.sha1 || wants.sha1,
         sha256: rules_need.sha256 || wants.sha256,
-        file_data: rules_need.file_data || wants.file_store || wants.store_all_files,
+        file_data: rules_need.file_data
+            || wants.file_store
+            || wants.file_data
+            || wants.store_all_files,
         store_files: file_store.and_then(|f| f.flag("force-filestore")) == Some(true),
         store_depth: file_store
             .and_then(|f| f.size("stream-depth"))
@@ -140,7 +143,8 @@ pub(crate) fn engine(
         Some(d) => crate::reputation::load(config, &d.set)?,
         None => gabion_net::Reputation::default(),
     });
-    Ok(Engine { detector, protocols, catalog, options, reputation, rule_texts })
+    let scripts = crate::scripts::setup(config);
+    Ok(Engine { detector, protocols, catalog, options, scripts, reputation, rule_texts })
 }
 
 fn policies(
@@ -191,6 +195,10 @@ fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
     use gabion_rules::file::{FileCondition, HashKind};
     use gabion_rules::signature::{BufferRef, TxTest};
     let mut r = Requirements::default();
+    for s in &rules.scripts {
+        r.ja3 |= s.facts.ja3;
+        r.hassh |= s.facts.hassh;
+    }
     for s in &rules.signatures {
         for b in &s.buffers {
             let BufferRef::App(id) = b.buffer else { continue };

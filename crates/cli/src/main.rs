@@ -19,6 +19,7 @@ mod report;
 mod reputation;
 mod rule_settings;
 mod rules;
+mod scripts;
 mod stats;
 mod suricata;
 mod team;

@@ -3,7 +3,7 @@
 
 use gabion_net::{DatasetFault, DatasetNote, Datasets};
 use gabion_record::Tree;
-use gabion_rules::ruleset::{Classification, DatasetDef};
+use gabion_rules::ruleset::{Classification, DatasetDef, DatasetType};
 use gabion_rules::{Diagnostic, LoadOptions, RuleVars, Ruleset, Severity};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,13 @@ pub(crate) fn load_options<'a>(
         rule_path: config.text("default-rule-path").unwrap_or("").to_string(),
         disabled_protocols: disabled,
         features: Vec::new(),
-        allow_lua: flag("security.lua.allow-rules") == Some(true),
+        allow_lua: flag("security.lua.allow-rules") != Some(false),
         allow_absolute_filenames: flag("datasets.rules.allow-absolute-filenames") == Some(true),
         allow_dataset_write: flag("datasets.rules.allow-write").unwrap_or(true),
         auto_prefilter: config.text("detect.prefilter.default") == Some("auto"),
         is_firewall,
         action_order: action_order(config),
+        datasets: configured_datasets(config),
         reputation_categories: categories
             .unwrap_or_default()
             .lines()
@@ -43,6 +44,24 @@ pub(crate) fn load_options<'a>(
         read_file: Some(&read_any),
         ..LoadOptions::default()
     }
+}
+
+/// Datasets below `datasets`, each under its name.
+fn configured_datasets(config: &Tree) -> Vec<DatasetDef> {
+    let mut out = Vec::new();
+    for (name, node) in config.get("datasets").map(|t| t.children.as_slice()).unwrap_or(&[]) {
+        let Some(kind) = node.text("type").and_then(DatasetType::of) else { continue };
+        let path = |key: &str| node.text(key).or(node.text("state")).map(str::to_string);
+        out.push(DatasetDef {
+            kind,
+            load: path("load"),
+            save: path("save"),
+            memcap: node.size("memcap").unwrap_or(0),
+            hashsize: node.number("hashsize").and_then(|n| n.try_into().ok()).unwrap_or(0),
+            ..DatasetDef::new(name)
+        });
+    }
+    out
 }
 
 /// `action-order`: precedence of actions, first is highest.
@@ -66,8 +85,9 @@ fn action_order(config: &Tree) -> [gabion_rules::Action; 4] {
     order.try_into().unwrap_or(default)
 }
 
-fn read_any(path: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|e| e.to_string())
+/// Reads a file that a rule names.
+pub(crate) fn read_any(path: &str) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|e| reason(&e))
 }
 
 fn read_text(path: &str) -> Result<String, std::io::Error> {

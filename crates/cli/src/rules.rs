@@ -1,9 +1,9 @@
 //! Loads rules for a run: which files, with which variables and classes, and what is said of them.
 
 use crate::limits::{RULE_FILE_BYTES_MAX, ZSTD_WINDOW_LOG_MAX};
-use crate::rule_settings::{DatasetMaker, load_options, thresholds};
+use crate::rule_settings::{DatasetMaker, load_options, read_any, thresholds};
 use crate::suricata::{EngineLog, Options};
-use gabion_net::Datasets;
+use gabion_net::{Datasets, ScriptSetup};
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{
@@ -186,7 +186,13 @@ pub(crate) fn load(
         add(Path::new(path), false, log);
     }
     let is_strict = o.init_errors_fatal || o.test;
-    let demands = Demands { is_firewall, is_strict, strict_keywords: &o.strict_keywords };
+    let scripts = scripts(config, log);
+    let demands = Demands {
+        is_firewall,
+        is_strict,
+        strict_keywords: &o.strict_keywords,
+        scripts: Some(&scripts),
+    };
     let c = compile(config, &files, catalog, demands);
     c.settings.iter().for_each(|d| say(d, log));
     if o.test && has_errors(&c.settings) {
@@ -259,6 +265,11 @@ fn kinds(set: &Ruleset) -> String {
     )
 }
 
+/// What scripts need, with the engine's log as their voice.
+pub(crate) fn scripts(config: &Tree, log: &EngineLog) -> ScriptSetup {
+    ScriptSetup { voice: log.voice(), ..crate::scripts::setup(config) }
+}
+
 /// What is demanded of rules.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Demands<'a> {
@@ -268,6 +279,8 @@ pub(crate) struct Demands<'a> {
     pub(crate) is_strict: bool,
     /// Keywords that refuse where they would warn.
     pub(crate) strict_keywords: &'a [String],
+    /// What scripts need, when it is another than for a run without an engine's log.
+    pub(crate) scripts: Option<&'a ScriptSetup>,
 }
 
 /// Compiles rule files and applies the threshold file.
@@ -292,6 +305,18 @@ pub(crate) fn compile(
     let mut options = load_options(config, demands.is_firewall, &mut settings);
     options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);
+    let own;
+    let scripts = match demands.scripts {
+        Some(s) => s,
+        None => {
+            own = crate::scripts::setup(config);
+            &own
+        }
+    };
+    let inspect = |path: &str, is_transform: bool| {
+        gabion_net::script::inspect(path, read_any(path), is_transform, scripts)
+    };
+    options.inspect_script = Some(&inspect);
     let (mut set, rules) = Ruleset::load(&sources, catalog, &vars, &options);
     if has_policies {
         stand_for_policies(&mut set, sources.len() - 1);

@@ -88,6 +88,17 @@ pub(crate) fn json(
     counts: Option<gabion_rules::Counts>,
     outputs: &[(&'static str, u64)],
 ) -> StatsTexts {
+    let mut n = tree(workers, engine);
+    for (path, value) in outputs {
+        n.set(path, *value);
+    }
+    let counts = counts.filter(|_| engine.detector.is_some());
+    let all = text(&n, counts);
+    n.prune();
+    StatsTexts { all, without_zeros: text(&n, counts) }
+}
+
+fn tree(workers: &[&WorkerStats], engine: &Engine) -> Node {
     let mut n = Node::default();
     n.set("uptime", 0);
     if engine.options.inline {
@@ -112,6 +123,10 @@ pub(crate) fn json(
             n.set("detect.alert", w.net.alerts);
             n.set("detect.alert_queue_overflow", w.net.alert_queue_overflow);
             n.set("detect.alerts_suppressed", w.net.alerts_suppressed);
+            n.set("detect.lua.errors", w.net.scripts.errors);
+            n.set("detect.lua.blocked_function_errors", w.net.scripts.blocked_functions);
+            n.set("detect.lua.instruction_limit_errors", w.net.scripts.instruction_limits);
+            n.set("detect.lua.memory_limit_errors", w.net.scripts.memory_limits);
         }
         app_layer(&mut n, &w.net, engine);
     }
@@ -122,13 +137,24 @@ pub(crate) fn json(
     for path in ["http.memuse", "http.memcap", "ftp.memuse", "ftp.memcap"] {
         n.zero(path);
     }
-    for (path, value) in outputs {
-        n.set(path, *value);
+    n
+}
+
+/// Names with dots and values of these workers' counters.
+pub(crate) fn counters(workers: &[&WorkerStats], engine: &Engine) -> Vec<(String, u64)> {
+    fn walk(path: &str, n: &Node, out: &mut Vec<(String, u64)>) {
+        for (k, c) in &n.children {
+            let path = if path.is_empty() { k.clone() } else { format!("{path}.{k}") };
+            if c.children.is_empty() {
+                out.push((path, c.value.unwrap_or(0)));
+            } else {
+                walk(&path, c, out);
+            }
+        }
     }
-    let counts = counts.filter(|_| engine.detector.is_some());
-    let all = text(&n, counts);
-    n.prune();
-    StatsTexts { all, without_zeros: text(&n, counts) }
+    let mut out = Vec::new();
+    walk("", &tree(workers, engine), &mut out);
+    out
 }
 
 fn text(n: &Node, counts: Option<gabion_rules::Counts>) -> Vec<u8> {

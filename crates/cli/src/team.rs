@@ -122,6 +122,9 @@ pub(crate) fn needs_one_worker(set: &Ruleset) -> Option<&'static str> {
         PostMatch::Tag(t) => t.scope != TagScope::Session,
         _ => false,
     };
+    if !set.scripts.is_empty() {
+        return Some("scripts of rules keep state across flows");
+    }
     let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
     all.any(tags_hosts).then_some("rules tag hosts")
 }

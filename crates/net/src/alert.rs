@@ -12,6 +12,7 @@ use crate::frames;
 use crate::log::{
     FilesObject, MetadataObject, TxObject, app_names, files_of, flow_header, header, summary,
 };
+use crate::script::OutputKind;
 use crate::threshold::{Decision, Subject};
 use crate::worker::{Core, Fate};
 use gabion_flow::Flow;
@@ -129,6 +130,9 @@ impl Core {
             let hit = &hits[at];
             let s = &detector.set.signatures[hit.sig as usize];
             self.write_alert(detector, s, action, hit, view, flow.as_deref(), fate, stream, sink);
+            if !self.outputs.is_empty() {
+                self.script_packet(OutputKind::Alert, view, flow.as_deref(), Some(s));
+            }
         }
         self.scratch.hits = hits;
         self.beside_alerts(detector, view, flow.as_deref(), sink);

@@ -28,6 +28,8 @@ pub struct NetCounters {
     pub matcher_overload: u64,
     /// Application layer.
     pub app: AppCounters,
+    /// Scripts.
+    pub scripts: crate::ScriptCounters,
     /// Exception policies applied: trigger, policy, times.
     pub exceptions: Vec<(&'static str, &'static str, u64)>,
     /// Packets of flows that are not looked at any more.
@@ -76,6 +78,7 @@ impl NetCounters {
         self.packets += o.packets;
         self.bytes += o.bytes;
         self.app.merge(&o.app);
+        self.scripts.merge(&o.scripts);
         for (r, n) in &o.drop_reasons {
             match self.drop_reasons.iter_mut().find(|(x, _)| x == r) {
                 Some(slot) => slot.1 += n,

@@ -188,6 +188,19 @@ impl Datasets {
         }
     }
 
+    /// Whether there is a set of that name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.sets.iter().any(|s| s.def.name == name)
+    }
+
+    /// Adds a value; true when it is new, `None` when there is no such set.
+    pub(crate) fn add(&self, name: &str, value: &[u8]) -> Option<bool> {
+        let number = self.sets.iter().position(|s| s.def.name == name)?;
+        let dataset = u32::try_from(number).ok()?;
+        let t = DatasetTest { dataset, command: DatasetCommand::Set };
+        Some(self.test(t, value, &mut Vec::new()))
+    }
+
     pub(crate) fn test(&self, t: DatasetTest, value: &[u8], context: &mut Vec<u8>) -> bool {
         let Some(set) = self.sets.get(t.dataset as usize) else { return false };
         if !Self::fits(&set.def, value) {

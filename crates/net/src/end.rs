@@ -47,6 +47,13 @@ impl Core {
         for d in directions {
             self.end_direction(&mut flow, d, sink);
         }
+        if self.outputs.wants_streams() && flow.tcp.is_some() {
+            for d in Direction::BOTH {
+                let headers = pseudo_headers(&flow, d);
+                let view = pseudo_view(&headers, &flow, d);
+                self.script_streams(&view, &mut flow, d, true);
+            }
+        }
         if flow.ext.app.parser.is_some() && !is_dropped {
             let headers = pseudo_headers(&flow, Direction::ToServer);
             let view = pseudo_view(&headers, &flow, Direction::ToServer);

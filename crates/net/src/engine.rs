@@ -74,6 +74,8 @@ pub struct Engine {
     pub catalog: Catalog,
     /// Settings.
     pub options: EngineOptions,
+    /// What scripts need.
+    pub scripts: crate::ScriptSetup,
     /// Reputation of addresses.
     pub reputation: Arc<Reputation>,
     /// Metadata and references of signatures as JSON, by index.

@@ -80,6 +80,7 @@ impl Core {
                 datasets: &detector.datasets,
                 turn: self.turn.as_ref(),
                 scripts: &mut self.scripts,
+                catalog: &self.engine.catalog,
             },
             scratch: &mut self.scratch,
             stream: None,

@@ -23,6 +23,8 @@ pub struct NetFlow {
     pub(crate) vars: FlowVars,
     pub(crate) detect: FlowDetect,
     pub(crate) flags: FlowFlags,
+    /// How far its streams were logged by scripts.
+    pub(crate) logged: Option<Box<crate::script::StreamLogs>>,
     /// Flow that announced this one.
     pub(crate) announced_by: Option<u64>,
     pub(crate) exceptions: SmallVec<[(&'static str, &'static str); 1]>,

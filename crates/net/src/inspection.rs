@@ -3,6 +3,7 @@
 use crate::detect::packet::PacketView;
 use crate::detect::{Filtered, Resources};
 use crate::flow_state::NetFlow;
+use crate::script::OutputKind;
 use crate::worker::{Core, Fate};
 use gabion_flow::{Flow, TcpVerdict};
 use gabion_packet::Network;
@@ -44,12 +45,20 @@ impl Core {
         if self.engine.options.wants.wire && !view.is_pseudo {
             self.note_wire(view, flow.as_deref(), fate);
         }
+        if !self.outputs.is_empty() && !view.is_pseudo {
+            self.script_packet(OutputKind::Packet, view, flow.as_deref(), None);
+        }
         if fate.drop.is_some() || fate.reject.is_some() {
             self.log_drop(view, flow.as_deref_mut(), fate, sink);
         }
         if let Some(flow) = flow {
             if view.payload.is_empty() && flow.ext.app.parser.is_none() && verdict.is_none() {
                 return;
+            }
+            if self.outputs.wants_streams() && verdict.is_some() {
+                for d in Direction::BOTH {
+                    self.script_streams(view, flow, d, false);
+                }
             }
             self.log_transactions(view, flow, false, sink);
             let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
@@ -144,6 +153,7 @@ impl Core {
                     datasets: &detector.datasets,
                     turn: self.turn.as_ref(),
                     scripts: &mut self.scripts,
+                    catalog: &engine.catalog,
                 },
                 scratch: &mut self.scratch,
                 stream: stream
@@ -162,6 +172,9 @@ impl Core {
                 None => run.all(),
             }
             filtered = run.filtered;
+            if !detector.set.scripts.is_empty() {
+                self.counters.scripts = self.scripts.counters;
+            }
             let wants_bytes = !self.scratch.hits.is_empty() && engine.options.wants.alerts;
             payload_stream = match (&ssn, wants_bytes) {
                 (Some(s), true) => {

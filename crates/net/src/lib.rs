@@ -30,7 +30,7 @@ pub mod limits;
 mod log;
 mod loss;
 mod order;
-mod script;
+pub mod script;
 mod state;
 mod threshold;
 mod worker;
@@ -44,5 +44,8 @@ pub use detect::{Detector, Expressions, FirewallPolicies, RuleCost, RuleCosts};
 pub use engine::{Engine, EngineOptions, Policies, RuleText};
 pub use flow_state::NetFlow;
 pub use order::{Seat, Team, WORKERS_MAX};
+pub use script::{
+    OutputScript, OutputScripts, ScriptCounters, ScriptLimits, ScriptSetup, Severity, Voice,
+};
 pub use state::Reputation;
 pub use worker::{FrameIn, MemoryPressure, Worker, WorkerBudgets};

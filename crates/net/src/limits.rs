@@ -23,3 +23,25 @@ pub const HOLD_BYTES_MAX: u64 = 64 * 1024;
 
 /// MAC addresses kept per flow and side.
 pub const MACS_PER_SIDE: usize = 10;
+
+/// Bytes of a script's state (`security.lua.max-bytes`), unless configured: the peer's.
+pub const SCRIPT_BYTES_MAX: u64 = 500_000;
+
+/// Instructions of one run of a script (`security.lua.max-instructions`), unless configured: the
+/// peer's.
+pub const SCRIPT_INSTRUCTIONS_MAX: u64 = 500_000;
+
+/// Bytes that one substitution of a script may build outside of its state.
+pub const SCRIPT_RESULT_BYTES_MAX: u64 = 4 << 20;
+
+/// Bytes of a line that a script prints, so that no line grows without bound.
+pub const SCRIPT_LINE_BYTES_MAX: usize = 64 << 10;
+
+/// Byte variables, flow variables or flow integers that one script may register: the peer's.
+pub const SCRIPT_VARIABLES_MAX: usize = 15;
+
+/// Header fields that a script is shown.
+pub const SCRIPT_FIELDS_MAX: usize = 1024;
+
+/// Outcomes of scripts' transforms kept while one packet is inspected.
+pub const SCRIPT_TRANSFORMED_MAX: usize = 64;

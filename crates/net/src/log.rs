@@ -345,6 +345,9 @@ impl Core {
             let due = !logged && (at_end || at_eof || is_due(tx, last, seen));
             if due && w.app && !silent && !no_log {
                 self.log_transaction(view, flow, tx, proto, sink);
+                if !self.outputs.is_empty() {
+                    self.script_tx(view, flow, parser.as_ref(), tx);
+                }
             }
             if w.files || w.file_store {
                 self.log_files(view, flow, parser.as_mut(), id, at_end, sink);
@@ -475,13 +478,22 @@ impl Core {
                     stored.push((n, store));
                 }
             }
+            let mut logged = Vec::new();
             if let Some(list) = parser.tx_mut(id).and_then(|t| t.files_mut(d)) {
                 for (n, store) in stored {
                     if let Some(f) = list.files.get_mut(n) {
                         f.is_logged = true;
                         f.is_stored |= store;
+                        logged.push(n);
                     }
                 }
+            }
+            if self.outputs.is_empty() {
+                continue;
+            }
+            let Some(tx) = parser.tx(id) else { return };
+            for f in logged.iter().filter_map(|n| tx.files(d)?.files.get(*n)) {
+                self.script_file(view, flow, parser, tx, f);
             }
         }
     }
@@ -584,6 +596,9 @@ impl Core {
     ) {
         if !self.engine.options.wants.flows || flow.ext.flags.no_flow_log {
             return;
+        }
+        if !self.outputs.is_empty() {
+            self.script_flow(flow);
         }
         let meta = MetadataObject {
             set: self.engine.detector.as_ref().map(|d| &d.set),

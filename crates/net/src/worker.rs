@@ -15,7 +15,7 @@ use crate::flow_state::NetFlow;
 use crate::keys::{endpoints, packet_key, quoted_key, segment};
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE};
 use crate::order::{Across, Team, Turn};
-use crate::script::Scripts;
+use crate::script::{OutputScripts, Scripts};
 use crate::state::SharedState;
 use crate::threshold::Thresholds;
 use gabion_flow::{
@@ -97,6 +97,7 @@ pub(crate) struct Core {
     pub(crate) scratch: Scratch,
     pub(crate) regex: RegexScratch,
     pub(crate) scripts: Scripts,
+    pub(crate) outputs: OutputScripts,
     pub(crate) shared: SharedState,
     pub(crate) thresholds: Across<Thresholds>,
     pub(crate) turn: Option<Turn>,
@@ -161,7 +162,16 @@ impl Worker {
                 tcp: TcpTracker::new(o.stream.clone(), budgets.session, budgets.stream),
                 scratch: Scratch { costs, ..Scratch::default() },
                 regex: RegexScratch::new(),
-                scripts: Scripts::default(),
+                scripts: match &engine.detector {
+                    Some(d) if !d.set.scripts.is_empty() => {
+                        Scripts::new(&d.set, &d.datasets, &engine.scripts)
+                    }
+                    _ => Scripts::default(),
+                },
+                outputs: match engine.scripts.outputs.is_empty() {
+                    true => OutputScripts::default(),
+                    false => OutputScripts::new(&engine.scripts),
+                },
                 shared: SharedState::new(
                     Arc::clone(&engine.reputation),
                     team.map_or_else(Across::default, |(team, n)| team.bits(n)),
@@ -449,6 +459,12 @@ impl Worker {
     /// Ends some of the flows left; true when there are more.
     pub fn end_some(&mut self, sink: &mut dyn NetSink) -> bool {
         self.end_due(self.core.now_ns, sink)
+    }
+
+    /// Gives the counters of the run to scripts that log them, and ends all output scripts.
+    pub fn log_stats(&mut self, counters: &[(String, u64)]) {
+        self.core.outputs.stats(counters);
+        self.core.outputs.finish();
     }
 
     /// Counters of the worker.

@@ -171,6 +171,14 @@ impl Outputs {
                     o.wants.file_store = true;
                     o.wants.store_all_files |= node.flag("force-filestore") == Some(true);
                     o.wants.sha256 = true;
+                    let forced = node.child("force-hash").map(|t| t.children.as_slice());
+                    for (_, hash) in forced.unwrap_or(&[]) {
+                        match hash.value.as_deref() {
+                            Some("md5") => o.wants.md5 = true,
+                            Some("sha1") => o.wants.sha1 = true,
+                            _ => {}
+                        }
+                    }
                     let with_info = node.flag("write-fileinfo").unwrap_or(false);
                     o.add(Format::Store(Store::new(dir, with_info)), None);
                 }
@@ -187,7 +195,8 @@ impl Outputs {
                 "alert-pcap" => {
                     o.add_frames(WireSettings::alert_pcap(node), frames(name, node)?);
                 }
-                "stats" => {}
+                // Counters are no records; scripts are run by the engine.
+                "stats" | "lua" => {}
                 other => {
                     if !o.unknown.iter().any(|u| u == other) {
                         o.unknown.push(other.to_string());

@@ -637,6 +637,8 @@ pub struct Wants {
     pub files: bool,
     /// File content.
     pub file_store: bool,
+    /// Content of files is kept while they pass, for outputs that look into them.
+    pub file_data: bool,
     /// Every file is stored, whether a rule asks for it or not.
     pub store_all_files: bool,
     /// Flow records.
@@ -686,6 +688,7 @@ impl Wants {
         self.app |= o.app;
         self.files |= o.files;
         self.file_store |= o.file_store;
+        self.file_data |= o.file_data;
         self.store_all_files |= o.store_all_files;
         self.flows |= o.flows;
         self.anomaly_decode |= o.anomaly_decode;

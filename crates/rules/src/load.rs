@@ -37,6 +37,12 @@ impl Ruleset {
             signatures: Vec::new(),
             by_id: HashMap::new(),
         };
+        for def in &options.datasets {
+            let at = u32::try_from(loader.compiler.set.datasets.len()).unwrap_or(u32::MAX);
+            if options.open_dataset.is_none_or(|open| open(at, def).is_ok()) {
+                loader.compiler.set.datasets.push(def.clone());
+            }
+        }
         for source in sources {
             loader.file(source);
         }

@@ -2,7 +2,7 @@
 
 use crate::ruleset::{Classification, DatasetDef};
 use crate::signature::Action;
-use gabion_record::Direction;
+use std::sync::Arc;
 
 /// Reads a file that a rule names (hash list, dataset, script), path resolved; an error is the
 /// system's message.
@@ -12,21 +12,27 @@ pub type FileReader<'o> = &'o dyn Fn(&str) -> Result<Vec<u8>, String>;
 /// file refuses the rule; an error is what is wrong.
 pub type DatasetOpener<'o> = &'o dyn Fn(u32, &DatasetDef) -> Result<(), String>;
 
-/// Looks into a script (path, whether it is a transform) for what it needs; an error is what is
-/// wrong with it.
-pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptNeeds, String>;
+/// Looks into a script (path, whether it is a transform) for what it holds and registers; an error
+/// is what is wrong with it, in the peer's words.
+pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptFacts, String>;
 
-/// What a Lua script wants to be run on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScriptNeeds {
-    /// Each packet.
-    Packet,
-    /// Payload and stream.
-    Payload,
-    /// A buffer, by its sticky keyword.
-    Buffer(String),
-    /// A transaction of that protocol (registry name), perhaps of one direction.
-    Transaction(String, Option<Direction>),
+/// What a Lua script says of itself when its `init` is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScriptFacts {
+    /// Its text.
+    pub source: Arc<[u8]>,
+    /// It is run on packets with payload only (`needs["payload"]`).
+    pub needs_payload: bool,
+    /// Names of the rule's byte variables that it reads.
+    pub byte_variables: Vec<String>,
+    /// Names of flow variables that it reads and writes.
+    pub flow_variables: Vec<String>,
+    /// Names of flow integers that it reads and writes.
+    pub flow_integers: Vec<String>,
+    /// It reads JA3.
+    pub ja3: bool,
+    /// It reads hassh.
+    pub hassh: bool,
 }
 
 /// Settings of a load.
@@ -44,6 +50,8 @@ pub struct LoadOptions<'o> {
     pub open_dataset: Option<DatasetOpener<'o>>,
     /// Looks into Lua scripts; `None`: rules with scripts are inert.
     pub inspect_script: Option<ScriptInspector<'o>>,
+    /// Datasets that the configuration describes.
+    pub datasets: Vec<DatasetDef>,
     /// Short names of the reputation categories.
     pub reputation_categories: Vec<String>,
     /// Folder that rule-named files are relative to, when the rule file's own does not have them.
@@ -85,6 +93,7 @@ impl Default for LoadOptions<'_> {
             read_file: None,
             open_dataset: None,
             inspect_script: None,
+            datasets: Vec::new(),
             reputation_categories: Vec::new(),
             rule_path: String::new(),
             disabled_protocols: Vec::new(),

@@ -219,7 +219,10 @@ pub(crate) fn flags(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> S
     };
     let (packet, stream) = payload_kinds(d);
     set(packet, SignatureFlags::NEED_PACKET);
-    set(packet, SignatureFlags::REAL_PACKET);
+    // A script that nothing else leads to is run on packets of the wire.
+    let has_script = d.packet.iter().any(|p| matches!(p.condition, PacketCondition::Lua { .. }));
+    let only_script = has_script && !has_payload(d) && !has_tx(d);
+    set(packet || only_script, SignatureFlags::REAL_PACKET);
     set(stream, SignatureFlags::NEED_STREAM);
     // both kinds of payload rules see pseudo packets too
     if packet && stream {

@@ -3,7 +3,7 @@
 use crate::address::AddressSet;
 use crate::file::HashList;
 use crate::names::Names;
-use crate::options::ScriptNeeds;
+use crate::options::ScriptFacts;
 use crate::port::PortSet;
 use crate::signature::Signature;
 use crate::text::{Text, TextArena};
@@ -102,6 +102,41 @@ pub enum DatasetFormat {
     NdJson,
 }
 
+impl DatasetType {
+    /// The type of a name in rules and configuration.
+    pub fn of(name: &str) -> Option<DatasetType> {
+        Some(match name {
+            "string" => DatasetType::String,
+            "md5" => DatasetType::Md5,
+            "sha256" => DatasetType::Sha256,
+            "ipv4" => DatasetType::Ipv4,
+            "ip" | "ipv6" => DatasetType::Ip,
+            _ => return None,
+        })
+    }
+}
+
+impl DatasetDef {
+    /// A set of texts of that name, in no file.
+    pub fn new(name: &str) -> DatasetDef {
+        DatasetDef {
+            name: name.to_string(),
+            kind: DatasetType::String,
+            load: None,
+            save: None,
+            rule_folder: String::new(),
+            has_reputation: false,
+            memcap: 0,
+            hashsize: 0,
+            format: DatasetFormat::Csv,
+            value_key: None,
+            array_key: None,
+            context_key: None,
+            remove_key: false,
+        }
+    }
+}
+
 /// A dataset as its rules describe it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatasetDef {
@@ -133,15 +168,21 @@ pub struct DatasetDef {
     pub remove_key: bool,
 }
 
-/// A Lua script that a rule names.
+/// A Lua script as one keyword of one rule uses it: each use has globals of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScriptRef {
     /// Path, resolved against the rule file.
     pub path: String,
     /// It is a transform (`luaxform`).
     pub is_transform: bool,
-    /// What it wants to be run on, when somebody looked.
-    pub needs: Option<ScriptNeeds>,
+    /// What it holds and registers.
+    pub facts: ScriptFacts,
+    /// Number of each of its byte variables in the rule.
+    pub byte_variables: Vec<u8>,
+    /// Number of each of its flow variables in [`Ruleset::variables`].
+    pub flow_variables: Vec<u32>,
+    /// Number of each of its flow integers in [`Ruleset::flowints`].
+    pub flow_integers: Vec<u32>,
 }
 
 /// A class of rules.

@@ -110,6 +110,7 @@ fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
             simulate_packet_loss: None,
             simulate_defrag_memcap: None,
         },
+        scripts: Default::default(),
         reputation: Arc::default(),
         rule_texts,
     }

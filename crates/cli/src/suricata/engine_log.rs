@@ -1,11 +1,13 @@
 //! The engine's own messages, on the console as the peer writes them (`E: detect: …`) and in the
 //! files the configuration asks for, as text or as JSON lines.
 
+use gabion_net::{Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
 use gabion_record::json::Json;
 use std::io::Write;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much a message matters; what is less than an output's level is not written there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,8 +67,11 @@ struct LogFile {
     level: Level,
 }
 
-/// Where messages go.
-pub(crate) struct EngineLog {
+/// Where messages go. Scripts have a share of it, as they speak on any thread.
+#[derive(Clone)]
+pub(crate) struct EngineLog(Arc<Mutex<Inner>>);
+
+struct Inner {
     files: Vec<LogFile>,
     /// `None`: the configuration lists outputs and the console is not among them.
     console: Option<Level>,
@@ -85,8 +90,8 @@ impl EngineLog {
         let level_of =
             |node: &Tree| node.text("level").and_then(Level::of).unwrap_or(base).max(asked);
         let mut log =
-            EngineLog { files: Vec::new(), console: Some(base.max(asked)), stamp: Stamp::new() };
-        let Some(list) = config.get("logging.outputs") else { return log };
+            Inner { files: Vec::new(), console: Some(base.max(asked)), stamp: Stamp::new() };
+        let Some(list) = config.get("logging.outputs") else { return EngineLog::of(log) };
         log.console = None;
         for node in list.items("console").filter(|n| n.flag("enabled") != Some(false)) {
             log.console = Some(level_of(node));
@@ -99,11 +104,58 @@ impl EngineLog {
                 log.files.push(LogFile { file, is_json, level: level_of(node) });
             }
         }
-        log
+        EngineLog::of(log)
+    }
+
+    fn of(inner: Inner) -> EngineLog {
+        EngineLog(Arc::new(Mutex::new(inner)))
     }
 
     /// Writes a message to all outputs whose level it has.
     pub(crate) fn write(&mut self, level: Level, module: &str, message: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(level, module, message);
+    }
+
+    /// A voice for scripts: what they print goes to standard output.
+    pub(crate) fn voice(&self) -> Voice {
+        let log = self.clone();
+        Voice::new(move |severity, who, text| {
+            let level = match severity {
+                Severity::Error => Level::Error,
+                Severity::Warning => Level::Warning,
+                Severity::Notice => Level::Notice,
+                Severity::Info => Level::Info,
+                Severity::Debug => Level::Debug,
+                // A console that is gone must not stop the run.
+                Severity::Print => return writeln!(std::io::stdout(), "{text}").unwrap_or(()),
+            };
+            log.clone().write(level, who, text);
+        })
+    }
+
+    pub(crate) fn error(&mut self, module: &str, message: &str) {
+        self.write(Level::Error, module, message);
+    }
+
+    pub(crate) fn warning(&mut self, module: &str, message: &str) {
+        self.write(Level::Warning, module, message);
+    }
+
+    pub(crate) fn notice(&mut self, module: &str, message: &str) {
+        self.write(Level::Notice, module, message);
+    }
+
+    pub(crate) fn info(&mut self, module: &str, message: &str) {
+        self.write(Level::Info, module, message);
+    }
+
+    /// Ends the log.
+    pub(crate) fn finish(self) {}
+}
+
+impl Inner {
+    /// Writes a message to all outputs whose level it has.
+    fn write(&mut self, level: Level, module: &str, message: &str) {
         if let Some(most) = self.console.filter(|most| level <= *most) {
             let line = match most {
                 Level::Error | Level::Warning | Level::Notice => {
@@ -151,23 +203,4 @@ impl EngineLog {
             let _ = f.file.write_all(line).and_then(|()| f.file.write_all(b"\n"));
         }
     }
-
-    pub(crate) fn error(&mut self, module: &str, message: &str) {
-        self.write(Level::Error, module, message);
-    }
-
-    pub(crate) fn warning(&mut self, module: &str, message: &str) {
-        self.write(Level::Warning, module, message);
-    }
-
-    pub(crate) fn notice(&mut self, module: &str, message: &str) {
-        self.write(Level::Notice, module, message);
-    }
-
-    pub(crate) fn info(&mut self, module: &str, message: &str) {
-        self.write(Level::Info, module, message);
-    }
-
-    /// Ends the log.
-    pub(crate) fn finish(self) {}
 }

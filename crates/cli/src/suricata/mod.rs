@@ -7,7 +7,7 @@ mod options;
 mod show;
 pub(crate) mod yaml;
 
-use crate::{assemble, packet_log, read, rules, stats};
+use crate::{assemble, packet_log, read, rules, scripts, stats};
 pub(crate) use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
 use gabion_outputs::files::Outputs;
@@ -162,7 +162,12 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             return 1;
         }
     };
-    let wants = outputs.as_ref().map(Outputs::wants).unwrap_or_default();
+    let mut wants = outputs.as_ref().map(Outputs::wants).unwrap_or_default();
+    let output_scripts = match o.test {
+        true => Vec::new(),
+        false => scripts::outputs(config, log),
+    };
+    wants.join(gabion_net::OutputScripts::records(&output_scripts));
     if let Some(out) = &outputs
         && !out.unknown.is_empty()
     {
@@ -185,7 +190,13 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let counts = loaded.as_ref().map(|l| l.counts);
     let engine =
         match assemble::engine(config, loaded.map(|l| (l.set, l.datasets)), catalog, wants, mode) {
-            Ok(e) => Arc::new(e),
+            Ok(mut e) => {
+                e.scripts = rules::scripts(config, log);
+                e.scripts.log_folder = folder.display().to_string();
+                e.scripts.module_path = scripts::module_path(config);
+                e.scripts.outputs = output_scripts;
+                Arc::new(e)
+            }
             Err(e) => {
                 log.error("conf", &e);
                 return 1;
@@ -327,6 +338,7 @@ fn captures(o: &Options, run: RunOf<'_>, outputs: &mut Outputs, log: &mut Engine
     more.extend(logged.stats());
     let json = stats::json(&[&stats::WorkerStats::of(&worker)], engine, counts, &more);
     outputs.stats(stats::now_ns(), &json);
+    worker.log_stats(&stats::counters(&[&stats::WorkerStats::of(&worker)], engine));
     if let Err(e) = outputs.flush() {
         log.error("output", &e);
         code = 1;

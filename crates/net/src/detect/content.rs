@@ -39,6 +39,8 @@ pub(crate) struct Captured {
 pub(crate) struct MatchNotes {
     pub(crate) captured: Vec<Captured>,
     pub(crate) context_json: Vec<u8>,
+    /// Scripts still to be run, with their `!`.
+    pub(crate) scripts: Vec<(u32, bool)>,
     /// Values that a `dataset:set` or `unset` would write once the rule has matched wholly.
     pub(crate) steps: u64,
 }
@@ -108,6 +110,15 @@ impl Run<'_, '_, '_> {
         match first {
             BufferCondition::Content(c) => return self.content(c, rest),
             BufferCondition::Pcre(p) => return self.pcre(p, rest),
+            BufferCondition::Lua { script, negated } => {
+                // It does not see the buffer: it is run when the rest holds.
+                self.notes.scripts.push((*script, *negated));
+                let step = self.from(rest);
+                if step != Step::Match {
+                    self.notes.scripts.pop();
+                }
+                return step;
+            }
             _ => {}
         }
         match self.simple(first) {
@@ -311,13 +322,10 @@ impl Run<'_, '_, '_> {
             BufferCondition::Base64Decode(b) => self.base64(b),
             BufferCondition::Entropy(e) => yes(self.entropy(e)),
             BufferCondition::Asn1(a) => yes(super::asn1::matches(a, self.piece.bytes, self.pos)),
-            BufferCondition::Lua { script, negated } => {
-                let answer = self.resources.lua(*script, self.piece.bytes, self.pos);
-                or_end(answer.is_some_and(|a| a != *negated))
-            }
-            BufferCondition::Inert(_) | BufferCondition::Content(_) | BufferCondition::Pcre(_) => {
-                Step::Discontinue
-            }
+            BufferCondition::Inert(_)
+            | BufferCondition::Content(_)
+            | BufferCondition::Pcre(_)
+            | BufferCondition::Lua { .. } => Step::Discontinue,
         }
     }
 

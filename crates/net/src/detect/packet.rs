@@ -205,7 +205,8 @@ pub(crate) fn matches(
         }
         PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
         PacketCondition::GeoIp(_) | PacketCondition::Inert(_) => false,
-        PacketCondition::Lua { .. } => false,
+        // Scripts are run once all else holds.
+        PacketCondition::Lua { .. } => true,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::order::Turn;
 use crate::script::Scripts;
 use foldhash::fast::FixedState;
 use gabion_matcher::regex::{CompileError, Flags, Found, Limits, Regex, RegexScratch};
+use gabion_record::applayer::Catalog;
 use gabion_rules::content::{BufferCondition, DatarepTest, DatasetTest, Pcre, PcreOptions};
 use gabion_rules::transform::Transform;
 use gabion_rules::{Ruleset, Text};
@@ -105,6 +106,7 @@ pub(crate) struct Resources<'x> {
     /// The worker's turn, in a team.
     pub(crate) turn: Option<&'x Turn>,
     pub(crate) scripts: &'x mut Scripts,
+    pub(crate) catalog: &'x Catalog,
 }
 
 impl Resources<'_> {
@@ -140,9 +142,5 @@ impl Resources<'_> {
         {
             turn.wait();
         }
-    }
-
-    pub(crate) fn lua(&mut self, script: u32, buffer: &[u8], pos: usize) -> Option<bool> {
-        self.scripts.run_on_buffer(script, buffer, pos)
     }
 }

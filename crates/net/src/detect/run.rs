@@ -12,6 +12,7 @@ use super::{Resources, frame, tx};
 use crate::app::AppLayer;
 use crate::flow_state::NetFlow;
 use crate::frames::Frame;
+use crate::script::{FlowAt, Scene};
 use crate::state::SharedState;
 use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{Flags, Network};
@@ -119,6 +120,7 @@ impl Run<'_, '_, '_> {
     /// Runs all rules; hits are in the scratch, in no particular order.
     pub(crate) fn all(&mut self) {
         self.scratch.begin_packet();
+        self.resources.scripts.begin_packet();
         self.collect_packet_candidates();
         self.inspect_packet_candidates();
         if self.flow.is_some() && self.parser.is_some() {
@@ -299,6 +301,9 @@ impl Run<'_, '_, '_> {
                 BufferRef::Packet(which) => self.packet_buffer(s, b, which)?,
                 BufferRef::App(_) | BufferRef::Frame(_) => return None,
             }
+        }
+        if !self.packet_scripts(s) {
+            return None;
         }
         Some(in_stream)
     }
@@ -509,7 +514,7 @@ impl Run<'_, '_, '_> {
         conditions: &[BufferCondition],
         piece: Piece<'_>,
     ) -> bool {
-        content::inspect(
+        let matched = content::inspect(
             &self.det.set,
             s,
             conditions,
@@ -517,7 +522,44 @@ impl Run<'_, '_, '_> {
             &mut self.scratch.variables,
             &mut self.resources,
             &mut self.scratch.notes,
-        )
+        );
+        if self.scratch.notes.scripts.is_empty() {
+            return matched;
+        }
+        let scripts = std::mem::take(&mut self.scratch.notes.scripts);
+        matched && scripts.iter().all(|(script, negated)| self.script(s, *script, *negated))
+    }
+
+    /// The scripts that are run on packets, once all else of the rule holds.
+    pub(crate) fn packet_scripts(&mut self, s: &Signature) -> bool {
+        s.packet.iter().all(|c| match c {
+            PacketCondition::Lua { script, negated } => self.script(s, *script, *negated),
+            _ => true,
+        })
+    }
+
+    /// Whether a script says yes (or no, when negated); one that fails says neither.
+    pub(crate) fn script(&mut self, s: &Signature, script: u32, negated: bool) -> bool {
+        let det = self.det;
+        let facts = det.set.scripts.get(script as usize);
+        if facts.is_some_and(|f| f.facts.needs_payload) && self.p.payload.is_empty() {
+            return false;
+        }
+        let tx = self.tx.and_then(|id| self.parser.and_then(|p| p.tx(id)));
+        let scene = Scene {
+            packet: Some(self.p),
+            flow: self.flow.as_deref_mut().map(FlowAt::Write),
+            parser: self.parser,
+            tx,
+            file: None,
+            set: Some(&det.set),
+            rule: Some(s),
+            script: facts,
+            byte_variables: &self.scratch.variables,
+            datasets: Some(self.resources.datasets),
+            catalog: Some(self.resources.catalog),
+        };
+        self.resources.scripts.matches(script, scene).is_some_and(|answer| answer != negated)
     }
 
     /// The rule matched: what it changes takes effect at once, the alert is queued.

@@ -2,6 +2,7 @@
 
 use super::base64;
 use super::resources::Resources;
+use crate::script::Scene;
 use gabion_matcher::regex::Found;
 use gabion_rules::transform::Transform;
 use md5::Digest;
@@ -97,7 +98,8 @@ fn step(t: &Transform, input: &[u8], out: &mut Vec<u8>, resources: &mut Resource
             }
         }
         Transform::LuaXform { script, arguments } => {
-            match resources.scripts.transform(*script, input, arguments) {
+            let scene = Scene { datasets: Some(resources.datasets), ..Scene::default() };
+            match resources.scripts.transform(*script, input, arguments, scene) {
                 Some(v) => out.extend_from_slice(&v),
                 None => out.extend_from_slice(input),
             }

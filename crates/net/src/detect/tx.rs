@@ -355,6 +355,9 @@ fn rule(
                 return false;
             }
         }
+        if !run.packet_scripts(s) {
+            return false;
+        }
     }
     let last = run.app().map_or(0, |a| a.last_state(direction));
     let (mut any, mut wait, mut fail) = (false, false, false);
@@ -486,7 +489,7 @@ fn engine(
         }
         EngineRun::Tx(t) => {
             let Some(t) = s.tx.get(usize::from(t)) else { return Outcome::No };
-            test(run, tx, &t.test, e, direction)
+            test(run, tx, s, &t.test, e, direction)
         }
     }
 }
@@ -519,6 +522,7 @@ fn buffer_matches(
 fn test(
     run: &mut Run<'_, '_, '_>,
     tx: &dyn Transaction,
+    s: &Signature,
     t: &TxTest,
     e: &Engine,
     direction: Direction,
@@ -541,10 +545,7 @@ fn test(
         TxTest::Condition(c) => yes(c.matches(tx.as_any(), direction)),
         TxTest::Event(code) => yes(tx.events().contains(code)),
         TxTest::State(m) => yes(m.matches(u64::from(tx.progress(direction)))),
-        TxTest::Lua { script, negated } => {
-            let answer = run.resources.scripts.run_on_tx(*script, tx, direction);
-            yes(answer.is_some_and(|a| a != *negated))
-        }
+        TxTest::Lua { script, negated } => yes(run.script(s, *script, *negated)),
         TxTest::Files(conditions) => files(run, tx, conditions, direction),
         TxTest::Reached => Outcome::Yes,
     }

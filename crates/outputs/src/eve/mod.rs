@@ -546,6 +546,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
         app: settings.types.iter().any(|(n, _)| !NOT_APP.contains(&n.as_str())),
         files: hashes.is_some(),
         file_store: false,
+        file_data: false,
         store_all_files: false,
         flows: has("flow") || has("netflow"),
         anomaly_decode: anomaly_kind("decode", false),

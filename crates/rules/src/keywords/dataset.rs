@@ -13,21 +13,7 @@ use gabion_record::applayer::IntegerWidth;
 pub(super) const KEYWORDS: &[(&str, Setup)] = &[("dataset", dataset), ("datarep", datarep)];
 
 fn blank(name: &str, folder: &str) -> DatasetDef {
-    DatasetDef {
-        name: name.to_string(),
-        kind: DatasetType::String,
-        load: None,
-        save: None,
-        rule_folder: folder.to_string(),
-        has_reputation: false,
-        memcap: 0,
-        hashsize: 0,
-        format: DatasetFormat::Csv,
-        value_key: None,
-        array_key: None,
-        context_key: None,
-        remove_key: false,
-    }
+    DatasetDef { rule_folder: folder.to_string(), ..DatasetDef::new(name) }
 }
 
 /// Names are short: the peer's bound.
@@ -129,14 +115,8 @@ fn settings(
         match key {
             "type" => {
                 has_type = true;
-                def.kind = match value {
-                    "string" => DatasetType::String,
-                    "md5" => DatasetType::Md5,
-                    "sha256" => DatasetType::Sha256,
-                    "ipv4" => DatasetType::Ipv4,
-                    "ip" | "ipv6" => DatasetType::Ip,
-                    _ => return Err(Refusal::new(who, format!("bad type {value}"))),
-                };
+                def.kind = DatasetType::of(value)
+                    .ok_or_else(|| Refusal::new(who, format!("bad type {value}")))?;
             }
             "load" => def.load = Some(value.to_string()),
             "save" => def.save = Some(check_path(c, value, who)?),

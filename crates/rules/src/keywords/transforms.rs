@@ -113,8 +113,9 @@ fn pcrexform<'t>(_: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Check
 }
 
 fn luaxform<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
-    let mut parts = v.text.split(',').map(str::trim);
-    let name = parts.next().unwrap_or("");
+    // Arguments keep the blanks around them.
+    let mut parts = v.text.split(',');
+    let name = parts.next().unwrap_or("").trim();
     let arguments: Box<[Box<str>]> = parts.map(Box::from).collect();
     let script = lua::script(c, d, name, true)?;
     add(d, Transform::LuaXform { script, arguments })

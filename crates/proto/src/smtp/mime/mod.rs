@@ -165,6 +165,11 @@ impl Mime {
         if self.has_main { &self.main } else { &[] }
     }
 
+    /// Header fields of the part that is being read.
+    pub fn part_headers(&self) -> &[Field] {
+        &self.part
+    }
+
     /// The first header field of that name, in any case of letters.
     pub fn header(&self, name: &str) -> Option<&[u8]> {
         let mut named =
@@ -308,6 +313,8 @@ impl Mime {
         }
         if is_main {
             (self.main, self.has_main) = (fields, true);
+        } else {
+            self.part = fields;
         }
         let is_named = !file_name.is_empty();
         if is_named && self.attachments.len() < ATTACHMENTS_MAX {
@@ -343,7 +350,6 @@ impl Mime {
                 self.boundaries.pop();
             }
             self.close_part(settings, sink);
-            self.part.clear();
             self.state = State::PartHeaders;
             return;
         }
@@ -517,6 +523,7 @@ impl Mime {
         }
         self.pending_eol_len = 0;
         self.encoding = Encoding::None;
+        self.part.clear();
     }
 }
 

@@ -1,0 +1,82 @@
+//! A script is looked into when its rule is loaded: it must be readable, have the functions it is
+//! run by, and its `init` may register what it will read.
+
+use super::call::with_scene;
+use super::sandbox::Failure;
+use super::scene::Scene;
+use super::voice::ScriptSetup;
+use gabion_rules::options::ScriptFacts;
+use mlua::{Function, Table, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// What `init` registers is gathered here.
+#[derive(Debug, Default)]
+pub(super) struct Registered(pub(super) RefCell<ScriptFacts>);
+
+/// Stands for the signature that `init` is given.
+pub(super) struct SignatureToken;
+
+impl mlua::UserData for SignatureToken {}
+
+/// Needs that were there before rules had hooks.
+const OLD_NEEDS: &[&str] = &["http", "dns", "tls", "ssh", "smtp", "dnp3", "ja3s"];
+
+/// Loads a script and runs its `init`. An error is the peer's message.
+pub fn inspect(
+    path: &str,
+    source: Result<Vec<u8>, String>,
+    is_transform: bool,
+    setup: &ScriptSetup,
+) -> Result<ScriptFacts, String> {
+    let source = source.map_err(|e| format!("couldn't load file: cannot open {path}: {e}"))?;
+    let (lua, allowance) = super::load(path, &source, setup).map_err(|(_, what)| what)?;
+    let globals = lua.globals();
+    let is_there = |name: &str| globals.get::<Function>(name).ok();
+    let mut needs_payload = false;
+    let registered = Rc::new(Registered::default());
+    if is_transform {
+        if is_there("transform").is_none() {
+            return Err("no transform function in script".into());
+        }
+    } else {
+        let init = is_there("init").ok_or("no init function in script")?;
+        lua.set_app_data(Rc::clone(&registered));
+        allowance.renew();
+        let run = with_scene(&lua, Scene::default(), || {
+            init.call::<Value>(lua.create_userdata(SignatureToken)?)
+        });
+        let answer = run.map_err(|e| {
+            let failure = Failure::of(&e, Some(&allowance));
+            format!("couldn't run script 'init' function: {}", failure.message())
+        })?;
+        let Value::Table(needs) = answer else {
+            return Err("init function in script should return table, returned is not table".into());
+        };
+        needs_payload = read_needs(&needs)?;
+    }
+    let mut facts = registered.0.take();
+    facts.source = source.into();
+    facts.needs_payload = needs_payload;
+    Ok(facts)
+}
+
+/// Whether the script needs payload; an error when it needs what is not there.
+fn read_needs(needs: &Table) -> Result<bool, String> {
+    let mut payload = false;
+    for pair in needs.pairs::<Value, Value>() {
+        let Ok((Value::String(key), value)) = pair else { continue };
+        let key = key.to_string_lossy();
+        let is_true = matches!(&value, Value::String(s) if s.as_bytes().as_ref() == b"true");
+        let family = key.split('.').next().unwrap_or_default();
+        match key.as_str() {
+            "payload" => payload |= is_true,
+            "packet" | "buffer" | "stream" | "ja3" => {}
+            _ if OLD_NEEDS.contains(&family) => {
+                return Err(format!("data type {key} no longer supported, use rule hooks"));
+            }
+            _ => return Err(format!("unsupported data type {key}")),
+        }
+    }
+    Ok(payload)
+}

@@ -1,0 +1,82 @@
+//! The `suricata.*` libraries: one file each, one line here.
+//!
+//! Names of functions and methods, what they give and the words of their errors are the peer's
+//! (8.0.7, observed).
+
+mod base64;
+mod bytevar;
+mod config;
+mod dataset;
+mod dns;
+mod file;
+mod flow;
+mod flowint;
+mod flowvar;
+pub(super) mod hashlib;
+mod http;
+mod ja3;
+mod log;
+mod packet;
+mod rule;
+mod smtp;
+mod ssh;
+mod thread;
+mod tls;
+
+use super::call::{Answer, Call, Held, Member};
+
+/// A library.
+pub(super) struct Library {
+    /// Behind `suricata.`.
+    pub(super) name: &'static str,
+    /// What its objects are called in messages.
+    pub(super) class: &'static str,
+    /// Its functions.
+    pub(super) functions: &'static [Member],
+    /// Methods of its objects.
+    pub(super) methods: &'static [Member],
+}
+
+/// All libraries. A further one is one line here.
+pub(super) const LIBRARIES: &[&Library] = &[
+    &base64::LIBRARY,
+    &bytevar::LIBRARY,
+    &config::LIBRARY,
+    &dataset::LIBRARY,
+    &dns::LIBRARY,
+    &file::LIBRARY,
+    &flow::LIBRARY,
+    &flowint::LIBRARY,
+    &flowvar::LIBRARY,
+    &hashlib::LIBRARY,
+    &http::LIBRARY,
+    &ja3::LIBRARY,
+    &log::LIBRARY,
+    &packet::LIBRARY,
+    &rule::LIBRARY,
+    &smtp::LIBRARY,
+    &ssh::LIBRARY,
+    &thread::LIBRARY,
+    &tls::LIBRARY,
+];
+
+/// A member.
+const fn member(name: &'static str, run: fn(&mut Call<'_, '_>) -> Answer) -> Member {
+    Member { name, run }
+}
+
+/// An object for the transaction at hand, when the flow's protocol is that one.
+fn transaction(c: &Call<'_, '_>, proto: &str, refusal: &str) -> Answer {
+    if c.scene.proto_name() != proto {
+        return c.nil(refusal);
+    }
+    match c.scene.tx {
+        Some(_) => c.give(c.object(Held::Nothing)?),
+        None => c.nil("error: no tx available"),
+    }
+}
+
+/// The transaction as the protocol's own type.
+fn tx_as<'a, T: 'static>(c: &Call<'_, 'a>) -> Option<&'a T> {
+    c.scene.latest_tx()?.as_any().downcast_ref::<T>()
+}

@@ -1,0 +1,423 @@
+//! Lua scripts as outputs: each writes its own log of packets, alerts, transactions, files, flows,
+//! streams or statistics.
+//!
+//! `init` says what the script wants, `setup` opens its files, `log` is called for each record,
+//! `deinit` at the end. These are the operator's own programs: they have Lua's whole library and no
+//! limits, as with the peer. Each worker has its own states; an error of a script is said and the
+//! next record is tried.
+
+use super::call::{self, with_scene};
+use super::library;
+use super::sandbox::Failure;
+use super::scene::{FlowAt, Scene};
+use super::voice::{ScriptSetup, Severity};
+use crate::detect::packet::PacketView;
+use crate::flow_state::NetFlow;
+use crate::worker::Core;
+use gabion_flow::Flow;
+use gabion_proto::files::{File, FileState};
+use gabion_proto::{Parser, Transaction};
+use gabion_record::Direction;
+use gabion_record::eve::Wants;
+use gabion_rules::Signature;
+use mlua::{Function, Lua, StdLib, Table, Value};
+
+const WHO: &str = "lua-output";
+
+/// A script that is an output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputScript {
+    /// Its path, for messages.
+    pub path: String,
+    /// Its text.
+    pub source: Vec<u8>,
+    /// What it logs.
+    pub kind: OutputKind,
+}
+
+impl OutputScript {
+    /// Loads a script and asks its `init` what it logs.
+    pub fn load(path: &str, source: Vec<u8>, setup: &ScriptSetup) -> Result<OutputScript, String> {
+        let lua = open(path, &source, setup)?;
+        let init: Function =
+            lua.globals().get("init").map_err(|_| "no init function in script".to_string())?;
+        let run = with_scene(&lua, Scene::default(), || init.call::<Value>(Value::Nil));
+        let Value::Table(needs) = run.map_err(|e| said("run script 'init' function", &e))? else {
+            let said = "init function in script should return table, returned is not table";
+            return Err(said.into());
+        };
+        Ok(OutputScript { path: path.to_string(), source, kind: kind(&needs)? })
+    }
+}
+
+/// What a script is called for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputKind {
+    /// Each packet.
+    Packet,
+    /// Each alert.
+    Alert,
+    /// Each transaction of a protocol (EVE name).
+    Transaction(&'static str),
+    /// Each file.
+    File,
+    /// Each flow that ends.
+    Flow,
+    /// Statistics.
+    Stats,
+    /// Bytes of TCP streams.
+    TcpStream,
+    /// Bytes of HTTP bodies.
+    HttpBody,
+}
+
+/// Protocols whose transactions a script may ask for: name in `needs`, EVE name.
+const PROTOCOLS: &[(&str, &str)] =
+    &[("http", "http"), ("dns", "dns"), ("tls", "tls"), ("ssh", "ssh"), ("smtp", "smtp")];
+
+struct Output {
+    lua: Lua,
+    kind: OutputKind,
+    log: Function,
+    path: String,
+}
+
+/// The output scripts of one worker.
+#[derive(Default)]
+pub struct OutputScripts {
+    setup: ScriptSetup,
+    scripts: Vec<Output>,
+}
+
+impl OutputScripts {
+    /// Starts the scripts; one that fails is said and left out.
+    pub fn new(setup: &ScriptSetup) -> OutputScripts {
+        let mut o = OutputScripts { setup: setup.clone(), scripts: Vec::new() };
+        for script in &setup.outputs {
+            match start(script, setup) {
+                Ok(s) => o.scripts.push(s),
+                Err(e) => setup.voice.say(Severity::Error, WHO, &format!("{}: {e}", script.path)),
+            }
+        }
+        o
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.scripts.is_empty()
+    }
+
+    /// Records that the engine must make for these scripts.
+    pub fn records(scripts: &[OutputScript]) -> Wants {
+        let any = |is: fn(OutputKind) -> bool| scripts.iter().any(|s| is(s.kind));
+        Wants {
+            app: any(|k| matches!(k, OutputKind::Transaction(_))),
+            files: any(|k| k == OutputKind::File),
+            flows: any(|k| k == OutputKind::Flow),
+            file_data: any(|k| k == OutputKind::HttpBody),
+            ..Wants::default()
+        }
+    }
+
+    /// Whether one wants pieces of streams.
+    pub(crate) fn wants_streams(&self) -> bool {
+        self.wants(OutputKind::TcpStream) || self.wants(OutputKind::HttpBody)
+    }
+
+    /// Whether one wants records of that kind.
+    fn wants(&self, kind: OutputKind) -> bool {
+        self.scripts.iter().any(|s| s.kind == kind)
+    }
+
+    /// Calls the scripts of that kind.
+    fn log<'a>(&self, kind: OutputKind, mut scene: impl FnMut() -> Scene<'a>) {
+        for s in self.scripts.iter().filter(|s| s.kind == kind) {
+            let run = with_scene(&s.lua, scene(), || s.log.call::<()>(s.lua.create_table()?));
+            self.heed(s, run);
+        }
+    }
+
+    /// Calls the scripts of a stream's kind with a piece of it.
+    fn log_stream<'a>(
+        &self,
+        kind: OutputKind,
+        piece: &StreamPiece<'_>,
+        mut scene: impl FnMut() -> Scene<'a>,
+    ) {
+        for s in self.scripts.iter().filter(|s| s.kind == kind) {
+            let run = with_scene(&s.lua, scene(), || {
+                let stream = s.lua.create_table()?;
+                stream.raw_set("data", s.lua.create_string(piece.bytes)?)?;
+                stream.raw_set("open", piece.is_first)?;
+                stream.raw_set("close", piece.is_last)?;
+                stream.raw_set("to_server", piece.to_server)?;
+                stream.raw_set("to_client", !piece.to_server)?;
+                let arguments = s.lua.create_table()?;
+                arguments.raw_set("stream", stream)?;
+                s.log.call::<()>(arguments)
+            });
+            self.heed(s, run);
+        }
+    }
+
+    /// Gives the counters to scripts that want statistics.
+    pub fn stats(&self, counters: &[(String, u64)]) {
+        for s in self.scripts.iter().filter(|s| s.kind == OutputKind::Stats) {
+            let run = with_scene(&s.lua, Scene::default(), || {
+                let list = s.lua.create_table()?;
+                for (name, value) in counters {
+                    let entry = s.lua.create_table()?;
+                    entry.raw_set("name", name.as_str())?;
+                    entry.raw_set("tmname", "Total")?;
+                    entry.raw_set("value", *value)?;
+                    entry.raw_set("pvalue", 0)?;
+                    list.raw_push(entry)?;
+                }
+                s.log.call::<()>(list)
+            });
+            self.heed(s, run);
+        }
+    }
+
+    /// The run is over.
+    pub(crate) fn finish(&self) {
+        for s in &self.scripts {
+            if let Ok(deinit) = s.lua.globals().get::<Function>("deinit") {
+                let run = with_scene(&s.lua, Scene::default(), || deinit.call::<()>(Value::Nil));
+                self.heed(s, run);
+            }
+        }
+    }
+
+    fn heed(&self, s: &Output, run: mlua::Result<()>) {
+        if let Err(e) = run {
+            let failure = Failure::of(&e, None);
+            let said = format!("{}: failed to run script: {}", s.path, failure.message());
+            self.setup.voice.say(Severity::Warning, WHO, &said);
+        }
+    }
+}
+
+/// How far a stream or body was logged.
+#[derive(Clone, Copy, Debug, Default)]
+struct Logged {
+    bytes: u64,
+    is_closed: bool,
+}
+
+/// How far the streams and bodies of a flow were logged.
+#[derive(Debug, Default)]
+pub(crate) struct StreamLogs {
+    tcp: [Logged; 2],
+    /// By transaction.
+    bodies: Vec<(u64, [Logged; 2])>,
+}
+
+impl StreamLogs {
+    fn body(&mut self, tx: u64, d: Direction) -> &mut Logged {
+        let at = match self.bodies.iter().position(|(id, _)| *id == tx) {
+            Some(at) => at,
+            None => {
+                self.bodies.push((tx, Default::default()));
+                self.bodies.len() - 1
+            }
+        };
+        &mut self.bodies[at].1[d.index()]
+    }
+}
+
+/// A piece of a stream or body.
+struct StreamPiece<'a> {
+    bytes: &'a [u8],
+    is_first: bool,
+    is_last: bool,
+    to_server: bool,
+}
+
+fn said(step: &str, e: &mlua::Error) -> String {
+    format!("couldn't {step}: {}", Failure::of(e, None).message())
+}
+
+/// A state with a script's functions in it.
+fn open(path: &str, source: &[u8], setup: &ScriptSetup) -> Result<Lua, String> {
+    let lua = Lua::new_with(StdLib::ALL_SAFE, mlua::LuaOptions::new())
+        .map_err(|e| said("make a state", &e))?;
+    call::install(&lua, setup, library::LIBRARIES).map_err(|e| said("make libraries", &e))?;
+    super::sandbox::catching(&lua, None).map_err(|e| said("make libraries", &e))?;
+    if let Ok(package) = lua.globals().get::<Table>("package") {
+        let set = package.set("path", setup.module_path.as_str());
+        set.and_then(|()| package.set("cpath", "")).map_err(|e| said("set up modules", &e))?;
+    }
+    lua.load(source).set_name(format!("@{path}")).exec().map_err(|e| said("load file", &e))?;
+    Ok(lua)
+}
+
+fn start(script: &OutputScript, setup: &ScriptSetup) -> Result<Output, String> {
+    let lua = open(&script.path, &script.source, setup)?;
+    let globals = lua.globals();
+    if let Ok(f) = globals.get::<Function>("setup") {
+        let run = with_scene(&lua, Scene::default(), || f.call::<()>(Value::Nil));
+        run.map_err(|e| said("run script 'setup' function", &e))?;
+    }
+    let log: Function = globals.get("log").map_err(|_| "no log function in script")?;
+    Ok(Output { lua, kind: script.kind, log, path: script.path.clone() })
+}
+
+fn kind(needs: &Table) -> Result<OutputKind, String> {
+    let text = |key: &str| needs.get::<Option<String>>(key).ok().flatten();
+    match text("streaming").as_deref() {
+        Some("tcp") => return Ok(OutputKind::TcpStream),
+        Some("http") => return Ok(OutputKind::HttpBody),
+        Some(other) => return Err(format!("unknown streaming: {other}")),
+        None => {}
+    }
+    if let Some(name) = text("protocol") {
+        let known = PROTOCOLS.iter().find(|(n, _)| *n == name);
+        return match known {
+            Some((_, eve)) => Ok(OutputKind::Transaction(eve)),
+            None => Err(format!("unsupported protocol {name}")),
+        };
+    }
+    match (text("type").as_deref(), text("filter").as_deref()) {
+        (Some("packet"), Some("alerts")) => Ok(OutputKind::Alert),
+        (Some("packet"), _) => Ok(OutputKind::Packet),
+        (Some("file"), _) => Ok(OutputKind::File),
+        (Some("flow"), _) => Ok(OutputKind::Flow),
+        (Some("stats"), _) => Ok(OutputKind::Stats),
+        (Some("streaming"), _) => Ok(OutputKind::TcpStream),
+        (Some(other), _) => Err(format!("unknown type: {other}")),
+        (None, _) => Err("init function does not say what the script logs".into()),
+    }
+}
+
+impl Core {
+    fn script_scene(&self) -> Scene<'_> {
+        let set = self.engine.detector.as_ref().map(|d| &d.set);
+        Scene { catalog: Some(&self.engine.catalog), set, ..Scene::default() }
+    }
+
+    /// Calls scripts that log packets, or alerts of packets.
+    pub(crate) fn script_packet(
+        &self,
+        kind: OutputKind,
+        view: &PacketView<'_>,
+        flow: Option<&Flow<NetFlow>>,
+        rule: Option<&Signature>,
+    ) {
+        self.outputs.log(kind, || Scene {
+            packet: Some(view),
+            flow: flow.map(FlowAt::Read),
+            rule,
+            ..self.script_scene()
+        });
+    }
+
+    /// Calls scripts that log transactions of this protocol.
+    pub(crate) fn script_tx(
+        &self,
+        view: &PacketView<'_>,
+        flow: &Flow<NetFlow>,
+        parser: &dyn Parser,
+        tx: &dyn Transaction,
+    ) {
+        let name = self.engine.catalog.eve_name(flow.ext.app.proto);
+        self.outputs.log(OutputKind::Transaction(name), || Scene {
+            packet: Some(view),
+            flow: Some(FlowAt::Read(flow)),
+            parser: Some(parser),
+            tx: Some(tx),
+            ..self.script_scene()
+        });
+    }
+
+    /// Calls scripts that log files.
+    pub(crate) fn script_file(
+        &self,
+        view: &PacketView<'_>,
+        flow: &Flow<NetFlow>,
+        parser: &dyn Parser,
+        tx: &dyn Transaction,
+        file: &File,
+    ) {
+        self.outputs.log(OutputKind::File, || Scene {
+            packet: Some(view),
+            flow: Some(FlowAt::Read(flow)),
+            parser: Some(parser),
+            tx: Some(tx),
+            file: Some((file, tx.id())),
+            ..self.script_scene()
+        });
+    }
+
+    /// Calls scripts that log flows.
+    pub(crate) fn script_flow(&self, flow: &Flow<NetFlow>) {
+        let make = || Scene { flow: Some(FlowAt::Read(flow)), ..self.script_scene() };
+        self.outputs.log(OutputKind::Flow, make);
+    }
+
+    /// Calls scripts that log streams or bodies with what is new in one direction of a flow.
+    pub(crate) fn script_streams(
+        &self,
+        view: &PacketView<'_>,
+        flow: &mut Flow<NetFlow>,
+        d: Direction,
+        at_end: bool,
+    ) {
+        let mut logs = flow.ext.logged.take().unwrap_or_default();
+        let shared = &*flow;
+        if self.outputs.wants(OutputKind::TcpStream)
+            && let Some(tcp) = &flow.tcp
+        {
+            let stream = tcp.stream(d);
+            let before = &mut logs.tcp[d.index()];
+            let bytes = stream.bytes_from(before.bytes);
+            let due = stream.acked().saturating_sub(before.bytes);
+            let due = usize::try_from(due).unwrap_or(usize::MAX);
+            let bytes = if at_end { bytes } else { bytes.get(..due).unwrap_or(bytes) };
+            self.script_piece(OutputKind::TcpStream, view, shared, d, before, bytes, at_end);
+        }
+        if self.outputs.wants(OutputKind::HttpBody)
+            && let Some(parser) = &flow.ext.app.parser
+        {
+            logs.bodies.retain(|(id, _)| *id >= parser.first_tx_id());
+            for id in parser.first_tx_id()..parser.next_tx_id() {
+                let file = parser.tx(id).and_then(|t| t.files(d)?.files.first());
+                let Some(f) = file else { continue };
+                let before = logs.body(id, d);
+                let (kept, start) = f.content();
+                let skip = before.bytes.saturating_sub(start);
+                let bytes = kept.get(usize::try_from(skip).unwrap_or(usize::MAX)..);
+                let bytes = bytes.unwrap_or_default();
+                let is_over = at_end || f.state != FileState::Open;
+                self.script_piece(OutputKind::HttpBody, view, shared, d, before, bytes, is_over);
+            }
+        }
+        flow.ext.logged = Some(logs);
+    }
+
+    fn script_piece(
+        &self,
+        kind: OutputKind,
+        view: &PacketView<'_>,
+        flow: &Flow<NetFlow>,
+        d: Direction,
+        before: &mut Logged,
+        bytes: &[u8],
+        is_last: bool,
+    ) {
+        let is_first = before.bytes == 0;
+        if before.is_closed || (bytes.is_empty() && (!is_last || is_first)) {
+            return;
+        }
+        let to_server = d == Direction::ToServer;
+        let piece = StreamPiece { bytes, is_first, is_last, to_server };
+        self.outputs.log_stream(kind, &piece, || Scene {
+            packet: Some(view),
+            flow: Some(FlowAt::Read(flow)),
+            ..self.script_scene()
+        });
+        before.bytes += bytes.len() as u64;
+        before.is_closed = is_last;
+    }
+}

@@ -1,0 +1,272 @@
+//! A Lua state that can't do more than it is allowed: memory, instructions, functions.
+//!
+//! Memory is limited in Lua's allocator. Instructions are counted by a hook every
+//! [`STRIDE`] of them; what functions written in C or Rust do in one instruction is charged by
+//! [`super::bounded`]. Once the budget is used up the error comes back at every later step of the
+//! same run, so that a script that catches it does not get on. The error of a limit is said in the
+//! peer's words (8.0.7).
+
+use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value, VmState};
+use std::cell::Cell;
+use std::rc::Rc;
+
+/// Instructions between two looks at the budget.
+const STRIDE: u32 = 500;
+
+/// Instructions charged for an error that is caught: it takes as long, with a deep stack to tell of.
+const CAUGHT_ERROR_INSTRUCTIONS: u64 = 1000;
+
+/// Bytes of an empty state that the peer counts into its limit: with a lower one it can't start.
+/// An empty state is of another size here, so the limit begins behind it.
+const EMPTY_STATE_BYTES: usize = 12 << 10;
+
+/// Functions that a rule's script may not call, unless the configuration allows all.
+const BLOCKED: &[&str] = &[
+    "collectgarbage",
+    "dofile",
+    "getmetatable",
+    "loadfile",
+    "load",
+    "pcall",
+    "setmetatable",
+    "xpcall",
+];
+
+/// Limits of scripts (`security.lua`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ScriptLimits {
+    /// Bytes of one script's state (`max-bytes`).
+    pub max_bytes: u64,
+    /// Instructions of one call (`max-instructions`).
+    pub max_instructions: u64,
+    /// All functions may be called and all of Lua's libraries are there
+    /// (`allow-restricted-functions`).
+    pub allow_restricted: bool,
+}
+
+impl Default for ScriptLimits {
+    fn default() -> ScriptLimits {
+        ScriptLimits {
+            max_bytes: crate::limits::SCRIPT_BYTES_MAX,
+            max_instructions: crate::limits::SCRIPT_INSTRUCTIONS_MAX,
+            allow_restricted: false,
+        }
+    }
+}
+
+impl ScriptLimits {
+    /// As configured.
+    pub fn from_config(config: &gabion_record::Tree) -> ScriptLimits {
+        let d = ScriptLimits::default();
+        ScriptLimits {
+            max_bytes: config.size("security.lua.max-bytes").unwrap_or(d.max_bytes),
+            max_instructions: config
+                .size("security.lua.max-instructions")
+                .unwrap_or(d.max_instructions),
+            allow_restricted: config.flag("security.lua.allow-restricted-functions") == Some(true),
+        }
+    }
+}
+
+/// What one run of a script may still do.
+#[derive(Debug)]
+pub(crate) struct Allowance {
+    max: u64,
+    used: Cell<u64>,
+    is_over: Cell<bool>,
+    is_blocked: Cell<bool>,
+}
+
+impl Allowance {
+    /// A fresh run begins.
+    pub(crate) fn renew(&self) {
+        self.used.set(0);
+        self.is_over.set(false);
+        self.is_blocked.set(false);
+    }
+
+    /// Charges so many instructions; an error when there are no more.
+    pub(crate) fn charge(&self, n: u64) -> mlua::Result<()> {
+        let used = self.used.get().saturating_add(n);
+        self.used.set(used);
+        if used > self.max {
+            self.is_over.set(true);
+        }
+        self.check()
+    }
+
+    /// An error when the budget was used up before.
+    pub(crate) fn check(&self) -> mlua::Result<()> {
+        match self.is_over.get() {
+            true => Err(mlua::Error::RuntimeError("instruction limit exceeded".into())),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Why a run failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// The instruction limit.
+    Instructions,
+    /// The memory limit.
+    Memory,
+    /// A blocked function was called: message with its place.
+    Blocked(String),
+    /// Anything else.
+    Error(String),
+}
+
+impl Failure {
+    /// The peer's words.
+    pub(crate) fn message(&self) -> &str {
+        match self {
+            Failure::Instructions => "instruction limit exceeded",
+            Failure::Memory => "memory limit exceeded",
+            Failure::Blocked(m) | Failure::Error(m) => m,
+        }
+    }
+
+    /// Of an error of Lua.
+    pub(crate) fn of(error: &mlua::Error, allowance: Option<&Allowance>) -> Failure {
+        if allowance.is_some_and(|a| a.is_over.get()) {
+            return Failure::Instructions;
+        }
+        let mut e = error;
+        while let mlua::Error::CallbackError { cause, .. } = e {
+            e = cause;
+        }
+        let text = match e {
+            mlua::Error::MemoryError(_) => return Failure::Memory,
+            mlua::Error::RuntimeError(m) => m.clone(),
+            mlua::Error::SyntaxError { message, .. } => message.clone(),
+            other => other.to_string(),
+        };
+        let end = text.find("\nstack traceback:").unwrap_or(text.len());
+        let said = text.get(..end).unwrap_or(&text);
+        // A value that is no text is said as the peer says it.
+        let said = match said.starts_with("table: ") || said == "nil" {
+            true => "(null)".to_string(),
+            false => said.to_string(),
+        };
+        match allowance.is_some_and(|a| a.is_blocked.get()) {
+            true => Failure::Blocked(said),
+            false => Failure::Error(said),
+        }
+    }
+}
+
+/// A state for the scripts of rules, with its allowance.
+pub(crate) fn open(limits: &ScriptLimits) -> mlua::Result<(Lua, Rc<Allowance>)> {
+    let libraries = match limits.allow_restricted {
+        true => StdLib::ALL_SAFE,
+        false => StdLib::TABLE | StdLib::STRING | StdLib::UTF8 | StdLib::MATH,
+    };
+    let lua = Lua::new_with(libraries, LuaOptions::new())?;
+    let allowance = Rc::new(Allowance {
+        max: limits.max_instructions,
+        used: Cell::new(0),
+        is_over: Cell::new(false),
+        is_blocked: Cell::new(false),
+    });
+    lua.set_app_data(Rc::clone(&allowance));
+    match limits.allow_restricted {
+        true => {
+            catching(&lua, Some(&allowance))?;
+            finalizers(&lua)?;
+        }
+        false => block(&lua, &allowance)?,
+    }
+    super::bounded::install(&lua, limits.allow_restricted)?;
+    let stride = u32::try_from(limits.max_instructions.max(1)).unwrap_or(STRIDE).min(STRIDE);
+    let counted = Rc::clone(&allowance);
+    lua.set_global_hook(HookTriggers::new().every_nth_instruction(stride), move |_, _| {
+        counted.charge(u64::from(stride))?;
+        Ok(VmState::Continue)
+    })?;
+    Ok((lua, allowance))
+}
+
+/// Sets the memory limit: from now on, what the state holds already not counted.
+pub(crate) fn limit_memory(lua: &Lua, limits: &ScriptLimits) -> mlua::Result<()> {
+    let max = usize::try_from(limits.max_bytes).unwrap_or(usize::MAX);
+    if max != 0 {
+        let own = max.saturating_sub(EMPTY_STATE_BYTES);
+        lua.set_memory_limit(lua.used_memory().saturating_add(own))?;
+    }
+    Ok(())
+}
+
+/// Replaces the functions that a script may not call.
+fn block(lua: &Lua, allowance: &Rc<Allowance>) -> mlua::Result<()> {
+    for name in BLOCKED {
+        let allowance = Rc::clone(allowance);
+        let refuse = lua.create_function(move |lua, _: MultiValue| -> mlua::Result<()> {
+            allowance.is_blocked.set(true);
+            Err(error_at(lua, &format!("Blocked Lua function called: {name}")))
+        })?;
+        lua.globals().set(*name, refuse)?;
+    }
+    Ok(())
+}
+
+/// Functions that catch errors let the end of the budget through, and give errors of libraries as
+/// text.
+pub(super) fn catching(lua: &Lua, allowance: Option<&Rc<Allowance>>) -> mlua::Result<()> {
+    let globals = lua.globals();
+    let places = [(None, "pcall"), (None, "xpcall"), (Some("coroutine"), "resume")];
+    for (library, name) in places.into_iter().chain([(Some("coroutine"), "close")]) {
+        let place: mlua::Table = match library {
+            Some(l) => globals.get(l)?,
+            None => globals.clone(),
+        };
+        let original: Function = place.get(name)?;
+        let allowance = allowance.map(Rc::clone);
+        place.set(
+            name,
+            lua.create_function(move |lua, args: MultiValue| {
+                let result: MultiValue = original.call(args)?;
+                if let Some(a) = &allowance {
+                    let failed = matches!(result.front(), Some(Value::Boolean(false)));
+                    a.charge(if failed { CAUGHT_ERROR_INSTRUCTIONS } else { 0 })?;
+                }
+                let values = result.into_iter().map(|v| match v {
+                    Value::Error(e) => {
+                        let text = Failure::of(&e, None);
+                        Ok(Value::String(lua.create_string(text.message())?))
+                    }
+                    v => Ok(v),
+                });
+                values.collect::<mlua::Result<MultiValue>>()
+            })?,
+        )?;
+    }
+    Ok(())
+}
+
+/// Finalizers run where nothing is counted: metatables with one are not taken.
+fn finalizers(lua: &Lua) -> mlua::Result<()> {
+    let globals = lua.globals();
+    let original: Function = globals.get("setmetatable")?;
+    globals.set(
+        "setmetatable",
+        lua.create_function(move |lua, args: MultiValue| {
+            if let Some(Value::Table(meta)) = args.get(1)
+                && !meta.raw_get::<Value>("__gc")?.is_nil()
+            {
+                return Err(error_at(lua, "a metatable with __gc is not allowed"));
+            }
+            original.call::<MultiValue>(args)
+        })?,
+    )
+}
+
+/// An error with the place of the script that called.
+pub(crate) fn error_at(lua: &Lua, text: &str) -> mlua::Error {
+    let place = lua.inspect_stack(1, |d| {
+        let line = d.current_line()?;
+        let source = d.source().short_src?.into_owned();
+        Some(format!("{source}:{line}: "))
+    });
+    mlua::Error::RuntimeError(format!("{}{text}", place.flatten().unwrap_or_default()))
+}
