@@ -12,6 +12,8 @@ use gabion_record::Addr;
 
 /// Bytes of the header with the word that depends on the type.
 const HEADER_LEN: usize = 8;
+/// The three times of a timestamp message (RFC 792).
+const TIMESTAMPS_LEN: usize = 12;
 
 /// What a type expects of code and content.
 enum Kind {
@@ -67,9 +69,17 @@ pub(crate) fn decode_v4(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
             let announced = usize::from(layer.u8(4)) * usize::from(layer.u8(5)) * 4;
             if announced > layer.len() - HEADER_LEN {
                 p.event(unknown_code);
+            } else {
+                payload_after(p, layer, HEADER_LEN + announced);
             }
         }
-        other => check_code(p, &mut icmp, other, layer, unknown_code),
+        other => {
+            let is_timestamp = matches!(icmp.kind, 13 | 14);
+            check_code(p, &mut icmp, other, layer, unknown_code);
+            if is_timestamp && layer.len() >= HEADER_LEN + TIMESTAMPS_LEN {
+                payload_after(p, layer, HEADER_LEN + TIMESTAMPS_LEN);
+            }
+        }
     }
     p.transport = Transport::Icmpv4(icmp);
 }
@@ -123,6 +133,13 @@ pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         p.payload_len = inside.len() as u32;
     }
     p.transport = Transport::Icmpv6(icmp);
+}
+
+/// The message's payload begins there: what is before counts as header, as the peer (8.0.7) does.
+fn payload_after(p: &mut Decoded, layer: Layer<'_>, header_len: usize) {
+    let inside = layer.after(header_len);
+    p.payload = inside.at;
+    p.payload_len = inside.len() as u32;
 }
 
 /// The fields every message has.
@@ -256,6 +273,17 @@ mod tests {
     fn v6(hop_limit: u8, kind: u8, code: u8, rest: &[u8]) -> Decoded {
         let message = join(&[&[kind, code, 0, 0, 0x12, 0x34, 0, 9], rest]);
         build::raw(&build::ipv6_with(58, hop_limit, &message))
+    }
+
+    // Lengths of headers as 8.0.7 shows them to rules with `icmpv4.hdr` and `bsize`.
+    #[test]
+    fn some_messages_have_longer_headers() {
+        let header_len = |d: &Decoded| d.payload - d.l4;
+        assert_eq!(header_len(&v4(8, 0, &[0; 20])), 8);
+        assert_eq!(header_len(&v4(13, 0, &[0; 20])), 20);
+        assert_eq!(header_len(&v4(17, 0, &[0; 20])), 8);
+        let advert = [9, 0, 0, 0, 1, 2, 0, 10, 1, 2, 3, 4, 0, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(header_len(&build::raw(&build::ipv4(1, &[], &advert))), 16);
     }
 
     #[test]

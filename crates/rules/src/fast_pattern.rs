@@ -8,6 +8,7 @@ use crate::compiler::Compiler;
 use crate::content::{BufferCondition, Content, ContentFlags};
 use crate::draft::{Draft, DraftBuffer};
 use crate::signature::{BufferRef, FastPattern, RuleHook};
+use gabion_record::Direction;
 
 /// Priority of the raw payload among buffers (most are 2).
 const PAYLOAD_PRIORITY: u8 = 3;
@@ -105,8 +106,16 @@ fn best(c: &Compiler<'_>, d: &Draft<'_>) -> Option<(usize, usize)> {
         .buffers
         .iter()
         .any(|b| can_serve(b) && contents(b).any(|(_, content)| !content.is_negated()));
+    // A transactional rule is found by its request when that has anything to be found by.
+    let by_request = d.header.transactional
+        && d.buffers.iter().any(|b| {
+            can_serve(b)
+                && is_of_request(c, b)
+                && contents(b).any(|(_, content)| !content.is_negated())
+        });
+    let may_serve = |b: &DraftBuffer| can_serve(b) && (!by_request || is_of_request(c, b));
     let mut best: Option<Candidate> = None;
-    for (n, b) in d.buffers.iter().enumerate().filter(|(_, b)| can_serve(b)) {
+    for (n, b) in d.buffers.iter().enumerate().filter(|(_, b)| may_serve(b)) {
         let (priority, tie) = rank(c, b);
         for (at, content) in contents(b) {
             if any_positive && content.is_negated() {
@@ -139,6 +148,13 @@ fn is_better(a: &Candidate, b: &Candidate) -> bool {
 fn can_serve(b: &DraftBuffer) -> bool {
     b.buffer.is_some()
         && !b.conditions.iter().any(|x| matches!(x.condition, BufferCondition::Absent { .. }))
+}
+
+fn is_of_request(c: &Compiler<'_>, b: &DraftBuffer) -> bool {
+    let Some(BufferRef::App(id)) = b.buffer else { return false };
+    c.catalog
+        .buffer(id)
+        .is_some_and(|b| b.def.hooks.iter().any(|h| h.direction == Direction::ToServer))
 }
 
 fn contents(b: &DraftBuffer) -> impl Iterator<Item = (usize, &Content)> {
