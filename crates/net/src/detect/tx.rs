@@ -347,9 +347,9 @@ fn rule(
     if kept.is_none() {
         for b in s.buffers.iter() {
             let holds = match b.buffer {
-                BufferRef::Payload => run.payload(s, b).is_some(),
                 BufferRef::Packet(which) => run.packet_buffer(s, b, which).is_some(),
-                BufferRef::App(_) | BufferRef::Frame(_) => true,
+                // Payload is an engine of its own: it may come before or after the rest.
+                BufferRef::Payload | BufferRef::App(_) | BufferRef::Frame(_) => true,
             };
             if !holds {
                 return false;
@@ -450,6 +450,14 @@ fn engine(
     match e.run {
         EngineRun::Buffer(b) => {
             let Some(b) = s.buffers.get(usize::from(b)) else { return Outcome::No };
+            if b.buffer == BufferRef::Payload {
+                let last = run.app().map_or(0, |a| a.last_state(direction));
+                return match run.payload(s, b) {
+                    Some(_) => Outcome::Yes,
+                    None if tx.progress(direction) >= last || run.at_end => Outcome::No,
+                    None => Outcome::Wait,
+                };
+            }
             let def = match b.buffer {
                 BufferRef::App(id) => run.det.buffer_facts.get(usize::from(id.0)).copied(),
                 _ => None,
