@@ -447,11 +447,11 @@ fn file_engines(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> Vec<E
 
 /// In a rule with a hook, buffers must be those of the hook's own state.
 fn check_hook(d: &Draft<'_>, proto: ProtoId, hook: &Hook) -> Checked<()> {
-    let Some(RuleHook::App { proto: of, direction, progress, up_to }) = d.hook else {
+    let Some(RuleHook::App { proto: of, direction, progress, .. }) = d.hook else {
         return Ok(());
     };
     let same = of == proto && direction == hook.direction;
-    if !same || up_to || hook.progress == progress {
+    if !same || hook.progress == progress {
         return Ok(());
     }
     let said = format!("engine progress value {} doesn't match hook {progress}", hook.progress);

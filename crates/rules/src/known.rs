@@ -71,9 +71,9 @@ impl KnownKeyword {
         self.features.split(':').any(|f| f == "prefilter")
     }
 
-    /// May be used in firewall rules.
+    /// May be used in firewall rules. The listing does not say it of keywords without a value.
     pub fn supports_firewall(&self) -> bool {
-        self.features.split(':').any(|f| f == "supports firewall")
+        self.features.split(':').any(|f| f == "supports firewall" || f == "No option")
     }
 
     /// A rule with it may still be IP-only.

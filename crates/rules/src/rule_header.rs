@@ -30,10 +30,10 @@ pub(crate) fn read<'t>(
     let proto = protocol(c, parts.proto)?;
     let mut draft = open(rule, action, proto);
     draft.firewall = firewall;
+    draft.header.transactional = transactional;
     check_firewall(c, &draft).map_err(|e| e.at(parts.proto.at, parts.proto.text.len()))?;
     let header = &mut draft.header;
     header.bidirectional = bidirectional;
-    header.transactional = transactional;
     let place = |p: Piece<'_>| (p.at, p.text.len());
     let at = |e: Refusal, p: Piece<'_>| {
         let (start, len) = place(p);
@@ -70,6 +70,19 @@ fn check_firewall(c: &Compiler<'_>, d: &Draft<'_>) -> Checked<()> {
     if matches!(hook, RuleHook::App { .. }) && on_packet && !is_udp {
         let said =
             format!("rule {} uses action scope \"packet\" for an non-UDP app hook", d.sid_ahead());
+        return Err(Refusal::new("detect-parse", said));
+    }
+    let is_whole = d.header.action == Action::Accept && !on_packet;
+    if matches!(hook, RuleHook::App { up_to: true, .. }) && !is_whole {
+        let said = format!(
+            "rule {}: auto-accept notation (<hook) can only be used with accept:flow, accept:tx \
+             and accept:hook",
+            d.sid_ahead()
+        );
+        return Err(Refusal::new("detect-parse", said));
+    }
+    if d.header.transactional {
+        let said = "transactional bidirectional rules not supported for firewall rules";
         return Err(Refusal::new("detect-parse", said));
     }
     Ok(())
@@ -158,6 +171,11 @@ fn secondary_action(primary: Action, text: &str, part: &mut FirewallPart) -> Res
                 return Err("multi-action rules cannot use different action scopes".to_string());
             }
             part.passes = Some(scope);
+        }
+        _ if action_of(word).is_some() => {
+            let said = "accept, config, drop and reject actions not allowed as secondary action \
+                        firewall rules";
+            return Err(said.to_string());
         }
         _ => return Err(format!("An invalid action \"{word}\" was given")),
     }

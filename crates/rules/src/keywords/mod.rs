@@ -113,6 +113,13 @@ pub(crate) fn apply<'t>(
             known_keyword(&name.to_ascii_lowercase())
         }
     };
+    if c.firewall_rules
+        && let Some(known) = known
+        && !known.supports_firewall()
+    {
+        let said = format!("keyword '{name}' has not been tested for firewall rules");
+        c.warn(Refusal::new("detect-parse", said));
+    }
     let value = match known {
         Some(known) => prepare(known, option)?,
         None => raw_value(option),
