@@ -60,9 +60,11 @@ enough() {
 }
 
 install_rustup() {
-  if have apt-get && [ "$(id -u)" = 0 ] && apt-cache show rustup >/dev/null 2>&1; then
-    say "installing Debian package: rustup"
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rustup >&2
+  # Debian 12 has no such package, yet knows the name from others: only a version to install counts.
+  if have apt-get && [ "$(id -u)" = 0 ] &&
+    apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [0-9]' &&
+    say "installing Debian package: rustup" &&
+    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rustup >&2; then
     return
   fi
   local arch to server=${RUSTUP_UPDATE_ROOT:-https://static.rust-lang.org/rustup}
