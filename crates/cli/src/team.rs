@@ -13,7 +13,7 @@
 use crate::pipeline::{Done, Entry, FrameBlock, Input, InputDone, OneInput, Run, Watch, WorkerEnd};
 use gabion_capture::filter::Filter;
 use gabion_capture::{CaptureBytes, FrameRef};
-use gabion_net::{Engine, FrameIn, Team, Worker, WorkerBudgets};
+use gabion_net::{Engine, FrameIn, Team, Verdicts, Worker, WorkerBudgets};
 use gabion_outputs::files::{Outputs, Tally};
 use gabion_outputs::sequence::{LineBatch, WorkerOutputs};
 use gabion_packet::{DecodeConfig, Link};
@@ -207,10 +207,11 @@ impl Run<'_> {
             supervisor: &supervisor,
             team: &team,
             position: &position,
+            verdicts: Verdicts::new(Arc::clone(self.engine)),
             lost: 0,
         };
         writer.write(watch);
-        let (members, lost) = (writer.members, writer.lost);
+        let (members, lost, verdicts) = (writer.members, writer.lost, writer.verdicts);
         let mut done =
             Done { lost_workers: lost, memory: Some(self.budget.report()), ..Done::default() };
         if let Ok(end) = reader.join() {
@@ -234,6 +235,10 @@ impl Run<'_> {
         }
         for e in metrics.books().entries() {
             done.books.add(&e.joint, e.worker, &e.ledger);
+        }
+        done.books.add("alerts", None, &verdicts.books().alerts);
+        if let Some((_, end)) = ends.first_mut() {
+            end.stats.net.merge(verdicts.counters());
         }
         done.enter(&ends, self, &outputs.counters());
         Ok(done)
@@ -461,6 +466,7 @@ struct Writer<'a> {
     supervisor: &'a Supervisor,
     team: &'a Team,
     position: &'a Position,
+    verdicts: Verdicts,
     lost: u32,
 }
 
@@ -476,7 +482,8 @@ impl Writer<'_> {
             if batches.is_empty() {
                 break;
             }
-            self.outputs.write(&mut batches);
+            let verdicts = &mut self.verdicts;
+            self.outputs.write(&mut batches, &mut |question| verdicts.ask(question));
             let p = self.position;
             let len = p.len.load(Relaxed);
             let len = (len > 0).then_some(len);

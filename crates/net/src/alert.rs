@@ -12,8 +12,10 @@ use crate::frames;
 use crate::log::{
     FilesObject, MetadataObject, TxObject, app_names, files_of, flow_header, header, summary,
 };
+use crate::order::Turn;
 use crate::script::OutputKind;
 use crate::threshold::{Decision, Subject};
+use crate::verdicts::can_wait;
 use crate::worker::{Core, Fate};
 use gabion_flow::Flow;
 use gabion_packet::{Flags, Transport};
@@ -80,8 +82,10 @@ impl Core {
             true => hits.sort_by(|a, b| firewall::order(detector, a, b)),
             false => hits.sort_by(|a, b| a.sig.cmp(&b.sig).then(b.tx.cmp(&a.tx))),
         }
+        let all_asked = self.turn.is_some() && self.must_ask_all(detector, &hits);
+        self.packets_alerted = self.packets_alerted.wrapping_add(1);
         // First what becomes of the packet, so that every record tells the end of it.
-        let mut queue: smallvec::SmallVec<[(usize, Action); 8]> = smallvec::SmallVec::new();
+        let mut queue: smallvec::SmallVec<[(usize, Action, bool); 8]> = smallvec::SmallVec::new();
         for (at, hit) in hits.iter_mut().enumerate() {
             let s = &detector.set.signatures[hit.sig as usize];
             let (decision, changed) = self.decide(detector, s, view, flow.as_deref());
@@ -107,6 +111,8 @@ impl Core {
             let is_passed = ends && changed.is_some();
             if decision == Decision::Silent || is_passed || s.flags.has(SignatureFlags::NOALERT) {
                 self.counters.alerts_suppressed += u64::from(decision == Decision::Silent);
+            } else if decision == Decision::Asked || all_asked {
+                queue.push((at, action, true));
             } else {
                 self.books.alerts.receive(1, 0);
                 if queue.len() >= self.engine.options.alerts_max {
@@ -114,24 +120,28 @@ impl Core {
                     self.books.alerts.shed(ShedReason::AlertQueue, 1, 0);
                 } else {
                     self.books.alerts.pass(1, 0);
-                    queue.push((at, action));
+                    queue.push((at, action, false));
                 }
             }
             if ends {
                 break;
             }
         }
-        self.counters.alerts += queue.len() as u64;
+        let sure = queue.iter().filter(|(_, _, asked)| !asked).count();
+        self.counters.alerts += sure as u64;
         self.wire.has_alert |= !queue.is_empty() && !view.is_pseudo;
-        if let (Some(f), false) = (flow.as_deref_mut(), queue.is_empty()) {
-            f.ext.flags.alerted = true;
+        if let Some(f) = flow.as_deref_mut() {
+            f.ext.flags.alerted |= sure > 0;
+            f.ext.flags.alert_asked |= sure < queue.len();
         }
-        for (at, action) in queue {
+        for (at, action, asked) in queue {
             let hit = &hits[at];
             let s = &detector.set.signatures[hit.sig as usize];
-            self.write_alert(detector, s, action, hit, view, flow.as_deref(), fate, stream, sink);
+            let flow = flow.as_deref();
+            let question = asked.then(|| self.question(s, view, flow));
+            self.write_alert(detector, s, action, hit, view, flow, fate, stream, question, sink);
             if !self.outputs.is_empty() {
-                self.script_packet(OutputKind::Alert, view, flow.as_deref(), Some(s));
+                self.script_packet(OutputKind::Alert, view, flow, Some(s));
             }
         }
         self.scratch.hits = hits;
@@ -171,6 +181,35 @@ impl Core {
         });
     }
 
+    /// Whether the limit on alerts of a packet hangs on thresholds that are asked later.
+    #[cold]
+    fn must_ask_all(&self, detector: &Detector, hits: &[Hit]) -> bool {
+        let can_wait = |hit: &Hit| {
+            let s = &detector.set.signatures[hit.sig as usize];
+            can_wait(&self.engine, s)
+        };
+        hits.len() > self.engine.options.alerts_max && hits.iter().any(can_wait)
+    }
+
+    fn question(
+        &self,
+        s: &Signature,
+        view: &PacketView<'_>,
+        flow: Option<&Flow<NetFlow>>,
+    ) -> Question {
+        let h = view.headers;
+        let worker = self.turn.as_ref().map_or(0, Turn::worker) as u64;
+        Question {
+            rule: s.index,
+            packet: (worker << 56) | self.packets_alerted,
+            src: h.src,
+            dst: h.dst,
+            ip_version: h.ip_version(),
+            flow: flow.map(|f| f.id),
+            ts_ns: view.ts_ns,
+        }
+    }
+
     fn decide(
         &mut self,
         detector: &Detector,
@@ -192,6 +231,9 @@ impl Core {
         // Packets without addresses are not tracked (the peer's rule): each of them alerts.
         if version == 0 {
             return (Decision::Alert, None);
+        }
+        if self.turn.is_some() && can_wait(&self.engine, s) {
+            return (Decision::Asked, None);
         }
         let subject = Subject {
             src: h.src,
@@ -413,6 +455,7 @@ impl Core {
         flow: Option<&Flow<NetFlow>>,
         fate: &Fate,
         stream: &[u8],
+        question: Option<Question>,
         sink: &mut dyn NetSink,
     ) {
         let set = &detector.set;

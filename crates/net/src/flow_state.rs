@@ -46,6 +46,8 @@ impl std::fmt::Debug for NetFlow {
 pub(crate) struct FlowFlags {
     /// An alert was written.
     pub(crate) alerted: bool,
+    /// An alert was handed on that may be written.
+    pub(crate) alert_asked: bool,
     /// Packets are dropped.
     pub(crate) dropped: bool,
     /// Dropped because of an exception policy: its reason.

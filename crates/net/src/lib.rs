@@ -33,6 +33,7 @@ mod order;
 pub mod script;
 mod state;
 mod threshold;
+mod verdicts;
 mod worker;
 
 pub use app::{AppCounters, Protocols, is_parsed};
@@ -48,4 +49,5 @@ pub use script::{
     OutputScript, OutputScripts, ScriptCounters, ScriptLimits, ScriptSetup, Severity, Voice,
 };
 pub use state::Reputation;
+pub use verdicts::Verdicts;
 pub use worker::{FrameIn, MemoryPressure, Worker, WorkerBudgets};

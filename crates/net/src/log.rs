@@ -664,6 +664,7 @@ impl Core {
             state: flow.state.name(),
             reason: reason.name(),
             is_alerted: flags.alerted,
+            is_alert_asked: flags.alert_asked && !flags.alerted,
             action: if flags.dropped && self.engine.options.inline {
                 Some("drop")
             } else if flags.accepted {

@@ -146,6 +146,11 @@ impl Turn {
         }
     }
 
+    /// The worker's number.
+    pub(crate) fn worker(&self) -> usize {
+        self.worker
+    }
+
     /// Flows end before frame `number`.
     #[inline]
     pub(crate) fn before_frame(&self, number: u64) {

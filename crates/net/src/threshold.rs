@@ -21,6 +21,8 @@ pub(crate) enum Decision {
     Silent,
     /// As if it had not matched.
     Nothing,
+    /// Decided when it is written.
+    Asked,
 }
 
 /// Whom an entry counts.

@@ -101,6 +101,8 @@ pub(crate) struct Core {
     pub(crate) shared: SharedState,
     pub(crate) thresholds: Across<Thresholds>,
     pub(crate) turn: Option<Turn>,
+    /// Packets with alerts so far.
+    pub(crate) packets_alerted: u64,
     pub(crate) counters: NetCounters,
     pub(crate) books: WorkerBooks,
     expectations: Expectations,
@@ -178,6 +180,7 @@ impl Worker {
                 ),
                 thresholds: team.map_or_else(Across::default, |(team, n)| team.thresholds(n)),
                 turn: team.map(|(team, n)| team.turn(n)),
+                packets_alerted: 0,
                 counters: NetCounters::default(),
                 books: WorkerBooks::default(),
                 expectations: Expectations::default(),

@@ -8,12 +8,13 @@ use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
 use crate::format::{Format, Formatter, Store, Take};
 pub use crate::line_file::LineFile;
-use crate::sequence::{self, LineBatch, WorkerOutputs};
+use crate::sequence::{self, Judge, LineBatch, WorkerOutputs};
 pub use crate::tally::{AlertTally, Tally};
 use crate::wire::{WireLine, WireLog, WireSettings};
 use gabion_record::Tree;
 use gabion_record::eve::*;
 use gabion_record::ledger::Ledger;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// Takes the frames of a packet log; `None` when what is buffered should be written.
@@ -56,6 +57,7 @@ impl Take for Files {
 pub struct Outputs {
     formatter: Formatter<Files>,
     wants: Wants,
+    alerted: HashSet<u64>,
     /// Names of output types that are not known.
     pub unknown: Vec<String>,
 }
@@ -67,6 +69,40 @@ pub struct StatsTexts {
     pub all: Vec<u8>,
     /// Without those at zero.
     pub without_zeros: Vec<u8>,
+}
+
+/// Flows with alerts in doubt that were written, until their own record comes. Beyond so many (their
+/// records are not written, or late) a flow's record may say that it had none.
+const ALERTED_MAX: usize = 1 << 20;
+
+/// Lines of workers on their way into files.
+struct Writing<'a> {
+    to: &'a mut Formatter<Files>,
+    alerted: &'a mut HashSet<u64>,
+    decide: &'a mut dyn FnMut(&Question) -> bool,
+}
+
+impl Judge for Writing<'_> {
+    fn ask(&mut self, question: &Question, alert: &AlertTally) -> bool {
+        let is_written = (self.decide)(question);
+        if is_written {
+            self.to.tally.kept(alert);
+            if let Some(flow) = question.flow
+                && self.alerted.len() < ALERTED_MAX
+            {
+                self.alerted.insert(flow);
+            }
+        }
+        is_written
+    }
+
+    fn is_alerted(&mut self, flow: u64, is_last: bool) -> bool {
+        if is_last { self.alerted.remove(&flow) } else { self.alerted.contains(&flow) }
+    }
+
+    fn line(&mut self, output: usize, line: &[u8]) {
+        self.to.to.line(output, line);
+    }
 }
 
 /// Outputs being opened.
@@ -96,6 +132,7 @@ impl Opening {
         Outputs {
             formatter: Formatter::new(self.formats, Files(self.files)),
             wants: self.wants,
+            alerted: HashSet::new(),
             unknown: self.unknown,
         }
     }
@@ -299,9 +336,10 @@ impl Outputs {
     }
 
     /// Writes the lines that workers have for one batch of frames, in packet order. They are taken
-    /// out of the batches.
-    pub fn write(&mut self, batches: &mut [LineBatch]) {
-        sequence::merge(batches, &mut |output, line| self.formatter.to.line(output, line));
+    /// out of the batches. `decide` is asked, in that order too, whether alerts in doubt are written.
+    pub fn write(&mut self, batches: &mut [LineBatch], decide: &mut dyn FnMut(&Question) -> bool) {
+        let mut writing = Writing { to: &mut self.formatter, alerted: &mut self.alerted, decide };
+        sequence::merge(batches, &mut writing);
     }
 
     /// Adds what a worker counted.

@@ -5,7 +5,7 @@ use crate::certificates::CertificateStore;
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
 use crate::sequence::Place;
-use crate::tally::Tally;
+use crate::tally::{AlertTally, Tally};
 use crate::wire::WireLog;
 use gabion_record::eve::*;
 use gabion_record::{Direction, Tree};
@@ -50,10 +50,28 @@ impl Format {
     }
 }
 
+/// When a line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    Always,
+    /// If the question of this number among those kept is answered by yes.
+    Asked(u32),
+    /// If an alert of this flow that was asked for was written, or if not.
+    Alerted(u64, bool),
+}
+
 /// Takes lines.
 pub(crate) trait Take {
     /// One line (its end included) of an output.
     fn line(&mut self, output: usize, line: &[u8]);
+    /// When the lines that follow are written. Only who keeps lines is told.
+    fn when(&mut self, when: When) {
+        debug_assert_eq!(when, When::Always, "lines at once can't wait for answers");
+    }
+    /// Keeps a question about the lines that follow.
+    fn ask(&mut self, question: &Question, alert: AlertTally) {
+        let _ = (question, alert);
+    }
 }
 
 /// Formats records and hands the lines on.
@@ -161,7 +179,10 @@ macro_rules! each_line {
 
 impl<T: Take> NetSink for Formatter<T> {
     fn alert(&mut self, r: &AlertRecord<'_>) {
-        self.tally.alert(r, self.at);
+        match &r.question {
+            Some(q) => self.to.ask(q, AlertTally::of(r, self.at)),
+            None => self.tally.alert(r, self.at),
+        }
         for (n, f) in self.formats.iter_mut().enumerate() {
             match f {
                 Format::Eve(writer) => {
@@ -175,6 +196,9 @@ impl<T: Take> NetSink for Formatter<T> {
                 }
                 _ => {}
             }
+        }
+        if r.question.is_some() {
+            self.to.when(When::Always);
         }
     }
 
@@ -198,7 +222,23 @@ impl<T: Take> NetSink for Formatter<T> {
     }
 
     fn flow(&mut self, r: &FlowRecord<'_>) {
-        each_line!(self, "flow", |w| w.flow(r));
+        match (r.is_alert_asked, r.header.flow_id) {
+            (true, Some(id)) => {
+                // Once for either answer, and counted once.
+                self.to.when(When::Alerted(id, false));
+                each_line!(self, "flow", |w| w.flow(r));
+                self.to.when(When::Alerted(id, true));
+                for (n, f) in self.formats.iter_mut().enumerate() {
+                    if let Format::Eve(w) = f
+                        && let Some(line) = w.flow(&FlowRecord { is_alerted: true, ..*r })
+                    {
+                        self.to.line(n, line);
+                    }
+                }
+                self.to.when(When::Always);
+            }
+            _ => each_line!(self, "flow", |w| w.flow(r)),
+        }
         for d in Direction::BOTH {
             each_line!(self, "netflow", |w| w.netflow(r, d));
         }

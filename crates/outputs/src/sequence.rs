@@ -5,8 +5,8 @@
 //! worker alone would have written, in the same order. Flows that end with a frame come before the
 //! records of the frame itself, by worker.
 
-use crate::format::{Format, Formatter, Take};
-use crate::tally::Tally;
+use crate::format::{Format, Formatter, Take, When};
+use crate::tally::{AlertTally, Tally};
 use gabion_record::Tree;
 use gabion_record::eve::*;
 
@@ -17,18 +17,46 @@ pub(crate) type Place = (u64, u64);
 #[derive(Clone, Copy, Debug)]
 struct Line {
     at: Place,
+    /// [`ASKS`]: no line, the question is asked here.
     output: u16,
     len: u32,
+    when: When,
+}
+
+/// No output's number.
+const ASKS: u16 = u16::MAX;
+
+/// A question about the lines that follow it.
+#[derive(Clone, Debug)]
+struct Asked {
+    question: Question,
+    alert: AlertTally,
+    answer: bool,
 }
 
 /// Lines of one worker for one batch of frames.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct LineBatch {
     bytes: Vec<u8>,
     lines: Vec<Line>,
+    asked: Vec<Asked>,
     at: Place,
+    when: When,
     /// Taken by a merge: lines, bytes.
     taken: (usize, usize),
+}
+
+impl Default for LineBatch {
+    fn default() -> Self {
+        LineBatch {
+            bytes: Vec::new(),
+            lines: Vec::new(),
+            asked: Vec::new(),
+            at: (0, 0),
+            when: When::Always,
+            taken: (0, 0),
+        }
+    }
 }
 
 impl LineBatch {
@@ -46,6 +74,7 @@ impl LineBatch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.lines.clear();
+        self.asked.clear();
         self.taken = (0, 0);
     }
 }
@@ -56,7 +85,18 @@ impl Take for LineBatch {
             return;
         };
         self.bytes.extend_from_slice(line);
-        self.lines.push(Line { at: self.at, output, len });
+        self.lines.push(Line { at: self.at, output, len, when: self.when });
+    }
+
+    fn when(&mut self, when: When) {
+        self.when = when;
+    }
+
+    fn ask(&mut self, question: &Question, alert: AlertTally) {
+        let Ok(n) = u32::try_from(self.asked.len()) else { return };
+        self.when = When::Asked(n);
+        self.lines.push(Line { at: self.at, output: ASKS, len: 0, when: self.when });
+        self.asked.push(Asked { question: *question, alert, answer: false });
     }
 }
 
@@ -103,8 +143,44 @@ impl WorkerOutputs {
     }
 }
 
+/// Who takes lines in packet order and answers what they hang on.
+pub(crate) trait Judge {
+    /// Whether an alert is written.
+    fn ask(&mut self, question: &Question, alert: &AlertTally) -> bool;
+    /// Whether one of those asked for of this flow was; the last look at it, if so said.
+    fn is_alerted(&mut self, flow: u64, is_last: bool) -> bool;
+    /// A line that is written.
+    fn line(&mut self, output: usize, line: &[u8]);
+}
+
+impl LineBatch {
+    /// Hands on the lines of the place that is next.
+    fn hand_on(&mut self, at: Place, to: &mut dyn Judge) {
+        while let Some(next) = self.lines.get(self.taken.0).filter(|l| l.at == at) {
+            let end = self.taken.1 + next.len as usize;
+            let line = self.bytes.get(self.taken.1..end).unwrap_or(&[]);
+            self.taken = (self.taken.0 + 1, end);
+            let is_written = match next.when {
+                When::Always => true,
+                When::Asked(n) => match self.asked.get_mut(n as usize) {
+                    Some(a) if next.output == ASKS => {
+                        a.answer = to.ask(&a.question, &a.alert);
+                        false
+                    }
+                    Some(a) => a.answer,
+                    None => false,
+                },
+                When::Alerted(flow, if_so) => to.is_alerted(flow, if_so) == if_so,
+            };
+            if is_written {
+                to.line(usize::from(next.output), line);
+            }
+        }
+    }
+}
+
 /// Hands the lines of all batches on in packet order.
-pub(crate) fn merge(batches: &mut [LineBatch], line: &mut dyn FnMut(usize, &[u8])) {
+pub(crate) fn merge(batches: &mut [LineBatch], to: &mut dyn Judge) {
     loop {
         let mut least: Option<(Place, usize)> = None;
         for (n, b) in batches.iter().enumerate() {
@@ -115,12 +191,7 @@ pub(crate) fn merge(batches: &mut [LineBatch], line: &mut dyn FnMut(usize, &[u8]
             }
         }
         let Some((at, n)) = least else { return };
-        let b = &mut batches[n];
-        while let Some(next) = b.lines.get(b.taken.0).filter(|l| l.at == at) {
-            let end = b.taken.1 + next.len as usize;
-            line(usize::from(next.output), b.bytes.get(b.taken.1..end).unwrap_or(&[]));
-            b.taken = (b.taken.0 + 1, end);
-        }
+        batches[n].hand_on(at, to);
     }
 }
 
@@ -198,10 +269,10 @@ mod tests {
             batch(&[]),
             batch(&[((2, 4), "second flow"), ((5, 0), "frame 2"), ((7, 0), "frame 3")]),
         ];
-        let mut seen = Vec::new();
-        merge(&mut batches, &mut |_, line| seen.push(String::from_utf8(line.to_vec()).unwrap()));
+        let mut seen = Seen::default();
+        merge(&mut batches, &mut seen);
         assert_eq!(
-            seen,
+            seen.lines,
             [
                 "first flow",
                 "second flow",
@@ -213,8 +284,62 @@ mod tests {
                 "flow"
             ]
         );
-        let mut more = 0;
-        merge(&mut batches, &mut |_, _| more += 1);
-        assert_eq!(more, 0);
+        merge(&mut batches, &mut seen);
+        assert_eq!(seen.lines.len(), 8);
+    }
+
+    /// Writes every second alert.
+    #[derive(Default)]
+    struct Seen {
+        lines: Vec<String>,
+        asked: u32,
+        alerted: Vec<u64>,
+    }
+
+    impl Judge for Seen {
+        fn ask(&mut self, q: &Question, _: &AlertTally) -> bool {
+            self.asked += 1;
+            let yes = self.asked % 2 == 1;
+            self.alerted.extend(q.flow.filter(|_| yes));
+            yes
+        }
+        fn is_alerted(&mut self, flow: u64, _: bool) -> bool {
+            self.alerted.contains(&flow)
+        }
+        fn line(&mut self, _: usize, line: &[u8]) {
+            self.lines.push(String::from_utf8(line.to_vec()).unwrap());
+        }
+    }
+
+    #[test]
+    fn questions_are_asked_in_packet_order() {
+        let asks = |frame: u64, flow: u64| {
+            let mut b = LineBatch { at: (frame, 0), ..LineBatch::default() };
+            let alert = AlertTally::default();
+            b.ask(&Question { flow: Some(flow), ..Question::default() }, alert);
+            b.line(0, format!("alert {flow}").as_bytes());
+            for yes in [false, true] {
+                b.when(When::Alerted(flow, yes));
+                b.line(0, format!("flow {flow} {yes}").as_bytes());
+            }
+            b.when(When::Always);
+            b.line(0, b"end");
+            b
+        };
+        let mut seen = Seen::default();
+        merge(&mut [asks(9, 3), asks(5, 2), asks(3, 1)], &mut seen);
+        assert_eq!(
+            seen.lines,
+            [
+                "alert 1",
+                "flow 1 true",
+                "end",
+                "flow 2 false",
+                "end",
+                "alert 3",
+                "flow 3 true",
+                "end"
+            ]
+        );
     }
 }

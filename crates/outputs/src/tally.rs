@@ -23,7 +23,7 @@ pub struct Tally {
 }
 
 /// Alerts of one signature.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AlertTally {
     /// Generator.
     pub gid: u32,
@@ -41,30 +41,52 @@ pub struct AlertTally {
     first_at: Place,
 }
 
+impl AlertTally {
+    /// None yet; this one would be the first.
+    pub(crate) fn of(r: &AlertRecord<'_>, at: Place) -> AlertTally {
+        let (s, h) = (&r.signature, &r.header);
+        let place = |a: gabion_record::Addr, p: Option<u16>| match (h.ip_version, p) {
+            (0, _) => String::from("-"),
+            (v, Some(p)) => format!("{}:{p}", a.text(v)),
+            (v, None) => a.text(v),
+        };
+        AlertTally {
+            gid: s.gid,
+            sid: s.sid,
+            msg: s.msg.to_string(),
+            severity: s.severity,
+            count: 0,
+            first: (place(h.src, h.ports.map(|p| p.0)), place(h.dst, h.ports.map(|p| p.1))),
+            first_at: at,
+        }
+    }
+}
+
 impl Tally {
     /// Counts an alert that came at this place among all frames.
     pub(crate) fn alert(&mut self, r: &AlertRecord<'_>, at: Place) {
-        let s = &r.signature;
-        let slot = *self.by_sid.entry((s.gid, s.sid)).or_insert_with(|| {
-            let h = &r.header;
-            let place = |a: gabion_record::Addr, p: Option<u16>| match (h.ip_version, p) {
-                (0, _) => String::from("-"),
-                (v, Some(p)) => format!("{}:{p}", a.text(v)),
-                (v, None) => a.text(v),
-            };
-            self.alerts.push(AlertTally {
-                gid: s.gid,
-                sid: s.sid,
-                msg: s.msg.to_string(),
-                severity: s.severity,
-                count: 0,
-                first: (place(h.src, h.ports.map(|p| p.0)), place(h.dst, h.ports.map(|p| p.1))),
-                first_at: at,
-            });
-            self.alerts.len() - 1
-        });
+        let slot = match self.by_sid.get(&(r.signature.gid, r.signature.sid)) {
+            Some(slot) => *slot,
+            None => self.enter(AlertTally::of(r, at)),
+        };
         self.alerts[slot].count += 1;
         self.record("alert");
+    }
+
+    /// Counts an alert that was kept until it was known that it is one.
+    pub(crate) fn kept(&mut self, a: &AlertTally) {
+        let slot = match self.by_sid.get(&(a.gid, a.sid)) {
+            Some(slot) => *slot,
+            None => self.enter(a.clone()),
+        };
+        self.alerts[slot].count += 1;
+        self.record("alert");
+    }
+
+    fn enter(&mut self, a: AlertTally) -> usize {
+        self.by_sid.insert((a.gid, a.sid), self.alerts.len());
+        self.alerts.push(a);
+        self.alerts.len() - 1
     }
 
     /// Counts a record.
@@ -91,8 +113,7 @@ impl Tally {
                     }
                 }
                 None => {
-                    self.by_sid.insert((a.gid, a.sid), self.alerts.len());
-                    self.alerts.push(a.clone());
+                    self.enter(a.clone());
                 }
             }
         }

@@ -224,6 +224,27 @@ pub struct AlertRecord<'a> {
     pub forwarded_for: Option<ForwardedFor<'a>>,
     /// The ledger of this packet's path over the alert's window.
     pub loss: Option<&'a Ledger>,
+    /// Asked before the alert is written, in packet order; none when it is written for sure.
+    pub question: Option<Question>,
+}
+
+/// What a threshold must know of a match, to decide later whether it alerts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Question {
+    /// Index of the signature.
+    pub rule: u32,
+    /// Its packet: the same number for all alerts of a packet.
+    pub packet: u64,
+    /// Source of the packet.
+    pub src: Addr,
+    /// Its destination.
+    pub dst: Addr,
+    /// 4, 6, or 0 without addresses.
+    pub ip_version: u8,
+    /// Its flow.
+    pub flow: Option<u64>,
+    /// Event time, nanoseconds since 1970.
+    pub ts_ns: u64,
 }
 
 /// The `firewall` object of an alert.
@@ -388,6 +409,8 @@ pub struct FlowRecord<'a> {
     pub reason: &'static str,
     /// An alert was written for it.
     pub is_alerted: bool,
+    /// Alerts of it wait for an answer: one may have been written though `is_alerted` is false.
+    pub is_alert_asked: bool,
     /// `drop`, `pass`, `accept`.
     pub action: Option<&'static str>,
     /// Transactions, where a parser counted them.
