@@ -10,7 +10,9 @@
 //! A worker that panics is given up: its share of the frames is shed as `worker_lost`, the others go
 //! on. So is one that stalls, after it was waited for a while.
 
-use crate::pipeline::{Done, Entry, FrameBlock, Input, InputDone, OneInput, Run, Watch, WorkerEnd};
+use crate::pipeline::{
+    BATCH, Done, Entry, FrameBlock, Input, InputDone, OneInput, Run, Watch, WorkerEnd,
+};
 use gabion_capture::filter::Filter;
 use gabion_capture::{CaptureBytes, FrameRef};
 use gabion_net::{Engine, FrameIn, Team, Verdicts, Worker, WorkerBudgets};
@@ -28,18 +30,24 @@ use gabion_runtime::{
     Capacity, Event, EventKind, Load, Metrics, Pulse, Receiver, Sender, StopFlag, Supervisor,
     channel,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Frames and bytes under way to one worker: some tens of batches.
-const TO_WORKER: Capacity = Capacity { items: 16_384, bytes: 64 << 20 };
+/// Frames and bytes under way to one worker: some tens of batches. The bytes stay in the capture's
+/// pages.
+const TO_WORKER: Capacity = Capacity { items: 16_384, bytes: 16 << 20 };
 /// Batches under way to one worker: some have no frame of its own.
 const BATCHES_MAX: u64 = 256;
+/// Emptied line batches kept, and the largest kept.
+const SPARES_MAX: usize = 16;
+const SPARE_BYTES_MAX: usize = 512 << 10;
+/// Batches after which workers hand their lines over: each time two threads are woken.
+const BATCHES_A_WRITE: u64 = 8;
 /// How long the reader waits between two looks for room.
 const WAIT_FOR_ROOM: Duration = Duration::from_micros(200);
 /// Lines and bytes under way from one worker.
-const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 64 << 20 };
+const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 2 << 20 };
 /// How long a stalled worker is waited for before it is given up.
 #[cfg(not(test))]
 const STALL_GRACE: Duration = Duration::from_secs(10);
@@ -58,6 +66,8 @@ struct Batch {
     first: u64,
     /// The capture, when it is another than before.
     capture: Option<String>,
+    /// Lines are handed over behind it.
+    is_written: bool,
 }
 
 /// No worker's number.
@@ -79,8 +89,15 @@ impl Load for Work {
     }
 }
 
-/// One worker's lines for one batch.
+/// One worker's lines for some batches.
 struct Lines(LineBatch);
+
+/// Emptied line batches, whose memory is used again.
+type Spare = Arc<Mutex<Vec<LineBatch>>>;
+
+fn take_spare(spare: &Spare) -> LineBatch {
+    spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+}
 
 impl Load for Lines {
     fn items(&self) -> u64 {
@@ -156,6 +173,7 @@ impl Run<'_> {
         let team = Arc::new(Team::new(workers, pause));
         let pool = self.budget.child("net", None);
         let pools = Pools::new(&pool, self.engine);
+        let spare = Spare::default();
         let mut to_workers = Vec::new();
         let mut members = Vec::new();
         let mut edges = Vec::new();
@@ -173,6 +191,7 @@ impl Run<'_> {
                 outputs: outputs.for_worker(),
                 work,
                 out,
+                spare: Arc::clone(&spare),
                 slot: metrics.ledger("worker", Some(number)),
                 #[cfg(test)]
                 fault: self.fault,
@@ -207,6 +226,7 @@ impl Run<'_> {
             supervisor: &supervisor,
             team: &team,
             position: &position,
+            spare,
             verdicts: Verdicts::new(Arc::clone(self.engine)),
             lost: 0,
         };
@@ -284,6 +304,7 @@ struct Job {
     outputs: WorkerOutputs,
     work: Receiver<Work>,
     out: Sender<Lines>,
+    spare: Spare,
     slot: LedgerSlot,
     #[cfg(test)]
     fault: Option<tests::ActedFault>,
@@ -304,9 +325,11 @@ impl Job {
             walk(&work.batch, self.n, &mut worker, &mut self.outputs, pulse);
             ledger.pass(work.items, work.bytes);
             self.slot.publish(&ledger);
-            let lines = Lines(self.outputs.take(LineBatch::default()));
-            // A writer that is gone has given this worker up.
-            let _ = pulse.rest(|| self.out.send(lines));
+            if work.batch.is_written {
+                let lines = Lines(self.outputs.take(take_spare(&self.spare)));
+                // A writer that is gone has given this worker up.
+                let _ = pulse.rest(|| self.out.send(lines));
+            }
         }
         self.outputs.before_frame(u64::MAX >> 1);
         worker.close();
@@ -363,7 +386,7 @@ fn read(
         entry: Ledger::new(),
         is_stopped: false,
     };
-    let mut number = 0;
+    let (mut number, mut batches) = (0, 0);
     for (at, input) in inputs.iter().enumerate() {
         if stop.is_set() {
             end.is_stopped = true;
@@ -371,7 +394,9 @@ fn read(
         }
         let mut capture = Some(input.path.display().to_string());
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
-            hand_out(block, decode, capture.take(), workers, &position.lost, became);
+            batches += 1;
+            let is_written = batches % BATCHES_A_WRITE == 0 || block.frames.len() < BATCH;
+            hand_out(block, decode, (capture.take(), is_written), workers, &position.lost, became);
         };
         let mut see = |to: u64, len: Option<u64>| {
             position.input.store(at, Relaxed);
@@ -396,7 +421,7 @@ fn read(
 fn hand_out(
     block: FrameBlock<'_>,
     decode: &DecodeConfig,
-    capture: Option<String>,
+    (capture, is_written): (Option<String>, bool),
     workers: &[Sender<Work>],
     lost: &[AtomicBool],
     became: &mut dyn FnMut(&FrameRef, Entry),
@@ -423,6 +448,7 @@ fn hand_out(
         owners,
         first: block.first,
         capture,
+        is_written,
     });
     for (n, (to, (items, bytes))) in workers.iter().zip(shares).enumerate() {
         while !has_room(to, items, bytes) && !is_lost(n) {
@@ -466,6 +492,7 @@ struct Writer<'a> {
     supervisor: &'a Supervisor,
     team: &'a Team,
     position: &'a Position,
+    spare: Spare,
     verdicts: Verdicts,
     lost: u32,
 }
@@ -484,6 +511,14 @@ impl Writer<'_> {
             }
             let verdicts = &mut self.verdicts;
             self.outputs.write(&mut batches, &mut |question| verdicts.ask(question));
+            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            for mut batch in batches.drain(..).filter(|b| b.capacity() <= SPARE_BYTES_MAX) {
+                if spare.len() < SPARES_MAX {
+                    batch.clear();
+                    spare.push(batch);
+                }
+            }
+            drop(spare);
             let p = self.position;
             let len = p.len.load(Relaxed);
             let len = (len > 0).then_some(len);

@@ -70,6 +70,11 @@ impl LineBatch {
         self.bytes.len()
     }
 
+    /// Bytes it can hold without growing.
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// Empties it for the next batch; its memory stays.
     pub fn clear(&mut self) {
         self.bytes.clear();
