@@ -10,10 +10,10 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds that `make fuzz` gives each target.
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help run test gate fuzz bench lab lab-network dist fmt clean
+.PHONY: help run test gate fuzz bench lab lab-network heap-profile dist fmt clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
 
 run: ## build the release binary and read the demonstration capture into ./out
 	@scripts/tools.sh
@@ -35,13 +35,17 @@ bench: ## end-to-end benchmarks, as a ratio to the peer where the peer is
 	@scripts/tools.sh
 	@scripts/bench.sh
 
-lab: ## the experiments, repeatable
+lab: ## all experiments, repeatable; reports in target/lab
 	@scripts/tools.sh
 	@scripts/lab.sh lab/run.sh
 
-lab-network: ## the experiments that need network namespaces (root)
+lab-network: ## what rules, expressions, allocators and workers cost, beside published figures
 	@scripts/tools.sh
 	@scripts/lab.sh lab/network/run.sh
+
+heap-profile: ## a binary whose heap jemalloc profiles, and a profile of the demonstration
+	@scripts/tools.sh
+	@scripts/heap_profile.sh
 
 dist: ## a packed release binary with documents in dist/
 	@scripts/tools.sh

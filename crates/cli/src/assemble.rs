@@ -102,7 +102,8 @@ pub(crate) fn engine(
                     .unwrap_or(3500),
                 ..Limits::default()
             };
-            let (expressions, _failed) = Expressions::compile(&set, limits);
+            let (expressions, _failed) =
+                Expressions::compile(&set, limits, flag("pcre.jit") != Some(false));
             rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
             let detector = Detector::new(set, &catalog, expressions, datasets);
             Some(match mode.firewall {

@@ -11,9 +11,10 @@ use gabion_net::{Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks, W
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::ledger::{Books, Ledger, ShedReason};
-use gabion_runtime::StopFlag;
+use gabion_runtime::{StopFlag, clock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Frames taken from the reader at a time.
 pub(crate) const BATCH: usize = 128;
@@ -56,10 +57,16 @@ pub(crate) struct Done {
     pub(crate) is_stopped: bool,
     /// Workers that were lost on the way.
     pub(crate) lost_workers: u32,
+    /// Processor time of each thread that read, worked or wrote.
+    pub(crate) threads: Vec<(String, Duration)>,
+    /// Uses of state across flows by several workers, and those that had to wait.
+    pub(crate) shared_uses: (u64, u64),
 }
 
 /// What a worker left behind.
 pub(crate) struct WorkerEnd {
+    /// Processor time of its thread so far.
+    pub(crate) cpu: Duration,
     pub(crate) stats: WorkerStats,
     pub(crate) books: WorkerBooks,
     pub(crate) costs: RuleCosts,
@@ -69,7 +76,12 @@ impl WorkerEnd {
     pub(crate) fn of(worker: &Worker) -> WorkerEnd {
         let mut costs = RuleCosts::new(0, None, worker.costs().is_exact());
         costs.merge(worker.costs());
-        WorkerEnd { stats: WorkerStats::of(worker), books: worker.books().clone(), costs }
+        WorkerEnd {
+            cpu: clock::thread_cpu(),
+            stats: WorkerStats::of(worker),
+            books: worker.books().clone(),
+            costs,
+        }
     }
 }
 

@@ -271,6 +271,19 @@ pub(crate) fn json(r: &Report<'_>) -> String {
     j.number("packets", r.done.counters.packets);
     j.number("bytes", r.done.counters.bytes);
     j.number("alerts", r.done.counters.alerts);
+    if !r.done.threads.is_empty() {
+        j.open_array_key("threads");
+        for (name, cpu) in &r.done.threads {
+            j.open();
+            j.field("name", name);
+            j.number("cpu_us", cpu.as_micros());
+            j.close();
+        }
+        j.close_array();
+        j.number("shared_state_uses", r.done.shared_uses.0);
+        j.number("shared_state_waits", r.done.shared_uses.1);
+    }
+    j.number("workers_lost", r.done.lost_workers);
     json_findings(r, &mut j);
     j.open_key("records");
     r.records().iter().for_each(|(name, count)| j.number(name, *count));

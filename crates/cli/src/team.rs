@@ -119,6 +119,7 @@ struct Position {
 
 /// What the reader left behind.
 struct ReaderEnd {
+    cpu: Duration,
     inputs: Vec<InputDone>,
     reader: Ledger,
     entry: Ledger,
@@ -230,13 +231,16 @@ impl Run<'_> {
             verdicts: Verdicts::new(Arc::clone(self.engine)),
             lost: 0,
         };
+        let before = clock::thread_cpu();
         writer.write(watch);
+        let writing = clock::thread_cpu().saturating_sub(before);
         let (members, lost, verdicts) = (writer.members, writer.lost, writer.verdicts);
         let mut done =
             Done { lost_workers: lost, memory: Some(self.budget.report()), ..Done::default() };
         if let Ok(end) = reader.join() {
             done.inputs = end.inputs;
             done.is_stopped = end.is_stopped;
+            done.threads.push(("reader".to_string(), end.cpu));
             done.books.add("reader", None, &end.reader);
             done.books.add("engine", None, &end.entry);
         }
@@ -246,6 +250,7 @@ impl Run<'_> {
             match if member.is_given_up { None } else { member.thread.join() } {
                 Some((end, tally)) => {
                     outputs.add_tally(&tally);
+                    done.threads.push((format!("worker {n}"), end.cpu));
                     ends.push((n as u16, end));
                 }
                 None => {
@@ -256,6 +261,8 @@ impl Run<'_> {
         for e in metrics.books().entries() {
             done.books.add(&e.joint, e.worker, &e.ledger);
         }
+        done.threads.push(("writer".to_string(), writing));
+        done.shared_uses = team.uses();
         done.books.add("alerts", None, &verdicts.books().alerts);
         if let Some((_, end)) = ends.first_mut() {
             end.stats.net.merge(verdicts.counters());
@@ -381,6 +388,7 @@ fn read(
     position: &Position,
 ) -> ReaderEnd {
     let mut end = ReaderEnd {
+        cpu: Duration::ZERO,
         inputs: Vec::new(),
         reader: Ledger::new(),
         entry: Ledger::new(),
@@ -414,6 +422,7 @@ fn read(
         end.is_stopped |= is_stopped;
         end.inputs.push(done);
     }
+    end.cpu = clock::thread_cpu();
     end
 }
 

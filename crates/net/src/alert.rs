@@ -557,6 +557,7 @@ impl Core {
             verdict: Some(verdict(fate, view)),
             forwarded_for: tx.is_some().then_some(&forwarded_for as ForwardedFor<'_>),
             loss: loss.as_ref(),
+            question,
         };
         sink.alert(&record);
     }

@@ -27,6 +27,9 @@ const GONE: u64 = u64::MAX;
 struct Place {
     frame: AtomicU64,
     flow: AtomicU64,
+    /// Uses of state across flows, and those that had to wait.
+    uses: AtomicU64,
+    waits: AtomicU64,
 }
 
 impl Place {
@@ -52,14 +55,19 @@ struct Turns {
 
 impl Turns {
     fn wait(&self, worker: usize) {
-        let Some(mine) = self.places.get(worker).map(Place::ticket) else { return };
+        let Some(own) = self.places.get(worker) else { return };
+        let mine = own.ticket();
+        let mut has_waited = false;
         for (n, place) in self.places.iter().enumerate() {
             let mut tries = 0;
             while n != worker && place.ticket() < mine {
                 (self.pause)(tries);
+                has_waited = true;
                 tries = tries.saturating_add(1);
             }
         }
+        own.uses.fetch_add(1, Ordering::Relaxed);
+        own.waits.fetch_add(u64::from(has_waited), Ordering::Relaxed);
     }
 }
 
@@ -93,6 +101,14 @@ impl Team {
         if let Some(place) = self.turns.places.get(worker) {
             place.frame.store(GONE, Ordering::Release);
         }
+    }
+
+    /// How often state across flows was used, and how often a worker had to wait for that.
+    pub fn uses(&self) -> (u64, u64) {
+        let places = self.turns.places.iter();
+        places.fold((0, 0), |(uses, waits), p| {
+            (uses + p.uses.load(Ordering::Relaxed), waits + p.waits.load(Ordering::Relaxed))
+        })
     }
 
     /// The worker with the earliest ticket: the one that others may be waiting for.

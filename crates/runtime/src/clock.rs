@@ -55,6 +55,13 @@ pub fn now() -> Instant {
     Instant::now()
 }
 
+/// Processor time that the calling thread has used.
+pub fn thread_cpu() -> Duration {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let (s, ns) = (u64::try_from(t.tv_sec), u32::try_from(t.tv_nsec));
+    Duration::new(s.unwrap_or(0), ns.unwrap_or(0))
+}
+
 /// The time it is now by the calendar, since the epoch; zero where the machine's clock stands before
 /// it. For the time stamp of what has no event time: counters and their output.
 #[allow(clippy::disallowed_methods)] // see above

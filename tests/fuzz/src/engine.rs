@@ -75,7 +75,7 @@ fn engine() -> Engine {
 fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
     const GOOD: &str = "the configuration is good";
     let good = ExceptionPolicy::Ignore;
-    let (expressions, _) = Expressions::compile(&set, Limits::default());
+    let (expressions, _) = Expressions::compile(&set, Limits::default(), true);
     let mut datasets = Datasets::default();
     for def in &set.datasets {
         assert!(datasets.open(def, None, &mut Vec::new()), "{GOOD}");

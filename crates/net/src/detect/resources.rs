@@ -21,8 +21,9 @@ pub struct Expressions {
     transforms: HashMap<(Box<str>, PcreOptions), u32, FixedState>,
 }
 
-fn flags(o: PcreOptions) -> Flags {
+fn flags(o: PcreOptions, jit: bool) -> Flags {
     Flags {
+        jit,
         caseless: o.caseless,
         multiline: o.multiline,
         dotall: o.dot_all,
@@ -36,8 +37,12 @@ fn flags(o: PcreOptions) -> Flags {
 
 impl Expressions {
     /// Compiles all expressions of the set. One that does not compile is named in the second part
-    /// with the index of its signature.
-    pub fn compile(set: &Ruleset, limits: Limits) -> (Expressions, Vec<(usize, CompileError)>) {
+    /// with the index of its signature. Without `jit` they are interpreted.
+    pub fn compile(
+        set: &Ruleset,
+        limits: Limits,
+        jit: bool,
+    ) -> (Expressions, Vec<(usize, CompileError)>) {
         let mut e = Expressions::default();
         let mut failed = Vec::new();
         let mut seen: HashMap<(&str, PcreOptions), u32, FixedState> = HashMap::default();
@@ -50,7 +55,7 @@ impl Expressions {
                     e.by_text.insert(p.pattern, *at);
                     continue;
                 }
-                match Regex::new(text.as_bytes(), flags(p.options), limits) {
+                match Regex::new(text.as_bytes(), flags(p.options, jit), limits) {
                     Ok(r) => {
                         let at = e.compiled.len() as u32;
                         e.compiled.push(r);
@@ -63,7 +68,7 @@ impl Expressions {
         }
         for t in set.chains.iter().flat_map(|c| c.iter()) {
             if let Transform::PcreXform { pattern, options } = t
-                && let Ok(r) = Regex::new(pattern.as_bytes(), flags(*options), limits)
+                && let Ok(r) = Regex::new(pattern.as_bytes(), flags(*options, jit), limits)
             {
                 e.transforms.insert((pattern.clone(), *options), e.compiled.len() as u32);
                 e.compiled.push(r);

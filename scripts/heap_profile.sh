@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# heap_profile.sh [CAPTURE RULES]: builds the program with jemalloc's heap profiler (feature heap-profile)
+# and reads a capture (the demonstration's, unless named): statistics of the allocator, dumps at every
+# 16 MiB allocated and at the end, and what was still held at exit. Everything goes to target/heap-profile/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+capture=${1:-demo/demo.pcap}
+rules=${2:-demo/gabion.rules}
+target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
+folder=$target/heap-profile
+cargo build --release --locked --package gabion --features heap-profile --target-dir "$folder/build"
+program=$folder/build/release/gabion
+rm -rf "$folder/dumps"
+mkdir -p "$folder/dumps" "$folder/out"
+
+# lg_prof_interval 24: every 2^24 bytes allocated. lg_prof_sample 14: one stack every 16 KiB.
+export _RJEM_MALLOC_CONF="prof:true,prof_leak:true,prof_final:true,lg_prof_sample:14,lg_prof_interval:24,\
+stats_print:true,stats_print_opts:gmdablx,prof_prefix:$folder/dumps/gabion"
+"$program" read -q "$capture" --rules "$rules" -k none -l "$folder/out" 2>"$folder/allocator.txt"
+unset _RJEM_MALLOC_CONF
+grep '^<jemalloc>' "$folder/allocator.txt" || true
+echo "dumps: $(find "$folder/dumps" -name '*.heap' | wc -l) in $folder/dumps; the allocator's statistics: $folder/allocator.txt"
+
+# jemalloc's own reader of dumps was built with it.
+reader=$(find "$folder/build" -path '*/out/build/bin/jeprof' 2>/dev/null | head -1)
+last=$(find "$folder/dumps" -name '*.heap' -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-)
+if [ -n "$reader" ] && [ -n "$last" ] && command -v perl >/dev/null && command -v addr2line >/dev/null; then
+  echo "what held memory when the program ended (jeprof --show_bytes --text):"
+  { perl "$reader" --show_bytes --text "$program" "$last" 2>/dev/null || true; } | head -15
+  echo "two dumps compared: perl $reader --show_bytes --text --base EARLIER.heap $program LATER.heap"
+else
+  echo "perl and binutils read dumps: perl jeprof --show_bytes --text $program $last"
+fi
