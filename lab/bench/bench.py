@@ -55,6 +55,7 @@ def repeat(make_argv, runs):
     best = min(results, key=lambda r: r["cpu"])
     best["cpu_all"] = [round(r["cpu"], 3) for r in results]
     best["cpu_median"] = statistics.median(r["cpu"] for r in results)
+    best["wall_best"] = min(r["wall"] for r in results)
     best["wall_median"] = statistics.median(r["wall"] for r in results)
     return best
 
@@ -122,12 +123,30 @@ def main():
             rate = f"{packets / r['net'] / 1000:.0f}" if packets and r["net"] > 0 else ""
             print(f"{name:24} {who:8} {r['cpu_median']:8.2f} {r['net']:8.2f} {rate:>12} "
                   f"{r['wall_median']:7.2f} {r['rss_mib']:8.0f} {r['alerts']:7}", flush=True)
+    # One worker is one thread that reads too; two share the work of it. Loading is not shared.
+    def workers(n, capture):
+        return lambda out: [o.binary, "read", "-q", "-k", "none", "-S", str(rules), "-l", out,
+                            "--workers", str(n), str(capture)]
+    start = repeat(workers(1, one), o.runs)
+    for n in (1, 2):
+        r = figures[("gabion", f"{n} workers")] = repeat(workers(n, caps["mixed"]), o.runs)
+        r["net"] = r["cpu_median"] - start["cpu_median"]
+        print(f"{f'ET rules + EVE, {n} workers':24} {'gabion':8} {r['cpu_median']:8.2f} {r['net']:8.2f} {'':>12} "
+              f"{r['wall_median']:7.2f} {r['rss_mib']:8.0f} {r['alerts']:7}", flush=True)
+    a, b = (figures[("gabion", f"{n} workers")] for n in (1, 2))
+    print(f"two workers against one: wall {a['wall_best'] / b['wall_best']:.2f} times as fast "
+          f"(net of loading {(a['wall_best'] - start['wall_best']) / (b['wall_best'] - start['wall_best']):.2f}), "
+          f"CPU {100 * (min(b['cpu_all']) / min(a['cpu_all']) - 1):+.1f} %, "
+          f"alerts {'equal' if a['alerts'] == b['alerts'] else 'DIFFER'}")
     e = repeat(lambda out: [o.binary, "suricata", "-c", str(yaml), *none, "-r", str(empty), "-l", out], o.runs)
     figures[("gabion", "empty capture")] = e
     print(f"{'empty capture':24} {'gabion':8} {e['cpu_median']:8.3f} {'':8} {'':12} {e['wall_median']:7.3f} {e['rss_mib']:8.0f}   exit {e['exit']}")
     if o.peer:
         for name in ("ET rules + EVE", "no rules, EVE", "mpm-flood, no outputs"):
             print(f"ratio peer/gabion, {name}: {figures[('peer', name)]['net'] / figures[('gabion', name)]['net']:.2f}")
+    if a["alerts"] != b["alerts"] or a["eve_bytes"] == 0:
+        print("bench: one worker and two must find the same", file=sys.stderr)
+        return 1
     flood, plain = (figures[("gabion", f"mpm-{k}, no outputs")]["net"] for k in ("flood", "plain"))
     print(f"flood/plain, gabion: {flood / plain:.2f}")
     if o.json:
