@@ -49,6 +49,7 @@ fn unit(joint: &str) -> &'static str {
         "reader" | "engine" | "decode" | "worker" | "reader>worker" => "frames",
         "defrag" => "fragments",
         "flow" => "packets",
+        "flows" => "flows",
         "stream" => "segments",
         "app" => "pieces",
         "alerts" => "alerts",

@@ -21,7 +21,6 @@ use gabion_outputs::sequence::{LineBatch, WorkerOutputs};
 use gabion_packet::{DecodeConfig, Link};
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
-use gabion_rules::Ruleset;
 use gabion_rules::post::{PostMatch, TagScope};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::clock;
@@ -134,15 +133,20 @@ struct Member {
     is_given_up: bool,
 }
 
-/// Why these rules can't be shared out, if so: every packet would have to ask what others tagged.
-pub(crate) fn needs_one_worker(set: &Ruleset) -> Option<&'static str> {
+/// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
+/// have to ask for, and scripts keep what they like from one packet to another.
+pub(crate) fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
+    if !engine.scripts.outputs.is_empty() {
+        return Some("scripts are outputs");
+    }
+    let set = &engine.detector.as_ref()?.set;
+    if !set.scripts.is_empty() {
+        return Some("rules run scripts");
+    }
     let tags_hosts = |p: &PostMatch| match p {
         PostMatch::Tag(t) => t.scope != TagScope::Session,
         _ => false,
     };
-    if !set.scripts.is_empty() {
-        return Some("scripts of rules keep state across flows");
-    }
     let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
     all.any(tags_hosts).then_some("rules tag hosts")
 }

@@ -11,6 +11,8 @@ pub struct WorkerBooks {
     pub defrag: Ledger,
     /// Packets that belong to flows into the flow table.
     pub flow: Ledger,
+    /// Flows; shed are those given up for want of room before their time.
+    pub flows: Ledger,
     /// TCP packets with payload into streams.
     pub stream: Ledger,
     /// Pieces of stream into protocols.
@@ -25,6 +27,7 @@ impl WorkerBooks {
         f("decode", &self.decode);
         f("defrag", &self.defrag);
         f("flow", &self.flow);
+        f("flows", &self.flows);
         f("stream", &self.stream);
         f("app", &self.app);
         f("alerts", &self.alerts);

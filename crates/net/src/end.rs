@@ -11,6 +11,7 @@ use gabion_flow::{EndReason, Flow};
 use gabion_packet::{Decoded, Network, Transport};
 use gabion_record::Direction;
 use gabion_record::eve::NetSink;
+use gabion_record::ledger::ShedReason;
 use smallvec::SmallVec;
 
 impl Core {
@@ -25,6 +26,10 @@ impl Core {
         if let Some(turn) = &self.turn {
             turn.ending(flow.first_number);
             sink.ending(flow.first_number);
+        }
+        match reason {
+            EndReason::Forced => self.books.flows.shed(ShedReason::FlowMemcap, 1, 0),
+            _ => self.books.flows.pass(1, 0),
         }
         // Of a flow that was dropped nothing more comes to an end.
         let is_dropped = flow.ext.flags.dropped && self.engine.options.inline;

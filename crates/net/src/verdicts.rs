@@ -24,6 +24,7 @@ pub(crate) fn can_wait(engine: &Engine, s: &Signature) -> bool {
     let is_filtered = engine.detector.as_ref().is_some_and(|d| d.firewall.is_some());
     !acts
         && !engine.options.wants.wire
+        && engine.scripts.outputs.is_empty()
         && !is_filtered
         && s.rate_filter.is_none()
         && (s.threshold.is_some() || s.detection_filter.is_some())

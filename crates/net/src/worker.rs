@@ -417,7 +417,10 @@ impl Worker {
             Lookup::Flow { .. } | Lookup::None => self.core.books.flow.pass(1, len),
         }
         let (idx, dir, is_new) = match lookup {
-            Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
+            Lookup::Flow { idx, dir, is_new } => {
+                self.core.books.flows.receive(u64::from(is_new), 0);
+                (idx, dir, is_new)
+            }
             Lookup::None => {
                 self.core.finish_packet(&view, None, &mut fate, None, sink);
                 return;
@@ -617,6 +620,10 @@ impl Core {
             Some(ExceptionTrigger::ReassemblyMemcap) => {
                 joint.shed(ShedReason::ReassemblyMemcap, 1, len);
                 flow.ext.lose(ShedReason::ReassemblyMemcap, 1, len);
+            }
+            // The session was refused at an earlier packet.
+            _ if flow.tcp.is_none() && flow.has_exception(ExceptionTrigger::StreamMemcap) => {
+                joint.shed(ShedReason::StreamMemcap, 1, len);
             }
             _ => joint.pass(1, len),
         }

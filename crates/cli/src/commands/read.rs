@@ -175,7 +175,7 @@ fn read(
     inputs: &[Input],
     outputs: &mut Outputs,
 ) -> Result<Done, Fault> {
-    let alone = run.engine.detector.as_ref().and_then(|d| team::needs_one_worker(&d.set));
+    let alone = team::needs_one_worker(run.engine);
     if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
         eprintln!("gabion: workers: {why}: one worker is used");
     }
