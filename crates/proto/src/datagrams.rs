@@ -21,6 +21,9 @@ pub enum Refused {
 
 /// A transaction made of one datagram.
 pub trait Message: Transaction + Sized {
+    /// Number of the frame that a datagram is, when the protocol has such frames.
+    const PDU_FRAME: Option<u8> = None;
+
     /// Reads it. `id` is the number it will have.
     fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<Self, Refused>;
 
@@ -51,6 +54,9 @@ impl<T: Message> Parser for Datagrams<T> {
         }
         match T::read(self.txs.next_id(), cx.direction, bytes) {
             Ok(tx) => {
+                if let Some(kind) = T::PDU_FRAME {
+                    cx.frames.add(cx.direction, kind, 0, bytes.len() as u64, Some(tx.id()));
+                }
                 self.txs.push(TXS_PER_FLOW_MAX, |_| tx);
                 Outcome::Done
             }

@@ -22,6 +22,7 @@ pub mod frames;
 pub mod ftp;
 pub mod http1;
 pub mod limits;
+pub mod mdns;
 pub mod mqtt;
 pub mod ntp;
 pub mod parser;

@@ -57,6 +57,7 @@ pub fn registry() -> &'static [&'static Protocol] {
         crate::ntp::PROTOCOL,
         crate::tftp::PROTOCOL,
         crate::dhcp::PROTOCOL,
+        crate::mdns::PROTOCOL,
         crate::detected::SMB,
         crate::detected::IMAP,
         crate::detected::RFB,

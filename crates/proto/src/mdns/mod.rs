@@ -1,0 +1,171 @@
+//! Multicast DNS (RFC 6762): messages of DNS to everybody on the link.
+//!
+//! A message is read as DNS is, and is a transaction; what differs is what rules may ask for and how
+//! it is logged.
+
+mod log;
+mod tables;
+
+use crate::datagrams::{Datagrams, Message, Refused};
+use crate::detect::{PortProbe, Probe};
+use crate::dns::message::HEADER_LEN;
+use crate::dns::name::Name;
+use crate::dns::{Message as DnsMessage, Rdata, Section};
+use crate::parser::EventList;
+use crate::registry::{Protocol, Settings};
+use crate::{Buffer, Inspect, LogOptions, Transaction};
+use gabion_record::Direction;
+use gabion_record::applayer::Transport;
+use gabion_record::json::Json;
+use std::any::Any;
+use std::sync::Arc;
+use tables::{buffer, event};
+
+/// A message.
+#[derive(Debug)]
+pub struct MdnsTx {
+    id: u64,
+    direction: Direction,
+    /// The message.
+    pub message: DnsMessage,
+    /// All names of a response: of its records, and in their data.
+    response_names: Vec<Name>,
+    events: EventList,
+}
+
+impl Message for MdnsTx {
+    const PDU_FRAME: Option<u8> = Some(0);
+
+    fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<MdnsTx, Refused> {
+        let message = DnsMessage::parse(bytes).map_err(|_| Refused::Wrong)?;
+        let mut events = EventList::default();
+        let (header, names) = (message.header, message.name_flags());
+        for (is_set, code) in [
+            (message.has_invalid_additionals, event::INVALID_ADDITIONALS),
+            (message.has_invalid_authorities, event::INVALID_AUTHORITIES),
+            (header.has_z(), event::Z_FLAG_SET),
+            (header.opcode() >= 7, event::INVALID_OPCODE),
+            (names.truncated, event::NAME_TOO_LONG),
+            (names.infinite_loop, event::INFINITE_LOOP),
+            (names.label_limit, event::TOO_MANY_LABELS),
+        ] {
+            if is_set {
+                events.set(code);
+            }
+        }
+        let mut response_names = Vec::new();
+        if header.is_response() {
+            for r in message.records() {
+                response_names.push(r.name);
+                if let Rdata::Name(name) | Rdata::Soa { mname: name, .. } = r.data {
+                    response_names.push(name);
+                }
+            }
+        }
+        Ok(MdnsTx { id, direction, message, response_names, events })
+    }
+
+    fn refuse(&mut self) {
+        self.events.add(event::MALFORMED_DATA);
+    }
+
+    fn bytes_held(&self) -> usize {
+        size_of::<MdnsTx>()
+            + self.message.bytes_held()
+            + self.response_names.capacity() * size_of::<Name>()
+    }
+}
+
+impl Transaction for MdnsTx {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn progress(&self, _: Direction) -> u8 {
+        1
+    }
+
+    fn only(&self) -> Option<Direction> {
+        Some(self.direction)
+    }
+
+    fn buffer(&self, local: u16, _: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
+        let owner = |section| self.message.section(section).get(index).map(|r| r.name);
+        let name = match local {
+            buffer::QUERIES => self.message.queries.get(index).map(|q| q.name),
+            buffer::ANSWERS => owner(Section::Answers),
+            buffer::AUTHORITIES => owner(Section::Authorities),
+            buffer::ADDITIONALS => owner(Section::Additionals),
+            buffer::RESPONSE => self.response_names.get(index).copied(),
+            _ => None,
+        }?;
+        Some(Buffer::whole(self.message.name(name)))
+    }
+
+    fn events(&self) -> &[u16] {
+        self.events.codes()
+    }
+
+    fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
+        log::write(&self.message, json);
+        true
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Multicast DNS in the registry.
+pub const PROTOCOL: &Protocol = &Protocol {
+    table: tables::TABLE,
+    config_name: "mdns",
+    is_default_on: true,
+    patterns: &[],
+    probes: &[PortProbe {
+        transport: Transport::Udp,
+        ports: "5353",
+        min_bytes: 0,
+        max_bytes: 0,
+        probe,
+    }],
+    accepts_gaps: true,
+    stream_depth: None,
+    first_direction: None,
+    auto_trigger_raw: true,
+    event_type: "mdns",
+    is_logged: true,
+    configure: |_| Ok(Arc::new(()) as Settings),
+    open: |_, _| Box::new(Datagrams::<MdnsTx>::default()),
+};
+
+/// A message of DNS.
+fn probe(bytes: &[u8], _: Direction) -> Probe {
+    if bytes.len() > HEADER_LEN && DnsMessage::parse(bytes).is_ok() {
+        Probe::Yes
+    } else {
+        Probe::No
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_as_the_peer_logs_it() {
+        let bytes =
+            b"\0\0\x84\0\0\0\0\x02\0\0\0\0\x01a\x05local\0\0\x10\x80\x01\0\0\0\x0a\0\x04\x03x=1\
+            \x01b\xc0\x0e\0\x0c\0\x01\0\0\0\x0a\0\x02\xc0\x0c";
+        let tx = MdnsTx::read(0, Direction::ToServer, bytes).unwrap();
+        let mut json = Json::new();
+        json.open();
+        tx.log(&mut json, LogOptions::default());
+        json.close();
+        let expected = "{\"type\":\"response\",\"id\":0,\"flags\":[\"aa\"],\"opcode\":0,\"rcode\":0,\
+            \"answers\":[{\"rrname\":\"a.local\",\"txt\":[\"x=1\"]},\
+            {\"rrname\":\"b.local\",\"ptr\":\"a.local\"}]}";
+        assert_eq!(String::from_utf8_lossy(json.bytes()), expected);
+        assert_eq!(tx.response_names.len(), 3);
+    }
+}

@@ -1,0 +1,67 @@
+//! What multicast DNS offers to rules.
+
+use gabion_record::Direction::{ToClient, ToServer};
+use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
+
+/// Buffers by their numbers.
+pub(super) mod buffer {
+    pub(crate) const QUERIES: u16 = 0;
+    pub(crate) const ANSWERS: u16 = 1;
+    pub(crate) const AUTHORITIES: u16 = 2;
+    pub(crate) const ADDITIONALS: u16 = 3;
+    pub(crate) const RESPONSE: u16 = 4;
+}
+
+/// Events by their codes.
+pub(super) mod event {
+    pub(crate) const MALFORMED_DATA: u16 = 0;
+    pub(crate) const Z_FLAG_SET: u16 = 1;
+    pub(crate) const INVALID_OPCODE: u16 = 2;
+    pub(crate) const NAME_TOO_LONG: u16 = 3;
+    pub(crate) const INFINITE_LOOP: u16 = 4;
+    pub(crate) const TOO_MANY_LABELS: u16 = 5;
+    pub(crate) const INVALID_ADDITIONALS: u16 = 6;
+    pub(crate) const INVALID_AUTHORITIES: u16 = 7;
+}
+
+const fn both(local: u16) -> [Hook; 2] {
+    [Hook::new("mdns", ToServer, 1, local), Hook::new("mdns", ToClient, 1, local)]
+}
+
+const fn names(name: &'static str, hooks: &'static [Hook]) -> BufferDef {
+    BufferDef { name, internal: name, description: name, multi: true, hooks, ..BufferDef::PLAIN }
+}
+
+/// What multicast DNS offers.
+pub(super) const TABLE: ProtoTable = ProtoTable {
+    name: "mdns",
+    eve_name: "mdns",
+    rule_names: &["mdns"],
+    transports: &[Transport::Udp],
+    states_to_server: &["request_started", "request_complete"],
+    states_to_client: &["response_started", "response_complete"],
+    buffers: &[
+        names("mdns.queries.rrname", &both(buffer::QUERIES)),
+        names("mdns.answers.rrname", &both(buffer::ANSWERS)),
+        names("mdns.authorities.rrname", &both(buffer::AUTHORITIES)),
+        names("mdns.additionals.rrname", &both(buffer::ADDITIONALS)),
+        BufferDef {
+            description: "mdns response rdata",
+            ..names("mdns.response.rrname", &[Hook::new("mdns", ToServer, 1, buffer::RESPONSE)])
+        },
+    ],
+    integers: &[],
+    conditions: &[],
+    events: &[
+        EventDef { name: "malformed_data", code: event::MALFORMED_DATA },
+        EventDef { name: "z_flag_set", code: event::Z_FLAG_SET },
+        EventDef { name: "invalid_opcode", code: event::INVALID_OPCODE },
+        EventDef { name: "name_too_long", code: event::NAME_TOO_LONG },
+        EventDef { name: "infinite_loop", code: event::INFINITE_LOOP },
+        EventDef { name: "too_many_labels", code: event::TOO_MANY_LABELS },
+        EventDef { name: "invalid_additionals", code: event::INVALID_ADDITIONALS },
+        EventDef { name: "invalid_authorities", code: event::INVALID_AUTHORITIES },
+    ],
+    events_in_capitals: false,
+    frames: &["pdu"],
+};
