@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn requests() {
         let read = |bytes: &[u8]| TftpTx::read(0, Direction::ToServer, bytes);
-        let tx = read(b"\0\x02a.txt\0OCTET\0blksize\0512\0").unwrap();
+        let tx = read(b"\0\x02a.txt\0OCTET\0blksize\x00512\0").unwrap();
         assert_eq!((&*tx.file, tx.mode, tx.is_write), (&b"a.txt"[..], "octet", true));
         for bytes in [&b"\0\x03\0\x01data"[..], b"\0\x01a", b"\0\x01\0octet\0", b"\0\x01a\0x\0"] {
             assert_eq!(read(bytes).err(), Some(Refused::Ignored), "{bytes:?}");
