@@ -31,7 +31,6 @@ fn flags(o: PcreOptions, jit: bool) -> Flags {
         anchored: o.anchored,
         dollar_endonly: o.dollar_end_only,
         ungreedy: o.ungreedy,
-        ..Flags::default()
     }
 }
 
