@@ -339,7 +339,7 @@ impl Job {
             if work.batch.is_written {
                 let lines = Lines(self.outputs.take(take_spare(&self.spare)));
                 // A writer that is gone has given this worker up.
-                let _ = pulse.rest(|| self.out.send(lines));
+                let _ = pulse.rest(|| self.out.send(lines).is_ok());
             }
         }
         self.outputs.before_frame(u64::MAX >> 1);
@@ -349,7 +349,7 @@ impl Job {
         }
         drop(seat);
         let lines = Lines(self.outputs.take(LineBatch::default()));
-        let _ = pulse.rest(|| self.out.send(lines));
+        let _ = pulse.rest(|| self.out.send(lines).is_ok());
         self.slot.publish_last(&ledger);
         (WorkerEnd::of(&worker), self.outputs.tally())
     }
