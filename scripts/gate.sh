@@ -27,12 +27,14 @@ advisories() {
   cargo deny check advisories
 }
 
-# A dependency that a manifest names and no source of the crate does.
+# A dependency that a manifest names and no source of the crate does. Two are named otherwise: md-5 is
+# called md5, and the fuzz targets include the program's reader of configurations, which needs its parser.
 unused_dependencies() {
   local manifest crate name found=0
   for manifest in crates/*/Cargo.toml tests/*/Cargo.toml; do
     crate=$(dirname "$manifest")
     while read -r name; do
+      case $crate:$name in *:md-5) name=md5 ;; tests/fuzz:saphyr-parser) continue ;; esac
       grep -rqE "\b${name//-/_}\b" --include='*.rs' "$crate" || { echo "$manifest: $name is not used"; found=1; }
     done < <(awk '/^\[/{ on = /dependencies\]$/ } on && /=/ { print $1 }' "$manifest")
   done

@@ -1,10 +1,10 @@
 //! Lua scripts of rules: `lua`, `luaxform`, and what they may ask.
 //!
-//! Each worker has a state of its own for each use of a script in a rule ([`Scripts`]). A run borrows
-//! what is at hand (packet, flow, transaction: [`Scene`]) for its duration; functions of the
-//! `suricata.*` libraries ([`library`]) look into it. Nothing a script does can stop the engine: its
+//! Each worker has a state of its own for each use of a script in a rule (`Scripts`). A run borrows
+//! what is at hand (packet, flow, transaction: `Scene`) for its duration; functions of the
+//! `suricata.*` libraries (`library`) look into it. Nothing a script does can stop the engine: its
 //! errors are counted, said, and mean *no match*. Semantics and messages are the peer's (8.0.7),
-//! the limits are kept more strictly ([`sandbox`], [`bounded`]).
+//! the limits are kept more strictly (`sandbox`, `bounded`).
 
 mod bounded;
 mod call;
