@@ -89,14 +89,14 @@ fn a_filter_leaves_frames_out_and_counts_them() {
 #[test]
 fn alerts_tell_what_was_lost_of_their_flow() {
     let (whole, _) = read(&[]);
-    assert!(alerts(whole.path()).iter().all(|a| a.get("loss").is_none()));
+    assert!(alerts(whole.path()).iter().all(|a| a.pointer("/alert/context/loss").is_none()));
     for (set, reason) in [
         ("stream.reassembly.memcap=3000", "reassembly_memcap"),
         ("stream.reassembly.depth=200", "stream_depth"),
     ] {
         let (dir, _) = read(&["--set", set]);
         let alerts = alerts(dir.path());
-        let lost: Vec<_> = alerts.iter().filter_map(|a| a.get("loss")).collect();
+        let lost: Vec<_> = alerts.iter().filter_map(|a| a.pointer("/alert/context/loss")).collect();
         assert!(!lost.is_empty(), "{set}");
         for l in lost {
             assert_eq!(l["balanced"], true);

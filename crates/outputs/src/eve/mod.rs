@@ -197,15 +197,6 @@ impl EveWriter {
         {
             verdict(j, v);
         }
-        if let Some(loss) = r.loss
-            && !loss.is_complete()
-        {
-            j.open_key("loss");
-            self.scratch.clear();
-            loss.write_json_fields(&mut self.scratch);
-            j.members(&self.scratch);
-            j.close();
-        }
         Some(self.end())
     }
 
@@ -747,9 +738,18 @@ fn alert_object(
         let (version, addr) = ip_address(ip);
         address(j, scratch, "xff", addr, version);
     }
-    if !r.context_json.is_empty() {
+    let loss = r.loss.as_ref().filter(|l| !l.is_complete());
+    if !r.context_json.is_empty() || loss.is_some() {
         j.open_key("context");
         j.members(r.context_json);
+        // Here the peer's schema leaves room for what it does not know.
+        if let Some(loss) = loss {
+            j.open_key("loss");
+            scratch.clear();
+            loss.write_json_fields(scratch);
+            j.members(scratch);
+            j.close();
+        }
         j.close();
     }
     j.close();

@@ -110,6 +110,8 @@ pub struct Mime {
     has_main: bool,
     main: Vec<Field>,
     part: Vec<Field>,
+    /// Header of the part whose body is being read.
+    open_part: Vec<Field>,
     boundaries: Vec<Vec<u8>>,
     attachments: Vec<Vec<u8>>,
     urls: Urls,
@@ -137,6 +139,7 @@ impl Mime {
             has_main: false,
             main: Vec::new(),
             part: Vec::new(),
+            open_part: Vec::new(),
             boundaries: Vec::new(),
             attachments: Vec::new(),
             urls: Urls::default(),
@@ -167,7 +170,7 @@ impl Mime {
 
     /// Header fields of the part that is being read.
     pub fn part_headers(&self) -> &[Field] {
-        &self.part
+        &self.open_part
     }
 
     /// The first header field of that name, in any case of letters.
@@ -201,7 +204,7 @@ impl Mime {
 
     /// Bytes held.
     pub fn bytes_held(&self) -> usize {
-        let fields = self.main.iter().chain(&self.part);
+        let fields = self.main.iter().chain(&self.part).chain(&self.open_part);
         fields.map(|f| f.name.capacity() + f.value.capacity() + size_of::<Field>()).sum::<usize>()
             + self.boundaries.iter().chain(&self.attachments).map(Vec::capacity).sum::<usize>()
             + self.urls.bytes_held()
@@ -314,7 +317,7 @@ impl Mime {
         if is_main {
             (self.main, self.has_main) = (fields, true);
         } else {
-            self.part = fields;
+            self.open_part = fields;
         }
         let is_named = !file_name.is_empty();
         if is_named && self.attachments.len() < ATTACHMENTS_MAX {
@@ -524,6 +527,7 @@ impl Mime {
         self.pending_eol_len = 0;
         self.encoding = Encoding::None;
         self.part.clear();
+        self.open_part.clear();
     }
 }
 
