@@ -106,8 +106,9 @@ def main():
         ("ET rules + EVE", [*et, "-r", str(caps["mixed"])], "load ET rules"),
         ("no rules, EVE", [*none, "-r", str(caps["mixed"])], "start, no rules"),
         ("no rules, no outputs", [*none, *quiet, "-r", str(caps["mixed"])], "start, no rules"),
-        ("mpm-flood, no outputs", [*et, *quiet, "-r", str(caps["mpm-flood"])], "load ET rules"),
-        ("mpm-plain, no outputs", [*et, *quiet, "-r", str(caps["mpm-plain"])], "load ET rules"),
+        ("load, no outputs", [*et, *quiet, "-r", str(one)], None),
+        ("mpm-flood, no outputs", [*et, *quiet, "-r", str(caps["mpm-flood"])], "load, no outputs"),
+        ("mpm-plain, no outputs", [*et, *quiet, "-r", str(caps["mpm-plain"])], "load, no outputs"),
     ]
     programs = [("gabion", [o.binary, "suricata"])]
     if o.peer:
