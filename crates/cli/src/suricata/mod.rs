@@ -54,10 +54,16 @@ pub(crate) fn run(args: &[String]) -> i32 {
     code
 }
 
+/// The configuration that the peer reads when none is named.
+const INSTALLED: &str = "/etc/suricata/suricata.yaml";
+
+/// The configuration named, else the installed one, else the built-in one.
 fn configuration(o: &Options) -> Result<Tree, String> {
+    let installed = Path::new(INSTALLED);
     let mut config = match &o.config {
         Some(path) => yaml::read_file(Path::new(path))?,
-        None => Tree::default(),
+        None if installed.is_file() => yaml::read_file(installed)?,
+        None => crate::configuration::built_in(),
     };
     for path in &o.includes {
         yaml::include_file(&mut config, Path::new(path))?;
