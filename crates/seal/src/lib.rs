@@ -1,0 +1,66 @@
+//! # seal: a log that nobody reads without a key and nobody alters unseen
+//!
+//! In come records (time, source, kind, flags, bytes); out come files that a stranger can verify years
+//! later at the speed of the disk. `docs/sealed-log-format.md` describes every byte, what survives a
+//! crash and why, and what each verdict promises. Cryptography is `aws-lc-rs` (and the HPKE of `rustls`,
+//! which is built on it); this crate composes it and makes none of its own.
+//!
+//! ## Writing
+//!
+//! ```no_run
+//! use gabion_seal::storage::Files;
+//! use gabion_seal::{Flags, Init, Kind, Policy, Record, Recipient, Source, Transport, Writer};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (now_ns, recipients): (u64, Vec<Recipient>) = (0, Vec::new());
+//! let mut log = Files::create_folder("log".as_ref())?;
+//! let state = Files::create_folder("log.state".as_ref())?;
+//! Init::new("host.example/log", now_ns).create(&mut log, state)?;
+//!
+//! let (log, state) = (Files::open("log".as_ref())?, Files::open("log.state".as_ref())?);
+//! let (mut writer, recovered) = Writer::open(log, state, recipients, Policy::default(), now_ns)?;
+//! let source = Source::new(Transport::Udp, 1, "192.0.2.1:514", ""); // once per peer
+//! let record = Record { time_ns: now_ns, kind: Kind::Message, flags: Flags::default(), bytes: b"<13>text" };
+//! let ticket = writer.append(&record, &source)?; // flushes by itself at 1 MiB of sealed bytes
+//! writer.tick(now_ns)?; // every 50 ms: what is due by time
+//! writer.commit(now_ns)?; // before anything is acknowledged: seals, writes, syncs
+//! assert!(ticket < writer.durable());
+//! writer.close(now_ns)?; // closing statement, last checkpoint
+//! # Ok(()) }
+//! ```
+//! The writer is one thread's; errors of the storage stop it for good (`Error::Stopped`), and what has
+//! no durable ticket is to be offered again to a writer opened anew. `Writer::state` adds the log's own
+//! statements in clear; what names sources (losses) is a record of kind `System` like any other.
+//!
+//! ## Verifying, reading
+//!
+//! `verify::verify` judges a log with or without a recipient's key.
+#![forbid(unsafe_code)]
+
+pub mod checkpoints;
+pub mod chunk;
+pub mod data_key;
+pub mod epoch;
+pub mod error;
+pub mod identity;
+pub mod limits;
+pub mod note;
+pub mod recipient;
+pub mod record;
+pub mod retain;
+pub mod segment;
+pub mod signer;
+pub mod slog;
+pub mod statement;
+pub mod storage;
+pub mod text;
+pub mod tree;
+pub mod unlock;
+pub mod verify;
+pub mod walk;
+pub mod wire;
+pub mod writer;
+
+pub use error::{Error, Mismatch, Result};
+pub use recipient::{Recipient, SecretKey};
+pub use record::{Flags, Kind, Record, Source, Transport};
+pub use writer::{Init, Opened, Policy, Ticket, Writer};

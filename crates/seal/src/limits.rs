@@ -1,0 +1,62 @@
+//! Every bound of this crate, each with its reason. What comes out of a log is as hostile as what comes
+//! from the wire: whoever writes to the disk chooses it.
+
+/// Plain bytes at which a chunk is sealed. Larger ones compress 5 % better and make a lookup of one
+/// record and a proof dearer; the knee of the measured curve is here.
+pub const CHUNK_PLAIN: usize = 256 << 10;
+
+/// Plain bytes a chunk may say it has. A reader allocates no more than this for one.
+pub const CHUNK_PLAIN_MAX: usize = 16 << 20;
+
+/// Bytes of a chunk's body on disk: the plain limit with 12 % of padding, and what zstd adds to bytes
+/// that can't be compressed.
+pub const CHUNK_BODY_MAX: usize = 18 << 20;
+
+/// Records of one chunk. Empty records cost a few plain bytes each, so the plain size alone would let
+/// one chunk hold millions of leaves.
+pub const CHUNK_RECORDS_MAX: usize = 1 << 16;
+
+/// Entries of a chunk's source table: the chunk is sealed when it is full.
+pub const CHUNK_SOURCES_MAX: usize = 4096;
+
+/// Bytes of one record. A syslog message is 64 KiB at most; findings are JSON of a few KiB.
+pub const RECORD_MAX: usize = 1 << 20;
+
+/// Bytes of a source's table entry: two texts of at most 255 bytes.
+pub const SOURCE_TEXT_MAX: usize = 255;
+
+/// Bytes of the tree kept in memory between a commit and the next.
+pub const COMMIT_BYTES: usize = 1 << 20;
+
+/// Bytes of a segment file: 64 MiB are verified in 30 ms and are a handy unit of retention.
+pub const SEGMENT_BYTES: u64 = 64 << 20;
+
+/// Bytes of a segment file that a reader goes through: one more chunk and commit than a writer closes at.
+pub const SEGMENT_BYTES_MAX: u64 = 1 << 40;
+
+/// Recipient stanzas of one segment: readers and their replacements of one organisation.
+pub const STANZAS_MAX: usize = 64;
+
+/// Bytes of a `.keys` file: the stanzas at the size of the largest RSA key.
+pub const KEYS_FILE_MAX: u64 = 1 << 20;
+
+/// Bytes of a signed note: a checkpoint with the cosignatures of many witnesses.
+pub const NOTE_MAX: usize = 64 << 10;
+
+/// Signature lines of a note that are looked at; the standard asks for 16 at least.
+pub const NOTE_SIGNATURES_MAX: usize = 64;
+
+/// Hashes of a proof: the depth of a tree of 2^64 leaves.
+pub const PROOF_HASHES_MAX: usize = 64;
+
+/// Bytes of a proof file: one record in base64 beside two paths.
+pub const PROOF_FILE_MAX: usize = 4 << 20;
+
+/// Bytes read at once when a segment is gone through.
+pub const READ_WINDOW: usize = 4 << 20;
+
+/// Bytes of one line of a slog file or envelope: 64 KiB of message become 256 KiB of hex in base64.
+pub const SLOG_LINE_MAX: usize = 4 << 20;
+
+/// Bytes that a slog blob may unpack to.
+pub const SLOG_PLAIN_MAX: usize = 8 << 20;

@@ -1,0 +1,243 @@
+//! A folder of the machine.
+//!
+//! A log may be recovered by root in a folder that others can write to, so no symbolic link is followed
+//! and nothing but regular files is opened.
+
+use super::Storage;
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fdatasync, flock,
+    fstat, fsync, ftruncate, openat, renameat_with, statat, unlinkat,
+};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Files kept open for reading; a log of years has thousands of segments.
+const OPEN_MAX: usize = 32;
+
+/// A folder of the machine.
+#[derive(Debug)]
+pub struct Files {
+    folder: OwnedFd,
+    lock: Option<OwnedFd>,
+    writing: HashMap<String, File>,
+    reading: Mutex<HashMap<String, Arc<File>>>,
+}
+
+impl Files {
+    /// Opens a folder that is there.
+    pub fn open(path: &Path) -> Result<Files> {
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let folder = openat(CWD, path, flags, Mode::empty())?;
+        Ok(Files {
+            folder,
+            lock: None,
+            writing: HashMap::new(),
+            reading: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// Makes the folder, for its owner alone, and opens it.
+    pub fn create_folder(path: &Path) -> Result<Files> {
+        use std::os::unix::fs::DirBuilderExt;
+        match std::fs::DirBuilder::new().mode(0o700).create(path) {
+            Err(e) if e.kind() != ErrorKind::AlreadyExists => return Err(e),
+            _ => {}
+        }
+        Files::open(path)
+    }
+
+    /// The kind of file system, by its magic number.
+    #[must_use]
+    pub fn file_system(&self) -> Option<i64> {
+        rustix::fs::fstatfs(&self.folder).ok().map(|s| s.f_type)
+    }
+
+    fn open_file(&self, name: &str, flags: OFlags) -> Result<File> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
+        if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+            return Err(Error::other(format!("{name} is not a regular file")));
+        }
+        Ok(File::from(file))
+    }
+
+    fn for_writing(&mut self, name: &str) -> Result<&File> {
+        if !self.writing.contains_key(name) {
+            let file = self.open_file(name, OFlags::RDWR)?;
+            self.writing.insert(name.to_owned(), file);
+        }
+        self.writing.get(name).ok_or_else(|| Error::other("unreachable"))
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.writing.remove(name);
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+impl Storage for Files {
+    fn lock(&mut self) -> Result<bool> {
+        if self.lock.is_some() {
+            return Ok(true);
+        }
+        let file = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(e) if e == rustix::io::Errno::WOULDBLOCK => return Ok(false),
+            Err(e) => return Err(e.into()),
+        }
+        file.set_len(0)?;
+        file.write_all_at(format!("pid {}\n", std::process::id()).as_bytes(), 0)?;
+        self.lock = Some(file.into());
+        Ok(true)
+    }
+
+    fn list(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => FileType::from_raw_mode(
+                    statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode,
+                ),
+                known => known,
+            };
+            if kind == FileType::RegularFile {
+                names.push(name.to_owned());
+            } else if crate::segment::parse_file_name(name).is_some()
+                || name == "checkpoints"
+                || name == "log.id"
+            {
+                return Err(Error::other(format!("{name} is not a regular file")));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn len(&self, name: &str) -> Result<Option<u64>> {
+        match statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+                Ok(Some(u64::try_from(stat.st_size).unwrap_or(0)))
+            }
+            Ok(_) => Err(Error::other(format!("{name} is not a regular file"))),
+            Err(e) if e == rustix::io::Errno::NOENT => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let file = {
+            let mut open = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+            match open.get(name) {
+                Some(file) => Arc::clone(file),
+                None => {
+                    if open.len() >= OPEN_MAX {
+                        open.clear();
+                    }
+                    let file = Arc::new(self.open_file(name, OFlags::RDONLY)?);
+                    open.insert(name.to_owned(), Arc::clone(&file));
+                    file
+                }
+            }
+        };
+        let mut read = 0;
+        while let Some(rest) = buffer.get_mut(read..).filter(|r| !r.is_empty()) {
+            match file.read_at(rest, offset.saturating_add(read as u64)) {
+                Ok(0) => break,
+                Ok(n) => read += n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(read)
+    }
+
+    fn write_new(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        self.forget(name);
+        let file = self.open_file(name, OFlags::RDWR | OFlags::CREATE)?;
+        file.set_len(0)?;
+        file.write_all_at(bytes, 0)?;
+        self.writing.insert(name.to_owned(), file);
+        Ok(())
+    }
+
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
+        let file = self.for_writing(name)?;
+        let end = file.metadata()?.len();
+        file.write_all_at(bytes, end)
+    }
+
+    fn write_at(&mut self, name: &str, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.for_writing(name)?.write_all_at(bytes, offset)
+    }
+
+    fn truncate(&mut self, name: &str, len: u64) -> Result<()> {
+        Ok(ftruncate(self.for_writing(name)?, len)?)
+    }
+
+    fn sync(&mut self, name: &str) -> Result<()> {
+        Ok(fdatasync(self.for_writing(name)?)?)
+    }
+
+    fn rename(&mut self, from: &str, to: &str, replace: bool) -> Result<()> {
+        self.forget(to);
+        let flags = if replace { RenameFlags::empty() } else { RenameFlags::NOREPLACE };
+        renameat_with(&self.folder, from, &self.folder, to, flags)?;
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner).remove(from);
+        if let Some(file) = self.writing.remove(from) {
+            self.writing.insert(to.to_owned(), file);
+        }
+        Ok(())
+    }
+
+    fn remove(&mut self, name: &str) -> Result<()> {
+        self.forget(name);
+        Ok(unlinkat(&self.folder, name, AtFlags::empty())?)
+    }
+
+    fn sync_names(&mut self) -> Result<()> {
+        Ok(fsync(&self.folder)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_keeps_what_is_written_and_refuses_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut files = Files::open(folder.path()).unwrap();
+        files.create("a", b"one").unwrap();
+        assert!(files.create("a", b"two").is_err(), "a name that is taken");
+        files.append("a", b" two").unwrap();
+        files.write_at("a", 0, b"O").unwrap();
+        files.sync("a").unwrap();
+        assert_eq!(files.read("a", 100).unwrap().unwrap(), b"One two");
+        files.truncate("a", 3).unwrap();
+        assert_eq!(files.len("a").unwrap(), Some(3));
+        files.replace("a", b"three").unwrap();
+        assert_eq!(files.read("a", 100).unwrap().unwrap(), b"three");
+        assert!(files.read("a", 4).is_err());
+        assert_eq!(files.read("b", 4).unwrap(), None);
+        std::os::unix::fs::symlink("a", folder.path().join("checkpoints")).unwrap();
+        assert!(files.list().is_err());
+        assert!(files.read("checkpoints", 100).is_err());
+        assert!(files.append("checkpoints", b"x").is_err());
+        files.remove("checkpoints").unwrap();
+        files.remove("a.tmp").unwrap_err();
+        assert!(files.lock().unwrap() && files.lock().unwrap());
+        assert!(!Files::open(folder.path()).unwrap().lock().unwrap());
+        assert_eq!(files.list().unwrap(), ["a", "lock"]);
+    }
+}

@@ -1,0 +1,154 @@
+//! Hex and base64, strict in reading: one text for one value, so that no note or proof has two forms.
+
+const HEX: &[u8; 16] = b"0123456789abcdef";
+const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+/// Lower-case hex.
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        out.push(char::from(HEX[usize::from(byte >> 4)]));
+        out.push(char::from(HEX[usize::from(byte & 15)]));
+    }
+    out
+}
+
+/// Reads hex of either case.
+#[must_use]
+pub fn unhex(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(2) {
+        return None;
+    }
+    text.chunks_exact(2).map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?)).collect()
+}
+
+const fn nibble(c: u8) -> Option<u8> {
+    match c {
+        b'0'..=b'9' => Some(c - b'0'),
+        b'a'..=b'f' => Some(c - b'a' + 10),
+        b'A'..=b'F' => Some(c - b'A' + 10),
+        _ => None,
+    }
+}
+
+/// Base64 with padding.
+#[must_use]
+pub fn base64(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for group in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(group.get(i).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for i in 0..4 {
+            if i <= group.len() {
+                out.push(char::from(BASE64[(bits >> (18 - 6 * i) & 63) as usize]));
+            } else {
+                out.push('=');
+            }
+        }
+    }
+    out
+}
+
+/// Reads base64 with padding; bits beyond the last byte must be zero.
+#[must_use]
+pub fn unbase64(text: &[u8]) -> Option<Vec<u8>> {
+    if !text.len().is_multiple_of(4) {
+        return None;
+    }
+    let padding = text.iter().rev().take_while(|&&c| c == b'=').count();
+    if padding > 2 {
+        return None;
+    }
+    let digits = text.get(..text.len() - padding)?;
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut count) = (0u32, 0);
+    for &c in digits {
+        bits = bits << 6 | u32::from(VALUES[usize::from(c)]?);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    (bits == 0).then_some(out)
+}
+
+const VALUES: [Option<u8>; 256] = values();
+
+const fn values() -> [Option<u8>; 256] {
+    let mut table = [None; 256];
+    let mut i = 0;
+    while i < 64 {
+        table[BASE64[i] as usize] = Some(i as u8);
+        i += 1;
+    }
+    table
+}
+
+/// Base64 of exactly 32 bytes.
+#[must_use]
+pub fn unbase64_hash(text: &str) -> Option<[u8; 32]> {
+    unbase64(text.as_bytes())?.try_into().ok()
+}
+
+/// The base64 of a PEM block with this label, read to DER.
+#[must_use]
+pub fn pem(text: &str, label: &str) -> Option<Vec<u8>> {
+    let begin = format!("-----BEGIN {label}-----");
+    let end = format!("-----END {label}-----");
+    let (_, rest) = text.split_once(&begin)?;
+    let (body, _) = rest.split_once(&end)?;
+    let packed: Vec<u8> = body.bytes().filter(|b| !b.is_ascii_whitespace()).collect();
+    unbase64(&packed)
+}
+
+/// DER as a PEM block, lines of 64.
+#[must_use]
+pub fn to_pem(der: &[u8], label: &str) -> String {
+    let mut out = format!("-----BEGIN {label}-----\n");
+    let body = base64(der);
+    let mut rest = body.as_str();
+    while !rest.is_empty() {
+        let (line, tail) = rest.split_at(rest.len().min(64));
+        out.push_str(line);
+        out.push('\n');
+        rest = tail;
+    }
+    out.push_str(&format!("-----END {label}-----\n"));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_of_rfc_4648_and_its_other_forms_refused() {
+        for (plain, coded) in [
+            ("", ""),
+            ("f", "Zg=="),
+            ("fo", "Zm8="),
+            ("foo", "Zm9v"),
+            ("foob", "Zm9vYg=="),
+            ("foobar", "Zm9vYmFy"),
+        ] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+            assert_eq!(unbase64(coded.as_bytes()).as_deref(), Some(plain.as_bytes()));
+        }
+        for wrong in ["Zg", "Zh==", "Zg=", "====", "Z===", "Zm9=v", "Zm 8", "=Zg="] {
+            assert_eq!(unbase64(wrong.as_bytes()), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hex_comes_back_and_pem_opens() {
+        assert_eq!(hex(&[0, 0xab, 255]), "00abff");
+        assert_eq!(unhex(b"00aBFf").as_deref(), Some(&[0, 0xab, 255][..]));
+        assert_eq!(unhex(b"0"), None);
+        assert_eq!(unhex(b"0g"), None);
+        let der = vec![7u8; 100];
+        assert_eq!(pem(&to_pem(&der, "PUBLIC KEY"), "PUBLIC KEY"), Some(der));
+    }
+}

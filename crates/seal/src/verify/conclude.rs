@@ -1,0 +1,259 @@
+//! The end of a log: what everything that was seen means together.
+
+use super::judge::{Judge, Unknown};
+use super::report::{Place, Pruned, Report, Verdict};
+use super::{Anchor, Options};
+use crate::checkpoints;
+use crate::error::{Error, Result};
+use crate::limits::KEYS_FILE_MAX;
+use crate::note::{SignatureKind, Vkey};
+use crate::recipient::Stanza;
+use crate::segment::{self, file_name};
+use crate::text::hex;
+use crate::tree::sha256;
+use std::collections::BTreeMap;
+
+impl Judge<'_> {
+    /// The end of the log: what everything together means.
+    pub(super) fn finish(mut self, options: &Options<'_>) -> Result<Report> {
+        self.report.epochs = self.epochs.len() as u64;
+        self.rest_of_notes()?;
+        self.unknown_notes();
+        let covered = self.covered;
+        for damage in std::mem::take(&mut self.damages) {
+            let verdict =
+                if damage.chunk < covered { Verdict::Tampered } else { Verdict::TornTail };
+            self.report.place(verdict, damage.place);
+        }
+        if self.chunk > covered && !self.is_cut && self.range.is_some() {
+            let name = self.current.as_ref().map(segment::Header::file_name).unwrap_or_default();
+            let mut place = Place::file(&name, "no valid commit mark covers the end");
+            place.chunk = Some(covered);
+            if !self.report.verdicts.contains(&Verdict::TornTail) {
+                self.report.place(Verdict::TornTail, place);
+            }
+        }
+        self.unsigned_tail(covered);
+        self.open_epochs();
+        self.check_readers()?;
+        self.check_prunes();
+        self.check_anchors();
+        self.report.is_closed = self.has_stop;
+        if !self.has_stop {
+            self.report
+                .notes
+                .push("no closing statement: the writer runs, or did not end in order".into());
+        }
+        self.report.is_whole = self.range.is_some() && !self.is_cut;
+        Ok(self.report.finished(options))
+    }
+
+    /// Notes of sizes that the log does not have.
+    fn rest_of_notes(&mut self) -> Result<()> {
+        while let Some(entry) = self.next_note.take() {
+            let size = entry.checkpoint.size;
+            let signed = self.signatures(&entry.note, size);
+            if matches!(signed, Some(Ok(_)) | None) && !self.is_cut {
+                let mut place = Place::file(
+                    checkpoints::FILE,
+                    format!("{size} chunks were signed, {} are there", self.chunk),
+                );
+                place.note = Some(entry.number);
+                place.chunk = Some(self.chunk);
+                self.report.place(Verdict::Rollback, place);
+            }
+            if let Some(Err(e)) = &signed {
+                let mut place = Place::file(checkpoints::FILE, e.to_string());
+                place.note = Some(entry.number);
+                self.report.place(Verdict::Tampered, place);
+            }
+            if matches!(signed, Some(Ok(_))) {
+                self.covered = self.covered.max(size);
+            }
+            self.last_note = Some(entry);
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Notes without signature of the key of their epoch: perhaps a later one made it.
+    fn unknown_notes(&mut self) {
+        for Unknown { entry, epoch } in std::mem::take(&mut self.unknown) {
+            let by = self.epochs.iter().find(|e| {
+                let id = Vkey::new(&self.identity.origin, SignatureKind::Ed25519, e.key).id;
+                entry.note.signatures.iter().any(|s| s.id == id)
+            });
+            let reason = match by {
+                Some(by) => format!(
+                    "key of epoch {} on size {} of epoch {epoch}",
+                    by.number, entry.checkpoint.size
+                ),
+                None if self.range.is_none() => continue,
+                None => format!(
+                    "size {} is not signed by the key of its epoch {epoch}",
+                    entry.checkpoint.size
+                ),
+            };
+            let mut place = Place::file(checkpoints::FILE, reason);
+            place.note = Some(entry.number);
+            self.report.place(Verdict::Tampered, place);
+        }
+    }
+
+    /// Chunks behind the last checkpoint: how many there may be, and what they say of it.
+    fn unsigned_tail(&mut self, covered: u64) {
+        self.report.unsigned_chunks = self.chunk.saturating_sub(self.report.signed_size);
+        self.report.unsigned_records = self.record.saturating_sub(self.records_signed);
+        let last = self.signed_file_size;
+        let most = self.identity.checkpoint_chunks.saturating_mul(2).saturating_add(2);
+        let mut place = Place::file(checkpoints::FILE, "");
+        place.chunk = Some(last);
+        if self.named > last {
+            place.reason = format!(
+                "a chunk names a checkpoint of {} chunks, the last there is has {last}",
+                self.named
+            );
+            self.report.place(Verdict::Incomplete, place);
+        } else if self.chunk.min(covered).saturating_sub(last) > most {
+            place.reason = format!(
+                "{} chunks behind the last checkpoint: one is signed every {}",
+                self.chunk - last,
+                self.identity.checkpoint_chunks
+            );
+            self.report.place(Verdict::Incomplete, place);
+        }
+        if self.report.unsigned_chunks > 0 {
+            self.report.notes.push(format!(
+                "{} chunks behind the last checkpoint: what is cut off there is not seen (up to {} chunks or {} s)",
+                self.report.unsigned_chunks, self.identity.checkpoint_chunks, self.identity.checkpoint_seconds,
+            ));
+        }
+    }
+
+    /// An epoch that ended is closed by both keys.
+    fn open_epochs(&mut self) {
+        for epoch in &self.epochs {
+            let Some(end) = epoch.end else { continue };
+            if !epoch.is_closed
+                && end <= self.signed_file_size.saturating_sub(1)
+                && self.range.is_some()
+            {
+                let reason = format!(
+                    "epoch {} ends at {end} chunks without a checkpoint signed by both keys",
+                    epoch.number
+                );
+                self.report.place(Verdict::Tampered, Place::file(checkpoints::FILE, reason));
+            }
+        }
+    }
+
+    fn check_readers(&mut self) -> Result<()> {
+        for (first, name) in std::mem::take(&mut self.present) {
+            let Some(readers) = self.readers.get(&first) else { continue };
+            let keys_name = file_name(first, "keys");
+            let bytes = self
+                .log
+                .read(&keys_name, KEYS_FILE_MAX)
+                .map_err(|e| Error::storage(&keys_name, e))?;
+            let stanzas =
+                bytes.as_deref().and_then(|b| Stanza::parse_all(b).ok()).unwrap_or_default();
+            let announced = stanzas.iter().filter(|s| readers.ids.contains(&s.id)).count();
+            if self.shredded.contains(&first) {
+                self.report.withdrawn.push(name);
+                continue;
+            }
+            if announced == 0 && self.log.len(&name).is_ok_and(|l| l.is_some()) {
+                let place = Place::file(
+                    &keys_name,
+                    "keys are missing, and no record says they were shredded",
+                );
+                self.report.place(Verdict::Incomplete, place);
+                continue;
+            }
+            if bytes.as_deref().map(sha256) != readers.keys {
+                self.report
+                    .warnings
+                    .push(format!("{keys_name} differs from the record that tells who can read"));
+            }
+            for stanza in stanzas.iter().filter(|s| !readers.ids.contains(&s.id)) {
+                let id = hex(&stanza.id);
+                self.report.warnings.push(format!("{keys_name} has an unannounced recipient {id}"));
+            }
+        }
+        Ok(())
+    }
+
+    /// A stub needs a signed statement that covers it.
+    fn check_prunes(&mut self) {
+        for (first, stub, hash) in &self.stubs {
+            let name = file_name(*first, "pruned");
+            let last = stub.header.first_record.saturating_add(stub.records).saturating_sub(1);
+            let by =
+                self.prunes.iter().rev().find(|(_, p)| p.first_chunk == *first && p.stub == *hash);
+            match by {
+                Some((record, _)) => {
+                    self.report.pruned.push(Pruned {
+                        first: stub.header.first_record,
+                        last,
+                        by: *record,
+                    });
+                    self.report.notes.push(format!(
+                        "records {} to {last} pruned by record {record}",
+                        stub.header.first_record
+                    ));
+                }
+                None => {
+                    let mut place = Place::file(&name, "no prune record covers it");
+                    place.records = Some((stub.header.first_record, last));
+                    self.report.place(Verdict::Incomplete, place);
+                }
+            }
+        }
+    }
+
+    fn check_anchors(&mut self) {
+        let options = self.options;
+        let mut by_size: BTreeMap<u64, &Anchor> = BTreeMap::new();
+        for anchor in &options.anchors {
+            let size = anchor.checkpoint.size;
+            let place =
+                |reason: String| Place { chunk: Some(size), ..Place::file(&anchor.from, reason) };
+            if anchor.checkpoint.origin != self.identity.origin {
+                self.report.anchored(anchor, false, "of another log");
+                continue;
+            }
+            if let Some(Err(e)) = self.signatures(&anchor.note, size) {
+                self.report.anchored(anchor, false, &e.to_string());
+                continue;
+            }
+            if let Some(other) =
+                by_size.insert(size, anchor).filter(|o| o.checkpoint.root != anchor.checkpoint.root)
+            {
+                let what = place(format!("two signed roots for {size} chunks"));
+                self.report.fork(what, &other.note, Some(&anchor.note));
+            }
+            let root = self.anchors.get(&size).copied().flatten();
+            match root {
+                Some(root) if root == anchor.checkpoint.root => {
+                    self.report.anchored(anchor, true, "agrees")
+                }
+                Some(_) => {
+                    let last = self.last_note.as_ref().map(|e| e.note.clone());
+                    self.report.fork(
+                        place(format!("the log has another root at {size} chunks")),
+                        &anchor.note,
+                        last.as_ref(),
+                    );
+                    self.report.anchored(anchor, false, "another root");
+                }
+                None if size > self.chunk && !self.is_cut => {
+                    let what =
+                        place(format!("{size} chunks were signed, {} are there", self.chunk));
+                    self.report.place(Verdict::Rollback, what);
+                    self.report.anchored(anchor, false, "the log is shorter");
+                }
+                None => self.report.anchored(anchor, false, "could not be compared"),
+            }
+        }
+    }
+}

@@ -1,0 +1,782 @@
+//! The judge: takes what was found of each item in order and decides what it means.
+//!
+//! It holds the tree's subtree roots, the epochs announced so far, the next checkpoint of the file, and
+//! the damage seen. What damage means is decided at the end: below a checkpoint or a valid commit mark
+//! it is tampering, behind all of them it is what a crash leaves.
+
+use super::read::{SegmentFacts, is_padded};
+use super::report::{Place, Report, Verdict};
+use super::{Anchor, Options};
+use crate::checkpoints::{self, Entry, Next, Tail};
+use crate::chunk::{Header, Mark, mend};
+use crate::data_key::ClassKeys;
+use crate::epoch::mark_text;
+use crate::error::{Error, Result};
+use crate::identity::Identity;
+use crate::limits::KEYS_FILE_MAX;
+use crate::note::{Note, SignatureKind, Verified, Vkey};
+use crate::recipient::Stanza;
+use crate::retain::Stub;
+use crate::segment::{self, Parsed, file_name};
+use crate::statement::{PrunedSegment, Statement};
+use crate::storage::Storage;
+use crate::tree::{Hash, Range, sha256};
+use crate::unlock::{commitments, open_classes};
+use crate::walk::{Item, marks_behind, read_header};
+use aws_lc_rs::signature::{ED25519, UnparsedPublicKey};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a worker found of a chunk.
+#[derive(Debug, Default)]
+pub(super) struct ChunkFacts {
+    pub(super) leaf: Hash,
+    pub(super) is_body_good: bool,
+    /// Why its content contradicts its head.
+    pub(super) content: Option<String>,
+    /// No key for its class.
+    pub(super) is_closed: bool,
+    /// Records opened and compared.
+    pub(super) opened: u32,
+    /// Statements in clear, with their record numbers.
+    pub(super) statements: Vec<(u64, Statement)>,
+}
+
+/// An epoch: who signs sizes above `start` up to `end`.
+#[derive(Debug)]
+pub(super) struct Epoch {
+    pub(super) number: u64,
+    pub(super) key: [u8; 32],
+    pub(super) start: u64,
+    pub(super) end: Option<u64>,
+    pub(super) is_closed: bool,
+}
+
+/// Damage whose meaning is decided at the end.
+#[derive(Debug)]
+pub(super) struct Damage {
+    pub(super) chunk: u64,
+    pub(super) place: Place,
+}
+
+/// A checkpoint that no key known at its place had signed.
+#[derive(Debug)]
+pub(super) struct Unknown {
+    pub(super) entry: Box<Entry>,
+    pub(super) epoch: u64,
+}
+
+/// Who can read a segment, by the last statement about it.
+#[derive(Debug, Default)]
+pub(super) struct Readers {
+    pub(super) keys: Option<Hash>,
+    pub(super) ids: BTreeSet<[u8; 8]>,
+    pub(super) classes: Vec<(u8, [u8; 32])>,
+}
+
+/// Takes items in order.
+pub(super) struct Judge<'a> {
+    pub(super) log: &'a dyn Storage,
+    pub(super) options: &'a Options<'a>,
+    pub(super) identity: Identity,
+    pub(super) log_id: [u8; 16],
+    pub(super) report: Report,
+    pub(super) notes: checkpoints::Reader<'a>,
+    pub(super) next_note: Option<Box<Entry>>,
+    pub(super) last_note: Option<Box<Entry>>,
+    pub(super) signed_file_size: u64,
+    pub(super) range: Option<Range>,
+    pub(super) chunk: u64,
+    pub(super) record: u64,
+    pub(super) segment_number: u64,
+    pub(super) epochs: Vec<Epoch>,
+    pub(super) damages: Vec<Damage>,
+    pub(super) unknown: Vec<Unknown>,
+    pub(super) agreed: u64,
+    pub(super) covered: u64,
+    pub(super) named: u64,
+    pub(super) newest_ns: u64,
+    pub(super) has_clock: bool,
+    pub(super) anchors: BTreeMap<u64, Option<Hash>>,
+    pub(super) readers: BTreeMap<u64, Readers>,
+    pub(super) shredded: BTreeSet<u64>,
+    pub(super) prunes: Vec<(u64, PrunedSegment)>,
+    pub(super) stubs: Vec<(u64, Stub, Hash)>,
+    pub(super) present: Vec<(u64, String)>,
+    pub(super) current: Option<segment::Header>,
+    pub(super) reached: u64,
+    pub(super) is_cut: bool,
+    pub(super) records_signed: u64,
+    pub(super) has_stop: bool,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(
+        log: &'a dyn Storage,
+        options: &'a Options<'a>,
+        identity: &Identity,
+        tail: &Tail,
+        mut report: Report,
+    ) -> Result<Judge<'a>> {
+        let notes = checkpoints::Reader::new(log)?.ok_or(Error::Stopped)?;
+        if let Some(offset) = tail.torn {
+            let mut place = Place::file(checkpoints::FILE, "the last note is cut short");
+            place.offset = Some(offset);
+            report.place(Verdict::TornTail, place);
+        }
+        let first =
+            Epoch { number: 0, key: identity.vkey.key, start: 0, end: None, is_closed: false };
+        let mut judge = Judge {
+            log,
+            options,
+            log_id: identity.log_id(),
+            identity: identity.clone(),
+            report,
+            notes,
+            next_note: None,
+            last_note: None,
+            signed_file_size: tail.last.as_ref().map_or(0, |e| e.checkpoint.size),
+            range: Some(Range::new()),
+            chunk: 0,
+            record: 0,
+            segment_number: 0,
+            epochs: vec![first],
+            damages: Vec::new(),
+            unknown: Vec::new(),
+            agreed: 0,
+            covered: 0,
+            named: 0,
+            newest_ns: 0,
+            has_clock: false,
+            anchors: options.anchors.iter().map(|a| (a.checkpoint.size, None)).collect(),
+            readers: BTreeMap::new(),
+            shredded: BTreeSet::new(),
+            prunes: Vec::new(),
+            stubs: Vec::new(),
+            present: Vec::new(),
+            current: None,
+            reached: 0,
+            is_cut: false,
+            records_signed: 0,
+            has_stop: false,
+        };
+        judge.advance()?;
+        judge.at_size()?;
+        Ok(judge)
+    }
+
+    /// Begins a segment: its header against what came before. `None` when it can't be gone through.
+    pub(super) fn segment(&mut self, first: u64) -> Result<Option<SegmentFacts>> {
+        let name = file_name(first, "gsl");
+        if self.is_cut {
+            // Behind damage that ended the log: whatever is here shows that no crash made it.
+            self.look_for_marks(&name, 0)?;
+            return Ok(None);
+        }
+        let (header, hash) = match read_header(self.log, &name) {
+            Ok((Parsed::Known(header), hash)) => (header, hash),
+            Ok((Parsed::Unsupported(what), _)) => {
+                self.report.place(Verdict::Unsupported, Place::file(&name, what));
+                self.is_cut = true;
+                return Ok(None);
+            }
+            Err(Error::Format { what }) => {
+                self.damage(first.max(self.chunk), Place::file(&name, what));
+                self.is_cut = true;
+                self.look_for_marks(&name, 0)?;
+                return Ok(None);
+            }
+            Err(e) => return Err(e),
+        };
+        let what = if header.log_id != self.log_id {
+            Some("a segment of another log")
+        } else if header.first_chunk != first {
+            Some("a segment under another's name")
+        } else if header.first_chunk < self.chunk {
+            Some("chunks that were there already")
+        } else {
+            None
+        };
+        if let Some(what) = what {
+            self.report.place(Verdict::Tampered, Place::file(&name, what));
+            self.lose();
+            return Ok(None);
+        }
+        self.follows(&name, &header);
+        self.report.bytes += segment::HEADER_LEN as u64;
+        self.reached = segment::HEADER_LEN as u64;
+        (self.chunk, self.record) = (header.first_chunk, header.first_record);
+        self.segment_number = header.number;
+        self.has_stop = false;
+        self.present.push((first, name.clone()));
+        let keys = self.unwrap(&name, &header)?;
+        let facts = SegmentFacts { name, hash, is_padded: is_padded(&header), keys };
+        self.current = Some(header);
+        Ok(Some(facts))
+    }
+
+    /// Whether a segment goes on where the one before ended.
+    fn follows(&mut self, name: &str, header: &segment::Header) {
+        let expected = if self.current.is_some() || !self.stubs.is_empty() {
+            self.segment_number + 1
+        } else {
+            0
+        };
+        if header.first_chunk > self.chunk {
+            let mut place = Place::file(
+                name,
+                format!(
+                    "chunks {} to {} are missing before it",
+                    self.chunk,
+                    header.first_chunk - 1
+                ),
+            );
+            place.chunk = Some(self.chunk);
+            if header.first_record > self.record {
+                place.records = Some((self.record, header.first_record - 1));
+            }
+            let verdict =
+                if header.number > expected { Verdict::Incomplete } else { Verdict::Tampered };
+            self.report.place(verdict, place);
+            self.lose();
+        } else if header.number != expected {
+            let reason = format!("segment number {}, {expected} follows", header.number);
+            self.report.place(Verdict::Tampered, Place::file(name, reason));
+            self.lose();
+        } else if header.first_record != self.record {
+            self.report
+                .place(Verdict::Tampered, Place::file(name, "its first record is another's"));
+        } else if self.range.as_ref().is_some_and(|r| r.root() != header.root) {
+            let mut place = Place::file(name, "its root differs from the tree before it");
+            place.chunk = Some(self.agreed);
+            if self.damages.is_empty() {
+                self.report.place(Verdict::Tampered, place);
+            }
+            self.lose();
+        }
+    }
+
+    /// An item of the current segment.
+    pub(super) fn item(
+        &mut self,
+        segment: &SegmentFacts,
+        at: u64,
+        item: Item,
+        facts: Option<ChunkFacts>,
+        head: &[u8],
+    ) -> Result<()> {
+        if self.is_cut {
+            return Ok(());
+        }
+        self.report.bytes += item.len();
+        match (item, facts) {
+            (Item::Chunk(header), Some(facts)) => self.take_chunk(segment, at, &header, facts),
+            (Item::Mark(mark), _) => self.mark(segment, at, &mark),
+            (Item::Index(_), _) => Ok(()),
+            (Item::Damage(error), _) => self.broken(segment, at, &error, head),
+            (Item::Chunk(_), None) => Ok(()),
+        }
+    }
+
+    fn take_chunk(
+        &mut self,
+        segment: &SegmentFacts,
+        at: u64,
+        header: &Header,
+        facts: ChunkFacts,
+    ) -> Result<()> {
+        let place = |reason: &str| Place {
+            segment: segment.name.clone(),
+            offset: Some(at),
+            chunk: Some(header.index),
+            records: records_of(header),
+            reason: reason.to_owned(),
+            ..Place::default()
+        };
+        if header.index != self.chunk || header.first_record != self.record {
+            let mut place =
+                place(&format!("chunk {} stands where {} should", header.index, self.chunk));
+            place.chunk = Some(self.chunk);
+            place.records =
+                (header.first_record > self.record).then(|| (self.record, header.first_record - 1));
+            self.report.place(Verdict::Tampered, place);
+            self.lose();
+        }
+        if !facts.is_body_good {
+            self.damage(header.index, place("its content differs from its hash"));
+        } else if let Some(why) = &facts.content {
+            let is_ours = header.is_clear() || segment.keys.is_some();
+            if is_ours {
+                self.damage(header.index, place(why));
+            }
+        }
+        self.chunk = header.index.saturating_add(1);
+        self.record = header.next_record();
+        self.report.chunks += 1;
+        self.report.records += u64::from(header.records);
+        self.report.opened_records += u64::from(facts.opened);
+        self.named = self.named.max(header.checkpoint);
+        self.has_stop = false;
+        if let Some(range) = &mut self.range {
+            range.push(facts.leaf);
+        }
+        if facts.is_body_good {
+            for (record, statement) in facts.statements {
+                self.statement(record, statement);
+            }
+        }
+        self.epoch_bits(header, &place);
+        self.at_size()
+    }
+
+    /// The head names the epoch that signs it.
+    fn epoch_bits(&mut self, header: &Header, place: &dyn Fn(&str) -> Place) {
+        let size = header.index.saturating_add(1);
+        let epoch = self.epoch_of(size).map(|e| e.number);
+        if self.range.is_some() && epoch.is_some_and(|n| n as u16 != header.epoch) {
+            self.damage(header.index, place("it names another epoch than the one it is in"));
+        }
+    }
+
+    fn statement(&mut self, record: u64, statement: Statement) {
+        match statement {
+            Statement::Epoch { epoch, key, end } => {
+                let size = self.chunk;
+                let Some(last) = self.epochs.last_mut() else { return };
+                if epoch != last.number + 1 || end != size {
+                    let mut place = Place::file(
+                        "",
+                        format!("epoch gap: epoch {epoch} announced behind epoch {}", last.number),
+                    );
+                    place.records = Some((record, record));
+                    place.chunk = Some(size - 1);
+                    self.report.place(Verdict::Tampered, place);
+                    return;
+                }
+                last.end = Some(end);
+                self.epochs.push(Epoch {
+                    number: epoch,
+                    key,
+                    start: end,
+                    end: None,
+                    is_closed: false,
+                });
+            }
+            Statement::Prune(list) => self.prunes.extend(list.into_iter().map(|s| (record, s))),
+            Statement::Shred { segments, class: None } => self.shredded.extend(segments),
+            Statement::Shred { segments, class: Some(class) } => self.report.notes.push(format!(
+                "class {class} of {} segments withdrawn by record {record}",
+                segments.len()
+            )),
+            Statement::Recipients { segment, keys, ids, classes } => {
+                let readers = self.readers.entry(segment).or_default();
+                readers.keys = Some(keys);
+                readers.ids = ids.into_iter().collect();
+                readers.classes = classes;
+            }
+            Statement::Recovery { bytes } => {
+                self.report
+                    .notes
+                    .push(format!("record {record}: {bytes} bytes were cut off after a crash"));
+            }
+            Statement::Clock => {
+                self.has_clock = true;
+                self.report.notes.push(format!("record {record}: the clock was set"));
+            }
+            Statement::Stop => self.has_stop = true,
+            Statement::Start | Statement::Rotate | Statement::Other(_) => {}
+        }
+    }
+
+    fn mark(&mut self, segment: &SegmentFacts, at: u64, mark: &Mark) -> Result<()> {
+        let place = |reason: &str| Place {
+            segment: segment.name.clone(),
+            offset: Some(at),
+            chunk: Some(mark.size),
+            reason: reason.to_owned(),
+            ..Place::default()
+        };
+        let Some(range) = &self.range else {
+            if self.is_signed(mark) {
+                self.covered = self.covered.max(mark.size);
+            }
+            return Ok(());
+        };
+        let is_here = mark.log_id == self.log_id && mark.size == range.size();
+        let agrees = is_here && mark.root == range.root();
+        let must_check = mark.size > self.signed_file_size || self.options.is_deep || !agrees;
+        if must_check && !self.is_signed(mark) {
+            if self.chunk <= self.signed_file_size {
+                self.report.warnings.push(place("commit mark with a wrong signature").describe());
+            } else {
+                self.damage(
+                    self.chunk.saturating_sub(1),
+                    place("commit mark with a wrong signature"),
+                );
+            }
+            return Ok(());
+        }
+        if !agrees {
+            // Signed by the log's key over another tree than the one that stands here.
+            let chunk = self.agreed;
+            let mut place = place(&format!(
+                "chunks {chunk} to {} are not the ones that were signed",
+                self.chunk.saturating_sub(1)
+            ));
+            place.chunk = Some(chunk);
+            if self.damages.iter().all(|d| d.chunk < chunk) {
+                self.report.place(Verdict::Tampered, place);
+            }
+            self.covered = self.covered.max(mark.size.min(self.chunk));
+            self.lose();
+            return Ok(());
+        }
+        self.agreed = mark.size;
+        if must_check {
+            self.covered = self.covered.max(mark.size);
+        }
+        Ok(())
+    }
+
+    /// Bytes that are no item: the walk of this segment ends.
+    fn broken(
+        &mut self,
+        segment: &SegmentFacts,
+        at: u64,
+        error: &Error,
+        head: &[u8],
+    ) -> Result<()> {
+        let mut place = Place {
+            segment: segment.name.clone(),
+            offset: Some(at),
+            chunk: Some(self.chunk),
+            reason: error.to_string(),
+            ..Place::default()
+        };
+        if matches!(error, Error::Unsupported { .. }) {
+            self.report.place(Verdict::Unsupported, place);
+            self.is_cut = true;
+            return Ok(());
+        }
+        // One flipped bit: its check value gives the head back, and with it the records it is about.
+        if let Some(header) = mend(head).and_then(|m| Header::parse(&m).ok()) {
+            place.records = records_of(&header);
+        }
+        self.damage(self.chunk, place);
+        self.look_for_marks(&segment.name, at)?;
+        self.is_cut = true;
+        self.lose();
+        Ok(())
+    }
+
+    /// Valid marks behind damage show that what is damaged was signed.
+    fn look_for_marks(&mut self, name: &str, at: u64) -> Result<()> {
+        for mark in marks_behind(self.log, name, &self.log_id, at)? {
+            if self.is_signed(&mark) {
+                self.covered = self.covered.max(mark.size);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn reached(&mut self, at: u64) {
+        self.reached = at;
+    }
+
+    pub(super) fn segment_end(&mut self, _len: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// A segment went away while it was read.
+    pub(super) fn vanished(&mut self, name: &str, error: &Error) {
+        self.report.warnings.push(format!("{name} went away while it was read: {error}"));
+        self.lose();
+    }
+
+    /// A stub in the place of a pruned segment.
+    pub(super) fn stub(&mut self, first: u64) -> Result<()> {
+        if self.is_cut {
+            return Ok(());
+        }
+        let name = file_name(first, "pruned");
+        let bytes = self
+            .log
+            .read(&name, 1 << 32)
+            .map_err(|e| Error::storage(&name, e))?
+            .unwrap_or_default();
+        let stub = match Stub::parse(&bytes) {
+            Ok(stub) => stub,
+            Err(e) => {
+                self.report.place(Verdict::Tampered, Place::file(&name, e.to_string()));
+                self.lose();
+                return Ok(());
+            }
+        };
+        let header = stub.header.clone();
+        if header.log_id != self.log_id
+            || header.first_chunk != first
+            || header.first_chunk < self.chunk
+        {
+            self.report
+                .place(Verdict::Tampered, Place::file(&name, "a stub of another log or place"));
+            self.lose();
+            return Ok(());
+        }
+        self.follows(&name, &header);
+        self.segment_number = header.number;
+        (self.chunk, self.record) = (header.first_chunk, header.first_record);
+        self.report.bytes += bytes.len() as u64;
+        for index in 0..stub.leaves.len() {
+            if let Some(range) = &mut self.range {
+                range.push(stub.leaves[index]);
+            }
+            self.chunk += 1;
+            self.report.chunks += 1;
+            if let Some((header, statements)) = stub.clear.get(&(self.chunk - 1)) {
+                self.record = header.next_record();
+                for (record, statement) in statements.clone() {
+                    self.statement(record, statement);
+                }
+            }
+            self.at_size()?;
+        }
+        self.record = header.first_record.saturating_add(stub.records);
+        self.stubs.push((first, stub, sha256(&bytes)));
+        self.has_stop = false;
+        Ok(())
+    }
+
+    /// The tree's roots can't be computed any more.
+    fn lose(&mut self) {
+        self.range = None;
+    }
+
+    fn damage(&mut self, chunk: u64, place: Place) {
+        if self.damages.len() < 1_000 {
+            self.damages.push(Damage { chunk, place });
+        }
+    }
+
+    fn epoch_of(&self, size: u64) -> Option<&Epoch> {
+        self.epochs.iter().rev().find(|e| size > e.start || e.number == 0)
+    }
+
+    fn is_signed(&self, mark: &Mark) -> bool {
+        let text = mark_text(&self.log_id, mark.size, &mark.root);
+        let by = |key: &[u8; 32]| {
+            UnparsedPublicKey::new(&ED25519, key).verify(&text, &mark.signature).is_ok()
+        };
+        mark.log_id == self.log_id && self.epoch_of(mark.size).is_some_and(|e| by(&e.key))
+    }
+
+    /// The next note of the file.
+    pub(super) fn advance(&mut self) -> Result<()> {
+        loop {
+            match self.notes.step()? {
+                Next::Entry(entry) => {
+                    self.next_note = Some(entry);
+                    return Ok(());
+                }
+                Next::End | Next::Torn { .. } => {
+                    self.next_note = None;
+                    return Ok(());
+                }
+                Next::Damaged { number, error } => {
+                    let mut place = Place::file(checkpoints::FILE, error.to_string());
+                    place.note = Some(number);
+                    self.report.place(Verdict::Tampered, place);
+                }
+            }
+        }
+    }
+
+    /// The tree has another size: checkpoints and anchors of this size are compared.
+    fn at_size(&mut self) -> Result<()> {
+        let size = self.chunk;
+        if let (Some(root), Some(range)) = (self.anchors.get_mut(&size), &self.range) {
+            *root = Some(range.root());
+        }
+        while let Some(entry) = self.next_note.take_if(|e| e.checkpoint.size <= size) {
+            self.checkpoint(entry);
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    fn checkpoint(&mut self, entry: Box<Entry>) {
+        let size = entry.checkpoint.size;
+        let mut place = Place::file(checkpoints::FILE, "");
+        place.note = Some(entry.number);
+        let mut say = |judge: &mut Judge<'_>, verdict, reason: String| {
+            place.reason = reason;
+            judge.report.place(verdict, place.clone());
+        };
+        if entry.checkpoint.origin != self.identity.origin {
+            say(self, Verdict::Tampered, format!("of another log: {}", entry.checkpoint.origin));
+            return;
+        }
+        let Some(verified) = self.signatures(&entry.note, size) else {
+            let epoch = self.epoch_of(size).map_or(0, |e| e.number);
+            self.unknown.push(Unknown { entry, epoch });
+            return;
+        };
+        let verified = match verified {
+            Ok(verified) => verified,
+            Err(e) => {
+                say(self, Verdict::Tampered, e.to_string());
+                return;
+            }
+        };
+        if let Some(last) = &self.last_note {
+            if last.checkpoint.size == size && last.checkpoint.root != entry.checkpoint.root {
+                let last = last.note.clone();
+                let mut place =
+                    Place::file(checkpoints::FILE, format!("two signed roots for {size} chunks"));
+                place.note = Some(entry.number);
+                self.report.fork(place, &last, Some(&entry.note));
+                return;
+            }
+            if last.checkpoint.size > size {
+                say(
+                    self,
+                    Verdict::Tampered,
+                    format!("size {size} behind size {}", last.checkpoint.size),
+                );
+                return;
+            }
+        }
+        let time = verified.iter().find(|v| v.key == 1).and_then(|v| v.time).unwrap_or(0);
+        if time < self.report.signed_time && !self.has_clock {
+            say(
+                self,
+                Verdict::Tampered,
+                format!(
+                    "signed at {time}, before the note before it, and no record says that the clock was set"
+                ),
+            );
+        }
+        match &self.range {
+            Some(range) if range.size() == size && range.root() == entry.checkpoint.root => {
+                self.agreed = size;
+                self.report.signed_size = size;
+                self.records_signed = self.record;
+            }
+            Some(range) if range.size() == size => {
+                if self.damages.iter().all(|d| d.chunk < self.agreed) {
+                    let place = Place {
+                        segment: self
+                            .current
+                            .as_ref()
+                            .map(segment::Header::file_name)
+                            .unwrap_or_default(),
+                        chunk: Some(self.agreed),
+                        note: Some(entry.number),
+                        reason: format!(
+                            "chunks {} to {} are not the ones that note {} signed",
+                            self.agreed,
+                            size.saturating_sub(1),
+                            entry.number
+                        ),
+                        ..Place::default()
+                    };
+                    self.report.place(Verdict::Tampered, place);
+                }
+                self.lose();
+            }
+            _ => {}
+        }
+        self.report.signed_time = time;
+        self.has_clock = false;
+        self.newest_ns = self.newest_ns.max(time.saturating_mul(1_000_000_000));
+        self.covered = self.covered.max(size);
+        self.cosigned(&entry);
+        self.last_note = Some(entry);
+    }
+
+    /// Signatures of a checkpoint of this size by the keys that must have made them. `None` when no key
+    /// known so far did.
+    pub(super) fn signatures(&mut self, note: &Note, size: u64) -> Option<Result<Vec<Verified>>> {
+        let origin = self.identity.origin.clone();
+        let index = self.epochs.iter().rposition(|e| size > e.start || e.number == 0)?;
+        let epoch = self.epochs.get(index)?;
+        let ends_here = epoch.end == Some(size);
+        let mut keys = keys_of(&origin, &epoch.key);
+        if ends_here && let Some(next) = self.epochs.get(index + 1) {
+            keys.extend(keys_of(&origin, &next.key));
+        }
+        let known = note.signatures.iter().any(|s| s.name == keys[0].name && s.id == keys[0].id);
+        if !known {
+            return None;
+        }
+        let verified = match note.verify(&keys) {
+            Ok(verified) => verified,
+            Err(e) => return Some(Err(e)),
+        };
+        if !verified.iter().any(|v| v.key == 1) {
+            return Some(Err(Error::format("without the time that its signer puts under it")));
+        }
+        if ends_here && verified.iter().any(|v| v.key == 2) {
+            self.epochs[index].is_closed = true;
+        }
+        Some(Ok(verified))
+    }
+
+    /// Cosignatures of trusted witnesses are anchors.
+    fn cosigned(&mut self, entry: &Entry) {
+        if self.options.witnesses.is_empty() || self.range.is_none() {
+            return;
+        }
+        let Ok(verified) = entry.note.verify(&self.options.witnesses) else { return };
+        if !verified.is_empty() {
+            let anchor = Anchor {
+                from: format!("witness {}", self.options.witnesses[verified[0].key].name),
+                note: entry.note.clone(),
+                checkpoint: entry.checkpoint.clone(),
+            };
+            self.report.anchored(&anchor, true, "cosigned");
+        }
+    }
+
+    /// Opens the data keys of a segment, when there are keys to open them with.
+    fn unwrap(
+        &mut self,
+        name: &str,
+        header: &segment::Header,
+    ) -> Result<Option<Vec<Option<ClassKeys>>>> {
+        if self.options.keys.is_empty() {
+            return Ok(None);
+        }
+        let keys_name = file_name(header.first_chunk, "keys");
+        let bytes =
+            self.log.read(&keys_name, KEYS_FILE_MAX).map_err(|e| Error::storage(&keys_name, e))?;
+        let Some(bytes) = bytes else {
+            self.report.place(Verdict::KeyError, Place::file(name, "its keys are not there"));
+            return Ok(None);
+        };
+        let stanzas = match Stanza::parse_all(&bytes) {
+            Ok(stanzas) => stanzas,
+            Err(e) => {
+                self.report.place(Verdict::KeyError, Place::file(&keys_name, e.to_string()));
+                return Ok(None);
+            }
+        };
+        let commitments = commitments(self.log, name, header);
+        match open_classes(&stanzas, header, self.options.keys, &commitments) {
+            Ok(keys) => Ok(Some(keys)),
+            Err(e) => {
+                self.report.place(Verdict::KeyError, Place::file(&keys_name, e.to_string()));
+                Ok(None)
+            }
+        }
+    }
+}
+
+pub(super) fn keys_of(origin: &str, key: &[u8; 32]) -> Vec<Vkey> {
+    vec![
+        Vkey::new(origin, SignatureKind::Ed25519, *key),
+        Vkey::new(origin, SignatureKind::Cosignature, *key),
+    ]
+}
+
+fn records_of(header: &Header) -> Option<(u64, u64)> {
+    (header.records > 0).then(|| (header.first_record, header.next_record().saturating_sub(1)))
+}

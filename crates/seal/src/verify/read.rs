@@ -1,0 +1,275 @@
+//! Reading segments in batches and having workers look at them.
+
+use super::judge::{ChunkFacts, Judge};
+use super::{Options, Report};
+use crate::chunk::{self, Opener};
+use crate::data_key::ClassKeys;
+use crate::error::{Error, Result};
+use crate::limits::READ_WINDOW;
+use crate::segment::{self, FLAG_PADDED, file_name};
+use crate::statement::Statement;
+use crate::storage::Storage;
+use crate::tree::{Hash, sha256};
+use crate::walk::Item;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::mpsc;
+
+/// What workers need of a segment.
+pub(super) struct SegmentFacts {
+    pub(super) name: String,
+    pub(super) hash: Hash,
+    pub(super) is_padded: bool,
+    /// Keys by class; `None` when no content is to be opened.
+    pub(super) keys: Option<Vec<Option<ClassKeys>>>,
+}
+
+/// A run of whole items.
+struct Batch {
+    segment: Arc<SegmentFacts>,
+    base: u64,
+    data: Vec<u8>,
+    items: Vec<(usize, Item)>,
+}
+
+/// An item with what was found out about it.
+struct Looked {
+    segment: Arc<SegmentFacts>,
+    end: u64,
+    items: Vec<(u64, Item, Option<ChunkFacts>)>,
+    /// Head bytes of the damage that ends the batch, to mend one flipped bit.
+    head: Vec<u8>,
+    data: Vec<u8>,
+}
+
+pub(super) fn run(
+    log: &dyn Storage,
+    options: &Options<'_>,
+    segments: &[(u64, bool)],
+    mut judge: Judge<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report> {
+    let mut total = 0;
+    for (first, is_whole) in segments {
+        let name = file_name(*first, if *is_whole { "gsl" } else { "pruned" });
+        total += log.len(&name).map_err(|e| Error::storage(&name, e))?.unwrap_or(0);
+    }
+    let jobs = options.jobs.clamp(1, 64);
+    std::thread::scope(|scope| {
+        let mut pool = Pool::default();
+        for _ in 0..jobs {
+            let (to, from) = mpsc::sync_channel::<Batch>(2);
+            let (answer, answers) = mpsc::channel();
+            pool.workers.push((to, answers));
+            scope.spawn(move || {
+                let Ok(mut opener) = Opener::new() else { return };
+                for batch in from {
+                    if answer.send(look(batch, &mut opener)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let mut done = 0;
+        for (first, is_whole) in segments {
+            if !*is_whole {
+                judge.stub(*first)?;
+                continue;
+            }
+            let Some(facts) = judge.segment(*first)? else { continue };
+            let name = facts.name.clone();
+            let len = log.len(&name).map_err(|e| Error::storage(&name, e))?.unwrap_or(0);
+            let mut at = segment::HEADER_LEN as u64;
+            let facts = Arc::new(facts);
+            while at < len {
+                let buffer = pool.spare.pop().unwrap_or_default();
+                let batch = match read_batch(log, &facts, at, len, buffer) {
+                    Ok(batch) => batch,
+                    // Pruned or rotated away while we look: what is gone is not judged.
+                    Err(e) if log.len(&name).is_ok_and(|l| l.is_none()) => {
+                        judge.vanished(&name, &e);
+                        break;
+                    }
+                    Err(e) => return Err(e),
+                };
+                let read: u64 = batch.items.iter().map(|(_, i)| i.len()).sum();
+                let is_end = batch.items.last().is_some_and(|(_, i)| matches!(i, Item::Damage(_)));
+                at = if is_end || read == 0 { len } else { at + read };
+                pool.give(batch, &mut judge)?;
+                done += read;
+                progress(done, total);
+            }
+            pool.drain(&mut judge)?;
+            judge.segment_end(len)?;
+        }
+        judge.finish(options)
+    })
+}
+
+/// Workers in turn; results are taken in the order in which work was given.
+#[derive(Default)]
+struct Pool {
+    workers: Vec<(mpsc::SyncSender<Batch>, mpsc::Receiver<Looked>)>,
+    next: usize,
+    waiting: VecDeque<usize>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl Pool {
+    fn give(&mut self, batch: Batch, judge: &mut Judge<'_>) -> Result<()> {
+        while self.waiting.len() >= self.workers.len() * 2 {
+            self.take(judge)?;
+        }
+        let index = self.next % self.workers.len().max(1);
+        self.next += 1;
+        let Some((to, _)) = self.workers.get(index) else { return Err(Error::Stopped) };
+        to.send(batch).map_err(|_| Error::Stopped)?;
+        self.waiting.push_back(index);
+        Ok(())
+    }
+
+    fn take(&mut self, judge: &mut Judge<'_>) -> Result<()> {
+        let Some(index) = self.waiting.pop_front() else { return Ok(()) };
+        let Some((_, answers)) = self.workers.get(index) else { return Err(Error::Stopped) };
+        let looked = answers.recv().map_err(|_| Error::Stopped)?;
+        for (at, item, facts) in looked.items {
+            judge.item(&looked.segment, at, item, facts, &looked.head)?;
+        }
+        judge.reached(looked.end);
+        self.spare.push(looked.data);
+        Ok(())
+    }
+
+    fn drain(&mut self, judge: &mut Judge<'_>) -> Result<()> {
+        while !self.waiting.is_empty() {
+            self.take(judge)?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads a window and finds the whole items in it. A chunk longer than the window is read by itself.
+fn read_batch(
+    log: &dyn Storage,
+    segment: &Arc<SegmentFacts>,
+    base: u64,
+    len: u64,
+    mut data: Vec<u8>,
+) -> Result<Batch> {
+    let left = usize::try_from(len - base).unwrap_or(usize::MAX);
+    let mut want = left.min(READ_WINDOW);
+    loop {
+        data.resize(want, 0);
+        let read = log
+            .read_at(&segment.name, base, &mut data)
+            .map_err(|e| Error::storage(&segment.name, e))?;
+        data.truncate(read);
+        let mut items = Vec::new();
+        let mut at = 0;
+        while at < data.len() {
+            let rest = &data[at..];
+            let in_file = len - base - at as u64;
+            if rest.len() < chunk::HEADER_LEN && rest.len() as u64 != in_file {
+                break;
+            }
+            let item = Item::parse(rest, in_file);
+            let is_damage = matches!(item, Item::Damage(_));
+            if !is_damage && item.len() > rest.len() as u64 {
+                break;
+            }
+            let next = at + item.len() as usize;
+            items.push((at, item));
+            if is_damage {
+                break;
+            }
+            at = next;
+        }
+        if items.is_empty() && want < left {
+            // The first chunk alone is longer than the window.
+            want = left.min(want.saturating_mul(4));
+            continue;
+        }
+        return Ok(Batch { segment: Arc::clone(segment), base, data, items });
+    }
+}
+
+/// What can be said of the items by themselves.
+fn look(batch: Batch, opener: &mut Opener) -> Looked {
+    let Batch { segment, base, data, items } = batch;
+    let mut out = Vec::with_capacity(items.len());
+    let mut head = Vec::new();
+    let mut end = base;
+    for (at, item) in items {
+        let facts = match &item {
+            Item::Chunk(header) => {
+                let start = at + chunk::HEADER_LEN;
+                let body = data.get(start..start + header.body_len as usize).unwrap_or_default();
+                Some(look_at_chunk(header, body, &segment, opener))
+            }
+            Item::Damage(_) => {
+                head.extend(data.iter().skip(at).take(chunk::HEADER_LEN));
+                None
+            }
+            _ => None,
+        };
+        end = base + at as u64 + item.len();
+        out.push((base + at as u64, item, facts));
+    }
+    Looked { segment, end, items: out, head, data }
+}
+
+fn look_at_chunk(
+    header: &chunk::Header,
+    body: &[u8],
+    segment: &SegmentFacts,
+    opener: &mut Opener,
+) -> ChunkFacts {
+    let mut facts = ChunkFacts {
+        leaf: header.leaf(&segment.hash),
+        is_body_good: sha256(body) == header.body_hash,
+        ..ChunkFacts::default()
+    };
+    if !facts.is_body_good {
+        return facts;
+    }
+    let keys =
+        segment.keys.as_ref().map(|k| k.get(usize::from(header.class)).and_then(Option::as_ref));
+    let keys = match (header.is_clear(), keys) {
+        (true, _) => None,
+        (false, Some(Some(keys))) => Some(keys),
+        (false, Some(None)) => {
+            facts.is_closed = true;
+            return facts;
+        }
+        (false, None) => return facts,
+    };
+    let opened = opener
+        .open(header, body, keys, &segment.hash, segment.is_padded)
+        .and_then(|()| opener.check_root(header, keys));
+    match opened {
+        Ok(true) => facts.opened = header.records,
+        Ok(false) => {
+            facts.content = Some("its records differ from the root in its head".to_owned())
+        }
+        Err(e) => facts.content = Some(e.to_string()),
+    }
+    if header.is_clear()
+        && facts.content.is_none()
+        && let Ok(decoded) = opener.records(header)
+    {
+        facts.statements = decoded
+            .records
+            .iter()
+            .enumerate()
+            .filter_map(|(i, (r, _))| {
+                Some((header.first_record + i as u64, Statement::parse(r.bytes)?))
+            })
+            .collect();
+    }
+    facts
+}
+
+/// Whether a segment's chunks are padded.
+pub(super) const fn is_padded(header: &segment::Header) -> bool {
+    header.flags & FLAG_PADDED != 0
+}
