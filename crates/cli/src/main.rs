@@ -4,17 +4,18 @@
 //! findings to outputs. Called as `suricata` it answers to that program's command line.
 #![forbid(unsafe_code)]
 
+mod alone;
 mod assemble;
 mod classes;
 mod command_line;
 mod commands;
 mod configuration;
 mod costs;
+mod ending;
 mod exit;
 mod limits;
 mod packet_log;
 mod pipeline;
-mod read;
 mod report;
 mod reputation;
 mod rule_settings;

@@ -1,19 +1,25 @@
-//! Captures through the engine into outputs: the way of every `gabion read`.
+//! Captures through the engine into outputs: the way of every run that reads, whichever front door
+//! it came through.
 //!
-//! With one worker everything happens on the calling thread; several stand in `team`. What the run
-//! left behind is one value, [`Done`]: what became of each input, the ledgers of all joints, counters
-//! and costs.
+//! Workers run under a supervisor: one alone (`alone`), or several (`team`). What the run left behind
+//! is one value, [`Done`]: what became of each input, the ledgers of all joints, counters and costs,
+//! and what happened to workers.
 
+use crate::packet_log;
 use crate::stats::{self, WorkerStats};
 use gabion_capture::filter::Filter;
-use gabion_capture::{CaptureBytes, FrameRef, Source};
-use gabion_net::{Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks, WorkerBudgets};
+use gabion_capture::{CaptureBytes, FrameRef, OpenOptions, Source};
+use gabion_net::{Engine, NetCounters, RuleCosts, Worker, WorkerBooks};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::ledger::{Books, Ledger, ShedReason};
-use gabion_runtime::{StopFlag, clock};
+use gabion_runtime::input::{Stoppable, open_pipe};
+use gabion_runtime::{Pulse, Signals, StopFlag, clock};
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Frames taken from the reader at a time.
@@ -57,6 +63,8 @@ pub(crate) struct Done {
     pub(crate) is_stopped: bool,
     /// Workers that were lost on the way.
     pub(crate) lost_workers: u32,
+    /// What happened to workers that should not.
+    pub(crate) incidents: Vec<Incident>,
     /// Processor time of each thread that read, worked or wrote.
     pub(crate) threads: Vec<(String, Duration)>,
     /// Uses of state across flows by several workers, and those that had to wait.
@@ -87,12 +95,7 @@ impl WorkerEnd {
 
 impl Done {
     /// Enters what the workers left behind, each with its number.
-    pub(crate) fn enter(
-        &mut self,
-        ends: &[(u16, WorkerEnd)],
-        run: &Run<'_>,
-        outputs: &[(&'static str, u64)],
-    ) {
+    pub(crate) fn enter(&mut self, ends: &[(u16, WorkerEnd)], run: &Run<'_>, outputs: &Outputs) {
         for (n, end) in ends {
             end.books.each(&mut |joint, ledger| self.books.add(joint, Some(*n), ledger));
             self.counters.merge(&end.stats.net);
@@ -102,21 +105,140 @@ impl Done {
             self.costs.merge(&end.costs);
         }
         let all: Vec<&WorkerStats> = ends.iter().map(|(_, end)| &end.stats).collect();
-        self.stats = stats::json(&all, run.engine, Some(run.counts), outputs);
+        let mut more = outputs.counters();
+        more.extend(run.logged.iter().flat_map(|l| l.stats()));
+        // Nothing of this is in the records of a run in which nothing happened.
+        for (name, kind) in [
+            ("workers.stalled", Trouble::Stalled),
+            ("workers.recovered", Trouble::Recovered),
+            ("workers.failed", Trouble::Failed),
+            ("workers.given_up", Trouble::GivenUp),
+        ] {
+            let times = self.incidents.iter().filter(|i| i.kind == kind).count() as u64;
+            more.extend((times > 0).then_some((name, times)));
+        }
+        self.stats = stats::json(&all, run.engine, Some(run.counts), &more);
     }
 }
 
-/// Where a run stands, for whoever shows it.
+/// What happened to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trouble {
+    /// It has work and does not go on.
+    Stalled,
+    /// It goes on again.
+    Recovered,
+    /// It panicked.
+    Failed,
+    /// It did not go on for too long.
+    GivenUp,
+}
+
+impl Trouble {
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Trouble::Stalled => "stalled",
+            Trouble::Recovered => "recovered",
+            Trouble::Failed => "failed",
+            Trouble::GivenUp => "given up",
+        }
+    }
+}
+
+/// Something that happened to a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Incident {
+    pub(crate) worker: String,
+    pub(crate) kind: Trouble,
+    pub(crate) message: String,
+}
+
+impl Incident {
+    /// One line for a person.
+    pub(crate) fn line(&self) -> String {
+        let (worker, kind, message) = (&self.worker, self.kind.name(), &self.message);
+        match self.kind {
+            Trouble::Stalled => format!("{worker}: {kind}: {message}: waiting for it"),
+            Trouble::Recovered => format!("{worker}: {kind}: {message}"),
+            Trouble::Failed | Trouble::GivenUp => {
+                format!("{worker}: {kind}: {message}: its packets are shed, report this")
+            }
+        }
+    }
+}
+
+/// Is told how a run goes while it goes.
 pub(crate) trait Watch {
     /// Frames were read: bytes of this capture so far, all of its bytes if known.
-    fn position(&mut self, input: usize, position: u64, len: Option<u64>);
+    fn position(&mut self, _input: usize, _position: u64, _len: Option<u64>) {}
+
+    /// Something happened to a worker. Whoever does not say otherwise, says it on standard error.
+    fn incident(&mut self, incident: &Incident) {
+        eprintln!("gabion: {}", incident.line());
+    }
+
+    /// Somebody asked for other rules (SIGUSR2).
+    fn reload(&mut self) {
+        eprintln!("gabion: {RELOAD}");
+    }
 }
+
+/// What is said to who asks for other rules.
+pub(crate) const RELOAD: &str =
+    "rules: not reloaded while captures are read: end this run and start another";
 
 /// Nobody looks.
 pub(crate) struct Unwatched;
 
-impl Watch for Unwatched {
-    fn position(&mut self, _: usize, _: u64, _: Option<u64>) {}
+impl Watch for Unwatched {}
+
+/// Where the reading stands.
+#[derive(Debug, Default)]
+pub(crate) struct Position {
+    input: AtomicUsize,
+    position: AtomicU64,
+    len: AtomicU64,
+}
+
+impl Position {
+    /// So far.
+    pub(crate) fn set(&self, input: usize, position: u64, len: Option<u64>) {
+        self.input.store(input, Relaxed);
+        self.position.store(position, Relaxed);
+        self.len.store(len.unwrap_or(0), Relaxed);
+    }
+
+    /// Tells it.
+    pub(crate) fn tell(&self, watch: &mut dyn Watch) {
+        let len = self.len.load(Relaxed);
+        let len = (len > 0).then_some(len);
+        watch.position(self.input.load(Relaxed), self.position.load(Relaxed), len);
+    }
+}
+
+/// How many threads inspect, and where.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plan {
+    /// Workers; 0 and 1 are one.
+    pub(crate) workers: usize,
+    /// Frames under way to one worker, unless it is the usual.
+    pub(crate) pending: Option<u64>,
+    /// Processors that the workers are bound to, one list after the other in turn.
+    pub(crate) processors: Vec<Vec<usize>>,
+}
+
+impl Plan {
+    /// So many workers, wherever the system lets them run.
+    pub(crate) fn of(workers: usize) -> Plan {
+        Plan { workers, ..Plan::default() }
+    }
+
+    /// The processors of a worker.
+    pub(crate) fn processors(&self, worker: usize) -> &[usize] {
+        let at = worker.checked_rem(self.processors.len());
+        at.and_then(|at| self.processors.get(at)).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// A run that is to be made.
@@ -125,15 +247,22 @@ pub(crate) struct Run<'a> {
     pub(crate) budget: &'a BudgetPool,
     pub(crate) stop: &'a StopFlag,
     pub(crate) counts: gabion_rules::Counts,
+    pub(crate) plan: Plan,
     /// Which frames are read.
     pub(crate) filter: Option<Arc<Filter>>,
+    /// Requests from outside beside that to stop.
+    pub(crate) signals: Option<Signals>,
+    /// What packet logs count.
+    pub(crate) logged: Option<Arc<packet_log::Counts>>,
+    /// The exit code when the only worker does not go on.
+    pub(crate) lost_code: u8,
     /// A fault to act out.
     #[cfg(test)]
     pub(crate) fault: Option<crate::team::tests::ActedFault>,
 }
 
 impl<'a> Run<'a> {
-    /// A run with this engine.
+    /// A run with this engine, by one worker.
     pub(crate) fn new(
         engine: &'a Arc<Engine>,
         budget: &'a BudgetPool,
@@ -145,78 +274,56 @@ impl<'a> Run<'a> {
             budget,
             stop,
             counts,
+            plan: Plan::default(),
             filter: None,
+            signals: None,
+            logged: None,
+            lost_code: crate::exit::Exit::Internal.code(),
             #[cfg(test)]
             fault: None,
         }
     }
-}
 
-/// Budgets of a worker's tables below the pool, each with the limit of the configuration.
-pub(crate) fn worker_budgets(pool: &BudgetPool, engine: &Engine) -> WorkerBudgets {
-    let o = &engine.options;
-    WorkerBudgets {
-        defrag: pool.leaf("defrag", Some(o.defrag.memcap)),
-        flow: pool.leaf("flow", Some(o.flow.memcap)),
-        session: pool.leaf("stream", Some(o.stream.memcap)),
-        stream: pool.leaf("reassembly", Some(o.stream.reassembly_memcap)),
-    }
-}
-
-impl Run<'_> {
-    /// Reads all inputs by one worker on this thread.
-    pub(crate) fn inline(
+    /// Reads all inputs.
+    ///
+    /// # Errors
+    /// If threads can't be started.
+    pub(crate) fn read(
         &self,
         inputs: &[Input],
         outputs: &mut Outputs,
         watch: &mut dyn Watch,
-    ) -> Done {
-        let pool = self.budget.child("net", None);
-        let budgets = worker_budgets(&pool, self.engine);
-        let mut worker = Worker::new(Arc::clone(self.engine), budgets);
-        let mut done = Done::default();
-        let mut reader = Ledger::new();
-        let mut entry = Ledger::new();
-        let mut number = 0;
-        for (at, input) in inputs.iter().enumerate() {
-            if self.stop.is_set() {
-                done.is_stopped = true;
-                break;
-            }
-            outputs.set_capture(&input.path.display().to_string());
-            let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
-                for (number, r) in (block.first..).zip(block.frames.iter()) {
-                    let f = r.frame(block.bytes);
-                    let f = FrameIn {
-                        ts_ns: f.ts_ns,
-                        number,
-                        link: f.link,
-                        wire_len: f.wire_len,
-                        data: f.data,
-                    };
-                    let taken = worker.frame(&f, outputs);
-                    became(r, if taken { Entry::Taken } else { Entry::Unsupported });
-                }
-            };
-            let mut see = |position, len| watch.position(at, position, len);
-            let mut one = OneInput {
-                number: &mut number,
-                reader: &mut reader,
-                entry: &mut entry,
-                stop: self.stop,
-                filter: self.filter.as_deref(),
-            };
-            let (input_done, is_stopped) = one.read(input, &mut take, &mut see);
-            done.is_stopped |= is_stopped;
-            done.inputs.push(input_done);
+    ) -> std::io::Result<Done> {
+        match self.plan.workers {
+            0 | 1 => self.alone(inputs, outputs, watch),
+            _ => self.team(inputs, outputs, watch),
         }
-        done.memory = Some(self.budget.report());
-        worker.finish(outputs);
-        done.books.add("reader", None, &reader);
-        done.books.add("engine", None, &entry);
-        done.enter(&[(0, WorkerEnd::of(&worker))], self, &outputs.counters());
-        done
     }
+
+    /// Whether somebody asked for outputs to be opened anew (SIGHUP).
+    pub(crate) fn reopen_asked(&self) -> bool {
+        self.signals.as_ref().is_some_and(Signals::take_reopen)
+    }
+
+    /// Answers who asked for other rules.
+    pub(crate) fn answer_reload(&self, watch: &mut dyn Watch) {
+        if self.signals.as_ref().is_some_and(Signals::take_reload) {
+            watch.reload();
+        }
+    }
+}
+
+/// Opens a capture. What may not come for long is read so that a request to stop is heard.
+fn open(path: &Path, stop: &StopFlag) -> Result<Source, gabion_capture::Error> {
+    let from = match path.as_os_str() == "-" {
+        true => File::from(std::io::stdin().as_fd().try_clone_to_owned()?),
+        false if path.metadata().map_or(true, |m| m.is_file() || m.is_dir()) => {
+            return Source::open(path);
+        }
+        false => open_pipe(path)?,
+    };
+    let from = Box::new(Stoppable::new(from, stop.clone()));
+    Source::from_reader_with(from, true, OpenOptions::default())
 }
 
 /// Reads one capture, block by block.
@@ -227,6 +334,8 @@ pub(crate) struct OneInput<'a> {
     pub(crate) entry: &'a mut Ledger,
     pub(crate) stop: &'a StopFlag,
     pub(crate) filter: Option<&'a Filter>,
+    /// Of the thread that reads: waiting for input is no stall.
+    pub(crate) pulse: &'a Pulse,
 }
 
 /// Frames that were read together.
@@ -263,8 +372,9 @@ impl OneInput<'_> {
             is_named: input.is_named,
             ..InputDone::default()
         };
-        let mut source = match Source::open(&input.path) {
+        let mut source = match self.pulse.rest(|| open(&input.path, self.stop)) {
             Ok(source) => source,
+            Err(_) if self.stop.is_set() => return (done, true),
             Err(e) => {
                 done.error = Some(e.to_string());
                 return (done, false);
@@ -273,7 +383,7 @@ impl OneInput<'_> {
         let mut frames: Vec<FrameRef> = Vec::with_capacity(BATCH);
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
-        while let Some(block) = source.next_block(BATCH, &mut frames) {
+        while let Some(block) = self.pulse.rest(|| source.next_block(BATCH, &mut frames)) {
             if let Some(filter) = self.filter {
                 let entry = &mut *self.entry;
                 frames.retain(|r| {
@@ -312,6 +422,8 @@ impl OneInput<'_> {
                 break;
             }
         }
+        // A pipe that nothing came through any more when the request came.
+        is_stopped |= self.stop.is_set() && source.len_bytes().is_none();
         self.reader.merge(source.ledger());
         done.note(&source, unsupported);
         (done, is_stopped)

@@ -285,6 +285,17 @@ pub(crate) fn json(r: &Report<'_>) -> String {
         j.number("shared_state_waits", r.done.shared_uses.1);
     }
     j.number("workers_lost", r.done.lost_workers);
+    if !r.done.incidents.is_empty() {
+        j.open_array_key("incidents");
+        for i in &r.done.incidents {
+            j.open();
+            j.field("worker", &i.worker);
+            j.field_plain("kind", i.kind.name());
+            j.field("message", &i.message);
+            j.close();
+        }
+        j.close_array();
+    }
     json_findings(r, &mut j);
     j.open_key("records");
     r.records().iter().for_each(|(name, count)| j.number(name, *count));

@@ -11,7 +11,8 @@
 //! on. So is one that stalls, after it was waited for a while.
 
 use crate::pipeline::{
-    BATCH, Done, Entry, FrameBlock, Input, InputDone, OneInput, Run, Watch, WorkerEnd,
+    BATCH, Done, Entry, FrameBlock, Incident, Input, InputDone, OneInput, Position, Run, Trouble,
+    Watch, WorkerEnd,
 };
 use gabion_capture::filter::Filter;
 use gabion_capture::{CaptureBytes, FrameRef};
@@ -27,15 +28,17 @@ use gabion_runtime::clock;
 use gabion_runtime::metrics::LedgerSlot;
 use gabion_runtime::{
     Capacity, Event, EventKind, Load, Metrics, Pulse, Receiver, Sender, StopFlag, Supervisor,
-    channel,
+    channel, processors,
 };
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Frames and bytes under way to one worker: some tens of batches. The bytes stay in the capture's
 /// pages.
 const TO_WORKER: Capacity = Capacity { items: 16_384, bytes: 16 << 20 };
+/// Most frames under way to one worker that a configuration may ask for: the peer's bound.
+const PENDING_MAX: u64 = 65_534;
 /// Batches under way to one worker: some have no frame of its own.
 const BATCHES_MAX: u64 = 256;
 /// Emptied line batches kept, and the largest kept.
@@ -109,11 +112,9 @@ impl Load for Lines {
 
 /// Where the reader stands, and which workers it need not serve any more.
 #[derive(Default)]
-struct Position {
+struct Reading {
     lost: Box<[AtomicBool]>,
-    input: AtomicUsize,
-    position: AtomicU64,
-    len: AtomicU64,
+    position: Position,
 }
 
 /// What the reader left behind.
@@ -130,12 +131,17 @@ struct Member {
     lines: Option<Receiver<Lines>>,
     thread: gabion_runtime::Worker<(WorkerEnd, Tally)>,
     stalled_since: Option<Instant>,
+    is_stall_said: bool,
     is_given_up: bool,
 }
 
 /// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
-/// have to ask for, and scripts keep what they like from one packet to another.
+/// have to ask for, and scripts keep what they like from one packet to another. Where a flow may go on
+/// outside of its tunnel, no key of a frame keeps its packets together.
 pub(crate) fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
+    if !engine.options.flow.recursion_tracking {
+        return Some("flows may leave their tunnels (decoder.recursion-level.use-for-tracking)");
+    }
     if !engine.scripts.outputs.is_empty() {
         return Some("scripts are outputs");
     }
@@ -149,6 +155,12 @@ pub(crate) fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
     };
     let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
     all.any(tags_hosts).then_some("rules tag hosts")
+}
+
+/// The bounds of the way to a worker: room for at least a few batches.
+fn to_worker(pending: Option<u64>) -> Capacity {
+    let items = pending.map_or(TO_WORKER.items, |n| n.clamp(4 * BATCH as u64, PENDING_MAX));
+    Capacity { items, ..TO_WORKER }
 }
 
 /// How a worker waits for another: first for a moment, then by giving way, then asleep.
@@ -167,12 +179,12 @@ impl Run<'_> {
     /// If threads can't be started.
     pub(crate) fn team(
         &self,
-        workers: usize,
         inputs: &[Input],
         outputs: &mut Outputs,
         watch: &mut dyn Watch,
     ) -> std::io::Result<Done> {
-        let workers = workers.clamp(1, gabion_net::WORKERS_MAX);
+        let workers = self.plan.workers.clamp(1, gabion_net::WORKERS_MAX);
+        let to_worker = to_worker(self.plan.pending);
         let supervisor = Supervisor::start()?;
         let metrics = Metrics::new();
         let team = Arc::new(Team::new(workers, pause));
@@ -184,7 +196,7 @@ impl Run<'_> {
         let mut edges = Vec::new();
         for n in 0..workers {
             let number = n as u16;
-            let (to, work, edge) = channel::<Work>("reader>worker", TO_WORKER);
+            let (to, work, edge) = channel::<Work>("reader>worker", to_worker);
             let (out, lines, lines_edge) = channel::<Lines>("worker>writer", FROM_WORKER);
             metrics.edge(Some(number), &edge);
             metrics.edge(Some(number), &lines_edge);
@@ -203,44 +215,51 @@ impl Run<'_> {
             };
             let name = format!("worker {n}");
             let input = Some(Arc::clone(&edge));
-            let thread = supervisor.spawn(&name, input, move |pulse| job.run(pulse))?;
+            let bound = self.plan.processors(n).to_vec();
+            let thread = supervisor.spawn(&name, input, move |pulse| {
+                processors::bind(&bound);
+                job.run(pulse)
+            })?;
             members.push(Member {
                 lines: Some(lines),
                 thread,
                 stalled_since: None,
+                is_stall_said: false,
                 is_given_up: false,
             });
             to_workers.push(to);
             edges.push(edge);
         }
         let lost = (0..workers).map(|_| AtomicBool::new(false)).collect();
-        let position = Arc::new(Position { lost, ..Position::default() });
+        let reading = Arc::new(Reading { lost, ..Reading::default() });
         let reader = {
             let (inputs, stop) = (inputs.to_vec(), self.stop.clone());
             let engine = Arc::clone(self.engine);
             let filter = self.filter.clone();
-            let position = Arc::clone(&position);
+            let reading = Arc::clone(&reading);
             std::thread::Builder::new().name("reader".to_string()).spawn(move || {
                 let filter = filter.as_deref();
-                read(&inputs, &engine.options.decode, &to_workers, &stop, filter, &position)
+                read(&inputs, &engine.options.decode, &to_workers, &stop, filter, &reading)
             })?
         };
         let mut writer = Writer {
+            run: self,
             outputs,
             members,
             supervisor: &supervisor,
             team: &team,
-            position: &position,
+            reading: &reading,
             spare,
             verdicts: Verdicts::new(Arc::clone(self.engine)),
             lost: 0,
+            incidents: Vec::new(),
         };
         let before = clock::thread_cpu();
         writer.write(watch);
         let writing = clock::thread_cpu().saturating_sub(before);
-        let (members, lost, verdicts) = (writer.members, writer.lost, writer.verdicts);
-        let mut done =
-            Done { lost_workers: lost, memory: Some(self.budget.report()), ..Done::default() };
+        let Writer { members, lost, verdicts, incidents, .. } = writer;
+        let memory = Some(self.budget.report());
+        let mut done = Done { lost_workers: lost, memory, incidents, ..Done::default() };
         if let Ok(end) = reader.join() {
             done.inputs = end.inputs;
             done.is_stopped = end.is_stopped;
@@ -271,7 +290,7 @@ impl Run<'_> {
         if let Some((_, end)) = ends.first_mut() {
             end.stats.net.merge(verdicts.counters());
         }
-        done.enter(&ends, self, &outputs.counters());
+        done.enter(&ends, self, outputs);
         Ok(done)
     }
 }
@@ -389,7 +408,7 @@ fn read(
     workers: &[Sender<Work>],
     stop: &StopFlag,
     filter: Option<&Filter>,
-    position: &Position,
+    reading: &Reading,
 ) -> ReaderEnd {
     let mut end = ReaderEnd {
         cpu: Duration::ZERO,
@@ -408,19 +427,16 @@ fn read(
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
             batches += 1;
             let is_written = batches % BATCHES_A_WRITE == 0 || block.frames.len() < BATCH;
-            hand_out(block, decode, (capture.take(), is_written), workers, &position.lost, became);
+            hand_out(block, decode, (capture.take(), is_written), workers, &reading.lost, became);
         };
-        let mut see = |to: u64, len: Option<u64>| {
-            position.input.store(at, Relaxed);
-            position.position.store(to, Relaxed);
-            position.len.store(len.unwrap_or(0), Relaxed);
-        };
+        let mut see = |to, len| reading.position.set(at, to, len);
         let mut one = OneInput {
             number: &mut number,
             reader: &mut end.reader,
             entry: &mut end.entry,
             stop,
             filter,
+            pulse: &Pulse::unwatched(),
         };
         let (done, is_stopped) = one.read(input, &mut take, &mut see);
         end.is_stopped |= is_stopped;
@@ -500,14 +516,16 @@ fn owner(
 
 /// Writes what the workers send, in packet order, and watches over them.
 struct Writer<'a> {
+    run: &'a Run<'a>,
     outputs: &'a mut Outputs,
     members: Vec<Member>,
     supervisor: &'a Supervisor,
     team: &'a Team,
-    position: &'a Position,
+    reading: &'a Reading,
     spare: Spare,
     verdicts: Verdicts,
     lost: u32,
+    incidents: Vec<Incident>,
 }
 
 impl Writer<'_> {
@@ -517,7 +535,7 @@ impl Writer<'_> {
         loop {
             batches.clear();
             for n in 0..self.members.len() {
-                batches.extend(self.next(n));
+                batches.extend(self.next(n, watch));
             }
             if batches.is_empty() {
                 break;
@@ -532,17 +550,18 @@ impl Writer<'_> {
                 }
             }
             drop(spare);
-            let p = self.position;
-            let len = p.len.load(Relaxed);
-            let len = (len > 0).then_some(len);
-            watch.position(p.input.load(Relaxed), p.position.load(Relaxed), len);
+            if self.run.reopen_asked() {
+                self.outputs.reopen();
+            }
+            self.run.answer_reload(watch);
+            self.reading.position.tell(watch);
         }
-        self.events();
+        self.events(watch);
     }
 
     /// The next lines of a worker, while events are looked after; none when it is through or was
     /// given up.
-    fn next(&mut self, n: usize) -> Option<LineBatch> {
+    fn next(&mut self, n: usize, watch: &mut dyn Watch) -> Option<LineBatch> {
         loop {
             let lines = self.members.get(n)?.lines.as_ref()?;
             match lines.recv_timeout(LOOK) {
@@ -553,14 +572,22 @@ impl Writer<'_> {
                 }
                 Err(Empty::Yet) => {}
             }
-            self.events();
-            self.give_up_stalled();
+            self.run.answer_reload(watch);
+            self.events(watch);
+            self.give_up_stalled(watch);
         }
+    }
+
+    /// Says what happened to a worker and keeps it.
+    fn say(&mut self, watch: &mut dyn Watch, n: usize, kind: Trouble, message: String) {
+        let incident = Incident { worker: format!("worker {n}"), kind, message };
+        watch.incident(&incident);
+        self.incidents.push(incident);
     }
 
     /// Gives up the worker that does not go on. Those that only wait for it are stalled too, but not
     /// furthest behind.
-    fn give_up_stalled(&mut self) {
+    fn give_up_stalled(&mut self, watch: &mut dyn Watch) {
         let Some(n) = self.team.furthest_behind() else { return };
         let Some(m) = self.members.get_mut(n) else { return };
         if m.stalled_since.is_none_or(|t| t.elapsed() < STALL_GRACE) {
@@ -572,21 +599,22 @@ impl Writer<'_> {
             m.stalled_since = m.stalled_since.map(|_| clock::now());
         }
         self.lose(n);
-        eprintln!("gabion: worker {n}: given up: its packets are shed, report this");
+        let message = format!("did not go on for {} s", STALL_GRACE.as_secs());
+        self.say(watch, n, Trouble::GivenUp, message);
     }
 
     fn lose(&mut self, n: usize) {
         self.lost += 1;
         self.team.give_up(n);
-        if let Some(lost) = self.position.lost.get(n) {
+        if let Some(lost) = self.reading.lost.get(n) {
             lost.store(true, Relaxed);
         }
     }
 
     /// Says what happened to workers.
-    fn events(&mut self) {
+    fn events(&mut self, watch: &mut dyn Watch) {
         while let Some(event) = self.supervisor.poll_event() {
-            let Event { worker, name, kind, message } = event;
+            let Event { worker, kind, message, .. } = event;
             let n = worker.0 as usize;
             let Some(member) = self.members.get_mut(n) else { continue };
             match kind {
@@ -595,18 +623,21 @@ impl Writer<'_> {
                     if !member.is_given_up {
                         self.lose(n);
                     }
-                    eprintln!(
-                        "gabion: {name}: failed: {message}: its packets are shed, report this"
-                    );
+                    self.say(watch, n, Trouble::Failed, message);
                 }
                 EventKind::Stalled => {
                     member.stalled_since = Some(clock::now());
                     if self.team.furthest_behind() == Some(n) {
-                        let grace = STALL_GRACE.as_secs();
-                        eprintln!("gabion: {name}: stalled: {message}: waiting {grace} s for it");
+                        member.is_stall_said = true;
+                        self.say(watch, n, Trouble::Stalled, message);
                     }
                 }
-                EventKind::Recovered => member.stalled_since = None,
+                EventKind::Recovered => {
+                    member.stalled_since = None;
+                    if std::mem::take(&mut member.is_stall_said) {
+                        self.say(watch, n, Trouble::Recovered, message);
+                    }
+                }
             }
         }
     }
@@ -615,7 +646,7 @@ impl Writer<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::pipeline::Unwatched;
+    use crate::pipeline::{Plan, Unwatched};
     use crate::{assemble, configuration};
     use gabion_record::ledger::ShedReason;
     use std::path::Path;
@@ -627,7 +658,7 @@ pub(crate) mod tests {
         Stall { worker: usize, from: u64 },
     }
 
-    pub(super) fn act(fault: Option<ActedFault>, n: usize, first: u64) {
+    pub(crate) fn act(fault: Option<ActedFault>, n: usize, first: u64) {
         match fault {
             Some(ActedFault::Panic { worker, from }) if worker == n && first >= from => {
                 panic!("acted out");
@@ -664,10 +695,8 @@ pub(crate) mod tests {
         let mut run = Run::new(&engine, &budget, &stop, Default::default());
         run.fault = fault;
         let inputs = [Input { path: capture.to_path_buf(), is_named: true }];
-        let done = match workers {
-            1 => run.inline(&inputs, &mut outputs, &mut Unwatched),
-            n => run.team(n, &inputs, &mut outputs, &mut Unwatched).unwrap(),
-        };
+        run.plan = Plan::of(workers);
+        let done = run.read(&inputs, &mut outputs, &mut Unwatched).unwrap();
         let tally = &outputs.tally().alerts;
         let mut alerts: Vec<_> =
             tally.iter().map(|a| (a.sid, a.count, format!("{:?}", a.first))).collect();

@@ -325,6 +325,15 @@ impl Outputs {
         failure.map_or(Ok(()), Err)
     }
 
+    /// Opens all files of lines by their names again, for who rotates logs.
+    pub fn reopen(&mut self) {
+        for slot in &mut self.formatter.to.0 {
+            if let Slot::Lines(file) = slot {
+                file.reopen();
+            }
+        }
+    }
+
     /// Files with their ledgers.
     pub fn files(&self) -> Vec<(&Path, &Ledger)> {
         self.formatter.to.lines().map(|f| (f.path(), f.ledger())).collect()

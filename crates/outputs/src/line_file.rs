@@ -90,6 +90,22 @@ impl LineFile {
         self.lines = 0;
     }
 
+    /// Writes what is buffered and opens the file by its name again: whoever moved it away gets what
+    /// was written so far, a new one what comes. A file that failed gets another chance.
+    pub fn reopen(&mut self) {
+        self.flush();
+        match OpenOptions::new().create(true).append(true).open(&self.path) {
+            Ok(file) => {
+                self.written = file.metadata().map(|m| m.len()).unwrap_or(0);
+                self.file = Some(file);
+            }
+            Err(e) => {
+                self.failure = Some(format!("{}: cannot be written: {e}", self.path.display()));
+                self.file = None;
+            }
+        }
+    }
+
     /// Cuts the file back to its last whole line and takes nothing more.
     fn give_up(&mut self, done: usize, error: String) {
         let whole = self.buffer[..done].iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
@@ -123,5 +139,27 @@ impl LineFile {
     /// The file's path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_after_a_rotation_go_into_a_new_file() {
+        let dir = std::env::temp_dir().join(format!("gabion-lines-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let (path, moved) = (dir.join("a.log"), dir.join("a.log.1"));
+        let mut file = LineFile::create(&path, false).unwrap();
+        file.line(b"one\n");
+        std::fs::rename(&path, &moved).unwrap_or_default();
+        file.reopen();
+        file.line(b"two\n");
+        file.flush();
+        assert_eq!(std::fs::read(&moved).unwrap(), b"one\n");
+        assert_eq!(std::fs::read(&path).unwrap(), b"two\n");
+        assert!(file.ledger().is_complete());
+        std::fs::remove_dir_all(&dir).unwrap_or_default();
     }
 }

@@ -2,6 +2,8 @@
 //! engines need not.
 //!
 //! * [`mod@channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
+//! * [`input`]: pipes and standard input, read so that a request to stop is heard.
+//! * [`processors`]: how many there are, and binding threads to some.
 //! * [`memory`]: how much memory there is for us, from cgroups or the machine, and the root of the
 //!   budget tree.
 //! * [`clock`]: event time fed by the data; a tick counter for the cost of rules.
@@ -17,9 +19,11 @@
 
 pub mod channel;
 pub mod clock;
+pub mod input;
 pub mod limits;
 pub mod memory;
 pub mod metrics;
+pub mod processors;
 pub mod signals;
 pub mod supervisor;
 

@@ -13,6 +13,13 @@ pub const STALL_AFTER: Duration = Duration::from_millis(1500);
 /// How often the supervisor looks.
 pub const CHECK_EVERY: Duration = Duration::from_millis(250);
 
+/// Stack of a worker's thread: as much as a program's first thread usually has, since expressions and
+/// scripts recurse. Only what is used is ever in memory.
+pub const WORKER_STACK_BYTES: usize = 8 << 20;
+
+/// How often who waits for input looks whether it is asked to stop.
+pub const STOP_LOOK_MS: i64 = 200;
+
 /// Most bytes of a panic's message that are kept.
 pub const PANIC_MESSAGE_MAX: usize = 1024;
 

@@ -101,6 +101,19 @@ impl Pulse {
         self.during(RESTS, wait)
     }
 
+    /// Does work that may panic; then gives the panic's message and place. For who can go on without
+    /// what was being worked on.
+    ///
+    /// # Errors
+    /// The panic's message, one line.
+    pub fn guard<T>(&self, work: impl FnOnce() -> T) -> Result<T, String> {
+        keep_panic_messages();
+        let was = SUPERVISED.replace(true);
+        let result = panic::catch_unwind(AssertUnwindSafe(work));
+        SUPERVISED.set(was);
+        result.map_err(|payload| panic_message(&*payload))
+    }
+
     #[inline]
     fn during<T>(&self, state: u8, wait: impl FnOnce() -> T) -> T {
         self.beats.state.store(state, Relaxed);
@@ -224,13 +237,53 @@ impl Supervisor {
         T: Send + 'static,
         F: FnOnce(&Pulse) -> T + Send + 'static,
     {
+        let (id, work) = self.enter(name, input, work);
+        let thread = started(name).spawn(work)?;
+        Ok(Worker { id, thread })
+    }
+
+    /// Starts a worker that uses what its owner keeps: the owner waits for its end.
+    ///
+    /// # Errors
+    /// If the thread can't be started.
+    pub fn spawn_scoped<'scope, T, F>(
+        &self,
+        scope: &'scope thread::Scope<'scope, '_>,
+        name: &str,
+        work: F,
+    ) -> io::Result<thread::ScopedJoinHandle<'scope, Option<T>>>
+    where
+        T: Send + 'scope,
+        F: FnOnce(&Pulse) -> T + Send + 'scope,
+    {
+        let (_, work) = self.enter(name, None, work);
+        started(name).spawn_scoped(scope, work)
+    }
+
+    /// Enters a worker into the list; gives its number and what its thread does.
+    fn enter<T, F: FnOnce(&Pulse) -> T>(
+        &self,
+        name: &str,
+        input: Option<Arc<Edge>>,
+        work: F,
+    ) -> (WorkerId, impl FnOnce() -> Option<T> + use<T, F>) {
         let id = WorkerId(self.started.get());
         self.started.set(id.0.wrapping_add(1));
         let beats: Arc<Beats> = Arc::default();
-        let pulse = Pulse { beats: Arc::clone(&beats) };
+        let watched = Watched {
+            id,
+            name: name.to_owned(),
+            beats: Arc::clone(&beats),
+            input,
+            count_seen: 0,
+            changed: now(),
+            is_stalled: false,
+        };
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
+        let pulse = Pulse { beats };
         let report = self.report.clone();
         let own_name = name.to_owned();
-        let thread = thread::Builder::new().name(name.to_owned()).spawn(move || {
+        let run = move || {
             SUPERVISED.set(true);
             let result = panic::catch_unwind(AssertUnwindSafe(|| work(&pulse)));
             pulse.beats.state.store(GONE, Relaxed);
@@ -241,18 +294,8 @@ impl Supervisor {
             // Nobody may be listening any more.
             let _ = report.send(Event { worker: id, name: own_name, kind, message });
             result
-        })?;
-        let watched = Watched {
-            id,
-            name: name.to_owned(),
-            beats,
-            input,
-            count_seen: 0,
-            changed: now(),
-            is_stalled: false,
         };
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner).push(watched);
-        Ok(Worker { id, thread })
+        (id, run)
     }
 
     /// The next event, waiting for it at most so long.
@@ -284,6 +327,11 @@ impl Drop for Supervisor {
             let _ = watch.join();
         }
     }
+}
+
+/// A thread with a name, and as much stack as a program's first thread has.
+fn started(name: &str) -> thread::Builder {
+    thread::Builder::new().name(name.to_owned()).stack_size(limits::WORKER_STACK_BYTES)
 }
 
 fn look_around(

@@ -3,9 +3,9 @@
 use super::{answer, rule_files, terminal_width};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
-use crate::pipeline::{self, Done, Input, Run, Unwatched, Watch};
+use crate::pipeline::{self, Done, Input, Plan, Run, Unwatched, Watch};
 use crate::report::{self, Report};
-use crate::{assemble, configuration, packet_log, stats, team};
+use crate::{assemble, configuration, ending, packet_log, team};
 use gabion_capture::filter::Filter;
 use gabion_net::Engine;
 use gabion_outputs::files::{Outputs, Tally};
@@ -23,10 +23,8 @@ use std::sync::Arc;
 pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
-    let stop = match Signals::install() {
-        Ok(signals) => signals.stop().clone(),
-        Err(_) => StopFlag::new(),
-    };
+    let signals = Signals::install().ok();
+    let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     let inputs = pipeline::inputs(&o.inputs)?;
     let logged = Arc::default();
@@ -41,21 +39,17 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
     let mut run = Run::new(&engine, &budget, &stop, counts);
     run.filter = filter.map(Arc::new);
+    run.signals = signals;
+    run.logged = Some(Arc::clone(&logged));
+    run.plan = plan(&engine, o);
     let mut done = read(&run, o, &inputs, &mut outputs)?;
     let mut exit = say_inputs(&done, o);
-    outputs.stats(stats::now_ns(), &done.stats);
-    if let Err(e) = outputs.flush() {
+    for (_, e) in ending::write(&mut done, &mut outputs, &engine, &config) {
         eprintln!("{}", Fault::environment(e));
         exit = exit.max(Exit::Environment);
     }
-    for (path, ledger) in outputs.files() {
-        let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-        done.books.add(&name, None, ledger);
-    }
-    let sum = outputs.sum();
     if outputs.wants().wire {
-        done.books.add("packet log", None, &sum.packet_log);
-        say_packet_log(&sum, &logged, o);
+        say_packet_log(&outputs.sum(), &logged, o);
     }
     exit = exit.max(judge(&done, &outputs, o));
     if o.verbose {
@@ -169,29 +163,30 @@ fn engine(
     Ok((Arc::new(engine), counts))
 }
 
+/// How many threads inspect.
+fn plan(engine: &Engine, o: &ReadOptions) -> Plan {
+    let alone = team::needs_one_worker(engine);
+    if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
+        eprintln!("gabion: workers: {why}: one worker is used");
+    }
+    Plan::of(if alone.is_some() { 1 } else { o.workers })
+}
+
 fn read(
     run: &Run<'_>,
     o: &ReadOptions,
     inputs: &[Input],
     outputs: &mut Outputs,
 ) -> Result<Done, Fault> {
-    let alone = team::needs_one_worker(run.engine);
-    if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
-        eprintln!("gabion: workers: {why}: one worker is used");
-    }
-    let workers = if alone.is_some() { 1 } else { o.workers };
     let mut bar = None;
     let mut nobody = Unwatched;
     let watch: &mut dyn Watch = match o.quiet || !std::io::stderr().is_terminal() {
         true => &mut nobody,
         false => bar.insert(Bar::new(inputs)),
     };
-    let done = match workers {
-        0 | 1 => run.inline(inputs, outputs, watch),
-        n => run
-            .team(n, inputs, outputs, watch)
-            .map_err(|e| Fault::environment(format!("workers: {e}: use fewer with --workers")))?,
-    };
+    let done = run
+        .read(inputs, outputs, watch)
+        .map_err(|e| Fault::environment(format!("workers: {e}: use fewer with --workers")))?;
     if let Some(bar) = bar {
         bar.bar.finish_and_clear();
     }
@@ -236,39 +231,11 @@ fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
     if done.lost_workers > 0 {
         exit = Exit::Internal;
     }
-    if let Err(fault) = balance(done) {
+    if let Err(fault) = ending::balance(done) {
         eprintln!("{fault}");
         exit = Exit::Internal;
     }
     exit
-}
-
-/// Checks each joint, and that what one passed on is what the next received.
-fn balance(done: &Done) -> Result<(), Fault> {
-    let fault = |joint: &str, what: String| {
-        Fault::internal(format!("ledger: {joint}: {what}: this is a fault of gabion, report it"))
-    };
-    done.books.balance().map_err(|(joint, e)| fault(&joint, e.to_string()))?;
-    let sums = done.books.by_joint();
-    let find = |name: &str| sums.iter().find(|e| e.joint == name).map(|e| &e.ledger);
-    let into_decode = if find("worker").is_some() { "worker" } else { "engine" };
-    for (from, to) in [
-        ("reader", "engine"),
-        ("engine", "reader>worker"),
-        ("reader>worker", "worker"),
-        (into_decode, "decode"),
-    ] {
-        // What a lost worker had done by then is not known.
-        if done.lost_workers > 0 && to == "decode" {
-            continue;
-        }
-        let (Some(a), Some(b)) = (find(from), find(to)) else { continue };
-        let (passed, received) = (a.passed(), b.received());
-        if passed != received {
-            return Err(fault(to, format!("received {received}, but {from} passed on {passed}")));
-        }
-    }
-    Ok(())
 }
 
 fn write_report(report: &Report<'_>, o: &ReadOptions) {

@@ -36,7 +36,9 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     let stop = StopFlag::new();
     let run = Run::new(&engine, &budget, &stop, counts);
     let inputs = pipeline::inputs(&o.captures)?;
-    let done = run.inline(&inputs, &mut outputs, &mut Unwatched);
+    let done = run
+        .read(&inputs, &mut outputs, &mut Unwatched)
+        .map_err(|e| Fault::environment(format!("threads: {e}: end other programs")))?;
     let mut exit = Exit::Done;
     for input in done.inputs.iter().filter(|i| i.is_named) {
         if let Some(e) = &input.error {

@@ -8,10 +8,13 @@ use super::{answer, rule_files};
 use crate::command_line::TestOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
-use crate::pipeline::has_capture_name;
-use crate::{assemble, configuration, pipeline, read};
-use gabion_net::{Engine, Worker, WorkerBudgets};
+use crate::pipeline::{Entry, FrameBlock, Input, OneInput, has_capture_name};
+use crate::{assemble, configuration, pipeline};
+use gabion_capture::FrameRef;
+use gabion_net::{Engine, FrameIn, Worker, WorkerBudgets};
 use gabion_record::eve::*;
+use gabion_record::ledger::Ledger;
+use gabion_runtime::{Pulse, StopFlag};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -123,11 +126,30 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
         let mut sink = AlertCounts::default();
-        let result = read::capture(path, None, &mut worker, &mut sink, &mut |_, _| true);
+        let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
+            for (number, r) in (block.first..).zip(block.frames.iter()) {
+                let f = r.frame(block.bytes);
+                let (ts_ns, link, wire_len, data) = (f.ts_ns, f.link, f.wire_len, f.data);
+                let f = FrameIn { ts_ns, number, link, wire_len, data };
+                let taken = worker.frame(&f, &mut sink);
+                became(r, if taken { Entry::Taken } else { Entry::Unsupported });
+            }
+        };
+        let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
+        let mut one = OneInput {
+            number: &mut 0,
+            reader: &mut reader,
+            entry: &mut entry,
+            stop: &StopFlag::new(),
+            filter: None,
+            pulse: &Pulse::unwatched(),
+        };
+        let input = Input { path: path.to_path_buf(), is_named: true };
+        let (done, _) = one.read(&input, &mut take, &mut |_, _| {});
         worker.finish(&mut sink);
-        match result {
-            Ok(_) => Outcome::Read(sink.counts),
-            Err(e) => Outcome::Unreadable(e),
+        match done.error {
+            None => Outcome::Read(sink.counts),
+            Some(e) => Outcome::Unreadable(e),
         }
     }));
     outcome.unwrap_or(Outcome::Crashed)

@@ -4,16 +4,21 @@
 mod engine_log;
 mod notices;
 mod options;
+mod pid_file;
 mod show;
+mod threads;
 pub(crate) mod yaml;
 
-use crate::{assemble, packet_log, read, rules, scripts, stats};
+use crate::pipeline::{Incident, Input, RELOAD, Run, Trouble, Watch};
+use crate::{assemble, ending, packet_log, rules, scripts, team};
 pub(crate) use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
+use gabion_runtime::{Signals, StopFlag};
 pub(crate) use options::Options;
 use options::Show;
+use pid_file::PidFile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -220,9 +225,18 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         return 0;
     }
     let Some(outputs) = outputs.as_mut() else { return 0 };
-    let data_dir = PathBuf::from(config.text("default-data-dir").unwrap_or("."));
-    let run = RunOf { engine: &engine, counts, data_dir: &data_dir, logged: &logged, filter };
-    captures(o, run, outputs, log)
+    let pid_file = match o.pid_file.as_deref().map(|p| PidFile::create(Path::new(p))) {
+        Some(Err(e)) => {
+            log.error("pidfile", &e);
+            return 1;
+        }
+        Some(Ok(file)) => Some(file),
+        None => None,
+    };
+    let run = RunOf { engine: &engine, counts, config, logged: &logged, filter };
+    let code = captures(o, run, outputs, log);
+    drop(pid_file);
+    code
 }
 
 /// Rules that store files do nothing without the output.
@@ -272,8 +286,8 @@ fn firewall_mode(o: &Options, config: &Tree) -> Result<bool, String> {
 struct RunOf<'a> {
     engine: &'a Arc<gabion_net::Engine>,
     counts: Option<gabion_rules::Counts>,
-    data_dir: &'a Path,
-    logged: &'a packet_log::Counts,
+    config: &'a Tree,
+    logged: &'a Arc<packet_log::Counts>,
     filter: Option<Filter>,
 }
 
@@ -290,76 +304,123 @@ fn capture_filter(o: &Options, config: &Tree) -> Result<Option<Filter>, String> 
     Ok(Some(filter))
 }
 
-fn captures(o: &Options, run: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
-    let RunOf { engine, counts, data_dir, logged, filter } = run;
+/// The captures that the command line names; an error is what to say.
+fn inputs(o: &Options) -> Result<Vec<Input>, String> {
+    let mut all = Vec::new();
+    for path in o.captures.iter().map(Path::new) {
+        if path.as_os_str() == "-" || !path.is_dir() {
+            all.push(Input { path: path.to_path_buf(), is_named: true });
+            continue;
+        }
+        let list = match o.recursive {
+            true => gabion_capture::list_recursive(path),
+            false => gabion_capture::list(path),
+        };
+        let list =
+            list.map_err(|e| format!("failed to get first packet timestamp: {e}"))?.into_iter();
+        all.extend(list.map(|path| Input { path, is_named: false }));
+    }
+    Ok(all)
+}
+
+/// What happens to workers and what is asked from outside, said in the engine's log.
+struct Spoken<'a>(&'a mut EngineLog);
+
+impl Watch for Spoken<'_> {
+    fn incident(&mut self, incident: &Incident) {
+        match incident.kind {
+            Trouble::Stalled | Trouble::Recovered => self.0.warning("threads", &incident.line()),
+            Trouble::Failed | Trouble::GivenUp => self.0.error("threads", &incident.line()),
+        }
+    }
+
+    fn reload(&mut self) {
+        self.0.warning("detect", RELOAD);
+    }
+}
+
+/// How many threads read; what stands against several is said.
+fn plan(
+    o: &Options,
+    config: &Tree,
+    engine: &gabion_net::Engine,
+    log: &mut EngineLog,
+) -> Result<crate::pipeline::Plan, String> {
+    let mut plan = threads::plan(o, config)?;
+    if let (Some(why), true) = (team::needs_one_worker(engine), plan.workers > 1) {
+        log.warning("threads", &format!("{why}: one worker is used"));
+        plan.workers = 1;
+    }
+    Ok(plan)
+}
+
+fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
+    let RunOf { engine, counts, config, logged, filter } = of;
     if o.captures.is_empty() {
         log.error("suricata", "no capture is named: give one with -r FILE");
         return 1;
     }
-    let mut worker =
-        gabion_net::Worker::new(Arc::clone(engine), gabion_net::WorkerBudgets::standalone(engine));
-    let mut code = 0;
-    let mut total = gabion_record::ledger::Ledger::default();
-    for path in &o.captures {
-        let is_folder = Path::new(path).is_dir();
-        let list = match read::captures(Path::new(path), o.recursive) {
-            Ok(l) => l,
-            Err(e) => {
-                log.error("pcap", &format!("failed to get first packet timestamp: {e}"));
-                return 1;
-            }
-        };
-        for file in list {
-            outputs.set_capture(&file.display().to_string());
-            match read::capture(&file, filter.as_ref(), &mut worker, outputs, &mut |_, _| true) {
-                Ok(done) => {
-                    total.merge(&done.ledger);
-                    for note in done.notes {
-                        log.warning("pcap", &note);
-                    }
-                }
-                // What else lies in a folder is passed over.
-                Err(e) if is_folder => {
-                    log.error("pcap", &e);
-                    let said = format!("Failed to init pcap file {}, skipping", file.display());
-                    log.warning("pcap", &said);
-                }
-                Err(e) => {
-                    log.error("pcap", &e);
-                    code = 1;
-                }
+    let inputs = match inputs(o) {
+        Ok(list) => list,
+        Err(e) => {
+            log.error("pcap", &e);
+            return 1;
+        }
+    };
+    let plan = match plan(o, config, engine, log) {
+        Ok(plan) => plan,
+        Err(e) => {
+            log.error("runmodes", &e);
+            return 1;
+        }
+    };
+    // Without signals the run can be ended, only not so gently.
+    let signals = Signals::install().ok();
+    let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
+    let budget = gabion_runtime::memory::process_budget(None);
+    let mut run = Run::new(engine, &budget, &stop, counts.unwrap_or_default());
+    run.plan = plan;
+    run.filter = filter.map(Arc::new);
+    run.signals = signals;
+    run.logged = Some(Arc::clone(logged));
+    run.lost_code = 1;
+    let mut done = match run.read(&inputs, outputs, &mut Spoken(log)) {
+        Ok(done) => done,
+        Err(e) => {
+            log.error("threads", &format!("threads cannot be started: {e}"));
+            return 1;
+        }
+    };
+    let mut code = i32::from(done.lost_workers > 0);
+    for input in &done.inputs {
+        let shown = input.path.display();
+        for note in &input.notes {
+            log.warning("pcap", &format!("{shown}: {note}"));
+        }
+        let Some(e) = &input.error else { continue };
+        log.error("pcap", &format!("{shown}: {e}"));
+        // What else lies in a folder is passed over.
+        match input.is_named {
+            true => code = 1,
+            false => {
+                let said = format!("Failed to init pcap file {shown}, skipping");
+                log.warning("pcap", &said);
             }
         }
     }
-    worker.finish(outputs);
-    if let Some(d) = &engine.detector {
-        for (path, text) in d.datasets.saves() {
-            let path = data_dir.join(path);
-            if let Err(e) = std::fs::write(&path, text) {
-                log.error("datasets", &format!("{}: cannot be written: {e}", path.display()));
-            }
-        }
+    if done.is_stopped {
+        log.notice("suricata", "Signal Received.  Stopping engine.");
     }
-    let mut more = outputs.counters();
-    more.extend(logged.stats());
-    let json = stats::json(&[&stats::WorkerStats::of(&worker)], engine, counts, &more);
-    outputs.stats(stats::now_ns(), &json);
-    worker.log_stats(&stats::counters(&[&stats::WorkerStats::of(&worker)], engine));
-    if let Err(e) = outputs.flush() {
-        log.error("output", &e);
+    for (module, e) in ending::write(&mut done, outputs, engine, config) {
+        log.error(module, &e);
+        code |= i32::from(module == "output");
+    }
+    if let Err(fault) = ending::balance(&done) {
+        log.error("ledger", &fault.to_string());
         code = 1;
     }
-    if let Err(e) = total.balance() {
-        log.error("ledger", &e.to_string());
-        code = 1;
-    }
-    let c = worker.counters();
-    log.notice(
-        "suricata",
-        &format!(
-            "read {} packets, {} bytes; {} alerts; ledger: {total}",
-            c.packets, c.bytes, c.alerts
-        ),
-    );
+    let c = &done.counters;
+    let said = format!("read {} packets, {} bytes; {} alerts", c.packets, c.bytes, c.alerts);
+    log.notice("suricata", &format!("{said}; ledger: {}", ending::in_short(&done)));
     code
 }

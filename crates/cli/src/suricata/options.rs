@@ -24,6 +24,7 @@ pub(crate) struct Options {
     pub(crate) simulate_ips: bool,
     pub(crate) checksums: Checksums,
     pub(crate) runmode: Option<String>,
+    pub(crate) pid_file: Option<String>,
     pub(crate) show: Option<Show>,
     pub(crate) profile_rules: bool,
     pub(crate) simulate: Simulate,
@@ -126,12 +127,8 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
             "--simulate-packet-defrag-memcap" => {
                 o.simulate.defrag_memcap = value(name)?.parse().ok();
             }
-            "--pidfile"
-            | "--user"
-            | "--group"
-            | "-F"
-            | "--pcap-file-buffer-size"
-            | "--pcap-buffer-size" => {
+            "--pidfile" => o.pid_file = Some(value(name)?),
+            "--user" | "--group" | "-F" | "--pcap-file-buffer-size" | "--pcap-buffer-size" => {
                 let v = value(name)?;
                 o.unknown.push(format!("{name} {v}"));
             }

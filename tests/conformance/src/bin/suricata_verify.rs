@@ -28,6 +28,9 @@ struct Options {
     /// $GABION_CORPUS/suricata-verify/tests, ../shared/corpus without the variable]
     #[arg(long, value_name = "DIR")]
     tests: Option<PathBuf>,
+    /// A further argument for every call of the program, behind those of the test (repeatable)
+    #[arg(long = "arg", value_name = "ARG", allow_hyphen_values = true)]
+    args: Vec<String>,
     /// Tests that run at the same time [default: number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -144,7 +147,7 @@ fn execute(options: &Options) -> Result<(Vec<results::TestResult>, String)> {
         .with_context(|| format!("cannot find the tests {}", tests.display()))?;
     let corpus = tests.parent().context("the folder of the tests has no parent")?;
     let binary = options.binary.as_deref().context("no program given")?;
-    let subject = Subject::new(binary, corpus)?;
+    let subject = Subject::new(binary, corpus, &options.args)?;
     let mut found = find_all(&tests)?;
     found.retain(|(name, _)| selected(options, name));
     let jobs = match options.jobs {

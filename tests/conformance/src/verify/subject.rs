@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -24,15 +24,15 @@ pub struct Subject {
 
 impl Subject {
     /// Lays out the source folder around `binary` with the configuration files of `corpus`, and asks
-    /// the binary for its version and features.
+    /// the binary for its version and features. Every call of it gets `args` behind its own.
     ///
     /// # Errors
     /// The binary is missing, does not run or does not name its version; the folder can't be made.
-    pub fn new(binary: &Path, corpus: &Path) -> Result<Self> {
+    pub fn new(binary: &Path, corpus: &Path, args: &[String]) -> Result<Self> {
         let binary = fs::canonicalize(binary)
             .with_context(|| format!("cannot find the program {}", binary.display()))?;
         let srcdir = tempfile::Builder::new().prefix("suricata-verify-").tempdir()?;
-        lay_out(srcdir.path(), &binary, corpus)?;
+        lay_out(srcdir.path(), &binary, corpus, args)?;
         let program = srcdir.path().join("src/suricata");
         let version_line = output_of(&program, "-V")?;
         let version = Version::find(&version_line).with_context(|| {
@@ -77,9 +77,18 @@ const NOT_SOURCE: [&str; 5] = ["tests", "peer", "pcaps", "src", "etc"];
 
 /// Links the corpus's files at the top of the tree and below `etc`, where the peer keeps its
 /// `*.config` and schema; what only the corpus's own `etc` holds is linked there too.
-fn lay_out(srcdir: &Path, binary: &Path, corpus: &Path) -> Result<()> {
+fn lay_out(srcdir: &Path, binary: &Path, corpus: &Path, args: &[String]) -> Result<()> {
     fs::create_dir(srcdir.join("src"))?;
-    symlink(binary, srcdir.join("src/suricata"))?;
+    let program = srcdir.join("src/suricata");
+    if args.is_empty() {
+        symlink(binary, program)?;
+    } else {
+        fs::create_dir(srcdir.join("src/program"))?;
+        let named = srcdir.join("src/program/suricata");
+        symlink(binary, &named)?;
+        fs::write(&program, call_with(&named, args))?;
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    }
     let etc = srcdir.join("etc");
     fs::create_dir(&etc)?;
     for path in entries(corpus)? {
@@ -102,6 +111,13 @@ fn lay_out(srcdir: &Path, binary: &Path, corpus: &Path) -> Result<()> {
         bail!("{} holds no suricata.yaml", corpus.display());
     }
     Ok(())
+}
+
+/// A shell script that calls a program with further arguments behind its own.
+fn call_with(program: &Path, args: &[String]) -> String {
+    let quoted = |text: &str| format!("'{}'", text.replace('\'', "'\\''"));
+    let args: Vec<String> = args.iter().map(|a| quoted(a)).collect();
+    format!("#!/bin/sh\nexec {} \"$@\" {}\n", quoted(&program.to_string_lossy()), args.join(" "))
 }
 
 /// The absolute paths of what a folder holds.

@@ -1,0 +1,244 @@
+//! Captures through one worker, which reads, inspects and writes; the calling thread watches over it.
+//!
+//! A panic of the engine costs what is left to read: it is shed as `worker_lost`, as with several
+//! workers. A worker that stalls is said; nobody could go on in its place, so the run ends when it
+//! does not come back for long.
+
+use crate::pipeline::{
+    Done, Entry, FrameBlock, Incident, Input, OneInput, Position, Run, Trouble, Watch, WorkerEnd,
+};
+use crate::stats::{self, WorkerStats};
+use gabion_capture::FrameRef;
+use gabion_net::{Engine, FrameIn, Worker, WorkerBudgets};
+use gabion_outputs::files::Outputs;
+use gabion_record::budget::BudgetPool;
+use gabion_record::ledger::Ledger;
+use gabion_runtime::{Event, EventKind, Pulse, Supervisor, clock, processors};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long one look for an event waits.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a stalled worker is waited for. Nothing else could go on, so it is long.
+const STALL_END: Duration = Duration::from_secs(60);
+/// The worker's name.
+const NAME: &str = "worker 0";
+
+/// Budgets of a worker's tables below the pool, each with the limit of the configuration.
+fn worker_budgets(pool: &BudgetPool, engine: &Engine) -> WorkerBudgets {
+    let o = &engine.options;
+    WorkerBudgets {
+        defrag: pool.leaf("defrag", Some(o.defrag.memcap)),
+        flow: pool.leaf("flow", Some(o.flow.memcap)),
+        session: pool.leaf("stream", Some(o.stream.memcap)),
+        stream: pool.leaf("reassembly", Some(o.stream.reassembly_memcap)),
+    }
+}
+
+/// What the worker tells of while it works.
+#[derive(Default)]
+struct Shared {
+    position: Position,
+    /// Panics that are not yet said.
+    failed: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    fn failed(&self, message: String) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+    }
+}
+
+/// What the watching thread knows.
+struct Watching<'w> {
+    watch: &'w mut dyn Watch,
+    incidents: Vec<Incident>,
+    stalled_since: Option<Instant>,
+}
+
+impl Watching<'_> {
+    fn say(&mut self, kind: Trouble, message: String) {
+        let incident = Incident { worker: NAME.to_string(), kind, message };
+        self.watch.incident(&incident);
+        self.incidents.push(incident);
+    }
+
+    /// False when the worker's thread is through.
+    fn event(&mut self, event: Event) -> bool {
+        match event.kind {
+            EventKind::Finished => return false,
+            EventKind::Panicked => {
+                self.say(Trouble::Failed, event.message);
+                return false;
+            }
+            EventKind::Stalled => {
+                self.stalled_since = Some(clock::now());
+                self.say(Trouble::Stalled, event.message);
+            }
+            EventKind::Recovered => {
+                self.stalled_since = None;
+                self.say(Trouble::Recovered, event.message);
+            }
+        }
+        true
+    }
+}
+
+impl Run<'_> {
+    /// Reads all inputs by one worker.
+    ///
+    /// # Errors
+    /// If threads can't be started.
+    pub(crate) fn alone(
+        &self,
+        inputs: &[Input],
+        outputs: &mut Outputs,
+        watch: &mut dyn Watch,
+    ) -> std::io::Result<Done> {
+        let supervisor = Supervisor::start()?;
+        let shared = Shared::default();
+        let mut watching = Watching { watch, incidents: Vec::new(), stalled_since: None };
+        let (done, ends) = std::thread::scope(|scope| {
+            let (shared, outputs) = (&shared, &mut *outputs);
+            let worker = supervisor.spawn_scoped(scope, NAME, move |pulse| {
+                processors::bind(self.plan.processors(0));
+                self.read_alone(inputs, outputs, shared, pulse)
+            })?;
+            let mut goes_on = true;
+            while goes_on {
+                if let Some(event) = supervisor.next_event(LOOK) {
+                    goes_on = watching.event(event);
+                }
+                self.look(shared, &mut watching);
+            }
+            std::io::Result::Ok(worker.join().ok().flatten().unwrap_or_default())
+        })?;
+        let mut done = done;
+        done.lost_workers = u32::from(ends.is_empty());
+        done.incidents = watching.incidents;
+        done.enter(&ends, self, outputs);
+        Ok(done)
+    }
+
+    /// What the watching thread looks after again and again.
+    fn look(&self, shared: &Shared, watching: &mut Watching<'_>) {
+        let failed =
+            std::mem::take(&mut *shared.failed.lock().unwrap_or_else(PoisonError::into_inner));
+        for message in failed {
+            watching.say(Trouble::Failed, message);
+        }
+        self.answer_reload(watching.watch);
+        shared.position.tell(watching.watch);
+        if watching.stalled_since.is_some_and(|t| t.elapsed() >= STALL_END) {
+            let message = format!(
+                "did not go on for {} s, nobody else can; what is not yet in the outputs is lost",
+                STALL_END.as_secs()
+            );
+            watching.say(Trouble::GivenUp, message);
+            std::process::exit(i32::from(self.lost_code));
+        }
+    }
+
+    /// The worker's thread. What the worker left behind is missing when it failed.
+    fn read_alone(
+        &self,
+        inputs: &[Input],
+        outputs: &mut Outputs,
+        shared: &Shared,
+        pulse: &Pulse,
+    ) -> (Done, Vec<(u16, WorkerEnd)>) {
+        let pool = self.budget.child("net", None);
+        let budgets = worker_budgets(&pool, self.engine);
+        let mut worker = Worker::new(Arc::clone(self.engine), budgets);
+        let mut done = Done::default();
+        let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
+        let mut number = 0;
+        let mut is_lost = false;
+        for (at, input) in inputs.iter().enumerate() {
+            if self.stop.is_set() {
+                done.is_stopped = true;
+                break;
+            }
+            outputs.set_capture(&input.path.display().to_string());
+            let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
+                if self.reopen_asked() {
+                    outputs.reopen();
+                }
+                let mut told = 0;
+                if !is_lost {
+                    #[cfg(test)]
+                    let (fault, first) = (self.fault, block.first);
+                    let result = pulse.guard(|| {
+                        #[cfg(test)]
+                        crate::team::tests::act(fault, 0, first);
+                        inspect(&block, &mut worker, outputs, pulse, &mut |r, what| {
+                            told += 1;
+                            became(r, what);
+                        });
+                    });
+                    if let Err(message) = result {
+                        is_lost = true;
+                        shared.failed(message);
+                    }
+                }
+                for r in block.frames.get(told..).unwrap_or_default() {
+                    became(r, Entry::Lost);
+                }
+            };
+            let mut see = |position, len| shared.position.set(at, position, len);
+            let mut one = OneInput {
+                number: &mut number,
+                reader: &mut reader,
+                entry: &mut entry,
+                stop: self.stop,
+                filter: self.filter.as_deref(),
+                pulse,
+            };
+            let (input_done, is_stopped) = one.read(input, &mut take, &mut see);
+            done.is_stopped |= is_stopped;
+            done.inputs.push(input_done);
+        }
+        done.memory = Some(self.budget.report());
+        done.books.add("reader", None, &reader);
+        done.books.add("engine", None, &entry);
+        if is_lost {
+            return (done, Vec::new());
+        }
+        if let Err(message) = pulse.guard(|| self.finish(&mut worker, outputs, pulse)) {
+            shared.failed(message);
+            return (done, Vec::new());
+        }
+        let end = WorkerEnd::of(&worker);
+        done.threads.push((NAME.to_string(), end.cpu));
+        (done, vec![(0, end)])
+    }
+
+    /// Ends all flows, and gives the counters to scripts that log them.
+    fn finish(&self, worker: &mut Worker, outputs: &mut Outputs, pulse: &Pulse) {
+        worker.close();
+        while worker.end_some(outputs) {
+            pulse.beat();
+        }
+        if !self.engine.scripts.outputs.is_empty() {
+            worker.log_stats(&stats::counters(&[&WorkerStats::of(worker)], self.engine));
+        }
+    }
+}
+
+/// Takes a block of frames through the worker.
+fn inspect(
+    block: &FrameBlock<'_>,
+    worker: &mut Worker,
+    outputs: &mut Outputs,
+    pulse: &Pulse,
+    became: &mut dyn FnMut(&FrameRef, Entry),
+) {
+    for (number, r) in (block.first..).zip(block.frames.iter()) {
+        let f = r.frame(block.bytes);
+        let f =
+            FrameIn { ts_ns: f.ts_ns, number, link: f.link, wire_len: f.wire_len, data: f.data };
+        let taken = worker.frame(&f, outputs);
+        pulse.beat();
+        became(r, if taken { Entry::Taken } else { Entry::Unsupported });
+    }
+}

@@ -1,0 +1,75 @@
+//! What every run does when all is read, whichever front door it came through: what rules have
+//! learned is saved, the last record and all that is buffered are written, and the ledger is checked.
+
+use crate::exit::Fault;
+use crate::pipeline::Done;
+use crate::stats;
+use gabion_net::Engine;
+use gabion_outputs::files::Outputs;
+use gabion_record::Tree;
+use std::path::Path;
+
+/// Writes what is left to write; gives what could not be, each with the part of the program that
+/// says so.
+pub(crate) fn write(
+    done: &mut Done,
+    outputs: &mut Outputs,
+    engine: &Engine,
+    config: &Tree,
+) -> Vec<(&'static str, String)> {
+    let mut failures = Vec::new();
+    let folder = Path::new(config.text("default-data-dir").unwrap_or("."));
+    for (path, text) in engine.detector.iter().flat_map(|d| d.datasets.saves()) {
+        let path = folder.join(path);
+        if let Err(e) = std::fs::write(&path, text) {
+            failures.push(("datasets", format!("{}: cannot be written: {e}", path.display())));
+        }
+    }
+    outputs.stats(stats::now_ns(), &done.stats);
+    if let Err(e) = outputs.flush() {
+        failures.push(("output", e));
+    }
+    for (path, ledger) in outputs.files() {
+        let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        done.books.add(&name, None, ledger);
+    }
+    if outputs.wants().wire {
+        done.books.add("packet log", None, &outputs.sum().packet_log);
+    }
+    failures
+}
+
+/// Checks each joint, and that what one passed on is what the next received.
+pub(crate) fn balance(done: &Done) -> Result<(), Fault> {
+    let fault = |joint: &str, what: String| {
+        Fault::internal(format!("ledger: {joint}: {what}: this is a fault of gabion, report it"))
+    };
+    done.books.balance().map_err(|(joint, e)| fault(&joint, e.to_string()))?;
+    let sums = done.books.by_joint();
+    let find = |name: &str| sums.iter().find(|e| e.joint == name).map(|e| &e.ledger);
+    let into_decode = if find("worker").is_some() { "worker" } else { "engine" };
+    for (from, to) in [
+        ("reader", "engine"),
+        ("engine", "reader>worker"),
+        ("reader>worker", "worker"),
+        (into_decode, "decode"),
+    ] {
+        // What a lost worker had done by then is not known.
+        if done.lost_workers > 0 && to == "decode" {
+            continue;
+        }
+        let (Some(a), Some(b)) = (find(from), find(to)) else { continue };
+        let (passed, received) = (a.passed(), b.received());
+        if passed != received {
+            return Err(fault(to, format!("received {received}, but {from} passed on {passed}")));
+        }
+    }
+    Ok(())
+}
+
+/// The ledger of a run in a few words: what the reader gave the engine.
+pub(crate) fn in_short(done: &Done) -> String {
+    let sums = done.books.by_joint();
+    let entry = sums.iter().find(|e| e.joint == "engine").map(|e| e.ledger.clone());
+    entry.unwrap_or_default().to_string()
+}

@@ -1,0 +1,49 @@
+//! The file with the number of the running process, there as long as the run lasts. Messages are the
+//! peer's.
+
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that goes with the run.
+#[derive(Debug)]
+pub(crate) struct PidFile {
+    path: PathBuf,
+}
+
+impl PidFile {
+    /// Writes the file, which must not be there.
+    pub(crate) fn create(path: &Path) -> Result<PidFile, String> {
+        let opened = OpenOptions::new().write(true).create_new(true).open(path);
+        let mut file: File = match opened {
+            Ok(file) => file,
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => return Err(there(path)),
+            Err(e) => {
+                return Err(format!("unable to set pidfile '{}': {e}", path.display()));
+            }
+        };
+        writeln!(file, "{}", std::process::id())
+            .map_err(|e| format!("unable to write pid to '{}': {e}", path.display()))?;
+        Ok(PidFile { path: path.to_path_buf() })
+    }
+}
+
+/// What is wrong with a file that is there.
+fn there(path: &Path) -> String {
+    let shown = path.display();
+    let pid = std::fs::read_to_string(path).ok().and_then(|t| t.trim().parse::<u32>().ok());
+    match pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
+        true => format!("pid file '{shown}' exists and Suricata appears to be running. Aborting!"),
+        false => format!(
+            "pid file '{shown}' exists but appears stale. Make sure Suricata is not running and \
+             then remove {shown}. Aborting!"
+        ),
+    }
+}
+
+impl Drop for PidFile {
+    fn drop(&mut self) {
+        // A run that is through does not fail for want of cleaning up.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
