@@ -26,7 +26,7 @@ pub fn frames(data: &[u8]) {
     let mut script = Script::new(data);
     let link = LINKS.get(usize::from(script.u8()) % LINKS.len()).copied().unwrap_or(1);
     let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
-    let mut sink = Lines { eve: EveWriter::new(settings()), lines: 0 };
+    let mut sink = Lines::new();
     let mut ts_ns = 1_700_000_000_000_000_000;
     let mut number = 0;
     while !script.is_done() {
@@ -39,7 +39,7 @@ pub fn frames(data: &[u8]) {
 }
 
 /// The tables are small, so that the fuzzer reaches their limits, and quick to make.
-fn configuration() -> Tree {
+pub(crate) fn configuration() -> Tree {
     let mut config = Tree::default();
     for (key, value) in [
         ("flow.memcap", "1mb"),
@@ -72,7 +72,7 @@ fn engine() -> Engine {
 }
 
 /// What the program's own wiring does, for a configuration that is known to be good.
-fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
+pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine {
     const GOOD: &str = "the configuration is good";
     let good = ExceptionPolicy::Ignore;
     let (expressions, _) = Expressions::compile(&set, Limits::default(), true);
@@ -145,9 +145,15 @@ fn settings() -> EveSettings {
 }
 
 /// Writes each record as a line and looks whether it is JSON.
-struct Lines {
+pub(crate) struct Lines {
     eve: EveWriter,
     lines: u64,
+}
+
+impl Lines {
+    pub(crate) fn new() -> Lines {
+        Lines { eve: EveWriter::new(settings()), lines: 0 }
+    }
 }
 
 fn check(line: Option<&[u8]>, lines: &mut u64) {

@@ -11,10 +11,13 @@
 //! fuzzed without a line here.
 #![forbid(unsafe_code)]
 
+pub mod beside;
 pub mod capture;
 pub mod config;
 pub mod engine;
+pub mod filter;
 pub mod flow;
+pub mod lua;
 pub mod matcher;
 pub mod mutate;
 pub mod packet;
@@ -47,6 +50,7 @@ pub struct Target {
 #[must_use]
 pub fn targets() -> Vec<Target> {
     let mut all = vec![
+        target("capture_filter", 1 << 13, filter::compile, filter::seeds),
         target("capture_read", 1 << 16, capture::read, Seeds::captures),
         target("config_yaml", 1 << 14, config::yaml, config::seeds),
         target("flow_fragments", 1 << 13, flow::fragments, flow::fragment_seeds),
@@ -54,7 +58,9 @@ pub fn targets() -> Vec<Target> {
         target("matcher_naive", 1 << 12, matcher::naive, matcher::naive_seeds),
         target("matcher_regex", 1 << 11, matcher::regex, matcher::regex_seeds),
         target("net_engine", 1 << 15, engine::frames, engine::seeds),
+        target("net_script", 1 << 13, lua::script, lua::seeds),
         target("packet_decode", 1 << 11, packet::decode, packet::seeds),
+        target("rules_beside", 1 << 13, beside::files, beside::seeds),
         target("rules_parse", 1 << 13, rules::parse, rules::seeds),
     ];
     for protocol in gabion_proto::registry() {
