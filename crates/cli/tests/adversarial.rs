@@ -209,3 +209,114 @@ fn one_byte_at_a_time_is_seen_as_a_whole() {
     sids.dedup();
     assert_eq!(sids, [1, 2]);
 }
+
+/// Something said: by the client?, what.
+type Said<'a> = (bool, &'a [u8]);
+
+/// A connection to a port in which both sides speak.
+fn conversation(ports: [u16; 2], said: &[Said<'_>]) -> Vec<Vec<u8>> {
+    let ends = [[CLIENT, SERVER], [SERVER, CLIENT]];
+    let ports = [ports, [ports[1], ports[0]]];
+    let mut packets = vec![
+        ipv4(6, 1, 0, ends[0], &tcp(0, 0, 2, ports[0], &[])),
+        ipv4(6, 1, 0, ends[1], &tcp(0, 1, 0x12, ports[1], &[])),
+        ipv4(6, 1, 0, ends[0], &tcp(1, 1, 0x10, ports[0], &[])),
+    ];
+    let mut next = [1u32, 1];
+    for (is_client, part) in said {
+        let (from, to) = if *is_client { (0, 1) } else { (1, 0) };
+        packets.push(ipv4(
+            6,
+            1,
+            0,
+            ends[from],
+            &tcp(next[from], next[to], 0x18, ports[from], part),
+        ));
+        next[from] += part.len() as u32;
+        packets.push(ipv4(6, 1, 0, ends[to], &tcp(next[to], next[from], 0x10, ports[to], &[])));
+    }
+    packets
+}
+
+/// Sessions that say they go on in another protocol and then speak a third, or the same: nothing is
+/// taken for what it is not, and the bytes behind the change are seen.
+#[test]
+fn changes_of_protocol_that_lie() {
+    let tls = [&[0x16, 3, 1, 0, 5, 1, 0, 0, 1, 0][..], b" EVIL-BEHIND "].concat();
+    let http = b"GET /x HTTP/1.1\r\nHost: EVIL-BEHIND\r\n\r\n".to_vec();
+    let binary = [&[0x80; 40][..], b"EVIL-BEHIND"].concat();
+    let before: [(u16, &[Said<'_>]); 4] = [
+        (
+            25,
+            &[
+                (false, b"220 a\r\n"),
+                (true, b"EHLO a\r\n"),
+                (false, b"250 STARTTLS\r\n"),
+                (true, b"STARTTLS\r\n"),
+                (false, b"220 go on\r\n"),
+            ],
+        ),
+        (21, &[(false, b"220 a\r\n"), (true, b"AUTH TLS\r\n"), (false, b"234 go on\r\n")]),
+        (
+            80,
+            &[
+                (true, b"CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n"),
+                (false, b"HTTP/1.1 200 OK\r\n\r\n"),
+            ],
+        ),
+        (
+            80,
+            &[
+                (
+                    true,
+                    b"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade, HTTP2-Settings\r\n\
+                      Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n",
+                ),
+                (
+                    false,
+                    b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\n",
+                ),
+                (true, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+            ],
+        ),
+    ];
+    let rule = "alert tcp any any -> any any (msg:\"x\"; content:\"EVIL-BEHIND\"; sid:1;)\n";
+    for (port, before) in before {
+        for (n, behind) in [&tls, &http, &binary].into_iter().enumerate() {
+            let said: Vec<Said<'_>> =
+                before.iter().copied().chain([(true, &behind[..]), (false, &behind[..])]).collect();
+            let (report, records) = read(&conversation([6_000, port], &said), rule);
+            let alerts = report["alerts"].as_u64().unwrap();
+            assert!(alerts >= 2, "both sides are seen: port {port}, {n}: {alerts}");
+            assert_eq!(of(&records, "flow").len(), 1);
+        }
+    }
+}
+
+/// As many transforms as a rule may have, on a body of the largest inspected size, for hundreds of rules:
+/// each chain is worked out once for a buffer and the answer is right.
+#[test]
+fn transforms_in_chains() {
+    let rules: String = (1..=300)
+        .map(|sid| {
+            let chain = "strip_whitespace; compress_whitespace; ".repeat(8);
+            format!(
+                "alert http any any -> any any (http.request_body; {chain}content:\"evil{0}evil{0}\"; sid:{sid};)\n",
+                sid % 3
+            )
+        })
+        .collect();
+    let mut said = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 40000\r\n\r\n".to_vec();
+    said.extend(b"evil1 ".iter().copied().cycle().take(40_000));
+    let parts: Vec<Vec<u8>> = said.chunks(1_400).map(<[u8]>::to_vec).collect();
+    let (report, records) = read(&connection(4_004, &parts), &rules);
+    let mut sids: Vec<u64> = of(&records, "alert")
+        .iter()
+        .map(|r| r["alert"]["signature_id"].as_u64().unwrap())
+        .collect();
+    sids.sort_unstable();
+    sids.dedup();
+    let (alerts, overflow) = (report["alerts"].as_u64().unwrap(), &of(&records, "stats")[0]);
+    assert!(sids.iter().all(|sid| sid % 3 == 1) && alerts > 0, "{sids:?}");
+    assert!(overflow["stats"]["detect"]["alert_queue_overflow"].as_u64().unwrap() + alerts >= 100);
+}

@@ -64,7 +64,7 @@ fn endless_headers_are_bounded() {
     }
 }
 
-/// Bombs of gzip, deflate and lzma, several in a flow: what is unpacked stays within the window that
+/// Bombs of gzip, deflate, lzma and brotli, several in a flow: what is unpacked stays within the window that
 /// rules look at, and a flow's third bomb is its last.
 #[test]
 fn bombs_unpack_to_no_more_than_the_window() {
@@ -73,7 +73,11 @@ fn bombs_unpack_to_no_more_than_the_window() {
     deflate.write_all(&zeros).unwrap();
     let mut lzma = Vec::new();
     lzma_rs::lzma_compress(&mut &zeros[..], &mut lzma).unwrap();
-    let bodies = [("gzip", gzip(&zeros)), ("deflate", deflate.finish().unwrap()), ("lzma", lzma)];
+    let mut br = Vec::new();
+    let how = brotli::enc::BrotliEncoderParams { quality: 5, ..Default::default() };
+    brotli::BrotliCompress(&mut &zeros[..], &mut br, &how).unwrap();
+    let deflate = deflate.finish().unwrap();
+    let bodies = [("gzip", gzip(&zeros)), ("deflate", deflate), ("lzma", lzma), ("br", br)];
     for (encoding, body) in bodies {
         let mut talk = talk().freeing();
         for _ in 0..4 {

@@ -14,6 +14,11 @@ pub const TXS_PER_FLOW_MAX: usize = 32 * 1024;
 /// Messages of a transaction (the peer's default, `max-messages`).
 pub const MESSAGES_PER_TX_MAX: u64 = 1024;
 
+/// Bytes of messages that a flow's transactions hold before open ones are closed and answers are no
+/// longer kept: 4,096 open transactions could each wait with a message of 1 MiB, or keep 1,024 small
+/// answers.
+pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
+
 /// Topics of a SUBSCRIBE or UNSUBSCRIBE that rules look at (the peer's defaults,
 /// `subscribe-topic-match-limit` and `unsubscribe-topic-match-limit`).
 pub const TOPICS_MATCHED_MAX: u64 = 100;

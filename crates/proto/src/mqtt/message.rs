@@ -283,6 +283,11 @@ impl Message {
         }
     }
 
+    /// Bytes it takes in a transaction.
+    pub(super) fn cost(&self) -> usize {
+        size_of::<Message>() + self.bytes_held()
+    }
+
     /// Bytes held beside the message itself.
     pub fn bytes_held(&self) -> usize {
         let of =

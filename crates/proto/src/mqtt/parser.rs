@@ -4,7 +4,7 @@
 //! peer's behaviour); a CONNACK by a number no message can carry. A message that can't be read ends
 //! the flow.
 
-use super::limits::TXS_PER_FLOW_MAX;
+use super::limits::{HELD_BYTES_MAX, TXS_PER_FLOW_MAX};
 use super::message::{Body, Header, Malformed, Message, Start, kind};
 use super::settings::Settings;
 use super::tables::{event, frame};
@@ -39,6 +39,8 @@ pub struct MqttParser {
     is_connected: bool,
     /// Bytes still to be passed over in each direction.
     skip: [u64; 2],
+    /// Bytes of the messages of all live transactions.
+    held: usize,
 }
 
 /// What a new transaction is like.
@@ -58,19 +60,29 @@ impl MqttParser {
             version: 0,
             is_connected: false,
             skip: [0; 2],
+            held: 0,
+        }
+    }
+
+    /// The peer closes the oldest that is open; closed ones are about to go anyway.
+    fn close_oldest(&mut self) {
+        while let Some(oldest) = self.open.pop_front() {
+            if let Some(tx) = self.txs.get_mut(oldest.tx) {
+                tx.is_complete = true;
+                tx.events.add(event::TOO_MANY_TRANSACTIONS);
+                return;
+            }
         }
     }
 
     fn push(&mut self, direction: Direction, message: Option<Message>, opening: Opening) {
-        if self.txs.len() as u64 > self.settings.txs_max {
-            // The peer closes the oldest that is open; closed ones are about to go anyway.
-            while let Some(oldest) = self.open.pop_front() {
-                if let Some(tx) = self.txs.get_mut(oldest.tx) {
-                    tx.is_complete = true;
-                    tx.events.add(event::TOO_MANY_TRANSACTIONS);
-                    break;
-                }
-            }
+        self.held += message.as_ref().map_or(0, Message::cost);
+        if self.txs.len() as u64 > self.settings.txs_max || self.held > HELD_BYTES_MAX {
+            self.close_oldest();
+        }
+        if self.txs.len() >= TXS_PER_FLOW_MAX {
+            let gone = self.txs.iter().next().map_or(0, MqttTx::message_bytes);
+            self.held = self.held.saturating_sub(gone);
         }
         let mut events = EventList::default();
         opening.events.iter().for_each(|code| events.add(*code));
@@ -105,10 +117,13 @@ impl MqttParser {
         if is_last {
             tx.is_complete = true;
             self.open.remove(at);
-        } else if tx.messages.len() as u64 >= self.settings.messages_max {
+        } else if tx.messages.len() as u64 >= self.settings.messages_max
+            || self.held > HELD_BYTES_MAX
+        {
             tx.events.add(event::TOO_MANY_MESSAGES);
             return None;
         }
+        self.held += message.cost();
         tx.messages.push(message);
         None
     }
@@ -270,7 +285,8 @@ impl Parser for MqttParser {
     }
 
     fn free(&mut self, id: u64) {
-        self.txs.free(id);
+        let gone = self.txs.free(id).map_or(0, |tx| tx.message_bytes());
+        self.held = self.held.saturating_sub(gone);
     }
 
     fn finish(&mut self, _: Direction) {}

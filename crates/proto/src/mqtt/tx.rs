@@ -96,6 +96,11 @@ impl MqttTx {
             + spilled * size_of::<Message>()
             + self.messages.iter().map(Message::bytes_held).sum::<usize>()
     }
+
+    /// Bytes that its messages take, as the limit of a flow counts them.
+    pub(super) fn message_bytes(&self) -> usize {
+        self.messages.iter().map(Message::cost).sum()
+    }
 }
 
 impl Transaction for MqttTx {
