@@ -54,6 +54,7 @@ cargo_test "unit, crate and document tests" --workspace --exclude gabion-tidy
 
 if [ ! -d "$corpus/suricata-verify/tests" ]; then
   skip "conformance: suricata-verify" "no $corpus/suricata-verify (set GABION_CORPUS)"
+  skip "every capture" "no $corpus/captures (set GABION_CORPUS)"
   skip "conformance: captures" "no $corpus/captures (set GABION_CORPUS)"
 else
   check "build of the program and the runners" \
@@ -64,6 +65,8 @@ else
     --keep "$target/suricata-verify"
   check "EVE: every record of these tests is valid against the peer's schema" \
     "$binaries/eve-schema" --schema "$corpus/suricata-verify/schema.json" "$target/suricata-verify"
+  check "every capture is read to its end or refused with one line" \
+    "$binaries/every-capture" --binary "$binaries/gabion"
   check "conformance: captures, no suite below its floor" \
     "$binaries/captures" --binary "$binaries/gabion" --floors "$floors/captures.tsv"
 fi

@@ -7,6 +7,7 @@
 //!
 //! - [`verify`]: the tests of suricata-verify, one folder each, described by a `test.yaml`.
 //! - [`captures`]: which rules fire how often on which capture, pair by pair.
+//! - [`whole`]: every capture read to its end or refused, the ledger added up.
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods)] // programs that do not end are ended by the clock
 
@@ -16,6 +17,7 @@ pub mod captures;
 
 pub mod schema;
 pub mod verify;
+pub mod whole;
 
 /// The folder of shared tests and captures: `GABION_CORPUS`, else `../shared/corpus` beside the
 /// repository.

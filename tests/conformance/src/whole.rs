@@ -1,0 +1,200 @@
+//! Whether a program reads any capture to its end, or refuses it with one line: no crash, no hang,
+//! the ledger balanced, the exit code that goes with it.
+//!
+//! What the ledger says is added up here again, from the JSON of `read --json`: a program that
+//! called itself balanced would not be believed.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::verify::process::{Ending, run};
+
+/// Exit code of `read` when something could not be read.
+const UNREADABLE: i32 = 3;
+
+/// How captures are read.
+#[derive(Clone, Debug)]
+pub struct How {
+    /// The program.
+    pub program: PathBuf,
+    /// Rules to load, if any.
+    pub rules: Option<PathBuf>,
+    /// `--workers`.
+    pub workers: u32,
+    /// What one run may take.
+    pub limit: Duration,
+}
+
+/// What became of one run.
+#[derive(Clone, Debug, Default)]
+pub struct Run {
+    /// Captures that were refused.
+    pub refused: usize,
+    /// Frames read.
+    pub packets: u64,
+    /// Alerts.
+    pub alerts: u64,
+    /// The findings, as the program's JSON has them.
+    pub findings: String,
+    /// What is wrong, a line each.
+    pub faults: Vec<String>,
+}
+
+/// Reads these captures in one run.
+///
+/// # Errors
+/// The program can't be started, or there is no room for what it says.
+pub fn read(how: &How, captures: &[PathBuf]) -> io::Result<Run> {
+    let (mut out, mut err): (File, File) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let mut command = Command::new(&how.program);
+    command.args(["read", "-q", "--json", "--workers", &how.workers.to_string()]);
+    if let Some(rules) = &how.rules {
+        command.arg("-S").arg(rules);
+    }
+    command.args(captures).stdout(Stdio::from(out.try_clone()?)).stderr(err.try_clone()?);
+    let ending = run(&mut command, how.limit)?;
+    let mut texts = [String::new(), String::new()];
+    for (file, text) in [&mut out, &mut err].into_iter().zip(&mut texts) {
+        file.rewind()?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        *text = String::from_utf8_lossy(&bytes).into_owned();
+    }
+    let [said, errors] = &texts;
+    Ok(judge(ending, said, errors, captures))
+}
+
+/// What a run's ending, its JSON and its messages say together.
+#[must_use]
+pub fn judge(ending: Ending, said: &str, errors: &str, captures: &[PathBuf]) -> Run {
+    let mut run = Run::default();
+    let Ok(json) = serde_json::from_str::<Value>(said) else {
+        let first = errors.lines().next().unwrap_or("nothing said");
+        run.faults.push(format!("{ending}, no JSON: {first}"));
+        return run;
+    };
+    let inputs = json["inputs"].as_array().map_or(&[][..], Vec::as_slice);
+    run.refused = inputs.iter().filter(|input| input["error"].is_string()).count();
+    run.packets = json["packets"].as_u64().unwrap_or(0);
+    run.alerts = json["alerts"].as_u64().unwrap_or(0);
+    run.findings = json["findings"].to_string();
+    let due = if run.refused > 0 { UNREADABLE } else { 0 };
+    if ending != Ending::Exit(due) {
+        run.faults.push(format!("{ending}, {due} was due"));
+    }
+    if inputs.len() != captures.len() {
+        run.faults.push(format!("{} captures told of, {} given", inputs.len(), captures.len()));
+    }
+    for line in errors.lines().filter(|line| !line.starts_with("gabion: ")) {
+        run.faults.push(format!("said besides messages: {line}"));
+    }
+    for input in inputs.iter().filter(|input| input["error"].is_string()) {
+        let path = input["path"].as_str().unwrap_or_default();
+        let lines = errors.lines().filter(|line| line.contains(path)).count();
+        if lines != 1 {
+            run.faults.push(format!("{path}: refused with {lines} lines"));
+        }
+    }
+    run.faults.extend(unbalanced(&json["ledger"]));
+    run
+}
+
+/// Joints whose sums don't hold: received = passed + shed + in flight, and nothing in flight at the
+/// end.
+fn unbalanced(ledger: &Value) -> Vec<String> {
+    let Some(joints) = ledger.as_array().filter(|joints| !joints.is_empty()) else {
+        return vec!["no ledger".to_owned()];
+    };
+    let mut faults = Vec::new();
+    for joint in joints {
+        for unit in ["items", "bytes"] {
+            let of = |tally: &Value| tally[unit].as_u64().unwrap_or(0);
+            let shed: u64 =
+                joint["shed"].as_object().map_or(0, |reasons| reasons.values().map(of).sum());
+            let (received, passed) = (of(&joint["received"]), of(&joint["passed"]));
+            let in_flight = of(&joint["in_flight"]);
+            if received != passed + shed + in_flight || in_flight != 0 {
+                faults.push(format!(
+                    "{}: {received} {unit} received, {passed} passed, {shed} shed, {in_flight} in flight",
+                    joint["joint"]
+                ));
+            }
+        }
+    }
+    faults
+}
+
+/// Every capture below these folders, by name or by what a file begins with.
+///
+/// # Errors
+/// A folder can't be read.
+pub fn captures_below(folders: &[PathBuf]) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut left: Vec<PathBuf> = folders.to_vec();
+    while let Some(folder) = left.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                left.push(path);
+            } else if crate::captures::suites::is_capture(&path) || begins_as_capture(&path) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+fn begins_as_capture(path: &Path) -> bool {
+    const MAGICS: &[[u8; 4]] = &[
+        [0xd4, 0xc3, 0xb2, 0xa1],
+        [0xa1, 0xb2, 0xc3, 0xd4],
+        [0x4d, 0x3c, 0xb2, 0xa1],
+        [0xa1, 0xb2, 0x3c, 0x4d],
+        [0x0a, 0x0d, 0x0d, 0x0a],
+    ];
+    let mut first = [0; 4];
+    File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && MAGICS.contains(&first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = r#"{"inputs":[{"path":"a.pcap"}],"packets":2,"alerts":1,"findings":[],
+        "ledger":[{"joint":"reader","received":{"items":2,"bytes":9},"passed":{"items":1,"bytes":5},
+        "in_flight":{"items":0,"bytes":0},"shed":{"torn":{"items":1,"bytes":4}}}]}"#;
+
+    fn faults(ending: Ending, said: &str, errors: &str) -> Vec<String> {
+        judge(ending, said, errors, &[PathBuf::from("a.pcap")]).faults
+    }
+
+    #[test]
+    fn a_run_is_good_when_all_of_it_is() {
+        assert_eq!(faults(Ending::Exit(0), GOOD, ""), Vec::<String>::new());
+        let refused = GOOD.replace(r#""a.pcap""#, r#""a.pcap","error":"no capture""#);
+        let line = "gabion: a.pcap: no capture: name one\n";
+        assert_eq!(faults(Ending::Exit(3), &refused, line), Vec::<String>::new());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        assert_eq!(faults(Ending::Signal(6), "", "boom").len(), 1);
+        assert_eq!(faults(Ending::TimedOut, GOOD, ""), ["timeout, 0 was due"]);
+        assert_eq!(faults(Ending::Exit(3), GOOD, ""), ["exit code 3, 0 was due"]);
+        assert_eq!(
+            faults(Ending::Exit(0), GOOD, "thread panicked"),
+            ["said besides messages: thread panicked"]
+        );
+        let refused = GOOD.replace(r#""a.pcap""#, r#""a.pcap","error":"no capture""#);
+        assert_eq!(faults(Ending::Exit(3), &refused, ""), ["a.pcap: refused with 0 lines"]);
+        let lost = GOOD.replace(r#""items":1,"bytes":4"#, r#""items":0,"bytes":4"#);
+        assert_eq!(faults(Ending::Exit(0), &lost, "").len(), 1);
+    }
+}
