@@ -69,6 +69,8 @@ pub(crate) struct Done {
     pub(crate) threads: Vec<(String, Duration)>,
     /// Uses of state across flows by several workers, and those that had to wait.
     pub(crate) shared_uses: (u64, u64),
+    /// Locks of the queues between threads that were taken, and those that somebody else held then.
+    pub(crate) queue_locks: (u64, u64),
 }
 
 /// What a worker left behind.

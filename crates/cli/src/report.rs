@@ -283,6 +283,9 @@ pub(crate) fn json(r: &Report<'_>) -> String {
         j.close_array();
         j.number("shared_state_uses", r.done.shared_uses.0);
         j.number("shared_state_waits", r.done.shared_uses.1);
+        j.number("queue_locks", r.done.queue_locks.0);
+        j.number("queue_locks_contended", r.done.queue_locks.1);
+        j.number("budget_moves", r.done.memory.as_ref().map_or(0, |root| root.moves));
     }
     j.number("workers_lost", r.done.lost_workers);
     if !r.done.incidents.is_empty() {

@@ -194,12 +194,14 @@ impl Run<'_> {
         let mut to_workers = Vec::new();
         let mut members = Vec::new();
         let mut edges = Vec::new();
+        let mut queues = Vec::new();
         for n in 0..workers {
             let number = n as u16;
             let (to, work, edge) = channel::<Work>("reader>worker", to_worker);
             let (out, lines, lines_edge) = channel::<Lines>("worker>writer", FROM_WORKER);
             metrics.edge(Some(number), &edge);
             metrics.edge(Some(number), &lines_edge);
+            queues.extend([Arc::clone(&edge), Arc::clone(&lines_edge)]);
             let job = Job {
                 n,
                 engine: Arc::clone(self.engine),
@@ -286,6 +288,10 @@ impl Run<'_> {
         }
         done.threads.push(("writer".to_string(), writing));
         done.shared_uses = team.uses();
+        done.queue_locks = queues
+            .iter()
+            .map(|queue| queue.locks())
+            .fold((0, 0), |(all, held), (a, h)| (all + a, held + h));
         done.books.add("alerts", None, &verdicts.books().alerts);
         if let Some((_, end)) = ends.first_mut() {
             end.stats.net.merge(verdicts.counters());

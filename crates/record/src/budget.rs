@@ -33,6 +33,8 @@ struct Node {
     used: AtomicU64,
     peak: AtomicU64,
     refused: AtomicU64,
+    /// Times bytes were taken or given back: what a shared node costs those that share it.
+    moves: AtomicU64,
     parent: Option<Arc<Node>>,
     children: Mutex<Vec<Weak<Node>>>,
 }
@@ -45,6 +47,7 @@ impl Node {
             used: AtomicU64::new(0),
             peak: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            moves: AtomicU64::new(0),
             parent,
             children: Mutex::new(Vec::new()),
         });
@@ -59,6 +62,7 @@ impl Node {
     /// Takes `bytes` from this node and all above it, or from none. A refusal is counted where
     /// it arose, unless the caller has a smaller wish to try.
     fn take(&self, bytes: u64, final_wish: bool) -> bool {
+        self.moves.fetch_add(1, Relaxed);
         let taken = self.used.fetch_update(Relaxed, Relaxed, |used| {
             used.checked_add(bytes).filter(|sum| *sum <= self.limit)
         });
@@ -78,6 +82,7 @@ impl Node {
         let mut node = Some(self);
         while let Some(n) = node {
             n.used.fetch_sub(bytes, Relaxed);
+            n.moves.fetch_add(1, Relaxed);
             node = n.parent.as_deref();
         }
     }
@@ -90,6 +95,7 @@ impl Node {
             used: self.used.load(Relaxed),
             peak: self.peak.load(Relaxed),
             refused: self.refused.load(Relaxed),
+            moves: self.moves.load(Relaxed),
             children: children.iter().filter_map(Weak::upgrade).map(|c| c.report()).collect(),
         }
     }
@@ -303,6 +309,8 @@ pub struct BudgetReport {
     pub peak: u64,
     /// How often it had not enough.
     pub refused: u64,
+    /// Times bytes were taken or given back.
+    pub moves: u64,
     /// The budgets below it.
     pub children: Vec<BudgetReport>,
 }

@@ -19,7 +19,7 @@
 //! its thread panicked, else `stopped`.
 
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use crossbeam_channel as queue;
@@ -80,6 +80,9 @@ struct Book {
     waits: u64,
     /// Senders waiting for room now.
     waiting: u64,
+    /// Times this lock was taken, and times somebody else held it then.
+    locks: u64,
+    contended: u64,
     /// Set when the receiver is gone.
     end: Option<ShedReason>,
 }
@@ -129,9 +132,24 @@ impl Edge {
         self.lock().waits
     }
 
+    /// How often the lock of this joint was taken, and how often somebody else held it then.
+    pub fn locks(&self) -> (u64, u64) {
+        let book = self.lock();
+        (book.locks, book.contended)
+    }
+
     /// No code panics while it holds this lock; if it did, counters would still be sound.
     fn lock(&self) -> MutexGuard<'_, Book> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        let (mut book, was_held) = match self.book.try_lock() {
+            Ok(book) => (book, false),
+            Err(TryLockError::Poisoned(error)) => (error.into_inner(), false),
+            Err(TryLockError::WouldBlock) => {
+                (self.book.lock().unwrap_or_else(PoisonError::into_inner), true)
+            }
+        };
+        book.locks += 1;
+        book.contended += u64::from(was_held);
+        book
     }
 
     fn has_room(&self, book: &Book, items: u64, bytes: u64) -> bool {
