@@ -32,15 +32,15 @@ fuzz: ## every fuzz target for SECONDS (60) each
 	@scripts/fuzz.sh $(SECONDS_EACH)
 
 bench: ## end-to-end benchmarks, as a ratio to the peer where the peer is
-	@scripts/tools.sh
+	@scripts/tools.sh lab
 	@scripts/bench.sh
 
 lab: ## all experiments, repeatable; reports in target/lab
-	@scripts/tools.sh
+	@scripts/tools.sh lab
 	@scripts/lab.sh lab/run.sh
 
 lab-network: ## what rules, expressions, allocators and workers cost, beside published figures
-	@scripts/tools.sh
+	@scripts/tools.sh lab
 	@scripts/lab.sh lab/network/run.sh
 
 heap-profile: ## a binary whose heap jemalloc profiles, and a profile of the demonstration

@@ -9,10 +9,12 @@ capture=${1:-demo/demo.pcap}
 rules=${2:-demo/gabion.rules}
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 folder=$target/heap-profile
-cargo build --release --locked --package gabion --features heap-profile --target-dir "$folder/build"
-program=$folder/build/release/gabion
 rm -rf "$folder/dumps"
 mkdir -p "$folder/dumps" "$folder/out"
+# Built beside the usual one, whose crates it shares; the copy stays when that is built again.
+cargo build --release --locked --package gabion --features heap-profile
+program=$folder/gabion
+cp "$target/release/gabion" "$program"
 
 # lg_prof_interval 24: every 2^24 bytes allocated. lg_prof_sample 14: one stack every 16 KiB.
 export _RJEM_MALLOC_CONF="prof:true,prof_leak:true,prof_final:true,lg_prof_sample:14,lg_prof_interval:24,\
@@ -23,7 +25,7 @@ grep '^<jemalloc>' "$folder/allocator.txt" || true
 echo "dumps: $(find "$folder/dumps" -name '*.heap' | wc -l) in $folder/dumps; the allocator's statistics: $folder/allocator.txt"
 
 # jemalloc's own reader of dumps was built with it.
-reader=$(find "$folder/build" -path '*/out/build/bin/jeprof' 2>/dev/null | head -1)
+reader=$(find "$target/release/build" -path '*/out/build/bin/jeprof' 2>/dev/null | head -1)
 last=$(find "$folder/dumps" -name '*.heap' -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-)
 if [ -n "$reader" ] && [ -n "$last" ] && command -v perl >/dev/null && command -v addr2line >/dev/null; then
   echo "what held memory when the program ended (jeprof --show_bytes --text):"

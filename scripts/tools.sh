@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# tools.sh [gate]: sees that the tools to build with are there, and installs what is missing.
+# tools.sh [gate|lab]: sees that the tools to build with are there, and installs what is missing.
 #
 # A C compiler (PCRE2, Lua, zstd and mimalloc are built from source) comes from the distribution's
 # packages; the Rust toolchain of rust-toolchain.toml comes by rustup. Debian 12's own cargo (0.66)
-# can't read this workspace, so it is no way out. With `gate`: cargo-deny too.
+# can't read this workspace, so it is no way out. With `gate`: cargo-deny too;
+# with `lab`: python3 and zstd.
 # Says nothing and takes a fraction of a second when nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -19,6 +20,10 @@ packages() {
   have cc || missing+=(gcc)
   [ -e /usr/include/stdio.h ] || have clang || missing+=(libc6-dev)
   have cargo || have rustup || have curl || missing+=(curl ca-certificates)
+  if [ "$1" = lab ]; then
+    have python3 || missing+=(python3)
+    have zstd || missing+=(zstd)
+  fi
   [ ${#missing[@]} -gt 0 ] || return 0
   have apt-get || fail "missing: ${missing[*]}: install them with this system's packages"
   [ "$(id -u)" = 0 ] || fail "missing: ${missing[*]}: run as root: apt-get install ${missing[*]}"
@@ -88,7 +93,7 @@ gate_tools() {
     say "cargo-deny can't be installed: the gate will say that licences were not checked"
 }
 
-packages
+packages "${1:-}"
 export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
 toolchain
 [ "${1:-}" != gate ] || gate_tools

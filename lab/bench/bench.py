@@ -4,14 +4,15 @@
 
 Runs the sensor as a whole process on the benchmark captures of the corpus and prints CPU seconds (user
 and system, by the kernel's account of each finished process), packets per CPU second net of start-up,
-and peak memory; beside it the same for the peer when it is named, in the same run, so that what is
-read is a ratio. Needs python3 and zstd, nothing else.
+and peak memory; beside it our own limit (gabion-limit: read, decode and flow lookup alone) and, when
+it is named, the peer, in the same run, so that what is read is a ratio. Needs python3 and zstd.
 
   lab/bench/bench.py [--binary PATH] [--peer PATH] [--runs N] [--json FILE] [--smoke]
 """
 import argparse, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 CORPUS = pathlib.Path(os.environ.get("GABION_CORPUS", ROOT / "../shared/corpus"))
 PACKETS = {"mixed": 1166893, "mpm-flood": 67500, "mpm-plain": 67500}
 
@@ -62,7 +63,8 @@ def repeat(make_argv, runs):
 
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    a.add_argument("--binary", default=str(ROOT / "target/release/gabion"))
+    a.add_argument("--binary", default=str(TARGET / "release/gabion"))
+    a.add_argument("--limit", default=str(TARGET / "release/gabion-limit"), help="reads, decodes, looks flows up")
     a.add_argument("--peer", help="a Suricata to run beside ours")
     a.add_argument("--runs", type=int, default=3)
     a.add_argument("--json", help="write all figures to this file")
@@ -77,7 +79,7 @@ def main():
     if not (CORPUS / "bench").is_dir():
         print(f"bench: skipped: no corpus at {CORPUS} (set GABION_CORPUS)")
         return 0
-    work = ROOT / "target/bench"
+    work = TARGET / "bench"
     work.mkdir(parents=True, exist_ok=True)
     caps = {n: unpack(CORPUS / f"bench/{n}.pcap.zst", work / f"{n}.pcap") for n in PACKETS}
     rules = unpack(CORPUS / "rules/emerging-all.rules.zst", work / "et.rules")
@@ -114,7 +116,7 @@ def main():
     if o.peer:
         programs.append(("peer", [o.peer]))
     figures = {}
-    print(f"{'case':24} {'program':8} {'CPU-s':>8} {'net':>8} {'k pkt/CPU-s':>12} {'wall':>7} {'RSS MiB':>8} {'alerts':>7}")
+    print(f"{'case':25} {'program':8} {'CPU-s':>8} {'net':>8} {'k pkt/CPU-s':>12} {'wall':>7} {'RSS MiB':>8} {'alerts':>7}")
     for name, extra, base in cases:
         for who, program in programs:
             r = repeat(command(program, extra), o.runs)
@@ -122,8 +124,14 @@ def main():
             figures[(who, name)] = r
             packets = next((PACKETS[c] for c in PACKETS if any(f"/{c}.pcap" in e for e in extra)), None)
             rate = f"{packets / r['net'] / 1000:.0f}" if packets and r["net"] > 0 else ""
-            print(f"{name:24} {who:8} {r['cpu_median']:8.2f} {r['net']:8.2f} {rate:>12} "
+            print(f"{name:25} {who:8} {r['cpu_median']:8.2f} {r['net']:8.2f} {rate:>12} "
                   f"{r['wall_median']:7.2f} {r['rss_mib']:8.0f} {r['alerts']:7}", flush=True)
+    # What nothing made of these parts can beat: no reassembly, no parser, no rule, no record.
+    limit = figures[("limit", "read, decode, flow lookup")] = repeat(lambda _: [o.limit, str(caps["mixed"])], o.runs)
+    limit["net"] = limit["cpu_median"]
+    print(f"{'read, decode, flow lookup':25} {'limit':8} {limit['cpu_median']:8.2f} {limit['net']:8.2f} "
+          f"{PACKETS['mixed'] / limit['net'] / 1000:12.0f} {limit['wall_median']:7.2f} {limit['rss_mib']:8.0f}   {limit['last']}",
+          flush=True)
     # One worker is one thread that reads too; two share the work of it. Loading is not shared.
     def workers(n, capture):
         return lambda out: [o.binary, "read", "-q", "-k", "none", "-S", str(rules), "-l", out,
@@ -132,7 +140,7 @@ def main():
     for n in (1, 2):
         r = figures[("gabion", f"{n} workers")] = repeat(workers(n, caps["mixed"]), o.runs)
         r["net"] = r["cpu_median"] - start["cpu_median"]
-        print(f"{f'ET rules + EVE, {n} workers':24} {'gabion':8} {r['cpu_median']:8.2f} {r['net']:8.2f} {'':>12} "
+        print(f"{f'ET rules + EVE, {n} workers':25} {'gabion':8} {r['cpu_median']:8.2f} {r['net']:8.2f} {'':>12} "
               f"{r['wall_median']:7.2f} {r['rss_mib']:8.0f} {r['alerts']:7}", flush=True)
     a, b = (figures[("gabion", f"{n} workers")] for n in (1, 2))
     print(f"two workers against one: wall {a['wall_best'] / b['wall_best']:.2f} times as fast "
@@ -141,10 +149,12 @@ def main():
           f"alerts {'equal' if a['alerts'] == b['alerts'] else 'DIFFER'}")
     e = repeat(lambda out: [o.binary, "suricata", "-c", str(yaml), *none, "-r", str(empty), "-l", out], o.runs)
     figures[("gabion", "empty capture")] = e
-    print(f"{'empty capture':24} {'gabion':8} {e['cpu_median']:8.3f} {'':8} {'':12} {e['wall_median']:7.3f} {e['rss_mib']:8.0f}   exit {e['exit']}")
+    print(f"{'empty capture':25} {'gabion':8} {e['cpu_median']:8.3f} {'':8} {'':12} {e['wall_median']:7.3f} {e['rss_mib']:8.0f}   exit {e['exit']}")
     if o.peer:
         for name in ("ET rules + EVE", "no rules, EVE", "mpm-flood, no outputs"):
             print(f"ratio peer/gabion, {name}: {figures[('peer', name)]['net'] / figures[('gabion', name)]['net']:.2f}")
+    for name in ("ET rules + EVE", "no rules, EVE", "no rules, no outputs"):
+        print(f"times our own limit, {name}: {figures[('gabion', name)]['net'] / limit['net']:.1f}")
     if a["alerts"] != b["alerts"] or a["eve_bytes"] == 0:
         print("bench: one worker and two must find the same", file=sys.stderr)
         return 1
