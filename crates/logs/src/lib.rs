@@ -1,0 +1,12 @@
+//! Taking in logs: what comes over a wire, cut into messages, and what a message says.
+//!
+//! In: bytes of a connection or datagrams, with event time. Out: messages as they stood on the wire
+//! (the evidence, which is kept), replies, and, for the reader of a log, their fields.
+//!
+//! * [`framing`]: TCP streams into messages, octet counting and lines.
+//! * [`relp`]: RELP, in which nothing is answered before it is durable.
+#![forbid(unsafe_code)]
+
+pub mod framing;
+pub mod limits;
+pub mod relp;
