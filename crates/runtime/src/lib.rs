@@ -10,11 +10,13 @@
 //! * [`supervisor`]: workers as threads that beat; panics and stalls become events for the owner.
 //! * [`metrics`]: counters and gauges, and everything as text for Prometheus.
 //! * [`signals`]: stop, reload and rotate as flags.
+//! * [`sockets`]: datagrams by the batch, waiting for many descriptors, inherited sockets.
 //!
 //! Nothing here decides what to do about a lost worker or a full queue beyond counting it: the
 //! owner (the command line's wiring) does.
 //!
-//! `unsafe` stands in `clock::ticks` only (reading the processor's time stamp counter).
+//! `unsafe` stands in `clock::ticks` (reading the processor's time stamp counter) and in
+//! `sockets::datagrams` (system calls that neither std nor rustix have).
 #![deny(unsafe_code)]
 
 pub mod channel;
@@ -25,6 +27,7 @@ pub mod memory;
 pub mod metrics;
 pub mod processors;
 pub mod signals;
+pub mod sockets;
 pub mod supervisor;
 
 pub use channel::{Capacity, Edge, Load, Receiver, Refused, Sender, channel};

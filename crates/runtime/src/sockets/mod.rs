@@ -1,0 +1,117 @@
+//! Sockets as log intake needs them: opened with large buffers or inherited from the service manager,
+//! waited for in one place, drained by the batch, and asked what the kernel dropped.
+//!
+//! * [`datagrams`]: batches of datagrams (`unsafe` stands there).
+//! * [`poll`]: waiting for many descriptors, and waking whoever waits.
+
+pub mod datagrams;
+pub mod poll;
+
+use rustix::net::{AddressFamily, SocketType, sockopt};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Receive buffer asked for: 64 MiB hold 0.8 s of 100,000 short datagrams a second.
+pub const RECEIVE_BUFFER: usize = 64 * 1024 * 1024;
+
+/// Below this a short pause of the receiver loses datagrams.
+pub const RECEIVE_BUFFER_ENOUGH: usize = 4 * 1024 * 1024;
+
+/// Asks for a large receive buffer, past the system's limit when allowed; returns what was got, in
+/// bytes as the kernel counts (twice the payload).
+///
+/// # Errors
+/// What the system says.
+pub fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
+    // The kernel takes an int and doubles it.
+    let bytes = bytes.min(1 << 29);
+    if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
+        sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+    }
+    Ok(sockopt::socket_recv_buffer_size(&socket)?)
+}
+
+/// What a descriptor is, as far as listeners are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inherited {
+    /// A UDP socket.
+    Udp,
+    /// A listening TCP socket.
+    Tcp,
+    /// A local datagram socket.
+    UnixDatagram,
+}
+
+/// The sockets that the service manager opened for this process (`LISTEN_FDS`), with their names.
+/// To be called once.
+///
+/// # Errors
+/// A descriptor that is none, or no socket that listeners know.
+pub fn inherited() -> io::Result<Vec<(OwnedFd, Inherited, String)>> {
+    let own = std::process::id().to_string();
+    if std::env::var("LISTEN_PID").as_deref() != Ok(own.as_str()) {
+        return Ok(Vec::new());
+    }
+    let count = std::env::var("LISTEN_FDS").ok().and_then(|n| n.parse::<i32>().ok()).unwrap_or(0);
+    let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
+    let mut names = names.split(':');
+    let mut sockets = Vec::new();
+    for number in 3..3 + count.clamp(0, 256) {
+        let descriptor = datagrams::adopt(number)?;
+        let name = names.next().unwrap_or_default().to_owned();
+        let domain = sockopt::socket_domain(&descriptor)?;
+        let kind = sockopt::socket_type(&descriptor)?;
+        let inherited = match (domain, kind) {
+            (AddressFamily::INET | AddressFamily::INET6, SocketType::DGRAM) => Inherited::Udp,
+            (AddressFamily::INET | AddressFamily::INET6, SocketType::STREAM) => Inherited::Tcp,
+            (AddressFamily::UNIX, SocketType::DGRAM) => Inherited::UnixDatagram,
+            _ => {
+                let message =
+                    format!("inherited descriptor {number} ({name}) is no socket to listen on");
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+            }
+        };
+        sockets.push((descriptor, inherited, name));
+    }
+    Ok(sockets)
+}
+
+/// Datagrams that the kernel dropped on the UDP socket of this inode, by its table; the same counter
+/// as the one told with datagrams, but there when none comes any more.
+pub fn udp_drops(inode: u64) -> Option<u32> {
+    ["/proc/net/udp", "/proc/net/udp6"].iter().find_map(|path| {
+        let table = std::fs::read_to_string(path).ok()?;
+        drops_in(&table, inode)
+    })
+}
+
+fn drops_in(table: &str, inode: u64) -> Option<u32> {
+    // sl local rem st tx:rx tr:tm retrnsmt uid timeout inode ref pointer drops
+    table.lines().skip(1).find_map(|line| {
+        let mut fields = line.split_ascii_whitespace();
+        let found = fields.nth(9)?.parse::<u64>().ok()?;
+        (found == inode).then(|| fields.nth(2)?.parse::<u64>().ok()).flatten().map(|d| d as u32)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernels_table_is_read() {
+        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops\n\
+            3126: 0100007F:0202 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 81234 2 00000000a5 45732\n";
+        assert_eq!(drops_in(table, 81234), Some(45732));
+        assert_eq!(drops_in(table, 1), None);
+    }
+
+    #[test]
+    fn a_buffer_is_as_large_as_allowed() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let got = enlarge_receive_buffer(&socket, 1 << 20).expect("an option");
+        let inode = rustix::fs::fstat(&socket).expect("a descriptor").st_ino;
+        assert!(got >= 200_000, "{got}");
+        assert_eq!(udp_drops(inode), Some(0));
+    }
+}
