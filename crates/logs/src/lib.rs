@@ -5,8 +5,13 @@
 //!
 //! * [`framing`]: TCP streams into messages, octet counting and lines.
 //! * [`relp`]: RELP, in which nothing is answered before it is durable.
+//! * [`envelope`], [`replay`]: slog's encrypted messages, and those that come twice.
+//! * [`fairness`]: a queue in which a flood loses its own messages and nobody else's.
 #![forbid(unsafe_code)]
 
+pub mod envelope;
+pub mod fairness;
 pub mod framing;
 pub mod limits;
 pub mod relp;
+pub mod replay;

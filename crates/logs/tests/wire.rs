@@ -1,45 +1,31 @@
-//! The cases of the corpus for what comes over a wire: TCP framing, RELP sessions. Without the corpus
+//! The cases of the corpus for what comes over a wire: TCP framing, RELP sessions,
+//! slog's envelopes. Without the corpus
 //! they are skipped by name.
 
+use gabion_logs::envelope::{self, EnvelopeKey, EnvelopeSealer, base64 as strict_base64};
 use gabion_logs::framing::{Framer, Framing};
 use gabion_logs::relp::RelpServer;
 use serde_json::Value;
 use std::path::PathBuf;
 
-fn corpus(test: &str, file: &str) -> Option<Value> {
+fn read(test: &str, file: &str) -> Option<Vec<u8>> {
     let root = std::env::var_os("GABION_CORPUS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
         PathBuf::from,
     );
-    match std::fs::read_to_string(root.join("sealed").join(file)) {
-        Ok(text) => Some(serde_json::from_str(&text).expect("the corpus is JSON")),
-        Err(_) => {
-            eprintln!("{test}: skipped: no corpus");
-            None
-        }
+    let bytes = std::fs::read(root.join("sealed").join(file)).ok();
+    if bytes.is_none() {
+        eprintln!("{test}: skipped: no corpus");
     }
+    bytes
+}
+
+fn corpus(test: &str, file: &str) -> Option<Value> {
+    read(test, file).map(|text| serde_json::from_slice(&text).expect("the corpus is JSON"))
 }
 
 fn base64(text: &str) -> Vec<u8> {
-    let mut out = Vec::new();
-    let (mut bits, mut n) = (0u32, 0);
-    for b in text.bytes() {
-        let v = match b {
-            b'A'..=b'Z' => b - b'A',
-            b'a'..=b'z' => b - b'a' + 26,
-            b'0'..=b'9' => b - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => continue,
-        };
-        bits = bits << 6 | u32::from(v);
-        n += 6;
-        if n >= 8 {
-            n -= 8;
-            out.push((bits >> n) as u8);
-        }
-    }
-    out
+    strict_base64(text.as_bytes()).expect("the corpus is base64")
 }
 
 fn strings(value: &Value) -> Vec<Vec<u8>> {
@@ -134,4 +120,66 @@ fn a_real_relp_session() {
     }
     assert_eq!(String::from_utf8_lossy(&said), String::from_utf8_lossy(&expected));
     assert!(server.is_closed());
+}
+
+#[test]
+fn envelopes_open_or_say_why_not() {
+    let test = "envelopes_open_or_say_why_not";
+    let Some(cases) = corpus(test, "slog/envelopes.json") else { return };
+    let pem = read(test, "slog/comms_rsa.slogpem").expect("beside the envelopes");
+    let key = EnvelopeKey::from_pem(&pem).expect("PKCS#1 under the label of PKCS#8");
+    let cases = cases.as_array().expect("an array");
+    assert_eq!(cases.len(), 26);
+    let mut reasons = Vec::new();
+    for case in cases {
+        let name = case["name"].as_str().expect("a name");
+        let opened = key.open(&base64(case["wire_b64"].as_str().expect("bytes")));
+        match (case["expect"].as_str().expect("a verdict"), &opened) {
+            ("open", Ok(opened)) => {
+                let inner = envelope::inner(&opened.inner).expect("checked when it was opened");
+                assert_eq!(
+                    inner.line,
+                    case["logline"].as_str().expect("a line").as_bytes(),
+                    "{name}"
+                );
+                if let Some(plain) = case["plaintext"].as_str() {
+                    assert_eq!(opened.inner, plain.as_bytes(), "{name}");
+                }
+            }
+            ("suspicious", Err(why)) => reasons.push((name, why.name())),
+            _ => panic!("{name}: {opened:?}"),
+        }
+    }
+    // slog's own verdicts, in our words.
+    for (name, why) in [
+        ("bad-checksum", "checksum"),
+        ("empty-host", "inner-fields"),
+        ("flip-ciphertext", "open"),
+        ("flip-wrapped", "unwrap"),
+        ("swap-keys", "open"),
+        ("no-comma", "fields"),
+        ("three-fields", "fields"),
+        ("short-blob", "short-blob"),
+        ("nonce-only", "short-blob"),
+        ("odd-hex", "hex"),
+        ("bad-base64", "base64"),
+        ("empty", "fields"),
+    ] {
+        assert!(reasons.contains(&(name, why)), "{name}: {reasons:?}");
+    }
+}
+
+#[test]
+fn what_we_seal_opens() {
+    let test = "what_we_seal_opens";
+    let Some(public) = read(test, "slog/comms_rsa.pub") else { return };
+    let private = read(test, "slog/comms_rsa.pkcs8.pem").expect("beside the public key");
+    let sealer = EnvelopeSealer::from_pem(&public).expect("a public key");
+    let key = EnvelopeKey::from_pem(&private).expect("a private key");
+    let line = b"a line, with commas";
+    let wire = sealer.seal("2021-01-15T20:22:07.538+01", "h", "/f", line).expect("sealed");
+    let opened = key.open(&wire).expect("opened");
+    assert_eq!(envelope::inner(&opened.inner).expect("fields").line, line);
+    let wrapped = wire.rsplit(|b| *b == b',').next().expect("two fields");
+    assert_eq!(wrapped.len(), key.wrapped_len());
 }

@@ -69,6 +69,7 @@ shed_reasons! {
     Filtered, "filtered", "frames that the capture filter leaves out";
     RingEvicted, "ring_evicted", "frames that left the ring for alerts' flows, whose budget was used up, before an alert came";
     NoAlert, "no_alert", "frames in the ring for alerts' flows whose flow had no alert";
+    EmptyMessage, "empty_message", "datagrams and lines without a byte to keep";
     KernelDrop, "kernel_drop", "frames that the kernel or the capturing program says it dropped before they were seen";
 }
 

@@ -1,0 +1,211 @@
+//! A queue in which no source pushes out another's messages: each source has its own line, lines take
+//! turns by bytes (deficit round robin), and when the whole is full the newest of the longest line goes.
+//!
+//! One flooding address then loses its own messages and nobody else's. The number of lines is bounded:
+//! sources beyond it (forged addresses cost nothing) share one line, which is as long as they make it.
+
+use crate::limits::{QUEUE_QUANTUM, QUEUE_SOURCES_MAX};
+use std::collections::{HashMap, VecDeque};
+use std::hash::Hash;
+
+#[derive(Debug)]
+struct Line<K, T> {
+    /// `None` for the line that many share.
+    key: Option<K>,
+    items: VecDeque<(K, usize, T)>,
+    bytes: usize,
+    deficit: usize,
+}
+
+/// The queue. `K` tells sources apart.
+#[derive(Debug)]
+pub struct FairQueue<K, T> {
+    lines: Vec<Line<K, T>>,
+    /// Lines without items, to be used again.
+    idle: Vec<usize>,
+    places: HashMap<K, usize>,
+    shared: Option<usize>,
+    turn: VecDeque<usize>,
+    bytes: usize,
+    items: usize,
+    bytes_max: usize,
+}
+
+impl<K: Hash + Eq + Clone, T> FairQueue<K, T> {
+    /// Holds at most so many bytes.
+    pub fn new(bytes_max: usize) -> FairQueue<K, T> {
+        FairQueue {
+            lines: Vec::new(),
+            idle: Vec::new(),
+            places: HashMap::new(),
+            shared: None,
+            turn: VecDeque::new(),
+            bytes: 0,
+            items: 0,
+            bytes_max,
+        }
+    }
+
+    /// Items held.
+    pub const fn len(&self) -> usize {
+        self.items
+    }
+
+    /// Whether nothing is held.
+    pub const fn is_empty(&self) -> bool {
+        self.items == 0
+    }
+
+    /// Bytes held.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether an item of this size would push out nothing.
+    pub const fn has_room(&self, bytes: usize) -> bool {
+        self.items == 0 || self.bytes.saturating_add(bytes) <= self.bytes_max
+    }
+
+    /// Puts an item at the end of its source's line. Each item that must go for it (it may be this
+    /// one) is handed to `shed` with its source and size.
+    pub fn push(&mut self, key: K, bytes: usize, item: T, shed: &mut impl FnMut(K, usize, T)) {
+        let place = self.place(&key);
+        let line = &mut self.lines[place];
+        if line.items.is_empty() {
+            self.turn.push_back(place);
+        }
+        line.items.push_back((key, bytes, item));
+        line.bytes += bytes;
+        self.bytes += bytes;
+        self.items += 1;
+        while self.bytes > self.bytes_max && self.items > 1 {
+            let longest = self
+                .turn
+                .iter()
+                .copied()
+                .max_by_key(|l| self.lines[*l].bytes)
+                .expect("invariant: items are in lines that take turns");
+            let line = &mut self.lines[longest];
+            let (key, bytes, item) =
+                line.items.pop_back().expect("invariant: a line that takes turns has items");
+            line.bytes -= bytes;
+            self.bytes -= bytes;
+            self.items -= 1;
+            if line.items.is_empty() {
+                self.turn.retain(|l| *l != longest);
+                self.retire(longest);
+            }
+            shed(key, bytes, item);
+        }
+    }
+
+    /// Takes the next item by turns.
+    pub fn pop(&mut self) -> Option<(K, usize, T)> {
+        loop {
+            let place = *self.turn.front()?;
+            let line = &mut self.lines[place];
+            let next = line.items.front().map_or(0, |i| i.1);
+            if next > line.deficit {
+                line.deficit += QUEUE_QUANTUM;
+                self.turn.rotate_left(1);
+                continue;
+            }
+            let item =
+                line.items.pop_front().expect("invariant: a line that takes turns has items");
+            line.deficit -= item.1;
+            line.bytes -= item.1;
+            self.bytes -= item.1;
+            self.items -= 1;
+            if line.items.is_empty() {
+                self.turn.pop_front();
+                self.retire(place);
+            }
+            return Some(item);
+        }
+    }
+
+    fn place(&mut self, key: &K) -> usize {
+        if let Some(place) = self.places.get(key) {
+            return *place;
+        }
+        if self.places.len() >= QUEUE_SOURCES_MAX {
+            let place = match self.shared {
+                Some(place) => place,
+                None => self.new_line(None),
+            };
+            self.shared = Some(place);
+            return place;
+        }
+        let place = self.new_line(Some(key.clone()));
+        self.places.insert(key.clone(), place);
+        place
+    }
+
+    fn new_line(&mut self, key: Option<K>) -> usize {
+        if let Some(place) = self.idle.pop() {
+            self.lines[place].key = key;
+            return place;
+        }
+        self.lines.push(Line { key, items: VecDeque::new(), bytes: 0, deficit: 0 });
+        self.lines.len() - 1
+    }
+
+    fn retire(&mut self, place: usize) {
+        let line = &mut self.lines[place];
+        line.deficit = 0;
+        match line.key.take() {
+            Some(key) => {
+                self.places.remove(&key);
+            }
+            None => self.shared = None,
+        }
+        self.idle.push(place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_loses_its_own() {
+        let mut queue = FairQueue::new(1000);
+        let mut shed = HashMap::new();
+        queue.push("quiet", 100, 0, &mut |_, _, _| {});
+        for n in 0..100 {
+            queue.push("flood", 100, n, &mut |k, _, _| *shed.entry(k).or_insert(0) += 1);
+        }
+        queue.push("quiet", 100, 1, &mut |k, _, _| *shed.entry(k).or_insert(0) += 1);
+        assert_eq!(shed, HashMap::from([("flood", 92)]));
+        assert_eq!(queue.len(), 10);
+        let order: Vec<_> = std::iter::from_fn(|| queue.pop()).collect();
+        assert_eq!(order.iter().filter(|i| i.0 == "quiet").count(), 2);
+        assert_eq!(
+            order.iter().filter(|i| i.0 == "flood").map(|i| i.2).collect::<Vec<_>>(),
+            (0..8).collect::<Vec<_>>()
+        );
+        assert!(queue.is_empty() && queue.bytes() == 0);
+    }
+
+    #[test]
+    fn turns_go_by_bytes() {
+        let mut queue = FairQueue::new(usize::MAX);
+        for n in 0..64 {
+            queue.push(1, QUEUE_QUANTUM, n, &mut |_, _, _| {});
+            queue.push(2, QUEUE_QUANTUM / 4, n, &mut |_, _, _| {});
+        }
+        let first: Vec<i32> = (0..40).filter_map(|_| queue.pop()).map(|i| i.0).collect();
+        let large = first.iter().filter(|k| **k == 1).count();
+        assert!((7..=9).contains(&large), "{first:?}");
+    }
+
+    #[test]
+    fn sources_without_number_share_a_line() {
+        let mut queue = FairQueue::new(1 << 30);
+        for n in 0..QUEUE_SOURCES_MAX + 1000 {
+            queue.push(n, 1, n, &mut |_, _, _| {});
+        }
+        assert!(queue.lines.len() <= QUEUE_SOURCES_MAX + 1);
+        assert_eq!(std::iter::from_fn(|| queue.pop()).count(), QUEUE_SOURCES_MAX + 1000);
+    }
+}
