@@ -34,6 +34,8 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: RulesVerb,
     },
+    /// Take in logs (syslog, RELP, slog) and seal them, until SIGTERM
+    Listen(Box<crate::listen::ListenOptions>),
     /// Answer as Suricata does: its options, its configuration, its exit codes
     #[command(disable_help_flag = true)]
     Suricata {

@@ -14,6 +14,7 @@ mod costs;
 mod ending;
 mod exit;
 mod limits;
+mod listen;
 mod packet_log;
 mod pipeline;
 mod report;

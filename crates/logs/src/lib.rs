@@ -5,13 +5,19 @@
 //!
 //! * [`framing`]: TCP streams into messages, octet counting and lines.
 //! * [`relp`]: RELP, in which nothing is answered before it is durable.
-//! * [`envelope`], [`replay`]: slog's encrypted messages, and those that come twice.
+//! * [`envelope`], [`replay`], [`evidence`]: slog's encrypted messages, those that come twice, and how
+//!   both stand in a record.
+//! * [`config`]: the configuration of a slog server.
 //! * [`fairness`]: a queue in which a flood loses its own messages and nobody else's.
+//! * [`syslog`]: what a message says, for the reader of a log.
 #![forbid(unsafe_code)]
 
+pub mod config;
 pub mod envelope;
+pub mod evidence;
 pub mod fairness;
 pub mod framing;
 pub mod limits;
 pub mod relp;
 pub mod replay;
+pub mod syslog;

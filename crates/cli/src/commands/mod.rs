@@ -36,6 +36,7 @@ pub(crate) fn run(args: &[String]) -> u8 {
             RulesVerb::Cost(o) => rules_cost::run(&o),
             RulesVerb::Test(o) => rules_test::run(&o),
         },
+        Verb::Listen(o) => crate::listen::run(&o),
         Verb::Suricata { arguments } => {
             return u8::try_from(crate::suricata::run(&arguments)).unwrap_or(1);
         }

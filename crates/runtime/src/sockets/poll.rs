@@ -2,6 +2,7 @@
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,16 +40,13 @@ pub struct Ready {
 }
 
 /// A set of descriptors to wait for.
+#[derive(Debug)]
 pub struct Poll {
     epoll: OwnedFd,
-    events: Vec<epoll::Event>,
 }
 
-impl std::fmt::Debug for Poll {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Poll({:?})", self.epoll)
-    }
-}
+/// Descriptors told of in one call; further ready ones are told of in the next.
+const EVENTS: usize = 256;
 
 impl Poll {
     /// An empty set.
@@ -56,10 +54,7 @@ impl Poll {
     /// # Errors
     /// What the system says.
     pub fn new() -> io::Result<Poll> {
-        Ok(Poll {
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
-            events: Vec::with_capacity(256),
-        })
+        Ok(Poll { epoll: epoll::create(epoll::CreateFlags::CLOEXEC)? })
     }
 
     /// Adds a descriptor under a key.
@@ -95,22 +90,19 @@ impl Poll {
     ///
     /// # Errors
     /// What the system says; an interruption by a signal is none.
-    pub fn wait(&mut self, longest: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
+    pub fn wait(&self, longest: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
-        self.events.clear();
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
         let longest = Timespec {
             tv_sec: longest.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: longest.subsec_nanos().into(),
         };
-        match epoll::wait(
-            &self.epoll,
-            rustix::buffer::spare_capacity(&mut self.events),
-            Some(&longest),
-        ) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+        let told = match epoll::wait(&self.epoll, &mut events, Some(&longest)) {
+            Ok((told, _)) => told,
+            Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(e) => return Err(e.into()),
-        }
-        for event in &self.events {
+        };
+        for event in told {
             let flags = event.flags;
             let fault = flags.intersects(epoll::EventFlags::ERR | epoll::EventFlags::HUP);
             ready.push(Ready {
@@ -161,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_waker_wakes_once() {
-        let mut poll = Poll::new().expect("a set");
+        let poll = Poll::new().expect("a set");
         let waker = Waker::new().expect("a waker");
         poll.add(&waker, 7, Interest::READ).expect("added");
         let mut ready = Vec::new();

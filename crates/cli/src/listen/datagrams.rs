@@ -1,0 +1,388 @@
+//! Datagrams: UDP, the local socket, slog's envelopes over UDP. One thread drains all of them by the
+//! batch, because whoever sends does not wait: what is not read in time is lost in the kernel.
+//!
+//! When the sealer is behind, messages wait here by sources (`gabion_logs::fairness`), and it is the
+//! longest line that loses. What the kernel dropped is read with each datagram and, when none comes,
+//! from the kernel's table, so that losses at the end of a burst are seen too.
+
+use super::account::{Joint, Losses, Seldom, now_ns};
+use super::batch::{Batch, Queue, Side};
+use super::envelopes::{Envelope, Envelopes};
+use gabion_logs::fairness::FairQueue;
+use gabion_record::ledger::ShedReason;
+use gabion_runtime::StopFlag;
+use gabion_runtime::sockets::datagrams::{Datagram, DatagramBatch};
+use gabion_runtime::sockets::poll::{Interest, Poll};
+use gabion_runtime::sockets::udp_drops;
+use gabion_seal::record::{Flags, Kind, Source, Transport};
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Bytes that wait here while the sealer is behind.
+const WAITING_BYTES: usize = 16 << 20;
+
+/// Bytes at which a batch goes on.
+const BATCH_BYTES: usize = 128 << 10;
+
+/// Sources remembered; a flood of forged addresses empties the table, no more.
+const SOURCES_MAX: usize = 4096;
+
+/// Silence after which the kernel's table is read.
+const IDLE: Duration = Duration::from_millis(200);
+
+/// Longest time that what is readable at the end is still read.
+const DRAIN: Duration = Duration::from_secs(2);
+
+/// Who sent a datagram, as far as the kernel knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Peer {
+    Ip(IpAddr),
+    Process { pid: i32, uid: u32, gid: u32 },
+    Unknown,
+}
+
+/// One socket.
+pub(crate) struct DatagramListener {
+    pub(crate) socket: OwnedFd,
+    pub(crate) transport: Transport,
+    /// Its number in records.
+    pub(crate) number: u16,
+    pub(crate) name: Arc<str>,
+    pub(crate) joint: Joint,
+    /// Drops that the kernel has told of so far.
+    dropped: u32,
+    inode: u64,
+    /// Messages and bytes that wait because the sealer is behind.
+    waiting: (u64, u64),
+}
+
+impl DatagramListener {
+    pub(crate) fn new(
+        socket: OwnedFd,
+        transport: Transport,
+        number: u16,
+        name: Arc<str>,
+        joint: Joint,
+    ) -> io::Result<DatagramListener> {
+        let inode = rustix::fs::fstat(&socket)?.st_ino;
+        Ok(DatagramListener {
+            socket,
+            transport,
+            number,
+            name,
+            joint,
+            dropped: 0,
+            inode,
+            waiting: (0, 0),
+        })
+    }
+
+    /// One message more waits, or one less.
+    fn waits(&mut self, change: i64, bytes: u64) {
+        self.waiting.0 = self.waiting.0.saturating_add_signed(change);
+        self.waiting.1 =
+            if change > 0 { self.waiting.1 + bytes } else { self.waiting.1.saturating_sub(bytes) };
+    }
+
+    /// The kernel says that it has dropped so many in all.
+    fn count_drops(&mut self, told: u32, losses: &Losses) {
+        let new = told.wrapping_sub(self.dropped);
+        // An older number, told late.
+        if new == 0 || new > u32::MAX / 2 {
+            return;
+        }
+        self.dropped = told;
+        self.joint.ledger.receive(u64::from(new), 0);
+        self.joint.ledger.shed(ShedReason::KernelDrop, u64::from(new), 0);
+        losses.add(now_ns(), &self.name, "", ShedReason::KernelDrop, u64::from(new));
+    }
+}
+
+struct Waiting {
+    time_ns: u64,
+    flags: Flags,
+    bytes: Vec<u8>,
+}
+
+/// The thread's state.
+pub(crate) struct Datagrams {
+    listeners: Vec<DatagramListener>,
+    queue: Arc<Queue>,
+    envelopes: Option<Arc<Envelopes>>,
+    losses: Losses,
+    sources: HashMap<(usize, Peer), Arc<Source>>,
+    last: Option<((usize, Peer), Arc<Source>)>,
+    batch: Batch,
+    waiting: FairQueue<(usize, Peer), Waiting>,
+    /// The sealer's queue was full; what comes waits by sources.
+    is_behind: bool,
+    received: DatagramBatch,
+    complaint: Seldom,
+}
+
+impl Datagrams {
+    pub(crate) fn new(
+        listeners: Vec<DatagramListener>,
+        queue: Arc<Queue>,
+        envelopes: Option<Arc<Envelopes>>,
+        losses: Losses,
+    ) -> Datagrams {
+        Datagrams {
+            listeners,
+            queue,
+            envelopes,
+            losses,
+            sources: HashMap::new(),
+            last: None,
+            batch: Batch::default(),
+            waiting: FairQueue::new(WAITING_BYTES),
+            is_behind: false,
+            received: DatagramBatch::new(),
+            complaint: Seldom::new(Duration::from_secs(10)),
+        }
+    }
+
+    /// Works until told to stop, then reads what is there, and ends.
+    pub(crate) fn run(mut self, stop: &StopFlag) -> io::Result<()> {
+        let poll = Poll::new()?;
+        for (i, listener) in self.listeners.iter().enumerate() {
+            poll.add(&listener.socket, i as u64, Interest::READ)?;
+        }
+        let mut ready = Vec::new();
+        let mut looked = Instant::now();
+        let mut heard = Instant::now();
+        let mut stopped: Option<Instant> = None;
+        loop {
+            let wait = match stopped {
+                Some(_) => Duration::ZERO,
+                None if self.is_behind => Duration::from_millis(1),
+                None => Duration::from_millis(50),
+            };
+            poll.wait(wait, &mut ready)?;
+            let mut came = 0;
+            for event in &ready {
+                came += self.receive(usize::try_from(event.key).unwrap_or(usize::MAX));
+            }
+            self.pass_on();
+            let now = Instant::now();
+            if came > 0 {
+                heard = now;
+            }
+            let is_idle = now - heard >= IDLE;
+            if now - looked >= if is_idle { IDLE } else { Duration::from_secs(1) } {
+                looked = now;
+                if is_idle {
+                    self.look_for_drops();
+                }
+                self.publish();
+            }
+            match stopped {
+                None if stop.is_set() => stopped = Some(now),
+                Some(_) if self.batch.is_empty() && self.waiting.is_empty() && came == 0 => break,
+                _ => {}
+            }
+            if stopped.is_some_and(|since| now - since > DRAIN) {
+                // Whoever goes on sending at full speed would keep us here for ever.
+                self.shed_waiting();
+                break;
+            }
+        }
+        self.look_for_drops();
+        for listener in &mut self.listeners {
+            listener.joint.ledger.set_in_flight(0, 0);
+            listener.joint.publish_last();
+        }
+        Ok(())
+    }
+
+    /// Takes a batch or some of one socket; how many came.
+    fn receive(&mut self, at: usize) -> usize {
+        let mut all = 0;
+        // Not for ever: another socket waits too.
+        for _ in 0..8 {
+            let Some(listener) = self.listeners.get(at) else { return all };
+            let n = match self.received.receive(listener.socket.as_fd()) {
+                Ok(n) => n,
+                Err(e) => {
+                    if let Some(times) = self.complaint.happened() {
+                        eprintln!("gabion: {}: {e} ({times} times)", listener.name);
+                    }
+                    return all;
+                }
+            };
+            if n == 0 {
+                return all;
+            }
+            all += n;
+            let received = std::mem::take(&mut self.received);
+            let time_ns = now_ns();
+            for datagram in received.iter() {
+                self.take(at, &datagram, time_ns);
+            }
+            self.received = received;
+            if self.batch.weight() >= BATCH_BYTES {
+                self.pass_on();
+            }
+            if n < DatagramBatch::LEN {
+                return all;
+            }
+        }
+        all
+    }
+
+    fn take(&mut self, at: usize, datagram: &Datagram<'_>, time_ns: u64) {
+        let Some(listener) = self.listeners.get_mut(at) else { return };
+        if let Some(told) = datagram.dropped {
+            listener.count_drops(told, &self.losses);
+        }
+        let len = datagram.bytes.len() as u64;
+        listener.joint.ledger.receive(1, len);
+        if datagram.bytes.iter().all(|b| matches!(b, 0 | b'\n' | b'\r')) {
+            listener.joint.ledger.shed(ShedReason::EmptyMessage, 1, len);
+            return;
+        }
+        let peer = match (datagram.peer, datagram.credentials) {
+            (Some(address), _) => Peer::Ip(address.ip()),
+            (None, Some(c)) => Peer::Process { pid: c.pid, uid: c.uid, gid: c.gid },
+            (None, None) => Peer::Unknown,
+        };
+        let mut flags = Flags::default();
+        if datagram.len_sent > datagram.bytes.len() {
+            flags = flags.with(Flags::TRUNCATED);
+        }
+        if listener.transport == Transport::SlogUdp {
+            let source = self.source(at, peer);
+            self.pass_envelope(at, peer, source, time_ns, datagram.bytes);
+            return;
+        }
+        if !self.is_behind {
+            let source = self.source(at, peer);
+            self.batch.push(&source, time_ns, Kind::Message, flags, datagram.bytes);
+            self.count_passed(at, 1, len);
+            return;
+        }
+        let item = Waiting { time_ns, flags, bytes: datagram.bytes.to_vec() };
+        self.listeners[at].waits(1, len);
+        let (listeners, losses) = (&mut self.listeners, &self.losses);
+        self.waiting.push((at, peer), datagram.bytes.len() + 96, item, &mut |key, _, item| {
+            let listener = &mut listeners[key.0];
+            let len = item.bytes.len() as u64;
+            listener.waits(-1, len);
+            listener.joint.ledger.shed(ShedReason::RingFull, 1, len);
+            losses.add(item.time_ns, &listener.name, &peer_text(key.1), ShedReason::RingFull, 1);
+        });
+    }
+
+    fn pass_envelope(
+        &mut self,
+        at: usize,
+        peer: Peer,
+        source: Arc<Source>,
+        time_ns: u64,
+        bytes: &[u8],
+    ) {
+        let Some(envelopes) = &self.envelopes else { return };
+        let len = bytes.len() as u64;
+        let envelope = Envelope { source, time_ns, bytes: bytes.to_vec(), receipt: None };
+        let text = peer_text(peer);
+        let listener = &mut self.listeners[at];
+        // What the envelopes' own queue sheds is counted there, by its joint.
+        envelopes.put(&text, envelope, &listener.name, &self.losses);
+        listener.joint.ledger.pass(1, len);
+    }
+
+    fn count_passed(&mut self, at: usize, items: u64, bytes: u64) {
+        self.listeners[at].joint.ledger.pass(items, bytes);
+    }
+
+    fn source(&mut self, at: usize, peer: Peer) -> Arc<Source> {
+        let key = (at, peer);
+        if let Some((last, source)) = &self.last
+            && *last == key
+        {
+            return Arc::clone(source);
+        }
+        if self.sources.len() >= SOURCES_MAX {
+            self.sources.clear();
+        }
+        let listener = &self.listeners[at];
+        let source = Arc::clone(self.sources.entry(key).or_insert_with(|| {
+            let (address, identity) = match peer {
+                Peer::Ip(ip) => (ip.to_string(), String::new()),
+                Peer::Process { .. } => (String::new(), peer_text(peer)),
+                Peer::Unknown => (String::new(), String::new()),
+            };
+            Arc::new(Source::new(listener.transport, listener.number, &address, &identity))
+        }));
+        self.last = Some((key, Arc::clone(&source)));
+        source
+    }
+
+    /// Hands on what there is, as far as there is room; what came while there was none follows by
+    /// turns.
+    fn pass_on(&mut self) {
+        loop {
+            if self.batch.is_empty() && !self.fill() {
+                self.is_behind = false;
+                return;
+            }
+            match self.queue.offer(Side::Datagrams, std::mem::take(&mut self.batch)) {
+                Ok(spare) => self.batch = spare.unwrap_or_default(),
+                Err(full) => {
+                    self.batch = full;
+                    self.is_behind = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Fills the batch with what waits; whether there was anything.
+    fn fill(&mut self) -> bool {
+        while self.batch.weight() < BATCH_BYTES
+            && let Some(((at, peer), _, item)) = self.waiting.pop()
+        {
+            let source = self.source(at, peer);
+            self.batch.push(&source, item.time_ns, Kind::Message, item.flags, &item.bytes);
+            let len = item.bytes.len() as u64;
+            self.listeners[at].waits(-1, len);
+            self.count_passed(at, 1, len);
+        }
+        !self.batch.is_empty()
+    }
+
+    fn shed_waiting(&mut self) {
+        while let Some((key, _, item)) = self.waiting.pop() {
+            let listener = &mut self.listeners[key.0];
+            listener.waits(-1, item.bytes.len() as u64);
+            listener.joint.ledger.shed(ShedReason::Stopped, 1, item.bytes.len() as u64);
+        }
+    }
+
+    fn look_for_drops(&mut self) {
+        for listener in &mut self.listeners {
+            if let Some(told) = udp_drops(listener.inode) {
+                listener.count_drops(told, &self.losses);
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        for listener in &mut self.listeners {
+            listener.joint.ledger.set_in_flight(listener.waiting.0, listener.waiting.1);
+            listener.joint.publish();
+        }
+    }
+}
+
+fn peer_text(peer: Peer) -> String {
+    match peer {
+        Peer::Ip(ip) => ip.to_string(),
+        Peer::Process { pid, uid, gid } => format!("pid={pid} uid={uid} gid={gid}"),
+        Peer::Unknown => String::new(),
+    }
+}

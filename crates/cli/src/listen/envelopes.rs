@@ -1,0 +1,181 @@
+//! slog's envelopes: opening one costs a private RSA operation, a thousand times what a clear message
+//! costs. So they have workers of their own, of low priority, behind a fair queue: a flood of envelopes
+//! takes what processor time the clear listeners leave, and each source its turn.
+
+use super::account::{Joint, Losses};
+use super::batch::{Batch, Queue, Side};
+use gabion_logs::envelope::{EnvelopeKey, Suspicion};
+use gabion_logs::fairness::FairQueue;
+use gabion_logs::replay::ReplayWindow;
+use gabion_record::ledger::ShedReason;
+use gabion_seal::record::{Flags, Kind, Source};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Bytes of envelopes that wait for a worker: some 20,000 of them, five seconds of one core.
+const WAITING_BYTES: usize = 16 << 20;
+
+/// Opened envelopes of one batch.
+const BATCH_MESSAGES: u64 = 32;
+
+/// One envelope on its way.
+#[derive(Debug)]
+pub(crate) struct Envelope {
+    pub(crate) source: Arc<Source>,
+    pub(crate) time_ns: u64,
+    pub(crate) bytes: Vec<u8>,
+    /// The connection that waits for its answer.
+    pub(crate) receipt: Option<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    waiting: FairQueue<String, Envelope>,
+    joint: Joint,
+    is_ended: bool,
+}
+
+/// The queue of envelopes, its window and its counts.
+#[derive(Debug)]
+pub(crate) struct Envelopes {
+    state: Mutex<State>,
+    filled: Condvar,
+    window: Mutex<ReplayWindow>,
+    key: Option<EnvelopeKey>,
+    pub(crate) opened: AtomicU64,
+    pub(crate) suspicious: AtomicU64,
+    pub(crate) replayed: AtomicU64,
+}
+
+impl Envelopes {
+    pub(crate) fn new(key: Option<EnvelopeKey>, joint: Joint) -> Envelopes {
+        Envelopes {
+            state: Mutex::new(State {
+                waiting: FairQueue::new(WAITING_BYTES),
+                joint,
+                is_ended: false,
+            }),
+            filled: Condvar::new(),
+            window: Mutex::default(),
+            key,
+            opened: AtomicU64::new(0),
+            suspicious: AtomicU64::new(0),
+            replayed: AtomicU64::new(0),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Length of a wrapped password, by which the end of an envelope is known.
+    pub(crate) fn wrapped_len(&self) -> Option<usize> {
+        self.key.as_ref().map(EnvelopeKey::wrapped_len)
+    }
+
+    /// Takes an envelope that can't wait; the longest line loses when there is no room.
+    pub(crate) fn put(&self, peer: &str, envelope: Envelope, listener: &Arc<str>, losses: &Losses) {
+        let mut state = self.lock();
+        let bytes = envelope.bytes.len();
+        state.joint.ledger.receive(1, bytes as u64);
+        let State { waiting, joint, .. } = &mut *state;
+        waiting.push(peer.to_owned(), bytes + 128, envelope, &mut |peer, _, shed| {
+            joint.ledger.shed(ShedReason::RingFull, 1, shed.bytes.len() as u64);
+            losses.add(shed.time_ns, listener, &peer, ShedReason::RingFull, 1);
+        });
+        drop(state);
+        self.filled.notify_one();
+    }
+
+    /// Takes an envelope if there is room, else gives it back: its connection waits.
+    pub(crate) fn offer(&self, peer: &str, envelope: Envelope) -> Result<(), Envelope> {
+        let mut state = self.lock();
+        let bytes = envelope.bytes.len();
+        if !state.waiting.has_room(bytes + 128) {
+            return Err(envelope);
+        }
+        state.joint.ledger.receive(1, bytes as u64);
+        state.waiting.push(peer.to_owned(), bytes + 128, envelope, &mut |_, _, _| {});
+        drop(state);
+        self.filled.notify_one();
+        Ok(())
+    }
+
+    /// No more will come.
+    pub(crate) fn end(&self) {
+        self.lock().is_ended = true;
+        self.filled.notify_all();
+    }
+
+    /// Leaves a copy of the ledger for readers.
+    pub(crate) fn publish(&self) {
+        let mut state = self.lock();
+        let (items, bytes) = (state.waiting.len() as u64, state.waiting.bytes() as u64);
+        state.joint.ledger.set_in_flight(items, bytes.saturating_sub(128 * items));
+        state.joint.publish_last();
+    }
+
+    /// A worker: opens what comes until no more will.
+    pub(crate) fn work(&self, queue: &Queue) {
+        // Clear listeners go first; not being allowed to say so is no fault.
+        let _ = rustix::process::nice(10);
+        let mut batch = Batch::default();
+        loop {
+            let next = {
+                let mut state = self.lock();
+                loop {
+                    if let Some((_, _, envelope)) = state.waiting.pop() {
+                        state.joint.ledger.pass(1, envelope.bytes.len() as u64);
+                        break Some(envelope);
+                    }
+                    if state.is_ended || !batch.is_empty() {
+                        break None;
+                    }
+                    state = self
+                        .filled
+                        .wait_timeout(state, Duration::from_millis(500))
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0;
+                }
+            };
+            let has_next = next.is_some();
+            if let Some(envelope) = next {
+                self.open(&envelope, &mut batch);
+            }
+            if !batch.is_empty() && (!has_next || batch.messages() >= BATCH_MESSAGES) {
+                batch = queue.put(Side::Envelopes, batch).unwrap_or_default();
+            } else if !has_next && batch.is_empty() && self.lock().is_ended {
+                break;
+            }
+        }
+    }
+
+    fn open(&self, envelope: &Envelope, batch: &mut Batch) {
+        let opened = match &self.key {
+            Some(key) => key.open(&envelope.bytes),
+            None => Err(Suspicion::KeyMissing),
+        };
+        let (flags, body) = match opened {
+            Ok(opened) => {
+                self.opened.fetch_add(1, Relaxed);
+                let mut flags = Flags::OPENED;
+                let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
+                if window.is_replayed(&opened.id, envelope.time_ns) {
+                    self.replayed.fetch_add(1, Relaxed);
+                    flags = flags.with(Flags::REPLAYED);
+                }
+                (flags, gabion_logs::evidence::of_opened(&opened.inner, &envelope.bytes))
+            }
+            Err(why) => {
+                self.suspicious.fetch_add(1, Relaxed);
+                let flags = Flags::SUSPICIOUS.0 | gabion_logs::evidence::suspicion_bits(why);
+                (Flags(flags), envelope.bytes.clone())
+            }
+        };
+        batch.push(&envelope.source, envelope.time_ns, Kind::Message, flags, &body);
+        if let Some(connection) = envelope.receipt {
+            batch.wants_receipt(connection);
+        }
+    }
+}

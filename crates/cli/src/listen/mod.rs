@@ -1,0 +1,258 @@
+//! `gabion listen`: takes in logs and seals them, until told to stop.
+//!
+//! Five kinds of threads, no more: one drains datagrams, one has all connections, some open slog's
+//! envelopes, one seals, and this one watches, says how it goes, and ends it all. The order of the
+//! beginning matters: the log is opened and descriptors are reserved before anything listens, so that
+//! a flood of connections can't take what the log needs. So does the order of the end: listeners first
+//! read what is there, connections are answered when their messages are durable, then the log is
+//! closed with a statement of all that came and went.
+
+mod account;
+mod batch;
+mod connection;
+mod datagrams;
+mod envelopes;
+mod exposition;
+mod open;
+mod options;
+mod sealed;
+mod sealer;
+mod streams;
+mod tls;
+
+pub(crate) use options::ListenOptions;
+
+use crate::exit::{Exit, Fault};
+use account::{Joint, Losses};
+use batch::Queue;
+use datagrams::Datagrams;
+use envelopes::Envelopes;
+use gabion_record::ledger::Books;
+use gabion_runtime::metrics::Metrics;
+use gabion_runtime::sockets::poll::Waker;
+use gabion_runtime::{Signals, StopFlag};
+use sealer::{Durable, Sealer, Sink};
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+use streams::Streams;
+
+/// Bytes of batches that wait for the sealer, per side.
+const QUEUE_SHARE: usize = 8 << 20;
+
+/// Ends a producer's part in the queue however its thread ends.
+struct EndOfProducer(Arc<Queue>);
+
+impl Drop for EndOfProducer {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Runs until a signal asks to stop.
+pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
+    let signals = Signals::install().map_err(|e| Fault::environment(format!("signals: {e}")))?;
+    let wanted = open::Wanted::of(o)?;
+    let sink = wanted.log()?;
+    run_with(o, &wanted, sink, signals.stop())
+}
+
+/// The whole with any sink.
+fn run_with<S: Sink + Send + 'static>(
+    o: &ListenOptions,
+    wanted: &open::Wanted,
+    sink: S,
+    stop: &StopFlag,
+) -> Result<Exit, Fault> {
+    let environment = |e: io::Error| Fault::environment(format!("listen: {e}"));
+    let metrics = Metrics::new();
+    let opened = wanted.sockets(&metrics)?;
+    let exposition = wanted.metrics_socket()?;
+    let workers = if opened.needs_envelopes { wanted.envelope_workers() } else { 0 };
+    let envelopes = (workers > 0).then(|| {
+        let joint = Joint::new(&metrics, "listen.envelopes");
+        Arc::new(Envelopes::new(opened.key, joint))
+    });
+    let losses = Losses::default();
+    let waker = Waker::new().map_err(environment)?;
+    let durable = Durable::new(waker.clone());
+    let queue = Arc::new(Queue::new(QUEUE_SHARE, 2 + workers));
+    let sealer = Sealer {
+        sink,
+        queue: Arc::clone(&queue),
+        durable: durable.clone(),
+        joint: Joint::new(&metrics, "seal"),
+        losses: losses.clone(),
+        metrics: metrics.clone(),
+        commit_after: Duration::from_millis(o.commit_after),
+    };
+    let streams = Streams::new(
+        opened.streams,
+        wanted.bounds(o),
+        Arc::clone(&queue),
+        durable,
+        waker,
+        envelopes.clone(),
+        &metrics,
+    )
+    .map_err(environment)?;
+    let datagrams = Datagrams::new(opened.datagrams, Arc::clone(&queue), envelopes.clone(), losses);
+    let sealing = spawn("seal", move || sealer.run())?;
+    let producer = |name: &str, work: Box<dyn FnOnce() -> io::Result<()> + Send>| {
+        let end = EndOfProducer(Arc::clone(&queue));
+        spawn(name, move || {
+            let _end = end;
+            work()
+        })
+    };
+    let flag = stop.clone();
+    let receiving = producer("datagrams", Box::new(move || datagrams.run(&flag)))?;
+    let flag = stop.clone();
+    let connecting = producer("streams", Box::new(move || streams.run(&flag)))?;
+    let mut opening = Vec::new();
+    if let Some(envelopes) = &envelopes {
+        for n in 0..workers {
+            let (envelopes, to) = (Arc::clone(envelopes), Arc::clone(&queue));
+            let work = move || {
+                envelopes.work(&to);
+                Ok(())
+            };
+            opening.push(producer(&format!("envelopes-{n}"), Box::new(work))?);
+        }
+    }
+    let serving = match exposition {
+        Some(listener) => {
+            let (metrics, stop) = (metrics.clone(), stop.clone());
+            Some(spawn("metrics", move || exposition::serve(&listener, &metrics, &stop))?)
+        }
+        None => None,
+    };
+    if !o.quiet {
+        eprintln!("gabion: listening: {}", opened.names.join(", "));
+    }
+    let mut watch =
+        Watch { metrics: &metrics, envelopes: envelopes.as_ref(), said: Instant::now() };
+    while !stop.is_set() {
+        thread::sleep(Duration::from_millis(50));
+        if sealing.is_finished() || receiving.is_finished() || connecting.is_finished() {
+            // Whatever ended before its time: nothing may be taken in that can't be kept.
+            stop.set();
+        }
+        watch.look(o.stats);
+    }
+    let mut ends = Vec::new();
+    ends.push(join("streams", connecting));
+    ends.push(join("datagrams", receiving));
+    if let Some(envelopes) = &envelopes {
+        envelopes.end();
+        ends.extend(opening.into_iter().map(|worker| join("envelopes", worker)));
+        envelopes.publish();
+    }
+    let sealed =
+        sealing.join().unwrap_or_else(|_| Err(Fault::internal("seal: the thread panicked")));
+    if let Some(serving) = serving {
+        let _ = serving.join();
+    }
+    let books = metrics.books();
+    if !o.quiet {
+        eprintln!("gabion: listen: {}", told(&books));
+    }
+    sealed?;
+    ends.into_iter().collect::<Result<(), Fault>>()?;
+    balanced(&books, queue.lost().0)?;
+    Ok(Exit::Done)
+}
+
+fn spawn<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, Fault> {
+    thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(work)
+        .map_err(|e| Fault::environment(format!("{name}: no thread: {e}")))
+}
+
+fn join(name: &str, thread: JoinHandle<io::Result<()>>) -> Result<(), Fault> {
+    match thread.join() {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(e)) => Err(Fault::environment(format!("{name}: {e}"))),
+        Err(_) => Err(Fault::internal(format!("{name}: the thread panicked"))),
+    }
+}
+
+/// Says now and then how it goes.
+struct Watch<'a> {
+    metrics: &'a Metrics,
+    envelopes: Option<&'a Arc<Envelopes>>,
+    said: Instant,
+}
+
+impl Watch<'_> {
+    fn look(&mut self, every: Option<u64>) {
+        let Some(every) = every else { return };
+        if self.said.elapsed() < Duration::from_secs(every.max(1)) {
+            return;
+        }
+        self.said = Instant::now();
+        if let Some(envelopes) = self.envelopes {
+            envelopes.publish();
+        }
+        eprintln!("gabion: listen: {}", told(&self.metrics.books()));
+    }
+}
+
+/// One line: what came, what was sealed, what was lost and why.
+fn told(books: &Books) -> String {
+    let mut line = String::new();
+    for entry in books.by_joint() {
+        let ledger = &entry.ledger;
+        if ledger.received().items == 0 {
+            continue;
+        }
+        if !line.is_empty() {
+            line.push_str("; ");
+        }
+        let _ = write!(
+            line,
+            "{}: {} received, {} passed",
+            entry.joint,
+            ledger.received().items,
+            ledger.passed().items
+        );
+        for (reason, tally) in ledger.sheds() {
+            let _ = write!(line, ", {} {}", tally.items, reason.name());
+        }
+    }
+    if line.is_empty() { "nothing came".to_owned() } else { line }
+}
+
+/// Every joint balances, and what listeners handed on is what the sealer got.
+fn balanced(books: &Books, lost: u64) -> Result<(), Fault> {
+    if let Err((joint, e)) = books.balance() {
+        return Err(Fault::internal(format!("{joint}: the ledger is out of balance: {e}")));
+    }
+    let (mut clear, mut envelopes, mut sealed) = (0, 0, 0);
+    let mut workers = (0, 0);
+    for entry in books.by_joint() {
+        let (received, passed) = (entry.ledger.received().items, entry.ledger.passed().items);
+        match entry.joint.as_str() {
+            "seal" => sealed = received,
+            "listen.envelopes" => workers = (received, passed),
+            joint if joint.starts_with("listen.slog") => envelopes += passed,
+            _ => clear += passed,
+        }
+    }
+    if envelopes != workers.0 {
+        let text = format!("listeners handed on {envelopes} envelopes, their workers got {}", workers.0);
+        return Err(Fault::internal(text));
+    }
+    if clear + workers.1 != sealed + lost {
+        let text =
+            format!("listeners handed on {} messages, the sealer got {sealed}", clear + workers.1);
+        return Err(Fault::internal(text));
+    }
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! The one thread that writes: takes batches, appends their messages, commits in groups, and tells
+//! connections what is durable.
+//!
+//! A commit costs a wait for the disk, so as many messages as there are share one: while somebody
+//! waits for an answer, all that is in the queue at that moment; else a mebibyte or the time that messages may wait.
+
+use super::account::{Joint, Losses, now_ns};
+use super::batch::{Batch, Queue, Receipt, Side, Taken};
+use crate::exit::Fault;
+use gabion_record::ledger::ShedReason;
+use gabion_runtime::metrics::Metrics;
+use gabion_runtime::sockets::poll::Waker;
+use gabion_seal::record::{Flags, Kind, Source, Transport};
+use gabion_seal::statement::statement;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Bytes after which a commit is due.
+const COMMIT_BYTES: u64 = 1 << 20;
+
+/// How often a sink is asked to do what is due by time when nothing comes.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Where messages end up. The sealed log is one; tests have another.
+pub(crate) trait Sink {
+    /// Takes a message; it need not be durable yet.
+    fn append(
+        &mut self,
+        source: &Source,
+        time_ns: u64,
+        kind: Kind,
+        flags: Flags,
+        bytes: &[u8],
+    ) -> Result<(), Fault>;
+    /// Makes durable all that was taken.
+    fn commit(&mut self) -> Result<(), Fault>;
+    /// Does what is due by time: checkpoints, epochs.
+    fn tick(&mut self) -> Result<(), Fault>;
+    /// Says that this is the end, and makes it durable.
+    fn close(&mut self) -> Result<(), Fault>;
+}
+
+/// Where the sealer leaves word of what is durable, for the thread that has the connections.
+#[derive(Clone, Debug)]
+pub(crate) struct Durable {
+    receipts: Arc<Mutex<Vec<Receipt>>>,
+    waker: Waker,
+}
+
+impl Durable {
+    pub(crate) fn new(waker: Waker) -> Durable {
+        Durable { receipts: Arc::default(), waker }
+    }
+
+    fn tell(&self, receipts: &mut Vec<Receipt>) {
+        if receipts.is_empty() {
+            return;
+        }
+        self.receipts.lock().unwrap_or_else(PoisonError::into_inner).append(receipts);
+        self.waker.wake();
+    }
+
+    /// Takes the word.
+    pub(crate) fn take(&self, into: &mut Vec<Receipt>) {
+        into.append(&mut self.receipts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// The sealer and what it holds.
+pub(crate) struct Sealer<S> {
+    pub(crate) sink: S,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) durable: Durable,
+    pub(crate) joint: Joint,
+    pub(crate) losses: Losses,
+    pub(crate) metrics: Metrics,
+    /// A message is durable after this at the latest.
+    pub(crate) commit_after: Duration,
+}
+
+impl<S: Sink> Sealer<S> {
+    /// Works until all producers are done, then closes the log. What can't be stored is counted as
+    /// shed.
+    pub(crate) fn run(mut self) -> Result<(), Fault> {
+        let done = self.work().and_then(|()| self.close());
+        if done.is_err() {
+            let held = self.joint.ledger.received();
+            let (passed, shed) = (self.joint.ledger.passed(), self.joint.ledger.shed_total());
+            let items = held.items - passed.items - shed.items;
+            let bytes = held.bytes - passed.bytes - shed.bytes;
+            self.joint.ledger.shed(ShedReason::OutputFailed, items, bytes);
+        }
+        // Also when all went well: producers that come late must not wait for room.
+        for batch in self.queue.close() {
+            self.joint.ledger.receive(batch.messages(), batch.message_bytes());
+            self.joint.ledger.shed(
+                ShedReason::OutputFailed,
+                batch.messages(),
+                batch.message_bytes(),
+            );
+        }
+        self.joint.ledger.set_in_flight(0, 0);
+        self.joint.publish_last();
+        done
+    }
+
+    fn work(&mut self) -> Result<(), Fault> {
+        let mut receipts = Vec::new();
+        let mut open = (0u64, 0u64);
+        let mut due: Option<Instant> = None;
+        loop {
+            let wait = match due {
+                _ if !receipts.is_empty() => Duration::ZERO,
+                Some(due) => due.saturating_duration_since(Instant::now()),
+                None => TICK,
+            };
+            let is_end = match self.queue.take(wait) {
+                Taken::Batch(side, batch) => {
+                    self.append(side, batch, &mut receipts, &mut open)?;
+                    due.get_or_insert_with(|| Instant::now() + self.commit_after);
+                    if open.1 < COMMIT_BYTES && due.is_some_and(|d| Instant::now() < d) {
+                        continue;
+                    }
+                    false
+                }
+                Taken::Nothing => false,
+                Taken::Ended => true,
+            };
+            self.losses.due(&mut self.sink, is_end)?;
+            if due.is_some() || is_end {
+                self.sink.commit()?;
+                self.joint.ledger.pass(open.0, open.1);
+                open = (0, 0);
+                due = None;
+                self.joint.ledger.set_in_flight(0, 0);
+                self.joint.publish();
+                self.durable.tell(&mut receipts);
+            }
+            if is_end {
+                return Ok(());
+            }
+            self.sink.tick()?;
+        }
+    }
+
+    /// The log's last word on this run: what came, what was kept, what was lost and why.
+    fn close(&mut self) -> Result<(), Fault> {
+        self.joint.publish_last();
+        let joints = self.metrics.books().by_joint();
+        let closing = statement("intake", |json| {
+            json.open_array_key("joints");
+            for entry in &joints {
+                json.next_item();
+                json.open();
+                json.field("joint", &entry.joint);
+                json.number("received", entry.ledger.received().items);
+                json.number("passed", entry.ledger.passed().items);
+                for (reason, tally) in entry.ledger.sheds() {
+                    json.number(reason.name(), tally.items);
+                }
+                json.close();
+            }
+            json.close_array();
+        });
+        let source = own_source();
+        self.sink.append(&source, now_ns(), Kind::System, Flags::default(), &closing)?;
+        self.sink.close()
+    }
+
+    fn append(
+        &mut self,
+        side: Side,
+        batch: Batch,
+        receipts: &mut Vec<Receipt>,
+        open: &mut (u64, u64),
+    ) -> Result<(), Fault> {
+        self.joint.ledger.receive(batch.messages(), batch.message_bytes());
+        open.0 += batch.messages();
+        open.1 += batch.message_bytes();
+        for (entry, source, bytes) in batch.iter() {
+            let mut flags = entry.flags;
+            if std::str::from_utf8(bytes).is_err() {
+                flags = flags.with(Flags::NOT_UTF8);
+            }
+            self.sink.append(source, entry.time_ns, entry.kind, flags, bytes)?;
+        }
+        receipts.extend_from_slice(batch.receipts());
+        self.joint.ledger.set_in_flight(open.0, open.1);
+        self.queue.recycle(side, batch);
+        Ok(())
+    }
+}
+
+/// The source of the sensor's own statements.
+pub(crate) fn own_source() -> Source {
+    Source::new(Transport::Internal, 0, "", "")
+}

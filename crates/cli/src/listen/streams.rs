@@ -1,0 +1,636 @@
+//! Connections: TCP, TLS, RELP, slog over TCP; all in one thread, by readiness.
+//!
+//! Every ready connection is read once a round, at most one buffer: that is the turn it gets (deficit
+//! round robin with the buffer as quantum), so a sender at full speed does not hold up one that sends a
+//! line. When the sealer is behind, handing on the batch waits, nothing is read, and TCP slows the
+//! senders down. Nothing is ever dropped here but what a limit says, and that is counted.
+//!
+//! When there are as many connections as may be, a new one displaces the one that has been there
+//! longest without a single frame; else one of the address that holds the most, if the newcomer's
+//! holds fewer; else it is refused.
+
+use super::account::{Joint, Seldom, now_ns};
+use super::batch::{Batch, Queue, Receipt, Side};
+use super::connection::{Came, Closed, Connection, Protocol};
+use super::envelopes::{Envelope, Envelopes};
+use super::sealer::Durable;
+use gabion_logs::framing::{Framer, Framing};
+use gabion_logs::relp::RelpServer;
+use gabion_record::ledger::ShedReason;
+use gabion_runtime::StopFlag;
+use gabion_runtime::metrics::{Counter, Gauge, Metrics};
+use gabion_runtime::sockets::poll::{Interest, Poll, Ready, Waker};
+use gabion_seal::record::{Source, Transport};
+use rustls::{ServerConfig, ServerConnection};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a connection is read at a time, its turn.
+const TURN_BYTES: usize = 128 << 10;
+
+/// Bytes at which a batch goes on within a round.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Connections accepted of one listener in a round.
+const ACCEPTS: usize = 64;
+
+/// How often connections are looked through for what is overdue.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Longest pause of a listener after errors of accepting.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// Longest time that what is readable at the end is still read, and answers are still sent.
+const DRAIN: Duration = Duration::from_secs(2);
+
+const KEY_WAKER: u64 = 0;
+const KEY_CONNECTIONS: u64 = 1 << 16;
+
+/// What bounds connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    /// Most connections.
+    pub(crate) connections: usize,
+    /// A connection without a byte for so long is closed.
+    pub(crate) idle: Duration,
+    /// A frame that does not end within this closes its connection.
+    pub(crate) frame: Duration,
+    /// A handshake (TLS, RELP's open, an envelope) that takes longer does too.
+    pub(crate) opening: Duration,
+    /// Bytes of unfinished frames of all connections.
+    pub(crate) held_bytes: usize,
+    pub(crate) framing: Framing,
+}
+
+/// One listening socket.
+pub(crate) struct StreamListener {
+    pub(crate) socket: TcpListener,
+    pub(crate) transport: Transport,
+    pub(crate) number: u16,
+    pub(crate) name: Arc<str>,
+    pub(crate) joint: Joint,
+    pub(crate) tls: Option<Arc<ServerConfig>>,
+    /// Until when nothing is accepted.
+    pub(crate) paused: Option<Instant>,
+    pub(crate) pause: Duration,
+}
+
+/// What is counted beside messages.
+pub(crate) struct Counts {
+    open: Gauge,
+    accepted: Counter,
+    refused: Counter,
+    accept_errors: Counter,
+    framing_errors: Counter,
+    truncated: Counter,
+    closed: Vec<(&'static str, Counter)>,
+}
+
+impl Counts {
+    pub(crate) fn new(metrics: &Metrics) -> Counts {
+        let kinds = [
+            Closed::ByPeer,
+            Closed::Relp(gabion_logs::relp::Violation::Gap),
+            Closed::Tls,
+            Closed::Reset,
+            Closed::Idle,
+            Closed::Slow,
+            Closed::Displaced,
+            Closed::Full,
+        ];
+        let closed = |kind: Closed| {
+            let help = "Connections closed, by reason";
+            let labels = [("reason", kind.name())];
+            (kind.name(), metrics.counter("gabion_listen_closed_total", help, &labels))
+        };
+        let counter = |name, help| metrics.counter(name, help, &[]);
+        Counts {
+            open: metrics.gauge("gabion_listen_connections", "Connections open now", &[]),
+            accepted: counter("gabion_listen_accepted_total", "Connections accepted"),
+            refused: counter("gabion_listen_refused_total", "Connections refused at the limit"),
+            accept_errors: counter("gabion_listen_accept_errors_total", "Errors of accepting"),
+            framing_errors: counter(
+                "gabion_listen_framing_errors_total",
+                "Counts that can't be one",
+            ),
+            truncated: counter("gabion_listen_truncated_total", "Messages cut at the limit"),
+            closed: kinds.into_iter().map(closed).collect(),
+        }
+    }
+
+    fn closed(&self, why: Closed) {
+        if let Some((_, counter)) = self.closed.iter().find(|(n, _)| *n == why.name()) {
+            counter.add(1);
+        }
+    }
+}
+
+/// The thread's state.
+pub(crate) struct Streams {
+    pub(crate) listeners: Vec<StreamListener>,
+    pub(crate) bounds: Bounds,
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) durable: Durable,
+    pub(crate) waker: Waker,
+    pub(crate) envelopes: Option<Arc<Envelopes>>,
+    pub(crate) counts: Counts,
+    pub(crate) poll: Poll,
+    pub(crate) connections: HashMap<u64, Connection>,
+    pub(crate) next_key: u64,
+    pub(crate) batch: Batch,
+    pub(crate) buffer: Vec<u8>,
+    /// Given up to accept and close one connection when descriptors run out.
+    pub(crate) spare: Option<File>,
+    /// Connections that hold an envelope for which there was no room.
+    pub(crate) postponed: Vec<(u64, Envelope)>,
+    pub(crate) complaint: Seldom,
+}
+
+impl Streams {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn new(
+        listeners: Vec<StreamListener>,
+        bounds: Bounds,
+        queue: Arc<Queue>,
+        durable: Durable,
+        waker: Waker,
+        envelopes: Option<Arc<Envelopes>>,
+        metrics: &Metrics,
+    ) -> io::Result<Streams> {
+        Ok(Streams {
+            listeners,
+            bounds,
+            queue,
+            durable,
+            waker,
+            envelopes,
+            counts: Counts::new(metrics),
+            poll: Poll::new()?,
+            connections: HashMap::new(),
+            next_key: KEY_CONNECTIONS,
+            batch: Batch::default(),
+            buffer: vec![0; TURN_BYTES],
+            spare: File::open("/dev/null").ok(),
+            postponed: Vec::new(),
+            complaint: Seldom::new(Duration::from_secs(10)),
+        })
+    }
+
+    /// Works until told to stop; then takes no more connections, reads what is there, waits until it
+    /// is durable, answers, and ends.
+    pub(crate) fn run(mut self, stop: &StopFlag) -> io::Result<()> {
+        self.poll.add(&self.waker, KEY_WAKER, Interest::READ)?;
+        for (i, listener) in self.listeners.iter().enumerate() {
+            listener.socket.set_nonblocking(true)?;
+            self.poll.add(&listener.socket, 1 + i as u64, Interest::READ)?;
+        }
+        let mut ready = Vec::new();
+        let mut receipts = Vec::new();
+        let mut looked = Instant::now();
+        while !stop.is_set() {
+            self.poll.wait(Duration::from_millis(50), &mut ready)?;
+            self.round(&ready, &mut receipts);
+            let now = Instant::now();
+            if now - looked >= LOOK {
+                looked = now;
+                self.look_through(now);
+                self.publish();
+            }
+        }
+        self.drain(&mut ready, &mut receipts)?;
+        self.publish();
+        for listener in &mut self.listeners {
+            listener.joint.publish_last();
+        }
+        Ok(())
+    }
+
+    fn round(&mut self, ready: &[Ready], receipts: &mut Vec<Receipt>) {
+        for event in ready {
+            match event.key {
+                KEY_WAKER => self.waker.take(),
+                key if key < KEY_CONNECTIONS => self.accept((key - 1) as usize),
+                key => {
+                    if event.write {
+                        self.write(key);
+                    }
+                    if event.read {
+                        self.read(key);
+                    }
+                }
+            }
+        }
+        self.answer(receipts);
+        self.offer_postponed();
+        self.pass_on(true);
+    }
+
+    /// Connections whose messages are durable are told so.
+    fn answer(&mut self, receipts: &mut Vec<Receipt>) {
+        self.durable.take(receipts);
+        for receipt in receipts.drain(..) {
+            let Some(connection) = self.connections.get_mut(&receipt.connection) else { continue };
+            match &mut connection.protocol {
+                Protocol::Relp(relp) => relp.durable(u64::from(receipt.messages)),
+                Protocol::Slog { .. } => {
+                    // As slog: one envelope, `OK`, the end.
+                    connection.out.extend_from_slice(b"OK");
+                    connection.awaits_answer = false;
+                    connection.is_ended = true;
+                }
+                Protocol::Syslog(_) => {}
+            }
+            self.write(receipt.connection);
+        }
+    }
+
+    fn pass_on(&mut self, is_round_over: bool) {
+        if !self.batch.is_empty() && (is_round_over || self.batch.weight() >= BATCH_BYTES) {
+            let batch = std::mem::take(&mut self.batch);
+            self.batch = self.queue.put(Side::Streams, batch).unwrap_or_default();
+        }
+    }
+
+    fn accept(&mut self, at: usize) {
+        for _ in 0..ACCEPTS {
+            let Some(listener) = self.listeners.get_mut(at) else { return };
+            match listener.socket.accept() {
+                Ok((stream, peer)) => {
+                    listener.pause = Duration::from_millis(10);
+                    self.counts.accepted.add(1);
+                    if let Err(e) = self.admit(at, stream, peer)
+                        && let Some(times) = self.complaint.happened()
+                    {
+                        eprintln!("gabion: a connection could not be taken: {e} ({times} times)");
+                    }
+                }
+                Err(e) => match e.kind() {
+                    io::ErrorKind::WouldBlock => return,
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
+                    _ => {
+                        // No descriptor, mostly. The peer of a failed accept does not exist.
+                        self.counts.accept_errors.add(1);
+                        if self.spare.take().is_some() {
+                            drop(listener.socket.accept());
+                            self.spare = File::open("/dev/null").ok();
+                        }
+                        let name = Arc::clone(&listener.name);
+                        listener.paused = Some(Instant::now() + listener.pause);
+                        listener.pause = (listener.pause * 2).min(PAUSE_MAX);
+                        let none = Interest { read: false, write: false };
+                        let _ = self.poll.change(&listener.socket, 1 + at as u64, none);
+                        if let Some(times) = self.complaint.happened() {
+                            eprintln!("gabion: {name}: accepting: {e} ({times} times)");
+                        }
+                        return;
+                    }
+                },
+            }
+        }
+    }
+
+    fn admit(&mut self, at: usize, stream: TcpStream, address: SocketAddr) -> io::Result<()> {
+        let peer = address.ip().to_canonical();
+        if self.connections.len() >= self.bounds.connections && !self.displace(peer) {
+            self.counts.refused.add(1);
+            return Ok(());
+        }
+        stream.set_nonblocking(true)?;
+        let listener = &self.listeners[at];
+        let tls = match &listener.tls {
+            Some(config) => {
+                let session =
+                    ServerConnection::new(Arc::clone(config)).map_err(io::Error::other)?;
+                Some(Box::new(session))
+            }
+            None => None,
+        };
+        let protocol = match listener.transport {
+            Transport::Relp => Protocol::Relp(RelpServer::new()),
+            Transport::SlogTcp => {
+                let known = self.envelopes.as_ref().and_then(|e| e.wrapped_len());
+                Protocol::Slog { held: Vec::new(), wrapped_len: known.unwrap_or(usize::MAX) }
+            }
+            _ => Protocol::Syslog(Framer::new(self.bounds.framing)),
+        };
+        if listener.transport == Transport::Relp {
+            stream.set_nodelay(true)?;
+        }
+        let key = self.next_key;
+        self.next_key += 1;
+        let now = Instant::now();
+        let source =
+            Arc::new(Source::new(listener.transport, listener.number, &peer.to_string(), ""));
+        self.poll.add(&stream, key, Interest::READ)?;
+        let connection = Connection {
+            stream,
+            tls,
+            protocol,
+            transport: listener.transport,
+            listener: at,
+            peer,
+            source,
+            identity: String::new(),
+            key,
+            opened: now,
+            heard: now,
+            within_frame: None,
+            frames: 0,
+            out: Vec::new(),
+            is_ended: false,
+            awaits_answer: false,
+            wants: (true, false),
+            is_authenticated: false,
+        };
+        self.connections.insert(key, connection);
+        // Mostly it has sent something already.
+        self.read(key);
+        Ok(())
+    }
+
+    /// Makes room for a newcomer, if somebody has less right to it.
+    fn displace(&mut self, newcomer: IpAddr) -> bool {
+        let silent = self.connections.values().filter(|c| c.frames == 0).min_by_key(|c| c.opened);
+        let key = silent.map(|c| c.key).or_else(|| {
+            let mut held: HashMap<IpAddr, usize> = HashMap::new();
+            for connection in self.connections.values() {
+                *held.entry(connection.peer).or_default() += 1;
+            }
+            let own = held.get(&newcomer).copied().unwrap_or(0);
+            let (most, count) = held.into_iter().max_by_key(|(_, n)| *n)?;
+            if count <= own + 1 {
+                return None;
+            }
+            let of_most = self.connections.values().filter(|c| c.peer == most);
+            of_most.min_by_key(|c| c.heard).map(|c| c.key)
+        });
+        match key {
+            Some(key) => {
+                self.close(key, Closed::Displaced);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn read(&mut self, key: u64) {
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        if !connection.wants_input() {
+            self.settle(key);
+            return;
+        }
+        let now = Instant::now();
+        let (n, came) = match connection.read(&mut self.buffer) {
+            Ok(read) => read,
+            Err(e) => {
+                let is_tls = e.kind() == io::ErrorKind::InvalidData;
+                self.close(key, if is_tls { Closed::Tls } else { Closed::Reset });
+                return;
+            }
+        };
+        if n > 0 {
+            connection.heard = now;
+            if connection.tls.is_some() && connection.identity.is_empty() && connection.frames == 0
+            {
+                note_identity(connection, &self.listeners);
+            }
+        }
+        let before = framing_errors(connection);
+        let taken = connection.take(&self.buffer[..n], now_ns(), now, &mut self.batch);
+        let listener = &mut self.listeners[connection.listener];
+        match taken {
+            Ok(taken) => {
+                listener.joint.ledger.receive(taken.messages.items, taken.messages.bytes);
+                listener.joint.ledger.pass(taken.messages.items, taken.messages.bytes);
+                self.counts.truncated.add(taken.truncated);
+                self.counts.framing_errors.add(framing_errors(connection) - before);
+            }
+            Err(violation) => {
+                self.close(key, Closed::Relp(violation));
+                return;
+            }
+        }
+        if came == Came::End {
+            connection.is_ended = true;
+        }
+        if let Some(bytes) = connection.envelope() {
+            connection.awaits_answer = true;
+            let envelope = Envelope {
+                source: Arc::clone(&connection.source),
+                time_ns: now_ns(),
+                bytes,
+                receipt: Some(key),
+            };
+            self.postponed.push((key, envelope));
+            self.offer_postponed();
+        }
+        self.pass_on(false);
+        self.settle(key);
+    }
+
+    /// Envelopes go to their workers as far as there is room; connections of others wait.
+    fn offer_postponed(&mut self) {
+        let Some(envelopes) = self.envelopes.clone() else { return };
+        let mut rest = Vec::new();
+        for (key, envelope) in self.postponed.drain(..) {
+            let Some(connection) = self.connections.get(&key) else { continue };
+            let len = envelope.bytes.len() as u64;
+            match envelopes.offer(&connection.peer.to_string(), envelope) {
+                Ok(()) => {
+                    let listener = &mut self.listeners[connection.listener];
+                    listener.joint.ledger.receive(1, len);
+                    listener.joint.ledger.pass(1, len);
+                }
+                Err(envelope) => rest.push((key, envelope)),
+            }
+        }
+        self.postponed = rest;
+    }
+
+    fn write(&mut self, key: u64) {
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        if connection.write().is_err() {
+            self.close(key, Closed::Reset);
+            return;
+        }
+        self.settle(key);
+    }
+
+    /// Sends answers at once, waits for what is needed, closes what is done.
+    fn settle(&mut self, key: u64) {
+        let Some(connection) = self.connections.get_mut(&key) else { return };
+        if let Protocol::Relp(relp) = &mut connection.protocol {
+            connection.out.append(relp.replies());
+        }
+        if connection.wants_output() && connection.write().is_err() {
+            self.close(key, Closed::Reset);
+            return;
+        }
+        if connection.is_done() {
+            self.close(key, Closed::ByPeer);
+            return;
+        }
+        let wants = (connection.wants_input(), connection.wants_output());
+        if wants != connection.wants {
+            connection.wants = wants;
+            let interest = Interest { read: wants.0, write: wants.1 };
+            let _ = self.poll.change(&connection.stream, key, interest);
+        }
+    }
+
+    fn close(&mut self, key: u64, why: Closed) {
+        let Some(mut connection) = self.connections.remove(&key) else { return };
+        let taken = connection.finish(now_ns(), &mut self.batch);
+        let listener = &mut self.listeners[connection.listener];
+        listener.joint.ledger.receive(taken.messages.items, taken.messages.bytes);
+        listener.joint.ledger.pass(taken.messages.items, taken.messages.bytes);
+        self.counts.truncated.add(taken.truncated);
+        self.counts.closed(why);
+        if let Some(tls) = connection.tls.as_mut() {
+            tls.send_close_notify();
+            let _ = tls.write_tls(&mut connection.stream);
+        }
+        let _ = self.poll.remove(connection.stream.as_fd());
+    }
+
+    /// Closes what is overdue, and opens listeners that paused.
+    fn look_through(&mut self, now: Instant) {
+        let bounds = self.bounds;
+        let mut overdue = Vec::new();
+        let mut held: usize = 0;
+        for connection in self.connections.values() {
+            held += connection.held_bytes();
+            let is_opening = connection.tls.as_ref().is_some_and(|t| t.is_handshaking())
+                || match &connection.protocol {
+                    Protocol::Relp(relp) => !relp.is_open(),
+                    Protocol::Slog { .. } => !connection.awaits_answer,
+                    Protocol::Syslog(_) => false,
+                };
+            if is_opening && now - connection.opened > bounds.opening {
+                overdue.push((connection.key, Closed::Slow));
+            } else if connection.within_frame.is_some_and(|since| now - since > bounds.frame) {
+                overdue.push((connection.key, Closed::Slow));
+            } else if now - connection.heard > bounds.idle {
+                overdue.push((connection.key, Closed::Idle));
+            }
+        }
+        if held > bounds.held_bytes {
+            // The oldest unfinished frames go.
+            let mut held_by: Vec<_> = self
+                .connections
+                .values()
+                .filter(|c| c.held_bytes() > 0)
+                .map(|c| (c.within_frame, c.key, c.held_bytes()))
+                .collect();
+            held_by.sort_unstable_by_key(|h| h.0);
+            for (_, key, bytes) in held_by {
+                if held <= bounds.held_bytes {
+                    break;
+                }
+                held = held.saturating_sub(bytes);
+                overdue.push((key, Closed::Full));
+            }
+        }
+        for (key, why) in overdue {
+            self.close(key, why);
+        }
+        for (i, listener) in self.listeners.iter_mut().enumerate() {
+            if listener.paused.is_some_and(|until| now >= until) {
+                listener.paused = None;
+                let _ = self.poll.change(&listener.socket, 1 + i as u64, Interest::READ);
+            }
+        }
+        self.pass_on(true);
+    }
+
+    fn publish(&self) {
+        self.counts.open.set(self.connections.len() as u64);
+        for listener in &self.listeners {
+            listener.joint.publish();
+        }
+    }
+
+    /// The end: no more connections; what is readable is read; what was taken is waited for.
+    fn drain(&mut self, ready: &mut Vec<Ready>, receipts: &mut Vec<Receipt>) -> io::Result<()> {
+        let until = Instant::now() + DRAIN;
+        for i in 0..self.listeners.len() {
+            // What waits to be accepted has perhaps sent already.
+            self.accept(i);
+            let _ = self.poll.remove(&self.listeners[i].socket);
+        }
+        loop {
+            self.poll.wait(Duration::ZERO, ready)?;
+            let is_quiet = !ready.iter().any(|r| r.key >= KEY_CONNECTIONS && r.read);
+            self.round(ready, receipts);
+            if is_quiet || Instant::now() > until {
+                break;
+            }
+        }
+        // Nothing more is read; answers go out as soon as their messages are durable.
+        while Instant::now() < until && self.connections.values().any(owes_an_answer) {
+            self.poll.wait(Duration::from_millis(20), ready)?;
+            for event in &*ready {
+                match event.key {
+                    KEY_WAKER => self.waker.take(),
+                    key if event.write => self.write(key),
+                    _ => {}
+                }
+            }
+            self.answer(receipts);
+            self.offer_postponed();
+        }
+        let keys: Vec<u64> = self.connections.keys().copied().collect();
+        for key in keys {
+            if let Some(connection) = self.connections.get_mut(&key) {
+                if let Protocol::Relp(relp) = &mut connection.protocol {
+                    relp.shut();
+                }
+                let _ = connection.write();
+            }
+            self.close(key, Closed::ByPeer);
+        }
+        for (_, envelope) in std::mem::take(&mut self.postponed) {
+            // Never answered, so its sender knows.
+            let len = envelope.bytes.len() as u64;
+            if let Some(listener) = self.listeners.first_mut() {
+                listener.joint.ledger.receive(1, len);
+                listener.joint.ledger.shed(ShedReason::Stopped, 1, len);
+            }
+        }
+        self.pass_on(true);
+        Ok(())
+    }
+}
+
+fn owes_an_answer(connection: &Connection) -> bool {
+    connection.wants_output()
+        || match &connection.protocol {
+            Protocol::Relp(relp) => relp.unanswered() > 0,
+            Protocol::Slog { .. } => connection.awaits_answer,
+            Protocol::Syslog(_) => false,
+        }
+}
+
+fn framing_errors(connection: &Connection) -> u64 {
+    match &connection.protocol {
+        Protocol::Syslog(framer) => framer.counts().errors,
+        _ => 0,
+    }
+}
+
+/// The name in the certificate that a TLS peer has shown, once it is known.
+fn note_identity(connection: &mut Connection, listeners: &[StreamListener]) {
+    let Some(tls) = &connection.tls else { return };
+    let Some(certificate) = tls.peer_certificates().and_then(|c| c.first()) else { return };
+    let name = super::tls::peer_name(certificate);
+    let number = listeners[connection.listener].number;
+    connection.source =
+        Arc::new(Source::new(connection.transport, number, &connection.peer.to_string(), &name));
+    connection.identity = name;
+    connection.is_authenticated = true;
+}
