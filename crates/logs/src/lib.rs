@@ -9,7 +9,7 @@
 //!   both stand in a record.
 //! * [`config`]: the configuration of a slog server.
 //! * [`fairness`]: a queue in which a flood loses its own messages and nobody else's.
-//! * [`syslog`]: what a message says, for the reader of a log.
+//! * [`syslog`]: what a message says, for the reader of a log; [`sequence`]: what its sender lost.
 #![forbid(unsafe_code)]
 
 pub mod config;
@@ -20,4 +20,5 @@ pub mod framing;
 pub mod limits;
 pub mod relp;
 pub mod replay;
+pub mod sequence;
 pub mod syslog;

@@ -11,11 +11,29 @@ use std::path::PathBuf;
 const RECEIVED: Received = Received { time_ns: 1_795_212_000_000_000_000, zone_seconds: 0 };
 
 /// Message, field, why we differ.
-const DIFFERENCES: &[(u64, &str, &str)] = &[];
+const DIFFERENCES: &[(u64, &str, &str)] = &[
+    (
+        135,
+        "host",
+        "the message names `localhost`; the peers' output can't tell that from the sender's own name",
+    ),
+    (332, "host", "an IPv6 address in brackets is a host"),
+    (332, "program", "the word behind that host is the program, as behind any host"),
+    (332, "msg", "the peers cut the address at its first colon and keep the rest as text"),
+];
 
 fn seconds(time: &str) -> i64 {
     let message = format!("<13>1 {time} - - - - -");
     read(message.as_bytes(), &RECEIVED).time.expect("the corpus has RFC 3339").seconds
+}
+
+/// Bytes that are no text stand in the corpus as halves of surrogates, which are no JSON.
+fn whole(line: &str) -> String {
+    let mut out = line.to_owned();
+    while let Some(at) = out.find("\\udc") {
+        out.replace_range(at..at + 6, "\\ufffd");
+    }
+    out
 }
 
 #[test]
@@ -32,7 +50,7 @@ fn consensus_of_the_peers() {
     let mut unlisted = Vec::new();
     let mut met = Vec::new();
     for line in text.lines() {
-        let case: Value = serde_json::from_str(line).expect("the corpus is JSON");
+        let case: Value = serde_json::from_str(&whole(line)).expect("the corpus is JSON");
         let id = case["id"].as_u64().expect("an id");
         let raw = base64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
         let raw = unpacked(&raw);

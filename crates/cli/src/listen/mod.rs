@@ -246,7 +246,8 @@ fn balanced(books: &Books, lost: u64) -> Result<(), Fault> {
         }
     }
     if envelopes != workers.0 {
-        let text = format!("listeners handed on {envelopes} envelopes, their workers got {}", workers.0);
+        let text =
+            format!("listeners handed on {envelopes} envelopes, their workers got {}", workers.0);
         return Err(Fault::internal(text));
     }
     if clear + workers.1 != sealed + lost {
