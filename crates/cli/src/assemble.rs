@@ -81,6 +81,7 @@ pub(crate) fn engine(
         md5: rules_need.md5 || wants.md5,
         sha1: rules_need.sha1 || wants.sha1,
         sha256: rules_need.sha256 || wants.sha256,
+        magic: rules_need.magic || wants.magic,
         file_data: rules_need.file_data
             || wants.file_store
             || wants.file_data
@@ -133,6 +134,7 @@ pub(crate) fn engine(
         checksums,
         alerts_max,
         guess_tx: flag("detect.guess-applayer-tx").unwrap_or(false),
+        ranges: gabion_net::RangeOptions::from_tree(config),
         wants,
         profile: mode.profile.map(|exact| (gabion_runtime::clock::ticks as fn() -> u64, exact)),
         seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0u8),
@@ -144,8 +146,9 @@ pub(crate) fn engine(
         Some(d) => crate::reputation::load(config, &d.set)?,
         None => gabion_net::Reputation::default(),
     });
+    let countries = crate::countries::load(config)?.map(std::sync::Arc::new);
     let scripts = crate::scripts::setup(config);
-    Ok(Engine { detector, protocols, catalog, options, scripts, reputation, rule_texts })
+    Ok(Engine { detector, countries, protocols, catalog, options, scripts, reputation, rule_texts })
 }
 
 fn policies(
@@ -208,6 +211,7 @@ fn needs(rules: &Ruleset, catalog: &Catalog) -> Requirements {
             r.ja4 |= def.def.name.starts_with("ja4");
             r.hassh |= def.def.name.contains("hassh");
             r.file_data |= def.def.name == "file.data";
+            r.magic |= def.def.name == "file.magic";
         }
         for t in &s.tx {
             let TxTest::Files(list) = &t.test else { continue };

@@ -11,6 +11,7 @@ mod command_line;
 mod commands;
 mod configuration;
 mod costs;
+mod countries;
 mod ending;
 mod exit;
 mod limits;

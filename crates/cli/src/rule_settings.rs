@@ -41,6 +41,7 @@ pub(crate) fn load_options<'a>(
             .lines()
             .filter_map(|l| Some(l.split(',').nth(1)?.trim().to_string()))
             .collect(),
+        no_geoip: crate::countries::missing(config),
         read_file: Some(&read_any),
         ..LoadOptions::default()
     }

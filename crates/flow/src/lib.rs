@@ -28,4 +28,6 @@ pub use events::{EventList, StreamEvent};
 pub use policy::{ExceptionPolicy, ExceptionTrigger, HostOsPolicy, OsPolicy};
 pub use stream::{AppChunk, RawView, Stream};
 pub use table::{EndReason, Flow, FlowIdx, FlowState, FlowTable, Lookup, PacketFacts, PacketKey};
-pub use tcp::{TcpOptions, TcpSegment, TcpSession, TcpState, TcpTracker, TcpVerdict, Update};
+pub use tcp::{
+    SideFacts, TcpOptions, TcpSegment, TcpSession, TcpState, TcpTracker, TcpVerdict, Update,
+};

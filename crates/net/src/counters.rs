@@ -36,6 +36,10 @@ pub struct NetCounters {
     pub bypassed_packets: u64,
     /// Their bytes.
     pub bypassed_bytes: u64,
+    /// Ranges of files there was no room for.
+    pub ranges_refused: u64,
+    /// The most bytes that ranges of files took.
+    pub ranges_peak: u64,
     /// Packets seen.
     pub packets: u64,
     /// Bytes seen.
@@ -75,6 +79,8 @@ impl NetCounters {
         self.matcher_overload += o.matcher_overload;
         self.bypassed_packets += o.bypassed_packets;
         self.bypassed_bytes += o.bypassed_bytes;
+        self.ranges_refused += o.ranges_refused;
+        self.ranges_peak = self.ranges_peak.max(o.ranges_peak);
         self.packets += o.packets;
         self.bytes += o.bytes;
         self.app.merge(&o.app);

@@ -1,7 +1,9 @@
 //! What all workers share, read-only: rules, protocols, settings.
 
 use crate::app::Protocols;
+use crate::countries::Countries;
 use crate::detect::Detector;
+use crate::ranges::RangeOptions;
 use crate::state::Reputation;
 use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
 use gabion_packet::DecodeConfig;
@@ -49,6 +51,8 @@ pub struct EngineOptions {
     pub alerts_max: usize,
     /// Alerts of packets without a transaction get the flow's only one.
     pub guess_tx: bool,
+    /// Files that come in ranges.
+    pub ranges: RangeOptions,
     /// What the outputs want.
     pub wants: Wants,
     /// Rule costs: a tick counter, and whether every packet is timed.
@@ -78,6 +82,8 @@ pub struct Engine {
     pub scripts: crate::ScriptSetup,
     /// Reputation of addresses.
     pub reputation: Arc<Reputation>,
+    /// Countries of addresses, when a database is configured.
+    pub countries: Option<Arc<Countries>>,
     /// Metadata and references of signatures as JSON, by index.
     pub rule_texts: Vec<RuleText>,
 }

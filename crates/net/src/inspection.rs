@@ -48,6 +48,11 @@ impl Core {
         if !self.outputs.is_empty() && !view.is_pseudo {
             self.script_packet(OutputKind::Packet, view, flow.as_deref(), None);
         }
+        if self.engine.options.wants.streams
+            && let Some(f) = flow.as_deref()
+        {
+            self.log_stream(view, f, fate, verdict, sink);
+        }
         if fate.drop.is_some() || fate.reject.is_some() {
             self.log_drop(view, flow.as_deref_mut(), fate, sink);
         }

@@ -7,7 +7,7 @@ use crate::firewall::is_reason;
 use crate::flow_state::{FlowVars, NetFlow};
 use crate::worker::{Core, Fate};
 use gabion_flow::{EndReason, Flow};
-use gabion_packet::{Arp, Transport};
+use gabion_packet::{Arp, Decoded, Transport};
 use gabion_proto::files::{File, FileState};
 use gabion_proto::registry::protocol;
 use gabion_proto::{LogOptions, Transaction};
@@ -143,16 +143,11 @@ impl WriteObject for FilesObject<'_> {
     fn write(&self, json: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
         for f in self.list {
             json.open();
-            write_file_facts(json, &facts(f, self.tx));
+            facts(f, self.tx).write(json);
             json.close();
         }
         !self.list.is_empty()
     }
-}
-
-/// Members of a file as records show it.
-fn write_file_facts(j: &mut Json, f: &FileFacts<'_>) {
-    f.write(j);
 }
 
 /// Files of a transaction in the packet's direction.
@@ -177,7 +172,7 @@ pub(crate) fn facts(f: &File, tx_id: u64) -> FileFacts<'_> {
         size: f.size,
         range: f.range,
         tx_id,
-        magic: None,
+        magic: f.magic(),
     }
 }
 
@@ -561,18 +556,7 @@ impl Core {
         sink.dropped(&DropRecord {
             header: header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject)),
             reason,
-            len: u32::from(h.ip_len),
-            tos: h.tos,
-            ttl: h.ttl,
-            ip_id: h.ip_id,
-            tcp: h.transport.tcp().map(|t| DropTcp {
-                seq: t.seq,
-                ack: t.ack,
-                window: t.window,
-                flags: t.flags,
-                urgent: t.urgent,
-                header_len: t.header_len,
-            }),
+            ip: ip_facts(h),
             udp_len: match &h.transport {
                 Transport::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
                 _ => None,
@@ -696,6 +680,24 @@ impl Core {
             h.ether = None;
             sink.arp(&h, &ArpObject(arp));
         }
+    }
+}
+
+/// The headers of a packet.
+pub(crate) fn ip_facts(h: &Decoded) -> IpFacts {
+    IpFacts {
+        len: u32::from(h.ip_len),
+        tos: h.tos,
+        ttl: h.ttl,
+        id: h.ip_id,
+        tcp: h.transport.tcp().map(|t| TcpFacts {
+            seq: t.seq,
+            ack: t.ack,
+            window: t.window,
+            flags: t.flags,
+            urgent: t.urgent,
+            header_len: t.header_len,
+        }),
     }
 }
 

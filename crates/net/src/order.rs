@@ -9,6 +9,7 @@
 //!
 //! How to wait is the caller's business: the engine knows no threads, it is handed a function.
 
+use crate::ranges::Ranges;
 use crate::state::Bits;
 use crate::threshold::Thresholds;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -77,6 +78,7 @@ pub struct Team {
     turns: Arc<Turns>,
     thresholds: Arc<Mutex<Thresholds>>,
     bits: Arc<Mutex<Bits>>,
+    ranges: Arc<Mutex<Ranges>>,
 }
 
 impl Team {
@@ -88,6 +90,7 @@ impl Team {
             turns: Arc::new(Turns { places, pause }),
             thresholds: Arc::default(),
             bits: Arc::default(),
+            ranges: Arc::default(),
         }
     }
 
@@ -123,6 +126,10 @@ impl Team {
 
     pub(crate) fn bits(&self, worker: usize) -> Across<Bits> {
         Across::Team { state: Arc::clone(&self.bits), turn: self.turn(worker) }
+    }
+
+    pub(crate) fn ranges(&self, worker: usize) -> Across<Ranges> {
+        Across::Team { state: Arc::clone(&self.ranges), turn: self.turn(worker) }
     }
 
     pub(crate) fn turn(&self, worker: usize) -> Turn {

@@ -3,6 +3,7 @@
 //! It is what makes engines answer differently with more threads, so several workers use it in packet
 //! order only (`order`).
 
+use crate::countries::Countries;
 use crate::order::Across;
 use foldhash::fast::RandomState;
 use gabion_packet::Decoded;
@@ -67,6 +68,7 @@ pub(crate) struct Bits {
 pub(crate) struct SharedState {
     bits: Across<Bits>,
     pub(crate) reputation: Arc<Reputation>,
+    countries: Option<Arc<Countries>>,
 }
 
 fn pair(a: Addr, b: Addr) -> Owner {
@@ -83,8 +85,23 @@ fn owner(track: XbitsTrack, h: &Decoded) -> Option<Owner> {
 
 impl SharedState {
     /// With these scores.
-    pub(crate) fn new(reputation: Arc<Reputation>, bits: Across<Bits>) -> SharedState {
-        SharedState { reputation, bits }
+    pub(crate) fn new(
+        reputation: Arc<Reputation>,
+        countries: Option<Arc<Countries>>,
+        bits: Across<Bits>,
+    ) -> SharedState {
+        SharedState { reputation, countries, bits }
+    }
+
+    pub(crate) fn country_matches(&self, t: &GeoIpTest, h: &Decoded) -> bool {
+        let Some(countries) = self.countries.as_ref().filter(|_| h.is_ip()) else { return false };
+        let holds = |a: Addr| t.holds(countries.of(a, h.ip_version()));
+        match t.side {
+            ReputationSide::Source => holds(h.src),
+            ReputationSide::Destination => holds(h.dst),
+            ReputationSide::Any => holds(h.src) || holds(h.dst),
+            ReputationSide::Both => holds(h.src) && holds(h.dst),
+        }
     }
 
     fn is_set<K: std::hash::Hash + Eq>(

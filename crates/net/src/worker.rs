@@ -15,15 +15,17 @@ use crate::flow_state::NetFlow;
 use crate::keys::{endpoints, packet_key, quoted_key, segment};
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE};
 use crate::order::{Across, Team, Turn};
+use crate::ranges::{Joined, Ranges};
 use crate::script::{OutputScripts, Scripts};
 use crate::state::SharedState;
 use crate::threshold::Thresholds;
 use gabion_flow::{
-    AppChunk, Defragmenter, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState, FlowTable,
-    Fragment, Lookup, PacketFacts, StreamEvent, TcpState, TcpTracker, TcpVerdict,
+    AppChunk, Defragmenter, EndReason, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState,
+    FlowTable, Fragment, Lookup, PacketFacts, StreamEvent, TcpState, TcpTracker, TcpVerdict,
 };
 use gabion_matcher::regex::RegexScratch;
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, PacketSet};
+use gabion_proto::FilePiece;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use gabion_record::eve::{NetSink, WireFacts, WireRecord};
@@ -100,6 +102,7 @@ pub(crate) struct Core {
     pub(crate) outputs: OutputScripts,
     pub(crate) shared: SharedState,
     pub(crate) thresholds: Across<Thresholds>,
+    ranges: Across<Ranges>,
     pub(crate) turn: Option<Turn>,
     /// Packets with alerts so far.
     pub(crate) packets_alerted: u64,
@@ -127,6 +130,8 @@ pub(crate) struct Fate {
     pub(crate) skip_detection: bool,
     pub(crate) events: SmallVec<[StreamEvent; 4]>,
     pub(crate) detection_events: SmallVec<[&'static str; 2]>,
+    /// It opens a connection with the ports of one before.
+    pub(crate) reuses_ports: bool,
     /// The parser took bytes, by direction.
     pub(crate) fed: [bool; 2],
     /// Rules of the firewall that matched before flow or stream.
@@ -176,9 +181,11 @@ impl Worker {
                 },
                 shared: SharedState::new(
                     Arc::clone(&engine.reputation),
+                    engine.countries.clone(),
                     team.map_or_else(Across::default, |(team, n)| team.bits(n)),
                 ),
                 thresholds: team.map_or_else(Across::default, |(team, n)| team.thresholds(n)),
+                ranges: team.map_or_else(Across::default, |(team, n)| team.ranges(n)),
                 turn: team.map(|(team, n)| team.turn(n)),
                 packets_alerted: 0,
                 counters: NetCounters::default(),
@@ -408,6 +415,7 @@ impl Worker {
         };
         let lookup = self.flows.packet(&key, &facts);
         while let Some((flow, reason)) = self.flows.pop_displaced() {
+            fate.reuses_ports |= reason == EndReason::TcpReuse;
             self.core.end_flow(flow, reason, f.ts_ns, sink);
         }
         let len = u64::from(d.len);
@@ -917,6 +925,22 @@ impl Core {
         self.apply_effects(effects, flow, view, fate);
     }
 
+    /// Joins a range of a file with those that other flows have brought.
+    fn join(&mut self, piece: &FilePiece, flow: &mut Flow<NetFlow>, now_ns: u64) {
+        let options = self.engine.options.ranges;
+        let (joined, used) = self.ranges.write(|r| (r.add(piece, now_ns, &options), r.used()));
+        self.counters.ranges_peak = self.counters.ranges_peak.max(used);
+        match joined {
+            Joined::Kept => {}
+            Joined::Refused => self.counters.ranges_refused += 1,
+            Joined::Whole(content) => {
+                if let Some(parser) = &mut flow.ext.app.parser {
+                    parser.add_whole(piece, &content);
+                }
+            }
+        }
+    }
+
     pub(crate) fn apply_effects(
         &mut self,
         effects: Effects,
@@ -932,6 +956,9 @@ impl Core {
         fate.fed = effects.fed;
         if effects.stop_payload {
             flow.ext.flags.no_payload = true;
+        }
+        for piece in &effects.pieces {
+            self.join(piece, flow, view.ts_ns);
         }
         let ends = endpoints(flow);
         for e in effects.expectations {

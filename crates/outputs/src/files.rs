@@ -6,7 +6,7 @@
 use crate::certificates::CertificateStore;
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
-use crate::format::{Format, Formatter, Store, Take};
+use crate::format::{Format, Formatter, Store, Take, sink_by_formatter};
 pub use crate::line_file::LineFile;
 use crate::sequence::{self, Judge, LineBatch, WorkerOutputs};
 pub use crate::tally::{AlertTally, Tally};
@@ -208,6 +208,7 @@ impl Outputs {
                     o.wants.file_store = true;
                     o.wants.store_all_files |= node.flag("force-filestore") == Some(true);
                     o.wants.sha256 = true;
+                    o.wants.magic |= node.flag("force-magic") == Some(true);
                     let forced = node.child("force-hash").map(|t| t.children.as_slice());
                     for (_, hash) in forced.unwrap_or(&[]) {
                         match hash.value.as_deref() {
@@ -357,47 +358,4 @@ impl Outputs {
     }
 }
 
-impl NetSink for Outputs {
-    fn alert(&mut self, r: &AlertRecord<'_>) {
-        self.formatter.alert(r);
-    }
-    fn app(&mut self, r: &AppRecord<'_>) {
-        self.formatter.app(r);
-    }
-    fn file(&mut self, r: &FileRecord<'_>) {
-        self.formatter.file(r);
-    }
-    fn file_chunk(&mut self, r: &FileChunk<'_>) {
-        self.formatter.file_chunk(r);
-    }
-    fn flow(&mut self, r: &FlowRecord<'_>) {
-        self.formatter.flow(r);
-    }
-    fn anomaly(&mut self, r: &AnomalyRecord<'_>) {
-        self.formatter.anomaly(r);
-    }
-    fn dropped(&mut self, r: &DropRecord<'_>) {
-        self.formatter.dropped(r);
-    }
-    fn packet(&mut self, r: &PacketRecord<'_>) {
-        self.formatter.packet(r);
-    }
-    fn frame(&mut self, r: &FrameRecord<'_>) {
-        self.formatter.frame(r);
-    }
-    fn certificates(&mut self, r: &CertificateRecord<'_>) {
-        self.formatter.certificates(r);
-    }
-    fn metadata(&mut self, h: &Header<'_>) {
-        self.formatter.metadata(h);
-    }
-    fn wire(&mut self, r: &WireRecord<'_>) {
-        self.formatter.wire(r);
-    }
-    fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
-        self.formatter.arp(h, object);
-    }
-    fn type_config(&self, event_type: &str) -> Option<&Tree> {
-        self.formatter.type_config(event_type)
-    }
-}
+sink_by_formatter!(Outputs {});

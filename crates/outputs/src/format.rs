@@ -156,6 +156,33 @@ fn is_counted(settings: &EveSettings, event_type: &str) -> bool {
     settings.type_node(name).is_some()
 }
 
+/// The sink of whoever holds a formatter: every record goes there. What stands behind the type is
+/// the holder's own.
+macro_rules! sink_by_formatter {
+    ($holder:ty { $($own:item)* }) => {
+        impl gabion_record::eve::NetSink for $holder {
+            $crate::format::sink_by_formatter!(@each
+                alert(AlertRecord), app(AppRecord), file(FileRecord), file_chunk(FileChunk),
+                flow(FlowRecord), anomaly(AnomalyRecord), dropped(DropRecord),
+                packet(PacketRecord), frame(FrameRecord), certificates(CertificateRecord),
+                metadata(Header), wire(WireRecord), stream(StreamRecord));
+            fn arp(&mut self, header: &Header<'_>, object: &dyn WriteObject) {
+                self.formatter.arp(header, object);
+            }
+            fn type_config(&self, event_type: &str) -> Option<&Tree> {
+                self.formatter.type_config(event_type)
+            }
+            $($own)*
+        }
+    };
+    (@each $($method:ident($record:ident)),*) => {
+        $(fn $method(&mut self, record: &$record<'_>) {
+            self.formatter.$method(record);
+        })*
+    };
+}
+pub(crate) use sink_by_formatter;
+
 macro_rules! each_line {
     ($self:ident, $name:expr, |$w:ident| $line:expr) => {{
         let mut any = false;
@@ -278,6 +305,10 @@ impl<T: Take> NetSink for Formatter<T> {
                 log.take(r, &mut |line| self.to.line(n, line));
             }
         }
+    }
+
+    fn stream(&mut self, r: &StreamRecord<'_>) {
+        each_line!(self, "stream", |w| w.stream(r));
     }
 
     fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {

@@ -5,7 +5,7 @@
 //! worker alone would have written, in the same order. Flows that end with a frame come before the
 //! records of the frame itself, by worker.
 
-use crate::format::{Format, Formatter, Take, When};
+use crate::format::{Format, Formatter, Take, When, sink_by_formatter};
 use crate::tally::{AlertTally, Tally};
 use gabion_record::Tree;
 use gabion_record::eve::*;
@@ -200,53 +200,11 @@ pub(crate) fn merge(batches: &mut [LineBatch], to: &mut dyn Judge) {
     }
 }
 
-impl NetSink for WorkerOutputs {
-    fn alert(&mut self, r: &AlertRecord<'_>) {
-        self.formatter.alert(r);
-    }
-    fn app(&mut self, r: &AppRecord<'_>) {
-        self.formatter.app(r);
-    }
-    fn file(&mut self, r: &FileRecord<'_>) {
-        self.formatter.file(r);
-    }
-    fn file_chunk(&mut self, r: &FileChunk<'_>) {
-        self.formatter.file_chunk(r);
-    }
-    fn flow(&mut self, r: &FlowRecord<'_>) {
-        self.formatter.flow(r);
-    }
-    fn anomaly(&mut self, r: &AnomalyRecord<'_>) {
-        self.formatter.anomaly(r);
-    }
-    fn dropped(&mut self, r: &DropRecord<'_>) {
-        self.formatter.dropped(r);
-    }
-    fn packet(&mut self, r: &PacketRecord<'_>) {
-        self.formatter.packet(r);
-    }
-    fn frame(&mut self, r: &FrameRecord<'_>) {
-        self.formatter.frame(r);
-    }
-    fn certificates(&mut self, r: &CertificateRecord<'_>) {
-        self.formatter.certificates(r);
-    }
-    fn metadata(&mut self, h: &Header<'_>) {
-        self.formatter.metadata(h);
-    }
-    fn wire(&mut self, r: &WireRecord<'_>) {
-        self.formatter.wire(r);
-    }
-    fn arp(&mut self, h: &Header<'_>, object: &dyn WriteObject) {
-        self.formatter.arp(h, object);
-    }
+sink_by_formatter!(WorkerOutputs {
     fn ending(&mut self, first_number: u64) {
         self.go_to((self.formatter.at.0, first_number));
     }
-    fn type_config(&self, event_type: &str) -> Option<&Tree> {
-        self.formatter.type_config(event_type)
-    }
-}
+});
 
 #[cfg(test)]
 mod tests {

@@ -4,8 +4,52 @@
 //! inspection or storage and marks what it has logged. Content is kept only while somebody needs it
 //! ([`File::keep_content`]); size and hashes cover all of it either way.
 
+use crate::{Buffer, Inspect, magic};
 use gabion_record::Direction;
+use gabion_record::applayer::{BufferDef, Hook};
 use md5::Digest;
+
+/// `file.name` of a protocol that carries files.
+pub const fn name_buffer(hooks: &'static [Hook]) -> BufferDef {
+    BufferDef {
+        name: "file.name",
+        internal: "files",
+        description: "files",
+        aliases: &["file_name"],
+        multi: true,
+        hooks,
+        ..BufferDef::PLAIN
+    }
+}
+
+/// `file.magic`: due when enough of a file has come.
+pub const fn magic_buffer(hooks: &'static [Hook]) -> BufferDef {
+    BufferDef {
+        name: "file.magic",
+        internal: "file.magic",
+        description: "file magic",
+        aliases: &["file_magic"],
+        multi: true,
+        streaming: true,
+        hooks,
+        ..BufferDef::PLAIN
+    }
+}
+
+/// `file.data`.
+pub const fn data_buffer(hooks: &'static [Hook]) -> BufferDef {
+    BufferDef {
+        name: "file.data",
+        internal: "file_data",
+        description: "data from tracked files",
+        aliases: &["file_data"],
+        // A transaction may carry several files.
+        multi: true,
+        streaming: true,
+        hooks,
+        ..BufferDef::PLAIN
+    }
+}
 
 /// Where a file stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +89,8 @@ pub struct FileWants {
     pub content: bool,
     /// Content goes to the file store.
     pub store: bool,
+    /// What it is by its first bytes.
+    pub magic: bool,
 }
 
 impl From<crate::Requirements> for FileWants {
@@ -55,6 +101,7 @@ impl From<crate::Requirements> for FileWants {
             sha256: r.sha256,
             content: r.file_data || r.store_files,
             store: r.store_files,
+            magic: r.magic,
         }
     }
 }
@@ -84,6 +131,8 @@ pub struct File {
     pub is_stored: bool,
     /// Rules that asked for it.
     pub sids: Vec<u32>,
+    /// First bytes while it is not known what it is, then what it is.
+    magic: Magic,
     /// Content from [`File::content_start`] on.
     content: Vec<u8>,
     /// Position of the first byte still kept.
@@ -94,6 +143,14 @@ pub struct File {
     sha1: Option<sha1::Sha1>,
     sha256: Option<sha2::Sha256>,
     digests: Digests,
+}
+
+/// What a file is by its first bytes.
+#[derive(Clone, Debug)]
+enum Magic {
+    NotWanted,
+    Head(Vec<u8>),
+    Known(std::borrow::Cow<'static, str>),
 }
 
 /// Finished hashes.
@@ -122,6 +179,7 @@ impl File {
             store: wants.store,
             is_stored: false,
             sids: Vec::new(),
+            magic: if wants.magic { Magic::Head(Vec::new()) } else { Magic::NotWanted },
             content: Vec::new(),
             content_start: 0,
             keep: wants.content,
@@ -138,6 +196,7 @@ impl File {
             return;
         }
         self.size += bytes.len() as u64;
+        self.look_at_head(bytes);
         if let Some(h) = &mut self.md5 {
             h.update(bytes);
         }
@@ -170,6 +229,9 @@ impl File {
             return;
         }
         self.state = state;
+        if let Magic::Head(head) = &self.magic {
+            self.magic = Magic::Known(magic::describe(head, self.size <= head.len() as u64));
+        }
         let (md5, sha1, sha256) = (self.md5.take(), self.sha1.take(), self.sha256.take());
         if matches!(state, FileState::Closed | FileState::Truncated) {
             self.digests.sha256 = sha256.map(|h| h.finalize().into());
@@ -178,6 +240,30 @@ impl File {
             self.digests.md5 = md5.map(|h| h.finalize().into());
             self.digests.sha1 = sha1.map(|h| h.finalize().into());
         }
+    }
+
+    /// Takes first bytes until there are enough to say what it is.
+    fn look_at_head(&mut self, bytes: &[u8]) {
+        let Magic::Head(head) = &mut self.magic else { return };
+        let room = magic::HEAD_BYTES.saturating_sub(head.len());
+        head.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        if self.size >= magic::MIN_BYTES {
+            self.magic = Magic::Known(magic::describe(head, false));
+        }
+    }
+
+    /// What it is by its first bytes, in libmagic's words; nothing while too few have come, or when
+    /// nobody asked.
+    pub fn magic(&self) -> Option<&str> {
+        match &self.magic {
+            Magic::Known(what) => Some(what),
+            Magic::Head(_) | Magic::NotWanted => None,
+        }
+    }
+
+    /// The same as a buffer, given once.
+    pub fn magic_window(&self, how: Inspect) -> Option<Buffer<'_>> {
+        self.magic().filter(|_| how.inspected == 0).map(|what| Buffer::whole(what.as_bytes()))
     }
 
     /// Finished hashes.

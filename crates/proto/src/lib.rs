@@ -22,6 +22,7 @@ pub mod frames;
 pub mod ftp;
 pub mod http1;
 pub mod limits;
+pub mod magic;
 pub mod mdns;
 pub mod mqtt;
 pub mod ntp;
@@ -36,7 +37,7 @@ pub mod tls;
 pub mod tx_list;
 
 pub use parser::{
-    Buffer, CertificateChain, Endpoints, Expectation, Input, Inspect, LogOptions, Outcome,
-    ParseContext, Parser, ProtocolChange, Requirements, Transaction,
+    Buffer, CertificateChain, Endpoints, Expectation, FilePiece, Input, Inspect, LogOptions,
+    Outcome, ParseContext, Parser, ProtocolChange, Requirements, Transaction,
 };
 pub use registry::{Protocol, registry};

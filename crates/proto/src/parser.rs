@@ -82,6 +82,23 @@ pub struct Expectation {
     pub payload: Vec<u8>,
 }
 
+/// A range of a file, of which other flows may carry the rest.
+#[derive(Clone, Debug)]
+pub struct FilePiece {
+    /// Transaction that carried it.
+    pub tx: u64,
+    /// What it is a part of: the same for all parts.
+    pub key: Vec<u8>,
+    /// Name of the file.
+    pub name: Vec<u8>,
+    /// Place of its first byte.
+    pub start: u64,
+    /// Bytes of the whole file.
+    pub whole: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
 /// A change of protocol in mid-flow (STARTTLS, CONNECT, upgrade).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtocolChange {
@@ -106,6 +123,8 @@ pub struct Requirements {
     pub sha1: bool,
     /// SHA-256 of files.
     pub sha256: bool,
+    /// What files are by their first bytes.
+    pub magic: bool,
     /// Content of files kept until inspected or stored.
     pub file_data: bool,
     /// All files go to the file store.
@@ -130,6 +149,8 @@ pub struct ParseContext<'a> {
     pub changed_from: Option<&'static str>,
     /// Flows announced by this input.
     pub expectations: Vec<Expectation>,
+    /// Ranges of files that ended with this input.
+    pub pieces: Vec<FilePiece>,
     /// Protocol change requested by this input; the engine switches when the input is done.
     pub change: Option<ProtocolChange>,
     /// A change requested earlier is still under way (the expected protocol did not come): another
@@ -157,6 +178,7 @@ impl<'a> ParseContext<'a> {
             requirements: Requirements::default(),
             changed_from: None,
             expectations: Vec::new(),
+            pieces: Vec::new(),
             change: None,
             is_changing: false,
             trigger_raw: [false; 2],
@@ -367,6 +389,11 @@ pub trait Parser: Send {
     /// alone once it is known.
     fn follows(&self) -> bool {
         true
+    }
+
+    /// The ranges of a file are complete with a piece of this flow: its transaction gets the whole.
+    fn add_whole(&mut self, piece: &FilePiece, content: &[u8]) {
+        let _ = (piece, content);
     }
 
     /// What this parser was told by an expectation, see [`Expectation::payload`].

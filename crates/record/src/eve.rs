@@ -468,16 +468,8 @@ pub struct DropRecord<'a> {
     pub header: Header<'a>,
     /// Why (`rules`, `flow drop`, `stream error`…).
     pub reason: &'static str,
-    /// Length of the IP packet.
-    pub len: u32,
-    /// Type of service.
-    pub tos: u8,
-    /// Time to live.
-    pub ttl: u8,
-    /// IP identification (IPv4) or flow label length (IPv6).
-    pub ip_id: u32,
-    /// TCP header facts.
-    pub tcp: Option<DropTcp>,
+    /// Its headers.
+    pub ip: IpFacts,
     /// UDP length.
     pub udp_len: Option<u16>,
     /// ICMP id and sequence.
@@ -492,9 +484,24 @@ pub struct DropRecord<'a> {
     pub verdict: Option<VerdictRecord>,
 }
 
-/// TCP header facts of a dropped packet.
+/// Headers of a packet in records that show them.
 #[derive(Clone, Copy, Debug)]
-pub struct DropTcp {
+pub struct IpFacts {
+    /// Length of the IP packet.
+    pub len: u32,
+    /// Type of service.
+    pub tos: u8,
+    /// Time to live.
+    pub ttl: u8,
+    /// IP identification (IPv4) or flow label (IPv6).
+    pub id: u32,
+    /// TCP header facts.
+    pub tcp: Option<TcpFacts>,
+}
+
+/// TCP header facts of a packet.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpFacts {
     /// Sequence number.
     pub seq: u32,
     /// Acknowledged.
@@ -507,6 +514,48 @@ pub struct DropTcp {
     pub urgent: u16,
     /// Header length in 32-bit words times four: bytes.
     pub header_len: u8,
+}
+
+/// A TCP packet and the session as it left it, for the `stream` type.
+#[derive(Clone, Copy)]
+pub struct StreamRecord<'a> {
+    /// Common part; direction is that of the packet.
+    pub header: Header<'a>,
+    /// Direction in its flow.
+    pub direction: Direction,
+    /// Its headers.
+    pub ip: IpFacts,
+    /// What is to be noted of it: bits of [`PACKET_NOTES`].
+    pub notes: u16,
+    /// Writes the members of `session`; none when there is no session.
+    pub session: &'a dyn WriteObject,
+    /// Irregularities, with their prefix.
+    pub events: &'a [String],
+}
+
+/// What EVE's `stream` type notes of packets, in its order: a name in records (with hyphens in
+/// settings), and a bit by the place in this list.
+pub const PACKET_NOTES: &[&str] = &[
+    "retransmission",
+    "spurious_retransmission",
+    "event_set",
+    "state_update",
+    "tcp_session_reuse",
+    "dsack",
+    "keepalive",
+    "window_update",
+    "dup_ack",
+    "ack_unseen_data",
+];
+
+/// The settings of a `stream` type that choose packets by a note, as the peer has them; beside them
+/// there is `all`.
+pub const PACKET_NOTES_CHOSEN: &[&str] =
+    &["spurious_retransmission", "event_set", "state_update", "tcp_session_reuse"];
+
+/// The bit of a note; 0 for a name that is none.
+pub fn packet_note(name: &str) -> u16 {
+    PACKET_NOTES.iter().position(|n| *n == name).map_or(0, |at| 1 << at)
 }
 
 /// A packet logged because a rule tagged it.
@@ -623,6 +672,10 @@ pub trait NetSink {
     fn frame(&mut self, record: &FrameRecord<'_>) {
         let _ = record;
     }
+    /// A TCP packet with its session; only when [`Wants::streams`].
+    fn stream(&mut self, record: &StreamRecord<'_>) {
+        let _ = record;
+    }
     /// A frame, after everything else that it gave rise to; only when [`Wants::wire`].
     fn wire(&mut self, record: &WireRecord<'_>) {
         let _ = record;
@@ -686,6 +739,8 @@ pub struct Wants {
     pub sha1: bool,
     /// Hashes in file records.
     pub sha256: bool,
+    /// What files are by their first bytes, in file records.
+    pub magic: bool,
     /// JA3 in TLS records.
     pub ja3: bool,
     /// JA4 in TLS records.
@@ -702,6 +757,8 @@ pub struct Wants {
     pub certificates: bool,
     /// Packets with captured variables.
     pub metadata: bool,
+    /// TCP packets with their sessions.
+    pub streams: bool,
 }
 
 impl Wants {
@@ -724,6 +781,7 @@ impl Wants {
         self.md5 |= o.md5;
         self.sha1 |= o.sha1;
         self.sha256 |= o.sha256;
+        self.magic |= o.magic;
         self.ja3 |= o.ja3;
         self.ja4 |= o.ja4;
         self.hassh |= o.hassh;
@@ -732,5 +790,6 @@ impl Wants {
         self.wire |= o.wire;
         self.certificates |= o.certificates;
         self.metadata |= o.metadata;
+        self.streams |= o.streams;
     }
 }

@@ -20,6 +20,9 @@ pub const CONDITIONS_PER_BUFFER_MAX: usize = 512;
 /// Buffers of one rule.
 pub const BUFFERS_PER_RULE_MAX: usize = 255;
 
+/// Countries of one `geoip`: the peer's limit.
+pub const COUNTRIES_PER_RULE_MAX: usize = 64;
+
 /// Byte variables of one rule: the peer's own limit is of the same order.
 pub const BYTE_VARIABLES_MAX: u8 = 64;
 

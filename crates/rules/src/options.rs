@@ -54,6 +54,8 @@ pub struct LoadOptions<'o> {
     pub datasets: Vec<DatasetDef>,
     /// Short names of the reputation categories.
     pub reputation_categories: Vec<String>,
+    /// Why there is no database of countries: rules with `geoip` are refused, and this said.
+    pub no_geoip: Option<String>,
     /// Folder that rule-named files are relative to, when the rule file's own does not have them.
     pub rule_path: String,
     /// Names of protocols that the configuration disables.
@@ -95,6 +97,7 @@ impl Default for LoadOptions<'_> {
             inspect_script: None,
             datasets: Vec::new(),
             reputation_categories: Vec::new(),
+            no_geoip: None,
             rule_path: String::new(),
             disabled_protocols: Vec::new(),
             version: (8, 0, 7),

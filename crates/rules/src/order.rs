@@ -79,8 +79,8 @@ fn key(s: &Signature, actions: &[Action; 4]) -> Key {
         match p {
             PacketCondition::Flowbits(_) => flowbits.reads = true,
             PacketCondition::Flowint(_) => flowint.reads = true,
-            PacketCondition::Inert("flowvar") => flowvar.reads = true,
-            PacketCondition::Inert("pktvar") => pktvar.reads = true,
+            PacketCondition::Variable(v) if v.of_packet => pktvar.reads = true,
+            PacketCondition::Variable(_) => flowvar.reads = true,
             PacketCondition::Xbits(x) => match x.track {
                 XbitsTrack::Source | XbitsTrack::Destination => host.reads = true,
                 XbitsTrack::Pair => pair.reads = true,

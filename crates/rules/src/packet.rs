@@ -105,8 +105,10 @@ pub enum PacketCondition {
     Hostbits(HostbitsTest),
     /// `iprep`.
     IpReputation(IpReputationTest),
-    /// `geoip`: countries; needs a database we do not have yet.
-    GeoIp(Text),
+    /// `geoip`: countries of the addresses.
+    GeoIp(GeoIpTest),
+    /// `flowvar`, `pktvar`: a captured text holds another.
+    Variable(VariableTest),
     /// `rpc`.
     Rpc(RpcTest),
     /// `app-layer-protocol`.
@@ -133,8 +135,6 @@ pub enum PacketCondition {
         /// `!` before its name.
         negated: bool,
     },
-    /// A keyword that is read and kept but not run yet: never matches.
-    Inert(&'static str),
 }
 
 impl PacketCondition {
@@ -176,6 +176,10 @@ impl PacketCondition {
             PacketCondition::Hostbits(_) => "hostbits",
             PacketCondition::IpReputation(_) => "iprep",
             PacketCondition::GeoIp(_) => "geoip",
+            PacketCondition::Variable(v) => match v.of_packet {
+                true => "pktvar",
+                false => "flowvar",
+            },
             PacketCondition::Rpc(_) => "rpc",
             PacketCondition::AppProtocol(_) => "app-layer-protocol",
             PacketCondition::DecodeEvent(_) => "decode-event",
@@ -184,7 +188,6 @@ impl PacketCondition {
             PacketCondition::Checksum { of, .. } => of.keyword(),
             PacketCondition::FtpBounce => "ftpbounce",
             PacketCondition::Lua { .. } => "lua",
-            PacketCondition::Inert(keyword) => keyword,
         }
     }
 }
@@ -520,6 +523,35 @@ pub enum ReputationTest {
     IsNotSet,
     /// It has one, and it compares.
     Score(IntegerMatch),
+}
+
+/// `geoip`: an address without a country never matches, negated or not (the peer's rule).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GeoIpTest {
+    /// Whose country.
+    pub side: ReputationSide,
+    /// None of these instead of one of these.
+    pub negated: bool,
+    /// ISO codes as the rule has them.
+    pub countries: Box<[Box<str>]>,
+}
+
+impl GeoIpTest {
+    /// Whether an address of this country matches.
+    pub fn holds(&self, country: Option<&str>) -> bool {
+        country.is_some_and(|c| self.countries.iter().any(|k| **k == *c) != self.negated)
+    }
+}
+
+/// `flowvar`, `pktvar`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VariableTest {
+    /// The packet's variable (else the flow's).
+    pub of_packet: bool,
+    /// Number of its name in [`crate::Ruleset::variables`].
+    pub name: u32,
+    /// What its text must hold.
+    pub value: Box<[u8]>,
 }
 
 /// `rpc`: `None` is `*`.

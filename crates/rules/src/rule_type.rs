@@ -58,7 +58,7 @@ fn is_packet_bound(p: &PacketCondition) -> bool {
         | PacketCondition::Checksum { .. }
         | PacketCondition::FtpBounce
         | PacketCondition::Lua { .. }
-        | PacketCondition::Inert(_) => false,
+        | PacketCondition::Variable(_) => false,
     }
 }
 

@@ -103,6 +103,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
             checksums: false,
             alerts_max: gabion_net::limits::PACKET_ALERTS_MAX,
             guess_tx: true,
+            ranges: Default::default(),
             wants: EveWriter::new(settings()).wants(),
             profile: None,
             seed: 1,
@@ -112,6 +113,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
         },
         scripts: Default::default(),
         reputation: Arc::default(),
+        countries: None,
         rule_texts,
     }
 }

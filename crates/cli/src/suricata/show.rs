@@ -5,7 +5,7 @@ use gabion_record::Tree;
 use gabion_record::applayer::{Catalog, Transport};
 
 /// Features that tests and scripts look for; only what is really there.
-const FEATURES: &str = "PCAP_SET_BUFF AF_PACKET HAVE_PACKET_FANOUT HAVE_HTP_URI_NORMALIZE_HOOK PCRE_JIT HAVE_LUA HAVE_JA3 HAVE_JA4 HAVE_LIBJANSSON TLS TLS_C11 RUST";
+const FEATURES: &str = "PCAP_SET_BUFF AF_PACKET HAVE_PACKET_FANOUT HAVE_HTP_URI_NORMALIZE_HOOK PCRE_JIT HAVE_LUA HAVE_JA3 HAVE_JA4 HAVE_LIBJANSSON TLS TLS_C11 MAGIC RUST";
 
 /// Prints what was asked for and gives the exit code.
 pub(crate) fn show(what: &Show) -> i32 {
@@ -38,10 +38,10 @@ fn build_info() {
         ("JA3", "yes"),
         ("JA4", "yes"),
         ("Lua", "yes"),
-        ("libmagic", "no"),
+        ("libmagic", "yes"),
         ("Hyperscan", "no"),
         ("Landlock", "no"),
-        ("GeoIP2", "no"),
+        ("GeoIP2", "yes"),
     ] {
         println!("  {name} support:{:>width$}{on}", "", width = 30usize.saturating_sub(name.len()));
     }

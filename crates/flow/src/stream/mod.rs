@@ -382,6 +382,12 @@ impl Stream {
         }
     }
 
+    /// Segments and bytes kept.
+    pub(crate) fn kept(&self) -> (usize, usize) {
+        let bytes = self.store.end() - self.store.base();
+        (self.store.segment_count(), usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
     /// Number of gaps and the bytes missing in them.
     pub fn gaps(&self) -> (u32, u64) {
         (self.gaps, self.gap_bytes)

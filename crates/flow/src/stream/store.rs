@@ -114,7 +114,6 @@ impl Store {
     }
 
     /// Segments whose boundaries are remembered.
-    #[cfg(test)]
     pub(crate) fn segment_count(&self) -> usize {
         self.segments.len()
     }

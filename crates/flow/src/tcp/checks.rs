@@ -134,6 +134,7 @@ impl TcpSession {
             && seg.ack == other.last_ack
             && seg.seq == own.next_seq;
         if is_update {
+            step.verdict.is_window_update = true;
             return false;
         }
         if Self::is_bad_window_update(own, other, step, window, state) {

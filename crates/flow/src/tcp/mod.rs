@@ -11,6 +11,7 @@
 
 mod checks;
 mod closing;
+mod facts;
 mod handshake;
 mod reassemble;
 mod reset;
@@ -19,6 +20,7 @@ mod session;
 mod timestamps;
 mod transfer;
 
+pub use facts::{MarkNames, SideFacts};
 pub use segment::{
     StreamDrop, TcpOptions, TcpSegment, TcpState, TcpVerdict, Update, UrgentPolicy, flags,
 };

@@ -67,6 +67,7 @@ impl TcpSession {
         let (_, other) = self.pair(step.dir);
         other.marks.reset = true;
         self.set_state(step, TcpState::Closed);
+        self.marks.closed_by_reset = true;
         step.verdict.is_reset = true;
         Ok(())
     }
@@ -83,6 +84,7 @@ impl TcpSession {
         );
         if !(self.marks.evasion && stray) {
             self.set_state(step, TcpState::Closed);
+            self.marks.closed_by_reset = true;
             step.verdict.is_reset = true;
         }
         Ok(())
@@ -95,6 +97,7 @@ impl TcpSession {
             return Err(Invalid);
         }
         self.set_state(step, TcpState::Closed);
+        self.marks.closed_by_reset = true;
         step.verdict.is_reset = true;
         let (own, other) = self.pair(step.dir);
         if seg.has(flags::ACK) {

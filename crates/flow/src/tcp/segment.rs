@@ -249,6 +249,8 @@ pub struct TcpVerdict {
     pub is_established: bool,
     /// The state changed; the flow's state follows.
     pub flow_state: Option<FlowState>,
+    /// The session is in another state than before.
+    pub is_state_changed: bool,
     /// Whose application layer is due.
     pub update: Update,
     /// A limit was reached.
@@ -267,6 +269,8 @@ pub struct TcpVerdict {
     pub is_retransmission: bool,
     /// It only acknowledges again.
     pub is_dup_ack: bool,
+    /// It only changes the window.
+    pub is_window_update: bool,
     /// It is a keep-alive or the answer to one.
     pub is_keepalive: bool,
     /// Stop tracking the flow (`stream.bypass`).

@@ -79,6 +79,8 @@ pub(crate) struct SessionMarks {
     /// Data was lost to a limit.
     pub(crate) liberal: bool,
     pub(crate) bypass: bool,
+    /// A reset has ended it.
+    pub(crate) closed_by_reset: bool,
     /// Neither parsers nor raw inspection look at it any more.
     pub(crate) app_disabled: bool,
 }
@@ -250,6 +252,7 @@ impl TcpSession {
         }
         self.previous = self.state;
         self.state = state;
+        step.verdict.is_state_changed = true;
         if let Some(flow_state) = state.flow_state() {
             step.verdict.flow_state = Some(flow_state);
         }

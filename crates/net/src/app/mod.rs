@@ -11,8 +11,8 @@ use crate::flow_state::Bits;
 use crate::frames::FlowFrames;
 use gabion_proto::registry::{Settings, protocol};
 use gabion_proto::{
-    Endpoints, Expectation, Input, Outcome, ParseContext, Parser, Protocol, ProtocolChange,
-    Requirements,
+    Endpoints, Expectation, FilePiece, Input, Outcome, ParseContext, Parser, Protocol,
+    ProtocolChange, Requirements,
 };
 use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
 use gabion_record::eve::Wants;
@@ -83,6 +83,8 @@ pub(crate) struct Effects {
     pub(crate) events: SmallVec<[&'static str; 2]>,
     /// Flows announced.
     pub(crate) expectations: Vec<Expectation>,
+    /// Ranges of files that ended.
+    pub(crate) pieces: Vec<FilePiece>,
     /// Nothing of this flow is of use any more.
     pub(crate) stop_reassembly: bool,
     /// Payload is not to be inspected any more.
@@ -216,6 +218,11 @@ impl AppLayer {
     /// Protocol as seen in one direction.
     pub(crate) fn proto_in(&self, d: Direction) -> ProtoId {
         self.by_direction[d.index()]
+    }
+
+    /// Whether the question of the protocol is settled in one direction.
+    pub(crate) fn is_detected(&self, d: Direction) -> bool {
+        self.by_direction[d.index()] != ProtoId::UNKNOWN || self.done[d.index()]
     }
 
     /// Nothing of it was parsed and nobody has said what it is.
@@ -597,6 +604,7 @@ impl AppLayer {
             counters.frames_dropped += frames.take(std::mem::take(&mut cx.frames));
         }
         effects.expectations.append(&mut cx.expectations);
+        effects.pieces.append(&mut cx.pieces);
         effects.stop_reassembly |= cx.stop_reassembly;
         effects.stop_payload |= cx.stop_payload_inspection;
         effects.trigger_raw[0] |= cx.trigger_raw[0];

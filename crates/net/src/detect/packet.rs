@@ -87,6 +87,12 @@ pub(crate) fn flow_matches(t: &FlowTest, p: &PacketView<'_>, has_flow: bool) -> 
     !(t.only_frag && !is_rebuilt || t.no_frag && is_rebuilt)
 }
 
+/// Whether the variable was captured, and holds what it must.
+pub(crate) fn variable_matches(t: &VariableTest, captured: &[(u32, Vec<u8>)]) -> bool {
+    let mut of_name = captured.iter().filter(|(name, _)| *name == t.name);
+    of_name.any(|(_, text)| memchr::memmem::find(text, &t.value).is_some())
+}
+
 /// Whether one condition holds.
 pub(crate) fn matches(
     c: &PacketCondition,
@@ -204,7 +210,11 @@ pub(crate) fn matches(
             !p.is_pseudo && checksum_matches(*of, *valid, h, p.frame)
         }
         PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
-        PacketCondition::GeoIp(_) | PacketCondition::Inert(_) => false,
+        PacketCondition::GeoIp(t) => shared.country_matches(t, h),
+        PacketCondition::Variable(t) => {
+            let texts = flow.map_or(&[][..], |f| &f.ext.vars.texts);
+            !t.of_packet && variable_matches(t, texts)
+        }
         // Scripts are run once all else holds.
         PacketCondition::Lua { .. } => true,
     }

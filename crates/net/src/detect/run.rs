@@ -407,6 +407,9 @@ impl Run<'_, '_, '_> {
             PacketCondition::Xbits(t) if t.track == XbitsTrack::Transaction => {
                 self.tx_bit(t.bit) == t.isset
             }
+            PacketCondition::Variable(t) if t.of_packet => {
+                packet::variable_matches(t, &self.scratch.packet_variables)
+            }
             c => packet::matches(c, self.p, flow, self.tcp, self.shared),
         })
     }

@@ -423,28 +423,7 @@ impl EveWriter {
             j.field_plain("direction", d.name());
         }
         j.open_key("drop");
-        j.number("len", r.len);
-        if r.header.ip_version == 6 {
-            j.number("tc", r.tos);
-            j.number("hoplimit", r.ttl);
-            j.number("flowlbl", r.ip_id);
-        } else {
-            j.number("tos", r.tos);
-            j.number("ttl", r.ttl);
-            j.number("ipid", r.ip_id);
-        }
-        if let Some(t) = &r.tcp {
-            j.number("tcpseq", t.seq);
-            j.number("tcpack", t.ack);
-            j.number("tcpwin", t.window);
-            for (bit, key) in
-                [(2, "syn"), (16, "ack"), (8, "psh"), (4, "rst"), (32, "urg"), (1, "fin")]
-            {
-                j.boolean(key, t.flags & bit != 0);
-            }
-            j.number("tcpres", 0);
-            j.number("tcpurgp", t.urgent);
-        }
+        ip_members(j, r.header.ip_version, &r.ip);
         if let Some(n) = r.udp_len {
             j.number("udplen", n);
         }
@@ -475,6 +454,43 @@ impl EveWriter {
         }
         self.begin(&r.header, "packet");
         packet(&mut self.line, r.packet, r.link);
+        Some(self.end())
+    }
+
+    /// The line of a TCP packet with its session, when such packets are written.
+    pub fn stream(&mut self, r: &StreamRecord<'_>) -> Option<&[u8]> {
+        let node = self.settings.type_node("stream")?;
+        let is_chosen = |name: &&&str| {
+            r.notes & packet_note(name) != 0 && node.flag(&name.replace('_', "-")) == Some(true)
+        };
+        if node.flag("all") != Some(true) && PACKET_NOTES_CHOSEN.iter().find(is_chosen).is_none() {
+            return None;
+        }
+        self.begin(&r.header, "stream_tcp");
+        let j = &mut self.line;
+        j.field_plain("direction", r.direction.name());
+        j.open_key("stream_tcp");
+        j.open_key("packet");
+        ip_members(j, r.header.ip_version, &r.ip);
+        j.open_array_key("flags");
+        for (at, name) in PACKET_NOTES.iter().enumerate() {
+            if r.notes & (1 << at) != 0 {
+                j.item(name);
+            }
+        }
+        j.close_array();
+        j.close();
+        j.open_key("session");
+        r.session.write(j, None, false);
+        j.close();
+        if !r.events.is_empty() {
+            j.open_array_key("events");
+            for e in r.events {
+                j.item(e);
+            }
+            j.close_array();
+        }
+        j.close();
         Some(self.end())
     }
 
@@ -528,9 +544,9 @@ fn read_wants(settings: &EveSettings) -> Wants {
                 })
         })
     };
-    const NOT_APP: [&str; 12] = [
+    const NOT_APP: [&str; 13] = [
         "alert", "anomaly", "files", "flow", "netflow", "drop", "stats", "metadata", "frame",
-        "arp", "verdict", "packet",
+        "arp", "verdict", "packet", "stream",
     ];
     Wants {
         alerts: settings.alert.is_some(),
@@ -551,9 +567,11 @@ fn read_wants(settings: &EveSettings) -> Wants {
         wire: false,
         certificates: false,
         metadata: has("metadata"),
+        streams: has("stream"),
         md5: hash("md5"),
         sha1: hash("sha1"),
         sha256: hash("sha256"),
+        magic: hashes.and_then(|t| t.flag("force-magic")) == Some(true),
         ja3: tls_has("ja3") || tls_has("ja3s"),
         ja4: tls.is_some(),
         hassh: has("ssh"),
@@ -851,6 +869,27 @@ fn verdict(j: &mut Json, v: &VerdictRecord) {
         j.close_array();
     }
     j.close();
+}
+
+/// The headers of a packet.
+fn ip_members(j: &mut Json, ip_version: u8, ip: &IpFacts) {
+    j.number("len", ip.len);
+    let names =
+        if ip_version == 6 { ["tc", "hoplimit", "flowlbl"] } else { ["tos", "ttl", "ipid"] };
+    j.number(names[0], ip.tos);
+    j.number(names[1], ip.ttl);
+    j.number(names[2], ip.id);
+    if let Some(t) = &ip.tcp {
+        j.number("tcpseq", t.seq);
+        j.number("tcpack", t.ack);
+        j.number("tcpwin", t.window);
+        for (bit, key) in [(2, "syn"), (16, "ack"), (8, "psh"), (4, "rst"), (32, "urg"), (1, "fin")]
+        {
+            j.boolean(key, t.flags & bit != 0);
+        }
+        j.number("tcpres", 0);
+        j.number("tcpurgp", t.urgent);
+    }
 }
 
 fn hex_flags(j: &mut Json, key: &str, flags: u8) {

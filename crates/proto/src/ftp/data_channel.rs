@@ -92,6 +92,9 @@ impl Transaction for FtpDataTx {
         if local == data_buffer::FILE_NAME {
             return Some(Buffer::whole(&file.name));
         }
+        if local == data_buffer::FILE_MAGIC {
+            return file.magic_window(how);
+        }
         let (data, start) = file.window(how.inspected, how.at_end || how.inline, WINDOWS)?;
         let is_complete = file.state != FileState::Open || how.at_end;
         Some(Buffer { data, start, is_complete })

@@ -3,6 +3,7 @@
 use super::command::{Kind, Transfer};
 use super::data_channel::FtpDataTx;
 use super::tx::FtpTx;
+use crate::files;
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{
     BufferDef, ConditionDef, EventDef, Hook, IntegerDef, IntegerWidth, ProtoTable, Transport,
@@ -22,7 +23,8 @@ pub(super) mod buffer {
 /// Buffers of data connections by their numbers.
 pub(super) mod data_buffer {
     pub(crate) const FILE_NAME: u16 = 0;
-    pub(crate) const FILE_DATA: u16 = 1;
+    pub(crate) const FILE_MAGIC: u16 = 1;
+    pub(crate) const FILE_DATA: u16 = 2;
 }
 
 /// Events by their codes.
@@ -186,25 +188,9 @@ const fn on_data(local: u16) -> [Hook; 2] {
 }
 
 const DATA_BUFFERS: &[BufferDef] = &[
-    BufferDef {
-        name: "file.name",
-        internal: "file.name",
-        description: "files",
-        aliases: &["file_name"],
-        multi: true,
-        hooks: &on_data(data_buffer::FILE_NAME),
-        ..BufferDef::PLAIN
-    },
-    BufferDef {
-        name: "file.data",
-        internal: "file_data",
-        description: "data from tracked files",
-        aliases: &["file_data"],
-        multi: true,
-        streaming: true,
-        hooks: &on_data(data_buffer::FILE_DATA),
-        ..BufferDef::PLAIN
-    },
+    files::name_buffer(&on_data(data_buffer::FILE_NAME)),
+    files::magic_buffer(&on_data(data_buffer::FILE_MAGIC)),
+    files::data_buffer(&on_data(data_buffer::FILE_DATA)),
 ];
 
 #[derive(Debug)]

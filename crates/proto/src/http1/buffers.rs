@@ -4,7 +4,7 @@
 //! whose best patterns are equally good prefer the buffer registered last.
 
 use super::message::{Message, Tx, UNSEEN_TARGET, progress};
-use crate::{Buffer, Inspect};
+use crate::{Buffer, Inspect, files};
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{BufferDef, Hook};
 use std::ops::Range;
@@ -29,7 +29,7 @@ macro_rules! locals {
 }
 
 locals! {
-    FileName, FileData, ResponseBody, HostRaw, Host, UserAgent, StatCode, StatMsg, Cookie, HeaderRaw,
+    FileName, FileMagic, FileData, ResponseBody, HostRaw, Host, UserAgent, StatCode, StatMsg, Cookie, HeaderRaw,
     Start, Protocol, Location, Server, ContentType, ContentLen, Connection, Referer, AcceptLang,
     AcceptEnc, Accept, HeaderNames, ResponseHeader, RequestHeader, Header, RequestBody,
     ResponseLine, RequestLine, UriRaw, Uri, Method,
@@ -63,26 +63,9 @@ macro_rules! field {
 
 /// All buffers.
 pub(crate) const BUFFERS: &[BufferDef] = &[
-    BufferDef {
-        name: "file.name",
-        internal: "files",
-        description: "files",
-        aliases: &["file_name"],
-        multi: true,
-        hooks: &[ts(BODY, Local::FileName), tc(BODY, Local::FileName)],
-        ..BufferDef::PLAIN
-    },
-    BufferDef {
-        name: "file.data",
-        internal: "file_data",
-        description: "data from tracked files",
-        aliases: &["file_data"],
-        // Requests may carry several files, a response carries one.
-        multi: true,
-        streaming: true,
-        hooks: &[ts(BODY, Local::FileData), tc(BODY, Local::FileData)],
-        ..BufferDef::PLAIN
-    },
+    files::name_buffer(&[ts(BODY, Local::FileName), tc(BODY, Local::FileName)]),
+    files::magic_buffer(&[ts(BODY, Local::FileMagic), tc(BODY, Local::FileMagic)]),
+    files::data_buffer(&[ts(BODY, Local::FileData), tc(BODY, Local::FileData)]),
     BufferDef {
         name: "http.response_body",
         internal: "http_server_body",
@@ -311,7 +294,10 @@ pub(crate) fn buffer(
             let file = m.files.files.get(index)?;
             return (!file.name.is_empty()).then(|| Buffer::whole(&file.name));
         }
-        Local::FileData if direction == ToServer => return file_window(tx, index, how),
+        Local::FileMagic => return m.files.files.get(index)?.magic_window(how),
+        Local::FileData if direction == ToServer || index > 0 => {
+            return file_window(tx, direction, index, how);
+        }
         Local::ResponseHeader | Local::RequestHeader => {
             let (text, list) = m.views.each.get_or_init(|| each_header(m));
             return Some(Buffer::whole(text.get(list.get(index)?.clone())?));
@@ -356,15 +342,17 @@ pub(crate) fn buffer(
         Local::Uri if tx.is_request_unseen => UNSEEN_TARGET,
         Local::Uri => tx.uri.as_deref()?,
         Local::Method => tx.method()?,
-        Local::FileName | Local::ResponseHeader | Local::RequestHeader => return None,
+        Local::FileName | Local::FileMagic | Local::ResponseHeader | Local::RequestHeader => {
+            return None;
+        }
     };
     (!data.is_empty()).then(|| Buffer::whole(data))
 }
 
 /// Window of a file that travels to the server.
-fn file_window(tx: &Tx, index: usize, how: Inspect) -> Option<Buffer<'_>> {
-    let limits = tx.limits(ToServer);
-    let file = tx.request.files.files.get(index)?;
+fn file_window(tx: &Tx, direction: Direction, index: usize, how: Inspect) -> Option<Buffer<'_>> {
+    let limits = tx.limits(direction);
+    let file = tx.message(direction).files.files.get(index)?;
     let inspected = how.inspected;
     let (data, start) = file.content();
     let is_over = file.state != crate::files::FileState::Open || how.at_end;

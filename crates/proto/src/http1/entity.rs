@@ -6,8 +6,8 @@ use super::message::{FileContext, RequestBody, Tx};
 use super::multipart::{Multipart, Part, file_name};
 use super::parser::Http1;
 use super::settings::BodyLimits;
-use crate::ParseContext;
 use crate::files::FileState;
+use crate::{FilePiece, ParseContext};
 use gabion_record::Direction;
 
 /// Takes body bytes as they were sent (chunk framing taken off); `None`: the body is over.
@@ -201,6 +201,10 @@ fn response_file(tx: &mut Tx, data: &[u8], files: &mut FileContext, events: &mut
             let file = tx.response.open_file(name, Direction::ToClient, files);
             if let (Some(file), Some(Some(range))) = (file, range) {
                 file.range = range.file_range();
+                if range.is_part() {
+                    // Other ranges may complete it.
+                    file.keep_content(true);
+                }
             }
         }
     }
@@ -220,11 +224,34 @@ pub(crate) fn close_entity(http: &mut Http1, direction: Direction) {
             parts.finish(&mut |part| take_part(tx, part, &mut files, &mut events));
         }
         tx.message_mut(direction).close_file(FileState::Closed);
+        if direction == Direction::ToClient
+            && let Some(piece) = piece(tx)
+        {
+            http.pieces.push(piece);
+        }
     }
     http.files = files;
     for event in events {
         http.warn(direction, event);
     }
+}
+
+/// The range that a response's file is, when all of it came.
+fn piece(tx: &Tx) -> Option<FilePiece> {
+    let file = tx.response.files.files.last().filter(|f| f.state == FileState::Closed)?;
+    let (first, last) = file.range?;
+    let range = content_range(tx.response.headers.get(b"content-range")?)?;
+    let (bytes, at) = file.content();
+    let is_all = at == 0 && last.checked_sub(first) == (bytes.len() as u64).checked_sub(1);
+    let key = [tx.host.as_deref()?, &file.name].concat();
+    (is_all && range.is_part()).then(|| FilePiece {
+        tx: tx.id,
+        key,
+        name: file.name.clone(),
+        start: first,
+        whole: range.size.unwrap_or(0),
+        bytes: bytes.to_vec(),
+    })
 }
 
 /// Bytes of a body are lost.
@@ -271,6 +298,13 @@ impl ContentRange {
     fn file_range(&self) -> Option<(u64, u64)> {
         let (first, last) = self.bounds?;
         (first <= last).then_some((first, last))
+    }
+
+    /// It is a part of a file whose size is known, not all of it.
+    fn is_part(&self) -> bool {
+        self.file_range().zip(self.size).is_some_and(|((first, last), size)| {
+            last < size && (first > 0 || last.saturating_add(1) < size)
+        })
     }
 }
 

@@ -213,9 +213,11 @@ impl Transaction for Tx {
 
     fn streams(&self, local: u16, direction: Direction) -> usize {
         match Local::of(local) {
-            Some(Local::FileData) if direction == Direction::ToServer => {
-                self.request.files.files.len()
+            // A response is a body, whether it is a file or not.
+            Some(Local::FileData) if direction == Direction::ToClient => {
+                self.response.files.files.len().max(1)
             }
+            Some(Local::FileData | Local::FileMagic) => self.message(direction).files.files.len(),
             _ => 1,
         }
     }

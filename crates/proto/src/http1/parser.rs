@@ -11,6 +11,7 @@ use super::frame;
 use super::limits::WARNINGS_MAX;
 use super::message::{FileContext, Tx, progress};
 use super::settings::{Config, Settings};
+use crate::FilePiece;
 use crate::files::FileState;
 use crate::{Endpoints, Input, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
@@ -132,6 +133,8 @@ pub(crate) struct Http1 {
     pub(crate) request: Stream,
     pub(crate) response: Stream,
     pub(crate) files: FileContext,
+    /// Ranges that ended and were not handed on yet.
+    pub(crate) pieces: Vec<FilePiece>,
     /// Compression bombs met in this flow.
     pub(crate) bombs: u8,
     /// Responses that are over.
@@ -159,6 +162,7 @@ impl Http1 {
             request: Stream::default(),
             response: Stream::default(),
             files: FileContext::default(),
+            pieces: Vec::new(),
             bombs: 0,
             responses: 0,
             warnings: 0,
@@ -427,7 +431,7 @@ impl Parser for Http1 {
         self.files.store_depth = cx.requirements.store_depth;
         self.config(cx.endpoints);
         let direction = cx.direction;
-        match input {
+        let outcome = match input {
             Input::Gap { len } => self.gap(cx, direction, len),
             Input::Data { bytes, eof } => {
                 let mut outcome = Outcome::Done;
@@ -439,7 +443,20 @@ impl Parser for Http1 {
                 }
                 outcome
             }
+        };
+        cx.pieces.append(&mut self.pieces);
+        outcome
+    }
+
+    fn add_whole(&mut self, piece: &FilePiece, content: &[u8]) {
+        let mut files = self.files;
+        if let Some(tx) = self.slot(piece.tx)
+            && let Some(file) = tx.response.open_file(&piece.name, Direction::ToClient, &mut files)
+        {
+            file.append(content);
+            file.close(FileState::Closed);
         }
+        self.files = files;
     }
 
     fn first_tx_id(&self) -> u64 {

@@ -1,5 +1,6 @@
 //! What SMTP offers to rules.
 
+use crate::files;
 use gabion_record::Direction::ToServer;
 use gabion_record::applayer::{BufferDef, EventDef, Hook, ProtoTable, Transport};
 
@@ -29,7 +30,7 @@ macro_rules! buffers {
 }
 
 buffers! {
-    FileName, FileData, Helo, MailFrom, RcptTo, From, Subject, To, Cc, Date, MessageId, XMailer,
+    FileName, FileMagic, FileData, Helo, MailFrom, RcptTo, From, Subject, To, Cc, Date, MessageId, XMailer,
     Url, Received,
 }
 
@@ -115,25 +116,9 @@ macro_rules! buffer {
 use progress::{DATA, STARTED};
 
 const BUFFERS: &[BufferDef] = &[
-    BufferDef {
-        name: "file.name",
-        internal: "file.name",
-        description: "files",
-        aliases: &["file_name"],
-        multi: true,
-        hooks: &[at(DATA, Local::FileName)],
-        ..BufferDef::PLAIN
-    },
-    BufferDef {
-        name: "file.data",
-        internal: "file_data",
-        description: "data from tracked files",
-        aliases: &["file_data"],
-        multi: true,
-        streaming: true,
-        hooks: &[at(DATA, Local::FileData)],
-        ..BufferDef::PLAIN
-    },
+    files::name_buffer(&[at(DATA, Local::FileName)]),
+    files::magic_buffer(&[at(DATA, Local::FileMagic)]),
+    files::data_buffer(&[at(DATA, Local::FileData)]),
     buffer!("smtp.helo", "SMTP HELO", STARTED, Helo),
     buffer!("smtp.mail_from", "SMTP MAIL FROM", STARTED, MailFrom),
     buffer!("smtp.rcpt_to", "SMTP RCPT TO", STARTED, RcptTo, multi),

@@ -100,6 +100,7 @@ impl Transaction for SmtpTx {
         let file = || self.files.files.get(index);
         match local {
             Local::FileName => return Some(Buffer::whole(&file()?.name)),
+            Local::FileMagic => return file()?.magic_window(how),
             Local::FileData => {
                 let file = file()?;
                 let (data, start) =
@@ -124,14 +125,16 @@ impl Transaction for SmtpTx {
             Local::XMailer => first("x-mailer"),
             Local::Url => mime?.urls().get(index),
             Local::Received => mime?.all_headers("received").nth(index),
-            Local::FileName | Local::FileData => None,
+            Local::FileName | Local::FileMagic | Local::FileData => None,
         };
         data.map(Buffer::whole)
     }
 
     fn streams(&self, local: u16, direction: Direction) -> usize {
         match Local::of(local) {
-            Some(Local::FileData) if direction == ToServer => self.files.files.len(),
+            Some(Local::FileMagic | Local::FileData) if direction == ToServer => {
+                self.files.files.len()
+            }
             _ => 1,
         }
     }

@@ -6,9 +6,10 @@ use crate::diagnostic::{Checked, Refusal};
 use crate::draft::Draft;
 use crate::events;
 use crate::integer::IntegerMatch;
+use crate::limits::COUNTRIES_PER_RULE_MAX;
 use crate::packet::{
-    BitsOp, ChecksumOf, FragBitsTest, FragOffsetOp, IpOption, IpProtoOp, L3Proto, PacketCondition,
-    RpcTest, TcpFlagsTest, VlanLayer,
+    BitsOp, ChecksumOf, FragBitsTest, FragOffsetOp, GeoIpTest, IpOption, IpProtoOp, L3Proto,
+    PacketCondition, ReputationSide, RpcTest, TcpFlagsTest, VlanLayer,
 };
 use gabion_record::applayer::IntegerWidth;
 
@@ -58,10 +59,8 @@ pub(super) const KEYWORDS: &[(&str, Setup)] = &[
     ("udpv6-csum", |_, d, v| checksum(d, v, "udpv6-csum", ChecksumOf::UdpV6)),
     ("icmpv4-csum", |_, d, v| checksum(d, v, "icmpv4-csum", ChecksumOf::IcmpV4)),
     ("icmpv6-csum", |_, d, v| checksum(d, v, "icmpv6-csum", ChecksumOf::IcmpV6)),
-    ("template2", |_, d, _| {
-        d.inert.get_or_insert("template2");
-        Ok(())
-    }),
+    // The peer's model of a keyword looks at the time to live.
+    ("template2", |_, d, v| integer(d, v, "template2", IntegerWidth::U8, PacketCondition::Ttl)),
 ];
 
 fn integer(
@@ -461,10 +460,28 @@ fn rpc(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     Ok(())
 }
 
-fn geoip<'t>(c: &mut Compiler<'_>, d: &mut Draft<'t>, v: Value<'t>) -> Checked<()> {
-    d.inert.get_or_insert("geoip");
-    let text = c.text(v.piece());
-    d.push_packet("geoip", PacketCondition::GeoIp(text));
+/// `geoip:[src|dst|any|both,][!]CC,CC…`: codes are compared as they stand, with their white space.
+fn geoip(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
+    if let Some(missing) = &c.options.no_geoip {
+        c.warn(Refusal::new("detect-geoip", missing.clone()));
+        return Err(Refusal::silent("`geoip` needs a database: name one as `geoip-database`"));
+    }
+    let (side, list) = match v.text.split_once(',') {
+        Some(("src", list)) => (ReputationSide::Source, list),
+        Some(("dst", list)) => (ReputationSide::Destination, list),
+        Some(("both", list)) => (ReputationSide::Both, list),
+        Some(("any", list)) => (ReputationSide::Any, list),
+        _ => (ReputationSide::Any, v.text),
+    };
+    let (negated, list) = match list.strip_prefix('!') {
+        Some(list) => (true, list),
+        None => (false, list),
+    };
+    if list.split(',').count() > COUNTRIES_PER_RULE_MAX {
+        return Err(Refusal::silent("too many countries in one rule"));
+    }
+    let countries = list.split(',').map(Box::from).collect();
+    d.push_packet("geoip", PacketCondition::GeoIp(GeoIpTest { side, negated, countries }));
     Ok(())
 }
 

@@ -8,7 +8,8 @@ use crate::draft::Draft;
 use crate::integer::IntegerMatch;
 use crate::packet::{
     FlowbitsTest, FlowintOp, FlowintTest, FlowintValue, HostbitsTest, HostbitsTrack,
-    IpReputationTest, PacketCondition, ReputationSide, ReputationTest, XbitsTest, XbitsTrack,
+    IpReputationTest, PacketCondition, ReputationSide, ReputationTest, VariableTest, XbitsTest,
+    XbitsTrack,
 };
 use crate::post::{BitCommand, FlowintCommand, PostMatch, Tag, TagMetric, TagScope};
 use crate::signature::RuleHook;
@@ -18,8 +19,8 @@ use gabion_record::applayer::IntegerWidth;
 pub(super) const KEYWORDS: &[(&str, Setup)] = &[
     ("flowbits", flowbits),
     ("flowint", flowint),
-    ("flowvar", |_, d, v| variable(d, v, "flowvar", "detect-flowvar")),
-    ("pktvar", |_, d, v| variable(d, v, "pktvar", "detect-pktvar")),
+    ("flowvar", |c, d, v| variable(c, d, v, "flowvar", "detect-flowvar")),
+    ("pktvar", |c, d, v| variable(c, d, v, "pktvar", "detect-pktvar")),
     ("xbits", xbits),
     ("hostbits", hostbits),
     ("iprep", iprep),
@@ -157,19 +158,26 @@ fn is_name_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'-')
 }
 
-/// `flowvar` and `pktvar` compare captured texts: read, not run yet.
+/// `flowvar` and `pktvar`: name and what its captured text must hold, quoted or not. The peer has
+/// neither white space nor negation here.
 fn variable(
+    c: &mut Compiler<'_>,
     d: &mut Draft<'_>,
     v: Value<'_>,
     keyword: &'static str,
     who: &'static str,
 ) -> Checked<()> {
-    if !v.text.contains(',') {
+    let Some((name, value)) = v.text.split_once(',') else {
         let said = format!("\"{}\" is not a valid setting for {keyword}.", v.text);
         return Err(Refusal::new(who, said));
-    }
-    d.inert.get_or_insert(keyword);
-    d.push_packet(keyword, PacketCondition::Inert(keyword));
+    };
+    let plain = value.strip_prefix('"').and_then(|v| v.strip_suffix('"')).unwrap_or(value);
+    let test = VariableTest {
+        of_packet: keyword == "pktvar",
+        name: c.set.variables.intern(name),
+        value: super::content::decode(plain)?,
+    };
+    d.push_packet(keyword, PacketCondition::Variable(test));
     Ok(())
 }
 

@@ -1,0 +1,109 @@
+//! A session as records show it: the numbers and marks of EVE's `stream` type.
+
+use super::segment::TcpState;
+use super::session::TcpSession;
+use crate::stream::Stream;
+use gabion_record::Direction;
+use smallvec::SmallVec;
+
+/// Names of marks, in EVE's order.
+pub type MarkNames = SmallVec<[&'static str; 8]>;
+
+/// One side of a session, as EVE's `stream` type shows it.
+#[derive(Clone, Debug, Default)]
+pub struct SideFacts {
+    /// Initial sequence number.
+    pub isn: u32,
+    /// Sequence number expected next.
+    pub next_seq: u32,
+    /// Highest acknowledgment of it.
+    pub last_ack: u32,
+    /// Right edge of the receiver's window.
+    pub next_win: u32,
+    /// Sequence number of the first byte kept, and of the one behind the last (0: there was none);
+    /// nothing when the side is not reassembled any more.
+    pub kept: Option<(u32, u32)>,
+    /// The receiver's window, scaled.
+    pub window: u32,
+    /// Shift of that window.
+    pub wscale: u8,
+    /// Segments kept.
+    pub segments: usize,
+    /// Bytes kept, in steps of the peer's buffers.
+    pub region: usize,
+    /// Marks before and behind the place where EVE says that protocol detection is done.
+    pub marks: [MarkNames; 2],
+}
+
+/// Buffers of the peer grow by so many bytes.
+const REGION_STEP: usize = 2048;
+
+fn named<const N: usize>(marks: [(bool, &'static str); N]) -> MarkNames {
+    marks.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect()
+}
+
+impl Stream {
+    fn facts(&self) -> SideFacts {
+        let m = &self.marks;
+        let (segments, bytes) = self.kept();
+        SideFacts {
+            isn: self.isn,
+            next_seq: self.next_seq,
+            last_ack: self.last_ack,
+            next_win: self.next_win,
+            kept: (!m.stopped)
+                .then(|| (self.base_seq(), if m.has_data { self.end_seq() } else { 0 })),
+            window: self.window,
+            wscale: self.wscale,
+            segments,
+            region: match m.has_data {
+                true => bytes.max(1).next_multiple_of(REGION_STEP),
+                false => 0,
+            },
+            marks: [
+                named([
+                    (self.gaps().0 > 0, "has_gap"),
+                    (m.stopped, "noreassembly"),
+                    (m.keepalive, "keepalive"),
+                    (m.depth_reached, "depth_reached"),
+                    (m.raw_due, "trigger_raw"),
+                    (m.timestamps, "timestamp"),
+                    (m.zero_timestamp, "zero_timestamp"),
+                ]),
+                named([(m.no_raw, "disable_raw")]),
+            ],
+        }
+    }
+}
+
+impl TcpSession {
+    /// The state before the present one.
+    pub fn previous_state(&self) -> TcpState {
+        self.previous
+    }
+
+    /// A side as records show it: the one whose data goes in that direction.
+    pub fn side_facts(&self, d: Direction) -> SideFacts {
+        self.stream(d).facts()
+    }
+
+    /// Marks of the session.
+    pub fn mark_names(&self) -> MarkNames {
+        let m = &self.marks;
+        named([
+            (m.midstream, "midstream"),
+            (m.midstream_established, "midstream_established"),
+            (m.midstream_synack, "midstream_synack"),
+            (m.timestamps, "timestamp"),
+            (m.wscale_offered, "server_wscale"),
+            (m.closed_by_reset, "closed_by_rst"),
+            (m.four_way, "4whs"),
+            (m.sack_offered, "client_sackok"),
+            (m.sack, "sackok"),
+            (m.handshake_confirmed, "3whs_confirmed"),
+            (m.app_disabled, "app_layer_disabled"),
+            (m.fast_open, "tcp_fast_open"),
+            (m.fast_open_data_ignored, "tfo_data_ignored"),
+        ])
+    }
+}

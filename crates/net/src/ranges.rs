@@ -1,0 +1,228 @@
+//! Files that come in ranges over several flows (RFC 9110 14), put together again.
+//!
+//! A client that asks for a file in pieces, each over a connection of its own, shows no flow the
+//! whole of it. Pieces are kept by what they are part of until there is no hole left; the flow that
+//! brings the last one gets the whole file as a further file of its transaction, which is inspected,
+//! logged and stored as any other. Where pieces overlap, the first byte seen counts.
+
+use foldhash::fast::RandomState;
+use gabion_proto::FilePiece;
+use gabion_record::Tree;
+use hashbrown::HashMap;
+use std::collections::BTreeMap;
+
+/// How much is kept for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RangeOptions {
+    /// Bytes of all pieces together (`app-layer.protocols.http.byterange.memcap`).
+    pub memcap: u64,
+    /// Nanoseconds after which a file that got no further piece is given up.
+    pub timeout_ns: u64,
+}
+
+impl Default for RangeOptions {
+    /// The peer's.
+    fn default() -> RangeOptions {
+        RangeOptions { memcap: 100 << 20, timeout_ns: 60_000_000_000 }
+    }
+}
+
+impl RangeOptions {
+    /// As configured.
+    pub fn from_tree(config: &Tree) -> RangeOptions {
+        let default = RangeOptions::default();
+        let node = config.get("app-layer.protocols.http.byterange");
+        let seconds = node.and_then(|n| n.number("timeout")).and_then(|n| u64::try_from(n).ok());
+        RangeOptions {
+            memcap: node.and_then(|n| n.size("memcap")).unwrap_or(default.memcap),
+            timeout_ns: seconds.map_or(default.timeout_ns, |s| s.saturating_mul(1_000_000_000)),
+        }
+    }
+}
+
+/// What a file is charged beside its bytes.
+const FILE_COST: u64 = 256;
+/// What a piece is charged beside its bytes.
+const PIECE_COST: u64 = 64;
+
+/// A file of which there are pieces.
+#[derive(Debug, Default)]
+struct Parts {
+    size: u64,
+    /// Bytes by their place; none overlap.
+    parts: BTreeMap<u64, Vec<u8>>,
+    have: u64,
+    cost: u64,
+    last_ns: u64,
+}
+
+/// What became of a piece.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Joined {
+    /// It is kept; there are holes still.
+    Kept,
+    /// It was the last one: all bytes of the file.
+    Whole(Vec<u8>),
+    /// There is no room for it.
+    Refused,
+}
+
+/// Files that are not whole yet.
+#[derive(Debug, Default)]
+pub(crate) struct Ranges {
+    files: HashMap<Vec<u8>, Parts, RandomState>,
+    used: u64,
+}
+
+impl Ranges {
+    /// Takes a piece.
+    pub(crate) fn add(&mut self, p: &FilePiece, now_ns: u64, o: &RangeOptions) -> Joined {
+        let len = p.bytes.len() as u64;
+        if len == 0 || p.start.checked_add(len).is_none_or(|end| end > p.whole) {
+            return Joined::Refused;
+        }
+        let cost = len + FILE_COST + PIECE_COST + p.key.len() as u64;
+        if self.used + cost > o.memcap {
+            self.expire(now_ns, o);
+        }
+        let old = self.files.get(&p.key).filter(|f| f.size == p.whole);
+        let is_stale = old.is_none_or(|f| now_ns > f.last_ns.saturating_add(o.timeout_ns));
+        if is_stale {
+            self.forget(&p.key);
+        }
+        if self.used + cost > o.memcap {
+            return Joined::Refused;
+        }
+        let file = self.files.entry(p.key.clone()).or_insert_with(|| {
+            let cost = FILE_COST + p.key.len() as u64;
+            self.used += cost;
+            Parts { size: p.whole, cost, ..Parts::default() }
+        });
+        file.last_ns = now_ns;
+        let added = file.insert(p.start, &p.bytes);
+        self.used += added;
+        if file.have < file.size {
+            return Joined::Kept;
+        }
+        let whole = file.parts.values().flatten().copied().collect();
+        self.forget(&p.key);
+        Joined::Whole(whole)
+    }
+
+    /// Bytes held.
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    fn forget(&mut self, key: &[u8]) {
+        if let Some(f) = self.files.remove(key) {
+            self.used = self.used.saturating_sub(f.cost);
+        }
+    }
+
+    fn expire(&mut self, now_ns: u64, o: &RangeOptions) {
+        let mut freed = 0;
+        self.files.retain(|_, f| {
+            let lives = now_ns <= f.last_ns.saturating_add(o.timeout_ns);
+            freed += if lives { 0 } else { f.cost };
+            lives
+        });
+        self.used = self.used.saturating_sub(freed);
+    }
+}
+
+impl Parts {
+    /// Puts bytes where there are none yet; gives what that costs.
+    fn insert(&mut self, start: u64, bytes: &[u8]) -> u64 {
+        let end = start + bytes.len() as u64;
+        let mut at = start;
+        let mut cost = 0;
+        if let Some((before, part)) = self.parts.range(..=at).next_back() {
+            at = at.max(before + part.len() as u64);
+        }
+        while at < end {
+            let next = self.parts.range(at..).next().map(|(n, part)| (*n, part.len() as u64));
+            let until = next.map_or(end, |(n, _)| n.min(end));
+            if let Some(fresh) = bytes.get((at - start) as usize..(until - start) as usize)
+                && !fresh.is_empty()
+            {
+                cost += fresh.len() as u64 + PIECE_COST;
+                self.have += fresh.len() as u64;
+                self.parts.insert(at, fresh.to_vec());
+            }
+            at = next.map_or(end, |(n, len)| n + len);
+        }
+        self.cost += cost;
+        cost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(start: u64, bytes: &[u8], whole: u64) -> FilePiece {
+        FilePiece {
+            tx: 0,
+            key: b"host/file".to_vec(),
+            name: b"/file".to_vec(),
+            start,
+            whole,
+            bytes: bytes.to_vec(),
+        }
+    }
+
+    const O: RangeOptions = RangeOptions { memcap: 4096, timeout_ns: 60 };
+
+    #[test]
+    fn pieces_come_in_any_order_and_overlap() {
+        let text = b"a file in several ranges";
+        let cuts: [&[(usize, usize)]; 4] = [
+            &[(0, 24)],
+            &[(10, 24), (0, 10)],
+            &[(4, 8), (12, 16), (2, 20), (20, 24), (0, 6)],
+            &[(0, 6), (0, 6), (5, 7), (6, 24)],
+        ];
+        for order in cuts {
+            let mut r = Ranges::default();
+            for (n, (from, to)) in order.iter().enumerate() {
+                let joined = r.add(&piece(*from as u64, &text[*from..*to], 24), 1, &O);
+                match n + 1 == order.len() {
+                    true => assert_eq!(joined, Joined::Whole(text.to_vec()), "{order:?}"),
+                    false => assert_eq!(joined, Joined::Kept, "{order:?}"),
+                }
+            }
+            assert_eq!((r.used(), r.files.len()), (0, 0));
+        }
+    }
+
+    #[test]
+    fn the_first_bytes_seen_count() {
+        let mut r = Ranges::default();
+        r.add(&piece(2, b"BB", 6), 1, &O);
+        r.add(&piece(0, b"aaaa", 6), 1, &O);
+        assert_eq!(r.add(&piece(3, b"ccc", 6), 1, &O), Joined::Whole(b"aaBBcc".to_vec()));
+    }
+
+    #[test]
+    fn what_waits_too_long_or_does_not_fit_is_given_up() {
+        let mut r = Ranges::default();
+        assert_eq!(r.add(&piece(5, b"too far", 10), 1, &O), Joined::Refused);
+        assert_eq!(r.add(&piece(0, b"", 10), 1, &O), Joined::Refused);
+        r.add(&piece(0, b"12345", 10), 1, &O);
+        // Too late: the second half begins a new file.
+        assert_eq!(r.add(&piece(5, b"67890", 10), 100, &O), Joined::Kept);
+        // Of another size it is another file.
+        assert_eq!(r.add(&piece(0, b"12345", 11), 100, &O), Joined::Kept);
+        for n in 0..100 {
+            let p = FilePiece { key: vec![n; 9], ..piece(0, &[0; 100], 200) };
+            r.add(&p, 101, &O);
+            assert!(r.used() <= O.memcap);
+        }
+        let full = FilePiece { key: b"more".to_vec(), ..piece(0, &[0; 100], 200) };
+        assert_eq!(r.add(&full, 101, &O), Joined::Refused);
+        // Later there is room again.
+        assert_eq!(r.add(&full, 1000, &O), Joined::Kept);
+        assert_eq!(r.files.len(), 1);
+    }
+}

@@ -1,0 +1,153 @@
+//! TCP packets with the session as each left it: records of EVE's `stream` type.
+
+use crate::app::AppLayer;
+use crate::detect::packet::PacketView;
+use crate::flow_state::NetFlow;
+use crate::keys::segment;
+use crate::log::{header, ip_facts};
+use crate::worker::{Core, Fate};
+use gabion_flow::{Flow, StreamEvent, TcpSession, TcpState, TcpVerdict};
+use gabion_packet::Transport;
+use gabion_record::eve::*;
+use gabion_record::json::Json;
+use gabion_record::{Direction, Tree};
+
+/// `seq` lies behind `than` (RFC 793 3.3: modulo 2^32).
+fn is_behind(seq: u32, than: u32) -> bool {
+    (seq.wrapping_sub(than) as i32) > 0
+}
+
+impl Core {
+    /// The record of a TCP packet of a flow.
+    pub(crate) fn log_stream(
+        &self,
+        view: &PacketView<'_>,
+        flow: &Flow<NetFlow>,
+        fate: &Fate,
+        verdict: Option<&TcpVerdict>,
+        sink: &mut dyn NetSink,
+    ) {
+        let (h, Some(direction)) = (view.headers, view.direction) else { return };
+        if !matches!(h.transport, Transport::Tcp(_)) {
+            return;
+        }
+        let session = flow.tcp.as_deref();
+        let mut ip = ip_facts(h);
+        if let (true, Some(tcp), Some(s)) = (view.is_pseudo, &mut ip.tcp, session) {
+            // The peer makes these packets up out of the session.
+            (ip.len, ip.ttl, tcp.window) = (40, 64, 2560);
+            tcp.seq = s.side_facts(direction).next_seq;
+            tcp.ack = s.side_facts(direction.opposite()).last_ack;
+        }
+        let events: Vec<String> = h
+            .events
+            .as_slice()
+            .iter()
+            .map(|e| format!("decoder.{}", e.name()))
+            .chain(view.stream_events.iter().map(|e| format!("stream.{}", e.anomaly_name())))
+            .collect();
+        let is_updated = verdict.is_some_and(|v| v.is_state_changed);
+        let object = SessionObject { session, is_updated, app: &flow.ext.app };
+        let meta = self.metadata(flow);
+        sink.stream(&StreamRecord {
+            header: header(view, Some(flow), Some(&meta)),
+            direction,
+            ip,
+            notes: notes(view, session, fate, verdict, !events.is_empty()),
+            session: &object,
+            events: &events,
+        });
+    }
+}
+
+/// What is to be noted of a packet.
+fn notes(
+    view: &PacketView<'_>,
+    session: Option<&TcpSession>,
+    fate: &Fate,
+    verdict: Option<&TcpVerdict>,
+    has_events: bool,
+) -> u16 {
+    let has = |e: StreamEvent| view.stream_events.contains(&e);
+    let mut noted = vec![
+        (has_events, "event_set"),
+        (has(StreamEvent::PktRetransmission), "retransmission"),
+        (has(StreamEvent::PktSpuriousRetransmission), "spurious_retransmission"),
+        (fate.reuses_ports, "tcp_session_reuse"),
+    ];
+    if let (Some(v), Transport::Tcp(t)) = (verdict, &view.headers.transport) {
+        let sack = segment(view, false).map_or(&[][..], |s| s.options.sack);
+        let is_dsack = sack.get(4..8).is_some_and(|right| {
+            let right = u32::from_be_bytes([right[0], right[1], right[2], right[3]]);
+            !is_behind(right, t.ack)
+        });
+        let unseen = session.filter(|s| s.state() >= TcpState::Established).is_some_and(|s| {
+            let d = view.direction.unwrap_or(Direction::ToServer).opposite();
+            t.flags & 0x10 != 0 && is_behind(t.ack, s.side_facts(d).next_seq.wrapping_add(1))
+        });
+        noted.extend([
+            (v.is_state_changed, "state_update"),
+            (is_dsack, "dsack"),
+            (v.is_keepalive, "keepalive"),
+            (v.is_window_update, "window_update"),
+            (v.is_dup_ack, "dup_ack"),
+            (unseen, "ack_unseen_data"),
+        ]);
+    }
+    noted.iter().filter(|(on, _)| *on).fold(0, |all, (_, name)| all | packet_note(name))
+}
+
+/// Members of `session`.
+struct SessionObject<'a> {
+    session: Option<&'a TcpSession>,
+    is_updated: bool,
+    app: &'a AppLayer,
+}
+
+impl WriteObject for SessionObject<'_> {
+    fn write(&self, j: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
+        let Some(s) = self.session else { return false };
+        j.field_plain("state", s.state().name());
+        if self.is_updated {
+            j.field_plain("pstate", s.previous_state().name());
+        }
+        j.open_key("flags");
+        names(j, s.mark_names().iter());
+        j.close();
+        for d in Direction::BOTH {
+            j.open_key(if d == Direction::ToServer { "client" } else { "server" });
+            self.side(j, s, d);
+            j.close();
+        }
+        true
+    }
+}
+
+impl SessionObject<'_> {
+    fn side(&self, j: &mut Json, s: &TcpSession, d: Direction) {
+        let f = s.side_facts(d);
+        j.number("isn", f.isn);
+        j.number("next_seq", f.next_seq);
+        j.number("last_ack", f.last_ack);
+        j.number("next_win", f.next_win);
+        if let Some((base, edge)) = f.kept {
+            j.number("base_seq", base);
+            j.number("segs_right_edge", edge);
+        }
+        j.number("window", f.window);
+        j.number("wscale", f.wscale);
+        let [before, behind] = &f.marks;
+        let detected = self.app.is_detected(d).then_some(&"appproto_detection_completed");
+        names(j, before.iter().chain(detected).chain(behind));
+        j.number("seg_cnt", f.segments);
+        j.number("sb_region_size", f.region);
+    }
+}
+
+fn names<'n>(j: &mut Json, list: impl Iterator<Item = &'n &'static str>) {
+    j.open_array_key("flags");
+    for name in list {
+        j.item(name);
+    }
+    j.close_array();
+}
