@@ -22,6 +22,7 @@ pub mod filter;
 mod fuzz;
 pub mod limits;
 mod listing;
+mod packed;
 mod pcap;
 mod pcapng;
 mod source;
@@ -32,6 +33,7 @@ pub use bytes::{CaptureBytes, Frame, FrameRef};
 pub use cursor::{Bad, Cursor, Format, Next, Stop, Torn};
 pub use error::Error;
 pub use listing::{list, list_recursive};
+pub use packed::Packing;
 pub use source::{Block, Note, OpenOptions, Source};
 pub use writer::{FileNames, PcapWriter, Resolution, RotatingPcap, Written};
 

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use crate::packed::{PackedFile, Packing};
 use crate::pcap::{FILE_HEADER, MAGIC_NS, MAGIC_US, RECORD_HEADER};
 
 /// The resolution of a pcap file's times.
@@ -172,7 +173,8 @@ pub struct RotatingPcap {
     snaplen: u32,
     file_bytes_max: u64,
     files_max: usize,
-    current: Option<PcapWriter<BufWriter<File>>>,
+    packing: Packing,
+    current: Option<PcapWriter<PackedFile>>,
     files: VecDeque<PathBuf>,
     /// Time the next file is named after, if not its first frame's.
     seen_ns: Option<u64>,
@@ -195,10 +197,16 @@ impl RotatingPcap {
             snaplen,
             file_bytes_max,
             files_max: files_max.max(1),
+            packing: Packing::None,
             current: None,
             files: VecDeque::new(),
             seen_ns: None,
         }
+    }
+
+    /// The same with packed files. Their greatest size counts before they are packed.
+    pub fn packed(self, packing: Packing) -> RotatingPcap {
+        RotatingPcap { packing, ..self }
     }
 
     /// A frame was seen, written or not: a file that is not there yet is named after the first one.
@@ -271,7 +279,7 @@ impl RotatingPcap {
         let (path, file) = self.create(self.seen_ns.unwrap_or(ts_ns))?;
         self.seen_ns = None;
         self.files.push_back(path);
-        let out = BufWriter::with_capacity(64 * 1024, file);
+        let out = PackedFile::new(file, self.packing);
         self.current =
             Some(PcapWriter::new(out, link, self.resolution, self.snaplen, self.file_bytes_max)?);
         Ok(())
@@ -280,11 +288,11 @@ impl RotatingPcap {
     /// A file that did not exist before: names of one second get a number.
     fn create(&self, ts_ns: u64) -> io::Result<(PathBuf, File)> {
         let mut number = 0_u32;
-        let first = self.names.at(ts_ns);
+        let (first, suffix) = (self.names.at(ts_ns), self.packing.suffix());
         loop {
             let name = match number {
-                0 => first.clone(),
-                n => format!("{first}.{n}"),
+                0 => format!("{first}{suffix}"),
+                n => format!("{first}.{n}{suffix}"),
             };
             let path = self.folder.join(name);
             match File::create_new(&path) {

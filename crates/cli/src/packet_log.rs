@@ -4,7 +4,7 @@
 //! capture filter.
 
 use gabion_capture::filter::Filter;
-use gabion_capture::{FileNames, PcapWriter, Resolution, RotatingPcap, Written};
+use gabion_capture::{FileNames, Packing, PcapWriter, Resolution, RotatingPcap, Written};
 use gabion_outputs::files::FrameTaker;
 use gabion_outputs::wire::WireLine;
 use gabion_record::Tree;
@@ -101,10 +101,11 @@ fn pcap_log(node: &Tree, folder: &Path, counts: &Arc<Counts>) -> Result<FrameTak
         "normal" | "multi" => {}
         other => return refuse(format!("mode: {other} is not supported: normal or multi")),
     }
-    match node.text("compression").unwrap_or("none") {
-        "none" => {}
-        other => return refuse(format!("compression: {other} is not supported: none")),
-    }
+    let packing = match node.text("compression").unwrap_or("none") {
+        "none" => Packing::None,
+        "lz4" => Packing::Lz4 { checksum: node.flag("lz4-checksum") == Some(true) },
+        other => return refuse(format!("compression: {other} is not supported: none or lz4")),
+    };
     let folder = below(folder, node.text("dir").unwrap_or("."));
     if !folder.is_dir() {
         return refuse(format!("dir: {} is no folder", folder.display()));
@@ -122,7 +123,8 @@ fn pcap_log(node: &Tree, folder: &Path, counts: &Arc<Counts>) -> Result<FrameTak
     let bytes = node.size("limit").unwrap_or(FILE_BYTES).max(1 << 20);
     let files = node.number("max-files").and_then(|n| usize::try_from(n).ok());
     let files = files.filter(|n| *n > 0).unwrap_or(usize::MAX);
-    let mut log = RotatingPcap::new(&folder, names, Resolution::Micro, 0, bytes, files);
+    let log = RotatingPcap::new(&folder, names, Resolution::Micro, 0, bytes, files);
+    let mut log = log.packed(packing);
     let counts = Arc::clone(counts);
     counts.has_log.store(true, Relaxed);
     Ok(Box::new(move |frame: Option<WireLine<'_>>| match frame {

@@ -464,7 +464,11 @@ impl Core {
             (None, Some(a)) if self.engine.options.guess_tx => a.only_live_tx(),
             _ => None,
         };
-        let tx_id = hit.tx.or(guessed);
+        // A datagram is its own transaction, also for what looks at it as a packet.
+        let of_datagram = flow
+            .filter(|f| hit.tx.is_none() && f.proto == 17 && !s.header.apps.is_empty())
+            .and_then(|f| f.ext.app.newest_tx(view.direction?));
+        let tx_id = hit.tx.or(of_datagram).or(guessed);
         let tx = app.and_then(|a| a.parser.as_deref()?.tx(tx_id?));
         let table = app.and_then(|a| protocol(a.proto));
         let object = tx.map(|tx| TxObject { tx });

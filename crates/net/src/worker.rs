@@ -21,7 +21,8 @@ use crate::state::SharedState;
 use crate::threshold::Thresholds;
 use gabion_flow::{
     AppChunk, Defragmenter, EndReason, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState,
-    FlowTable, Fragment, Lookup, PacketFacts, StreamEvent, TcpState, TcpTracker, TcpVerdict,
+    FlowTable, Fragment, Lookup, PacketFacts, Stream, StreamEvent, TcpState, TcpTracker,
+    TcpVerdict,
 };
 use gabion_matcher::regex::RegexScratch;
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, PacketSet};
@@ -535,15 +536,30 @@ fn engine_policy(engine: &Engine, trigger: ExceptionTrigger) -> ExceptionPolicy 
     }
 }
 
+/// Inline: the frame with the bytes that the stream has in its place, as the receiver gets it.
+fn rewrite(view: &PacketView<'_>, stream: &Stream, v: &TcpVerdict) -> Vec<u8> {
+    let mut frame = view.frame.to_vec();
+    let at = view.headers.payload as usize;
+    let kept = stream.bytes_from(v.stream_offset);
+    let kept = kept.get(..v.stream_len as usize).unwrap_or(kept);
+    if let Some(place) = frame.get_mut(at..at + kept.len()) {
+        place.copy_from_slice(kept);
+        gabion_packet::checksum::seal_tcp(view.headers, &mut frame);
+    }
+    frame
+}
+
 impl Core {
     /// A packet that belongs to a flow.
     fn in_flow(
         &mut self,
-        mut view: PacketView<'_>,
+        view: PacketView<'_>,
         flow: &mut Flow<NetFlow>,
         mut fate: Fate,
         sink: &mut dyn NetSink,
     ) -> Option<FlowState> {
+        let rewritten;
+        let mut view = view;
         self.note_macs(&view, flow);
         let mut dir = view.direction.unwrap_or(Direction::ToServer);
         if flow.ext.flags.dropped && self.engine.options.inline {
@@ -574,6 +590,13 @@ impl Core {
             let was_established = established(flow);
             let mut v = self.tcp.handle(&mut flow.tcp, &seg, dir);
             view.is_established = was_established || (!seg.payload.is_empty() && established(flow));
+            if v.must_rewrite
+                && let Some(ssn) = &flow.tcp
+            {
+                rewritten = rewrite(&view, ssn.stream(dir), &v);
+                view.payload = view.headers.payload(&rewritten);
+                view.frame = &rewritten;
+            }
             if v.must_swap {
                 flow.swap_directions();
                 flow.ext.detect = Default::default();

@@ -63,8 +63,24 @@ pub fn transport_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     }
 }
 
-/// The sum over segment and pseudo header: addresses, protocol, length.
+/// Writes the right TCP checksum into a packet that was changed. False where there is none.
+pub fn seal_tcp(p: &Decoded, frame: &mut [u8]) -> bool {
+    let at = p.l4 as usize + 16;
+    let Some(field) = frame.get_mut(at..at + 2) else { return false };
+    field.copy_from_slice(&[0, 0]);
+    let Some(total) = pseudo_sum(p, frame, protocol::TCP) else { return false };
+    if let Some(field) = frame.get_mut(at..at + 2) {
+        field.copy_from_slice(&(!fold(total)).to_ne_bytes());
+    }
+    true
+}
+
 fn pseudo_ok(p: &Decoded, frame: &[u8], proto: u8) -> Option<bool> {
+    pseudo_sum(p, frame, proto).map(|total| fold(total) == 0xffff)
+}
+
+/// The sum over segment and pseudo header: addresses, protocol, length.
+fn pseudo_sum(p: &Decoded, frame: &[u8], proto: u8) -> Option<u64> {
     let segment = p.segment(frame);
     // What hardware offload put together never was on the wire and carries no checksum.
     if p.ip_version() == 0 || p.flags.has(Flags::FRAGMENT) || segment.len() > MAX_IP_LEN {
@@ -76,7 +92,7 @@ fn pseudo_ok(p: &Decoded, frame: &[u8], proto: u8) -> Option<bool> {
         .wrapping_add(sum(&[0, proto]))
         .wrapping_add(sum(&(segment.len() as u32).to_be_bytes()))
         .wrapping_add(sum(segment));
-    Some(fold(total) == 0xffff)
+    Some(total)
 }
 
 /// The sum of the 16-bit words in the machine's byte order; the checksum does not mind the order
@@ -147,6 +163,19 @@ mod tests {
                 broken[at] ^= 0x10;
                 assert_eq!(transport_ok(&p, &broken), Some(false));
             }
+        }
+    }
+
+    #[test]
+    fn a_changed_packet_gets_the_right_sum_again() {
+        for v6 in [false, true] {
+            let mut packet = sealed(6, v6, &build::tcp(&[], b"EVIL"), 16);
+            let p = build::raw(&packet);
+            packet[p.payload as usize..].copy_from_slice(b"GOOD");
+            assert_eq!(tcp_ok(&p, &packet), Some(false));
+            assert!(seal_tcp(&p, &mut packet));
+            assert_eq!(tcp_ok(&p, &packet), Some(true));
+            assert!(!seal_tcp(&p, &mut packet[..20]));
         }
     }
 

@@ -59,6 +59,7 @@ pub fn registry() -> &'static [&'static Protocol] {
         crate::dhcp::PROTOCOL,
         crate::mdns::PROTOCOL,
         crate::detected::SMB,
+        crate::detected::DCERPC,
         crate::detected::IMAP,
         crate::detected::RFB,
     ]

@@ -4,8 +4,9 @@ use super::options::Show;
 use gabion_record::Tree;
 use gabion_record::applayer::{Catalog, Transport};
 
-/// Features that tests and scripts look for; only what is really there.
-const FEATURES: &str = "PCAP_SET_BUFF AF_PACKET HAVE_PACKET_FANOUT HAVE_HTP_URI_NORMALIZE_HOOK PCRE_JIT HAVE_LUA HAVE_JA3 HAVE_JA4 HAVE_LIBJANSSON TLS TLS_C11 MAGIC RUST";
+/// Features that tests and scripts look for; only what is really there. `LIBNET1.1` is the peer's
+/// word for rules that reject: they load, and verdicts tell what would be sent to whom.
+const FEATURES: &str = "PCAP_SET_BUFF AF_PACKET HAVE_PACKET_FANOUT LIBNET1.1 HAVE_HTP_URI_NORMALIZE_HOOK PCRE_JIT HAVE_LUA HAVE_JA3 HAVE_JA4 HAVE_LIBJANSSON TLS TLS_C11 MAGIC RUST";
 
 /// Prints what was asked for and gives the exit code.
 pub(crate) fn show(what: &Show) -> i32 {
@@ -39,6 +40,7 @@ fn build_info() {
         ("JA4", "yes"),
         ("Lua", "yes"),
         ("libmagic", "yes"),
+        ("liblz4", "yes"),
         ("Hyperscan", "no"),
         ("Landlock", "no"),
         ("GeoIP2", "yes"),

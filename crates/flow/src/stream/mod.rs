@@ -405,6 +405,10 @@ impl Stream {
 
     /// Offset behind the last byte that was acknowledged (or missing and acknowledged).
     pub fn acked(&self) -> u64 {
+        // Nothing at all has come from the receiver yet.
+        if self.last_ack == 0 && self.next_win == 0 && self.window == 0 {
+            return self.store.base();
+        }
         let acked = self.offset_of(self.last_ack).unwrap_or(0);
         self.fin.map_or(acked, |fin| acked.min(fin)).max(self.store.base())
     }

@@ -548,18 +548,21 @@ impl AppLayer {
         if self.is_off(d) {
             return false;
         }
+        if !self.proto.is_known() {
+            // Without its first bytes nothing is to be found, on either side (as in the peer).
+            self.done[d.index()] = true;
+            self.disabled = [true; 2];
+            return false;
+        }
         let accepts = protocol(self.proto).is_some_and(|p| p.accepts_gaps);
         if !accepts || self.parser.is_none() {
-            if self.proto.is_known() {
-                bump(&mut counters.gaps, self.proto, Transport::Tcp);
-            } else {
-                self.done[d.index()] = true;
-                if self.done[d.opposite().index()] {
-                    self.settle(ProtoId::FAILED, Transport::Tcp, protocols, counters);
-                }
-            }
+            bump(&mut counters.gaps, self.proto, Transport::Tcp);
             self.disabled[d.index()] = true;
             return false;
+        }
+        // What the other side showed holds for this one.
+        if self.by_direction[d.index()] == ProtoId::UNKNOWN {
+            self.by_direction[d.index()] = self.proto;
         }
         self.needed[d.index()] = 0;
         let input = Input::Gap { len };
@@ -581,7 +584,8 @@ impl AppLayer {
     ) -> Outcome {
         let Some(parser) = &mut self.parser else { return Outcome::Done };
         let mut cx = ParseContext::new(ts_ns, d, endpoints);
-        cx.is_changing = self.change.is_some();
+        cx.is_changing =
+            self.change.is_some() || (self.expected.is_known() && self.expected != self.proto);
         cx.requirements = protocols.requirements;
         cx.changed_from = gabion_proto::registry::protocol(self.original).map(|p| p.table.eve_name);
         let wanted = protocols.frames.get(usize::from(self.proto.0)).copied().unwrap_or(0);
@@ -724,6 +728,13 @@ impl AppLayer {
         self.txs
             .iter()
             .any(|t| !t.is_free && (!t.is_logged || (detection && !t.detect[d.index()].is_done)))
+    }
+
+    /// The youngest transaction, if it goes in that direction.
+    pub(crate) fn newest_tx(&self, d: Direction) -> Option<u64> {
+        let id = self.tx_ids().next_back()?;
+        let tx = self.parser.as_deref()?.tx(id)?;
+        tx.only().is_none_or(|only| only == d).then_some(id)
     }
 
     /// The one transaction that is there, if it is one only.

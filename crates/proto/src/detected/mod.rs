@@ -78,6 +78,14 @@ pub const SMB: &Protocol = &detected(
     &[],
 );
 
+/// DCE/RPC over TCP: version 5.0 of the connection-oriented protocol (C706 12.6.3.1).
+pub const DCERPC: &Protocol = &detected(
+    ProtoTable { rule_names: &["dcerpc"], ..table("dcerpc", &[Transport::Tcp]) },
+    "dcerpc",
+    &[at(ToServer, 0, b"\x05\x00"), at(ToClient, 0, b"\x05\x00")],
+    &[],
+);
+
 /// IMAP: a capability request and the greeting (RFC 9051).
 pub const IMAP: &Protocol = &detected(
     ProtoTable { rule_names: &["imap"], ..table("imap", &[Transport::Tcp]) },

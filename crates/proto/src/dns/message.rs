@@ -293,7 +293,8 @@ impl Message {
 
     fn parse_options(&mut self, mut rest: &[u8]) -> Result<Rdata, Malformed> {
         let first = self.options.len() as u32;
-        while !rest.is_empty() {
+        // Less than an option's head behind them is passed over (as in the peer).
+        while rest.len() >= 4 {
             let (code, len) = (u16_at(rest, 0)?, usize::from(u16_at(rest, 2)?));
             let data = rest.get(4..4 + len).ok_or(Malformed)?;
             let data = self.names.keep(data);

@@ -279,7 +279,8 @@ impl Parser for DnsParser {
 
 /// Whether a datagram is DNS.
 pub fn probe_datagram(bytes: &[u8], direction: Direction) -> Probe {
-    if bytes.len() <= HEADER_LEN {
+    // A header alone is a message too: the answer to what could not be read.
+    if bytes.len() < HEADER_LEN {
         return Probe::No;
     }
     probe_message(bytes, direction)

@@ -17,7 +17,7 @@ const METHODS: &[Member] = &[
     member("tx_id", |c| c.give(c.scene.file.and_then(|(_, tx)| i64::try_from(tx).ok()))),
     member("name", |c| c.text(file(c).map(|f| f.name.as_slice()))),
     member("size", |c| c.give(file(c).and_then(|f| i64::try_from(f.size).ok()))),
-    member("magic", |c| c.give(Value::Nil)),
+    member("magic", |c| c.text(file(c).and_then(|f| f.magic().map(str::as_bytes)))),
     member("md5", |c| hex(c, |f| f.digests().md5.map(|h| h.to_vec()))),
     member("sha1", |c| hex(c, |f| f.digests().sha1.map(|h| h.to_vec()))),
     member("sha256", |c| hex(c, |f| f.digests().sha256.map(|h| h.to_vec()))),
