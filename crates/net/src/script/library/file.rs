@@ -3,7 +3,6 @@
 use super::{Library, member};
 use crate::script::call::{Answer, Call, Held, Member};
 use gabion_proto::files::File;
-use mlua::Value;
 
 pub(super) const LIBRARY: Library = Library {
     name: "file",
