@@ -33,8 +33,12 @@ pub(crate) fn write(
         let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         done.books.add(&name, None, ledger);
     }
-    if outputs.wants().wire {
-        done.books.add("packet log", None, &outputs.sum().packet_log);
+    let (wants, sum) = (outputs.wants(), outputs.sum());
+    if wants.file_store {
+        done.books.add("file store", None, &sum.store);
+    }
+    if wants.wire {
+        done.books.add("packet log", None, &sum.packet_log);
     }
     failures
 }

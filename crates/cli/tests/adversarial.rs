@@ -5,78 +5,8 @@
 mod program;
 
 use program::gabion;
+use program::packets::*;
 use std::path::Path;
-
-/// Writes a capture of raw IP packets, a millisecond apart.
-fn capture(folder: &Path, name: &str, packets: &[Vec<u8>]) -> String {
-    let mut out = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    out.extend_from_slice(&[0, 0, 4, 0, 101, 0, 0, 0]);
-    for (n, packet) in packets.iter().enumerate() {
-        let n = n as u32;
-        let len = packet.len() as u32;
-        for word in [1_700_000_000 + n / 1_000, n % 1_000 * 1_000, len, len] {
-            out.extend_from_slice(&word.to_le_bytes());
-        }
-        out.extend_from_slice(packet);
-    }
-    let path = folder.join(name);
-    std::fs::write(&path, out).unwrap();
-    path.display().to_string()
-}
-
-/// An IPv4 packet with a good checksum (RFC 1071).
-fn ipv4(proto: u8, id: u16, fragment: u16, ends: [[u8; 4]; 2], payload: &[u8]) -> Vec<u8> {
-    let mut p = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, proto, 0, 0];
-    ends.iter().for_each(|end| p.extend_from_slice(end));
-    p[2..4].copy_from_slice(&((20 + payload.len()) as u16).to_be_bytes());
-    p[4..6].copy_from_slice(&id.to_be_bytes());
-    p[6..8].copy_from_slice(&fragment.to_be_bytes());
-    let sum: u32 = p.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
-    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
-    p[10..12].copy_from_slice(&sum.to_be_bytes());
-    p.extend_from_slice(payload);
-    p
-}
-
-const CLIENT: [u8; 4] = [10, 0, 0, 1];
-const SERVER: [u8; 4] = [192, 0, 2, 1];
-
-fn udp(ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
-    let mut u = Vec::new();
-    ports.iter().for_each(|p| u.extend_from_slice(&p.to_be_bytes()));
-    u.extend_from_slice(&((8 + payload.len()) as u16).to_be_bytes());
-    u.extend_from_slice(&[0, 0]);
-    u.extend_from_slice(payload);
-    u
-}
-
-fn tcp(seq: u32, ack: u32, flags: u8, ports: [u16; 2], payload: &[u8]) -> Vec<u8> {
-    let mut t = Vec::new();
-    ports.iter().for_each(|p| t.extend_from_slice(&p.to_be_bytes()));
-    t.extend_from_slice(&seq.to_be_bytes());
-    t.extend_from_slice(&ack.to_be_bytes());
-    t.extend_from_slice(&[0x50, flags, 0xff, 0xff, 0, 0, 0, 0]);
-    t.extend_from_slice(payload);
-    t
-}
-
-/// A connection of the client that says these segments one after the other, each acknowledged.
-fn connection(port: u16, said: &[Vec<u8>]) -> Vec<Vec<u8>> {
-    let (there, back) = ([CLIENT, SERVER], [SERVER, CLIENT]);
-    let (to, from) = ([port, 80], [80, port]);
-    let mut packets = vec![
-        ipv4(6, 1, 0, there, &tcp(0, 0, 2, to, &[])),
-        ipv4(6, 1, 0, back, &tcp(0, 1, 0x12, from, &[])),
-        ipv4(6, 1, 0, there, &tcp(1, 1, 0x10, to, &[])),
-    ];
-    let mut seq = 1;
-    for part in said {
-        packets.push(ipv4(6, 1, 0, there, &tcp(seq, 1, 0x18, to, part)));
-        seq += part.len() as u32;
-        packets.push(ipv4(6, 1, 0, back, &tcp(1, seq, 0x10, from, &[])));
-    }
-    packets
-}
 
 /// Reads with rules and gives the report and the EVE records.
 fn read(packets: &[Vec<u8>], rules: &str) -> (serde_json::Value, Vec<serde_json::Value>) {

@@ -1,9 +1,13 @@
-//! Budgets that are far too small: the run ends well, and the ledger says what was given up and why.
+//! Budgets that are far too small, outputs that are full or slow: the run ends well, the ledger says
+//! what was given up and why, and what was not given up is found as with room enough.
 
 mod program;
 
+use program::packets::*;
 use program::{demo, gabion, repository};
 use serde_json::Value;
+use std::io::Read;
+use std::path::Path;
 
 /// Reads the demonstration with this setting; gives the report.
 fn read(setting: &str, workers: &str) -> Value {
@@ -17,6 +21,7 @@ fn read(setting: &str, workers: &str) -> Value {
 fn shed(report: &Value, joint: &str, reason: &str) -> u64 {
     let ledger = report["ledger"].as_array().unwrap();
     let entry = ledger.iter().find(|e| e["joint"] == joint).unwrap();
+    assert_eq!(entry["balanced"], true, "{entry}");
     entry["shed"][reason]["items"].as_u64().unwrap_or(0)
 }
 
@@ -41,4 +46,154 @@ fn with_room_enough_nothing_is_given_up() {
     for (joint, reason) in [("flows", "flow_memcap"), ("stream", "stream_memcap")] {
         assert_eq!(shed(&report, joint, reason), 0);
     }
+}
+
+/// Reads packets with rules; gives the report and, of each alert, what it says of packet and rule.
+fn alerts(packets: &[Vec<u8>], rules: &str, more: &[&str]) -> (Value, Vec<(u64, u64)>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = capture(dir.path(), "x.pcap", packets);
+    let file = dir.path().join("x.rules");
+    std::fs::write(&file, rules).unwrap();
+    let out = dir.path().join("out");
+    let (file, folder) = (file.display().to_string(), out.display().to_string());
+    let args = ["read", "-q", &path, "-S", &file, "-l", &folder, "--json", "-k", "none"];
+    let r = gabion(&[&args[..], more].concat());
+    assert_eq!(r.code, 0, "{}", r.err);
+    let report: Value = serde_json::from_str(&r.out).unwrap();
+    let text = std::fs::read_to_string(out.join("eve.json")).unwrap();
+    let records = text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap());
+    let found = records
+        .filter(|r| r["event_type"] == "alert")
+        .map(|r| (r["alert"]["signature_id"].as_u64().unwrap(), r["src_port"].as_u64().unwrap()))
+        .collect();
+    (report, found)
+}
+
+const RULES: &str = "alert udp any any -> any any (content:\"whole\"; sid:1;)\n\
+    alert tcp any any -> any any (content:\"whole\"; sid:2;)\n";
+
+/// Datagrams whole and in pieces: of half of those in pieces the end never comes.
+fn datagrams() -> Vec<Vec<u8>> {
+    let mut packets = Vec::new();
+    for n in 0..400u16 {
+        let datagram = udp([1000 + n, 9], &[&[b'x'; 1000][..], b"whole"].concat());
+        let (front, back) = datagram.split_at(512);
+        packets.push(ipv4(17, n, 0x2000, [CLIENT, SERVER], front));
+        if n % 2 == 0 {
+            packets.push(ipv4(17, n, 64, [CLIENT, SERVER], back));
+        }
+        packets.push(ipv4(17, n, 0, [CLIENT, SERVER], &udp([5000 + n, 9], b"whole")));
+    }
+    packets
+}
+
+#[test]
+fn defragmentation_without_room_gives_up_fragments_and_nothing_else() {
+    let (room, all) = alerts(&datagrams(), RULES, &[]);
+    assert_eq!((shed(&room, "defrag", "defrag_memcap"), all.len()), (0, 600));
+    for workers in ["1", "2"] {
+        let more = ["--set", "defrag.memcap=64kb", "--workers", workers];
+        let (report, found) = alerts(&datagrams(), RULES, &more);
+        assert!(shed(&report, "defrag", "defrag_memcap") > 0, "{workers} workers");
+        assert!(found.len() < all.len() && found.iter().all(|a| all.contains(a)));
+        // What came in one piece is there, all of it.
+        let whole = |list: &[(u64, u64)]| list.iter().filter(|a| a.1 >= 5000).copied().collect();
+        let (before, now): (Vec<_>, Vec<_>) = (whole(&all), whole(&found));
+        assert_eq!(before, now, "{workers} workers");
+    }
+}
+
+/// A message of SIP that announces far more than is kept for a parser, and other connections.
+#[test]
+fn a_parser_that_waits_for_too_much_is_given_up_and_others_go_on() {
+    let head = b"INVITE sip:a@b SIP/2.0\r\nCall-ID: 1\r\nContent-Length: 9000000\r\n\r\n".to_vec();
+    let mut said = vec![head];
+    said.extend((0..40).map(|_| vec![b'a'; 40_000]));
+    let mut packets = connection(5060, &said);
+    for port in 2000..2020 {
+        let request = b"GET /whole HTTP/1.1\r\nHost: a\r\n\r\n".to_vec();
+        packets.extend(connection(port, &[request]));
+    }
+    let rules = "alert http any any -> any any (http.uri; content:\"whole\"; sid:3;)\n";
+    let set = ["--set", "stream.reassembly.depth=0"];
+    for workers in ["1", "2"] {
+        let more = [&set[..], &["--workers", workers]].concat();
+        let (report, found) = alerts(&packets, rules, &more);
+        assert!(shed(&report, "app", "app_memcap") > 0, "{workers} workers: {report}");
+        assert_eq!(found, (2000..2020).map(|p| (3, p)).collect::<Vec<_>>());
+    }
+}
+
+fn eve(folder: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.join("eve.json")).unwrap();
+    text.lines().map(|l| serde_json::from_str(l).unwrap()).collect()
+}
+
+/// Where folders of the store should be there are files: nothing can be stored.
+#[test]
+fn files_that_cannot_be_stored_are_counted_and_all_else_is_written() {
+    let config = repository("crates/cli/tests/data/all.yaml").display().to_string();
+    let rules = repository("demo/gabion.rules").display().to_string();
+    let run = |blocked: bool| {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().join("filestore");
+        std::fs::create_dir(&store).unwrap();
+        for n in 0..=255u8 {
+            if blocked {
+                std::fs::write(store.join(format!("{n:02x}")), b"").unwrap();
+            }
+        }
+        let out = dir.path().display().to_string();
+        let args = ["read", "-q", "--json", "-c", &config, "-S", &rules, "-l", &out, &demo()];
+        let r = gabion(&args);
+        assert_eq!(r.code, 0, "{}", r.err);
+        let report: Value = serde_json::from_str(&r.out).unwrap();
+        let kinds = |kind: &str| eve(dir.path()).iter().filter(|r| r["event_type"] == kind).count();
+        (report, [kinds("alert"), kinds("fileinfo"), kinds("http"), kinds("flow")])
+    };
+    let (good, found) = run(false);
+    assert_eq!(shed(&good, "file store", "output_failed"), 0);
+    let (bad, found_too) = run(true);
+    let ledger = bad["ledger"].as_array().unwrap();
+    let store = ledger.iter().find(|e| e["joint"] == "file store").unwrap();
+    let received = store["received"]["items"].as_u64().unwrap();
+    assert!(received > 0);
+    assert_eq!(shed(&bad, "file store", "output_failed"), received);
+    assert_eq!(found, found_too);
+}
+
+/// A reader that takes little at a time: the run waits for it, nothing is lost.
+#[cfg(unix)]
+#[test]
+fn a_slow_reader_of_an_output_gets_every_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let rules = repository("demo/gabion.rules").display().to_string();
+    let plain = dir.path().join("plain").display().to_string();
+    let r = gabion(&["read", "-q", "-S", &rules, "-l", &plain, &demo()]);
+    assert_eq!(r.code, 0, "{}", r.err);
+    let expected = eve(Path::new(&plain)).len();
+
+    let pipe = dir.path().join("slow");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    let from = pipe.clone();
+    let reader = std::thread::spawn(move || {
+        let mut file = std::fs::File::open(from).unwrap();
+        let (mut lines, mut piece) = (0, [0u8; 100]);
+        loop {
+            match file.read(&mut piece).unwrap() {
+                0 => return lines,
+                n => lines += piece[..n].iter().filter(|b| **b == b'\n').count(),
+            }
+            std::thread::yield_now();
+        }
+    });
+    let set = format!("outputs.1.eve-log.filename={}", pipe.display());
+    let out = dir.path().join("out").display().to_string();
+    let args = ["read", "-q", "--json", "-S", &rules, "-l", &out, "--set", &set, &demo()];
+    let r = gabion(&args);
+    assert_eq!(r.code, 0, "{}", r.err);
+    let report: Value = serde_json::from_str(&r.out).unwrap();
+    assert_eq!(shed(&report, "slow", "output_failed"), 0);
+    assert_eq!(reader.join().unwrap(), expected);
 }

@@ -268,7 +268,7 @@ impl Outputs {
         match has_store {
             true => vec![
                 ("file_store.open_files_max_hit", 0),
-                ("file_store.fs_errors", self.sum().store_failed),
+                ("file_store.fs_errors", self.sum().store.shed_total().items),
                 ("file_store.open_files", 0),
             ],
             false => Vec::new(),

@@ -8,6 +8,7 @@ use crate::sequence::Place;
 use crate::tally::{AlertTally, Tally};
 use crate::wire::WireLog;
 use gabion_record::eve::*;
+use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{Direction, Tree};
 use std::path::PathBuf;
 
@@ -30,8 +31,7 @@ pub(crate) enum Format {
 pub(crate) struct Store {
     pub(crate) folder: PathBuf,
     info: Option<Box<EveWriter>>,
-    pub(crate) stored: u64,
-    pub(crate) failed: u64,
+    pub(crate) ledger: Ledger,
 }
 
 impl Format {
@@ -93,15 +93,15 @@ impl<T: Take> Formatter<T> {
         let mut tally = self.tally.clone();
         for f in &self.formats {
             match f {
-                Format::Store(s) => {
-                    tally.stored += s.stored;
-                    tally.store_failed += s.failed;
-                }
+                Format::Store(s) => tally.store.merge(&s.ledger),
                 Format::Wire(w) => {
                     tally.packet_log.merge(&w.ledger());
                     tally.packet_log_missing += w.missing;
                 }
-                Format::Certificates(c) => tally.store_failed += c.failed,
+                Format::Certificates(c) => {
+                    tally.store.receive(c.failed, 0);
+                    tally.store.shed(ShedReason::OutputFailed, c.failed, 0);
+                }
                 Format::Eve(_) | Format::Fast(_) | Format::Count(_) => {}
             }
         }
@@ -122,7 +122,7 @@ impl Store {
     /// A store in this folder; with the record of each file beside it when asked for.
     pub(crate) fn new(folder: PathBuf, write_fileinfo: bool) -> Store {
         let info = write_fileinfo.then(|| Box::new(EveWriter::new(EveSettings::files_only())));
-        Store { folder, info, stored: 0, failed: 0 }
+        Store { folder, info, ledger: Ledger::default() }
     }
 
     /// Writes one file: `ab/abcdef…` of its SHA-256.
@@ -240,9 +240,11 @@ impl<T: Take> NetSink for Formatter<T> {
     fn file_chunk(&mut self, r: &FileChunk<'_>) {
         for f in &mut self.formats {
             if let Format::Store(s) = f {
+                let len = r.bytes.len() as u64;
+                s.ledger.receive(1, len);
                 match s.store(r) {
-                    Ok(()) => s.stored += 1,
-                    Err(_) => s.failed += 1,
+                    Ok(()) => s.ledger.pass(1, len),
+                    Err(_) => s.ledger.shed(ShedReason::OutputFailed, 1, len),
                 }
             }
         }

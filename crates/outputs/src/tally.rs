@@ -11,10 +11,8 @@ pub struct Tally {
     pub alerts: Vec<AlertTally>,
     /// Records by event type.
     pub records: Vec<(String, u64)>,
-    /// Files stored.
-    pub stored: u64,
-    /// Files that could not be stored.
-    pub store_failed: u64,
+    /// What became of the files for the file store, and of certificates.
+    pub store: Ledger,
     /// What became of the frames that packet logs were given.
     pub packet_log: Ledger,
     /// Frames of flows with an alert that had left the ring before.
@@ -117,8 +115,7 @@ impl Tally {
                 }
             }
         }
-        self.stored += other.stored;
-        self.store_failed += other.store_failed;
+        self.store.merge(&other.store);
         self.packet_log.merge(&other.packet_log);
         self.packet_log_missing += other.packet_log_missing;
         other.records.iter().for_each(|(name, count)| self.records_of(name, *count));

@@ -1,6 +1,8 @@
 //! Runs the built program and looks at what it says, writes and exits with.
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its part")]
 
+pub mod packets;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
