@@ -36,6 +36,11 @@ pub(crate) enum Verb {
     },
     /// Take in logs (syslog, RELP, slog) and seal them, until SIGTERM
     Listen(Box<crate::listen::ListenOptions>),
+    /// The sealed log: write, show, verify, prove
+    Log {
+        #[command(subcommand)]
+        verb: crate::log::options::LogVerb,
+    },
     /// Answer as Suricata does: its options, its configuration, its exit codes
     #[command(disable_help_flag = true)]
     Suricata {
@@ -198,6 +203,9 @@ pub(crate) struct ReadOptions {
     /// Write EVE records and other outputs into this folder [default: nothing is written]
     #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,
+    /// Seal every alert into this log, which `gabion log init` made
+    #[arg(long, value_name = "LOG")]
+    pub(crate) seal: Option<PathBuf>,
     /// Write the packets of flows with alerts into this capture, from before the alert on
     #[arg(long, value_name = "FILE")]
     pub(crate) alert_pcap: Option<PathBuf>,

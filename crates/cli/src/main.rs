@@ -16,6 +16,7 @@ mod ending;
 mod exit;
 mod limits;
 mod listen;
+mod log;
 mod packet_log;
 mod pipeline;
 mod report;

@@ -20,9 +20,13 @@ use std::path::{Path, PathBuf};
 /// Takes the frames of a packet log; `None` when what is buffered should be written.
 pub type FrameTaker = Box<dyn FnMut(Option<WireLine<'_>>) + Send>;
 
+/// Takes the lines of an output that has no file.
+pub type LineTaker = Box<dyn FnMut(&[u8]) + Send>;
+
 /// Where the lines of an output go.
 enum Slot {
     Nowhere,
+    Taken(LineTaker),
     Lines(Box<LineFile>),
     Frames(FrameTaker),
 }
@@ -34,7 +38,7 @@ impl Files {
     fn lines(&self) -> impl Iterator<Item = &LineFile> {
         self.0.iter().filter_map(|s| match s {
             Slot::Lines(f) => Some(&**f),
-            Slot::Nowhere | Slot::Frames(_) => None,
+            Slot::Nowhere | Slot::Taken(_) | Slot::Frames(_) => None,
         })
     }
 }
@@ -43,6 +47,7 @@ impl Take for Files {
     fn line(&mut self, output: usize, line: &[u8]) {
         match self.0.get_mut(output) {
             Some(Slot::Lines(file)) => file.line(line),
+            Some(Slot::Taken(take)) => take(line),
             Some(Slot::Frames(take)) => {
                 if let Some(frame) = WireLine::decode(line) {
                     take(Some(frame));
@@ -250,6 +255,14 @@ impl Outputs {
         self.wants
     }
 
+    /// Adds an EVE output of alerts alone, whose lines are given to a taker.
+    pub fn add_alerts(&mut self, taker: LineTaker) {
+        let writer = Box::new(EveWriter::new(EveSettings::alerts_only()));
+        self.wants.join(writer.wants());
+        self.formatter.formats.push(Format::Eve(writer));
+        self.formatter.to.0.push(Slot::Taken(taker));
+    }
+
     /// Adds a packet log to what is there.
     pub fn add_packet_log(&mut self, settings: WireSettings, taker: FrameTaker) {
         self.formatter.formats.push(Format::Wire(Box::new(WireLog::new(settings))));
@@ -316,7 +329,7 @@ impl Outputs {
                     take(None);
                     continue;
                 }
-                Slot::Nowhere => continue,
+                Slot::Nowhere | Slot::Taken(_) => continue,
             };
             file.flush();
             if failure.is_none() {

@@ -25,7 +25,7 @@ pub struct ClassKeys {
     chunk: LessSafeKey,
     nonce: hmac::Key,
     salt: EncryptingKey,
-    index: Zeroizing<[u8; 32]>,
+    index: LessSafeKey,
     /// Commitment to the data key.
     pub commitment: [u8; 32],
 }
@@ -56,13 +56,15 @@ impl ClassKeys {
         };
         let chunk = UnboundKey::new(algorithm, derive(b"chunk")?.as_ref())
             .map_err(|_| Error::Crypto("AEAD"))?;
+        let index = UnboundKey::new(algorithm, derive(b"index")?.as_ref())
+            .map_err(|_| Error::Crypto("AEAD"))?;
         let salt = UnboundCipherKey::new(&AES_256, derive(b"salt")?.as_ref())
             .map_err(|_| Error::Crypto("AES"))?;
         Ok(ClassKeys {
             chunk: LessSafeKey::new(chunk),
             nonce: hmac::Key::new(hmac::HMAC_SHA256, derive(b"nonce")?.as_ref()),
             salt: EncryptingKey::ecb(salt).map_err(|_| Error::Crypto("AES"))?,
-            index: derive(b"index")?,
+            index: LessSafeKey::new(index),
             commitment: *derive(b"commit")?,
         })
     }
@@ -144,10 +146,39 @@ impl ClassKeys {
         self.salt.encrypt(out).map(|_| ()).map_err(|_| Error::Crypto("AES"))
     }
 
-    /// Key of the sealed part of a segment's index.
+    /// Encrypts a segment's index in place; gives nonce and tag.
+    pub fn seal_index(
+        &self,
+        segment_hash: &Hash,
+        in_out: &mut [u8],
+    ) -> Result<([u8; NONCE_LEN], [u8; TAG_LEN])> {
+        let nonce = self.nonce(b"index", &sha256(in_out));
+        let tag = self
+            .index
+            .seal_in_place_separate_tag(
+                Nonce::assume_unique_for_key(nonce),
+                Aad::from(segment_hash),
+                in_out,
+            )
+            .map_err(|_| Error::Crypto("AEAD"))?;
+        let mut bytes = [0; TAG_LEN];
+        bytes.copy_from_slice(tag.as_ref());
+        Ok((nonce, bytes))
+    }
+
+    /// Decrypts a segment's index.
     #[must_use]
-    pub fn index_key(&self) -> &[u8; 32] {
-        &self.index
+    pub fn open_index(
+        &self,
+        nonce: [u8; NONCE_LEN],
+        segment_hash: &Hash,
+        sealed: &[u8],
+    ) -> Option<Vec<u8>> {
+        let mut plain = sealed.to_vec();
+        let nonce = Nonce::assume_unique_for_key(nonce);
+        let len = self.index.open_in_place(nonce, Aad::from(segment_hash), &mut plain).ok()?.len();
+        plain.truncate(len);
+        Some(plain)
     }
 }
 

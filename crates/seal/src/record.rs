@@ -322,6 +322,11 @@ impl Builder {
         self.last_source
     }
 
+    /// Sources in it.
+    pub fn sources(&self) -> impl Iterator<Item = SourceView<'_>> {
+        self.sources.iter().filter_map(|s| SourceView::read(&mut Take::new(s)))
+    }
+
     /// Earliest and latest time.
     #[must_use]
     pub fn times(&self) -> (u64, u64) {

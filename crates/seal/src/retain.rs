@@ -24,6 +24,9 @@ const MAGIC: &[u8; 8] = b"GABPRUN1";
 /// A clear chunk's head and its statements by record number.
 pub type Kept = (Header, Vec<(u64, Statement)>);
 
+/// Head and body of a clear chunk, and the hash of its segment's header.
+pub type KeptChunk = ([u8; HEADER_LEN], Vec<u8>, Hash);
+
 /// A pruned segment.
 #[derive(Clone, Debug)]
 pub struct Stub {
@@ -127,6 +130,24 @@ impl Stub {
         out.extend_from_slice(&own);
         Ok(out)
     }
+}
+
+/// A clear chunk that a stub keeps: head, body and the hash of the segment's header.
+pub fn kept_chunk(storage: &dyn Storage, first: u64, chunk: u64) -> Result<Option<KeptChunk>> {
+    let name = segment::file_name(first, "pruned");
+    let bytes =
+        storage.read(&name, 1 << 32).map_err(|e| Error::storage(&name, e))?.unwrap_or_default();
+    let stub = Stub::parse(&bytes)?;
+    let kept = MAGIC.len() + segment::HEADER_LEN + 32 + stub.leaves.len() * 32;
+    let mut take = Take::new(bytes.get(kept..bytes.len().saturating_sub(32)).unwrap_or_default());
+    while let Some(head) = take.array::<HEADER_LEN>() {
+        let header = Header::parse(&head)?;
+        let Some(body) = take.bytes(header.body_len as usize) else { break };
+        if header.index == chunk {
+            return Ok(Some((head, body.to_vec(), sha256(&stub.header.encode()))));
+        }
+    }
+    Ok(None)
 }
 
 /// Statements of a clear chunk by record number; its records' root must be right.

@@ -24,6 +24,7 @@ pub mod packet;
 pub mod proto;
 pub mod rules;
 pub mod script;
+pub mod seal;
 pub mod seeds;
 
 use seeds::Seeds;
@@ -62,6 +63,10 @@ pub fn targets() -> Vec<Target> {
         target("packet_decode", 1 << 11, packet::decode, packet::seeds),
         target("rules_beside", 1 << 13, beside::files, beside::seeds),
         target("rules_parse", 1 << 13, rules::parse, rules::seeds),
+        target("seal_checkpoint", 1 << 14, seal::checkpoint, seal::checkpoint_seeds),
+        target("seal_chunk", 1 << 12, seal::chunk, seal::chunk_seeds),
+        target("seal_envelope", 1 << 13, seal::envelope, seal::envelope_seeds),
+        target("seal_segment", 1 << 10, seal::segment, seal::segment_seeds),
     ];
     for protocol in gabion_proto::registry() {
         all.push(Target {

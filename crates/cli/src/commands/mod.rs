@@ -37,6 +37,7 @@ pub(crate) fn run(args: &[String]) -> u8 {
             RulesVerb::Test(o) => rules_test::run(&o),
         },
         Verb::Listen(o) => crate::listen::run(&o),
+        Verb::Log { verb } => return crate::log::run(&verb),
         Verb::Suricata { arguments } => {
             return u8::try_from(crate::suricata::run(&arguments)).unwrap_or(1);
         }

@@ -3,6 +3,7 @@
 use super::{answer, rule_files, terminal_width};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
+use crate::log::seal_findings::FindingLog;
 use crate::pipeline::{self, Done, Input, Plan, Run, Unwatched, Watch};
 use crate::report::{self, Report};
 use crate::{assemble, configuration, ending, packet_log, team};
@@ -29,6 +30,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let inputs = pipeline::inputs(&o.inputs)?;
     let logged = Arc::default();
     let mut outputs = open(&config, o, &logged)?;
+    let sealed = o.seal.as_deref().map(|log| FindingLog::attach(log, &mut outputs)).transpose()?;
     let filter = capture_filter(o, &config)?;
     if !o.quiet && !outputs.unknown.is_empty() {
         let names = outputs.unknown.join(", ");
@@ -47,6 +49,10 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     for (_, e) in ending::write(&mut done, &mut outputs, &engine, &config) {
         eprintln!("{}", Fault::environment(e));
         exit = exit.max(Exit::Environment);
+    }
+    if let Some(Err(e)) = sealed.map(|s| s.finish(o.quiet)) {
+        eprintln!("{e}");
+        exit = exit.max(e.exit);
     }
     if outputs.wants().wire {
         say_packet_log(&outputs.sum(), &logged, o);

@@ -89,6 +89,14 @@ impl EveSettings {
         settings
     }
 
+    /// Those of an output that writes alerts only, with their metadata.
+    pub fn alerts_only() -> EveSettings {
+        let mut settings = EveSettings::read(&Tree::default(), None);
+        settings.alert = Some(read_alert(&Tree::default()).into());
+        settings.types.push(("alert".to_string(), Tree::default()));
+        settings
+    }
+
     /// Reads the node of an `eve-log` output. `sensor_name` stands at the top of the configuration.
     pub fn read(node: &Tree, sensor_name: Option<&str>) -> EveSettings {
         let mut types = Vec::new();

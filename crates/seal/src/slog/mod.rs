@@ -5,5 +5,7 @@
 //! with commas too, which slog never does; what can't be opened is kept with the reason.
 
 pub mod envelope;
+pub mod file;
 
 pub use envelope::{Envelope, Suspicious};
+pub use file::{Fault, Import, Imported, Summary};

@@ -10,10 +10,12 @@
 //! to a writer opened anew, whose recovery says what the disk really has.
 
 mod open;
+mod retention;
 mod segments;
 mod sign;
 
 pub use open::{Init, Opened};
+pub use retention::{HOLD_FILE, Summary, held, segments};
 
 use crate::chunk::{FLAG_LAST, Manner, Place, Sealer};
 use crate::data_key::ClassKeys;
@@ -27,7 +29,7 @@ use crate::signer::SignerState;
 use crate::statement::statement;
 use crate::storage::Storage;
 use crate::tree::{Hash, Range};
-use crate::{chunk, segment};
+use crate::{chunk, index, segment};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -107,6 +109,7 @@ struct Current {
     name: String,
     keys: Vec<ClassKeys>,
     len: u64,
+    index: Vec<index::Entry>,
 }
 
 /// Records of a class that wait to be sealed.
@@ -324,6 +327,9 @@ impl<S: Storage> Writer<S> {
         };
         let keys = current.keys.get(class).ok_or(Error::Stopped)?;
         let was_empty = self.pending.is_empty();
+        let at = self.pending.len();
+        let mut sources = index::Sources::default();
+        waiting.builder.sources().for_each(|s| sources.add(&s));
         let header = self.sealer.seal(
             &waiting.builder,
             &place,
@@ -336,7 +342,7 @@ impl<S: Storage> Writer<S> {
         if was_empty {
             self.pending_since_ns = waiting.since_ns;
         }
-        self.count(&header);
+        self.count(&header, at, sources);
         Ok(())
     }
 
@@ -345,14 +351,17 @@ impl<S: Storage> Writer<S> {
             self.pending_since_ns = self.now_ns;
         }
         let place = self.place(flags);
+        let at = self.pending.len();
         let header = self.sealer.seal_clear(records, &place, &mut self.pending);
-        self.count(&header);
+        self.count(&header, at, index::Sources::default());
         Ok(())
     }
 
-    fn count(&mut self, header: &chunk::Header) {
-        if let Some(current) = &self.current {
+    /// A chunk was sealed, at this place of what is pending.
+    fn count(&mut self, header: &chunk::Header, at: usize, sources: index::Sources) {
+        if let Some(current) = &mut self.current {
             self.range.push(header.leaf(&current.hash));
+            current.index.push(index::Entry::new(current.len + at as u64, header, sources));
         }
         self.next_record = header.next_record();
         self.chunk_ns = self.now_ns;

@@ -12,8 +12,9 @@ use crate::chunk::{FLAG_RECOVERED, Mark, Sealer};
 use crate::epoch::{EpochKey, mark_text};
 use crate::error::{Error, Mismatch, Result};
 use crate::identity::{self, Identity};
+use crate::limits::KEYS_FILE_MAX;
 use crate::note::{Checkpoint, Note};
-use crate::recipient::Recipient;
+use crate::recipient::{Recipient, Stanza};
 use crate::record::Decoded;
 use crate::segment::{Parsed, file_name, parse_file_name};
 use crate::signer::{SignedHead, SignerState};
@@ -46,6 +47,16 @@ impl Init {
     /// Makes the log and its signer, with a checkpoint of size 0: a log without checkpoints is never
     /// one that lost none.
     pub fn create<S: Storage>(&self, log: &mut S, state: S) -> Result<Identity> {
+        self.create_with_key(log, state, EpochKey::generate()?)
+    }
+
+    /// The same with a first key that was made before.
+    pub fn create_with_key<S: Storage>(
+        &self,
+        log: &mut S,
+        state: S,
+        key: EpochKey,
+    ) -> Result<Identity> {
         let names = log.list().map_err(|e| Error::storage("log", e))?;
         if names
             .iter()
@@ -53,7 +64,6 @@ impl Init {
         {
             return Err(Error::format("there is a log already"));
         }
-        let key = EpochKey::generate()?;
         let identity = Identity::new(
             &self.origin,
             &key,
@@ -454,6 +464,10 @@ fn cut<S: Storage>(log: &mut S, good: &Good, opened: &mut Opened) -> Result<()> 
     let mut is_changed = false;
     for name in &names {
         let is_half_made = name.ends_with(".tmp");
+        if finish_erasure(log, name)? {
+            is_changed = true;
+            continue;
+        }
         let is_empty = match parse_file_name(name) {
             // Nothing at or behind the good size was ever committed.
             Some((first, "gsl" | "keys")) => first >= good.range.size(),
@@ -479,4 +493,19 @@ fn cut<S: Storage>(log: &mut S, good: &Good, opened: &mut Opened) -> Result<()> 
         log.sync_names().map_err(|e| Error::storage("log", e))?;
     }
     Ok(())
+}
+
+/// A file of stanzas that a crash caught between overwriting the old one and putting the new.
+fn finish_erasure<S: Storage>(log: &mut S, name: &str) -> Result<bool> {
+    let Some(target) = name.strip_suffix(".tmp").filter(|t| t.ends_with(".keys")) else {
+        return Ok(false);
+    };
+    let failed = |e| Error::storage(name, e);
+    let new = log.read(name, KEYS_FILE_MAX).map_err(failed)?.unwrap_or_default();
+    let Some(old) = log.read(target, KEYS_FILE_MAX).map_err(failed)? else { return Ok(false) };
+    if Stanza::parse_all(&old).is_ok() || Stanza::parse_all(&new).is_err() {
+        return Ok(false);
+    }
+    log.rename(name, target, true).map_err(failed)?;
+    Ok(true)
 }

@@ -7,9 +7,9 @@ use crate::epoch::random;
 use crate::error::{Error, Result};
 use crate::recipient::Stanza;
 use crate::segment::{FLAG_PADDED, FLAG_TIMES_ROUNDED, FLAG_ZSTD, Header, file_name};
-use crate::statement;
 use crate::storage::Storage;
 use crate::tree::sha256;
+use crate::{index, statement};
 
 impl<S: Storage> Writer<S> {
     pub(super) fn rotate_if_due(&mut self) -> Result<()> {
@@ -104,14 +104,26 @@ impl<S: Storage> Writer<S> {
             .map(|(i, k)| (i as u8, self.policy.classes[i - 1].clone(), k.commitment))
             .collect();
         let statement = statement::recipients(first_chunk, &sha256(&keys_file), &ids, &named);
-        self.current =
-            Some(Current { hash: sha256(&bytes), header, name, keys, len: bytes.len() as u64 });
+        self.current = Some(Current {
+            hash: sha256(&bytes),
+            header,
+            name,
+            keys,
+            len: bytes.len() as u64,
+            index: Vec::new(),
+        });
         self.tally.stored += bytes.len() as u64;
         Ok(statement)
     }
 
     /// Writes the index behind the last chunk. It is a help for readers and nothing rests on it.
     pub(super) fn write_index(&mut self) -> Result<()> {
-        Ok(())
+        let Some(current) = &self.current else { return Err(Error::Stopped) };
+        let Some(keys) = current.keys.first() else { return Err(Error::Stopped) };
+        let bytes = index::encode(&current.index, current.len, keys, &current.hash)?;
+        let name = current.name.clone();
+        let written = self.log.append(&name, &bytes).and_then(|()| self.log.sync(&name));
+        self.tally.stored += bytes.len() as u64;
+        self.stopping(written.map_err(|e| Error::storage(&name, e)))
     }
 }

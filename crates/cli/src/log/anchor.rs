@@ -1,0 +1,87 @@
+//! `gabion log anchor add`: keeps a checkpoint in a file of them.
+
+use super::options::Anchor;
+use super::{Ended, LogFault, folders, verify};
+use gabion_record::json::Json;
+use gabion_seal::note::{Checkpoint, Note};
+use gabion_seal::{checkpoints, identity};
+use std::io::Write;
+
+pub(super) fn run(options: &Anchor) -> Ended {
+    let (note, checkpoint) =
+        if options.note.is_dir() { of_log(options)? } else { of_file(options)? };
+    let kept = if options.anchors.exists() {
+        verify::anchors(std::slice::from_ref(&options.anchors))?
+    } else {
+        Vec::new()
+    };
+    let mut is_new = true;
+    for anchor in kept.iter().filter(|a| a.checkpoint.origin == checkpoint.origin) {
+        if anchor.checkpoint.size == checkpoint.size {
+            if anchor.checkpoint.root != checkpoint.root {
+                println!("{}\n{note}", anchor.note);
+                let text = format!(
+                    "FORK: two signed roots for {} chunks of {}",
+                    checkpoint.size, checkpoint.origin
+                );
+                return Err(LogFault { code: 22, text });
+            }
+            is_new = false;
+        }
+    }
+    if is_new {
+        let failed = |e: std::io::Error| {
+            LogFault::environment(format!("{}: {e}", options.anchors.display()))
+        };
+        let mut file = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&options.anchors)
+            .map_err(failed)?;
+        file.write_all(&checkpoints::frame(&note.to_string()))
+            .and_then(|()| file.sync_all())
+            .map_err(failed)?;
+    }
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.field("origin", &checkpoint.origin);
+        json.number("size", checkpoint.size);
+        json.boolean("added", is_new);
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!(
+            "{} {} chunks{}",
+            checkpoint.origin,
+            checkpoint.size,
+            if is_new { "" } else { ", kept already" }
+        );
+    }
+    Ok(0)
+}
+
+/// The newest checkpoint of a log, whose first key must be the pinned one.
+fn of_log(options: &Anchor) -> Result<(Note, Checkpoint), LogFault> {
+    let log = folders::open(&options.note)?;
+    if let Some(vkey) = &options.vkey {
+        let pinned = folders::vkey(vkey)?;
+        let bytes = folders::read_bytes(&options.note.join(identity::FILE), 1 << 16)?;
+        if identity::Identity::parse(&bytes)?.vkey != pinned {
+            let text = format!("{}: not signed by the pinned key", options.note.display());
+            return Err(LogFault { code: 20, text });
+        }
+    }
+    let last = checkpoints::tail(&log)?.and_then(|t| t.last);
+    let last =
+        last.ok_or_else(|| LogFault::input(format!("{}: no checkpoint", options.note.display())))?;
+    Ok((last.note, last.checkpoint))
+}
+
+fn of_file(options: &Anchor) -> Result<(Note, Checkpoint), LogFault> {
+    let read = verify::anchors(std::slice::from_ref(&options.note))?;
+    let newest = read.into_iter().max_by_key(|a| a.checkpoint.size);
+    let newest = newest
+        .ok_or_else(|| LogFault::input(format!("{}: no checkpoint", options.note.display())))?;
+    Ok((newest.note, newest.checkpoint))
+}

@@ -1,0 +1,241 @@
+//! `gabion log append`: seals standard input.
+
+use super::options::Append;
+use super::times::now_ns;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::limits::RECORD_MAX;
+use gabion_seal::storage::Files;
+use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
+use std::io::Read;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// Bytes read at once.
+const BLOCK: usize = 1 << 18;
+
+pub(super) fn run(options: &Append) -> Ended {
+    let (writer, _) = folders::writer(&options.folder, Some(&options.seal))?;
+    let class = match &options.into {
+        None => 0,
+        Some(name) => match options.seal.classes.iter().position(|c| c == name) {
+            Some(at) => u8::try_from(at + 1).unwrap_or(u8::MAX),
+            None => {
+                return Err(LogFault::usage(format!("--into {name}: name it with --class too")));
+            }
+        },
+    };
+    let mut intake =
+        Intake { writer, source: Source::new(Transport::Stdin, 0, "", ""), class, truncated: 0 };
+    // Reading waits for input; time goes on meanwhile.
+    let (to, blocks) = sync_channel::<std::io::Result<Vec<u8>>>(8);
+    std::thread::spawn(move || {
+        let mut input = std::io::stdin().lock();
+        loop {
+            let mut block = vec![0; BLOCK];
+            let read = input.read(&mut block).map(|n| {
+                block.truncate(n);
+                block
+            });
+            let is_end = !matches!(&read, Ok(b) if !b.is_empty());
+            if to.send(read).is_err() || is_end {
+                return;
+            }
+        }
+    });
+    let mut split: Box<dyn Split> = if options.journal_export {
+        Box::<JournalEntries>::default()
+    } else {
+        Box::new(Lines { rest: Vec::new(), is_raw: options.raw })
+    };
+    loop {
+        match blocks.recv_timeout(Duration::from_millis(50)) {
+            Ok(Ok(block)) if block.is_empty() => break,
+            Ok(Ok(block)) => split.push(&block, &mut |bytes| intake.record(bytes))?,
+            Ok(Err(e)) => return Err(LogFault::input(format!("standard input: {e}"))),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        intake.writer.tick(now_ns())?;
+    }
+    split.finish(&mut |bytes| intake.record(bytes))?;
+    let tally = intake.writer.close(now_ns())?;
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.number("records", tally.records);
+        json.number("bytes", tally.bytes);
+        json.number("stored", tally.stored);
+        json.number("truncated", intake.truncated);
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else if !options.quiet {
+        println!(
+            "sealed {} records, {} bytes, in {} bytes",
+            tally.records, tally.bytes, tally.stored
+        );
+    }
+    Ok(0)
+}
+
+struct Intake {
+    writer: Writer<Files>,
+    source: Source,
+    class: u8,
+    truncated: u64,
+}
+
+impl Intake {
+    fn record(&mut self, bytes: &[u8]) -> Result<(), LogFault> {
+        let mut flags = Flags::default();
+        let mut bytes = bytes;
+        if bytes.len() > RECORD_MAX {
+            bytes = &bytes[..RECORD_MAX];
+            flags = flags.with(Flags::TRUNCATED);
+            self.truncated += 1;
+        }
+        if std::str::from_utf8(bytes).is_err() {
+            flags = flags.with(Flags::NOT_UTF8);
+        }
+        let record = Record { time_ns: now_ns(), kind: Kind::Message, flags, bytes };
+        self.writer.append_class(&record, &self.source, self.class)?;
+        Ok(())
+    }
+}
+
+type Each<'a> = dyn FnMut(&[u8]) -> Result<(), LogFault> + 'a;
+
+/// Cuts a stream into records.
+trait Split {
+    /// Takes bytes and gives the records that end in them.
+    fn push(&mut self, bytes: &[u8], each: &mut Each<'_>) -> Result<(), LogFault>;
+    /// Gives what is left at the end.
+    fn finish(&mut self, each: &mut Each<'_>) -> Result<(), LogFault>;
+}
+
+/// Lines; the last may lack its end.
+struct Lines {
+    rest: Vec<u8>,
+    is_raw: bool,
+}
+
+impl Lines {
+    fn line(&self, line: &[u8], each: &mut Each<'_>) -> Result<(), LogFault> {
+        let line = if self.is_raw { line } else { line.strip_suffix(b"\r").unwrap_or(line) };
+        if line.is_empty() && !self.is_raw { Ok(()) } else { each(line) }
+    }
+}
+
+impl Split for Lines {
+    fn push(&mut self, bytes: &[u8], each: &mut Each<'_>) -> Result<(), LogFault> {
+        let mut rest = std::mem::take(&mut self.rest);
+        rest.extend_from_slice(bytes);
+        let mut start = 0;
+        while let Some(len) = rest.get(start..).and_then(|r| r.iter().position(|c| *c == b'\n')) {
+            self.line(&rest[start..start + len], each)?;
+            start += len + 1;
+        }
+        rest.drain(..start);
+        // A line without end is given up at the limit of a record, marked as cut.
+        if rest.len() > RECORD_MAX {
+            self.line(&rest, each)?;
+            rest.clear();
+        }
+        self.rest = rest;
+        Ok(())
+    }
+
+    fn finish(&mut self, each: &mut Each<'_>) -> Result<(), LogFault> {
+        let rest = std::mem::take(&mut self.rest);
+        if rest.is_empty() { Ok(()) } else { self.line(&rest, each) }
+    }
+}
+
+/// journald's export format: an empty line ends an entry, and a field without `=` is followed by its
+/// length in eight bytes, lowest first, and as many bytes.
+#[derive(Default)]
+struct JournalEntries {
+    rest: Vec<u8>,
+}
+
+impl JournalEntries {
+    /// Bytes of the entry that begins here, with the empty line that ends it; `None` when it is not whole.
+    fn entry(bytes: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        loop {
+            let line = bytes.get(at..)?.iter().position(|c| *c == b'\n')?;
+            let field = &bytes[at..at + line];
+            at += line + 1;
+            if field.is_empty() {
+                return Some(at);
+            }
+            if !field.contains(&b'=') {
+                let len: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
+                let len = usize::try_from(u64::from_le_bytes(len)).ok()?;
+                at = at.checked_add(8)?.checked_add(len)?.checked_add(1)?;
+            }
+        }
+    }
+}
+
+impl Split for JournalEntries {
+    fn push(&mut self, bytes: &[u8], each: &mut Each<'_>) -> Result<(), LogFault> {
+        self.rest.extend_from_slice(bytes);
+        let mut start = 0;
+        while let Some(len) = self.rest.get(start..).and_then(JournalEntries::entry) {
+            if len > 1 {
+                each(&self.rest[start..start + len - 1])?;
+            }
+            start += len;
+        }
+        self.rest.drain(..start);
+        if self.rest.len() > 16 * RECORD_MAX {
+            return Err(LogFault::input("standard input: a journal entry longer than 16 MiB"));
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, each: &mut Each<'_>) -> Result<(), LogFault> {
+        let rest = std::mem::take(&mut self.rest);
+        if rest.iter().all(u8::is_ascii_whitespace) { Ok(()) } else { each(&rest) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(mut split: impl Split, input: &[u8], step: usize) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut each = |r: &[u8]| {
+            out.push(r.to_vec());
+            Ok(())
+        };
+        for part in input.chunks(step) {
+            split.push(part, &mut each).unwrap();
+        }
+        split.finish(&mut each).unwrap();
+        out
+    }
+
+    #[test]
+    fn any_split_of_the_input_gives_the_same_records() {
+        let lines = b"one\r\n\ntwo\nthree";
+        let journal =
+            b"MESSAGE=a\n_PID=1\n\nMESSAGE\n\x05\0\0\0\0\0\0\0a\n\nbc\n_PID=2\n\n\nMESSAGE=last";
+        for step in 1..journal.len() {
+            assert_eq!(
+                records(Lines { rest: Vec::new(), is_raw: false }, lines, step),
+                [&b"one"[..], b"two", b"three"]
+            );
+            assert_eq!(
+                records(Lines { rest: Vec::new(), is_raw: true }, lines, step),
+                [&b"one\r"[..], b"", b"two", b"three"]
+            );
+            let entries = records(JournalEntries::default(), journal, step);
+            assert_eq!(entries[0], b"MESSAGE=a\n_PID=1\n");
+            assert_eq!(entries[1], b"MESSAGE\n\x05\0\0\0\0\0\0\0a\n\nbc\n_PID=2\n");
+            assert_eq!((entries.len(), &entries[2][..]), (3, &b"MESSAGE=last"[..]));
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! `gabion log check-proof`: checks a proof against the log's public key; no log is needed.
+
+use super::options::CheckProof;
+use super::times::rfc3339;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::proof::{Checked, Proof};
+
+pub(super) fn run(options: &CheckProof) -> Ended {
+    let vkey = folders::vkey(&options.vkey)?;
+    let bytes = folders::read_bytes(&options.proof, gabion_seal::limits::PROOF_FILE_MAX as u64)?;
+    let checked = Proof::parse(&bytes).and_then(|p| p.check(&vkey));
+    let checked = match checked {
+        Ok(checked) => checked,
+        Err(e) => {
+            if options.json {
+                let mut json = Json::new();
+                json.open();
+                json.boolean("holds", false);
+                json.field("reason", e.to_string());
+                json.close();
+                println!("{}", String::from_utf8_lossy(json.bytes()));
+            }
+            return Err(LogFault {
+                code: 20,
+                text: format!("{}: refused: {e}", options.proof.display()),
+            });
+        }
+    };
+    if options.json {
+        println!("{}", String::from_utf8_lossy(&to_json(&checked)));
+    } else {
+        print(&checked);
+    }
+    Ok(0)
+}
+
+fn to_json(checked: &Checked) -> Vec<u8> {
+    let mut json = Json::new();
+    json.open();
+    json.boolean("holds", true);
+    json.field("origin", &checked.origin);
+    json.number("record", checked.record);
+    json.number("chunk", checked.chunk);
+    json.number("size", checked.size);
+    if let Some(time) = checked.signed_time {
+        json.number("signed_time", time);
+    }
+    if let Some(content) = &checked.content {
+        json.field("time", rfc3339(content.time_ns));
+        json.field("kind", content.kind.name());
+        json.field("transport", content.source.0);
+        json.field("source", &content.source.1);
+        json.field("identity", &content.source.2);
+        json.field("msg", String::from_utf8_lossy(&content.bytes).as_ref());
+        json.base64("raw_b64", &content.bytes);
+    }
+    json.close();
+    json.take()
+}
+
+fn print(checked: &Checked) {
+    println!(
+        "holds: record {} of {} (chunk {} of {})",
+        checked.record, checked.origin, checked.chunk, checked.size
+    );
+    if let Some(time) = checked.signed_time {
+        println!("signed by {}", rfc3339(time.saturating_mul(1_000_000_000)));
+    }
+    match &checked.content {
+        None => println!("content left out: existence and place are proven"),
+        Some(content) => {
+            println!(
+                "received {} by {} from {}",
+                rfc3339(content.time_ns),
+                content.source.0,
+                content.source.1.escape_debug()
+            );
+            println!("{}", String::from_utf8_lossy(&content.bytes).escape_debug());
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Folders, keys and the writer that verbs open.
+
+use super::LogFault;
+use super::options::{LogFolder, SealOptions};
+use super::times::now_ns;
+use gabion_seal::note::Vkey;
+use gabion_seal::storage::Files;
+use gabion_seal::{Opened, Policy, Recipient, SecretKey, Writer};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// File of the readers' public keys in the signer's state: in the log's folder, whoever can write to the
+/// disk could add himself.
+pub(super) const RECIPIENTS: &str = "recipients";
+
+/// The state folder of a log.
+pub(super) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
+    match state {
+        Some(state) => state.to_path_buf(),
+        None => {
+            let mut name = log.file_name().unwrap_or_default().to_os_string();
+            name.push(".state");
+            log.with_file_name(name)
+        }
+    }
+}
+
+/// Opens a folder.
+pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
+    Files::open(path).map_err(|e| LogFault::input(format!("{}: {e}", path.display())))
+}
+
+/// Reads a small text file.
+pub(super) fn read_text(path: &Path) -> Result<String, LogFault> {
+    let bytes = read_bytes(path, 1 << 20)?;
+    String::from_utf8(bytes).map_err(|_| LogFault::input(format!("{}: not text", path.display())))
+}
+
+/// Reads a file of at most this length.
+pub(super) fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, LogFault> {
+    let failed = |e| LogFault::input(format!("{}: {e}", path.display()));
+    let file = std::fs::File::open(path).map_err(failed)?;
+    if file.metadata().map_err(failed)?.len() > most {
+        return Err(LogFault::input(format!("{}: longer than {most} bytes", path.display())));
+    }
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Writes a new file for its owner alone.
+pub(super) fn write_secret(path: &Path, text: &str) -> Result<(), LogFault> {
+    write_new(path, text, 0o600)
+}
+
+/// Writes a new file.
+pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFault> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let failed = |e: std::io::Error| LogFault::environment(format!("{}: {e}", path.display()));
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)
+        .map_err(failed)?;
+    file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
+}
+
+/// Private keys of readers.
+pub(super) fn secret_keys(paths: &[PathBuf]) -> Result<Vec<SecretKey>, LogFault> {
+    paths
+        .iter()
+        .map(|p| SecretKey::parse_file(&read_text(p)?).map_err(|e| LogFault::from(e).about(p)))
+        .collect()
+}
+
+/// Public keys of readers.
+pub(super) fn recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, LogFault> {
+    let mut all = Vec::new();
+    for path in paths {
+        let found =
+            Recipient::parse_file(&read_text(path)?).map_err(|e| LogFault::from(e).about(path))?;
+        all.extend(found.into_iter().filter(|r| !all.contains(r)).collect::<Vec<_>>());
+    }
+    Ok(all)
+}
+
+/// A verification key, or a file that holds one.
+pub(super) fn vkey(text: &str) -> Result<Vkey, LogFault> {
+    if let Ok(key) = Vkey::parse(text) {
+        return Ok(key);
+    }
+    let file = read_text(Path::new(text))?;
+    let line =
+        file.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or_default();
+    Vkey::parse(line.trim()).map_err(|e| LogFault::input(format!("{text}: {e}")))
+}
+
+/// The readers that a state names.
+pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
+    let text = read_text(&state.join(RECIPIENTS))?;
+    let mut all = Vec::new();
+    let mut rest = text.as_str();
+    // PEM keys and our own lines may stand one after the other.
+    while let Some(at) = rest.find("-----END PUBLIC KEY-----") {
+        let (block, after) = rest.split_at(at + "-----END PUBLIC KEY-----".len());
+        let (lines, pem) = block.split_at(block.find("-----BEGIN").unwrap_or(0));
+        if lines.lines().any(|l| !l.trim().is_empty() && !l.starts_with('#')) {
+            all.extend(Recipient::parse_file(lines)?);
+        }
+        all.extend(Recipient::parse_file(pem)?);
+        rest = after;
+    }
+    if rest.lines().any(|l| !l.trim().is_empty() && !l.starts_with('#')) {
+        all.extend(Recipient::parse_file(rest)?);
+    }
+    Ok(all)
+}
+
+/// Opens a log for writing, mending what a crash left; says so on standard error.
+pub(super) fn writer(
+    folder: &LogFolder,
+    seal: Option<&SealOptions>,
+) -> Result<(Writer<Files>, Opened), LogFault> {
+    writer_at(&folder.log, folder.state.as_deref(), seal)
+}
+
+/// The same by paths.
+pub(super) fn writer_at(
+    log: &Path,
+    state: Option<&Path>,
+    seal: Option<&SealOptions>,
+) -> Result<(Writer<Files>, Opened), LogFault> {
+    keep_out_of_dumps();
+    let state = state_of(log, state);
+    let recipients = stored_recipients(&state)?;
+    let mut policy = Policy::default();
+    if let Some(seal) = seal {
+        policy.manner.is_padded = seal.pad;
+        policy.manner.is_rounded = seal.hide_times;
+        if seal.no_compress {
+            policy.manner.level = None;
+        }
+        policy.classes.clone_from(&seal.classes);
+    }
+    let (writer, opened) = Writer::open(open(log)?, open(&state)?, recipients, policy, now_ns())
+        .map_err(|e| LogFault::from(e).about(log))?;
+    if opened.was_torn() {
+        eprintln!(
+            "gabion: {}: recovered after a crash: {} bytes behind the last commit cut off",
+            log.display(),
+            opened.cut_bytes + opened.cut_note_bytes
+        );
+    }
+    Ok((writer, opened))
+}
+
+/// A process that holds a signing seed leaves no copy of its memory behind.
+fn keep_out_of_dumps() {
+    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+}

@@ -1,0 +1,32 @@
+//! `gabion log hold`: keeps segments from being pruned.
+
+use super::options::Hold;
+use super::times::now_ns;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::writer::{held, segments};
+
+pub(super) fn run(options: &Hold) -> Ended {
+    let (mut writer, _) = folders::writer(&options.folder, None)?;
+    let all = segments(writer.log())?;
+    if let Some(unknown) =
+        options.segments.iter().find(|s| !all.iter().any(|a| a.first_chunk == **s))
+    {
+        return Err(LogFault::input(format!("--segment {unknown}: no segment begins there")));
+    }
+    writer.hold(&options.segments, !options.release, now_ns())?;
+    let held = held(writer.log())?;
+    writer.close(now_ns())?;
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.open_array_key("held");
+        held.iter().for_each(|s| json.item_number(*s));
+        json.close_array();
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!("{} segments on hold", held.len());
+    }
+    Ok(0)
+}

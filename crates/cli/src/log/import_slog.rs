@@ -1,0 +1,128 @@
+//! `gabion log import-slog`: reads slog's own file with its checks, prints its summary line beside ours,
+//! and seals the records when a log is named.
+
+use super::options::ImportSlog;
+use super::times::now_ns;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::limits::SLOG_LINE_MAX;
+use gabion_seal::slog::Import;
+use gabion_seal::slog::file::{SlogRecord, unix_ns};
+use gabion_seal::storage::Files;
+use gabion_seal::text::hex;
+use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
+use std::io::{BufRead, BufReader, Read};
+
+pub(super) fn run(options: &ImportSlog) -> Ended {
+    let keys = folders::secret_keys(std::slice::from_ref(&options.priv_key))?;
+    let [key] = keys.as_slice() else { return Err(LogFault::usage("--priv-key: one key")) };
+    let password = match &options.password_file {
+        Some(path) => {
+            Some(folders::read_text(path)?.trim_end_matches(['\n', '\r']).as_bytes().to_vec())
+        }
+        None => None,
+    };
+    let file = std::fs::File::open(&options.file)
+        .map_err(|e| LogFault::input(format!("{}: {e}", options.file.display())))?;
+    let mut writer = match &options.log {
+        Some(log) => Some(folders::writer_at(log, options.state.as_deref(), None)?.0),
+        None => None,
+    };
+    let mut import = Import::new(key, password, options.check_wraps);
+    let mut input = BufReader::with_capacity(1 << 18, file);
+    let mut line = Vec::new();
+    let mut shown = 0;
+    loop {
+        line.clear();
+        let read = (&mut input).take(SLOG_LINE_MAX as u64 + 1).read_until(b'\n', &mut line);
+        let read = read.map_err(|e| LogFault::input(format!("{}: {e}", options.file.display())))?;
+        if read == 0 {
+            break;
+        }
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        let imported = import.line(text);
+        if !imported.faults.is_empty() && shown < 100 {
+            shown += 1;
+            let names: Vec<&str> = imported.faults.iter().map(|f| f.name()).collect();
+            eprintln!(
+                "gabion: {}: line {}: {}",
+                options.file.display(),
+                import.summary.lines,
+                names.join(", ")
+            );
+        }
+        if let Some(writer) = &mut writer {
+            let is_suspicious = !imported.faults.is_empty();
+            match &imported.record {
+                Some(record) => seal(writer, record, is_suspicious)?,
+                None => seal_raw(writer, text)?,
+            }
+        }
+    }
+    if let Some(writer) = writer {
+        writer.close(now_ns())?;
+    }
+    finish(options, &import)
+}
+
+fn seal(
+    writer: &mut Writer<Files>,
+    record: &SlogRecord,
+    is_suspicious: bool,
+) -> Result<(), LogFault> {
+    let is_opened = !record.is_syslog && !record.is_suspicious;
+    let bytes = if is_opened { &record.decrypted } else { &record.data };
+    let mut flags = if is_opened { Flags::OPENED } else { Flags::default() };
+    if is_suspicious || record.is_suspicious {
+        flags = flags.with(Flags::SUSPICIOUS);
+    }
+    let identity = format!("slog {} {}", record.server, record.protocol);
+    let source = Source::new(Transport::Import, 0, &record.source_ip, &identity);
+    let time_ns = unix_ns(&record.received_at).unwrap_or_else(now_ns);
+    writer.append(
+        &Record { time_ns, kind: Kind::Message, flags, bytes: bytes.as_bytes() },
+        &source,
+    )?;
+    Ok(())
+}
+
+/// A line that could not be opened is kept as it is.
+fn seal_raw(writer: &mut Writer<Files>, line: &[u8]) -> Result<(), LogFault> {
+    let source = Source::new(Transport::Import, 0, "", "slog");
+    let bytes = &line[..line.len().min(gabion_seal::limits::RECORD_MAX)];
+    let record = Record { time_ns: now_ns(), kind: Kind::Message, flags: Flags::SUSPICIOUS, bytes };
+    writer.append(&record, &source)?;
+    Ok(())
+}
+
+fn finish(options: &ImportSlog, import: &Import<'_>) -> Ended {
+    let summary = import.summary;
+    let last = import.last_hash().map(|h| hex(&h)).unwrap_or_default();
+    let missing = options.expect_lines.is_some_and(|n| n != summary.lines)
+        || options.expect_last.as_ref().is_some_and(|h| !h.eq_ignore_ascii_case(&last));
+    let is_good = summary.suspicious == 0 && !missing;
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.number("lines", summary.lines);
+        json.number("suspicious", summary.suspicious);
+        json.number("suspicious_in", summary.suspicious_in);
+        json.number("spliced", summary.spliced);
+        json.number("unwrapped", summary.unwrapped);
+        json.boolean("truncated", missing);
+        json.field("last", &last);
+        json.field("slog", summary.slog_line());
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!("{}", summary.slog_line());
+        println!(
+            "{} lines, {} suspicious, {} spliced starts{}; last line {last}",
+            summary.lines,
+            summary.suspicious,
+            summary.spliced,
+            if missing { ", NOT the expected end" } else { "" }
+        );
+    }
+    Ok(if is_good { 0 } else { 1 })
+}

@@ -1,0 +1,119 @@
+//! `gabion log init`: makes a log.
+
+use super::options::Init;
+use super::times::now_ns;
+use super::{Ended, LogFault, folders, keygen};
+use gabion_record::json::Json;
+use gabion_seal::epoch::EpochKey;
+use gabion_seal::storage::{Files, Storage};
+use gabion_seal::text::{hex, unhex};
+use std::path::Path;
+use zeroize::Zeroizing;
+
+/// File systems by the magic number of `statfs`: where writing in place does not overwrite, or where a
+/// lock does not hold for other machines.
+const FILE_SYSTEMS: &[(i64, &str, bool)] = &[
+    (0x9123_683e, "btrfs", false),
+    (0x2fc1_2fc1, "ZFS", false),
+    (0xca45_1a4e, "bcachefs", false),
+    (0xf2f5_2010, "f2fs", false),
+    (0x794c_7630, "overlayfs", false),
+    (0x6969, "NFS", true),
+    (0xff53_4d42, "CIFS", true),
+    (0xfe53_4d42, "SMB", true),
+    (0x6573_5546, "FUSE", true),
+    (0x5346_414f, "AFS", true),
+    (0x00c3_6400, "Ceph", true),
+];
+
+pub(super) fn run(options: &Init) -> Ended {
+    let recipients = folders::recipients(&options.recipients)?;
+    let state_path = folders::state_of(&options.folder.log, options.folder.state.as_deref());
+    let make = |path: &Path| {
+        Files::create_folder(path)
+            .map_err(|e| LogFault::environment(format!("{}: {e}", path.display())))
+    };
+    let (mut log, state) = (make(&options.folder.log)?, make(&state_path)?);
+    for (files, path) in [(&log, &options.folder.log), (&state, &state_path)] {
+        check_file_system(files, path, options.allow_network_fs)?;
+    }
+    let init = gabion_seal::Init {
+        origin: options.origin.clone(),
+        checkpoint_chunks: options.checkpoint_chunks.max(1),
+        checkpoint_seconds: options.checkpoint_seconds.max(1),
+        now_ns: now_ns(),
+    };
+    let key = prepared_key(&state, &state_path)?;
+    let is_prepared = key.is_some();
+    let identity = init
+        .create(&mut log, state, key)
+        .map_err(|e| LogFault::from(e).about(&options.folder.log))?;
+    let text: String = recipients.iter().map(|r| r.to_text()).collect();
+    let stored = state_path.join(folders::RECIPIENTS);
+    std::fs::write(&stored, text)
+        .map_err(|e| LogFault::environment(format!("{}: {e}", stored.display())))?;
+    if is_prepared {
+        erase_seed(&state_path)?;
+    }
+    let vkey = identity.vkey.to_string();
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.field("origin", &identity.origin);
+        json.field("vkey", &vkey);
+        json.field("log_id", hex(&identity.log_id()));
+        json.open_array_key("recipients");
+        recipients.iter().for_each(|r| json.item(hex(&r.id())));
+        json.close_array();
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!("{vkey}");
+        eprintln!("gabion: keep this public key off the host: it is what `verify --vkey` pins");
+    }
+    Ok(0)
+}
+
+/// The key that `keygen --signer` left in the state folder.
+fn prepared_key(state: &Files, path: &Path) -> Result<Option<EpochKey>, LogFault> {
+    let bytes = state
+        .read(keygen::SEED, 64)
+        .map_err(|e| LogFault::input(format!("{}: {e}", path.display())))?;
+    let Some(bytes) = bytes.map(Zeroizing::new) else { return Ok(None) };
+    let seed: [u8; 32] = unhex(&bytes).and_then(|s| s.try_into().ok()).ok_or_else(|| {
+        LogFault::input(format!("{}: not a seed", path.join(keygen::SEED).display()))
+    })?;
+    Ok(Some(EpochKey::from_seed(0, Zeroizing::new(seed))?))
+}
+
+/// Overwrites the seed that the signer's state now holds.
+fn erase_seed(path: &Path) -> Result<(), LogFault> {
+    let failed = |e: std::io::Error| LogFault::environment(format!("{}: {e}", path.display()));
+    let mut state = Files::open(path).map_err(failed)?;
+    state
+        .write_at(keygen::SEED, 0, &[b'0'; 64])
+        .and_then(|()| state.sync(keygen::SEED))
+        .and_then(|()| state.remove(keygen::SEED))
+        .and_then(|()| state.sync_names())
+        .map_err(failed)
+}
+
+fn check_file_system(files: &Files, path: &Path, is_allowed: bool) -> Result<(), LogFault> {
+    let Some(kind) = files.file_system() else { return Ok(()) };
+    let Some((_, name, is_network)) =
+        FILE_SYSTEMS.iter().find(|(k, _, _)| *k == kind & 0xffff_ffff)
+    else {
+        return Ok(());
+    };
+    if *is_network && !is_allowed {
+        return Err(LogFault::environment(format!(
+            "{}: {name}: locks of a network file system may not keep a second writer out: use a local disk, or --allow-network-fs",
+            path.display()
+        )));
+    }
+    eprintln!(
+        "gabion: {}: {name}: what is overwritten lives on in old blocks, so erasing an epoch's key is not real here: put --state on ext4 or xfs",
+        path.display()
+    );
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! `gabion log keygen`: keys of readers and signers.
+
+use super::options::{KeyType, Keygen};
+use super::{Ended, folders};
+use crate::log::LogFault;
+use gabion_record::json::Json;
+use gabion_seal::epoch::EpochKey;
+use gabion_seal::text::hex;
+use gabion_seal::{Recipient, SecretKey};
+
+/// File of a signer's first seed, until `init` takes it.
+pub(super) const SEED: &str = "seed";
+
+pub(super) fn run(options: &Keygen) -> Ended {
+    use std::os::unix::fs::DirBuilderExt;
+    let out = &options.out;
+    let made = std::fs::DirBuilder::new().mode(0o700).recursive(true).create(out);
+    made.map_err(|e| LogFault::environment(format!("{}: {e}", out.display())))?;
+    if let (true, Some(origin)) = (options.signer, &options.origin) {
+        return signer(options, origin);
+    }
+    let (key, text) = match options.kind {
+        KeyType::X25519 => {
+            let key = SecretKey::generate()?;
+            let text = key.to_text().ok_or_else(|| LogFault::input("no text of the key"))?;
+            (key, text)
+        }
+        KeyType::Rsa4096 => SecretKey::generate_rsa()?,
+    };
+    folders::write_secret(&out.join("recipient.key"), &text)?;
+    folders::write_new(&out.join("recipient.pub"), &key.recipient().to_text(), 0o644)?;
+    let id = hex(&key.recipient().id());
+    let kind = match key.recipient() {
+        Recipient::X25519(_) => "x25519",
+        Recipient::Rsa(_) => "rsa4096",
+    };
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.field("type", kind);
+        json.field("id", &id);
+        json.field("public", out.join("recipient.pub").to_string_lossy().as_ref());
+        json.field("secret", out.join("recipient.key").to_string_lossy().as_ref());
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!("public key   {}", out.join("recipient.pub").display());
+        println!(
+            "private key  {}   keep it away from the logging host",
+            out.join("recipient.key").display()
+        );
+        println!("fingerprint  {id}");
+    }
+    Ok(0)
+}
+
+/// A seed that `init` makes the signer's state of.
+fn signer(options: &Keygen, origin: &str) -> Ended {
+    let key = EpochKey::generate()?;
+    if !gabion_seal::note::is_origin(origin) {
+        return Err(LogFault::usage(format!(
+            "{origin}: an origin is a name without spaces, `+` and control characters"
+        )));
+    }
+    folders::write_secret(&options.out.join(SEED), &hex(key.seed()))?;
+    let vkey = key.vkey(origin).to_string();
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.field("vkey", &vkey);
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!("{vkey}");
+        eprintln!("gabion: keep this public key off the host: it is what `verify --vkey` pins");
+    }
+    Ok(0)
+}

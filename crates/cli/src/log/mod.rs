@@ -1,0 +1,127 @@
+//! `gabion log`: the sealed log's verbs, one file each.
+//!
+//! Verdicts of `verify` are exit codes of their own (10 to 26); everything else answers by the program's
+//! table. A writer's refusal to open a log has the verdict's code too: it is the same finding.
+
+mod anchor;
+mod append;
+mod check_proof;
+mod checkpoint;
+mod compare;
+mod export;
+mod folders;
+mod hold;
+mod import_slog;
+mod init;
+mod keygen;
+pub(crate) mod options;
+mod prove;
+mod prune;
+mod recover;
+mod rewrap;
+pub(crate) mod seal_findings;
+mod show;
+mod shred;
+mod stat;
+mod times;
+mod verify;
+
+use crate::exit::Fault;
+use gabion_seal::{Error, Mismatch};
+use options::LogVerb;
+
+/// Why a verb ends before its time.
+#[derive(Clone, Debug)]
+pub(crate) struct LogFault {
+    code: u8,
+    text: String,
+}
+
+impl LogFault {
+    /// Something is wrong with what was given.
+    pub(crate) fn input(text: impl Into<String>) -> LogFault {
+        LogFault { code: 3, text: text.into() }
+    }
+
+    /// The command line asks for something that can't be.
+    pub(crate) fn usage(text: impl Into<String>) -> LogFault {
+        LogFault { code: 2, text: text.into() }
+    }
+
+    /// Something is wrong with where this runs.
+    pub(crate) fn environment(text: impl Into<String>) -> LogFault {
+        LogFault { code: 4, text: text.into() }
+    }
+
+    /// The same, about this file or folder.
+    pub(crate) fn about(self, what: &std::path::Path) -> LogFault {
+        LogFault { code: self.code, text: format!("{}: {}", what.display(), self.text) }
+    }
+
+    /// For a verb that has no verdicts: what is wrong with a log is wrong input.
+    pub(crate) fn into_fault(self) -> Fault {
+        match self.code {
+            2 => Fault::usage(self.text),
+            4 => Fault::environment(self.text),
+            5 => Fault::internal(self.text),
+            _ => Fault::input(self.text),
+        }
+    }
+}
+
+impl From<Error> for LogFault {
+    fn from(e: Error) -> LogFault {
+        let code = match &e {
+            Error::Storage { source, .. } if source.kind() == std::io::ErrorKind::NotFound => 3,
+            Error::Storage { source, .. } if source.to_string().contains("not a regular file") => 3,
+            Error::Storage { .. } | Error::Stopped => 4,
+            Error::Unsupported { .. } => 25,
+            Error::Key { .. } => 24,
+            Error::Locked { .. } => 26,
+            Error::Mismatch(m) => match m {
+                Mismatch::Rollback { .. } => 21,
+                Mismatch::Fork { .. } | Mismatch::OldSigner { .. } => 22,
+                Mismatch::CheckpointsGone { .. } => 23,
+                Mismatch::Damage { .. } => 20,
+                _ => 3,
+            },
+            Error::Crypto(_) => 5,
+            _ => 3,
+        };
+        LogFault { code, text: e.to_string() }
+    }
+}
+
+/// How a verb ends.
+pub(crate) type Ended = Result<u8, LogFault>;
+
+/// Runs a verb and gives the exit code.
+pub(crate) fn run(verb: &LogVerb) -> u8 {
+    let ended = match verb {
+        LogVerb::Keygen(o) => keygen::run(o),
+        LogVerb::Init(o) => init::run(o),
+        LogVerb::Append(o) => append::run(o),
+        LogVerb::Show(o) => show::run(o),
+        LogVerb::Verify(o) => verify::run(o),
+        LogVerb::Prove(o) => prove::run(o),
+        LogVerb::CheckProof(o) => check_proof::run(o),
+        LogVerb::Checkpoint(o) => checkpoint::run(o),
+        LogVerb::Anchor(o) => anchor::run(o),
+        LogVerb::Compare(o) => compare::run(o),
+        LogVerb::Export(o) => export::run(o),
+        LogVerb::ImportSlog(o) => import_slog::run(o),
+        LogVerb::Recover(o) => recover::run(o),
+        LogVerb::Stat(o) => stat::run(o),
+        LogVerb::Prune(o) => prune::run(o),
+        LogVerb::Rewrap(o) => rewrap::run(o),
+        LogVerb::Shred(o) => shred::run(o),
+        LogVerb::Hold(o) => hold::run(o),
+    };
+    match ended {
+        Ok(code) => code,
+        Err(fault) => {
+            eprintln!("gabion: {}", fault.text.replace(['\n', '\r'], " "));
+            fault.code
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! The options of `gabion log`.
+
+use clap::{Args, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// What to do with a sealed log.
+#[derive(Debug, Subcommand)]
+pub(crate) enum LogVerb {
+    /// Make a key: of a reader, or the first key of a log's signer
+    Keygen(Keygen),
+    /// Make a log
+    Init(Init),
+    /// Seal what standard input says, a record a line
+    Append(Append),
+    /// Print records: by number, time, source, text; needs a reader's key
+    Show(Show),
+    /// Say what the log's files prove; exit code 0 needs an anchor (see docs/sealed-log-format.md)
+    Verify(Verify),
+    /// Write a proof of one record that anybody can check with the log's public key
+    Prove(Prove),
+    /// Check a proof; exit code 20 when it does not hold
+    CheckProof(CheckProof),
+    /// Print the newest signed checkpoint, with a proof that an older one is its beginning
+    Checkpoint(CheckpointOptions),
+    /// Keep checkpoints off the host, to verify against later
+    Anchor(Anchor),
+    /// Compare two checkpoints or files of them: exit code 22 when they exclude each other
+    Compare(Compare),
+    /// Print all records for another program
+    Export(Export),
+    /// Read slog's own file with its checks, and seal what it holds
+    ImportSlog(ImportSlog),
+    /// Open the log as a writer does: mends what a crash left, refuses what no crash makes
+    Recover(Recover),
+    /// Say how large the log is, what is in it and who can read it
+    Stat(Stat),
+    /// Remove old segments, leaving what verification needs
+    Prune(Prune),
+    /// Add and remove readers
+    Rewrap(Rewrap),
+    /// Destroy the keys of segments: their content can't be read any more, the tree stays whole
+    Shred(Shred),
+    /// Keep segments from being pruned, or let them go
+    Hold(Hold),
+}
+
+/// A log and its signer's state.
+#[derive(Debug, Args)]
+pub(crate) struct LogFolder {
+    /// The log's folder
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// The signer's state [default: LOG with `.state` behind its name]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+}
+
+/// Kinds of reader's keys.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum KeyType {
+    /// X25519, for HPKE
+    X25519,
+    /// RSA of 4096 bits, for OAEP
+    Rsa4096,
+}
+
+/// Options of `log keygen`.
+#[derive(Debug, Args)]
+pub(crate) struct Keygen {
+    /// Where to write it; nothing that is there is overwritten
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// Kind of a reader's key
+    #[arg(long = "type", value_enum, default_value = "x25519")]
+    pub(crate) kind: KeyType,
+    /// Make the first key of a signer instead, in the state folder that `init` is given
+    #[arg(long, requires = "origin")]
+    pub(crate) signer: bool,
+    /// Name of the signer's log
+    #[arg(long, value_name = "NAME")]
+    pub(crate) origin: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log init`.
+#[derive(Debug, Args)]
+pub(crate) struct Init {
+    #[command(flatten)]
+    pub(crate) folder: LogFolder,
+    /// Name of the log in its checkpoints, like `host.example/log`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) origin: String,
+    /// Public key of a reader (repeatable)
+    #[arg(long = "recipient", value_name = "FILE", required = true)]
+    pub(crate) recipients: Vec<PathBuf>,
+    /// Sign a checkpoint after so many chunks at the latest
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) checkpoint_chunks: u64,
+    /// Sign a checkpoint after so many seconds at the latest
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub(crate) checkpoint_seconds: u64,
+    /// Go on where erasing keys is not real or locks do not hold
+    #[arg(long)]
+    pub(crate) allow_network_fs: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How chunks are made.
+#[derive(Debug, Args)]
+pub(crate) struct SealOptions {
+    /// Pad chunks, so that their length tells less (12 % at most)
+    #[arg(long)]
+    pub(crate) pad: bool,
+    /// Do not compress: lengths then tell nothing of content beside their own
+    #[arg(long)]
+    pub(crate) no_compress: bool,
+    /// Round the times that are visible to the second
+    #[arg(long)]
+    pub(crate) hide_times: bool,
+    /// A class of records with keys of its own, that can be shredded alone (repeatable, in order)
+    #[arg(long = "class", value_name = "NAME")]
+    pub(crate) classes: Vec<String>,
+}
+
+/// Options of `log append`.
+#[derive(Debug, Args)]
+pub(crate) struct Append {
+    #[command(flatten)]
+    pub(crate) folder: LogFolder,
+    #[command(flatten)]
+    pub(crate) seal: SealOptions,
+    /// Put the records into this class
+    #[arg(long, value_name = "NAME")]
+    pub(crate) into: Option<String>,
+    /// Standard input is in journald's export format, an entry a record
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) journal_export: bool,
+    /// Lines may end in CR, which is kept; empty ones are records too
+    #[arg(long)]
+    pub(crate) raw: bool,
+    /// Print one JSON object about what was sealed
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Which records.
+#[derive(Debug, Args)]
+pub(crate) struct Select {
+    /// Received at or after this time: RFC 3339, seconds since 1970, or an age as `90s 15m 2h 7d`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Received before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// From this peer (with or without port), or of this identity
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) source: Option<String>,
+    /// Holding this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) grep: Option<String>,
+    /// A record's number, or A-B
+    #[arg(long, value_name = "A-B")]
+    pub(crate) record: Option<String>,
+    /// Of this kind: message, finding, system
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<String>,
+}
+
+/// Options of `log show`.
+#[derive(Debug, Args)]
+pub(crate) struct Show {
+    /// The log's folder
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// A reader's private key (repeatable)
+    #[arg(long = "key", value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// Go on as the log is written
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// Text for people, made safe for terminals, instead of JSON lines
+    #[arg(long)]
+    pub(crate) text: bool,
+    /// JSON lines (the default)
+    #[arg(long, conflicts_with = "text")]
+    pub(crate) json: bool,
+}
+
+/// Options of `log verify`.
+#[derive(Debug, Args)]
+pub(crate) struct Verify {
+    /// The log's folder
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// A checkpoint, or a file of them, kept off the host (repeatable)
+    #[arg(long = "anchor", value_name = "FILE")]
+    pub(crate) anchors: Vec<PathBuf>,
+    /// The log's public key, kept off the host: a file, or the key itself
+    #[arg(long, value_name = "FILE|KEY")]
+    pub(crate) vkey: Option<String>,
+    /// Public key of a trusted witness: a file, or the key itself (repeatable)
+    #[arg(long = "witness", value_name = "FILE|KEY")]
+    pub(crate) witnesses: Vec<String>,
+    /// A reader's private key: every record is opened and compared too (repeatable)
+    #[arg(long = "key", value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    /// The newest signed time may be no older than this, as `90s 15m 2h 7d`
+    #[arg(long, value_name = "AGE")]
+    pub(crate) max_age: Option<String>,
+    /// Check the signature of every commit mark, not only of those behind the last checkpoint
+    #[arg(long)]
+    pub(crate) deep: bool,
+    /// Threads [default: all]
+    #[arg(long, value_name = "N")]
+    pub(crate) jobs: Option<usize>,
+    /// Exit with 0 though nothing from outside was compared
+    #[arg(long)]
+    pub(crate) allow_unanchored: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Print the verdict alone
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// Options of `log prove`.
+#[derive(Debug, Args)]
+pub(crate) struct Prove {
+    /// The log's folder
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// Number of the record
+    #[arg(long, value_name = "N", required_unless_present = "finding")]
+    pub(crate) record: Option<u64>,
+    /// Id of a finding, instead of its number
+    #[arg(long, value_name = "ID", conflicts_with = "record")]
+    pub(crate) finding: Option<String>,
+    /// A reader's private key (repeatable)
+    #[arg(long = "key", value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    /// Where to write the proof [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Leave the content out: prove that the record exists and where it stands
+    #[arg(long)]
+    pub(crate) redact_bytes: bool,
+    /// Print one JSON object about the proof
+    #[arg(long, requires = "output")]
+    pub(crate) json: bool,
+}
+
+/// Options of `log check-proof`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckProof {
+    /// The proof
+    #[arg(value_name = "PROOF")]
+    pub(crate) proof: PathBuf,
+    /// The log's public key: a file, or the key itself
+    #[arg(long, value_name = "FILE|KEY")]
+    pub(crate) vkey: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log checkpoint`.
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointOptions {
+    /// The log's folder
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// Add a proof that the tree of this size is a beginning of it
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) since: Option<u64>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log anchor`.
+#[derive(Debug, Args)]
+pub(crate) struct Anchor {
+    /// What to do: `add`
+    #[arg(value_name = "add", value_parser = ["add"])]
+    pub(crate) what: String,
+    /// The anchor file, off the host or on a medium of its own
+    #[arg(value_name = "ANCHORS")]
+    pub(crate) anchors: PathBuf,
+    /// A checkpoint, or a log's folder whose newest one is taken
+    #[arg(value_name = "NOTE|LOG")]
+    pub(crate) note: PathBuf,
+    /// The log's public key, which must be the one of the log's folder
+    #[arg(long, value_name = "FILE|KEY")]
+    pub(crate) vkey: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log compare`.
+#[derive(Debug, Args)]
+pub(crate) struct Compare {
+    /// A checkpoint or a file of them
+    #[arg(value_name = "A")]
+    pub(crate) one: PathBuf,
+    /// Another
+    #[arg(value_name = "B")]
+    pub(crate) other: PathBuf,
+    /// A log that both are of, to compare different sizes
+    #[arg(long, value_name = "LOG")]
+    pub(crate) log: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Forms of `log export`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    /// A JSON object a record, bytes in base64 too
+    Json,
+    /// The messages' own bytes, each behind its length (RFC 6587)
+    Rfc5424,
+    /// journald's export format
+    Journal,
+}
+
+/// Options of `log export`.
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    /// The log's folder
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// A reader's private key (repeatable)
+    #[arg(long = "key", value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) select: Select,
+    /// Form
+    #[arg(long, value_enum, default_value = "json")]
+    pub(crate) format: ExportFormat,
+    /// The same as --format json
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log import-slog`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportSlog {
+    /// slog's file
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+    /// slog's private storage key
+    #[arg(long, value_name = "FILE")]
+    pub(crate) priv_key: PathBuf,
+    /// File with slog's storage password; every line must be under it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// Open the wrapped password of every line, not only where the one before does not fit
+    #[arg(long)]
+    pub(crate) check_wraps: bool,
+    /// How many lines there should be
+    #[arg(long, value_name = "N")]
+    pub(crate) expect_lines: Option<u64>,
+    /// Hash of the line that should be the last
+    #[arg(long, value_name = "HEX")]
+    pub(crate) expect_last: Option<String>,
+    /// Seal the records into this log; without it they are only checked
+    #[arg(long, value_name = "LOG")]
+    pub(crate) log: Option<PathBuf>,
+    /// The signer's state of that log
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log recover`.
+#[derive(Debug, Args)]
+pub(crate) struct Recover {
+    #[command(flatten)]
+    pub(crate) folder: LogFolder,
+    /// Put a log that no crash damaged aside, and go on in a new one that says so
+    #[arg(long)]
+    pub(crate) accept_loss: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log stat`.
+#[derive(Debug, Args)]
+pub(crate) struct Stat {
+    /// The log's folder
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log prune`.
+#[derive(Debug, Args)]
+pub(crate) struct Prune {
+    #[command(flatten)]
+    pub(crate) folder: LogFolder,
+    /// Keep segments with records younger than this, as `90d`
+    #[arg(long, value_name = "AGE")]
+    pub(crate) keep: String,
+    /// Only say what would be removed
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log rewrap`.
+#[derive(Debug, Args)]
+pub(crate) struct Rewrap {
+    #[command(flatten)]
+    pub(crate) folder: LogFolder,
+    /// A reader's private key that opens the segments (repeatable)
+    #[arg(long = "key", value_name = "FILE", required = true)]
+    pub(crate) keys: Vec<PathBuf>,
+    /// Public key to add (repeatable)
+    #[arg(long = "add", value_name = "FILE")]
+    pub(crate) add: Vec<PathBuf>,
+    /// Id of a reader to remove (repeatable)
+    #[arg(long = "remove", value_name = "ID")]
+    pub(crate) remove: Vec<String>,
+    /// Only future segments: those that are there stay as they are
+    #[arg(long)]
+    pub(crate) future_only: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log shred`.
+#[derive(Debug, Args)]
+pub(crate) struct Shred {
+    #[command(flatten)]
+    pub(crate) folder: LogFolder,
+    /// First chunk of a segment (repeatable); without one, all but the newest
+    #[arg(long = "segment", value_name = "CHUNK")]
+    pub(crate) segments: Vec<u64>,
+    /// Only this class of records, by name
+    #[arg(long, value_name = "NAME", required_unless_present = "segments")]
+    pub(crate) class: Option<String>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Options of `log hold`.
+#[derive(Debug, Args)]
+pub(crate) struct Hold {
+    #[command(flatten)]
+    pub(crate) folder: LogFolder,
+    /// First chunk of a segment (repeatable)
+    #[arg(long = "segment", value_name = "CHUNK", required = true)]
+    pub(crate) segments: Vec<u64>,
+    /// Let them go
+    #[arg(long)]
+    pub(crate) release: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}

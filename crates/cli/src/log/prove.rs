@@ -1,0 +1,69 @@
+//! `gabion log prove`: a proof of one record.
+
+use super::options::Prove;
+use super::show::finding_id;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::Kind;
+use gabion_seal::proof::{Wanted, prove};
+use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
+
+/// Looks for a finding by its id.
+struct ById<'a> {
+    id: &'a str,
+    number: Option<u64>,
+}
+
+impl Sink for ById<'_> {
+    fn record(&mut self, found: &Found<'_>) -> bool {
+        if finding_id(found.record.bytes) == self.id {
+            self.number = Some(found.number);
+        }
+        self.number.is_none()
+    }
+
+    fn unreadable(&mut self, what: &str) {
+        eprintln!("gabion: {what}");
+    }
+}
+
+pub(super) fn run(options: &Prove) -> Ended {
+    let keys = folders::secret_keys(&options.keys)?;
+    let log = folders::open(&options.log)?;
+    let mut reader =
+        Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.log))?;
+    let number = match (&options.finding, options.record) {
+        (Some(id), _) => {
+            let mut by_id = ById { id, number: None };
+            let selection = Selection { kind: Some(Kind::Finding), ..Selection::default() };
+            reader.scan(Cursor::default(), &selection, &mut by_id)?;
+            by_id.number.ok_or_else(|| {
+                LogFault::input(format!("no finding {id} in {}", options.log.display()))
+            })?
+        }
+        (None, Some(number)) => number,
+        (None, None) => return Err(LogFault::usage("give --record or --finding")),
+    };
+    let origin = reader.identity.origin.clone();
+    let wanted = Wanted { is_redacted: options.redact_bytes };
+    let text = reader.locate(number, |found| prove(&log, found, &origin, wanted))?;
+    match &options.output {
+        None => print!("{text}"),
+        Some(path) => {
+            std::fs::write(path, &text)
+                .map_err(|e| LogFault::environment(format!("{}: {e}", path.display())))?;
+            if options.json {
+                let mut json = Json::new();
+                json.open();
+                json.number("record", number);
+                json.field("proof", path.to_string_lossy().as_ref());
+                json.number("bytes", text.len());
+                json.close();
+                println!("{}", String::from_utf8_lossy(json.bytes()));
+            } else {
+                println!("proof of record {number}: {}", path.display());
+            }
+        }
+    }
+    Ok(0)
+}

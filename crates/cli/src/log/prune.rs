@@ -1,0 +1,41 @@
+//! `gabion log prune`: removes segments older than what is to be kept.
+
+use super::options::Prune;
+use super::times::{age, now_ns};
+use super::{Ended, folders};
+use gabion_record::json::Json;
+use gabion_seal::writer::{held, segments};
+
+pub(super) fn run(options: &Prune) -> Ended {
+    let oldest = now_ns().saturating_sub(age(&options.keep)?);
+    let log = folders::open(&options.folder.log)?;
+    let held = held(&log)?;
+    let due: Vec<u64> = segments(&log)?
+        .into_iter()
+        .filter(|s| s.ended_ns.is_some_and(|e| e < oldest))
+        .map(|s| s.first_chunk)
+        .collect();
+    let (kept, pruned): (Vec<u64>, Vec<u64>) = due.into_iter().partition(|s| held.contains(s));
+    if !options.dry_run && !pruned.is_empty() {
+        let (mut writer, _) = folders::writer(&options.folder, None)?;
+        writer.prune(&pruned, now_ns())?;
+        writer.close(now_ns())?;
+    }
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.boolean("dry_run", options.dry_run);
+        json.open_array_key("pruned");
+        pruned.iter().for_each(|s| json.item_number(*s));
+        json.close_array();
+        json.open_array_key("held");
+        kept.iter().for_each(|s| json.item_number(*s));
+        json.close_array();
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        let what = if options.dry_run { "would be pruned" } else { "pruned" };
+        println!("{} segments {what}, {} kept on hold", pruned.len(), kept.len());
+    }
+    Ok(0)
+}

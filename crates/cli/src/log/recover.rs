@@ -1,0 +1,107 @@
+//! `gabion log recover`: opens the log as a writer does.
+//!
+//! What a crash left is mended, and the log says so. What no crash makes is refused; with
+//! `--accept-loss` the old log and its signer's state are put aside whole, as evidence, and a new log
+//! begins whose first statement names the old one and its last checkpoint.
+
+use super::options::Recover;
+use super::times::now_ns;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::statement::statement;
+use gabion_seal::storage::{Files, Storage};
+use gabion_seal::text::base64;
+use gabion_seal::{Error, Init, checkpoints, identity};
+use std::path::{Path, PathBuf};
+
+pub(super) fn run(options: &Recover) -> Ended {
+    let log = &options.folder.log;
+    // A folder that others can write to may hold links or devices in place of files.
+    folders::open(log)?.list().map_err(|e| LogFault::input(format!("{}: {e}", log.display())))?;
+    match folders::writer(&options.folder, None) {
+        Ok((writer, opened)) => {
+            writer.close(now_ns())?;
+            if options.json {
+                let mut json = Json::new();
+                json.open();
+                json.boolean("torn", opened.was_torn());
+                json.number("cut_bytes", opened.cut_bytes);
+                json.field("cut_segment", &opened.cut_segment);
+                json.number("cut_offset", opened.cut_offset);
+                json.number("cut_note_bytes", opened.cut_note_bytes);
+                json.number("unsigned_chunks", opened.unsigned_chunks);
+                json.boolean("finished_epoch", opened.finished_epoch);
+                json.close();
+                println!("{}", String::from_utf8_lossy(json.bytes()));
+            } else if opened.was_torn() {
+                println!(
+                    "recovered: {} bytes cut off {} at byte {}; everything committed is there",
+                    opened.cut_bytes + opened.cut_note_bytes,
+                    opened.cut_segment,
+                    opened.cut_offset
+                );
+            } else {
+                println!("nothing to recover");
+            }
+            Ok(0)
+        }
+        Err(fault) if options.accept_loss && (20..=23).contains(&fault.code) => {
+            accept_loss(options, &fault)
+        }
+        Err(fault) => Err(fault),
+    }
+}
+
+fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
+    let (log, state) = (
+        &options.folder.log,
+        folders::state_of(&options.folder.log, options.folder.state.as_deref()),
+    );
+    let recipients = folders::read_text(&state.join(folders::RECIPIENTS))?;
+    let bytes = folders::read_bytes(&log.join(identity::FILE), 1 << 16)?;
+    let old = identity::Identity::parse(&bytes)?;
+    let last = checkpoints::tail(&folders::open(log)?)?.and_then(|t| t.last);
+    let number =
+        (1..).find(|n| !aside(log, *n).exists() && !aside(&state, *n).exists()).unwrap_or(1);
+    for folder in [log, &state] {
+        let moved = std::fs::rename(folder, aside(folder, number));
+        moved.map_err(|e| LogFault::environment(format!("{}: {e}", folder.display())))?;
+    }
+    let make = |p: &Path| {
+        Files::create_folder(p).map_err(|e| LogFault::environment(format!("{}: {e}", p.display())))
+    };
+    let origin = format!("{}/after-loss-{}", old.origin, now_ns() / 1_000_000_000);
+    let init = Init {
+        origin: origin.clone(),
+        checkpoint_chunks: old.checkpoint_chunks,
+        checkpoint_seconds: old.checkpoint_seconds,
+        now_ns: now_ns(),
+    };
+    let identity = init.create(&mut make(log)?, make(&state)?)?;
+    folders::write_new(&state.join(folders::RECIPIENTS), &recipients, 0o600)?;
+    let (mut writer, _) = folders::writer(&options.folder, None)?;
+    let told = statement("recovery", |json| {
+        json.number("bytes", 0u64);
+        json.field("accepted_loss", &fault.text);
+        json.field("old_origin", &old.origin);
+        json.field("old_log", aside(log, number).to_string_lossy().as_ref());
+        if let Some(last) = &last {
+            json.number("old_size", last.checkpoint.size);
+            json.field("old_root", base64(&last.checkpoint.root));
+        }
+    });
+    writer.state(&[told], 0).map_err(|e: Error| LogFault::from(e))?;
+    writer.close(now_ns())?;
+    println!("{}", identity.vkey);
+    eprintln!(
+        "gabion: the damaged log lies in {}; a new one begins as {origin}",
+        aside(log, number).display()
+    );
+    Ok(0)
+}
+
+fn aside(folder: &Path, number: u32) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_os_string();
+    name.push(format!(".lost-{number}"));
+    folder.with_file_name(name)
+}

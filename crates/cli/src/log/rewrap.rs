@@ -1,0 +1,54 @@
+//! `gabion log rewrap`: adds and removes readers.
+
+use super::options::Rewrap;
+use super::times::now_ns;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::text::{hex, unhex};
+use gabion_seal::writer::segments;
+
+pub(super) fn run(options: &Rewrap) -> Ended {
+    let keys = folders::secret_keys(&options.keys)?;
+    let add = folders::recipients(&options.add)?;
+    let mut remove = Vec::new();
+    for id in &options.remove {
+        let id = unhex(id.as_bytes()).and_then(|i| <[u8; 8]>::try_from(i).ok());
+        remove.push(id.ok_or_else(|| LogFault::usage("--remove: 16 hex digits of a reader's id"))?);
+    }
+    let state = folders::state_of(&options.folder.log, options.folder.state.as_deref());
+    let mut readers = folders::stored_recipients(&state)?;
+    readers.retain(|r| !remove.contains(&r.id()));
+    readers.extend(add.iter().filter(|a| !readers.contains(a)).cloned().collect::<Vec<_>>());
+    if readers.is_empty() {
+        return Err(LogFault::usage("at least one reader must remain"));
+    }
+    let (mut writer, _) = folders::writer(&options.folder, None)?;
+    let mut done = 0;
+    if !options.future_only {
+        let all: Vec<u64> = segments(writer.log())?.into_iter().map(|s| s.first_chunk).collect();
+        done = all.len();
+        writer.rewrap(&all, &keys, &add, &remove, now_ns())?;
+    }
+    writer.close(now_ns())?;
+    let text: String = readers.iter().map(|r| r.to_text()).collect();
+    let (stored, fresh) = (state.join(folders::RECIPIENTS), state.join("recipients.new"));
+    let failed = |e: std::io::Error| LogFault::environment(format!("{}: {e}", stored.display()));
+    std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &stored)).map_err(failed)?;
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.number("segments", done);
+        json.open_array_key("readers");
+        readers.iter().for_each(|r| json.item(hex(&r.id())));
+        json.close_array();
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!("{done} segments rewrapped; readers from now on:");
+        readers.iter().for_each(|r| println!("  {}", hex(&r.id())));
+        if !remove.is_empty() {
+            eprintln!("gabion: what a removed reader has read, or copied, is not taken back");
+        }
+    }
+    Ok(0)
+}

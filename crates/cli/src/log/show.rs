@@ -1,0 +1,213 @@
+//! `gabion log show`: records as JSON lines, or as text that is safe on a terminal.
+
+use super::options::{Select, Show};
+use super::times::{rfc3339, time};
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::Kind;
+use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
+use gabion_seal::text::hex;
+use gabion_seal::tree::sha256;
+use std::io::{BufWriter, Write};
+use std::time::Duration;
+
+/// How long `--follow` waits between two looks.
+const FOLLOW: Duration = Duration::from_millis(50);
+
+/// Reads the options that select records; the text to look for is separate.
+pub(super) fn selection(select: &Select) -> Result<(Selection, Option<Vec<u8>>), LogFault> {
+    let records = match &select.record {
+        None => None,
+        Some(text) => {
+            let (a, b) = text.split_once('-').unwrap_or((text, text));
+            let number = |t: &str| {
+                t.parse::<u64>()
+                    .map_err(|_| LogFault::usage(format!("--record {text}: write N or A-B")))
+            };
+            Some((number(a)?, if b.is_empty() { u64::MAX } else { number(b)? }))
+        }
+    };
+    let kind = match select.kind.as_deref() {
+        None => None,
+        Some("message") => Some(Kind::Message),
+        Some("finding") => Some(Kind::Finding),
+        Some("system") => Some(Kind::System),
+        Some(other) => {
+            return Err(LogFault::usage(format!("--kind {other}: message, finding or system")));
+        }
+    };
+    let selection = Selection {
+        since_ns: select.since.as_deref().map(time).transpose()?,
+        until_ns: select.until.as_deref().map(time).transpose()?,
+        records,
+        source: select.source.as_ref().map(|s| s.clone().into_bytes()),
+        kind,
+    };
+    Ok((selection, select.grep.as_ref().map(|g| g.clone().into_bytes())))
+}
+
+/// What a finding is called: the beginning of a hash of its bytes.
+pub(crate) fn finding_id(bytes: &[u8]) -> String {
+    hex(&sha256(bytes)[..8])
+}
+
+/// Writes records.
+pub(super) struct Printer<W> {
+    out: W,
+    json: Json,
+    grep: Option<memchr::memmem::Finder<'static>>,
+    is_text: bool,
+    shown: u64,
+    is_closed: bool,
+    complaints: u64,
+}
+
+impl<W: Write> Printer<W> {
+    /// Onto this, only what holds `grep`.
+    pub(super) fn new(out: W, grep: Option<&[u8]>, is_text: bool) -> Printer<W> {
+        let grep = grep.map(|g| memchr::memmem::Finder::new(g).into_owned());
+        Printer { out, json: Json::new(), grep, is_text, shown: 0, is_closed: false, complaints: 0 }
+    }
+
+    fn write(&mut self, found: &Found<'_>) -> std::io::Result<()> {
+        self.json.clear();
+        if self.is_text {
+            text_line(&mut self.json, found);
+        } else {
+            json_line(&mut self.json, found);
+        }
+        self.json.push(b"\n");
+        self.out.write_all(self.json.bytes())
+    }
+}
+
+impl<W: Write> Sink for Printer<W> {
+    fn record(&mut self, found: &Found<'_>) -> bool {
+        if self.grep.as_ref().is_some_and(|g| g.find(found.record.bytes).is_none()) {
+            return true;
+        }
+        self.shown += 1;
+        self.is_closed = self.write(found).is_err();
+        !self.is_closed
+    }
+
+    fn unreadable(&mut self, what: &str) {
+        self.complaints += 1;
+        if self.complaints <= 20 {
+            eprintln!("gabion: {what}");
+        }
+    }
+}
+
+fn json_line(json: &mut Json, found: &Found<'_>) {
+    let record = found.record;
+    json.open();
+    json.number("n", found.number);
+    json.field("time", rfc3339(record.time_ns));
+    json.field("kind", record.kind.name());
+    json.field("transport", found.source.transport_name());
+    if !found.source.peer.is_empty() {
+        json.field("source", found.source.peer);
+    }
+    if !found.source.identity.is_empty() {
+        json.field("identity", found.source.identity);
+    }
+    if record.flags.0 != 0 {
+        json.open_array_key("flags");
+        record.flags.names().for_each(|n| json.item(n));
+        json.close_array();
+    }
+    if record.kind == Kind::Finding {
+        json.field("id", finding_id(record.bytes));
+    }
+    match std::str::from_utf8(record.bytes) {
+        Ok(text)
+            if record.kind != Kind::Message
+                && text.starts_with('{')
+                && !text.contains(['\n', '\r']) =>
+        {
+            json.raw("data", record.bytes);
+        }
+        Ok(text) => json.field("msg", text),
+        Err(_) => {
+            json.field("msg", String::from_utf8_lossy(record.bytes).as_ref());
+            json.base64("raw_b64", record.bytes);
+        }
+    }
+    json.close();
+}
+
+/// One line: number, time, source, text; whatever a terminal would act on is written as `\xhh`.
+fn text_line(json: &mut Json, found: &Found<'_>) {
+    let record = found.record;
+    json.push(format!("{} {} ", found.number, rfc3339(record.time_ns)).as_bytes());
+    let source = if found.source.peer.is_empty() {
+        found.source.transport_name().as_bytes()
+    } else {
+        found.source.peer
+    };
+    put_safe(json, source);
+    json.push(b" ");
+    put_safe(json, record.bytes);
+}
+
+fn put_safe(json: &mut Json, bytes: &[u8]) {
+    let mut safe = String::with_capacity(bytes.len());
+    for part in bytes.utf8_chunks() {
+        for c in part.valid().chars() {
+            let is_bidi = matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+            if c.is_control() || is_bidi {
+                let mut buffer = [0; 4];
+                c.encode_utf8(&mut buffer)
+                    .bytes()
+                    .for_each(|b| safe.push_str(&format!("\\x{b:02x}")));
+            } else {
+                safe.push(c);
+            }
+        }
+        part.invalid().iter().for_each(|b| safe.push_str(&format!("\\x{b:02x}")));
+    }
+    json.push(safe.as_bytes());
+}
+
+pub(super) fn run(options: &Show) -> Ended {
+    let (selection, grep) = selection(&options.select)?;
+    let keys = folders::secret_keys(&options.keys)?;
+    let log = folders::open(&options.log)?;
+    let mut reader =
+        Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.log))?;
+    let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let mut printer = Printer::new(out, grep.as_deref(), options.text);
+    let mut cursor = Cursor::default();
+    loop {
+        cursor = reader.scan(cursor, &selection, &mut printer)?;
+        if printer.out.flush().is_err() || printer.is_closed || !options.follow {
+            break;
+        }
+        std::thread::sleep(FOLLOW);
+    }
+    if reader.is_key_missing && printer.shown == 0 && !printer.is_closed {
+        let what = if keys.is_empty() {
+            "give a reader's key with --key"
+        } else {
+            "no key given opens what was asked for"
+        };
+        return Err(LogFault { code: 24, text: format!("{}: {what}", options.log.display()) });
+    }
+    Ok(if reader.is_key_missing && !keys.is_empty() { 24 } else { 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_safe_on_a_terminal() {
+        let mut json = Json::new();
+        put_safe(&mut json, b"a\x1b[31mb\r\n\xff\xc2\x9b\xe2\x80\xaee \xc3\xa4");
+        assert_eq!(
+            json.bytes(),
+            "a\\x1b[31mb\\x0d\\x0a\\xff\\xc2\\x9b\\xe2\\x80\\xaee ä".as_bytes()
+        );
+    }
+}

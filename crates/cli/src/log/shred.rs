@@ -1,0 +1,74 @@
+//! `gabion log shred`: destroys keys, so that content can never be read again.
+
+use super::options::Shred;
+use super::times::now_ns;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
+use gabion_seal::writer::segments;
+use gabion_seal::{Kind, storage::Files};
+use serde_json::Value;
+
+/// Finds the number of a class by its name, in the statements in clear.
+struct ByName<'a> {
+    name: &'a str,
+    class: Option<u8>,
+}
+
+impl Sink for ByName<'_> {
+    fn record(&mut self, found: &Found<'_>) -> bool {
+        let json: Option<Value> = serde_json::from_slice(found.record.bytes).ok();
+        let classes = json.as_ref().and_then(|j| j.get("classes")).and_then(Value::as_array);
+        for class in classes.into_iter().flatten() {
+            if class.get("name").and_then(Value::as_str) == Some(self.name) {
+                self.class =
+                    class.get("class").and_then(Value::as_u64).and_then(|c| u8::try_from(c).ok());
+            }
+        }
+        self.class.is_none()
+    }
+
+    fn unreadable(&mut self, _: &str) {}
+}
+
+fn class_number(log: &Files, name: &str) -> Result<u8, LogFault> {
+    let mut reader = Reader::open(log, &[])?;
+    let mut by_name = ByName { name, class: None };
+    let selection = Selection { kind: Some(Kind::System), ..Selection::default() };
+    reader.scan(Cursor::default(), &selection, &mut by_name)?;
+    by_name
+        .class
+        .ok_or_else(|| LogFault::input(format!("--class {name}: no segment has such a class")))
+}
+
+pub(super) fn run(options: &Shred) -> Ended {
+    let log = folders::open(&options.folder.log)?;
+    let class = options.class.as_deref().map(|c| class_number(&log, c)).transpose()?;
+    let all: Vec<u64> = segments(&log)?.into_iter().map(|s| s.first_chunk).collect();
+    if let Some(unknown) = options.segments.iter().find(|s| !all.contains(s)) {
+        return Err(LogFault::input(format!("--segment {unknown}: no segment begins there")));
+    }
+    let chosen = if options.segments.is_empty() { all } else { options.segments.clone() };
+    drop(log);
+    let (mut writer, _) = folders::writer(&options.folder, None)?;
+    writer.shred(&chosen, class, now_ns())?;
+    writer.close(now_ns())?;
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.open_array_key("segments");
+        chosen.iter().for_each(|s| json.item_number(*s));
+        json.close_array();
+        if let Some(class) = class {
+            json.number("class", class);
+        }
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!("keys of {} segments destroyed", chosen.len());
+    }
+    eprintln!(
+        "gabion: copies of `.keys` files in backups open the content still: destroy them too"
+    );
+    Ok(0)
+}

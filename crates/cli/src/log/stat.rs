@@ -1,0 +1,113 @@
+//! `gabion log stat`: how large a log is and who can read it.
+
+use super::options::Stat;
+use super::times::rfc3339;
+use super::{Ended, LogFault, folders};
+use gabion_record::json::Json;
+use gabion_seal::recipient::Stanza;
+use gabion_seal::segment::file_name;
+use gabion_seal::storage::Storage;
+use gabion_seal::text::hex;
+use gabion_seal::walk::{Item, Walk};
+use gabion_seal::writer::{held, segments};
+use gabion_seal::{checkpoints, identity};
+use std::collections::BTreeMap;
+
+/// What the heads of a log add up to.
+#[derive(Default)]
+struct Sums {
+    chunks: u64,
+    records: u64,
+    plain: u64,
+    stored: u64,
+    marks: u64,
+}
+
+pub(super) fn run(options: &Stat) -> Ended {
+    let log = folders::open(&options.log)?;
+    let bytes = folders::read_bytes(&options.log.join(identity::FILE), 1 << 16)?;
+    let identity = identity::Identity::parse(&bytes)?;
+    let last = checkpoints::tail(&log)?;
+    let all = segments(&log)?;
+    let held = held(&log)?;
+    let mut sums = Sums::default();
+    let mut readers: BTreeMap<String, u64> = BTreeMap::new();
+    for segment in &all {
+        let name = file_name(segment.first_chunk, "gsl");
+        sums.stored += segment.bytes;
+        let mut walk = Walk::new(&log, &name)?;
+        while let Some((_, item)) = walk.step()? {
+            match item {
+                Item::Chunk(chunk) => {
+                    sums.chunks += 1;
+                    sums.records += u64::from(chunk.records);
+                    sums.plain += u64::from(chunk.plain_len);
+                }
+                Item::Mark(_) => sums.marks += 1,
+                Item::Index(_) | Item::Damage(_) => {}
+            }
+        }
+        let keys = log.read(&file_name(segment.first_chunk, "keys"), 1 << 20);
+        let keys = keys.map_err(|e| LogFault::environment(format!("{name}: {e}")))?;
+        let stanzas = keys.and_then(|k| Stanza::parse_all(&k).ok()).unwrap_or_default();
+        for stanza in stanzas.iter().filter(|s| s.class == 0) {
+            *readers.entry(hex(&stanza.id)).or_default() += 1;
+        }
+    }
+    let signed = last.as_ref().and_then(|t| t.last.as_ref());
+    let notes = last.as_ref().map_or(0, |t| t.count);
+    if options.json {
+        let mut json = Json::new();
+        json.open();
+        json.field("origin", &identity.origin);
+        json.field("vkey", identity.vkey.to_string());
+        json.field("created", rfc3339(identity.created_ns));
+        json.number("segments", all.len());
+        json.number("chunks", sums.chunks);
+        json.number("records", sums.records);
+        json.number("plain_bytes", sums.plain);
+        json.number("stored_bytes", sums.stored);
+        json.number("commits", sums.marks);
+        json.number("checkpoints", notes);
+        json.number("signed_size", signed.map_or(0, |e| e.checkpoint.size));
+        json.open_array_key("readers");
+        for (id, segments) in &readers {
+            json.next_item();
+            json.open();
+            json.field("id", id);
+            json.number("segments", *segments);
+            json.close();
+        }
+        json.close_array();
+        json.open_array_key("held");
+        held.iter().for_each(|h| json.item_number(*h));
+        json.close_array();
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+        return Ok(0);
+    }
+    println!("{} since {}", identity.origin, rfc3339(identity.created_ns));
+    println!(
+        "{} records in {} chunks and {} segments, {} commits",
+        sums.records,
+        sums.chunks,
+        all.len(),
+        sums.marks
+    );
+    println!("{} bytes stored, {} before compression", sums.stored, sums.plain);
+    println!("{notes} checkpoints, the last of {} chunks", signed.map_or(0, |e| e.checkpoint.size));
+    for (id, segments) in &readers {
+        println!("reader {id}: {segments} segments");
+    }
+    for segment in &all {
+        let held = if held.contains(&segment.first_chunk) { ", on hold" } else { "" };
+        println!(
+            "segment {}: from record {}, {} bytes, begun {}{held}",
+            segment.first_chunk,
+            segment.first_record,
+            segment.bytes,
+            rfc3339(segment.created_ns)
+        );
+    }
+    Ok(0)
+}

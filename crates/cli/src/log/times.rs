@@ -1,0 +1,65 @@
+//! Times and ages on the command line.
+
+use super::LogFault;
+
+const SECOND: u64 = 1_000_000_000;
+
+/// Now, nanoseconds since 1970.
+pub(super) use crate::stats::now_ns;
+
+/// An age: a number with `s`, `m`, `h`, `d` or `w` behind it, ns.
+pub(super) fn age(text: &str) -> Result<u64, LogFault> {
+    let wrong = || LogFault::usage(format!("{text}: not an age: write 90s, 15m, 2h, 7d or 4w"));
+    let unit = match text.chars().last() {
+        Some('s') => 1,
+        Some('m') => 60,
+        Some('h') => 3_600,
+        Some('d') => 86_400,
+        Some('w') => 604_800,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    number.checked_mul(unit * SECOND).ok_or_else(wrong)
+}
+
+/// A time: RFC 3339, seconds since 1970, or an age before now; ns.
+pub(super) fn time(text: &str) -> Result<u64, LogFault> {
+    if let Ok(seconds) = text.parse::<u64>() {
+        return Ok(seconds.saturating_mul(SECOND));
+    }
+    if let Ok(age) = age(text) {
+        return Ok(now_ns().saturating_sub(age));
+    }
+    let time: jiff::Timestamp = text.parse().map_err(|_| {
+        LogFault::usage(format!(
+            "{text}: not a time: write 2026-01-31T12:00:00Z, seconds since 1970, or an age as 2h"
+        ))
+    })?;
+    Ok(u64::try_from(time.as_nanosecond()).unwrap_or(0))
+}
+
+/// RFC 3339 in UTC, to the nanosecond.
+pub(super) fn rfc3339(ns: u64) -> String {
+    match jiff::Timestamp::from_nanosecond(i128::from(ns)) {
+        Ok(time) => format!("{time:.9}"),
+        Err(_) => ns.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_ages_are_read() {
+        assert_eq!(age("90s").unwrap(), 90 * SECOND);
+        assert_eq!(age("2h").unwrap(), 7_200 * SECOND);
+        for wrong in ["", "s", "2", "2y", "-1s", "99999999999999999w"] {
+            assert!(age(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(time("1970-01-01T00:00:02Z").unwrap(), 2 * SECOND);
+        assert_eq!(time("2").unwrap(), 2 * SECOND);
+        assert!(time("yesterday").is_err());
+        assert_eq!(rfc3339(1_500_000_000), "1970-01-01T00:00:01.500000000Z");
+    }
+}

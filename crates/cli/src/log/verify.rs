@@ -1,0 +1,119 @@
+//! `gabion log verify`: what the log's files prove.
+
+use super::options::Verify;
+use super::times::{age, now_ns};
+use super::{Ended, LogFault, folders};
+use gabion_seal::verify::{Anchor, Options, Report, Verdict, verify};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// Bytes of an anchor file that are read.
+const ANCHORS_MAX: u64 = 1 << 30;
+
+/// Reads anchor files.
+pub(super) fn anchors(paths: &[PathBuf]) -> Result<Vec<Anchor>, LogFault> {
+    let mut all = Vec::new();
+    for path in paths {
+        let bytes = folders::read_bytes(path, ANCHORS_MAX)?;
+        let read = Anchor::parse_file(&path.to_string_lossy(), &bytes);
+        all.extend(read.map_err(|e| LogFault::from(e).about(path))?);
+    }
+    Ok(all)
+}
+
+pub(super) fn run(options: &Verify) -> Ended {
+    let keys = folders::secret_keys(&options.keys)?;
+    let max_age = options.max_age.as_deref().map(age).transpose()?;
+    let jobs = options
+        .jobs
+        .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
+        .unwrap_or(1);
+    let given = Options {
+        vkey: options.vkey.as_deref().map(folders::vkey).transpose()?,
+        anchors: anchors(&options.anchors)?,
+        witnesses: options
+            .witnesses
+            .iter()
+            .map(|w| folders::vkey(w))
+            .collect::<Result<Vec<_>, _>>()?,
+        keys: &keys,
+        max_age: max_age.map(|a| (a, now_ns())),
+        is_deep: options.deep,
+        jobs,
+    };
+    let log = folders::open(&options.log)?;
+    let start = gabion_runtime::clock::now();
+    let is_watched = std::io::stderr().is_terminal() && !options.quiet && !options.json;
+    let bar = is_watched.then(|| {
+        let style = indicatif::ProgressStyle::with_template(
+            "{bytes} of {total_bytes} {wide_bar} {bytes_per_sec}",
+        );
+        let bar = indicatif::ProgressBar::new(0);
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar
+    });
+    let report = verify(&log, &given, &mut |done, total| {
+        if let Some(bar) = &bar {
+            bar.set_length(total);
+            bar.set_position(done);
+        }
+    })
+    .map_err(|e| LogFault::from(e).about(&options.log))?;
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let seconds = start.elapsed().as_secs_f64();
+    if options.json {
+        println!("{}", String::from_utf8_lossy(&report.to_json(seconds)));
+    } else {
+        print(&report, options.quiet, seconds);
+    }
+    let verdict = report.verdict();
+    Ok(if verdict == Verdict::Unanchored && options.allow_unanchored { 0 } else { verdict.code() })
+}
+
+fn print(report: &Report, is_quiet: bool, seconds: f64) {
+    println!("{}", report.verdict().name());
+    if is_quiet {
+        return;
+    }
+    for (verdict, place) in report.places.iter().take(50) {
+        println!("  {}: {}", verdict.name(), place.describe());
+    }
+    if report.places.len() > 50 {
+        println!("  and {} places more: see --json", report.places.len() - 50);
+    }
+    for anchor in &report.anchors {
+        println!("  anchor {} ({} chunks): {}", anchor.from, anchor.size, anchor.outcome);
+    }
+    for warning in &report.warnings {
+        println!("  warning: {warning}");
+    }
+    for note in report.notes.iter().take(20) {
+        println!("  {note}");
+    }
+    for name in &report.withdrawn {
+        println!("  {name}: content withdrawn");
+    }
+    let opened = if report.opened_records > 0 {
+        format!(", {} opened and compared", report.opened_records)
+    } else {
+        String::new()
+    };
+    println!(
+        "  {}: {} records in {} chunks, {} epochs, {} bytes{opened}; signed up to chunk {} at {}; {:.1} s",
+        report.origin,
+        report.records,
+        report.chunks,
+        report.epochs,
+        report.bytes,
+        report.signed_size,
+        super::times::rfc3339(report.signed_time.saturating_mul(1_000_000_000)),
+        seconds
+    );
+    for note in &report.evidence {
+        println!("{note}");
+    }
+}

@@ -1,0 +1,285 @@
+//! `gabion log` from outside: every verb on a real log in a real folder, with exit codes.
+
+use serde_json::Value;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+impl Place {
+    /// A folder with a reader's key and a log.
+    fn new() -> Place {
+        let place = Place { folder: tempfile::tempdir().unwrap() };
+        place.ok(&["keygen", "--out", "reader"]);
+        place.ok(&[
+            "init",
+            "log",
+            "--origin",
+            "host.example/log",
+            "--recipient",
+            "reader/recipient.pub",
+        ]);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn run_with(&self, args: &[&str], input: &[u8]) -> Output {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_gabion"))
+            .arg("log")
+            .args(args)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // A verb that refuses at once does not read its input.
+        let _ = child.stdin.take().unwrap().write_all(input);
+        child.wait_with_output().unwrap()
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.run_with(args, b"")
+    }
+
+    fn code(&self, args: &[&str]) -> i32 {
+        self.run(args).status.code().unwrap()
+    }
+
+    fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn json(&self, args: &[&str]) -> Value {
+        let output = self.run(args);
+        let text = String::from_utf8(output.stdout).unwrap();
+        serde_json::from_str(&text).unwrap_or_else(|e| {
+            panic!("{args:?}: {e}: {text} {}", String::from_utf8_lossy(&output.stderr))
+        })
+    }
+
+    fn append(&self, text: &str) {
+        let output = self.run_with(&["append", "log", "--json"], text.as_bytes());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+fn lines(from: usize, count: usize) -> String {
+    (from..from + count)
+        .map(|n| format!("<13>Nov 14 22:13:20 host app[{n}]: message {n}\n"))
+        .collect()
+}
+
+#[test]
+fn a_log_is_written_shown_verified_and_proven() {
+    let place = Place::new();
+    place.append(&lines(0, 3_000));
+    place.append(&lines(3_000, 10));
+    let key = "reader/recipient.key";
+    let all = place.ok(&["show", "log", "--key", key, "--kind", "message"]);
+    assert_eq!(all.lines().count(), 3_010);
+    let first: Value = serde_json::from_str(all.lines().next().unwrap()).unwrap();
+    assert_eq!(first["msg"], "<13>Nov 14 22:13:20 host app[0]: message 0");
+    assert_eq!(first["transport"], "stdin");
+    let found = place.ok(&["show", "log", "--key", key, "--grep", "message 2999", "--text"]);
+    assert!(found.lines().count() == 1 && found.contains("app[2999]"), "{found}");
+    assert_eq!(place.code(&["show", "log", "--kind", "message"]), 24, "no key");
+    // Without anything from outside the best is 10; with an anchor 0.
+    let report = place.json(&["verify", "log", "--json"]);
+    assert_eq!(
+        (report["verdict"].as_str(), report["exit"].as_u64()),
+        (Some("OK-UNANCHORED"), Some(10))
+    );
+    assert_eq!(place.code(&["verify", "log"]), 10);
+    assert_eq!(place.code(&["verify", "log", "--allow-unanchored"]), 0);
+    place.ok(&["anchor", "add", "anchors", "log"]);
+    assert_eq!(place.code(&["verify", "log", "--anchor", "anchors"]), 0);
+    place.append(&lines(5_000, 10));
+    assert_eq!(place.code(&["verify", "log", "--anchor", "anchors", "--key", key, "--deep"]), 0);
+    place.ok(&["checkpoint", "log", "--since", "3"]);
+    // A proof of any record holds against the log's first key, and against no other.
+    let n = first["n"].to_string();
+    place.ok(&["prove", "log", "--record", &n, "--key", key, "-o", "proof"]);
+    let stat = place.json(&["stat", "log", "--json"]);
+    let vkey = stat["vkey"].as_str().unwrap();
+    let checked = place.json(&["check-proof", "proof", "--vkey", vkey, "--json"]);
+    assert_eq!(checked["msg"], first["msg"]);
+    place.ok(&["keygen", "--signer", "--origin", "host.example/log", "--out", "other"]);
+    let other = Place::new();
+    let other_vkey = other.json(&["stat", "log", "--json"])["vkey"].as_str().unwrap().to_owned();
+    assert_eq!(place.code(&["check-proof", "proof", "--vkey", &other_vkey]), 20);
+    assert_eq!(place.code(&["verify", "log", "--vkey", &other_vkey]), 20);
+    assert_eq!(place.code(&["verify", "log", "--vkey", vkey]), 10);
+    place.ok(&["prove", "log", "--record", &n, "--key", key, "--redact-bytes", "-o", "redacted"]);
+    let checked = place.json(&["check-proof", "redacted", "--vkey", vkey, "--json"]);
+    assert!(checked["msg"].is_null() && checked["holds"] == true);
+    // Export in each form.
+    let exported = place.ok(&["export", "log", "--key", key, "--format", "rfc5424"]);
+    assert!(
+        exported.starts_with("42 <13>Nov 14 22:13:20 host app[0]: message 0\n"),
+        "{}",
+        &exported[..60]
+    );
+    let journal = place.ok(&["export", "log", "--key", key, "--format", "journal", "--record", &n]);
+    assert!(journal.contains("MESSAGE=<13>Nov 14 22:13:20 host app[0]: message 0\n"));
+    independent(&place, vkey);
+}
+
+/// The proof is checked by a program that has nothing of this one in it.
+fn independent(place: &Place, vkey: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python/check_proof.py");
+    let has_library = Command::new("python3")
+        .args(["-c", "import cryptography"])
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success());
+    if !has_library {
+        eprintln!("skipped: python3 with the library `cryptography` is not here");
+        return;
+    }
+    let run = |proof: &str, vkey: &str| {
+        let output = Command::new("python3")
+            .arg(&script)
+            .args([proof, vkey])
+            .current_dir(place.folder.path())
+            .output();
+        let output = output.unwrap();
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr),
+        )
+    };
+    let (code, said) = run("proof", vkey);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("message 0"), "{said}");
+    assert_eq!(run("redacted", vkey).0, Some(0));
+    let proof = std::fs::read_to_string(place.path("proof")).unwrap();
+    let (before, extra) = proof.split_once("extra ").unwrap();
+    let (extra, after) = extra.split_once('\n').unwrap();
+    let json = gabion_seal::text::unbase64(extra.as_bytes()).unwrap();
+    let altered = String::from_utf8(json).unwrap().replace("\"flags\":0", "\"flags\":1");
+    let altered =
+        format!("{before}extra {}\n{after}", gabion_seal::text::base64(altered.as_bytes()));
+    std::fs::write(place.path("altered"), altered).unwrap();
+    assert_eq!(run("altered", vkey).0, Some(1));
+    assert_eq!(place.code(&["check-proof", "altered", "--vkey", vkey]), 20);
+}
+
+#[test]
+fn readers_change_and_content_can_be_withdrawn() {
+    let place = Place::new();
+    place.append(&lines(0, 10));
+    place.ok(&["keygen", "--out", "auditor", "--json"]);
+    assert_eq!(
+        place.code(&["show", "log", "--key", "auditor/recipient.key", "--kind", "message"]),
+        24
+    );
+    place.ok(&["rewrap", "log", "--key", "reader/recipient.key", "--add", "auditor/recipient.pub"]);
+    place.append(&lines(10, 10));
+    let seen = place.ok(&["show", "log", "--key", "auditor/recipient.key", "--kind", "message"]);
+    assert_eq!(seen.lines().count(), 20);
+    let report = place.json(&["verify", "log", "--json"]);
+    assert_eq!(report["warnings"].as_array().unwrap().len(), 0, "{report}");
+    // A class of its own is shredded alone.
+    let output = place.run_with(
+        &["append", "log", "--class", "hr", "--into", "hr", "-q"],
+        b"secret of a person\n",
+    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let secret = ["show", "log", "--key", "reader/recipient.key", "--grep", "secret of"];
+    assert_eq!(place.ok(&secret).lines().count(), 1);
+    place.ok(&["shred", "log", "--class", "hr"]);
+    assert_eq!(String::from_utf8_lossy(&place.run(&secret).stdout).lines().count(), 0);
+    let seen = place.run(&["show", "log", "--key", "reader/recipient.key", "--kind", "message"]);
+    assert_eq!(String::from_utf8_lossy(&seen.stdout).lines().count(), 20);
+    assert_eq!(place.code(&["verify", "log"]), 10);
+    // Whole segments: withdrawn, and the tree is whole.
+    place.ok(&["shred", "log", "--segment", "0"]);
+    let report = place.json(&["verify", "log", "--json"]);
+    assert_eq!(report["exit"], 10, "{report}");
+    assert_eq!(report["withdrawn"].as_array().unwrap().len(), 1);
+    // Hold and prune.
+    place.ok(&["hold", "log", "--segment", "0"]);
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let pruned = place.json(&["prune", "log", "--keep", "1s", "--json"]);
+    assert_eq!(pruned["held"].as_array().unwrap().len(), 1, "{pruned}");
+    assert!(!pruned["pruned"].as_array().unwrap().is_empty(), "{pruned}");
+    let report = place.json(&["verify", "log", "--json"]);
+    assert_eq!(report["exit"], 10, "{report}");
+    assert_eq!(
+        report["pruned"].as_array().unwrap().len(),
+        pruned["pruned"].as_array().unwrap().len()
+    );
+}
+
+#[test]
+fn a_second_writer_and_a_torn_end_are_told_apart_from_damage() {
+    let place = Place::new();
+    place.append(&lines(0, 100));
+    // A writer that holds the log.
+    let mut holder = Command::new(env!("CARGO_BIN_EXE_gabion"))
+        .args(["log", "append", "log", "-q"])
+        .current_dir(place.folder.path())
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    holder.stdin.as_mut().unwrap().write_all(b"one\n").unwrap();
+    let is_held = || place.code(&["recover", "log"]) == 26;
+    assert!((0..100).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        is_held()
+    }));
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    place.ok(&["recover", "log", "--json"]);
+    assert_eq!(place.code(&["verify", "log"]), 10);
+    // A torn end is mended; damage below a checkpoint is not.
+    let mut segments: Vec<PathBuf> = std::fs::read_dir(place.path("log"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension().is_some_and(|e| e == "gsl"))
+        .collect();
+    segments.sort();
+    let last = segments.last().unwrap();
+    let mut bytes = std::fs::read(last).unwrap();
+    bytes.extend_from_slice(b"GCHK and what a crash leaves");
+    std::fs::write(last, &bytes).unwrap();
+    assert_eq!(place.code(&["verify", "log"]), 12);
+    let recovered = place.json(&["recover", "log", "--json"]);
+    assert_eq!(
+        (recovered["torn"].as_bool(), recovered["cut_bytes"].as_u64()),
+        (Some(true), Some(28))
+    );
+    assert_eq!(place.code(&["verify", "log"]), 10);
+    let newest = {
+        let mut all: Vec<PathBuf> = std::fs::read_dir(place.path("log"))
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .filter(|p| p.extension().is_some_and(|e| e == "gsl"))
+            .collect();
+        all.sort();
+        all.pop().unwrap()
+    };
+    let mut bytes = std::fs::read(&newest).unwrap();
+    bytes[400] ^= 1;
+    std::fs::write(&newest, &bytes).unwrap();
+    assert_eq!(place.code(&["verify", "log"]), 20);
+    assert!((20..=21).contains(&place.code(&["append", "log"])));
+    place.ok(&["recover", "log", "--accept-loss"]);
+    place.append(&lines(0, 1));
+    assert_eq!(place.code(&["verify", "log"]), 10);
+    assert!(place.path("log.lost-1").is_dir() && place.path("log.state.lost-1").is_dir());
+    // No log at all is never a good one.
+    std::fs::create_dir(place.path("empty")).unwrap();
+    assert_eq!(place.code(&["verify", "empty"]), 23);
+    assert_eq!(place.code(&["verify", "missing"]), 3);
+}

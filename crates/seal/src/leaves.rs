@@ -1,0 +1,102 @@
+//! Leaf hashes of a log's chunks, read from their heads and from the stubs of pruned segments.
+
+use crate::checkpoints::{self, Next};
+use crate::error::{Error, Result};
+use crate::note::{Checkpoint, Note};
+use crate::retain::Stub;
+use crate::segment::{Parsed, file_name, parse_file_name};
+use crate::storage::Storage;
+use crate::tree::Hash;
+use crate::walk::{Item, Walk, read_header};
+
+/// Bytes of a stub that is read at once.
+const STUB_MAX: u64 = 1 << 32;
+
+/// Leaves of the first `size` chunks; an error where one is missing. They are what the files say: a
+/// root computed from them is compared with a signed one before anything rests on it.
+pub fn leaves(log: &dyn Storage, size: u64) -> Result<Vec<Hash>> {
+    let names = log.list().map_err(|e| Error::storage("log", e))?;
+    let mut segments: Vec<(u64, bool)> = names
+        .iter()
+        .filter_map(|n| parse_file_name(n))
+        .filter(|(_, e)| *e == "gsl" || *e == "pruned")
+        .map(|(first, ending)| (first, ending == "gsl"))
+        .collect();
+    segments.sort_unstable();
+    let mut all: Vec<Hash> = Vec::new();
+    for (first, is_whole) in segments {
+        if all.len() as u64 >= size {
+            break;
+        }
+        // A stub beside its segment is what a crash in the middle of pruning leaves.
+        if first < all.len() as u64 {
+            continue;
+        }
+        if first > all.len() as u64 {
+            return Err(Error::format(format!(
+                "chunks {} to {} are missing",
+                all.len(),
+                first - 1
+            )));
+        }
+        if is_whole {
+            of_segment(log, first, size, &mut all)?
+        } else {
+            of_stub(log, first, &mut all)?
+        }
+    }
+    if (all.len() as u64) < size {
+        return Err(Error::format(format!("{size} chunks wanted, {} are there", all.len())));
+    }
+    all.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+    Ok(all)
+}
+
+fn of_stub(log: &dyn Storage, first: u64, all: &mut Vec<Hash>) -> Result<()> {
+    let name = file_name(first, "pruned");
+    let bytes =
+        log.read(&name, STUB_MAX).map_err(|e| Error::storage(&name, e))?.unwrap_or_default();
+    all.extend_from_slice(&Stub::parse(&bytes)?.leaves);
+    Ok(())
+}
+
+fn of_segment(log: &dyn Storage, first: u64, size: u64, all: &mut Vec<Hash>) -> Result<()> {
+    let name = file_name(first, "gsl");
+    let (parsed, hash) = read_header(log, &name)?;
+    if let Parsed::Unsupported(what) = parsed {
+        return Err(Error::Unsupported { what: format!("{name}: {what}") });
+    }
+    let mut walk = Walk::new(log, &name)?;
+    while let Some((at, item)) = walk.step()? {
+        match item {
+            Item::Chunk(chunk) if chunk.index == all.len() as u64 => all.push(chunk.leaf(&hash)),
+            Item::Chunk(_) => {
+                return Err(Error::format(format!("{name} at byte {at}: a chunk out of place")));
+            }
+            Item::Damage(_) if all.len() as u64 >= size => return Ok(()),
+            Item::Damage(e) => return Err(Error::format(format!("{name} at byte {at}: {e}"))),
+            Item::Mark(_) | Item::Index(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// All checkpoints for which `wanted` says so, in order.
+pub fn checkpoints_where(
+    log: &dyn Storage,
+    mut wanted: impl FnMut(&Checkpoint) -> bool,
+) -> Result<Vec<(Note, Checkpoint)>> {
+    let Some(mut reader) = checkpoints::Reader::new(log)? else {
+        return Err(Error::format("no checkpoints here"));
+    };
+    let mut found = Vec::new();
+    loop {
+        match reader.step()? {
+            Next::Entry(entry) if wanted(&entry.checkpoint) => {
+                found.push((entry.note, entry.checkpoint))
+            }
+            Next::Entry(_) | Next::Damaged { .. } => {}
+            Next::End | Next::Torn { .. } => return Ok(found),
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The threat table: every row an attack that is carried out on a real log, with the verdict it gets.
+//!
+//! `docs/threats.md` is written from this table (`UPDATE=1 cargo test -p gabion-seal --test threats`).
+
+#[path = "threats/crashes.rs"]
+mod crashes;
+#[path = "threats/disk.rs"]
+mod disk;
+#[path = "threats/ends.rs"]
+mod ends;
+#[path = "threats/keys.rs"]
+mod keys;
+#[path = "threats/signers.rs"]
+mod signers;
+mod support;
+
+use gabion_seal::verify::{Report, Verdict};
+
+/// A row of the table.
+struct Threat {
+    number: u32,
+    /// What is done, and by whom: D writes to the disk, P holds a reader's private key too, S is root on
+    /// the logging host now, S0 has an old signer state, N the network, C a crash, O an operator's error.
+    attack: &'static str,
+    by: &'static str,
+    verdict: &'static str,
+    place: &'static str,
+    exit: &'static str,
+    residual: &'static str,
+    run: fn(),
+}
+
+/// Checks verdict, exit code and that some place of that verdict names these.
+fn judged(report: &Report, verdict: Verdict, exit: u8, names: &[&str]) {
+    let all: Vec<String> =
+        report.places.iter().map(|(v, p)| format!("{} {}", v.name(), p.describe())).collect();
+    assert!(
+        report.verdicts.contains(&verdict) || verdict == Verdict::Ok,
+        "{verdict:?} wanted: {:?} {all:#?}",
+        report.verdicts
+    );
+    assert_eq!(report.verdict().code(), exit, "{all:#?}");
+    if !names.is_empty() {
+        let fits = |text: &String| {
+            text.starts_with(verdict.name()) && names.iter().all(|n| text.contains(n))
+        };
+        assert!(all.iter().any(fits), "no place names {names:?}: {all:#?}");
+    }
+}
+
+fn table() -> Vec<Threat> {
+    let mut all = disk::rows();
+    all.extend(ends::rows());
+    all.extend(signers::rows());
+    all.extend(keys::rows());
+    all.extend(crashes::rows());
+    all.sort_by_key(|t| t.number);
+    all
+}
+
+#[test]
+fn every_attack_gets_its_verdict() {
+    for threat in table() {
+        eprintln!("threat {}: {}", threat.number, threat.attack);
+        (threat.run)();
+    }
+}
+
+#[test]
+fn the_page_says_what_is_tested() {
+    let mut page = String::from(
+        "# Threats\n\n\
+         What was done to real sealed logs, and what `gabion log verify` said. Each row is a test in\n\
+         `crates/seal/tests/threats`; this page is written from that table.\n\n\
+         By: D writes to the disk and has no keys · P also holds a reader's private key · S is root on the logging\n\
+         host now · S0 has the signer's state of an earlier epoch · N the network alone · C a crash, nobody · O an\n\
+         operator's error. An arrow stands between the verdict without and with an anchor; where the exit code is 0,\n\
+         it is 10 without an anchor.\n\n\
+         | # | attack or event | by | verdict | named | exit | what remains |\n|---|---|---|---|---|---|---|\n",
+    );
+    for t in table() {
+        page.push_str(&format!(
+            "| {} | {} | {} | {} | {} | {} | {} |\n",
+            t.number, t.attack, t.by, t.verdict, t.place, t.exit, t.residual
+        ));
+    }
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/threats.md");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let there = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(there, page, "docs/threats.md is old: run this test with UPDATE=1");
+}
