@@ -45,9 +45,11 @@ pub(super) fn run(options: &Init) -> Ended {
     };
     let key = prepared_key(&state, &state_path)?;
     let is_prepared = key.is_some();
-    let identity = init
-        .create(&mut log, state, key)
-        .map_err(|e| LogFault::from(e).about(&options.folder.log))?;
+    let made = match key {
+        Some(key) => init.create_with_key(&mut log, state, key),
+        None => init.create(&mut log, state),
+    };
+    let identity = made.map_err(|e| LogFault::from(e).about(&options.folder.log))?;
     let text: String = recipients.iter().map(|r| r.to_text()).collect();
     let stored = state_path.join(folders::RECIPIENTS);
     std::fs::write(&stored, text)
