@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# check_proof.py PROOF VKEY: checks a proof of `gabion log prove` against the log's public key.
 """Checks a proof of `gabion log prove` against the log's public key.
 
 Written from docs/sealed-log-format.md and the texts of C2SP alone, with Python's own library and
