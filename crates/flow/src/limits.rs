@@ -14,9 +14,16 @@ pub const ISLANDS_MAX: usize = 1_024;
 /// `stream.reassembly.max-regions` bounds.
 pub const REGION_GAP: u64 = 256 * 1024;
 
-/// Capacity in bytes that the buffer of a finished stream may keep for the next one. Small flows
-/// then never allocate; a large one gives its memory back.
+/// Capacity in bytes that a stream's buffer may keep for the next one. Small flows then never
+/// allocate; a large one gives its memory back.
 pub const KEPT_BUFFER: usize = 16 * 1024;
+
+/// The same of its list of segments.
+pub const KEPT_SEGMENTS: usize = 256;
+
+/// Buffers kept for streams that get something to keep: more than are emptied at a time, so that
+/// hardly one is allocated, and with a few KiB each a megabyte or two.
+pub const KEPT_ROOMS: usize = 512;
 
 /// Finished sessions kept for reuse.
 pub const KEPT_SESSIONS: usize = 4_096;

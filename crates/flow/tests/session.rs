@@ -88,7 +88,7 @@ fn data_reaches_the_parser_when_it_is_acknowledged() {
     assert_eq!((view.offset, view.data.len()), (0, 22));
     let end = view.end();
     s.raw_advance(end);
-    let tracker = talk.tracker;
+    let mut tracker = talk.tracker;
     let mut ssn = talk.slot.unwrap();
     tracker.trim(&mut ssn, ToServer);
     assert_eq!(tracker.counters().reassembly_memuse, 0, "all consumed, all given back");

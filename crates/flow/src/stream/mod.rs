@@ -12,10 +12,12 @@
 #[cfg(test)]
 mod model;
 mod overlap;
+mod rooms;
 mod store;
 
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
+pub(crate) use rooms::Rooms;
 use store::Store;
 pub(crate) use store::Stored;
 
@@ -137,13 +139,10 @@ impl Stream {
         self.ref_offset = 0;
     }
 
-    /// Forgets everything; memory up to a bound stays.
-    pub(crate) fn reset(&mut self, budget: &Budget) {
-        self.store.reset(budget);
-        let store = std::mem::take(&mut self.store);
-        let mut oob = std::mem::take(&mut self.oob);
-        oob.clear();
-        *self = Stream { store, oob, ..Stream::default() };
+    /// Forgets everything.
+    pub(crate) fn reset(&mut self, budget: &Budget, rooms: &mut Rooms) {
+        self.store.reset(budget, rooms);
+        *self = Stream::default();
     }
 
     // ---- application layer
@@ -493,13 +492,13 @@ impl Stream {
         bytes: &[u8],
         max_regions: u8,
         budget: &Budget,
-        scratch: &mut Vec<u8>,
+        rooms: &mut Rooms,
     ) -> Stored {
         self.marks.has_data = true;
         if !self.oob.is_empty() {
-            return self.store_around_urgent(seq, bytes, max_regions, budget, scratch);
+            return self.store_around_urgent(seq, bytes, max_regions, budget, rooms);
         }
-        self.store_plain(seq, bytes, max_regions, budget, scratch)
+        self.store_plain(seq, bytes, max_regions, budget, rooms)
     }
 
     /// Stores bytes, leaving out those that were taken out as urgent before.
@@ -509,7 +508,7 @@ impl Stream {
         bytes: &[u8],
         max_regions: u8,
         budget: &Budget,
-        scratch: &mut Vec<u8>,
+        rooms: &mut Rooms,
     ) -> Stored {
         let mut stored = Stored::Before;
         let (mut at, mut rest) = (seq, bytes);
@@ -524,13 +523,13 @@ impl Stream {
                 break;
             };
             if !part.is_empty() {
-                stored = stored.and(self.store_plain(at, part, max_regions, budget, scratch));
+                stored = stored.and(self.store_plain(at, part, max_regions, budget, rooms));
             }
             rest = after.get(1..).unwrap_or_default();
             at = hole.wrapping_add(1);
         }
         if !rest.is_empty() {
-            stored = stored.and(self.store_plain(at, rest, max_regions, budget, scratch));
+            stored = stored.and(self.store_plain(at, rest, max_regions, budget, rooms));
         }
         stored
     }
@@ -542,7 +541,7 @@ impl Stream {
         bytes: &[u8],
         max_regions: u8,
         budget: &Budget,
-        scratch: &mut Vec<u8>,
+        rooms: &mut Rooms,
     ) -> Stored {
         let (start, bytes) = match self.offset_of(seq) {
             Some(start) => (start, bytes),
@@ -558,7 +557,7 @@ impl Stream {
             return Stored::Before;
         }
         let policy = if self.marks.inline { OsPolicy::First } else { self.policy };
-        self.store.insert(start, bytes, policy, max_regions, budget, scratch)
+        self.store.insert(start, bytes, policy, max_regions, budget, rooms)
     }
 
     fn first_placed(&self, seq: u32, len: usize) -> Option<usize> {
@@ -590,7 +589,7 @@ impl Stream {
 
     /// Gives up what nobody needs any more, but for so many bytes that were inspected last.
     #[inline]
-    pub(crate) fn trim(&mut self, window: u64, budget: &Budget) {
+    pub(crate) fn trim(&mut self, window: u64, budget: &Budget, rooms: &mut Rooms) {
         let app = if self.marks.no_app { u64::MAX } else { self.app };
         let raw = if self.marks.no_raw { u64::MAX } else { self.raw.saturating_sub(window) };
         // A gap behind all data counts as done by the application layer.
@@ -601,7 +600,7 @@ impl Stream {
         if edge <= self.store.base() {
             return;
         }
-        self.store.trim(edge, budget);
+        self.store.trim(edge, budget, rooms);
         if !self.oob.is_empty() || edge.wrapping_sub(self.ref_offset) > 1 << 28 {
             self.rebase(edge);
         }

@@ -10,14 +10,15 @@
 //! overlaps plus shifting the list, bounded by `limits`. Each segment keeps the farthest end of all
 //! before it, so the search for overlaps never walks back further than they reach.
 
-use crate::limits::{ISLANDS_MAX, KEPT_BUFFER, REGION_GAP, SEGMENT_COST, SEGMENTS_MAX};
+use super::rooms::{Room, Rooms};
+use crate::limits::{ISLANDS_MAX, REGION_GAP, SEGMENT_COST, SEGMENTS_MAX};
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
 use std::collections::VecDeque;
 
 /// Boundaries of a stored segment.
 #[derive(Clone, Copy, Debug)]
-struct Segment {
+pub(super) struct Segment {
     start: u64,
     end: u64,
     /// Farthest end of this and all segments before it.
@@ -153,7 +154,7 @@ impl Store {
             .map_or(at, |i| i.start.max(floor))
     }
 
-    /// Stores a segment. `scratch` is working space for overlaps.
+    /// Stores a segment. `rooms` has working space for overlaps, and buffers for a store without.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -162,9 +163,17 @@ impl Store {
         policy: OsPolicy,
         max_regions: u8,
         budget: &Budget,
-        scratch: &mut Vec<u8>,
+        rooms: &mut Rooms,
     ) -> Stored {
         let end = start + bytes.len() as u64;
+        if self.run.capacity() == 0
+            && let Some(room) = rooms.take()
+        {
+            self.run = room.run;
+            if self.segments.is_empty() {
+                self.segments = room.segments;
+            }
+        }
         // The usual case: next in order, before any island.
         if start == self.run_end()
             && self.islands.first().is_none_or(|i| end < i.start)
@@ -184,7 +193,7 @@ impl Store {
         }
         let cut = self.base.saturating_sub(start);
         let bytes = bytes.get(cut as usize..).unwrap_or_default();
-        self.insert_anywhere(start + cut, bytes, policy, max_regions, budget, scratch)
+        self.insert_anywhere(start + cut, bytes, policy, max_regions, budget, rooms)
     }
 
     /// The general case: overlaps, holes, islands.
@@ -195,12 +204,13 @@ impl Store {
         policy: OsPolicy,
         max_regions: u8,
         budget: &Budget,
-        scratch: &mut Vec<u8>,
+        rooms: &mut Rooms,
     ) -> Stored {
         if bytes.is_empty() {
             return Stored::Before;
         }
         let end = start + bytes.len() as u64;
+        let scratch = &mut rooms.overlaps;
         scratch.clear();
         scratch.extend_from_slice(bytes);
         let found = self.resolve_overlaps(start, end, policy, scratch);
@@ -409,7 +419,7 @@ impl Store {
     }
 
     /// Gives up everything before `to` (an offset not behind all data unless data ends there).
-    pub(crate) fn trim(&mut self, to: u64, budget: &Budget) {
+    pub(crate) fn trim(&mut self, to: u64, budget: &Budget, rooms: &mut Rooms) {
         if to <= self.base {
             return;
         }
@@ -429,6 +439,17 @@ impl Store {
             freed += SEGMENT_COST;
         }
         self.release(freed, budget);
+        if self.run.is_empty() && self.segments.is_empty() {
+            self.leave(rooms);
+        }
+    }
+
+    /// Gives the buffers up, which must be empty.
+    fn leave(&mut self, rooms: &mut Rooms) {
+        rooms.give(Room {
+            run: std::mem::take(&mut self.run),
+            segments: std::mem::take(&mut self.segments),
+        });
     }
 
     /// Makes the island that holds `base` the front run; drops those before it.
@@ -442,27 +463,14 @@ impl Store {
         }
     }
 
-    /// Gives up all bytes and their reservation; the store goes on at `base`.
-    pub(crate) fn clear(&mut self, base: u64, budget: &Budget) {
+    /// Gives up all bytes and their reservation, and forgets the past for the next stream.
+    pub(crate) fn reset(&mut self, budget: &Budget, rooms: &mut Rooms) {
         self.run.clear();
-        if self.run.capacity() > KEPT_BUFFER {
-            self.run = Vec::new();
-        }
-        self.head = 0;
-        self.islands.clear();
         self.segments.clear();
-        if self.segments.capacity() > 256 {
-            self.segments = VecDeque::new();
-        }
-        self.base = base;
+        self.leave(rooms);
         let all = self.reserved;
         self.release(all, budget);
-    }
-
-    /// Forgets the past for the next stream; memory up to a bound stays.
-    pub(crate) fn reset(&mut self, budget: &Budget) {
-        self.clear(0, budget);
-        self.regions_seen = 0;
+        *self = Store::default();
     }
 
     fn stored_bytes(&self) -> u64 {

@@ -31,6 +31,7 @@ use crate::counters::TcpCounters;
 use crate::events::StreamEvent;
 use crate::limits::KEPT_SESSIONS;
 use crate::policy::ExceptionTrigger;
+use crate::stream::Rooms;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use session::{Invalid, Outcome, Step};
@@ -45,7 +46,7 @@ pub struct TcpTracker {
     /// Boxed, as flows hold them: taking one from here moves a pointer.
     #[allow(clippy::vec_box)]
     free: Vec<Box<TcpSession>>,
-    scratch: Vec<u8>,
+    rooms: Rooms,
 }
 
 impl TcpTracker {
@@ -57,7 +58,7 @@ impl TcpTracker {
             ssn_budget,
             data_budget,
             free: Vec::new(),
-            scratch: Vec::new(),
+            rooms: Rooms::default(),
         }
     }
 
@@ -118,7 +119,7 @@ impl TcpTracker {
             cfg: &self.cfg,
             counters: &mut self.counters,
             budget: &self.data_budget,
-            scratch: &mut self.scratch,
+            rooms: &mut self.rooms,
             verdict,
         };
         if ssn.packet(&mut step).is_err() {
@@ -135,20 +136,20 @@ impl TcpTracker {
     /// packet's inspection. The other direction's turn comes with its own next packet: until then
     /// that packet can still be compared with what was there.
     #[inline]
-    pub fn trim(&self, ssn: &mut TcpSession, dir: Direction) {
+    pub fn trim(&mut self, ssn: &mut TcpSession, dir: Direction) {
         // Inline, what lies before a packet is inspected with it.
         let window = match (self.cfg.inline, dir) {
             (false, _) => 0,
             (true, Direction::ToServer) => self.cfg.toserver_chunk,
             (true, Direction::ToClient) => self.cfg.toclient_chunk,
         };
-        ssn.stream_mut(dir).trim(window.into(), &self.data_budget);
+        ssn.stream_mut(dir).trim(window.into(), &self.data_budget, &mut self.rooms);
     }
 
     /// Takes a session back when its flow has ended.
     pub fn recycle(&mut self, ssn: Option<Box<TcpSession>>) {
         let Some(mut ssn) = ssn else { return };
-        ssn.reset(&self.data_budget);
+        ssn.reset(&self.data_budget, &mut self.rooms);
         self.counters.active_sessions = self.counters.active_sessions.saturating_sub(1);
         self.ssn_budget.release(SESSION_COST);
         if self.free.len() < KEPT_SESSIONS {

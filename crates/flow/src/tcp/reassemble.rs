@@ -66,7 +66,7 @@ impl TcpSession {
         } else if payload.is_empty() {
             Stored::Yes { overlap: false, differs: false, lost: false }
         } else {
-            own.store(at, payload, step.cfg.max_regions, step.budget, step.scratch)
+            own.store(at, payload, step.cfg.max_regions, step.budget, step.rooms)
         };
         self.note_stored(step, stored, at, payload.len());
     }

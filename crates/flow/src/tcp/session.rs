@@ -4,7 +4,7 @@ use super::segment::{TcpSegment, TcpState, TcpVerdict, flags};
 use crate::config::StreamConfig;
 use crate::counters::TcpCounters;
 use crate::events::StreamEvent;
-use crate::stream::Stream;
+use crate::stream::{Rooms, Stream};
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use smallvec::SmallVec;
@@ -189,10 +189,10 @@ impl TcpSession {
         self.state >= TcpState::LastAck || self.state == TcpState::None
     }
 
-    /// Forgets everything; memory up to a bound stays.
-    pub(crate) fn reset(&mut self, budget: &Budget) {
+    /// Forgets everything.
+    pub(crate) fn reset(&mut self, budget: &Budget, rooms: &mut Rooms) {
         for s in &mut self.streams {
-            s.reset(budget);
+            s.reset(budget, rooms);
         }
         self.state = TcpState::None;
         self.previous = TcpState::None;
@@ -208,7 +208,7 @@ pub(crate) struct Step<'a> {
     pub(crate) cfg: &'a StreamConfig,
     pub(crate) counters: &'a mut TcpCounters,
     pub(crate) budget: &'a Budget,
-    pub(crate) scratch: &'a mut Vec<u8>,
+    pub(crate) rooms: &'a mut Rooms,
     pub(crate) verdict: TcpVerdict,
 }
 
