@@ -3,7 +3,7 @@
 use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
 use gabion_matcher::regex::Limits;
 use gabion_net::{
-    Datasets, Detector, Engine, EngineOptions, Expressions, Policies, Protocols, RuleText,
+    Datasets, Detector, Engine, EngineOptions, Expressions, Policies, Protocols, RuleTexts,
 };
 use gabion_packet::DecodeConfig;
 use gabion_proto::Requirements;
@@ -93,7 +93,7 @@ pub(crate) fn engine(
             .unwrap_or(1 << 20),
     };
     let mut protocols = Protocols::new(config, requirements)?;
-    let mut rule_texts = Vec::new();
+    let mut rule_texts = RuleTexts::default();
     let detector = match rules {
         Some((set, datasets)) => {
             let limits = Limits {
@@ -105,7 +105,7 @@ pub(crate) fn engine(
             };
             let (expressions, _failed) =
                 Expressions::compile(&set, limits, flag("pcre.jit") != Some(false));
-            rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
+            rule_texts = RuleTexts::new(&set);
             let detector = Detector::new(set, &catalog, expressions, datasets);
             Some(match mode.firewall {
                 true => {

@@ -490,7 +490,7 @@ impl Core {
         let files = files.as_ref().map(|list| FilesObject { list, tx: tx_id.unwrap_or(0) });
         let meta = flow.map(|f| self.metadata(f));
         let meta = meta.as_ref().map(|m| m as &dyn WriteObject);
-        let text = self.engine.rule_texts.get(s.index as usize);
+        let text = self.engine.rule_texts.get(set, s);
         let blocked = (action.drops() && self.engine.options.inline) || action.rejects();
         let ends = view.headers;
         let side = |a: Addr, p: u16| (a, p);

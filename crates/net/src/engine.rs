@@ -9,7 +9,7 @@ use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
 use gabion_packet::DecodeConfig;
 use gabion_record::applayer::Catalog;
 use gabion_record::eve::Wants;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Exception policies, resolved for the mode.
 #[derive(Clone, Copy, Debug)]
@@ -84,11 +84,35 @@ pub struct Engine {
     pub reputation: Arc<Reputation>,
     /// Countries of addresses, when a database is configured.
     pub countries: Option<Arc<Countries>>,
-    /// Metadata and references of signatures as JSON, by index.
-    pub rule_texts: Vec<RuleText>,
+    /// Metadata and references of signatures as JSON.
+    pub rule_texts: RuleTexts,
 }
 
-/// JSON texts of a signature, made once.
+/// The JSON texts of all signatures, each made when an alert first asks for it: few rules of a large
+/// set ever alert, and those that do so often.
+#[derive(Debug, Default)]
+pub struct RuleTexts {
+    by_index: Vec<OnceLock<Box<RuleText>>>,
+}
+
+impl RuleTexts {
+    /// For the signatures of a set, none made yet.
+    pub fn new(set: &gabion_rules::Ruleset) -> RuleTexts {
+        RuleTexts { by_index: set.signatures.iter().map(|_| OnceLock::new()).collect() }
+    }
+
+    /// The texts of a signature of that set.
+    pub fn get(
+        &self,
+        set: &gabion_rules::Ruleset,
+        s: &gabion_rules::Signature,
+    ) -> Option<&RuleText> {
+        let slot = self.by_index.get(s.index as usize)?;
+        Some(slot.get_or_init(|| Box::new(RuleText::of(set, s))))
+    }
+}
+
+/// JSON texts of a signature.
 #[derive(Clone, Debug, Default)]
 pub struct RuleText {
     /// `metadata` object, empty when there is none.

@@ -46,7 +46,7 @@ pub use countries::Countries;
 pub use dataset_file::{DatasetFault, DatasetNote};
 pub use datasets::Datasets;
 pub use detect::{Detector, Expressions, FirewallPolicies, RuleCost, RuleCosts};
-pub use engine::{Engine, EngineOptions, Policies, RuleText};
+pub use engine::{Engine, EngineOptions, Policies, RuleText, RuleTexts};
 pub use flow_state::NetFlow;
 pub use order::{Seat, Team, WORKERS_MAX};
 pub use ranges::RangeOptions;

@@ -45,3 +45,7 @@ pub const SCRIPT_FIELDS_MAX: usize = 1024;
 
 /// Outcomes of scripts' transforms kept while one packet is inspected.
 pub const SCRIPT_TRANSFORMED_MAX: usize = 64;
+
+/// Rules in the lists of those that fit addresses and ports, kept per worker from flow to flow: four
+/// megabytes. Lists asked for beyond it are made anew.
+pub const FITTING_RULES_MAX: usize = 1 << 20;

@@ -26,6 +26,10 @@ impl<T> TxList<T> {
         if !has_room {
             self.txs.pop_front();
         }
+        if self.txs.capacity() == 0 {
+            // Most flows never hold a second one.
+            self.txs.reserve_exact(1);
+        }
         let id = self.next_id;
         self.txs.push_back((id, make(id)));
         self.next_id += 1;

@@ -652,6 +652,10 @@ impl AppLayer {
                     .tx(id)
                     .and_then(|t| t.pair_key())
                     .is_some_and(|k| self.silent_pairs.contains(&k));
+            if self.txs.capacity() == 0 {
+                // Most flows never hold a second one.
+                self.txs.reserve_exact(1);
+            }
             self.txs.push_back(TxMemory { no_log, ..TxMemory::default() });
         }
     }

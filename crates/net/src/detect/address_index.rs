@@ -11,8 +11,14 @@ use gabion_rules::{AddressId, AddressSet};
 use hashbrown::HashMap;
 
 /// A row of the index: the sets that hold an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Row(u32);
+
+impl Row {
+    /// The first row, that of addresses in no set.
+    #[cfg(test)]
+    pub(super) const NONE: Row = Row(0);
+}
 
 /// All address sets of a rule set.
 #[derive(Debug, Default)]

@@ -174,6 +174,8 @@ pub(crate) struct PortLists {
     /// Start of each interval of destination ports, ascending from 0.
     starts: Vec<u16>,
     lists: Vec<Box<[Group]>>,
+    /// Start of each interval of source ports that all rules see alike, ascending from 0.
+    sources: Vec<u16>,
 }
 
 /// Rules of a list that name the same addresses.
@@ -200,18 +202,8 @@ fn grouped(set: &Ruleset, sigs: impl Iterator<Item = u32>) -> Box<[Group]> {
 
 impl PortLists {
     fn build(set: &Ruleset, sigs: &[u32]) -> PortLists {
-        let mut cuts = vec![0u16];
-        for s in sigs {
-            let ports = &set.ports[set.signatures[*s as usize].header.dst_ports.0 as usize];
-            for (a, b) in &ports.ranges {
-                cuts.push(*a);
-                if let Some(next) = b.checked_add(1) {
-                    cuts.push(next);
-                }
-            }
-        }
-        cuts.sort_unstable();
-        cuts.dedup();
+        let header = |s: &u32| &set.signatures[*s as usize].header;
+        let cuts = Self::cuts(set, sigs.iter().map(|s| header(s).dst_ports));
         let list = |port: u16| -> Box<[Group]> {
             let fits = sigs.iter().copied().filter(|s| {
                 let id = set.signatures[*s as usize].header.dst_ports;
@@ -219,7 +211,8 @@ impl PortLists {
             });
             grouped(set, fits)
         };
-        let mut lists = PortLists::default();
+        let sources = Self::cuts(set, sigs.iter().map(|s| header(s).src_ports));
+        let mut lists = PortLists { sources, ..PortLists::default() };
         for cut in cuts {
             let l = list(cut);
             if lists.lists.last() != Some(&l) {
@@ -230,9 +223,34 @@ impl PortLists {
         lists
     }
 
-    pub(crate) fn of(&self, port: u16) -> &[Group] {
-        let at = self.starts.partition_point(|s| *s <= port);
-        at.checked_sub(1).and_then(|i| self.lists.get(i)).map_or(&[], |l| l)
+    /// Where the intervals begin that sets of ports cut all ports into.
+    fn cuts(set: &Ruleset, ids: impl Iterator<Item = PortId>) -> Vec<u16> {
+        let mut cuts = vec![0u16];
+        for id in ids {
+            for (a, b) in &set.ports[id.0 as usize].ranges {
+                cuts.push(*a);
+                if let Some(next) = b.checked_add(1) {
+                    cuts.push(next);
+                }
+            }
+        }
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts
+    }
+
+    /// Number of the interval that a destination port stands in.
+    pub(crate) fn place(&self, port: u16) -> u32 {
+        self.starts.partition_point(|s| *s <= port).saturating_sub(1) as u32
+    }
+
+    /// Number of the interval that a source port stands in.
+    pub(crate) fn source_place(&self, port: u16) -> u32 {
+        self.sources.partition_point(|s| *s <= port).saturating_sub(1) as u32
+    }
+
+    pub(crate) fn at(&self, place: u32) -> &[Group] {
+        self.lists.get(place as usize).map_or(&[], |l| l)
     }
 }
 

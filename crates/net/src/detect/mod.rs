@@ -11,6 +11,7 @@ mod compiled;
 mod content;
 mod filter;
 mod firewall;
+mod fitting;
 mod frame;
 mod gates;
 mod grams;
@@ -33,6 +34,8 @@ pub(crate) use resources::Resources;
 pub(crate) use run::{Hit, Run, Scratch, StreamData};
 pub(crate) use tx::TxDetect;
 
+use std::sync::Arc;
+
 /// What detection remembers of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct FlowDetect {
@@ -44,5 +47,5 @@ pub(crate) struct FlowDetect {
     pub(crate) pd_done: [bool; 2],
     /// Packet rules without a pattern whose addresses and ports fit, by direction: these do not
     /// change while the flow lives, so that the long lists are gone through once.
-    pub(crate) plain: [Option<Box<[u32]>>; 2],
+    pub(crate) plain: [Option<Arc<[u32]>>; 2],
 }

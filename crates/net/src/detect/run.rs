@@ -5,6 +5,7 @@ use super::compiled::{Class, Detector, Group, Hot};
 use super::content::{self, ByteVariables, Captured, MatchNotes, Piece};
 use super::filter::Filtered;
 use super::firewall::Policy;
+use super::fitting::{Fitting, Question};
 use super::grams::Bitmaps;
 use super::packet::{self, PacketView};
 use super::profile::RuleCosts;
@@ -15,7 +16,7 @@ use crate::frames::Frame;
 use crate::script::{FlowAt, Scene};
 use crate::state::SharedState;
 use gabion_flow::{Flow, TcpSession};
-use gabion_packet::{Flags, Network};
+use gabion_packet::{Decoded, Flags, Network};
 use gabion_proto::Parser;
 use gabion_record::Direction;
 use gabion_rules::content::{BufferCondition, CaptureTarget};
@@ -24,6 +25,15 @@ use gabion_rules::post::PostMatch;
 use gabion_rules::signature::{BufferInspection, BufferRef, PacketBuffer, RuleHook};
 use gabion_rules::transform::ChainId;
 use gabion_rules::{Action, AddressId, PortId, Signature, SignatureFlags};
+use std::sync::Arc;
+
+/// Number of the first of the lists of rules on addresses only, behind those by class and direction.
+const IP_ONLY: u8 = 8;
+
+/// Whether rules may look at the packet's ports.
+fn has_ports(h: &Decoded) -> bool {
+    !h.flags.has(Flags::FRAGMENT) && matches!(h.proto, 6 | 17 | 132)
+}
 
 /// A rule that matched.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +82,8 @@ pub(crate) struct Scratch {
     pub(crate) costs: RuleCosts,
     /// Grams of the transaction's buffers.
     pub(crate) bitmaps: Bitmaps,
+    /// Rules without a pattern that fit.
+    pub(crate) fitting: Fitting,
 }
 
 impl Scratch {
@@ -212,24 +224,56 @@ impl Run<'_, '_, '_> {
         let (det, h) = (self.det, self.p.headers);
         let (true, Some(d)) = (self.flow.is_some(), self.p.direction) else {
             for d in Direction::BOTH {
-                self.add_groups(det.plain[class][d.index()].of(h.dp));
+                let lists = &det.plain[class][d.index()];
+                self.add_groups(lists.at(lists.place(h.dp)));
             }
             return;
         };
-        let known = self.flow.as_ref().is_some_and(|f| f.ext.detect.plain[d.index()].is_some());
-        if !known {
-            let before = self.scratch.candidates.len();
-            self.add_groups(det.plain[class][d.index()].of(h.dp));
-            let mut fitting = self.scratch.candidates.split_off(before);
-            fitting.retain(|s| self.ports(&det.hot[*s as usize]));
-            if let Some(f) = self.flow.as_mut() {
-                f.ext.detect.plain[d.index()] = Some(fitting.into());
-            }
-        }
-        if let Some(list) = self.flow.as_ref().and_then(|f| f.ext.detect.plain[d.index()].as_ref())
-        {
+        let known = self.flow.as_ref().and_then(|f| f.ext.detect.plain[d.index()].as_ref());
+        if let Some(list) = known {
             self.scratch.candidates.extend_from_slice(list);
+            return;
         }
+        let lists = &det.plain[class][d.index()];
+        let question = Question {
+            lists: (class * 2 + d.index()) as u8,
+            has_ports: has_ports(h),
+            ports: (lists.place(h.dp), lists.source_place(h.sp)),
+            rows: self.rows(),
+        };
+        let list = self.fitting(question, lists.at(question.ports.0), true);
+        self.scratch.candidates.extend_from_slice(&list);
+        if let Some(f) = self.flow.as_mut() {
+            f.ext.detect.plain[d.index()] = Some(list);
+        }
+    }
+
+    /// The rules of these groups whose addresses, and if asked for ports, fit the packet.
+    fn fitting(&mut self, question: Question, groups: &[Group], by_ports: bool) -> Arc<[u32]> {
+        if let Some(list) = self.scratch.fitting.get(&question) {
+            return list;
+        }
+        let before = self.scratch.candidates.len();
+        self.add_groups(groups);
+        let mut fitting = self.scratch.candidates.split_off(before);
+        if by_ports {
+            fitting.retain(|s| self.ports(&self.det.hot[*s as usize]));
+        }
+        fitting.sort_unstable();
+        self.scratch.fitting.insert(question, &fitting)
+    }
+
+    /// Rules on addresses only.
+    fn collect_ip_only(&mut self, class: usize) {
+        let det = self.det;
+        let question = Question {
+            lists: IP_ONLY + class as u8,
+            has_ports: false,
+            ports: (0, 0),
+            rows: self.rows(),
+        };
+        let list = self.fitting(question, &det.ip_only[class], false);
+        self.scratch.candidates.extend_from_slice(&list);
     }
 
     fn collect_by_flow(&mut self, class: usize) {
@@ -244,7 +288,7 @@ impl Run<'_, '_, '_> {
         };
         if !flow.ext.detect.ip_only_done[d.index()] {
             flow.ext.detect.ip_only_done[d.index()] = true;
-            self.add_groups(&det.ip_only[class]);
+            self.collect_ip_only(class);
         }
         let Some(flow) = self.flow.as_mut() else { return };
         let state = &mut flow.ext.detect;
@@ -354,7 +398,7 @@ impl Run<'_, '_, '_> {
             return true;
         }
         let h = self.p.headers;
-        if h.flags.has(Flags::FRAGMENT) || !matches!(h.proto, 6 | 17 | 132) {
+        if !has_ports(h) {
             return false;
         }
         let ports = &self.det.set.ports;
