@@ -1,11 +1,14 @@
 //! A few patterns of two bytes: both bytes of sixteen places at a time are looked up by their
 //! half bytes in tables of eight bits, one for each of eight groups of patterns. A place that
-//! keeps a bit through all four tables may hold a pattern of that group.
+//! keeps a bit through all four tables may hold a pattern of that group; which one, two tables of
+//! whole bytes with a bit for each pattern tell.
 //!
-//! This is the filter known as Teddy, for two bytes; with few patterns in a group it hardly ever
-//! errs. Many pairs go to a tier of the gram filter.
+//! The first part is the filter known as Teddy, for two bytes. A pattern that was reported is
+//! closed: without that, pairs that are frequent in some buffer (two zeros) would be candidates over
+//! and over on behalf of the others in their group. Many pairs go to a tier of the gram filter.
 
 use super::sieve::Form;
+use crate::limits::PAIRS_MAX;
 use crate::pattern::Scan;
 use crate::scratch::Scratch;
 use crate::table::{PatternTable, Sources};
@@ -16,24 +19,51 @@ const GROUPS: usize = 8;
 #[cfg(target_arch = "x86_64")]
 const PLACES: usize = 16;
 
+// A word holds a bit for each pattern.
+const _: () = assert!(PAIRS_MAX <= 32);
+
 /// Which groups have a pattern with that half byte: of the first byte the lower and the upper
 /// half, then of the second.
 type Halves = [[u8; 16]; 4];
 
-/// The first place from the given one on that may hold a pattern of the given groups (one bit
-/// each), with those that it may be of.
-type Find = fn(&Halves, &[u8], usize, u8) -> Option<(usize, u8)>;
+#[derive(Clone, Debug)]
+struct Tables {
+    halves: Halves,
+    /// Which patterns have that byte: as their first, as their second.
+    whole: [[u32; 256]; 2],
+}
+
+impl Tables {
+    /// The patterns of these two bytes.
+    #[inline(always)]
+    fn patterns(&self, first: u8, second: u8) -> u32 {
+        self.whole[0][usize::from(first)] & self.whole[1][usize::from(second)]
+    }
+}
+
+/// What is still looked for: a bit for each group, a bit for each pattern.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    groups: u8,
+    patterns: u32,
+}
+
+/// The first place from the given one on that holds the bytes of an open pattern.
+type Find = fn(&Tables, &[u8], usize, Open) -> Option<usize>;
 
 /// Patterns of two bytes.
 #[derive(Clone, Debug)]
 pub(super) struct Pairs {
-    halves: Halves,
-    groups: [Vec<u32>; GROUPS],
+    tables: Box<Tables>,
+    /// The pattern of each bit.
+    patterns: Vec<u32>,
+    /// The bits of each group.
+    groups: [u32; GROUPS],
     find: Find,
 }
 
 impl Pairs {
-    /// Builds the filter; none without patterns.
+    /// Builds the filter over [`PAIRS_MAX`] patterns at most; none without patterns.
     pub(super) fn new(sources: &Sources<'_>, indices: &[u32], form: Form) -> Option<Self> {
         if indices.is_empty() {
             return None;
@@ -42,26 +72,33 @@ impl Pairs {
         let mut sorted = indices.to_vec();
         sorted.sort_unstable_by_key(|&index| sources.bytes(index));
         let each = sorted.len().div_ceil(GROUPS);
-        let mut pairs =
-            Pairs { halves: [[0; 16]; 4], groups: Default::default(), find: choose(form) };
-        for (group, members) in sorted.chunks(each).enumerate() {
-            for &index in members {
-                let pattern = sources.pattern(index);
-                for (place, &byte) in pattern.bytes.iter().take(2).enumerate() {
-                    let other = if pattern.nocase && byte.is_ascii_alphabetic() { 0x20 } else { 0 };
-                    for byte in [byte, byte ^ other] {
-                        pairs.halves[2 * place][usize::from(byte & 15)] |= 1 << group;
-                        pairs.halves[2 * place + 1][usize::from(byte >> 4)] |= 1 << group;
-                    }
+        let mut tables = Box::new(Tables { halves: [[0; 16]; 4], whole: [[0; 256]; 2] });
+        let mut groups = [0; GROUPS];
+        for (bit, &index) in sorted.iter().enumerate() {
+            let group = bit / each;
+            let bit = 1u32 << bit;
+            groups[group] |= bit;
+            let pattern = sources.pattern(index);
+            for (place, &byte) in pattern.bytes.iter().take(2).enumerate() {
+                let other = if pattern.nocase && byte.is_ascii_alphabetic() { 0x20 } else { 0 };
+                for byte in [byte, byte ^ other] {
+                    tables.halves[2 * place][usize::from(byte & 15)] |= 1 << group;
+                    tables.halves[2 * place + 1][usize::from(byte >> 4)] |= 1 << group;
+                    tables.whole[place][usize::from(byte)] |= bit;
                 }
             }
-            pairs.groups[group] = members.to_vec();
         }
-        Some(pairs)
+        Some(Pairs { tables, patterns: sorted, groups, find: choose(form) })
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.groups.iter().map(|group| group.capacity() * 4).sum()
+        size_of::<Tables>() + self.patterns.capacity() * 4
+    }
+
+    /// The groups with one of these patterns.
+    fn groups(&self, patterns: u32) -> u8 {
+        let groups = self.groups.iter().enumerate();
+        groups.fold(0, |open, (n, group)| open | u8::from(group & patterns != 0) << n)
     }
 
     /// Reports the patterns that stand in `hay`.
@@ -74,24 +111,30 @@ impl Pairs {
         scan: &mut Scan,
         on_hit: &mut impl FnMut(u32),
     ) {
-        let (mut from, mut open) = (0, u8::MAX);
-        while let Some((at, groups)) = (self.find)(&self.halves, hay, from, open) {
-            for (group, members) in self.groups.iter().enumerate() {
-                if groups >> group & 1 == 0 {
-                    continue;
-                }
-                let mut is_open = false;
-                for &index in members {
-                    if !scratch.is_marked(index) && table.stands_at(index, hay, at) {
-                        scratch.mark(index);
-                        scan.verified += 1;
+        let all = self.groups.iter().fold(0, |all, group| all | group);
+        let mut open = Open { groups: self.groups(all), patterns: all };
+        let mut from = 0;
+        while let Some(at) = (self.find)(&self.tables, hay, from, open) {
+            let Some([first, second]) = hay.get(at..at + 2) else { return };
+            let mut here = self.tables.patterns(*first, *second) & open.patterns;
+            while let Some(&index) = self.patterns.get(here.trailing_zeros() as usize) {
+                let bit = here & here.wrapping_neg();
+                here &= !bit;
+                let record = table.record(index);
+                if table.stands_at(index, hay, at) {
+                    scan.verified += 1;
+                    if scratch.mark(index) {
                         scan.hits += 1;
-                        on_hit(table.record(index).id);
+                        on_hit(record.id);
                     }
-                    is_open |= !scratch.is_marked(index);
+                    open.patterns &= !bit;
+                } else if at + 2 >= record.max_end as usize {
+                    open.patterns &= !bit;
                 }
-                // A group of which all were found is not looked for any more.
-                open &= !(u8::from(!is_open) << group);
+            }
+            open.groups = self.groups(open.patterns);
+            if open.patterns == 0 {
+                return;
             }
             from = at + 1;
         }
@@ -101,34 +144,43 @@ impl Pairs {
 fn choose(form: Form) -> Find {
     #[cfg(target_arch = "x86_64")]
     if form == Form::Fastest && std::arch::is_x86_feature_detected!("ssse3") {
-        return |halves, hay, from, open| {
+        return |tables, hay, from, open| {
             // SAFETY: the processor has SSSE3, as was just asked; nothing else is required.
-            unsafe { ssse3::find(halves, hay, from, open) }
+            unsafe { ssse3::find(tables, hay, from, open) }
         };
     }
     let _ = form;
     portable
 }
 
-fn portable(halves: &Halves, hay: &[u8], from: usize, open: u8) -> Option<(usize, u8)> {
-    let of = |table: usize, byte: u8| {
-        halves[table][usize::from(byte & 15)] & halves[table + 1][usize::from(byte >> 4)]
-    };
-    let pairs = hay.get(from..)?.windows(2).enumerate();
-    let mut groups = pairs.map(|(at, pair)| (from + at, of(0, pair[0]) & of(2, pair[1]) & open));
-    groups.find(|(_, groups)| *groups != 0)
+fn portable(tables: &Tables, hay: &[u8], from: usize, open: Open) -> Option<usize> {
+    let mut pairs = hay.get(from..)?.windows(2);
+    pairs.position(|p| tables.patterns(p[0], p[1]) & open.patterns != 0).map(|at| from + at)
 }
 
 #[cfg(target_arch = "x86_64")]
 mod ssse3 {
-    use super::{Halves, PLACES};
+    use super::{Open, PLACES, Tables};
     use crate::load::load_first;
     use core::arch::x86_64::*;
 
     #[target_feature(enable = "ssse3")]
-    pub(super) fn find(halves: &Halves, hay: &[u8], from: usize, open: u8) -> Option<(usize, u8)> {
-        let mut tables = halves.map(|table| vector(u128::from_le_bytes(table)));
-        tables[0] = _mm_and_si128(tables[0], _mm_set1_epi8(open as i8));
+    pub(super) fn find(tables: &Tables, hay: &[u8], from: usize, open: Open) -> Option<usize> {
+        let mut halves = tables.halves.map(|table| vector(u128::from_le_bytes(table)));
+        halves[0] = _mm_and_si128(halves[0], _mm_set1_epi8(open.groups as i8));
+        // Of the places that may hold some pattern, the first that does.
+        let first_of = |mut places: u32, begin: usize| {
+            while places != 0 {
+                let at = begin + places.trailing_zeros() as usize;
+                if let Some([first, second]) = hay.get(at..at + 2)
+                    && tables.patterns(*first, *second) & open.patterns != 0
+                {
+                    return Some(at);
+                }
+                places &= places - 1;
+            }
+            None
+        };
         let places = hay.len().saturating_sub(1);
         let mut at = from;
         while at + PLACES < places {
@@ -136,8 +188,9 @@ mod ssse3 {
             let first = unsafe { _mm_loadu_si128(hay.as_ptr().add(at).cast()) };
             // SAFETY: as above.
             let second = unsafe { _mm_loadu_si128(hay.as_ptr().add(at + 1).cast()) };
-            if let Some((place, groups)) = first_of(groups(&tables, first, second), u32::MAX) {
-                return Some((at + place, groups));
+            let found = first_of(candidates(&halves, first, second), at);
+            if found.is_some() {
+                return found;
             }
             at += PLACES;
         }
@@ -149,8 +202,7 @@ mod ssse3 {
         let begin = places.saturating_sub(PLACES);
         let lane = |at: usize| vector(load_first(hay.get(at..).unwrap_or_default()));
         let valid = (u32::MAX << (at - begin)) & ((1u32 << (places - begin)) - 1);
-        let found = first_of(groups(&tables, lane(begin), lane(begin + 1)), valid);
-        found.map(|(place, groups)| (begin + place, groups))
+        first_of(candidates(&halves, lane(begin), lane(begin + 1)) & valid, begin)
     }
 
     #[inline]
@@ -159,32 +211,19 @@ mod ssse3 {
         _mm_set_epi64x((bytes >> 64) as i64, bytes as i64)
     }
 
-    /// The groups that may have a pattern at each of sixteen places.
+    /// A bit for each of sixteen places that may hold a pattern of an open group.
     #[inline]
     #[target_feature(enable = "ssse3")]
-    fn groups(tables: &[__m128i; 4], first: __m128i, second: __m128i) -> __m128i {
+    fn candidates(halves: &[__m128i; 4], first: __m128i, second: __m128i) -> u32 {
         let low_bits = _mm_set1_epi8(15);
         let of = |lower: __m128i, upper: __m128i, bytes: __m128i| {
             let low = _mm_and_si128(bytes, low_bits);
             let high = _mm_and_si128(_mm_srli_epi16::<4>(bytes), low_bits);
             _mm_and_si128(_mm_shuffle_epi8(lower, low), _mm_shuffle_epi8(upper, high))
         };
-        _mm_and_si128(of(tables[0], tables[1], first), of(tables[2], tables[3], second))
-    }
-
-    /// The first valid place that has a group.
-    #[inline]
-    #[target_feature(enable = "ssse3")]
-    fn first_of(groups: __m128i, valid: u32) -> Option<(usize, u8)> {
+        let groups =
+            _mm_and_si128(of(halves[0], halves[1], first), of(halves[2], halves[3], second));
         let none = _mm_cmpeq_epi8(groups, _mm_setzero_si128());
-        let some = !(_mm_movemask_epi8(none) as u32) & 0xffff & valid;
-        if some == 0 {
-            return None;
-        }
-        let place = some.trailing_zeros() as usize;
-        let lower = _mm_cvtsi128_si64(groups) as u64;
-        let upper = _mm_cvtsi128_si64(_mm_unpackhi_epi64(groups, groups)) as u64;
-        let half = if place < 8 { lower } else { upper };
-        Some((place, (half >> (8 * (place % 8))) as u8))
+        !(_mm_movemask_epi8(none) as u32) & 0xffff
     }
 }
