@@ -34,10 +34,10 @@ pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 /// Bytes of a map that stay resident behind the reader before the kernel is told that they are
 /// no longer needed: more than the queues between reader and workers can refer to.
-pub const MAP_KEPT_BEHIND: usize = 16 << 20;
+pub const MAP_KEPT_BEHIND: usize = 4 << 20;
 
 /// Bytes between such notices to the kernel.
-pub const MAP_RELEASE_STEP: usize = 4 << 20;
+pub const MAP_RELEASE_STEP: usize = 1 << 20;
 
 /// Bytes ahead of the cursor that the processor is asked to fetch. Where a record begins is only
 /// known from the one before it, so without this every record waits for memory: 54 ns a frame

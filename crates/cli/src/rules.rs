@@ -56,7 +56,8 @@ pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile,
     let bytes = if is_packed {
         unpack(file).map_err(|e| format!("{shown}: can't be unpacked: {e}"))?
     } else {
-        read_up_to(file, RULE_FILE_BYTES_MAX).map_err(opening)?
+        let len = file.metadata().map_or(0, |m| m.len());
+        read_up_to(file, RULE_FILE_BYTES_MAX, len).map_err(opening)?
     };
     if bytes.len() as u64 > RULE_FILE_BYTES_MAX {
         let how = if is_packed { " unpacked" } else { "" };
@@ -74,12 +75,14 @@ pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile,
 fn unpack(file: std::fs::File) -> std::io::Result<Vec<u8>> {
     let mut decoder = zstd::stream::read::Decoder::new(file)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
-    read_up_to(decoder, RULE_FILE_BYTES_MAX)
+    read_up_to(decoder, RULE_FILE_BYTES_MAX, 0)
 }
 
 /// All there is, but at most one byte more than `max`: so that the caller sees that it is too much.
-fn read_up_to(from: impl Read, max: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+/// `expected` bytes need no room beyond.
+fn read_up_to(from: impl Read, max: u64, expected: u64) -> std::io::Result<Vec<u8>> {
+    let room = usize::try_from(expected.min(max).saturating_add(1)).unwrap_or(0);
+    let mut bytes = Vec::with_capacity(room);
     from.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

@@ -35,8 +35,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Frames and bytes under way to one worker: some tens of batches. The bytes stay in the capture's
-/// pages.
-const TO_WORKER: Capacity = Capacity { items: 16_384, bytes: 16 << 20 };
+/// pages, which are given back to the system not far behind the reader: what lies further back would
+/// be read again.
+const TO_WORKER: Capacity = Capacity { items: 8_192, bytes: 2 << 20 };
 /// Most frames under way to one worker that a configuration may ask for: the peer's bound.
 const PENDING_MAX: u64 = 65_534;
 /// Batches under way to one worker: some have no frame of its own.

@@ -43,6 +43,7 @@ impl Ruleset {
                 loader.compiler.set.datasets.push(def.clone());
             }
         }
+        loader.compiler.set.texts.reserve(sources.iter().map(|s| s.text.len()).sum());
         for source in sources {
             loader.file(source);
         }

@@ -54,6 +54,11 @@ impl TextArena {
         Some(Text { start, len })
     }
 
+    /// Makes room for texts of so many bytes in all, so that they are not moved as more come.
+    pub(crate) fn reserve(&mut self, bytes: usize) {
+        self.text.reserve_exact(bytes);
+    }
+
     /// Bytes held.
     pub fn bytes(&self) -> usize {
         self.text.capacity()
