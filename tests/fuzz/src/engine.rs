@@ -5,8 +5,8 @@ use crate::seeds::{Seeds, repository};
 use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
 use gabion_matcher::regex::Limits;
 use gabion_net::{
-    Datasets, Detector, Engine, EngineOptions, Expressions, FrameIn, Policies, Protocols, RuleText,
-    Worker, WorkerBudgets,
+    Datasets, Detector, Engine, EngineOptions, Expressions, FrameIn, Policies, Protocols,
+    RuleTexts, Worker, WorkerBudgets,
 };
 use gabion_outputs::eve::{EveSettings, EveWriter};
 use gabion_packet::DecodeConfig;
@@ -80,7 +80,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
     for def in &set.datasets {
         assert!(datasets.open(def, None, &mut Vec::new()), "{GOOD}");
     }
-    let rule_texts = set.signatures.iter().map(|s| RuleText::of(&set, s)).collect();
+    let rule_texts = RuleTexts::new(&set);
     Engine {
         detector: Some(Detector::new(set, &catalog, expressions, datasets)),
         protocols: Protocols::new(config, crate::proto::everything()).expect(GOOD),
