@@ -31,7 +31,7 @@ advisories() {
 # called md5, and the fuzz targets include the program's reader of configurations, which needs its parser.
 unused_dependencies() {
   local manifest crate name found=0
-  for manifest in crates/*/Cargo.toml tests/*/Cargo.toml; do
+  for manifest in crates/*/Cargo.toml tests/*/Cargo.toml lab/*/Cargo.toml; do
     crate=$(dirname "$manifest")
     while read -r name; do
       case $crate:$name in *:md-5) name=md5 ;; tests/fuzz:saphyr-parser) continue ;; esac
