@@ -71,6 +71,8 @@ shed_reasons! {
     NoAlert, "no_alert", "frames in the ring for alerts' flows whose flow had no alert";
     EmptyMessage, "empty_message", "datagrams and lines without a byte to keep";
     KernelDrop, "kernel_drop", "frames that the kernel or the capturing program says it dropped before they were seen";
+    UnusedLog, "unused_log", "lines of logs or events of kinds that no detector uses";
+    ProfileFolded, "profile_folded", "profiles folded into sketches because their budget is used up";
 }
 
 impl ShedReason {

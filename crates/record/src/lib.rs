@@ -2,8 +2,8 @@
 //!
 //! Every engine, reader and output depends on this crate and on no other room to speak to its
 //! neighbours: addresses, directions, the ledger, budgets, the tables by which protocols tell the
-//! rule language what they offer, the resolved configuration tree, the append-only JSON writer, and
-//! the records an engine hands to outputs. Types only, with the arithmetic and formatting that
+//! rule language what they offer, the resolved configuration tree, the append-only JSON writer,
+//! the records an engine hands to outputs, the records of flow logs, evidence and alerts. Types only, with the arithmetic and formatting that
 //! belongs to them; nothing here reads, waits or decides.
 #![forbid(unsafe_code)]
 
@@ -13,9 +13,13 @@ pub mod budget;
 pub mod config;
 pub mod direction;
 pub mod eve;
+pub mod evidence;
+pub mod ip;
 pub mod json;
 pub mod ledger;
+pub mod logs;
 
 pub use addr::Addr;
 pub use config::Tree;
 pub use direction::Direction;
+pub use ip::{Ip, Net};

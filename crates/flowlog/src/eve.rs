@@ -1,0 +1,456 @@
+//! Suricata's EVE: flows and what the application layer said, out of one file of JSON lines.
+//!
+//! A flow counts as established when TCP's flags or packets of both sides say so, whatever its
+//! `state`: a flow that was closed in order was established before (the peer reads `closed` as not
+//! established).
+
+use crate::field;
+use crate::json::{self, Value};
+use crate::skip::Skip;
+use gabion_record::Ip;
+use gabion_record::logs::{
+    Body, Conn, Dns, Files, Http, Label, List, Proto, Record, Ssh, Ssl, TimeNs,
+};
+
+/// Places of an event's texts. Those of nested objects are their inner names.
+#[derive(Clone, Copy)]
+#[repr(usize)]
+enum Place {
+    Timestamp,
+    FlowId,
+    Kind,
+    Src,
+    SrcPort,
+    Dst,
+    DstPort,
+    Proto,
+    AppProto,
+    Start,
+    End,
+    PktsToServer,
+    PktsToClient,
+    BytesToServer,
+    BytesToClient,
+    State,
+    TcpToServer,
+    TcpToClient,
+    Query,
+    QueryType,
+    Rcode,
+    Answers,
+    Host,
+    Uri,
+    UserAgent,
+    Method,
+    Status,
+    Length,
+    MimeType,
+    Version,
+    Subject,
+    Issuer,
+    Sni,
+    Fingerprint,
+    Ja3,
+    Ja3s,
+    Md5,
+    Sha1,
+    Size,
+    ClientBanner,
+    ServerBanner,
+    DnsType,
+    Age,
+    End0,
+}
+
+const PLACES: usize = Place::End0 as usize;
+type Slots<'a> = [&'a [u8]; PLACES];
+
+/// Whether a line of JSON is an event of EVE.
+pub fn is_eve(line: &[u8]) -> bool {
+    let mut found = false;
+    let whole = json::members(line, |key, _| found |= key == b"event_type");
+    whole.is_some() && found
+}
+
+/// The moment of an event: of a flow, its start.
+///
+/// # Errors
+/// When there is none, or the event is of a kind that is not used.
+pub fn time(line: &[u8]) -> Result<TimeNs, Skip> {
+    let slots = slots(line, &mut 0)?;
+    moment(&slots)
+}
+
+fn moment(slots: &Slots<'_>) -> Result<TimeNs, Skip> {
+    let get = |place: Place| slots.get(place as usize).copied().unwrap_or_default();
+    match get(Place::Kind) {
+        b"flow" => {
+            let start = field::moment(get(Place::Start));
+            start.or_else(|| field::moment(get(Place::Timestamp))).ok_or(Skip::NoTime)
+        }
+        b"dns" | b"http" | b"tls" | b"fileinfo" | b"ssh" => {
+            field::moment(get(Place::Timestamp)).ok_or(Skip::NoTime)
+        }
+        _ => Err(Skip::UnusedEvent),
+    }
+}
+
+fn slots<'a>(line: &'a [u8], escaped: &mut u64) -> Result<Slots<'a>, Skip> {
+    let mut slots: Slots<'a> = [&[]; PLACES];
+    let mut escapes = 0u64;
+    let mut put = |place: Place, value: Value<'a>| {
+        if let Some(slot) = slots.get_mut(place as usize) {
+            *slot = value.raw();
+            if let Value::Text(_, true) = value {
+                escapes |= 1 << place as usize;
+            }
+        }
+    };
+    json::members(line, |key, value| match (key, value) {
+        (b"timestamp", _) => put(Place::Timestamp, value),
+        (b"flow_id", _) => put(Place::FlowId, value),
+        (b"event_type", _) => put(Place::Kind, value),
+        (b"src_ip", _) => put(Place::Src, value),
+        (b"src_port", _) => put(Place::SrcPort, value),
+        (b"dest_ip", _) => put(Place::Dst, value),
+        (b"dest_port", _) => put(Place::DstPort, value),
+        (b"proto", _) => put(Place::Proto, value),
+        (b"app_proto", _) => put(Place::AppProto, value),
+        (b"flow", Value::Object(inner)) => flow(inner, &mut put),
+        (b"tcp", Value::Object(inner)) => tcp(inner, &mut put),
+        (b"dns", Value::Object(inner)) => dns(inner, &mut put),
+        (b"http", Value::Object(inner)) => http(inner, &mut put),
+        (b"tls", Value::Object(inner)) => tls(inner, &mut put),
+        (b"fileinfo", Value::Object(inner)) => file(inner, &mut put),
+        (b"ssh", Value::Object(inner)) => ssh(inner, &mut put),
+        _ => {}
+    })
+    .ok_or(Skip::CutShort)?;
+    *escaped = escapes;
+    Ok(slots)
+}
+
+type Put<'p, 'a> = &'p mut dyn FnMut(Place, Value<'a>);
+
+fn flow<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match key {
+        b"start" => put(Place::Start, value),
+        b"end" => put(Place::End, value),
+        b"age" => put(Place::Age, value),
+        b"pkts_toserver" => put(Place::PktsToServer, value),
+        b"pkts_toclient" => put(Place::PktsToClient, value),
+        b"bytes_toserver" => put(Place::BytesToServer, value),
+        b"bytes_toclient" => put(Place::BytesToClient, value),
+        b"state" => put(Place::State, value),
+        _ => {}
+    });
+}
+
+fn tcp<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match key {
+        b"tcp_flags_ts" => put(Place::TcpToServer, value),
+        b"tcp_flags_tc" => put(Place::TcpToClient, value),
+        _ => {}
+    });
+}
+
+/// Of version 2 (`rrname`, `grouped`, `answers`) and 3 (`queries`).
+fn dns<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match (key, value) {
+        (b"type", _) => put(Place::DnsType, value),
+        (b"rrname", _) => put(Place::Query, value),
+        (b"rrtype", _) => put(Place::QueryType, value),
+        (b"rcode", _) => put(Place::Rcode, value),
+        (b"queries", Value::Array(list)) => {
+            let first = list.get(1..).unwrap_or_default();
+            let _ = json::members(first, |key, value| match key {
+                b"rrname" => put(Place::Query, value),
+                b"rrtype" => put(Place::QueryType, value),
+                _ => {}
+            });
+        }
+        (b"answers", _) => put(Place::Answers, value),
+        (b"grouped", Value::Object(groups)) => {
+            let _ = json::members(groups, |key, value| {
+                if matches!(key, b"A" | b"AAAA") {
+                    put(Place::Answers, value);
+                }
+            });
+        }
+        _ => {}
+    });
+}
+
+fn http<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match key {
+        b"hostname" => put(Place::Host, value),
+        b"url" => put(Place::Uri, value),
+        b"http_user_agent" => put(Place::UserAgent, value),
+        b"http_method" => put(Place::Method, value),
+        b"status" => put(Place::Status, value),
+        b"length" => put(Place::Length, value),
+        b"http_content_type" => put(Place::MimeType, value),
+        _ => {}
+    });
+}
+
+fn tls<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match (key, value) {
+        (b"version", _) => put(Place::Version, value),
+        (b"subject", _) => put(Place::Subject, value),
+        (b"issuerdn", _) => put(Place::Issuer, value),
+        (b"sni", _) => put(Place::Sni, value),
+        (b"fingerprint", _) => put(Place::Fingerprint, value),
+        (b"ja3", Value::Object(inner)) => hash(inner, Place::Ja3, put),
+        (b"ja3s", Value::Object(inner)) => hash(inner, Place::Ja3s, put),
+        _ => {}
+    });
+}
+
+fn hash<'a>(inner: &'a [u8], place: Place, put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| {
+        if key == b"hash" {
+            put(place, value);
+        }
+    });
+}
+
+fn file<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match key {
+        b"md5" => put(Place::Md5, value),
+        b"sha1" => put(Place::Sha1, value),
+        b"size" => put(Place::Size, value),
+        _ => {}
+    });
+}
+
+fn ssh<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| {
+        let place = match key {
+            b"client" => Place::ClientBanner,
+            b"server" => Place::ServerBanner,
+            _ => return,
+        };
+        if let Value::Object(side) = value {
+            let _ = json::members(side, |key, value| {
+                if key == b"software_version" {
+                    put(place, value);
+                }
+            });
+        }
+    });
+}
+
+/// The record of an event. `scratch` is lent for texts with escapes.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn record<'a>(line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>, Skip> {
+    let mut escaped = 0u64;
+    let mut slots = slots(line, &mut escaped)?;
+    let ts = moment(&slots)?;
+    if escaped != 0 {
+        undo_escapes(&mut slots, escaped, scratch);
+    }
+    let get = |place: Place| slots.get(place as usize).copied().unwrap_or_default();
+    let body = body(&get);
+    let (mut src, mut dst) = (get(Place::Src), get(Place::Dst));
+    let (mut sport, mut dport) = (get(Place::SrcPort), get(Place::DstPort));
+    // An answer's source is the server: the record is the client's.
+    if get(Place::Kind) == b"dns" && matches!(get(Place::DnsType), b"answer" | b"response") {
+        let is_server = field::port(sport) == 53 && field::port(dport) != 53;
+        if is_server {
+            (src, dst, sport, dport) = (dst, src, dport, sport);
+        }
+    }
+    Ok(Record {
+        ts,
+        src: Ip::parse(src).ok_or(Skip::NoAddress)?,
+        dst: Ip::parse(dst).ok_or(Skip::NoAddress)?,
+        src_port: field::port(sport),
+        dst_port: field::port(dport),
+        proto: Proto::from_name(get(Place::Proto)),
+        uid: get(Place::FlowId),
+        label: Label::None,
+        is_late: false,
+        body,
+    })
+}
+
+fn undo_escapes<'a>(slots: &mut Slots<'a>, escaped: u64, scratch: &'a mut Vec<u8>) {
+    let mut ends = [0usize; PLACES];
+    scratch.clear();
+    for (at, slot) in slots.iter().enumerate() {
+        if escaped & (1 << at) != 0 {
+            json::unescape(slot, scratch);
+        }
+        if let Some(end) = ends.get_mut(at) {
+            *end = scratch.len();
+        }
+    }
+    let scratch: &'a [u8] = scratch;
+    let mut from = 0;
+    for (at, slot) in slots.iter_mut().enumerate() {
+        let end = ends.get(at).copied().unwrap_or(from);
+        if escaped & (1 << at) != 0 {
+            *slot = scratch.get(from..end).unwrap_or_default();
+        }
+        from = end;
+    }
+}
+
+fn body<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Body<'a> {
+    let single = |place: Place| List { raw: get(place), is_json: false };
+    match get(Place::Kind) {
+        b"dns" => Body::Dns(Dns {
+            query: get(Place::Query),
+            qclass: b"IN",
+            qtype: get(Place::QueryType),
+            rcode: get(Place::Rcode),
+            answers: List { raw: answers(get(Place::Answers)), is_json: true },
+        }),
+        b"http" => Body::Http(Http {
+            method: get(Place::Method),
+            host: get(Place::Host),
+            uri: get(Place::Uri),
+            user_agent: get(Place::UserAgent),
+            request_len: 0,
+            response_len: field::count(get(Place::Length)),
+            status: field::port(get(Place::Status)),
+            resp_mime_types: single(Place::MimeType),
+        }),
+        b"tls" => Body::Ssl(Ssl {
+            version: get(Place::Version),
+            server_name: get(Place::Sni),
+            subject: get(Place::Subject),
+            issuer: get(Place::Issuer),
+            ja3: get(Place::Ja3),
+            ja3s: get(Place::Ja3s),
+            cert_fps: single(Place::Fingerprint),
+            is_established: true,
+            ..Ssl::default()
+        }),
+        b"fileinfo" => Body::Files(Files {
+            source: get(Place::AppProto),
+            md5: get(Place::Md5),
+            sha1: get(Place::Sha1),
+            total_bytes: field::count(get(Place::Size)),
+            mime_type: &[],
+        }),
+        b"ssh" => Body::Ssh(Ssh {
+            client: get(Place::ClientBanner),
+            server: get(Place::ServerBanner),
+            ..Ssh::default()
+        }),
+        _ => Body::Conn(conn(get)),
+    }
+}
+
+/// Addresses answered; an array of objects has none that a list can give.
+fn answers(raw: &[u8]) -> &[u8] {
+    if raw.iter().take(4).any(|b| *b == b'{') { &[] } else { raw }
+}
+
+fn conn<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Conn<'a> {
+    let (start, end) = (field::moment(get(Place::Start)), field::moment(get(Place::End)));
+    let duration_ns = match (start, end) {
+        (Some(start), Some(end)) => end.since(start).max(0),
+        _ => field::seconds(get(Place::Age)).unwrap_or(0).max(0),
+    };
+    let orig_pkts = field::count(get(Place::PktsToServer));
+    let resp_pkts = field::count(get(Place::PktsToClient));
+    let service = match get(Place::AppProto) {
+        b"failed" | b"unknown" => &[][..],
+        b"tls" => b"ssl",
+        other => other,
+    };
+    let is_tcp = Proto::from_name(get(Place::Proto)) == Proto::Tcp;
+    let flags = (get(Place::TcpToServer), get(Place::TcpToClient));
+    Conn {
+        service,
+        knows_service: true,
+        duration_ns,
+        orig_bytes: field::count(get(Place::BytesToServer)),
+        resp_bytes: field::count(get(Place::BytesToClient)),
+        orig_pkts,
+        resp_pkts,
+        state: get(Place::State),
+        is_established: is_established(is_tcp, flags, (orig_pkts, resp_pkts), get(Place::State)),
+        ..Conn::default()
+    }
+}
+
+/// Whether both sides talked: of TCP, the responder acknowledged a SYN and did not just reset; of
+/// others, both sent.
+fn is_established(is_tcp: bool, flags: (&[u8], &[u8]), packets: (u64, u64), state: &[u8]) -> bool {
+    const RST: u8 = 0x04;
+    const SYN: u8 = 0x02;
+    if !is_tcp {
+        return packets.0 > 0 && packets.1 > 0;
+    }
+    let hex =
+        |text: &[u8]| std::str::from_utf8(text).ok().and_then(|t| u8::from_str_radix(t, 16).ok());
+    match (hex(flags.0), hex(flags.1)) {
+        (Some(_), Some(theirs)) if theirs & SYN != 0 => true,
+        // A flow picked up in its middle has no SYN.
+        (Some(_), Some(theirs)) => theirs != 0 && theirs & RST == 0 && packets.1 > 1,
+        _ => state == b"established" || (packets.0 > 1 && packets.1 > 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// D3 of the peer: `closed` is no sign of an unanswered flow.
+    #[test]
+    fn a_closed_flow_was_established() {
+        let flow = |state: &str, tc: &str, back: u32| {
+            format!(
+                r#"{{"timestamp":"2021-06-06T15:59:46.457984+0200","flow_id":5,"event_type":"flow",
+                "src_ip":"10.0.0.1","src_port":1,"dest_ip":"10.0.0.2","dest_port":80,"proto":"TCP",
+                "app_proto":"http","flow":{{"pkts_toserver":6,"pkts_toclient":{back},"bytes_toserver":5,
+                "bytes_toclient":7,"start":"2021-06-06T15:59:40.0+0200","end":"2021-06-06T15:59:46.0+0200",
+                "age":6,"state":"{state}"}},"tcp":{{"tcp_flags":"1b","tcp_flags_ts":"1b","tcp_flags_tc":"{tc}"}}}}"#
+            )
+        };
+        for (state, tc, back, established) in [
+            ("closed", "1b", 5, true),
+            ("new", "00", 0, false),
+            ("new", "14", 1, false),
+            ("established", "12", 2, true),
+        ] {
+            let line = flow(state, tc, back);
+            let mut scratch = Vec::new();
+            let r = record(line.as_bytes(), &mut scratch).unwrap();
+            let Body::Conn(c) = r.body else { panic!("not a conn") };
+            assert_eq!(c.is_established, established, "{state} {tc}");
+            assert_eq!((c.duration_ns, c.service), (6_000_000_000, &b"http"[..]));
+            assert_eq!(time(line.as_bytes()), Ok(r.ts));
+        }
+    }
+
+    /// D36 of the peer: ICMP events have no ports and are none the worse.
+    #[test]
+    fn icmp_has_no_ports() {
+        let line = br#"{"timestamp":"2021-06-06T15:59:46.457984+0200","event_type":"flow","src_ip":"10.0.0.1",
+            "dest_ip":"10.0.0.2","proto":"ICMP","flow":{"pkts_toserver":1,"pkts_toclient":1}}"#;
+        let r = record(line, &mut Vec::new()).map(|r| (r.proto, r.dst_port, r.ts.0));
+        assert_eq!(r, Ok((Proto::Icmp, 0, 1_622_987_986_457_984_000)));
+        for cut in 0..line.len() {
+            assert!(record(&line[..cut], &mut Vec::new()).is_err());
+        }
+    }
+
+    #[test]
+    fn dns_of_both_versions() {
+        let two = br#"{"timestamp":"2021-06-06T15:59:46+0200","event_type":"dns","src_ip":"9.9.9.9","src_port":53,
+            "dest_ip":"10.0.0.2","dest_port":5000,"proto":"UDP","dns":{"version":2,"type":"answer","rrname":"a.b",
+            "rrtype":"A","rcode":"NOERROR","grouped":{"A":["1.2.3.4","1.2.3.5"]}}}"#;
+        let mut scratch = Vec::new();
+        let r = record(two, &mut scratch).unwrap();
+        let Body::Dns(d) = r.body else { panic!("not dns") };
+        assert_eq!((d.query, d.answers.iter().count()), (&b"a.b"[..], 2));
+        assert_eq!(r.src.to_string(), "10.0.0.2");
+    }
+}

@@ -1,0 +1,472 @@
+//! Many logs as one stream of records in order of time.
+//!
+//! Of files, a pass over the times alone comes first: the least moment of all (where windows begin)
+//! and how far each file is out of order. Then the files are merged by (time, kind of log, text of
+//! the line); a file in order goes straight through, one that is not through a [`Sorter`]. Files are
+//! opened when their time has come, so that a folder of a thousand hourly logs costs a few open
+//! ones. A bad file says what is wrong with it and ends nobody else's reading.
+
+use crate::reader::{Format, LayoutId, Line, Reader};
+use crate::skip::{Skip, Skips};
+use crate::sorter::{LogClock, Sorter};
+use crate::source::{LineRead, Lines};
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::logs::{LogKind, Record, SECOND, TimeNs};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+/// How inputs are read.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The format, where it is not to be found out.
+    pub format: Option<Format>,
+    /// The longest that lines wait for earlier ones, nanoseconds.
+    pub horizon_ns: i64,
+    /// Bytes of lines that wait, over all inputs.
+    pub buffer_bytes: usize,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { format: None, horizon_ns: 60 * SECOND, buffer_bytes: 64 << 20 }
+    }
+}
+
+/// What became of one input.
+#[derive(Clone, Debug)]
+pub struct InputReport {
+    /// The file.
+    pub path: PathBuf,
+    /// Which log of Zeek it is, if it is one.
+    pub kind: Option<LogKind>,
+    /// Lines and bytes: read, given out as records, skipped.
+    pub ledger: Ledger,
+    /// Lines skipped, by reason.
+    pub skips: Skips,
+    /// Records that came after later ones had been given out.
+    pub late: u64,
+    /// Seconds that left the buffer early for want of room.
+    pub cut: u64,
+    /// Jumps of more than an hour ahead.
+    pub jumps: u64,
+    /// How far the file is out of order, nanoseconds.
+    pub lateness_ns: i64,
+    /// Why it could not be read, or not to its end.
+    pub error: Option<String>,
+}
+
+/// What the pass over the times found of one file.
+#[derive(Clone, Copy, Debug, Default)]
+struct Survey {
+    first: Option<TimeNs>,
+    least: Option<TimeNs>,
+    lateness_ns: i64,
+    jumps: u64,
+}
+
+struct Input {
+    report: InputReport,
+    survey: Survey,
+    /// Known to hold no record.
+    is_empty: bool,
+    open: Option<Open>,
+    is_done: bool,
+    horizon_ns: i64,
+}
+
+struct Open {
+    lines: Lines,
+    reader: Reader,
+    sorter: Option<Sorter>,
+    /// The head of a file that is in order.
+    head: Option<Head>,
+    order: LogKind,
+}
+
+#[derive(Clone, Copy)]
+struct Head {
+    ts: TimeNs,
+    start: usize,
+    end: usize,
+    layout: LayoutId,
+}
+
+/// All inputs of a run.
+pub struct Feed {
+    inputs: Vec<Input>,
+    options: Options,
+    start: Option<TimeNs>,
+    /// Moment of the last record given out.
+    given: Option<TimeNs>,
+}
+
+impl Feed {
+    /// Looks at the times of all files.
+    pub fn survey(paths: &[PathBuf], options: Options) -> Feed {
+        let mut inputs: Vec<Input> = paths.iter().map(|path| Input::new(path, options)).collect();
+        for input in &mut inputs {
+            input.look(options);
+        }
+        let least = |input: &Input| input.survey.least;
+        let start = inputs.iter().filter_map(least).min();
+        Feed { inputs, options, start, given: None }
+    }
+
+    /// The least moment of all used logs; none when it is not known before reading.
+    pub fn start(&self) -> Option<TimeNs> {
+        self.start
+    }
+
+    /// How many inputs hold records.
+    pub fn used(&self) -> usize {
+        self.inputs.iter().filter(|i| !i.is_empty).count()
+    }
+
+    /// What became of each input.
+    pub fn reports(&self) -> impl Iterator<Item = &InputReport> {
+        self.inputs.iter().map(|i| &i.report)
+    }
+
+    /// Gives every record in order until `each` breaks.
+    pub fn run(&mut self, each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) {
+        let mut scratch = Vec::new();
+        loop {
+            self.open_due();
+            let Some((at, rival)) = self.least_two() else { return };
+            let until = self.next_opening();
+            let Some(input) = self.inputs.get_mut(at) else { return };
+            // As long as no other head is due, the same input goes on.
+            loop {
+                if input.give(&mut self.given, &mut scratch, each).is_break() {
+                    return;
+                }
+                let is_next = |ts| rival.is_none_or(|r| ts < r) && until.is_none_or(|u| ts < u);
+                if !input.head_time().is_some_and(is_next) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Opens the files whose time has come: those that may hold a record before the least head.
+    fn open_due(&mut self) {
+        loop {
+            let least = self.inputs.iter().filter_map(Input::head_time).min();
+            let next = (0..self.inputs.len())
+                .filter(|at| self.inputs.get(*at).is_some_and(Input::waits))
+                .min_by_key(|at| self.inputs.get(*at).map(Input::opens_at));
+            let Some(input) = next.and_then(|at| self.inputs.get_mut(at)) else { return };
+            if least.is_some_and(|l| input.opens_at() > l) {
+                return;
+            }
+            input.open(self.options);
+        }
+    }
+
+    /// When the next file is to be opened.
+    fn next_opening(&self) -> Option<TimeNs> {
+        self.inputs.iter().filter(|i| i.waits()).map(Input::opens_at).min()
+    }
+
+    /// The input with the least head, and the moment of the second.
+    fn least_two(&self) -> Option<(usize, Option<TimeNs>)> {
+        let mut best: Option<(usize, TimeNs, LogKind, &[u8])> = None;
+        let mut second: Option<TimeNs> = None;
+        for (at, input) in self.inputs.iter().enumerate() {
+            let Some((ts, kind, line)) = input.head() else { continue };
+            match best {
+                Some(b) if (b.1, b.2, b.3) <= (ts, kind, line) => {
+                    second = Some(second.map_or(ts, |s| s.min(ts)));
+                }
+                _ => {
+                    if let Some(b) = best {
+                        second = Some(second.map_or(b.1, |s| s.min(b.1)));
+                    }
+                    best = Some((at, ts, kind, line));
+                }
+            }
+        }
+        best.map(|(at, ..)| (at, second))
+    }
+}
+
+impl Input {
+    fn new(path: &Path, options: Options) -> Input {
+        let report = InputReport {
+            path: path.to_owned(),
+            kind: None,
+            ledger: Ledger::new(),
+            skips: Skips::default(),
+            late: 0,
+            cut: 0,
+            jumps: 0,
+            lateness_ns: 0,
+            error: None,
+        };
+        let horizon_ns = options.horizon_ns;
+        let survey = Survey::default();
+        Input { report, survey, is_empty: false, open: None, is_done: false, horizon_ns }
+    }
+
+    fn name(&self) -> String {
+        self.report.path.to_string_lossy().into_owned()
+    }
+
+    /// The pass over the times. Standard input cannot be read twice: it goes straight through.
+    fn look(&mut self, options: Options) {
+        if self.report.path == Path::new("-") {
+            self.horizon_ns = 0;
+            return;
+        }
+        let mut lines = match Lines::open(&self.report.path) {
+            Ok(lines) => lines,
+            Err(e) => {
+                self.report.error = Some(e.to_string());
+                (self.is_empty, self.is_done) = (true, true);
+                return;
+            }
+        };
+        let mut reader = Reader::new(&self.name(), options.format);
+        let mut clock = LogClock::default();
+        let mut survey = Survey::default();
+        loop {
+            let (start, end) = match lines.next_line() {
+                LineRead::Line(start, end) => (start, end),
+                LineRead::TooLong => continue,
+                LineRead::End => break,
+            };
+            let line = lines.text().get(start..end).unwrap_or_default();
+            if let Line::Record(ts, _) = reader.line(line) {
+                let behind = clock.take(ts);
+                survey.first = survey.first.or(Some(ts));
+                survey.least = Some(survey.least.map_or(ts, |l| l.min(ts)));
+                survey.lateness_ns = survey.lateness_ns.max(behind);
+            }
+        }
+        survey.jumps = clock.jumps;
+        self.report.lateness_ns = survey.lateness_ns;
+        self.report.kind = reader.kind();
+        self.is_empty = survey.first.is_none();
+        self.survey = survey;
+        self.horizon_ns = options.horizon_ns.min(survey.lateness_ns);
+    }
+
+    fn waits(&self) -> bool {
+        self.open.is_none() && !self.is_done
+    }
+
+    /// The moment from which its records may be due.
+    fn opens_at(&self) -> TimeNs {
+        self.survey.first.map_or(TimeNs(i64::MIN), |first| first.plus(-self.horizon_ns))
+    }
+
+    fn open(&mut self, options: Options) {
+        let lines = match Lines::open(&self.report.path) {
+            Ok(lines) => lines,
+            Err(e) => {
+                self.report.error = Some(e.to_string());
+                self.is_done = true;
+                return;
+            }
+        };
+        let reader = Reader::new(&self.name(), options.format);
+        let is_live = self.report.path == Path::new("-");
+        let is_in_order = self.survey.lateness_ns == 0 && self.survey.jumps == 0 && !is_live;
+        let sorter = (!is_in_order).then(|| Sorter::new(self.horizon_ns, options.buffer_bytes));
+        let order = self.report.kind.unwrap_or_else(|| reader.order());
+        self.open = Some(Open { lines, reader, sorter, head: None, order });
+        self.advance();
+    }
+
+    /// Reads until the head is known.
+    fn advance(&mut self) {
+        let Some(open) = &mut self.open else { return };
+        loop {
+            if open.sorter.as_mut().is_some_and(|s| s.advance(false)) {
+                return;
+            }
+            let (start, end) = match open.lines.next_line() {
+                LineRead::Line(start, end) => (start, end),
+                LineRead::TooLong => {
+                    self.report.ledger.receive(1, 0);
+                    self.report.ledger.shed(ShedReason::UnreadableRecord, 1, 0);
+                    self.report.skips.add(Skip::TooLong, open.lines.number());
+                    continue;
+                }
+                LineRead::End => break,
+            };
+            let line = open.lines.text().get(start..end).unwrap_or_default();
+            let bytes = line.len() as u64;
+            match open.reader.line(line) {
+                Line::Quiet => {}
+                Line::Record(ts, layout) => {
+                    self.report.ledger.receive(1, bytes);
+                    match &mut open.sorter {
+                        None => {
+                            open.head = Some(Head { ts, start, end, layout });
+                            return;
+                        }
+                        Some(sorter) => sorter.push(ts, line, layout, open.lines.number()),
+                    }
+                }
+                Line::Skip(skip) => {
+                    self.report.ledger.receive(1, bytes);
+                    shed(&mut self.report, skip, bytes, open.lines.number());
+                }
+            }
+        }
+        if open.sorter.as_mut().is_some_and(|s| s.advance(true)) {
+            return;
+        }
+        if let Some(error) = open.lines.error() {
+            self.report.error = Some(error.to_owned());
+        }
+        self.report.kind = open.reader.kind().or(self.report.kind);
+        if let Some(sorter) = &open.sorter {
+            self.report.cut = sorter.cut;
+            self.report.jumps = sorter.jumps();
+        }
+        self.open = None;
+        self.is_done = true;
+    }
+
+    #[inline]
+    fn head_time(&self) -> Option<TimeNs> {
+        let open = self.open.as_ref()?;
+        match &open.sorter {
+            None => open.head.map(|h| h.ts),
+            Some(sorter) => sorter.head().map(|h| h.ts),
+        }
+    }
+
+    fn head(&self) -> Option<(TimeNs, LogKind, &[u8])> {
+        let open = self.open.as_ref()?;
+        match &open.sorter {
+            None => {
+                let head = open.head?;
+                let line = open.lines.text().get(head.start..head.end).unwrap_or_default();
+                Some((head.ts, open.order, line))
+            }
+            Some(sorter) => sorter.head().map(|h| (h.ts, open.order, h.line)),
+        }
+    }
+
+    /// Gives out the head and moves on.
+    #[inline]
+    fn give(
+        &mut self,
+        given: &mut Option<TimeNs>,
+        scratch: &mut Vec<u8>,
+        each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let Some(open) = &mut self.open else { return ControlFlow::Continue(()) };
+        let (line, layout, number) = match &open.sorter {
+            None => {
+                let Some(head) = open.head.take() else { return ControlFlow::Continue(()) };
+                let line = open.lines.text().get(head.start..head.end).unwrap_or_default();
+                (line, head.layout, open.lines.number())
+            }
+            Some(sorter) => match sorter.head() {
+                Some(head) => (head.line, head.layout, head.number),
+                None => return ControlFlow::Continue(()),
+            },
+        };
+        let mut flow = ControlFlow::Continue(());
+        match open.reader.record(layout, line, scratch) {
+            Ok(mut record) => {
+                self.report.ledger.pass(1, line.len() as u64);
+                record.is_late = given.is_some_and(|g| record.ts < g);
+                if record.is_late {
+                    self.report.late += 1;
+                } else {
+                    *given = Some(record.ts);
+                }
+                flow = each(&record);
+            }
+            Err(skip) => shed(&mut self.report, skip, line.len() as u64, number),
+        }
+        if let Some(sorter) = &mut open.sorter {
+            sorter.pop();
+        }
+        self.advance();
+        flow
+    }
+}
+
+fn shed(report: &mut InputReport, skip: Skip, bytes: u64, line: u64) {
+    let reason = match skip {
+        Skip::UnusedEvent => ShedReason::UnusedLog,
+        _ => ShedReason::UnreadableRecord,
+    };
+    report.ledger.shed(reason, 1, bytes);
+    report.skips.add(skip, line);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    fn conn(ts: &str, uid: &str) -> String {
+        format!(
+            "{{\"ts\":{ts},\"uid\":\"{uid}\",\"id.orig_h\":\"1.1.1.1\",\"id.resp_h\":\"2.2.2.2\"}}\n"
+        )
+    }
+
+    fn uids(paths: &[PathBuf]) -> (Vec<String>, Feed) {
+        let mut feed = Feed::survey(paths, Options::default());
+        let mut all = Vec::new();
+        feed.run(&mut |r| {
+            all.push(String::from_utf8_lossy(r.uid).into_owned());
+            ControlFlow::Continue(())
+        });
+        for report in feed.reports() {
+            report.ledger.balance().unwrap();
+        }
+        (all, feed)
+    }
+
+    #[test]
+    fn files_are_merged_by_time_and_bad_ones_abort_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: String| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let a = file("conn.log", conn("1.0", "a") + &conn("5.0", "e") + &conn("3.0", "c"));
+        let b = file("dns.log", conn("2.0", "b") + &conn("3.0", "d") + "{\"ts\":9,\n");
+        let c = file("conn.2.log", conn("7.0", "f") + &conn("1000.0", "g"));
+        let text = file("text.log", "Lorem ipsum\n".into());
+        let paths = [text, folder.path().join("absent.log"), c, b, a];
+        let (all, feed) = uids(&paths);
+        assert_eq!(all, ["a", "b", "c", "d", "e", "f", "g"]);
+        assert_eq!(feed.start(), Some(TimeNs(SECOND)));
+        let errors = feed.reports().filter(|r| r.error.is_some()).count();
+        let skipped: u64 = feed.reports().map(|r| r.skips.total()).sum();
+        assert_eq!((errors, skipped), (1, 2));
+    }
+
+    #[test]
+    fn a_shuffle_within_the_horizon_changes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conn.log");
+        let mut order: Vec<u32> = (0..2000).collect();
+        let mut seed = 7u32;
+        let mut expected = None;
+        for _ in 0..3 {
+            let text: String =
+                order.iter().map(|n| conn(&format!("{}.5", n / 10), &format!("u{n}"))).collect();
+            fs::write(&path, text).unwrap();
+            let (all, _) = uids(std::slice::from_ref(&path));
+            assert_eq!(expected.get_or_insert(all.clone()), &all);
+            for at in (1..order.len()).rev() {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                // 300 lines are 30 seconds either way.
+                let other = at.saturating_sub((seed >> 8) as usize % 300);
+                order.swap(at, other);
+            }
+            order.sort_by_key(|n| (*n / 250, n.wrapping_mul(2_654_435_761)));
+        }
+    }
+}

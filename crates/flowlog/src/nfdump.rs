@@ -1,0 +1,282 @@
+//! nfdump's output: CSV by its header (whose columns changed in 1.7.3) and its text for people.
+//!
+//! Times have no zone and are taken as UTC. A row is one direction unless it has columns for the
+//! other (`opkt`). TCP counts as established when an ACK was among its flags; of other protocols a
+//! one-way row cannot tell, and is not held against its source.
+
+use crate::field;
+use crate::skip::Skip;
+use crate::zeek::build;
+use gabion_record::Ip;
+use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    Start,
+    Duration,
+    Src,
+    Dst,
+    SrcPort,
+    DstPort,
+    Proto,
+    Flags,
+    InPackets,
+    InBytes,
+    OutPackets,
+    OutBytes,
+    Label,
+}
+
+const COLUMNS: usize = 13;
+
+/// Names of old and new CSV.
+const NAMES: &[(&str, Column)] = &[
+    ("ts", Column::Start),
+    ("firstseen", Column::Start),
+    ("td", Column::Duration),
+    ("duration", Column::Duration),
+    ("sa", Column::Src),
+    ("srcaddr", Column::Src),
+    ("da", Column::Dst),
+    ("dstaddr", Column::Dst),
+    ("sp", Column::SrcPort),
+    ("srcport", Column::SrcPort),
+    ("dp", Column::DstPort),
+    ("dstport", Column::DstPort),
+    ("pr", Column::Proto),
+    ("proto", Column::Proto),
+    ("flg", Column::Flags),
+    ("flags", Column::Flags),
+    ("ipkt", Column::InPackets),
+    ("packets", Column::InPackets),
+    ("ibyt", Column::InBytes),
+    ("bytes", Column::InBytes),
+    ("opkt", Column::OutPackets),
+    ("obyt", Column::OutBytes),
+    ("label", Column::Label),
+];
+
+/// How rows are laid out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Columns by name.
+    Csv(Vec<Option<u8>>),
+    /// Words between blanks: date, time, duration, protocol, address:port, `->`, address:port,
+    /// flags, type of service, packets, bytes, flows, perhaps a label.
+    Text,
+}
+
+impl Layout {
+    /// From a header line; `None` when it is none.
+    pub fn from_header(line: &[u8]) -> Option<Layout> {
+        if line.starts_with(b"Date flow start") || line.starts_with(b"Date first seen") {
+            return Some(Layout::Text);
+        }
+        let columns: Vec<Option<u8>> = line
+            .split(|b| *b == b',')
+            .take(crate::limits::COLUMNS_MAX)
+            .map(|name| {
+                let name = name.trim_ascii().to_ascii_lowercase();
+                let known = NAMES.iter().find(|(n, _)| n.as_bytes() == name)?;
+                Some(known.1 as u8)
+            })
+            .collect();
+        let has = |column: Column| columns.contains(&Some(column as u8));
+        let is_header = has(Column::Start) && has(Column::Src) && has(Column::Dst);
+        is_header.then_some(Layout::Csv(columns))
+    }
+
+    /// From the first line of text that has no header.
+    pub fn from_line(line: &[u8]) -> Option<Layout> {
+        text_row(line).ok().map(|_| Layout::Text)
+    }
+
+    /// The moment of a line.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
+        let texts = self.texts(line)?;
+        field::moment(texts.0[Column::Start as usize]).ok_or(Skip::NoTime)
+    }
+
+    fn texts<'a>(&self, line: &'a [u8]) -> Result<Texts<'a>, Skip> {
+        let Layout::Csv(columns) = self else { return text_row(line) };
+        let mut texts = Texts([&[]; COLUMNS]);
+        for (text, column) in line.split(|b| *b == b',').zip(columns) {
+            if let Some(slot) = column.and_then(|c| texts.0.get_mut(usize::from(c))) {
+                *slot = text.trim_ascii();
+            }
+        }
+        Ok(texts)
+    }
+
+    /// The record of a line.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn record<'a>(
+        &self,
+        line: &'a [u8],
+        _scratch: &'a mut Vec<u8>,
+    ) -> Result<Record<'a>, Skip> {
+        let texts = self.texts(line)?;
+        let get = |column: Column| texts.0.get(column as usize).copied().unwrap_or_default();
+        let ts = field::moment(get(Column::Start)).ok_or(Skip::NoTime)?;
+        let proto = match field::number(get(Column::Proto)) {
+            Some(n) => u8::try_from(n).map_or(Proto::Other, Proto::from_number),
+            None => Proto::from_name(get(Column::Proto)),
+        };
+        let has_both_sides =
+            matches!(self, Layout::Csv(c) if c.contains(&Some(Column::OutPackets as u8)));
+        let orig_pkts = scaled(get(Column::InPackets));
+        let resp_pkts = scaled(get(Column::OutPackets));
+        let flags = get(Column::Flags);
+        let is_established = match proto {
+            Proto::Tcp => flags.contains(&b'A') && !is_refused(flags),
+            _ => !has_both_sides || resp_pkts > 0,
+        };
+        let conn = Conn {
+            duration_ns: field::seconds(get(Column::Duration)).unwrap_or(0).max(0),
+            orig_bytes: scaled(get(Column::InBytes)),
+            resp_bytes: scaled(get(Column::OutBytes)),
+            orig_pkts,
+            resp_pkts,
+            state: flags,
+            is_established,
+            ..Conn::default()
+        };
+        Ok(Record {
+            ts,
+            src: Ip::parse(get(Column::Src)).ok_or(Skip::NoAddress)?,
+            dst: Ip::parse(get(Column::Dst)).ok_or(Skip::NoAddress)?,
+            src_port: field::port(get(Column::SrcPort)),
+            dst_port: field::port(get(Column::DstPort)),
+            proto,
+            uid: &[],
+            label: label(get(Column::Label)),
+            is_late: false,
+            body: Body::Conn(conn),
+        })
+    }
+}
+
+struct Texts<'a>([&'a [u8]; COLUMNS]);
+
+/// An answer of RST and ACK and nothing else.
+fn is_refused(flags: &[u8]) -> bool {
+    flags.contains(&b'R') && !flags.iter().any(|b| matches!(b, b'P' | b'S' | b'F'))
+}
+
+fn label(text: &[u8]) -> Label {
+    build::label(text)
+}
+
+/// A count, which nfdump may write as `1.2M`.
+fn scaled(text: &[u8]) -> u64 {
+    let factor = match text.last() {
+        Some(b'K' | b'k') => 1e3,
+        Some(b'M') => 1e6,
+        Some(b'G') => 1e9,
+        _ => return field::count(text),
+    };
+    let digits = text.get(..text.len() - 1).unwrap_or_default();
+    field::float(digits).filter(|x| *x >= 0.0).map_or(0, |x| (x * factor) as u64)
+}
+
+fn text_row(line: &[u8]) -> Result<Texts<'_>, Skip> {
+    let mut texts = Texts([&[]; COLUMNS]);
+    let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|w| !w.is_empty());
+    let date = words.next().ok_or(Skip::CutShort)?;
+    let time = words.next().ok_or(Skip::CutShort)?;
+    if date.len() != 10 || date.get(4) != Some(&b'-') {
+        return Err(Skip::NotALog);
+    }
+    // Date and time as one text: they stand in one line, a blank or a tab between them.
+    let start = offset(line, date);
+    let end = offset(line, time) + time.len();
+    let mut set = |column: Column, text| texts.0[column as usize] = text;
+    set(Column::Start, line.get(start..end).ok_or(Skip::NoTime)?);
+    set(Column::Duration, words.next().ok_or(Skip::CutShort)?);
+    set(Column::Proto, words.next().ok_or(Skip::CutShort)?);
+    let src = words.next().ok_or(Skip::CutShort)?;
+    if words.next() != Some(b"->") {
+        return Err(Skip::NotALog);
+    }
+    let dst = words.next().ok_or(Skip::CutShort)?;
+    let (src, src_port) = endpoint(src);
+    let (dst, dst_port) = endpoint(dst);
+    set(Column::Src, src);
+    set(Column::SrcPort, src_port);
+    set(Column::Dst, dst);
+    set(Column::DstPort, dst_port);
+    set(Column::Flags, words.next().ok_or(Skip::CutShort)?);
+    let _type_of_service = words.next();
+    set(Column::InPackets, words.next().ok_or(Skip::CutShort)?);
+    set(Column::InBytes, words.next().ok_or(Skip::CutShort)?);
+    let _flows = words.next();
+    set(Column::Label, words.next().unwrap_or_default());
+    Ok(texts)
+}
+
+/// Where `part`, which was cut out of `whole`, begins in it.
+fn offset(whole: &[u8], part: &[u8]) -> usize {
+    (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
+}
+
+/// `address:port`; of IPv6 the port stands behind a dot.
+fn endpoint(text: &[u8]) -> (&[u8], &[u8]) {
+    let colons = text.iter().filter(|b| **b == b':').count();
+    let mark = if colons > 1 { b'.' } else { b':' };
+    match text.iter().rposition(|b| *b == mark) {
+        Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default()),
+        None => (text, &[]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(layout: &Layout, line: &str) -> Result<(String, u16, u64, u64, bool), Skip> {
+        let mut scratch = Vec::new();
+        let r = layout.record(line.as_bytes(), &mut scratch)?;
+        let Body::Conn(c) = r.body else { panic!("not a conn") };
+        Ok((
+            r.src.to_string(),
+            r.dst_port,
+            c.orig_pkts + c.resp_pkts,
+            c.orig_bytes,
+            c.is_established,
+        ))
+    }
+
+    /// D4 of the peer: packets are numbers, 5 and 0 are 5 and not 50.
+    #[test]
+    fn csv_counts_are_numbers() {
+        let header = b"ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt,opkt,obyt,in,out";
+        let layout = Layout::from_header(header).unwrap();
+        let row = "2018-01-12 15:37:47,2018-01-12 15:37:48,1.000,10.0.0.1,10.0.0.2,5,80,TCP,......S.,0,0,5,300,0,0,0,0";
+        assert_eq!(read(&layout, row), Ok(("10.0.0.1".into(), 80, 5, 300, false)));
+        let newer = b"firstSeen,duration,proto,srcAddr,srcPort,dstAddr,dstPort,packets,bytes,flags";
+        let layout = Layout::from_header(newer).unwrap();
+        let row = "2018-01-12 15:37:47.5,1.0,6,10.0.0.1,5,10.0.0.2,80,1.5K,300,.AP.SF";
+        assert_eq!(read(&layout, row), Ok(("10.0.0.1".into(), 80, 1500, 300, true)));
+    }
+
+    #[test]
+    fn text_for_people_with_tabs_or_blanks() {
+        for line in [
+            "2013-07-09\t01:00:23.040\t0.028\tUDP\t8.8.8.8:53\t->\t10.0.0.150:49058\t......\t0\t1\t126\t1",
+            "2013-07-09 01:00:23.040     0.028 UDP   8.8.8.8:53  -> 10.0.0.150:49058        ......   0  1  126 1 Background",
+        ] {
+            let layout = Layout::from_line(line.as_bytes()).unwrap();
+            assert_eq!(read(&layout, line), Ok(("8.8.8.8".into(), 49058, 1, 126, true)));
+            assert_eq!(layout.time(line.as_bytes()).unwrap().0, 1_373_331_623_040_000_000);
+            for cut in 0..line.len() {
+                let _ = read(&layout, &line[..cut]);
+            }
+        }
+        assert_eq!(Layout::from_line(b"Summary: total flows: 3"), None);
+    }
+}

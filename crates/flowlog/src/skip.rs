@@ -1,0 +1,75 @@
+//! Why a line was skipped, how often, and where: what a person needs to find it.
+
+use crate::limits::SKIP_LINES_KEPT;
+
+macro_rules! skips {
+    ($($skip:ident, $name:literal, $why:literal;)+) => {
+        /// Why a line gives no record.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Skip {
+            $(#[doc = $why] $skip,)+
+        }
+
+        impl Skip {
+            /// All reasons.
+            pub const ALL: &'static [Skip] = &[$(Skip::$skip,)+];
+
+            /// Its name in reports.
+            pub const fn name(self) -> &'static str {
+                match self { $(Skip::$skip => $name,)+ }
+            }
+
+            /// One line for people.
+            pub const fn description(self) -> &'static str {
+                match self { $(Skip::$skip => $why,)+ }
+            }
+        }
+    };
+}
+
+skips! {
+    NoAddress, "no_address", "source or destination is no IP address";
+    NoTime, "no_time", "no time stamp that can be read";
+    CutShort, "cut_short", "fewer columns than the header names, or JSON without its end";
+    NoHeader, "no_header", "a line before any header that names columns";
+    NotALog, "not_a_log", "text that is no line of the log";
+    TooLong, "too_long", "longer than a line may be";
+    UnusedEvent, "unused_event", "an event of a kind that is not used";
+    TooManyHeaders, "too_many_headers", "behind more headers than are kept";
+}
+
+/// Lines skipped, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skips {
+    entries: Vec<(Skip, u64, Vec<u64>)>,
+}
+
+impl Skips {
+    /// Counts one; `line` is its number from 1.
+    pub fn add(&mut self, skip: Skip, line: u64) {
+        let at = match self.entries.iter().position(|e| e.0 == skip) {
+            Some(at) => at,
+            None => {
+                self.entries.push((skip, 0, Vec::new()));
+                self.entries.len() - 1
+            }
+        };
+        if let Some((_, count, lines)) = self.entries.get_mut(at) {
+            *count += 1;
+            if lines.len() < SKIP_LINES_KEPT {
+                lines.push(line);
+            }
+        }
+    }
+
+    /// All in the order they came up: reason, count, first line numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (Skip, u64, &[u64])> {
+        self.entries.iter().map(|(skip, count, lines)| (*skip, *count, lines.as_slice()))
+    }
+
+    /// How many lines in all.
+    pub fn total(&self) -> u64 {
+        self.entries.iter().map(|e| e.1).sum()
+    }
+}
