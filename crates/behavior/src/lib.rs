@@ -1,1 +1,37 @@
-//! x
+//! # behavior: what hosts do, over time, and what of it is bad
+//!
+//! What comes in: records of flows and logs in order of event time ([`gabion_record::logs`]). What
+//! goes out: evidence and alerts ([`gabion_record::evidence`]), the same ones each time, with ids
+//! that are functions of what they say. What it holds: a profile for each address seen in the
+//! current and the past window, and a few tables of the site, all bounded.
+//!
+//! It has no clock, no thread, does no I/O and has no globals. Three stages, each of which can run
+//! elsewhere:
+//!
+//! ```text
+//! record ─▶ site (what no profile can see) ─▶ profile::step by address ─▶ accumulate by profile
+//! ```
+//!
+//! - [`profile`]: `step`, and the profile's encoding and merging.
+//! - [`detect`]: a file and a registry line for each detector.
+//! - [`engine`]: the three stages joined on one thread.
+#![forbid(unsafe_code)]
+
+pub mod accumulate;
+pub mod detect;
+pub mod engine;
+pub mod finding;
+pub mod limits;
+pub mod profile;
+pub mod services;
+pub mod settings;
+pub mod site;
+pub mod sketch;
+pub mod state;
+
+#[cfg(test)]
+mod trial;
+
+pub use engine::{Counts, Engine, Finding};
+pub use profile::{Profile, step};
+pub use settings::Settings;

@@ -200,6 +200,12 @@ pub(crate) struct ReadOptions {
     /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, - for standard input
     #[arg(value_name = "INPUT", required = true)]
     pub(crate) inputs: Vec<PathBuf>,
+    /// Read logs of flows (Zeek, EVE, Argus, nfdump) and say what hosts do over time
+    #[arg(long)]
+    pub(crate) behavior: bool,
+    /// Take logs for this kind instead of finding it out
+    #[arg(long, value_name = "KIND", requires = "behavior")]
+    pub(crate) kind: Option<LogFormat>,
     /// Write EVE records and other outputs into this folder [default: nothing is written]
     #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,
@@ -243,6 +249,19 @@ pub(crate) struct ReadOptions {
     /// Print what the budgets were used for
     #[arg(long)]
     pub(crate) profile_memory: bool,
+}
+
+/// Kinds of logs of flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Zeek's logs
+    Zeek,
+    /// Suricata's EVE
+    Eve,
+    /// Argus's flows by columns
+    Argus,
+    /// nfdump's CSV or text
+    Nfdump,
 }
 
 /// Options of `rules test`.

@@ -6,6 +6,7 @@
 
 mod alone;
 mod assemble;
+mod behavior;
 mod classes;
 mod command_line;
 mod commands;

@@ -1,7 +1,7 @@
 //! # outputs: what people and machines are given
 //!
-//! **In**: findings as the plain records of `record::eve`. **Out**: EVE lines, `fast.log` lines,
-//! tables. **Holds**: the formats and nothing else; no engine is known here.
+//! **In**: findings as the plain records of `record::eve` and `record::evidence`. **Out**: EVE lines,
+//! `fast.log` lines, IDMEFv2 lines, tables. **Holds**: the formats and nothing else; no engine is known here.
 #![forbid(unsafe_code)]
 
 mod certificates;
@@ -10,6 +10,7 @@ pub mod eve;
 pub mod fast;
 pub mod files;
 mod format;
+pub mod idmef;
 mod line_file;
 pub mod names;
 pub mod sequence;

@@ -186,8 +186,10 @@ pub struct Evidence {
     pub profile: Ip,
     /// Number of the time window, 1 is the first.
     pub window: i64,
-    /// When.
+    /// When it was found.
     pub ts: TimeNs,
+    /// When what was found began.
+    pub start: TimeNs,
     /// Ids of the flows, the first few.
     pub uids: Vec<String>,
     /// How many flows there were in all.

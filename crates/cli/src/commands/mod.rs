@@ -52,7 +52,7 @@ pub(crate) fn run(args: &[String]) -> u8 {
 }
 
 /// Prints an answer. A reader that went away has read what it wanted.
-fn answer(text: &str) {
+pub(crate) fn answer(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

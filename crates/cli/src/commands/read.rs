@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 /// Runs the verb.
 pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
+    if o.behavior {
+        return crate::behavior::run(o);
+    }
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
     let signals = Signals::install().ok();

@@ -1,0 +1,120 @@
+//! The second keyed stage: evidence of a profile and window adds up to alerts.
+//!
+//! Evidence comes in the order (time, id); one stage decides and resets, so that nothing is lost or
+//! said twice between a look and a reset. A piece of evidence whose id was seen in its window
+//! before is a repeat and counts for nothing.
+
+use crate::finding::short;
+use crate::limits::{CORRELATED_MAX, IDS_MAX};
+use crate::settings::Settings;
+use crate::site::Site;
+use foldhash::fast::FixedState;
+use gabion_record::Ip;
+use gabion_record::evidence::{Alert, Evidence, FindingId, Role, ThreatLevel};
+use hashbrown::{HashMap, HashSet};
+use sha2::{Digest, Sha256};
+
+/// Sum for an hour at which confidence begins, and at which it is full, after the peer.
+const CONFIDENCE: (f64, f64) = (4.8, 26.0);
+
+/// What a profile's window has gathered.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Threat levels by confidence, since the last alert.
+    level: f64,
+    /// Evidence since the last alert.
+    ids: Vec<FindingId>,
+    /// Alerts so far.
+    alerts: u32,
+    /// The sum of all, alerted or not.
+    total: f64,
+}
+
+/// The stage.
+#[derive(Debug, Default)]
+pub struct Accumulator {
+    sums: HashMap<(Ip, i64), Sum, FixedState>,
+    seen: HashSet<FindingId, FixedState>,
+    /// Ids of the window before.
+    seen_before: HashSet<FindingId, FixedState>,
+    window: i64,
+    /// Evidence that was a repeat.
+    pub repeats: u64,
+}
+
+impl Accumulator {
+    /// Takes evidence in. `None` for a repeat; else the sum of its window so far, and an alert when
+    /// it crossed the threshold.
+    pub fn take(
+        &mut self,
+        e: &Evidence,
+        site: &Site,
+        settings: &Settings,
+    ) -> Option<(f64, Option<Alert>)> {
+        if e.window > self.window {
+            self.seen_before = std::mem::take(&mut self.seen);
+            let oldest = e.window - 1;
+            self.sums.retain(|(_, window), _| *window >= oldest);
+            self.window = e.window;
+        }
+        if self.seen_before.contains(&e.id) || !self.remember(e.id) {
+            self.repeats += 1;
+            return None;
+        }
+        let counts = e.attacker.role == Role::Source && e.level != ThreatLevel::Info;
+        if !counts {
+            let sum = self.sums.get(&(e.profile, e.window)).map_or(0.0, |s| s.level);
+            return Some((sum, None));
+        }
+        let sum = self.sums.entry((e.profile, e.window)).or_default();
+        let add = e.level.weight() * e.confidence;
+        sum.level += add;
+        sum.total += add;
+        if sum.ids.len() < CORRELATED_MAX {
+            sum.ids.push(e.id);
+        }
+        let hours = settings.window_ns as f64 / 3.6e12;
+        let threshold = settings.alert_threshold * hours * 60.0;
+        let reached = sum.level;
+        // A sum of tenths is not exact: what is a hair below has reached it.
+        if reached + 1e-9 < threshold || settings.is_one_window && threshold <= 0.0 {
+            return Some((reached, None));
+        }
+        let (low, full) = (CONFIDENCE.0 * hours, CONFIDENCE.1 * hours);
+        let (window_start, window_end) = site.bounds(e.window, settings);
+        let evidence = std::mem::take(&mut sum.ids);
+        let alert = Alert {
+            id: alert_id(e.profile, e.window, sum.alerts, &evidence),
+            profile: e.profile,
+            window: e.window,
+            window_start,
+            window_end,
+            ts: e.ts,
+            accumulated: reached,
+            confidence: ((reached - low) / (full - low)).clamp(0.0, 1.0),
+            evidence,
+        };
+        sum.level = 0.0;
+        sum.alerts += 1;
+        Some((reached, Some(alert)))
+    }
+
+    /// Whether the id is new.
+    fn remember(&mut self, id: FindingId) -> bool {
+        // A bound over all profiles; beyond it a repeat may be told again.
+        if self.seen.len() >= IDS_MAX * 256 {
+            return !self.seen.contains(&id);
+        }
+        self.seen.insert(id)
+    }
+}
+
+fn alert_id(profile: Ip, window: i64, number: u32, evidence: &[FindingId]) -> FindingId {
+    let mut hash = Sha256::new();
+    hash.update(b"alert");
+    hash.update(profile.to_bytes());
+    hash.update(window.to_le_bytes());
+    hash.update(number.to_le_bytes());
+    evidence.iter().for_each(|id| hash.update(id.0));
+    short(hash)
+}

@@ -1,0 +1,161 @@
+//! Much sent to one place.
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::limits::UPLOADS_MAX;
+use crate::sketch::Keyed;
+use crate::state::{First, Most, Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind};
+
+/// Its evidence.
+pub static TYPE: EvidenceType = EvidenceType { name: "DATA_UPLOAD", technique: "T1048" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct DataUpload;
+
+/// Bytes of one flow that are much.
+const FLOW_BYTES: u64 = 100_000_000;
+/// The peer's megabyte.
+const MEGABYTE: u64 = 1_000_000;
+/// Flows smaller than this join the table only while it has room.
+const SMALL: u64 = 1 << 16;
+
+state! {
+    /// Bytes by destination in one window: the heaviest (space-saving, Metwally et al. 2005).
+    pub struct Uploads {
+        heavy: Keyed<Ip, Sent, UPLOADS_MAX>,
+        told_flows: u32,
+    }
+}
+
+state! {
+    /// One destination.
+    pub struct Sent {
+        bytes: u64,
+        flows: u64,
+        first: First,
+        told: Most<u8>,
+    }
+}
+
+impl Detector for DataUpload {
+    type Window = Uploads;
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "one flow sends 100 MB, or all flows of a window send 500 MB to one destination \
+            (then at every tenfold); not to the gateway, multicast, link-local or reserved addresses",
+        level: "the source info, the destination high; 0.6",
+        settings: &["flow_alerts.data_exfiltration_threshold"],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(window: &mut Slot<Uploads>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        let bytes = c.orig_bytes;
+        if bytes == 0
+            || cx.facts.gateway == Some(r.dst)
+            || r.dst.is_multicast()
+            || r.dst.is_link_local()
+            || r.dst.is_reserved()
+        {
+            return;
+        }
+        if bytes < SMALL && window.peek().is_some_and(|u| u.heavy.is_full()) {
+            let known = window.make().heavy.get(r.dst);
+            if known.is_none() {
+                return;
+            }
+        }
+        let limit = cx.settings.upload_mb.saturating_mul(MEGABYTE);
+        let uploads = window.make();
+        // The lightest goes, unless it is heavier than this flow.
+        let sent = uploads.heavy.get_or_admit(
+            r.dst,
+            |heavy| heavy.iter().map(|(_, s)| s.bytes).min().is_none_or(|least| bytes > least),
+            |_, s| s.bytes,
+        );
+        let mut crossed = None;
+        if let Some(sent) = sent {
+            sent.bytes = sent.bytes.saturating_add(bytes);
+            sent.flows += 1;
+            sent.first.see(r.ts);
+            let times = sent.bytes.checked_div(limit).unwrap_or(0);
+            let step = times.checked_ilog10().map_or(0, |log| log as u8 + 1);
+            if step > sent.told.0 {
+                sent.told = Most(step);
+                crossed = Some((sent.bytes, sent.first.0, sent.flows));
+            }
+        }
+        if bytes >= FLOW_BYTES {
+            say(cx, bytes, r.ts, 1);
+        } else if let Some((bytes, first, flows)) = crossed {
+            say(cx, bytes, first, flows);
+        }
+    }
+}
+
+fn say(cx: &mut Context<'_, '_>, bytes: u64, first: gabion_record::logs::TimeNs, flows: u64) {
+    let r = cx.record;
+    let megabytes = bytes as f64 / MEGABYTE as f64;
+    let finding = cx
+        .find(&TYPE)
+        .level(ThreatLevel::High, 0.6)
+        .to_port(r.dst_port)
+        .since(first, flows)
+        .says(format!("Large data upload. {megabytes:.2} MBs sent to {}", r.dst));
+    cx.say_both(finding, ThreatLevel::Info, ThreatLevel::High);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    fn sent(bytes: u64, flows: i64) -> Vec<gabion_record::evidence::Evidence> {
+        let mut trial = Trial::new();
+        for n in 0..flows {
+            trial.give(&conn(n, "10.0.0.1", "1.2.3.4", 443).sending(bytes));
+        }
+        trial.of(&TYPE)
+    }
+
+    #[test]
+    fn one_great_flow_or_many_small_ones() {
+        assert!(sent(99_999_999, 1).is_empty());
+        assert_eq!(sent(100_000_000, 1).len(), 2);
+        assert!(sent(99_000_000, 5).is_empty());
+        let found = sent(99_000_000, 6);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].description, "Large data upload. 594.00 MBs sent to 1.2.3.4");
+        assert_eq!(found[0].related, [found[1].id]);
+    }
+
+    /// D15 of the peer: windows are not added up.
+    #[test]
+    fn a_window_counts_for_itself() {
+        let mut trial = Trial::new();
+        for n in 0..20 {
+            trial.give(&conn(n * 1800, "10.0.0.1", "1.2.3.4", 443).sending(99_000_000));
+        }
+        assert!(trial.of(&TYPE).is_empty());
+    }
+
+    #[test]
+    fn many_small_destinations_do_not_hide_a_heavy_one() {
+        let mut trial = Trial::new();
+        for n in 0..6000u32 {
+            let dst = format!("9.9.{}.{}", n / 250, n % 250);
+            trial.give(&conn(n.into(), "10.0.0.1", &dst, 443).sending(90_000));
+            if n % 100 == 0 {
+                trial.give(&conn(n.into(), "10.0.0.1", "1.2.3.4", 443).sending(20_000_000));
+            }
+        }
+        assert!(!trial.of(&TYPE).is_empty());
+    }
+}

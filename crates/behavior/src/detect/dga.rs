@@ -1,0 +1,138 @@
+//! Many names that do not exist.
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::sketch::{Hosts, hash_text};
+use crate::state::{First, Most, Slot, state};
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind};
+
+/// Its evidence.
+pub static TYPE: EvidenceType = EvidenceType { name: "DGA_NXDOMAINS", technique: "T1568.002" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct Dga;
+
+/// Names that make it, and the distance to the next report at first.
+const NAMES: u64 = 10;
+
+state! {
+    /// Names of one window that do not exist.
+    pub struct Missing {
+        names: Hosts,
+        first: First,
+        told: Most<u64>,
+    }
+}
+
+impl Detector for Dga {
+    type Window = Missing;
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "NXDOMAIN for 10 distinct names in a window, then at every 5 up to 100 and every \
+            tenth part more beyond; not names below arpa or local",
+        level: "high; a hundredth for each name",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Dns);
+
+    fn record(window: &mut Slot<Missing>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Dns(d) = &r.body else { return };
+        if !contains(d.rcode, b"NXDOMAIN") || is_below(d.query, b"arpa") || is_below(d.query, b"local")
+        {
+            return;
+        }
+        let missing = window.make();
+        missing.first.see(r.ts);
+        if !missing.names.insert_hash(hash_text(&d.query.to_ascii_lowercase())) {
+            return;
+        }
+        let count = missing.names.len();
+        let next = match missing.told.0 {
+            0 => NAMES,
+            told => told + (told / 10).max(5),
+        };
+        if count < next {
+            return;
+        }
+        missing.told = Most(count);
+        let first = missing.first.0;
+        let finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::High, (count as f64 / 100.0).min(1.0))
+            .victim(r.dst)
+            .since(first, count)
+            .says(format!(
+                "Possible DGA or domain scanning. {} failed to resolve {count} different domains",
+                cx.profile
+            ));
+        cx.say(finding);
+    }
+}
+
+/// Whether a name is below another or is it.
+pub(super) fn is_below(name: &[u8], parent: &[u8]) -> bool {
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    let Some(start) = name.len().checked_sub(parent.len()) else { return false };
+    name.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(parent))
+        && (start == 0 || name.get(start - 1) == Some(&b'.'))
+}
+
+/// Whether a text contains a word, as it is written.
+pub(super) fn contains(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|w| w == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, log};
+    use gabion_record::logs::Dns;
+
+    fn ask(trial: &mut Trial, second: i64, name: &str) {
+        let body = Dns { query: name.as_bytes(), rcode: b"NXDOMAIN", ..Dns::default() };
+        trial.record(&log(second, "10.0.0.1", "8.8.8.8", Body::Dns(body)));
+    }
+
+    #[test]
+    fn ten_names_and_every_five_more() {
+        let mut trial = Trial::new();
+        for n in 0..21 {
+            ask(&mut trial, n, &format!("x{n}.example"));
+            let count = match n {
+                0..9 => 0,
+                9..14 => 1,
+                14..19 => 2,
+                _ => 3,
+            };
+            assert_eq!(trial.of(&TYPE).len(), count, "{n}");
+        }
+        let found = trial.of(&TYPE);
+        assert_eq!((found[0].confidence, found[2].confidence), (0.1, 0.2));
+    }
+
+    /// D6 of the peer: one name asked for again and again is one name.
+    #[test]
+    fn one_name_is_one_name() {
+        let mut trial = Trial::new();
+        for n in 0..100 {
+            ask(&mut trial, n, if n % 2 == 0 { "isatap.example" } else { "ISATAP.example" });
+            ask(&mut trial, n, &format!("{n}.2.0.192.in-addr.arpa"));
+            ask(&mut trial, n, &format!("p{n}.local"));
+        }
+        assert!(trial.of(&TYPE).is_empty());
+    }
+
+    #[test]
+    fn a_flood_of_names_is_told_seldom_and_takes_little_room() {
+        let mut trial = Trial::new();
+        for n in 0..100_000 {
+            ask(&mut trial, n / 50, &format!("x{n}.example"));
+        }
+        assert!(trial.of(&TYPE).len() < 120, "{}", trial.of(&TYPE).len());
+        assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);
+    }
+}

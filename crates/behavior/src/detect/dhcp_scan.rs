@@ -1,0 +1,100 @@
+//! Many addresses asked for by one host.
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::sketch::Hosts;
+use crate::state::{First, Most, Slot, state};
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind};
+
+/// Its evidence.
+pub static TYPE: EvidenceType = EvidenceType { name: "DHCP_SCAN", technique: "T1018" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct DhcpScan;
+
+/// Addresses to the next report, at first.
+const STEP: u64 = 4;
+
+state! {
+    /// Addresses asked for in one window.
+    pub struct Requested {
+        addresses: Hosts,
+        first: First,
+        told: Most<u64>,
+    }
+}
+
+impl Detector for DhcpScan {
+    type Window = Requested;
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "4, 8, 12 … distinct addresses asked for by DHCP in a window (beyond 40, at every \
+            tenth part more)",
+        level: "medium; 0.8",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Dhcp);
+
+    fn record(window: &mut Slot<Requested>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Dhcp(d) = &r.body else { return };
+        let Some(requested) = d.requested else { return };
+        let state = window.make();
+        state.first.see(r.ts);
+        if !state.addresses.insert(requested) {
+            return;
+        }
+        let count = state.addresses.len();
+        let told = state.told.0;
+        if count < told + STEP.max(told / 10) {
+            return;
+        }
+        state.told = Most(count);
+        let first = state.first.0;
+        let finding = cx.find(&TYPE).level(ThreatLevel::Medium, 0.8).since(first, count).says(
+            format!(
+                "Performing a DHCP scan by requesting {count} different IP addresses. Confidence: \
+                 0.8. by Gabion"
+            ),
+        );
+        cx.say(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, log};
+    use gabion_record::Ip;
+    use gabion_record::logs::Dhcp;
+
+    fn ask(trial: &mut Trial, second: i64, address: u32) {
+        let body = Dhcp { requested: Some(Ip::v4(0x0a00_0000 + address)), ..Dhcp::default() };
+        trial.record(&log(second, "10.0.0.1", "10.0.0.254", Body::Dhcp(body)));
+    }
+
+    #[test]
+    fn every_four_addresses() {
+        let mut trial = Trial::new();
+        (0..13).for_each(|n| ask(&mut trial, i64::from(n), n));
+        assert_eq!(trial.of(&TYPE).len(), 3);
+    }
+
+    #[test]
+    fn three_addresses_many_times_are_none() {
+        let mut trial = Trial::new();
+        (0..300).for_each(|n| ask(&mut trial, i64::from(n), n % 3));
+        assert!(trial.of(&TYPE).is_empty());
+    }
+
+    #[test]
+    fn starvation_is_told_seldom_and_takes_little_room() {
+        let mut trial = Trial::new();
+        (0..100_000).for_each(|n| ask(&mut trial, i64::from(n / 100), n));
+        assert!(trial.of(&TYPE).len() < 120);
+        assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);
+    }
+}

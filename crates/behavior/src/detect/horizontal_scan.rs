@@ -1,0 +1,140 @@
+//! One port of many hosts.
+
+use super::scan::{bucket, confidence, counts};
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::limits::PORTS_MAX;
+use crate::sketch::{Hosts, Keyed, Sieve, hash_ip, mix};
+use crate::state::{First, Most, Slot, state};
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind};
+
+/// Its evidence.
+pub static TYPE: EvidenceType =
+    EvidenceType { name: "HORIZONTAL_PORT_SCAN", technique: "T1046" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct HorizontalScan;
+
+state! {
+    /// Ports of one window.
+    pub struct Swept {
+        /// By port and protocol.
+        entries: Keyed<u64, Port, PORTS_MAX>,
+        /// Before the table when it is full.
+        sieve: Sieve,
+    }
+}
+
+state! {
+    /// One port.
+    pub struct Port {
+        hosts: Hosts,
+        packets: u64,
+        first: First,
+        told: Most<u8>,
+    }
+}
+
+impl Detector for HorizontalScan {
+    type Window = Swept;
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "not-established TCP or UDP flows to one port of 10, 100, 1,000 … distinct \
+            destinations in a window; not where Zeek turned the flow round (`^` in its history)",
+        level: "high; confidence from packets sent: none 0.3, up to 10 a tenth each, more 1",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(window: &mut Slot<Swept>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        if !counts(r, c) || c.history.contains(&b'^') {
+            return;
+        }
+        let swept = window.make();
+        let key = u64::from(r.dst_port) | (r.proto as u64) << 16;
+        let port = swept.entries.get_or_admit(
+            key,
+            |_| swept.sieve.passes(mix(key), hash_ip(r.dst)),
+            |_, p| p.hosts.len(),
+        );
+        let Some(port) = port else { return };
+        port.packets = port.packets.saturating_add(c.orig_pkts);
+        port.first.see(r.ts);
+        if !port.hosts.insert(r.dst) {
+            return;
+        }
+        let count = port.hosts.len();
+        if bucket(count) <= port.told.0 {
+            return;
+        }
+        port.told = Most(bucket(count));
+        let about = if port.hosts.is_estimate() { "about " } else { "" };
+        let (packets, first) = (port.packets, port.first.0);
+        let sure = confidence(packets);
+        let name = cx.settings.services.name(r.dst_port, r.proto);
+        let finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::High, sure)
+            .since(first, packets)
+            .to_port(r.dst_port)
+            .says(format!(
+                "Horizontal port scan to port {}{}/{}. From {} to {about}{count} unique \
+                 destination IPs. Total packets sent: {packets}. Confidence: {sure}. by Gabion",
+                name.map(|n| format!("{n} ")).unwrap_or_default(),
+                r.dst_port,
+                r.proto.name(),
+                cx.profile,
+            ));
+        *cx.is_scanner = true;
+        cx.say(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    fn sweep(hosts: u32) -> (Trial, Vec<gabion_record::evidence::Evidence>) {
+        let mut trial = Trial::new();
+        for n in 0..hosts {
+            let dst = format!("1.{}.{}.{}", n >> 16, n >> 8 & 255, n & 255);
+            trial.give(&conn(i64::from(n / 100), "10.0.0.1", &dst, 23).refused());
+        }
+        let found = trial.of(&TYPE);
+        (trial, found)
+    }
+
+    #[test]
+    fn ten_hosts_are_a_scan_and_nine_are_none() {
+        let (_, found) = sweep(64);
+        assert_eq!(found.len(), 1);
+        let text = &found[0].description;
+        assert!(text.starts_with("Horizontal port scan to port telnet 23/tcp. From 10.0.0.1 to 10 unique"));
+        assert!(sweep(9).1.is_empty());
+    }
+
+    #[test]
+    fn a_sweep_of_many_hosts_takes_little_room() {
+        let (mut trial, found) = sweep(120_000);
+        assert_eq!(found.len(), 5);
+        assert!(trial.profile_bytes("10.0.0.1") < 32 << 10);
+    }
+
+    #[test]
+    fn flows_that_zeek_turned_round_do_not_count() {
+        let mut trial = Trial::new();
+        for n in 0..30 {
+            let mut c = conn(n, "10.0.0.1", &format!("1.1.1.{n}"), 23).refused();
+            c.history = "^r";
+            trial.give(&c);
+        }
+        assert!(trial.of(&TYPE).is_empty());
+    }
+}

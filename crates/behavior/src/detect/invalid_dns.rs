@@ -1,0 +1,82 @@
+//! A name that is answered by a private address.
+
+use super::dga::is_below;
+use super::{About, Detector, bit};
+use crate::finding::{Context, text};
+use crate::sketch::hash_text;
+use crate::state::Slot;
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind};
+
+/// Its evidence.
+pub static TYPE: EvidenceType =
+    EvidenceType { name: "INVALID_DNS_RESOLUTION", technique: "T1584.002" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct InvalidDns;
+
+impl Detector for InvalidDns {
+    type Window = ();
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "an answer is a private address; not for localhost or names below local or arpa; \
+            at the 1st, 10th, 100th … time by name",
+        level: "info; 0.8",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Dns);
+
+    fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Dns(d) = &r.body else { return };
+        if d.query == b"localhost" || is_below(d.query, b"local") || is_below(d.query, b"arpa") {
+            return;
+        }
+        let Some(answer) = d.answers.iter().filter_map(Ip::parse).find(|ip| ip.is_private()) else {
+            return;
+        };
+        cx.say_damped(hash_text(d.query), |cx| {
+            cx.find(&TYPE).level(ThreatLevel::Info, 0.8).victim_domain(text(d.query)).says(format!(
+                "Invalid DNS answer. The DNS query {} was resolved to the private IP: {answer}",
+                text(d.query)
+            ))
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, log};
+    use gabion_record::logs::{Dns, List};
+
+    fn found(query: &str, answers: &str, times: i64) -> usize {
+        let mut trial = Trial::new();
+        for n in 0..times {
+            let answers = List { raw: answers.as_bytes(), is_json: false };
+            let body = Dns { query: query.as_bytes(), answers, ..Dns::default() };
+            trial.record(&log(n, "10.0.0.1", "8.8.8.8", Body::Dns(body)));
+        }
+        trial.of(&TYPE).len()
+    }
+
+    #[test]
+    fn private_answers_are_told() {
+        assert_eq!(found("a.example", "8.8.4.4,192.168.1.1", 1), 1);
+    }
+
+    #[test]
+    fn public_answers_and_local_names_are_not() {
+        assert_eq!(found("a.example", "8.8.4.4", 1), 0);
+        assert_eq!(found("printer.local", "192.168.1.1", 1), 0);
+        assert_eq!(found("localhost", "127.0.0.1", 1), 0);
+    }
+
+    #[test]
+    fn repeats_are_damped() {
+        assert_eq!(found("a.example", "10.0.0.1", 99), 2);
+    }
+}

@@ -1,0 +1,79 @@
+//! A connection that lasts.
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::state::Slot;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, SECOND};
+
+/// Its evidence.
+pub static TYPE: EvidenceType = EvidenceType { name: "LONG_CONNECTION", technique: "T1071" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct LongConnection;
+
+impl Detector for LongConnection {
+    type Window = ();
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "a flow lasts longer than 1,500 s, neither end is multicast",
+        level: "low; confidence: its part of a day, 1 at most",
+        settings: &["flow_alerts.long_connection_threshold"],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        let seconds = c.duration_ns as f64 / SECOND as f64;
+        if seconds <= cx.settings.long_connection_s || r.src.is_multicast() || r.dst.is_multicast()
+        {
+            return;
+        }
+        let sure = ((seconds / 86_400.0).min(1.0) * 100.0).round() / 100.0;
+        let finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::Low, sure)
+            .victim(r.dst)
+            .to_port(r.dst_port)
+            .says(format!(
+                "Long Connection. Connection from {} to destination address: {} took {} mins",
+                cx.profile,
+                r.dst,
+                (seconds / 60.0 * 100.0).round() / 100.0,
+            ));
+        cx.say(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    #[test]
+    fn above_at_and_far_above_the_threshold() {
+        for (seconds, found) in [(1500.0, 0), (1500.5, 1), (9.0e9, 1)] {
+            let mut trial = Trial::new();
+            trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443).lasting(seconds));
+            trial.give(&conn(0, "10.0.0.1", "224.0.0.5", 443).lasting(seconds));
+            let evidence = trial.of(&TYPE);
+            assert_eq!(evidence.len(), found, "{seconds}");
+            assert!(evidence.iter().all(|e| e.confidence <= 1.0));
+        }
+    }
+
+    /// A connection of twelve hours is written twelve hours late, and seen.
+    #[test]
+    fn a_late_record_is_judged_by_itself() {
+        let mut trial = Trial::new();
+        trial.give(&conn(50_000, "10.0.0.1", "1.2.3.4", 443));
+        let mut late = conn(5, "10.0.0.1", "1.2.3.4", 443).lasting(43_200.0);
+        late.is_late = true;
+        trial.give(&late);
+        assert_eq!(trial.of(&TYPE).len(), 1);
+    }
+}

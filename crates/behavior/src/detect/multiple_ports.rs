@@ -1,0 +1,123 @@
+//! Several unknown ports of one host, all answered.
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::sketch::{Keyed, Ports};
+use crate::state::{Most, Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, Proto};
+
+/// Its evidence.
+pub static TYPE: EvidenceType =
+    EvidenceType { name: "CONNECTION_TO_MULTIPLE_PORTS", technique: "T1046" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct MultiplePorts;
+
+/// Destinations of a window; further ones are not looked at, since this is worth knowing only.
+const VICTIMS_MAX: usize = 32;
+/// Ports that the text names.
+const NAMED_MAX: usize = 20;
+
+state! {
+    /// Of one window.
+    pub struct Victims {
+        ports: Keyed<Ip, Victim, VICTIMS_MAX>,
+    }
+}
+
+state! {
+    /// One destination.
+    pub struct Victim {
+        ports: Ports,
+        told: Most<u32>,
+    }
+}
+
+impl Detector for MultiplePorts {
+    type Window = Victims;
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "established TCP to 2, 4, 8 … ports without a known service of one destination in \
+            a window",
+        level: "info; 0.5",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(window: &mut Slot<Victims>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        if r.proto != Proto::Tcp
+            || !c.is_established
+            || !c.service.is_empty()
+            || cx.settings.services.knows(r.dst_port, r.proto)
+        {
+            return;
+        }
+        let Some(victim) = window.make().ports.get_or_add(r.dst) else { return };
+        if !victim.ports.insert(r.dst_port) {
+            return;
+        }
+        let count = victim.ports.len();
+        if !count.is_power_of_two() || count < 2 || count <= victim.told.0 {
+            return;
+        }
+        victim.told = Most(count);
+        let list: Vec<String> =
+            victim.ports.sorted().iter().take(NAMED_MAX).map(|p| format!("'{p}'")).collect();
+        let more = if count as usize > NAMED_MAX { ", …" } else { "" };
+        let finding = cx.find(&TYPE).level(ThreatLevel::Info, 0.5).victim(r.dst).says(format!(
+            "Connection to multiple ports [{}{more}] from {} to {}. ",
+            list.join(", "),
+            cx.profile,
+            r.dst
+        ));
+        cx.say(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    /// D40 of the peer: a second victim with fewer ports is told too, and ports are in order.
+    #[test]
+    fn every_victim_counts_for_itself() {
+        let mut trial = Trial::new();
+        for port in [9005, 9001, 9003, 9004, 9002] {
+            trial.give(&conn(0, "10.0.0.1", "1.2.3.4", port));
+        }
+        trial.give(&conn(1, "10.0.0.1", "1.2.3.5", 9006));
+        assert_eq!(trial.of(&TYPE).len(), 2);
+        trial.give(&conn(1, "10.0.0.1", "1.2.3.5", 9005));
+        let found = trial.of(&TYPE);
+        assert_eq!(found.len(), 3);
+        assert!(found[2].description.contains("['9005', '9006']"));
+    }
+
+    #[test]
+    fn known_services_and_refusals_do_not_count() {
+        let mut trial = Trial::new();
+        for port in [22, 80, 443] {
+            trial.give(&conn(0, "10.0.0.1", "1.2.3.4", port));
+            trial.give(&conn(0, "10.0.0.1", "1.2.3.4", port + 9000).refused());
+        }
+        trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 9999));
+        assert!(trial.of(&TYPE).is_empty());
+    }
+
+    #[test]
+    fn all_ports_take_little_room() {
+        let mut trial = Trial::new();
+        for port in 1..=u16::MAX {
+            trial.give(&conn(0, "10.0.0.1", "1.2.3.4", port));
+        }
+        assert!(trial.of(&TYPE).len() < 17 && trial.profile_bytes("10.0.0.1") < 32 << 10);
+    }
+}

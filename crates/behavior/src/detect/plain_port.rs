@@ -1,0 +1,210 @@
+//! Ports 80 and 443 used for something else.
+//!
+//! Only where the input has a field for the application: its absence says something there and
+//! nothing elsewhere. A flow is excused by one between the same hosts that was recognized, up to five
+//! minutes before or after; what waits for one, waits in event time.
+
+use super::{About, Detector, bit};
+use crate::finding::{Context, text};
+use crate::limits::WAITING_MAX;
+use crate::profile::Waking;
+use crate::sketch::{Keyed, hash_ip};
+use crate::state::{Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
+
+/// Port 443 without TLS.
+pub static NON_SSL: EvidenceType =
+    EvidenceType { name: "NON_SSL_PORT_443_CONNECTION", technique: "T1571" };
+/// Port 80 without HTTP.
+pub static NON_HTTP: EvidenceType =
+    EvidenceType { name: "NON_HTTP_PORT_80_CONNECTION", technique: "T1571" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct PlainPort;
+
+/// How far away a recognized flow excuses.
+const SPAN: i64 = 300 * SECOND;
+
+state! {
+    /// Flows recognized and flows that wait, by destination and port.
+    pub struct Flows {
+        recognized: Keyed<(Ip, u32), TimeNs, WAITING_MAX>,
+        waiting: Keyed<(Ip, u32), Wait, WAITING_MAX>,
+    }
+}
+
+state! {
+    /// A flow that waits to be excused.
+    pub struct Wait {
+        at: TimeNs,
+        window: i64,
+        uid: String,
+        times: u64,
+    }
+}
+
+impl Detector for PlainPort {
+    type Window = ();
+    type Kept = Flows;
+    const ABOUT: About = About {
+        types: &[&NON_SSL, &NON_HTTP],
+        condition: "an established TCP flow with bytes to port 443 (80) that is not recognized as TLS \
+            (HTTP), and none between the same hosts is within 5 min before or after; not from inputs \
+            that cannot tell; at the 1st, 10th, 100th … time",
+        level: "443: medium, 0.8; 80: the source low, the destination medium, 0.8",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Ssl) | bit(LogKind::Http);
+
+    #[inline]
+    fn record(_: &mut Slot<()>, kept: &mut Slot<Flows>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        if !matches!(r.dst_port, 80 | 443) || r.proto != Proto::Tcp {
+            return;
+        }
+        let key = (r.dst, u32::from(r.dst_port));
+        let is_recognized = match &r.body {
+            Body::Ssl(_) => r.dst_port == 443,
+            Body::Http(_) => r.dst_port == 80,
+            Body::Conn(c) => {
+                let name: &[u8] = if r.dst_port == 443 { b"ssl" } else { b"http" };
+                if !c.knows_service
+                    || !c.is_established
+                    || c.orig_bytes.saturating_add(c.resp_bytes) == 0
+                {
+                    return;
+                }
+                c.service.split(|b| *b == b',').any(|s| s == name)
+            }
+            _ => return,
+        };
+        if is_recognized {
+            let flows = kept.make();
+            flows.waiting.remove(key);
+            let at = flows.recognized.get_or_admit(key, |_| true, |_, ts| *ts);
+            if let Some(at) = at {
+                *at = (*at).max(r.ts);
+            }
+            return;
+        }
+        let flows = kept.make();
+        let is_excused =
+            flows.recognized.get(key).is_some_and(|at| r.ts.since(*at).abs() <= SPAN);
+        if is_excused || flows.waiting.get(key).is_some() || flows.waiting.is_full() || r.is_late {
+            return;
+        }
+        let kind = if r.dst_port == 443 { &NON_SSL } else { &NON_HTTP };
+        let Some(times) = cx.is_due(kind, hash_ip(r.dst)) else { return };
+        let wait = Wait { at: r.ts, window: cx.facts.window, uid: text(r.uid), times };
+        flows.waiting.add(key, wait);
+        cx.wake(r.ts.plus(SPAN));
+    }
+
+    fn wake(kept: &mut Slot<Flows>, waking: &mut Waking<'_>) {
+        let Some(flows) = kept.get() else { return };
+        let mut due = Vec::new();
+        let mut next = None::<TimeNs>;
+        flows.waiting.retain(|key, wait| {
+            let at = wait.at.plus(SPAN);
+            if !waking.is_end && at > waking.now {
+                next = Some(next.map_or(at, |n| n.min(at)));
+                return true;
+            }
+            due.push((*key, std::mem::take(wait)));
+            false
+        });
+        if let Some(next) = next {
+            *waking.timer = (*waking.timer).min(next);
+        }
+        for ((dst, port), wait) in due {
+            say(waking, dst, port == 443, &wait);
+        }
+    }
+}
+
+fn say(waking: &mut Waking<'_>, dst: Ip, is_443: bool, wait: &Wait) {
+    let (kind, name, port) =
+        if is_443 { (&NON_SSL, "non-SSL", 443) } else { (&NON_HTTP, "non-HTTP", 80) };
+    let begin = |waking: &Waking<'_>| {
+        let mut finding = waking.find(kind, wait.at, wait.window).to_port(port);
+        finding.0.times = wait.times;
+        if !wait.uid.is_empty() {
+            finding.0.uids.push(wait.uid.clone());
+        }
+        finding
+    };
+    let text = format!("{name} established connection to port {port}.");
+    let level = if is_443 { ThreatLevel::Medium } else { ThreatLevel::Low };
+    let mut of_src =
+        begin(waking).level(level, 0.8).says(format!("{text} destination IP: {dst}"));
+    of_src.0.victim = Some(Party::destination(dst));
+    waking.say(of_src);
+    if !is_443 {
+        let from = waking.profile;
+        let of_dst = begin(waking)
+            .level(ThreatLevel::Medium, 0.8)
+            .by_destination(dst)
+            .says(format!("{text} destination IP: {dst} from IP: {from}"));
+        waking.say(of_dst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    #[test]
+    fn a_flow_that_nothing_excuses() {
+        let mut trial = Trial::new();
+        trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443));
+        trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 80));
+        trial.give(&conn(299, "10.0.0.1", "9.9.9.9", 22));
+        assert!(trial.of(&NON_SSL).is_empty());
+        trial.give(&conn(302, "10.0.0.1", "9.9.9.9", 22));
+        assert_eq!((trial.of(&NON_SSL).len(), trial.of(&NON_HTTP).len()), (1, 2));
+    }
+
+    /// D12 of the peer: the newest recognized flow is the one that counts.
+    #[test]
+    fn recognized_flows_near_by_excuse() {
+        for second in [0, 250, 310, 600] {
+            let mut trial = Trial::new();
+            let mut tls = conn(second, "10.0.0.1", "1.2.3.4", 443);
+            tls.service = "ssl";
+            let plain = conn(300, "10.0.0.1", "1.2.3.4", 443);
+            let mut both = [tls, plain];
+            both.sort_by_key(|c| c.ts);
+            both.iter().for_each(|c| trial.give(c));
+            trial.end();
+            assert!(trial.of(&NON_SSL).is_empty(), "{second}");
+        }
+    }
+
+    /// D47 of the peer: flows of Argus or nfdump have no application and say nothing.
+    #[test]
+    fn inputs_that_cannot_tell_are_not_asked() {
+        let mut trial = Trial::new();
+        let c = conn(0, "10.0.0.1", "1.2.3.4", 80);
+        let mut r = c.record();
+        if let Body::Conn(inner) = &mut r.body {
+            inner.knows_service = false;
+        }
+        trial.record(&r);
+        trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 80).refused());
+        trial.end();
+        assert!(trial.said.iter().all(|e| e.kind != &NON_HTTP));
+    }
+
+    #[test]
+    fn a_flood_of_destinations_is_bounded() {
+        let mut trial = Trial::new();
+        for n in 0..20_000 {
+            trial.give(&conn(n / 1000, "10.0.0.1", &format!("1.2.{}.{}", n / 250, n % 250), 443));
+        }
+        assert!(trial.profile_bytes("10.0.0.1") < 64 << 10);
+    }
+}

@@ -1,0 +1,135 @@
+//! The same door knocked at again and again.
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::limits::PAIRS_MAX;
+use crate::sketch::Keyed;
+use crate::state::{Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, Proto};
+
+/// Its evidence.
+pub static TYPE: EvidenceType =
+    EvidenceType { name: "MULTIPLE_RECONNECTION_ATTEMPTS", technique: "T1110" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct Reconnection;
+
+/// Refusals by one port of one host.
+const REFUSALS: u32 = 5;
+/// Telnet connections that came to nothing, with one host.
+const TELNET: u32 = 4;
+/// Stands for "any telnet port" in a key.
+const ANY_TELNET: u32 = 1 << 16;
+
+state! {
+    /// Counts of one window, set back when told.
+    pub struct Counts {
+        pairs: Keyed<(Ip, u32), u32, PAIRS_MAX>,
+    }
+}
+
+impl Counts {
+    fn add(&mut self, key: (Ip, u32), limit: u32) -> bool {
+        let Some(count) = self.pairs.get_or_admit(key, |_| true, |_, n| *n) else { return false };
+        *count += 1;
+        let is_due = *count >= limit;
+        if is_due {
+            *count = 0;
+        }
+        is_due
+    }
+}
+
+impl Detector for Reconnection {
+    type Window = Counts;
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "every 5th connection that one port of a host refuses (REJ), and every 4th telnet \
+            connection to a host that came to nothing, in a window",
+        level: "medium; 0.5",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(window: &mut Slot<Counts>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        if c.state == b"REJ"
+            && window.make().add((r.dst, u32::from(r.dst_port)), REFUSALS)
+        {
+            let finding = cx
+                .find(&TYPE)
+                .level(ThreatLevel::Medium, 0.5)
+                .victim(r.dst)
+                .to_port(r.dst_port)
+                .says(format!(
+                    "Multiple reconnection attempts from IP: {} to destination IP: {} \
+                     reconnections: {REFUSALS}.",
+                    cx.profile, r.dst
+                ));
+            cx.say(finding);
+        }
+        let is_telnet = r.proto == Proto::Tcp && matches!(r.dst_port, 23 | 2323);
+        if is_telnet && !c.is_established && window.make().add((r.dst, ANY_TELNET), TELNET) {
+            let finding = cx
+                .find(&TYPE)
+                .level(ThreatLevel::Medium, 0.5)
+                .victim(r.dst)
+                .to_port(r.dst_port)
+                .says(format!(
+                    "Multiple Telnet reconnection attempts from IP: {} to Destination IP: {}  \
+                     reconnections: {TELNET}",
+                    cx.profile, r.dst
+                ));
+            cx.say(finding);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    fn refused(count: i64, port: u16) -> usize {
+        let mut trial = Trial::new();
+        for n in 0..count {
+            let mut c = conn(n, "10.0.0.1", "1.2.3.4", port).refused();
+            c.state = "REJ";
+            trial.give(&c);
+        }
+        trial.of(&TYPE).len()
+    }
+
+    #[test]
+    fn every_fifth_refusal_is_told() {
+        for (count, found) in [(4, 0), (5, 1), (9, 1), (10, 2), (25, 5)] {
+            assert_eq!(refused(count, 80), found, "{count}");
+        }
+        // 20 of telnet: four times five refusals and five times four attempts.
+        assert_eq!(refused(20, 23), 9);
+    }
+
+    #[test]
+    fn many_other_doors_do_not_hide_one() {
+        let mut trial = Trial::new();
+        for round in 0..5 {
+            for n in 0..200 {
+                let mut c = conn(round, "10.0.0.1", &format!("9.9.{round}.{n}"), 80).refused();
+                c.state = "REJ";
+                trial.give(&c);
+            }
+            for _ in 0..3 {
+                let mut c = conn(round, "10.0.0.1", "1.2.3.4", 80).refused();
+                c.state = "REJ";
+                trial.give(&c);
+            }
+        }
+        assert!(!trial.of(&TYPE).is_empty());
+    }
+}

@@ -1,0 +1,208 @@
+//! TLS handshakes: certificates of nobody, names that do not fit, DNS over HTTPS.
+
+use super::dga::{contains, is_below};
+use super::{About, Detector, bit};
+use crate::finding::{Context, text};
+use crate::sketch::{hash_ip, hash_text};
+use crate::state::Slot;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind};
+
+/// A certificate that vouches for itself.
+pub static SELF_SIGNED: EvidenceType =
+    EvidenceType { name: "SELF_SIGNED_CERTIFICATE", technique: "T1587.003" };
+/// A certificate that claims to be of an organization whose names the server does not have.
+pub static INCOMPATIBLE_CN: EvidenceType =
+    EvidenceType { name: "INCOMPATIBLE_CN", technique: "T1587.003" };
+/// DNS over HTTPS.
+pub static DOH: EvidenceType = EvidenceType { name: "DOH_USE", technique: "T1572" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct Tls;
+
+/// Organizations and registered domains that are theirs.
+const ORGANIZATIONS: [(&str, &[&str]); 5] = [
+    (
+        "google",
+        &[
+            "google.com",
+            "googleapis.com",
+            "gstatic.com",
+            "youtube.com",
+            "ytimg.com",
+            "gvt1.com",
+            "gvt2.com",
+            "googleusercontent.com",
+            "doubleclick.net",
+            "google-analytics.com",
+            "googlevideo.com",
+            "googlesyndication.com",
+            "googletagmanager.com",
+            "android.com",
+            "goo.gl",
+        ],
+    ),
+    (
+        "microsoft",
+        &[
+            "microsoft.com",
+            "microsoftonline.com",
+            "windows.com",
+            "windows.net",
+            "windowsupdate.com",
+            "office.com",
+            "office365.com",
+            "office.net",
+            "live.com",
+            "live.net",
+            "bing.com",
+            "msn.com",
+            "skype.com",
+            "azure.com",
+            "azureedge.net",
+            "msftconnecttest.com",
+            "onenote.com",
+            "outlook.com",
+            "visualstudio.com",
+            "xboxlive.com",
+            "trafficmanager.net",
+        ],
+    ),
+    (
+        "apple",
+        &["apple.com", "icloud.com", "icloud-content.com", "mzstatic.com", "itunes.com", "aaplimg.com"],
+    ),
+    (
+        "facebook",
+        &["facebook.com", "fbcdn.net", "instagram.com", "whatsapp.com", "whatsapp.net", "fb.com"],
+    ),
+    ("twitter", &["twitter.com", "twimg.com", "t.co", "x.com"]),
+];
+
+impl Detector for Tls {
+    type Window = ();
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&SELF_SIGNED, &INCOMPATIBLE_CN, &DOH],
+        condition: "a certificate found self-signed; a certificate's subject names google, microsoft, \
+            apple, facebook or twitter while the server name asked for is none of theirs (once for \
+            each certificate); a flow marked as DNS over HTTPS; at the 1st, 10th, 100th … time",
+        level: "SELF_SIGNED_CERTIFICATE both ends low, 0.5; INCOMPATIBLE_CN medium, 0.9; DOH_USE \
+            info, 0.9",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Ssl);
+
+    fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Ssl(s) = &r.body else { return };
+        let status = s.validation_status.to_ascii_lowercase();
+        let is_self_signed =
+            contains(&status, b"self signed") || contains(&status, b"self-signed");
+        if is_self_signed && cx.is_due(&SELF_SIGNED, hash_ip(r.dst)).is_some() {
+            let name = match s.server_name {
+                [] => String::new(),
+                name => format!(" SNI: {}.", text(name)),
+            };
+            let finding = cx
+                .find(&SELF_SIGNED)
+                .level(ThreatLevel::Low, 0.5)
+                .to_port(r.dst_port)
+                .says(format!("Self-signed certificate. Destination IP: {}.{name}", r.dst));
+            cx.say_both(finding, ThreatLevel::Low, ThreatLevel::Low);
+        }
+        let subject = s.subject.to_ascii_lowercase();
+        let claimed = ORGANIZATIONS.iter().find(|(name, _)| contains(&subject, name.as_bytes()));
+        if let Some((name, domains)) = claimed
+            && !s.server_name.is_empty()
+            && !domains.iter().any(|d| is_below(s.server_name, d.as_bytes()))
+        {
+            let what = hash_text(&subject);
+            cx.say_damped(what, |cx| {
+                cx.find(&INCOMPATIBLE_CN)
+                    .level(ThreatLevel::Medium, 0.9)
+                    .victim(r.dst)
+                    .to_port(r.dst_port)
+                    .says(format!(
+                        "Incompatible certificate CN to IP: {} domain: {}. The certificate is \
+                         claiming to belong to {}.",
+                        r.dst,
+                        text(s.server_name),
+                        capital(name)
+                    ))
+            });
+        }
+        if s.is_doh {
+            cx.say_damped(hash_ip(r.dst), |cx| {
+                cx.find(&DOH)
+                    .level(ThreatLevel::Info, 0.9)
+                    .victim(r.dst)
+                    .says(format!("using DNS over HTTPS. DNS server: {}", r.dst))
+            });
+        }
+    }
+}
+
+fn capital(name: &str) -> String {
+    let mut chars = name.chars();
+    chars.next().map_or_else(String::new, |c| c.to_uppercase().chain(chars).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, log};
+    use gabion_record::logs::Ssl;
+
+    fn hello(trial: &mut Trial, second: i64, s: Ssl<'_>) {
+        trial.record(&log(second, "10.0.0.1", "1.2.3.4", Body::Ssl(s)));
+    }
+
+    #[test]
+    fn self_signed_in_both_spellings() {
+        let mut trial = Trial::new();
+        for (n, status) in
+            ["self signed certificate", "self-signed certificate in certificate chain"]
+                .iter()
+                .enumerate()
+        {
+            let s = Ssl { validation_status: status.as_bytes(), ..Ssl::default() };
+            trial.record(&log(0, "10.0.0.1", &format!("1.2.3.{n}"), Body::Ssl(s)));
+        }
+        hello(&mut trial, 1, Ssl { validation_status: b"ok", ..Ssl::default() });
+        assert_eq!(trial.of(&SELF_SIGNED).len(), 4);
+    }
+
+    /// D48 of the peer: one certificate is told once, not for each handshake.
+    #[test]
+    fn a_claimed_name_is_told_once_by_certificate() {
+        let mut trial = Trial::new();
+        let s = Ssl { subject: b"CN=www.google.com", server_name: b"netflix.com", ..Ssl::default() };
+        for n in 0..9 {
+            hello(&mut trial, n, s);
+        }
+        assert_eq!(trial.of(&INCOMPATIBLE_CN).len(), 1);
+        // D24 of the peer: a name that only contains the organization's is not theirs.
+        hello(&mut trial, 20, Ssl { subject: b"CN=x.google.com", server_name: b"evilgoogle.com", ..s });
+        assert_eq!(trial.of(&INCOMPATIBLE_CN).len(), 2);
+    }
+
+    #[test]
+    fn names_that_fit_are_none() {
+        let mut trial = Trial::new();
+        for name in [&b"mail.google.com"[..], b"google.com", b""] {
+            let s = Ssl { subject: b"CN=*.google.com", server_name: name, ..Ssl::default() };
+            hello(&mut trial, 0, s);
+        }
+        assert!(trial.of(&INCOMPATIBLE_CN).is_empty());
+    }
+
+    /// D22 of the peer: DNS over HTTPS has a type of its own.
+    #[test]
+    fn dns_over_https_is_itself() {
+        let mut trial = Trial::new();
+        hello(&mut trial, 0, Ssl { is_doh: true, ..Ssl::default() });
+        assert_eq!(trial.of(&DOH).len(), 1);
+    }
+}

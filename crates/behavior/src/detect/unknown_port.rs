@@ -1,0 +1,137 @@
+//! A port without a known service.
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::sketch::{Hosts, Keyed, hash_ip};
+use crate::state::{Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, Proto};
+
+/// Its evidence.
+pub static TYPE: EvidenceType = EvidenceType { name: "UNKNOWN_PORT", technique: "T1571" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct UnknownPort;
+
+/// Above this, UDP may be peer-to-peer.
+const P2P_PORT: u16 = 30_000;
+/// Flows to one destination before it counts as a peer.
+const P2P_FLOWS: u8 = 6;
+/// Distinct destinations that make a profile a peer of a network.
+const P2P_PEERS: u64 = 5;
+
+state! {
+    /// Destinations of UDP to high ports.
+    pub struct Peers {
+        all: Hosts,
+        flows: Keyed<Ip, u8, 16>,
+    }
+}
+
+impl Peers {
+    /// Takes a flow in; whether it is one of many as peer-to-peer programs make them.
+    fn is_p2p(&mut self, dst: Ip) -> bool {
+        let is_known = self.flows.get(dst).is_some_and(|n| *n >= P2P_FLOWS);
+        let is_peer = self.all.len() >= P2P_PEERS;
+        if let Some(n) = self.flows.get_or_add(dst) {
+            *n = n.saturating_add(1);
+        }
+        if !is_peer {
+            self.all.insert(dst);
+        }
+        is_known || is_peer
+    }
+}
+
+impl Detector for UnknownPort {
+    type Window = ();
+    type Kept = Peers;
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "a flow to a port without a known service; not of a source found to scan ports \
+            in this window, not ICMP, not ports of FTP data, not UDP above 30,000 of a profile that \
+            talks to 5 such peers or 6 times to one; at the 1st, 10th, 100th … time",
+        level: "established high, else medium; 1",
+        settings: &["services (lines name,port,protocol)"],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(_: &mut Slot<()>, kept: &mut Slot<Peers>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        if r.dst_port == 0
+            || c.has_no_ports
+            || *cx.is_scanner
+            || !matches!(r.proto, Proto::Tcp | Proto::Udp | Proto::Sctp)
+            || cx.settings.services.knows(r.dst_port, r.proto)
+            || cx.facts.is_ftp_data
+        {
+            return;
+        }
+        if r.proto == Proto::Udp && r.dst_port > P2P_PORT && kept.make().is_p2p(r.dst) {
+            return;
+        }
+        let what = hash_ip(r.dst) ^ u64::from(r.dst_port) << 8 ^ r.proto as u64;
+        let Some(times) = cx.is_due(&TYPE, what) else { return };
+        let level = if c.is_established { ThreatLevel::High } else { ThreatLevel::Medium };
+        let mut finding = cx
+            .find(&TYPE)
+            .level(level, 1.0)
+            .victim(r.dst)
+            .from_port(r.src_port)
+            .to_port(r.dst_port)
+            .says(format!(
+                "Connection to unknown destination port {}/{} destination IP {}.",
+                r.dst_port,
+                r.proto.name().to_uppercase(),
+                r.dst,
+            ));
+        finding.0.times = times;
+        cx.say(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    /// D9 and D28 of the peer: 90 flows are 90 pieces of evidence there; here they are the 1st and
+    /// the 10th.
+    #[test]
+    fn an_unknown_port_is_told_with_growing_distance() {
+        let mut trial = Trial::new();
+        for n in 0..90 {
+            trial.give(&conn(n * 20, "10.0.0.1", "1.2.3.4", 9999));
+        }
+        let found = trial.of(&TYPE);
+        let times: Vec<u64> = found.iter().map(|e| e.times).collect();
+        assert_eq!((times, found[0].level), (vec![1, 10], ThreatLevel::High));
+    }
+
+    #[test]
+    fn known_ports_and_scanners_are_not_told() {
+        let mut trial = Trial::new();
+        trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443));
+        assert!(trial.of(&TYPE).is_empty());
+        for port in 0..30 {
+            trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 2200 + port).refused());
+        }
+        assert_eq!(trial.of(&TYPE).len(), 9);
+    }
+
+    /// D27 of the peer: what one profile does excuses no other.
+    #[test]
+    fn peers_are_those_of_one_profile() {
+        let mut trial = Trial::new();
+        for n in 0..20 {
+            trial.give(&conn(n, "10.0.0.1", &format!("1.2.3.{n}"), 40_000).udp());
+        }
+        assert_eq!(trial.of(&TYPE).len(), 5);
+        trial.give(&conn(30, "10.0.0.2", "1.2.3.4", 40_000).udp());
+        assert_eq!(trial.of(&TYPE).len(), 6);
+    }
+}

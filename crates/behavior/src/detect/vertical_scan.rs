@@ -1,0 +1,142 @@
+//! Many ports of one host.
+
+use super::scan::{bucket, confidence, counts};
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::limits::TARGETS_MAX;
+use crate::sketch::keyed::Key;
+use crate::sketch::{Keyed, Ports, Sieve, mix};
+use crate::state::{First, Most, Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind};
+
+/// Its evidence.
+pub static TYPE: EvidenceType =
+    EvidenceType { name: "VERTICAL_PORT_SCAN", technique: "T1046" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct VerticalScan;
+
+state! {
+    /// Targets of one window.
+    pub struct Targets {
+        /// By destination and protocol.
+        entries: Keyed<(Ip, u32), Target, TARGETS_MAX>,
+        /// Before the table when it is full.
+        sieve: Sieve,
+    }
+}
+
+state! {
+    /// One destination.
+    pub struct Target {
+        ports: Ports,
+        packets: u64,
+        first: First,
+        told: Most<u8>,
+    }
+}
+
+impl Detector for VerticalScan {
+    type Window = Targets;
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "not-established TCP or UDP flows to 10, 100, 1,000 … distinct ports of one \
+            destination in a window",
+        level: "high; confidence from packets sent: none 0.3, up to 10 a tenth each, more 1",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(window: &mut Slot<Targets>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        if !counts(r, c) {
+            return;
+        }
+        let targets = window.make();
+        let key = (r.dst, r.proto as u32);
+        // Who has shown least goes.
+        let target = targets.entries.get_or_admit(
+            key,
+            |_| targets.sieve.passes(key.hash(), mix(u64::from(r.dst_port))),
+            |_, t| t.ports.len(),
+        );
+        let Some(target) = target else { return };
+        target.packets = target.packets.saturating_add(c.orig_pkts);
+        target.first.see(r.ts);
+        if !target.ports.insert(r.dst_port) {
+            return;
+        }
+        let count = u64::from(target.ports.len());
+        if bucket(count) <= target.told.0 {
+            return;
+        }
+        target.told = Most(bucket(count));
+        let (packets, first) = (target.packets, target.first.0);
+        let sure = confidence(packets);
+        let finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::High, sure)
+            .victim(r.dst)
+            .since(first, packets)
+            .says(format!(
+                "new vertical port scan to IP {} from {}. Total {count} {} ports were scanned. \
+                 Total packets sent to all ports: {packets}. Confidence: {sure}. by Gabion",
+                r.dst,
+                cx.profile,
+                r.proto.name().to_uppercase(),
+            ));
+        *cx.is_scanner = true;
+        cx.say(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    fn scan(ports: u16) -> Vec<gabion_record::evidence::Evidence> {
+        let mut trial = Trial::new();
+        for port in 0..ports {
+            trial.give(&conn(i64::from(port), "10.0.0.1", "1.2.3.4", 2000 + port).refused());
+        }
+        trial.of(&TYPE)
+    }
+
+    #[test]
+    fn ten_ports_are_a_scan() {
+        let found = scan(25);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].description.contains("Total 10 TCP ports"), "{}", found[0].description);
+        assert_eq!((found[0].level, found[0].confidence), (ThreatLevel::High, 1.0));
+    }
+
+    #[test]
+    fn nine_ports_are_none() {
+        assert!(scan(9).is_empty());
+    }
+
+    /// Repeats, both directions of time, 65,536 ports, and a thousand other hosts before.
+    #[test]
+    fn it_is_found_behind_noise_and_told_at_powers_of_ten() {
+        let mut trial = Trial::new();
+        for n in 0..1000u32 {
+            let dst = format!("9.{}.{}.1", n / 250, n % 250);
+            trial.give(&conn(1, "10.0.0.1", &dst, 23).refused());
+        }
+        for port in 0..=u16::MAX {
+            let c = conn(2 + i64::from(port) / 20, "10.0.0.1", "1.2.3.4", port).refused();
+            trial.give(&c);
+            trial.give(&c);
+        }
+        let told: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description.clone()).collect();
+        assert_eq!(told.len(), 4, "{told:?}");
+        assert!(trial.profile_bytes("10.0.0.1") < 64 << 10);
+    }
+}

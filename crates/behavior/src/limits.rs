@@ -1,0 +1,47 @@
+//! Every limit of this crate, each with its reason. Reaching one is counted or said in the evidence.
+
+/// Destinations of which a profile counts ports exactly, a window and protocol. A host that a scan
+/// is to be told from has fewer; beyond it a sieve says which destination is worth an entry.
+pub const TARGETS_MAX: usize = 64;
+
+/// Ports of which a profile counts destinations exactly.
+pub const PORTS_MAX: usize = 64;
+
+/// Members that a set keeps before it becomes a bit map (ports) or a sketch (hosts): at 128 a search
+/// through it still costs less than a cache miss, and the reports at 10 and 100 are exact.
+pub const SET_MAX: usize = 128;
+
+/// Cells of the sieve before full tables: 2 KiB a profile that scans.
+pub const SIEVE_CELLS: usize = 256;
+
+/// Members that let a sieve's cell ask for an entry: half of the 10 that make a scan.
+pub const SIEVE_PASS: u32 = 5;
+
+/// Things of which a window counts repeats one by one; what comes after is counted by type alone.
+pub const REPEATS_MAX: usize = 128;
+
+/// Destinations of which bytes are summed (space-saving): a destination with a sixteenth of all
+/// bytes is never lost, and what is reported is a lower bound.
+pub const UPLOADS_MAX: usize = 16;
+
+/// Destinations or names that wait for something to be seen before they become evidence.
+pub const WAITING_MAX: usize = 64;
+
+/// Pairs of which repeated refusals are counted.
+pub const PAIRS_MAX: usize = 64;
+
+/// Flow ids that evidence carries; how many there were stands beside them.
+pub const UIDS_MAX: usize = 8;
+
+/// Evidence that one alert names by id; how many there were stands beside them.
+pub const CORRELATED_MAX: usize = 4096;
+
+/// Ids of a window that are remembered to know a repeat.
+pub const IDS_MAX: usize = 4096;
+
+/// Longest text from outside that a description repeats.
+pub const TEXT_MAX: usize = 512;
+
+/// Addresses of the site of which hardware addresses, resolutions and the like are kept: 2^16
+/// entries of some 40 bytes, a tenth of the smallest budget.
+pub const SITE_ENTRIES_MAX: usize = 1 << 16;

@@ -1,0 +1,348 @@
+//! A profile: what one address has done, in the current time window and the past one.
+//!
+//! [`step`] is the whole engine for one profile: records and what the site knows in, evidence and
+//! the next moment to be asked out. It reads no clock, waits for nothing and knows no other profile,
+//! so that it runs here, in another thread, or keyed by address inside a stream engine. A profile
+//! encodes (with its version first), decodes and merges.
+
+use crate::detect::{self, KeptStates, WindowStates};
+use crate::finding::{Context, Finding};
+use crate::limits::REPEATS_MAX;
+use crate::settings::Settings;
+use crate::site::Facts;
+use crate::sketch::{Keyed, hash_text, mix};
+use crate::state::{Decoder, State};
+use gabion_record::Ip;
+use gabion_record::evidence::{Evidence, EvidenceType};
+use gabion_record::logs::{Body, Record, TimeNs};
+
+/// Version of the encoding. Older ones are to decode for ever.
+const VERSION: u16 = 1;
+
+/// No timer.
+pub const NEVER: TimeNs = TimeNs(i64::MAX);
+
+/// How often each thing was seen in a window, to say it at the 1st, 10th, 100th … time.
+#[derive(Debug, Default)]
+pub struct Repeats {
+    things: Keyed<u64, u64, REPEATS_MAX>,
+    /// What came when there was no room for things, by type.
+    others: Keyed<u64, u64, 128>,
+}
+
+impl Repeats {
+    /// Counts one; the times so far when it is to be said now.
+    #[inline]
+    pub fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<u64> {
+        let by_kind = hash_text(kind.name.as_bytes());
+        let times = match self.things.get_or_add(mix(by_kind ^ what)) {
+            Some(times) => times,
+            None => self.others.get_or_add(by_kind)?,
+        };
+        *times += 1;
+        is_power_of_ten(*times).then_some(*times)
+    }
+}
+
+impl State for Repeats {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.things.encode(out);
+        self.others.encode(out);
+    }
+    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Repeats { things: State::decode(from)?, others: State::decode(from)? })
+    }
+    fn merge(&mut self, other: Self) {
+        self.things.merge(other.things);
+        self.others.merge(other.others);
+    }
+    fn heap(&self) -> usize {
+        self.things.heap() + self.others.heap()
+    }
+}
+
+fn is_power_of_ten(n: u64) -> bool {
+    matches!(n.checked_ilog10(), Some(log) if 10u64.pow(log) == n)
+}
+
+/// What was seen in one window.
+#[derive(Debug, Default)]
+pub struct Window {
+    number: i64,
+    is_scanner: bool,
+    repeats: Repeats,
+    states: WindowStates,
+}
+
+impl Window {
+    fn of(number: i64) -> Window {
+        Window { number, ..Window::default() }
+    }
+}
+
+impl State for Window {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.number.encode(out);
+        self.is_scanner.encode(out);
+        self.repeats.encode(out);
+        self.states.encode(out);
+    }
+    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+        Some(Window {
+            number: State::decode(from)?,
+            is_scanner: State::decode(from)?,
+            repeats: State::decode(from)?,
+            states: State::decode(from)?,
+        })
+    }
+    fn merge(&mut self, other: Self) {
+        self.is_scanner |= other.is_scanner;
+        self.repeats.merge(other.repeats);
+        self.states.merge(other.states);
+    }
+    fn heap(&self) -> usize {
+        self.repeats.heap() + self.states.heap()
+    }
+}
+
+/// One address's profile.
+#[derive(Debug, Default)]
+pub struct Profile {
+    ip: Ip,
+    records: u64,
+    flows: u64,
+    findings: u64,
+    last: TimeNs,
+    timer: Option<TimeNs>,
+    current: Window,
+    past: Option<Box<Window>>,
+    kept: KeptStates,
+}
+
+impl Profile {
+    /// The profile of an address that nothing is known of.
+    pub fn new(ip: Ip) -> Profile {
+        Profile { ip, current: Window::of(i64::MIN), ..Profile::default() }
+    }
+
+    /// Whose it is.
+    pub fn ip(&self) -> Ip {
+        self.ip
+    }
+
+    /// Records it has seen.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Flows among them.
+    pub fn flows(&self) -> u64 {
+        self.flows
+    }
+
+    /// Evidence it has given.
+    pub fn findings(&self) -> u64 {
+        self.findings
+    }
+
+    /// When it was last seen.
+    pub fn last(&self) -> TimeNs {
+        self.last
+    }
+
+    /// The number of its current window.
+    pub fn window(&self) -> i64 {
+        self.current.number
+    }
+
+    /// When it wants to be asked, [`NEVER`] when not.
+    pub fn timer(&self) -> TimeNs {
+        self.timer.unwrap_or(NEVER)
+    }
+
+    /// Bytes it takes.
+    pub fn bytes(&self) -> usize {
+        let past = self.past.as_ref().map_or(0, |p| size_of::<Window>() + p.heap());
+        size_of::<Profile>() + self.current.heap() + self.kept.heap() + past
+    }
+
+    /// Its encoding.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        VERSION.encode(out);
+        self.ip.encode(out);
+        self.records.encode(out);
+        self.flows.encode(out);
+        self.findings.encode(out);
+        self.last.encode(out);
+        self.timer.encode(out);
+        self.current.encode(out);
+        self.past.is_some().encode(out);
+        if let Some(past) = &self.past {
+            past.encode(out);
+        }
+        self.kept.encode(out);
+    }
+
+    /// Reads an encoding; `None` when it is none.
+    pub fn decode(bytes: &[u8]) -> Option<Profile> {
+        let mut from = Decoder(bytes);
+        if u16::decode(&mut from)? != VERSION {
+            return None;
+        }
+        let mut profile = Profile {
+            ip: State::decode(&mut from)?,
+            records: State::decode(&mut from)?,
+            flows: State::decode(&mut from)?,
+            findings: State::decode(&mut from)?,
+            last: State::decode(&mut from)?,
+            timer: State::decode(&mut from)?,
+            current: State::decode(&mut from)?,
+            ..Profile::default()
+        };
+        if bool::decode(&mut from)? {
+            profile.past = Some(Box::new(State::decode(&mut from)?));
+        }
+        profile.kept = State::decode(&mut from)?;
+        from.0.is_empty().then_some(profile)
+    }
+
+    /// Takes in what another part of the same address's profile saw.
+    pub fn merge(&mut self, mut other: Profile) {
+        self.records = self.records.saturating_add(other.records);
+        self.flows = self.flows.saturating_add(other.flows);
+        self.findings = self.findings.saturating_add(other.findings);
+        self.last = self.last.max(other.last);
+        self.timer = match (self.timer, other.timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        self.kept.merge(other.kept);
+        if other.current.number > self.current.number {
+            std::mem::swap(&mut self.current, &mut other.current);
+            std::mem::swap(&mut self.past, &mut other.past);
+        }
+        let newest = self.current.number;
+        for window in [Some(other.current), other.past.map(|w| *w)].into_iter().flatten() {
+            if window.number == newest {
+                self.current.merge(window);
+            } else if window.number == newest - 1 {
+                match &mut self.past {
+                    Some(past) if past.number == window.number => past.merge(window),
+                    past => *past = Some(Box::new(window)),
+                }
+            }
+        }
+    }
+
+    /// Moves on to a later window.
+    fn turn(&mut self, number: i64) {
+        let was = std::mem::replace(&mut self.current, Window::of(number));
+        self.past = (was.number == number - 1).then(|| Box::new(was));
+    }
+}
+
+/// One record with what the site knows at it.
+pub type Seen<'a, 'r> = (&'a Record<'r>, &'a Facts);
+
+/// Takes records of one profile in, in order; says what was found and gives the next moment to be
+/// asked by [`wake`].
+pub fn step(
+    profile: &mut Profile,
+    records: &[Seen<'_, '_>],
+    settings: &Settings,
+    out: &mut Vec<Evidence>,
+) -> TimeNs {
+    for (record, facts) in records {
+        let before = out.len();
+        one(profile, record, facts, settings, out);
+        profile.findings += (out.len() - before) as u64;
+    }
+    profile.timer()
+}
+
+#[inline]
+fn one(
+    profile: &mut Profile,
+    record: &Record<'_>,
+    facts: &Facts,
+    settings: &Settings,
+    out: &mut Vec<Evidence>,
+) {
+    profile.records += 1;
+    profile.flows += u64::from(matches!(record.body, Body::Conn(_)));
+    if !record.is_late {
+        profile.last = profile.last.max(record.ts);
+        if facts.window > profile.current.number {
+            profile.turn(facts.window);
+        }
+    }
+    // A record of a window that is gone is still looked at by itself, with no window behind it.
+    let mut gone = None;
+    let number = profile.current.number;
+    let window = match &mut profile.past {
+        _ if facts.window == number => &mut profile.current,
+        Some(past) if past.number == facts.window => past,
+        past if facts.window == number - 1 => {
+            past.insert(Box::new(Window::of(facts.window))).as_mut()
+        }
+        _ => gone.insert(Window::of(facts.window)),
+    };
+    let mut timer = profile.timer.unwrap_or(NEVER);
+    let mut context = Context {
+        record,
+        facts,
+        settings,
+        profile: profile.ip,
+        repeats: &mut window.repeats,
+        is_scanner: &mut window.is_scanner,
+        timer: &mut timer,
+        out,
+    };
+    detect::record(&mut window.states, &mut profile.kept, &mut context);
+    profile.timer = (timer != NEVER).then_some(timer);
+}
+
+/// What a detector sees when its moment has come.
+pub struct Waking<'a> {
+    /// Event time.
+    pub now: TimeNs,
+    /// Nothing will follow: what waits is to be decided.
+    pub is_end: bool,
+    /// Thresholds.
+    pub settings: &'a Settings,
+    /// Whose profile this is.
+    pub profile: Ip,
+    /// The earliest moment a detector wants to be asked again.
+    pub timer: &'a mut TimeNs,
+    /// What was found.
+    pub out: &'a mut Vec<Evidence>,
+}
+
+impl Waking<'_> {
+    /// Begins evidence about something seen at `ts` in that window.
+    pub fn find(&self, kind: &'static EvidenceType, ts: TimeNs, window: i64) -> Finding {
+        Finding::new(kind, self.profile, ts, window)
+    }
+
+    /// Says it.
+    pub fn say(&mut self, finding: Finding) {
+        finding.finish(self.out);
+    }
+}
+
+/// Asks what waits whether its time has come; gives the next such moment.
+pub fn wake(
+    profile: &mut Profile,
+    now: TimeNs,
+    is_end: bool,
+    settings: &Settings,
+    out: &mut Vec<Evidence>,
+) -> TimeNs {
+    let before = out.len();
+    let mut timer = NEVER;
+    let mut waking = Waking { now, is_end, settings, profile: profile.ip, timer: &mut timer, out };
+    detect::wake(&mut profile.kept, &mut waking);
+    profile.timer = (timer != NEVER).then_some(timer);
+    profile.findings += (out.len() - before) as u64;
+    timer
+}

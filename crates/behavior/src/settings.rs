@@ -1,0 +1,158 @@
+//! Thresholds, under the peer's names where it has them, with its defaults.
+//!
+//! A `slips.yaml` is read as a tree; what it does not say keeps its default. Names of ours stand
+//! under `gabion`.
+
+use crate::services::Services;
+use gabion_record::logs::SECOND;
+use gabion_record::{Net, Tree};
+
+/// Which ends of a flow get it into their profile.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// The source's only
+    #[default]
+    Out,
+    /// The destination's too
+    All,
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Width of a time window, nanoseconds (`parameters.time_window_width`, seconds).
+    pub window_ns: i64,
+    /// One window for everything (`only_one_tw`).
+    pub is_one_window: bool,
+    /// `parameters.analysis_direction`
+    pub direction: Direction,
+    /// The site's own addresses (`parameters.client_ips`).
+    pub client_ips: Vec<Net>,
+    /// Sum of a window's threat levels that makes an alert, for a window of a minute
+    /// (`detection.evidence_detection_threshold`).
+    pub alert_threshold: f64,
+    /// Seconds a connection lasts to be long (`flow_alerts.long_connection_threshold`).
+    pub long_connection_s: f64,
+    /// Megabytes (10^6) to one destination in a window (`flow_alerts.data_exfiltration_threshold`).
+    pub upload_mb: u64,
+    /// Bytes of a login that worked (`flow_alerts.ssh_succesful_detection_threshold`).
+    pub ssh_success_bytes: u64,
+    /// Bits a character of a TXT answer (`flow_alerts.entropy_threshold`).
+    pub entropy: f64,
+    /// Bytes from a paste site (`flow_alerts.pastebin_download_threshold`).
+    pub pastebin_bytes: u64,
+    /// Attempts that make password guessing (`brute_force_detector.ssh_attempt_threshold`).
+    pub ssh_attempts: u32,
+    /// Hosts asked for by ARP within 30 s (`arp.arp_scan_threshold`).
+    pub arp_scan: u32,
+    /// Names of evidence that is not wanted (`DisabledAlerts.disabled_detections`).
+    pub disabled: Vec<String>,
+    /// Ports with a service.
+    pub services: Services,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            window_ns: 3600 * SECOND,
+            is_one_window: false,
+            direction: Direction::Out,
+            client_ips: Vec::new(),
+            alert_threshold: 0.25,
+            long_connection_s: 1500.0,
+            upload_mb: 500,
+            ssh_success_bytes: 4290,
+            entropy: 5.0,
+            pastebin_bytes: 700,
+            ssh_attempts: 9,
+            arp_scan: 5,
+            disabled: Vec::new(),
+            services: Services::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// What a configuration says, with defaults for the rest; also what in it cannot be used.
+    pub fn from_tree(tree: &Tree) -> (Settings, Vec<String>) {
+        let mut s = Settings::default();
+        let mut wrong = Vec::new();
+        let mut number = |path: &str| -> Option<f64> {
+            let text = tree.text(path)?;
+            let n = text.trim().parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+            if n.is_none() {
+                wrong.push(format!("{path}: `{text}` is no number"));
+            }
+            n
+        };
+        match tree.text("parameters.time_window_width") {
+            Some("only_one_tw") => s.is_one_window = true,
+            _ => {
+                if let Some(n) = number("parameters.time_window_width").filter(|n| *n >= 1.0) {
+                    s.window_ns = (n.min(1e9) * SECOND as f64) as i64;
+                }
+            }
+        }
+        let mut set = |path: &str, into: &mut f64| {
+            if let Some(n) = number(path) {
+                *into = n;
+            }
+        };
+        set("detection.evidence_detection_threshold", &mut s.alert_threshold);
+        set("flow_alerts.long_connection_threshold", &mut s.long_connection_s);
+        set("flow_alerts.entropy_threshold", &mut s.entropy);
+        let mut whole = |path: &str, into: &mut u64| {
+            let mut n = *into as f64;
+            set(path, &mut n);
+            *into = n as u64;
+        };
+        whole("flow_alerts.data_exfiltration_threshold", &mut s.upload_mb);
+        whole("flow_alerts.ssh_succesful_detection_threshold", &mut s.ssh_success_bytes);
+        whole("flow_alerts.pastebin_download_threshold", &mut s.pastebin_bytes);
+        let mut attempts = u64::from(s.ssh_attempts);
+        whole("brute_force_detector.ssh_attempt_threshold", &mut attempts);
+        s.ssh_attempts = u32::try_from(attempts).unwrap_or(u32::MAX).max(1);
+        if tree.text("parameters.analysis_direction") == Some("all") {
+            s.direction = Direction::All;
+        }
+        for text in texts(tree, "parameters.client_ips") {
+            match Net::parse(text.as_bytes()) {
+                Some(net) => s.client_ips.push(net),
+                None => wrong.push(format!("parameters.client_ips: `{text}` is no network")),
+            }
+        }
+        s.disabled = texts(tree, "DisabledAlerts.disabled_detections");
+        (s, wrong)
+    }
+}
+
+/// The texts of a sequence, or of a flow sequence written as one text (`[a, b]`).
+fn texts(tree: &Tree, path: &str) -> Vec<String> {
+    let Some(node) = tree.get(path) else { return Vec::new() };
+    let clean = |t: &str| t.trim().trim_matches(['\'', '"']).to_owned();
+    let mut all: Vec<String> =
+        node.children.iter().filter_map(|(_, t)| t.value.as_deref().map(clean)).collect();
+    if let Some(text) = node.value.as_deref() {
+        let inner = text.trim().trim_start_matches('[').trim_end_matches(']');
+        all.extend(inner.split(',').map(clean));
+    }
+    all.retain(|t| !t.is_empty());
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peers_names_are_read() {
+        let mut tree = Tree::default();
+        tree.set("parameters.time_window_width", "300");
+        tree.set("flow_alerts.long_connection_threshold", "100");
+        tree.set("detection.evidence_detection_threshold", "x");
+        tree.set("parameters.client_ips", "[10.0.0.0/8, bad]");
+        let (s, wrong) = Settings::from_tree(&tree);
+        assert_eq!((s.window_ns, s.long_connection_s), (300 * SECOND, 100.0));
+        assert_eq!((s.alert_threshold, s.client_ips.len(), wrong.len()), (0.25, 1, 2));
+    }
+}

@@ -1,0 +1,231 @@
+//! A small table with a bound: keys found by comparing 32-bit tags in one run of memory.
+
+use crate::state::{Decoder, State};
+
+/// Keys a [`Keyed`] can have.
+pub trait Key: Copy + Eq + State {
+    /// A hash that is the same in every process.
+    fn hash(self) -> u64;
+}
+
+impl Key for u64 {
+    #[inline]
+    fn hash(self) -> u64 {
+        super::mix(self)
+    }
+}
+
+impl Key for gabion_record::Ip {
+    #[inline]
+    fn hash(self) -> u64 {
+        super::hash_ip(self)
+    }
+}
+
+impl Key for (gabion_record::Ip, u32) {
+    #[inline]
+    fn hash(self) -> u64 {
+        super::mix(super::hash_ip(self.0) ^ u64::from(self.1))
+    }
+}
+
+/// At most `MAX` values by key. Who is to go when it is full is the owner's decision.
+#[derive(Debug)]
+pub struct Keyed<K, V, const MAX: usize> {
+    tags: Vec<u32>,
+    entries: Vec<(K, V)>,
+}
+
+impl<K, V, const MAX: usize> Default for Keyed<K, V, MAX> {
+    fn default() -> Self {
+        Keyed { tags: Vec::new(), entries: Vec::new() }
+    }
+}
+
+impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
+    #[inline]
+    fn find(&self, key: K) -> Option<usize> {
+        let tag = key.hash() as u32;
+        let mut from = 0;
+        loop {
+            let at = from + self.tags.get(from..)?.iter().position(|t| *t == tag)?;
+            if self.entries.get(at)?.0 == key {
+                return Some(at);
+            }
+            from = at + 1;
+        }
+    }
+
+    /// The value of a key.
+    #[inline]
+    pub fn get(&mut self, key: K) -> Option<&mut V> {
+        let at = self.find(key)?;
+        self.entries.get_mut(at).map(|e| &mut e.1)
+    }
+
+    /// Whether there is room for one more.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.entries.len() >= MAX
+    }
+
+    /// Adds a key that is not there; `None` when there is no room.
+    pub fn add(&mut self, key: K, value: V) -> Option<&mut V> {
+        if self.is_full() {
+            return None;
+        }
+        self.tags.push(key.hash() as u32);
+        self.entries.push((key, value));
+        self.entries.last_mut().map(|e| &mut e.1)
+    }
+
+    /// The value of a key, made if there is room.
+    #[inline]
+    pub fn get_or_add(&mut self, key: K) -> Option<&mut V>
+    where
+        V: Default,
+    {
+        match self.find(key) {
+            Some(at) => self.entries.get_mut(at).map(|e| &mut e.1),
+            None => self.add(key, V::default()),
+        }
+    }
+
+    /// The value of a key, made if there is room or if `admit` says that it is worth the entry
+    /// that `least` orders first.
+    #[inline]
+    pub fn get_or_admit<O: Ord>(
+        &mut self,
+        key: K,
+        admit: impl FnOnce(&Self) -> bool,
+        least: impl Fn(&K, &V) -> O,
+    ) -> Option<&mut V>
+    where
+        V: Default,
+    {
+        if let Some(at) = self.find(key) {
+            return self.entries.get_mut(at).map(|e| &mut e.1);
+        }
+        if !self.is_full() {
+            return self.add(key, V::default());
+        }
+        if !admit(self) {
+            return None;
+        }
+        Some(self.replace(key, V::default(), least))
+    }
+
+    /// Puts a new key in the place of the entry that `least` orders first.
+    pub fn replace<O: Ord>(&mut self, key: K, value: V, least: impl Fn(&K, &V) -> O) -> &mut V {
+        let at = (0..self.entries.len())
+            .min_by_key(|at| self.entries.get(*at).map(|(k, v)| least(k, v)))
+            .unwrap_or(0);
+        if self.entries.is_empty() {
+            self.tags.push(0);
+            self.entries.push((key, value));
+        } else if let Some(entry) = self.entries.get_mut(at) {
+            *entry = (key, value);
+        }
+        if let Some(tag) = self.tags.get_mut(at) {
+            *tag = key.hash() as u32;
+        }
+        &mut self.entries[at].1
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, key: K) -> Option<V> {
+        let at = self.find(key)?;
+        self.tags.remove(at);
+        Some(self.entries.remove(at).1)
+    }
+
+    /// All in the order they came.
+    pub fn iter(&self) -> impl Iterator<Item = &(K, V)> {
+        self.entries.iter()
+    }
+
+    /// Keeps what `keep` says, in order.
+    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+        self.entries.retain_mut(|(k, v)| keep(k, v));
+        self.tags = self.entries.iter().map(|(k, _)| k.hash() as u32).collect();
+    }
+
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+}
+
+impl<K: Key, V: State, const MAX: usize> State for Keyed<K, V, MAX> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        u32::try_from(self.entries.len()).unwrap_or(u32::MAX).encode(out);
+        for (key, value) in &self.entries {
+            key.encode(out);
+            value.encode(out);
+        }
+    }
+    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+        let count = from.count(1)?;
+        let mut made = Self::default();
+        for _ in 0..count {
+            let key = K::decode(from)?;
+            let value = V::decode(from)?;
+            if made.find(key).is_some() {
+                return None;
+            }
+            made.add(key, value)?;
+        }
+        Some(made)
+    }
+    fn merge(&mut self, other: Self) {
+        for (key, value) in other.entries {
+            match self.find(key) {
+                Some(at) => {
+                    if let Some(entry) = self.entries.get_mut(at) {
+                        entry.1.merge(value);
+                    }
+                }
+                None => {
+                    self.add(key, value);
+                }
+            }
+        }
+    }
+    fn heap(&self) -> usize {
+        self.tags.capacity() * 4
+            + self.entries.capacity() * size_of::<(K, V)>()
+            + self.entries.iter().map(|e| e.1.heap()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_bounded_and_returns_from_its_encoding() {
+        let mut table = Keyed::<u64, u32, 8>::default();
+        for n in 0..20u64 {
+            if let Some(v) = table.get_or_add(n) {
+                *v = n as u32;
+            }
+        }
+        assert_eq!((table.len(), table.is_full()), (8, true));
+        *table.replace(99, 50, |_, v| *v) += 1;
+        assert_eq!((table.get(0).copied(), table.get(99).copied()), (None, Some(51)));
+        let mut bytes = Vec::new();
+        table.encode(&mut bytes);
+        let mut back = Keyed::<u64, u32, 8>::decode(&mut Decoder(&bytes)).unwrap();
+        assert_eq!(back.get(7), Some(&mut 7));
+        assert!(Keyed::<u64, u32, 4>::decode(&mut Decoder(&bytes)).is_none());
+        back.merge(table);
+        assert_eq!(back.get(7), Some(&mut 14));
+        assert_eq!(back.remove(7), Some(14));
+        assert_eq!(back.get(6), Some(&mut 12));
+    }
+}

@@ -1,0 +1,41 @@
+//! Small exact sets that become sketches, and tables with a bound: all that profiles count with.
+//!
+//! Every update is O(1); all of it merges and encodes.
+
+pub mod distinct;
+pub mod hyperloglog;
+pub mod keyed;
+pub mod sieve;
+
+pub use distinct::{Hosts, Ports};
+pub use keyed::Keyed;
+pub use sieve::Sieve;
+
+use gabion_record::Ip;
+
+/// A well-mixed hash of a number (the finalizer of SplitMix64, Steele et al. 2014). It is the same in
+/// every process, since sketches are kept and merged.
+#[inline]
+pub const fn mix(n: u64) -> u64 {
+    let mut z = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Hash of an address.
+#[inline]
+pub const fn hash_ip(ip: Ip) -> u64 {
+    let (high, low) = ip.halves();
+    if high == 0 { mix(low) } else { mix(mix(high) ^ low) }
+}
+
+/// Hash of a text (FNV-1a over it, mixed).
+#[inline]
+pub fn hash_text(text: &[u8]) -> u64 {
+    let mut h = 0xcbf2_9ce4_8422_2325u64;
+    for b in text {
+        h = (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
+    }
+    mix(h)
+}

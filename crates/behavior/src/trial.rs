@@ -1,0 +1,171 @@
+//! What tests of detectors are made with: records written in a line, and an engine that keeps what
+//! it says.
+
+use crate::engine::{Engine, Finding};
+use crate::settings::Settings;
+use gabion_record::Ip;
+use gabion_record::evidence::{Alert, Evidence, EvidenceType};
+use gabion_record::logs::{Body, Conn, Label, Mac, Proto, Record, SECOND, TimeNs};
+
+/// An engine with default thresholds.
+pub(crate) struct Trial {
+    pub(crate) engine: Engine,
+    pub(crate) said: Vec<Evidence>,
+    pub(crate) alerts: Vec<Alert>,
+}
+
+impl Trial {
+    pub(crate) fn new() -> Trial {
+        Trial::with(Settings::default())
+    }
+
+    pub(crate) fn with(settings: Settings) -> Trial {
+        Trial { engine: Engine::new(settings, None), said: Vec::new(), alerts: Vec::new() }
+    }
+
+    pub(crate) fn give(&mut self, c: &Flow) {
+        self.record(&c.record());
+    }
+
+    pub(crate) fn record(&mut self, r: &Record<'_>) {
+        let (said, alerts) = (&mut self.said, &mut self.alerts);
+        self.engine.record(r, &mut |f| keep(f, said, alerts));
+    }
+
+    pub(crate) fn end(&mut self) {
+        let (said, alerts) = (&mut self.said, &mut self.alerts);
+        self.engine.finish(&mut |f| keep(f, said, alerts));
+    }
+
+    pub(crate) fn of(&self, kind: &EvidenceType) -> Vec<Evidence> {
+        self.said.iter().filter(|e| e.kind == kind).cloned().collect()
+    }
+
+    pub(crate) fn profile_bytes(&mut self, ip: &str) -> usize {
+        self.engine.profile(at(ip)).map_or(0, |p| p.bytes())
+    }
+}
+
+fn keep(f: Finding<'_>, said: &mut Vec<Evidence>, alerts: &mut Vec<Alert>) {
+    match f {
+        Finding::Evidence(e, _) => said.push(e.clone()),
+        Finding::Alert(a) => alerts.push(a.clone()),
+    }
+}
+
+/// An address.
+pub(crate) fn at(ip: &str) -> Ip {
+    Ip::parse(ip.as_bytes()).unwrap()
+}
+
+/// A flow: established TCP, unless it is said otherwise.
+#[derive(Clone)]
+pub(crate) struct Flow {
+    pub(crate) ts: i64,
+    pub(crate) src: Ip,
+    pub(crate) dst: Ip,
+    pub(crate) src_port: u16,
+    pub(crate) dst_port: u16,
+    pub(crate) proto: Proto,
+    pub(crate) uid: String,
+    pub(crate) state: &'static str,
+    pub(crate) is_established: bool,
+    pub(crate) history: &'static str,
+    pub(crate) service: &'static str,
+    pub(crate) seconds: f64,
+    pub(crate) bytes: u64,
+    pub(crate) reply_bytes: u64,
+    pub(crate) src_mac: Option<Mac>,
+    pub(crate) dst_mac: Option<Mac>,
+    pub(crate) is_late: bool,
+}
+
+pub(crate) fn conn(second: i64, src: &str, dst: &str, dst_port: u16) -> Flow {
+    Flow {
+        ts: second * SECOND,
+        src: at(src),
+        dst: at(dst),
+        src_port: 40_000,
+        dst_port,
+        proto: Proto::Tcp,
+        uid: format!("C{second}{src}{dst_port}"),
+        state: "SF",
+        is_established: true,
+        history: "ShADadFf",
+        service: "",
+        seconds: 0.1,
+        bytes: 100,
+        reply_bytes: 100,
+        src_mac: None,
+        dst_mac: None,
+        is_late: false,
+    }
+}
+
+impl Flow {
+    pub(crate) fn refused(mut self) -> Flow {
+        self.is_established = false;
+        (self.state, self.history, self.bytes, self.reply_bytes) = ("S0", "S", 0, 0);
+        self
+    }
+
+    pub(crate) fn udp(mut self) -> Flow {
+        self.proto = Proto::Udp;
+        self
+    }
+
+    pub(crate) fn lasting(mut self, seconds: f64) -> Flow {
+        self.seconds = seconds;
+        self
+    }
+
+    pub(crate) fn sending(mut self, bytes: u64) -> Flow {
+        self.bytes = bytes;
+        self
+    }
+
+    pub(crate) fn record(&self) -> Record<'_> {
+        Record {
+            ts: TimeNs(self.ts),
+            src: self.src,
+            dst: self.dst,
+            src_port: self.src_port,
+            dst_port: self.dst_port,
+            proto: self.proto,
+            uid: self.uid.as_bytes(),
+            label: Label::None,
+            is_late: self.is_late,
+            body: Body::Conn(Conn {
+                service: self.service.as_bytes(),
+                knows_service: true,
+                duration_ns: (self.seconds * SECOND as f64) as i64,
+                orig_bytes: self.bytes,
+                resp_bytes: self.reply_bytes,
+                orig_pkts: 2,
+                resp_pkts: if self.is_established { 2 } else { 0 },
+                state: self.state.as_bytes(),
+                is_established: self.is_established,
+                history: self.history.as_bytes(),
+                src_mac: self.src_mac,
+                dst_mac: self.dst_mac,
+                ..Conn::default()
+            }),
+        }
+    }
+}
+
+/// A record of any kind.
+pub(crate) fn log<'a>(second: i64, src: &str, dst: &str, body: Body<'a>) -> Record<'a> {
+    Record {
+        ts: TimeNs(second * SECOND),
+        src: at(src),
+        dst: at(dst),
+        src_port: 40_000,
+        dst_port: 0,
+        proto: Proto::Tcp,
+        uid: b"Clog",
+        label: Label::None,
+        is_late: false,
+        body,
+    }
+}

@@ -1,0 +1,121 @@
+//! What a run of the behaviour engine found, on one page or as one JSON object.
+
+use super::Ended;
+use gabion_outputs::table::{Align, Table};
+use gabion_record::json::Json;
+use std::fmt::Write;
+
+/// Hosts shown.
+const HOSTS: usize = 10;
+
+/// For people.
+pub(super) fn text(ended: &Ended<'_>) -> String {
+    let mut out = String::new();
+    let c = &ended.counts;
+    let used = ended.reports.iter().filter(|r| r.ledger.passed().items > 0).count();
+    let _ = writeln!(
+        out,
+        "{} records of {} logs: {} flows ({} established), {} sources, {} windows",
+        c.records, used, c.flows, c.established, c.sources, c.windows
+    );
+    if ended.found.evidence.is_empty() {
+        out.push_str("\nNo evidence.\n");
+    } else {
+        let _ = writeln!(out, "\nEvidence ({}, {} repeats left out)", c.evidence, c.repeats);
+        let columns = [("TYPE", Align::Left), ("LEVEL", Align::Left), ("COUNT", Align::Right)];
+        let mut table = Table::new(&columns);
+        for ((name, level), count) in &ended.found.evidence {
+            table.row([(*name).to_owned(), level.to_string(), count.to_string()]);
+        }
+        out.push_str(&table.render(None));
+    }
+    let mut hosts: Vec<_> = ended.found.scores.iter().collect();
+    hosts.sort_by(|a, b| b.1.total_cmp(a.1).then(a.0.cmp(b.0)));
+    if !hosts.is_empty() {
+        out.push_str("\nHosts by threat\n");
+        let columns = [("HOST", Align::Left), ("SCORE", Align::Right), ("ALERTS", Align::Right)];
+        let mut table = Table::new(&columns);
+        for (ip, score) in hosts.into_iter().take(HOSTS) {
+            let alerts = ended.found.alerts.iter().filter(|a| a.0 == *ip).count();
+            table.row([ip.to_string(), format!("{score:.1}"), alerts.to_string()]);
+        }
+        out.push_str(&table.render(None));
+    }
+    let _ = writeln!(out, "\nLedger\n  logs  {}", ended.ledger);
+    out
+}
+
+/// For programs.
+pub(super) fn json(ended: &Ended<'_>) -> String {
+    let mut j = Json::new();
+    let c = &ended.counts;
+    j.open();
+    j.open_key("counts");
+    for (name, n) in [
+        ("records", c.records),
+        ("flows", c.flows),
+        ("established", c.established),
+        ("not_established", c.not_established),
+        ("private_to_private", c.private_to_private),
+        ("profiles", c.profiles),
+        ("sources", c.sources),
+        ("evidence", c.evidence),
+        ("repeats", c.repeats),
+        ("alerts", c.alerts),
+        ("windows", c.windows),
+    ] {
+        j.number(name, n);
+    }
+    j.close();
+    j.open_array_key("evidence");
+    for ((name, level), count) in &ended.found.evidence {
+        j.open();
+        j.field_plain("type", name);
+        j.field_plain("level", level.name());
+        j.number("count", *count);
+        j.close();
+    }
+    j.close_array();
+    j.open_array_key("alerts");
+    for (ip, window, sum) in &ended.found.alerts {
+        j.open();
+        j.field_plain("profile", &ip.to_string());
+        j.number("window", *window);
+        j.float("accumulated", *sum);
+        j.close();
+    }
+    j.close_array();
+    j.open_array_key("inputs");
+    for report in &ended.reports {
+        j.open();
+        j.field("path", report.path.to_string_lossy().as_bytes());
+        if let Some(kind) = report.kind {
+            j.field_plain("kind", kind.name());
+        }
+        let mut ledger = Vec::new();
+        report.ledger.write_json_fields(&mut ledger);
+        j.members(&ledger);
+        j.open_key("skipped");
+        for (skip, count, _) in report.skips.iter() {
+            j.number(skip.name(), count);
+        }
+        j.close();
+        j.number("late", report.late);
+        j.number("reorder_cut", report.cut);
+        j.number("clock_jumps", report.jumps);
+        if let Some(error) = &report.error {
+            j.field("error", error);
+        }
+        j.close();
+    }
+    j.close_array();
+    j.open_key("ledger");
+    let mut ledger = Vec::new();
+    ended.ledger.write_json_fields(&mut ledger);
+    j.members(&ledger);
+    j.close();
+    j.close();
+    let mut text = String::from_utf8_lossy(&j.take()).into_owned();
+    text.push('\n');
+    text
+}
