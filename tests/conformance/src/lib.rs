@@ -6,6 +6,7 @@
 //! it is known to pass. They know nothing of any single test.
 //!
 //! - [`verify`]: the tests of suricata-verify, one folder each, described by a `test.yaml`.
+//! - [`flows`]: what is to be found in logs of flows, row by row.
 //! - [`captures`]: which rules fire how often on which capture, pair by pair.
 //! - [`whole`]: every capture read to its end or refused, the ledger added up.
 #![forbid(unsafe_code)]
@@ -14,6 +15,7 @@
 use std::path::PathBuf;
 
 pub mod captures;
+pub mod flows;
 
 pub mod schema;
 pub mod verify;

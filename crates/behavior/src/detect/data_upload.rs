@@ -20,14 +20,18 @@ pub struct DataUpload;
 const FLOW_BYTES: u64 = 100_000_000;
 /// The peer's megabyte.
 const MEGABYTE: u64 = 1_000_000;
-/// Flows smaller than this join the table only while it has room.
+/// Flows smaller than this join the table only while it has room, and when the window has seen some.
 const SMALL: u64 = 1 << 16;
+/// The part of the limit that small flows of a window may have before they are told apart: most hosts
+/// never send that much and need no table. What is told is a lower bound.
+const UNTOLD: u64 = 50;
 
 state! {
     /// Bytes by destination in one window: the heaviest (space-saving, Metwally et al. 2005).
     pub struct Uploads {
         heavy: Keyed<Ip, Sent, UPLOADS_MAX>,
-        told_flows: u32,
+        /// Bytes to all.
+        all: u64,
     }
 }
 
@@ -66,14 +70,15 @@ impl Detector for DataUpload {
         {
             return;
         }
-        if bytes < SMALL && window.peek().is_some_and(|u| u.heavy.is_full()) {
-            let known = window.make().heavy.get(r.dst);
-            if known.is_none() {
-                return;
-            }
-        }
         let limit = cx.settings.upload_mb.saturating_mul(MEGABYTE);
         let uploads = window.make();
+        uploads.all = uploads.all.saturating_add(bytes);
+        if bytes < SMALL
+            && (uploads.all < limit / UNTOLD || uploads.heavy.is_full())
+            && uploads.heavy.get(r.dst).is_none()
+        {
+            return;
+        }
         // The lightest goes, unless it is heavier than this flow.
         let sent = uploads.heavy.get_or_admit(
             r.dst,

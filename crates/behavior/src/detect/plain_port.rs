@@ -28,10 +28,13 @@ pub struct PlainPort;
 /// How far away a recognized flow excuses.
 const SPAN: i64 = 300 * SECOND;
 
+/// Recognized flows remembered, the latest of each destination and port.
+const RECOGNIZED_MAX: usize = 32;
+
 state! {
     /// Flows recognized and flows that wait, by destination and port.
     pub struct Flows {
-        recognized: Keyed<(Ip, u32), TimeNs, WAITING_MAX>,
+        recognized: Keyed<u64, TimeNs, RECOGNIZED_MAX>,
         waiting: Keyed<(Ip, u32), Wait, WAITING_MAX>,
     }
 }
@@ -83,8 +86,10 @@ impl Detector for PlainPort {
         };
         if is_recognized {
             let flows = kept.make();
-            flows.waiting.remove(key);
-            let at = flows.recognized.get_or_admit(key, |_| true, |_, ts| *ts);
+            if !flows.waiting.is_empty() {
+                flows.waiting.remove(key);
+            }
+            let at = flows.recognized.get_or_admit(hash_ip(r.dst) ^ u64::from(key.1), |_| true, |_, ts| *ts);
             if let Some(at) = at {
                 *at = (*at).max(r.ts);
             }
@@ -92,7 +97,7 @@ impl Detector for PlainPort {
         }
         let flows = kept.make();
         let is_excused =
-            flows.recognized.get(key).is_some_and(|at| r.ts.since(*at).abs() <= SPAN);
+            flows.recognized.get(hash_ip(r.dst) ^ u64::from(key.1)).is_some_and(|at| r.ts.since(*at).abs() <= SPAN);
         if is_excused || flows.waiting.get(key).is_some() || flows.waiting.is_full() || r.is_late {
             return;
         }
