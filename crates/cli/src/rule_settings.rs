@@ -18,7 +18,7 @@ pub(crate) fn load_options<'a>(
     let flag = |key: &str| config.flag(key);
     let mut disabled = Vec::new();
     for p in gabion_proto::registry() {
-        let on = p.table.transports.iter().any(|t| gabion_net::is_parsed(p, config, *t));
+        let on = p.table.transports.iter().any(|t| gabion_net::is_detected(p, config, *t));
         if !on {
             disabled.push(p.table.name.to_string());
         }

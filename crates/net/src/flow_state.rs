@@ -96,6 +96,8 @@ pub(crate) struct FlowVars {
     ints: Vec<(u32, u32)>,
     /// Captured texts: name and value.
     pub(crate) texts: Vec<(u32, Vec<u8>)>,
+    /// Entropies by the name of their buffer.
+    pub(crate) entropies: Vec<(&'static str, f64)>,
 }
 
 impl FlowVars {
@@ -112,7 +114,18 @@ impl FlowVars {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.bits.0.is_empty() && self.ints.is_empty() && self.texts.is_empty()
+        self.bits.0.is_empty()
+            && self.ints.is_empty()
+            && self.texts.is_empty()
+            && self.entropies.is_empty()
+    }
+
+    pub(crate) fn set_entropy(&mut self, buffer: &'static str, value: f64) {
+        match self.entropies.iter().position(|(name, _)| *name == buffer) {
+            Some(at) => self.entropies[at].1 = value,
+            None if self.entropies.len() < VARIABLES_MAX => self.entropies.push((buffer, value)),
+            None => {}
+        }
     }
 
     pub(crate) fn apply_bit(&mut self, bit: u32, command: BitCommand) {

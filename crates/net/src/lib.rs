@@ -39,7 +39,7 @@ mod threshold;
 mod verdicts;
 mod worker;
 
-pub use app::{AppCounters, Protocols, is_parsed};
+pub use app::{AppCounters, Protocols, is_detected, is_parsed};
 pub use books::WorkerBooks;
 pub use counters::NetCounters;
 pub use countries::Countries;

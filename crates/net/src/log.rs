@@ -97,6 +97,13 @@ impl WriteObject for MetadataObject<'_> {
             }
             json.close();
         }
+        if !self.vars.entropies.is_empty() {
+            json.open_key("entropy");
+            for (buffer, value) in &self.vars.entropies {
+                json.float(buffer, *value);
+            }
+            json.close();
+        }
         if !self.packet.is_empty() {
             variables(json, "pktvars", set, self.packet);
         }

@@ -319,8 +319,8 @@ impl<T: Take> NetSink for Formatter<T> {
 
     fn type_config(&self, event_type: &str) -> Option<&Tree> {
         self.formats.iter().find_map(|f| match f {
-            Format::Eve(writer) => writer.settings().type_node(event_type),
-            Format::Count(settings) => settings.type_node(event_type),
+            Format::Eve(writer) => writer.settings().type_settings(event_type),
+            Format::Count(settings) => settings.type_settings(event_type),
             _ => None,
         })
     }

@@ -87,7 +87,7 @@ impl DecodeConfig {
 
     /// From the resolved configuration: `decoder.{vxlan,geneve,teredo}.{enabled,ports}`, a port
     /// being a list or a name of `vars.port-groups`, and `decoder.max-layers`. What is absent
-    /// keeps its default.
+    /// keeps its default; Teredo whose ports nobody names is looked for on every port (the peer's).
     pub fn from_tree(tree: &Tree) -> DecodeConfig {
         let ports = |kind: &str, default: TunnelPorts| {
             if tree.flag(&format!("decoder.{kind}.enabled")) == Some(false) {
@@ -108,7 +108,7 @@ impl DecodeConfig {
         DecodeConfig {
             vxlan: ports("vxlan", DecodeConfig::DEFAULT.vxlan),
             geneve: ports("geneve", DecodeConfig::DEFAULT.geneve),
-            teredo: ports("teredo", DecodeConfig::DEFAULT.teredo),
+            teredo: ports("teredo", TunnelPorts::ANY),
             max_layers: u8::try_from(layers).unwrap_or(MAX_LAYERS).clamp(1, MAX_LAYERS),
         }
     }

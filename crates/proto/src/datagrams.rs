@@ -2,7 +2,7 @@
 //!
 //! Such a protocol says how a datagram becomes a transaction; this is all the rest.
 
-use crate::tx_list::TxList;
+use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
 
@@ -27,6 +27,11 @@ pub trait Message: Transaction + Sized {
     /// Reads it. `id` is the number it will have.
     fn read(id: u64, direction: Direction, bytes: &[u8]) -> Result<Self, Refused>;
 
+    /// Takes note of what the flow's messages have in common: a number, 0 before the first.
+    fn compare(&mut self, common: &mut u32) {
+        let _ = common;
+    }
+
     /// An event for the youngest transaction when a datagram is refused.
     fn refuse(&mut self) {}
 
@@ -34,15 +39,43 @@ pub trait Message: Transaction + Sized {
     fn bytes_held(&self) -> usize;
 }
 
+/// What all transactions of one datagram have in common, for a type with fields `id`, `direction` and
+/// `events`.
+macro_rules! one_datagram {
+    () => {
+        fn id(&self) -> u64 {
+            self.id
+        }
+
+        fn progress(&self, _: gabion_record::Direction) -> u8 {
+            1
+        }
+
+        fn only(&self) -> Option<gabion_record::Direction> {
+            Some(self.direction)
+        }
+
+        fn events(&self) -> &[u16] {
+            self.events.codes()
+        }
+
+        fn as_any(&self) -> &dyn std::any::Any {
+            self
+        }
+    };
+}
+pub(crate) use one_datagram;
+
 /// Parser of a flow of such datagrams.
 #[derive(Debug)]
 pub struct Datagrams<T> {
     txs: TxList<T>,
+    common: u32,
 }
 
 impl<T> Default for Datagrams<T> {
     fn default() -> Datagrams<T> {
-        Datagrams { txs: TxList::default() }
+        Datagrams { txs: TxList::default(), common: 0 }
     }
 }
 
@@ -53,7 +86,8 @@ impl<T: Message> Parser for Datagrams<T> {
             return Outcome::Done;
         }
         match T::read(self.txs.next_id(), cx.direction, bytes) {
-            Ok(tx) => {
+            Ok(mut tx) => {
+                tx.compare(&mut self.common);
                 if let Some(kind) = T::PDU_FRAME {
                     cx.frames.add(cx.direction, kind, 0, bytes.len() as u64, Some(tx.id()));
                 }
@@ -70,27 +104,13 @@ impl<T: Message> Parser for Datagrams<T> {
         }
     }
 
-    fn first_tx_id(&self) -> u64 {
-        self.txs.first_id()
+    fn txs(&self) -> &dyn TxTable {
+        &self.txs
     }
 
-    fn next_tx_id(&self) -> u64 {
-        self.txs.next_id()
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.txs
     }
-
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.txs.get(id).map(|tx| tx as &dyn Transaction)
-    }
-
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.txs.get_mut(id).map(|tx| tx as &mut dyn Transaction)
-    }
-
-    fn free(&mut self, id: u64) {
-        self.txs.free(id);
-    }
-
-    fn finish(&mut self, _: Direction) {}
 
     fn bytes_held(&self) -> usize {
         size_of::<Datagrams<T>>() + self.txs.iter().map(T::bytes_held).sum::<usize>()

@@ -7,6 +7,7 @@
 
 use crate::files::FileList;
 use crate::frames::FrameNotes;
+use crate::tx_list::TxTable;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
 use smallvec::SmallVec;
@@ -364,23 +365,41 @@ pub trait Parser: Send {
     /// Takes input of `cx.direction`.
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome;
 
-    /// Id of the oldest transaction that is still there (equal to [`Parser::next_tx_id`] when none).
-    fn first_tx_id(&self) -> u64;
-
-    /// Id the next transaction will get.
-    fn next_tx_id(&self) -> u64;
-
-    /// A transaction that is still there.
-    fn tx(&self, id: u64) -> Option<&dyn Transaction>;
+    /// Its transactions.
+    fn txs(&self) -> &dyn TxTable;
 
     /// The same, to be changed.
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction>;
+    fn txs_mut(&mut self) -> &mut dyn TxTable;
+
+    /// Id of the oldest transaction that is still there (equal to [`Parser::next_tx_id`] when none).
+    fn first_tx_id(&self) -> u64 {
+        self.txs().first_id()
+    }
+
+    /// Id the next transaction will get.
+    fn next_tx_id(&self) -> u64 {
+        self.txs().next_id()
+    }
+
+    /// A transaction that is still there.
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.txs().tx(id)
+    }
+
+    /// The same, to be changed.
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.txs_mut().tx_mut(id)
+    }
 
     /// Frees a transaction; ids of others do not change.
-    fn free(&mut self, id: u64);
+    fn free(&mut self, id: u64) {
+        self.txs_mut().free(id);
+    }
 
     /// The direction has ended (FIN, RST, time-out, end of capture): mark transactions complete.
-    fn finish(&mut self, direction: Direction);
+    fn finish(&mut self, direction: Direction) {
+        let _ = direction;
+    }
 
     /// Bytes held, for the budget.
     fn bytes_held(&self) -> usize;

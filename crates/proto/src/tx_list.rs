@@ -3,6 +3,7 @@
 //! Flows hold one to a few live transactions, so a deque that stays sorted by id is enough: the
 //! engine asks for them in order and frees mostly from the front.
 
+use crate::Transaction;
 use std::collections::VecDeque;
 
 /// Live transactions with their ids, oldest first.
@@ -96,6 +97,88 @@ impl<T> TxList<T> {
     pub fn is_empty(&self) -> bool {
         self.txs.is_empty()
     }
+}
+
+/// Transactions by their ids, whatever their type: what a parser shows of them.
+pub trait TxTable {
+    /// Id of the oldest one (the next id when there is none).
+    fn first_id(&self) -> u64;
+    /// Id the next one gets.
+    fn next_id(&self) -> u64;
+    /// The one of that id.
+    fn tx(&self, id: u64) -> Option<&dyn Transaction>;
+    /// The same, to be changed.
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction>;
+    /// Gives one up.
+    fn free(&mut self, id: u64);
+}
+
+impl<T: Transaction> TxTable for TxList<T> {
+    fn first_id(&self) -> u64 {
+        self.first_id()
+    }
+
+    fn next_id(&self) -> u64 {
+        self.next_id()
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.get(id).map(|tx| tx as &dyn Transaction)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.get_mut(id).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn free(&mut self, id: u64) {
+        self.free(id);
+    }
+}
+
+/// The one transaction of a flow that is one exchange, while it is there: a handshake.
+impl<T: Transaction> TxTable for Option<Box<T>> {
+    fn first_id(&self) -> u64 {
+        u64::from(self.is_none())
+    }
+
+    fn next_id(&self) -> u64 {
+        1
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.as_deref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.as_deref_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn free(&mut self, id: u64) {
+        if id == 0 {
+            *self = None;
+        }
+    }
+}
+
+/// No transactions: of protocols that are not parsed.
+impl TxTable for () {
+    fn first_id(&self) -> u64 {
+        0
+    }
+
+    fn next_id(&self) -> u64 {
+        0
+    }
+
+    fn tx(&self, _: u64) -> Option<&dyn Transaction> {
+        None
+    }
+
+    fn tx_mut(&mut self, _: u64) -> Option<&mut dyn Transaction> {
+        None
+    }
+
+    fn free(&mut self, _: u64) {}
 }
 
 #[cfg(test)]

@@ -161,7 +161,7 @@ impl Detection {
 }
 
 /// Detection of a protocol is on unless its `enabled` (or that of the transport below it) says no.
-pub(crate) fn is_detected(p: &Protocol, config: &Tree, transport: Transport) -> bool {
+pub fn is_detected(p: &Protocol, config: &Tree, transport: Transport) -> bool {
     state_of(p, config, transport) != State::Off
 }
 

@@ -3,8 +3,8 @@
 
 mod detection;
 
-pub use detection::is_parsed;
 pub(crate) use detection::{Answer, Detection};
+pub use detection::{is_detected, is_parsed};
 
 use crate::detect::TxDetect;
 use crate::flow_state::Bits;

@@ -41,6 +41,8 @@ pub(crate) struct MatchNotes {
     pub(crate) context_json: Vec<u8>,
     /// Scripts still to be run, with their `!`.
     pub(crate) scripts: Vec<(u32, bool)>,
+    /// Entropies that were computed, whatever was asked of them.
+    pub(crate) entropies: Vec<f64>,
     /// Values that a `dataset:set` or `unset` would write once the rule has matched wholly.
     pub(crate) steps: u64,
 }
@@ -485,7 +487,7 @@ impl Run<'_, '_, '_> {
         outcome
     }
 
-    fn entropy(&self, e: &EntropyTest) -> bool {
+    fn entropy(&mut self, e: &EntropyTest) -> bool {
         let Some(at) = self.place(e.relative, i64::from(e.offset)) else { return false };
         let mut bytes = &self.piece.bytes[at..];
         if e.bytes != 0 {
@@ -505,6 +507,7 @@ impl Run<'_, '_, '_> {
             .map(|c| f64::from(*c) / n)
             .map(|p| -p * p.log2())
             .sum();
+        self.notes.entropies.push(h);
         match e.op {
             EntropyOp::Equal(x) => (h - x).abs() < f64::EPSILON,
             EntropyOp::Differs(x) => (h - x).abs() >= f64::EPSILON,

@@ -570,11 +570,31 @@ impl Run<'_, '_, '_> {
             &mut self.resources,
             &mut self.scratch.notes,
         );
+        if !self.scratch.notes.entropies.is_empty() {
+            self.keep_entropy(s, conditions);
+        }
         if self.scratch.notes.scripts.is_empty() {
             return matched;
         }
         let scripts = std::mem::take(&mut self.scratch.notes.scripts);
         matched && scripts.iter().all(|(script, negated)| self.script(s, *script, *negated))
+    }
+
+    /// The last entropy computed of a buffer stands in the flow's records, under the buffer's name.
+    #[cold]
+    fn keep_entropy(&mut self, s: &Signature, conditions: &[BufferCondition]) {
+        let mut buffers = s.buffers.iter();
+        let of = buffers.find(|b| std::ptr::eq(b.conditions.as_ref(), conditions));
+        let app = of.and_then(|b| match b.buffer {
+            BufferRef::App(id) => self.resources.catalog.buffer(id),
+            _ => None,
+        });
+        let name = app.map_or("content", |b| b.def.internal);
+        if let Some(value) = self.scratch.notes.entropies.drain(..).next_back()
+            && let Some(f) = self.flow.as_mut()
+        {
+            f.ext.vars.set_entropy(name, value);
+        }
     }
 
     /// The scripts that are run on packets, once all else of the rule holds.

@@ -208,7 +208,7 @@ impl EveWriter {
         if r.tx_id_on_top {
             j.number("tx_id", r.tx_id);
         }
-        let node = self.settings.type_node(r.event_type);
+        let node = self.settings.type_settings(r.event_type);
         // A record its own settings leave nothing of is not written.
         object(j, r.event_type, r.object, node, false).then(|| self.end())
     }

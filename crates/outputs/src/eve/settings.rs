@@ -65,6 +65,8 @@ pub struct AlertSettings {
 pub struct EveSettings {
     /// Names of the types with their own node, in order.
     pub types: Vec<(String, Tree)>,
+    /// Those that are only named (`- tls`), which is less than a node without settings.
+    pub only_named: Vec<String>,
     /// Flow bits and variables in each record.
     pub metadata: bool,
     /// Community id with its seed.
@@ -99,11 +101,12 @@ impl EveSettings {
 
     /// Reads the node of an `eve-log` output. `sensor_name` stands at the top of the configuration.
     pub fn read(node: &Tree, sensor_name: Option<&str>) -> EveSettings {
-        let mut types = Vec::new();
+        let (mut types, mut only_named) = (Vec::new(), Vec::new());
         if let Some(list) = node.child("types") {
             for (_, item) in &list.children {
                 if let Some(name) = &item.value {
                     types.push((name.clone(), Tree::default()));
+                    only_named.push(name.clone());
                 } else if let Some((name, tree)) = item.children.first()
                     && tree.flag("enabled") != Some(false)
                 {
@@ -126,8 +129,14 @@ impl EveSettings {
             version: node.flag("suricata-version").unwrap_or(false),
             sensor_name: node.text("sensor-name").or(sensor_name).map(str::to_string),
             types,
+            only_named,
             alert,
         }
+    }
+
+    /// Settings of a type, when it has a node of its own.
+    pub fn type_settings(&self, name: &str) -> Option<&Tree> {
+        self.type_node(name).filter(|_| !self.only_named.iter().any(|n| n == name))
     }
 
     /// The node of a type, when the type is written. Data connections of FTP go with FTP.

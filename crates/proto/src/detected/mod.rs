@@ -4,7 +4,8 @@
 
 use crate::detect::{PortProbe, ProbePattern};
 use crate::registry::{Protocol, Settings};
-use crate::{Input, Outcome, ParseContext, Parser, Transaction};
+use crate::tx_list::TxTable;
+use crate::{Input, Outcome, ParseContext, Parser};
 use gabion_record::Direction;
 use gabion_record::applayer::{ProtoTable, Transport};
 use std::sync::Arc;
@@ -59,7 +60,7 @@ const fn detected(
         event_type: table.name,
         is_logged: false,
         configure: |_| Ok(Arc::new(()) as Settings),
-        open: |_, _| Box::new(Recognized),
+        open: |_, _| Box::new(Recognized::default()),
     }
 }
 
@@ -113,33 +114,23 @@ pub const RFB: &Protocol = &detected(
 );
 
 /// A parser that takes everything and says nothing.
-#[derive(Debug)]
-struct Recognized;
+#[derive(Debug, Default)]
+struct Recognized {
+    none: (),
+}
 
 impl Parser for Recognized {
     fn parse(&mut self, _cx: &mut ParseContext<'_>, _input: Input<'_>) -> Outcome {
         Outcome::Done
     }
 
-    fn first_tx_id(&self) -> u64 {
-        0
+    fn txs(&self) -> &dyn TxTable {
+        &self.none
     }
 
-    fn next_tx_id(&self) -> u64 {
-        0
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.none
     }
-
-    fn tx(&self, _id: u64) -> Option<&dyn Transaction> {
-        None
-    }
-
-    fn tx_mut(&mut self, _id: u64) -> Option<&mut dyn Transaction> {
-        None
-    }
-
-    fn free(&mut self, _id: u64) {}
-
-    fn finish(&mut self, _direction: Direction) {}
 
     fn bytes_held(&self) -> usize {
         0

@@ -3,7 +3,7 @@
 mod log;
 mod tables;
 
-use crate::datagrams::{Datagrams, Message, Refused};
+use crate::datagrams::{Datagrams, Message, Refused, one_datagram};
 use crate::detect::{PortProbe, Probe};
 use crate::parser::EventList;
 use crate::registry::{Protocol, Settings};
@@ -11,7 +11,6 @@ use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
-use std::any::Any;
 use std::sync::Arc;
 use tables::{event, integer};
 
@@ -127,17 +126,7 @@ impl Message for DhcpTx {
 }
 
 impl Transaction for DhcpTx {
-    fn id(&self) -> u64 {
-        self.id
-    }
-
-    fn progress(&self, _: Direction) -> u8 {
-        1
-    }
-
-    fn only(&self) -> Option<Direction> {
-        Some(self.direction)
-    }
+    one_datagram!();
 
     fn buffer(&self, _: u16, _: Direction, _: usize, _: Inspect) -> Option<Buffer<'_>> {
         None
@@ -154,16 +143,8 @@ impl Transaction for DhcpTx {
         Some(u32::from_be_bytes(value).into())
     }
 
-    fn events(&self) -> &[u16] {
-        self.events.codes()
-    }
-
     fn log(&self, json: &mut Json, how: LogOptions<'_>) -> bool {
         log::write(self, json, how)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -12,7 +12,7 @@ use super::tables::{buffer, event, frame, integer};
 use super::{Rdata, log};
 use crate::detect::Probe;
 use crate::parser::EventList;
-use crate::tx_list::TxList;
+use crate::tx_list::{TxList, TxTable};
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
 use gabion_record::json::Json;
@@ -246,27 +246,13 @@ impl Parser for DnsParser {
         }
     }
 
-    fn first_tx_id(&self) -> u64 {
-        self.txs.first_id()
+    fn txs(&self) -> &dyn TxTable {
+        &self.txs
     }
 
-    fn next_tx_id(&self) -> u64 {
-        self.txs.next_id()
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.txs
     }
-
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.txs.get(id).map(|tx| tx as &dyn Transaction)
-    }
-
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.txs.get_mut(id).map(|tx| tx as &mut dyn Transaction)
-    }
-
-    fn free(&mut self, id: u64) {
-        self.txs.free(id);
-    }
-
-    fn finish(&mut self, _: Direction) {}
 
     fn bytes_held(&self) -> usize {
         let txs = self.txs.iter().map(|tx| {

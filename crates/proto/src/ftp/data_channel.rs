@@ -3,6 +3,7 @@
 use super::command::Transfer;
 use super::tables::data_buffer;
 use crate::files::{File, FileList, FileState, FileWants, Windows};
+use crate::tx_list::TxTable;
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::json::Json;
@@ -154,6 +155,30 @@ impl FtpData {
     }
 }
 
+impl TxTable for FtpData {
+    fn first_id(&self) -> u64 {
+        u64::from(self.has_opened && self.tx.is_none())
+    }
+
+    fn next_id(&self) -> u64 {
+        u64::from(self.has_opened)
+    }
+
+    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+        self.tx.as_ref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
+    }
+
+    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+        self.tx.as_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn free(&mut self, id: u64) {
+        if id == 0 {
+            self.tx = None;
+        }
+    }
+}
+
 impl Parser for FtpData {
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
         let (bytes, gap, eof) = match input {
@@ -176,26 +201,12 @@ impl Parser for FtpData {
         Outcome::Done
     }
 
-    fn first_tx_id(&self) -> u64 {
-        u64::from(self.has_opened && self.tx.is_none())
+    fn txs(&self) -> &dyn TxTable {
+        self
     }
 
-    fn next_tx_id(&self) -> u64 {
-        u64::from(self.has_opened)
-    }
-
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.tx.as_ref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
-    }
-
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.tx.as_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
-    }
-
-    fn free(&mut self, id: u64) {
-        if id == 0 {
-            self.tx = None;
-        }
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        self
     }
 
     fn finish(&mut self, direction: Direction) {

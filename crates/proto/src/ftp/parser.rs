@@ -6,10 +6,8 @@ use super::limits::{REPLIES_MAX, REPLY_BYTES_MAX};
 use super::settings::Settings;
 use super::tables::event;
 use super::tx::{FtpTx, Reply};
-use crate::tx_list::TxList;
-use crate::{
-    Endpoints, Expectation, Input, Outcome, ParseContext, Parser, ProtocolChange, Transaction,
-};
+use crate::tx_list::{TxList, TxTable};
+use crate::{Endpoints, Expectation, Input, Outcome, ParseContext, Parser, ProtocolChange};
 use gabion_record::Addr;
 use gabion_record::Direction::{self, ToClient, ToServer};
 
@@ -84,16 +82,17 @@ impl FtpParser {
         Some(Line { text: text.trim_ascii_end(), used, is_cut, is_rest })
     }
 
-    /// A transaction more; `None` when there are too many.
+    /// A transaction more. Beyond the limit the oldest that waits for its reply counts as replied, and
+    /// says so (the peer's way).
     fn open(&mut self) -> Option<&mut FtpTx> {
-        if self.txs.next_id() - self.txs.first_id() > self.settings.txs_max {
-            let first = self.txs.first_id();
-            if let Some(tx) = self.txs.get_mut(first) {
-                tx.events.add(event::TOO_MANY_TRANSACTIONS);
-            }
-            return None;
+        let most = self.settings.txs_max;
+        self.txs.push(usize::try_from(most.saturating_mul(2)).unwrap_or(usize::MAX), FtpTx::new);
+        if self.txs.next_id() - self.txs.first_id() > most
+            && let Some(oldest) = self.txs.iter_mut().find(|tx| !tx.is_replied)
+        {
+            oldest.events.add(event::TOO_MANY_TRANSACTIONS);
+            oldest.is_replied = true;
         }
-        self.txs.push(usize::MAX, FtpTx::new);
         self.txs.last_mut()
     }
 
@@ -270,24 +269,12 @@ impl Parser for FtpParser {
         Outcome::Done
     }
 
-    fn first_tx_id(&self) -> u64 {
-        self.txs.first_id()
+    fn txs(&self) -> &dyn TxTable {
+        &self.txs
     }
 
-    fn next_tx_id(&self) -> u64 {
-        self.txs.next_id()
-    }
-
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.txs.get(id).map(|tx| tx as &dyn Transaction)
-    }
-
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.txs.get_mut(id).map(|tx| tx as &mut dyn Transaction)
-    }
-
-    fn free(&mut self, id: u64) {
-        self.txs.free(id);
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.txs
     }
 
     fn finish(&mut self, direction: Direction) {

@@ -13,6 +13,7 @@ use super::message::{FileContext, Tx, progress};
 use super::settings::{Config, Settings};
 use crate::FilePiece;
 use crate::files::FileState;
+use crate::tx_list::TxTable;
 use crate::{Endpoints, Input, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
 use std::collections::VecDeque;
@@ -459,11 +460,42 @@ impl Parser for Http1 {
         self.files = files;
     }
 
-    fn first_tx_id(&self) -> u64 {
+    fn txs(&self) -> &dyn TxTable {
+        self
+    }
+
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        self
+    }
+
+    fn finish(&mut self, direction: Direction) {
+        let endpoints = Endpoints::default();
+        let mut cx = ParseContext::new(0, direction, &endpoints);
+        if self.config.is_some() {
+            self.close(&mut cx, direction);
+        }
+        for tx in self.txs.iter_mut().flatten() {
+            let m = tx.message_mut(direction);
+            m.close_file(FileState::Truncated);
+            m.progress = progress::COMPLETE;
+        }
+    }
+
+    fn bytes_held(&self) -> usize {
+        let txs: usize = self.txs.iter().flatten().map(|t| t.bytes_held()).sum();
+        let spare: usize = self.spare.iter().map(|t| t.bytes_held()).sum();
+        let streams = [&self.request, &self.response];
+        let kept: usize = streams.iter().map(|s| s.line.capacity() + s.carry.capacity()).sum();
+        size_of::<Http1>() + txs + spare + kept
+    }
+}
+
+impl TxTable for Http1 {
+    fn first_id(&self) -> u64 {
         self.first
     }
 
-    fn next_tx_id(&self) -> u64 {
+    fn next_id(&self) -> u64 {
         self.first + self.txs.len() as u64
     }
 
@@ -488,26 +520,5 @@ impl Parser for Http1 {
             self.txs.pop_front();
             self.first += 1;
         }
-    }
-
-    fn finish(&mut self, direction: Direction) {
-        let endpoints = Endpoints::default();
-        let mut cx = ParseContext::new(0, direction, &endpoints);
-        if self.config.is_some() {
-            self.close(&mut cx, direction);
-        }
-        for tx in self.txs.iter_mut().flatten() {
-            let m = tx.message_mut(direction);
-            m.close_file(FileState::Truncated);
-            m.progress = progress::COMPLETE;
-        }
-    }
-
-    fn bytes_held(&self) -> usize {
-        let txs: usize = self.txs.iter().flatten().map(|t| t.bytes_held()).sum();
-        let spare: usize = self.spare.iter().map(|t| t.bytes_held()).sum();
-        let streams = [&self.request, &self.response];
-        let kept: usize = streams.iter().map(|s| s.line.capacity() + s.carry.capacity()).sum();
-        size_of::<Http1>() + txs + spare + kept
     }
 }

@@ -6,7 +6,7 @@
 mod log;
 mod tables;
 
-use crate::datagrams::{Datagrams, Message, Refused};
+use crate::datagrams::{Datagrams, Message, Refused, one_datagram};
 use crate::detect::{PortProbe, Probe};
 use crate::dns::message::HEADER_LEN;
 use crate::dns::name::Name;
@@ -17,7 +17,6 @@ use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
-use std::any::Any;
 use std::sync::Arc;
 use tables::{buffer, event};
 
@@ -77,17 +76,7 @@ impl Message for MdnsTx {
 }
 
 impl Transaction for MdnsTx {
-    fn id(&self) -> u64 {
-        self.id
-    }
-
-    fn progress(&self, _: Direction) -> u8 {
-        1
-    }
-
-    fn only(&self) -> Option<Direction> {
-        Some(self.direction)
-    }
+    one_datagram!();
 
     fn buffer(&self, local: u16, _: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
         let owner = |section| self.message.section(section).get(index).map(|r| r.name);
@@ -102,17 +91,9 @@ impl Transaction for MdnsTx {
         Some(Buffer::whole(self.message.name(name)))
     }
 
-    fn events(&self) -> &[u16] {
-        self.events.codes()
-    }
-
     fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
         log::write(&self.message, json);
         true
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -10,8 +10,8 @@ use super::settings::Settings;
 use super::tables::{event, frame};
 use super::tx::MqttTx;
 use crate::parser::EventList;
-use crate::tx_list::TxList;
-use crate::{Input, Outcome, ParseContext, Parser, Transaction};
+use crate::tx_list::{TxList, TxTable};
+use crate::{Input, Outcome, ParseContext, Parser};
 use gabion_record::Direction;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -268,28 +268,13 @@ impl Parser for MqttParser {
         Outcome::Done
     }
 
-    fn first_tx_id(&self) -> u64 {
-        self.txs.first_id()
+    fn txs(&self) -> &dyn TxTable {
+        &self.txs
     }
 
-    fn next_tx_id(&self) -> u64 {
-        self.txs.next_id()
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.txs
     }
-
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.txs.get(id).map(|tx| tx as &dyn Transaction)
-    }
-
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.txs.get_mut(id).map(|tx| tx as &mut dyn Transaction)
-    }
-
-    fn free(&mut self, id: u64) {
-        let gone = self.txs.free(id).map_or(0, |tx| tx.message_bytes());
-        self.held = self.held.saturating_sub(gone);
-    }
-
-    fn finish(&mut self, _: Direction) {}
 
     fn bytes_held(&self) -> usize {
         size_of::<MqttParser>()

@@ -2,7 +2,7 @@
 
 mod tables;
 
-use crate::datagrams::{Datagrams, Message, Refused};
+use crate::datagrams::{Datagrams, Message, Refused, one_datagram};
 use crate::detect::{PortProbe, Probe};
 use crate::parser::EventList;
 use crate::registry::{Protocol, Settings};
@@ -10,7 +10,6 @@ use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
-use std::any::Any;
 use std::sync::Arc;
 use tables::{event, integer};
 
@@ -61,17 +60,7 @@ impl Message for NtpTx {
 }
 
 impl Transaction for NtpTx {
-    fn id(&self) -> u64 {
-        self.id
-    }
-
-    fn progress(&self, _: Direction) -> u8 {
-        1
-    }
-
-    fn only(&self) -> Option<Direction> {
-        Some(self.direction)
-    }
+    one_datagram!();
 
     fn buffer(&self, _: u16, _: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
         (index == 0).then(|| Buffer::whole(&self.reference_id))
@@ -87,10 +76,6 @@ impl Transaction for NtpTx {
         (index == 0).then(|| value.into())
     }
 
-    fn events(&self) -> &[u16] {
-        self.events.codes()
-    }
-
     fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
         json.number("version", self.version());
         json.number("mode", self.mode());
@@ -98,10 +83,6 @@ impl Transaction for NtpTx {
         let [a, b, c, d] = self.reference_id;
         json.field_plain("reference_id", &format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}"));
         true
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -11,8 +11,8 @@ use super::settings::Settings;
 use super::tables::{event, frame, progress};
 use super::tx::SmtpTx;
 use crate::files::{FileState, FileWants};
-use crate::tx_list::TxList;
-use crate::{Input, Outcome, ParseContext, Parser, ProtocolChange, Transaction};
+use crate::tx_list::{TxList, TxTable};
+use crate::{Input, Outcome, ParseContext, Parser, ProtocolChange};
 use gabion_record::Direction::{self, ToClient, ToServer};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -561,24 +561,12 @@ impl Parser for SmtpParser {
         Outcome::Done
     }
 
-    fn first_tx_id(&self) -> u64 {
-        self.txs.first_id()
+    fn txs(&self) -> &dyn TxTable {
+        &self.txs
     }
 
-    fn next_tx_id(&self) -> u64 {
-        self.txs.next_id()
-    }
-
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.txs.get(id).map(|tx| tx as &dyn Transaction)
-    }
-
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.txs.get_mut(id).map(|tx| tx as &mut dyn Transaction)
-    }
-
-    fn free(&mut self, id: u64) {
-        self.txs.free(id);
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.txs
     }
 
     fn finish(&mut self, direction: Direction) {

@@ -26,7 +26,13 @@ impl<'a> Reader<'a> {
 
     /// The next element; `None` when there is none, or a part of one.
     pub(super) fn next(&mut self) -> Option<Element<'a>> {
-        let (&tag, rest) = self.rest.split_first()?;
+        let (&tag, mut rest) = self.rest.split_first()?;
+        let mut tag = tag;
+        if tag & 0x1f == 0x1f {
+            // The long form (8.1.2.4), which may hold a small number too.
+            let (&number, behind) = rest.split_first()?;
+            (tag, rest) = (tag & 0xe0 | Some(number).filter(|n| *n < 0x1f)?, behind);
+        }
         let (&first, rest) = rest.split_first()?;
         let (len, rest) = match first {
             0..=0x7f => (usize::from(first), rest),

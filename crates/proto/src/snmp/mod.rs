@@ -4,7 +4,7 @@ mod ber;
 mod log;
 mod tables;
 
-use crate::datagrams::{Datagrams, Message, Refused};
+use crate::datagrams::{Datagrams, Message, Refused, one_datagram};
 use crate::detect::{PortProbe, Probe};
 use crate::parser::EventList;
 use crate::registry::{Protocol, Settings};
@@ -13,7 +13,6 @@ use ber::{Element, Reader};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
-use std::any::Any;
 use std::sync::Arc;
 use tables::{buffer, event, integer};
 
@@ -143,6 +142,15 @@ impl Message for SnmpTx {
         found.map(|()| tx).ok_or(Refused::Wrong)
     }
 
+    fn compare(&mut self, common: &mut u32) {
+        if *common == 0 {
+            *common = self.version;
+        }
+        if *common != self.version {
+            self.events.set(event::VERSION_MISMATCH);
+        }
+    }
+
     fn refuse(&mut self) {
         self.events.add(event::MALFORMED_DATA);
     }
@@ -155,17 +163,7 @@ impl Message for SnmpTx {
 }
 
 impl Transaction for SnmpTx {
-    fn id(&self) -> u64 {
-        self.id
-    }
-
-    fn progress(&self, _: Direction) -> u8 {
-        1
-    }
-
-    fn only(&self) -> Option<Direction> {
-        Some(self.direction)
-    }
+    one_datagram!();
 
     fn buffer(&self, local: u16, _: Direction, index: usize, _: Inspect) -> Option<Buffer<'_>> {
         let data = match local {
@@ -186,17 +184,9 @@ impl Transaction for SnmpTx {
         (index == 0).then(|| value.into())
     }
 
-    fn events(&self) -> &[u16] {
-        self.events.codes()
-    }
-
     fn log(&self, json: &mut Json, _: LogOptions<'_>) -> bool {
         log::write(self, json);
         true
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

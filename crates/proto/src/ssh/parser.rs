@@ -9,6 +9,7 @@ use super::tables::{buffer, event, frame, state};
 use super::{SshSettings, log};
 use crate::parser::EventList;
 use crate::tls::Encryption;
+use crate::tx_list::TxTable;
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
 use gabion_record::json::Json;
@@ -305,29 +306,13 @@ impl Parser for SshParser {
         }
     }
 
-    fn first_tx_id(&self) -> u64 {
-        u64::from(self.tx.is_none())
+    fn txs(&self) -> &dyn TxTable {
+        &self.tx
     }
 
-    fn next_tx_id(&self) -> u64 {
-        1
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.tx
     }
-
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.tx.as_deref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
-    }
-
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.tx.as_deref_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
-    }
-
-    fn free(&mut self, id: u64) {
-        if id == 0 {
-            self.tx = None;
-        }
-    }
-
-    fn finish(&mut self, _: Direction) {}
 
     fn bytes_held(&self) -> usize {
         let side = |s: &Side| {

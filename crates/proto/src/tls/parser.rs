@@ -13,6 +13,7 @@ use super::limits::{CERT_BYTES_MAX, CHAIN_CERTS_MAX, HANDSHAKE_BYTES_MAX, RECORD
 use super::tables::{buffer, client, event, frame, server};
 use super::{Encryption, TlsSettings, log, version};
 use crate::parser::EventList;
+use crate::tx_list::TxTable;
 use crate::{
     Buffer, CertificateChain, Input, Inspect, LogOptions, Outcome, ParseContext, Parser,
     Transaction,
@@ -713,26 +714,12 @@ impl Parser for TlsParser {
         outcome
     }
 
-    fn first_tx_id(&self) -> u64 {
-        u64::from(self.tx.is_none())
+    fn txs(&self) -> &dyn TxTable {
+        &self.tx
     }
 
-    fn next_tx_id(&self) -> u64 {
-        1
-    }
-
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.tx.as_deref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
-    }
-
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.tx.as_deref_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
-    }
-
-    fn free(&mut self, id: u64) {
-        if id == 0 {
-            self.tx = None;
-        }
+    fn txs_mut(&mut self) -> &mut dyn TxTable {
+        &mut self.tx
     }
 
     fn finish(&mut self, direction: Direction) {

@@ -16,6 +16,7 @@ pub(super) mod hashlib;
 mod http;
 mod ja3;
 mod log;
+mod ntp;
 mod packet;
 mod rule;
 mod smtp;
@@ -52,6 +53,7 @@ pub(super) const LIBRARIES: &[&Library] = &[
     &http::LIBRARY,
     &ja3::LIBRARY,
     &log::LIBRARY,
+    &ntp::LIBRARY,
     &packet::LIBRARY,
     &rule::LIBRARY,
     &smtp::LIBRARY,
