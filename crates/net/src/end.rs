@@ -33,24 +33,19 @@ impl Core {
         }
         // Of a flow that was dropped nothing more comes to an end.
         let is_dropped = flow.ext.flags.dropped && self.engine.options.inline;
-        let directions: SmallVec<[Direction; 2]> = match flow.tcp.as_mut() {
-            Some(ssn) if !is_dropped => {
-                let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
-                let detection = self.engine.detector.is_some();
+        if let Some(ssn) = flow.tcp.as_mut().filter(|_| !is_dropped) {
+            let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
+            let detection = self.engine.detector.is_some();
+            for d in Direction::BOTH {
+                // What is left of one side may be what makes the other's worth looking at.
                 let app = &flow.ext.app;
-                Direction::BOTH
-                    .into_iter()
-                    .filter(|d| {
-                        pending.contains(d)
-                            || app.has_open_work(*d, detection)
-                            || app.frames.as_ref().is_some_and(|f| !f.is_empty(*d))
-                    })
-                    .collect()
+                let is_open = pending.contains(&d)
+                    || app.has_open_work(d, detection)
+                    || app.frames.as_ref().is_some_and(|f| !f.is_empty(d));
+                if is_open {
+                    self.end_direction(&mut flow, d, sink);
+                }
             }
-            _ => SmallVec::new(),
-        };
-        for d in directions {
-            self.end_direction(&mut flow, d, sink);
         }
         if self.outputs.wants_streams() && flow.tcp.is_some() {
             for d in Direction::BOTH {

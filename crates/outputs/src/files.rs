@@ -186,7 +186,16 @@ impl Outputs {
                         o.unknown.push(format!("eve-log filetype {kind}"));
                         continue;
                     }
-                    let writer = Box::new(EveWriter::new(EveSettings::read(node, sensor)));
+                    let settings = EveSettings::read(node, sensor);
+                    for (name, settings) in &settings.types {
+                        if let Some(limit) = settings.text("string-log-limit")
+                            && settings.size("string-log-limit").is_none()
+                        {
+                            let at = format!("eve-log.types.{name}.string-log-limit");
+                            return Err(format!("{at}: invalid size argument: {limit}"));
+                        }
+                    }
+                    let writer = Box::new(EveWriter::new(settings));
                     let file = LineFile::create(&path("eve.json"), append)?;
                     o.wants.join(writer.wants());
                     o.add(Format::Eve(writer), Some(file));

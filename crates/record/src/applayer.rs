@@ -246,6 +246,25 @@ pub const STREAM_FRAME: u8 = 31;
 pub const FRAME_KINDS_MAX: usize = 31;
 
 impl ProtoTable {
+    /// A protocol of requests and responses that offers nothing yet, to be refined with struct update
+    /// syntax: EVE's name is its own, rules have none for it.
+    pub const fn of_requests(name: &'static str, transports: &'static [Transport]) -> ProtoTable {
+        ProtoTable {
+            name,
+            eve_name: name,
+            rule_names: &[],
+            transports,
+            states_to_server: &["request_started", "request_complete"],
+            states_to_client: &["response_started", "response_complete"],
+            buffers: &[],
+            integers: &[],
+            conditions: &[],
+            events: &[],
+            events_in_capitals: false,
+            frames: &[],
+        }
+    }
+
     /// States of one direction.
     pub fn states(&self, direction: Direction) -> &'static [&'static str] {
         match direction {

@@ -76,9 +76,10 @@ impl Detection {
                     Transport::Tcp => "tcp",
                     Transport::Udp => "udp",
                 };
+                // Ports for either transport come first (the peer's order).
                 let configured = config
-                    .text(&format!("{base}.{by_transport}.detection-ports.dp"))
-                    .or_else(|| config.text(&format!("{base}.detection-ports.dp")));
+                    .text(&format!("{base}.detection-ports.dp"))
+                    .or_else(|| config.text(&format!("{base}.{by_transport}.detection-ports.dp")));
                 d.probes.push(PortEntry {
                     proto,
                     transport: probe.transport,

@@ -316,7 +316,8 @@ impl AppLayer {
         let was_known = self.proto.is_known();
         if !self.detect_stream(protocols, endpoints, d, bytes, eof, effects, counters) {
             if eof && self.proto == ProtoId::UNKNOWN {
-                return bytes.len();
+                // What the other side has not said yet may still tell.
+                return if self.seen[d.opposite().index()] { bytes.len() } else { 0 };
             }
             return if self.is_off(d) { bytes.len() } else { 0 };
         }
@@ -335,7 +336,10 @@ impl AppLayer {
         self.eof[i] |= eof;
         self.is_fed = true;
         if self.parser.is_none() {
-            self.disabled = [true; 2];
+            // The other side is looked at until it is known what it says.
+            let other = d.opposite();
+            self.disabled[i] = true;
+            self.disabled[other.index()] |= self.is_detected(other);
             effects.disabled = true;
             return bytes.len();
         }

@@ -10,26 +10,6 @@ use gabion_record::Direction;
 use gabion_record::applayer::{ProtoTable, Transport};
 use std::sync::Arc;
 
-const STATES: &[&str] = &["request_started", "request_complete"];
-const STATES_BACK: &[&str] = &["response_started", "response_complete"];
-
-const fn table(name: &'static str, transports: &'static [Transport]) -> ProtoTable {
-    ProtoTable {
-        name,
-        eve_name: name,
-        rule_names: &[],
-        transports,
-        states_to_server: STATES,
-        states_to_client: STATES_BACK,
-        buffers: &[],
-        integers: &[],
-        conditions: &[],
-        events: &[],
-        events_in_capitals: false,
-        frames: &[],
-    }
-}
-
 const fn at(direction: Direction, offset: u16, bytes: &'static [u8]) -> ProbePattern {
     ProbePattern {
         direction,
@@ -68,7 +48,7 @@ use Direction::{ToClient, ToServer};
 
 /// SMB: the four bytes of each dialect behind the NetBIOS session header (MS-SMB2 2.2.1).
 pub const SMB: &Protocol = &detected(
-    ProtoTable { rule_names: &["smb"], ..table("smb", &[Transport::Tcp]) },
+    ProtoTable { rule_names: &["smb"], ..ProtoTable::of_requests("smb", &[Transport::Tcp]) },
     "smb",
     &[
         at(ToServer, 4, b"\xffSMB"),
@@ -81,7 +61,7 @@ pub const SMB: &Protocol = &detected(
 
 /// DCE/RPC over TCP: version 5.0 of the connection-oriented protocol (C706 12.6.3.1).
 pub const DCERPC: &Protocol = &detected(
-    ProtoTable { rule_names: &["dcerpc"], ..table("dcerpc", &[Transport::Tcp]) },
+    ProtoTable { rule_names: &["dcerpc"], ..ProtoTable::of_requests("dcerpc", &[Transport::Tcp]) },
     "dcerpc",
     &[at(ToServer, 0, b"\x05\x00"), at(ToClient, 0, b"\x05\x00")],
     &[],
@@ -89,7 +69,7 @@ pub const DCERPC: &Protocol = &detected(
 
 /// IMAP: a capability request and the greeting (RFC 9051).
 pub const IMAP: &Protocol = &detected(
-    ProtoTable { rule_names: &["imap"], ..table("imap", &[Transport::Tcp]) },
+    ProtoTable { rule_names: &["imap"], ..ProtoTable::of_requests("imap", &[Transport::Tcp]) },
     "imap",
     &[
         ProbePattern {
@@ -107,7 +87,7 @@ pub const IMAP: &Protocol = &detected(
 
 /// RFB: the version line (RFC 6143 7.1.1).
 pub const RFB: &Protocol = &detected(
-    ProtoTable { rule_names: &["rfb"], ..table("rfb", &[Transport::Tcp]) },
+    ProtoTable { rule_names: &["rfb"], ..ProtoTable::of_requests("rfb", &[Transport::Tcp]) },
     "rfb",
     &[at(ToServer, 0, b"RFB "), at(ToClient, 0, b"RFB ")],
     &[],

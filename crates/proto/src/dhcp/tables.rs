@@ -26,23 +26,15 @@ const fn seconds(name: &'static str, hooks: &'static [Hook]) -> IntegerDef {
 
 /// What DHCP offers.
 pub(super) const TABLE: ProtoTable = ProtoTable {
-    name: "dhcp",
-    eve_name: "dhcp",
     rule_names: &["dhcp"],
-    transports: &[Transport::Udp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
-    buffers: &[],
     integers: &[
         seconds("dhcp.leasetime", &both(integer::LEASE_TIME)),
         seconds("dhcp.renewal_time", &both(integer::RENEWAL_TIME)),
         seconds("dhcp.rebinding_time", &both(integer::REBINDING_TIME)),
     ],
-    conditions: &[],
     events: &[
         EventDef { name: "truncated_options", code: event::TRUNCATED_OPTIONS },
         EventDef { name: "malformed_options", code: event::MALFORMED_OPTIONS },
     ],
-    events_in_capitals: false,
-    frames: &[],
+    ..ProtoTable::of_requests("dhcp", &[Transport::Udp])
 };

@@ -225,16 +225,10 @@ const FRAMES: &[&str] = &["pdu"];
 
 /// What DNS offers.
 pub const TABLE: ProtoTable = ProtoTable {
-    name: "dns",
-    eve_name: "dns",
     rule_names: &["dns"],
-    transports: &[Transport::Udp, Transport::Tcp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
     buffers: BUFFERS,
     integers: INTEGERS,
-    conditions: &[],
     events: EVENTS,
-    events_in_capitals: false,
     frames: FRAMES,
+    ..ProtoTable::of_requests("dns", &[Transport::Udp, Transport::Tcp])
 };

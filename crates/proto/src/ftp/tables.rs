@@ -169,18 +169,12 @@ fn reply_received(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
 
 /// What FTP offers.
 pub(super) const TABLE: ProtoTable = ProtoTable {
-    name: "ftp",
-    eve_name: "ftp",
     rule_names: &["ftp"],
-    transports: &[Transport::Tcp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
     buffers: BUFFERS,
     integers: INTEGERS,
     conditions: CONDITIONS,
     events: EVENTS,
-    events_in_capitals: false,
-    frames: &[],
+    ..ProtoTable::of_requests("ftp", &[Transport::Tcp])
 };
 
 const fn on_data(local: u16) -> [Hook; 2] {
@@ -214,23 +208,15 @@ fn data_command(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
 
 /// What data connections offer.
 pub(super) const DATA_TABLE: ProtoTable = ProtoTable {
-    name: "ftp-data",
-    eve_name: "ftp-data",
     rule_names: &["ftp-data"],
-    transports: &[Transport::Tcp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
     buffers: DATA_BUFFERS,
-    integers: &[],
     conditions: &[ConditionDef {
         name: "ftpdata_command",
         aliases: &[],
         parse: data_command,
         hooks: &on_data(0),
     }],
-    events: &[],
-    events_in_capitals: false,
-    frames: &[],
+    ..ProtoTable::of_requests("ftp-data", &[Transport::Tcp])
 };
 
 /// The mode EVE writes beside a command that chooses one.

@@ -126,8 +126,7 @@ impl Http1 {
         cx: &mut ParseContext<'_>,
         input: &mut Cursor<'_>,
     ) -> Result<(), Halt> {
-        // A line ends with LF, CR LF or CR: a CR at the end of what is there is undecided, and
-        // whether a line that is no status line is skipped depends on the byte behind it.
+        // A line ends with LF, CR LF or CR: a CR at the end of what is there is undecided.
         let closed = self.response.is_closed;
         let rest = input.take(usize::MAX);
         let all: Cow<'_, [u8]> = if self.response.line.is_empty() {
@@ -155,12 +154,8 @@ impl Http1 {
             return Err(Halt::More);
         }
         let (line, behind) = all.split_at(end);
-        let is_status = is_empty_line(line) || !is_body_line(line);
-        // Two bytes behind it decide what becomes of other lines.
-        if !is_status && behind.len() < 2 && !closed {
-            self.response_keep(&all)?;
-            return Err(Halt::More);
-        }
+        // What is no status line is a body that ends with the segment: the peer does not wait for
+        // what follows, so here a split changes the result.
         // Give back what stands behind the line: it is in the cursor, or was kept before it.
         let from_input = behind.len().min(rest.len());
         input.at -= from_input;

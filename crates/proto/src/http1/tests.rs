@@ -372,13 +372,28 @@ fn limits_hold() {
     assert!(f.parser.bytes_held() < 2 << 20);
 }
 
+/// What is no status line is a body that ends with its segment (the peer's behaviour, measured with a
+/// server of SSH that is asked in HTTP).
+#[test]
+fn a_response_without_status_line_ends_with_its_segment() {
+    let mut f = Flow::new();
+    f.input(ToServer, Input::Data { bytes: b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", eof: false });
+    f.input(ToClient, Input::Data { bytes: b"SSH-2.0-OpenSSH_9.6p1\r\n", eof: false });
+    assert_eq!(f.count(), 1);
+    f.input(ToClient, Input::Data { bytes: b"Invalid SSH identification string.", eof: false });
+    f.input(ToClient, Input::Data { bytes: b"\r\n", eof: false });
+    assert_eq!((f.count(), f.outcome), (2, Outcome::Done));
+    assert!(f.log(0).contains("\"length\":23") && f.log(1).contains("\"length\":36"));
+}
+
 /// Any split of both directions gives the same transactions. (But for a line end too many behind a
-/// body: what comes with the end is taken for a part of it, as in the peer.)
+/// body: what comes with the end is taken for a part of it; and for what is no status line, see above:
+/// both as in the peer.)
 #[test]
 fn any_split_gives_the_same() {
     let client = b"POST /p?q=%41 HTTP/1.1\r\nHost: h\r\nA: b\r\n c\r\nTransfer-Encoding: chunked\r\n\r\n\
         3;x\r\nabc\r\n0\r\nT: t\r\n\r\nGET /2 HTTP/1.0\n\nPUT /3 HTTP/1.1\nHost: h\nContent-Length: 2\n\nxy";
-    let server = b"HTTP/1.1 100 C\r\n\r\njunk\r\nHTTP/1.1 200 OK\rA: 1\r\n B: 2\n\rTransfer-Encoding: chunked\r\n\r\n\
+    let server = b"HTTP/1.1 100 C\r\n\r\nHTTP/1.1 200 OK\rA: 1\r\n B: 2\n\rTransfer-Encoding: chunked\r\n\r\n\
         5\r\nhello\r\nzz\r\nrest\r\n";
     let run = |cut: usize, step: usize| {
         let mut f = Flow::new();

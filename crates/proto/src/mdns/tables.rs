@@ -34,12 +34,7 @@ const fn names(name: &'static str, hooks: &'static [Hook]) -> BufferDef {
 
 /// What multicast DNS offers.
 pub(super) const TABLE: ProtoTable = ProtoTable {
-    name: "mdns",
-    eve_name: "mdns",
     rule_names: &["mdns"],
-    transports: &[Transport::Udp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
     buffers: &[
         names("mdns.queries.rrname", &both(buffer::QUERIES)),
         names("mdns.answers.rrname", &both(buffer::ANSWERS)),
@@ -50,8 +45,6 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
             ..names("mdns.response.rrname", &[Hook::new("mdns", ToServer, 1, buffer::RESPONSE)])
         },
     ],
-    integers: &[],
-    conditions: &[],
     events: &[
         EventDef { name: "malformed_data", code: event::MALFORMED_DATA },
         EventDef { name: "z_flag_set", code: event::Z_FLAG_SET },
@@ -62,6 +55,6 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         EventDef { name: "invalid_additionals", code: event::INVALID_ADDITIONALS },
         EventDef { name: "invalid_authorities", code: event::INVALID_AUTHORITIES },
     ],
-    events_in_capitals: false,
     frames: &["pdu"],
+    ..ProtoTable::of_requests("mdns", &[Transport::Udp])
 };

@@ -230,8 +230,9 @@ impl MqttParser {
         let message = Message::read(header, contents, self.version)?;
         let header_len = usize::from(header.header_len);
         cx.frames.add(d, frame::PDU, at, header.total_len(), None);
-        cx.frames.add(d, frame::HEADER, at, header_len as u64, None);
-        cx.frames.add(d, frame::DATA, at + header_len, header.len.into(), None);
+        // The peer places these two at the input's first message, whichever message they are of.
+        cx.frames.add(d, frame::HEADER, 0, header_len as u64, None);
+        cx.frames.add(d, frame::DATA, header_len, header.len.into(), None);
         self.message(d, message);
         Ok(Step::Used(total))
     }

@@ -204,16 +204,11 @@ fn session_present(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> 
 
 /// What MQTT offers.
 pub(super) const TABLE: ProtoTable = ProtoTable {
-    name: "mqtt",
-    eve_name: "mqtt",
     rule_names: &["mqtt"],
-    transports: &[Transport::Tcp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
     buffers: BUFFERS,
     integers: INTEGERS,
     conditions: CONDITIONS,
     events: EVENTS,
-    events_in_capitals: false,
     frames: &["pdu", "header", "data"],
+    ..ProtoTable::of_requests("mqtt", &[Transport::Tcp])
 };

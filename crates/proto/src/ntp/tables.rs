@@ -25,12 +25,7 @@ const fn number(name: &'static str, hooks: &'static [Hook]) -> IntegerDef {
 
 /// What NTP offers.
 pub(super) const TABLE: ProtoTable = ProtoTable {
-    name: "ntp",
-    eve_name: "ntp",
     rule_names: &["ntp"],
-    transports: &[Transport::Udp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
     buffers: &[BufferDef {
         name: "ntp.reference_id",
         internal: "ntp.reference_id",
@@ -55,8 +50,6 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         },
         number("ntp.stratum", &both(integer::STRATUM)),
     ],
-    conditions: &[],
     events: &[EventDef { name: "malformed_data", code: event::MALFORMED_DATA }],
-    events_in_capitals: false,
-    frames: &[],
+    ..ProtoTable::of_requests("ntp", &[Transport::Udp])
 };

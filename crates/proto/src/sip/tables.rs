@@ -136,16 +136,9 @@ const BUFFERS: &[BufferDef] = &[
 
 /// What SIP offers.
 pub(super) const TABLE: ProtoTable = ProtoTable {
-    name: "sip",
-    eve_name: "sip",
     rule_names: &["sip"],
-    transports: &[Transport::Udp, Transport::Tcp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
     buffers: BUFFERS,
-    integers: &[],
-    conditions: &[],
     events: EVENTS,
-    events_in_capitals: false,
     frames: FRAMES,
+    ..ProtoTable::of_requests("sip", &[Transport::Udp, Transport::Tcp])
 };

@@ -66,12 +66,7 @@ const fn number(name: &'static str, hooks: &'static [Hook]) -> IntegerDef {
 
 /// What SNMP offers.
 pub(super) const TABLE: ProtoTable = ProtoTable {
-    name: "snmp",
-    eve_name: "snmp",
     rule_names: &["snmp"],
-    transports: &[Transport::Udp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
     buffers: &[
         bytes("snmp.community", "SNMP Community identifier", &both(buffer::COMMUNITY)),
         bytes("snmp.usm", "SNMP USM", &both(buffer::USM)),
@@ -81,12 +76,10 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         number("snmp.pdu_type", &both(integer::PDU_TYPE)),
         IntegerDef { names: TRAP_NAMES, ..number("snmp.trap_type", &both(integer::TRAP_TYPE)) },
     ],
-    conditions: &[],
     events: &[
         EventDef { name: "malformed_data", code: event::MALFORMED_DATA },
         EventDef { name: "unknown_security_model", code: event::UNKNOWN_SECURITY_MODEL },
         EventDef { name: "version_mismatch", code: event::VERSION_MISMATCH },
     ],
-    events_in_capitals: false,
-    frames: &[],
+    ..ProtoTable::of_requests("snmp", &[Transport::Udp])
 };

@@ -76,20 +76,8 @@ impl Transaction for TftpTx {
     }
 }
 
-const TABLE: ProtoTable = ProtoTable {
-    name: "tftp",
-    eve_name: "tftp",
-    rule_names: &["tftp"],
-    transports: &[Transport::Udp],
-    states_to_server: &["request_started", "request_complete"],
-    states_to_client: &["response_started", "response_complete"],
-    buffers: &[],
-    integers: &[],
-    conditions: &[],
-    events: &[],
-    events_in_capitals: false,
-    frames: &[],
-};
+const TABLE: ProtoTable =
+    ProtoTable { rule_names: &["tftp"], ..ProtoTable::of_requests("tftp", &[Transport::Udp]) };
 
 /// TFTP in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
