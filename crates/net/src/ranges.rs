@@ -32,7 +32,7 @@ impl RangeOptions {
     pub fn from_tree(config: &Tree) -> RangeOptions {
         let default = RangeOptions::default();
         let node = config.get("app-layer.protocols.http.byterange");
-        let seconds = node.and_then(|n| n.number("timeout")).and_then(|n| u64::try_from(n).ok());
+        let seconds = node.and_then(|n| n.number("timeout"));
         RangeOptions {
             memcap: node.and_then(|n| n.size("memcap")).unwrap_or(default.memcap),
             timeout_ns: seconds.map_or(default.timeout_ns, |s| s.saturating_mul(1_000_000_000)),

@@ -232,7 +232,7 @@ impl Outputs {
                         }
                     }
                     let with_info = node.flag("write-fileinfo").unwrap_or(false);
-                    o.add(Format::Store(Store::new(dir, with_info)), None);
+                    o.add(Format::Store(Box::new(Store::new(dir, with_info))), None);
                 }
                 "tls-store" => {
                     let dir = folder.join(node.text("certs-log-dir").unwrap_or("."));

@@ -17,7 +17,7 @@ pub(crate) enum Format {
     Eve(Box<EveWriter>),
     Fast(FastWriter),
     /// Files go into a folder, by their hash.
-    Store(Store),
+    Store(Box<Store>),
     /// Certificates go into a folder.
     Certificates(Box<CertificateStore>),
     /// Frames go into a capture file.
@@ -40,7 +40,9 @@ impl Format {
         match self {
             Format::Eve(w) => Format::Eve(Box::new(EveWriter::new(w.settings().clone()))),
             Format::Fast(_) => Format::Fast(FastWriter::default()),
-            Format::Store(s) => Format::Store(Store::new(s.folder.clone(), s.info.is_some())),
+            Format::Store(s) => {
+                Format::Store(Box::new(Store::new(s.folder.clone(), s.info.is_some())))
+            }
             Format::Certificates(c) => {
                 Format::Certificates(Box::new(CertificateStore::new(&c.folder)))
             }
