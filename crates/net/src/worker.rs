@@ -15,7 +15,7 @@ use crate::flow_state::NetFlow;
 use crate::keys::{endpoints, packet_key, quoted_key, segment};
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE};
 use crate::order::{Across, Team, Turn};
-use crate::ranges::{Joined, Ranges};
+use crate::ranges::Ranges;
 use crate::script::{OutputScripts, Scripts};
 use crate::state::SharedState;
 use crate::threshold::Thresholds;
@@ -26,7 +26,6 @@ use gabion_flow::{
 };
 use gabion_matcher::regex::RegexScratch;
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, PacketSet};
-use gabion_proto::FilePiece;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use gabion_record::eve::{NetSink, WireFacts, WireRecord};
@@ -103,7 +102,7 @@ pub(crate) struct Core {
     pub(crate) outputs: OutputScripts,
     pub(crate) shared: SharedState,
     pub(crate) thresholds: Across<Thresholds>,
-    ranges: Across<Ranges>,
+    pub(crate) ranges: Across<Ranges>,
     pub(crate) turn: Option<Turn>,
     /// Packets with alerts so far.
     pub(crate) packets_alerted: u64,
@@ -946,22 +945,6 @@ impl Core {
             view.direction = Some(dir.opposite());
         }
         self.apply_effects(effects, flow, view, fate);
-    }
-
-    /// Joins a range of a file with those that other flows have brought.
-    fn join(&mut self, piece: &FilePiece, flow: &mut Flow<NetFlow>, now_ns: u64) {
-        let options = self.engine.options.ranges;
-        let (joined, used) = self.ranges.write(|r| (r.add(piece, now_ns, &options), r.used()));
-        self.counters.ranges_peak = self.counters.ranges_peak.max(used);
-        match joined {
-            Joined::Kept => {}
-            Joined::Refused => self.counters.ranges_refused += 1,
-            Joined::Whole(content) => {
-                if let Some(parser) = &mut flow.ext.app.parser {
-                    parser.add_whole(piece, &content);
-                }
-            }
-        }
     }
 
     pub(crate) fn apply_effects(
