@@ -82,17 +82,17 @@ impl FtpParser {
         Some(Line { text: text.trim_ascii_end(), used, is_cut, is_rest })
     }
 
-    /// A transaction more. Beyond the limit the oldest that waits for its reply counts as replied, and
-    /// says so (the peer's way).
+    /// A transaction more. Beyond the limit there is none: the oldest that waits for its reply says so
+    /// and counts as replied, and the connection is followed on (the peer's way).
     fn open(&mut self) -> Option<&mut FtpTx> {
-        let most = self.settings.txs_max;
-        self.txs.push(usize::try_from(most.saturating_mul(2)).unwrap_or(usize::MAX), FtpTx::new);
-        if self.txs.next_id() - self.txs.first_id() > most
-            && let Some(oldest) = self.txs.iter_mut().find(|tx| !tx.is_replied)
-        {
-            oldest.events.add(event::TOO_MANY_TRANSACTIONS);
-            oldest.is_replied = true;
+        if self.txs.next_id() - self.txs.first_id() > self.settings.txs_max {
+            if let Some(oldest) = self.txs.iter_mut().find(|tx| !tx.is_replied) {
+                oldest.events.add(event::TOO_MANY_TRANSACTIONS);
+                oldest.is_replied = true;
+            }
+            return None;
         }
+        self.txs.push(usize::MAX, FtpTx::new);
         self.txs.last_mut()
     }
 
@@ -101,7 +101,7 @@ impl FtpParser {
         if line.text.is_empty() {
             return true;
         }
-        let Some(tx) = self.open() else { return false };
+        let Some(tx) = self.open() else { return true };
         tx.request = line.text.to_vec();
         tx.is_request_cut = line.is_cut;
         if line.is_cut {
@@ -158,7 +158,7 @@ impl FtpParser {
 
     /// Takes a line of a reply. False when the connection can't be followed any more.
     fn reply(&mut self, cx: &mut ParseContext<'_>, line: &Line<'_>) -> bool {
-        let Some(id) = self.replied() else { return false };
+        let Some(id) = self.replied() else { return true };
         let Some(tx) = self.txs.get_mut(id) else { return false };
         let agreement = agreement(tx, line.text);
         if let Agreement::Port(port, is_active) = agreement {
