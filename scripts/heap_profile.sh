@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # heap_profile.sh [CAPTURE RULES]: builds the program with jemalloc's heap profiler (feature heap-profile)
 # and reads a capture (the demonstration's, unless named): statistics of the allocator, dumps at every
-# 16 MiB allocated and at the end, and what was still held at exit. Everything goes to target/heap-profile/.
+# 16 MiB allocated (1 MiB for the demonstration) and at the end, and what was still held at exit. Everything goes to target/heap-profile/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,16 +16,24 @@ cargo build --release --locked --package gabion --features heap-profile
 program=$folder/gabion
 cp "$target/release/gabion" "$program"
 
-# lg_prof_interval 24: every 2^24 bytes allocated. lg_prof_sample 14: one stack every 16 KiB.
-export _RJEM_MALLOC_CONF="prof:true,prof_leak:true,prof_final:true,lg_prof_sample:14,lg_prof_interval:24,\
-stats_print:true,stats_print_opts:gmdablx,prof_prefix:$folder/dumps/gabion"
+# lg_prof_interval: a dump at every 2^24 bytes allocated, for the small demonstration 2^20. lg_prof_sample 14:
+# one stack every 16 KiB. Of the statistics, those that are not of single arenas and sizes.
+interval=24
+[ $# -gt 0 ] || interval=20
+export _RJEM_MALLOC_CONF="prof:true,prof_leak:true,prof_final:true,lg_prof_sample:14,lg_prof_interval:$interval,\
+stats_print:true,stats_print_opts:dablxeh,prof_prefix:$folder/dumps/gabion"
 "$program" read -q "$capture" --rules "$rules" -k none -l "$folder/out" 2>"$folder/allocator.txt"
 unset _RJEM_MALLOC_CONF
 grep '^<jemalloc>' "$folder/allocator.txt" || true
 echo "dumps: $(find "$folder/dumps" -name '*.heap' | wc -l) in $folder/dumps; the allocator's statistics: $folder/allocator.txt"
 
-# jemalloc's own reader of dumps was built with it.
-reader=$(find "$target/release/build" -path '*/out/build/bin/jeprof' 2>/dev/null | head -1)
+# jemalloc's own reader of dumps is a script in its sources, complete but for its version.
+source=$(find "${CARGO_HOME:-$HOME/.cargo}/registry/src" -path '*/tikv-jemalloc-sys-*/jemalloc/bin/jeprof.in' 2>/dev/null | sort | tail -1)
+reader=
+if [ -n "$source" ]; then
+  reader=$folder/jeprof
+  sed 's/@jemalloc_version@/of the sources/' "$source" >"$reader"
+fi
 last=$(find "$folder/dumps" -name '*.heap' -printf '%T@ %p\n' | sort -n | tail -1 | cut -d' ' -f2-)
 if [ -n "$reader" ] && [ -n "$last" ] && command -v perl >/dev/null && command -v addr2line >/dev/null; then
   echo "what held memory when the program ended (jeprof --show_bytes --text):"
