@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # tools.sh [gate|lab]: sees that the tools to build with are there, and installs what is missing.
 #
-# A C compiler (PCRE2, Lua, zstd and mimalloc are built from source) comes from the distribution's
-# packages; the Rust toolchain of rust-toolchain.toml comes by rustup. Debian 12's own cargo (0.66)
-# can't read this workspace, so it is no way out. With `gate`: cargo-deny too;
-# with `lab`: python3 and zstd.
+# A C compiler (PCRE2, Lua, zstd, mimalloc and AWS-LC are built from source; none of them needs cmake)
+# comes from the distribution's packages; the Rust toolchain of rust-toolchain.toml comes by rustup.
+# Debian 12's own cargo (0.66) can't read this workspace, so it is no way out. With `gate`: cargo-deny
+# too; with `lab`: python3 and zstd.
 # Says nothing and takes a fraction of a second when nothing is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -87,7 +87,9 @@ fn a_log_is_written_shown_verified_and_proven() {
     let all = place.ok(&["show", "log", "--key", key, "--kind", "message"]);
     assert_eq!(all.lines().count(), 3_010);
     let first: Value = serde_json::from_str(all.lines().next().unwrap()).unwrap();
-    assert_eq!(first["msg"], "<13>Nov 14 22:13:20 host app[0]: message 0");
+    assert_eq!(first["raw"], "<13>Nov 14 22:13:20 host app[0]: message 0");
+    assert_eq!((first["host"].as_str(), first["app"].as_str()), (Some("host"), Some("app")));
+    assert_eq!((first["msg"].as_str(), first["severity"].as_u64()), (Some("message 0"), Some(5)));
     assert_eq!(first["transport"], "stdin");
     let found = place.ok(&["show", "log", "--key", key, "--grep", "message 2999", "--text"]);
     assert!(found.lines().count() == 1 && found.contains("app[2999]"), "{found}");
@@ -111,7 +113,7 @@ fn a_log_is_written_shown_verified_and_proven() {
     let stat = place.json(&["stat", "log", "--json"]);
     let vkey = stat["vkey"].as_str().unwrap();
     let checked = place.json(&["check-proof", "proof", "--vkey", vkey, "--json"]);
-    assert_eq!(checked["msg"], first["msg"]);
+    assert_eq!(checked["msg"], first["raw"]);
     place.ok(&["keygen", "--signer", "--origin", "host.example/log", "--out", "other"]);
     let other = Place::new();
     let other_vkey = other.json(&["stat", "log", "--json"])["vkey"].as_str().unwrap().to_owned();

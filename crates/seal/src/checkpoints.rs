@@ -86,8 +86,11 @@ impl<'a> Reader<'a> {
         let digits = head.get(..8).and_then(|d| std::str::from_utf8(d).ok());
         let len = digits.and_then(|d| u32::from_str_radix(d, 16).ok()).filter(|_| head[8] == b' ');
         let Some(len) = len.map(|l| l as usize).filter(|l| *l <= NOTE_MAX) else {
-            let rest = self.get((self.len - offset).min(1 << 20) as usize)?;
-            if rest.iter().all(|b| *b == 0) {
+            // Pages that did not arrive read as zeros, which no note holds.
+            let left = self.len - offset;
+            let rest = self.get(left.min(1 << 20) as usize)?;
+            let is_last = left <= (FRAME + NOTE_MAX) as u64 && rest.contains(&0);
+            if is_last || rest.iter().all(|b| *b == 0) {
                 return Ok(self.torn(offset));
             }
             // Without a length nothing behind it can be found.
@@ -99,7 +102,7 @@ impl<'a> Reader<'a> {
         };
         let whole = self.get(FRAME + len)?;
         let Some(bytes) = whole.get(FRAME..FRAME + len) else { return Ok(self.torn(offset)) };
-        let is_zeros = bytes.ends_with(&[0]);
+        let is_zeros = bytes.contains(&0);
         let read =
             Note::parse(bytes).and_then(|note| Checkpoint::parse(&note.text).map(|c| (note, c)));
         let number = self.number;

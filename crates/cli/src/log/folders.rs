@@ -98,7 +98,13 @@ pub(super) fn vkey(text: &str) -> Result<Vkey, LogFault> {
 
 /// The readers that a state names.
 pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
-    let text = read_text(&state.join(RECIPIENTS))?;
+    let path = state.join(RECIPIENTS);
+    let text = read_text(&path).map_err(|_| {
+        LogFault::input(format!(
+            "{}: not there: the public keys of the log's readers are wanted, one file behind the other",
+            path.display()
+        ))
+    })?;
     let mut all = Vec::new();
     let mut rest = text.as_str();
     // PEM keys and our own lines may stand one after the other.

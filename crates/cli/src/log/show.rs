@@ -3,11 +3,12 @@
 use super::options::{Select, Show};
 use super::times::{rfc3339, time};
 use super::{Ended, LogFault, folders};
+use gabion_logs::syslog::{self, Notes, Received};
 use gabion_record::json::Json;
-use gabion_seal::Kind;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::text::hex;
 use gabion_seal::tree::sha256;
+use gabion_seal::{Kind, Record};
 use std::io::{BufWriter, Write};
 use std::time::Duration;
 
@@ -128,13 +129,50 @@ fn json_line(json: &mut Json, found: &Found<'_>) {
         {
             json.raw("data", record.bytes);
         }
-        Ok(text) => json.field("msg", text),
+        Ok(_) => said(json, record),
         Err(_) => {
-            json.field("msg", String::from_utf8_lossy(record.bytes).as_ref());
+            said(json, record);
             json.base64("raw_b64", record.bytes);
         }
     }
     json.close();
+}
+
+/// What a message says, read now: the log keeps its bytes alone, which stand in `raw`. A text that is
+/// no syslog message is all `msg`.
+fn said(json: &mut Json, record: &Record<'_>) {
+    let bytes = syslog::unpacked(record.bytes);
+    let message = syslog::read(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
+    let is_plain = message.notes.has(Notes::NO_PRI) || message.notes.has(Notes::BAD_PRI);
+    if record.kind != Kind::Message || is_plain {
+        json.field("msg", String::from_utf8_lossy(record.bytes).as_ref());
+        return;
+    }
+    json.number("pri", message.pri);
+    json.number("facility", message.facility());
+    json.number("severity", message.severity());
+    if let Some(stated) = message.time {
+        let ns = u64::try_from(stated.seconds).unwrap_or(0).saturating_mul(1_000_000_000);
+        json.field("stated", rfc3339(ns.saturating_add(u64::from(stated.nanos))));
+    }
+    for (key, text) in [
+        ("host", message.host),
+        ("app", message.app),
+        ("pid", message.pid),
+        ("msgid", message.msgid),
+        ("sd", message.sd),
+    ] {
+        if let Some(text) = text {
+            json.field(key, String::from_utf8_lossy(text).as_ref());
+        }
+    }
+    json.field("msg", String::from_utf8_lossy(message.msg).as_ref());
+    json.field("raw", String::from_utf8_lossy(record.bytes).as_ref());
+    if message.notes != Notes::default() {
+        json.open_array_key("notes");
+        message.notes.names().for_each(|n| json.item(n));
+        json.close_array();
+    }
 }
 
 /// One line: number, time, source, text; whatever a terminal would act on is written as `\xhh`.

@@ -16,6 +16,10 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// How often a lock is tried for, and how long after each time.
+const LOCK_TRIES: u32 = 5;
+const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
+
 /// Files kept open for reading; a log of years has thousands of segments.
 const OPEN_MAX: usize = 32;
 
@@ -86,15 +90,34 @@ impl Storage for Files {
             return Ok(true);
         }
         let file = self.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(e) if e == rustix::io::Errno::WOULDBLOCK => return Ok(false),
-            Err(e) => return Err(e.into()),
+        // Whoever asks whether the folder is locked holds it shared for a moment.
+        let mut tries = 0;
+        while let Err(e) = flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            tries += 1;
+            if e != rustix::io::Errno::WOULDBLOCK {
+                return Err(e.into());
+            }
+            if tries == LOCK_TRIES {
+                return Ok(false);
+            }
+            std::thread::sleep(LOCK_PAUSE);
         }
         file.set_len(0)?;
         file.write_all_at(format!("pid {}\n", std::process::id()).as_bytes(), 0)?;
         self.lock = Some(file.into());
         Ok(true)
+    }
+
+    fn is_locked(&self) -> Result<bool> {
+        if self.len("lock")?.is_none() {
+            return Ok(false);
+        }
+        let file = self.open_file("lock", OFlags::RDONLY)?;
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(e) if e == rustix::io::Errno::WOULDBLOCK => Ok(true),
+            Err(e) => Err(e.into()),
+        }
     }
 
     fn list(&self) -> Result<Vec<String>> {
@@ -238,6 +261,7 @@ mod tests {
         files.remove("a.tmp").unwrap_err();
         assert!(files.lock().unwrap() && files.lock().unwrap());
         assert!(!Files::open(folder.path()).unwrap().lock().unwrap());
+        assert!(Files::open(folder.path()).unwrap().is_locked().unwrap());
         assert_eq!(files.list().unwrap(), ["a", "lock"]);
     }
 }

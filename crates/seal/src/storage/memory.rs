@@ -177,29 +177,29 @@ impl Memory {
 }
 
 fn survive(file: &FileState, left: Left) -> Vec<u8> {
-    let same = file.written.iter().zip(&file.synced).take_while(|(a, b)| a == b).count();
-    let middle = same + (file.written.len() - same) / 2;
+    let (written, synced) = (&file.written, &file.synced);
+    let same = written.iter().zip(synced).take_while(|(a, b)| a == b).count();
+    // What was overwritten in place ends where old and new agree again.
+    let end = if written.len() == synced.len() {
+        let tail = written.iter().rev().zip(synced.iter().rev()).take_while(|(a, b)| a == b);
+        written.len() - tail.count().min(written.len() - same)
+    } else {
+        written.len()
+    };
+    let middle = same + (end - same) / 2;
+    let is_in_place = written.len() == synced.len();
+    let old = |range: std::ops::Range<usize>| match synced.get(range.clone()) {
+        Some(bytes) if is_in_place => bytes.to_vec(),
+        _ => vec![0; range.len()],
+    };
     match left {
-        Left::Lost => file.synced.clone(),
-        Left::Kept => file.written.clone(),
-        _ if file.written == file.synced => file.synced.clone(),
-        Left::Cut => {
-            // A page that was overwritten in place keeps its old end.
-            let mut bytes = file.written[..middle].to_vec();
-            bytes.extend_from_slice(file.synced.get(middle..).unwrap_or_default());
-            bytes
-        }
-        Left::Zeros => {
-            let mut bytes = file.written[..middle].to_vec();
-            bytes.resize(file.written.len(), 0);
-            bytes
-        }
-        Left::Reordered => {
-            let mut bytes = file.written[..same].to_vec();
-            bytes.resize(middle, 0);
-            bytes.extend_from_slice(&file.written[middle..]);
-            bytes
-        }
+        Left::Lost => synced.clone(),
+        Left::Kept => written.clone(),
+        _ if written == synced => synced.clone(),
+        Left::Cut if is_in_place => [&written[..middle], &synced[middle..]].concat(),
+        Left::Cut => written[..middle].to_vec(),
+        Left::Zeros => [&written[..middle], &vec![0; end - middle], &written[end..]].concat(),
+        Left::Reordered => [&written[..same], &old(same..middle), &written[middle..]].concat(),
     }
 }
 
@@ -216,6 +216,10 @@ impl Storage for Memory {
         let taken = self.with(|f| holds || !std::mem::replace(&mut f.is_locked, true));
         self.holds_lock = taken;
         Ok(taken)
+    }
+
+    fn is_locked(&self) -> Result<bool> {
+        Ok(self.with(|f| f.is_locked))
     }
 
     fn list(&self) -> Result<Vec<String>> {

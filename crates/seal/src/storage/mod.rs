@@ -18,6 +18,9 @@ pub trait Storage: Send + Sync {
     /// Takes the folder for writing; `false` when another has it. Held until the storage is dropped.
     fn lock(&mut self) -> Result<bool>;
 
+    /// Whether somebody holds the folder for writing now.
+    fn is_locked(&self) -> Result<bool>;
+
     /// Names of all regular files; an error when something else stands among those that are ours.
     fn list(&self) -> Result<Vec<String>>;
 

@@ -20,17 +20,26 @@ impl Judge<'_> {
         self.rest_of_notes()?;
         self.unknown_notes();
         let covered = self.covered;
+        // The end of a log that is being written is often in the middle of a write.
+        let is_live = self.log.is_locked().unwrap_or(false);
         for damage in std::mem::take(&mut self.damages) {
-            let verdict =
-                if damage.chunk < covered { Verdict::Tampered } else { Verdict::TornTail };
-            self.report.place(verdict, damage.place);
+            if damage.chunk < self.settled {
+                self.report.place(Verdict::Tampered, damage.place);
+            } else {
+                self.torn(damage.place, is_live);
+            }
+        }
+        if let Some(offset) = self.torn_note {
+            let mut place = Place::file(checkpoints::FILE, "the last note is cut short");
+            place.offset = Some(offset);
+            self.torn(place, is_live);
         }
         if self.chunk > covered && !self.is_cut && self.range.is_some() {
             let name = self.current.as_ref().map(segment::Header::file_name).unwrap_or_default();
             let mut place = Place::file(&name, "no valid commit mark covers the end");
             place.chunk = Some(covered);
             if !self.report.verdicts.contains(&Verdict::TornTail) {
-                self.report.place(Verdict::TornTail, place);
+                self.torn(place, is_live);
             }
         }
         self.unsigned_tail(covered);
@@ -44,8 +53,18 @@ impl Judge<'_> {
                 .notes
                 .push("no closing statement: the writer runs, or did not end in order".into());
         }
-        self.report.is_whole = self.range.is_some() && !self.is_cut;
+        let has_damage = self.report.verdicts.iter().any(|v| *v != Verdict::KeyError);
+        self.report.is_whole = (self.range.is_some() && !self.is_cut) || (is_live && !has_damage);
         Ok(self.report.finished(options))
+    }
+
+    /// Damage behind everything signed: what a crash leaves, or a writer that is at it.
+    fn torn(&mut self, place: Place, is_live: bool) {
+        if is_live {
+            self.report.notes.push(format!("being written: {}", place.describe()));
+        } else {
+            self.report.place(Verdict::TornTail, place);
+        }
     }
 
     /// Notes of sizes that the log does not have.
@@ -69,6 +88,7 @@ impl Judge<'_> {
             }
             if matches!(signed, Some(Ok(_))) {
                 self.covered = self.covered.max(size);
+                self.settled = self.settled.max(size);
             }
             self.last_note = Some(entry);
             self.advance()?;
@@ -222,9 +242,20 @@ impl Judge<'_> {
                 self.report.anchored(anchor, false, "of another log");
                 continue;
             }
-            if let Some(Err(e)) = self.signatures(&anchor.note, size) {
-                self.report.anchored(anchor, false, &e.to_string());
-                continue;
+            match self.signatures(&anchor.note, size) {
+                Some(Err(e)) => {
+                    self.report.anchored(anchor, false, &e.to_string());
+                    continue;
+                }
+                // Of a size that the log has, the key that signed it is known.
+                None if size <= self.chunk
+                    && self.range.is_some()
+                    && anchor.note.verify(&options.witnesses).is_err() =>
+                {
+                    self.report.anchored(anchor, false, "not signed by the log's key");
+                    continue;
+                }
+                Some(Ok(_)) | None => {}
             }
             if let Some(other) =
                 by_size.insert(size, anchor).filter(|o| o.checkpoint.root != anchor.checkpoint.root)

@@ -93,6 +93,8 @@ pub(super) struct Judge<'a> {
     pub(super) unknown: Vec<Unknown>,
     pub(super) agreed: u64,
     pub(super) covered: u64,
+    /// The same without the last commit mark: a crash can hurt what that one covers, and nothing before.
+    pub(super) settled: u64,
     pub(super) named: u64,
     pub(super) newest_ns: u64,
     pub(super) has_clock: bool,
@@ -105,6 +107,7 @@ pub(super) struct Judge<'a> {
     pub(super) current: Option<segment::Header>,
     pub(super) reached: u64,
     pub(super) is_cut: bool,
+    pub(super) torn_note: Option<u64>,
     pub(super) records_signed: u64,
     pub(super) has_stop: bool,
 }
@@ -115,14 +118,9 @@ impl<'a> Judge<'a> {
         options: &'a Options<'a>,
         identity: &Identity,
         tail: &Tail,
-        mut report: Report,
+        report: Report,
     ) -> Result<Judge<'a>> {
         let notes = checkpoints::Reader::new(log)?.ok_or(Error::Stopped)?;
-        if let Some(offset) = tail.torn {
-            let mut place = Place::file(checkpoints::FILE, "the last note is cut short");
-            place.offset = Some(offset);
-            report.place(Verdict::TornTail, place);
-        }
         let first =
             Epoch { number: 0, key: identity.vkey.key, start: 0, end: None, is_closed: false };
         let mut judge = Judge {
@@ -144,6 +142,7 @@ impl<'a> Judge<'a> {
             unknown: Vec::new(),
             agreed: 0,
             covered: 0,
+            settled: 0,
             named: 0,
             newest_ns: 0,
             has_clock: false,
@@ -156,6 +155,7 @@ impl<'a> Judge<'a> {
             current: None,
             reached: 0,
             is_cut: false,
+            torn_note: tail.torn,
             records_signed: 0,
             has_stop: false,
         };
@@ -168,8 +168,11 @@ impl<'a> Judge<'a> {
     pub(super) fn segment(&mut self, first: u64) -> Result<Option<SegmentFacts>> {
         let name = file_name(first, "gsl");
         if self.is_cut {
-            // Behind damage that ended the log: whatever is here shows that no crash made it.
-            self.look_for_marks(&name, 0)?;
+            // Behind damage that ended the log: a segment is begun when the one before is durable, so
+            // whatever was committed here shows that no crash made the damage.
+            if self.look_for_marks(&name, 0)? {
+                self.settled = self.settled.max(first);
+            }
             return Ok(None);
         }
         let (header, hash) = match read_header(self.log, &name) {
@@ -397,7 +400,7 @@ impl<'a> Judge<'a> {
         };
         let Some(range) = &self.range else {
             if self.is_signed(mark) {
-                self.covered = self.covered.max(mark.size);
+                self.cover(mark.size);
             }
             return Ok(());
         };
@@ -426,13 +429,14 @@ impl<'a> Judge<'a> {
             if self.damages.iter().all(|d| d.chunk < chunk) {
                 self.report.place(Verdict::Tampered, place);
             }
-            self.covered = self.covered.max(mark.size.min(self.chunk));
+            self.cover(mark.size.min(self.chunk));
+            self.settled = self.covered;
             self.lose();
             return Ok(());
         }
         self.agreed = mark.size;
         if must_check {
-            self.covered = self.covered.max(mark.size);
+            self.cover(mark.size);
         }
         Ok(())
     }
@@ -469,13 +473,15 @@ impl<'a> Judge<'a> {
     }
 
     /// Valid marks behind damage show that what is damaged was signed.
-    fn look_for_marks(&mut self, name: &str, at: u64) -> Result<()> {
+    fn look_for_marks(&mut self, name: &str, at: u64) -> Result<bool> {
+        let mut found = false;
         for mark in marks_behind(self.log, name, &self.log_id, at)? {
             if self.is_signed(&mark) {
-                self.covered = self.covered.max(mark.size);
+                self.cover(mark.size);
+                found = true;
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     pub(super) fn reached(&mut self, at: u64) {
@@ -489,6 +495,7 @@ impl<'a> Judge<'a> {
     /// A segment went away while it was read.
     pub(super) fn vanished(&mut self, name: &str, error: &Error) {
         self.report.warnings.push(format!("{name} went away while it was read: {error}"));
+        self.report.has_vanished = true;
         self.lose();
     }
 
@@ -548,6 +555,14 @@ impl<'a> Judge<'a> {
     /// The tree's roots can't be computed any more.
     fn lose(&mut self) {
         self.range = None;
+    }
+
+    /// A valid commit mark of this size.
+    fn cover(&mut self, size: u64) {
+        if size > self.covered {
+            self.settled = self.covered;
+            self.covered = size;
+        }
     }
 
     fn damage(&mut self, chunk: u64, place: Place) {
@@ -688,6 +703,7 @@ impl<'a> Judge<'a> {
         self.has_clock = false;
         self.newest_ns = self.newest_ns.max(time.saturating_mul(1_000_000_000));
         self.covered = self.covered.max(size);
+        self.settled = self.settled.max(size);
         self.cosigned(&entry);
         self.last_note = Some(entry);
     }

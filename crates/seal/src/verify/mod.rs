@@ -75,8 +75,27 @@ pub struct Options<'a> {
     pub jobs: usize,
 }
 
-/// Verifies a log. `progress` is told the bytes read so far and in all.
+/// How often a log is looked at again because a segment went away while it was read.
+const LOOKS: u32 = 5;
+
+/// Verifies a log, which may be written, rotated and pruned meanwhile. `progress` is told the bytes read so far and in all.
 pub fn verify(
+    log: &dyn Storage,
+    options: &Options<'_>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Report> {
+    for _ in 1..LOOKS {
+        match look(log, options, progress) {
+            Ok(report) if report.has_vanished => {}
+            Err(Error::Storage { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+            }
+            judged => return judged,
+        }
+    }
+    look(log, options, progress)
+}
+
+fn look(
     log: &dyn Storage,
     options: &Options<'_>,
     progress: &mut dyn FnMut(u64, u64),
@@ -124,6 +143,8 @@ pub fn verify(
         );
         return Ok(report.finished(options));
     }
+    // Checkpoints before segments: what is signed later than this look began is not missed in them.
+    let judge = Judge::new(log, options, &identity, &tail, report)?;
     let names = log.list().map_err(|e| Error::storage("log", e))?;
     let mut segments: Vec<(u64, bool)> = Vec::new();
     for name in &names {
@@ -138,6 +159,5 @@ pub fn verify(
         }
     }
     segments.sort_unstable();
-    let judge = Judge::new(log, options, &identity, &tail, report)?;
     read::run(log, options, &segments, judge, progress)
 }

@@ -177,6 +177,8 @@ pub struct Report {
     pub is_closed: bool,
     /// Whether the walk reached the end of the log.
     pub is_whole: bool,
+    /// Whether a segment went away while it was read.
+    pub(crate) has_vanished: bool,
 }
 
 impl Report {

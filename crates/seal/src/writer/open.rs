@@ -287,9 +287,12 @@ fn find_good<S: Storage>(
     let mut ended = false;
     for first in segments.get(from..).unwrap_or_default() {
         if ended {
-            // A segment behind the damage: if anything in it was committed, no crash made the damage.
+            // A segment is begun when the one before is durable: if anything in it was committed, no crash
+            // made the damage before it.
             let name = file_name(*first, "gsl");
-            scan.refuse_or_cut(&name, 0, good.range.size(), checkpoint_size)?;
+            if scan.marks(&name, 0, good.range.size())? > 0 {
+                return Err(damage(&name, 0, "damage before a committed segment"));
+            }
         } else {
             ended = !scan.segment(*first, &mut good, checkpoint_size)?;
         }
@@ -430,13 +433,19 @@ impl<S: Storage> Scan<'_, S> {
         UnparsedPublicKey::new(&ED25519, key.key.public()).verify(&text, &mark.signature).is_ok()
     }
 
+    /// Valid commit marks above a size, behind a place.
+    fn marks(&self, name: &str, at: u64, size: u64) -> Result<usize> {
+        let behind = marks_behind(self.log, name, self.log_id, at)?;
+        Ok(behind.iter().filter(|m| m.size > size && self.is_signed(m)).count())
+    }
+
     /// Damage behind everything signed is what a crash leaves; before it, an attack.
     fn refuse_or_cut(&self, name: &str, at: u64, chunk: u64, checkpoint_size: u64) -> Result<bool> {
         if chunk < checkpoint_size {
             return Err(damage(name, at, "damage below a checkpoint"));
         }
-        let behind = marks_behind(self.log, name, self.log_id, at)?;
-        if behind.iter().any(|m| m.size > chunk && self.is_signed(m)) {
+        // The mark of a torn group may have reached the disk before the rest of it; a second one can't.
+        if self.marks(name, at, chunk)? > 1 {
             return Err(damage(name, at, "damage before a valid commit mark"));
         }
         Ok(false)
