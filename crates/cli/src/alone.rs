@@ -66,7 +66,13 @@ impl Watching<'_> {
     /// False when the worker's thread is through.
     fn event(&mut self, event: Event) -> bool {
         match event.kind {
-            EventKind::Finished => return false,
+            EventKind::Finished => {
+                // It went on and was through before anybody looked again.
+                if self.stalled_since.take().is_some() {
+                    self.say(Trouble::Recovered, "came to its end".to_string());
+                }
+                return false;
+            }
             EventKind::Panicked => {
                 self.say(Trouble::Failed, event.message);
                 return false;
@@ -197,6 +203,9 @@ impl Run<'_> {
             let (input_done, is_stopped) = one.read(input, &mut take, &mut see);
             done.is_stopped |= is_stopped;
             done.inputs.push(input_done);
+        }
+        if self.reopen_asked() {
+            outputs.reopen();
         }
         done.memory = Some(self.budget.report());
         done.books.add("reader", None, &reader);

@@ -5,6 +5,7 @@ use gabion_net::{Engine, RuleCost, RuleCosts};
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
 use std::fmt::Write as _;
+use std::path::Path;
 
 /// Rules shown unless all are asked for.
 pub(crate) const ROWS: usize = 20;
@@ -116,9 +117,18 @@ pub(crate) fn table(costs: &RuleCosts, engine: &Engine, rows: usize, width: Opti
     out
 }
 
+/// Writes what all rules cost into the folder's `rule_perf.log`: the table that `--profile-rules`
+/// shows, without an end.
+pub(crate) fn write(costs: &RuleCosts, engine: &Engine, folder: &Path) -> Result<(), String> {
+    let path = folder.join("rule_perf.log");
+    std::fs::write(&path, table(costs, engine, usize::MAX, None)).map_err(|e| {
+        format!("{}: cannot be written: {e}: choose another folder with -l", path.display())
+    })
+}
+
 fn parsers<'e>(costs: &RuleCosts, engine: &'e Engine) -> Vec<(&'e str, u64, u64)> {
     let name = |at: usize| match at.checked_sub(1) {
-        Some(n) => engine.catalog.protocols.get(n).map_or("?", |p| p.name),
+        Some(n) => engine.catalog.protocols.get(n).map_or("recognized, not parsed", |p| p.name),
         None => "not known yet",
     };
     let mut all: Vec<_> = costs
@@ -132,13 +142,13 @@ fn parsers<'e>(costs: &RuleCosts, engine: &'e Engine) -> Vec<(&'e str, u64, u64)
     all
 }
 
-/// The members `rules`, `prefilters` and `parsers` inside `costs`.
-pub(crate) fn json(costs: &RuleCosts, engine: &Engine, j: &mut Json) {
+/// The members `rules` (the `rows` dearest), `prefilters` and `parsers` inside `costs`.
+pub(crate) fn json(costs: &RuleCosts, engine: &Engine, rows: usize, j: &mut Json) {
     let scale = costs.scale();
     j.open_key("costs");
     j.number("scale", scale);
     j.open_array_key("rules");
-    for (s, c) in dearest(costs, engine) {
+    for (s, c) in dearest(costs, engine).into_iter().take(rows) {
         j.open();
         j.number("gid", s.gid);
         j.number("sid", s.sid);

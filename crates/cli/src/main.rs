@@ -28,6 +28,7 @@ mod scripts;
 mod stats;
 mod suricata;
 mod team;
+mod unknown_keys;
 
 #[cfg(not(any(feature = "heap-profile", feature = "system-allocator")))]
 #[global_allocator]

@@ -61,6 +61,8 @@ pub(crate) struct Done {
     pub(crate) stats: gabion_outputs::files::StatsTexts,
     /// Somebody asked to stop before the end.
     pub(crate) is_stopped: bool,
+    /// It was SIGTERM.
+    pub(crate) is_terminated: bool,
     /// Workers that were lost on the way.
     pub(crate) lost_workers: u32,
     /// What happened to workers that should not.
@@ -296,10 +298,12 @@ impl<'a> Run<'a> {
         outputs: &mut Outputs,
         watch: &mut dyn Watch,
     ) -> std::io::Result<Done> {
-        match self.plan.workers {
+        let mut done = match self.plan.workers {
             0 | 1 => self.alone(inputs, outputs, watch),
             _ => self.team(inputs, outputs, watch),
-        }
+        }?;
+        done.is_terminated = self.signals.as_ref().is_some_and(Signals::is_terminated);
+        Ok(done)
     }
 
     /// Whether somebody asked for outputs to be opened anew (SIGHUP).

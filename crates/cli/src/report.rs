@@ -312,8 +312,9 @@ pub(crate) fn json(r: &Report<'_>) -> String {
         j.close();
     }
     j.close_array();
-    if r.costs {
-        crate::costs::json(&r.done.costs, r.engine, &mut j);
+    if r.engine.detector.is_some() {
+        let rows = if r.costs { usize::MAX } else { crate::costs::ROWS };
+        crate::costs::json(&r.done.costs, r.engine, rows, &mut j);
     }
     if r.memory {
         j.open_array_key("budgets");

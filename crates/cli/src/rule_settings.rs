@@ -5,7 +5,7 @@ use gabion_net::{DatasetFault, DatasetNote, Datasets};
 use gabion_record::Tree;
 use gabion_rules::ruleset::{Classification, DatasetDef, DatasetType};
 use gabion_rules::{Diagnostic, LoadOptions, RuleVars, Ruleset, Severity};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
 /// Settings of a load that the configuration holds.
@@ -187,14 +187,58 @@ pub(crate) struct DatasetMaker {
     notes: RefCell<Vec<(String, DatasetNote)>>,
     data_folder: PathBuf,
     rule_path: PathBuf,
+    defaults: Defaults,
+    /// What is wrong with the settings.
+    warned: Vec<String>,
+    /// Rows of all sets so far.
+    rows: Cell<u64>,
+}
+
+/// What holds for datasets that say nothing themselves, and what all of them may have: the peer's
+/// `datasets.defaults` and `datasets.limits`, with its values.
+struct Defaults {
+    memcap: u64,
+    hashsize: u32,
+    rows_max: u64,
+    all_rows_max: u64,
+}
+
+impl Defaults {
+    /// Reads them; what can't be read is said in the peer's words.
+    fn read(config: &Tree, warned: &mut Vec<String>) -> Defaults {
+        let mut size = |key: &str, otherwise: u64, meant: &str| {
+            let text = config.text(key)?;
+            let known = config.size(key);
+            if known.is_none() {
+                let name = key.rsplit('.').next().unwrap_or(key);
+                warned.push(format!(
+                    "{name} value cannot be deduced: {text}, resetting to default{meant}"
+                ));
+            }
+            Some(known.unwrap_or(otherwise))
+        };
+        let memcap = size("datasets.defaults.memcap", 0, "").unwrap_or(0);
+        let hashsize = size("datasets.defaults.hashsize", 4096, ": 4096").unwrap_or(0);
+        Defaults {
+            memcap,
+            hashsize: u32::try_from(hashsize).unwrap_or(u32::MAX),
+            rows_max: config.size("datasets.limits.single-hashsize").unwrap_or(262_144),
+            all_rows_max: config.size("datasets.limits.total-hashsizes").unwrap_or(67_108_864),
+        }
+    }
 }
 
 impl DatasetMaker {
     /// Files are looked for where the configuration says.
     pub(crate) fn new(config: &Tree) -> DatasetMaker {
+        let mut warned = Vec::new();
+        let defaults = Defaults::read(config, &mut warned);
         DatasetMaker {
             sets: RefCell::default(),
             notes: RefCell::default(),
+            defaults,
+            warned,
+            rows: Cell::new(0),
             data_folder: config.text("default-data-dir").unwrap_or_default().into(),
             rule_path: config.text("default-rule-path").unwrap_or_default().into(),
         }
@@ -213,6 +257,15 @@ impl DatasetMaker {
 
     /// Makes one set.
     pub(crate) fn open(&self, def: &DatasetDef) -> Result<(), String> {
+        let mut def = def.clone();
+        if def.memcap == 0 {
+            def.memcap = self.defaults.memcap;
+        }
+        if def.hashsize == 0 {
+            def.hashsize = self.defaults.hashsize;
+        }
+        let def = &def;
+        self.check_rows(def)?;
         let mut file = None;
         if let Some(name) = &def.load {
             let path = self.path(def, name);
@@ -233,9 +286,40 @@ impl DatasetMaker {
         }
     }
 
+    /// Rules must not ask for tables without end.
+    fn check_rows(&self, def: &DatasetDef) -> Result<(), String> {
+        let rows = if def.hashsize == 0 { 4096 } else { u64::from(def.hashsize) };
+        let all = self.rows.get().saturating_add(rows);
+        let limits = &self.defaults;
+        let said = if rows > limits.rows_max {
+            format!(
+                "hashsize {rows} in dataset '{}' exceeds configured 'single-hashsize' limit ({})",
+                def.name, limits.rows_max
+            )
+        } else if all > limits.all_rows_max {
+            format!(
+                "hashsize {rows} in dataset '{}' exceeds configured 'total-hashsizes' limit ({}, \
+                 in use {})",
+                def.name,
+                limits.all_rows_max,
+                self.rows.get()
+            )
+        } else {
+            self.rows.set(all);
+            return Ok(());
+        };
+        for message in [said, format!("dataset {} creation failed", def.name)] {
+            let fault = DatasetFault::Set;
+            let note = DatasetNote { fault, subsystem: "datasets", message };
+            self.notes.borrow_mut().push((String::new(), note));
+        }
+        Err("the dataset has more rows than the configuration allows".to_string())
+    }
+
     /// The sets; what was found, and whether a run that demands rules without fault must end.
     pub(crate) fn finish(self, is_strict: bool) -> (Datasets, Vec<Diagnostic>, bool) {
-        let mut said = Vec::new();
+        let warn = |m: String| finding("", Severity::Warning, "datasets", m);
+        let mut said: Vec<Diagnostic> = self.warned.into_iter().map(warn).collect();
         for (path, note) in self.notes.into_inner() {
             let is_fatal = is_strict && note.fault == DatasetFault::Value;
             let severity = match note.fault {

@@ -1,6 +1,5 @@
 //! What scripts need of the program: limits of the configuration, a voice, times as text.
 
-use crate::suricata::EngineLog;
 use gabion_net::{OutputScript, ScriptLimits, ScriptSetup, Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
@@ -44,13 +43,17 @@ fn node(config: &Tree) -> Option<&Tree> {
     (node.flag("enabled") == Some(true)).then_some(node)
 }
 
-/// Where output scripts look for modules.
-pub(crate) fn module_path(config: &Tree) -> String {
-    node(config).and_then(|n| n.text("path")).unwrap_or_default().to_string()
+/// Loads the scripts that are outputs of this configuration, which write into that folder. One that
+/// can't be loaded is said by the setup's voice and left out.
+pub(crate) fn with_outputs(mut setup: ScriptSetup, config: &Tree, folder: &Path) -> ScriptSetup {
+    setup.log_folder = folder.display().to_string();
+    let path = node(config).and_then(|n| n.text("path"));
+    setup.module_path = path.unwrap_or_default().to_string();
+    setup.outputs = outputs(config, &setup);
+    setup
 }
 
-/// The scripts that are outputs.
-pub(crate) fn outputs(config: &Tree, log: &mut EngineLog) -> Vec<OutputScript> {
+fn outputs(config: &Tree, setup: &ScriptSetup) -> Vec<OutputScript> {
     let Some(node) = node(config) else { return Vec::new() };
     let folder = Path::new(node.text("scripts-dir").unwrap_or(""));
     let names = node.get("scripts").map(|t| t.children.as_slice()).unwrap_or(&[]);
@@ -58,11 +61,9 @@ pub(crate) fn outputs(config: &Tree, log: &mut EngineLog) -> Vec<OutputScript> {
     for name in names.iter().filter_map(|(_, n)| n.value.as_deref()) {
         let path = folder.join(name).display().to_string();
         let source = std::fs::read(&path).map_err(|e| format!("couldn't load file: {e}"));
-        let setup =
-            ScriptSetup { module_path: module_path(config), ..crate::rules::scripts(config, log) };
-        match source.and_then(|source| OutputScript::load(&path, source, &setup)) {
+        match source.and_then(|source| OutputScript::load(&path, source, setup)) {
             Ok(script) => out.push(script),
-            Err(e) => log.error("lua-output", &format!("{path}: {e}")),
+            Err(e) => setup.voice.say(Severity::Error, "lua-output", &format!("{path}: {e}")),
         }
     }
     out

@@ -48,13 +48,18 @@ impl Node {
         self.children.retain(|(_, c)| !c.children.is_empty() || c.value.is_some_and(|v| v != 0));
     }
 
-    fn write(&self, j: &mut Json) {
+    /// With `deltas`, each counter's growth stands behind it: all of it, as there is one record a run.
+    fn write(&self, j: &mut Json, deltas: bool) {
         for (k, c) in &self.children {
             if c.children.is_empty() {
-                j.number(k, c.value.unwrap_or(0));
+                let value = c.value.unwrap_or(0);
+                j.number(k, value);
+                if deltas {
+                    j.number(&format!("{k}_delta"), value);
+                }
             } else {
                 j.open_key(k);
-                c.write(j);
+                c.write(j, deltas);
                 j.close();
             }
         }
@@ -93,9 +98,12 @@ pub(crate) fn json(
         n.set(path, *value);
     }
     let counts = counts.filter(|_| engine.detector.is_some());
-    let all = text(&n, counts);
+    let (all, deltas) = (text(&n, counts, false), text(&n, counts, true));
+    let counters = named(&n);
     n.prune();
-    StatsTexts { all, without_zeros: text(&n, counts) }
+    let without_zeros = text(&n, counts, false);
+    let deltas_without_zeros = text(&n, counts, true);
+    StatsTexts { all, without_zeros, deltas, deltas_without_zeros, counters }
 }
 
 fn tree(workers: &[&WorkerStats], engine: &Engine) -> Node {
@@ -142,6 +150,10 @@ fn tree(workers: &[&WorkerStats], engine: &Engine) -> Node {
 
 /// Names with dots and values of these workers' counters.
 pub(crate) fn counters(workers: &[&WorkerStats], engine: &Engine) -> Vec<(String, u64)> {
+    named(&tree(workers, engine))
+}
+
+fn named(n: &Node) -> Vec<(String, u64)> {
     fn walk(path: &str, n: &Node, out: &mut Vec<(String, u64)>) {
         for (k, c) in &n.children {
             let path = if path.is_empty() { k.clone() } else { format!("{path}.{k}") };
@@ -153,15 +165,16 @@ pub(crate) fn counters(workers: &[&WorkerStats], engine: &Engine) -> Vec<(String
         }
     }
     let mut out = Vec::new();
-    walk("", &tree(workers, engine), &mut out);
+    walk("", n, &mut out);
     out
 }
 
-fn text(n: &Node, counts: Option<gabion_rules::Counts>) -> Vec<u8> {
+fn text(n: &Node, counts: Option<gabion_rules::Counts>, deltas: bool) -> Vec<u8> {
     let mut j = Json::new();
     j.open();
     for (k, c) in &n.children {
         if c.children.is_empty() {
+            // What stands alone is no counter: how long the run has lasted.
             j.number(k, c.value.unwrap_or(0));
             continue;
         }
@@ -169,7 +182,7 @@ fn text(n: &Node, counts: Option<gabion_rules::Counts>) -> Vec<u8> {
         if let ("detect", Some(counts)) = (k.as_str(), counts) {
             engines(&mut j, counts);
         }
-        c.write(&mut j);
+        c.write(&mut j, deltas);
         j.close();
     }
     if let Some(counts) = counts

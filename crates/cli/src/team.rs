@@ -563,6 +563,10 @@ impl Writer<'_> {
             self.run.answer_reload(watch);
             self.reading.position.tell(watch);
         }
+        if self.run.reopen_asked() {
+            self.outputs.reopen();
+        }
+        self.run.answer_reload(watch);
         self.events(watch);
     }
 
@@ -625,7 +629,13 @@ impl Writer<'_> {
             let n = worker.0 as usize;
             let Some(member) = self.members.get_mut(n) else { continue };
             match kind {
-                EventKind::Finished => {}
+                EventKind::Finished => {
+                    member.stalled_since = None;
+                    if std::mem::take(&mut member.is_stall_said) {
+                        let message = "came to its end".to_string();
+                        self.say(watch, n, Trouble::Recovered, message);
+                    }
+                }
                 EventKind::Panicked => {
                     if !member.is_given_up {
                         self.lose(n);
@@ -661,8 +671,20 @@ pub(crate) mod tests {
     /// Something a worker does that it should not, at the first batch from this frame on.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) enum ActedFault {
-        Panic { worker: usize, from: u64 },
-        Stall { worker: usize, from: u64 },
+        Panic {
+            worker: usize,
+            from: u64,
+        },
+        Stall {
+            worker: usize,
+            from: u64,
+        },
+        /// A stall that ends.
+        Pause {
+            worker: usize,
+            at: u64,
+            millis: u64,
+        },
     }
 
     pub(crate) fn act(fault: Option<ActedFault>, n: usize, first: u64) {
@@ -673,6 +695,11 @@ pub(crate) mod tests {
             Some(ActedFault::Stall { worker, from }) if worker == n && first >= from => loop {
                 std::thread::sleep(Duration::from_millis(50));
             },
+            Some(ActedFault::Pause { worker, at, millis })
+                if worker == n && (at..at + BATCH as u64).contains(&first) =>
+            {
+                std::thread::sleep(Duration::from_millis(millis));
+            }
             _ => {}
         }
     }
@@ -747,6 +774,9 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         let ran = run(&demo(), ACROSS, 2, Some(fault));
         assert_eq!(ran.done.lost_workers, 1);
         ran.done.books.balance().unwrap();
+        assert_eq!(kinds(&ran), [Trouble::Failed]);
+        assert!(ran.done.incidents[0].line().contains("failed: acted out at "));
+        assert!(said_in_stats(&ran, "\"workers\":{\"failed\":1}"));
         let shed: u64 = ran
             .done
             .books
@@ -767,5 +797,37 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         assert!(started.elapsed() < Duration::from_secs(20));
         assert_eq!(ran.done.lost_workers, 1);
         ran.done.books.balance().unwrap();
+        assert_eq!(kinds(&ran), [Trouble::Stalled, Trouble::GivenUp]);
+        assert!(said_in_stats(&ran, "\"workers\":{\"stalled\":1,\"given_up\":1}"));
+    }
+
+    fn kinds(ran: &Ran) -> Vec<Trouble> {
+        ran.done.incidents.iter().map(|i| i.kind).collect()
+    }
+
+    fn said_in_stats(ran: &Ran, what: &str) -> bool {
+        let texts = &ran.done.stats;
+        [&texts.all, &texts.without_zeros]
+            .into_iter()
+            .all(|text| String::from_utf8_lossy(text).contains(what))
+    }
+
+    #[test]
+    fn the_only_worker_is_watched_over_too() {
+        let ran = run(&demo(), ACROSS, 1, Some(ActedFault::Panic { worker: 0, from: 300 }));
+        assert_eq!((ran.done.lost_workers, kinds(&ran)), (1, vec![Trouble::Failed]));
+        crate::ending::balance(&ran.done).unwrap();
+        let by_joint = ran.done.books.by_joint();
+        let entry = by_joint.iter().find(|e| e.joint == "engine").unwrap();
+        let (taken, lost) = (entry.ledger.passed(), entry.ledger.shed_for(ShedReason::WorkerLost));
+        assert!(taken.items > 0 && lost.items > 0);
+        assert_eq!(taken.items + lost.items, 1264);
+        assert!(said_in_stats(&ran, "\"workers\":{\"failed\":1}"));
+
+        let pause = ActedFault::Pause { worker: 0, at: 300, millis: 2300 };
+        let ran = run(&demo(), ACROSS, 1, Some(pause));
+        assert_eq!((ran.done.lost_workers, ran.done.counters.packets), (0, 1264));
+        assert!(kinds(&ran).contains(&Trouble::Stalled), "{:?}", ran.done.incidents);
+        assert!(kinds(&ran).contains(&Trouble::Recovered), "{:?}", ran.done.incidents);
     }
 }

@@ -16,11 +16,6 @@ fn written(folder: &Path) -> BTreeMap<String, String> {
                 folders.push(path);
                 continue;
             }
-            // Of files with one content stored in one second all have one name for what is said of
-            // them: whoever writes last stays.
-            if path.extension().is_some_and(|e| e == "json") && at != folder {
-                continue;
-            }
             let bytes = std::fs::read(&path).unwrap();
             let mut text = String::from_utf8_lossy(&bytes).into_owned();
             let name = path.strip_prefix(folder).unwrap().display().to_string();

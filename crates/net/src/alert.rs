@@ -487,7 +487,9 @@ impl Core {
             _ => None,
         };
         let files = tx.and_then(|tx| files_of(tx, view.direction));
-        let files = files.as_ref().map(|list| FilesObject { list, tx: tx_id.unwrap_or(0) });
+        let id = flow.map_or(0, |f| f.id);
+        let files =
+            files.as_ref().map(|list| FilesObject { list, flow: id, tx: tx_id.unwrap_or(0) });
         let meta = flow.map(|f| self.metadata(f));
         let meta = meta.as_ref().map(|m| m as &dyn WriteObject);
         let text = self.engine.rule_texts.get(set, s);

@@ -143,6 +143,7 @@ fn variables(json: &mut Json, key: &str, set: &Ruleset, list: &[(u32, Vec<u8>)])
 /// The `files` array of an alert.
 pub(crate) struct FilesObject<'a> {
     pub(crate) list: &'a [File],
+    pub(crate) flow: u64,
     pub(crate) tx: u64,
 }
 
@@ -150,7 +151,7 @@ impl WriteObject for FilesObject<'_> {
     fn write(&self, json: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
         for f in self.list {
             json.open();
-            facts(f, self.tx).write(json);
+            facts(f, self.flow, self.tx).write(json);
             json.close();
         }
         !self.list.is_empty()
@@ -163,7 +164,7 @@ pub(crate) fn files_of(tx: &dyn Transaction, d: Option<Direction>) -> Option<&[F
     (!list.files.is_empty()).then_some(list.files.as_slice())
 }
 
-pub(crate) fn facts(f: &File, tx_id: u64) -> FileFacts<'_> {
+pub(crate) fn facts(f: &File, flow: u64, tx_id: u64) -> FileFacts<'_> {
     let d = f.digests();
     FileFacts {
         name: &f.name,
@@ -175,7 +176,7 @@ pub(crate) fn facts(f: &File, tx_id: u64) -> FileFacts<'_> {
         sha256: d.sha256,
         is_stored: f.is_stored,
         is_storing: f.store && !f.is_stored && f.state == FileState::Open,
-        file_id: f.is_stored.then_some(f.id),
+        file_id: f.is_stored.then(|| FileKey::new(flow, f.id)),
         size: f.size,
         range: f.range,
         tx_id,
@@ -460,10 +461,10 @@ impl Core {
                     let store = f.store
                         || flow.ext.flags.store_files[d.index()]
                         || self.engine.options.wants.store_all_files;
-                    let mut file = facts(f, id);
+                    let mut file = facts(f, flow.id, id);
                     if store {
                         file.is_stored = true;
-                        file.file_id = Some(f.id);
+                        file.file_id = Some(FileKey::new(flow.id, f.id));
                     }
                     let record = FileRecord {
                         header: head,

@@ -4,42 +4,57 @@ use crate::timestamp::Stamp;
 use gabion_record::eve::CertificateRecord;
 use gabion_record::json::base64_into;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Characters of base64 in a line of PEM (RFC 7468).
 const LINE: usize = 64;
 
-/// A certificate store.
+/// The folder of a certificate store. Chains are numbered in the order in which they come, so only
+/// who takes them in order may write.
 #[derive(Debug)]
-pub(crate) struct CertificateStore {
+pub(crate) struct CertificateFolder {
     pub(crate) folder: PathBuf,
-    stored: u64,
-    stamp: Stamp,
+    pub(crate) stored: u64,
     /// Chains that could not be written.
     pub(crate) failed: u64,
 }
 
-impl CertificateStore {
-    pub(crate) fn new(folder: &Path) -> CertificateStore {
-        let (folder, stamp) = (folder.to_path_buf(), Stamp::new());
-        CertificateStore { folder, stored: 0, stamp, failed: 0 }
+impl CertificateFolder {
+    /// Writes what [`CertificateTexts::encode`] gave: `[client-]SECONDS.MICROSECONDS-NUMBER.pem` and
+    /// `.meta`, as the peer names them.
+    pub(crate) fn write(&mut self, line: &[u8]) {
+        self.stored += 1;
+        let mut parts = line.splitn(3, |b| *b == 0);
+        let [name, pem, meta] = std::array::from_fn(|_| parts.next().unwrap_or_default());
+        let name = format!("{}-{}", String::from_utf8_lossy(name), self.stored);
+        let pem = std::fs::write(self.folder.join(format!("{name}.pem")), pem);
+        let meta = std::fs::write(self.folder.join(format!("{name}.meta")), meta);
+        self.failed += u64::from(pem.and(meta).is_err());
+    }
+}
+
+/// Makes the texts of chains.
+#[derive(Debug)]
+pub(crate) struct CertificateTexts {
+    stamp: Stamp,
+}
+
+impl CertificateTexts {
+    pub(crate) fn new() -> CertificateTexts {
+        CertificateTexts { stamp: Stamp::new() }
     }
 
-    /// Stores a chain: `[client-]SECONDS.MICROSECONDS-NUMBER.pem` and `.meta`, as the peer names them.
-    pub(crate) fn store(&mut self, r: &CertificateRecord<'_>) {
-        self.stored += 1;
+    /// The name without its number, the chain, and what is said of it, with a null byte between (only
+    /// the last may hold one).
+    pub(crate) fn encode(&mut self, r: &CertificateRecord<'_>) -> Vec<u8> {
         let h = &r.header;
-        let name = format!(
-            "{}{}.{:06}-{}",
-            if r.is_client { "client-" } else { "" },
-            h.ts_ns / 1_000_000_000,
-            h.ts_ns % 1_000_000_000 / 1000,
-            self.stored
-        );
-        let pem = std::fs::write(self.folder.join(format!("{name}.pem")), pem(r.chain));
-        let text = self.meta(r);
-        let meta = std::fs::write(self.folder.join(format!("{name}.meta")), text);
-        self.failed += u64::from(pem.and(meta).is_err());
+        let side = if r.is_client { "client-" } else { "" };
+        let (s, us) = (h.ts_ns / 1_000_000_000, h.ts_ns % 1_000_000_000 / 1000);
+        let mut out = format!("{side}{s}.{us:06}\0").into_bytes();
+        out.extend_from_slice(&pem(r.chain));
+        out.push(0);
+        out.extend_from_slice(&self.meta(r));
+        out
     }
 
     fn meta(&mut self, r: &CertificateRecord<'_>) -> Vec<u8> {

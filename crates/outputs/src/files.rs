@@ -3,17 +3,18 @@
 //! Every output is opened before the first packet is read, so that a folder that cannot be written is
 //! said at once.
 
-use crate::certificates::CertificateStore;
+use crate::certificates::{CertificateFolder, CertificateTexts};
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
-use crate::format::{Format, Formatter, Store, Take, sink_by_formatter};
+use crate::format::{FileInfo, FileNumbers, Format, Formatter, Store, Take, sink_by_formatter};
 pub use crate::line_file::LineFile;
 use crate::sequence::{self, Judge, LineBatch, WorkerOutputs};
+use crate::stats_log::StatsLog;
 pub use crate::tally::{AlertTally, Tally};
 use crate::wire::{WireLine, WireLog, WireSettings};
 use gabion_record::Tree;
 use gabion_record::eve::*;
-use gabion_record::ledger::Ledger;
+use gabion_record::ledger::{Ledger, ShedReason};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
@@ -29,16 +30,23 @@ enum Slot {
     Taken(LineTaker),
     Lines(Box<LineFile>),
     Frames(FrameTaker),
+    /// The folder of stored files, and how often what is said of one could not be written.
+    Infos(PathBuf, u64),
+    Certificates(CertificateFolder),
 }
 
 /// The file of each output that has one.
-struct Files(Vec<Slot>);
+struct Files(Vec<Slot>, FileNumbers);
 
 impl Files {
     fn lines(&self) -> impl Iterator<Item = &LineFile> {
         self.0.iter().filter_map(|s| match s {
             Slot::Lines(f) => Some(&**f),
-            Slot::Nowhere | Slot::Taken(_) | Slot::Frames(_) => None,
+            Slot::Nowhere
+            | Slot::Taken(_)
+            | Slot::Frames(_)
+            | Slot::Infos(..)
+            | Slot::Certificates(_) => None,
         })
     }
 }
@@ -53,7 +61,20 @@ impl Take for Files {
                     take(Some(frame));
                 }
             }
-            Some(Slot::Nowhere) | None => {}
+            Some(Slot::Certificates(folder)) => folder.write(line),
+            Some(Slot::Nowhere | Slot::Infos(..)) | None => {}
+        }
+    }
+
+    fn marked(&mut self, output: usize, line: &[u8]) {
+        match self.0.get_mut(output) {
+            Some(Slot::Lines(file)) => file.line(self.1.fill(line)),
+            Some(Slot::Taken(take)) => take(self.1.fill(line)),
+            Some(Slot::Infos(folder, failed)) => {
+                let written = FileInfo::write(folder, line, &mut self.1);
+                *failed += u64::from(!matches!(written, Some(Ok(()))));
+            }
+            Some(Slot::Nowhere | Slot::Frames(_) | Slot::Certificates(_)) | None => {}
         }
     }
 }
@@ -74,6 +95,12 @@ pub struct StatsTexts {
     pub all: Vec<u8>,
     /// Without those at zero.
     pub without_zeros: Vec<u8>,
+    /// With all counters, and beside each by how much it grew since the last record.
+    pub deltas: Vec<u8>,
+    /// The same without those at zero.
+    pub deltas_without_zeros: Vec<u8>,
+    /// Names with dots and values of all counters, for the table.
+    pub counters: Vec<(String, u64)>,
 }
 
 /// Flows with alerts in doubt that were written, until their own record comes. Beyond so many (their
@@ -105,8 +132,11 @@ impl Judge for Writing<'_> {
         if is_last { self.alerted.remove(&flow) } else { self.alerted.contains(&flow) }
     }
 
-    fn line(&mut self, output: usize, line: &[u8]) {
-        self.to.to.line(output, line);
+    fn line(&mut self, output: usize, line: &[u8], is_marked: bool) {
+        match is_marked {
+            true => self.to.to.marked(output, line),
+            false => self.to.to.line(output, line),
+        }
     }
 }
 
@@ -135,7 +165,7 @@ impl Opening {
 
     fn done(self) -> Outputs {
         Outputs {
-            formatter: Formatter::new(self.formats, Files(self.files)),
+            formatter: Formatter::new(self.formats, Files(self.files, FileNumbers::default())),
             wants: self.wants,
             alerted: HashSet::new(),
             unknown: self.unknown,
@@ -186,22 +216,13 @@ impl Outputs {
                         o.unknown.push(format!("eve-log filetype {kind}"));
                         continue;
                     }
-                    let settings = EveSettings::read(node, sensor);
-                    for (name, settings) in &settings.types {
-                        if let Some(limit) = settings.text("string-log-limit")
-                            && settings.size("string-log-limit").is_none()
-                        {
-                            let at = format!("eve-log.types.{name}.string-log-limit");
-                            return Err(format!("{at}: invalid size argument: {limit}"));
-                        }
-                    }
-                    let writer = Box::new(EveWriter::new(settings));
-                    let file = LineFile::create(&path("eve.json"), append)?;
+                    let writer = Box::new(EveWriter::new(EveSettings::read(node, sensor)));
+                    let file = LineFile::create(&path("eve.json"), append)?.configured(node)?;
                     o.wants.join(writer.wants());
                     o.add(Format::Eve(writer), Some(file));
                 }
                 "fast" => {
-                    let file = LineFile::create(&path("fast.log"), append)?;
+                    let file = LineFile::create(&path("fast.log"), append)?.configured(node)?;
                     o.wants.alerts = true;
                     o.add(Format::Fast(FastWriter::default()), Some(file));
                 }
@@ -232,14 +253,18 @@ impl Outputs {
                         }
                     }
                     let with_info = node.flag("write-fileinfo").unwrap_or(false);
-                    o.add(Format::Store(Box::new(Store::new(dir, with_info))), None);
+                    let store = Store::new(dir.clone(), with_info);
+                    o.formats.push(Format::Store(Box::new(store)));
+                    o.files.push(Slot::Infos(dir, 0));
                 }
                 "tls-store" => {
                     let dir = folder.join(node.text("certs-log-dir").unwrap_or("."));
                     std::fs::create_dir_all(&dir)
                         .map_err(|e| format!("{}: cannot be made: {e}", dir.display()))?;
                     o.wants.certificates = true;
-                    o.add(Format::Certificates(Box::new(CertificateStore::new(&dir))), None);
+                    o.formats.push(Format::Certificates(Box::new(CertificateTexts::new())));
+                    let folder = CertificateFolder { folder: dir, stored: 0, failed: 0 };
+                    o.files.push(Slot::Certificates(folder));
                 }
                 "pcap-log" => {
                     o.add_frames(WireSettings::pcap_log(node)?, frames(name, node)?);
@@ -247,8 +272,12 @@ impl Outputs {
                 "alert-pcap" => {
                     o.add_frames(WireSettings::alert_pcap(node), frames(name, node)?);
                 }
-                // Counters are no records; scripts are run by the engine.
-                "stats" | "lua" => {}
+                "stats" => {
+                    let file = LineFile::create(&path("stats.log"), append)?.configured(node)?;
+                    o.add(Format::Stats(StatsLog::read(node)), Some(file));
+                }
+                // Scripts are run by the engine.
+                "lua" => {}
                 other => {
                     if !o.unknown.iter().any(|u| u == other) {
                         o.unknown.push(other.to_string());
@@ -281,7 +310,17 @@ impl Outputs {
 
     /// All that was counted, by workers too, with what became of stored files and logged frames.
     pub fn sum(&self) -> Tally {
-        self.formatter.sum()
+        let mut sum = self.formatter.sum();
+        for slot in &self.formatter.to.0 {
+            let failed = match slot {
+                Slot::Infos(_, failed) => *failed,
+                Slot::Certificates(folder) => folder.failed,
+                _ => 0,
+            };
+            sum.store.receive(failed, 0);
+            sum.store.shed(ShedReason::OutputFailed, failed, 0);
+        }
+        sum
     }
 
     /// Counters of these outputs for the statistics.
@@ -312,12 +351,19 @@ impl Outputs {
         let f = &mut self.formatter;
         let mut any = false;
         for (n, format) in f.formats.iter_mut().enumerate() {
+            if let Format::Stats(log) = format {
+                log.table(ts_ns, &texts.counters, &mut |line| f.to.line(n, line));
+            }
             if let Format::Eve(writer) = format
-                && let Some(line) =
-                    writer.whole(ts_ns, "stats", |node| match node.flag("null-values") {
-                        Some(false) => texts.without_zeros.as_slice(),
-                        _ => &texts.all,
-                    })
+                && let Some(line) = writer.whole(ts_ns, "stats", |node| {
+                    let deltas = node.flag("deltas") == Some(true);
+                    match (node.flag("null-values"), deltas) {
+                        (Some(false), false) => texts.without_zeros.as_slice(),
+                        (Some(false), true) => &texts.deltas_without_zeros,
+                        (_, false) => &texts.all,
+                        (_, true) => &texts.deltas,
+                    }
+                })
             {
                 f.to.line(n, line);
                 any = true;
@@ -338,7 +384,9 @@ impl Outputs {
                     take(None);
                     continue;
                 }
-                Slot::Nowhere | Slot::Taken(_) => continue,
+                Slot::Nowhere | Slot::Taken(_) | Slot::Infos(..) | Slot::Certificates(_) => {
+                    continue;
+                }
             };
             file.flush();
             if failure.is_none() {

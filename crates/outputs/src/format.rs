@@ -1,16 +1,18 @@
 //! Records turned into lines, for whoever takes them: files at once, or a buffer that is written in
 //! packet order later.
 
-use crate::certificates::CertificateStore;
+use crate::certificates::CertificateTexts;
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
 use crate::sequence::Place;
+use crate::stats_log::StatsLog;
 use crate::tally::{AlertTally, Tally};
 use crate::wire::WireLog;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{Direction, Tree};
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 /// One output's way of writing records.
 pub(crate) enum Format {
@@ -18,8 +20,10 @@ pub(crate) enum Format {
     Fast(FastWriter),
     /// Files go into a folder, by their hash.
     Store(Box<Store>),
+    /// Counters go into a table, at the end.
+    Stats(StatsLog),
     /// Certificates go into a folder.
-    Certificates(Box<CertificateStore>),
+    Certificates(Box<CertificateTexts>),
     /// Frames go into a capture file.
     Wire(Box<WireLog>),
     /// Records are counted as an EVE output would write them; nothing is written.
@@ -43,9 +47,8 @@ impl Format {
             Format::Store(s) => {
                 Format::Store(Box::new(Store::new(s.folder.clone(), s.info.is_some())))
             }
-            Format::Certificates(c) => {
-                Format::Certificates(Box::new(CertificateStore::new(&c.folder)))
-            }
+            Format::Stats(s) => Format::Stats(*s),
+            Format::Certificates(_) => Format::Certificates(Box::new(CertificateTexts::new())),
             Format::Wire(w) => Format::Wire(Box::new(WireLog::new(w.settings))),
             Format::Count(s) => Format::Count(s.clone()),
         }
@@ -66,6 +69,8 @@ pub(crate) enum When {
 pub(crate) trait Take {
     /// One line (its end included) of an output.
     fn line(&mut self, output: usize, line: &[u8]);
+    /// A line that may hold marks of stored files ([`FileKey`]).
+    fn marked(&mut self, output: usize, line: &[u8]);
     /// When the lines that follow are written. Only who keeps lines is told.
     fn when(&mut self, when: When) {
         debug_assert_eq!(when, When::Always, "lines at once can't wait for answers");
@@ -100,11 +105,11 @@ impl<T: Take> Formatter<T> {
                     tally.packet_log.merge(&w.ledger());
                     tally.packet_log_missing += w.missing;
                 }
-                Format::Certificates(c) => {
-                    tally.store.receive(c.failed, 0);
-                    tally.store.shed(ShedReason::OutputFailed, c.failed, 0);
-                }
-                Format::Eve(_) | Format::Fast(_) | Format::Count(_) => {}
+                Format::Eve(_)
+                | Format::Fast(_)
+                | Format::Certificates(_)
+                | Format::Count(_)
+                | Format::Stats(_) => {}
             }
         }
         tally
@@ -127,10 +132,11 @@ impl Store {
         Store { folder, info, ledger: Ledger::default() }
     }
 
-    /// Writes one file: `ab/abcdef…` of its SHA-256.
-    fn store(&mut self, r: &FileChunk<'_>) -> std::io::Result<()> {
+    /// Writes one file: `ab/abcdef…` of its SHA-256. What is said of it is given back: its number is
+    /// known only in the order of all records.
+    fn store(&mut self, r: &FileChunk<'_>) -> std::io::Result<Option<FileInfo>> {
         let file = &r.record.file;
-        let Some(sha) = file.sha256 else { return Ok(()) };
+        let Some(sha) = file.sha256 else { return Ok(None) };
         let name: String = sha.iter().map(|b| format!("{b:02x}")).collect();
         let dir = self.folder.join(&name[..2]);
         std::fs::create_dir_all(&dir)?;
@@ -138,12 +144,92 @@ impl Store {
         if !path.exists() {
             std::fs::write(&path, r.bytes)?;
         }
-        if let Some(line) = self.info.as_mut().and_then(|w| w.file(&r.record)) {
-            let seconds = r.record.header.ts_ns / 1_000_000_000;
-            let id = file.file_id.unwrap_or(0);
-            std::fs::write(dir.join(format!("{name}.{seconds}.{id}.json")), line)?;
+        let (Some(info), Some(key)) = (self.info.as_mut(), file.file_id) else { return Ok(None) };
+        let seconds = r.record.header.ts_ns / 1_000_000_000;
+        Ok(info.file(&r.record).map(|line| FileInfo { sha, seconds, key, line: line.to_vec() }))
+    }
+}
+
+/// What is said of a stored file, in a file beside it: `abcdef….SECONDS.NUMBER.json`.
+pub(crate) struct FileInfo {
+    sha: [u8; 32],
+    seconds: u64,
+    key: FileKey,
+    line: Vec<u8>,
+}
+
+impl FileInfo {
+    /// As a line on its way to who writes: hash, seconds, mark, text.
+    fn encode(&self) -> Vec<u8> {
+        let mut out = self.sha.to_vec();
+        out.extend_from_slice(&self.seconds.to_le_bytes());
+        self.key.mark(&mut out);
+        out.extend_from_slice(&self.line);
+        out
+    }
+
+    /// Writes the line of [`FileInfo::encode`] into its file.
+    pub(crate) fn write(
+        folder: &Path,
+        line: &[u8],
+        numbers: &mut FileNumbers,
+    ) -> Option<std::io::Result<()>> {
+        let (sha, rest) = line.split_first_chunk::<32>()?;
+        let (seconds, rest) = rest.split_first_chunk::<8>()?;
+        let (mark, text) = rest.split_at_checked(FileKey::MARK_LEN)?;
+        let number = numbers.of(FileKey::read(mark)?);
+        let name: String = sha.iter().map(|b| format!("{b:02x}")).collect();
+        let seconds = u64::from_le_bytes(*seconds);
+        let path = folder.join(&name[..2]).join(format!("{name}.{seconds}.{number}.json"));
+        Some(std::fs::write(path, numbers.fill(text)))
+    }
+}
+
+/// Files of one flow may be named often; more than so many are not kept in mind at once.
+const NUMBERED_MAX: usize = 1 << 20;
+
+/// Numbers of stored files, in the order in which records name them, from 1.
+#[derive(Debug, Default)]
+pub(crate) struct FileNumbers {
+    known: HashMap<FileKey, u64>,
+    last: u64,
+    line: Vec<u8>,
+}
+
+impl FileNumbers {
+    fn of(&mut self, key: FileKey) -> u64 {
+        if self.known.len() >= NUMBERED_MAX {
+            self.known.clear();
         }
-        Ok(())
+        *self.known.entry(key).or_insert_with(|| {
+            self.last += 1;
+            self.last
+        })
+    }
+
+    /// The line with numbers for its marks.
+    pub(crate) fn fill<'l>(&'l mut self, line: &'l [u8]) -> &'l [u8] {
+        if !line.contains(&FileKey::MARK) {
+            return line;
+        }
+        let mut out = std::mem::take(&mut self.line);
+        out.clear();
+        let mut rest = line;
+        while let Some(at) = rest.iter().position(|b| *b == FileKey::MARK) {
+            let (before, behind) = rest.split_at(at);
+            out.extend_from_slice(before);
+            rest = match behind.split_at_checked(FileKey::MARK_LEN) {
+                Some((mark, rest)) => {
+                    let number = FileKey::read(mark).map_or(0, |key| self.of(key));
+                    out.extend_from_slice(number.to_string().as_bytes());
+                    rest
+                }
+                None => &[],
+            };
+        }
+        out.extend_from_slice(rest);
+        self.line = out;
+        &self.line
     }
 }
 
@@ -186,13 +272,16 @@ macro_rules! sink_by_formatter {
 pub(crate) use sink_by_formatter;
 
 macro_rules! each_line {
-    ($self:ident, $name:expr, |$w:ident| $line:expr) => {{
+    ($self:ident, $name:expr, |$w:ident| $line:expr) => {
+        each_line!($self, $name, |$w| $line, line)
+    };
+    ($self:ident, $name:expr, |$w:ident| $line:expr, $take:ident) => {{
         let mut any = false;
         for (n, f) in $self.formats.iter_mut().enumerate() {
             match f {
                 Format::Eve($w) => {
                     if let Some(line) = $line {
-                        $self.to.line(n, line);
+                        $self.to.$take(n, line);
                         any = true;
                     }
                 }
@@ -214,11 +303,11 @@ impl<T: Take> NetSink for Formatter<T> {
         }
         for (n, f) in self.formats.iter_mut().enumerate() {
             match f {
-                Format::Eve(writer) => {
-                    if let Some(line) = writer.alert(r) {
-                        self.to.line(n, line);
-                    }
-                }
+                Format::Eve(writer) => match writer.alert(r) {
+                    Some(line) if r.files.is_some() => self.to.marked(n, line),
+                    Some(line) => self.to.line(n, line),
+                    None => {}
+                },
                 Format::Fast(writer) => self.to.line(n, writer.alert(r)),
                 Format::Wire(log) if r.header.pkt_src.ends_with("(flow timeout)") => {
                     log.alert(r.header.flow_id, &mut |line| self.to.line(n, line));
@@ -236,16 +325,19 @@ impl<T: Take> NetSink for Formatter<T> {
     }
 
     fn file(&mut self, r: &FileRecord<'_>) {
-        each_line!(self, "fileinfo", |w| w.file(r));
+        each_line!(self, "fileinfo", |w| w.file(r), marked);
     }
 
     fn file_chunk(&mut self, r: &FileChunk<'_>) {
-        for f in &mut self.formats {
+        for (n, f) in self.formats.iter_mut().enumerate() {
             if let Format::Store(s) = f {
                 let len = r.bytes.len() as u64;
                 s.ledger.receive(1, len);
                 match s.store(r) {
-                    Ok(()) => s.ledger.pass(1, len),
+                    Ok(info) => {
+                        s.ledger.pass(1, len);
+                        info.iter().for_each(|info| self.to.marked(n, &info.encode()));
+                    }
                     Err(_) => s.ledger.shed(ShedReason::OutputFailed, 1, len),
                 }
             }
@@ -292,9 +384,9 @@ impl<T: Take> NetSink for Formatter<T> {
     }
 
     fn certificates(&mut self, r: &CertificateRecord<'_>) {
-        for f in &mut self.formats {
-            if let Format::Certificates(store) = f {
-                store.store(r);
+        for (n, f) in self.formats.iter_mut().enumerate() {
+            if let Format::Certificates(texts) = f {
+                self.to.line(n, &texts.encode(r));
             }
         }
     }
@@ -325,5 +417,34 @@ impl<T: Take> NetSink for Formatter<T> {
             Format::Count(settings) => settings.type_settings(event_type),
             _ => None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line with the marks of these files.
+    fn line(keys: &[FileKey]) -> Vec<u8> {
+        let mut out = b"{".to_vec();
+        for key in keys {
+            key.mark(&mut out);
+            out.push(b',');
+        }
+        out.push(b'}');
+        out
+    }
+
+    #[test]
+    fn files_are_numbered_in_the_order_they_are_named() {
+        let [a, b, c] = [(7, 1), (7, 2), (9, 1)].map(|(flow, n)| FileKey::new(flow, n));
+        let mut numbers = FileNumbers::default();
+        for (keys, want) in
+            [(&[b][..], "{1,}"), (&[], "{}"), (&[a, b, c], "{2,1,3,}"), (&[c, c], "{3,3,}")]
+        {
+            assert_eq!(numbers.fill(&line(keys)), want.as_bytes());
+        }
+        // What is cut is not handed on.
+        assert_eq!(numbers.fill(b"x\x01ff"), b"x");
     }
 }

@@ -14,6 +14,7 @@ pub mod idmef;
 mod line_file;
 pub mod names;
 pub mod sequence;
+mod stats_log;
 pub mod table;
 mod tally;
 pub mod timestamp;

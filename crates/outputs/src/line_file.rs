@@ -3,9 +3,11 @@
 //! A line that can't be written (disk full) is counted, said once, and never ends in half a line
 //! followed by another: the file is cut back to its last whole line.
 
+use gabion_record::Tree;
 use gabion_record::ledger::{Ledger, ShedReason};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Seek, SeekFrom, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Bytes kept before they are written.
@@ -22,6 +24,8 @@ pub struct LineFile {
     written: u64,
     ledger: Ledger,
     failure: Option<String>,
+    /// Stands before each line.
+    prefix: Vec<u8>,
 }
 
 impl LineFile {
@@ -43,16 +47,33 @@ impl LineFile {
             written,
             ledger: Ledger::default(),
             failure: None,
+            prefix: Vec::new(),
         })
+    }
+
+    /// The same file, with what the node of its output says: `prefix` before each line, and who may
+    /// read it (`filemode`, octal).
+    pub fn configured(mut self, node: &Tree) -> Result<LineFile, String> {
+        self.prefix = node.text("prefix").unwrap_or_default().as_bytes().to_vec();
+        if let Some(mode) = node.text("filemode") {
+            let bits = u32::from_str_radix(mode, 8).map_err(|_| {
+                format!("{}: filemode {mode}: is no octal number", self.path.display())
+            })?;
+            std::fs::set_permissions(&self.path, Permissions::from_mode(bits))
+                .map_err(|e| format!("{}: filemode {mode}: {e}", self.path.display()))?;
+        }
+        Ok(self)
     }
 
     /// Adds one line (its end included).
     pub fn line(&mut self, line: &[u8]) {
-        self.ledger.receive(1, line.len() as u64);
+        let len = (self.prefix.len() + line.len()) as u64;
+        self.ledger.receive(1, len);
         if self.file.is_none() {
-            self.ledger.shed(ShedReason::OutputFailed, 1, line.len() as u64);
+            self.ledger.shed(ShedReason::OutputFailed, 1, len);
             return;
         }
+        self.buffer.extend_from_slice(&self.prefix);
         self.buffer.extend_from_slice(line);
         self.lines += 1;
         if self.buffer.len() >= BUFFER_BYTES {
@@ -151,14 +172,18 @@ mod tests {
         let dir = std::env::temp_dir().join(format!("gabion-lines-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
         let (path, moved) = (dir.join("a.log"), dir.join("a.log.1"));
-        let mut file = LineFile::create(&path, false).unwrap();
+        let mut node = Tree::default();
+        node.set("prefix", "@cee: ");
+        node.set("filemode", "600");
+        let mut file = LineFile::create(&path, false).unwrap().configured(&node).unwrap();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         file.line(b"one\n");
         std::fs::rename(&path, &moved).unwrap_or_default();
         file.reopen();
         file.line(b"two\n");
         file.flush();
-        assert_eq!(std::fs::read(&moved).unwrap(), b"one\n");
-        assert_eq!(std::fs::read(&path).unwrap(), b"two\n");
+        assert_eq!(std::fs::read(&moved).unwrap(), b"@cee: one\n");
+        assert_eq!(std::fs::read(&path).unwrap(), b"@cee: two\n");
         assert!(file.ledger().is_complete());
         std::fs::remove_dir_all(&dir).unwrap_or_default();
     }

@@ -19,6 +19,8 @@ struct Line {
     at: Place,
     /// [`ASKS`]: no line, the question is asked here.
     output: u16,
+    /// It may hold marks of stored files.
+    is_marked: bool,
     len: u32,
     when: When,
 }
@@ -84,13 +86,23 @@ impl LineBatch {
     }
 }
 
-impl Take for LineBatch {
-    fn line(&mut self, output: usize, line: &[u8]) {
+impl LineBatch {
+    fn push(&mut self, output: usize, line: &[u8], is_marked: bool) {
         let (Ok(output), Ok(len)) = (u16::try_from(output), u32::try_from(line.len())) else {
             return;
         };
         self.bytes.extend_from_slice(line);
-        self.lines.push(Line { at: self.at, output, len, when: self.when });
+        self.lines.push(Line { at: self.at, output, is_marked, len, when: self.when });
+    }
+}
+
+impl Take for LineBatch {
+    fn line(&mut self, output: usize, line: &[u8]) {
+        self.push(output, line, false);
+    }
+
+    fn marked(&mut self, output: usize, line: &[u8]) {
+        self.push(output, line, true);
     }
 
     fn when(&mut self, when: When) {
@@ -100,7 +112,8 @@ impl Take for LineBatch {
     fn ask(&mut self, question: &Question, alert: AlertTally) {
         let Ok(n) = u32::try_from(self.asked.len()) else { return };
         self.when = When::Asked(n);
-        self.lines.push(Line { at: self.at, output: ASKS, len: 0, when: self.when });
+        let (at, when) = (self.at, self.when);
+        self.lines.push(Line { at, output: ASKS, is_marked: false, len: 0, when });
         self.asked.push(Asked { question: *question, alert, answer: false });
     }
 }
@@ -154,8 +167,8 @@ pub(crate) trait Judge {
     fn ask(&mut self, question: &Question, alert: &AlertTally) -> bool;
     /// Whether one of those asked for of this flow was; the last look at it, if so said.
     fn is_alerted(&mut self, flow: u64, is_last: bool) -> bool;
-    /// A line that is written.
-    fn line(&mut self, output: usize, line: &[u8]);
+    /// A line that is written; whether it may hold marks of stored files.
+    fn line(&mut self, output: usize, line: &[u8], is_marked: bool);
 }
 
 impl LineBatch {
@@ -178,7 +191,7 @@ impl LineBatch {
                 When::Alerted(flow, if_so) => to.is_alerted(flow, if_so) == if_so,
             };
             if is_written {
-                to.line(usize::from(next.output), line);
+                to.line(usize::from(next.output), line, next.is_marked);
             }
         }
     }
@@ -269,7 +282,7 @@ mod tests {
         fn is_alerted(&mut self, flow: u64, _: bool) -> bool {
             self.alerted.contains(&flow)
         }
-        fn line(&mut self, _: usize, line: &[u8]) {
+        fn line(&mut self, _: usize, line: &[u8], _: bool) {
             self.lines.push(String::from_utf8(line.to_vec()).unwrap());
         }
     }

@@ -318,8 +318,8 @@ pub struct FileFacts<'a> {
     pub is_stored: bool,
     /// Content is on its way to the file store.
     pub is_storing: bool,
-    /// Number in the file store.
-    pub file_id: Option<u32>,
+    /// Which of the stored files it is.
+    pub file_id: Option<FileKey>,
     /// Bytes.
     pub size: u64,
     /// Range, when it is part of a larger file.
@@ -328,6 +328,43 @@ pub struct FileFacts<'a> {
     pub tx_id: u64,
     /// Text of libmagic, when known.
     pub magic: Option<&'a str>,
+}
+
+/// A stored file, until it has its number: files are numbered in the order in which records name
+/// them, which only who writes all records in order can know. In a record's text stands a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FileKey(u64);
+
+impl FileKey {
+    /// Begins a mark; no other byte of a record is it, since JSON writes control characters in full.
+    pub const MARK: u8 = 1;
+    /// Bytes of a mark: the byte above and sixteen hexadecimal digits.
+    pub const MARK_LEN: usize = 17;
+
+    /// File `number` of a flow.
+    pub fn new(flow: u64, number: u32) -> FileKey {
+        FileKey(flow.rotate_left(24) ^ u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn write(self, j: &mut Json) {
+        let mut mark = Vec::with_capacity(FileKey::MARK_LEN);
+        self.mark(&mut mark);
+        j.key("file_id");
+        j.push(&mark);
+    }
+
+    /// Appends the mark.
+    pub fn mark(self, out: &mut Vec<u8>) {
+        out.push(FileKey::MARK);
+        out.extend_from_slice(format!("{:016x}", self.0).as_bytes());
+    }
+
+    /// The key of a mark.
+    pub fn read(mark: &[u8]) -> Option<FileKey> {
+        let (first, digits) = mark.split_first()?;
+        let digits = std::str::from_utf8(digits.get(..16)?).ok()?;
+        (*first == FileKey::MARK).then(|| u64::from_str_radix(digits, 16).ok().map(FileKey))?
+    }
 }
 
 impl FileFacts<'_> {
@@ -360,7 +397,7 @@ impl FileFacts<'_> {
         if self.is_stored {
             j.boolean("stored", true);
             if let Some(id) = self.file_id {
-                j.number("file_id", id);
+                id.write(j);
             }
         } else {
             j.boolean("stored", false);

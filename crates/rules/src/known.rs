@@ -135,6 +135,21 @@ pub fn known_keyword(name: &str) -> Option<&'static KnownKeyword> {
     by_name.get(name).and_then(|at| all.get(*at))
 }
 
+/// What is known of one keyword, as the peer's `--list-keywords=NAME` prints it.
+pub fn describe(name: &str, version: &str) -> Option<String> {
+    let (all, by_name) = table();
+    let k = all.get(*by_name.get(name)?)?;
+    let mut out = format!("= {} =\nDescription: {}\n", k.name, k.description);
+    out.push_str(&format!("Features: {}\n", k.features.replace(':', ",")));
+    if !matches!(k.page, "" | ";") {
+        let page = k.page.trim_end_matches(';');
+        out.push_str(&format!(
+            "Documentation: https://docs.suricata.io/en/suricata-{version}{page}\n"
+        ));
+    }
+    Some(out)
+}
+
 /// The peer's `--list-keywords=csv`: header, then one line a keyword. `version` is written into
 /// the addresses of the documents.
 pub fn list_csv(version: &str) -> String {

@@ -83,6 +83,11 @@ impl Signals {
         i32::try_from(self.stop_signal.load(SeqCst)).ok().filter(|n| *n != 0)
     }
 
+    /// Whether it was SIGTERM: somebody who manages services asked, and the end is as it should be.
+    pub fn is_terminated(&self) -> bool {
+        self.stop_signal() == Some(SIGTERM)
+    }
+
     /// Whether outputs are to be reopened (SIGHUP); asking takes the request.
     pub fn take_reopen(&self) -> bool {
         self.reopen.swap(false, SeqCst)

@@ -6,7 +6,8 @@ use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::FindingLog;
 use crate::pipeline::{self, Done, Input, Plan, Run, Unwatched, Watch};
 use crate::report::{self, Report};
-use crate::{assemble, configuration, ending, packet_log, team};
+use crate::suricata::eve_options;
+use crate::{assemble, configuration, costs, ending, packet_log, team, unknown_keys};
 use gabion_capture::filter::Filter;
 use gabion_net::Engine;
 use gabion_outputs::files::{Outputs, Tally};
@@ -30,6 +31,18 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
+    if let (Some(said), false) = (unknown_keys::line(&config), o.quiet) {
+        eprintln!("gabion: configuration: {said}");
+    }
+    let mut say = |_, said: &str| {
+        if !o.quiet {
+            eprintln!("gabion: configuration: {said}");
+        }
+    };
+    if let Err(fatal) = eve_options::check(&config, &mut say) {
+        let said = fatal.iter().find(|(m, _)| m.starts_with("output")).map_or("", |(_, said)| said);
+        return Err(Fault::input(format!("configuration: {said}: mend it")));
+    }
     let inputs = pipeline::inputs(&o.inputs)?;
     let logged = Arc::default();
     let mut outputs = open(&config, o, &logged)?;
@@ -59,6 +72,12 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     }
     if outputs.wants().wire {
         say_packet_log(&outputs.sum(), &logged, o);
+    }
+    if let (true, Some(folder)) = (o.profile_rules, &o.log_dir)
+        && let Err(e) = costs::write(&done.costs, &engine, folder)
+    {
+        eprintln!("{}", Fault::environment(e));
+        exit = exit.max(Exit::Environment);
     }
     exit = exit.max(judge(&done, &outputs, o));
     if o.verbose {
@@ -164,11 +183,20 @@ fn engine(
     let mode = assemble::Mode {
         inline: o.engine.simulate_ips,
         checksums: o.engine.checksums(),
-        profile: o.profile_rules.then_some(true),
+        // One packet in 64 is timed anyway.
+        profile: Some(o.profile_rules),
         ..assemble::Mode::default()
     };
-    let engine = assemble::engine(config, rules, catalog, outputs.wants(), mode)
+    let scripts = crate::scripts::setup(config);
+    let scripts = match &o.log_dir {
+        Some(folder) => crate::scripts::with_outputs(scripts, config, folder),
+        None => scripts,
+    };
+    let mut wants = outputs.wants();
+    wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
+    let mut engine = assemble::engine(config, rules, catalog, wants, mode)
         .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    engine.scripts = scripts;
     Ok((Arc::new(engine), counts))
 }
 
@@ -234,7 +262,7 @@ fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
     {
         exit = Exit::No;
     }
-    if done.is_stopped {
+    if done.is_stopped && !done.is_terminated {
         exit = Exit::Interrupted;
     }
     if done.lost_workers > 0 {

@@ -51,7 +51,7 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         let mut j = Json::new();
         j.open();
         j.number("packets", done.counters.packets);
-        costs::json(&done.costs, &engine, &mut j);
+        costs::json(&done.costs, &engine, usize::MAX, &mut j);
         j.close();
         answer(&format!("{}\n", String::from_utf8_lossy(j.bytes())));
     } else {

@@ -2,6 +2,7 @@
 //! codes (0 good, 1 bad), but an empty capture is a success.
 
 mod engine_log;
+pub(crate) mod eve_options;
 mod notices;
 mod options;
 mod pid_file;
@@ -9,8 +10,8 @@ mod show;
 mod threads;
 pub(crate) mod yaml;
 
-use crate::pipeline::{Incident, Input, RELOAD, Run, Trouble, Watch};
-use crate::{assemble, ending, packet_log, rules, scripts, team};
+use crate::pipeline::{Incident, Input, InputDone, RELOAD, Run, Trouble, Watch};
+use crate::{assemble, costs, ending, packet_log, rules, scripts, team, unknown_keys};
 pub(crate) use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
 use gabion_outputs::files::Outputs;
@@ -50,6 +51,10 @@ pub(crate) fn run(args: &[String]) -> i32 {
     if (!options.test || options.log_dir.is_some())
         && let Err(e) = check_folder(&folder)
     {
+        // What is wrong beside that is said too, though no log can be opened.
+        for name in &options.unknown {
+            println!("W: suricata: {}", unknown(name));
+        }
         eprintln!("E: suricata: {e}");
         return 1;
     }
@@ -57,6 +62,11 @@ pub(crate) fn run(args: &[String]) -> i32 {
     let code = with_config(&options, &config, &folder, &mut log);
     log.finish();
     code
+}
+
+/// What is said of an option that nothing is made of.
+fn unknown(name: &str) -> String {
+    format!("option {name} is not known here and has no effect")
 }
 
 /// The configuration that the peer reads when none is named.
@@ -125,7 +135,10 @@ fn check_folder(folder: &Path) -> Result<(), String> {
 
 fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -> i32 {
     for name in &o.unknown {
-        log.warning("suricata", &format!("option {name} is not known here and has no effect"));
+        log.warning("suricata", &unknown(name));
+    }
+    if let Some(said) = unknown_keys::line(config) {
+        log.warning("conf", &said);
     }
     let firewall = match firewall_mode(o, config) {
         Ok(on) => on,
@@ -134,7 +147,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             return 1;
         }
     };
-    if !notices::check(config, log) {
+    if !notices::check(config, log) || !(o.test || outputs_are_right(config, log)) {
         return 1;
     }
     let inline = o.simulate_ips || firewall;
@@ -174,11 +187,11 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         }
     };
     let mut wants = outputs.as_ref().map(Outputs::wants).unwrap_or_default();
-    let output_scripts = match o.test {
-        true => Vec::new(),
-        false => scripts::outputs(config, log),
-    };
-    wants.join(gabion_net::OutputScripts::records(&output_scripts));
+    let mut scripts = rules::scripts(config, log);
+    if !o.test {
+        scripts = scripts::with_outputs(scripts, config, folder);
+    }
+    wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
     if let Some(out) = &outputs
         && !out.unknown.is_empty()
     {
@@ -202,10 +215,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     let engine =
         match assemble::engine(config, loaded.map(|l| (l.set, l.datasets)), catalog, wants, mode) {
             Ok(mut e) => {
-                e.scripts = rules::scripts(config, log);
-                e.scripts.log_folder = folder.display().to_string();
-                e.scripts.module_path = scripts::module_path(config);
-                e.scripts.outputs = output_scripts;
+                e.scripts = scripts;
                 Arc::new(e)
             }
             Err(e) => {
@@ -233,10 +243,19 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         Some(Ok(file)) => Some(file),
         None => None,
     };
-    let run = RunOf { engine: &engine, counts, config, logged: &logged, filter };
+    let run = RunOf { engine: &engine, counts, config, folder, logged: &logged, filter };
     let code = captures(o, run, outputs, log);
     drop(pid_file);
     code
+}
+
+/// Says what is wrong with the options of outputs; false when the run ends here.
+fn outputs_are_right(config: &Tree, log: &mut EngineLog) -> bool {
+    let checked = eve_options::check(config, &mut |module, said| log.warning(module, said));
+    for (module, said) in checked.as_ref().err().into_iter().flatten() {
+        log.error(module, said);
+    }
+    checked.is_ok()
 }
 
 /// Rules that store files do nothing without the output.
@@ -287,21 +306,39 @@ struct RunOf<'a> {
     engine: &'a Arc<gabion_net::Engine>,
     counts: Option<gabion_rules::Counts>,
     config: &'a Tree,
+    folder: &'a Path,
     logged: &'a Arc<packet_log::Counts>,
     filter: Option<Filter>,
 }
 
 /// The capture filter: words of the command line that are no options, or the configuration's.
 fn capture_filter(o: &Options, config: &Tree) -> Result<Option<Filter>, String> {
-    let text = match o.filter.is_empty() {
-        false => o.filter.join(" "),
-        true => match config.text("bpf-filter") {
-            Some(text) => text.to_string(),
-            None => return Ok(None),
-        },
+    let text = match (o.filter.is_empty(), &o.filter_file, config.text("bpf-filter")) {
+        (false, Some(_), _) => return Err("BPF filter given twice: in words and by -F".to_string()),
+        (false, None, _) => o.filter.join(" "),
+        (true, Some(path), _) => filter_file(Path::new(path))?,
+        (true, None, Some(text)) => text.to_string(),
+        (true, None, None) => return Ok(None),
     };
     let filter = Filter::compile(&text).map_err(|e| format!("bpf compilation error: {e}"))?;
     Ok(Some(filter))
+}
+
+/// Most bytes of a file with a filter: the peer's bound is 128 KiB.
+const FILTER_FILE_MAX: u64 = 128 << 10;
+
+/// A filter in a file, where what follows `#` in a line is a remark.
+fn filter_file(path: &Path) -> Result<String, String> {
+    let fault = |e: String| format!("Failed to open BPF file {}: {e}", path.display());
+    let file = std::fs::File::open(path).map_err(|e| fault(e.to_string()))?;
+    let mut text = String::new();
+    let mut file = std::io::Read::take(file, FILTER_FILE_MAX + 1);
+    std::io::Read::read_to_string(&mut file, &mut text).map_err(|e| fault(e.to_string()))?;
+    if text.len() as u64 > FILTER_FILE_MAX {
+        return Err(fault("larger than 128 KiB".to_string()));
+    }
+    let lines = text.lines().map(|l| l.split('#').next().unwrap_or(l).trim());
+    Ok(lines.filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" "))
 }
 
 /// The captures that the command line names; an error is what to say.
@@ -354,8 +391,17 @@ fn plan(
     Ok(plan)
 }
 
+/// Deletes the captures that were read to their end.
+fn delete(inputs: &[InputDone], log: &mut EngineLog) {
+    for input in inputs.iter().filter(|i| i.error.is_none() && i.path.as_os_str() != "-") {
+        if let Err(e) = std::fs::remove_file(&input.path) {
+            log.warning("pcap", &format!("Failed to delete {}: {e}", input.path.display()));
+        }
+    }
+}
+
 fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
-    let RunOf { engine, counts, config, logged, filter } = of;
+    let RunOf { engine, counts, config, folder, logged, filter } = of;
     if o.captures.is_empty() {
         log.error("suricata", "no capture is named: give one with -r FILE");
         return 1;
@@ -410,6 +456,14 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     }
     if done.is_stopped {
         log.notice("suricata", "Signal Received.  Stopping engine.");
+    } else if o.delete && done.lost_workers == 0 {
+        delete(&done.inputs, log);
+    }
+    if o.profile_rules
+        && let Err(e) = costs::write(&done.costs, engine, folder)
+    {
+        log.error("profiling", &e);
+        code = 1;
     }
     for (module, e) in ending::write(&mut done, outputs, engine, config) {
         log.error(module, &e);

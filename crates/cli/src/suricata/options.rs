@@ -25,6 +25,9 @@ pub(crate) struct Options {
     pub(crate) checksums: Checksums,
     pub(crate) runmode: Option<String>,
     pub(crate) pid_file: Option<String>,
+    pub(crate) filter_file: Option<String>,
+    /// Captures that were read whole are deleted.
+    pub(crate) delete: bool,
     pub(crate) show: Option<Show>,
     pub(crate) profile_rules: bool,
     pub(crate) simulate: Simulate,
@@ -128,7 +131,13 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
                 o.simulate.defrag_memcap = value(name)?.parse().ok();
             }
             "--pidfile" => o.pid_file = Some(value(name)?),
-            "--user" | "--group" | "-F" | "--pcap-file-buffer-size" | "--pcap-buffer-size" => {
+            "-F" => o.filter_file = Some(value(name)?),
+            "--pcap-file-delete" => o.delete = true,
+            "--user"
+            | "--group"
+            | "--reject-dev"
+            | "--pcap-file-buffer-size"
+            | "--pcap-buffer-size" => {
                 let v = value(name)?;
                 o.unknown.push(format!("{name} {v}"));
             }

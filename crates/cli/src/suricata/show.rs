@@ -16,8 +16,8 @@ pub(crate) fn show(what: &Show) -> i32 {
         Show::BuildInfo => build_info(),
         Show::Help => help(),
         Show::DumpFeatures => println!("{FEATURES}"),
-        Show::Keywords(form) => keywords(form.as_deref()),
-        Show::RunModes => println!("PCAP_FILE: single, autofp"),
+        Show::Keywords(form) => return keywords(form.as_deref()),
+        Show::RunModes => runmodes(),
         Show::Protocols => protocols(&catalog),
         Show::Hooks => hooks(&catalog),
         Show::Frames => frames(&catalog),
@@ -54,9 +54,14 @@ fn help() {
         "usage: gabion suricata -r CAPTURE [-c YAML] [-S RULES | -s RULES] [-l FOLDER] [options]\n\n\
          -c FILE                 configuration\n\
          --include FILE          a further configuration file\n\
+         --data-dir FOLDER       where datasets are\n\
          --set NAME=VALUE        sets a configuration value\n\
          -r FILE|FOLDER|-        captures\n\
          --pcap-file-recursive   folders below too\n\
+         --pcap-file-delete      captures that were read whole are deleted\n\
+         -F FILE, EXPRESSION     which frames are read: a capture filter\n\
+         --runmode MODE          single (default), autofp or workers: how many threads\n\
+         --pidfile FILE          holds the process's number while it runs\n\
          -s FILE                 rules beside those of the configuration\n\
          -S FILE                 rules instead of those of the configuration\n\
          -l FOLDER               where outputs go\n\
@@ -64,24 +69,52 @@ fn help() {
          -T                      test configuration and rules\n\
          --init-errors-fatal     a refused rule ends the run\n\
          --disable-detection     no rules\n\
+         --strict-rule-keywords[=LIST]  what would be a warning refuses the rule\n\
+         --firewall              firewall mode\n\
+         --firewall-rules-exclusive FILE  firewall rules instead of those of the configuration\n\
+         --profile-rules         writes what each rule cost into rule_perf.log\n\
          --engine-analysis       reports on the rules\n\
          --simulate-ips          drop as an inline sensor would\n\
-         --dump-config  --build-info  --list-keywords[=csv|all]  --list-app-layer-protos\n\
-         --list-app-layer-hooks  -V"
+         -v                      say more; repeat it for yet more\n\
+         --dump-config  --dump-features  --build-info  --list-keywords[=csv|all|NAME]  --list-runmodes\n\
+         --list-app-layer-protos  --list-app-layer-hooks  --list-app-layer-frames  -V"
     );
 }
 
+/// Ways to read captures; the last is for configurations made for interfaces.
+fn runmodes() {
+    println!(
+        "------------------------------------- Runmodes ------------------------------------------"
+    );
+    println!("| {:<17} | {:<17} | Description ", "RunMode Type", "Custom Mode");
+    for (mode, name, what) in [
+        ("PCAP_FILE", "single", "one worker (without a run mode too)"),
+        ("", "autofp", "several workers, each with its own flows; the same answers"),
+        ("", "workers", "the same"),
+    ] {
+        println!("| {mode:<17} | {name:<17} | {what}");
+    }
+}
+
 /// Rule keywords: their names, or a table with what is known of each.
-fn keywords(form: Option<&str>) {
+fn keywords(form: Option<&str>) -> i32 {
     match form {
         Some("csv" | "all") => print!("{}", gabion_rules::known::list_csv(gabion_outputs::VERSION)),
-        _ => {
+        Some(name) => match gabion_rules::known::describe(name, gabion_outputs::VERSION) {
+            Some(text) => print!("{text}"),
+            None => {
+                println!("Non existing keyword");
+                return 1;
+            }
+        },
+        None => {
             println!("=====Supported keywords=====");
             for k in gabion_rules::known::known_keywords() {
                 println!("- {}", k.name);
             }
         }
     }
+    0
 }
 
 fn protocols(catalog: &Catalog) {

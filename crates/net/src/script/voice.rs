@@ -33,7 +33,8 @@ impl Voice {
         Voice(Arc::new(hear))
     }
 
-    pub(crate) fn say(&self, severity: Severity, who: &str, text: &str) {
+    /// Says something.
+    pub fn say(&self, severity: Severity, who: &str, text: &str) {
         (self.0)(severity, who, text);
     }
 }

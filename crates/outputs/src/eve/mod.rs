@@ -93,7 +93,7 @@ impl EveWriter {
         if (self.settings.ethernet || in_place)
             && let Some(e) = &h.ether
         {
-            ether(j, e, in_place);
+            ether(j, e);
         }
         if self.settings.metadata
             && let Some(m) = h.metadata
@@ -664,11 +664,9 @@ fn object(
     wrote
 }
 
-fn ether(j: &mut Json, e: &EtherHeader, with_type: bool) {
+fn ether(j: &mut Json, e: &EtherHeader) {
     j.open_key("ether");
-    if with_type {
-        j.number("ether_type", e.ether_type);
-    }
+    j.number("ether_type", e.ether_type);
     mac(j, "src_mac", &e.src);
     mac(j, "dest_mac", &e.dst);
     j.close();

@@ -103,7 +103,7 @@ fn members(how: LogOptions<'_>) -> u32 {
 /// Resumed sessions, which show no certificate, are logged unless switched off, or when the type
 /// stands in the list without any options.
 fn is_resumption_logged(config: Option<&Tree>) -> bool {
-    config.is_some_and(|c| c.flag("session-resumption") != Some(false))
+    config.is_some_and(|c| !c.children.is_empty() && c.flag("session-resumption") != Some(false))
 }
 
 /// Writes the record. False for a session without certificate that is neither resumed nor TLS 1.3.

@@ -1,0 +1,281 @@
+//! What is said of the options of EVE outputs before a run, in the peer's words (8.0.7, observed): some
+//! end the run, others are named and passed over.
+
+use gabion_record::Tree;
+
+/// Types of records that the peer has and no output of another kind of ours.
+const TYPES: &[&str] = &[
+    "alert",
+    "anomaly",
+    "http",
+    "dns",
+    "mdns",
+    "tls",
+    "files",
+    "smtp",
+    "ftp",
+    "rdp",
+    "nfs",
+    "smb",
+    "tftp",
+    "ike",
+    "dcerpc",
+    "krb5",
+    "bittorrent-dht",
+    "snmp",
+    "rfb",
+    "sip",
+    "quic",
+    "ldap",
+    "pop3",
+    "dhcp",
+    "ssh",
+    "mqtt",
+    "http2",
+    "doh2",
+    "stats",
+    "flow",
+    "frame",
+    "arp",
+    "pgsql",
+    "drop",
+    "netflow",
+    "dnp3",
+    "modbus",
+    "enip",
+    "metadata",
+    "template",
+    "websocket",
+    "vars",
+    "ntp",
+];
+
+/// Kinds of files that the peer writes records into.
+const FILE_TYPES: &[&str] =
+    &["regular", "file", "syslog", "unix_dgram", "unix_stream", "redis", "file_thread"];
+
+/// What the list `custom` of TLS records may hold.
+const TLS_MEMBERS: &[&str] = &[
+    "subject",
+    "issuer",
+    "session_resumed",
+    "serial",
+    "fingerprint",
+    "sni",
+    "version",
+    "not_before",
+    "not_after",
+    "certificate",
+    "chain",
+    "ja3",
+    "ja3s",
+    "ja4",
+    "subjectaltname",
+    "client",
+    "client_certificate",
+    "client_chain",
+    "client_alpns",
+    "server_alpns",
+    "client_handshake",
+    "server_handshake",
+];
+
+/// Why a run ends: the part of the program that says so, and what.
+pub(crate) type Fatal = Vec<(&'static str, String)>;
+
+/// Is told what is wrong and goes on: the part of the program, and what.
+type Say<'s> = &'s mut dyn FnMut(&'static str, &str);
+
+/// Says what is wrong; an error is what the run ends with.
+pub(crate) fn check(config: &Tree, say: Say<'_>) -> Result<(), Fatal> {
+    let Some(outputs) = config.get("outputs") else { return Ok(()) };
+    let mut drops = 0;
+    for eve in outputs.items("eve-log").filter(|eve| eve.flag("enabled") == Some(true)) {
+        output(eve, &mut drops, say)?;
+    }
+    Ok(())
+}
+
+fn output(eve: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), Fatal> {
+    if let Some(kind) = eve.text("filetype")
+        && !FILE_TYPES.contains(&kind)
+    {
+        return Err(vec![("output-json", format!("Invalid JSON output option: {kind}"))]);
+    }
+    if eve.flag("community-id") == Some(true)
+        && let Some(seed) = eve.text("community-id-seed")
+        && seed.trim().parse::<u16>().is_err()
+    {
+        let said = format!("Failed to initialize JSON output, invalid community-id-seed: {seed}");
+        return Err(vec![("output-json", said)]);
+    }
+    xff(eve, say);
+    for (_, item) in eve.get("types").map_or(&[][..], |list| &list.children) {
+        let own;
+        let (name, node) = match (&item.value, item.children.first()) {
+            (Some(name), _) => {
+                own = Tree::default();
+                (name, &own)
+            }
+            (None, Some((name, node))) => (name, node),
+            (None, None) => continue,
+        };
+        if node.flag("enabled") != Some(false) {
+            record(name, node, drops, say)?;
+        }
+    }
+    Ok(())
+}
+
+fn record(name: &str, node: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), Fatal> {
+    match name {
+        "ikev2" => say("runmodes", "eve module 'ikev2' has been replaced by 'ike'"),
+        _ if !TYPES.contains(&name) => {
+            say("runmodes", &format!("No output module named eve-log.{name}"));
+        }
+        "alert" => {
+            xff(node, say);
+            if let Err((mut said, text)) = size(node, "payload-buffer-size") {
+                let what = format!("Error parsing payload-buffer-size - {text}. Killing engine");
+                said.push(("output-json-alert", what));
+                return Err(said);
+            }
+        }
+        "frame" => {
+            if let Err((mut said, text)) = size(node, "payload-buffer-size") {
+                let what = format!("Error parsing payload-buffer-size \"{text}\"");
+                said.push(("output-json-frame", what));
+                return Err(unable(said, name));
+            }
+        }
+        "mqtt" => {
+            if let Err((mut said, text)) = size(node, "string-log-limit") {
+                let what = format!("Error parsing string-log-limit from config - {text}, ");
+                said.push(("output-json-mqtt", what));
+                return Err(said);
+            }
+        }
+        "stats" if node.flag("threads") == Some(true) && node.flag("totals") != Some(false) => {
+            say("output-json-stats", "counters of single threads are not written, only totals");
+        }
+        "stats" if [node.flag("totals"), node.flag("threads")] == [Some(false); 2] => {
+            let what = "Cannot disable both totals and threads in stats logging".to_string();
+            return Err(unable(vec![("output-json-stats", what)], name));
+        }
+        "drop" => {
+            *drops += 1;
+            if *drops > 1 {
+                let what = "only one 'drop' logger can be enabled".to_string();
+                return Err(unable(vec![("output-json-drop", what)], name));
+            }
+        }
+        "dns" => dns(node, say),
+        "tls" => tls(node, say),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn unable(mut said: Fatal, name: &str) -> Fatal {
+    said.push(("runmodes", format!("unable to initialize sub-module eve-log.{name}")));
+    said
+}
+
+/// A size that can't be read: what the peer's reader of sizes says of it first, and its text.
+fn size(node: &Tree, key: &str) -> Result<(), (Fatal, String)> {
+    let Some(text) = node.text(key) else { return Ok(()) };
+    if node.size(key).is_some() {
+        return Ok(());
+    }
+    // With a number in front it is only the unit that the peer does not know.
+    let said = match text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
+        true => Vec::new(),
+        false => vec![(
+            "misc",
+            format!(
+                "invalid size argument: '{text}'. Valid input is <number><unit>. Unit can be \
+                 kb/KiB, mb/MiB or gb/GiB"
+            ),
+        )],
+    };
+    Err((said, text.to_string()))
+}
+
+fn dns(node: &Tree, say: Say<'_>) {
+    let Some(text) = node.text("version") else { return };
+    let said = match text.trim().parse::<u8>() {
+        Ok(2 | 3) => return,
+        Ok(1) => "DNS EVE v1 logging has been removed, will use v2".to_string(),
+        Ok(n) => format!("Invalid EVE DNS version {n}, will use v3"),
+        Err(_) => format!("Failed to parse EVE DNS log version of \"{text}\""),
+    };
+    say("output-json-dns", &said);
+}
+
+fn tls(node: &Tree, say: Say<'_>) {
+    let list = node.get("custom").map_or(&[][..], |list| &list.children);
+    let names: Vec<&str> = list.iter().filter_map(|(_, item)| item.value.as_deref()).collect();
+    for name in &names {
+        if !TLS_MEMBERS.contains(name) {
+            say("output-json-tls", &format!("eve.tls: unknown 'custom' field '{name}'"));
+        }
+    }
+    for [one, all] in [["certificate", "chain"], ["client_certificate", "client_chain"]] {
+        if names.contains(&one) && names.contains(&all) {
+            let said = format!(
+                "Both '{one}' and '{all}' contains the top certificate, so only one of them should \
+                 be enabled at a time"
+            );
+            say("output-json-tls", &said);
+        }
+    }
+}
+
+fn xff(node: &Tree, say: Say<'_>) {
+    let Some(xff) = node.get("xff").filter(|x| x.flag("enabled") == Some(true)) else { return };
+    if let Some(mode) = xff.text("mode").filter(|m| !matches!(*m, "extra-data" | "overwrite")) {
+        let said = format!("The XFF mode {mode} is invalid, falling back to extra-data mode");
+        say("app-layer-htp-xff", &said);
+    }
+    if let Some(way) = xff.text("deployment").filter(|d| !matches!(*d, "reverse" | "forward")) {
+        let said =
+            format!("The XFF mode {way} is invalid, falling back to reverse proxy deployment");
+        say("app-layer-htp-xff", &said);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suricata::yaml;
+
+    /// What ends the run, and how often something else is said.
+    fn checked(types: &str) -> (Fatal, usize) {
+        let text =
+            format!("%YAML 1.1\n---\noutputs: [{{eve-log: {{enabled: yes, types: [{types}]}}}}]\n");
+        let config = yaml::read_text("test", &text).unwrap();
+        let mut said = 0;
+        (check(&config, &mut |_, _| said += 1).err().unwrap_or_default(), said)
+    }
+
+    /// What Suricata 8.0.7 ends with, and with what it goes on.
+    #[test]
+    fn some_options_end_the_run() {
+        for (types, modules, others) in [
+            ("flow, nonsense, ikev2", &[][..], 2),
+            ("dns: {version: 7}", &[], 1),
+            ("mqtt: {string-log-limit: 4kb}", &[], 0),
+            ("mqtt: {string-log-limit: XXX}", &["misc", "output-json-mqtt"], 0),
+            ("mqtt: {string-log-limit: 1foo}", &["output-json-mqtt"], 0),
+            ("alert: {payload-buffer-size: 4foo}", &["output-json-alert"], 0),
+            ("frame: {payload-buffer-size: foo}", &["misc", "output-json-frame", "runmodes"], 0),
+            ("stats: {totals: no, threads: no}", &["output-json-stats", "runmodes"], 0),
+            ("stats: {totals: yes, threads: yes}", &[], 1),
+            ("drop, drop: {start: yes}", &["output-json-drop", "runmodes"], 0),
+        ] {
+            let (fatal, said) = checked(types);
+            let names: Vec<&str> = fatal.iter().map(|(module, _)| *module).collect();
+            assert_eq!((names.as_slice(), said), (modules, others), "{types}");
+        }
+    }
+}

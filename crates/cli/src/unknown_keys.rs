@@ -1,0 +1,77 @@
+//! Keys of a configuration that nothing is made of: most are slips of the pen, which the peer passes
+//! over in silence. They are named once and end nothing.
+
+use gabion_record::Tree;
+use std::collections::HashSet;
+
+/// Names of all keys the peer has, by words.
+const KNOWN: &str = include_str!("known_keys.txt");
+
+/// Sections whose keys are names that users choose.
+const FREE: &[&str] = &[
+    "vars",
+    "datasets",
+    "host-os-policy",
+    "firewall.policies",
+    "app-layer.protocols.http.libhtp.server-config",
+    "multi-detect",
+];
+
+/// At most so many are named; a file of another kind would be nothing else.
+const NAMED_MAX: usize = 20;
+
+/// One line that names them, if there are any.
+pub(crate) fn line(config: &Tree) -> Option<String> {
+    let known: HashSet<&str> =
+        KNOWN.lines().filter(|l| !l.starts_with('#')).flat_map(str::split_whitespace).collect();
+    let mut found = Vec::new();
+    collect("", config, &known, &mut found);
+    let more = found.len().saturating_sub(NAMED_MAX);
+    found.truncate(NAMED_MAX);
+    let list = found.join(", ");
+    match (found.is_empty(), more) {
+        (true, _) => None,
+        (false, 0) => Some(format!("keys not known here, without effect: {list}")),
+        (false, n) => Some(format!("keys not known here, without effect: {list} and {n} more")),
+    }
+}
+
+fn collect(prefix: &str, tree: &Tree, known: &HashSet<&str>, found: &mut Vec<String>) {
+    for (name, child) in &tree.children {
+        let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        let is_place = tree.is_sequence || name.bytes().all(|b| b.is_ascii_digit());
+        // A key may stand with all of its path before it.
+        let is_known = is_place
+            || name.split('.').all(|word| known.contains(word.replace('_', "-").as_str()))
+            || known.contains(name.as_str())
+            || FREE.iter().any(|free| path.starts_with(free));
+        if !is_known {
+            if !found.contains(&path) {
+                found.push(path);
+            }
+            continue;
+        }
+        if !FREE.contains(&path.as_str()) {
+            collect(&path, child, known, found);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::configuration;
+    use crate::suricata::yaml;
+
+    #[test]
+    fn slips_are_named_and_names_of_users_are_not() {
+        assert_eq!(line(&configuration::built_in()), None);
+        let text = "%YAML 1.1\n---\nvars: {address-groups: {MINE: '[1.2.3.4]'}}\n\
+                    flow: {memcapp: 1mb, memcap: 1mb}\n\
+                    outputs:\n  - eve-log: {enabled: yes, type: [alert], types: [http]}\n\
+                    datasets: {seen-hosts: {type: string}}\nvlan.use-for-tracking: no\nnonsense: {a: b}\n";
+        let config = yaml::read_text("test", text).unwrap();
+        let said = line(&config).unwrap();
+        assert_eq!(said, "keys not known here, without effect: flow.memcapp, nonsense");
+    }
+}

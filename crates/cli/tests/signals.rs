@@ -1,0 +1,144 @@
+//! Requests from outside while captures are read from a pipe that stays open: to stop, to open outputs
+//! again, to load rules again. Both doors, one worker and several.
+
+mod program;
+
+use program::{Ran, command, demo, json_lines, ran, repository};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+/// A run that reads from a pipe, which holds the demonstration's capture and stays open.
+struct Reading {
+    child: Child,
+    dir: tempfile::TempDir,
+    pipe: std::fs::File,
+}
+
+fn shell(line: &str) {
+    assert!(Command::new("/bin/sh").args(["-c", line]).status().unwrap().success(), "{line}");
+}
+
+impl Reading {
+    /// Starts it. Of `args`, `OUT` and `PIPE` are replaced. When this returns, more than a pipe holds
+    /// was read.
+    fn start(args: &[&str]) -> Reading {
+        let dir = tempfile::tempdir().unwrap();
+        let (out, path) = (dir.path().join("out"), dir.path().join("pipe"));
+        std::fs::create_dir(&out).unwrap();
+        shell(&format!("mkfifo '{}'", path.display()));
+        let rules = repository("demo/gabion.rules").display().to_string();
+        let args: Vec<String> = args
+            .iter()
+            .map(|a| match *a {
+                "OUT" => out.display().to_string(),
+                "PIPE" => path.display().to_string(),
+                "RULES" => rules.clone(),
+                "PID" => dir.path().join("pid").display().to_string(),
+                other => other.to_string(),
+            })
+            .collect();
+        let names: Vec<&str> = args.iter().map(String::as_str).collect();
+        let mut command = command(&names);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let capture = std::fs::read(demo()).unwrap();
+        assert!(capture.len() > 100 << 10, "more than a pipe holds");
+        pipe.write_all(&capture).unwrap();
+        Reading { child, dir, pipe }
+    }
+
+    fn out(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join("out").join(name)
+    }
+
+    fn signal(&self, name: &str) {
+        shell(&format!("kill -{name} {}", self.child.id()));
+    }
+
+    /// Waits for its end; what it wrote stays until the folder given back is dropped.
+    fn end(self) -> (Ran, tempfile::TempDir) {
+        let done = ran(self.child.wait_with_output().unwrap());
+        drop(self.pipe);
+        (done, self.dir)
+    }
+}
+
+/// What was written is whole: lines of JSON, the last a record of statistics.
+#[track_caller]
+fn is_whole(eve: &Path) {
+    assert!(json_lines(eve) > 50, "{}", eve.display());
+    let text = std::fs::read_to_string(eve).unwrap();
+    assert!(text.lines().last().unwrap().contains("\"event_type\":\"stats\""));
+}
+
+const SURICATA: [&str; 7] = ["suricata", "-r", "PIPE", "-l", "OUT", "-S", "RULES"];
+const TWO: [&str; 5] = [
+    "--runmode=autofp",
+    "--set",
+    "threading.set-cpu-affinity=yes",
+    "--set",
+    "threading.cpu-affinity.worker-cpu-set.threads=2",
+];
+
+#[test]
+fn a_request_to_stop_ends_a_run_with_what_there_is() {
+    let read = ["read", "PIPE", "-l", "OUT", "-S", "RULES"];
+    let read_by_two = ["read", "PIPE", "-l", "OUT", "-S", "RULES", "--workers", "2"];
+    let by_two = [&SURICATA[..], &TWO[..]].concat();
+    for (args, signal, code, says) in [
+        (&SURICATA[..], "INT", 0, "Signal Received.  Stopping engine."),
+        (&SURICATA, "TERM", 0, "Signal Received.  Stopping engine."),
+        (&by_two, "INT", 0, "Signal Received.  Stopping engine."),
+        (&read, "INT", 130, "stopped before the end"),
+        (&read_by_two, "TERM", 0, "stopped before the end"),
+    ] {
+        let run = Reading::start(args);
+        run.signal(signal);
+        let (done, dir) = run.end();
+        assert_eq!(done.code, code, "{args:?} {}", done.err);
+        assert!(done.out.contains(says), "{args:?} {}", done.out);
+        assert!(done.out.to_lowercase().contains("ledger"), "{args:?} {}", done.out);
+        is_whole(&dir.path().join("out/eve.json"));
+    }
+}
+
+#[test]
+fn outputs_are_opened_again_and_rules_are_not() {
+    let by_two = [&SURICATA[..], &TWO[..]].concat();
+    for args in [&SURICATA[..], &by_two] {
+        let run = Reading::start(args);
+        let (eve, moved) = (run.out("eve.json"), run.out("eve.json.1"));
+        std::fs::rename(&eve, &moved).unwrap();
+        run.signal("HUP");
+        run.signal("USR2");
+        run.signal("INT");
+        let (done, _dir) = run.end();
+        assert_eq!(done.code, 0, "{}", done.err);
+        assert!(done.out.contains("rules: not reloaded while captures are read"), "{}", done.out);
+        json_lines(&moved);
+        assert!(json_lines(&eve) > 0, "{args:?}");
+        let text = std::fs::read_to_string(&eve).unwrap();
+        assert!(text.lines().last().unwrap().contains("\"event_type\":\"stats\""));
+    }
+}
+
+#[test]
+fn the_pid_file_is_there_as_long_as_the_run() {
+    let args = [&SURICATA[..], &["--pidfile", "PID"]].concat();
+    let run = Reading::start(&args);
+    let pid_file = run.dir.path().join("pid");
+    assert_eq!(std::fs::read_to_string(&pid_file).unwrap(), format!("{}\n", run.child.id()));
+    let again = command(&["suricata", "-r", &demo(), "--pidfile"])
+        .arg(&pid_file)
+        .arg("-l")
+        .arg(run.dir.path())
+        .output();
+    let again = ran(again.unwrap());
+    assert_eq!(again.code, 1);
+    assert!(again.err.contains("exists and Suricata appears to be running"), "{}", again.err);
+    run.signal("INT");
+    let (done, _dir) = run.end();
+    assert_eq!(done.code, 0, "{}", done.err);
+    assert!(!pid_file.exists());
+}

@@ -1,0 +1,73 @@
+//! `stats.log`: the counters of a run as a table for people, in the peer's form (8.0.7, observed).
+
+use crate::timestamp::Stamp;
+use gabion_record::Tree;
+
+/// A table of counters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StatsLog {
+    /// Counters at zero are listed too.
+    zeros: bool,
+}
+
+impl StatsLog {
+    /// Reads the node of a `stats` output.
+    pub(crate) fn read(node: &Tree) -> StatsLog {
+        StatsLog { zeros: node.flag("null-values") == Some(true) }
+    }
+
+    /// Gives the lines of the table. There is one at the end of a run, so it has no uptime to tell.
+    pub(crate) fn table(
+        &self,
+        ts_ns: u64,
+        counters: &[(String, u64)],
+        take: &mut dyn FnMut(&[u8]),
+    ) {
+        let mut at = Vec::new();
+        Stamp::new().fast(ts_ns, &mut at);
+        // `MM/DD/YYYY-HH:MM:SS.uuuuuu`
+        let at = String::from_utf8_lossy(at.get(..19).unwrap_or_default()).replace('-', " -- ");
+        let rule = format!("{:-<99}\n", "");
+        let row = |a: &str, b: &str, c: &str| format!("{a:<60} | {b:<25} | {c}\n");
+        for line in [
+            rule.clone(),
+            format!("Date: {at} (uptime: 0d, 00h 00m 00s)\n"),
+            rule.clone(),
+            row("Counter", "TM Name", "Value"),
+            rule,
+        ] {
+            take(line.as_bytes());
+        }
+        for (name, value) in counters.iter().filter(|(_, value)| self.zeros || *value > 0) {
+            take(row(name, "Total", &value.to_string()).as_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines as Suricata 8.0.7 writes them.
+    #[test]
+    fn the_table_is_the_peers() {
+        let counters = [("decoder.pkts".to_string(), 1264), ("decoder.invalid".to_string(), 0)];
+        let mut out = String::new();
+        let mut take = |line: &[u8]| out.push_str(&String::from_utf8_lossy(line));
+        StatsLog::read(&Tree::default()).table(0, &counters, &mut take);
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(lines.len(), 6);
+        assert_eq!(lines[0], "-".repeat(99));
+        assert!(lines[1].starts_with("Date: ") && lines[1].contains(" -- "), "{}", lines[1]);
+        assert_eq!(
+            lines[3],
+            "Counter                                                      | TM Name                   \
+             | Value"
+        );
+        assert_eq!(
+            lines[5],
+            "decoder.pkts                                                 | Total                     \
+             | 1264"
+        );
+    }
+}
