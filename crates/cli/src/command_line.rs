@@ -41,6 +41,8 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: crate::log::options::LogVerb,
     },
+    /// Send messages to a log server, over any transport: load, counted
+    Send(Box<crate::send::SendOptions>),
     /// Answer as Suricata does: its options, its configuration, its exit codes
     #[command(disable_help_flag = true)]
     Suricata {

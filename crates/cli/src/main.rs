@@ -25,6 +25,7 @@ mod reputation;
 mod rule_settings;
 mod rules;
 mod scripts;
+mod send;
 mod stats;
 mod suricata;
 mod team;

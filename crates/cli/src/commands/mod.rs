@@ -38,6 +38,7 @@ pub(crate) fn run(args: &[String]) -> u8 {
         },
         Verb::Listen(o) => crate::listen::run(&o),
         Verb::Log { verb } => return crate::log::run(&verb),
+        Verb::Send(o) => crate::send::run(&o),
         Verb::Suricata { arguments } => {
             return u8::try_from(crate::suricata::run(&arguments)).unwrap_or(1);
         }
