@@ -17,6 +17,7 @@ pub mod config;
 pub mod engine;
 pub mod filter;
 pub mod flow;
+pub mod logs;
 pub mod lua;
 pub mod matcher;
 pub mod mutate;
@@ -56,6 +57,10 @@ pub fn targets() -> Vec<Target> {
         target("config_yaml", 1 << 14, config::yaml, config::seeds),
         target("flow_fragments", 1 << 13, flow::fragments, flow::fragment_seeds),
         target("flow_streams", 1 << 13, flow::streams, flow::stream_seeds),
+        target("logs_envelope", 1 << 12, logs::envelope, logs::envelope_seeds),
+        target("logs_framing", 1 << 12, logs::framing, logs::framing_seeds),
+        target("logs_relp", 1 << 12, logs::relp, logs::relp_seeds),
+        target("logs_syslog", 1 << 12, logs::syslog, logs::syslog_seeds),
         target("matcher_naive", 1 << 12, matcher::naive, matcher::naive_seeds),
         target("matcher_regex", 1 << 11, matcher::regex, matcher::regex_seeds),
         target("net_engine", 1 << 15, engine::frames, engine::seeds),

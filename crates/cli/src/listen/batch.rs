@@ -3,6 +3,7 @@
 //! that there is none and keep what they hold in their own fair queue.
 
 use gabion_seal::record::{Flags, Kind, Source};
+use gabion_seal::statement::statement;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -61,6 +62,15 @@ impl Batch {
             self.messages += 1;
             self.message_bytes += bytes.len() as u64;
         }
+    }
+
+    /// States behind a message that was cut how long it was.
+    pub(crate) fn note_cut(&mut self, source: &Arc<Source>, time_ns: u64, sent: u64, kept: usize) {
+        let text = statement("truncated", |json| {
+            json.number("sent", sent);
+            json.number("kept", kept);
+        });
+        self.push(source, time_ns, Kind::System, Flags::default(), &text);
     }
 
     /// The connection wants to be told of the message just added.
@@ -125,6 +135,9 @@ pub(crate) enum Side {
 }
 
 const SIDES: usize = 3;
+
+/// Empty batches kept for use again.
+const SPARE_BATCHES: usize = 8;
 
 #[derive(Debug, Default)]
 struct State {
@@ -242,7 +255,7 @@ impl Queue {
         batch.clear();
         let mut state = self.lock();
         state.held[side as usize] = state.held[side as usize].saturating_sub(weight);
-        if state.spare.len() < 16 {
+        if state.spare.len() < SPARE_BATCHES {
             state.spare.push(batch);
         }
         if state.waiting_for_room > 0 {

@@ -217,6 +217,9 @@ impl Connection {
                 };
                 batch.push(source, time_ns, Kind::Message, flags, kept);
                 batch.wants_receipt(key);
+                if kept.len() < message.len() {
+                    batch.note_cut(source, time_ns, message.len() as u64, kept.len());
+                }
                 taken.messages.add(1, kept.len() as u64);
             })?,
             Protocol::Slog { held, .. } => {
@@ -332,5 +335,8 @@ fn take_frame(
         flags = flags.with(Flags::FRAME_ERROR);
     }
     batch.push(source, time_ns, Kind::Message, flags, frame.bytes);
+    if frame.is_truncated() {
+        batch.note_cut(source, time_ns, frame.len_sent, frame.bytes.len());
+    }
     taken.messages.add(1, frame.bytes.len() as u64);
 }

@@ -262,6 +262,14 @@ impl Datagrams {
         if !self.is_behind {
             let source = self.source(at, peer);
             self.batch.push(&source, time_ns, Kind::Message, flags, datagram.bytes);
+            if datagram.len_sent > datagram.bytes.len() {
+                self.batch.note_cut(
+                    &source,
+                    time_ns,
+                    datagram.len_sent as u64,
+                    datagram.bytes.len(),
+                );
+            }
             self.count_passed(at, 1, len);
             return;
         }

@@ -119,7 +119,7 @@ impl Envelopes {
     /// A worker: opens what comes until no more will.
     pub(crate) fn work(&self, queue: &Queue) {
         // Clear listeners go first; not being allowed to say so is no fault.
-        let _ = rustix::process::nice(10);
+        let _ = rustix::process::nice(3);
         let mut batch = Batch::default();
         loop {
             let next = {

@@ -29,7 +29,7 @@ use datagrams::Datagrams;
 use envelopes::Envelopes;
 use gabion_record::ledger::Books;
 use gabion_runtime::metrics::Metrics;
-use gabion_runtime::sockets::poll::Waker;
+use gabion_runtime::sockets::{self, poll::Waker};
 use gabion_runtime::{Signals, StopFlag};
 use sealer::{Durable, Sealer, Sink};
 use std::fmt::Write;
@@ -40,7 +40,10 @@ use std::time::{Duration, Instant};
 use streams::Streams;
 
 /// Bytes of batches that wait for the sealer, per side.
-const QUEUE_SHARE: usize = 8 << 20;
+const QUEUE_SHARE: usize = 4 << 20;
+
+/// How often the service manager is told that all is well.
+const BEAT: Duration = Duration::from_secs(5);
 
 /// Ends a producer's part in the queue however its thread ends.
 struct EndOfProducer(Arc<Queue>);
@@ -142,6 +145,7 @@ fn run_with<S: Sink + Send + 'static>(
         }
         watch.look(o.stats);
     }
+    sockets::notify("STOPPING=1");
     let mut ends = Vec::new();
     ends.push(join("streams", connecting));
     ends.push(join("datagrams", receiving));
@@ -188,10 +192,15 @@ struct Watch<'a> {
     metrics: &'a Metrics,
     envelopes: Option<&'a Arc<Envelopes>>,
     said: Instant,
+    beat: Instant,
 }
 
 impl Watch<'_> {
     fn look(&mut self, every: Option<u64>) {
+        if self.beat.elapsed() >= BEAT {
+            self.beat = Instant::now();
+            sockets::notify("WATCHDOG=1");
+        }
         let Some(every) = every else { return };
         if self.said.elapsed() < Duration::from_secs(every.max(1)) {
             return;

@@ -49,6 +49,7 @@ pub(crate) struct Wanted {
     state: PathBuf,
     recipients: Vec<PathBuf>,
     origin: String,
+    is_compressed: bool,
     metrics: Option<SocketAddr>,
     connections: usize,
     receive_buffer: usize,
@@ -119,6 +120,7 @@ impl Wanted {
             state,
             recipients,
             origin: o.origin.clone().unwrap_or_else(default_origin),
+            is_compressed: !o.no_compress,
             metrics: o.metrics,
             connections: o.connections,
             receive_buffer: o.receive_buffer,
@@ -134,6 +136,7 @@ impl Wanted {
             state: &self.state,
             recipients: &self.recipients,
             origin: &self.origin,
+            is_compressed: self.is_compressed,
         })
     }
 

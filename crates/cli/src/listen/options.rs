@@ -58,6 +58,9 @@ pub(crate) struct ListenOptions {
     /// Name of a new log in its signatures [default: the host's name with /log behind it]
     #[arg(long, value_name = "NAME")]
     pub(crate) origin: Option<String>,
+    /// Don't compress before encrypting: sizes then tell nothing of what was written
+    #[arg(long)]
+    pub(crate) no_compress: bool,
     /// Messages are durable after so long at the latest; sooner when a sender waits for it
     #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) commit_after: u64,

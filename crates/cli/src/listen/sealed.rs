@@ -22,6 +22,7 @@ pub(crate) struct LogPlace<'a> {
     pub(crate) state: &'a Path,
     pub(crate) recipients: &'a [PathBuf],
     pub(crate) origin: &'a str,
+    pub(crate) is_compressed: bool,
 }
 
 impl SealedLog {
@@ -52,8 +53,12 @@ impl SealedLog {
             Init::new(place.origin, now_ns()).create(&mut log, state).map_err(wrong)?;
         }
         let state = folder(place.state)?;
+        let mut policy = Policy::default();
+        if !place.is_compressed {
+            policy.manner.level = None;
+        }
         let (writer, opened) =
-            Writer::open(log, state, recipients, Policy::default(), now_ns()).map_err(wrong)?;
+            Writer::open(log, state, recipients, policy, now_ns()).map_err(wrong)?;
         if opened.was_torn() {
             eprintln!(
                 "gabion: {}: the log was not closed: {} bytes behind its last commit were cut off",

@@ -214,7 +214,9 @@ impl Streams {
         for event in ready {
             match event.key {
                 KEY_WAKER => self.waker.take(),
-                key if key < KEY_CONNECTIONS => self.accept((key - 1) as usize),
+                key if key < KEY_CONNECTIONS => {
+                    self.accept((key - 1) as usize);
+                }
                 key => {
                     if event.write {
                         self.write(key);
@@ -256,9 +258,10 @@ impl Streams {
         }
     }
 
-    fn accept(&mut self, at: usize) {
+    /// Accepts some; whether there may be more.
+    fn accept(&mut self, at: usize) -> bool {
         for _ in 0..ACCEPTS {
-            let Some(listener) = self.listeners.get_mut(at) else { return };
+            let Some(listener) = self.listeners.get_mut(at) else { return false };
             match listener.socket.accept() {
                 Ok((stream, peer)) => {
                     listener.pause = Duration::from_millis(10);
@@ -270,7 +273,7 @@ impl Streams {
                     }
                 }
                 Err(e) => match e.kind() {
-                    io::ErrorKind::WouldBlock => return,
+                    io::ErrorKind::WouldBlock => return false,
                     io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => {}
                     _ => {
                         // No descriptor, mostly. The peer of a failed accept does not exist.
@@ -287,11 +290,12 @@ impl Streams {
                         if let Some(times) = self.complaint.happened() {
                             eprintln!("gabion: {name}: accepting: {e} ({times} times)");
                         }
-                        return;
+                        return false;
                     }
                 },
             }
         }
+        true
     }
 
     fn admit(&mut self, at: usize, stream: TcpStream, address: SocketAddr) -> io::Result<()> {
@@ -559,8 +563,10 @@ impl Streams {
     fn drain(&mut self, ready: &mut Vec<Ready>, receipts: &mut Vec<Receipt>) -> io::Result<()> {
         let until = Instant::now() + DRAIN;
         for i in 0..self.listeners.len() {
-            // What waits to be accepted has perhaps sent already.
-            self.accept(i);
+            // What waits to be accepted has perhaps sent already, and gone.
+            while self.accept(i) && Instant::now() < until {
+                self.pass_on(false);
+            }
             let _ = self.poll.remove(&self.listeners[i].socket);
         }
         loop {

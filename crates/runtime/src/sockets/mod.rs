@@ -17,18 +17,42 @@ pub const RECEIVE_BUFFER: usize = 64 * 1024 * 1024;
 /// Below this a short pause of the receiver loses datagrams.
 pub const RECEIVE_BUFFER_ENOUGH: usize = 4 * 1024 * 1024;
 
-/// Asks for a large receive buffer, past the system's limit when allowed; returns what was got, in
-/// bytes as the kernel counts (twice the payload).
+/// Asks for a large receive buffer, past the system's limit when allowed; never makes one smaller that
+/// was given along with an inherited socket. Returns what there is, in bytes as the kernel counts (twice
+/// the payload).
 ///
 /// # Errors
 /// What the system says.
 pub fn enlarge_receive_buffer(socket: impl AsFd, bytes: usize) -> io::Result<usize> {
     // The kernel takes an int and doubles it.
     let bytes = bytes.min(1 << 29);
-    if sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err() {
-        sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+    let has = sockopt::socket_recv_buffer_size(&socket)?;
+    if has < bytes.saturating_mul(2)
+        && sockopt::set_socket_recv_buffer_size_force(&socket, bytes).is_err()
+    {
+        let most = std::fs::read_to_string("/proc/sys/net/core/rmem_max").ok();
+        let most = most.and_then(|m| m.trim().parse().ok()).unwrap_or(bytes);
+        if bytes.min(most).saturating_mul(2) > has {
+            sockopt::set_socket_recv_buffer_size(&socket, bytes)?;
+        }
     }
     Ok(sockopt::socket_recv_buffer_size(&socket)?)
+}
+
+/// Tells the service manager how it goes (`READY=1`, `WATCHDOG=1`, `STOPPING=1`), if there is one that
+/// wants to know.
+pub fn notify(state: &str) {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let Ok(place) = std::env::var("NOTIFY_SOCKET") else { return };
+    let address = match place.strip_prefix('@') {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(&place),
+    };
+    // Nobody there to be told is no fault of ours.
+    if let (Ok(address), Ok(socket)) = (address, UnixDatagram::unbound()) {
+        let _ = socket.send_to_addr(state.as_bytes(), &address);
+    }
 }
 
 /// What a descriptor is, as far as listeners are concerned.

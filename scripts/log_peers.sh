@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# log_peers.sh DIR: unpacks Debian's rsyslog and syslog-ng into DIR, to compare with. They can't be installed
+# side by side, and need not be installed at all. Says what is missing and ends with 3 where there is no apt.
+set -euo pipefail
+to=$1
+packages=(rsyslog rsyslog-relp rsyslog-openssl syslog-ng-core libestr0 libfastjson4 liblognorm5 librelp0 libivykis0 libnet1 libelogind0)
+[ -e "$to/.done" ] && exit 0
+command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "log peers: no apt-get here: compared with nobody" >&2; exit 3; }
+mkdir -p "$to/debs"
+(
+  cd "$to/debs"
+  for package in "${packages[@]}"; do
+    ls "$package"_*.deb >/dev/null 2>&1 || apt-get download -qq "$package" >/dev/null 2>&1 ||
+      echo "log peers: $package can't be fetched" >&2
+  done
+)
+for deb in "$to"/debs/*.deb; do
+  [ -e "$deb" ] || { echo "log peers: nothing could be fetched: compared with nobody" >&2; exit 3; }
+  dpkg -x "$deb" "$to"
+done
+touch "$to/.done"
