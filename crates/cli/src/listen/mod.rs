@@ -135,8 +135,13 @@ fn run_with<S: Sink + Send + 'static>(
     if !o.quiet {
         eprintln!("gabion: listening: {}", opened.names.join(", "));
     }
-    let mut watch =
-        Watch { metrics: &metrics, envelopes: envelopes.as_ref(), said: Instant::now() };
+    sockets::notify("READY=1");
+    let mut watch = Watch {
+        metrics: &metrics,
+        envelopes: envelopes.as_ref(),
+        said: Instant::now(),
+        beat: Instant::now(),
+    };
     while !stop.is_set() {
         thread::sleep(Duration::from_millis(50));
         if sealing.is_finished() || receiving.is_finished() || connecting.is_finished() {
