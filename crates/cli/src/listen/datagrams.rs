@@ -13,7 +13,7 @@ use gabion_record::ledger::ShedReason;
 use gabion_runtime::StopFlag;
 use gabion_runtime::sockets::datagrams::{Datagram, DatagramBatch};
 use gabion_runtime::sockets::poll::{Interest, Poll};
-use gabion_runtime::sockets::udp_drops;
+use gabion_runtime::sockets::{RECEIVE_BUFFER_ENOUGH, udp_drops};
 use gabion_seal::record::{Flags, Kind, Source, Transport};
 use std::collections::HashMap;
 use std::io;
@@ -33,6 +33,9 @@ const SOURCES_MAX: usize = 4096;
 
 /// Silence after which the kernel's table is read.
 const IDLE: Duration = Duration::from_millis(200);
+
+/// Pause between readings that were no full batch.
+const PAUSE: Duration = Duration::from_micros(500);
 
 /// Longest time that what is readable at the end is still read.
 const DRAIN: Duration = Duration::from_secs(2);
@@ -120,8 +123,11 @@ pub(crate) struct Datagrams {
     waiting: FairQueue<(usize, Peer), Waiting>,
     /// The sealer's queue was full; what comes waits by sources.
     is_behind: bool,
-    received: DatagramBatch,
+    /// Away while its datagrams are looked at.
+    received: Option<DatagramBatch>,
     complaint: Seldom,
+    /// All sockets have buffers that outlast a pause.
+    may_pause: bool,
 }
 
 impl Datagrams {
@@ -131,6 +137,10 @@ impl Datagrams {
         envelopes: Option<Arc<Envelopes>>,
         losses: Losses,
     ) -> Datagrams {
+        let may_pause = listeners.iter().all(|l| {
+            rustix::net::sockopt::socket_recv_buffer_size(&l.socket)
+                .is_ok_and(|n| n >= RECEIVE_BUFFER_ENOUGH || l.transport == Transport::Unix)
+        });
         Datagrams {
             listeners,
             queue,
@@ -141,8 +151,9 @@ impl Datagrams {
             batch: Batch::default(),
             waiting: FairQueue::new(WAITING_BYTES),
             is_behind: false,
-            received: DatagramBatch::new(),
+            received: Some(DatagramBatch::new()),
             complaint: Seldom::new(Duration::from_secs(10)),
+            may_pause,
         }
     }
 
@@ -171,6 +182,11 @@ impl Datagrams {
             let now = Instant::now();
             if came > 0 {
                 heard = now;
+                // A wake-up for each datagram costs more than the datagram. Where the buffers hold
+                // what comes meanwhile, a short pause makes batches of them.
+                if came < DatagramBatch::LEN && self.may_pause && stopped.is_none() {
+                    std::thread::sleep(PAUSE);
+                }
             }
             let is_idle = now - heard >= IDLE;
             if now - looked >= if is_idle { IDLE } else { Duration::from_secs(1) } {
@@ -202,35 +218,32 @@ impl Datagrams {
     /// Takes a batch or some of one socket; how many came.
     fn receive(&mut self, at: usize) -> usize {
         let mut all = 0;
+        let mut received = self.received.take().unwrap_or_default();
         // Not for ever: another socket waits too.
         for _ in 0..8 {
-            let Some(listener) = self.listeners.get(at) else { return all };
-            let n = match self.received.receive(listener.socket.as_fd()) {
+            let Some(listener) = self.listeners.get(at) else { break };
+            let n = match received.receive(listener.socket.as_fd()) {
                 Ok(n) => n,
                 Err(e) => {
                     if let Some(times) = self.complaint.happened() {
                         eprintln!("gabion: {}: {e} ({times} times)", listener.name);
                     }
-                    return all;
+                    break;
                 }
             };
-            if n == 0 {
-                return all;
-            }
             all += n;
-            let received = std::mem::take(&mut self.received);
             let time_ns = now_ns();
             for datagram in received.iter() {
                 self.take(at, &datagram, time_ns);
             }
-            self.received = received;
             if self.batch.weight() >= BATCH_BYTES {
                 self.pass_on();
             }
             if n < DatagramBatch::LEN {
-                return all;
+                break;
             }
         }
+        self.received = Some(received);
         all
     }
 
