@@ -68,10 +68,6 @@ impl Server {
         self.places[kind].parse().expect("an address")
     }
 
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
     fn tcp(&self, kind: &str) -> TcpStream {
         let stream = TcpStream::connect(self.address(kind)).expect("the server listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");

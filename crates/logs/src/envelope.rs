@@ -121,6 +121,10 @@ impl EnvelopeKey {
     /// Why it stays closed.
     pub fn open(&self, wire: &[u8]) -> Result<Opened, Suspicion> {
         let (blob, wrapped) = split(wire)?;
+        // Before the dear part: what can't be opened costs no RSA.
+        if blob.len() < NONCE + TAG {
+            return Err(Suspicion::ShortBlob);
+        }
         let wrapped = base64(&wrapped).ok_or(Suspicion::Base64)?;
         let mut plain = vec![0; self.0.min_output_size()];
         let password = self

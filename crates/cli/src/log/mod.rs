@@ -9,6 +9,7 @@ mod check_proof;
 mod checkpoint;
 mod compare;
 mod export;
+mod fields;
 mod folders;
 mod hold;
 mod import_slog;

@@ -16,7 +16,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
@@ -441,12 +441,20 @@ enum Wire {
 }
 
 impl Wire {
-    /// Says that this is the end.
+    /// Says that this is the end, and waits until the server says so too: closing a connection on
+    /// which something lies unread resets it, and what was on its way is lost.
     fn finish(&mut self) {
-        if let Wire::Tls(stream) = self {
-            stream.conn.send_close_notify();
-            let _ = stream.flush();
-        }
+        let stream = match self {
+            Wire::Plain(stream) => stream,
+            Wire::Tls(stream) => {
+                stream.conn.send_close_notify();
+                let _ = stream.flush();
+                &mut stream.sock
+            }
+        };
+        let _ = stream.shutdown(Shutdown::Write);
+        let mut rest = [0; 4096];
+        while matches!(stream.read(&mut rest), Ok(n) if n > 0) {}
     }
 }
 
