@@ -9,7 +9,6 @@ mod check_proof;
 mod checkpoint;
 mod compare;
 mod export;
-mod fields;
 mod folders;
 mod hold;
 mod import_slog;

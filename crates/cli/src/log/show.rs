@@ -3,12 +3,13 @@
 use super::options::{Select, Show};
 use super::times::{rfc3339, time};
 use super::{Ended, LogFault, folders};
+use gabion_logs::evidence;
 use gabion_logs::syslog::{self, Notes, Received};
 use gabion_record::json::Json;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::text::hex;
 use gabion_seal::tree::sha256;
-use gabion_seal::{Kind, Record};
+use gabion_seal::{Flags, Kind, Record};
 use std::io::{BufWriter, Write};
 use std::time::Duration;
 
@@ -141,6 +142,12 @@ fn json_line(json: &mut Json, found: &Found<'_>) {
 /// What a message says, read now: the log keeps its bytes alone, which stand in `raw`. A text that is
 /// no syslog message is all `msg`.
 fn said(json: &mut Json, record: &Record<'_>) {
+    if record.flags.has(Flags::OPENED) {
+        return said_inside(json, record);
+    }
+    if let Some(why) = evidence::suspicion(record.flags.0) {
+        json.field("suspicious", why.name());
+    }
     let bytes = syslog::unpacked(record.bytes);
     let message = syslog::read(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
     let is_plain = message.notes.has(Notes::NO_PRI) || message.notes.has(Notes::BAD_PRI);
@@ -173,6 +180,16 @@ fn said(json: &mut Json, record: &Record<'_>) {
         message.notes.names().for_each(|n| json.item(n));
         json.close_array();
     }
+}
+
+/// What an envelope of slog held; the envelope itself stands behind it in `raw`.
+fn said_inside(json: &mut Json, record: &Record<'_>) {
+    let (inner, _) = evidence::opened(record.bytes);
+    let mut fields = inner.splitn(5, |b| *b == b',').map(String::from_utf8_lossy);
+    for key in ["stated", "host", "file", "checksum", "msg"] {
+        json.field(key, fields.next().unwrap_or_default().as_ref());
+    }
+    json.field("raw", String::from_utf8_lossy(record.bytes).as_ref());
 }
 
 /// One line: number, time, source, text; whatever a terminal would act on is written as `\xhh`.
