@@ -71,6 +71,9 @@ pub fn parse(protocol: &'static Protocol, data: &[u8]) {
         }
         let differ = as_cut.iter().zip(&joined).find(|(one, other)| one != other);
         assert_eq!(differ, None, "where the stream is cut makes no difference");
+        if hangs_on_an_open_line(protocol, &pieces) && as_cut.len().abs_diff(joined.len()) == 1 {
+            return;
+        }
         assert_eq!(as_cut.len(), joined.len(), "where the stream is cut makes no difference");
     }
 }
@@ -86,6 +89,19 @@ fn hangs_on_pieces(protocol: &Protocol, told: &str) -> bool {
     let has =
         |code: u16| events.is_some_and(|(list, _)| list.split(", ").any(|n| n == code.to_string()));
     table.name == "http1" && codes.any(has)
+}
+
+/// The same exception where nothing is told of it: a line that never ends, behind a whole HTTP/1 message
+/// in the same segment, is left (the peer's way, 8.0.7, seen); in a segment of its own it begins a message.
+fn hangs_on_an_open_line(protocol: &Protocol, pieces: &[Piece]) -> bool {
+    let last = |side| {
+        pieces.iter().rev().find_map(|piece| match piece {
+            Piece::Said(by, bytes) if *by == side && !bytes.is_empty() => Some(bytes),
+            _ => None,
+        })
+    };
+    protocol.table.name == "http1"
+        && Direction::BOTH.into_iter().filter_map(last).any(|bytes| !bytes.ends_with(b"\n"))
 }
 
 fn pieces(script: &mut Script<'_>, has_gaps: bool) -> Vec<Piece> {

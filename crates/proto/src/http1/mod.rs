@@ -9,7 +9,8 @@
 //!
 //! Pieces of any size give the same, but in one case, which is the peer's and decides what its users'
 //! rules see: what stands behind a whole message in the same segment, and is no further message, is
-//! more of its body (`request_body_unexpected`, `response_body_unexpected`); alone it begins one.
+//! more of its body (`request_body_unexpected`, `response_body_unexpected`), or, when its line never
+//! ends, left; alone it begins one.
 //!
 //! - `parser`: the flow; `request`, `response`: the two state machines; `head`, `headers`: header
 //!   blocks; `uri`, `decode`, `bestfit`: targets; `entity`, `decoder`, `multipart`, `flash`: bodies;
