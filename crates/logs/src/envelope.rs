@@ -294,7 +294,7 @@ fn tagged(tag: u8, body: &[u8]) -> Vec<u8> {
 
 /// Hex of either case.
 pub fn hex(text: &[u8]) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 {
+    if !text.len().is_multiple_of(2) {
         return None;
     }
     let digit = |b: u8| char::from(b).to_digit(16);

@@ -515,9 +515,9 @@ impl Streams {
                     Protocol::Slog { .. } => !connection.awaits_answer,
                     Protocol::Syslog(_) => false,
                 };
-            if is_opening && now - connection.opened > bounds.opening {
-                overdue.push((connection.key, Closed::Slow));
-            } else if connection.within_frame.is_some_and(|since| now - since > bounds.frame) {
+            let is_slow = is_opening && now - connection.opened > bounds.opening
+                || connection.within_frame.is_some_and(|since| now - since > bounds.frame);
+            if is_slow {
                 overdue.push((connection.key, Closed::Slow));
             } else if now - connection.heard > bounds.idle {
                 overdue.push((connection.key, Closed::Idle));

@@ -1,5 +1,9 @@
 //! `gabion send`: makes load for log servers, ours and others', over every transport, and says what was
 //! sent and what was acknowledged. With counts on both sides, what was lost between is known.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "sockets live by the clock; this is the program's edge"
+)]
 
 mod message;
 mod options;
@@ -42,6 +46,12 @@ struct Done {
     acknowledged: Option<u64>,
 }
 
+/// Sends over one transport.
+type Work = Box<dyn FnOnce(&Load) -> io::Result<Done> + Send>;
+
+/// A transport at work: what it did, in how many seconds.
+type Job = thread::JoinHandle<(io::Result<Done>, f64)>;
+
 /// How messages become load.
 struct Load {
     messages: Messages,
@@ -57,9 +67,8 @@ struct Load {
 /// Sends over all transports that were named, at the same time.
 pub(crate) fn run(o: &SendOptions) -> Result<Exit, Fault> {
     let load = Arc::new(Load::of(o)?);
-    let mut jobs: Vec<(&'static str, thread::JoinHandle<(io::Result<Done>, f64)>)> = Vec::new();
-    let mut start = |name: &'static str,
-                     work: Box<dyn FnOnce(&Load) -> io::Result<Done> + Send>| {
+    let mut jobs: Vec<(&'static str, Job)> = Vec::new();
+    let mut start = |name: &'static str, work: Work| {
         let load = Arc::clone(&load);
         let job = thread::spawn(move || {
             let began = Instant::now();

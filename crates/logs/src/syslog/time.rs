@@ -58,10 +58,8 @@ impl Cursor<'_> {
             let digits = &self.text[self.at..];
             let len = digits.iter().take_while(|b| b.is_ascii_digit()).count();
             // Further digits than nine are cut, never rounded: no carry.
-            for i in 0..9 {
-                let digit = if i < len { digits[i] - b'0' } else { 0 };
-                nanos = nanos * 10 + u32::from(digit);
-            }
+            let kept = digits[..len].iter().map(|d| u32::from(d - b'0'));
+            nanos = kept.chain(std::iter::repeat(0)).take(9).fold(0, |n, d| n * 10 + d);
             self.at += len;
         }
         Some((hour * 3600 + minute * 60 + second, nanos))
