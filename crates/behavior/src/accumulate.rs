@@ -5,7 +5,7 @@
 //! before is a repeat and counts for nothing.
 
 use crate::finding::short;
-use crate::limits::{CORRELATED_MAX, IDS_MAX};
+use crate::limits::{CORRELATED_MAX, IDS_MAX, SUMS_MAX};
 use crate::settings::Settings;
 use crate::site::Site;
 use foldhash::fast::FixedState;
@@ -40,6 +40,8 @@ pub struct Accumulator {
     window: i64,
     /// Evidence that was a repeat.
     pub repeats: u64,
+    /// Sums forgotten for want of room.
+    pub forgotten: u64,
 }
 
 impl Accumulator {
@@ -65,6 +67,15 @@ impl Accumulator {
         if !counts {
             let sum = self.sums.get(&(e.profile, e.window)).map_or(0.0, |s| s.level);
             return Some((sum, None));
+        }
+        if self.sums.len() >= SUMS_MAX {
+            // Who has gathered least is forgotten, all those below one step of high at once.
+            let before = self.sums.len();
+            self.sums.retain(|_, sum| sum.level >= 1.0 || sum.alerts > 0);
+            if self.sums.len() >= SUMS_MAX / 4 * 3 {
+                self.sums.retain(|_, sum| sum.alerts > 0);
+            }
+            self.forgotten += (before - self.sums.len()) as u64;
         }
         let sum = self.sums.entry((e.profile, e.window)).or_default();
         let add = e.level.weight() * e.confidence;
@@ -102,7 +113,7 @@ impl Accumulator {
     /// Whether the id is new.
     fn remember(&mut self, id: FindingId) -> bool {
         // A bound over all profiles; beyond it a repeat may be told again.
-        if self.seen.len() >= IDS_MAX * 256 {
+        if self.seen.len() >= IDS_MAX {
             return !self.seen.contains(&id);
         }
         self.seen.insert(id)

@@ -18,11 +18,13 @@
 #![forbid(unsafe_code)]
 
 pub mod accumulate;
+pub mod crowd;
 pub mod detect;
 pub mod engine;
 pub mod finding;
 pub mod limits;
 pub mod profile;
+pub mod seeds;
 pub mod services;
 pub mod settings;
 pub mod site;

@@ -36,8 +36,17 @@ pub const UIDS_MAX: usize = 8;
 /// Evidence that one alert names by id; how many there were stands beside them.
 pub const CORRELATED_MAX: usize = 4096;
 
-/// Ids of a window that are remembered to know a repeat.
-pub const IDS_MAX: usize = 4096;
+/// Ids of a window that are remembered to know a repeat, over all profiles: 4 MiB.
+pub const IDS_MAX: usize = 1 << 17;
+
+/// Sums of profiles and windows that evidence adds up in: some 12 MiB.
+pub const SUMS_MAX: usize = 1 << 16;
+
+/// Bytes for seeds and profiles where nobody says otherwise: a quarter of a 256 MiB container.
+pub const BUDGET: usize = 64 << 20;
+
+/// Profiles looked at to find the one to fold when their budget is used up.
+pub const FOLD_LOOKS: usize = 16;
 
 /// Longest text from outside that a description repeats.
 pub const TEXT_MAX: usize = 512;

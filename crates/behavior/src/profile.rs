@@ -117,6 +117,8 @@ pub struct Profile {
     current: Window,
     past: Option<Box<Window>>,
     kept: KeptStates,
+    /// Bytes as last weighed, for the owner's budget; no part of the encoding.
+    pub(crate) weighed: usize,
 }
 
 impl Profile {
@@ -181,6 +183,11 @@ impl Profile {
             past.encode(out);
         }
         self.kept.encode(out);
+    }
+
+    /// Whether it is time to weigh it again: often while it is young, then at every 32nd record.
+    pub(crate) fn is_to_weigh(&self) -> bool {
+        self.records.is_power_of_two() || self.records & 31 == 0
     }
 
     /// Reads an encoding; `None` when it is none.

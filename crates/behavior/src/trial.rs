@@ -23,6 +23,11 @@ impl Trial {
         Trial { engine: Engine::new(settings, None), said: Vec::new(), alerts: Vec::new() }
     }
 
+    pub(crate) fn with_budget(bytes: usize) -> Trial {
+        let engine = Engine::with_budget(Settings::default(), None, bytes);
+        Trial { engine, said: Vec::new(), alerts: Vec::new() }
+    }
+
     pub(crate) fn give(&mut self, c: &Flow) {
         self.record(&c.record());
     }

@@ -62,6 +62,8 @@ struct Survey {
     least: Option<TimeNs>,
     lateness_ns: i64,
     jumps: u64,
+    lines: u64,
+    skipped: u64,
 }
 
 struct Input {
@@ -120,6 +122,18 @@ impl Feed {
     /// How many inputs hold records.
     pub fn used(&self) -> usize {
         self.inputs.iter().filter(|i| !i.is_empty).count()
+    }
+
+    /// What the pass over the times says of the logs that hold records: lines, and those without a
+    /// record.
+    pub fn surveyed(&self) -> Ledger {
+        let mut ledger = Ledger::new();
+        for s in self.inputs.iter().filter(|i| !i.is_empty).map(|i| i.survey) {
+            ledger.receive(s.lines, 0);
+            ledger.shed(ShedReason::UnreadableRecord, s.skipped, 0);
+            ledger.pass(s.lines - s.skipped, 0);
+        }
+        ledger
     }
 
     /// What became of each input.
@@ -232,16 +246,26 @@ impl Input {
         loop {
             let (start, end) = match lines.next_line() {
                 LineRead::Line(start, end) => (start, end),
-                LineRead::TooLong => continue,
+                LineRead::TooLong => {
+                    survey.lines += 1;
+                    survey.skipped += 1;
+                    continue;
+                }
                 LineRead::End => break,
             };
             let line = lines.text().get(start..end).unwrap_or_default();
-            if let Line::Record(ts, _) = reader.line(line) {
-                let behind = clock.take(ts);
-                survey.first = survey.first.or(Some(ts));
-                survey.least = Some(survey.least.map_or(ts, |l| l.min(ts)));
-                survey.lateness_ns = survey.lateness_ns.max(behind);
+            match reader.line(line) {
+                Line::Quiet => continue,
+                Line::Skip(Skip::UnusedEvent) => {}
+                Line::Skip(_) => survey.skipped += 1,
+                Line::Record(ts, _) => {
+                    let behind = clock.take(ts);
+                    survey.first = survey.first.or(Some(ts));
+                    survey.least = Some(survey.least.map_or(ts, |l| l.min(ts)));
+                    survey.lateness_ns = survey.lateness_ns.max(behind);
+                }
             }
+            survey.lines += 1;
         }
         survey.jumps = clock.jumps;
         self.report.lateness_ns = survey.lateness_ns;

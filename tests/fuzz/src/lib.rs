@@ -18,6 +18,7 @@ pub mod engine;
 pub mod filter;
 pub mod flow;
 pub mod logs;
+pub mod flowlog;
 pub mod lua;
 pub mod matcher;
 pub mod mutate;
@@ -61,6 +62,8 @@ pub fn targets() -> Vec<Target> {
         target("logs_framing", 1 << 12, logs::framing, logs::framing_seeds),
         target("logs_relp", 1 << 12, logs::relp, logs::relp_seeds),
         target("logs_syslog", 1 << 12, logs::syslog, logs::syslog_seeds),
+        target("flowlog_lines", 1 << 13, flowlog::lines, flowlog::line_seeds),
+        target("behavior_profile", 1 << 13, flowlog::profile, flowlog::profile_seeds),
         target("matcher_naive", 1 << 12, matcher::naive, matcher::naive_seeds),
         target("matcher_regex", 1 << 11, matcher::regex, matcher::regex_seeds),
         target("net_engine", 1 << 15, engine::frames, engine::seeds),

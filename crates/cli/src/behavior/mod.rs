@@ -54,6 +54,8 @@ struct Ended<'a> {
     found: &'a Found,
     /// All inputs together.
     ledger: Ledger,
+    /// Sources: come, gone, folded, held.
+    sources: Ledger,
 }
 
 /// Runs the verb.
@@ -76,7 +78,10 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         LogFormat::Nfdump => Format::Nfdump,
     });
     let mut feed = Feed::survey(&paths, Options { format, ..Options::default() });
-    let mut engine = Engine::new(settings, feed.start());
+    let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0)).limit();
+    let budget = usize::try_from(budget).unwrap_or(usize::MAX).min(BUDGET_MAX);
+    let mut engine = Engine::with_budget(settings, feed.start(), budget);
+    engine.set_input_state(feed.surveyed().completeness().to_string());
     let mut found = Found::default();
     let mut sink = |finding: Finding<'_>| match finding {
         Finding::Evidence(e, sum) => {
@@ -117,7 +122,8 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     for report in &reports {
         ledger.merge(&report.ledger);
     }
-    let ended = Ended { reports, counts: engine.counts(), found: &found, ledger };
+    let sources = engine.ledger();
+    let ended = Ended { reports, counts: engine.counts(), found: &found, ledger, sources };
     exit = exit.max(say(&ended, o, is_stopped));
     if o.verbose {
         let seconds = started.elapsed().as_secs_f64();
@@ -173,6 +179,10 @@ fn paths(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, Fault> {
     Ok(all)
 }
 
+/// Most that seeds and profiles take without being told: what a busy site of a hundred thousand hosts
+/// needs.
+const BUDGET_MAX: usize = 1 << 30;
+
 /// Deepest folders looked into.
 const DEPTH_MAX: usize = 16;
 
@@ -225,6 +235,10 @@ fn say(ended: &Ended<'_>, o: &ReadOptions, is_stopped: bool) -> Exit {
             eprintln!("{}", Fault::internal(format!("ledger: {path}: {e}: report it")));
             exit = Exit::Internal;
         }
+    }
+    if let Err(e) = ended.sources.balance() {
+        eprintln!("{}", Fault::internal(format!("ledger: sources: {e}: report it")));
+        exit = Exit::Internal;
     }
     if used == 0 && exit == Exit::Done {
         let e = "no record of a flow in any input: name logs of Zeek, EVE, Argus or nfdump";

@@ -41,7 +41,12 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         }
         out.push_str(&table.render(None));
     }
-    let _ = writeln!(out, "\nLedger\n  logs  {}", ended.ledger);
+    if c.crowded > 0 {
+        let n = c.crowded;
+        let _ =
+            writeln!(out, "\n{n} pieces of evidence at first records of ever new sources left out");
+    }
+    let _ = writeln!(out, "\nLedger\n  logs     {}\n  sources  {}", ended.ledger, ended.sources);
     out
 }
 
@@ -63,6 +68,8 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         ("repeats", c.repeats),
         ("alerts", c.alerts),
         ("windows", c.windows),
+        ("crowded", c.crowded),
+        ("folded", c.folded),
     ] {
         j.number(name, n);
     }
@@ -112,6 +119,11 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     j.open_key("ledger");
     let mut ledger = Vec::new();
     ended.ledger.write_json_fields(&mut ledger);
+    j.members(&ledger);
+    j.close();
+    j.open_key("sources");
+    let mut ledger = Vec::new();
+    ended.sources.write_json_fields(&mut ledger);
     j.members(&ledger);
     j.close();
     j.close();

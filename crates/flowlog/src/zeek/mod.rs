@@ -51,7 +51,12 @@ impl Layout {
         unset: &[u8],
     ) -> Result<Layout, Skip> {
         let columns: Vec<&[u8]> = split(names, separator).take(COLUMNS_MAX).collect();
-        let places: Vec<u8> = columns.iter().map(|name| columns::place(kind, name)).collect();
+        let mut places: Vec<u8> = Vec::with_capacity(columns.len());
+        for name in &columns {
+            // Of columns of one name the first counts.
+            let place = columns::place(kind, name);
+            places.push(if places.contains(&place) { NONE } else { place });
+        }
         let ts_column = places.iter().position(|p| *p == 0).ok_or(Skip::NoHeader)?;
         let labels = columns.iter().rev().take_while(|c| c.ends_with(b"label")).count();
         let knows_service = columns.iter().any(|c| *c == b"service");
@@ -172,14 +177,14 @@ pub fn json_time(line: &[u8]) -> Result<TimeNs, Skip> {
         let text = text.strip_suffix(b"\"").unwrap_or(text);
         return crate::field::moment(text).ok_or(Skip::NoTime);
     }
-    let mut found = None;
+    let mut found: &[u8] = &[];
     json::members(line, |key, value| {
-        if key == b"ts" {
-            found = crate::field::moment(value.raw());
+        if key == b"ts" && found.is_empty() {
+            found = value.raw();
         }
     })
     .ok_or(Skip::CutShort)?;
-    found.ok_or(Skip::NoTime)
+    crate::field::moment(found).ok_or(Skip::NoTime)
 }
 
 /// The record of a JSON line. `scratch` is lent for texts with escapes.
@@ -204,6 +209,9 @@ pub fn json_record<'a>(
         };
         let Some(slot) = slots.get_mut(place) else { return };
         next = place + 1;
+        if !slot.is_empty() {
+            return;
+        }
         *slot = value.raw();
         if let Value::Text(_, true) = value {
             escaped |= 1 << place;

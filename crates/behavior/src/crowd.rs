@@ -1,0 +1,54 @@
+//! The same evidence of ever new sources: the first thousand are said, then the 10,000th, 100,000th …
+//!
+//! Only evidence at a source's very first record passes here. Whoever does anything more is told as
+//! always, so that a flood of spoofed sources hides nobody behind it.
+
+use crate::sketch::{Keyed, hash_text, mix};
+use gabion_record::evidence::Evidence;
+
+/// Said one by one, a type and port in a window.
+const SAID: u64 = 1_000;
+
+/// Counts of one window.
+#[derive(Debug, Default)]
+pub struct Crowd {
+    window: i64,
+    counts: Keyed<u64, u64, 512>,
+    /// Evidence not said.
+    pub unsaid: u64,
+}
+
+impl Crowd {
+    /// Whether evidence at the first record of a source is to be said.
+    pub fn is_said(&mut self, e: &mut Evidence) -> bool {
+        if e.window > self.window {
+            self.window = e.window;
+            self.counts = Keyed::default();
+        }
+        let port = e.dst_port.map_or(0, |p| u64::from(p) + 1);
+        let key = mix(hash_text(e.kind.name.as_bytes()) ^ port);
+        let by_kind = hash_text(e.kind.name.as_bytes());
+        let count = match self.counts.get_or_add(key) {
+            Some(count) => count,
+            // More ports than there is room for: they are counted together.
+            None => match self.counts.get(by_kind) {
+                Some(_) => match self.counts.get(by_kind) {
+                    Some(count) => count,
+                    None => return true,
+                },
+                None => self.counts.replace(by_kind, SAID, |_, n| *n),
+            },
+        };
+        *count += 1;
+        if *count <= SAID {
+            return true;
+        }
+        let is_step = count.checked_ilog10().is_some_and(|log| 10u64.pow(log) == *count);
+        if is_step {
+            e.times = *count;
+        } else {
+            self.unsaid += 1;
+        }
+        is_step
+    }
+}

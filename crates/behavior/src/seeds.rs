@@ -1,0 +1,253 @@
+//! Sources seen once: 48 bytes each, until they show again or are folded.
+//!
+//! A flood of spoofed sources brings millions of addresses with one flow each. Such a source is kept
+//! as a seed: enough of its one flow to make its profile from it when a second comes. Seeds stand in
+//! sets of four places; who is pushed out is folded into a sketch and counted, and gets a profile at
+//! once when it comes again.
+
+use crate::sketch::{hash_ip, mix};
+use gabion_record::Ip;
+use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+
+/// Places of a set.
+const WAYS: usize = 4;
+/// Rows of the sketch.
+const ROWS: usize = 4;
+/// Counters of a row: 256 KiB in all.
+const WIDTH: usize = 1 << 16;
+
+/// One flow, packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Seed {
+    src: Ip,
+    dst: Ip,
+    /// Microseconds since 1970, 56 bits.
+    time: [u8; 7],
+    src_port: u16,
+    dst_port: u16,
+    /// Protocol, and what is true of the flow.
+    marks: u8,
+    /// Packets of the originator, and in the highest bit whether the responder sent bytes.
+    packets: u8,
+    /// Bytes of the originator, 24 bits.
+    bytes: [u8; 3],
+}
+
+const ESTABLISHED: u8 = 0x10;
+const FLIPPED: u8 = 0x20;
+const REFUSED: u8 = 0x40;
+const KNOWS_SERVICE: u8 = 0x80;
+const REPLIED: u8 = 0x80;
+
+impl Seed {
+    /// Packs a record; `None` when it says more than a seed can hold.
+    pub fn of(r: &Record<'_>) -> Option<Seed> {
+        let Body::Conn(c) = &r.body else { return None };
+        // A flow of SSH waits for its handshake, by an id that a seed has no room for.
+        let is_plain = c.service.is_empty()
+            && r.dst_port != 22
+            && !c.has_no_ports
+            && !r.is_late
+            && c.src_mac.is_none()
+            && c.dst_mac.is_none();
+        let micros = u64::try_from(r.ts.0 / 1000).ok().filter(|t| *t < 1 << 56)?;
+        let bytes = u32::try_from(c.orig_bytes).ok().filter(|b| *b < 1 << 24)?;
+        let packets = u8::try_from(c.orig_pkts).ok().filter(|n| *n < REPLIED)?;
+        // A seed holds microseconds.
+        if !is_plain || r.ts.0 % 1000 != 0 {
+            return None;
+        }
+        let [_, time @ ..] = micros.to_be_bytes();
+        let [_, bytes @ ..] = bytes.to_be_bytes();
+        let mark = |is: bool, bit: u8| if is { bit } else { 0 };
+        Some(Seed {
+            src: r.src,
+            dst: r.dst,
+            time,
+            src_port: r.src_port,
+            dst_port: r.dst_port,
+            marks: r.proto as u8
+                | mark(c.is_established, ESTABLISHED)
+                | mark(c.history.contains(&b'^'), FLIPPED)
+                | mark(c.state == b"REJ", REFUSED)
+                | mark(c.knows_service, KNOWS_SERVICE),
+            packets: packets | mark(c.resp_bytes > 0, REPLIED),
+            bytes,
+        })
+    }
+
+    /// The moment of its flow.
+    pub fn ts(&self) -> TimeNs {
+        let [a, b, c, d, e, f, g] = self.time;
+        let micros = u64::from_be_bytes([0, a, b, c, d, e, f, g]);
+        TimeNs(i64::try_from(micros).unwrap_or(0).saturating_mul(1000))
+    }
+
+    /// The flow, as far as detectors' state depends on it.
+    pub fn record(&self) -> Record<'static> {
+        const PROTOS: [Proto; 9] = [
+            Proto::Tcp,
+            Proto::Udp,
+            Proto::Icmp,
+            Proto::IcmpV6,
+            Proto::Igmp,
+            Proto::Arp,
+            Proto::Sctp,
+            Proto::Gre,
+            Proto::Other,
+        ];
+        let has = |bit: u8| self.marks & bit != 0;
+        let [a, b, c] = self.bytes;
+        let proto = PROTOS.get(usize::from(self.marks & 0x0f)).copied().unwrap_or_default();
+        Record {
+            ts: self.ts(),
+            src: self.src,
+            dst: self.dst,
+            src_port: self.src_port,
+            dst_port: self.dst_port,
+            proto,
+            uid: b"",
+            label: Label::None,
+            is_late: false,
+            body: Body::Conn(Conn {
+                knows_service: has(KNOWS_SERVICE),
+                orig_bytes: u64::from(u32::from_be_bytes([0, a, b, c])),
+                resp_bytes: u64::from(self.packets >= REPLIED),
+                orig_pkts: u64::from(self.packets % REPLIED),
+                state: if has(REFUSED) { b"REJ" } else { b"" },
+                is_established: has(ESTABLISHED),
+                history: if has(FLIPPED) { b"^" } else { b"" },
+                ..Conn::default()
+            }),
+        }
+    }
+}
+
+/// The table, and what was folded out of it.
+#[derive(Debug)]
+pub struct Seeds {
+    /// `WAYS` places a set; an unused one has the default seed. Grows by sets as it is used.
+    places: Vec<Seed>,
+    sets: usize,
+    folded: Option<Box<[u8]>>,
+    /// Sources folded.
+    pub folds: u64,
+    held: u64,
+}
+
+impl Seeds {
+    /// A table of so many bytes at most.
+    pub fn new(bytes: usize) -> Seeds {
+        let sets = (bytes / (WAYS * size_of::<Seed>())).max(1).next_power_of_two() / 2;
+        Seeds { places: Vec::new(), sets: sets.max(1), folded: None, folds: 0, held: 0 }
+    }
+
+    fn set(&mut self, ip: Ip) -> &mut [Seed] {
+        if self.places.is_empty() {
+            self.places.resize(self.sets * WAYS, Seed::default());
+        }
+        let at = (mix(hash_ip(ip)) as usize % self.sets) * WAYS;
+        self.places.get_mut(at..at + WAYS).unwrap_or_default()
+    }
+
+    /// Takes a source's seed out.
+    pub fn take(&mut self, ip: Ip) -> Option<Seed> {
+        if self.places.is_empty() {
+            return None;
+        }
+        let place = self.set(ip).iter_mut().find(|s| s.src == ip && **s != Seed::default())?;
+        let seed = std::mem::take(place);
+        self.held -= 1;
+        Some(seed)
+    }
+
+    /// How many there are.
+    pub fn held(&self) -> u64 {
+        self.held
+    }
+
+    /// Puts a seed in; the oldest of a full set is folded. True when one was.
+    pub fn put(&mut self, seed: Seed) -> bool {
+        let set = self.set(seed.src);
+        let free = set.iter_mut().find(|s| **s == Seed::default());
+        let out = match free {
+            Some(place) => std::mem::replace(place, seed),
+            None => match set.iter_mut().min_by_key(|s| s.time) {
+                Some(place) => std::mem::replace(place, seed),
+                None => return false,
+            },
+        };
+        if out == Seed::default() {
+            self.held += 1;
+            return false;
+        }
+        self.fold(out.src);
+        true
+    }
+
+    /// Remembers of a source only that it was there.
+    pub fn fold(&mut self, ip: Ip) {
+        self.folds += 1;
+        let folded = self.folded.get_or_insert_with(|| vec![0; ROWS * WIDTH].into_boxed_slice());
+        for at in cells(ip) {
+            if let Some(cell) = folded.get_mut(at) {
+                *cell = cell.saturating_add(1);
+            }
+        }
+    }
+
+    /// Whether a source was folded before, by the least of its counters; a flood makes that true of
+    /// some that were not.
+    pub fn was_folded(&self, ip: Ip) -> bool {
+        let Some(folded) = &self.folded else { return false };
+        let least = cells(ip).filter_map(|at| folded.get(at)).min().copied().unwrap_or(0);
+        // With many folded, a counter of chance is no sign; the mean says what chance is.
+        let chance = (self.folds / WIDTH as u64).min(250) as u8;
+        least > chance
+    }
+
+    /// Forgets all, when their windows are gone; how many there were.
+    pub fn clear(&mut self) -> u64 {
+        self.places.fill(Seed::default());
+        self.folded = None;
+        std::mem::take(&mut self.held)
+    }
+}
+
+fn cells(ip: Ip) -> impl Iterator<Item = usize> {
+    let hash = hash_ip(ip);
+    (0..ROWS as u64).map(move |row| row as usize * WIDTH + mix(hash ^ row) as usize % WIDTH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::conn;
+
+    #[test]
+    fn a_seed_is_48_bytes_and_gives_its_flow_back() {
+        assert_eq!(size_of::<Seed>(), 48);
+        let mut flow = conn(1_700_000_000, "10.0.0.1", "1.2.3.4", 23).refused();
+        flow.state = "REJ";
+        let seed = Seed::of(&flow.record()).unwrap();
+        let back = seed.record();
+        assert_eq!((back.ts, back.dst, back.dst_port), (TimeNs(flow.ts), flow.dst, 23));
+        let Body::Conn(c) = back.body else { panic!("not a conn") };
+        assert!(!c.is_established && c.state == b"REJ" && c.orig_pkts == 2);
+        assert_eq!(Seed::of(&conn(0, "10.0.0.1", "1.2.3.4", 23).sending(1 << 24).record()), None);
+    }
+
+    #[test]
+    fn a_full_table_folds_and_knows_whom() {
+        let mut seeds = Seeds::new(64 << 10);
+        for n in 0..10_000u32 {
+            let mut flow = conn(n.into(), "10.0.0.1", "1.2.3.4", 23).refused();
+            flow.src = Ip::v4(n);
+            seeds.put(Seed::of(&flow.record()).unwrap());
+        }
+        assert!(seeds.folds > 8000);
+        let known = (0..10_000).filter(|n| seeds.was_folded(Ip::v4(*n))).count() as u64;
+        assert!(known >= seeds.folds && known < seeds.folds + 500, "{known} {}", seeds.folds);
+        assert!(seeds.take(Ip::v4(9_999)).is_some() && seeds.take(Ip::v4(9_999)).is_none());
+    }
+}
