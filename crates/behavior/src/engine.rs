@@ -401,6 +401,19 @@ mod tests {
         engine.ledger().balance().unwrap();
     }
 
+    /// A source whose first record is late has no window before it.
+    #[test]
+    fn a_source_may_begin_late() {
+        let mut trial = Trial::new();
+        trial.give(&conn(9000, "10.0.0.9", "1.2.3.4", 443));
+        for n in 0..12 {
+            let mut flow = conn(8000 + n, "10.0.0.1", &format!("1.2.3.{n}"), 23).refused();
+            flow.is_late = true;
+            trial.give(&flow);
+        }
+        assert_eq!(trial.of(&horizontal_scan::TYPE).len(), 1);
+    }
+
     /// One record of the future, one of the past, and time that jumps by fifty years.
     #[test]
     fn odd_times_break_nothing() {

@@ -232,7 +232,7 @@ impl Profile {
         for window in [Some(other.current), other.past.map(|w| *w)].into_iter().flatten() {
             if window.number == newest {
                 self.current.merge(window);
-            } else if window.number == newest - 1 {
+            } else if window.number == newest.saturating_sub(1) {
                 match &mut self.past {
                     Some(past) if past.number == window.number => past.merge(window),
                     past => *past = Some(Box::new(window)),
@@ -244,7 +244,7 @@ impl Profile {
     /// Moves on to a later window.
     fn turn(&mut self, number: i64) {
         let was = std::mem::replace(&mut self.current, Window::of(number));
-        self.past = (was.number == number - 1).then(|| Box::new(was));
+        self.past = (was.number == number.saturating_sub(1)).then(|| Box::new(was));
     }
 }
 
@@ -279,9 +279,11 @@ fn one(
     profile.flows += u64::from(matches!(record.body, Body::Conn(_)));
     if !record.is_late {
         profile.last = profile.last.max(record.ts);
-        if facts.window > profile.current.number {
-            profile.turn(facts.window);
-        }
+    }
+    // A late record moves no window on, but it may be the first of its source.
+    let is_first = profile.current.number == i64::MIN;
+    if facts.window > profile.current.number && (is_first || !record.is_late) {
+        profile.turn(facts.window);
     }
     // A record of a window that is gone is still looked at by itself, with no window behind it.
     let mut gone = None;
@@ -289,7 +291,7 @@ fn one(
     let window = match &mut profile.past {
         _ if facts.window == number => &mut profile.current,
         Some(past) if past.number == facts.window => past,
-        past if facts.window == number - 1 => {
+        past if facts.window == number.saturating_sub(1) => {
             past.insert(Box::new(Window::of(facts.window))).as_mut()
         }
         _ => gone.insert(Window::of(facts.window)),

@@ -17,6 +17,8 @@ use hashbrown::{HashMap, HashSet};
 pub struct Facts {
     /// The record's time window, 1 is the first.
     pub window: i64,
+    /// Where windows begin.
+    pub start: TimeNs,
     /// The local network.
     pub local: Option<Net>,
     /// The gateway's address.
@@ -101,6 +103,7 @@ impl Site {
         }
         let mut facts = Facts {
             window: self.window(r.ts, settings),
+            start: self.start(),
             local: self.local,
             is_ftp_data: !self.ftp_ports.is_empty() && self.ftp_ports.contains(&r.dst_port),
             is_dhcp_server: self.dhcp_servers.contains(&r.dst),

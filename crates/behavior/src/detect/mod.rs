@@ -129,6 +129,7 @@ registry! {
     different_localnet::DifferentLocalnet,
     multiple_ports::MultiplePorts,
     data_upload::DataUpload,
+    beacon::Beacon,
     device_changing_ip::DeviceChangingIp,
     dga::Dga,
     high_entropy_dns::HighEntropyDns,

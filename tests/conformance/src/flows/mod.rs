@@ -121,6 +121,8 @@ pub fn judge(row: &Row, said: &Said) -> (Verdict, String) {
             let there = of_type(said, kind);
             met(there > 0, there.to_string())
         }
+        ("peer-test", key) if key.starts_with("beacon ") => met(beacon(row, said), beacons(said)),
+        ("rule-derived", "ts/ds/cv/bimodal/duration") => met(parts(row, said), beacons(said)),
         ("rule-derived", key) => {
             let there = match key {
                 "flows" => count(said, "flows"),
@@ -205,6 +207,37 @@ fn scan(key: &str, said: &Said) -> bool {
         line.contains("Horizontal port scan to port ")
             && line.contains(&format!(" {port}. From {source} to "))
     })
+}
+
+/// `beacon source->destination`, with `score S; …; count N`.
+fn beacon(row: &Row, said: &Said) -> bool {
+    let pair = row.key.trim_start_matches("beacon ");
+    let Some((source, destination)) = pair.split_once("->") else { return false };
+    let value = |name: &str| {
+        let part = row.value.split("; ").find_map(|p| p.strip_prefix(name))?;
+        Some(part.trim().to_owned())
+    };
+    let (Some(score), Some(count)) = (value("score"), value("count")) else { return false };
+    let text =
+        format!("Beacon from {source} to {destination}, {count} connections. Score: {score} ");
+    said.log.contains(&text)
+}
+
+/// The parts of a score: intervals, sizes, evenness, two heights, coverage.
+fn parts(row: &Row, said: &Said) -> bool {
+    let parts: Vec<f64> = row.value.split('/').filter_map(|p| p.parse().ok()).collect();
+    let [intervals, sizes, evenness, bimodal, coverage] = parts.as_slice() else { return false };
+    let text = format!(
+        "(intervals {intervals:.3}, sizes {sizes:.3}, histogram {:.3} of {evenness:.3} and \
+         {bimodal:.3}, coverage {coverage:.3})",
+        evenness.max(*bimodal)
+    );
+    said.log.contains(&text)
+}
+
+fn beacons(said: &Said) -> String {
+    let lines = said.log.lines().filter_map(|l| l.split("Detected Beacon ").nth(1));
+    lines.take(5).collect::<Vec<_>>().join(" | ")
 }
 
 /// Inputs of a table, in order, with their rows.
