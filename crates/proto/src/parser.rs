@@ -383,17 +383,17 @@ pub trait Parser: Send {
 
     /// A transaction that is still there.
     fn tx(&self, id: u64) -> Option<&dyn Transaction> {
-        self.txs().tx(id)
+        self.txs().at(id)
     }
 
     /// The same, to be changed.
     fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
-        self.txs_mut().tx_mut(id)
+        self.txs_mut().at_mut(id)
     }
 
     /// Frees a transaction; ids of others do not change.
     fn free(&mut self, id: u64) {
-        self.txs_mut().free(id);
+        self.txs_mut().give_up(id);
     }
 
     /// The direction has ended (FIN, RST, time-out, end of capture): mark transactions complete.

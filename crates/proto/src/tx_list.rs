@@ -106,11 +106,11 @@ pub trait TxTable {
     /// Id the next one gets.
     fn next_id(&self) -> u64;
     /// The one of that id.
-    fn tx(&self, id: u64) -> Option<&dyn Transaction>;
+    fn at(&self, id: u64) -> Option<&dyn Transaction>;
     /// The same, to be changed.
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction>;
+    fn at_mut(&mut self, id: u64) -> Option<&mut dyn Transaction>;
     /// Gives one up.
-    fn free(&mut self, id: u64);
+    fn give_up(&mut self, id: u64);
 }
 
 impl<T: Transaction> TxTable for TxList<T> {
@@ -122,15 +122,15 @@ impl<T: Transaction> TxTable for TxList<T> {
         self.next_id()
     }
 
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+    fn at(&self, id: u64) -> Option<&dyn Transaction> {
         self.get(id).map(|tx| tx as &dyn Transaction)
     }
 
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+    fn at_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
         self.get_mut(id).map(|tx| tx as &mut dyn Transaction)
     }
 
-    fn free(&mut self, id: u64) {
+    fn give_up(&mut self, id: u64) {
         self.free(id);
     }
 }
@@ -145,15 +145,15 @@ impl<T: Transaction> TxTable for Option<Box<T>> {
         1
     }
 
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+    fn at(&self, id: u64) -> Option<&dyn Transaction> {
         self.as_deref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
     }
 
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+    fn at_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
         self.as_deref_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
     }
 
-    fn free(&mut self, id: u64) {
+    fn give_up(&mut self, id: u64) {
         if id == 0 {
             *self = None;
         }
@@ -170,15 +170,15 @@ impl TxTable for () {
         0
     }
 
-    fn tx(&self, _: u64) -> Option<&dyn Transaction> {
+    fn at(&self, _: u64) -> Option<&dyn Transaction> {
         None
     }
 
-    fn tx_mut(&mut self, _: u64) -> Option<&mut dyn Transaction> {
+    fn at_mut(&mut self, _: u64) -> Option<&mut dyn Transaction> {
         None
     }
 
-    fn free(&mut self, _: u64) {}
+    fn give_up(&mut self, _: u64) {}
 }
 
 #[cfg(test)]

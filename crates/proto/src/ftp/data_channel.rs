@@ -164,15 +164,15 @@ impl TxTable for FtpData {
         u64::from(self.has_opened)
     }
 
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+    fn at(&self, id: u64) -> Option<&dyn Transaction> {
         self.tx.as_ref().filter(|_| id == 0).map(|tx| tx as &dyn Transaction)
     }
 
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+    fn at_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
         self.tx.as_mut().filter(|_| id == 0).map(|tx| tx as &mut dyn Transaction)
     }
 
-    fn free(&mut self, id: u64) {
+    fn give_up(&mut self, id: u64) {
         if id == 0 {
             self.tx = None;
         }

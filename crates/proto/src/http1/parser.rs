@@ -499,16 +499,16 @@ impl TxTable for Http1 {
         self.first + self.txs.len() as u64
     }
 
-    fn tx(&self, id: u64) -> Option<&dyn Transaction> {
+    fn at(&self, id: u64) -> Option<&dyn Transaction> {
         let tx = self.txs.get(self.index(id)?)?.as_deref()?;
         Some(tx)
     }
 
-    fn tx_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
+    fn at_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
         Some(self.slot(id)?)
     }
 
-    fn free(&mut self, id: u64) {
+    fn give_up(&mut self, id: u64) {
         let Some(i) = self.index(id) else { return };
         if let Some(tx) = self.txs.get_mut(i).and_then(Option::take) {
             self.alive -= 1;
