@@ -285,3 +285,50 @@ fn a_second_writer_and_a_torn_end_are_told_apart_from_damage() {
     assert_eq!(place.code(&["verify", "empty"]), 23);
     assert_eq!(place.code(&["verify", "missing"]), 3);
 }
+
+/// A writer under load is killed at moments that nobody chose. What it leaves is never worse than a torn
+/// end, the next writer mends it, and the records are the first so many without a gap.
+#[test]
+fn a_killed_writer_loses_nothing_it_had_committed() {
+    let place = Place::new();
+    let kills = if std::env::var_os("GABION_EXHAUSTIVE").is_some() { 200 } else { 6 };
+    let mut least = 0;
+    for kill in 0..kills {
+        let mut writer = Command::new(env!("CARGO_BIN_EXE_gabion"))
+            .args(["log", "append", "log", "-q"])
+            .current_dir(place.folder.path())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut input = writer.stdin.take().unwrap();
+        let feeding = std::thread::spawn(move || {
+            let mut sent = 0;
+            while input.write_all(lines(sent, 500).as_bytes()).is_ok() {
+                sent += 500;
+            }
+        });
+        // A different moment each time, from the first write to the middle of a commit.
+        std::thread::sleep(std::time::Duration::from_millis(40 + (kill * 7_919) % 400));
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        feeding.join().unwrap();
+        let code = place.code(&["verify", "log"]);
+        assert!(code == 10 || code == 12, "kill {kill}: {code}");
+        place.ok(&["recover", "log"]);
+        let report = place.json(&["verify", "log", "--json", "--key", "reader/recipient.key"]);
+        assert_eq!(report["exit"], 10, "kill {kill}: {report}");
+        let records = report["records"].as_u64().unwrap();
+        assert!(records >= least, "kill {kill}: {records} of {least}");
+        least = records;
+    }
+    // Each writer's messages begin at 0 and go on without a gap.
+    let shown = place.ok(&["show", "log", "--key", "reader/recipient.key", "--kind", "message"]);
+    let mut next = 0;
+    for line in shown.lines() {
+        let record: Value = serde_json::from_str(line).unwrap();
+        let number: u64 = record["pid"].as_str().unwrap().parse().unwrap();
+        assert!(number == next || number == 0, "{number} behind {next}");
+        next = number + 1;
+    }
+}

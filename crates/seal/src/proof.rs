@@ -159,7 +159,6 @@ fn extra(found: &mut Located<'_>, epochs: &[Hop], wanted: Wanted) -> Result<Vec<
     json.field("segment_hash", base64(&found.segment_hash));
     json.open_array_key("epochs");
     for hop in epochs {
-        json.next_item();
         json.open();
         json.field("checkpoint", base64(hop.note.to_string().as_bytes()));
         json.field("chunk", base64(&hop.head));

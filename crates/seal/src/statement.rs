@@ -175,7 +175,6 @@ pub fn recipients(
         if !classes.is_empty() {
             json.open_array_key("classes");
             for (class, name, commitment) in classes {
-                json.next_item();
                 json.open();
                 json.number("class", *class);
                 json.field("name", name);
@@ -193,14 +192,15 @@ mod tests {
 
     #[test]
     fn statements_come_back() {
-        let bytes = recipients(9, &[1; 32], &[[2; 8], [3; 8]], &[(1, "hr".into(), [4; 32])]);
+        let named = [(1, "hr".into(), [4; 32]), (2, "it".into(), [5; 32])];
+        let bytes = recipients(9, &[1; 32], &[[2; 8], [3; 8]], &named);
         assert_eq!(
             Statement::parse(&bytes),
             Some(Statement::Recipients {
                 segment: 9,
                 keys: [1; 32],
                 ids: vec![[2; 8], [3; 8]],
-                classes: vec![(1, [4; 32])],
+                classes: vec![(1, [4; 32]), (2, [5; 32])],
             })
         );
         let stop = statement("stop", |json| json.number("records", 3u64));

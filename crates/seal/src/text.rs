@@ -17,20 +17,30 @@ pub fn hex(bytes: &[u8]) -> String {
 /// Reads hex of either case.
 #[must_use]
 pub fn unhex(text: &[u8]) -> Option<Vec<u8>> {
-    if !text.len().is_multiple_of(2) {
-        return None;
+    let (pairs, []) = text.as_chunks::<2>() else { return None };
+    let mut out = Vec::with_capacity(pairs.len());
+    let mut seen = 0;
+    for [high, low] in pairs {
+        let (high, low) = (NIBBLES[usize::from(*high)], NIBBLES[usize::from(*low)]);
+        seen |= high | low;
+        out.push(high << 4 | low & 15);
     }
-    text.chunks_exact(2).map(|pair| Some(nibble(pair[0])? << 4 | nibble(pair[1])?)).collect()
+    (seen & NONE == 0).then_some(out)
 }
 
-const fn nibble(c: u8) -> Option<u8> {
-    match c {
-        b'0'..=b'9' => Some(c - b'0'),
-        b'a'..=b'f' => Some(c - b'a' + 10),
-        b'A'..=b'F' => Some(c - b'A' + 10),
-        _ => None,
+/// Marks a character that is no digit.
+const NONE: u8 = 0x80;
+
+const NIBBLES: [u8; 256] = {
+    let mut table = [NONE; 256];
+    let mut i = 0;
+    while i < 16 {
+        table[HEX[i] as usize] = i as u8;
+        table[HEX[i].to_ascii_uppercase() as usize] = i as u8;
+        i += 1;
     }
-}
+    table
+};
 
 /// Base64 with padding.
 #[must_use]
@@ -62,30 +72,44 @@ pub fn unbase64(text: &[u8]) -> Option<Vec<u8>> {
     }
     let digits = text.get(..text.len() - padding)?;
     let mut out = Vec::with_capacity(text.len() / 4 * 3);
-    let (mut bits, mut count) = (0u32, 0);
-    for &c in digits {
-        bits = bits << 6 | u32::from(VALUES[usize::from(c)]?);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
+    let (groups, rest) = digits.as_chunks::<4>();
+    let mut seen = 0;
+    let mut value = |c: u8| {
+        let value = VALUES[usize::from(c)];
+        seen |= value;
+        u32::from(value & 63)
+    };
+    for [a, b, c, d] in groups {
+        let bits = value(*a) << 18 | value(*b) << 12 | value(*c) << 6 | value(*d);
+        out.extend_from_slice(&bits.to_be_bytes()[1..]);
     }
-    (bits == 0).then_some(out)
+    let mut is_exact = true;
+    match *rest {
+        [] => {}
+        [a, b] => {
+            let bits = value(a) << 6 | value(b);
+            is_exact = bits & 15 == 0;
+            out.push((bits >> 4) as u8);
+        }
+        [a, b, c] => {
+            let bits = value(a) << 12 | value(b) << 6 | value(c);
+            is_exact = bits & 3 == 0;
+            out.extend_from_slice(&[(bits >> 10) as u8, (bits >> 2) as u8]);
+        }
+        _ => return None,
+    }
+    (is_exact && seen & NONE == 0).then_some(out)
 }
 
-const VALUES: [Option<u8>; 256] = values();
-
-const fn values() -> [Option<u8>; 256] {
-    let mut table = [None; 256];
+const VALUES: [u8; 256] = {
+    let mut table = [NONE; 256];
     let mut i = 0;
     while i < 64 {
-        table[BASE64[i] as usize] = Some(i as u8);
+        table[BASE64[i] as usize] = i as u8;
         i += 1;
     }
     table
-}
+};
 
 /// Base64 of exactly 32 bytes.
 #[must_use]

@@ -72,7 +72,6 @@ pub(super) fn run(options: &Stat) -> Ended {
         json.number("signed_size", signed.map_or(0, |e| e.checkpoint.size));
         json.open_array_key("readers");
         for (id, segments) in &readers {
-            json.next_item();
             json.open();
             json.field("id", id);
             json.number("segments", *segments);

@@ -235,7 +235,6 @@ impl Report {
         json.close_array();
         json.open_array_key("places");
         for (verdict, place) in &self.places {
-            json.next_item();
             place.write_json(*verdict, &mut json);
         }
         json.close_array();
@@ -248,7 +247,6 @@ impl Report {
         json.number("epochs", self.epochs);
         json.open_array_key("anchors");
         for anchor in &self.anchors {
-            json.next_item();
             json.open();
             json.field("from", &anchor.from);
             json.number("size", anchor.size);
@@ -259,7 +257,6 @@ impl Report {
         json.close_array();
         json.open_array_key("pruned");
         for pruned in &self.pruned {
-            json.next_item();
             json.open();
             json.number("first", pruned.first);
             json.number("last", pruned.last);

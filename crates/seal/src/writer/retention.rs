@@ -93,7 +93,6 @@ impl<S: Storage> Writer<S> {
         let prune = statement("prune", |json| {
             json.open_array_key("segments");
             for (first, stub, hash) in &parsed {
-                json.next_item();
                 json.open();
                 json.number("segment", *first);
                 json.number("chunks", stub.leaves.len());

@@ -240,12 +240,17 @@ fn own_stub() {
 
 fn pruned_in_order() {
     let mut log = Log::filled();
+    for _ in 0..2 {
+        let mut writer = log.open();
+        log.fill(&mut writer, 10);
+        writer.close(log.now).unwrap();
+    }
     let before = log.anchor();
     let all: Vec<u64> = segments(&log.log).unwrap().iter().map(|s| s.first_chunk).collect();
     let mut writer = log.open();
     writer.hold(&all[1..2], true, log.now).unwrap();
     assert!(writer.prune(&all[1..2], log.now).is_err(), "on hold");
-    writer.prune(&all[..1], log.now).unwrap();
+    writer.prune(&[all[0], all[2]], log.now).unwrap();
     log.fill(&mut writer, 50);
     writer.switch_epoch_now(log.now).unwrap();
     writer.close(log.now).unwrap();
@@ -255,7 +260,7 @@ fn pruned_in_order() {
     let mut options = Options { anchors: vec![before, log.anchor()], ..Options::default() };
     let report = log.verify_with(&options);
     judged(&report, Ok, 0, &[]);
-    assert_eq!((report.pruned.len(), report.pruned[0].first, report.epochs), (1, 0, 3));
+    assert_eq!((report.pruned.len(), report.pruned[0].first, report.epochs), (2, 0, 3));
     options.keys = &log.keys;
     judged(&log.verify_with(&options), Ok, 0, &[]);
     // A stub that was altered is seen, also with its own hash mended.

@@ -178,7 +178,12 @@ fn proof_of(log: &Log, record: u64) -> String {
 }
 
 fn proofs() {
-    let log = Log::filled();
+    let mut log = Log::filled();
+    let mut writer = log.open();
+    writer.switch_epoch_now(log.now).unwrap();
+    log.fill(&mut writer, 20);
+    writer.switch_epoch_now(log.now).unwrap();
+    writer.close(log.now).unwrap();
     let vkey = Identity::parse(&log.get("log.id")).unwrap().vkey;
     let other_vkey = Identity::parse(&Log::filled().get("log.id")).unwrap().vkey;
     let check = |text: &str| Proof::parse(text.as_bytes()).and_then(|p| p.check(&vkey));
