@@ -155,7 +155,12 @@ impl Http1 {
         }
         let (line, behind) = all.split_at(end);
         // What is no status line is a body that ends with the segment: the peer does not wait for
-        // what follows, so here a split changes the result.
+        // what follows, so here a split changes the result. One byte behind it decides nothing.
+        let is_status = is_empty_line(line) || !is_body_line(line);
+        if !is_status && behind.len() == 1 && !closed {
+            self.response_keep(&all)?;
+            return Err(Halt::More);
+        }
         // Give back what stands behind the line: it is in the cursor, or was kept before it.
         let from_input = behind.len().min(rest.len());
         input.at -= from_input;

@@ -161,9 +161,10 @@ fn long_lines() {
 
 #[test]
 fn too_many_commands() {
+    // Each command beyond the limit ends the oldest that waits, and is not followed itself.
     let heard = session(&[S(b"220 x\r\n"), C(&b"NOOP\r\n".repeat(1100))]);
-    assert_eq!((events(&heard), heard.records.len()), (vec!["too_many_transactions"], 1025));
-    assert!(heard.has_failed && heard.progress.iter().all(|p| *p == [1, 1]));
+    assert_eq!((events(&heard), heard.records.len()), (vec!["too_many_transactions"; 76], 1025));
+    assert!(!heard.has_failed && heard.progress.iter().all(|p| *p == [1, 1]));
 }
 
 #[test]
