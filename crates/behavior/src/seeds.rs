@@ -11,6 +11,8 @@ use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
 
 /// Places of a set.
 const WAYS: usize = 4;
+/// Sets at first: 48 KiB.
+const SETS_FIRST: usize = 256;
 /// Rows of the sketch.
 const ROWS: usize = 4;
 /// Counters of a row: 256 KiB in all.
@@ -129,6 +131,7 @@ pub struct Seeds {
     /// `WAYS` places a set; an unused one has the default seed. Grows by sets as it is used.
     places: Vec<Seed>,
     sets: usize,
+    sets_max: usize,
     folded: Option<Box<[u8]>>,
     /// Sources folded.
     pub folds: u64,
@@ -138,8 +141,21 @@ pub struct Seeds {
 impl Seeds {
     /// A table of so many bytes at most.
     pub fn new(bytes: usize) -> Seeds {
-        let sets = (bytes / (WAYS * size_of::<Seed>())).max(1).next_power_of_two() / 2;
-        Seeds { places: Vec::new(), sets: sets.max(1), folded: None, folds: 0, held: 0 }
+        let sets_max = ((bytes / (WAYS * size_of::<Seed>())).max(1).next_power_of_two() / 2).max(1);
+        let sets = sets_max.min(SETS_FIRST);
+        Seeds { places: Vec::new(), sets, sets_max, folded: None, folds: 0, held: 0 }
+    }
+
+    /// Doubles the table: each set becomes two, so nothing is pushed out.
+    fn grow(&mut self) {
+        self.sets *= 2;
+        let held = std::mem::take(&mut self.places);
+        for seed in held.into_iter().filter(|s| *s != Seed::default()) {
+            let free = self.set(seed.src).iter_mut().find(|s| **s == Seed::default());
+            if let Some(place) = free {
+                *place = seed;
+            }
+        }
     }
 
     fn set(&mut self, ip: Ip) -> &mut [Seed] {
@@ -168,6 +184,9 @@ impl Seeds {
 
     /// Puts a seed in; the oldest of a full set is folded. True when one was.
     pub fn put(&mut self, seed: Seed) -> bool {
+        if self.held as usize * 2 >= self.sets * WAYS && self.sets < self.sets_max {
+            self.grow();
+        }
         let set = self.set(seed.src);
         let free = set.iter_mut().find(|s| **s == Seed::default());
         let out = match free {
