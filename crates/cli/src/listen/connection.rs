@@ -13,6 +13,9 @@ use std::net::{IpAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Instant;
 
+/// Room in the buffer for what one step of TLS may decrypt: a record and what was held before it.
+const TLS_STEP: usize = 40 << 10;
+
 /// What speaks on a connection.
 #[derive(Debug)]
 pub(crate) enum Protocol {
@@ -114,43 +117,41 @@ impl Connection {
                 Err(e) => Err(e),
             };
         };
-        let mut came = Came::All;
-        // Two records of TLS at a time: what was decrypted must fit into the buffer.
-        for _ in 0..2 {
+        let (mut got, mut came) = (0, Came::Part);
+        // What is decrypted is taken out after every step: TLS takes in nothing while 16 KiB of it wait.
+        while came == Came::Part && buffer.len() - got >= TLS_STEP {
             match tls.read_tls(&mut self.stream) {
-                Ok(0) => {
-                    came = Came::End;
-                    break;
-                }
-                Ok(_) => came = Came::Part,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                    came = Came::All;
-                    break;
-                }
+                Ok(0) => came = Came::End,
+                Ok(_) => {}
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => came = Came::All,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // What came before the fault is kept; the fault shows again at the next reading.
+                Err(_) if got > 0 => return Ok((got, Came::Part)),
                 Err(e) => return Err(e),
             }
             if let Err(e) = tls.process_new_packets() {
                 // The alert tells the peer why.
                 let _ = tls.write_tls(&mut self.stream);
+                if got > 0 {
+                    return Ok((got, Came::Part));
+                }
                 return Err(io::Error::new(io::ErrorKind::InvalidData, e));
             }
-        }
-        let mut got = 0;
-        while got < buffer.len() {
-            match tls.reader().read(&mut buffer[got..]) {
-                Ok(0) => {
-                    came = Came::End;
-                    break;
+            while got < buffer.len() {
+                match tls.reader().read(&mut buffer[got..]) {
+                    Ok(0) => {
+                        came = Came::End;
+                        break;
+                    }
+                    Ok(n) => got += n,
+                    Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
+                    // An end without farewell is an end all the same; what was sent is kept.
+                    Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                        came = Came::End;
+                        break;
+                    }
+                    Err(e) => return Err(e),
                 }
-                Ok(n) => got += n,
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
-                // An end without farewell is an end all the same; what was sent is kept.
-                Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                    came = Came::End;
-                    break;
-                }
-                Err(e) => return Err(e),
             }
         }
         Ok((got, came))
