@@ -414,7 +414,7 @@ def workers(report, files):
     report.section(
         "Workers, and what they share", "The mixed capture of the corpus, Emerging Threats rules, EVE and fast.log written. "
         f"One worker is one thread that reads, works and writes. This machine has {os.cpu_count()} processors: lines with "
-        "more workers show what sharing costs, not how fast they are.",
+        "more workers show what sharing costs, not how fast they are, and wall time says little when others use them too.",
         ["workers", "wall s", "times one", "CPU-s", "more CPU", "queue locks a packet", "found held", "budget draws a packet",
          "uses of shared state", "of these waited", "MiB", "alerts"], rows,
         [bars("CPU seconds of each thread with two workers", "", [(t["name"], t["cpu_us"] / 1e6) for t in runs[2]["json"]["threads"]]),
