@@ -201,7 +201,9 @@ impl Core {
             self.verdict(filtered, fate, flow.as_deref_mut());
             self.scratch.hits.splice(0..0, fate.early.drain(..));
         }
-        self.after_detection(detector, view, flow.as_deref_mut(), fate, &payload_stream, sink);
+        if !self.scratch.hits.is_empty() {
+            self.after_detection(detector, view, flow.as_deref_mut(), fate, &payload_stream, sink);
+        }
         self.tagged(view, flow.as_deref(), sink);
     }
 }

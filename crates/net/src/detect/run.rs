@@ -222,29 +222,28 @@ impl Run<'_, '_, '_> {
     /// packet goes.
     fn collect_plain(&mut self, class: usize) {
         let (det, h) = (self.det, self.p.headers);
-        let (true, Some(d)) = (self.flow.is_some(), self.p.direction) else {
-            for d in Direction::BOTH {
-                let lists = &det.plain[class][d.index()];
-                self.add_groups(lists.at(lists.place(h.dp)));
-            }
-            return;
-        };
-        let known = self.flow.as_ref().and_then(|f| f.ext.detect.plain[d.index()].as_ref());
-        if let Some(list) = known {
+        let flow_in = self.p.direction.filter(|_| self.flow.is_some());
+        let known = |d: Direction| self.flow.as_ref()?.ext.detect.plain[d.index()].as_ref();
+        if let Some(list) = flow_in.and_then(known) {
             self.scratch.candidates.extend_from_slice(list);
             return;
         }
-        let lists = &det.plain[class][d.index()];
-        let question = Question {
-            lists: (class * 2 + d.index()) as u8,
-            has_ports: has_ports(h),
-            ports: (lists.place(h.dp), lists.source_place(h.sp)),
-            rows: self.rows(),
-        };
-        let list = self.fitting(question, lists.at(question.ports.0), true);
-        self.scratch.candidates.extend_from_slice(&list);
-        if let Some(f) = self.flow.as_mut() {
-            f.ext.detect.plain[d.index()] = Some(list);
+        let rows = self.rows();
+        for d in Direction::BOTH.into_iter().filter(|d| flow_in.is_none_or(|f| f == *d)) {
+            let lists = &det.plain[class][d.index()];
+            let question = Question {
+                lists: (class * 2 + d.index()) as u8,
+                has_ports: has_ports(h),
+                ports: (lists.place(h.dp), lists.source_place(h.sp)),
+                rows,
+            };
+            let list = self.fitting(question, lists.at(question.ports.0), true);
+            self.scratch.candidates.extend_from_slice(&list);
+            if flow_in.is_some()
+                && let Some(f) = self.flow.as_mut()
+            {
+                f.ext.detect.plain[d.index()] = Some(list);
+            }
         }
     }
 
@@ -278,14 +277,8 @@ impl Run<'_, '_, '_> {
 
     fn collect_by_flow(&mut self, class: usize) {
         let det = self.det;
-        let Some(d) = self.p.direction else {
-            self.add_groups(&det.ip_only[class]);
-            return;
-        };
-        let Some(flow) = self.flow.as_mut() else {
-            self.add_groups(&det.ip_only[class]);
-            return;
-        };
+        let Some(d) = self.p.direction else { return self.collect_ip_only(class) };
+        let Some(flow) = self.flow.as_mut() else { return self.collect_ip_only(class) };
         if !flow.ext.detect.ip_only_done[d.index()] {
             flow.ext.detect.ip_only_done[d.index()] = true;
             self.collect_ip_only(class);
