@@ -184,6 +184,8 @@ impl Run<'_> {
         outputs: &mut Outputs,
         watch: &mut dyn Watch,
     ) -> std::io::Result<Done> {
+        // Each thread has pages of its own for each size of object: large ones would be mostly empty.
+        gabion_runtime::memory::take_small_pages();
         let workers = self.plan.workers.clamp(1, gabion_net::WORKERS_MAX);
         let to_worker = to_worker(self.plan.pending);
         let supervisor = Supervisor::start()?;
@@ -480,7 +482,7 @@ fn hand_out(
     }
     let batch = Arc::new(Batch {
         bytes: Arc::clone(block.bytes),
-        frames: std::mem::take(block.frames),
+        frames: std::mem::replace(block.frames, Vec::with_capacity(BATCH)),
         owners,
         first: block.first,
         capture,

@@ -23,6 +23,15 @@ pub enum LimitOrigin {
     Unknown,
 }
 
+/// Memory that this process takes from now on comes in small pages, where the system would give it
+/// pages of 2 MiB. To be called once what is read all the time (compiled rules) is in place: that
+/// stays in large pages, and what comes and goes takes no more than it uses.
+pub fn take_small_pages() {
+    // Where the system refuses, more is resident than need be: no reason to stop.
+    #[cfg(target_os = "linux")]
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
+
 /// The memory that this process may use, and what the kernel says of its use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryState {
