@@ -48,7 +48,7 @@ pub(crate) struct Compiler<'c> {
     pub(crate) warnings: Vec<Refusal>,
     /// Unknown classes that were complained of already.
     pub(crate) unknown_classes: Vec<String>,
-    keywords: HashMap<&'static str, Keyword>,
+    keywords: Keywords,
     address_of_text: HashMap<String, AddressId>,
     address_of_set: HashMap<AddressSet, AddressId>,
     port_of_text: HashMap<String, PortId>,
@@ -255,8 +255,11 @@ pub(crate) fn report_name(registry_name: &'static str) -> &'static str {
     }
 }
 
-fn keyword_index(catalog: &Catalog) -> HashMap<&'static str, Keyword> {
-    let mut index = HashMap::with_capacity(600);
+/// Each rule names dozens of keywords, so their hash is a quick one.
+type Keywords = HashMap<&'static str, Keyword, foldhash::fast::RandomState>;
+
+fn keyword_index(catalog: &Catalog) -> Keywords {
+    let mut index = Keywords::with_capacity_and_hasher(600, Default::default());
     for known in known_keywords() {
         for name in names_of(known.name, known.aliases) {
             index.insert(name, Keyword::Inert(known));
