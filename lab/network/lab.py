@@ -216,9 +216,9 @@ def user_agent(report, work, capture, requests):
         "One buffer, or all headers", f"{requests:,} HTTP requests. The first pair of rules never matches, the second "
         "matches in four of five requests.",
         ["rule", "checks", "matches", "ticks a check", "million ticks", "CPU-s", "published"], rows,
-        [bars("Checks, here", "times the rule was asked", [(n, ours) for n, ours, _ in checks]),
-         bars("Checks, Suricata 1.3", "times the rule was asked", [(n, theirs) for n, _, theirs in checks], published=True),
-         bars("What the rule costs, here", "million ticks in all", ticks)],
+        [bars("Checks, here", "times asked", [(n, ours) for n, ours, _ in checks]),
+         bars("Checks, Suricata 1.3", "times asked", [(n, theirs) for n, _, theirs in checks], published=True),
+         bars("Its cost in all, here", "million ticks", ticks)],
         f"{dearer:.1f} x", f"Looked for in all headers with an expression, the common browser costs {dearer:.1f} times what "
         "http.user_agent costs; the rare one is asked for in every request, or never.",
         f"Whole runs: {100 * (times(cpus[0], cpus[1]) - 1):+.0f} % (rare) and {100 * (times(cpus[2], cpus[3]) - 1):+.0f} % "
@@ -262,11 +262,11 @@ def lua(report, work, capture):
          "published", "of a match", "of no match"], rows,
         [bars("Ticks a check, here", "", ours),
          bars("Ticks a check, Suricata 1.4 beta", "", [(n, every) for n, _, every, *_ in cases], published=True),
-         bars("What the rule costs in all, here", "million ticks", total)],
+         bars("Its cost in all, here", "million ticks", total)],
         f"{factor:,.0f} x", f"In all, the pure Lua rule costs {factor:,.0f} times the rule of contents and an expression: "
         "with contents first, the script is asked of one request in twenty.",
         "Contents let few checks through, which are then the dear ones: look at the sum, not only at the average. "
-        "Ticks are the processor's time stamp counter, there and here.")
+        "Ticks are the processor's time stamp counter, there and here: what others do on a busy machine is in them.")
 
 
 def jit(report, work, capture):

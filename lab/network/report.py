@@ -52,7 +52,7 @@ def bars(caption, unit, values, published=False):
     color = "--theirs" if published else "--ours"
     known = [float(v) for _, v in values if v is not None]
     most = max(known, default=1) or 1
-    left, width = 160, 180
+    left, width = 186, 166
     parts = []
     for i, (label, value) in enumerate(values):
         y = 2 + i * 27
@@ -66,7 +66,7 @@ def bars(caption, unit, values, published=False):
                      f'<text x="{left + width + 8}" y="{y + 15}">{shown(float(value))}</text>')
     height = 4 + 27 * len(values)
     return (f'<figure><figcaption>{html.escape(caption)} <span class="soft">{html.escape(unit)}</span></figcaption>'
-            f'<svg viewBox="0 0 410 {height}" role="img" aria-label="{html.escape(caption)}">{"".join(parts)}</svg></figure>')
+            f'<svg viewBox="0 0 424 {height}" role="img" aria-label="{html.escape(caption)}">{"".join(parts)}</svg></figure>')
 
 
 def curve(caption, points, measured, most_x):
