@@ -223,7 +223,8 @@ impl Engine {
             // Who is gone already leaves the queue here.
             let Some(profile) = self.profiles.get(&ip) else { continue };
             looked += 1;
-            let shown = (profile.findings(), profile.last(), ip);
+            // Who has done most stays: sources of a flood have a record or two.
+            let shown = (profile.records() + profile.findings(), profile.last(), ip);
             match least {
                 Some(l) if (l.0, l.1) <= (shown.0, shown.1) => self.queue.push_back(ip),
                 _ => {

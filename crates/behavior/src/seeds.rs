@@ -221,8 +221,8 @@ impl Seeds {
         let Some(folded) = &self.folded else { return false };
         let least = cells(ip).filter_map(|at| folded.get(at)).min().copied().unwrap_or(0);
         // With many folded, a counter of chance is no sign; the mean says what chance is.
-        let chance = (self.folds / WIDTH as u64).min(250) as u8;
-        least > chance
+        let chance = (self.folds / WIDTH as u64).min(120) as u8;
+        least > chance * 2
     }
 
     /// Forgets all, when their windows are gone; how many there were.
