@@ -50,7 +50,7 @@ mod tests {
         file.extend(text("country"));
         file.push(0xe1);
         file.extend([text("iso_code"), text(country)].concat());
-        file.extend(b"\xab\xcd\xefMaxMind.com\xe8");
+        file.extend(b"\xab\xcd\xefMaxMind.com\xe9");
         for (key, value) in [
             ("binary_format_major_version", &b"\xa1\x02"[..]),
             ("binary_format_minor_version", b"\xa0"),
@@ -58,6 +58,7 @@ mod tests {
             ("database_type", b"\x41T"),
             ("description", b"\xe0"),
             ("ip_version", b"\xa1\x04"),
+            ("languages", b"\x00\x04"),
             ("node_count", b"\xc1\x01"),
             ("record_size", b"\xa1\x18"),
         ] {

@@ -138,6 +138,10 @@ mod tests {
     #[test]
     fn the_tree_overrides_the_defaults() {
         let mut tree = Tree::default();
+        // Without a word on it Teredo is looked for everywhere.
+        let unsaid = DecodeConfig { teredo: TunnelPorts::ANY, ..DecodeConfig::DEFAULT };
+        assert_eq!(DecodeConfig::from_tree(&tree), unsaid);
+        tree.set("decoder.teredo.ports", "3544");
         assert_eq!(DecodeConfig::from_tree(&tree), DecodeConfig::DEFAULT);
         tree.set("decoder.vxlan.ports", "$VXLAN_PORTS");
         tree.set("vars.port-groups.VXLAN_PORTS", "[8472, 4789]");
