@@ -141,7 +141,7 @@ fn not_torn() {
     cut.change(&name, |b| b[below.end - 5..below.end].fill(0));
     judged(&cut.verify(), Tampered, 20, &[&name]);
     // Before a valid mark: the group before the last.
-    let before = chunks.iter().filter(|(r, _)| r.end < good).next_back().unwrap().clone();
+    let before = chunks.iter().rfind(|(r, _)| r.end < good).unwrap().clone();
     assert!(before.1.index >= signed);
     for end in [before.0.start + 10, before.0.end] {
         let log = log.copy();
