@@ -562,20 +562,18 @@ impl Streams {
     /// The end: no more connections; what is readable is read; what was taken is waited for.
     fn drain(&mut self, ready: &mut Vec<Ready>, receipts: &mut Vec<Receipt>) -> io::Result<()> {
         let until = Instant::now() + DRAIN;
-        for i in 0..self.listeners.len() {
-            // What waits to be accepted has perhaps sent already, and gone.
-            while self.accept(i) && Instant::now() < until {
-                self.pass_on(false);
-            }
-            let _ = self.poll.remove(&self.listeners[i].socket);
-        }
+        // What waits to be accepted has perhaps sent already, and gone: it is taken in, in rounds as
+        // ever, so that those that are done make room.
         loop {
             self.poll.wait(Duration::ZERO, ready)?;
-            let is_quiet = !ready.iter().any(|r| r.key >= KEY_CONNECTIONS && r.read);
+            let is_quiet = !ready.iter().any(|r| r.key != KEY_WAKER && r.read);
             self.round(ready, receipts);
             if is_quiet || Instant::now() > until {
                 break;
             }
+        }
+        for listener in &self.listeners {
+            let _ = self.poll.remove(&listener.socket);
         }
         // Nothing more is read; answers go out as soon as their messages are durable.
         while Instant::now() < until && self.connections.values().any(owes_an_answer) {
