@@ -71,5 +71,14 @@ else
     "$binaries/captures" --binary "$binaries/gabion" --floors "$floors/captures.tsv"
 fi
 
+if [ ! -d "$corpus/flows" ]; then
+  skip "conformance: logs of flows" "no $corpus/flows (set GABION_CORPUS)"
+else
+  check "build of the program and the runner" \
+    cargo build --locked --package gabion --package gabion-conformance
+  check "conformance: logs of flows, nothing below its floor" \
+    "$binaries/flows" --binary "$binaries/gabion" --floors "$floors/flows.tsv"
+fi
+
 printf '\n%d passed, %d failed, %d skipped\n' "$passed" "$failed" "$skipped"
 [ "$failed" = 0 ]

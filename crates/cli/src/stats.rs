@@ -317,7 +317,7 @@ fn app_layer(n: &mut Node, c: &NetCounters, engine: &Engine) {
         n.set(&format!("app_layer.flow.{name}"), c.app.flows.first().map_or(0, |f| f[which]));
     }
     for (i, p) in engine.catalog.protocols.iter().enumerate() {
-        let both = p.transports.len() > 1;
+        let both = p.transports.len() > 1 || p.is_counted_by_transport;
         for t in p.transports {
             let which = usize::from(*t == Transport::Udp);
             let name = match (both, which) {

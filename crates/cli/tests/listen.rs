@@ -522,3 +522,24 @@ fn certificates(folder: &Path) -> Option<(String, String, String)> {
     ]);
     done.then(|| (at("ca.pem"), at("cert.pem"), at("key.pem")))
 }
+
+#[test]
+fn a_log_that_a_listener_made_is_served_by_the_verbs_that_write() {
+    let server = Server::start(&["--tcp", "127.0.0.1:0"]);
+    let mut stream = server.tcp("tcp");
+    stream.write_all(b"<13>Nov 14 22:13:20 host app: by the wire\n").expect("sent");
+    drop(stream);
+    let (_, folder) = server.stop();
+    let log = folder.path().join("log");
+    let mut child = Command::new(GABION)
+        .args(["log", "append", "-q"])
+        .arg(&log)
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("gabion log append");
+    child.stdin.take().expect("piped").write_all(b"by hand\n").expect("written");
+    assert!(child.wait().expect("ended").success());
+    let all = messages(folder.path());
+    assert_eq!(all.last().map(Vec::as_slice), Some(&b"by hand"[..]));
+    assert!(all.iter().any(|m| m.ends_with(b"by the wire")), "{all:?}");
+}

@@ -334,3 +334,29 @@ fn a_killed_writer_loses_nothing_it_had_committed() {
         next = number + 1;
     }
 }
+
+#[test]
+fn findings_of_captures_are_sealed_with_a_proof_of_each() {
+    let place = Place::new();
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo");
+    let output = Command::new(env!("CARGO_BIN_EXE_gabion"))
+        .args(["read", "-q", "-k", "none", "--seal", "log"])
+        .arg(demo.join("demo.pcap"))
+        .arg("--rules")
+        .arg(demo.join("gabion.rules"))
+        .current_dir(place.folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let key = "reader/recipient.key";
+    let shown = place.ok(&["show", "log", "--key", key]);
+    let records: Vec<Value> = shown.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let findings: Vec<&Value> =
+        records.iter().filter(|r| r.to_string().contains("signature_id")).collect();
+    assert_eq!(findings.len(), 50, "as many as the demonstration has alerts");
+    let number = findings[7]["n"].to_string();
+    place.ok(&["prove", "log", "--record", &number, "--key", key, "-o", "finding.tlog-proof"]);
+    let stat = place.json(&["stat", "log", "--json"]);
+    std::fs::write(place.path("vkey"), stat["vkey"].as_str().unwrap()).unwrap();
+    assert_eq!(place.code(&["check-proof", "finding.tlog-proof", "--vkey", "vkey"]), 0);
+}

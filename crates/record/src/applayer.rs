@@ -219,6 +219,8 @@ pub struct ProtoTable {
     pub rule_names: &'static [&'static str],
     /// Transports.
     pub transports: &'static [Transport],
+    /// The peer counts it by transport (`dcerpc_tcp`) although it is looked for over one here.
+    pub is_counted_by_transport: bool,
     /// Names of the progress states to the server, in order of progress: hooks and `ts_progress`.
     pub states_to_server: &'static [&'static str],
     /// The same to the client.
@@ -254,6 +256,7 @@ impl ProtoTable {
             eve_name: name,
             rule_names: &[],
             transports,
+            is_counted_by_transport: false,
             states_to_server: &["request_started", "request_complete"],
             states_to_client: &["response_started", "response_complete"],
             buffers: &[],

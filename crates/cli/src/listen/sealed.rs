@@ -3,6 +3,7 @@
 use super::account::now_ns;
 use super::sealer::Sink;
 use crate::exit::Fault;
+use crate::log::folders::store_recipients;
 use gabion_seal::record::{Flags, Kind, Record, Source};
 use gabion_seal::storage::Files;
 use gabion_seal::writer::{Init, Policy, Writer};
@@ -51,6 +52,7 @@ impl SealedLog {
         if !place.log.join("log.id").exists() {
             let state = folder(place.state)?;
             Init::new(place.origin, now_ns()).create(&mut log, state).map_err(wrong)?;
+            store_recipients(place.state, &recipients).map_err(Fault::environment)?;
         }
         let state = folder(place.state)?;
         let mut policy = Policy::default();

@@ -66,6 +66,16 @@ pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFau
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
+/// Keeps the readers' public keys beside the signer, for the verbs that write later.
+///
+/// # Errors
+/// If the file can't be written; the text names it.
+pub(crate) fn store_recipients(state: &Path, recipients: &[Recipient]) -> Result<(), String> {
+    let text: String = recipients.iter().map(|r| r.to_text()).collect();
+    let stored = state.join(RECIPIENTS);
+    std::fs::write(&stored, text).map_err(|e| format!("{}: {e}", stored.display()))
+}
+
 /// Private keys of readers.
 pub(super) fn secret_keys(paths: &[PathBuf]) -> Result<Vec<SecretKey>, LogFault> {
     paths

@@ -50,10 +50,7 @@ pub(super) fn run(options: &Init) -> Ended {
         None => init.create(&mut log, state),
     };
     let identity = made.map_err(|e| LogFault::from(e).about(&options.folder.log))?;
-    let text: String = recipients.iter().map(|r| r.to_text()).collect();
-    let stored = state_path.join(folders::RECIPIENTS);
-    std::fs::write(&stored, text)
-        .map_err(|e| LogFault::environment(format!("{}: {e}", stored.display())))?;
+    folders::store_recipients(&state_path, &recipients).map_err(LogFault::environment)?;
     if is_prepared {
         erase_seed(&state_path)?;
     }

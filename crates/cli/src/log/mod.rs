@@ -9,7 +9,7 @@ mod check_proof;
 mod checkpoint;
 mod compare;
 mod export;
-mod folders;
+pub(crate) mod folders;
 mod hold;
 mod import_slog;
 mod init;

@@ -61,7 +61,11 @@ pub const SMB: &Protocol = &detected(
 
 /// DCE/RPC over TCP: version 5.0 of the connection-oriented protocol (C706 12.6.3.1).
 pub const DCERPC: &Protocol = &detected(
-    ProtoTable { rule_names: &["dcerpc"], ..ProtoTable::of_requests("dcerpc", &[Transport::Tcp]) },
+    ProtoTable {
+        rule_names: &["dcerpc"],
+        is_counted_by_transport: true,
+        ..ProtoTable::of_requests("dcerpc", &[Transport::Tcp])
+    },
     "dcerpc",
     &[at(ToServer, 0, b"\x05\x00"), at(ToClient, 0, b"\x05\x00")],
     &[],

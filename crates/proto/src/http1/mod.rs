@@ -72,6 +72,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
         eve_name: "http",
         rule_names: &["http", "http1"],
         transports: &[Transport::Tcp],
+        is_counted_by_transport: false,
         states_to_server: &[
             "request_started",
             "request_line",

@@ -123,6 +123,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     eve_name: "ssh",
     rule_names: &["ssh"],
     transports: &[Transport::Tcp],
+    is_counted_by_transport: false,
     states_to_server: &[
         "request_in_progress",
         "request_banner_wait_eol",

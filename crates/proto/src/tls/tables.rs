@@ -309,6 +309,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     eve_name: "tls",
     rule_names: &["tls"],
     transports: &[Transport::Tcp],
+    is_counted_by_transport: false,
     states_to_server: &[
         "client_in_progress",
         "client_hello_done",
