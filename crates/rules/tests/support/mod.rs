@@ -127,6 +127,7 @@ fn tables() -> Vec<ProtoTable> {
                 name,
                 eve_name: r[2],
                 rule_names: words(r[3]),
+                is_counted_by_transport: false,
                 transports: match r[4] {
                     "t" => &[Transport::Tcp],
                     "u" => &[Transport::Udp],
