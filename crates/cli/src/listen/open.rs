@@ -8,6 +8,7 @@ use super::sealed::{LogPlace, SealedLog};
 use super::streams::{Bounds, StreamListener};
 use super::tls;
 use crate::exit::Fault;
+use crate::log::folders::state_of;
 use gabion_logs::config::SlogConfig;
 use gabion_logs::envelope::EnvelopeKey;
 use gabion_logs::framing::Framing;
@@ -86,11 +87,7 @@ impl Wanted {
         };
         let log = o.log.clone().or_else(|| config.storage_folder.as_ref().map(PathBuf::from));
         let log = log.ok_or_else(|| Fault::usage("listen: no log: name its folder with --log"))?;
-        let state = o.state.clone().unwrap_or_else(|| {
-            let mut name = log.clone().into_os_string();
-            name.push(".signer");
-            PathBuf::from(name)
-        });
+        let state = state_of(&log, o.state.as_deref());
         let mut recipients = o.recipient.clone();
         if recipients.is_empty() {
             recipients.extend(config.storage_public_key.as_ref().map(PathBuf::from));

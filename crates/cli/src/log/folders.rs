@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 pub(super) const RECIPIENTS: &str = "recipients";
 
 /// The state folder of a log.
-pub(super) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
+pub(crate) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
     match state {
         Some(state) => state.to_path_buf(),
         None => {
