@@ -43,7 +43,7 @@ pub fn text(bytes: &[u8]) -> String {
 }
 
 impl Context<'_, '_> {
-    /// Asks for [`crate::detect::Detector::timer`] at that moment.
+    /// Asks for [`crate::detect::Detector::wake`] at that moment.
     pub fn wake(&mut self, at: TimeNs) {
         *self.timer = (*self.timer).min(at);
     }

@@ -2,7 +2,7 @@
 //! in the evidence.
 //!
 //! From the fourth flow of a pair on its times and sizes are kept exactly for a day (at most
-//! [`FLOWS_MAX`]; what is more is said). Once an hour of event time, and at the end, the day is scored:
+//! `FLOWS_MAX`; what is more is said). Once an hour of event time, and at the end, the day is scored:
 //! how alike intervals are (skew and spread of their quartiles), how alike sizes are, how evenly flows
 //! fill the 24 parts of the day, and how much of the day they cover.
 

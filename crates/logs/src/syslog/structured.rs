@@ -25,7 +25,7 @@ impl<'a> Element<'a> {
     }
 }
 
-/// The elements of structured data that [`end`] has accepted.
+/// The elements of structured data that `end` has accepted.
 pub fn elements(sd: &[u8]) -> impl Iterator<Item = Element<'_>> {
     let mut rest = sd;
     std::iter::from_fn(move || {
