@@ -87,20 +87,9 @@ impl Seed {
 
     /// The flow, as far as detectors' state depends on it.
     pub fn record(&self) -> Record<'static> {
-        const PROTOS: [Proto; 9] = [
-            Proto::Tcp,
-            Proto::Udp,
-            Proto::Icmp,
-            Proto::IcmpV6,
-            Proto::Igmp,
-            Proto::Arp,
-            Proto::Sctp,
-            Proto::Gre,
-            Proto::Other,
-        ];
         let has = |bit: u8| self.marks & bit != 0;
         let [a, b, c] = self.bytes;
-        let proto = PROTOS.get(usize::from(self.marks & 0x0f)).copied().unwrap_or_default();
+        let proto = Proto::from_kept(self.marks & 0x0f).unwrap_or_default();
         Record {
             ts: self.ts(),
             src: self.src,

@@ -164,18 +164,7 @@ impl State for Proto {
         out.push(*self as u8);
     }
     fn decode(from: &mut Decoder<'_>) -> Option<Self> {
-        const ALL: [Proto; 9] = [
-            Proto::Tcp,
-            Proto::Udp,
-            Proto::Icmp,
-            Proto::IcmpV6,
-            Proto::Igmp,
-            Proto::Arp,
-            Proto::Sctp,
-            Proto::Gre,
-            Proto::Other,
-        ];
-        ALL.get(usize::from(u8::decode(from)?)).copied()
+        Proto::from_kept(u8::decode(from)?)
     }
     fn merge(&mut self, _: Self) {}
 }

@@ -191,6 +191,24 @@ pub enum Proto {
 }
 
 impl Proto {
+    /// All, by the number that is kept of each in state and on disk: new ones go to the end.
+    pub const ALL: [Proto; 9] = [
+        Proto::Tcp,
+        Proto::Udp,
+        Proto::Icmp,
+        Proto::IcmpV6,
+        Proto::Igmp,
+        Proto::Arp,
+        Proto::Sctp,
+        Proto::Gre,
+        Proto::Other,
+    ];
+
+    /// The one that is kept as this number (`as u8`).
+    pub fn from_kept(number: u8) -> Option<Proto> {
+        Proto::ALL.get(usize::from(number)).copied()
+    }
+
     /// The name in logs and texts.
     pub const fn name(self) -> &'static str {
         match self {

@@ -207,8 +207,7 @@ fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> std::io::Result
 
 fn open(folder: &Path) -> Result<AlertFiles, Fault> {
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
-    std::fs::create_dir_all(folder)
-        .map_err(|e| refuse(format!("{}: cannot be made: {e}", folder.display())))?;
+    crate::commands::make_folder(folder).map_err(refuse)?;
     AlertFiles::create(folder).map_err(refuse)
 }
 

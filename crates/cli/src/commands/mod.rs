@@ -65,3 +65,15 @@ fn terminal_width() -> Option<u16> {
         stated.unwrap_or(100)
     })
 }
+
+/// Makes the folder that outputs go to, when it is not there.
+///
+/// # Errors
+/// The path and what is wrong with it.
+pub(crate) fn make_folder(folder: &std::path::Path) -> Result<(), String> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(format!("{}: is not a folder", folder.display()));
+    }
+    std::fs::create_dir_all(folder)
+        .map_err(|e| format!("{}: cannot be made: {e}", folder.display()))
+}

@@ -132,8 +132,7 @@ fn open_configured(
 ) -> Result<Outputs, Fault> {
     let Some(folder) = folder else { return Ok(Outputs::counting(config)) };
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
-    std::fs::create_dir_all(folder)
-        .map_err(|e| refuse(format!("{}: cannot be made: {e}", folder.display())))?;
+    super::make_folder(folder).map_err(refuse)?;
     let mut frames = |name: &str, node: &Tree| packet_log::open(name, node, folder, logged);
     Outputs::open(config, folder, &mut frames).map_err(refuse)
 }
@@ -279,9 +278,16 @@ fn write_report(report: &Report<'_>, o: &ReadOptions) {
     let text = match (o.json, o.quiet) {
         (true, _) => report::json(report),
         (false, true) => return,
+        // What is wrong with them was said; an empty report would say nothing more.
+        (false, false) if is_all_refused(report.done) => return,
         (false, false) => report::text(report, terminal_width()),
     };
     answer(&text);
+}
+
+/// Whether there were inputs and none could be read.
+fn is_all_refused(done: &Done) -> bool {
+    !done.inputs.is_empty() && done.inputs.iter().all(|i| i.error.is_some())
 }
 
 /// Progress on a terminal.

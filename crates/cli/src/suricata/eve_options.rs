@@ -265,7 +265,7 @@ mod tests {
             ("flow, nonsense, ikev2", &[][..], 2),
             ("dns: {version: 7}", &[], 1),
             ("mqtt: {string-log-limit: 4kb}", &[], 0),
-            ("mqtt: {string-log-limit: XXX}", &["misc", "output-json-mqtt"], 0),
+            ("mqtt: {string-log-limit: lots}", &["misc", "output-json-mqtt"], 0),
             ("mqtt: {string-log-limit: 1foo}", &["output-json-mqtt"], 0),
             ("alert: {payload-buffer-size: 4foo}", &["output-json-alert"], 0),
             ("frame: {payload-buffer-size: foo}", &["misc", "output-json-frame", "runmodes"], 0),
