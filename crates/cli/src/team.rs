@@ -47,8 +47,8 @@ const SPARES_MAX: usize = 16;
 const SPARE_BYTES_MAX: usize = 512 << 10;
 /// Batches after which workers hand their lines over: each time two threads are woken.
 const BATCHES_A_WRITE: u64 = 8;
-/// How long the reader waits between two looks for room.
-const WAIT_FOR_ROOM: Duration = Duration::from_micros(200);
+/// How long the reader waits for room before it looks whether the worker was given up.
+const WAIT_FOR_ROOM: Duration = Duration::from_millis(50);
 /// Lines and bytes under way from one worker.
 const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 2 << 20 };
 /// How long a stalled worker is waited for before it is given up.
@@ -67,6 +67,8 @@ struct Batch {
     owners: Vec<u8>,
     /// Number of the first frame.
     first: u64,
+    /// The latest time of a frame, in nanoseconds; none when one is earlier than another before it.
+    latest_ns: Option<u64>,
     /// The capture, when it is another than before.
     capture: Option<String>,
     /// Lines are handed over behind it.
@@ -168,7 +170,7 @@ fn to_worker(pending: Option<u64>) -> Capacity {
 fn pause(tries: u32) {
     match tries {
         0..64 => std::hint::spin_loop(),
-        64..4096 => std::thread::yield_now(),
+        64..128 => std::thread::yield_now(),
         _ => std::thread::sleep(Duration::from_micros(50)),
     }
 }
@@ -383,17 +385,34 @@ impl Job {
     }
 }
 
-/// Takes a batch through a worker: its own frames, and of all others the time.
+/// Takes a batch through a worker: its own frames, and of all others the time. Where that can end
+/// no flow, the others' frames are passed over.
 fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, pulse: &Pulse) {
-    for ((number, r), owner) in (batch.first..).zip(&batch.frames).zip(&batch.owners) {
+    let mut at = 0;
+    while let Some((r, owner)) = batch.frames.get(at).zip(batch.owners.get(at)) {
+        let (number, is_own) = (batch.first + at as u64, usize::from(*owner) == n);
+        at += 1;
         if *owner == NOBODY {
+            continue;
+        }
+        if let Some(latest) = batch.latest_ns.filter(|l| !is_own && *l < worker.quiet_until()) {
+            let rest = batch.owners.get(at..).unwrap_or_default();
+            match rest.iter().position(|owner| usize::from(*owner) == n) {
+                Some(ahead) => at += ahead,
+                // The others wait for whoever does not say how far it has come.
+                None => {
+                    let last = batch.first + (batch.frames.len() as u64).saturating_sub(1);
+                    worker.pass_by(last, latest, out);
+                    return;
+                }
+            }
             continue;
         }
         out.before_frame(number);
         while worker.pass_by(number, r.ts_ns, out) {
             pulse.beat();
         }
-        if usize::from(*owner) == n {
+        if is_own {
             out.at_frame(number);
             let f = r.frame(&batch.bytes);
             worker.take(
@@ -467,8 +486,12 @@ fn hand_out(
     let is_lost = |n: usize| lost.get(n).is_some_and(|l| l.load(Relaxed));
     let mut owners = Vec::with_capacity(block.frames.len());
     let mut shares = vec![(0, 0); workers.len()];
+    let mut latest_ns = Some(0);
     for r in block.frames.iter() {
         let owner = owner(decode, r, block.bytes, workers.len());
+        if owner.is_some() {
+            latest_ns = latest_ns.filter(|latest| *latest <= r.ts_ns).map(|_| r.ts_ns);
+        }
         match owner.and_then(|n| Some((n, shares.get_mut(n)?))) {
             Some((n, _)) if is_lost(n) => became(r, Entry::Lost),
             Some((_, (items, bytes))) => {
@@ -485,29 +508,17 @@ fn hand_out(
         frames: std::mem::replace(block.frames, Vec::with_capacity(BATCH)),
         owners,
         first: block.first,
+        latest_ns,
         capture,
         is_written,
     });
     for (n, (to, (items, bytes))) in workers.iter().zip(shares).enumerate() {
-        while !has_room(to, items, bytes) && !is_lost(n) {
-            std::thread::sleep(WAIT_FOR_ROOM);
-        }
+        while !is_lost(n) && !to.await_room(items, bytes, BATCHES_MAX, WAIT_FOR_ROOM) {}
         if items > 0 || !is_lost(n) {
             // What a lost worker does not take any more is shed in the edge's ledger.
             let _ = to.try_send(Work { batch: Arc::clone(&batch), items, bytes });
         }
     }
-}
-
-/// Whether a message can be sent now; the reader is the only one who sends. It does not wait inside
-/// of the channel, where it could not hear that the worker was given up.
-fn has_room(to: &Sender<Work>, items: u64, bytes: u64) -> bool {
-    let (edge, queued) = (to.edge(), to.edge().queued());
-    let (held, most) = (edge.ledger().in_flight(), edge.capacity());
-    queued == 0
-        || (queued < BATCHES_MAX
-            && held.items.saturating_add(items) <= most.items
-            && held.bytes.saturating_add(bytes) <= most.bytes)
 }
 
 /// The worker a frame belongs to; none when its link type is not decoded.

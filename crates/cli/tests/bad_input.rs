@@ -41,7 +41,9 @@ fn captures_that_are_none_are_named_with_the_reason() {
             Some(b) => write(folder, &name, b),
             None => folder.join(&name).display().to_string(),
         };
-        gabion(&["read", &path]).refuses(3, &[&name, word]);
+        let r = gabion(&["read", &path]);
+        r.refuses(3, &[&name, word]);
+        assert_eq!(r.out, "", "a report of nothing");
     }
 }
 
@@ -124,7 +126,7 @@ fn a_folder_that_cannot_be_written_is_said_before_anything_is_read() {
     let file = write(dir.path(), "file", b"");
     let below = format!("{file}/out");
     gabion(&["read", &demo(), "-l", &below]).refuses(4, &["file/out", "-l"]);
-    gabion(&["read", &demo(), "-l", &file]).refuses(4, &["-l"]);
+    gabion(&["read", &demo(), "-l", &file]).refuses(4, &["is not a folder", "-l"]);
     std::fs::create_dir(dir.path().join("taken")).unwrap();
     std::fs::create_dir(dir.path().join("taken/eve.json")).unwrap();
     let taken = dir.path().join("taken").display().to_string();

@@ -266,6 +266,13 @@ impl Worker {
         self.end_due(ts_ns, sink)
     }
 
+    /// Event time in nanoseconds before which frames of others end no flow here: those need not be
+    /// passed by one by one, the last of them will do.
+    #[inline]
+    pub fn quiet_until(&self) -> u64 {
+        self.flows.quiet_until()
+    }
+
     /// Ends flows whose time is up; true when it stopped before all were.
     fn end_due(&mut self, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
         for _ in 0..END_AT_A_TIME {

@@ -165,9 +165,18 @@ impl Edge {
         let mut book = self.lock();
         book.ledger.pass(items, bytes);
         book.leave(items, bytes);
-        if book.waiting > 0 {
+        if book.waiting > 0 && self.is_low(&book) {
             self.room.notify_all();
         }
+    }
+
+    /// Whether enough was taken out for a sender to be woken: it would else be woken for each
+    /// message, and a change of threads costs as much as some frames.
+    fn is_low(&self, book: &Book) -> bool {
+        let low = |most: u64| most - most / 4;
+        book.messages < low(self.messages_max)
+            && book.held.items <= low(self.capacity.items)
+            && book.held.bytes <= low(self.capacity.bytes)
     }
 }
 
@@ -257,6 +266,27 @@ impl<T: Load> Sender<T> {
             Some(reason) => refuse(book, message, reason),
             None => self.put_in(book, message, items, bytes),
         }
+    }
+
+    /// Waits until a message of this load would be taken, with fewer than so many messages before
+    /// it, but not longer than that. False: there is no room yet. For the only sender of a channel,
+    /// who has to look after other things too while it waits.
+    pub fn await_room(&self, items: u64, bytes: u64, messages: u64, longest: Duration) -> bool {
+        let mut book = self.edge.lock();
+        let has_room = |book: &Book| {
+            book.end.is_some()
+                || book.messages == 0
+                || (book.messages < messages && self.edge.has_room(book, items, bytes))
+        };
+        if has_room(&book) {
+            return true;
+        }
+        book.waits += 1;
+        book.waiting += 1;
+        let waited = self.edge.room.wait_timeout(book, longest);
+        let mut book = waited.unwrap_or_else(PoisonError::into_inner).0;
+        book.waiting -= 1;
+        has_room(&book)
     }
 
     /// The observers' side.
@@ -405,6 +435,27 @@ mod tests {
         assert_eq!(rx.recv(), Some(Batch(1000, 100_000)));
         assert_eq!(tx.try_send(Batch(1, 1)), Ok(()));
         edge.ledger().balance().unwrap();
+    }
+
+    #[test]
+    fn room_is_waited_for_a_while() {
+        let (tx, rx, _) = channel("a>b", SMALL);
+        let soon = Duration::from_millis(1);
+        assert!(tx.await_room(1000, 1000, 1, soon), "an empty queue takes everything");
+        tx.send(Batch(5, 5)).unwrap();
+        assert!(tx.await_room(5, 5, 2, soon));
+        assert!(!tx.await_room(6, 5, 2, soon));
+        assert!(!tx.await_room(1, 1, 1, soon), "messages are bounded too");
+        let taker = std::thread::spawn(move || {
+            while rx.edge().waits() < 3 {
+                std::thread::yield_now();
+            }
+            assert_eq!(rx.recv(), Some(Batch(5, 5)));
+            rx
+        });
+        assert!(tx.await_room(6, 5, 2, Duration::from_secs(60)));
+        drop(taker.join());
+        assert!(tx.await_room(1, 1, 1, soon), "nobody waits for a receiver that is gone");
     }
 
     #[test]

@@ -246,6 +246,15 @@ impl<T: Default> FlowTable<T> {
         self.ended.pop_front()
     }
 
+    /// Event time in nanoseconds before which [`FlowTable::pop_ended`] has nothing; 0 if it has now.
+    #[inline]
+    pub fn quiet_until(&self) -> u64 {
+        match self.ended.is_empty() && self.due.is_empty() {
+            true => self.wheel.next_visit_s().saturating_mul(SECOND),
+            false => 0,
+        }
+    }
+
     /// Like [`FlowTable::pop_ended`] for flows that ended because of a lookup only, without
     /// looking at the wheel.
     #[inline]

@@ -118,6 +118,12 @@ impl Wheel {
         None
     }
 
+    /// The second from which on [`Wheel::pop_due`] has slots to visit; 0 before the beginning.
+    #[inline]
+    pub(crate) fn next_visit_s(&self) -> u64 {
+        if self.started { self.cursor_s.saturating_add(1) } else { 0 }
+    }
+
     /// The filed index that is due first (by slot), without taking it out.
     pub(crate) fn first(&self) -> Option<u32> {
         (0..WHEEL_SLOTS as u64).find_map(|ahead| {
