@@ -2,6 +2,7 @@
 
 use crate::accumulate::Accumulator;
 use crate::crowd::Crowd;
+use crate::intel::Intel;
 use crate::limits::{BUDGET, FOLD_LOOKS};
 use crate::profile::{NEVER, Profile, step, wake};
 use crate::seeds::{Seed, Seeds};
@@ -14,6 +15,7 @@ use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{Body, Record, TimeNs};
 use hashbrown::HashMap;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// What the engine says.
 #[derive(Debug)]
@@ -108,6 +110,11 @@ impl Engine {
             swept: 0,
             latest_flow: None,
         }
+    }
+
+    /// Puts other lists of what is bad in the place of those before.
+    pub fn set_intel(&mut self, intel: Arc<Intel>) {
+        self.settings.intel = intel;
     }
 
     /// Says what evidence is to carry about the input (`complete`, or what was skipped).

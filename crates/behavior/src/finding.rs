@@ -84,25 +84,30 @@ impl Context<'_, '_> {
         self.repeats.count(kind, what)
     }
 
+    /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
+    /// in the profile of `ip`.
+    pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) {
+        let mut of_src = src.0;
+        let mut of_other = of_src.clone();
+        of_src.attacker = Party::source(self.profile);
+        of_src.victim = Some(attacker.clone());
+        of_other.attacker = attacker;
+        of_other.victim = Some(Party::source(self.profile));
+        (of_other.profile, of_other.level) = (ip, level);
+        of_src.id = id_of(&of_src);
+        of_other.id = id_of(&of_other);
+        of_src.related = vec![of_other.id];
+        of_other.related = vec![of_src.id];
+        self.out.push(of_other);
+        self.out.push(of_src);
+    }
+
     /// Says evidence twice: of the source as attacker, and of the destination as attacker, each
     /// with its level and naming the other.
-    pub fn say_both(&mut self, finding: Finding, src: ThreatLevel, dst: ThreatLevel) {
-        let mut of_src = finding.0.clone();
-        let mut of_dst = finding.0;
+    pub fn say_both(&mut self, mut finding: Finding, src: ThreatLevel, dst: ThreatLevel) {
         let peer = self.record.dst;
-        of_src.level = src;
-        of_dst.level = dst;
-        of_src.attacker = Party::source(self.profile);
-        of_src.victim = Some(Party::destination(peer));
-        of_dst.attacker = Party::destination(peer);
-        of_dst.victim = Some(Party::source(self.profile));
-        of_dst.profile = peer;
-        of_src.id = id_of(&of_src);
-        of_dst.id = id_of(&of_dst);
-        of_src.related = vec![of_dst.id];
-        of_dst.related = vec![of_src.id];
-        self.out.push(of_dst);
-        self.out.push(of_src);
+        finding.0.level = src;
+        self.say_pair(finding, Party::destination(peer), peer, dst);
     }
 }
 

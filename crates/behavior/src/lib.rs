@@ -14,6 +14,7 @@
 //!
 //! - [`profile`]: `step`, and the profile's encoding and merging.
 //! - [`detect`]: a file and a registry line for each detector.
+//! - [`intel`]: what lists from files say is bad.
 //! - [`engine`]: the three stages joined on one thread.
 #![forbid(unsafe_code)]
 
@@ -22,6 +23,7 @@ pub mod crowd;
 pub mod detect;
 pub mod engine;
 pub mod finding;
+pub mod intel;
 pub mod limits;
 pub mod profile;
 pub mod seeds;

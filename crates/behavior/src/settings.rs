@@ -3,9 +3,11 @@
 //! A `slips.yaml` is read as a tree; what it does not say keeps its default. Names of ours stand
 //! under `gabion`.
 
+use crate::intel::Intel;
 use crate::services::Services;
 use gabion_record::logs::SECOND;
 use gabion_record::{Net, Tree};
+use std::sync::Arc;
 
 /// Which ends of a flow get it into their profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +51,8 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// Ports with a service.
     pub services: Services,
+    /// What is listed as bad.
+    pub intel: Arc<Intel>,
 }
 
 impl Default for Settings {
@@ -68,6 +72,7 @@ impl Default for Settings {
             arp_scan: 5,
             disabled: Vec::new(),
             services: Services::default(),
+            intel: Arc::default(),
         }
     }
 }

@@ -208,6 +208,10 @@ pub(crate) struct ReadOptions {
     /// Take logs for this kind instead of finding it out
     #[arg(long, value_name = "KIND", requires = "behavior")]
     pub(crate) kind: Option<LogFormat>,
+    /// Lists of what is bad: files or folders of CSV, plain and hosts lists, STIX 2.1 bundles
+    /// (repeatable); read again when they change and at SIGUSR2
+    #[arg(long, value_name = "PATH", requires = "behavior")]
+    pub(crate) intel: Vec<PathBuf>,
     /// Write EVE records and other outputs into this folder [default: nothing is written]
     #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,

@@ -74,7 +74,7 @@ impl Detector for Dga {
 }
 
 /// Whether a name is below another or is it.
-pub(super) fn is_below(name: &[u8], parent: &[u8]) -> bool {
+pub(crate) fn is_below(name: &[u8], parent: &[u8]) -> bool {
     let name = name.strip_suffix(b".").unwrap_or(name);
     let Some(start) = name.len().checked_sub(parent.len()) else { return false };
     name.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(parent))
@@ -82,7 +82,7 @@ pub(super) fn is_below(name: &[u8], parent: &[u8]) -> bool {
 }
 
 /// Whether a text contains a word, as it is written.
-pub(super) fn contains(text: &[u8], word: &[u8]) -> bool {
+pub(crate) fn contains(text: &[u8], word: &[u8]) -> bool {
     text.windows(word.len()).any(|w| w == word)
 }
 

@@ -149,6 +149,8 @@ registry! {
     dhcp_scan::DhcpScan,
     arp::Arp,
     zeek_notice::ZeekNotice,
+    threat_intelligence::ThreatIntelligence,
+    listed_fingerprints::ListedFingerprints,
 }
 
 /// Gives a record to the detectors of its kind.

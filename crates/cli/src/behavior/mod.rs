@@ -1,7 +1,9 @@
 //! `gabion read INPUT… --behavior`: logs of flows in, evidence and alerts about hosts out.
 
+mod intel;
 mod summary;
 
+use self::intel::{Places, Reload};
 use crate::command_line::{LogFormat, ReadOptions};
 use crate::exit::{Exit, Fault};
 use crate::suricata::yaml;
@@ -16,6 +18,7 @@ use gabion_runtime::{Signals, StopFlag, clock};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What a run found, for the summary.
 #[derive(Default)]
@@ -61,11 +64,11 @@ struct Ended<'a> {
 /// Runs the verb.
 pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let started = clock::now();
-    let stop = match Signals::install() {
-        Ok(signals) => signals.stop().clone(),
-        Err(_) => StopFlag::new(),
-    };
-    let settings = settings(o)?;
+    // Without signals the run can be ended, only not so gently.
+    let signals = Signals::install().ok();
+    let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
+    let (settings, places) = settings(o)?;
+    let lists = Reload::watch(places);
     let paths = paths(&o.inputs)?;
     let mut files = match &o.log_dir {
         Some(folder) => Some(open(folder)?),
@@ -103,9 +106,17 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         engine.record(record, &mut sink);
         records += 1;
         // Looking at a flag is cheap, but not needed for each record.
-        if records & 1023 == 0 && stop.is_set() {
-            is_stopped = true;
-            return ControlFlow::Break(());
+        if records & 1023 == 0 {
+            if signals.as_ref().is_some_and(Signals::take_reload) {
+                lists.ask();
+            }
+            if let Some(intel) = lists.take() {
+                engine.set_intel(intel);
+            }
+            if stop.is_set() {
+                is_stopped = true;
+                return ControlFlow::Break(());
+            }
         }
         ControlFlow::Continue(())
     });
@@ -142,8 +153,8 @@ fn created() -> Option<TimeNs> {
     i64::try_from(crate::stats::now_ns()).ok().map(TimeNs)
 }
 
-/// Thresholds of the peer's YAML, with `--set`.
-fn settings(o: &ReadOptions) -> Result<Settings, Fault> {
+/// Thresholds of the peer's YAML, with `--set`, and the lists it and `--intel` name.
+fn settings(o: &ReadOptions) -> Result<(Settings, Places), Fault> {
     let mut tree = Tree::default();
     if let Some(path) = &o.engine.config {
         let shown = path.display();
@@ -158,11 +169,25 @@ fn settings(o: &ReadOptions) -> Result<Settings, Fault> {
         };
         tree.set(name.trim(), value.trim());
     }
-    let (settings, wrong) = Settings::from_tree(&tree);
+    let (mut settings, wrong) = Settings::from_tree(&tree);
     if let Some(what) = wrong.first() {
         return Err(Fault::input(format!("configuration: {what}: mend it")));
     }
-    Ok(settings)
+    let places = Places::of(&tree, &o.intel);
+    if !places.is_empty() {
+        let started = clock::now();
+        let (intel, notes) = places.load()?;
+        if !o.quiet {
+            notes.iter().for_each(|note| eprintln!("gabion: lists: {note}"));
+        }
+        if o.verbose {
+            let (count, mb, s) =
+                (intel.len(), intel.bytes() >> 20, started.elapsed().as_secs_f64());
+            eprintln!("gabion: lists: {count} indicators in {mb} MiB, {s:.2} s to load");
+        }
+        settings.intel = Arc::new(intel);
+    }
+    Ok((settings, places))
 }
 
 /// The files that paths stand for: folders all files below them, in order of their names.

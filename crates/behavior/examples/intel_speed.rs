@@ -1,0 +1,85 @@
+//! What lists of millions of indicators cost: time to load, bytes, time of a look-up.
+//!
+//! `cargo run --release -p gabion-behavior --example intel_speed -- [MILLIONS]` makes lines of
+//! addresses, names, hashes and URLs in the usual proportions and asks for listed and other ones.
+
+use gabion_behavior::intel::{Builder, Purpose};
+use gabion_behavior::sketch::mix;
+use gabion_record::Ip;
+use gabion_record::evidence::ThreatLevel;
+use std::fmt::Write;
+use std::hint::black_box;
+use std::time::Instant;
+
+/// Bytes given to the builder at once.
+const CHUNK: usize = 1 << 20;
+/// Questions of each kind.
+const ASKED: u64 = 2_000_000;
+
+fn address(n: u64) -> u32 {
+    0x0b00_0000 + (mix(n) % 0x5f00_0000) as u32
+}
+
+fn line(n: u64, out: &mut String) {
+    let _ = match n % 10 {
+        0..=3 => {
+            let [a, b, c, d] = address(n).to_be_bytes();
+            writeln!(out, "{a}.{b}.{c}.{d},high,botnet")
+        }
+        4..=7 => writeln!(out, "h{:x}.example{}.com,medium,phishing", mix(n), n % 1000),
+        8 => writeln!(out, "{:016x}{:016x},high,worm", mix(n), mix(n ^ 1)),
+        _ => writeln!(out, "http://h{:x}.example.net/x/{n},low,dropper", mix(n)),
+    };
+}
+
+/// Resident memory of this process, MiB.
+fn resident() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find(|l| l.starts_with("VmRSS")).unwrap_or_default();
+    line.split_whitespace().nth(1).and_then(|n| n.parse::<u64>().ok()).unwrap_or(0) / 1024
+}
+
+fn main() {
+    let millions: u64 = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(5);
+    let count = millions * 1_000_000;
+    let mut builder = Builder::default();
+    builder.file("made", ThreatLevel::Medium, Purpose::Indicators);
+    let before = resident();
+    let mut text = String::with_capacity(CHUNK + 256);
+    let mut loading = std::time::Duration::ZERO;
+    for n in 0..count {
+        line(n, &mut text);
+        if text.len() >= CHUNK || n + 1 == count {
+            let started = Instant::now();
+            builder.push(text.as_bytes());
+            loading += started.elapsed();
+            text.clear();
+        }
+    }
+    let started = Instant::now();
+    let intel = builder.finish(None);
+    loading += started.elapsed();
+    println!(
+        "{} indicators: {:.2} s to load, {} MiB held ({} MiB more resident)",
+        intel.len(),
+        loading.as_secs_f64(),
+        intel.bytes() >> 20,
+        resident().saturating_sub(before)
+    );
+    let time = |what: &str, ask: &dyn Fn(u64) -> bool| {
+        let started = Instant::now();
+        let found = (0..ASKED).filter(|n| ask(black_box(mix(*n) % count))).count();
+        let ns = started.elapsed().as_nanos() as f64 / ASKED as f64;
+        println!("{what}: {ns:.0} ns a look-up, {found} found");
+    };
+    time("addresses that are not listed", &|n| intel.ip(Ip::v4(0x8000_0000 | n as u32)).is_some());
+    time("addresses that are listed", &|n| intel.ip(Ip::v4(address(n / 10 * 10))).is_some());
+    let name = |n: u64| format!("h{:x}.example{}.com", mix(n), n % 1000);
+    let others: Vec<String> = (0..1 << 16).map(|n| format!("www{n}.shop.example.org")).collect();
+    let listed: Vec<String> = (0..1 << 16).map(|n| name(n * 10 + 4)).collect();
+    let ask = |names: &[String], n: u64| {
+        names.get(n as usize & 0xffff).is_some_and(|name| intel.domain(name.as_bytes()).is_some())
+    };
+    time("names of four labels that are not listed", &|n| ask(&others, n));
+    time("names that are listed", &|n| ask(&listed, n));
+}

@@ -1,0 +1,252 @@
+//! What a text is: an address, a range, a name, a URL, a hash, a network's number.
+
+use super::ranges;
+use crate::sketch::{hash_ip, mix};
+use gabion_record::Ip;
+
+/// Longest name (RFC 1035).
+pub const NAME_MAX: usize = 253;
+
+/// One indicator, its text as it stands in its file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Indicator<'a> {
+    /// One address
+    Ip(Ip),
+    /// First and last address
+    Range(Ip, Ip),
+    /// A name of a host, or of all below it
+    Domain(&'a [u8]),
+    /// A URL
+    Url(&'a [u8]),
+    /// MD5 or JA3 (32 digits), SHA-1 (40), SHA-256 (64): texts of hashes cannot be mistaken for
+    /// each other, so that no list need say which it holds
+    Hash(&'a [u8]),
+    /// JARM (62 digits): understood, but no log carries it
+    Jarm(&'a [u8]),
+    /// The number of an autonomous system
+    Asn(u32),
+}
+
+/// What of a list's entries a fingerprint is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Class {
+    Ip,
+    Domain,
+    Url,
+    Hash,
+    Asn,
+    /// A relay that traffic leaves Tor by
+    TorExit,
+    /// A file known to be harmless
+    Harmless,
+}
+
+impl Class {
+    fn salt(self) -> u64 {
+        (self as u64 + 1).wrapping_mul(0x9e6c_63d0_876a_9a75)
+    }
+}
+
+pub(crate) fn of_ip(class: Class, ip: Ip) -> u64 {
+    mix(hash_ip(ip) ^ class.salt())
+}
+
+pub(crate) fn of_number(class: Class, n: u32) -> u64 {
+    mix(mix(u64::from(n)) ^ class.salt())
+}
+
+/// Hash of a text in lower case.
+pub(crate) fn of_text(class: Class, text: &[u8]) -> u64 {
+    let mut h = Fnv::new(class);
+    text.iter().for_each(|b| h.add(*b));
+    h.hash()
+}
+
+/// Of a name: from its end, so that one pass gives the hashes of all names above it.
+pub(crate) struct Fnv(u64);
+
+impl Fnv {
+    pub(crate) fn new(class: Class) -> Fnv {
+        Fnv(0xcbf2_9ce4_8422_2325 ^ class.salt())
+    }
+    #[inline]
+    pub(crate) fn add(&mut self, b: u8) {
+        self.0 = (self.0 ^ u64::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3);
+    }
+    pub(crate) fn hash(&self) -> u64 {
+        mix(self.0)
+    }
+}
+
+pub(crate) fn of_name(class: Class, name: &[u8]) -> u64 {
+    let mut h = Fnv::new(class);
+    name.iter().rev().for_each(|b| h.add(*b));
+    h.hash()
+}
+
+/// Without quotes and blanks around it.
+pub(crate) fn bare(text: &[u8]) -> &[u8] {
+    let is_quote = |b: u8| matches!(b, b'"' | b'\'') || b.is_ascii_whitespace();
+    let from = text.iter().position(|b| !is_quote(*b)).unwrap_or(text.len());
+    let to = text.iter().rposition(|b| !is_quote(*b)).map_or(from, |at| at + 1);
+    text.get(from..to).unwrap_or_default()
+}
+
+impl<'a> Indicator<'a> {
+    /// Reads one, `None` when the text is none.
+    pub fn parse(text: &'a [u8]) -> Option<Indicator<'a>> {
+        let text = bare(text);
+        let first = *text.first()?;
+        if text.len() < 3 || text.len() > 4096 {
+            return None;
+        }
+        if first.is_ascii_digit() || first == b':' || first.is_ascii_hexdigit() {
+            if let Some(found) = address(text) {
+                return Some(found);
+            }
+            if text.iter().all(u8::is_ascii_hexdigit) {
+                match text.len() {
+                    32 | 40 | 64 => return Some(Indicator::Hash(text)),
+                    62 => return Some(Indicator::Jarm(text)),
+                    _ => {}
+                }
+            }
+        }
+        if let Some(digits) = text.strip_prefix(b"AS").or_else(|| text.strip_prefix(b"as"))
+            && let Some(n) = number(digits)
+        {
+            return Some(Indicator::Asn(n));
+        }
+        if let Some(at) = find(text, b"://") {
+            let rest = text.get(at + 3..)?;
+            let url = rest.strip_suffix(b"/").unwrap_or(rest);
+            let is_host_only = !url.contains(&b'/');
+            // What stands for a whole host is a name or an address.
+            return match is_host_only {
+                true => host(url).or(Some(Indicator::Url(rest))),
+                false => Some(Indicator::Url(rest)),
+            };
+        }
+        if let Some(found) = host(text) {
+            return Some(found);
+        }
+        let slash = text.iter().position(|b| *b == b'/')?;
+        let is_url = name(text.get(..slash)?).is_some();
+        let is_plain = text.iter().all(|b| b.is_ascii_graphic());
+        (is_url && is_plain).then_some(Indicator::Url(text))
+    }
+
+    /// Whether it is the same, however it is written.
+    pub fn is_same(&self, other: &Indicator<'_>) -> bool {
+        match (self, other) {
+            (Indicator::Domain(a), Indicator::Domain(b))
+            | (Indicator::Url(a), Indicator::Url(b))
+            | (Indicator::Hash(a), Indicator::Hash(b)) => a.eq_ignore_ascii_case(b),
+            (a, b) => a == b,
+        }
+    }
+}
+
+/// An address, alone, in a range or before a port.
+fn address(text: &[u8]) -> Option<Indicator<'_>> {
+    if let Some(ip) = Ip::parse(text) {
+        return Some(Indicator::Ip(ip));
+    }
+    if text.iter().any(|b| matches!(b, b'/' | b'-')) {
+        let (first, last) = ranges::bounds(text)?;
+        return Some(if first == last {
+            Indicator::Ip(first)
+        } else {
+            Indicator::Range(first, last)
+        });
+    }
+    let at = text.iter().rposition(|b| *b == b':')?;
+    number(text.get(at + 1..)?).filter(|port| *port < 65_536)?;
+    Ip::parse(text.get(..at)?).filter(|ip| ip.is_v4()).map(Indicator::Ip)
+}
+
+/// A name or address, with or without a port.
+fn host(text: &[u8]) -> Option<Indicator<'_>> {
+    if let Some(found) = name(text) {
+        return Some(Indicator::Domain(found));
+    }
+    if let Some(found) = address(text) {
+        return Some(found);
+    }
+    let at = text.iter().rposition(|b| *b == b':')?;
+    number(text.get(at + 1..)?).filter(|port| *port < 65_536)?;
+    name(text.get(..at)?).map(Indicator::Domain)
+}
+
+/// A name of two labels or more, without what stands for all below it and without a last dot.
+fn name(text: &[u8]) -> Option<&[u8]> {
+    let text = text.strip_prefix(b"*.").or_else(|| text.strip_prefix(b".")).unwrap_or(text);
+    let text = text.strip_suffix(b".").unwrap_or(text);
+    if text.len() > NAME_MAX || !text.contains(&b'.') {
+        return None;
+    }
+    let mut last: &[u8] = b"";
+    for label in text.split(|b| *b == b'.') {
+        let is_label = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_') || *b >= 0x80;
+        if label.is_empty() || label.len() > 63 || !label.iter().all(is_label) {
+            return None;
+        }
+        last = label;
+    }
+    // The last label is no number (RFC 3696), and has a letter.
+    let is_top = last.len() >= 2 && last.iter().any(|b| b.is_ascii_alphabetic() || *b >= 0x80);
+    (is_top && !last.first().is_some_and(u8::is_ascii_digit)).then_some(text)
+}
+
+pub(crate) fn number(digits: &[u8]) -> Option<u32> {
+    if digits.is_empty() || digits.len() > 10 {
+        return None;
+    }
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+pub(crate) fn find(text: &[u8], part: &[u8]) -> Option<usize> {
+    text.windows(part.len()).position(|w| w == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_told_apart() {
+        let ip = |t: &str| Ip::parse(t.as_bytes()).unwrap();
+        let md5 = "e7d705a3286e19ea42f587b344ee6865";
+        for (text, found) in [
+            ("1.2.3.4", Some(Indicator::Ip(ip("1.2.3.4")))),
+            (" \"1.2.3.4\"", Some(Indicator::Ip(ip("1.2.3.4")))),
+            ("1.2.3.4:443", Some(Indicator::Ip(ip("1.2.3.4")))),
+            ("1.2.3.4/32", Some(Indicator::Ip(ip("1.2.3.4")))),
+            ("2001:db8::1", Some(Indicator::Ip(ip("2001:db8::1")))),
+            ("1.2.3.0/24", Some(Indicator::Range(ip("1.2.3.0"), ip("1.2.3.255")))),
+            ("1.2.3.1-1.2.3.7", Some(Indicator::Range(ip("1.2.3.1"), ip("1.2.3.7")))),
+            ("Evil.Example.com", Some(Indicator::Domain(b"Evil.Example.com"))),
+            ("*.evil.example.", Some(Indicator::Domain(b"evil.example"))),
+            ("evil.example:8080", Some(Indicator::Domain(b"evil.example"))),
+            ("http://evil.example/", Some(Indicator::Domain(b"evil.example"))),
+            ("http://1.2.3.4:81", Some(Indicator::Ip(ip("1.2.3.4")))),
+            ("http://evil.example/a?b", Some(Indicator::Url(b"evil.example/a?b"))),
+            ("evil.example/a", Some(Indicator::Url(b"evil.example/a"))),
+            (md5, Some(Indicator::Hash(md5.as_bytes()))),
+            ("AS39770", Some(Indicator::Asn(39_770))),
+            ("asia", None),
+            ("1", None),
+            ("2021-01-01 00:00:00", None),
+            ("2021-01-01T00:00:00.123Z", None),
+            ("medium", None),
+            ("1.2.3", None),
+            ("a..b.com", None),
+            ("no spaces.in names", None),
+            ("localhost", None),
+            ("", None),
+        ] {
+            assert_eq!(Indicator::parse(text.as_bytes()), found, "{text}");
+        }
+    }
+}

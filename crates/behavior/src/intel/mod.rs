@@ -1,0 +1,387 @@
+//! Threat intelligence from files: what is listed as bad, asked for each record.
+//!
+//! Files of lines and of JSON are taken in as bytes ([`Builder`]); what remains of an indicator is a
+//! fingerprint and where it stands. Its text is fetched again through [`Texts`] when evidence is
+//! written, which also proves that the fingerprint was no chance. An [`Intel`] never changes: new files
+//! make a new one, which is put in the old one's place while the engine runs.
+
+pub mod asn;
+mod builder;
+pub mod index;
+pub mod indicator;
+pub mod line;
+pub mod objects;
+pub mod ranges;
+
+pub use asn::AsnTable;
+pub use builder::{Builder, FileCounts, Purpose};
+
+use gabion_record::Ip;
+use gabion_record::evidence::ThreatLevel;
+use gabion_record::logs::TimeNs;
+use index::{Index, Place};
+use indicator::{Class, Fnv, Indicator, NAME_MAX};
+use ranges::Ranges;
+use std::fmt;
+
+/// Longest line that is read back.
+pub const LINE_MAX: usize = 4096;
+
+/// Reads the files again that an [`Intel`] was made of.
+pub trait Texts: Send + Sync {
+    /// At most `len` bytes of a file from `offset` on; `None` when they cannot be had.
+    fn read(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>>;
+}
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its name, which evidence names as the source.
+    pub name: String,
+    /// Level of entries that tell none.
+    pub level: ThreatLevel,
+    /// What was read and what not.
+    pub counts: FileCounts,
+    is_json: bool,
+    header: Option<Box<[u8]>>,
+}
+
+/// All that is listed.
+#[derive(Default)]
+pub struct Intel {
+    index: Index,
+    ranges: Ranges,
+    range_places: Vec<Place>,
+    asns: AsnTable,
+    sources: Vec<Source>,
+    texts: Option<Box<dyn Texts>>,
+    has: u8,
+}
+
+impl fmt::Debug for Intel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Intel of {} indicators, {} ranges", self.index.len(), self.range_places.len())
+    }
+}
+
+/// Something listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Match {
+    place: Place,
+    /// How bad its list says it is.
+    pub level: ThreatLevel,
+    /// Not the name itself is listed, but one above it.
+    pub is_parent: bool,
+}
+
+/// What a list says of an entry.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// What it is.
+    pub description: String,
+    /// The list.
+    pub source: String,
+    /// Tags.
+    pub tags: String,
+    /// How sure the list is, 0 to 1; 1 where it does not say.
+    pub confidence: f64,
+}
+
+fn level_of(n: u8) -> ThreatLevel {
+    ThreatLevel::ALL.get(usize::from(n)).copied().unwrap_or(ThreatLevel::Medium)
+}
+
+impl Intel {
+    /// Whether anything is listed at all.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.has == 0 && self.ranges.is_empty()
+    }
+
+    fn has(&self, class: Class) -> bool {
+        self.has & 1 << class as u8 != 0
+    }
+
+    fn find(&self, hash: u64) -> Option<Match> {
+        self.index.get(hash).map(|place| Match::at(place, false))
+    }
+
+    /// The address, or the narrowest range that holds it.
+    #[inline]
+    pub fn ip(&self, ip: Ip) -> Option<Match> {
+        let exact = match self.has(Class::Ip) {
+            true => self.find(indicator::of_ip(Class::Ip, ip)),
+            false => None,
+        };
+        exact.or_else(|| {
+            let place = self.range_places.get(self.ranges.get(ip)? as usize)?;
+            Some(Match::at(*place, false))
+        })
+    }
+
+    /// The name, or the nearest one above it that is listed.
+    pub fn domain(&self, name: &[u8]) -> Option<Match> {
+        if !self.has(Class::Domain) || name.len() > NAME_MAX {
+            return None;
+        }
+        let name = name.strip_suffix(b".").unwrap_or(name);
+        let mut found = None;
+        let mut h = Fnv::new(Class::Domain);
+        let mut dots = 0;
+        for b in name.iter().rev() {
+            if *b == b'.' {
+                // One label alone is a top-level domain.
+                if dots > 0 {
+                    found = self.index.get(h.hash()).map(|p| Match::at(p, true)).or(found);
+                }
+                dots += 1;
+            }
+            h.add(*b);
+        }
+        self.find(h.hash()).or(found)
+    }
+
+    /// A URL by its host and what follows it.
+    pub fn url(&self, host: &[u8], path: &[u8]) -> Option<Match> {
+        if !self.has(Class::Url) || host.is_empty() {
+            return None;
+        }
+        let mut h = Fnv::new(Class::Url);
+        host.iter().chain(path).for_each(|b| h.add(*b));
+        self.find(h.hash())
+    }
+
+    /// A hash in hex: of a file, a certificate, JA3 or JA3S.
+    pub fn hash(&self, hex: &[u8]) -> Option<Match> {
+        if !self.has(Class::Hash) || hex.len() < 32 {
+            return None;
+        }
+        self.find(indicator::of_text(Class::Hash, hex))
+            .filter(|_| !self.has(Class::Harmless) || !self.is_harmless(hex))
+    }
+
+    /// Whether a file is known as harmless though lists name it.
+    pub fn is_harmless(&self, hex: &[u8]) -> bool {
+        self.find(indicator::of_text(Class::Harmless, hex)).is_some()
+    }
+
+    /// An autonomous system.
+    pub fn asn(&self, number: u32) -> Option<Match> {
+        if !self.has(Class::Asn) {
+            return None;
+        }
+        self.find(indicator::of_number(Class::Asn, number))
+    }
+
+    /// The system that an address belongs to, where a table says so.
+    #[inline]
+    pub fn asn_of(&self, ip: Ip) -> Option<(u32, &str)> {
+        if self.asns.is_empty() { None } else { self.asns.get(ip) }
+    }
+
+    /// Whether the address is a relay that traffic leaves Tor by.
+    #[inline]
+    pub fn is_tor_exit(&self, ip: Ip) -> bool {
+        self.has(Class::TorExit) && self.find(indicator::of_ip(Class::TorExit, ip)).is_some()
+    }
+
+    /// What the list says of it; `None` when the list says that it does not hold at `now`, or when
+    /// it says something else there (a fingerprint met by chance).
+    pub fn entry(&self, found: &Match, asked: &Indicator<'_>, now: TimeNs) -> Option<Entry> {
+        let source = self.sources.get(found.place.file())?;
+        let mut entry = Entry { source: source.name.clone(), confidence: 1.0, ..Entry::default() };
+        let len = if source.is_json { objects::OBJECT_MAX } else { LINE_MAX };
+        let text = self.texts.as_ref();
+        let text = text.and_then(|t| t.read(found.place.file(), found.place.offset(), len));
+        // A file that is gone says nothing more, but it was listed.
+        let Some(text) = text else { return Some(entry) };
+        if source.is_json {
+            let mut object = None;
+            objects::Objects::default().push(&text, &mut |at, bytes| {
+                if at == 0 {
+                    object = objects::read(bytes);
+                }
+            });
+            let Some(object) = object else { return Some(entry) };
+            let is_it = object.indicators.iter().any(|i| holds(i.as_bytes(), asked));
+            if !is_it && !object.indicators.is_empty() {
+                return None;
+            }
+            if object.from.is_some_and(|t| now < t) || object.until.is_some_and(|t| now >= t) {
+                return None;
+            }
+            entry.description = crate::finding::text(object.description.as_bytes());
+            entry.tags = crate::finding::text(object.tags.as_bytes());
+            entry.confidence = object.confidence.map_or(1.0, |c| f64::from(c) / 100.0);
+            return Some(entry);
+        }
+        let line = text.split(|b| *b == b'\n').next().unwrap_or_default();
+        if let line::Line::Entry(found, _) = line::read(line)
+            && !is_within(&found, asked)
+        {
+            return None;
+        }
+        (entry.description, entry.tags) = line::details(line, source.header.as_deref());
+        Some(entry)
+    }
+
+    /// The files it was made of.
+    pub fn sources(&self) -> &[Source] {
+        &self.sources
+    }
+
+    /// Indicators: fingerprints and ranges.
+    pub fn len(&self) -> usize {
+        self.index.len() + self.range_places.len()
+    }
+
+    /// Bytes it takes.
+    pub fn bytes(&self) -> usize {
+        let ranges = self.ranges.bytes() + self.range_places.capacity() * 8;
+        self.index.bytes() + ranges + self.asns.bytes()
+    }
+}
+
+impl Match {
+    fn at(place: Place, is_parent: bool) -> Match {
+        Match { place, level: level_of(place.level()), is_parent }
+    }
+}
+
+fn holds(text: &[u8], asked: &Indicator<'_>) -> bool {
+    Indicator::parse(text).is_some_and(|found| is_within(&found, asked))
+}
+
+/// Whether an entry covers what was asked.
+fn is_within(entry: &Indicator<'_>, asked: &Indicator<'_>) -> bool {
+    match (entry, asked) {
+        (Indicator::Range(first, last), Indicator::Ip(ip)) => first <= ip && ip <= last,
+        (Indicator::Domain(listed), Indicator::Domain(name)) => {
+            crate::detect::dga::is_below(name, &listed.to_ascii_lowercase())
+        }
+        (a, b) => a.is_same(b),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Files kept in memory.
+    pub(crate) struct Kept(pub(crate) Vec<Vec<u8>>);
+
+    impl Texts for Kept {
+        fn read(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
+            let text = self.0.get(file)?.get(offset as usize..)?;
+            text.get(..len.min(text.len())).map(<[u8]>::to_vec)
+        }
+    }
+
+    /// An [`Intel`] of these files, taken in by pieces of `step` bytes.
+    pub(crate) fn intel(files: &[(&str, Purpose, &str)], step: usize) -> Intel {
+        let mut builder = Builder::default();
+        for (name, purpose, text) in files {
+            assert!(builder.file(name, ThreatLevel::Medium, *purpose));
+            text.as_bytes().chunks(step).for_each(|part| builder.push(part));
+        }
+        let texts = files.iter().map(|(_, _, text)| text.as_bytes().to_vec()).collect();
+        builder.finish(Some(Box::new(Kept(texts))))
+    }
+
+    fn ip(text: &str) -> Ip {
+        Ip::parse(text.as_bytes()).unwrap()
+    }
+
+    const LIST: &str = "# ioc, level, description\n1.2.3.4, high, Simda CC\nevil.example, critical, E, t1\n\
+        8.8.0.0/16,low,range\nAS64500,high,bad host\nbad line here\n10.0.0.1,high,private\n\
+        e7d705a3286e19ea42f587b344ee6865,medium,tor client\nhttp://u.example/a,high,u\nlast.example,low,no end";
+
+    /// However the file is cut, the same is read; the first line counts (D17 of the peer).
+    #[test]
+    fn any_pieces_make_the_same() {
+        for step in 1..LIST.len() {
+            let intel = intel(&[("own", Purpose::Indicators, LIST)], step);
+            let counts = &intel.sources()[0].counts;
+            assert_eq!((counts.indicators, counts.private), (7, 1), "{step}");
+            assert_eq!(counts.wrong_lines, [6]);
+            let now = TimeNs::default();
+            let of = |found: Match, asked: Indicator<'_>| intel.entry(&found, &asked, now).unwrap();
+            let found = intel.ip(ip("1.2.3.4")).unwrap();
+            assert_eq!(found.level, ThreatLevel::High);
+            assert_eq!(of(found, Indicator::Ip(ip("1.2.3.4"))).description, "Simda CC");
+            let found = intel.domain(b"a.B.evil.example.").unwrap();
+            assert!(found.is_parent && found.level == ThreatLevel::Critical);
+            let entry = of(found, Indicator::Domain(b"a.b.evil.example"));
+            assert_eq!((entry.description.as_str(), entry.tags.as_str()), ("E", "t1"));
+            assert!(!intel.domain(b"EVIL.example").unwrap().is_parent);
+            let found = intel.ip(ip("8.8.4.4")).unwrap();
+            assert_eq!(of(found, Indicator::Ip(ip("8.8.4.4"))).description, "range");
+            assert!(
+                intel.domain(b"notevil.example").is_none() && intel.domain(b"example").is_none()
+            );
+            assert!(intel.ip(ip("9.8.4.4")).is_none());
+            assert!(
+                intel.url(b"u.example", b"/a").is_some()
+                    && intel.url(b"u.example", b"/b").is_none()
+            );
+            assert!(intel.hash(b"E7D705A3286E19EA42F587B344EE6865").is_some());
+            assert!(intel.asn(64_500).is_some() && intel.asn(1).is_none());
+            assert!(intel.domain(b"last.example").is_some());
+        }
+    }
+
+    #[test]
+    fn a_bundle_of_stix_holds_while_it_says_so() {
+        let bundle = r#"{"type":"bundle","id":"bundle--1","objects":[
+            {"type":"identity","id":"identity--1","name":"who.example"},
+            {"type":"indicator","id":"indicator--1","pattern_type":"stix","name":"N",
+             "kill_chain_phases":[{"phase_name":"x"}],
+             "pattern":"[ipv4-addr:value = '198.51.100.1' OR domain-name:value = 'e.example']",
+             "valid_from":"1970-01-01T00:10:00Z","valid_until":"1970-01-01T00:20:00Z","confidence":60},
+            {"type":"indicator","id":"indicator--2","pattern_type":"stix","revoked":true,
+             "pattern":"[domain-name:value = 'gone.example']"},
+            {"type":"indicator","id":"indicator--3","pattern_type":"yara","pattern":"rule x"}]}"#;
+        let intel = intel(&[("feed.json", Purpose::Indicators, bundle)], 17);
+        let found = intel.domain(b"e.example").unwrap();
+        let asked = Indicator::Domain(b"e.example");
+        let at = |s: i64| intel.entry(&found, &asked, TimeNs(s * gabion_record::logs::SECOND));
+        assert_eq!((at(0), at(1200)), (None, None));
+        let entry = at(700).unwrap();
+        assert_eq!((entry.description.as_str(), entry.confidence), ("N", 0.6));
+        // 198.51.100.0/24 is for documents and no host's.
+        assert!(intel.ip(ip("198.51.100.1")).is_none());
+        assert!(intel.domain(b"gone.example").is_none() && intel.domain(b"who.example").is_none());
+        assert_eq!(intel.sources()[0].counts.unsupported, 1);
+    }
+
+    /// What stands at a fingerprint's place is read before anything is said of it.
+    #[test]
+    fn a_fingerprint_by_chance_is_not_believed() {
+        let intel = intel(&[("own", Purpose::Indicators, LIST)], 99);
+        let found = intel.ip(ip("1.2.3.4")).unwrap();
+        let now = TimeNs::default();
+        assert_eq!(intel.entry(&found, &Indicator::Ip(ip("1.2.3.5")), now), None);
+        assert_eq!(intel.entry(&found, &Indicator::Domain(b"x.example"), now), None);
+    }
+
+    #[test]
+    fn harmless_files_relays_and_systems_have_lists_of_their_own() {
+        let md5 = "d41d8cd98f00b204e9800998ecf8427e";
+        let other = "d41d8cd98f00b204e9800998ecf8427f";
+        let hashes = format!("{md5},high,empty\n{other},high,x");
+        let intel = intel(
+            &[
+                ("hashes", Purpose::Indicators, &hashes),
+                ("harmless", Purpose::Harmless, &format!("\"a file\", {md5}")),
+                ("tor", Purpose::TorExits, "# relays\n5.6.7.8\n"),
+                ("asn", Purpose::Systems, "5.6.0.0/16,64500,EXAMPLE\n"),
+            ],
+            1000,
+        );
+        // D20 of the peer: a hash is looked up, and only what is harmless is not told.
+        assert!(intel.hash(md5.as_bytes()).is_none() && intel.hash(other.as_bytes()).is_some());
+        assert!(intel.is_tor_exit(ip("5.6.7.8")) && !intel.is_tor_exit(ip("5.6.7.9")));
+        assert!(intel.ip(ip("5.6.7.8")).is_none());
+        assert_eq!(intel.asn_of(ip("5.6.9.9")), Some((64_500, "EXAMPLE")));
+    }
+}

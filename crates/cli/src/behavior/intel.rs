@@ -1,0 +1,359 @@
+//! Lists of what is bad: which files the configuration and `--intel` name, reading them, and reading
+//! them again when they change or when asked to (SIGUSR2).
+
+use crate::exit::Fault;
+use gabion_behavior::intel::{Builder, Intel, Purpose, Texts};
+use gabion_record::Tree;
+use gabion_record::evidence::ThreatLevel;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+/// Bytes read at once.
+const CHUNK: usize = 1 << 20;
+/// Files kept open to read entries again; of more, only the name of the list is told.
+const OPEN_MAX: usize = 512;
+/// Deepest folders looked into.
+const DEPTH_MAX: usize = 8;
+/// How often files are looked at for changes.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Where lists stand.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    /// Files and folders, with what they are read for.
+    paths: Vec<(PathBuf, Purpose, Must)>,
+    /// Levels of files by their name, from lists of feeds.
+    levels: HashMap<String, ThreatLevel>,
+}
+
+/// Whether a path has to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Must {
+    Be,
+    MayBe,
+}
+
+/// Sections of the peer's configuration that name folders.
+const FOLDERS: [&str; 2] = [
+    "threatintelligence.local_threat_intelligence_files",
+    "threatintelligence.download_path_for_remote_threat_intelligence",
+];
+/// … and lists of feeds: `address or file, level, [tags]`.
+const FEEDS: [&str; 3] =
+    ["threatintelligence.ti_files", "threatintelligence.ja3_feeds", "threatintelligence.ssl_feeds"];
+/// Files of other purposes.
+const OTHERS: [(&str, Purpose); 3] = [
+    ("gabion.tor_exit_nodes", Purpose::TorExits),
+    ("gabion.harmless_files", Purpose::Harmless),
+    ("gabion.autonomous_systems", Purpose::Systems),
+];
+
+impl Places {
+    /// What the configuration and the command line name.
+    pub(super) fn of(tree: &Tree, named: &[PathBuf]) -> Places {
+        let mut places = Places::default();
+        let path = |key: &str| tree.text(key).map(str::trim).filter(|t| !t.is_empty());
+        for key in FEEDS {
+            if let Some(list) = path(key).and_then(|p| std::fs::read_to_string(p).ok()) {
+                places.feeds(&list);
+            }
+        }
+        for key in FOLDERS {
+            // The peer's configuration names folders of its own installation.
+            places.paths.extend(path(key).map(|p| (p.into(), Purpose::Indicators, Must::MayBe)));
+        }
+        for (key, purpose) in OTHERS {
+            places.paths.extend(path(key).map(|p| (p.into(), purpose, Must::Be)));
+        }
+        places.paths.extend(named.iter().map(|p| (p.clone(), Purpose::Indicators, Must::Be)));
+        places
+    }
+
+    fn feeds(&mut self, list: &str) {
+        for line in list.lines().map(str::trim).filter(|l| !l.starts_with(['#', ';'])) {
+            let mut columns = line.split(',').map(|c| c.trim().trim_matches('"'));
+            let (Some(feed), Some(level)) = (columns.next(), columns.next()) else { continue };
+            let Some(level) = ThreatLevel::from_name(level.as_bytes()) else { continue };
+            let name = feed.trim_end_matches('/').rsplit('/').next().unwrap_or(feed);
+            self.levels.insert(name.to_owned(), level);
+            let local = Path::new(feed.strip_prefix("file://").unwrap_or(feed));
+            if !feed.contains("://") && local.is_file() {
+                self.paths.push((local.to_owned(), Purpose::Indicators, Must::MayBe));
+            }
+        }
+    }
+
+    /// All files, in order of their names; what is to be there and is not.
+    fn files(&self) -> (Vec<(PathBuf, Purpose)>, Vec<String>) {
+        let (mut files, mut missing) = (Vec::new(), Vec::new());
+        for (path, purpose, must) in &self.paths {
+            match std::fs::metadata(path) {
+                Ok(m) if m.is_dir() => below(path, *purpose, &mut files, 0),
+                Ok(_) => files.push((path.clone(), purpose_of(path, *purpose))),
+                Err(e) if *must == Must::Be => missing.push(format!("{}: {e}", path.display())),
+                Err(_) => {}
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        files.retain(|(path, _)| seen.insert(path.clone()));
+        (files, missing)
+    }
+
+    /// Whether nothing is named.
+    pub(super) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Reads all of them; also what a person is to know.
+    pub(super) fn load(&self) -> Result<(Intel, Vec<String>), Fault> {
+        let (files, missing) = self.files();
+        if let Some(what) = missing.first() {
+            return Err(Fault::input(format!("lists: {what}: name a file or folder of lists")));
+        }
+        let mut notes = Vec::new();
+        let mut builder = Builder::default();
+        let mut open = Vec::new();
+        let mut buffer = vec![0; CHUNK];
+        for (path, purpose) in files {
+            let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into());
+            let level = self.levels.get(&name).copied().unwrap_or(ThreatLevel::Medium);
+            let mut file = match File::open(&path) {
+                Ok(file) => file,
+                Err(e) => {
+                    notes.push(format!("{}: {e}", path.display()));
+                    continue;
+                }
+            };
+            if name.ends_with(".gz") || name.ends_with(".zst") || name.ends_with(".zip") {
+                notes.push(format!("{}: packed lists are not read: unpack it", path.display()));
+                continue;
+            }
+            if !builder.file(&name, level, purpose) {
+                notes.push(format!(
+                    "{}: too many lists: this and later ones are left out",
+                    path.display()
+                ));
+                break;
+            }
+            loop {
+                match file.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(n) => builder.push(buffer.get(..n).unwrap_or_default()),
+                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                    Err(e) => {
+                        notes.push(format!("{}: {e}", path.display()));
+                        break;
+                    }
+                }
+            }
+            open.push((open.len() < OPEN_MAX).then_some(file));
+        }
+        let intel = builder.finish(Some(Box::new(Files(open))));
+        for source in intel.sources().iter().filter(|s| s.counts.wrong > 0) {
+            let lines: Vec<String> =
+                source.counts.wrong_lines.iter().map(ToString::to_string).collect();
+            let (name, wrong) = (&source.name, source.counts.wrong);
+            notes.push(format!(
+                "{name}: {wrong} entries could not be read (line {})",
+                lines.join(", ")
+            ));
+        }
+        Ok((intel, notes))
+    }
+
+    /// What tells one state of the files from another.
+    fn stamp(&self) -> Vec<(PathBuf, Option<SystemTime>, u64)> {
+        let stamp = |(path, _): (PathBuf, Purpose)| {
+            let m = std::fs::metadata(&path).ok();
+            let changed = m.as_ref().and_then(|m| m.modified().ok());
+            (path, changed, m.map_or(0, |m| m.len()))
+        };
+        self.files().0.into_iter().map(stamp).collect()
+    }
+}
+
+fn below(folder: &Path, purpose: Purpose, files: &mut Vec<(PathBuf, Purpose)>, depth: usize) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into());
+        if name.starts_with('.') || name.ends_with(".md") {
+            continue;
+        }
+        match path.is_dir() {
+            true if depth < DEPTH_MAX => below(&path, purpose, files, depth + 1),
+            true => {}
+            false => {
+                let purpose = purpose_of(&path, purpose);
+                files.push((path, purpose));
+            }
+        }
+    }
+}
+
+/// What a file in a folder of lists is read for, by the names that such files are known under.
+fn purpose_of(path: &Path, given: Purpose) -> Purpose {
+    let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
+    let has = |part: &str| name.contains(part);
+    match given {
+        Purpose::Indicators if has("known_fp") => Purpose::Harmless,
+        Purpose::Indicators if has("torbulkexitlist") || has("tor_exit") || has("tor-exit") => {
+            Purpose::TorExits
+        }
+        Purpose::Indicators if has("ip2asn") || has("asn-blocks") => Purpose::Systems,
+        other => other,
+    }
+}
+
+/// The files, kept open so that entries are read from what was loaded even when a file is replaced.
+struct Files(Vec<Option<File>>);
+
+impl Texts for Files {
+    fn read(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
+        let file = self.0.get(file)?.as_ref()?;
+        let mut text = vec![0; len];
+        let mut filled = 0;
+        while let Some(rest) = text.get_mut(filled..).filter(|r| !r.is_empty()) {
+            match file.read_at(rest, offset + filled as u64) {
+                Ok(0) => break,
+                Ok(n) => filled += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => return None,
+            }
+        }
+        text.truncate(filled);
+        Some(text)
+    }
+}
+
+/// Reads lists again beside the run: when they change, or when asked to.
+pub(super) struct Reload {
+    ask: Option<Sender<()>>,
+    ready: Arc<Mutex<Option<Arc<Intel>>>>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Reload {
+    /// Begins to watch; where there is nothing to watch or no thread, lists stay as they are.
+    pub(super) fn watch(places: Places) -> Reload {
+        let ready = Arc::default();
+        let mut reload = Reload { ask: None, ready, thread: None };
+        if places.is_empty() {
+            return reload;
+        }
+        let (ask, asked) = channel();
+        let ready = Arc::clone(&reload.ready);
+        let run = move || watch(&places, &asked, &ready);
+        if let Ok(thread) = std::thread::Builder::new().name("lists".into()).spawn(run) {
+            (reload.ask, reload.thread) = (Some(ask), Some(thread));
+        }
+        reload
+    }
+
+    /// Asks for the lists to be read again.
+    pub(super) fn ask(&self) {
+        if let Some(ask) = &self.ask {
+            // Without the thread there is nobody to ask, and lists stay as they are.
+            let _ = ask.send(());
+        }
+    }
+
+    /// Lists that were read anew.
+    pub(super) fn take(&self) -> Option<Arc<Intel>> {
+        self.ready.lock().ok()?.take()
+    }
+}
+
+impl Drop for Reload {
+    fn drop(&mut self) {
+        self.ask = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn watch(places: &Places, asked: &Receiver<()>, ready: &Mutex<Option<Arc<Intel>>>) {
+    let mut stamp = places.stamp();
+    loop {
+        let is_asked = match asked.recv_timeout(LOOK) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        let now = places.stamp();
+        if !is_asked && now == stamp {
+            continue;
+        }
+        stamp = now;
+        match places.load() {
+            Ok((intel, notes)) => {
+                eprintln!("gabion: lists: read again, {} indicators", intel.len());
+                notes.iter().for_each(|note| eprintln!("gabion: lists: {note}"));
+                if let Ok(mut slot) = ready.lock() {
+                    *slot = Some(Arc::new(intel));
+                }
+            }
+            Err(e) => eprintln!("{e}: lists stay as they are"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_behavior::intel::indicator::Indicator;
+    use gabion_record::logs::TimeNs;
+
+    #[test]
+    fn folders_and_levels_come_from_the_configuration() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+        file("feed.txt", "1.2.3.4 first\nevil.example\nrubbish at the end\n");
+        file("known_fp_md5_hashes.csv", "\"x\", d41d8cd98f00b204e9800998ecf8427e\n");
+        file("feeds.csv", "# feeds\nhttps://lists.example/a/feed.txt,critical,['t']\n");
+        let mut tree = Tree::default();
+        tree.set(
+            "threatintelligence.local_threat_intelligence_files",
+            &dir.path().to_string_lossy(),
+        );
+        tree.set("threatintelligence.ti_files", &dir.path().join("feeds.csv").to_string_lossy());
+        let places = Places::of(&tree, &[]);
+        let (intel, notes) = places.load().unwrap();
+        let found = intel.domain(b"evil.example").unwrap();
+        assert_eq!(found.level, ThreatLevel::Critical);
+        let entry = intel.entry(&found, &Indicator::Domain(b"evil.example"), TimeNs(0)).unwrap();
+        assert_eq!(entry.source, "feed.txt");
+        assert!(intel.is_harmless(b"d41d8cd98f00b204e9800998ecf8427e"));
+        assert!(notes.iter().any(|n| n.contains("line 3")), "{notes:?}");
+        let gone = Places::of(&Tree::default(), &[dir.path().join("gone")]);
+        assert!(gone.load().is_err());
+    }
+
+    #[test]
+    fn lists_are_read_again_when_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("own.csv");
+        std::fs::write(&path, "1.2.3.4,high,x\n").unwrap();
+        let reload = Reload::watch(Places::of(&Tree::default(), &[path.clone()]));
+        std::fs::write(&path, "1.2.3.5,high,x\n1.2.3.6,high,x\n").unwrap();
+        reload.ask();
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        let intel = loop {
+            match reload.take() {
+                Some(intel) => break intel,
+                None if std::time::Instant::now() > end => panic!("not read again"),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        };
+        assert_eq!(intel.len(), 2);
+    }
+}
