@@ -259,7 +259,7 @@ impl Builder {
                 self.made.range_places.push(place);
             }
             Indicator::Domain(name) => {
-                self.add(Class::Domain, indicator::of_name(Class::Domain, name), place);
+                self.add(Class::Domain, indicator::of_name(name), place);
             }
             Indicator::Url(url) => {
                 self.add(Class::Url, indicator::of_text(Class::Url, url), place);

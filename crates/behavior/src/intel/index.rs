@@ -1,8 +1,8 @@
 //! Fingerprints of millions of indicators, and where in their files they stand: sixteen bytes each.
 //!
 //! An indicator is a 64-bit hash and a [`Place`]; its text stays in its file. A small filter, which
-//! fits into a cache, answers nearly all questions for what is not listed; the rest costs one bucket
-//! and the run of memory it points to.
+//! fits into a cache, answers nearly all questions for what is not listed; for the rest one run of memory
+//! is read: fingerprints stand in their order, each as near as can be to where its value says.
 
 use crate::sketch::mix;
 
@@ -10,8 +10,8 @@ use crate::sketch::mix;
 const PARTS: usize = 256;
 /// Bits of the filter for each fingerprint.
 const FILTER_BITS: usize = 12;
-/// Fingerprints of one bucket, about.
-const BUCKET: usize = 4;
+/// Fingerprints for each place that stays free: more room makes shorter runs.
+const ROOM: usize = 6;
 
 /// Where an indicator stands: the file, the offset in it, and what matters before its text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,12 +44,17 @@ impl Place {
     }
 }
 
-/// One part.
+/// An entry's fingerprint and place; [`FREE`] where there is none.
+type Entry = (u64, Place);
+
+const FREE: Entry = (u64::MAX, Place(u64::MAX));
+
+/// One part: entries as they came, and when closed at their places.
 #[derive(Debug, Default)]
 struct Part {
-    entries: Vec<(u64, Place)>,
-    /// First entry of each bucket, and one past the last.
-    starts: Vec<u32>,
+    places: Vec<Entry>,
+    /// Places that fingerprints may have as their own.
+    homes: usize,
 }
 
 /// What is listed, by fingerprint.
@@ -84,7 +89,7 @@ impl Index {
             self.parts.resize_with(PARTS, Part::default);
         }
         if let Some(part) = self.parts.get_mut(part_of(hash)) {
-            part.entries.push((hash, place));
+            part.places.push((hash, place));
             self.len += 1;
         }
     }
@@ -93,29 +98,16 @@ impl Index {
     pub fn close(&mut self) {
         self.len = 0;
         for part in &mut self.parts {
-            let entries = &mut part.entries;
-            entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
-            entries.dedup_by_key(|e| e.0);
-            entries.shrink_to_fit();
-            self.len += entries.len();
-            let buckets = entries.len() / BUCKET + 1;
-            part.starts = vec![0; buckets + 1];
-            for (hash, _) in entries.iter() {
-                if let Some(n) = part.starts.get_mut(scale(*hash, buckets) + 1) {
-                    *n += 1;
-                }
-            }
-            let mut sum = 0;
-            part.starts.iter_mut().for_each(|n| {
-                sum += *n;
-                *n = sum;
-            });
+            part.places.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
+            part.places.dedup_by_key(|e| e.0);
+            self.len += part.places.len();
+            *part = spread(&part.places);
         }
         self.filter = vec![0; self.len * FILTER_BITS / 64 + 1];
         let words = self.filter.len();
-        for (hash, _) in self.parts.iter().flat_map(|p| &p.entries) {
-            if let Some(word) = self.filter.get_mut(word_of(*hash, words)) {
-                *word |= mask(*hash);
+        for entry in self.parts.iter().flat_map(|p| &p.places).filter(|e| **e != FREE) {
+            if let Some(word) = self.filter.get_mut(word_of(entry.0, words)) {
+                *word |= mask(entry.0);
             }
         }
     }
@@ -130,10 +122,12 @@ impl Index {
 
     fn search(&self, hash: u64) -> Option<Place> {
         let part = self.parts.get(part_of(hash))?;
-        let bucket = scale(hash, part.starts.len().checked_sub(1)?);
-        let from = *part.starts.get(bucket)? as usize;
-        let to = *part.starts.get(bucket + 1)? as usize;
-        part.entries.get(from..to)?.iter().find(|e| e.0 == hash).map(|e| e.1)
+        let run = part
+            .places
+            .get(scale(hash, part.homes)..)?
+            .iter()
+            .take_while(|e| **e != FREE && e.0 <= hash);
+        run.filter(|e| e.0 == hash).map(|e| e.1).next()
     }
 
     /// How many there are.
@@ -149,9 +143,27 @@ impl Index {
     /// Bytes it takes.
     pub fn bytes(&self) -> usize {
         let parts: usize =
-            self.parts.iter().map(|p| p.entries.capacity() * 16 + p.starts.capacity() * 4).sum();
+            self.parts.iter().map(|p| p.places.capacity() * size_of::<Entry>()).sum();
         parts + self.filter.capacity() * 8
     }
+}
+
+/// Gives sorted entries room: each stands at its own place or behind the one before it.
+fn spread(sorted: &[Entry]) -> Part {
+    let homes = sorted.len() + sorted.len() / ROOM + 1;
+    let mut places = vec![FREE; homes + ROOM];
+    let mut next = 0;
+    for entry in sorted {
+        let at = scale(entry.0, homes).max(next);
+        next = at + 1;
+        match places.get_mut(at) {
+            Some(place) => *place = *entry,
+            // The last run goes on behind the end.
+            None => places.push(*entry),
+        }
+    }
+    places.shrink_to_fit();
+    Part { places, homes }
 }
 
 #[inline]
@@ -179,6 +191,6 @@ mod tests {
             assert_eq!((place.file() as u64, place.offset(), place.level()), (n % 7, n * 31, 2));
         }
         assert!((50_000..200_000).all(|n| index.get(mix(n)).is_none()));
-        assert!(index.bytes() < 50_000 * 24, "{}", index.bytes());
+        assert!(index.bytes() < 50_000 * 22, "{}", index.bytes());
     }
 }

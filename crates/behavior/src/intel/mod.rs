@@ -20,7 +20,7 @@ use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::TimeNs;
 use index::{Index, Place};
-use indicator::{Class, Fnv, Indicator, NAME_MAX};
+use indicator::{Class, Fnv, Indicator, Labels, NAME_MAX};
 use ranges::Ranges;
 use std::fmt;
 
@@ -126,17 +126,13 @@ impl Intel {
         }
         let name = name.strip_suffix(b".").unwrap_or(name);
         let mut found = None;
-        let mut h = Fnv::new(Class::Domain);
-        let mut dots = 0;
-        for b in name.iter().rev() {
-            if *b == b'.' {
-                // One label alone is a top-level domain.
-                if dots > 0 {
-                    found = self.index.get(h.hash()).map(|p| Match::at(p, true)).or(found);
-                }
-                dots += 1;
+        let mut h = Labels::new();
+        for (before, label) in name.rsplit(|b| *b == b'.').enumerate() {
+            // One label alone is a top-level domain.
+            if before > 1 {
+                found = self.index.get(h.hash()).map(|p| Match::at(p, true)).or(found);
             }
-            h.add(*b);
+            h.add(label);
         }
         self.find(h.hash()).or(found)
     }
