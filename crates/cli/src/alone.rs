@@ -32,6 +32,7 @@ fn worker_budgets(pool: &BudgetPool, engine: &Engine) -> WorkerBudgets {
         flow: pool.leaf("flow", Some(o.flow.memcap)),
         session: pool.leaf("stream", Some(o.stream.memcap)),
         stream: pool.leaf("reassembly", Some(o.stream.reassembly_memcap)),
+        app: pool.leaf("app-layer", o.app_memcap),
     }
 }
 

@@ -128,6 +128,7 @@ pub(crate) fn engine(
         defrag,
         flow,
         stream,
+        app_memcap: config.size("app-layer.memcap"),
         policies,
         inline: mode.inline,
         firewall: mode.firewall,

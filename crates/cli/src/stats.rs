@@ -328,6 +328,7 @@ fn app_layer(n: &mut Node, c: &NetCounters, engine: &Engine) {
             let get = |v: &[[u64; 2]]| v.get(i + 1).map_or(0, |x| x[which]);
             n.set(&format!("app_layer.flow.{name}"), get(&c.app.flows));
             n.set(&format!("app_layer.error.{name}.gap"), get(&c.app.gaps));
+            n.set(&format!("app_layer.error.{name}.alloc"), get(&c.app.refused));
             n.set(&format!("app_layer.error.{name}.parser"), get(&c.app.errors));
             n.set(&format!("app_layer.tx.{name}"), get(&c.app.txs));
         }

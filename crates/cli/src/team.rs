@@ -312,6 +312,7 @@ struct Pools {
     flow: BudgetPool,
     session: BudgetPool,
     stream: BudgetPool,
+    app: BudgetPool,
 }
 
 impl Pools {
@@ -322,6 +323,7 @@ impl Pools {
             flow: pool.child("flow", Some(o.flow.memcap)),
             session: pool.child("stream", Some(o.stream.memcap)),
             stream: pool.child("reassembly", Some(o.stream.reassembly_memcap)),
+            app: pool.child("app-layer", o.app_memcap),
         }
     }
 
@@ -332,6 +334,7 @@ impl Pools {
             flow: self.flow.leaf(&name, None),
             session: self.session.leaf(&name, None),
             stream: self.stream.leaf(&name, None),
+            app: self.app.leaf(&name, None),
         }
     }
 }

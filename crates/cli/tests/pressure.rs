@@ -31,6 +31,7 @@ fn what_is_given_up_for_want_of_room_is_counted_with_its_reason() {
         ("flow.memcap=16kb", "flows", "flow_memcap"),
         ("stream.memcap=8kb", "stream", "stream_memcap"),
         ("stream.reassembly.memcap=8kb", "stream", "reassembly_memcap"),
+        ("app-layer.memcap=8kb", "app", "app_memcap"),
     ] {
         for workers in ["1", "2"] {
             let report = read(setting, workers);

@@ -60,6 +60,7 @@ impl Core {
             self.log_transactions(&view, &mut flow, true, sink);
         }
         self.log_flow(&flow, reason, now_ns, sink);
+        flow.ext.app.uncharge(&self.app);
         self.tcp.recycle(flow.tcp.take());
     }
 

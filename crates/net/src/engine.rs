@@ -39,6 +39,8 @@ pub struct EngineOptions {
     pub flow: FlowConfig,
     /// TCP.
     pub stream: StreamConfig,
+    /// Most bytes that protocols keep of flows and transactions; none: what the process may use.
+    pub app_memcap: Option<u64>,
     /// Policies.
     pub policies: Policies,
     /// Packets may be dropped (simulated).

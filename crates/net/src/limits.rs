@@ -34,6 +34,14 @@ pub const SCRIPT_INSTRUCTIONS_MAX: u64 = 500_000;
 /// Bytes that one substitution of a script may build outside of its state.
 pub const SCRIPT_RESULT_BYTES_MAX: u64 = 4 << 20;
 
+/// Bytes that a parser takes before it is weighed again at the earliest: what it holds is then known
+/// to some KiB, for a hundredth of what parsing costs.
+pub const WEIGH_BYTES: u32 = 4 << 10;
+
+/// Transactions after which it is weighed at the earliest: small ones may hold a hundred times what
+/// they came from.
+pub const WEIGH_TXS: u64 = 4;
+
 /// Bytes of a line that a script prints, so that no line grows without bound.
 pub const SCRIPT_LINE_BYTES_MAX: usize = 64 << 10;
 

@@ -27,6 +27,7 @@ use gabion_flow::{
 use gabion_matcher::regex::RegexScratch;
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, PacketSet};
 use gabion_record::Direction;
+use gabion_record::applayer::Transport;
 use gabion_record::budget::Budget;
 use gabion_record::eve::{NetSink, WireFacts, WireRecord};
 use gabion_record::ledger::ShedReason;
@@ -59,6 +60,8 @@ pub struct WorkerBudgets {
     pub session: Budget,
     /// Stream data.
     pub stream: Budget,
+    /// What protocols keep of flows and transactions.
+    pub app: Budget,
 }
 
 impl WorkerBudgets {
@@ -70,6 +73,7 @@ impl WorkerBudgets {
             flow: Budget::standalone("flow", o.flow.memcap),
             session: Budget::standalone("stream", o.stream.memcap),
             stream: Budget::standalone("reassembly", o.stream.reassembly_memcap),
+            app: Budget::standalone("app-layer", o.app_memcap.unwrap_or(u64::MAX)),
         }
     }
 }
@@ -96,6 +100,8 @@ pub struct Worker {
 pub(crate) struct Core {
     pub(crate) engine: Arc<Engine>,
     pub(crate) tcp: TcpTracker,
+    /// Budget of what protocols keep.
+    pub(crate) app: Budget,
     pub(crate) scratch: Scratch,
     pub(crate) regex: RegexScratch,
     pub(crate) scripts: Scripts,
@@ -167,6 +173,7 @@ impl Worker {
             inner: Some(Box::new(PacketSet::new())),
             core: Core {
                 tcp: TcpTracker::new(o.stream.clone(), budgets.session, budgets.stream),
+                app: budgets.app,
                 scratch: Scratch { costs, ..Scratch::default() },
                 regex: RegexScratch::new(),
                 scripts: match &engine.detector {
@@ -833,6 +840,7 @@ impl Core {
                     if effects.reversed {
                         break;
                     }
+                    effects.overflowed |= !app.charge(used, &self.app, counters, Transport::Tcp);
                     if used > 0 {
                         effects.fed[d.index()] = true;
                         self.books.app.receive(1, used as u64);
@@ -944,6 +952,12 @@ impl Core {
             &mut effects,
             &mut self.counters.app,
         );
+        let (app, len) = (&mut flow.ext.app, view.payload.len());
+        if !app.charge(len, &self.app, &mut self.counters.app, Transport::Udp) {
+            self.books.app.receive(1, len as u64);
+            self.books.app.shed(ShedReason::AppMemcap, 1, len as u64);
+            flow.ext.lose(ShedReason::AppMemcap, 1, len as u64);
+        }
         self.scratch.costs.add_parser(flow.ext.app.proto.0, since);
         effects.fed = [true; 2];
         if effects.reversed {

@@ -109,6 +109,7 @@ pub(crate) fn assemble(config: &Tree, set: Ruleset, catalog: Catalog) -> Engine 
             seed: 1,
             simulate_app_error: [None; 2],
             simulate_packet_loss: None,
+            app_memcap: None,
             simulate_defrag_memcap: None,
         },
         scripts: Default::default(),

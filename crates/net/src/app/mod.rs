@@ -9,12 +9,14 @@ pub use detection::{is_detected, is_parsed};
 use crate::detect::TxDetect;
 use crate::flow_state::Bits;
 use crate::frames::FlowFrames;
+use crate::limits::{WEIGH_BYTES, WEIGH_TXS};
 use gabion_proto::registry::{Settings, protocol};
 use gabion_proto::{
     Endpoints, Expectation, FilePiece, Input, Outcome, ParseContext, Parser, Protocol,
     ProtocolChange, Requirements,
 };
 use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
+use gabion_record::budget::Budget;
 use gabion_record::eve::Wants;
 use gabion_record::{Direction, Tree};
 use smallvec::SmallVec;
@@ -126,6 +128,8 @@ pub struct AppCounters {
     pub errors: Vec<[u64; 2]>,
     /// Gaps at which a parser had to stop.
     pub gaps: Vec<[u64; 2]>,
+    /// Flows whose parser was stopped because the budget was used up.
+    pub refused: Vec<[u64; 2]>,
     /// Announced flows that wait.
     pub expectations: u64,
     /// Frames there was no room for.
@@ -156,6 +160,7 @@ impl AppCounters {
         add(&mut self.txs, &o.txs);
         add(&mut self.errors, &o.errors);
         add(&mut self.gaps, &o.gaps);
+        add(&mut self.refused, &o.refused);
         self.expectations += o.expectations;
         self.frames_dropped += o.frames_dropped;
     }
@@ -212,6 +217,30 @@ pub(crate) struct AppLayer {
     is_fed: bool,
     /// Transactions with these keys are not logged either.
     silent_pairs: SmallVec<[u64; 1]>,
+    charge: Charge,
+}
+
+/// What a flow's parser is charged for. To weigh a parser takes time by what it holds, so it is done
+/// when it took so much more, in bytes or in transactions, that it may hold noticeably more.
+#[derive(Clone, Copy, Debug, Default)]
+struct Charge {
+    /// Bytes reserved.
+    held: u32,
+    /// Bytes taken since it was weighed.
+    fed: u32,
+    /// The transaction that was next when it was weighed.
+    next_tx: u64,
+    /// There was no room for more.
+    is_refused: bool,
+}
+
+impl Charge {
+    fn is_due(&self, next_tx: u64) -> bool {
+        let txs = next_tx.wrapping_sub(self.next_tx);
+        self.held == 0
+            || self.fed >= WEIGH_BYTES.max(self.held / 8)
+            || txs >= WEIGH_TXS.max(u64::from(self.held / WEIGH_BYTES))
+    }
 }
 
 impl AppLayer {
@@ -687,6 +716,44 @@ impl AppLayer {
                 Some(ProtoId(at as u8 + 1))
             })
             .unwrap_or_default();
+    }
+
+    /// Charges the flow for what its parser holds after another piece of so many bytes. False: there
+    /// is no room for it, and the flow is not followed any further.
+    pub(crate) fn charge(
+        &mut self,
+        fed: usize,
+        budget: &Budget,
+        counters: &mut AppCounters,
+        transport: Transport,
+    ) -> bool {
+        let Some(parser) = &self.parser else {
+            self.uncharge(budget);
+            return true;
+        };
+        let next_tx = parser.next_tx_id();
+        self.charge.fed = self.charge.fed.saturating_add(u32::try_from(fed).unwrap_or(u32::MAX));
+        if self.charge.is_refused || self.is_all_off() || !self.charge.is_due(next_tx) {
+            return !self.charge.is_refused;
+        }
+        let held = parser.bytes_held() + self.txs.capacity() * size_of::<TxMemory>();
+        let held = u32::try_from(held).unwrap_or(u32::MAX);
+        let has_room = budget.try_resize(self.charge.held.into(), held.into());
+        if has_room {
+            self.charge.held = held;
+        } else {
+            bump(&mut counters.refused, self.proto, transport);
+            self.disabled = [true; 2];
+            self.charge.is_refused = true;
+        }
+        self.charge.fed = 0;
+        self.charge.next_tx = next_tx;
+        has_room
+    }
+
+    /// Gives back what the flow was charged for.
+    pub(crate) fn uncharge(&mut self, budget: &Budget) {
+        budget.release(std::mem::take(&mut self.charge).held.into());
     }
 
     /// Whether a change of protocol waits for the next data.
