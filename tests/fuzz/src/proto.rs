@@ -66,7 +66,10 @@ pub fn parse(protocol: &'static Protocol, data: &[u8]) {
     // What is freed early can't be told of what comes later, so where the cuts are makes a difference.
     if is_stream && !frees {
         let joined = Run::new(protocol, transport, needs, frees).over(&join(&pieces));
-        if [&as_cut, &joined].into_iter().flatten().any(|told| hangs_on_pieces(protocol, told)) {
+        let mut all = [&as_cut, &joined].into_iter().flatten();
+        if all
+            .any(|told| hangs_on_pieces(protocol, told) || has_bare_answer(protocol, told, &pieces))
+        {
             return;
         }
         if hangs_on_an_open_line(protocol, &pieces) {
@@ -95,6 +98,16 @@ fn hangs_on_pieces(protocol: &Protocol, told: &str) -> bool {
     let has =
         |code: u16| events.is_some_and(|(list, _)| list.split(", ").any(|n| n == code.to_string()));
     table.name == "http1" && codes.any(has)
+}
+
+/// A further exception of the peer's: an answer without a status line ends with its segment. What then
+/// comes from the server is unasked for, where in one segment it is the rest of that answer.
+fn has_bare_answer(protocol: &Protocol, told: &str, pieces: &[Piece]) -> bool {
+    let is_bare = |piece: &Piece| match piece {
+        Piece::Said(Direction::ToClient, bytes) => !bytes.trim_ascii_start().starts_with(b"HTTP/"),
+        _ => false,
+    };
+    protocol.table.name == "http1" && !told.contains("\"status\":") && pieces.iter().any(is_bare)
 }
 
 /// The same exception where nothing is told of it: a line that never ends, behind a whole HTTP/1 message

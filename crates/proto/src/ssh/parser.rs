@@ -224,6 +224,8 @@ impl SshParser {
                 tx.sides[at].state = state::FINISHED;
                 if tx.is_encrypted() {
                     self.encrypted(cx);
+                    // What follows is no record that can be read, in whichever piece it comes.
+                    return Ok((bytes.len(), None));
                 }
             }
             let here = rest.len().min(HEADER_LEN + body_len);
