@@ -30,6 +30,7 @@ mod keys;
 pub mod limits;
 mod log;
 mod loss;
+mod memory;
 mod order;
 mod ranges;
 pub mod script;
@@ -48,6 +49,7 @@ pub use datasets::Datasets;
 pub use detect::{Detector, Expressions, FirewallPolicies, RuleCost, RuleCosts};
 pub use engine::{Engine, EngineOptions, Policies, RuleText, RuleTexts};
 pub use flow_state::NetFlow;
+pub use memory::{MemoryPressure, WorkerBudgets};
 pub use order::{Seat, Team, WORKERS_MAX};
 pub use ranges::RangeOptions;
 pub use script::{
@@ -55,4 +57,4 @@ pub use script::{
 };
 pub use state::Reputation;
 pub use verdicts::Verdicts;
-pub use worker::{FrameIn, MemoryPressure, Worker, WorkerBudgets};
+pub use worker::{FrameIn, Worker};

@@ -14,6 +14,7 @@ use crate::expectation::Expectations;
 use crate::flow_state::NetFlow;
 use crate::keys::{endpoints, packet_key, quoted_key, segment};
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE};
+use crate::memory::{MemoryPressure, WorkerBudgets};
 use crate::order::{Across, Team, Turn};
 use crate::ranges::Ranges;
 use crate::script::{OutputScripts, Scripts};
@@ -47,44 +48,6 @@ pub struct FrameIn<'a> {
     pub wire_len: u32,
     /// The bytes.
     pub data: &'a [u8],
-}
-
-/// Budgets of a worker's tables.
-#[derive(Debug)]
-pub struct WorkerBudgets {
-    /// Fragments.
-    pub defrag: Budget,
-    /// Flow table.
-    pub flow: Budget,
-    /// TCP sessions.
-    pub session: Budget,
-    /// Stream data.
-    pub stream: Budget,
-    /// What protocols keep of flows and transactions.
-    pub app: Budget,
-}
-
-impl WorkerBudgets {
-    /// Budgets of their own, with the limits of the configuration.
-    pub fn standalone(engine: &Engine) -> WorkerBudgets {
-        let o = &engine.options;
-        WorkerBudgets {
-            defrag: Budget::standalone("defrag", o.defrag.memcap),
-            flow: Budget::standalone("flow", o.flow.memcap),
-            session: Budget::standalone("stream", o.stream.memcap),
-            stream: Budget::standalone("reassembly", o.stream.reassembly_memcap),
-            app: Budget::standalone("app-layer", o.app_memcap.unwrap_or(u64::MAX)),
-        }
-    }
-}
-
-/// Use of memory in percent of its limit, of the budget that is fullest.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct MemoryPressure {
-    /// At the moment.
-    pub now: u64,
-    /// The most there was.
-    pub most: u64,
 }
 
 /// A worker of the network engine.
@@ -519,23 +482,14 @@ impl Worker {
 
     /// How full the tables of flows and TCP are.
     pub fn memory_pressure(&self) -> MemoryPressure {
-        let mut p = MemoryPressure::default();
         let [sessions, data] = self.core.tcp.budgets();
-        for b in [self.flows.budget(), sessions, data] {
-            p.now = p.now.max(percent(b.used(), b.limit()));
-            p.most = p.most.max(percent(b.peak(), b.limit()));
-        }
-        p
+        MemoryPressure::of(&[self.flows.budget(), sessions, data])
     }
 
     /// Costs of rules.
     pub fn costs(&self) -> &RuleCosts {
         &self.core.scratch.costs
     }
-}
-
-fn percent(n: u64, of: u64) -> u64 {
-    n.saturating_mul(100).checked_div(of).unwrap_or(0)
 }
 
 fn engine_policy(engine: &Engine, trigger: ExceptionTrigger) -> ExceptionPolicy {
