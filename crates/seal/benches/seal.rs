@@ -20,6 +20,8 @@ const ROUNDS: usize = 5;
 const SECOND: u64 = 1_000_000_000;
 const NOW: u64 = 1_700_000_000 * SECOND;
 const RECORDS: usize = 1_000_000;
+/// Real logs; speed is that of the first four.
+const TEXTS: [&str; 7] = ["Linux", "OpenSSH", "Mac", "Thunderbird", "Apache", "HDFS", "BGL"];
 
 fn cpu() -> f64 {
     let t = clock_gettime(ClockId::ProcessCPUTime);
@@ -31,26 +33,42 @@ fn wall() -> f64 {
     t.tv_sec as f64 + t.tv_nsec as f64 / 1e9
 }
 
-/// Median CPU seconds of a piece of work.
-fn median(mut work: impl FnMut()) -> f64 {
+/// Median seconds of a piece of work, by this clock.
+fn median_of(clock: fn() -> f64, mut work: impl FnMut()) -> f64 {
     let mut all: Vec<f64> = (0..ROUNDS)
         .map(|_| {
-            let start = cpu();
+            let start = clock();
             work();
-            cpu() - start
+            clock() - start
         })
         .collect();
     all.sort_by(f64::total_cmp);
     all[ROUNDS / 2]
 }
 
-fn lines() -> Vec<Vec<u8>> {
+/// Median CPU seconds of a piece of work.
+fn median(work: impl FnMut()) -> f64 {
+    median_of(cpu, work)
+}
+
+/// A figure beside what it must be; whether it is.
+fn row(what: &str, figure: f64, unit: &str, must: Option<f64>, more: &str) {
+    let is_time_or_size = unit == "ms" || unit.starts_with("bytes");
+    let judged = must.map_or(String::new(), |must| {
+        let is_met = if is_time_or_size { figure <= must } else { figure >= must };
+        format!("must {must:<5} {}", if is_met { "met" } else { "MISSED" })
+    });
+    println!("{what:40} {figure:8.2} {unit:18} {judged:18} {more}");
+}
+
+/// Lines of these texts.
+fn lines_of(names: &[&str]) -> Vec<Vec<u8>> {
     let root = std::env::var_os("GABION_CORPUS").map_or_else(
         || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
         PathBuf::from,
     );
     let mut all = Vec::new();
-    for name in ["Linux", "OpenSSH", "Mac", "Thunderbird"] {
+    for name in names {
         let path = root.join(format!("sealed/text/{name}_2k.log.zst"));
         let Ok(file) = std::fs::File::open(&path) else { continue };
         let text = zstd::stream::decode_all(file).expect("the corpus unpacks");
@@ -71,28 +89,111 @@ fn each(lines: &[Vec<u8>], count: usize, mut f: impl FnMut(Record<'_>)) {
     }
 }
 
-fn limits() {
+/// What this machine can do at most, in the same run.
+fn limits(lines: &[Vec<u8>]) {
     let block = vec![7u8; 64 << 10];
     let sha = median(|| {
         (0..2_000).for_each(|_| {
             std::hint::black_box(sha256(&block));
         })
     });
-    println!("limit  SHA-256 of 64 KiB             {:7.2} GB/s", 2_000.0 * 65_536.0 / sha / 1e9);
+    row("limit: SHA-256 of 64 KiB", 2_000.0 * 65_536.0 / sha / 1e9, "GB/s", None, "");
     let small = vec![7u8; 166];
     let sha = median(|| {
         (0..500_000).for_each(|_| {
             std::hint::black_box(sha256(&small));
         })
     });
-    println!("limit  SHA-256 of 166 bytes          {:7.2} M/s", 0.5 / sha);
+    row("limit: SHA-256 of 166 bytes", 0.5 / sha, "M/s", None, "");
     let keys =
         ClassKeys::derive(&[1; 32], &[2; 32], &[3; 16], 0, 0, Aead::Aes256Gcm).expect("keys");
     let mut sealed = block.clone();
     let gcm = median(|| {
         (0..4_000).for_each(|_| drop(std::hint::black_box(keys.seal([0; 12], b"", &mut sealed))))
     });
-    println!("limit  AES-256-GCM of 64 KiB         {:7.2} GB/s", 4_000.0 * 65_536.0 / gcm / 1e9);
+    row("limit: AES-256-GCM of 64 KiB", 4_000.0 * 65_536.0 / gcm / 1e9, "GB/s", None, "");
+    let text: Vec<u8> = lines.iter().flatten().copied().collect();
+    let mut compressor = zstd::bulk::Compressor::new(-1).expect("zstd");
+    let mut packed = 0;
+    let took = median(|| {
+        packed = 0;
+        for _ in 0..20 {
+            for chunk in text.chunks(256 << 10) {
+                packed += compressor.compress(chunk).expect("compresses").len();
+            }
+        }
+    });
+    let all = 20.0 * text.len() as f64;
+    let ratio = format!("to 1/{:.1}", all / packed as f64);
+    row("limit: zstd -1 of 256 KiB of text", all / took / 1e6, "MB/s", None, &ratio);
+    let (rsa, _) = SecretKey::generate_rsa().expect("a key");
+    let file = rsa.recipient().to_text();
+    let public = file.lines().filter(|l| !l.starts_with("-----")).collect::<String>();
+    let spki = gabion_seal::text::unbase64(public.as_bytes()).expect("base64");
+    let wrapped = gabion_seal::recipient::encrypt_oaep_sha512(&spki, &[5; 32]).expect("wraps");
+    let took = median(|| {
+        (0..20).for_each(|_| drop(std::hint::black_box(rsa.decrypt_oaep_sha512(&wrapped))))
+    });
+    row("limit: RSA-4096, private", took / 20.0 * 1e3, "ms", None, "");
+    let mut file = tempfile::tempfile().expect("a file");
+    let mebibyte = vec![9u8; 1 << 20];
+    let mut syncs: Vec<f64> = (0..15)
+        .map(|_| {
+            let start = wall();
+            std::io::Write::write_all(&mut file, &mebibyte).expect("written");
+            file.sync_data().expect("synced");
+            wall() - start
+        })
+        .collect();
+    syncs.sort_by(f64::total_cmp);
+    let slow = format!("slowest of 15: {:.1}", syncs[14] * 1e3);
+    row("limit: write and fdatasync of 1 MiB", syncs[7] * 1e3, "ms", None, &slow);
+}
+
+/// Bytes that a record takes in all files of a log, where so many come a second and chunks are forced
+/// this often.
+fn stored(lines: &[Vec<u8>], key: &SecretKey, rate: u64, every_ns: Option<u64>) -> f64 {
+    let (mut log, state) = (Memory::new(), Memory::new());
+    Init::new("bench.example/log", NOW).create(&mut log, state.clone()).expect("init");
+    let mut writer = open(log.clone(), state, key);
+    let source = Source::new(Transport::Relp, 1, "192.0.2.1:51423", "");
+    // A minute, or as many records as are enough for a steady state.
+    let count = (60 * rate).min(1_000_000);
+    let mut due = NOW;
+    for (i, line) in lines.iter().cycle().take(count as usize).enumerate() {
+        let now = NOW + i as u64 * (SECOND / rate);
+        let record =
+            Record { time_ns: now, kind: Kind::Message, flags: Flags::default(), bytes: line };
+        writer.append(&record, &source).expect("appends");
+        if now >= due {
+            due = now + every_ns.unwrap_or(SECOND / 20);
+            if every_ns.is_some() {
+                writer.commit(now).expect("commits");
+            }
+            writer.tick(now).expect("ticks");
+        }
+    }
+    writer.close(NOW + count * (SECOND / rate)).expect("closes");
+    log.total_len() as f64 / count as f64
+}
+
+fn sizes(key: &SecretKey) {
+    let mut lines = lines_of(&TEXTS);
+    lines.retain(|l| (92..=132).contains(&l.len()));
+    let mean = lines.iter().map(Vec::len).sum::<usize>() as f64 / lines.len() as f64;
+    let text = format!("real text of {mean:.0} bytes a record");
+    row(
+        "stored, steady load",
+        stored(&lines, key, 50_000, None),
+        "bytes a record",
+        Some(26.0),
+        &text,
+    );
+    for (rate, must) in [(10_000, 28.0), (1_000, 45.0)] {
+        let what = format!("stored, {rate}/s, chunks every 50 ms");
+        let bytes = stored(&lines, key, rate, Some(SECOND / 20));
+        row(&what, bytes, "bytes a record", Some(must), "");
+    }
 }
 
 fn seal_in_memory(lines: &[Vec<u8>]) -> f64 {
@@ -125,11 +226,8 @@ fn seal_in_memory(lines: &[Vec<u8>]) -> f64 {
         flush(&mut builder);
     });
     let rate = RECORDS as f64 / took;
-    println!(
-        "seal   in memory                     {:7.2} M records/s/core   {:.1} bytes a record",
-        rate / 1e6,
-        stored as f64 / RECORDS as f64
-    );
+    let more = format!("{:.1} bytes a record", stored as f64 / RECORDS as f64);
+    row("seal in memory", rate / 1e6, "M records/s/core", Some(1.7), &more);
     rate
 }
 
@@ -168,17 +266,17 @@ fn main() {
     if std::env::args().any(|a| a == "--test") {
         return;
     }
-    let lines = lines();
+    let lines = lines_of(&TEXTS[..4]);
     if lines.is_empty() {
         eprintln!("skipped: no corpus: set GABION_CORPUS");
         return;
     }
     let mean = lines.iter().map(Vec::len).sum::<usize>() as f64 / lines.len() as f64;
     println!(
-        "{} lines of {mean:.0} bytes, {RECORDS} records a round, median of {ROUNDS} rounds of CPU time",
+        "{} lines of {mean:.0} bytes (166 with time, number and source), {RECORDS} records a round, median of {ROUNDS} rounds of CPU time",
         lines.len()
     );
-    limits();
+    limits(&lines);
     seal_in_memory(&lines);
 
     let folder = tempfile::tempdir().expect("a folder");
@@ -201,10 +299,8 @@ fn main() {
         write(&mut writer, &lines);
         writer.close(NOW + 100 * SECOND).expect("closes");
     });
-    println!(
-        "seal   to files, durable             {:7.2} M records/s/core",
-        RECORDS as f64 / took / 1e6
-    );
+    row("seal to files, durable", RECORDS as f64 / took / 1e6, "M records/s/core", Some(1.2), "");
+    sizes(&key);
 
     let (mut log, state) = (Memory::new(), Memory::new());
     Init::new("bench.example/log", NOW).create(&mut log, state.clone()).expect("init");
@@ -222,28 +318,33 @@ fn main() {
                 .expect("verifies");
         assert_eq!(report.verdict().code(), 10, "{:?}", report.places);
     });
-    println!("verify with key                      {:7.2} M records/s/core", all / took / 1e6);
+    row("verify with key", all / took / 1e6, "M records/s/core", Some(2.4), "");
     let took = median(|| {
         let report = verify(&log, &Options { jobs: 1, ..Options::default() }, &mut |_, _| {})
             .expect("verifies");
         assert_eq!(report.verdict().code(), 10);
     });
-    println!(
-        "verify without key                   {:7.2} GB/s/core   {:.0} M records/s",
-        bytes / took / 1e9,
-        all / took / 1e6
+    let more = format!("{:.0} M records/s", all / took / 1e6);
+    row("verify without key", bytes / took / 1e9, "GB/s/core", Some(1.2), &more);
+    let by_clock = [1, 2].map(|jobs| {
+        median_of(wall, || {
+            verify(&log, &Options { jobs, keys: &keys, ..Options::default() }, &mut |_, _| {})
+                .expect("verifies");
+        })
+    });
+    let more = format!("{:.2} s and {:.2} s by the clock", by_clock[0], by_clock[1]);
+    row(
+        "verify with key, 2 threads against 1",
+        by_clock[0] / by_clock[1],
+        "times",
+        Some(1.9),
+        &more,
     );
-    for jobs in [1, 2] {
-        let start = wall();
-        verify(&log, &Options { jobs, keys: &keys, ..Options::default() }, &mut |_, _| {})
-            .expect("verifies");
-        println!("verify with key, {jobs} threads, by the clock {:5.2} s", wall() - start);
-    }
     let took = median(|| {
         let mut reader = Reader::open(&log, &keys).expect("opens");
         reader.scan(Cursor::default(), &Selection::default(), &mut Count(0)).expect("reads");
     });
-    println!("read   all records                   {:7.2} M records/s/core", all / took / 1e6);
+    row("read all records", all / took / 1e6, "M records/s/core", None, "");
     let took = median(|| {
         for n in 0..100 {
             let mut reader = Reader::open(&log, &keys).expect("opens");
@@ -252,6 +353,6 @@ fn main() {
             reader.scan(Cursor::default(), &selection, &mut Count(0)).expect("reads");
         }
     });
-    println!("read   one record by number          {:7.2} ms", took * 10.0);
+    row("read one record by number", took * 10.0, "ms", None, "");
     let _ = Opener::new();
 }

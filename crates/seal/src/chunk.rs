@@ -14,8 +14,9 @@
 
 use crate::data_key::{ClassKeys, salt_list};
 use crate::error::{Error, Result};
+use crate::index::Sources;
 use crate::limits::{CHUNK_BODY_MAX, CHUNK_PLAIN_MAX, CHUNK_RECORDS_MAX};
-use crate::record::{Builder, Decoded};
+use crate::record::{Builder, Decoded, source_table};
 use crate::tree::{Hash, empty_root, leaf_hash, root_of, sha256};
 use crate::wire::{Take, crc32c};
 
@@ -572,6 +573,17 @@ impl Opener {
     #[must_use]
     pub fn salt(&self, index: usize) -> Option<[u8; 16]> {
         salt_list(&self.salts).get(index).copied()
+    }
+
+    /// What the index says of the sources of the chunk opened last.
+    #[must_use]
+    pub fn sources(&self, header: &Header) -> Sources {
+        let mut sources = Sources::default();
+        if header.records > 0 && !header.is_clear() {
+            let table = source_table(&mut Take::new(&self.plain)).unwrap_or_default();
+            table.iter().for_each(|s| sources.add(s));
+        }
+        sources
     }
 
     /// The records of the chunk opened last.

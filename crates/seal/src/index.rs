@@ -13,6 +13,7 @@
 use crate::chunk::{self, TAG_LEN};
 use crate::data_key::ClassKeys;
 use crate::error::{Error, Result};
+use crate::limits::INDEX_MAX;
 use crate::record::SourceView;
 use crate::storage::Storage;
 use crate::tree::{Hash, sha256};
@@ -121,6 +122,19 @@ pub fn encode(
     Ok(out)
 }
 
+/// Whether bytes that stand at this offset have the form of an index. Of its content only a key tells.
+#[must_use]
+pub fn is_formed(bytes: &[u8], at: u64) -> bool {
+    let end = bytes.len().checked_sub(END_LEN).and_then(|n| bytes.get(n..)).map(Take::new);
+    end.is_some_and(|mut end| end.u64() == Some(at) && end.rest() == END_MAGIC)
+}
+
+/// Bytes of an index of so many chunks.
+#[must_use]
+pub const fn len(chunks: usize) -> u64 {
+    (HEAD_LEN + 4 + chunks * ENTRY_LEN + TAG_LEN + END_LEN) as u64
+}
+
 /// Reads bytes that an index should be.
 #[must_use]
 pub fn decode(bytes: &[u8], keys: &ClassKeys, segment_hash: &Hash) -> Option<Vec<Entry>> {
@@ -162,7 +176,7 @@ pub fn read(
     let Some(at) = take.u64().filter(|at| take.rest() == END_MAGIC && *at < end_at) else {
         return Ok(None);
     };
-    if len - at > u64::from(u32::MAX) {
+    if len - at > INDEX_MAX {
         return Ok(None);
     }
     let mut bytes = vec![0; (len - at) as usize];
@@ -189,6 +203,8 @@ mod tests {
         let entry = Entry { offset: 200, first_record: 5, earliest_ns: 6, latest_ns: 7, sources };
         let bytes = encode(&[entry, entry], 999, &keys, &[5; 32]).unwrap();
         assert_eq!(decode(&bytes, &keys, &[5; 32]).unwrap(), [entry, entry]);
+        assert_eq!(bytes.len() as u64, len(2));
+        assert!(is_formed(&bytes, 999) && !is_formed(&bytes, 998) && !is_formed(&bytes[..9], 999));
         for at in 0..bytes.len() - END_LEN {
             let mut bytes = bytes.clone();
             bytes[at] ^= 1;

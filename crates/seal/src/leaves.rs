@@ -15,6 +15,15 @@ const STUB_MAX: u64 = 1 << 32;
 /// Leaves of the first `size` chunks; an error where one is missing. They are what the files say: a
 /// root computed from them is compared with a signed one before anything rests on it.
 pub fn leaves(log: &dyn Storage, size: u64) -> Result<Vec<Hash>> {
+    let mut all = Vec::new();
+    extend(log, &mut all, size)?;
+    all.truncate(usize::try_from(size).unwrap_or(usize::MAX));
+    Ok(all)
+}
+
+/// The same, where the first leaves are known from before: only what follows is read. There may be more
+/// than `size` of them then.
+pub fn extend(log: &dyn Storage, all: &mut Vec<Hash>, size: u64) -> Result<()> {
     let names = log.list().map_err(|e| Error::storage("log", e))?;
     let mut segments: Vec<(u64, bool)> = names
         .iter()
@@ -23,13 +32,14 @@ pub fn leaves(log: &dyn Storage, size: u64) -> Result<Vec<Hash>> {
         .map(|(first, ending)| (first, ending == "gsl"))
         .collect();
     segments.sort_unstable();
-    let mut all: Vec<Hash> = Vec::new();
-    for (first, is_whole) in segments {
+    for (at, (first, is_whole)) in segments.iter().copied().enumerate() {
         if all.len() as u64 >= size {
             break;
         }
-        // A stub beside its segment is what a crash in the middle of pruning leaves.
-        if first < all.len() as u64 {
+        // The next begins at what is known already. (A stub beside its segment, which a crash in the middle
+        // of pruning leaves, has the same beginning.)
+        let next = segments.get(at + 1).map_or(u64::MAX, |s| s.0);
+        if next <= all.len() as u64 {
             continue;
         }
         if first > all.len() as u64 {
@@ -39,24 +49,21 @@ pub fn leaves(log: &dyn Storage, size: u64) -> Result<Vec<Hash>> {
                 first - 1
             )));
         }
-        if is_whole {
-            of_segment(log, first, size, &mut all)?
-        } else {
-            of_stub(log, first, &mut all)?
-        }
+        if is_whole { of_segment(log, first, size, all)? } else { of_stub(log, first, all)? }
     }
     if (all.len() as u64) < size {
         return Err(Error::format(format!("{size} chunks wanted, {} are there", all.len())));
     }
-    all.truncate(usize::try_from(size).unwrap_or(usize::MAX));
-    Ok(all)
+    Ok(())
 }
 
 fn of_stub(log: &dyn Storage, first: u64, all: &mut Vec<Hash>) -> Result<()> {
     let name = file_name(first, "pruned");
     let bytes =
         log.read(&name, STUB_MAX).map_err(|e| Error::storage(&name, e))?.unwrap_or_default();
-    all.extend_from_slice(&Stub::parse(&bytes)?.leaves);
+    let stub = Stub::parse(&bytes)?;
+    let known = usize::try_from((all.len() as u64).saturating_sub(first)).unwrap_or(usize::MAX);
+    all.extend_from_slice(stub.leaves.get(known..).unwrap_or_default());
     Ok(())
 }
 
@@ -70,6 +77,7 @@ fn of_segment(log: &dyn Storage, first: u64, size: u64, all: &mut Vec<Hash>) -> 
     while let Some((at, item)) = walk.step()? {
         match item {
             Item::Chunk(chunk) if chunk.index == all.len() as u64 => all.push(chunk.leaf(&hash)),
+            Item::Chunk(chunk) if chunk.index < all.len() as u64 && chunk.index >= first => {}
             Item::Chunk(_) => {
                 return Err(Error::format(format!("{name} at byte {at}: a chunk out of place")));
             }

@@ -34,6 +34,9 @@ pub const SEGMENT_BYTES: u64 = 64 << 20;
 /// Bytes of a segment file that a reader goes through: one more chunk and commit than a writer closes at.
 pub const SEGMENT_BYTES_MAX: u64 = 1 << 40;
 
+/// Bytes of a segment's index: 64 a chunk, so a million chunks. A segment with more goes without one.
+pub const INDEX_MAX: u64 = 64 << 20;
+
 /// Recipient stanzas of one segment: readers and their replacements of one organisation.
 pub const STANZAS_MAX: usize = 64;
 
@@ -52,8 +55,9 @@ pub const PROOF_HASHES_MAX: usize = 64;
 /// Bytes of a proof file: one record in base64 beside two paths.
 pub const PROOF_FILE_MAX: usize = 4 << 20;
 
-/// Bytes read at once when a segment is gone through.
-pub const READ_WINDOW: usize = 4 << 20;
+/// Bytes read at once when a segment is gone through: some ten chunks, which stay in a core's own cache
+/// until they are hashed, and are few enough that all cores end at about the same time.
+pub const READ_WINDOW: usize = 512 << 10;
 
 /// Bytes of one line of a slog file or envelope: 64 KiB of message become 256 KiB of hex in base64.
 pub const SLOG_LINE_MAX: usize = 4 << 20;

@@ -152,6 +152,13 @@ impl Source {
         Source { entry }
     }
 
+    /// Address of the peer.
+    #[must_use]
+    pub fn peer(&self) -> &str {
+        let view = SourceView::read(&mut Take::new(&self.entry));
+        view.and_then(|v| std::str::from_utf8(v.peer).ok()).unwrap_or_default()
+    }
+
     /// The bytes that stand in a chunk.
     #[must_use]
     pub fn entry(&self) -> &[u8] {
@@ -378,6 +385,16 @@ impl Builder {
     }
 }
 
+/// The sources at the beginning of a chunk's plain bytes.
+pub(crate) fn source_table<'a>(take: &mut Take<'a>) -> Option<Vec<SourceView<'a>>> {
+    let count = take.varint().filter(|n| *n <= CHUNK_SOURCES_MAX as u64)?;
+    let mut sources = Vec::new();
+    for _ in 0..count {
+        sources.push(SourceView::read(take)?);
+    }
+    Some(sources)
+}
+
 /// The records of a chunk's plain bytes.
 #[derive(Debug, Default)]
 pub struct Decoded<'a> {
@@ -396,11 +413,7 @@ impl<'a> Decoded<'a> {
     fn take(plain: &'a [u8], count: u32, base_ns: u64) -> Option<Decoded<'a>> {
         let count = usize::try_from(count).ok().filter(|n| *n <= CHUNK_RECORDS_MAX)?;
         let mut take = Take::new(plain);
-        let sources_count = take.varint().filter(|n| *n <= CHUNK_SOURCES_MAX as u64)?;
-        let mut sources = Vec::new();
-        for _ in 0..sources_count {
-            sources.push(SourceView::read(&mut take)?);
-        }
+        let sources = source_table(&mut take)?;
         // A head takes five bytes at least, so what is allocated never exceeds what came.
         if take.rest().len() / 5 < count {
             return None;

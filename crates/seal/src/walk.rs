@@ -3,6 +3,7 @@
 
 use crate::chunk::{self, Header, Mark};
 use crate::error::{Error, Result};
+use crate::limits::INDEX_MAX;
 use crate::segment;
 use crate::storage::Storage;
 
@@ -54,6 +55,9 @@ impl Item {
                 None => return Item::Damage(Error::format("commit mark is cut short")),
             },
             Some(INDEX_MAGIC) => match bytes.get(4..8).and_then(|b| b.try_into().ok()) {
+                Some(len) if u64::from(u32::from_be_bytes(len)) > INDEX_MAX => {
+                    return Item::Damage(Error::format("an index longer than any is"));
+                }
                 Some(len) => Item::Index(u64::from(u32::from_be_bytes(len)).max(8)),
                 None => return Item::Damage(Error::format("index is cut short")),
             },

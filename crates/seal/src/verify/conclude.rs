@@ -42,7 +42,7 @@ impl Judge<'_> {
                 self.torn(place, is_live);
             }
         }
-        self.unsigned_tail(covered);
+        self.unsigned_tail(covered)?;
         self.open_epochs();
         self.check_readers()?;
         self.check_prunes();
@@ -121,11 +121,17 @@ impl Judge<'_> {
     }
 
     /// Chunks behind the last checkpoint: how many there may be, and what they say of it.
-    fn unsigned_tail(&mut self, covered: u64) {
+    fn unsigned_tail(&mut self, covered: u64) -> Result<()> {
         self.report.unsigned_chunks = self.chunk.saturating_sub(self.report.signed_size);
         self.report.unsigned_records = self.record.saturating_sub(self.records_signed);
-        let last = self.signed_file_size;
+        let mut last = self.signed_file_size;
         let most = self.identity.checkpoint_chunks.saturating_mul(2).saturating_add(2);
+        let end = self.chunk.min(covered);
+        let is_behind = |last: u64| end.saturating_sub(last) > most;
+        if self.named > last || is_behind(last) {
+            // Chunks written since this look began name checkpoints written since: they are looked for now.
+            last = last.max(self.signed_by_now()?);
+        }
         let mut place = Place::file(checkpoints::FILE, "");
         place.chunk = Some(last);
         if self.named > last {
@@ -134,10 +140,10 @@ impl Judge<'_> {
                 self.named
             );
             self.report.place(Verdict::Incomplete, place);
-        } else if self.chunk.min(covered).saturating_sub(last) > most {
+        } else if is_behind(last) {
             place.reason = format!(
                 "{} chunks behind the last checkpoint: one is signed every {}",
-                self.chunk - last,
+                self.chunk.saturating_sub(last),
                 self.identity.checkpoint_chunks
             );
             self.report.place(Verdict::Incomplete, place);
@@ -148,6 +154,18 @@ impl Judge<'_> {
                 self.report.unsigned_chunks, self.identity.checkpoint_chunks, self.identity.checkpoint_seconds,
             ));
         }
+        Ok(())
+    }
+
+    /// Size of the last checkpoint there is now.
+    fn signed_by_now(&mut self) -> Result<u64> {
+        let last = checkpoints::tail(self.log)?.and_then(|t| t.last);
+        let Some(entry) = last.filter(|e| e.checkpoint.origin == self.identity.origin) else {
+            return Ok(0);
+        };
+        // No key known here made it: an epoch that began meanwhile.
+        let is_ours = !matches!(self.signatures(&entry.note, entry.checkpoint.size), Some(Err(_)));
+        Ok(if is_ours { entry.checkpoint.size } else { 0 })
     }
 
     /// An epoch that ended is closed by both keys.

@@ -4,7 +4,7 @@
 //! the damage seen. What damage means is decided at the end: below a checkpoint or a valid commit mark
 //! it is tampering, behind all of them it is what a crash leaves.
 
-use super::read::{SegmentFacts, is_padded};
+use super::read::{Facts, SegmentFacts, is_padded};
 use super::report::{Place, Report, Verdict};
 use super::{Anchor, Options};
 use crate::checkpoints::{self, Entry, Next, Tail};
@@ -13,6 +13,7 @@ use crate::data_key::ClassKeys;
 use crate::epoch::mark_text;
 use crate::error::{Error, Result};
 use crate::identity::Identity;
+use crate::index;
 use crate::limits::KEYS_FILE_MAX;
 use crate::note::{Note, SignatureKind, Verified, Vkey};
 use crate::recipient::Stanza;
@@ -35,6 +36,8 @@ pub(super) struct ChunkFacts {
     pub(super) content: Option<String>,
     /// No key for its class.
     pub(super) is_closed: bool,
+    /// Sources of the records, when they were opened with a key.
+    pub(super) sources: Option<index::Sources>,
     /// Records opened and compared.
     pub(super) opened: u32,
     /// Statements in clear, with their record numbers.
@@ -105,6 +108,8 @@ pub(super) struct Judge<'a> {
     pub(super) stubs: Vec<(u64, Stub, Hash)>,
     pub(super) present: Vec<(u64, String)>,
     pub(super) current: Option<segment::Header>,
+    /// Chunks of the current segment as its index should have them; kept where it can be opened.
+    pub(super) heads: Vec<(index::Entry, bool)>,
     pub(super) reached: u64,
     pub(super) is_cut: bool,
     pub(super) torn_note: Option<u64>,
@@ -153,6 +158,7 @@ impl<'a> Judge<'a> {
             stubs: Vec::new(),
             present: Vec::new(),
             current: None,
+            heads: Vec::new(),
             reached: 0,
             is_cut: false,
             torn_note: tail.torn,
@@ -210,6 +216,7 @@ impl<'a> Judge<'a> {
         (self.chunk, self.record) = (header.first_chunk, header.first_record);
         self.segment_number = header.number;
         self.has_stop = false;
+        self.heads.clear();
         self.present.push((first, name.clone()));
         let keys = self.unwrap(&name, &header)?;
         let facts = SegmentFacts { name, hash, is_padded: is_padded(&header), keys };
@@ -264,7 +271,7 @@ impl<'a> Judge<'a> {
         segment: &SegmentFacts,
         at: u64,
         item: Item,
-        facts: Option<ChunkFacts>,
+        facts: Facts,
         head: &[u8],
     ) -> Result<()> {
         if self.is_cut {
@@ -272,11 +279,16 @@ impl<'a> Judge<'a> {
         }
         self.report.bytes += item.len();
         match (item, facts) {
-            (Item::Chunk(header), Some(facts)) => self.take_chunk(segment, at, &header, facts),
+            (Item::Chunk(header), Facts::Chunk(facts)) => {
+                self.take_chunk(segment, at, &header, facts)
+            }
             (Item::Mark(mark), _) => self.mark(segment, at, &mark),
-            (Item::Index(_), _) => Ok(()),
+            (Item::Index(_), Facts::Index(facts)) => {
+                self.index(segment, at, &facts);
+                Ok(())
+            }
             (Item::Damage(error), _) => self.broken(segment, at, &error, head),
-            (Item::Chunk(_), None) => Ok(()),
+            (Item::Chunk(_) | Item::Index(_), _) => Ok(()),
         }
     }
 
@@ -312,6 +324,7 @@ impl<'a> Judge<'a> {
                 self.damage(header.index, place(why));
             }
         }
+        self.keep_head(segment, at, header, &facts);
         self.chunk = header.index.saturating_add(1);
         self.record = header.next_record();
         self.report.chunks += 1;

@@ -6,6 +6,7 @@
 //! results in order and holds no more than the roots of the tree's full subtrees.
 
 mod conclude;
+mod indexed;
 mod judge;
 mod read;
 mod report;

@@ -1,5 +1,6 @@
 //! Reading segments in batches and having workers look at them.
 
+use super::indexed::IndexFacts;
 use super::judge::{ChunkFacts, Judge};
 use super::{Options, Report};
 use crate::chunk::{self, Opener};
@@ -32,11 +33,18 @@ struct Batch {
     items: Vec<(usize, Item)>,
 }
 
-/// An item with what was found out about it.
+/// What a worker found out about an item.
+pub(super) enum Facts {
+    Chunk(ChunkFacts),
+    Index(IndexFacts),
+    None,
+}
+
+/// A batch whose items were looked at.
 struct Looked {
     segment: Arc<SegmentFacts>,
     end: u64,
-    items: Vec<(u64, Item, Option<ChunkFacts>)>,
+    items: Vec<(u64, Item, Facts)>,
     /// Head bytes of the damage that ends the batch, to mend one flipped bit.
     head: Vec<u8>,
     data: Vec<u8>,
@@ -56,8 +64,9 @@ pub(super) fn run(
     }
     let jobs = options.jobs.clamp(1, 64);
     std::thread::scope(|scope| {
-        let mut pool = Pool::default();
-        for _ in 0..jobs {
+        let mut pool =
+            Pool { alone: (jobs == 1).then(Opener::new).transpose()?, ..Pool::default() };
+        for _ in 0..if jobs == 1 { 0 } else { jobs } {
             let (to, from) = mpsc::sync_channel::<Batch>(2);
             let (answer, answers) = mpsc::channel();
             pool.workers.push((to, answers));
@@ -106,9 +115,11 @@ pub(super) fn run(
     })
 }
 
-/// Workers in turn; results are taken in the order in which work was given.
+/// Workers in turn; results are taken in the order in which work was given. One job is no worker's: then
+/// all is done where it is read.
 #[derive(Default)]
 struct Pool {
+    alone: Option<Opener>,
     workers: Vec<(mpsc::SyncSender<Batch>, mpsc::Receiver<Looked>)>,
     next: usize,
     waiting: VecDeque<usize>,
@@ -117,6 +128,10 @@ struct Pool {
 
 impl Pool {
     fn give(&mut self, batch: Batch, judge: &mut Judge<'_>) -> Result<()> {
+        if let Some(opener) = &mut self.alone {
+            let looked = look(batch, opener);
+            return self.judge(looked, judge);
+        }
         while self.waiting.len() >= self.workers.len() * 2 {
             self.take(judge)?;
         }
@@ -132,6 +147,10 @@ impl Pool {
         let Some(index) = self.waiting.pop_front() else { return Ok(()) };
         let Some((_, answers)) = self.workers.get(index) else { return Err(Error::Stopped) };
         let looked = answers.recv().map_err(|_| Error::Stopped)?;
+        self.judge(looked, judge)
+    }
+
+    fn judge(&mut self, looked: Looked, judge: &mut Judge<'_>) -> Result<()> {
         for (at, item, facts) in looked.items {
             judge.item(&looked.segment, at, item, facts, &looked.head)?;
         }
@@ -204,13 +223,17 @@ fn look(batch: Batch, opener: &mut Opener) -> Looked {
             Item::Chunk(header) => {
                 let start = at + chunk::HEADER_LEN;
                 let body = data.get(start..start + header.body_len as usize).unwrap_or_default();
-                Some(look_at_chunk(header, body, &segment, opener))
+                Facts::Chunk(look_at_chunk(header, body, &segment, opener))
+            }
+            Item::Index(len) => {
+                let bytes = data.get(at..at + *len as usize).unwrap_or_default();
+                Facts::Index(IndexFacts::of(bytes, base + at as u64, &segment))
             }
             Item::Damage(_) => {
                 head.extend(data.iter().skip(at).take(chunk::HEADER_LEN));
-                None
+                Facts::None
             }
-            _ => None,
+            Item::Mark(_) => Facts::None,
         };
         end = base + at as u64 + item.len();
         out.push((base + at as u64, item, facts));
@@ -247,7 +270,10 @@ fn look_at_chunk(
         .open(header, body, keys, &segment.hash, segment.is_padded)
         .and_then(|()| opener.check_root(header, keys));
     match opened {
-        Ok(true) => facts.opened = header.records,
+        Ok(true) => {
+            facts.opened = header.records;
+            facts.sources = segment.keys.as_ref().map(|_| opener.sources(header));
+        }
         Ok(false) => {
             facts.content = Some("its records differ from the root in its head".to_owned())
         }

@@ -5,6 +5,7 @@ use crate::chunk::FLAG_LAST;
 use crate::data_key::{ClassKeys, DataKey};
 use crate::epoch::random;
 use crate::error::{Error, Result};
+use crate::limits::INDEX_MAX;
 use crate::recipient::Stanza;
 use crate::segment::{FLAG_PADDED, FLAG_TIMES_ROUNDED, FLAG_ZSTD, Header, file_name};
 use crate::storage::Storage;
@@ -120,6 +121,9 @@ impl<S: Storage> Writer<S> {
     pub(super) fn write_index(&mut self) -> Result<()> {
         let Some(current) = &self.current else { return Err(Error::Stopped) };
         let Some(keys) = current.keys.first() else { return Err(Error::Stopped) };
+        if index::len(current.index.len()) > INDEX_MAX {
+            return Ok(());
+        }
         let bytes = index::encode(&current.index, current.len, keys, &current.hash)?;
         let name = current.name.clone();
         let written = self.log.append(&name, &bytes).and_then(|()| self.log.sync(&name));

@@ -223,6 +223,10 @@ impl Log {
 }
 
 pub(crate) fn append(writer: &mut Writer<Memory>, now: u64, text: &str) {
+    append_to(writer, now, text);
+}
+
+pub(crate) fn append_to<S: Storage>(writer: &mut Writer<S>, now: u64, text: &str) {
     let source = Source::new(Transport::Tcp, 1, "192.0.2.1:514", "");
     let record = Record {
         time_ns: now,

@@ -4,9 +4,11 @@ use super::support::{Log, SECOND};
 use super::{Threat, judged};
 use gabion_seal::chunk::{self, FLAG_CLEAR, Manner, Place, Sealer, flipped_field};
 use gabion_seal::data_key::ClassKeys;
+use gabion_seal::index;
 use gabion_seal::record::Builder;
 use gabion_seal::storage::Storage;
 use gabion_seal::tree::sha256;
+use gabion_seal::verify::Report;
 use gabion_seal::verify::Verdict::{Incomplete, Tampered, TornTail, Unanchored, Unsupported};
 use gabion_seal::walk::Item;
 use gabion_seal::{Flags, Kind, Record, Source, Transport};
@@ -125,10 +127,10 @@ pub(crate) fn rows() -> Vec<Threat> {
         },
         Threat {
             number: 34,
-            attack: "forge or damage the index at a segment's end",
-            by: "D",
-            verdict: "OK, the index is not used",
-            place: "",
+            attack: "damage the index at a segment's end; forge one under the real key that hides chunks",
+            by: "D; P",
+            verdict: "OK and a warning, results unchanged; forged: a warning with a reader's key",
+            place: "segment, byte, first chunk left out",
             exit: "0",
             residual: "",
             run: forged_index,
@@ -479,15 +481,43 @@ fn forged_index() {
         .find_map(|(at, item)| matches!(item, Item::Index(_)).then(|| (at, item.len() as usize)))
         .unwrap();
     let records = read_all(&log);
-    for change in 0..3 {
+    for change in 0..4 {
         let log = log.copy();
         log.change(&name, |b| match change {
             0 => b[at + 40] ^= 1,
             1 => b[at + 8..at + len - 16].fill(0),
+            2 => b[at + len - 12] ^= 1,
             _ => b.truncate(at),
         });
         judged(&log.verify_anchored(&log.copy()), gabion_seal::verify::Verdict::Ok, 0, &[]);
         assert_eq!(read_all(&log), records);
+        // Its end is in clear, its content is not.
+        let warned = |report: &Report| {
+            report.warnings.iter().any(|w| w.contains(&format!("{name} at byte {at}: the index")))
+        };
+        assert_eq!(warned(&log.verify_open()), change < 3);
+        assert_eq!(warned(&log.verify()), change == 2);
+    }
+    // Who has read the data key makes one that opens, and leaves the first messages out of it.
+    let key = log.data_key(&name);
+    let header = log.header(&name);
+    let keys = ClassKeys::derive(&key, &header.salt, &header.log_id, header.number, 0, header.aead);
+    let (keys, hash) = (keys.unwrap(), sha256(&log.get(&name)[..200]));
+    let entries = index::decode(&log.get(&name)[at..at + len], &keys, &hash).unwrap();
+    let is_hidden = |i: usize| i == 1;
+    let fewer: Vec<index::Entry> =
+        entries.iter().enumerate().filter(|(i, _)| !is_hidden(*i)).map(|(_, e)| *e).collect();
+    let mut blurred = entries.clone();
+    blurred[1].sources = index::Sources::default();
+    for (forged, is_seen) in [(&entries, false), (&fewer, true), (&blurred, true)] {
+        let log = log.copy();
+        let bytes = index::encode(forged, at as u64, &keys, &hash).unwrap();
+        log.change(&name, |b| b.splice(at..at + len, bytes).for_each(drop));
+        let report = log.verify_open();
+        judged(&report, gabion_seal::verify::Verdict::Unanchored, 10, &[]);
+        let first = log.chunks(&name)[1].1.index;
+        let said = format!("{name} at byte {at}: the index is wrong from chunk {first} on");
+        assert_eq!(report.warnings.iter().any(|w| w.contains(&said)), is_seen);
     }
     log.now += SECOND;
     log.open().close(log.now).unwrap();

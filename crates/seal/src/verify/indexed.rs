@@ -1,0 +1,76 @@
+//! Whether the index at a segment's end says what the chunks before it say. Nothing rests on an index
+//! but speed, so a wrong one is a warning; yet a reader that asks for one source trusts it to say where
+//! not to look, and who can open the log can forge one.
+
+use super::judge::{ChunkFacts, Judge};
+use super::read::SegmentFacts;
+use crate::chunk::Header;
+use crate::index::{self, Entry};
+use crate::limits::INDEX_MAX;
+
+/// What can be said of an index by itself.
+#[derive(Debug)]
+pub(super) enum IndexFacts {
+    /// Its form is not that of an index.
+    Malformed,
+    /// There is no key to look inside.
+    Closed,
+    /// It does not open under the segment's key.
+    Forged,
+    /// What it says.
+    Open(Vec<Entry>),
+}
+
+impl IndexFacts {
+    /// Of the bytes that stand at this offset.
+    pub(super) fn of(bytes: &[u8], at: u64, segment: &SegmentFacts) -> IndexFacts {
+        if !index::is_formed(bytes, at) {
+            return IndexFacts::Malformed;
+        }
+        let Some(keys) = segment.keys.as_ref().and_then(|k| k.first()?.as_ref()) else {
+            return IndexFacts::Closed;
+        };
+        index::decode(bytes, keys, &segment.hash).map_or(IndexFacts::Forged, IndexFacts::Open)
+    }
+}
+
+impl Judge<'_> {
+    /// Remembers a chunk for the index of its segment.
+    pub(super) fn keep_head(
+        &mut self,
+        segment: &SegmentFacts,
+        at: u64,
+        header: &Header,
+        facts: &ChunkFacts,
+    ) {
+        if segment.keys.is_some() && index::len(self.heads.len()) <= INDEX_MAX {
+            let entry = Entry::new(at, header, facts.sources.unwrap_or_default());
+            self.heads.push((entry, facts.sources.is_some()));
+        }
+    }
+
+    /// The index of the current segment.
+    pub(super) fn index(&mut self, segment: &SegmentFacts, at: u64, facts: &IndexFacts) {
+        let what = match facts {
+            IndexFacts::Closed => return,
+            IndexFacts::Malformed => "is damaged".to_owned(),
+            IndexFacts::Forged => "is not the writer's: it does not open".to_owned(),
+            IndexFacts::Open(entries) => {
+                let says = |(said, (head, has_sources)): &(&Entry, &(Entry, bool))| {
+                    let sources = if *has_sources { head.sources } else { said.sources };
+                    **said == Entry { sources, ..*head }
+                };
+                let agreed = entries.iter().zip(&self.heads).take_while(says).count();
+                if agreed == entries.len() && agreed == self.heads.len() {
+                    return;
+                }
+                let first = self.current.as_ref().map_or(0, |c| c.first_chunk);
+                format!("is wrong from chunk {} on", first.saturating_add(agreed as u64))
+            }
+        };
+        let name = &segment.name;
+        self.report.warnings.push(format!(
+            "{name} at byte {at}: the index {what}; what `show` finds by time or source may lack records, the log itself does not"
+        ));
+    }
+}
