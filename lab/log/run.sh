@@ -7,4 +7,9 @@ GABION=${GABION:-$(realpath "${CARGO_TARGET_DIR:-target}/release/gabion")}
 [ -x "$GABION" ] || cargo build --locked --release -q -p gabion
 export GABION
 scripts/log_peers.sh "${CARGO_TARGET_DIR:-target}/log-peers" || true
+case " $* " in
+  *" --quick "*) ;;
+  # A listener under load, killed so often: what it had acknowledged is there each time.
+  *) GABION_KILLS=${GABION_KILLS:-200} cargo test --locked -q -p gabion --test kills -- --nocapture 2>&1 | grep -v "^gabion:" ;;
+esac
 exec python3 lab/log/lab.py "$@"

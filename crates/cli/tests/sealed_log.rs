@@ -288,6 +288,58 @@ fn a_second_writer_and_a_torn_end_are_told_apart_from_damage() {
     assert_eq!(place.code(&["verify", "missing"]), 3);
 }
 
+/// Wrong input ends in one line that says what to do.
+#[test]
+fn what_is_no_log_is_told_as_such() {
+    let place = Place::new();
+    std::fs::create_dir(place.path("empty")).unwrap();
+    std::fs::write(place.path("file"), b"text").unwrap();
+    for (args, code, words) in [
+        (&["show", "missing"][..], 3, "gabion log init"),
+        (&["verify", "missing"], 3, "gabion log init"),
+        (&["show", "file"], 3, "a log is a folder"),
+        (&["show", "empty"], 3, "log.id is missing"),
+        (&["stat", "empty"], 3, "log.id is missing"),
+        (&["append", "empty"], 3, "empty.state"),
+        (&["show", "log", "--key", "reader/recipient.pub"], 24, "private"),
+        (&["stat", "--socket", "127.0.0.1:1"], 4, "gabion listen --metrics"),
+        (&["verify", "log", "--witness", "reader/recipient.pub"], 3, "reader/recipient.pub"),
+    ] {
+        let output = place.run(args);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
+        assert!(said.lines().count() == 1 && said.contains(words), "{args:?}: {said}");
+    }
+    // Of what is no log nothing is counted, and a log that nothing was written to is not of 1970.
+    let said = String::from_utf8(place.run(&["verify", "empty"]).stdout).unwrap();
+    assert!(
+        said.starts_with("INCOMPLETE\n") && !said.contains("1970") && !said.contains(" : "),
+        "{said}"
+    );
+    let said = String::from_utf8(place.run(&["verify", "log"]).stdout).unwrap();
+    assert!(!said.contains("1970"), "{said}");
+}
+
+#[test]
+fn messages_that_a_sender_lost_on_the_way_are_told() {
+    let place = Place::new();
+    let numbered = |n: u32| {
+        format!("<13>1 2026-01-01T00:00:00Z host app - - [meta sequenceId=\"{n}\"] text {n}\n")
+    };
+    place.append(&[1, 2, 5, 6, 1, 3].map(numbered).concat());
+    let shown = place.ok(&["show", "log", "--key", "reader/recipient.key", "--kind", "message"]);
+    let missing: Vec<u64> = shown
+        .lines()
+        .map(|l| serde_json::from_str::<Value>(l).unwrap()["missing_before"].as_u64().unwrap_or(0))
+        .collect();
+    assert_eq!(missing, [0, 0, 2, 0, 0, 1]);
+    // What is filtered out is not missing.
+    let args = ["show", "log", "--key", "reader/recipient.key", "--grep", "text 5", "--text"];
+    let text = place.ok(&args);
+    assert!(text.starts_with("# 2 messages of this sender are missing here\n"), "{text}");
+    assert_eq!(text.lines().count(), 2);
+}
+
 /// A writer under load is killed at moments that nobody chose. What it leaves is never worse than a torn
 /// end, the next writer mends it, and the records are the first so many without a gap.
 #[test]

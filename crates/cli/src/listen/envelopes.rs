@@ -9,6 +9,8 @@ use gabion_logs::fairness::FairQueue;
 use gabion_logs::replay::ReplayWindow;
 use gabion_record::ledger::ShedReason;
 use gabion_seal::record::{Flags, Kind, Source};
+use gabion_seal::statement::statement;
+use gabion_seal::text::hex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -156,12 +158,14 @@ impl Envelopes {
             Some(key) => key.open(&envelope.bytes),
             None => Err(Suspicion::KeyMissing),
         };
+        let mut again = None;
         let (flags, body) = match opened {
             Ok(opened) => {
                 self.opened.fetch_add(1, Relaxed);
                 let mut flags = Flags::OPENED;
                 let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-                if window.is_replayed(&opened.id, envelope.time_ns) {
+                if let Some(first_ns) = window.first_seen(&opened.id, envelope.time_ns) {
+                    again = Some((opened.id, first_ns));
                     self.replayed.fetch_add(1, Relaxed);
                     flags = flags.with(Flags::REPLAYED);
                 }
@@ -174,6 +178,21 @@ impl Envelopes {
             }
         };
         batch.push(&envelope.source, envelope.time_ns, Kind::Message, flags, &body);
+        if let Some((id, first_ns)) = again {
+            let finding = statement("replay", |json| {
+                json.field("peer", envelope.source.peer());
+                json.field("envelope", hex(&id));
+                json.number("first_received", first_ns);
+                json.number("received", envelope.time_ns);
+            });
+            batch.push(
+                &envelope.source,
+                envelope.time_ns,
+                Kind::Finding,
+                Flags::default(),
+                &finding,
+            );
+        }
         if let Some(connection) = envelope.receipt {
             batch.wants_receipt(connection);
         }

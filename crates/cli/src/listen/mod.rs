@@ -1,7 +1,8 @@
 //! `gabion listen`: takes in logs and seals them, until told to stop.
 //!
-//! Five kinds of threads, no more: one drains datagrams, one has all connections, some open slog's
-//! envelopes, one seals, and this one watches, says how it goes, and ends it all. The order of the
+//! Five kinds of threads: one drains datagrams, one has all connections, some open slog's envelopes, one
+//! seals, and this one watches, says how it goes, and ends it all. (Two more where they are asked for: one
+//! answers with metrics, one carries checkpoints off the host.) The order of the
 //! beginning matters: the log is opened and descriptors are reserved before anything listens, so that
 //! a flood of connections can't take what the log needs. So does the order of the end: listeners first
 //! read what is there, connections are answered when their messages are durable, then the log is
@@ -15,6 +16,7 @@ mod account;
 mod batch;
 mod connection;
 mod datagrams;
+mod enduring;
 mod envelopes;
 mod exposition;
 mod open;
@@ -27,6 +29,8 @@ mod tls;
 pub(crate) use options::ListenOptions;
 
 use crate::exit::{Exit, Fault};
+use crate::log::LogFault;
+use crate::log::push::{LOOK_EVERY, PushOptions, Pusher};
 use account::{Joint, Losses};
 use batch::Queue;
 use datagrams::Datagrams;
@@ -38,7 +42,9 @@ use gabion_runtime::{Signals, StopFlag};
 use sealer::{Durable, Sealer, Sink};
 use std::fmt::Write;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use streams::Streams;
@@ -62,8 +68,51 @@ impl Drop for EndOfProducer {
 pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
     let signals = Signals::install().map_err(|e| Fault::environment(format!("signals: {e}")))?;
     let wanted = open::Wanted::of(o)?;
-    let sink = wanted.log()?;
-    run_with(o, &wanted, sink, signals.stop())
+    let sink = wanted.log(o, signals.stop())?;
+    let pushing = Pushing::start(wanted.log_folder(), &o.push)?;
+    let ended = run_with(o, &wanted, sink, signals.stop());
+    pushing.map_or(Ok(()), Pushing::end)?;
+    ended
+}
+
+/// The thread that carries checkpoints off the host. It reads the log as anybody does and holds up nobody.
+struct Pushing {
+    is_ended: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Pushing {
+    fn start(log: &Path, options: &PushOptions) -> Result<Option<Pushing>, Fault> {
+        if options.is_empty() {
+            return Ok(None);
+        }
+        let mut pusher = Pusher::new(log, options).map_err(LogFault::into_fault)?;
+        let is_ended = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_ended);
+        let thread = spawn("push", move || {
+            loop {
+                // What is signed before this is carried by this look.
+                let is_last = flag.load(Ordering::Acquire);
+                for fault in pusher.look() {
+                    eprintln!("gabion: {}", fault.text());
+                }
+                let next = Instant::now() + LOOK_EVERY;
+                while Instant::now() < next && !flag.load(Ordering::Acquire) {
+                    thread::sleep(Duration::from_millis(50));
+                }
+                if is_last {
+                    return;
+                }
+            }
+        })?;
+        Ok(Some(Pushing { is_ended, thread }))
+    }
+
+    /// The closing checkpoint is there: it is carried too.
+    fn end(self) -> Result<(), Fault> {
+        self.is_ended.store(true, Ordering::Release);
+        self.thread.join().map_err(|_| Fault::internal("push: the thread panicked"))
+    }
 }
 
 /// The whole with any sink.

@@ -4,7 +4,8 @@
 use super::ListenOptions;
 use super::account::Joint;
 use super::datagrams::DatagramListener;
-use super::sealed::{LogPlace, SealedLog};
+use super::enduring::EnduringLog;
+use super::sealed::LogPlace;
 use super::streams::{Bounds, StreamListener};
 use super::tls;
 use crate::exit::Fault;
@@ -12,6 +13,7 @@ use crate::log::folders::state_of;
 use gabion_logs::config::SlogConfig;
 use gabion_logs::envelope::EnvelopeKey;
 use gabion_logs::framing::Framing;
+use gabion_runtime::StopFlag;
 use gabion_runtime::metrics::Metrics;
 use gabion_runtime::sockets::{self, Inherited, datagrams};
 use gabion_seal::record::Transport;
@@ -127,14 +129,26 @@ impl Wanted {
     }
 
     /// Opens the log, or makes it.
-    pub(crate) fn log(&self) -> Result<SealedLog, Fault> {
-        SealedLog::open(&LogPlace {
-            log: &self.log,
-            state: &self.state,
-            recipients: &self.recipients,
-            origin: &self.origin,
+    pub(crate) fn log(&self, o: &ListenOptions, stop: &StopFlag) -> Result<EnduringLog, Fault> {
+        let place = LogPlace {
+            log: self.log.clone(),
+            state: self.state.clone(),
+            recipients: self.recipients.clone(),
+            origin: self.origin.clone(),
             is_compressed: self.is_compressed,
-        })
+        };
+        let aside = o.spill.as_ref().map(|spill| LogPlace {
+            log: spill.clone(),
+            state: state_of(spill, None),
+            origin: format!("{}/spill", self.origin),
+            ..place.clone()
+        });
+        EnduringLog::open(place, aside, o.on_full, stop.clone())
+    }
+
+    /// The log's folder.
+    pub(crate) fn log_folder(&self) -> &Path {
+        &self.log
     }
 
     /// What connections may take.

@@ -1,5 +1,7 @@
 //! The command line of `gabion listen`.
 
+use super::enduring::OnFull;
+use crate::log::push::PushOptions;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -49,7 +51,7 @@ pub(crate) struct ListenOptions {
     /// The folder of the sealed log; it is made when it is not there
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
-    /// The folder of the signer's secret state [default: DIR with .signer behind it]
+    /// The folder of the signer's secret state [default: DIR with .state behind it]
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
     /// Public keys of those who may read (repeatable)
@@ -58,6 +60,15 @@ pub(crate) struct ListenOptions {
     /// Name of a new log in its signatures [default: the host's name with /log behind it]
     #[arg(long, value_name = "NAME")]
     pub(crate) origin: Option<String>,
+    /// What to do when the log's disk is full
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "block")]
+    pub(crate) on_full: OnFull,
+    /// A second log, on another disk, that takes over while the first one's is full or fails; it is made
+    /// when it is not there, its state in DIR with .state behind it
+    #[arg(long, value_name = "DIR")]
+    pub(crate) spill: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) push: PushOptions,
     /// Don't compress before encrypting: sizes then tell nothing of what was written
     #[arg(long)]
     pub(crate) no_compress: bool,

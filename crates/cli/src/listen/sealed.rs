@@ -1,36 +1,35 @@
-//! The sealed log as a sink: made when it is not there, opened, written, closed.
+//! The sealed log of a listener: made when it is not there, opened for writing, and the room that is
+//! kept free beside it for its last words.
 
 use super::account::now_ns;
-use super::sealer::Sink;
 use crate::exit::Fault;
-use crate::log::folders::store_recipients;
-use gabion_seal::record::{Flags, Kind, Record, Source};
-use gabion_seal::storage::Files;
+use crate::log::folders::{guard_secrets, store_recipients};
+use gabion_seal::storage::{Files, Storage};
 use gabion_seal::writer::{Init, Policy, Writer};
 use gabion_seal::{Error, Recipient};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-/// A log that is written.
-pub(crate) struct SealedLog {
-    writer: Option<Writer<Files>>,
-    path: PathBuf,
-}
+/// File that holds room in the log's folder; removed when the disk is full, so that what was taken in can
+/// still be sealed, and what happened be said.
+const RESERVE: &str = "reserve";
+/// Its bytes: messages of one commit before compression, a checkpoint, and hours of idle marks.
+const RESERVE_BYTES: usize = 1 << 20;
 
 /// What a log is opened with.
-#[derive(Debug)]
-pub(crate) struct LogPlace<'a> {
-    pub(crate) log: &'a Path,
-    pub(crate) state: &'a Path,
-    pub(crate) recipients: &'a [PathBuf],
-    pub(crate) origin: &'a str,
+#[derive(Clone, Debug)]
+pub(crate) struct LogPlace {
+    pub(crate) log: PathBuf,
+    pub(crate) state: PathBuf,
+    pub(crate) recipients: Vec<PathBuf>,
+    pub(crate) origin: String,
     pub(crate) is_compressed: bool,
 }
 
-impl SealedLog {
-    /// Opens a log, or makes one. What recovery found is said on standard error.
-    pub(crate) fn open(place: &LogPlace<'_>) -> Result<SealedLog, Fault> {
+impl LogPlace {
+    /// The public keys of those who may read.
+    fn readers(&self) -> Result<Vec<Recipient>, Fault> {
         let mut recipients = Vec::new();
-        for path in place.recipients {
+        for path in &self.recipients {
             let text = std::fs::read_to_string(path).map_err(|e| {
                 Fault::input(format!("{}: {e}: a recipient's public key is wanted", path.display()))
             })?;
@@ -39,75 +38,94 @@ impl SealedLog {
             })?;
             recipients.extend(keys);
         }
-        let folder = |path: &Path| {
-            Files::create_folder(path).map_err(|e| {
-                Fault::environment(format!(
-                    "{}: {e}: name a folder that can be written",
-                    path.display()
-                ))
-            })
-        };
-        let wrong = |e: Error| Fault::environment(format!("{}: {e}", place.log.display()));
-        let mut log = folder(place.log)?;
-        if !place.log.join("log.id").exists() {
-            let state = folder(place.state)?;
-            Init::new(place.origin, now_ns()).create(&mut log, state).map_err(wrong)?;
-            store_recipients(place.state, &recipients).map_err(Fault::environment)?;
+        Ok(recipients)
+    }
+
+    fn folder(path: &std::path::Path) -> Result<Files, Fault> {
+        Files::create_folder(path).map_err(|e| {
+            Fault::environment(format!(
+                "{}: {e}: name a folder that can be written",
+                path.display()
+            ))
+        })
+    }
+
+    /// Makes the log when it is not there.
+    pub(crate) fn make(&self) -> Result<(), Fault> {
+        let recipients = self.readers()?;
+        let mut log = LogPlace::folder(&self.log)?;
+        if self.log.join("log.id").exists() {
+            return Ok(());
         }
-        let state = folder(place.state)?;
+        let state = LogPlace::folder(&self.state)?;
+        Init::new(&self.origin, now_ns()).create(&mut log, state).map_err(|e| self.wrong(&e))?;
+        store_recipients(&self.state, &recipients).map_err(Fault::environment)
+    }
+
+    /// Opens the log. What recovery found is said on standard error.
+    pub(crate) fn open(&self) -> Result<Writer<Files>, Fault> {
+        let recipients = self.readers()?;
+        self.writer(recipients).map_err(|e| self.wrong(&e))
+    }
+
+    /// The same for one that was open before.
+    pub(crate) fn reopen(&self) -> Result<Writer<Files>, Error> {
+        let recipients = self.readers().map_err(|e| Error::Key { what: e.to_string() })?;
+        self.writer(recipients)
+    }
+
+    fn writer(&self, recipients: Vec<Recipient>) -> Result<Writer<Files>, Error> {
+        guard_secrets();
+        let folder = |path: &std::path::Path| {
+            Files::open(path)
+                .map_err(|source| Error::Storage { name: path.display().to_string(), source })
+        };
         let mut policy = Policy::default();
-        if !place.is_compressed {
+        if !self.is_compressed {
             policy.manner.level = None;
         }
-        let (writer, opened) =
-            Writer::open(log, state, recipients, policy, now_ns()).map_err(wrong)?;
+        let (log, state) = (folder(&self.log)?, folder(&self.state)?);
+        let (writer, opened) = Writer::open(log, state, recipients, policy, now_ns())?;
         if opened.was_torn() {
             eprintln!(
                 "gabion: {}: the log was not closed: {} bytes behind its last commit were cut off",
-                place.log.display(),
+                self.log.display(),
                 opened.cut_bytes
             );
         }
-        Ok(SealedLog { writer: Some(writer), path: place.log.to_owned() })
+        Ok(writer)
     }
 
-    fn writer(&mut self) -> Result<&mut Writer<Files>, Fault> {
-        self.writer.as_mut().ok_or_else(|| Fault::internal("the log is closed"))
+    fn wrong(&self, e: &Error) -> Fault {
+        Fault::environment(format!("{}: {e}", self.log.display()))
     }
 
-    fn fault(&self, e: &Error) -> Fault {
-        Fault::environment(format!("{}: {e}: nothing more is acknowledged", self.path.display()))
-    }
-}
-
-impl Sink for SealedLog {
-    fn append(
-        &mut self,
-        source: &Source,
-        time_ns: u64,
-        kind: Kind,
-        flags: Flags,
-        bytes: &[u8],
-    ) -> Result<(), Fault> {
-        let record = Record { time_ns, kind, flags, bytes };
-        let done = self.writer()?.append(&record, source);
-        done.map(|_| ()).map_err(|e| self.fault(&e))
-    }
-
-    fn commit(&mut self) -> Result<(), Fault> {
-        let done = self.writer()?.commit(now_ns());
-        done.map_err(|e| self.fault(&e))
-    }
-
-    fn tick(&mut self) -> Result<(), Fault> {
-        let done = self.writer()?.tick(now_ns());
-        done.map_err(|e| self.fault(&e))
-    }
-
-    fn close(&mut self) -> Result<(), Fault> {
-        match self.writer.take() {
-            Some(writer) => writer.close(now_ns()).map(|_| ()).map_err(|e| self.fault(&e)),
-            None => Ok(()),
+    /// Takes room in the log's folder; whether there was so much. Its bytes do not compress, because a file
+    /// system might.
+    pub(crate) fn reserve(&self) -> bool {
+        let Ok(mut files) = Files::open(&self.log) else { return false };
+        if files.len(RESERVE).ok().flatten() == Some(RESERVE_BYTES as u64) {
+            return true;
         }
+        let mut x = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut bytes = Vec::with_capacity(RESERVE_BYTES);
+        while bytes.len() < RESERVE_BYTES {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            bytes.extend_from_slice(&x.to_le_bytes());
+        }
+        let made = files.write_new(RESERVE, &bytes).and_then(|()| files.sync(RESERVE));
+        if made.is_err() {
+            let _ = files.remove(RESERVE);
+        }
+        made.is_ok()
+    }
+
+    /// Gives the room back; whether there was any.
+    pub(crate) fn release(&self) -> bool {
+        let Ok(mut files) = Files::open(&self.log) else { return false };
+        let is_there = files.len(RESERVE).is_ok_and(|l| l.is_some());
+        is_there && files.remove(RESERVE).and_then(|()| files.sync_names()).is_ok()
     }
 }

@@ -21,6 +21,13 @@ const COMMIT_BYTES: u64 = 1 << 20;
 /// How often a sink is asked to do what is due by time when nothing comes.
 const TICK: Duration = Duration::from_millis(200);
 
+/// Messages that were given up, and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) messages: u64,
+    pub(crate) bytes: u64,
+}
+
 /// Where messages end up. The sealed log is one; tests have another.
 pub(crate) trait Sink {
     /// Takes a message; it need not be durable yet.
@@ -38,6 +45,14 @@ pub(crate) trait Sink {
     fn tick(&mut self) -> Result<(), Fault>;
     /// Says that this is the end, and makes it durable.
     fn close(&mut self) -> Result<(), Fault>;
+    /// Messages taken since this was last asked, and given up because nothing could store them.
+    fn dropped(&mut self) -> Dropped {
+        Dropped::default()
+    }
+    /// Whether nothing can be stored now.
+    fn is_full(&self) -> bool {
+        false
+    }
 }
 
 /// Where the sealer leaves word of what is durable, for the thread that has the connections.
@@ -126,10 +141,22 @@ impl<S: Sink> Sealer<S> {
                 Taken::Nothing => false,
                 Taken::Ended => true,
             };
-            self.losses.due(&mut self.sink, is_end)?;
+            // Losses wait as long as they could not be stored either.
+            if !self.sink.is_full() {
+                self.losses.due(&mut self.sink, is_end)?;
+            }
             if due.is_some() || is_end {
                 self.sink.commit()?;
-                self.joint.ledger.pass(open.0, open.1);
+                let dropped = self.sink.dropped();
+                self.joint.ledger.shed(ShedReason::OutputFailed, dropped.messages, dropped.bytes);
+                self.joint.ledger.pass(
+                    open.0.saturating_sub(dropped.messages),
+                    open.1.saturating_sub(dropped.bytes),
+                );
+                if dropped != Dropped::default() {
+                    // Whoever waits for an answer gets none, and sends again.
+                    receipts.clear();
+                }
                 open = (0, 0);
                 due = None;
                 self.joint.ledger.set_in_flight(0, 0);
@@ -150,7 +177,6 @@ impl<S: Sink> Sealer<S> {
         let closing = statement("intake", |json| {
             json.open_array_key("joints");
             for entry in &joints {
-                json.next_item();
                 json.open();
                 json.field("joint", &entry.joint);
                 json.number("received", entry.ledger.received().items);

@@ -42,7 +42,7 @@ pub(super) fn run(options: &Anchor) -> Ended {
             .and_then(|()| file.sync_all())
             .map_err(failed)?;
     }
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.field("origin", &checkpoint.origin);

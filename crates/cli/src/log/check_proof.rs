@@ -13,7 +13,7 @@ pub(super) fn run(options: &CheckProof) -> Ended {
     let checked = match checked {
         Ok(checked) => checked,
         Err(e) => {
-            if options.json {
+            if options.output.json {
                 let mut json = Json::new();
                 json.open();
                 json.boolean("holds", false);
@@ -27,7 +27,7 @@ pub(super) fn run(options: &CheckProof) -> Ended {
             });
         }
     };
-    if options.json {
+    if options.output.json {
         println!("{}", String::from_utf8_lossy(&to_json(&checked)));
     } else {
         print(&checked);

@@ -1,6 +1,7 @@
 //! `gabion log checkpoint`: the newest signed checkpoint, for mail, a second host or a witness.
 
 use super::options::CheckpointOptions;
+use super::push::{LOOK_EVERY, Pusher};
 use super::{Ended, LogFault, folders};
 use gabion_record::json::Json;
 use gabion_seal::checkpoints;
@@ -9,6 +10,14 @@ use gabion_seal::text::base64;
 use gabion_seal::tree::{consistency_proof, root};
 
 pub(super) fn run(options: &CheckpointOptions) -> Ended {
+    if !options.push.is_empty() {
+        return carry(options);
+    }
+    if options.follow {
+        return Err(LogFault::usage(
+            "--follow: say where to with --witness, --anchor-append or --anchor-cmd",
+        ));
+    }
     let log = folders::open(&options.log)?;
     let tail = checkpoints::tail(&log)?;
     let last = tail
@@ -32,7 +41,7 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
             consistency_proof(&all, usize::try_from(since).unwrap_or(usize::MAX))
         }
     };
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.field("origin", &last.checkpoint.origin);
@@ -56,5 +65,45 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
         println!();
     }
     print!("{}", last.note);
+    Ok(0)
+}
+
+/// Carries the newest checkpoint, or each one as it is signed until a signal ends it.
+fn carry(options: &CheckpointOptions) -> Ended {
+    let signals = gabion_runtime::Signals::install()
+        .map_err(|e| LogFault::environment(format!("signals: {e}")))?;
+    let mut pusher = Pusher::new(&options.log, &options.push)?;
+    loop {
+        let faults = pusher.look();
+        if !options.follow {
+            let Some(first) = faults.first().cloned() else { break };
+            faults.iter().skip(1).for_each(|f| eprintln!("gabion: {}", f.text()));
+            return Err(first);
+        }
+        faults.iter().for_each(|f| eprintln!("gabion: {}", f.text()));
+        let next = gabion_runtime::clock::now() + LOOK_EVERY;
+        while gabion_runtime::clock::now() < next && !signals.stop().is_set() {
+            std::thread::sleep(LOOK_EVERY / 20);
+        }
+        if signals.stop().is_set() {
+            break;
+        }
+    }
+    let log = folders::open(&options.log)?;
+    let size = checkpoints::tail(&log)?.and_then(|t| t.last).map_or(0, |e| e.checkpoint.size);
+    let places = options.push.witness.len()
+        + options.push.anchor_append.len()
+        + usize::from(options.push.anchor_cmd.is_some());
+    if options.output.json {
+        let mut json = Json::new();
+        json.open();
+        json.number("size", size);
+        json.number("places", places);
+        json.boolean("carried", pusher.is_done());
+        json.close();
+        println!("{}", String::from_utf8_lossy(json.bytes()));
+    } else {
+        println!("{size} chunks, carried to {places} places");
+    }
     Ok(0)
 }

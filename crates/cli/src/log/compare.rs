@@ -27,7 +27,7 @@ pub(super) fn run(options: &Compare) -> Ended {
         Answer::Fork(_) => (22, "FORK: two signed states that exclude each other"),
         Answer::Unknown => (10, "different sizes: give --log to compare them"),
     };
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.number("exit", code);

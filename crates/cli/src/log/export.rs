@@ -64,10 +64,10 @@ pub(super) fn run(options: &Export) -> Ended {
     if grep.is_some() && options.format != ExportFormat::Json {
         return Err(LogFault::usage("--grep works with --format json"));
     }
-    let keys = folders::secret_keys(&options.keys)?;
-    let log = folders::open(&options.log)?;
+    let keys = folders::secret_keys(&options.reading.keys)?;
+    let log = folders::open(&options.reading.log)?;
     let mut reader =
-        Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.log))?;
+        Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
     match options.format {
         ExportFormat::Json => {
@@ -84,7 +84,7 @@ pub(super) fn run(options: &Export) -> Ended {
     if reader.is_key_missing {
         let text = format!(
             "{}: not all content was opened: give readers' keys with --key",
-            options.log.display()
+            options.reading.log.display()
         );
         return Err(LogFault { code: 24, text });
     }

@@ -27,7 +27,19 @@ pub(crate) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
 
 /// Opens a folder.
 pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
-    Files::open(path).map_err(|e| LogFault::input(format!("{}: {e}", path.display())))
+    Files::open(path).map_err(|e| {
+        let does = match e.kind() {
+            std::io::ErrorKind::NotFound => {
+                "name the folder of a log, or make one with `gabion log init`"
+            }
+            std::io::ErrorKind::NotADirectory => {
+                "a log is a folder: name the one that holds log.id"
+            }
+            std::io::ErrorKind::PermissionDenied => "run this as a user who may read it",
+            _ => "name the folder of a log",
+        };
+        LogFault::input(format!("{}: {e}: {does}", path.display()))
+    })
 }
 
 /// Reads a small text file.
@@ -147,7 +159,7 @@ pub(super) fn writer_at(
     state: Option<&Path>,
     seal: Option<&SealOptions>,
 ) -> Result<(Writer<Files>, Opened), LogFault> {
-    keep_out_of_dumps();
+    guard_secrets();
     let state = state_of(log, state);
     let recipients = stored_recipients(&state)?;
     let mut policy = Policy::default();
@@ -171,9 +183,21 @@ pub(super) fn writer_at(
     Ok((writer, opened))
 }
 
-/// A process that holds a signing seed leaves no copy of its memory behind.
-fn keep_out_of_dumps() {
-    use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
+/// A process that holds a signing seed leaves no copy of its memory behind: neither in a core dump nor,
+/// where it may lock memory, in swap. Not only the seed's page is locked, because the cryptographic
+/// library keeps copies of its own. Where the limit on locked memory stands, nothing is locked: a later
+/// allocation would fail by it.
+pub(crate) fn guard_secrets() {
+    use rustix::mm::{MlockAllFlags, mlockall};
+    use rustix::process::{DumpableBehavior, Resource, Rlimit};
+    use rustix::process::{getrlimit, set_dumpable_behavior, setrlimit};
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let unlimited = Rlimit { current: None, maximum: None };
+    let may_lock = getrlimit(Resource::Memlock).current.is_none()
+        || setrlimit(Resource::Memlock, unlimited).is_ok();
+    if may_lock {
+        // Pages are locked as they are used; else everything that is mapped would be read in now.
+        let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
+    }
 }

@@ -17,7 +17,7 @@ pub(super) fn run(options: &Hold) -> Ended {
     writer.hold(&options.segments, !options.release, now_ns())?;
     let held = held(writer.log())?;
     writer.close(now_ns())?;
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.open_array_key("held");

@@ -101,7 +101,7 @@ fn finish(options: &ImportSlog, import: &Import<'_>) -> Ended {
     let missing = options.expect_lines.is_some_and(|n| n != summary.lines)
         || options.expect_last.as_ref().is_some_and(|h| !h.eq_ignore_ascii_case(&last));
     let is_good = summary.suspicious == 0 && !missing;
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.number("lines", summary.lines);

@@ -55,7 +55,7 @@ pub(super) fn run(options: &Init) -> Ended {
         erase_seed(&state_path)?;
     }
     let vkey = identity.vkey.to_string();
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.field("origin", &identity.origin);

@@ -34,7 +34,7 @@ pub(super) fn run(options: &Keygen) -> Ended {
         Recipient::X25519(_) => "x25519",
         Recipient::Rsa(_) => "rsa4096",
     };
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.field("type", kind);
@@ -64,7 +64,7 @@ fn signer(options: &Keygen, origin: &str) -> Ended {
     }
     folders::write_secret(&options.out.join(SEED), &hex(key.seed()))?;
     let vkey = key.vkey(origin).to_string();
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.field("vkey", &vkey);

@@ -17,13 +17,16 @@ mod keygen;
 pub(crate) mod options;
 mod prove;
 mod prune;
+pub(crate) mod push;
 mod recover;
 mod rewrap;
+mod running;
 pub(crate) mod seal_findings;
 mod show;
 mod shred;
 mod stat;
 mod times;
+mod together;
 mod verify;
 
 use crate::exit::Fault;
@@ -41,6 +44,16 @@ impl LogFault {
     /// Something is wrong with what was given.
     pub(crate) fn input(text: impl Into<String>) -> LogFault {
         LogFault { code: 3, text: text.into() }
+    }
+
+    /// With an exit code of its own: a verdict's.
+    pub(crate) fn with_code(code: u8, text: impl Into<String>) -> LogFault {
+        LogFault { code, text: text.into() }
+    }
+
+    /// What is wrong, for people.
+    pub(crate) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The command line asks for something that can't be.

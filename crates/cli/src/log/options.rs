@@ -1,6 +1,8 @@
 //! The options of `gabion log`.
 
+use super::push::PushOptions;
 use clap::{Args, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// What to do with a sealed log.
@@ -20,7 +22,8 @@ pub(crate) enum LogVerb {
     Prove(Prove),
     /// Check a proof; exit code 20 when it does not hold
     CheckProof(CheckProof),
-    /// Print the newest signed checkpoint, with a proof that an older one is its beginning
+    /// Print the newest signed checkpoint, with a proof that an older one is its beginning; or carry it to
+    /// witnesses and files of anchors
     Checkpoint(CheckpointOptions),
     /// Keep checkpoints off the host, to verify against later
     Anchor(Anchor),
@@ -55,6 +58,25 @@ pub(crate) struct LogFolder {
     pub(crate) state: Option<PathBuf>,
 }
 
+/// A log and who opens it.
+#[derive(Debug, Args)]
+pub(crate) struct Reading {
+    /// The log's folder
+    #[arg(value_name = "LOG")]
+    pub(crate) log: PathBuf,
+    /// A reader's private key (repeatable)
+    #[arg(long = "key", value_name = "FILE")]
+    pub(crate) keys: Vec<PathBuf>,
+}
+
+/// What a verb says.
+#[derive(Debug, Args)]
+pub(crate) struct Output {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Kinds of reader's keys.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum KeyType {
@@ -79,9 +101,8 @@ pub(crate) struct Keygen {
     /// Name of the signer's log
     #[arg(long, value_name = "NAME")]
     pub(crate) origin: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log init`.
@@ -104,9 +125,8 @@ pub(crate) struct Init {
     /// Go on where erasing keys is not real or locks do not hold
     #[arg(long)]
     pub(crate) allow_network_fs: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// How chunks are made.
@@ -176,12 +196,8 @@ pub(crate) struct Select {
 /// Options of `log show`.
 #[derive(Debug, Args)]
 pub(crate) struct Show {
-    /// The log's folder
-    #[arg(value_name = "LOG")]
-    pub(crate) log: PathBuf,
-    /// A reader's private key (repeatable)
-    #[arg(long = "key", value_name = "FILE")]
-    pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) select: Select,
     /// Go on as the log is written
@@ -225,9 +241,8 @@ pub(crate) struct Verify {
     /// Exit with 0 though nothing from outside was compared
     #[arg(long)]
     pub(crate) allow_unanchored: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
     /// Print the verdict alone
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -236,18 +251,14 @@ pub(crate) struct Verify {
 /// Options of `log prove`.
 #[derive(Debug, Args)]
 pub(crate) struct Prove {
-    /// The log's folder
-    #[arg(value_name = "LOG")]
-    pub(crate) log: PathBuf,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     /// Number of the record
     #[arg(long, value_name = "N", required_unless_present = "finding")]
     pub(crate) record: Option<u64>,
     /// Id of a finding, instead of its number
     #[arg(long, value_name = "ID", conflicts_with = "record")]
     pub(crate) finding: Option<String>,
-    /// A reader's private key (repeatable)
-    #[arg(long = "key", value_name = "FILE")]
-    pub(crate) keys: Vec<PathBuf>,
     /// Where to write the proof [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -268,9 +279,8 @@ pub(crate) struct CheckProof {
     /// The log's public key: a file, or the key itself
     #[arg(long, value_name = "FILE|KEY")]
     pub(crate) vkey: String,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log checkpoint`.
@@ -282,9 +292,13 @@ pub(crate) struct CheckpointOptions {
     /// Add a proof that the tree of this size is a beginning of it
     #[arg(long, value_name = "SIZE")]
     pub(crate) since: Option<u64>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) push: PushOptions,
+    /// Go on carrying each new checkpoint to where these options say
+    #[arg(long, conflicts_with_all = ["since", "json"])]
+    pub(crate) follow: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log anchor`.
@@ -302,9 +316,8 @@ pub(crate) struct Anchor {
     /// The log's public key, which must be the one of the log's folder
     #[arg(long, value_name = "FILE|KEY")]
     pub(crate) vkey: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log compare`.
@@ -319,9 +332,8 @@ pub(crate) struct Compare {
     /// A log that both are of, to compare different sizes
     #[arg(long, value_name = "LOG")]
     pub(crate) log: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Forms of `log export`.
@@ -338,12 +350,8 @@ pub(crate) enum ExportFormat {
 /// Options of `log export`.
 #[derive(Debug, Args)]
 pub(crate) struct Export {
-    /// The log's folder
-    #[arg(value_name = "LOG")]
-    pub(crate) log: PathBuf,
-    /// A reader's private key (repeatable)
-    #[arg(long = "key", value_name = "FILE")]
-    pub(crate) keys: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
     #[command(flatten)]
     pub(crate) select: Select,
     /// Form
@@ -381,9 +389,8 @@ pub(crate) struct ImportSlog {
     /// The signer's state of that log
     #[arg(long, value_name = "DIR")]
     pub(crate) state: Option<PathBuf>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log recover`.
@@ -394,20 +401,22 @@ pub(crate) struct Recover {
     /// Put a log that no crash damaged aside, and go on in a new one that says so
     #[arg(long)]
     pub(crate) accept_loss: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log stat`.
 #[derive(Debug, Args)]
 pub(crate) struct Stat {
     /// The log's folder
-    #[arg(value_name = "LOG")]
-    pub(crate) log: PathBuf,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[arg(value_name = "LOG", required_unless_present = "socket")]
+    pub(crate) log: Option<PathBuf>,
+    /// Ask a running `gabion listen` instead, at the address of its --metrics, what came, was sealed and
+    /// was lost
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "log")]
+    pub(crate) socket: Option<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log prune`.
@@ -421,9 +430,8 @@ pub(crate) struct Prune {
     /// Only say what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log rewrap`.
@@ -443,9 +451,8 @@ pub(crate) struct Rewrap {
     /// Only future segments: those that are there stay as they are
     #[arg(long)]
     pub(crate) future_only: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log shred`.
@@ -459,9 +466,8 @@ pub(crate) struct Shred {
     /// Only this class of records, by name
     #[arg(long, value_name = "NAME", required_unless_present = "segments")]
     pub(crate) class: Option<String>,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }
 
 /// Options of `log hold`.
@@ -475,7 +481,6 @@ pub(crate) struct Hold {
     /// Let them go
     #[arg(long)]
     pub(crate) release: bool,
-    /// Print one JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) output: Output,
 }

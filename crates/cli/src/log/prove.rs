@@ -28,17 +28,17 @@ impl Sink for ById<'_> {
 }
 
 pub(super) fn run(options: &Prove) -> Ended {
-    let keys = folders::secret_keys(&options.keys)?;
-    let log = folders::open(&options.log)?;
+    let keys = folders::secret_keys(&options.reading.keys)?;
+    let log = folders::open(&options.reading.log)?;
     let mut reader =
-        Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.log))?;
+        Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
     let number = match (&options.finding, options.record) {
         (Some(id), _) => {
             let mut by_id = ById { id, number: None };
             let selection = Selection { kind: Some(Kind::Finding), ..Selection::default() };
             reader.scan(Cursor::default(), &selection, &mut by_id)?;
             by_id.number.ok_or_else(|| {
-                LogFault::input(format!("no finding {id} in {}", options.log.display()))
+                LogFault::input(format!("no finding {id} in {}", options.reading.log.display()))
             })?
         }
         (None, Some(number)) => number,

@@ -21,7 +21,7 @@ pub(super) fn run(options: &Prune) -> Ended {
         writer.prune(&pruned, now_ns())?;
         writer.close(now_ns())?;
     }
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.boolean("dry_run", options.dry_run);

@@ -21,7 +21,7 @@ pub(super) fn run(options: &Recover) -> Ended {
     match folders::writer(&options.folder, None) {
         Ok((writer, opened)) => {
             writer.close(now_ns())?;
-            if options.json {
+            if options.output.json {
                 let mut json = Json::new();
                 json.open();
                 json.boolean("torn", opened.was_torn());

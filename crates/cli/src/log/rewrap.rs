@@ -34,7 +34,7 @@ pub(super) fn run(options: &Rewrap) -> Ended {
     let (stored, fresh) = (state.join(folders::RECIPIENTS), state.join("recipients.new"));
     let failed = |e: std::io::Error| LogFault::environment(format!("{}: {e}", stored.display()));
     std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &stored)).map_err(failed)?;
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.number("segments", done);

@@ -2,6 +2,7 @@
 
 use super::options::{Select, Show};
 use super::times::{rfc3339, time};
+use super::together::Together;
 use super::{Ended, LogFault, folders};
 use gabion_logs::evidence;
 use gabion_logs::syslog::{self, Notes, Received};
@@ -57,6 +58,7 @@ pub(crate) fn finding_id(bytes: &[u8]) -> String {
 pub(super) struct Printer<W> {
     out: W,
     json: Json,
+    together: Together,
     grep: Option<memchr::memmem::Finder<'static>>,
     is_text: bool,
     shown: u64,
@@ -68,15 +70,34 @@ impl<W: Write> Printer<W> {
     /// Onto this, only what holds `grep`.
     pub(super) fn new(out: W, grep: Option<&[u8]>, is_text: bool) -> Printer<W> {
         let grep = grep.map(|g| memchr::memmem::Finder::new(g).into_owned());
-        Printer { out, json: Json::new(), grep, is_text, shown: 0, is_closed: false, complaints: 0 }
+        Printer {
+            out,
+            json: Json::new(),
+            together: Together::default(),
+            grep,
+            is_text,
+            shown: 0,
+            is_closed: false,
+            complaints: 0,
+        }
     }
 
-    fn write(&mut self, found: &Found<'_>) -> std::io::Result<()> {
+    fn write(
+        &mut self,
+        found: &Found<'_>,
+        missing: u32,
+        first: Option<u64>,
+    ) -> std::io::Result<()> {
         self.json.clear();
         if self.is_text {
+            if missing > 0 {
+                self.json.push(
+                    format!("# {missing} messages of this sender are missing here\n").as_bytes(),
+                );
+            }
             text_line(&mut self.json, found);
         } else {
-            json_line(&mut self.json, found);
+            json_line(&mut self.json, found, missing, first);
         }
         self.json.push(b"\n");
         self.out.write_all(self.json.bytes())
@@ -85,15 +106,17 @@ impl<W: Write> Printer<W> {
 
 impl<W: Write> Sink for Printer<W> {
     fn record(&mut self, found: &Found<'_>) -> bool {
+        let (missing, first) = (self.together.missing(found), self.together.first(found));
         if self.grep.as_ref().is_some_and(|g| g.find(found.record.bytes).is_none()) {
             return true;
         }
         self.shown += 1;
-        self.is_closed = self.write(found).is_err();
+        self.is_closed = self.write(found, missing, first).is_err();
         !self.is_closed
     }
 
     fn unreadable(&mut self, what: &str) {
+        self.together.interrupted();
         self.complaints += 1;
         if self.complaints <= 20 {
             eprintln!("gabion: {what}");
@@ -101,7 +124,7 @@ impl<W: Write> Sink for Printer<W> {
     }
 }
 
-fn json_line(json: &mut Json, found: &Found<'_>) {
+fn json_line(json: &mut Json, found: &Found<'_>, missing: u32, first: Option<u64>) {
     let record = found.record;
     json.open();
     json.number("n", found.number);
@@ -122,11 +145,19 @@ fn json_line(json: &mut Json, found: &Found<'_>) {
     if record.kind == Kind::Finding {
         json.field("id", finding_id(record.bytes));
     }
+    if missing > 0 {
+        json.number("missing_before", missing);
+    }
+    if let Some(first) = first {
+        json.number("first", first);
+    }
     match std::str::from_utf8(record.bytes) {
         Ok(text)
             if record.kind != Kind::Message
                 && text.starts_with('{')
-                && !text.contains(['\n', '\r']) =>
+                && !text.contains(['\n', '\r'])
+                && (record.kind == Kind::Finding
+                    || serde_json::from_str::<serde_json::Value>(text).is_ok()) =>
         {
             json.raw("data", record.bytes);
         }
@@ -227,10 +258,10 @@ fn put_safe(json: &mut Json, bytes: &[u8]) {
 
 pub(super) fn run(options: &Show) -> Ended {
     let (selection, grep) = selection(&options.select)?;
-    let keys = folders::secret_keys(&options.keys)?;
-    let log = folders::open(&options.log)?;
+    let keys = folders::secret_keys(&options.reading.keys)?;
+    let log = folders::open(&options.reading.log)?;
     let mut reader =
-        Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.log))?;
+        Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
     let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let mut printer = Printer::new(out, grep.as_deref(), options.text);
     let mut cursor = Cursor::default();
@@ -247,7 +278,10 @@ pub(super) fn run(options: &Show) -> Ended {
         } else {
             "no key given opens what was asked for"
         };
-        return Err(LogFault { code: 24, text: format!("{}: {what}", options.log.display()) });
+        return Err(LogFault {
+            code: 24,
+            text: format!("{}: {what}", options.reading.log.display()),
+        });
     }
     Ok(if reader.is_key_missing && !keys.is_empty() { 24 } else { 0 })
 }

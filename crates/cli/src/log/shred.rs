@@ -53,7 +53,7 @@ pub(super) fn run(options: &Shred) -> Ended {
     let (mut writer, _) = folders::writer(&options.folder, None)?;
     writer.shred(&chosen, class, now_ns())?;
     writer.close(now_ns())?;
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.open_array_key("segments");

@@ -2,7 +2,7 @@
 
 use super::options::Stat;
 use super::times::rfc3339;
-use super::{Ended, LogFault, folders};
+use super::{Ended, LogFault, folders, running};
 use gabion_record::json::Json;
 use gabion_seal::recipient::Stanza;
 use gabion_seal::segment::file_name;
@@ -24,8 +24,14 @@ struct Sums {
 }
 
 pub(super) fn run(options: &Stat) -> Ended {
-    let log = folders::open(&options.log)?;
-    let bytes = folders::read_bytes(&options.log.join(identity::FILE), 1 << 16)?;
+    if let Some(address) = options.socket {
+        return running::run(address, options.output.json);
+    }
+    let Some(path) = &options.log else { return Err(LogFault::usage("name a log's folder")) };
+    let log = folders::open(path)?;
+    let bytes = folders::read_bytes(&path.join(identity::FILE), 1 << 16).map_err(|_| {
+        LogFault::input(format!("{}: no log here: log.id is missing", path.display()))
+    })?;
     let identity = identity::Identity::parse(&bytes)?;
     let last = checkpoints::tail(&log)?;
     let all = segments(&log)?;
@@ -56,7 +62,7 @@ pub(super) fn run(options: &Stat) -> Ended {
     }
     let signed = last.as_ref().and_then(|t| t.last.as_ref());
     let notes = last.as_ref().map_or(0, |t| t.count);
-    if options.json {
+    if options.output.json {
         let mut json = Json::new();
         json.open();
         json.field("origin", &identity.origin);

@@ -2,7 +2,10 @@
 
 use super::options::Verify;
 use super::times::{age, now_ns};
-use super::{Ended, LogFault, folders};
+use super::{Ended, LogFault, folders, push};
+use gabion_seal::identity;
+use gabion_seal::note::{Checkpoint, Note, Vkey};
+use gabion_seal::storage::Files;
 use gabion_seal::verify::{Anchor, Options, Report, Verdict, verify};
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -21,6 +24,23 @@ pub(super) fn anchors(paths: &[PathBuf]) -> Result<Vec<Anchor>, LogFault> {
     Ok(all)
 }
 
+/// Checkpoints in the log's folder that a trusted witness cosigned. Whoever can write there can take the
+/// newest away, so they say what is there up to their size and no more.
+fn cosigned(log: &Files, witnesses: &[Vkey]) -> Vec<Anchor> {
+    let by = |note: &Note| {
+        let signed = note.verify(witnesses).unwrap_or_default();
+        signed.iter().find(|s| s.time.is_some()).and_then(|s| witnesses.get(s.key))
+    };
+    let notes = push::of_witnesses(log).into_iter();
+    notes
+        .filter_map(|note| {
+            let from = format!("cosigned by {}", by(&note)?.name);
+            let checkpoint = Checkpoint::parse(&note.text).ok()?;
+            Some(Anchor { from, note, checkpoint })
+        })
+        .collect()
+}
+
 pub(super) fn run(options: &Verify) -> Ended {
     let keys = folders::secret_keys(&options.keys)?;
     let max_age = options.max_age.as_deref().map(age).transpose()?;
@@ -28,22 +48,28 @@ pub(super) fn run(options: &Verify) -> Ended {
         .jobs
         .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
         .unwrap_or(1);
+    let log = folders::open(&options.log)?;
+    let witnesses: Vec<Vkey> =
+        options.witnesses.iter().map(|w| folders::vkey(w)).collect::<Result<_, _>>()?;
+    let own = folders::read_bytes(&options.log.join(identity::FILE), 1 << 16);
+    let own = own.ok().and_then(|bytes| identity::Identity::parse(&bytes).ok());
+    if own.is_some_and(|own| witnesses.iter().any(|w| w.name == own.origin)) {
+        let text = "--witness: that is the log's own key: a witness is somebody else";
+        return Err(LogFault::usage(text));
+    }
+    let mut anchors = anchors(&options.anchors)?;
+    anchors.extend(cosigned(&log, &witnesses));
     let given = Options {
         vkey: options.vkey.as_deref().map(folders::vkey).transpose()?,
-        anchors: anchors(&options.anchors)?,
-        witnesses: options
-            .witnesses
-            .iter()
-            .map(|w| folders::vkey(w))
-            .collect::<Result<Vec<_>, _>>()?,
+        anchors,
+        witnesses,
         keys: &keys,
         max_age: max_age.map(|a| (a, now_ns())),
         is_deep: options.deep,
         jobs,
     };
-    let log = folders::open(&options.log)?;
     let start = gabion_runtime::clock::now();
-    let is_watched = std::io::stderr().is_terminal() && !options.quiet && !options.json;
+    let is_watched = std::io::stderr().is_terminal() && !options.quiet && !options.output.json;
     let bar = is_watched.then(|| {
         let style = indicatif::ProgressStyle::with_template(
             "{bytes} of {total_bytes} {wide_bar} {bytes_per_sec}",
@@ -65,7 +91,7 @@ pub(super) fn run(options: &Verify) -> Ended {
         bar.finish_and_clear();
     }
     let seconds = start.elapsed().as_secs_f64();
-    if options.json {
+    if options.output.json {
         println!("{}", String::from_utf8_lossy(&report.to_json(seconds)));
     } else {
         print(&report, options.quiet, seconds);
@@ -102,16 +128,19 @@ fn print(report: &Report, is_quiet: bool, seconds: f64) {
     } else {
         String::new()
     };
+    if report.origin.is_empty() {
+        // Nothing here says what log it is, so there is nothing to count.
+        return;
+    }
+    let signed = if report.signed_time == 0 {
+        "nothing of it signed".to_owned()
+    } else {
+        let time = super::times::rfc3339(report.signed_time.saturating_mul(1_000_000_000));
+        format!("signed up to chunk {} at {time}", report.signed_size)
+    };
     println!(
-        "  {}: {} records in {} chunks, {} epochs, {} bytes{opened}; signed up to chunk {} at {}; {:.1} s",
-        report.origin,
-        report.records,
-        report.chunks,
-        report.epochs,
-        report.bytes,
-        report.signed_size,
-        super::times::rfc3339(report.signed_time.saturating_mul(1_000_000_000)),
-        seconds
+        "  {}: {} records in {} chunks, {} epochs, {} bytes{opened}; {signed}; {:.1} s",
+        report.origin, report.records, report.chunks, report.epochs, report.bytes, seconds
     );
     for note in &report.evidence {
         println!("{note}");

@@ -1,0 +1,180 @@
+//! One HTTP POST to a witness: over TCP or TLS, with a bound on time and on what is read.
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use std::io::{self, Error, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A witness answers within this, for each read and write.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Bytes of an answer: a few signature lines.
+const ANSWER_MAX: u64 = 64 << 10;
+/// Where the system keeps the certificates of authorities.
+const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
+
+/// An address of the web, as far as a witness needs one: `http[s]://host[:port][/path]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Url {
+    is_tls: bool,
+    host: String,
+    port: u16,
+    path: String,
+}
+
+impl std::str::FromStr for Url {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Url, String> {
+        let (is_tls, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
+            (Some(rest), _) => (true, rest),
+            (_, Some(rest)) => (false, rest),
+            _ => return Err("an address that begins with https:// or http:// is wanted".to_owned()),
+        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (host, port) = match authority.strip_prefix('[').and_then(|a| a.split_once(']')) {
+            Some((host, port)) => (host, port.strip_prefix(':')),
+            None => authority.split_once(':').map_or((authority, None), |(h, p)| (h, Some(p))),
+        };
+        let port = match port {
+            Some(port) => port.parse().map_err(|_| format!("{port} is no port"))?,
+            None if is_tls => 443,
+            None => 80,
+        };
+        if host.is_empty() || text.bytes().any(|b| b <= b' ' || b == 0x7f || b == b'@') {
+            return Err("an address without user, spaces or an empty host is wanted".to_owned());
+        }
+        let path = path.trim_end_matches('/').to_owned();
+        Ok(Url { is_tls, host: host.to_owned(), port, path })
+    }
+}
+
+impl std::fmt::Display for Url {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}:{}{}", self.host, self.port, self.path)
+    }
+}
+
+/// Trust in certificates of these authorities, or of the system's.
+pub(crate) fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+    let path = authorities.unwrap_or(Path::new(SYSTEM_ROOTS));
+    let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let mut roots = RootCertStore::empty();
+    let certificates = CertificateDer::pem_file_iter(path).map_err(|e| wrong(&e))?;
+    for certificate in certificates {
+        // One of the system's that this library does not take is no reason to trust none.
+        let added = roots.add(certificate.map_err(|e| wrong(&e))?);
+        if authorities.is_some() {
+            added.map_err(|e| wrong(&e))?;
+        }
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|e| wrong(&e))?;
+    Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
+}
+
+/// Posts a body to a path below the address; status and body of the answer.
+pub(crate) fn post(
+    url: &Url,
+    below: &str,
+    body: &str,
+    trusted: Option<&Arc<ClientConfig>>,
+) -> io::Result<(u16, String)> {
+    let mut last = Error::other("the name has no address");
+    for address in (url.host.as_str(), url.port).to_socket_addrs()? {
+        match TcpStream::connect_timeout(&address, PATIENCE) {
+            Ok(stream) => {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.set_write_timeout(Some(PATIENCE))?;
+                let Some(trusted) = trusted.filter(|_| url.is_tls) else {
+                    return speak(stream, url, below, body);
+                };
+                let name = ServerName::try_from(url.host.clone()).map_err(Error::other)?;
+                let session =
+                    ClientConnection::new(Arc::clone(trusted), name).map_err(Error::other)?;
+                return speak(StreamOwned::new(session, stream), url, below, body);
+            }
+            Err(e) => last = e,
+        }
+    }
+    Err(last)
+}
+
+fn speak(
+    mut stream: impl Read + Write,
+    url: &Url,
+    below: &str,
+    body: &str,
+) -> io::Result<(u16, String)> {
+    let host = if url.host.contains(':') { format!("[{}]", url.host) } else { url.host.clone() };
+    // In the older version of the protocol an answer is never cut into chunks.
+    let request = format!(
+        "POST {}/{below} HTTP/1.0\r\nHost: {host}:{}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        url.path,
+        url.port,
+        body.len()
+    );
+    stream.write_all(request.as_bytes())?;
+    stream.flush()?;
+    let mut answer = Vec::new();
+    match stream.take(ANSWER_MAX).read_to_end(&mut answer) {
+        // Some servers end a session of TLS without saying so; what came is judged by its form.
+        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {}
+        other => drop(other?),
+    }
+    read_answer(&answer).ok_or_else(|| Error::other("the answer is none of HTTP"))
+}
+
+fn read_answer(answer: &[u8]) -> Option<(u16, String)> {
+    let text = std::str::from_utf8(answer).ok()?;
+    let (head, body) = text.split_once("\r\n\r\n")?;
+    let status = head.strip_prefix("HTTP/1.")?.get(2..5)?.parse().ok()?;
+    let len = head.lines().find_map(|l| {
+        let (name, value) = l.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    Some((status, body.get(..len.unwrap_or(body.len()))?.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read() {
+        for (text, shown) in [
+            ("https://witness.example/w/1/", "https://witness.example:443/w/1"),
+            ("http://127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("http://[::1]:9/x", "http://::1:9/x"),
+        ] {
+            assert_eq!(text.parse::<Url>().unwrap().to_string(), shown);
+        }
+        for wrong in
+            ["", "ftp://a", "witness.example", "http://", "http://a:b", "http://u@h/", "http://a b"]
+        {
+            assert!(wrong.parse::<Url>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn answers_are_read_whole_or_not_at_all() {
+        let answer =
+            b"HTTP/1.0 409 Conflict\r\nContent-type: x\r\nContent-LENGTH: 3\r\n\r\n17\nrest";
+        assert_eq!(read_answer(answer), Some((409, "17\n".to_owned())));
+        assert_eq!(read_answer(b"HTTP/1.1 200 OK\r\n\r\nall"), Some((200, "all".to_owned())));
+        for wrong in [
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nall"[..],
+            b"",
+            b"SSH-2.0-x\r\n\r\n",
+            b"HTTP/1.1 2",
+        ] {
+            assert_eq!(read_answer(wrong), None);
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! What a running listener counts, asked at the address of its metrics: of each place where messages
+//! change hands how many came, went on, wait, and were lost for which reason.
+
+use super::{Ended, LogFault};
+use gabion_record::json::Json;
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+/// How long an answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Bytes of an answer.
+const ANSWER_MAX: u64 = 4 << 20;
+
+/// One such place.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Joint {
+    received: u64,
+    passed: u64,
+    in_flight: u64,
+    shed: BTreeMap<String, u64>,
+}
+
+/// Asks and prints.
+pub(super) fn run(address: SocketAddr, is_json: bool) -> Ended {
+    let failed = |e: std::io::Error| {
+        LogFault::environment(format!(
+            "{address}: {e}: is `gabion listen --metrics {address}` running?"
+        ))
+    };
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+    write!(stream, "GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n").map_err(failed)?;
+    let mut answer = String::new();
+    stream.take(ANSWER_MAX).read_to_string(&mut answer).map_err(failed)?;
+    let text = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
+    let joints = read(text);
+    if joints.is_empty() {
+        return Err(LogFault::input(format!("{address}: that is no listener's metrics")));
+    }
+    if is_json {
+        println!("{}", String::from_utf8_lossy(&to_json(&joints)));
+        return Ok(0);
+    }
+    for (name, joint) in &joints {
+        let mut line = format!("{name}: {} received, {} passed on", joint.received, joint.passed);
+        if joint.in_flight > 0 {
+            line.push_str(&format!(", {} on their way", joint.in_flight));
+        }
+        joint.shed.iter().for_each(|(reason, n)| line.push_str(&format!(", {n} {reason}")));
+        println!("{line}");
+    }
+    Ok(0)
+}
+
+/// Reads the text form of Prometheus, as far as a listener writes it.
+fn read(text: &str) -> BTreeMap<String, Joint> {
+    let mut joints: BTreeMap<String, Joint> = BTreeMap::new();
+    for line in text.lines() {
+        let Some((name, rest)) = line.split_once('{') else { continue };
+        let Some((labels, value)) = rest.rsplit_once("} ") else { continue };
+        let Ok(value) = value.trim().parse::<u64>() else { continue };
+        let label = |wanted: &str| {
+            let start = labels.find(&format!("{wanted}=\""))? + wanted.len() + 2;
+            labels.get(start..)?.split('"').next()
+        };
+        let Some(joint) = label("joint").filter(|_| name.starts_with("gabion_joint_")) else {
+            continue;
+        };
+        let joint = joints.entry(joint.to_owned()).or_default();
+        match name {
+            "gabion_joint_received_items_total" => joint.received += value,
+            "gabion_joint_passed_items_total" => joint.passed += value,
+            "gabion_joint_in_flight_items" => joint.in_flight += value,
+            "gabion_joint_shed_items_total" if value > 0 => {
+                let reason = label("reason").unwrap_or_default().to_owned();
+                *joint.shed.entry(reason).or_default() += value;
+            }
+            _ => {}
+        }
+    }
+    joints
+}
+
+fn to_json(joints: &BTreeMap<String, Joint>) -> Vec<u8> {
+    let mut json = Json::new();
+    json.open();
+    json.open_array_key("joints");
+    for (name, joint) in joints {
+        json.open();
+        json.field("joint", name);
+        json.number("received", joint.received);
+        json.number("passed", joint.passed);
+        json.number("in_flight", joint.in_flight);
+        json.open_key("shed");
+        joint.shed.iter().for_each(|(reason, n)| json.number(reason, *n));
+        json.close();
+        json.close();
+    }
+    json.close_array();
+    json.close();
+    json.take()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_of_metrics_is_read() {
+        let text = "# TYPE gabion_joint_received_items_total counter\n\
+                    gabion_joint_received_items_total{joint=\"listen.udp.0\"} 12\n\
+                    gabion_joint_passed_items_total{joint=\"listen.udp.0\"} 9\n\
+                    gabion_joint_in_flight_items{joint=\"listen.udp.0\"} 1\n\
+                    gabion_joint_shed_items_total{joint=\"listen.udp.0\",reason=\"kernel_drop\"} 2\n\
+                    gabion_joint_shed_items_total{joint=\"listen.udp.0\",reason=\"stopped\"} 0\n\
+                    gabion_flows 7\nnonsense{\n";
+        let joints = read(text);
+        let shed = BTreeMap::from([("kernel_drop".to_owned(), 2)]);
+        let joint = Joint { received: 12, passed: 9, in_flight: 1, shed };
+        assert_eq!(joints, BTreeMap::from([("listen.udp.0".to_owned(), joint)]));
+        assert_eq!(
+            String::from_utf8(to_json(&joints)).unwrap(),
+            r#"{"joints":[{"joint":"listen.udp.0","received":12,"passed":9,"in_flight":1,"shed":{"kernel_drop":2}}]}"#
+        );
+    }
+}

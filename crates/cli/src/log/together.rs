@@ -1,0 +1,65 @@
+//! What records say together that none says alone: messages of a sender that are missing between two,
+//! and which record an envelope that came again stands in first. Told of what is shown, in its order.
+
+use gabion_logs::evidence;
+use gabion_logs::limits::REPLAY_ENVELOPES_MAX;
+use gabion_logs::sequence::Sequences;
+use gabion_logs::syslog::{self, Received};
+use gabion_seal::reader::Found;
+use gabion_seal::{Flags, Kind};
+use memchr::memmem;
+use std::collections::HashMap;
+
+/// Hex digits of an envelope's nonce, and of its tag: together they tell it from every other.
+const NONCE_DIGITS: usize = 24;
+const TAG_DIGITS: usize = 32;
+
+/// What was shown so far.
+#[derive(Default)]
+pub(super) struct Together {
+    sequences: Sequences,
+    envelopes: HashMap<Vec<u8>, u64>,
+}
+
+impl Together {
+    /// Messages that the sender of this one numbered and that did not come before it.
+    pub(super) fn missing(&mut self, found: &Found<'_>) -> u32 {
+        let record = found.record;
+        if record.kind != Kind::Message || memmem::find(record.bytes, b"sequenceId=").is_none() {
+            return 0;
+        }
+        let received = Received { time_ns: record.time_ns, zone_seconds: 0 };
+        let message = syslog::read(record.bytes, &received);
+        let Some(number) = message.sequence_id() else { return 0 };
+        // A sender over a new connection is the same one: its port is left out.
+        let peer = found.source.peer;
+        let host = memchr::memrchr(b':', peer).map_or(peer, |at| &peer[..at]);
+        let originator =
+            [host, message.host.unwrap_or_default(), message.app.unwrap_or_default()].join(&0);
+        self.sequences.missing(&originator, number)
+    }
+
+    /// Records could not be read: what is not seen of a sender now is not missing.
+    pub(super) fn interrupted(&mut self) {
+        self.sequences = Sequences::default();
+    }
+
+    /// The record in which an envelope that came again stands first, when that was shown.
+    pub(super) fn first(&mut self, found: &Found<'_>) -> Option<u64> {
+        if !found.record.flags.has(Flags::OPENED) {
+            return None;
+        }
+        let (_, wire) = evidence::opened(found.record.bytes);
+        let blob = wire?.trim_ascii().split(|b| *b == b',').next()?;
+        let blob: Vec<u8> = blob.iter().filter(|b| !matches!(b, b' ' | b'\t')).copied().collect();
+        let tag = blob.get(blob.len().checked_sub(TAG_DIGITS)?..)?;
+        let mark = [blob.get(..NONCE_DIGITS)?, tag].concat().to_ascii_lowercase();
+        if let Some(first) = self.envelopes.get(&mark) {
+            return Some(*first);
+        }
+        if self.envelopes.len() < REPLAY_ENVELOPES_MAX {
+            self.envelopes.insert(mark, found.number);
+        }
+        None
+    }
+}
