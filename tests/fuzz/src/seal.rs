@@ -9,12 +9,13 @@ use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::recipient::Stanza;
 use gabion_seal::record::{Builder, Decoded};
 use gabion_seal::retain::Stub;
-use gabion_seal::segment::Aead;
+use gabion_seal::segment::{Aead, Parsed};
 use gabion_seal::slog::{Envelope, Import};
 use gabion_seal::statement::Statement;
 use gabion_seal::storage::{Memory, Storage};
 use gabion_seal::tree::sha256;
 use gabion_seal::verify::{Anchor, Options, Verdict, verify};
+use gabion_seal::walk::{Item, Walk, read_header};
 use gabion_seal::{Flags, Init, Kind, Policy, Record, SecretKey, Source, Transport, Writer};
 use std::sync::OnceLock;
 
@@ -95,9 +96,47 @@ pub fn segment(data: &[u8]) {
             );
         }
     }
+    forged_index(small, data);
     let _ = Stub::of_segment(&log, &small.segment);
     let _ = Stub::parse(data);
     let _ = Stanza::parse_all(data);
+}
+
+/// Bytes as the inside of an index that opens, because whoever can read the log made it: what is signed
+/// stays good, and reading by it ends.
+fn forged_index(small: &Small, data: &[u8]) {
+    let mut bytes = small.log.get(&small.segment).unwrap_or_default();
+    let mut walk = Walk::new(&small.log, &small.segment).expect("memory does not fail");
+    let mut index = None;
+    while let Ok(Some((at, item))) = walk.step() {
+        if matches!(item, Item::Index(_)) {
+            index = Some(at);
+        }
+    }
+    let at = index.expect("it ended in order");
+    let Ok((Parsed::Known(header), hash)) = read_header(&small.log, &small.segment) else { return };
+    let stanzas = small.log.get(&small.segment.replace(".gsl", ".keys")).unwrap_or_default();
+    let stanzas = Stanza::parse_all(&stanzas).expect("its own");
+    let key = stanzas[0].unwrap(&small.keys[0], &header).expect("its reader");
+    let keys = ClassKeys::derive(&key, &header.salt, &header.log_id, header.number, 0, header.aead);
+    let keys = keys.expect("keys");
+    let mut inside = data.to_vec();
+    let (nonce, tag) = keys.seal_index(&hash, &mut inside).expect("seals");
+    let len = (4 + 4 + nonce.len() + inside.len() + tag.len() + 16) as u32;
+    bytes.truncate(at as usize);
+    for part in [&b"GFTR"[..], &len.to_be_bytes(), &nonce, &inside, &tag] {
+        bytes.extend_from_slice(part);
+    }
+    bytes.extend_from_slice(&at.to_be_bytes());
+    bytes.extend_from_slice(b"GSEAEND1");
+    let log = small.log.snapshot();
+    log.put(&small.segment, &bytes);
+    let options = Options { keys: &small.keys, jobs: 1, ..Options::default() };
+    let report = verify(&log, &options, &mut |_, _| {}).expect("memory does not fail");
+    assert_eq!(report.verdict(), Verdict::Unanchored, "{:?}", report.places);
+    let mut reader = Reader::open(&log, &small.keys).expect("log.id is good");
+    let selection = Selection { records: Some((3, 9)), ..Selection::default() };
+    let _ = reader.scan(Cursor::default(), &selection, &mut Nothing);
 }
 
 /// Bytes as what a chunk holds, under its own key: compressed or not. What comes out, goes in again.
