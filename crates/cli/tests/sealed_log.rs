@@ -300,8 +300,18 @@ fn what_is_no_log_is_told_as_such() {
         (&["show", "file"], 3, "a log is a folder"),
         (&["show", "empty"], 3, "log.id is missing"),
         (&["stat", "empty"], 3, "log.id is missing"),
-        (&["append", "empty"], 3, "empty.state"),
-        (&["show", "log", "--key", "reader/recipient.pub"], 24, "private"),
+        (&["append", "missing"], 3, "gabion log init"),
+        (&["append", "empty"], 3, "log.id is missing"),
+        (&["append", "log", "--into", "hr"], 2, "--class"),
+        (&["keygen", "--out", "reader"], 3, "nothing is overwritten"),
+        (&["show", "log", "--key", "nowhere"], 3, "private key is wanted"),
+        (&["rewrap", "log", "--key", "reader/recipient.key"], 2, "--add"),
+        (&["shred", "log"], 2, "--class"),
+        (&["shred", "log", "--segment", "99"], 3, "no segment begins there"),
+        (&["hold", "log", "--segment", "99"], 3, "no segment begins there"),
+        (&["prove", "log", "--key", "reader/recipient.key"], 2, "--finding"),
+        (&["stat"], 2, "--socket"),
+        (&["show", "log", "--key", "reader/recipient.pub"], 3, "private"),
         (&["stat", "--socket", "127.0.0.1:1"], 4, "gabion listen --metrics"),
         (&["verify", "log", "--witness", "reader/recipient.pub"], 3, "reader/recipient.pub"),
     ] {
@@ -318,6 +328,9 @@ fn what_is_no_log_is_told_as_such() {
     );
     let said = String::from_utf8(place.run(&["verify", "log"]).stdout).unwrap();
     assert!(!said.contains("1970"), "{said}");
+    // None of these began a segment.
+    let stat = place.json(&["stat", "log", "--json"]);
+    assert_eq!(stat["segments"], 0, "{stat}");
 }
 
 #[test]

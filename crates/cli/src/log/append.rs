@@ -15,7 +15,6 @@ use std::time::Duration;
 const BLOCK: usize = 1 << 18;
 
 pub(super) fn run(options: &Append) -> Ended {
-    let (writer, _) = folders::writer(&options.folder, Some(&options.seal))?;
     let class = match &options.into {
         None => 0,
         Some(name) => match options.seal.classes.iter().position(|c| c == name) {
@@ -25,6 +24,7 @@ pub(super) fn run(options: &Append) -> Ended {
             }
         },
     };
+    let (writer, _) = folders::writer(&options.folder, Some(&options.seal))?;
     let mut intake =
         Intake { writer, source: Source::new(Transport::Stdin, 0, "", ""), class, truncated: 0 };
     // Reading waits for input; time goes on meanwhile.

@@ -70,12 +70,13 @@ fn print(checked: &Checked) {
     match &checked.content {
         None => println!("content left out: existence and place are proven"),
         Some(content) => {
-            println!(
-                "received {} by {} from {}",
-                rfc3339(content.time_ns),
-                content.source.0,
-                content.source.1.escape_debug()
-            );
+            let (transport, peer, _) = &content.source;
+            let from = if peer.is_empty() {
+                String::new()
+            } else {
+                format!(" from {}", peer.escape_debug())
+            };
+            println!("received {} by {transport}{from}", rfc3339(content.time_ns));
             println!("{}", String::from_utf8_lossy(&content.bytes).escape_debug());
         }
     }

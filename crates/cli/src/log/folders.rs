@@ -3,6 +3,7 @@
 use super::LogFault;
 use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
+use gabion_seal::identity;
 use gabion_seal::note::Vkey;
 use gabion_seal::storage::Files;
 use gabion_seal::{Opened, Policy, Recipient, SecretKey, Writer};
@@ -60,6 +61,16 @@ pub(super) fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, LogFault> {
     Ok(bytes)
 }
 
+/// Reads a file that should hold a key; why not, without its name.
+fn read_key(path: &Path) -> Result<String, String> {
+    let bytes = std::fs::File::open(path).and_then(|file| {
+        let mut bytes = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::Read::take(file, 1 << 20), &mut bytes)?;
+        Ok(bytes)
+    });
+    String::from_utf8(bytes.map_err(|e| e.to_string())?).map_err(|_| "not text".to_owned())
+}
+
 /// Writes a new file for its owner alone.
 pub(super) fn write_secret(path: &Path, text: &str) -> Result<(), LogFault> {
     write_new(path, text, 0o600)
@@ -69,12 +80,16 @@ pub(super) fn write_secret(path: &Path, text: &str) -> Result<(), LogFault> {
 pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFault> {
     use std::os::unix::fs::OpenOptionsExt;
     let failed = |e: std::io::Error| LogFault::environment(format!("{}: {e}", path.display()));
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(path)
-        .map_err(failed)?;
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(path).map_err(
+            |e| match e.kind() {
+                std::io::ErrorKind::AlreadyExists => LogFault::input(format!(
+                    "{}: is there already, and nothing is overwritten: name another folder",
+                    path.display()
+                )),
+                _ => failed(e),
+            },
+        )?;
     file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(failed)
 }
 
@@ -92,7 +107,13 @@ pub(crate) fn store_recipients(state: &Path, recipients: &[Recipient]) -> Result
 pub(super) fn secret_keys(paths: &[PathBuf]) -> Result<Vec<SecretKey>, LogFault> {
     paths
         .iter()
-        .map(|p| SecretKey::parse_file(&read_text(p)?).map_err(|e| LogFault::from(e).about(p)))
+        .map(|p| {
+            let wanted = |why: String| {
+                LogFault::input(format!("{why}: a reader's private key is wanted")).about(p)
+            };
+            let text = read_key(p).map_err(wanted)?;
+            SecretKey::parse_file(&text).map_err(|e| wanted(e.to_string()))
+        })
         .collect()
 }
 
@@ -100,8 +121,11 @@ pub(super) fn secret_keys(paths: &[PathBuf]) -> Result<Vec<SecretKey>, LogFault>
 pub(super) fn recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, LogFault> {
     let mut all = Vec::new();
     for path in paths {
-        let found =
-            Recipient::parse_file(&read_text(path)?).map_err(|e| LogFault::from(e).about(path))?;
+        let wanted = |why: String| {
+            LogFault::input(format!("{why}: a reader's public key is wanted")).about(path)
+        };
+        let text = read_key(path).map_err(wanted)?;
+        let found = Recipient::parse_file(&text).map_err(|e| wanted(e.to_string()))?;
         all.extend(found.into_iter().filter(|r| !all.contains(r)).collect::<Vec<_>>());
     }
     Ok(all)
@@ -112,7 +136,11 @@ pub(super) fn vkey(text: &str) -> Result<Vkey, LogFault> {
     if let Ok(key) = Vkey::parse(text) {
         return Ok(key);
     }
-    let file = read_text(Path::new(text))?;
+    let file = read_key(Path::new(text)).map_err(|e| {
+        LogFault::input(format!(
+            "{text}: {e}: a public key `name+id+key` is wanted, or a file with one"
+        ))
+    })?;
     let line =
         file.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or_default();
     Vkey::parse(line.trim()).map_err(|e| LogFault::input(format!("{text}: {e}")))
@@ -160,6 +188,11 @@ pub(super) fn writer_at(
     seal: Option<&SealOptions>,
 ) -> Result<(Writer<Files>, Opened), LogFault> {
     guard_secrets();
+    let folder = open(log)?;
+    if !log.join(identity::FILE).exists() {
+        let text = "no log here: log.id is missing: make one with `gabion log init`";
+        return Err(LogFault::input(text).about(log));
+    }
     let state = state_of(log, state);
     let recipients = stored_recipients(&state)?;
     let mut policy = Policy::default();
@@ -171,7 +204,7 @@ pub(super) fn writer_at(
         }
         policy.classes.clone_from(&seal.classes);
     }
-    let (writer, opened) = Writer::open(open(log)?, open(&state)?, recipients, policy, now_ns())
+    let (writer, opened) = Writer::open(folder, open(&state)?, recipients, policy, now_ns())
         .map_err(|e| LogFault::from(e).about(log))?;
     if opened.was_torn() {
         eprintln!(

@@ -7,13 +7,13 @@ use gabion_record::json::Json;
 use gabion_seal::writer::{held, segments};
 
 pub(super) fn run(options: &Hold) -> Ended {
-    let (mut writer, _) = folders::writer(&options.folder, None)?;
-    let all = segments(writer.log())?;
+    let all = segments(&folders::open(&options.folder.log)?)?;
     if let Some(unknown) =
         options.segments.iter().find(|s| !all.iter().any(|a| a.first_chunk == **s))
     {
         return Err(LogFault::input(format!("--segment {unknown}: no segment begins there")));
     }
+    let (mut writer, _) = folders::writer(&options.folder, None)?;
     writer.hold(&options.segments, !options.release, now_ns())?;
     let held = held(writer.log())?;
     writer.close(now_ns())?;

@@ -236,8 +236,8 @@ pub(crate) struct Verify {
     #[arg(long)]
     pub(crate) deep: bool,
     /// Threads [default: all]
-    #[arg(long, value_name = "N")]
-    pub(crate) jobs: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    pub(crate) jobs: Option<u8>,
     /// Exit with 0 though nothing from outside was compared
     #[arg(long)]
     pub(crate) allow_unanchored: bool,
@@ -254,7 +254,7 @@ pub(crate) struct Prove {
     #[command(flatten)]
     pub(crate) reading: Reading,
     /// Number of the record
-    #[arg(long, value_name = "N", required_unless_present = "finding")]
+    #[arg(long, value_name = "N")]
     pub(crate) record: Option<u64>,
     /// Id of a finding, instead of its number
     #[arg(long, value_name = "ID", conflicts_with = "record")]
@@ -409,7 +409,7 @@ pub(crate) struct Recover {
 #[derive(Debug, Args)]
 pub(crate) struct Stat {
     /// The log's folder
-    #[arg(value_name = "LOG", required_unless_present = "socket")]
+    #[arg(value_name = "LOG")]
     pub(crate) log: Option<PathBuf>,
     /// Ask a running `gabion listen` instead, at the address of its --metrics, what came, was sealed and
     /// was lost
@@ -464,7 +464,7 @@ pub(crate) struct Shred {
     #[arg(long = "segment", value_name = "CHUNK")]
     pub(crate) segments: Vec<u64>,
     /// Only this class of records, by name
-    #[arg(long, value_name = "NAME", required_unless_present = "segments")]
+    #[arg(long, value_name = "NAME")]
     pub(crate) class: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,

@@ -8,6 +8,11 @@ use gabion_seal::text::{hex, unhex};
 use gabion_seal::writer::segments;
 
 pub(super) fn run(options: &Rewrap) -> Ended {
+    if options.add.is_empty() && options.remove.is_empty() {
+        return Err(LogFault::usage(
+            "name a public key with --add, or a reader's id with --remove",
+        ));
+    }
     let keys = folders::secret_keys(&options.keys)?;
     let add = folders::recipients(&options.add)?;
     let mut remove = Vec::new();

@@ -272,11 +272,14 @@ pub(super) fn run(options: &Show) -> Ended {
         }
         std::thread::sleep(FOLLOW);
     }
-    if reader.is_key_missing && printer.shown == 0 && !printer.is_closed {
-        let what = if keys.is_empty() {
+    let has_nothing = printer.shown == 0 || keys.is_empty();
+    if reader.is_key_missing && has_nothing && !printer.is_closed {
+        let what = if !keys.is_empty() {
+            "no key given opens what was asked for"
+        } else if printer.shown == 0 {
             "give a reader's key with --key"
         } else {
-            "no key given opens what was asked for"
+            "only the log's own statements are shown: give a reader's key with --key"
         };
         return Err(LogFault {
             code: 24,

@@ -42,6 +42,9 @@ fn class_number(log: &Files, name: &str) -> Result<u8, LogFault> {
 }
 
 pub(super) fn run(options: &Shred) -> Ended {
+    if options.segments.is_empty() && options.class.is_none() {
+        return Err(LogFault::usage("name segments with --segment, or a class with --class"));
+    }
     let log = folders::open(&options.folder.log)?;
     let class = options.class.as_deref().map(|c| class_number(&log, c)).transpose()?;
     let all: Vec<u64> = segments(&log)?.into_iter().map(|s| s.first_chunk).collect();

@@ -27,7 +27,9 @@ pub(super) fn run(options: &Stat) -> Ended {
     if let Some(address) = options.socket {
         return running::run(address, options.output.json);
     }
-    let Some(path) = &options.log else { return Err(LogFault::usage("name a log's folder")) };
+    let Some(path) = &options.log else {
+        return Err(LogFault::usage("name a log's folder, or a running listener with --socket"));
+    };
     let log = folders::open(path)?;
     let bytes = folders::read_bytes(&path.join(identity::FILE), 1 << 16).map_err(|_| {
         LogFault::input(format!("{}: no log here: log.id is missing", path.display()))

@@ -94,13 +94,17 @@ pub(super) fn run(options: &Verify) -> Ended {
     if options.output.json {
         println!("{}", String::from_utf8_lossy(&report.to_json(seconds)));
     } else {
-        print(&report, options.quiet, seconds);
+        print(&report, options.quiet, !keys.is_empty(), seconds);
     }
     let verdict = report.verdict();
     Ok(if verdict == Verdict::Unanchored && options.allow_unanchored { 0 } else { verdict.code() })
 }
 
-fn print(report: &Report, is_quiet: bool, seconds: f64) {
+fn counted(n: u64, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
     println!("{}", report.verdict().name());
     if is_quiet {
         return;
@@ -123,7 +127,8 @@ fn print(report: &Report, is_quiet: bool, seconds: f64) {
     for name in &report.withdrawn {
         println!("  {name}: content withdrawn");
     }
-    let opened = if report.opened_records > 0 {
+    // Without a key only the log's own statements are: that says nothing about the rest.
+    let opened = if has_keys && report.opened_records > 0 {
         format!(", {} opened and compared", report.opened_records)
     } else {
         String::new()
@@ -139,8 +144,12 @@ fn print(report: &Report, is_quiet: bool, seconds: f64) {
         format!("signed up to chunk {} at {time}", report.signed_size)
     };
     println!(
-        "  {}: {} records in {} chunks, {} epochs, {} bytes{opened}; {signed}; {:.1} s",
-        report.origin, report.records, report.chunks, report.epochs, report.bytes, seconds
+        "  {}: {}, {}, {}, {} bytes{opened}; {signed}; {seconds:.1} s",
+        report.origin,
+        counted(report.records, "record"),
+        counted(report.chunks, "chunk"),
+        counted(report.epochs, "epoch"),
+        report.bytes
     );
     for note in &report.evidence {
         println!("{note}");
