@@ -46,6 +46,7 @@ pub(super) fn run(options: &Verify) -> Ended {
     let max_age = options.max_age.as_deref().map(age).transpose()?;
     let jobs = options
         .jobs
+        .map(usize::from)
         .or_else(|| std::thread::available_parallelism().ok().map(usize::from))
         .unwrap_or(1);
     let log = folders::open(&options.log)?;
