@@ -4,6 +4,7 @@
 //! workers. A worker that stalls is said; nobody could go on in its place, so the run ends when it
 //! does not come back for long.
 
+use crate::arrivals::Queue;
 use crate::pipeline::{
     Done, Entry, FrameBlock, Incident, Input, OneInput, Position, Run, Trouble, Watch, WorkerEnd,
 };
@@ -161,11 +162,8 @@ impl Run<'_> {
         let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
         let mut number = 0;
         let mut is_lost = false;
-        for (at, input) in inputs.iter().enumerate() {
-            if self.stop.is_set() {
-                done.is_stopped = true;
-                break;
-            }
+        let mut queue = Queue::new(inputs, self.arrivals.clone());
+        while let Some((at, input)) = queue.next(self.stop, pulse, &mut || outputs.flush_lines()) {
             outputs.set_capture(&input.path.display().to_string());
             let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
                 if self.reopen_asked() {
@@ -201,10 +199,11 @@ impl Run<'_> {
                 filter: self.filter.as_deref(),
                 pulse,
             };
-            let (input_done, is_stopped) = one.read(input, &mut take, &mut see);
+            let (input_done, is_stopped) = one.read(&input, &mut take, &mut see);
             done.is_stopped |= is_stopped;
-            done.inputs.push(input_done);
+            queue.done(input_done, &mut done.inputs);
         }
+        done.is_stopped |= queue.is_cut(self.stop);
         if self.reopen_asked() {
             outputs.reopen();
         }

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod alone;
+mod arrivals;
 mod assemble;
 mod behavior;
 mod classes;

@@ -5,6 +5,7 @@
 //! is one value, [`Done`]: what became of each input, the ledgers of all joints, counters and costs,
 //! and what happened to workers.
 
+use crate::arrivals::Arrivals;
 use crate::packet_log;
 use crate::stats::{self, WorkerStats};
 use gabion_capture::filter::Filter;
@@ -254,6 +255,8 @@ pub(crate) struct Run<'a> {
     pub(crate) plan: Plan,
     /// Which frames are read.
     pub(crate) filter: Option<Arc<Filter>>,
+    /// Captures that come while the run lasts.
+    pub(crate) arrivals: Option<Arrivals>,
     /// Requests from outside beside that to stop.
     pub(crate) signals: Option<Signals>,
     /// What packet logs count.
@@ -280,6 +283,7 @@ impl<'a> Run<'a> {
             counts,
             plan: Plan::default(),
             filter: None,
+            arrivals: None,
             signals: None,
             logged: None,
             lost_code: crate::exit::Exit::Internal.code(),

@@ -10,6 +10,7 @@
 //! A worker that panics is given up: its share of the frames is shed as `worker_lost`, the others go
 //! on. So is one that stalls, after it was waited for a while.
 
+use crate::arrivals::Queue;
 use crate::pipeline::{
     BATCH, Done, Entry, FrameBlock, Incident, Input, InputDone, OneInput, Position, Run, Trouble,
     Watch, WorkerEnd,
@@ -240,13 +241,14 @@ impl Run<'_> {
         let lost = (0..workers).map(|_| AtomicBool::new(false)).collect();
         let reading = Arc::new(Reading { lost, ..Reading::default() });
         let reader = {
-            let (inputs, stop) = (inputs.to_vec(), self.stop.clone());
+            let mut inputs = Queue::new(inputs, self.arrivals.clone());
+            let stop = self.stop.clone();
             let engine = Arc::clone(self.engine);
             let filter = self.filter.clone();
             let reading = Arc::clone(&reading);
             std::thread::Builder::new().name("reader".to_string()).spawn(move || {
                 let filter = filter.as_deref();
-                read(&inputs, &engine.options.decode, &to_workers, &stop, filter, &reading)
+                read(&mut inputs, &engine.options.decode, &to_workers, &stop, filter, &reading)
             })?
         };
         let mut writer = Writer {
@@ -434,7 +436,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
 
 /// The reader thread: cuts captures into batches and gives each to every worker.
 fn read(
-    inputs: &[Input],
+    inputs: &mut Queue,
     decode: &DecodeConfig,
     workers: &[Sender<Work>],
     stop: &StopFlag,
@@ -449,11 +451,7 @@ fn read(
         is_stopped: false,
     };
     let (mut number, mut batches) = (0, 0);
-    for (at, input) in inputs.iter().enumerate() {
-        if stop.is_set() {
-            end.is_stopped = true;
-            break;
-        }
+    while let Some((at, input)) = inputs.next(stop, &Pulse::unwatched(), &mut || ()) {
         let mut capture = Some(input.path.display().to_string());
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
             batches += 1;
@@ -469,10 +467,11 @@ fn read(
             filter,
             pulse: &Pulse::unwatched(),
         };
-        let (done, is_stopped) = one.read(input, &mut take, &mut see);
+        let (done, is_stopped) = one.read(&input, &mut take, &mut see);
         end.is_stopped |= is_stopped;
-        end.inputs.push(done);
+        inputs.done(done, &mut end.inputs);
     }
+    end.is_stopped |= inputs.is_cut(stop);
     end.cpu = clock::thread_cpu();
     end
 }
@@ -597,7 +596,8 @@ impl Writer<'_> {
                     self.members[n].lines = None;
                     return None;
                 }
-                Err(Empty::Yet) => {}
+                // Nothing comes for a while: what there is can be read.
+                Err(Empty::Yet) => self.outputs.flush_lines(),
             }
             self.run.answer_reload(watch);
             self.events(watch);

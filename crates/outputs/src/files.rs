@@ -396,6 +396,15 @@ impl Outputs {
         failure.map_or(Ok(()), Err)
     }
 
+    /// Writes the lines that are buffered, while more may come.
+    pub fn flush_lines(&mut self) {
+        for slot in &mut self.formatter.to.0 {
+            if let Slot::Lines(file) = slot {
+                file.flush();
+            }
+        }
+    }
+
     /// Opens all files of lines by their names again, for who rotates logs.
     pub fn reopen(&mut self) {
         for slot in &mut self.formatter.to.0 {

@@ -1,6 +1,7 @@
 //! The front door for people who come from Suricata: its command line, its configuration, its exit
 //! codes (0 good, 1 bad), but an empty capture is a success.
 
+mod background;
 mod engine_log;
 pub(crate) mod eve_options;
 mod notices;
@@ -10,6 +11,7 @@ mod show;
 mod threads;
 pub(crate) mod yaml;
 
+use crate::arrivals::Arrivals;
 use crate::pipeline::{Incident, Input, InputDone, RELOAD, Run, Trouble, Watch};
 use crate::{assemble, costs, ending, packet_log, rules, scripts, team, unknown_keys};
 pub(crate) use engine_log::EngineLog;
@@ -22,6 +24,7 @@ use options::Show;
 use pid_file::PidFile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Runs with these arguments (without the program's name) and gives the exit code.
 pub(crate) fn run(args: &[String]) -> i32 {
@@ -35,6 +38,20 @@ pub(crate) fn run(args: &[String]) -> i32 {
     match &options.show {
         Some(Show::DumpConfig) | None => {}
         Some(what) => return show::show(what),
+    }
+    if options.user.is_some() || options.group.is_some() {
+        let (user, group) = (options.user.as_deref(), options.group.as_deref());
+        eprintln!("E: suricata: {}", background::as_user(user, group));
+        return 1;
+    }
+    if options.daemon && !options.test {
+        return background::start().unwrap_or_else(|e| {
+            eprintln!("E: suricata: {e}");
+            1
+        });
+    }
+    if background::is_there() {
+        background::leave_session();
     }
     let config = match configuration(&options) {
         Ok(c) => c,
@@ -85,6 +102,15 @@ fn configuration(o: &Options) -> Result<Tree, String> {
     }
     for (k, v) in &o.sets {
         config.set(k, v);
+    }
+    for (asked, key) in [
+        (o.recursive, "pcap-file.recursive"),
+        (o.continuous, "pcap-file.continuous"),
+        (o.delete, "pcap-file.delete-when-done"),
+    ] {
+        if asked {
+            config.set(key, "yes");
+        }
     }
     if let Ok(version) = std::env::var("SURICATA_EVE_DNS_VERSION") {
         dns_version(&mut config, &version);
@@ -243,6 +269,12 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         Some(Ok(file)) => Some(file),
         None => None,
     };
+    if background::is_there()
+        && let Err(e) = background::ready(config.text("daemon-directory"))
+    {
+        log.error("suricata", &e);
+        return 1;
+    }
     let run = RunOf { engine: &engine, counts, config, folder, logged: &logged, filter };
     let code = captures(o, run, outputs, log);
     drop(pid_file);
@@ -342,14 +374,14 @@ fn filter_file(path: &Path) -> Result<String, String> {
 }
 
 /// The captures that the command line names; an error is what to say.
-fn inputs(o: &Options) -> Result<Vec<Input>, String> {
+fn inputs(o: &Options, config: &Tree) -> Result<Vec<Input>, String> {
     let mut all = Vec::new();
     for path in o.captures.iter().map(Path::new) {
         if path.as_os_str() == "-" || !path.is_dir() {
             all.push(Input { path: path.to_path_buf(), is_named: true });
             continue;
         }
-        let list = match o.recursive {
+        let list = match config.flag("pcap-file.recursive").unwrap_or(false) {
             true => gabion_capture::list_recursive(path),
             false => gabion_capture::list(path),
         };
@@ -391,13 +423,69 @@ fn plan(
     Ok(plan)
 }
 
-/// Deletes the captures that were read to their end.
-fn delete(inputs: &[InputDone], log: &mut EngineLog) {
-    for input in inputs.iter().filter(|i| i.error.is_none() && i.path.as_os_str() != "-") {
-        if let Err(e) = std::fs::remove_file(&input.path) {
-            log.warning("pcap", &format!("Failed to delete {}: {e}", input.path.display()));
-        }
+/// Says what is wrong with a capture; false when the run failed for it.
+fn tell(input: &InputDone, log: &mut EngineLog) -> bool {
+    let shown = input.path.display();
+    for note in &input.notes {
+        log.warning("pcap", &format!("{shown}: {note}"));
     }
+    let Some(e) = &input.error else { return true };
+    log.error("pcap", &format!("{shown}: {e}"));
+    // What else lies in a folder is passed over.
+    if !input.is_named {
+        log.warning("pcap", &format!("Failed to init pcap file {shown}, skipping"));
+    }
+    !input.is_named
+}
+
+/// Whether captures that were read are deleted.
+fn is_deleting(config: &Tree) -> bool {
+    config.flag("pcap-file.delete-when-done").unwrap_or(false)
+}
+
+/// Deletes a capture that was read to its end.
+fn delete(input: &InputDone, log: &mut EngineLog) {
+    if input.error.is_some() || input.path.as_os_str() == "-" {
+        return;
+    }
+    if let Err(e) = std::fs::remove_file(&input.path) {
+        log.warning("pcap", &format!("Failed to delete {}: {e}", input.path.display()));
+    }
+}
+
+/// How long a capture must not have changed, and the time between two looks, in seconds, unless
+/// configured: the peer's.
+const ARRIVAL_DELAY: u64 = 30;
+const ARRIVAL_INTERVAL: u64 = 5;
+/// A folder is not looked into all the time.
+const ARRIVAL_INTERVAL_MIN: Duration = Duration::from_millis(100);
+
+/// The folder that is looked into again and again, if that is asked for.
+fn arrivals(o: &Options, config: &Tree, log: &EngineLog) -> Result<Option<Arrivals>, String> {
+    if config.flag("pcap-file.continuous") != Some(true) {
+        return Ok(None);
+    }
+    let folder = match o.captures.as_slice() {
+        [one] if Path::new(one).is_dir() => PathBuf::from(one),
+        // As the peer does: captures that are named are read once.
+        [_] => return Ok(None),
+        _ => return Err("--pcap-file-continuous takes one folder (-r FOLDER)".to_string()),
+    };
+    let seconds = |key: &str, usual| Duration::from_secs(config.number(key).unwrap_or(usual));
+    let (is_deleting, log) = (is_deleting(config), log.clone());
+    Ok(Some(Arrivals {
+        folder,
+        recursive: config.flag("pcap-file.recursive").unwrap_or(false),
+        every: seconds("pcap-file.poll-interval", ARRIVAL_INTERVAL).max(ARRIVAL_INTERVAL_MIN),
+        delay: seconds("pcap-file.delay", ARRIVAL_DELAY),
+        tell: Arc::new(move |input| {
+            let mut log = log.clone();
+            tell(input, &mut log);
+            if is_deleting {
+                delete(input, &mut log);
+            }
+        }),
+    }))
 }
 
 fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineLog) -> i32 {
@@ -406,7 +494,16 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         log.error("suricata", "no capture is named: give one with -r FILE");
         return 1;
     }
-    let inputs = match inputs(o) {
+    let arrivals = match arrivals(o, config, log) {
+        Ok(arrivals) => arrivals,
+        Err(e) => {
+            log.error("pcap", &e);
+            return 1;
+        }
+    };
+    // What lies in a folder that is looked into comes by itself.
+    let listed = if arrivals.is_some() { Ok(Vec::new()) } else { inputs(o, config) };
+    let inputs = match listed {
         Ok(list) => list,
         Err(e) => {
             log.error("pcap", &e);
@@ -427,6 +524,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     let mut run = Run::new(engine, &budget, &stop, counts.unwrap_or_default());
     run.plan = plan;
     run.filter = filter.map(Arc::new);
+    run.arrivals = arrivals;
     run.signals = signals;
     run.logged = Some(Arc::clone(logged));
     run.lost_code = 1;
@@ -439,25 +537,12 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     };
     let mut code = i32::from(done.lost_workers > 0);
     for input in &done.inputs {
-        let shown = input.path.display();
-        for note in &input.notes {
-            log.warning("pcap", &format!("{shown}: {note}"));
-        }
-        let Some(e) = &input.error else { continue };
-        log.error("pcap", &format!("{shown}: {e}"));
-        // What else lies in a folder is passed over.
-        match input.is_named {
-            true => code = 1,
-            false => {
-                let said = format!("Failed to init pcap file {shown}, skipping");
-                log.warning("pcap", &said);
-            }
-        }
+        code |= i32::from(!tell(input, log));
     }
     if done.is_stopped {
         log.notice("suricata", "Signal Received.  Stopping engine.");
-    } else if o.delete && done.lost_workers == 0 {
-        delete(&done.inputs, log);
+    } else if is_deleting(config) && done.lost_workers == 0 {
+        done.inputs.iter().for_each(|input| delete(input, log));
     }
     if o.profile_rules
         && let Err(e) = costs::write(&done.costs, engine, folder)

@@ -28,6 +28,13 @@ pub(crate) struct Options {
     pub(crate) filter_file: Option<String>,
     /// Captures that were read whole are deleted.
     pub(crate) delete: bool,
+    /// A folder is looked into for further captures until the run is told to stop.
+    pub(crate) continuous: bool,
+    /// The run goes on in the background.
+    pub(crate) daemon: bool,
+    /// Name or number of the user and of the group to run as.
+    pub(crate) user: Option<String>,
+    pub(crate) group: Option<String>,
     pub(crate) show: Option<Show>,
     pub(crate) profile_rules: bool,
     pub(crate) simulate: Simulate,
@@ -133,11 +140,11 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
             "--pidfile" => o.pid_file = Some(value(name)?),
             "-F" => o.filter_file = Some(value(name)?),
             "--pcap-file-delete" => o.delete = true,
-            "--user"
-            | "--group"
-            | "--reject-dev"
-            | "--pcap-file-buffer-size"
-            | "--pcap-buffer-size" => {
+            "--pcap-file-continuous" => o.continuous = true,
+            "-D" => o.daemon = true,
+            "--user" => o.user = Some(value(name)?),
+            "--group" => o.group = Some(value(name)?),
+            "--reject-dev" | "--pcap-file-buffer-size" | "--pcap-buffer-size" => {
                 let v = value(name)?;
                 o.unknown.push(format!("{name} {v}"));
             }

@@ -59,6 +59,9 @@ fn help() {
          -r FILE|FOLDER|-        captures\n\
          --pcap-file-recursive   folders below too\n\
          --pcap-file-delete      captures that were read whole are deleted\n\
+         --pcap-file-continuous  look into the folder again and again until told to stop\n\
+         -D                      go on in the background once all is loaded\n\
+         --user NAME  --group NAME  run as that user and group\n\
          -F FILE, EXPRESSION     which frames are read: a capture filter\n\
          --runmode MODE          single (default), autofp or workers: how many threads\n\
          --pidfile FILE          holds the process's number while it runs\n\
