@@ -8,7 +8,7 @@ use gabion_packet::{Decoded, TcpOptions, Transport, checksum};
 use gabion_proto::Endpoints;
 
 /// What a packet is looked up by.
-pub(crate) fn packet_key(d: &Decoded) -> PacketKey {
+pub fn packet_key(d: &Decoded) -> PacketKey {
     let key = PacketKey {
         src: d.src,
         dst: d.dst,

@@ -49,6 +49,7 @@ pub use datasets::Datasets;
 pub use detect::{Detector, Expressions, FirewallPolicies, RuleCost, RuleCosts};
 pub use engine::{Engine, EngineOptions, Policies, RuleText, RuleTexts};
 pub use flow_state::NetFlow;
+pub use keys::packet_key;
 pub use memory::{MemoryPressure, WorkerBudgets};
 pub use order::{Seat, Team, WORKERS_MAX};
 pub use ranges::RangeOptions;

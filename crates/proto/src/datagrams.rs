@@ -2,9 +2,13 @@
 //!
 //! Such a protocol says how a datagram becomes a transaction; this is all the rest.
 
+use crate::detect::PortProbe;
+use crate::registry::{Protocol, Settings};
 use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
+use gabion_record::applayer::ProtoTable;
+use std::sync::Arc;
 
 /// Live transactions of a flow: the engine frees one with the datagram it came in, unless its record
 /// waits for something.
@@ -37,6 +41,30 @@ pub trait Message: Transaction + Sized {
 
     /// Bytes held.
     fn bytes_held(&self) -> usize;
+}
+
+/// Such a protocol in the registry: found by its ports' probes, logged under its table's name, without
+/// settings of its own.
+pub const fn protocol<T: Message + 'static>(
+    table: ProtoTable,
+    config_name: &'static str,
+    probes: &'static [PortProbe],
+) -> Protocol {
+    Protocol {
+        event_type: table.name,
+        table,
+        config_name,
+        is_default_on: true,
+        patterns: &[],
+        probes,
+        accepts_gaps: true,
+        stream_depth: None,
+        first_direction: None,
+        auto_trigger_raw: true,
+        is_logged: true,
+        configure: |_| Ok(Arc::new(()) as Settings),
+        open: |_, _| Box::new(Datagrams::<T>::default()),
+    }
 }
 
 /// What all transactions of one datagram have in common, for a type with fields `id`, `direction` and

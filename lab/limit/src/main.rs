@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use gabion_capture::Source;
-use gabion_flow::{FlowConfig, FlowTable, PacketFacts, PacketKey};
-use gabion_packet::{DecodeConfig, DecodeCounters, Decoded, Link, PacketSet, Transport};
+use gabion_flow::{FlowConfig, FlowTable, PacketFacts};
+use gabion_net::packet_key;
+use gabion_packet::{DecodeConfig, DecodeCounters, Link, PacketSet};
 use gabion_record::budget::Budget;
 
 #[global_allocator]
@@ -66,7 +67,7 @@ fn walk(capture: &std::path::Path) -> Result<(u64, u64, u64), gabion_capture::Er
                     quoted: None,
                     number,
                 };
-                let _ = flows.packet(&key(d), &facts);
+                let _ = flows.packet(&packet_key(d), &facts);
                 while flows.pop_displaced().is_some() {
                     ended += 1;
                 }
@@ -77,23 +78,4 @@ fn walk(capture: &std::path::Path) -> Result<(u64, u64, u64), gabion_capture::Er
         }
     }
     Ok((number, packets, ended + flows.len() as u64))
-}
-
-/// What a packet is looked up by, as the engine does.
-fn key(d: &Decoded) -> PacketKey {
-    let key = PacketKey {
-        src: d.src,
-        dst: d.dst,
-        sport: d.sp,
-        dport: d.dp,
-        proto: d.proto,
-        ip_version: d.ip_version(),
-        vlan: d.vlans,
-        recursion: d.depth,
-    };
-    match &d.transport {
-        Transport::Icmpv4(i) | Transport::Icmpv6(i) => key.with_icmp(i.kind, i.code),
-        Transport::Esp(esp) => key.with_spi(esp.spi),
-        _ => key,
-    }
 }

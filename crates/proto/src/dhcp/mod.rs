@@ -3,15 +3,14 @@
 mod log;
 mod tables;
 
-use crate::datagrams::{Datagrams, Message, Refused, one_datagram};
+use crate::datagrams::{Message, Refused, one_datagram, protocol};
 use crate::detect::{PortProbe, Probe};
 use crate::parser::EventList;
-use crate::registry::{Protocol, Settings};
+use crate::registry::Protocol;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
-use std::sync::Arc;
 use tables::{event, integer};
 
 /// Bytes in front of the options: header and magic cookie.
@@ -149,27 +148,11 @@ impl Transaction for DhcpTx {
 }
 
 /// DHCP in the registry.
-pub const PROTOCOL: &Protocol = &Protocol {
-    table: tables::TABLE,
-    config_name: "dhcp",
-    is_default_on: true,
-    patterns: &[],
-    probes: &[PortProbe {
-        transport: Transport::Udp,
-        ports: "[67,68]",
-        min_bytes: 0,
-        max_bytes: 0,
-        probe,
-    }],
-    accepts_gaps: true,
-    stream_depth: None,
-    first_direction: None,
-    auto_trigger_raw: true,
-    event_type: "dhcp",
-    is_logged: true,
-    configure: |_| Ok(Arc::new(()) as Settings),
-    open: |_, _| Box::new(Datagrams::<DhcpTx>::default()),
-};
+pub const PROTOCOL: &Protocol = &protocol::<DhcpTx>(
+    tables::TABLE,
+    "dhcp",
+    &[PortProbe { transport: Transport::Udp, ports: "[67,68]", min_bytes: 0, max_bytes: 0, probe }],
+);
 
 /// The magic cookie behind the header (RFC 2131 3).
 fn probe(bytes: &[u8], _: Direction) -> Probe {

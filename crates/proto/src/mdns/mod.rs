@@ -6,18 +6,17 @@
 mod log;
 mod tables;
 
-use crate::datagrams::{Datagrams, Message, Refused, one_datagram};
+use crate::datagrams::{Message, Refused, one_datagram, protocol};
 use crate::detect::{PortProbe, Probe};
 use crate::dns::message::HEADER_LEN;
 use crate::dns::name::Name;
 use crate::dns::{Message as DnsMessage, Rdata, Section};
 use crate::parser::EventList;
-use crate::registry::{Protocol, Settings};
+use crate::registry::Protocol;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
-use std::sync::Arc;
 use tables::{buffer, event};
 
 /// A message.
@@ -98,27 +97,11 @@ impl Transaction for MdnsTx {
 }
 
 /// Multicast DNS in the registry.
-pub const PROTOCOL: &Protocol = &Protocol {
-    table: tables::TABLE,
-    config_name: "mdns",
-    is_default_on: true,
-    patterns: &[],
-    probes: &[PortProbe {
-        transport: Transport::Udp,
-        ports: "5353",
-        min_bytes: 0,
-        max_bytes: 0,
-        probe,
-    }],
-    accepts_gaps: true,
-    stream_depth: None,
-    first_direction: None,
-    auto_trigger_raw: true,
-    event_type: "mdns",
-    is_logged: true,
-    configure: |_| Ok(Arc::new(()) as Settings),
-    open: |_, _| Box::new(Datagrams::<MdnsTx>::default()),
-};
+pub const PROTOCOL: &Protocol = &protocol::<MdnsTx>(
+    tables::TABLE,
+    "mdns",
+    &[PortProbe { transport: Transport::Udp, ports: "5353", min_bytes: 0, max_bytes: 0, probe }],
+);
 
 /// A message of DNS.
 fn probe(bytes: &[u8], _: Direction) -> Probe {

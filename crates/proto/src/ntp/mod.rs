@@ -2,15 +2,14 @@
 
 mod tables;
 
-use crate::datagrams::{Datagrams, Message, Refused, one_datagram};
+use crate::datagrams::{Message, Refused, one_datagram, protocol};
 use crate::detect::{PortProbe, Probe};
 use crate::parser::EventList;
-use crate::registry::{Protocol, Settings};
+use crate::registry::Protocol;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
-use std::sync::Arc;
 use tables::{event, integer};
 
 /// Bytes of a header.
@@ -87,27 +86,11 @@ impl Transaction for NtpTx {
 }
 
 /// NTP in the registry.
-pub const PROTOCOL: &Protocol = &Protocol {
-    table: tables::TABLE,
-    config_name: "ntp",
-    is_default_on: true,
-    patterns: &[],
-    probes: &[PortProbe {
-        transport: Transport::Udp,
-        ports: "123",
-        min_bytes: 1,
-        max_bytes: 16,
-        probe,
-    }],
-    accepts_gaps: true,
-    stream_depth: None,
-    first_direction: None,
-    auto_trigger_raw: true,
-    event_type: "ntp",
-    is_logged: true,
-    configure: |_| Ok(Arc::new(()) as Settings),
-    open: |_, _| Box::new(Datagrams::<NtpTx>::default()),
-};
+pub const PROTOCOL: &Protocol = &protocol::<NtpTx>(
+    tables::TABLE,
+    "ntp",
+    &[PortProbe { transport: Transport::Udp, ports: "123", min_bytes: 1, max_bytes: 16, probe }],
+);
 
 /// Version and mode of the first byte, and the length.
 fn probe(bytes: &[u8], _: Direction) -> Probe {

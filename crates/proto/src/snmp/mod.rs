@@ -4,16 +4,15 @@ mod ber;
 mod log;
 mod tables;
 
-use crate::datagrams::{Datagrams, Message, Refused, one_datagram};
+use crate::datagrams::{Message, Refused, one_datagram, protocol};
 use crate::detect::{PortProbe, Probe};
 use crate::parser::EventList;
-use crate::registry::{Protocol, Settings};
+use crate::registry::Protocol;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use ber::{Element, Reader};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
-use std::sync::Arc;
 use tables::{buffer, event, integer};
 
 /// Variables kept of a message: a datagram could carry ten thousand empty ones.
@@ -191,27 +190,17 @@ impl Transaction for SnmpTx {
 }
 
 /// SNMP in the registry.
-pub const PROTOCOL: &Protocol = &Protocol {
-    table: tables::TABLE,
-    config_name: "snmp",
-    is_default_on: true,
-    patterns: &[],
-    probes: &[PortProbe {
+pub const PROTOCOL: &Protocol = &protocol::<SnmpTx>(
+    tables::TABLE,
+    "snmp",
+    &[PortProbe {
         transport: Transport::Udp,
         ports: "[161,162]",
         min_bytes: 4,
         max_bytes: 0,
         probe,
     }],
-    accepts_gaps: true,
-    stream_depth: None,
-    first_direction: None,
-    auto_trigger_raw: true,
-    event_type: "snmp",
-    is_logged: true,
-    configure: |_| Ok(Arc::new(()) as Settings),
-    open: |_, _| Box::new(Datagrams::<SnmpTx>::default()),
-};
+);
 
 /// An envelope of a known version.
 fn probe(bytes: &[u8], _: Direction) -> Probe {

@@ -1,15 +1,14 @@
 //! TFTP over UDP (RFC 1350): requests to read and to write. What is transferred goes over other
 //! ports.
 
-use crate::datagrams::{Datagrams, Message, Refused};
+use crate::datagrams::{Message, Refused, protocol};
 use crate::detect::{PortProbe, Probe};
-use crate::registry::{Protocol, Settings};
+use crate::registry::Protocol;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::{ProtoTable, Transport};
 use gabion_record::json::Json;
 use std::any::Any;
-use std::sync::Arc;
 
 /// A request.
 #[derive(Debug)]
@@ -80,27 +79,11 @@ const TABLE: ProtoTable =
     ProtoTable { rule_names: &["tftp"], ..ProtoTable::of_requests("tftp", &[Transport::Udp]) };
 
 /// TFTP in the registry.
-pub const PROTOCOL: &Protocol = &Protocol {
-    table: TABLE,
-    config_name: "tftp",
-    is_default_on: true,
-    patterns: &[],
-    probes: &[PortProbe {
-        transport: Transport::Udp,
-        ports: "69",
-        min_bytes: 4,
-        max_bytes: 0,
-        probe,
-    }],
-    accepts_gaps: true,
-    stream_depth: None,
-    first_direction: None,
-    auto_trigger_raw: true,
-    event_type: "tftp",
-    is_logged: true,
-    configure: |_| Ok(Arc::new(()) as Settings),
-    open: |_, _| Box::new(Datagrams::<TftpTx>::default()),
-};
+pub const PROTOCOL: &Protocol = &protocol::<TftpTx>(
+    TABLE,
+    "tftp",
+    &[PortProbe { transport: Transport::Udp, ports: "69", min_bytes: 4, max_bytes: 0, probe }],
+);
 
 /// An operation code that is assigned.
 fn probe(bytes: &[u8], _: Direction) -> Probe {

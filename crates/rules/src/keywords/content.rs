@@ -270,10 +270,8 @@ fn depth(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     Ok(())
 }
 
-fn check_absolute(content: &Content, who: &'static str) -> Checked<()> {
-    if content.is_relative() {
-        return Err(Refusal::new(who, MIXED));
-    }
+/// A position and a fast pattern, as far as they stand against each other.
+fn check_fast_pattern(content: &Content, who: &'static str) -> Checked<()> {
     if content.is_negated() && content.flags.has(ContentFlags::FAST_PATTERN) {
         let said = "can't have a relative negated keyword set along with 'fast_pattern'.";
         return Err(Refusal::new(who, said));
@@ -283,6 +281,13 @@ fn check_absolute(content: &Content, who: &'static str) -> Checked<()> {
         return Err(Refusal::new(who, said));
     }
     Ok(())
+}
+
+fn check_absolute(content: &Content, who: &'static str) -> Checked<()> {
+    if content.is_relative() {
+        return Err(Refusal::new(who, MIXED));
+    }
+    check_fast_pattern(content, who)
 }
 
 fn check_anchor(content: &Content, who: &'static str, keyword: &str) -> Checked<()> {
@@ -350,15 +355,7 @@ fn check_relative(content: &Content, who: &'static str) -> Checked<()> {
     if content.offset.is_some() || content.depth.is_some() {
         return Err(Refusal::new(who, MIXED));
     }
-    if content.is_negated() && content.flags.has(ContentFlags::FAST_PATTERN) {
-        let said = "can't have a relative negated keyword set along with 'fast_pattern'.";
-        return Err(Refusal::new(who, said));
-    }
-    if content.flags.has(ContentFlags::FAST_PATTERN_ONLY) {
-        let said = "can't have a relative keyword set along with 'fast_pattern:only;'.";
-        return Err(Refusal::new(who, said));
-    }
-    Ok(())
+    check_fast_pattern(content, who)
 }
 
 /// Tells the match before that the last content depends on it. The first content of a buffer is
