@@ -2,8 +2,8 @@
 //! a table here with its reason, and no other may be; at least 97 % of the fields agree. Without the
 //! corpus it is skipped by name.
 
-use gabion_logs::envelope::base64;
 use gabion_logs::syslog::{Received, read, unpacked};
+use gabion_seal::text::unbase64;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ fn consensus_of_the_peers() {
     for line in text.lines() {
         let case: Value = serde_json::from_str(&whole(line)).expect("the corpus is JSON");
         let id = case["id"].as_u64().expect("an id");
-        let raw = base64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
+        let raw = unbase64(case["raw_b64"].as_str().expect("bytes").as_bytes()).expect("base64");
         let raw = unpacked(&raw);
         let m = read(&raw, &RECEIVED);
         let text = |f: Option<&[u8]>| f.map(|b| String::from_utf8_lossy(b).into_owned());

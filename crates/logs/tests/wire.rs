@@ -2,9 +2,10 @@
 //! slog's envelopes. Without the corpus
 //! they are skipped by name.
 
-use gabion_logs::envelope::{self, EnvelopeKey, EnvelopeSealer, base64 as strict_base64};
+use gabion_logs::envelope::{self, EnvelopeKey, EnvelopeSealer, Suspicion};
 use gabion_logs::framing::{Framer, Framing};
 use gabion_logs::relp::RelpServer;
+use gabion_seal::text::unbase64;
 use serde_json::Value;
 use std::path::PathBuf;
 
@@ -25,7 +26,7 @@ fn corpus(test: &str, file: &str) -> Option<Value> {
 }
 
 fn base64(text: &str) -> Vec<u8> {
-    strict_base64(text.as_bytes()).expect("the corpus is base64")
+    unbase64(text.as_bytes()).expect("the corpus is base64")
 }
 
 fn strings(value: &Value) -> Vec<Vec<u8>> {
@@ -126,10 +127,16 @@ fn a_real_relp_session() {
 fn envelopes_open_or_say_why_not() {
     let test = "envelopes_open_or_say_why_not";
     let Some(cases) = corpus(test, "slog/envelopes.json") else { return };
-    let pem = read(test, "slog/comms_rsa.slogpem").expect("beside the envelopes");
-    let key = EnvelopeKey::from_pem(&pem).expect("PKCS#1 under the label of PKCS#8");
     let cases = cases.as_array().expect("an array");
     assert_eq!(cases.len(), 26);
+    // Both forms in which the key lies there: PKCS#1 under the label of PKCS#8, as slog writes, and PKCS#8.
+    for file in ["slog/comms_rsa.slogpem", "slog/comms_rsa.pkcs8.pem"] {
+        let pem = read(test, file).expect("beside the envelopes");
+        envelopes_by(&EnvelopeKey::from_pem(&pem).expect("a private key"), cases);
+    }
+}
+
+fn envelopes_by(key: &EnvelopeKey, cases: &[Value]) {
     let mut reasons = Vec::new();
     for case in cases {
         let name = case["name"].as_str().expect("a name");
@@ -180,6 +187,19 @@ fn what_we_seal_opens() {
     let wire = sealer.seal("2021-01-15T20:22:07.538+01", "h", "/f", line).expect("sealed");
     let opened = key.open(&wire).expect("opened");
     assert_eq!(envelope::inner(&opened.inner).expect("fields").line, line);
-    let wrapped = wire.rsplit(|b| *b == b',').next().expect("two fields");
+    let text = String::from_utf8(wire).expect("hex and base64");
+    let (blob, wrapped) = text.split_once(',').expect("two fields");
     assert_eq!(wrapped.len(), key.wrapped_len());
+    let (head, tail) = wrapped.split_at(64);
+    assert!(key.open(format!("{blob},\r\n{head}\r\n{tail}\n").as_bytes()).is_ok(), "line ends");
+    for (wire, reason) in [
+        (blob.to_owned(), Suspicion::Fields),
+        (format!("x{blob},{wrapped}"), Suspicion::Hex),
+        (format!("0011,{wrapped}"), Suspicion::ShortBlob),
+        (format!("{blob},{wrapped}="), Suspicion::Base64),
+        (format!("{blob},AAAA"), Suspicion::Unwrap),
+        (format!("00{},{wrapped}", &blob[2..]), Suspicion::Open),
+    ] {
+        assert_eq!(key.open(wire.as_bytes()), Err(reason));
+    }
 }

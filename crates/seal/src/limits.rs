@@ -59,7 +59,7 @@ pub const PROOF_FILE_MAX: usize = 4 << 20;
 /// until they are hashed, and are few enough that all cores end at about the same time.
 pub const READ_WINDOW: usize = 512 << 10;
 
-/// Bytes of one line of a slog file or envelope: 64 KiB of message become 256 KiB of hex in base64.
+/// Bytes of one line of a slog file: 64 KiB of message become 256 KiB of hex in base64.
 pub const SLOG_LINE_MAX: usize = 4 << 20;
 
 /// Bytes that a slog blob may unpack to.

@@ -229,18 +229,6 @@ impl SecretKey {
     }
 }
 
-/// RSA-OAEP with SHA-512 and no label, as slog wraps its passwords.
-pub fn encrypt_oaep_sha512(spki: &[u8], plain: &[u8]) -> Result<Vec<u8>> {
-    let wrong = || Error::key("the RSA key can't be used");
-    let key = PublicEncryptingKey::from_der(spki).map_err(|_| wrong())?;
-    let key = OaepPublicEncryptingKey::new(key).map_err(|_| wrong())?;
-    let mut out = vec![0; key.ciphertext_size()];
-    let len =
-        key.encrypt(&OAEP_SHA512_MGF1SHA512, plain, &mut out, None).map_err(|_| wrong())?.len();
-    out.truncate(len);
-    Ok(out)
-}
-
 /// A PKCS#1 key inside the PKCS#8 frame: version 0, rsaEncryption, octet string.
 fn pkcs1_in_pkcs8(der: &[u8]) -> Zeroizing<Vec<u8>> {
     const ALGORITHM: &[u8] = &[

@@ -73,7 +73,7 @@ pub fn targets() -> Vec<Target> {
         target("rules_parse", 1 << 13, rules::parse, rules::seeds),
         target("seal_checkpoint", 1 << 14, seal::checkpoint, seal::checkpoint_seeds),
         target("seal_chunk", 1 << 12, seal::chunk, seal::chunk_seeds),
-        target("seal_envelope", 1 << 13, seal::envelope, seal::envelope_seeds),
+        target("seal_slog_file", 1 << 13, seal::slog_file, seal::slog_file_seeds),
         target("seal_segment", 1 << 10, seal::segment, seal::segment_seeds),
     ];
     for protocol in gabion_proto::registry() {

@@ -1,4 +1,4 @@
-//! The sealed log's readers: whatever stands on the disk, in a note, in a proof, in an envelope.
+//! The sealed log's readers: whatever stands on the disk, in a note, in a proof, in a file of slog.
 
 use crate::seeds::Seeds;
 use gabion_seal::chunk::{BOUND_LEN, FLAG_COMPRESSED, Header, NONCE_LEN, Opener, TAG_LEN};
@@ -10,7 +10,7 @@ use gabion_seal::recipient::Stanza;
 use gabion_seal::record::{Builder, Decoded};
 use gabion_seal::retain::Stub;
 use gabion_seal::segment::{Aead, Parsed};
-use gabion_seal::slog::{Envelope, Import};
+use gabion_seal::slog::Import;
 use gabion_seal::statement::Statement;
 use gabion_seal::storage::{Memory, Storage};
 use gabion_seal::tree::sha256;
@@ -216,18 +216,17 @@ pub fn checkpoint(data: &[u8]) {
     }
 }
 
-/// Bytes as slog's envelope and as a line of its file. Without its RSA key nothing opens; every step
+/// Bytes as lines of slog's file. Without its RSA key nothing opens; every step
 /// before that is gone through.
-pub fn envelope(data: &[u8]) {
+pub fn slog_file(data: &[u8]) {
     let keys = &small().keys;
-    assert!(Envelope::open(data, &keys[0]).is_err());
     let mut import = Import::new(&keys[0], None, false);
     for line in data.split(|c| *c == b'\n') {
         let read = import.line(line);
         assert!(read.record.is_none());
     }
     let _ = gabion_seal::slog::file::unix_ns(&String::from_utf8_lossy(data));
-    let _ = gabion_seal::slog::envelope::open_blob(data, b"password");
+    let _ = gabion_seal::slog::blob::open(data, b"password");
 }
 
 /// Pieces of the small log.
@@ -295,21 +294,14 @@ pub fn checkpoint_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     all
 }
 
-/// Envelopes and lines of the corpus.
-pub fn envelope_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
+/// Lines of the corpus.
+pub fn slog_file_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
     let mut all = vec![
         b"00112233445566778899aabbccddeeff,AAAA".to_vec(),
         b"2021-01-15T20:22:07.5000+01,1,false,4,1,AAAA,0011".to_vec(),
     ];
     if let Some(corpus) = &seeds.corpus {
         let folder = corpus.join("sealed/slog");
-        let text = std::fs::read_to_string(folder.join("envelopes.json")).unwrap_or_default();
-        let json: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-        for vector in json.as_array().into_iter().flatten() {
-            let wire =
-                vector["wire_b64"].as_str().and_then(|w| gabion_seal::text::unbase64(w.as_bytes()));
-            all.extend(wire);
-        }
         let lines = std::fs::read(folder.join("good.slog")).unwrap_or_default();
         all.extend(lines.split(|c| *c == b'\n').take(2).map(<[u8]>::to_vec));
     }

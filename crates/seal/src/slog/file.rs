@@ -8,7 +8,7 @@
 //! slog opens the password of every line with RSA, though all are the same; ours tries the last one
 //! first, and opens another only where that fails.
 
-use super::envelope::open_blob;
+use super::blob;
 use crate::limits::{SLOG_LINE_MAX, SLOG_PLAIN_MAX};
 use crate::recipient::SecretKey;
 use crate::text::{hex, unbase64, unhex};
@@ -208,7 +208,7 @@ impl<'a> Import<'a> {
     /// Opens the blob with the password of the lines before, or else with the line's own.
     fn decrypt(&mut self, wrap: &str, blob: &[u8], faults: &mut Vec<Fault>) -> Option<Vec<u8>> {
         if !self.checks_wraps
-            && let Some(plain) = self.password.as_ref().and_then(|p| open_blob(blob, p))
+            && let Some(plain) = self.password.as_ref().and_then(|p| blob::open(blob, p))
         {
             return Some(plain);
         }
@@ -221,7 +221,7 @@ impl<'a> Import<'a> {
         if self.wanted.as_ref().is_some_and(|w| **w != *password) {
             faults.push(Fault::Password);
         }
-        let plain = open_blob(blob, &password);
+        let plain = blob::open(blob, &password);
         match plain {
             Some(plain) => {
                 self.password = Some(password);

@@ -1,11 +1,11 @@
-//! slog's formats: the envelope its clients send, and the files its server stores.
+//! slog's formats: the files its server stores, and the blob they share with what its clients send.
 //!
-//! slog wraps a fresh password for each message with RSA-OAEP (SHA-512), encrypts with AES-256-GCM under
-//! SHA-256 of the password, and splits what comes out at commas. Ours opens what slog opens, and lines
-//! with commas too, which slog never does; what can't be opened is kept with the reason.
+//! slog encrypts with AES-256-GCM under SHA-256 of a password, and splits what comes out at commas. Ours
+//! opens what slog opens, and lines with commas too, which slog never does; what can't be opened is kept
+//! with the reason. The envelope on the wire, in which RSA wraps a fresh password for each message, is the
+//! intake's: `logs::envelope`.
 
-pub mod envelope;
+pub mod blob;
 pub mod file;
 
-pub use envelope::{Envelope, Suspicious};
 pub use file::{Fault, Import, Imported, Summary};
