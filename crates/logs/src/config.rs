@@ -25,9 +25,15 @@ pub struct SlogConfig {
     pub without_effect: Vec<String>,
     /// Keys that slog does not know.
     pub unknown: Vec<String>,
+    known: usize,
 }
 
 impl SlogConfig {
+    /// Whether there was any key that slog knows: a file without one is something else.
+    pub const fn has_known_keys(&self) -> bool {
+        self.known > 0
+    }
+
     /// Reads a configuration.
     ///
     /// # Errors
@@ -72,8 +78,12 @@ impl SlogConfig {
                 | "CompressedBlob" => {
                     config.without_effect.push(key.to_owned());
                 }
-                _ => config.unknown.push(key.to_owned()),
+                _ => {
+                    config.unknown.push(key.to_owned());
+                    continue;
+                }
             }
+            config.known += 1;
         }
         Ok(config)
     }
@@ -94,6 +104,9 @@ mod tests {
         assert_eq!(config.storage_folder.as_deref(), Some("slog-data/"));
         assert_eq!(config.without_effect, ["PacketBufferSize"]);
         assert_eq!(config.unknown, ["Nonsense"]);
+        assert!(config.has_known_keys());
+        let other = SlogConfig::parse("root:x:0:0\na=1\n").expect("lines without keys are skipped");
+        assert!(!other.has_known_keys());
         assert_eq!(SlogConfig::parse("\nTCPport=x"), Err((2, "TCPport: x: no port".to_owned())));
     }
 }
