@@ -3,103 +3,125 @@
 use super::enduring::OnFull;
 use crate::log::push::PushOptions;
 use clap::Args;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
+
+const EXAMPLE: &str = "\
+Example:
+  gabion log keygen --out keys
+  gabion listen --udp 0.0.0.0:514 --tcp 0.0.0.0:514 --relp 0.0.0.0:2514 \\
+    --log /var/lib/gabion/log --recipient keys/recipient.pub";
+
+/// Address and port; a name is looked up once.
+pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
+    let wanted = "address and port are wanted, such as 127.0.0.1:5514 or [::1]:5514";
+    if let Ok(place) = text.parse() {
+        return Ok(place);
+    }
+    match text.rsplit_once(':') {
+        Some((name, port)) if !name.is_empty() && port.parse::<u16>().is_ok() => {
+            let mut found = text.to_socket_addrs().map_err(|e| format!("{e}: {wanted}"))?;
+            found.next().ok_or_else(|| format!("the name has no address: {wanted}"))
+        }
+        _ => Err(wanted.to_owned()),
+    }
+}
 
 /// Options of `listen`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
 pub(crate) struct ListenOptions {
     /// Syslog over UDP (repeatable)
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
     pub(crate) udp: Vec<SocketAddr>,
     /// Syslog over TCP, counted or by lines (repeatable)
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
     pub(crate) tcp: Vec<SocketAddr>,
     /// Syslog over TLS; needs --tls-cert and --tls-key (repeatable)
-    #[arg(long, value_name = "ADDR:PORT", requires = "tls_cert")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", requires = "tls_cert", help_heading = "Listeners")]
     pub(crate) tls: Vec<SocketAddr>,
     /// RELP: a message is acknowledged when it is durable (repeatable)
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
     pub(crate) relp: Vec<SocketAddr>,
     /// A local datagram socket such as /dev/log (repeatable)
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", help_heading = "Listeners")]
     pub(crate) unix: Vec<PathBuf>,
     /// slog's envelopes over UDP (repeatable)
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
     pub(crate) slog_udp: Vec<SocketAddr>,
     /// slog's envelopes over TCP (repeatable)
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
     pub(crate) slog_tcp: Vec<SocketAddr>,
     /// The private key that opens slog's envelopes, PEM
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "slog's envelopes")]
     pub(crate) slog_key: Option<PathBuf>,
     /// A slog server's configuration (Key=value) to take ports, key and folder from
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "slog's envelopes")]
     pub(crate) slog_config: Option<PathBuf>,
     /// The server's certificate and those up to its root, PEM
-    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    #[arg(long, value_name = "FILE", requires = "tls_key", help_heading = "TLS")]
     pub(crate) tls_cert: Option<PathBuf>,
     /// The certificate's private key, PEM
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
     pub(crate) tls_key: Option<PathBuf>,
     /// Clients may show a certificate of these authorities; its name is kept with each message
-    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    #[arg(long, value_name = "FILE", requires = "tls_cert", help_heading = "TLS")]
     pub(crate) tls_client_ca: Option<PathBuf>,
     /// Clients must show one
-    #[arg(long, requires = "tls_client_ca")]
+    #[arg(long, requires = "tls_client_ca", help_heading = "TLS")]
     pub(crate) tls_require_client: bool,
     /// The folder of the sealed log; it is made when it is not there
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "The log")]
     pub(crate) log: Option<PathBuf>,
     /// The folder of the signer's secret state [default: DIR with .state behind it]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "The log")]
     pub(crate) state: Option<PathBuf>,
     /// Public keys of those who may read (repeatable)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = "The log")]
     pub(crate) recipient: Vec<PathBuf>,
     /// Name of a new log in its signatures [default: the host's name with /log behind it]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "The log")]
     pub(crate) origin: Option<String>,
     /// What to do when the log's disk is full
-    #[arg(long, value_enum, value_name = "POLICY", default_value = "block")]
+    #[arg(long, value_enum, value_name = "POLICY", default_value = "block", help_heading = "The log")]
     pub(crate) on_full: OnFull,
     /// A second log, on another disk, that takes over while the first one's is full or fails; it is made
     /// when it is not there, its state in DIR with .state behind it
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = "The log")]
     pub(crate) spill: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) push: PushOptions,
-    /// Don't compress before encrypting: sizes then tell nothing of what was written
-    #[arg(long)]
+    /// Don't compress before encrypting: sizes then say how much was written, and nothing of what
+    #[arg(long, help_heading = "The log")]
     pub(crate) no_compress: bool,
     /// Messages are durable after so long at the latest; sooner when a sender waits for it
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000), help_heading = "The log")]
     pub(crate) commit_after: u64,
     /// Say every so many seconds what came and what was lost
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", help_heading = "Watching it")]
     pub(crate) stats: Option<u64>,
     /// Metrics for Prometheus on this address, which must be the machine's own
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Watching it")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Most connections; descriptors may allow fewer
-    #[arg(long, value_name = "N", default_value_t = 1000)]
+    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Bounds")]
     pub(crate) connections: usize,
     /// A connection without a byte for so many seconds is closed
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = "Bounds")]
     pub(crate) idle: u64,
     /// A frame that does not end within so many seconds closes its connection
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = "Bounds")]
     pub(crate) frame_timeout: u64,
     /// NUL ends a message over TCP too
-    #[arg(long)]
+    #[arg(long, help_heading = "Listeners")]
     pub(crate) nul: bool,
     /// Receive buffer asked for on UDP sockets, bytes
-    #[arg(long, value_name = "BYTES", default_value_t = gabion_runtime::sockets::RECEIVE_BUFFER)]
+    #[arg(long, value_name = "BYTES", default_value_t = gabion_runtime::sockets::RECEIVE_BUFFER, help_heading = "Bounds")]
     pub(crate) receive_buffer: usize,
     /// Workers that open envelopes [default: number of processors]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "slog's envelopes")]
     pub(crate) slog_workers: Option<usize>,
     /// Print nothing but errors
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Watching it")]
     pub(crate) quiet: bool,
 }

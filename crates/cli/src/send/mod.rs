@@ -16,7 +16,7 @@ use gabion_logs::relp;
 use gabion_runtime::sockets::datagrams::{DatagramBatch, send_batch};
 use message::Messages;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
@@ -38,12 +38,27 @@ const WRITE_BYTES: usize = 64 << 10;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What one transport did.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Debug, Default)]
 struct Done {
     sent: u64,
     failed: u64,
     /// Answered, where the transport has answers.
     acknowledged: Option<u64>,
+    /// What ended it before its time.
+    fault: Option<io::Error>,
+}
+
+impl Done {
+    /// With those of another connection.
+    fn and(mut self, other: Done) -> Done {
+        self.sent += other.sent;
+        self.failed += other.failed;
+        if let Some(n) = other.acknowledged {
+            *self.acknowledged.get_or_insert(0) += n;
+        }
+        self.fault = self.fault.or(other.fault);
+        self
+    }
 }
 
 /// Sends over one transport.
@@ -56,6 +71,8 @@ type Job = thread::JoinHandle<(io::Result<Done>, f64)>;
 struct Load {
     messages: Messages,
     count: u64,
+    /// When it ends, sent or not.
+    ends: Option<Instant>,
     rate: Option<u64>,
     connections: u64,
     connection_each: bool,
@@ -112,7 +129,12 @@ pub(crate) fn run(o: &SendOptions) -> Result<Exit, Fault> {
             .map_err(|_| Fault::internal(format!("send: {name}: the thread panicked")))?;
         let done = done
             .map_err(|e| Fault::environment(format!("send: {name}: {e}: is the server there")))?;
-        is_whole &= done.failed == 0 && done.acknowledged.is_none_or(|a| a == done.sent);
+        if let Some(e) = &done.fault {
+            eprintln!("gabion: send: {name}: {e}: the rest was not sent");
+        }
+        is_whole &= done.failed == 0
+            && done.fault.is_none()
+            && done.acknowledged.is_none_or(|a| a == done.sent);
         let rate = done.sent as f64 / seconds.max(1e-9);
         let _ = write!(told, "{name}: {} sent", done.sent);
         if let Some(n) = done.acknowledged {
@@ -147,11 +169,16 @@ impl Load {
         };
         let tls = match &o.tls_ca {
             None => None,
-            Some(path) => Some((client(path)?, server_name(&o.tls_name)?)),
+            Some(path) => {
+                let shown = o.tls_cert.as_deref().zip(o.tls_key.as_deref());
+                Some((client(path, shown)?, server_name(&o.tls_name)?))
+            }
         };
         Ok(Load {
             messages: Messages::new(o.text.as_deref(), o.raw, o.size)?,
-            count: o.count,
+            // Without end: as many as there are numbers for, a million years of them.
+            count: o.count.unwrap_or(if o.seconds.is_some() { u64::MAX >> 8 } else { 10_000 }),
+            ends: o.seconds.map(|s| Instant::now() + Duration::from_secs(s)),
             rate: o.rate.filter(|r| *r > 0),
             connections: o.connections.clamp(1, 10_000),
             connection_each: o.connection_each,
@@ -159,6 +186,11 @@ impl Load {
             slog,
             tls,
         })
+    }
+
+    /// Whether the time is over.
+    fn is_over(&self) -> bool {
+        self.ends.is_some_and(|ends| Instant::now() >= ends)
     }
 
     /// Waits until message `number` is due.
@@ -188,7 +220,7 @@ impl Load {
         let mut bytes = Vec::new();
         let mut ends = Vec::new();
         let mut number = 0;
-        while number < self.count {
+        while number < self.count && !self.is_over() {
             self.pace(began, number);
             bytes.clear();
             ends.clear();
@@ -247,12 +279,7 @@ impl Load {
                 .collect();
             let mut all = Done::default();
             for job in jobs {
-                let done = job.join().map_err(|_| io::Error::other("a thread panicked"))??;
-                all.sent += done.sent;
-                all.failed += done.failed;
-                if let Some(n) = done.acknowledged {
-                    *all.acknowledged.get_or_insert(0) += n;
-                }
+                all = all.and(job.join().map_err(|_| io::Error::other("a thread panicked"))??);
             }
             Ok(all)
         })
@@ -264,13 +291,16 @@ impl Load {
                 let mut done = Done::default();
                 let began = Instant::now();
                 for number in from..until {
-                    self.pace(began, number - from);
+                    if self.is_over() {
+                        break;
+                    }
+                    self.pace(began, (number - from) * self.connections);
                     let mut bytes = Vec::new();
                     self.frame(tag, number, &mut bytes);
-                    match self
+                    let sent = self
                         .connect(tag, to)
-                        .and_then(|mut c| c.write_all(&bytes).and_then(|()| c.flush()))
-                    {
+                        .and_then(|mut c| c.write_all(&bytes).and_then(|()| c.flush()));
+                    match sent {
                         Ok(()) => done.sent += 1,
                         Err(_) => done.failed += 1,
                     }
@@ -280,25 +310,47 @@ impl Load {
         }
         self.shared(|from, until| {
             let mut stream = self.connect(tag, to)?;
-            let began = Instant::now();
-            let mut bytes = Vec::with_capacity(WRITE_BYTES * 2);
-            for number in from..until {
-                if self.rate.is_some() && (number - from) % self.burst() == 0 {
-                    stream.write_all(&bytes)?;
-                    bytes.clear();
-                    self.pace(began, (number - from) * self.connections);
-                }
-                self.frame(tag, number, &mut bytes);
-                if bytes.len() >= WRITE_BYTES {
-                    stream.write_all(&bytes)?;
-                    bytes.clear();
+            let mut given = from;
+            let all = self.stream(tag, &mut stream, from, until, &mut given);
+            let fault = all.and_then(|()| stream.finish()).err();
+            // What a broken connection swallowed before it broke, nobody can tell.
+            let sent = given - from;
+            let failed = if fault.is_some() { until - given } else { 0 };
+            Ok(Done { sent, failed, fault, ..Done::default() })
+        })
+    }
+
+    /// Sends one connection's share; `given` is how far it came.
+    fn stream(
+        &self,
+        tag: &str,
+        stream: &mut Wire,
+        from: u64,
+        until: u64,
+        given: &mut u64,
+    ) -> io::Result<()> {
+        let began = Instant::now();
+        let mut bytes = Vec::with_capacity(WRITE_BYTES * 2);
+        let mut number = from;
+        while number < until {
+            let is_due = self.rate.is_some() && (number - from).is_multiple_of(self.burst());
+            if is_due || bytes.len() >= WRITE_BYTES {
+                stream.write_all(&bytes)?;
+                bytes.clear();
+                *given = number;
+                if self.is_over() {
+                    break;
                 }
             }
-            stream.write_all(&bytes)?;
-            stream.flush()?;
-            stream.finish();
-            Ok(Done { sent: until - from, ..Done::default() })
-        })
+            if is_due {
+                self.pace(began, (number - from) * self.connections);
+            }
+            self.frame(tag, number, &mut bytes);
+            number += 1;
+        }
+        stream.write_all(&bytes)?;
+        *given = number;
+        stream.flush()
     }
 
     fn frame(&self, tag: &str, number: u64, out: &mut Vec<u8>) {
@@ -335,28 +387,47 @@ impl Load {
             relp::write_frame(&mut out, 1, b"open", offer);
             stream.write_all(&out)?;
             answers.wait(&mut stream, 1)?;
-            let began = Instant::now();
-            let mut message = Vec::new();
             let mut number = from;
-            while number < until {
-                out.clear();
-                // As much as the window lets through.
-                let unanswered = number - from - (answers.good - 1);
-                for _ in 0..(WINDOW - unanswered).min(until - number) {
-                    message.clear();
-                    self.messages.write("relp", number, &mut message);
-                    let txnr = u32::try_from((number - from) % 999_999_998).unwrap_or(0) + 2;
-                    relp::write_frame(&mut out, txnr, b"syslog", &message);
-                    number += 1;
-                }
-                self.pace(began, (number - from) * self.connections);
-                stream.write_all(&out)?;
-                let wanted = (number - from + 1).saturating_sub(WINDOW / 2).max(answers.good + 1);
-                answers.wait(&mut stream, wanted.min(number - from + 1))?;
-            }
-            answers.wait(&mut stream, until - from + 1)?;
-            Ok(Done { sent: until - from, failed: 0, acknowledged: Some(answers.good - 1) })
+            let all = self.session(&mut stream, &mut answers, from, until, &mut number);
+            Ok(Done {
+                sent: number - from,
+                failed: if all.is_err() { until - number } else { 0 },
+                acknowledged: Some(answers.good - 1),
+                fault: all.err(),
+            })
         })
+    }
+
+    /// One RELP session's messages behind its opening; `number` is the next to be sent.
+    fn session(
+        &self,
+        stream: &mut TcpStream,
+        answers: &mut Answers,
+        from: u64,
+        until: u64,
+        number: &mut u64,
+    ) -> io::Result<()> {
+        let began = Instant::now();
+        let (mut out, mut message) = (Vec::new(), Vec::new());
+        while *number < until && !self.is_over() {
+            out.clear();
+            // As much as the window lets through, and the rate.
+            let unanswered = *number - from - (answers.good - 1);
+            let some = (WINDOW - unanswered).min(until - *number).min(self.burst().max(1) * 2);
+            for _ in 0..some {
+                message.clear();
+                self.messages.write("relp", *number, &mut message);
+                let txnr = u32::try_from((*number - from) % 999_999_998).unwrap_or(0) + 2;
+                relp::write_frame(&mut out, txnr, b"syslog", &message);
+                *number += 1;
+            }
+            self.pace(began, (*number - from) * self.connections);
+            stream.write_all(&out)?;
+            let sent = *number - from + 1;
+            answers
+                .wait(stream, sent.saturating_sub(WINDOW / 2).max(answers.good + 1).min(sent))?;
+        }
+        answers.wait(stream, *number - from + 1)
     }
 
     fn envelope(&self, tag: &str, number: u64) -> io::Result<Vec<u8>> {
@@ -373,6 +444,9 @@ impl Load {
         let mut done = Done::default();
         let began = Instant::now();
         for number in 0..self.count {
+            if self.is_over() {
+                break;
+            }
             self.pace(began, number);
             match socket.send(&self.envelope("slog-udp", number)?) {
                 Ok(_) => done.sent += 1,
@@ -387,6 +461,9 @@ impl Load {
             let mut done = Done { acknowledged: Some(0), ..Done::default() };
             let began = Instant::now();
             for number in from..until {
+                if self.is_over() {
+                    break;
+                }
                 self.pace(began, (number - from) * self.connections);
                 let envelope = self.envelope("slog-tcp", number)?;
                 let answered = TcpStream::connect(to).and_then(|mut stream| {
@@ -451,19 +528,31 @@ enum Wire {
 
 impl Wire {
     /// Says that this is the end, and waits until the server says so too: closing a connection on
-    /// which something lies unread resets it, and what was on its way is lost.
-    fn finish(&mut self) {
-        let stream = match self {
-            Wire::Plain(stream) => stream,
+    /// which something lies unread resets it, and what was on its way is lost. A server that turns a
+    /// client away says so only now: its alert comes behind the client's own handshake.
+    fn finish(&mut self) -> io::Result<()> {
+        let mut rest = [0; 4096];
+        match self {
+            Wire::Plain(stream) => {
+                stream.shutdown(Shutdown::Write)?;
+                while matches!(stream.read(&mut rest), Ok(n) if n > 0) {}
+                Ok(())
+            }
             Wire::Tls(stream) => {
                 stream.conn.send_close_notify();
-                let _ = stream.flush();
-                &mut stream.sock
+                stream.flush()?;
+                stream.sock.shutdown(Shutdown::Write)?;
+                loop {
+                    match stream.read(&mut rest) {
+                        Ok(0) => return Ok(()),
+                        Ok(_) => {}
+                        // A server may just go.
+                        Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                        Err(e) => return Err(e),
+                    }
+                }
             }
-        };
-        let _ = stream.shutdown(Shutdown::Write);
-        let mut rest = [0; 4096];
-        while matches!(stream.read(&mut rest), Ok(n) if n > 0) {}
+        }
     }
 }
 
@@ -493,7 +582,8 @@ fn connected(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket)
 }
 
-fn client(authorities: &Path) -> Result<Arc<ClientConfig>, Fault> {
+/// A client that trusts these authorities, and shows a certificate where there is one (with its key).
+fn client(authorities: &Path, shown: Option<(&Path, &Path)>) -> Result<Arc<ClientConfig>, Fault> {
     let wrong = |e: &dyn std::fmt::Display| {
         Fault::input(format!("{}: {e}: certificates are wanted", authorities.display()))
     };
@@ -505,8 +595,21 @@ fn client(authorities: &Path) -> Result<Arc<ClientConfig>, Fault> {
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|e| Fault::internal(format!("TLS: {e}")))?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let config = match shown {
+        None => config.with_no_client_auth(),
+        Some((certificate, key)) => {
+            let wrong = |path: &Path, e: &dyn std::fmt::Display| {
+                Fault::input(format!("{}: {e}: a PEM file is wanted", path.display()))
+            };
+            let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate)
+                .map_err(|e| wrong(certificate, &e))?
+                .collect();
+            let chain = chain.map_err(|e| wrong(certificate, &e))?;
+            let private = PrivateKeyDer::from_pem_file(key).map_err(|e| wrong(key, &e))?;
+            config.with_client_auth_cert(chain, private).map_err(|e| wrong(certificate, &e))?
+        }
+    };
     Ok(Arc::new(config))
 }
 

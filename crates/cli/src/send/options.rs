@@ -1,36 +1,48 @@
 //! The command line of `gabion send`.
 
+use crate::listen::place;
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+const EXAMPLE: &str = "\
+Examples:
+  gabion send --udp 127.0.0.1:5514 --tcp 127.0.0.1:5514 --count 100000
+  gabion send --relp 127.0.0.1:2514 --seconds 60 --connections 8 --rate 5000
+
+Exits with 1 when not all was sent, or not all answered where there are answers.";
+
 /// Options of `send`.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLE)]
 pub(crate) struct SendOptions {
     /// Send over UDP to this address
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT")]
     pub(crate) udp: Option<SocketAddr>,
     /// Send over TCP
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT")]
     pub(crate) tcp: Option<SocketAddr>,
     /// Send over TLS; needs --tls-ca
-    #[arg(long, value_name = "ADDR:PORT", requires = "tls_ca")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", requires = "tls_ca")]
     pub(crate) tls: Option<SocketAddr>,
     /// Send over RELP and wait for every acknowledgement
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT")]
     pub(crate) relp: Option<SocketAddr>,
     /// Send to a local datagram socket
     #[arg(long, value_name = "PATH")]
     pub(crate) unix: Option<PathBuf>,
     /// Send slog's envelopes over UDP; needs --slog-key
-    #[arg(long, value_name = "ADDR:PORT", requires = "slog_key")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", requires = "slog_key")]
     pub(crate) slog_udp: Option<SocketAddr>,
     /// Send slog's envelopes over TCP, one a connection; needs --slog-key
-    #[arg(long, value_name = "ADDR:PORT", requires = "slog_key")]
+    #[arg(long, value_parser = place, value_name = "ADDR:PORT", requires = "slog_key")]
     pub(crate) slog_tcp: Option<SocketAddr>,
-    /// Messages over each transport
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    pub(crate) count: u64,
+    /// Messages over each transport [default: 10,000; without end with --seconds]
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    /// Stop after so many seconds, however many messages were sent
+    #[arg(long, value_name = "N")]
+    pub(crate) seconds: Option<u64>,
     /// Bytes of a message; longer text is cut, shorter is filled up [default: as the text is]
     #[arg(long, value_name = "BYTES")]
     pub(crate) size: Option<usize>,
@@ -61,6 +73,12 @@ pub(crate) struct SendOptions {
     /// The server's name in its certificate
     #[arg(long, value_name = "NAME", default_value = "localhost")]
     pub(crate) tls_name: String,
+    /// The certificate that is shown to the server, and those up to its root, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key", requires = "tls_ca")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's private key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// Print one JSON object instead of lines
     #[arg(long)]
     pub(crate) json: bool,
