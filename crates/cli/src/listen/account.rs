@@ -3,7 +3,7 @@
 
 use super::sealer::{Sink, own_source};
 use crate::exit::Fault;
-use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::ledger::Ledger;
 use gabion_runtime::metrics::{LedgerSlot, Metrics};
 use gabion_seal::record::{Flags, Kind};
 use gabion_seal::statement::statement;
@@ -46,7 +46,7 @@ struct Place {
     second: u64,
     listener: Arc<str>,
     peer: String,
-    reason: ShedReason,
+    reason: &'static str,
 }
 
 /// Rows of losses between two writings: a flood from forged addresses must not become a flood of loss
@@ -58,13 +58,14 @@ const ROWS_MAX: usize = 1024;
 pub(crate) struct Losses(Arc<Mutex<BTreeMap<Place, u64>>>);
 
 impl Losses {
-    /// So many messages of this source were lost. An empty peer: nobody knows whose they were.
+    /// So many messages of this source were lost (by a name as `ShedReason` has them). An empty peer:
+    /// nobody knows whose they were.
     pub(crate) fn add(
         &self,
         time_ns: u64,
         listener: &Arc<str>,
         peer: &str,
-        reason: ShedReason,
+        reason: &'static str,
         count: u64,
     ) {
         let mut rows = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -98,7 +99,7 @@ impl Losses {
             let loss = statement("loss", |json| {
                 json.field("listener", &*place.listener);
                 json.field("peer", &place.peer);
-                json.field_plain("reason", place.reason.name());
+                json.field_plain("reason", place.reason);
                 json.number("second", place.second);
                 json.number("messages", count);
             });

@@ -137,7 +137,7 @@ pub(crate) enum Side {
 const SIDES: usize = 3;
 
 /// Empty batches kept for use again.
-const SPARE_BATCHES: usize = 8;
+const SPARE_BATCHES: usize = 4;
 
 #[derive(Debug, Default)]
 struct State {

@@ -85,6 +85,8 @@ pub(crate) struct Connection {
     /// Since when a frame is unfinished.
     pub(crate) within_frame: Option<Instant>,
     pub(crate) frames: u64,
+    /// Bytes of its unfinished frame as last counted among those of all.
+    pub(crate) held_counted: usize,
     /// Answers not yet sent.
     pub(crate) out: Vec<u8>,
     /// The peer has sent its last byte; answers may be due.

@@ -22,8 +22,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that wait here while the sealer is behind.
-const WAITING_BYTES: usize = 16 << 20;
+/// Bytes that wait here while the sealer is behind: 40,000 short messages, behind which the kernel's buffer
+/// holds as many again and more.
+const WAITING_BYTES: usize = 8 << 20;
 
 /// Bytes at which a batch goes on.
 const BATCH_BYTES: usize = 128 << 10;
@@ -101,7 +102,7 @@ impl DatagramListener {
         self.dropped = told;
         self.joint.ledger.receive(u64::from(new), 0);
         self.joint.ledger.shed(ShedReason::KernelDrop, u64::from(new), 0);
-        losses.add(now_ns(), &self.name, "", ShedReason::KernelDrop, u64::from(new));
+        losses.add(now_ns(), &self.name, "", ShedReason::KernelDrop.name(), u64::from(new));
     }
 }
 
@@ -294,7 +295,13 @@ impl Datagrams {
             let len = item.bytes.len() as u64;
             listener.waits(-1, len);
             listener.joint.ledger.shed(ShedReason::RingFull, 1, len);
-            losses.add(item.time_ns, &listener.name, &peer_text(key.1), ShedReason::RingFull, 1);
+            losses.add(
+                item.time_ns,
+                &listener.name,
+                &peer_text(key.1),
+                ShedReason::RingFull.name(),
+                1,
+            );
         });
     }
 
@@ -379,8 +386,11 @@ impl Datagrams {
     fn shed_waiting(&mut self) {
         while let Some((key, _, item)) = self.waiting.pop() {
             let listener = &mut self.listeners[key.0];
-            listener.waits(-1, item.bytes.len() as u64);
-            listener.joint.ledger.shed(ShedReason::Stopped, 1, item.bytes.len() as u64);
+            let (len, reason) = (item.bytes.len() as u64, ShedReason::Stopped);
+            listener.waits(-1, len);
+            listener.joint.ledger.shed(reason, 1, len);
+            let (name, peer) = (&listener.name, peer_text(key.1));
+            self.losses.add(item.time_ns, name, &peer, reason.name(), 1);
         }
     }
 

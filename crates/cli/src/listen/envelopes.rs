@@ -8,10 +8,10 @@ use gabion_logs::envelope::{EnvelopeKey, Suspicion};
 use gabion_logs::fairness::FairQueue;
 use gabion_logs::replay::ReplayWindow;
 use gabion_record::ledger::ShedReason;
+use gabion_runtime::metrics::{Counter, Metrics};
 use gabion_seal::record::{Flags, Kind, Source};
 use gabion_seal::statement::statement;
 use gabion_seal::text::hex;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,14 +44,20 @@ pub(crate) struct Envelopes {
     state: Mutex<State>,
     filled: Condvar,
     window: Mutex<ReplayWindow>,
-    key: Option<EnvelopeKey>,
-    pub(crate) opened: AtomicU64,
-    pub(crate) suspicious: AtomicU64,
-    pub(crate) replayed: AtomicU64,
+    key: Option<Arc<EnvelopeKey>>,
+    opened: Counter,
+    replayed: Counter,
+    /// By reason, in the order of their numbers.
+    suspicious: Vec<Counter>,
 }
 
 impl Envelopes {
-    pub(crate) fn new(key: Option<EnvelopeKey>, joint: Joint) -> Envelopes {
+    pub(crate) fn new(key: Option<Arc<EnvelopeKey>>, metrics: &Metrics) -> Envelopes {
+        let joint = Joint::new(metrics, "listen.envelopes");
+        let count = |result: &str| {
+            let help = "Envelopes by what came of them";
+            metrics.counter("gabion_listen_envelopes_total", help, &[("result", result)])
+        };
         Envelopes {
             state: Mutex::new(State {
                 waiting: FairQueue::new(WAITING_BYTES),
@@ -61,9 +67,9 @@ impl Envelopes {
             filled: Condvar::new(),
             window: Mutex::default(),
             key,
-            opened: AtomicU64::new(0),
-            suspicious: AtomicU64::new(0),
-            replayed: AtomicU64::new(0),
+            opened: count("opened"),
+            replayed: count("replayed"),
+            suspicious: Suspicion::ALL.iter().map(|why| count(why.name())).collect(),
         }
     }
 
@@ -73,7 +79,7 @@ impl Envelopes {
 
     /// Length of a wrapped password, by which the end of an envelope is known.
     pub(crate) fn wrapped_len(&self) -> Option<usize> {
-        self.key.as_ref().map(EnvelopeKey::wrapped_len)
+        self.key.as_ref().map(|key| key.wrapped_len())
     }
 
     /// Takes an envelope that can't wait; the longest line loses when there is no room.
@@ -84,7 +90,7 @@ impl Envelopes {
         let State { waiting, joint, .. } = &mut *state;
         waiting.push(peer.to_owned(), bytes + 128, envelope, &mut |peer, _, shed| {
             joint.ledger.shed(ShedReason::RingFull, 1, shed.bytes.len() as u64);
-            losses.add(shed.time_ns, listener, &peer, ShedReason::RingFull, 1);
+            losses.add(shed.time_ns, listener, &peer, ShedReason::RingFull.name(), 1);
         });
         drop(state);
         self.filled.notify_one();
@@ -161,18 +167,20 @@ impl Envelopes {
         let mut again = None;
         let (flags, body) = match opened {
             Ok(opened) => {
-                self.opened.fetch_add(1, Relaxed);
+                self.opened.add(1);
                 let mut flags = Flags::OPENED;
                 let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(first_ns) = window.first_seen(&opened.id, envelope.time_ns) {
                     again = Some((opened.id, first_ns));
-                    self.replayed.fetch_add(1, Relaxed);
+                    self.replayed.add(1);
                     flags = flags.with(Flags::REPLAYED);
                 }
                 (flags, gabion_logs::evidence::of_opened(&opened.inner, &envelope.bytes))
             }
             Err(why) => {
-                self.suspicious.fetch_add(1, Relaxed);
+                if let Some(counter) = self.suspicious.get(why as usize) {
+                    counter.add(1);
+                }
                 let flags = Flags::SUSPICIOUS.0 | gabion_logs::evidence::suspicion_bits(why);
                 (Flags(flags), envelope.bytes.clone())
             }

@@ -19,14 +19,17 @@ mod datagrams;
 mod enduring;
 mod envelopes;
 mod exposition;
+mod gaps;
 mod open;
 mod options;
 mod sealed;
 mod sealer;
 mod streams;
+#[cfg(test)]
+mod tests;
 mod tls;
 
-pub(crate) use options::ListenOptions;
+pub(crate) use options::{ListenOptions, place};
 
 use crate::exit::{Exit, Fault};
 use crate::log::LogFault;
@@ -39,6 +42,7 @@ use gabion_record::ledger::Books;
 use gabion_runtime::metrics::Metrics;
 use gabion_runtime::sockets::{self, poll::Waker};
 use gabion_runtime::{Signals, StopFlag};
+use gaps::Gaps;
 use sealer::{Durable, Sealer, Sink};
 use std::fmt::Write;
 use std::io;
@@ -49,8 +53,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use streams::Streams;
 
-/// Bytes of batches that wait for the sealer, per side.
-const QUEUE_SHARE: usize = 4 << 20;
+/// Bytes of batches that wait for the sealer, per side: what comes at full speed while one commit waits for
+/// the disk. Connections can wait longer, and datagrams have a room of their own.
+const QUEUE_SHARE: usize = 2 << 20;
 
 /// How often the service manager is told that all is well.
 const BEAT: Duration = Duration::from_secs(5);
@@ -127,10 +132,7 @@ fn run_with<S: Sink + Send + 'static>(
     let opened = wanted.sockets(&metrics)?;
     let exposition = wanted.metrics_socket()?;
     let workers = if opened.needs_envelopes { wanted.envelope_workers() } else { 0 };
-    let envelopes = (workers > 0).then(|| {
-        let joint = Joint::new(&metrics, "listen.envelopes");
-        Arc::new(Envelopes::new(opened.key, joint))
-    });
+    let envelopes = (workers > 0).then(|| Arc::new(Envelopes::new(opened.key, &metrics)));
     let losses = Losses::default();
     let waker = Waker::new().map_err(environment)?;
     let durable = Durable::new(waker.clone());
@@ -141,6 +143,7 @@ fn run_with<S: Sink + Send + 'static>(
         durable: durable.clone(),
         joint: Joint::new(&metrics, "seal"),
         losses: losses.clone(),
+        gaps: Gaps::new(opened.names.iter().map(|n| n.as_str().into()).collect(), &metrics),
         metrics: metrics.clone(),
         commit_after: Duration::from_millis(o.commit_after),
     };

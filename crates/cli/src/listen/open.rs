@@ -31,11 +31,17 @@ use std::time::Duration;
 /// library opens.
 const DESCRIPTORS_RESERVED: u64 = 64;
 
-/// Bytes of unfinished frames of all connections.
-const HELD_BYTES: usize = 64 << 20;
+/// Bytes of unfinished frames of all connections: 16 KiB for each of a thousand, while honest ones hold part
+/// of a line. Small enough that intake as a whole stays within its 64 MiB whoever sends what.
+const HELD_BYTES: usize = 16 << 20;
 
 /// Connections that wait to be accepted: a burst of them is not refused while a round goes on.
 const BACKLOG: i32 = 4096;
+
+/// Payload of a TCP segment that RELP's clients are asked for, as on an Ethernet. librelp corks its
+/// socket: what does not fill a segment is held back for 200 ms, or until an answer comes. Where segments
+/// are large (the loopback's hold 64 KiB) that is its whole window of 128 messages, every time.
+const RELP_SEGMENT: u16 = 1448;
 
 /// What was asked for, options and slog's configuration together.
 pub(crate) struct Wanted {
@@ -46,7 +52,7 @@ pub(crate) struct Wanted {
     unix: Vec<PathBuf>,
     slog_udp: Vec<SocketAddr>,
     slog_tcp: Vec<SocketAddr>,
-    slog_key: Option<PathBuf>,
+    key: Option<Arc<EnvelopeKey>>,
     tls_config: Option<Arc<ServerConfig>>,
     log: PathBuf,
     state: PathBuf,
@@ -64,7 +70,7 @@ pub(crate) struct Wanted {
 pub(crate) struct Sockets {
     pub(crate) datagrams: Vec<DatagramListener>,
     pub(crate) streams: Vec<StreamListener>,
-    pub(crate) key: Option<EnvelopeKey>,
+    pub(crate) key: Option<Arc<EnvelopeKey>>,
     pub(crate) needs_envelopes: bool,
     pub(crate) names: Vec<String>,
 }
@@ -98,6 +104,15 @@ impl Wanted {
             let text = "listen: nobody could read the log: name a public key with --recipient";
             return Err(Fault::usage(text));
         }
+        let key = o.slog_key.clone().or(config.comms_private_key.as_ref().map(PathBuf::from));
+        let key = key.map(|path| read_envelope_key(&path)).transpose()?;
+        let has_envelopes = !o.slog_udp.is_empty()
+            || !o.slog_tcp.is_empty()
+            || config.udp_port.is_some()
+            || config.tcp_port.is_some();
+        if has_envelopes && key.is_none() {
+            return Err(without_key());
+        }
         if let Some(address) = o.metrics
             && !address.ip().is_loopback()
         {
@@ -113,7 +128,7 @@ impl Wanted {
             unix: o.unix.clone(),
             slog_udp: both(&o.slog_udp, config.udp_port),
             slog_tcp: both(&o.slog_tcp, config.tcp_port),
-            slog_key: o.slog_key.clone().or(config.comms_private_key.map(PathBuf::from)),
+            key: key.map(Arc::new),
             tls_config,
             log,
             state,
@@ -185,26 +200,13 @@ impl Wanted {
 
     /// Opens everything that listens, inherited sockets first.
     pub(crate) fn sockets(&self, metrics: &Metrics) -> Result<Sockets, Fault> {
-        let key =
-            match &self.slog_key {
-                Some(path) => {
-                    let pem = std::fs::read(path).map_err(|e| {
-                        Fault::input(format!("{}: {e}: a private key is wanted", path.display()))
-                    })?;
-                    let key = EnvelopeKey::from_pem(&pem);
-                    Some(key.map_err(|e| {
-                        Fault::input(format!("{}: {e}: name another", path.display()))
-                    })?)
-                }
-                None => None,
-            };
         let mut opening = Opening {
             wanted: self,
             metrics,
             open: Sockets {
                 datagrams: Vec::new(),
                 streams: Vec::new(),
-                key,
+                key: self.key.clone(),
                 needs_envelopes: false,
                 names: Vec::new(),
             },
@@ -235,9 +237,9 @@ impl Wanted {
             let text = "listen: nothing to listen on: name a socket, such as --udp 127.0.0.1:5514";
             return Err(Fault::usage(text));
         }
+        // An inherited socket may want one that no option asked for.
         if open.needs_envelopes && open.key.is_none() {
-            let text = "listen: envelopes can't be opened without a key: name it with --slog-key";
-            return Err(Fault::usage(text));
+            return Err(without_key());
         }
         Ok(open)
     }
@@ -349,6 +351,10 @@ impl Opening<'_> {
         // The system library asks for a short one.
         rustix::net::listen(&socket, BACKLOG)
             .map_err(|e| Fault::environment(format!("{kind} {place}: {e}")))?;
+        if transport == Transport::Relp {
+            // Being refused this costs speed, no more.
+            let _ = datagrams::limit_segments(socket.as_fd(), RELP_SEGMENT);
+        }
         let tls = if transport == Transport::Tls {
             let config = self.wanted.tls_config.clone();
             Some(config.ok_or_else(|| Fault::usage("tls: name --tls-cert and --tls-key"))?)
@@ -388,12 +394,27 @@ fn connections_allowed(wanted: usize) -> usize {
     usize::try_from(current - reserved).unwrap_or(usize::MAX).min(wanted)
 }
 
+fn read_envelope_key(path: &Path) -> Result<EnvelopeKey, Fault> {
+    let pem = std::fs::read(path)
+        .map_err(|e| Fault::input(format!("{}: {e}: a private key is wanted", path.display())))?;
+    EnvelopeKey::from_pem(&pem)
+        .map_err(|e| Fault::input(format!("{}: {e}: name another", path.display())))
+}
+
+fn without_key() -> Fault {
+    Fault::usage("listen: envelopes can't be opened without a key: name it with --slog-key")
+}
+
 fn read_slog_config(path: &Path) -> Result<SlogConfig, Fault> {
     let text = std::fs::read_to_string(path).map_err(|e| {
         Fault::input(format!("{}: {e}: a slog configuration is wanted", path.display()))
     })?;
     let config = SlogConfig::parse(&text)
         .map_err(|(line, e)| Fault::input(format!("{}:{line}: {e}", path.display())))?;
+    if !config.has_known_keys() {
+        let wrong = "no key that a slog server knows, such as TCPport=8001";
+        return Err(Fault::input(format!("{}: {wrong}", path.display())));
+    }
     if !config.without_effect.is_empty() {
         let keys = config.without_effect.join(", ");
         eprintln!("gabion: {}: {keys}: has no effect here", path.display());

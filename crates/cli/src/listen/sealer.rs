@@ -6,6 +6,7 @@
 
 use super::account::{Joint, Losses, now_ns};
 use super::batch::{Batch, Queue, Receipt, Side, Taken};
+use super::gaps::Gaps;
 use crate::exit::Fault;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::metrics::Metrics;
@@ -88,6 +89,7 @@ pub(crate) struct Sealer<S> {
     pub(crate) durable: Durable,
     pub(crate) joint: Joint,
     pub(crate) losses: Losses,
+    pub(crate) gaps: Gaps,
     pub(crate) metrics: Metrics,
     /// A message is durable after this at the latest.
     pub(crate) commit_after: Duration,
@@ -207,6 +209,9 @@ impl<S: Sink> Sealer<S> {
             let mut flags = entry.flags;
             if std::str::from_utf8(bytes).is_err() {
                 flags = flags.with(Flags::NOT_UTF8);
+            }
+            if entry.kind == Kind::Message {
+                self.gaps.look(source, entry.time_ns, bytes, &self.losses);
             }
             self.sink.append(source, entry.time_ns, entry.kind, flags, bytes)?;
         }

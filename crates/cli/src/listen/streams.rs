@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 const TURN_BYTES: usize = 128 << 10;
 
 /// Bytes at which a batch goes on within a round.
-const BATCH_BYTES: usize = 256 << 10;
+const BATCH_BYTES: usize = 128 << 10;
 
 /// Connections accepted of one listener in a round.
 const ACCEPTS: usize = 64;
@@ -146,6 +146,8 @@ pub(crate) struct Streams {
     pub(crate) buffer: Vec<u8>,
     /// Given up to accept and close one connection when descriptors run out.
     pub(crate) spare: Option<File>,
+    /// Bytes of unfinished frames of all connections.
+    pub(crate) held: usize,
     /// Connections that hold an envelope for which there was no room.
     pub(crate) postponed: Vec<(u64, Envelope)>,
     pub(crate) complaint: Seldom,
@@ -176,6 +178,7 @@ impl Streams {
             batch: Batch::default(),
             buffer: vec![0; TURN_BYTES],
             spare: File::open("/dev/null").ok(),
+            held: 0,
             postponed: Vec::new(),
             complaint: Seldom::new(Duration::from_secs(10)),
         })
@@ -345,6 +348,7 @@ impl Streams {
             heard: now,
             within_frame: None,
             frames: 0,
+            held_counted: 0,
             out: Vec::new(),
             is_ended: false,
             awaits_answer: false,
@@ -433,6 +437,7 @@ impl Streams {
             self.postponed.push((key, envelope));
             self.offer_postponed();
         }
+        self.count_held(key);
         self.pass_on(false);
         self.settle(key);
     }
@@ -489,6 +494,7 @@ impl Streams {
 
     fn close(&mut self, key: u64, why: Closed) {
         let Some(mut connection) = self.connections.remove(&key) else { return };
+        self.held = self.held.saturating_sub(connection.held_counted);
         let taken = connection.finish(now_ns(), &mut self.batch);
         let listener = &mut self.listeners[connection.listener];
         listener.joint.ledger.receive(taken.messages.items, taken.messages.bytes);
@@ -502,13 +508,37 @@ impl Streams {
         let _ = self.poll.remove(connection.stream.as_fd());
     }
 
+    /// Counts what a connection holds now, and makes room when all together hold too much: the oldest
+    /// unfinished frames go, an eighth of them at once.
+    fn count_held(&mut self, key: u64) {
+        if let Some(connection) = self.connections.get_mut(&key) {
+            let now = connection.held_bytes();
+            self.held = (self.held + now).saturating_sub(connection.held_counted);
+            connection.held_counted = now;
+        }
+        if self.held <= self.bounds.held_bytes {
+            return;
+        }
+        let mut held_by: Vec<_> = self
+            .connections
+            .values()
+            .filter(|c| c.held_counted > 0)
+            .map(|c| (c.within_frame, c.key))
+            .collect();
+        held_by.sort_unstable();
+        for (_, key) in held_by {
+            if self.held <= self.bounds.held_bytes / 8 * 7 {
+                break;
+            }
+            self.close(key, Closed::Full);
+        }
+    }
+
     /// Closes what is overdue, and opens listeners that paused.
     fn look_through(&mut self, now: Instant) {
         let bounds = self.bounds;
         let mut overdue = Vec::new();
-        let mut held: usize = 0;
         for connection in self.connections.values() {
-            held += connection.held_bytes();
             let is_opening = connection.tls.as_ref().is_some_and(|t| t.is_handshaking())
                 || match &connection.protocol {
                     Protocol::Relp(relp) => !relp.is_open(),
@@ -521,23 +551,6 @@ impl Streams {
                 overdue.push((connection.key, Closed::Slow));
             } else if now - connection.heard > bounds.idle {
                 overdue.push((connection.key, Closed::Idle));
-            }
-        }
-        if held > bounds.held_bytes {
-            // The oldest unfinished frames go.
-            let mut held_by: Vec<_> = self
-                .connections
-                .values()
-                .filter(|c| c.held_bytes() > 0)
-                .map(|c| (c.within_frame, c.key, c.held_bytes()))
-                .collect();
-            held_by.sort_unstable_by_key(|h| h.0);
-            for (_, key, bytes) in held_by {
-                if held <= bounds.held_bytes {
-                    break;
-                }
-                held = held.saturating_sub(bytes);
-                overdue.push((key, Closed::Full));
             }
         }
         for (key, why) in overdue {

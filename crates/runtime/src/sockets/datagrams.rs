@@ -1,5 +1,5 @@
 //! Datagrams by the batch: `recvmmsg` with the kernel's count of what it dropped and, on local
-//! sockets, who sent; `sendmmsg` for those who make load. One system call moves up to
+//! sockets, who sent; `sendmmsg` for those who make load; options of sockets that no crate has. One system call moves up to
 //! [`DatagramBatch::LEN`] datagrams.
 //!
 //! The kernel shortens the lengths of address and control data on every call, so all headers are
@@ -214,14 +214,30 @@ fn read_control(mut control: &[u8]) -> (Option<u32>, Option<Credentials>) {
 /// # Errors
 /// What the system says.
 pub fn count_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
-    let on: libc::c_int = 1;
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
+}
+
+/// Has a listening socket ask its peers for segments of at most so many bytes of payload.
+///
+/// # Errors
+/// What the system says.
+pub fn limit_segments(socket: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
+    set_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, libc::c_int::from(bytes))
+}
+
+fn set_option(
+    socket: BorrowedFd<'_>,
+    level: libc::c_int,
+    name: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: the option's value is an int that lives until the call returns.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_RXQ_OVFL,
-            (&raw const on).cast(),
+            level,
+            name,
+            (&raw const value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };

@@ -1,0 +1,219 @@
+//! The whole of `listen` with a sink that is slow, stuck or broken: who loses, and who is told.
+//!
+//! Sources are told apart on one machine by the loopback's other addresses (127.0.0.2, 127.0.0.3).
+
+use super::*;
+use clap::Parser;
+use gabion_seal::record::{Flags, Kind, Source};
+use std::collections::BTreeMap;
+use std::net::{TcpListener, UdpSocket};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+#[derive(clap::Parser)]
+struct Line {
+    #[command(flatten)]
+    options: ListenOptions,
+}
+
+/// What was kept.
+#[derive(Debug, Default)]
+struct Kept {
+    /// Messages by peer.
+    messages: BTreeMap<String, u64>,
+    statements: Vec<String>,
+}
+
+/// A sink that keeps counts. While it is stuck, nothing is taken.
+#[derive(Clone, Default)]
+struct Slow {
+    kept: Arc<Mutex<Kept>>,
+    is_stuck: Arc<AtomicBool>,
+    /// Messages after which it is broken.
+    breaks_after: Option<u64>,
+}
+
+impl Sink for Slow {
+    fn append(
+        &mut self,
+        source: &Source,
+        _: u64,
+        kind: Kind,
+        _: Flags,
+        bytes: &[u8],
+    ) -> Result<(), Fault> {
+        while self.is_stuck.load(Relaxed) {
+            thread::sleep(Duration::from_millis(2));
+        }
+        let mut kept = self.kept.lock().unwrap();
+        if kind == Kind::System {
+            kept.statements.push(String::from_utf8_lossy(bytes).into_owned());
+            return Ok(());
+        }
+        let all: u64 = kept.messages.values().sum();
+        if self.breaks_after.is_some_and(|n| all >= n) {
+            return Err(Fault::environment("the disk is gone"));
+        }
+        let entry = source.entry();
+        let peer = String::from_utf8_lossy(&entry[4..4 + usize::from(entry[3])]).into_owned();
+        *kept.messages.entry(peer).or_default() += 1;
+        Ok(())
+    }
+
+    fn commit(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn tick(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Fault> {
+        Ok(())
+    }
+}
+
+struct Running {
+    stop: StopFlag,
+    thread: JoinHandle<Result<Exit, Fault>>,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+/// Listens with that sink over UDP and TCP on a port of its own.
+fn listen(sink: Slow) -> Running {
+    let folder = tempfile::tempdir().unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    // Every address of the loopback reaches it.
+    let place = format!("0.0.0.0:{port}");
+    let log = folder.path().join("log").display().to_string();
+    let argv =
+        ["x", "--udp", &place, "--tcp", &place, "--log", &log, "--recipient", "unread", "-q"];
+    let options = Line::try_parse_from(argv).map_err(|e| e.to_string()).unwrap().options;
+    let stop = StopFlag::default();
+    let flag = stop.clone();
+    let thread = thread::spawn(move || {
+        let wanted = open::Wanted::of(&options)?;
+        run_with(&options, &wanted, sink, &flag)
+    });
+    // It listens when a connection is taken.
+    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Running { stop, thread, port, _folder: folder }
+}
+
+fn field(statement: &str, name: &str) -> String {
+    let rest = statement.split(&format!("\"{name}\":")).nth(1).unwrap_or_default();
+    rest.split([',', '}']).next().unwrap_or_default().trim_matches('"').to_owned()
+}
+
+#[test]
+fn a_flood_loses_its_own_messages_and_the_log_says_whose() {
+    let sink = Slow::default();
+    sink.is_stuck.store(true, Relaxed);
+    let kept = Arc::clone(&sink.kept);
+    let stuck = Arc::clone(&sink.is_stuck);
+    let running = listen(sink);
+    let quiet = UdpSocket::bind("127.0.0.3:0").unwrap();
+    let flood = UdpSocket::bind("127.0.0.2:0").unwrap();
+    let to = ("127.0.0.1", running.port);
+    // More than the queue and the waiting room of datagrams hold together, in large messages; the
+    // kernel's own buffer must not be what loses.
+    let message = vec![b'f'; 8000];
+    let (mut floods, mut quiets) = (0u64, 0u64);
+    for n in 0..4_000 {
+        flood.send_to(&message, to).unwrap();
+        floods += 1;
+        if n % 50 == 0 {
+            quiet.send_to(b"<13>quiet", to).unwrap();
+            quiets += 1;
+            thread::sleep(Duration::from_millis(4));
+        }
+    }
+    thread::sleep(Duration::from_millis(300));
+    stuck.store(false, Relaxed);
+    running.stop.set();
+    assert!(matches!(running.thread.join().unwrap(), Ok(Exit::Done)));
+    let kept = kept.lock().unwrap();
+    let losses: Vec<&String> = kept.statements.iter().filter(|s| s.contains("\"loss\"")).collect();
+    let lost: u64 = losses.iter().map(|s| field(s, "messages").parse::<u64>().unwrap()).sum();
+    let stored = |peer: &str| kept.messages.get(peer).copied().unwrap_or(0);
+    assert_eq!(stored("127.0.0.3"), quiets, "the quiet one lost nothing: {losses:?}");
+    assert_eq!(stored("127.0.0.2") + lost, floods, "sent is stored and told: {losses:?}");
+    assert!(lost > 0, "the flood was more than there is room for");
+    for loss in &losses {
+        let reason = field(loss, "reason");
+        // The kernel does not say whose messages it dropped.
+        let peer = if reason == "kernel_drop" { "" } else { "127.0.0.2" };
+        assert_eq!(field(loss, "peer"), peer, "{loss}");
+        assert!(field(loss, "second").parse::<u64>().unwrap() > 1_600_000_000, "{loss}");
+    }
+    assert!(losses.iter().any(|s| field(s, "reason") == "ring_full"), "{losses:?}");
+}
+
+#[test]
+fn senders_that_can_wait_are_slowed_and_lose_nothing() {
+    use std::io::Write;
+    let sink = Slow::default();
+    sink.is_stuck.store(true, Relaxed);
+    let (kept, stuck) = (Arc::clone(&sink.kept), Arc::clone(&sink.is_stuck));
+    let running = listen(sink);
+    let port = running.port;
+    let is_done = Arc::new(AtomicBool::new(false));
+    let done = Arc::clone(&is_done);
+    let sender = thread::spawn(move || {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let line = [vec![b'w'; 999], vec![b'\n']].concat().repeat(100);
+        for _ in 0..400 {
+            stream.write_all(&line).unwrap();
+        }
+        done.store(true, Relaxed);
+    });
+    thread::sleep(Duration::from_millis(600));
+    assert!(!is_done.load(Relaxed), "40 MB were taken by a sink that takes nothing");
+    stuck.store(false, Relaxed);
+    sender.join().unwrap();
+    thread::sleep(Duration::from_millis(200));
+    running.stop.set();
+    assert!(matches!(running.thread.join().unwrap(), Ok(Exit::Done)));
+    assert_eq!(kept.lock().unwrap().messages.get("127.0.0.1"), Some(&40_000));
+}
+
+#[test]
+fn a_broken_sink_ends_it_and_what_was_taken_is_counted_as_lost() {
+    let sink = Slow { breaks_after: Some(10), ..Slow::default() };
+    let running = listen(sink);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    for _ in 0..50 {
+        socket.send_to(b"<13>x", ("127.0.0.1", running.port)).unwrap();
+    }
+    // It ends by itself: nothing may be taken in that can't be kept.
+    let fault = running.thread.join().unwrap().expect_err("the disk is gone");
+    assert!(fault.to_string().contains("the disk is gone"), "{fault}");
+}
+
+#[test]
+fn gaps_in_a_senders_numbers_are_told() {
+    use std::io::Write;
+    let sink = Slow::default();
+    let kept = Arc::clone(&sink.kept);
+    let running = listen(sink);
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", running.port)).unwrap();
+    for number in [1, 2, 5, 6, 9, 1, 2] {
+        let head = "<13>1 2003-10-11T22:14:15.003Z router1 app - -";
+        writeln!(stream, "{head} [meta sequenceId=\"{number}\"] text").unwrap();
+    }
+    drop(stream);
+    thread::sleep(Duration::from_millis(200));
+    running.stop.set();
+    assert!(matches!(running.thread.join().unwrap(), Ok(Exit::Done)));
+    let kept = kept.lock().unwrap();
+    let gaps = kept.statements.iter().filter(|s| field(s, "reason") == "sequence_gap");
+    let missing: Vec<String> =
+        gaps.map(|s| field(s, "peer") + " " + &field(s, "messages")).collect();
+    // One record if all came within a second, else two; a number that goes back is a new start.
+    assert!(missing == ["127.0.0.1 4"] || missing == ["127.0.0.1 2"; 2], "{missing:?}");
+}
