@@ -1,131 +1,20 @@
 //! `gabion listen` as whole processes: every message sent is sealed or counted, acknowledged ones are
-//! there, and a hostile wire neither ends the server nor keeps it from serving others.
+//! there.
 #![allow(
     clippy::disallowed_methods,
     reason = "sockets live by the clock; this is the program's edge"
 )]
 
-use gabion_seal::recipient::SecretKey;
-use gabion_seal::record::Kind;
-use std::collections::HashMap;
+mod intake;
+
+use gabion_seal::record::{Flags, Kind};
+use intake::{Certificates, GABION, OPEN, Server};
+use intake::{keys, mend, messages, records, statements, told};
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
-
-const GABION: &str = env!("CARGO_BIN_EXE_gabion");
-
-const OPEN: &[u8] =
-    b"1 open 86 relp_version=0\nrelp_software=librelp,1.11.0,http://librelp.adiscon.com\ncommands=syslog\n";
-
-/// A server with a log of its own.
-struct Server {
-    child: Option<Child>,
-    folder: tempfile::TempDir,
-    places: HashMap<String, String>,
-    said: std::thread::JoinHandle<String>,
-}
-
-impl Server {
-    fn start(options: &[&str]) -> Server {
-        Server::start_by(Command::new(GABION), options)
-    }
-
-    /// `command` is the program, or one that runs it with less.
-    fn start_by(mut command: Command, options: &[&str]) -> Server {
-        let folder = tempfile::tempdir().expect("a folder");
-        let key = SecretKey::generate().expect("a key");
-        let reader = folder.path().join("reader");
-        std::fs::write(&reader, key.to_text().expect("an X25519 key").as_bytes()).expect("written");
-        let recipient = folder.path().join("recipient");
-        std::fs::write(&recipient, key.recipient().to_text()).expect("written");
-        command.arg("listen").arg("--log").arg(folder.path().join("log"));
-        command.arg("--recipient").arg(&recipient).args(options);
-        let mut child = command.stderr(Stdio::piped()).spawn().expect("the server");
-        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-        let mut all = String::new();
-        let mut places = HashMap::new();
-        loop {
-            let mut line = String::new();
-            if stderr.read_line(&mut line).expect("text") == 0 {
-                panic!("the server did not start: {all}");
-            }
-            all.push_str(&line);
-            if let Some(list) = line.trim_end().strip_prefix("gabion: listening: ") {
-                for entry in list.split(", ") {
-                    let (kind, place) = entry.split_once(' ').expect("kind and place");
-                    places.insert(kind.to_owned(), place.to_owned());
-                }
-                break;
-            }
-        }
-        let said = std::thread::spawn(move || {
-            let _ = stderr.read_to_string(&mut all);
-            all
-        });
-        Server { child: Some(child), folder, places, said }
-    }
-
-    fn address(&self, kind: &str) -> SocketAddr {
-        self.places[kind].parse().expect("an address")
-    }
-
-    fn tcp(&self, kind: &str) -> TcpStream {
-        let stream = TcpStream::connect(self.address(kind)).expect("the server listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("an option");
-        stream
-    }
-
-    /// Asks it to stop, waits, and gives what it said and the folder.
-    fn stop(mut self) -> (String, tempfile::TempDir) {
-        let mut child = self.child.take().expect("running");
-        let pid = child.id().to_string();
-        Command::new("kill").args(["-TERM", &pid]).status().expect("kill");
-        let status = child.wait().expect("ended");
-        let said = self.said.join().expect("read");
-        assert!(status.success(), "{status}: {said}");
-        (said, self.folder)
-    }
-}
-
-/// Everything in a log: kind, flags, transport, text.
-fn records(folder: &Path) -> Vec<(Kind, u16, u8, Vec<u8>)> {
-    use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
-    struct All(Vec<(Kind, u16, u8, Vec<u8>)>);
-    impl Sink for All {
-        fn record(&mut self, found: &Found<'_>) -> bool {
-            let transport = found.source.transport.map_or(255, |t| t as u8);
-            let record = found.record;
-            self.0.push((record.kind, record.flags.0, transport, record.bytes.to_vec()));
-            true
-        }
-        fn unreadable(&mut self, what: &str) {
-            panic!("{what}");
-        }
-    }
-    let text = std::fs::read_to_string(folder.join("reader")).expect("the reader's key");
-    let keys = [SecretKey::parse_file(&text).expect("a key")];
-    let log = gabion_seal::storage::Files::open(&folder.join("log")).expect("the log");
-    let mut all = All(Vec::new());
-    let mut reader = Reader::open(&log, &keys).expect("a log");
-    reader.scan(Cursor::default(), &Selection::default(), &mut all).expect("read");
-    all.0
-}
-
-fn messages(folder: &Path) -> Vec<Vec<u8>> {
-    records(folder).into_iter().filter(|r| r.0 == Kind::Message).map(|r| r.3).collect()
-}
-
-/// A number behind a word in what the server said last, as `udp.0: 12 received`.
-fn told(said: &str, joint: &str, word: &str) -> u64 {
-    let last = said.lines().rev().find(|l| l.contains("received")).unwrap_or_default();
-    let part = last.split("; ").find(|p| p.contains(&format!("{joint}: "))).unwrap_or_default();
-    let part = part.split_once(&format!("{joint}: ")).map_or("", |p| p.1);
-    let row = part.split(", ").find(|p| p.ends_with(word)).unwrap_or_default();
-    row.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
-}
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 #[test]
 fn every_transport_ends_in_the_log() {
@@ -159,12 +48,7 @@ fn every_transport_ends_in_the_log() {
         ]
     );
     assert_eq!(told(&said, "seal", "passed"), 5, "{said}");
-    let closing = records(folder.path());
-    let statements: Vec<String> = closing
-        .iter()
-        .filter(|r| r.0 == Kind::System)
-        .map(|r| String::from_utf8_lossy(&r.3).into_owned())
-        .collect();
+    let statements = statements(folder.path());
     assert!(
         statements.iter().any(|s| s.contains("\"intake\"") && s.contains("empty_message")),
         "{statements:?}"
@@ -195,10 +79,8 @@ fn sent_is_stored_plus_counted() {
     assert_eq!(stored + dropped, 200_000, "{said}");
     assert_eq!(told(&said, "tcp.1", "passed"), 100_000, "{said}");
     assert_eq!(told(&said, "seal", "passed"), stored);
-    let losses: u64 = records(folder.path())
-        .iter()
-        .filter(|r| r.0 == Kind::System)
-        .map(|r| String::from_utf8_lossy(&r.3).into_owned())
+    let losses: u64 = statements(folder.path())
+        .into_iter()
         .filter(|s| s.contains("\"loss\""))
         .filter_map(|s| {
             s.split("\"messages\":").nth(1)?.split(['}', ',']).next()?.parse::<u64>().ok()
@@ -222,126 +104,9 @@ fn what_was_acknowledged_survives_a_kill() {
         assert!(n > 0);
         answers.extend_from_slice(&piece[..n]);
     }
-    let mut server = server;
-    let mut child = server.child.take().expect("running");
-    child.kill().expect("killed");
-    child.wait().expect("ended");
-    let folder = server.folder;
-    // A start mends what the end left, and goes on.
-    let again = Command::new(GABION)
-        .args(["listen", "--udp", "127.0.0.1:0", "--recipient"])
-        .arg(folder.path().join("recipient"))
-        .arg("--log")
-        .arg(folder.path().join("log"))
-        .stderr(Stdio::piped())
-        .spawn();
-    let mut again = again.expect("the server");
-    std::thread::sleep(Duration::from_millis(800));
-    Command::new("kill").args(["-TERM", &again.id().to_string()]).status().expect("kill");
-    assert!(again.wait().expect("ended").success());
+    let folder = server.kill();
+    mend(folder.path());
     assert_eq!(messages(folder.path()).len(), 38);
-}
-
-/// How long a well-behaved sender waits for its answer.
-fn served(server: &Server) -> Duration {
-    let began = Instant::now();
-    let mut relp = server.tcp("relp");
-    relp.write_all(OPEN).expect("sent");
-    relp.write_all(b"2 syslog 14 <13>a: behaved\n").expect("sent");
-    let mut answers = Vec::new();
-    let mut piece = [0; 4096];
-    while !answers.ends_with(b"2 rsp 6 200 OK\n") {
-        let n = relp.read(&mut piece).expect("an answer");
-        assert!(n > 0, "closed: {}", String::from_utf8_lossy(&answers));
-        answers.extend_from_slice(&piece[..n]);
-    }
-    began.elapsed()
-}
-
-#[test]
-fn a_hostile_wire_hinders_nobody() {
-    let with_corpus = keys();
-    let mut options = vec![
-        "--udp",
-        "127.0.0.1:0",
-        "--tcp",
-        "127.0.0.1:0",
-        "--relp",
-        "127.0.0.1:0",
-        "--connections",
-        "300",
-    ];
-    if let Some((private, _)) = &with_corpus {
-        options.extend([
-            "--slog-udp",
-            "127.0.0.1:0",
-            "--slog-tcp",
-            "127.0.0.1:0",
-            "--slog-key",
-            private,
-        ]);
-    }
-    let server = Server::start(&options);
-    // A frame length without end, counts that are none, NULs, a line that does not end.
-    let mut endless = server.tcp("tcp");
-    endless.write_all(b"999999999999999999999999999999").expect("sent");
-    let mut counted = server.tcp("tcp");
-    counted.write_all(b"1048576 <13>").expect("sent");
-    let line = server.tcp("tcp");
-    let flood = std::thread::spawn(move || {
-        let mut line = line;
-        let piece = vec![b'x'; 1 << 20];
-        // 64 MiB without an end; what is behind the limit is counted, not kept.
-        for _ in 0..64 {
-            if line.write_all(&piece).is_err() {
-                return;
-            }
-        }
-    });
-    // Half-open RELP, and RELP that is none.
-    let half = server.tcp("relp");
-    let mut half_frame = server.tcp("relp");
-    half_frame.write_all(b"1 open 86 relp").expect("sent");
-    server.tcp("relp").write_all(&[0xff; 4096]).expect("sent");
-    server.tcp("relp").write_all(b"1 open 999999999 x").expect("sent");
-    // More idle connections than there may be.
-    let idle: Vec<TcpStream> =
-        (0..600).filter_map(|_| TcpStream::connect(server.address("tcp")).ok()).collect();
-    assert!(idle.len() > 300);
-    if with_corpus.is_some() {
-        for envelope in [&b"00,AA=="[..], b"no comma", b",", b"", b"0011,AAAA", &[b'a'; 4000]] {
-            let mut slog = server.tcp("slog-tcp");
-            slog.write_all(envelope).expect("sent");
-            slog.shutdown(std::net::Shutdown::Write).expect("an end");
-            let udp = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-            udp.send_to(envelope, server.address("slog-udp")).expect("sent");
-        }
-    }
-    let took = served(&server);
-    drop((half, half_frame, idle, counted, endless));
-    flood.join().expect("sent or refused");
-    let again = served(&server);
-    let (said, folder) = server.stop();
-    let all = messages(folder.path());
-    assert!(all.iter().any(|m| m == b"<13>a: behaved"), "{said}");
-    assert!(all.iter().all(|m| m.len() <= 64 * 1024));
-    println!("served within {took:?} and {again:?}");
-    // Far above the 100 ms that a quiet machine keeps: this one may be busy.
-    assert!(took < Duration::from_secs(10) && again < Duration::from_secs(10));
-}
-
-#[test]
-fn few_descriptors_are_enough() {
-    let mut limited = Command::new("sh");
-    limited.args(["-c", "ulimit -n 256; exec \"$0\" \"$@\"", GABION]);
-    let server = Server::start_by(limited, &["--tcp", "127.0.0.1:0", "--relp", "127.0.0.1:0"]);
-    let idle: Vec<TcpStream> =
-        (0..400).filter_map(|_| TcpStream::connect(server.address("tcp")).ok()).collect();
-    let took = served(&server);
-    drop(idle);
-    let (said, folder) = server.stop();
-    assert!(said.contains("192 connections at most"), "{said}");
-    assert!(messages(folder.path()).iter().any(|m| m == b"<13>a: behaved"), "{took:?}");
 }
 
 #[test]
@@ -373,11 +138,10 @@ fn envelopes_are_opened_kept_and_told_when_they_come_again() {
     udp.send_to(b"0011,AAAA", server.address("slog-udp")).expect("sent");
     std::thread::sleep(Duration::from_millis(500));
     let (_, folder) = server.stop();
-    use gabion_seal::Flags;
     let got: Vec<(u16, Vec<u8>)> = records(folder.path())
         .into_iter()
-        .filter(|r| r.0 == Kind::Message)
-        .map(|r| (r.1, r.3))
+        .filter(|r| r.kind == Kind::Message)
+        .map(|r| (r.flags.0, r.bytes))
         .collect();
     assert_eq!(got.len(), 3);
     let has = |at: usize, flag: Flags| Flags(got[at].0).has(flag);
@@ -406,17 +170,19 @@ fn local_senders_are_named_by_the_kernel() {
 #[test]
 fn tls_is_spoken_and_garbage_is_not() {
     let folder = tempfile::tempdir().expect("a folder");
-    let Some((ca, cert, key)) = certificates(folder.path()) else {
+    let Some(all) = Certificates::new(folder.path()) else {
         eprintln!("tls_is_spoken_and_garbage_is_not: skipped: no openssl");
         return;
     };
-    let server = Server::start(&["--tls", "127.0.0.1:0", "--tls-cert", &cert, "--tls-key", &key]);
+    let (cert, key) = &all.server;
+    let server = Server::start(&["--tls", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key]);
     let mut garbage = server.tcp("tls");
     garbage.write_all(b"<13>not a handshake at all, and long enough to be one\n").expect("sent");
     let _silent = server.tcp("tls");
     let to = server.places["tls"].clone();
+    let ca = &all.authority;
     let sent = Command::new(GABION)
-        .args(["send", "--tls", &to, "--tls-ca", &ca, "--count", "2000", "--octet-counting"])
+        .args(["send", "--tls", &to, "--tls-ca", ca, "--count", "2000", "--octet-counting"])
         .output()
         .expect("the sender");
     assert!(sent.status.success(), "{}", String::from_utf8_lossy(&sent.stderr));
@@ -424,11 +190,247 @@ fn tls_is_spoken_and_garbage_is_not() {
     assert_eq!(messages(folder.path()).len(), 2000, "{said}");
 }
 
+/// Sends over TLS, with what the client shows; the sender's exit code and what it said.
+fn sent_over_tls(to: &str, count: &str, options: &[&str]) -> (i32, String) {
+    let sent = Command::new(GABION)
+        .args(["send", "--tls", to, "--count", count])
+        .args(options)
+        .output()
+        .expect("the sender");
+    let said = [sent.stdout, sent.stderr].concat();
+    (sent.status.code().unwrap_or(-1), String::from_utf8_lossy(&said).into_owned())
+}
+
+#[test]
+fn the_name_in_a_clients_certificate_is_kept_with_each_message() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(all) = Certificates::new(folder.path()) else {
+        eprintln!(
+            "the_name_in_a_clients_certificate_is_kept_with_each_message: skipped: no openssl"
+        );
+        return;
+    };
+    let ca = all.authority.as_str();
+    let (cert, key) = (all.client.0.as_str(), all.client.1.as_str());
+    let as_client = ["--tls-ca", ca, "--tls-cert", cert, "--tls-key", key];
+    let common = ["--tls", "127.0.0.1:0", "--tls-cert", &all.server.0, "--tls-key", &all.server.1];
+    let optional = [&common[..], &["--tls-client-ca", ca]].concat();
+    let server = Server::start(&optional);
+    let to = server.places["tls"].clone();
+    let (code, said) = sent_over_tls(&to, "3", &as_client);
+    assert_eq!(code, 0, "{said}");
+    let (code, said) = sent_over_tls(&to, "2", &["--tls-ca", ca]);
+    assert_eq!(code, 0, "{said}");
+    let (_, log) = server.stop();
+    let of = |name: &str| {
+        let all = records(log.path()).into_iter();
+        all.filter(|r| r.kind == Kind::Message && r.identity == name).collect::<Vec<_>>()
+    };
+    let (named, nameless) = (of("sensor7.example"), of(""));
+    assert_eq!((named.len(), nameless.len()), (3, 2));
+    assert!(named.iter().all(|r| r.flags.has(Flags::AUTHENTICATED) && r.peer == "127.0.0.1"));
+    assert!(nameless.iter().all(|r| !r.flags.has(Flags::AUTHENTICATED)));
+
+    // Where one is asked for: none, and one of another authority, are turned away, and the sender says so.
+    let strict = [&optional[..], &["--tls-require-client"]].concat();
+    let server = Server::start(&strict);
+    let to = server.places["tls"].clone();
+    Certificates::authority(folder.path(), "other").expect("as before");
+    let other = Certificates::signed(folder.path(), "other", "stranger", "sensor7.example");
+    let (cert, key) = other.expect("as before");
+    let as_stranger = ["--tls-ca", ca, "--tls-cert", &cert, "--tls-key", &key];
+    for options in [&["--tls-ca", ca][..], &as_stranger] {
+        let (code, said) = sent_over_tls(&to, "5", options);
+        assert!(code == 4 || code == 1, "{code}: {said}");
+    }
+    let (code, said) = sent_over_tls(&to, "4", &as_client);
+    assert_eq!(code, 0, "{said}");
+    let (said, log) = server.stop();
+    assert_eq!(messages(log.path()).len(), 4, "{said}");
+}
+
+#[test]
+fn acknowledged_on_several_connections_is_durable() {
+    // Senders at full speed, each on a connection of its own; the server is killed among them.
+    let server = Server::start(&["--relp", "127.0.0.1:0"]);
+    let senders: Vec<_> = (0..6)
+        .map(|c| {
+            let mut relp = server.tcp("relp");
+            std::thread::spawn(move || acknowledged(&mut relp, c))
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(400));
+    let folder = server.kill();
+    mend(folder.path());
+    let stored: std::collections::HashSet<Vec<u8>> = messages(folder.path()).into_iter().collect();
+    for (c, sender) in senders.into_iter().enumerate() {
+        let acknowledged = sender.join().expect("a sender");
+        assert!(acknowledged > 0, "connection {c} was served");
+        for n in 0..acknowledged {
+            let message = format!("<13>c{c} n{n:07}");
+            assert!(stored.contains(message.as_bytes()), "{message} of {acknowledged} is missing");
+        }
+    }
+}
+
+/// Sends with a window of 128 until the server is gone; how many messages it answered.
+fn acknowledged(relp: &mut TcpStream, c: usize) -> u64 {
+    if relp.write_all(OPEN).is_err() {
+        return 0;
+    }
+    let (mut sent, mut answers, mut piece) = (0u64, 0u64, vec![0; 64 << 10]);
+    let mut held = Vec::new();
+    loop {
+        let mut out = Vec::new();
+        // The answer to the opening counts as one.
+        while sent + 1 - answers < 128 {
+            let message = format!("<13>c{c} n{sent:07}");
+            out.extend_from_slice(
+                format!("{} syslog {} {message}\n", sent + 2, message.len()).as_bytes(),
+            );
+            sent += 1;
+        }
+        if !out.is_empty() && relp.write_all(&out).is_err() {
+            break;
+        }
+        let Ok(n) = relp.read(&mut piece) else { break };
+        if n == 0 {
+            break;
+        }
+        held.extend_from_slice(&piece[..n]);
+        // Answers come in order, so their number says which messages they are for.
+        while let Some(at) = held.windows(7).position(|w| w == b"200 OK\n" || w == b"200 OK\x00") {
+            answers += 1;
+            held.drain(..at + 7);
+        }
+    }
+    answers.saturating_sub(1)
+}
+
+#[test]
+fn sockets_of_the_service_manager_are_taken_over() {
+    let test = "sockets_of_the_service_manager_are_taken_over";
+    if Command::new("systemd-socket-activate").arg("--version").output().is_err() {
+        eprintln!("{test}: skipped: no systemd-socket-activate");
+        return;
+    }
+    // Two free ports: the tool wants to be told.
+    let port = || {
+        let socket = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+        socket.local_addr().expect("an address")
+    };
+    let (tcp, relp) = (port(), port());
+    let folder = tempfile::tempdir().expect("a folder");
+    let key = gabion_seal::SecretKey::generate().expect("a key");
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("reader"), key.to_text().expect("X25519").as_bytes()).expect("written");
+    std::fs::write(at("recipient"), key.recipient().to_text()).expect("written");
+    let mut manager = Command::new("systemd-socket-activate")
+        .args(["-l", &tcp.to_string(), "-l", &relp.to_string(), "--fdname=tcp:relp", GABION])
+        .args(["listen", "--log", &at("log").display().to_string()])
+        .args(["--recipient", &at("recipient").display().to_string()])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the service manager's tool");
+    let stderr = BufReader::new(manager.stderr.take().expect("piped"));
+    let mut said = stderr.lines().map_while(Result::ok);
+    assert!(said.by_ref().take(2).all(|l| l.contains("Listening on")), "it holds the sockets");
+    // The program is started by the first connection, and this waits for it.
+    TcpStream::connect(tcp).expect("listens").write_all(b"<13>a: inherited\n").expect("sent");
+    let mut stream = TcpStream::connect(relp).expect("listens");
+    stream.write_all(OPEN).expect("sent");
+    stream.write_all(b"2 syslog 11 <13>a: relp\n3 close 0\n").expect("sent");
+    let mut answers = String::new();
+    stream.read_to_string(&mut answers).expect("answers");
+    assert!(answers.contains("2 rsp 6 200 OK\n"), "{answers}");
+    Command::new("kill").args(["-TERM", &manager.id().to_string()]).status().expect("kill");
+    let rest: Vec<String> = said.collect();
+    assert!(manager.wait().expect("ended").success(), "{rest:?}");
+    let mut got = messages(folder.path());
+    got.sort();
+    assert_eq!(got, [b"<13>a: inherited".to_vec(), b"<13>a: relp".to_vec()], "{rest:?}");
+}
+
+#[test]
+fn the_units_are_what_systemd_takes_and_leave_little_open() {
+    let test = "the_units_are_what_systemd_takes_and_leave_little_open";
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        eprintln!("{test}: skipped: no systemd-analyze");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let units = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd");
+    let mut names = Vec::new();
+    for name in ["gabion-listen.service", "gabion-listen.socket", "gabion-listen-relp.socket"] {
+        let text = std::fs::read_to_string(format!("{units}/{name}")).expect("a unit");
+        let path = folder.path().join(name);
+        std::fs::write(&path, text.replace("/usr/bin/gabion", GABION)).expect("written");
+        names.push(path.display().to_string());
+    }
+    let said = |arguments: &[&str]| {
+        let done = Command::new("systemd-analyze").args(arguments).output().expect("run");
+        let text = [done.stdout, done.stderr].concat();
+        (done.status.success(), String::from_utf8_lossy(&text).into_owned())
+    };
+    let all: Vec<&str> = ["verify"].into_iter().chain(names.iter().map(String::as_str)).collect();
+    let (is_good, text) = said(&all);
+    // It looks for other units of the machine too, and may complain of those.
+    let ours: Vec<&str> = text.lines().filter(|l| l.contains("gabion")).collect();
+    assert!(ours.is_empty(), "{is_good}: {ours:?}");
+    // Tenths: 10.0 is all of the machine, 2.0 what systemd itself calls OK.
+    let (is_good, text) = said(&["security", "--offline=true", "--threshold=20", &names[0]]);
+    if text.contains("unrecognized option") {
+        eprintln!("{test}: not asked how much is open: this systemd can't say it offline");
+        return;
+    }
+    assert!(is_good, "{text}");
+}
+
+#[test]
+fn silent_and_slow_senders_are_let_go_and_counted() {
+    let metrics = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let place = metrics.local_addr().expect("an address").to_string();
+    drop(metrics);
+    let options = ["--idle", "1", "--frame-timeout", "1", "--metrics", &place];
+    let server = Server::start(&[&["--tcp", "127.0.0.1:0"][..], &options].concat());
+    let mut silent = server.tcp("tcp");
+    let mut slow = server.tcp("tcp");
+    let mut busy = server.tcp("tcp");
+    // One byte now and then never ends a frame; whole messages now and then are a sender's right.
+    for n in 0..12 {
+        let _ = slow.write_all(b"x");
+        busy.write_all(format!("<13>busy {n}\n").as_bytes()).expect("a good sender stays");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(silent.read(&mut [0; 8]).ok(), Some(0), "the silent one was closed");
+    assert!(matches!(slow.read(&mut [0; 8]), Ok(0) | Err(_)), "so was the slow one");
+    let mut scrape = TcpStream::connect(&place).expect("metrics");
+    scrape.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").expect("asked");
+    let mut page = String::new();
+    scrape.read_to_string(&mut page).expect("told");
+    for line in [
+        "gabion_listen_closed_total{reason=\"idle\"} 1",
+        "gabion_listen_closed_total{reason=\"slow\"} 1",
+        "gabion_listen_connections 1",
+    ] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+    drop(busy);
+    let (_, folder) = server.stop();
+    let got = messages(folder.path());
+    assert_eq!(got.iter().filter(|m| m.starts_with(b"<13>busy")).count(), 12);
+    // What the slow one had sent is kept, and says that it is not whole.
+    let cut = records(folder.path()).into_iter().find(|r| r.bytes.starts_with(b"x")).expect("kept");
+    assert!(cut.flags.has(Flags::INCOMPLETE));
+}
+
 #[test]
 fn what_can_not_be_is_refused_in_one_line() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log").display().to_string();
     let nowhere = folder.path().join("none").display().to_string();
+    let none_such = folder.path().join("text").display().to_string();
+    std::fs::write(&none_such, "root:x:0\na=1\n").expect("written");
     for (options, code) in [
         (vec!["--udp", "127.0.0.1:0"], 2),
         (vec!["--udp", "127.0.0.1:0", "--log", &log], 2),
@@ -446,81 +448,15 @@ fn what_can_not_be_is_refused_in_one_line() {
             ],
             2,
         ),
+        (vec!["--slog-udp", "127.0.0.1:0", "--log", &log, "--recipient", &nowhere], 2),
+        (vec!["--slog-config", &none_such, "--log", &log, "--recipient", &nowhere], 3),
     ] {
         let out = Command::new(GABION).arg("listen").args(&options).output().expect("run");
         let said = String::from_utf8_lossy(&out.stderr).into_owned();
         assert_eq!(out.status.code(), Some(code), "{options:?}: {said}");
         assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(!folder.path().join("log").exists(), "nothing is made for what can't be");
     }
-}
-
-/// The corpus's keys for envelopes: private, public.
-fn keys() -> Option<(String, String)> {
-    let root = std::env::var_os("GABION_CORPUS").map_or_else(
-        || PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-        PathBuf::from,
-    );
-    let at = |name: &str| root.join("sealed/slog").join(name);
-    at("comms_rsa.slogpem").exists().then(|| {
-        (at("comms_rsa.slogpem").display().to_string(), at("comms_rsa.pub").display().to_string())
-    })
-}
-
-/// An authority, a server's certificate of it, and its key.
-fn certificates(folder: &Path) -> Option<(String, String, String)> {
-    let at = |name: &str| folder.join(name).display().to_string();
-    let run = |args: &[&str]| {
-        Command::new("openssl").args(args).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
-    };
-    std::fs::write(folder.join("ext"), "subjectAltName=DNS:localhost\nbasicConstraints=CA:FALSE\n")
-        .ok()?;
-    let done = run(&[
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/CN=authority",
-        "-keyout",
-        &at("ca.key"),
-        "-out",
-        &at("ca.pem"),
-    ]) && run(&[
-        "req",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:P-256",
-        "-nodes",
-        "-subj",
-        "/CN=localhost",
-        "-keyout",
-        &at("key.pem"),
-        "-out",
-        &at("csr.pem"),
-    ]) && run(&[
-        "x509",
-        "-req",
-        "-in",
-        &at("csr.pem"),
-        "-CA",
-        &at("ca.pem"),
-        "-CAkey",
-        &at("ca.key"),
-        "-days",
-        "2",
-        "-CAcreateserial",
-        "-extfile",
-        &at("ext"),
-        "-out",
-        &at("cert.pem"),
-    ]);
-    done.then(|| (at("ca.pem"), at("cert.pem"), at("key.pem")))
 }
 
 #[test]
