@@ -1,11 +1,21 @@
 #!/usr/bin/env bash
-# End-to-end benchmarks, beside our own limits. The peer runs beside too when GABION_PEER names its program.
-# Behind them the sealed log: its parts beside what the machine can do at most, then its verbs.
+# End-to-end benchmarks, beside our own limits. First the sealed log: its parts beside what the machine can do
+# at most, then its verbs. Then the network engine (the peer runs beside too when GABION_PEER names its program).
+# Then log intake beside rsyslog and syslog-ng where they can be had. `--smoke`: that they run.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo build --locked --release -q -p gabion -p gabion-limit
-if [ "${1:-}" != --smoke ]; then
-  GABION_CORPUS=$(realpath -m "${GABION_CORPUS:-../shared/corpus}") cargo bench --locked -q -p gabion-seal --bench seal
-  python3 lab/bench/seal.py
+target=$(realpath "${CARGO_TARGET_DIR:-target}")
+export GABION=${GABION:-$target/release/gabion}
+failed=()
+smoke=
+if [ "${1:-}" = --smoke ]; then
+  smoke=--smoke
+else
+  GABION_CORPUS=$(realpath -m "${GABION_CORPUS:-../shared/corpus}") cargo bench --locked -q -p gabion-seal --bench seal || failed+=(seal)
+  python3 lab/bench/seal.py || failed+=("verbs of the log")
+  scripts/log_peers.sh "$target/log-peers" || true
 fi
-exec python3 lab/bench/bench.py ${GABION_PEER:+--peer "$GABION_PEER"} "$@"
+python3 lab/bench/bench.py ${GABION_PEER:+--peer "$GABION_PEER"} "$@" || failed+=("network engine")
+python3 lab/log/bench.py $smoke || failed+=("log intake")
+[ ${#failed[@]} = 0 ] || { echo "bench: failed: ${failed[*]}" >&2; exit 1; }

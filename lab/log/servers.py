@@ -1,6 +1,6 @@
 # Starts log servers, ours and the peers', sends to them, and says what came, what it cost, what was stored.
 """Log servers as whole processes, for the laboratory and the benchmark."""
-import json, os, pathlib, re, resource, shutil, signal, socket, subprocess, tempfile, time
+import json, os, pathlib, re, resource, shutil, signal, socket, subprocess, tempfile, time, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
@@ -59,10 +59,20 @@ def certificates(folder):
 
 class Server:
     """A process, what it cost and what it stored."""
-    def __init__(self, argv, folder, env=None):
+    def __init__(self, argv, folder, env=None, descriptors=None):
         self.folder = folder
         self.said = open(folder / "said", "w+")
-        self.child = subprocess.Popen(argv, stdout=self.said, stderr=self.said, env=env, cwd=folder)
+        limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))) if descriptors else None
+        self.child = subprocess.Popen(argv, stdout=self.said, stderr=self.said, env=env, cwd=folder, preexec_fn=limit)
+
+    def threads_cpu(self, name):
+        """Processor seconds so far of the threads whose names begin so."""
+        spent = 0
+        for task in pathlib.Path(f"/proc/{self.child.pid}/task").iterdir():
+            before, fields = (task / "stat").read_text().rsplit(")", 1)
+            if before.split("(", 1)[1].startswith(name):
+                spent += int(fields.split()[11]) + int(fields.split()[12])
+        return spent / os.sysconf("SC_CLK_TCK")
 
     def cpu(self):
         fields = pathlib.Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
@@ -85,7 +95,7 @@ class Server:
 class Gabion(Server):
     name = "gabion"
 
-    def __init__(self, folder, *options, transports=("udp", "tcp"), slog=False):
+    def __init__(self, folder, *options, transports=("udp", "tcp"), slog=False, descriptors=None):
         self.ports = {t: free_port() for t in transports}
         argv = [GABION, "listen", "--log", str(folder / "log")]
         public = folder / "recipient"
@@ -95,7 +105,7 @@ class Gabion(Server):
             argv += [f"--{transport}", f"127.0.0.1:{port}"]
         if slog:
             argv += ["--slog-key", str(SLOG / "comms_rsa.slogpem")]
-        super().__init__(argv + list(options), folder)
+        super().__init__(argv + list(options), folder, descriptors=descriptors)
         if not wait_for(lambda: "listening:" in (folder / "said").read_text(), 20):
             raise SystemExit("gabion does not listen: " + (folder / "said").read_text())
 
@@ -205,6 +215,12 @@ def send(ports, *options):
         raise SystemExit(done.stderr)
     told = json.loads(done.stdout)["transports"]
     return {"sent": sum(t["sent"] for t in told), "wall": wall, "transports": told}
+
+
+def metrics(port):
+    """The server's own numbers for Prometheus."""
+    page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read().decode()
+    return {m[1]: float(m[2]) for m in re.finditer(r"^(gabion_\S*) (\S+)$", page, re.M)}
 
 
 def scratch():

@@ -2,7 +2,10 @@
 //! decodes every frame and looks its flow up, and does nothing with any of it: no reassembly, no
 //! parser, no rule, no record. `make bench` runs it beside the whole program.
 //!
-//! Exit codes: 0 done, 2 usage, 3 the capture can't be read.
+//! `gabion-limit --rsa KEY`: how many private operations a second of a core the same cryptography does
+//! with this key (PEM), and nothing else: what no receiver of envelopes can be faster than.
+//!
+//! Exit codes: 0 done, 2 usage, 3 the capture or key can't be read.
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;
@@ -22,9 +25,13 @@ const BATCH: usize = 256;
 
 fn main() -> ExitCode {
     let captures: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
-    let [capture] = captures.as_slice() else {
-        eprintln!("gabion-limit: usage: gabion-limit CAPTURE");
-        return ExitCode::from(2);
+    let capture = match captures.as_slice() {
+        [flag, key] if flag.as_os_str() == "--rsa" => return rsa(key),
+        [capture] => capture,
+        _ => {
+            eprintln!("gabion-limit: usage: gabion-limit CAPTURE, or gabion-limit --rsa KEY");
+            return ExitCode::from(2);
+        }
     };
     match walk(capture) {
         Ok((frames, packets, flows)) => {
@@ -36,6 +43,32 @@ fn main() -> ExitCode {
             ExitCode::from(3)
         }
     }
+}
+
+/// Unwraps one password over and over for a second of processor time.
+fn rsa(path: &std::path::Path) -> ExitCode {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let Ok(key) = gabion_seal::SecretKey::parse_file(&text) else {
+        eprintln!("gabion-limit: {}: not a private RSA key", path.display());
+        return ExitCode::from(3);
+    };
+    // A number below the modulus that is no wrapped password costs the same operation.
+    let len = match &key {
+        gabion_seal::SecretKey::Rsa(key, _) => key.key_size_bytes(),
+        gabion_seal::SecretKey::X25519(..) => 0,
+    };
+    let wrapped: Vec<u8> = (0..len).map(|i| (i % 127) as u8).collect();
+    let (began, mut done) = (gabion_runtime::clock::thread_cpu(), 0u32);
+    let mut spent = std::time::Duration::ZERO;
+    while spent.as_secs() < 1 {
+        for _ in 0..32 {
+            let _ = std::hint::black_box(key.decrypt_oaep_sha512(&wrapped));
+        }
+        done += 32;
+        spent = gabion_runtime::clock::thread_cpu().saturating_sub(began);
+    }
+    println!("{:.0} operations a second", f64::from(done) / spent.as_secs_f64());
+    ExitCode::SUCCESS
 }
 
 fn walk(capture: &std::path::Path) -> Result<(u64, u64, u64), gabion_capture::Error> {

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+# A flood at more than twice what the server can take, and whether its memory stays flat.
+"""Ten minutes of more than the server can take, over every transport at once.
+
+  lab/log/flood.py [--seconds N] [--nice N] [--json FILE]
+
+Server and senders share one processor, the server with less priority, so that what is offered is more than
+twice what it can take. Datagrams are lost then, and counted; connections are slowed. Memory is looked at
+every second: it must stay below 64 MiB and two chunks of 1 MiB, and the second half must not grow.
+"""
+import argparse, json, os, pathlib, re, statistics, subprocess, sys, time
+import servers
+from servers import GABION, Gabion, scratch
+
+BAR_MIB = 66
+
+
+def memory(pid):
+    text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    return {k: int(re.search(rf"{k}:\s+(\d+)", text)[1]) / 1024 for k in ("VmRSS", "RssAnon", "VmHWM")}
+
+
+def slope(samples):
+    """MiB a minute, least squares."""
+    if len(samples) < 3:
+        return 0.0
+    xs = [t / 60 for t, _ in samples]
+    ys = [m for _, m in samples]
+    mx, my = statistics.fmean(xs), statistics.fmean(ys)
+    return sum((x - mx) * (y - my) for x, y in zip(xs, ys)) / max(sum((x - mx) ** 2 for x in xs), 1e-9)
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--seconds", type=int, default=600)
+    options.add_argument("--nice", type=int, default=8)
+    options.add_argument("--json")
+    options = options.parse_args()
+    text = servers.CORPUS / "sealed/text/Linux_2k.log.zst"
+    load = ["--text", str(text)] if text.exists() else []
+    slog = servers.SLOG.exists()
+    transports = ("udp", "tcp", "relp") + (("slog-udp",) if slog else ())
+    one = max(os.sched_getaffinity(0))
+    with scratch() as place:
+        place = pathlib.Path(place)
+        os.sched_setaffinity(0, {one})
+        server = Gabion(place, transports=transports, slog=slog)
+        for task in pathlib.Path(f"/proc/{server.child.pid}/task").iterdir():
+            os.setpriority(os.PRIO_PROCESS, int(task.name), options.nice)
+        argv = [GABION, "send", "--json", "--seconds", str(options.seconds), *load]
+        for t in transports:
+            argv += [f"--{t}", f"127.0.0.1:{server.ports[t]}"]
+        if slog:
+            argv += ["--slog-key", str(servers.SLOG / "comms_rsa.pub")]
+        began = time.monotonic()
+        sender = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+        samples = []
+        while sender.poll() is None:
+            samples.append((time.monotonic() - began, memory(server.child.pid)))
+            time.sleep(1)
+        told = {t["transport"]: t for t in json.loads(sender.stdout.read())["transports"]}
+        done = server.stop()
+    last = [l for l in done["said"].splitlines() if "received" in l][-1]
+    passed = {m[1]: int(m[2]) for m in re.finditer(r"listen\.([a-z-]+)\.\d+: \d+ received, (\d+) passed", last)}
+    sent = sum(t["sent"] for t in told.values())
+    anon = [(t, m["RssAnon"]) for t, m in samples]
+    half = [s for s in anon if s[0] > options.seconds / 2]
+    peak = max(m["VmHWM"] for _, m in samples)
+    growth = slope(half)
+    udp = told["udp"]["sent"] / max(passed.get("udp", 0), 1)
+    print(f"| {options.seconds} s | sent {sent:,} = stored {done['stored']:,} + counted {done['counted']:,}: {'exact' if sent == done['stored'] + done['counted'] else 'NOT EXACT'} | "
+          f"UDP offered {udp:.1f} times what was taken | peak {peak:.1f} MiB ({max(m for _, m in anon):.1f} without the program's own text) | second half {growth:+.2f} MiB a minute | exit {done['exit']} |")
+    for t, row in told.items():
+        print(f"  {t}: {row['sent']:,} sent, {row['sent'] / row['seconds']:,.0f}/s; {passed.get(t, 0):,} taken")
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps({"samples": samples, "sent": sent, "stored": done["stored"], "counted": done["counted"],
+                                                          "peak_mib": peak, "growth_mib_a_minute": growth, "udp_times": udp, "said": last}, indent=1))
+    faults = []
+    if done["exit"] != 0:
+        faults.append(f"exit {done['exit']}: {done['said'][-500:]}")
+    if sent != done["stored"] + done["counted"]:
+        faults.append("what was sent is not what was stored and counted")
+    if peak > BAR_MIB:
+        faults.append(f"more than {BAR_MIB} MiB")
+    if growth > 0.5 and options.seconds >= 120:
+        faults.append("memory grows")
+    if faults:
+        sys.exit("; ".join(faults))
+
+
+if __name__ == "__main__":
+    main()
