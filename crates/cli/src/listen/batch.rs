@@ -108,9 +108,14 @@ impl Batch {
         self.message_bytes
     }
 
-    /// Memory in use, for bounds.
+    /// Memory filled, by which it is decided when a batch goes on.
     pub(crate) fn weight(&self) -> usize {
         self.bytes.len() + self.entries.len() * size_of::<Entry>() + self.sources.len() * 8
+    }
+
+    /// Memory taken, by which the queue is bounded: buffers grow by doubling.
+    fn footprint(&self) -> usize {
+        self.bytes.capacity() + self.entries.capacity() * size_of::<Entry>()
     }
 
     fn clear(&mut self) {
@@ -218,7 +223,7 @@ impl Queue {
             state.lost.1 += batch.message_bytes();
             return None;
         }
-        state.held[side as usize] += batch.weight();
+        state.held[side as usize] += batch.footprint();
         state.batches.push_back((side, batch));
         if state.is_taker_waiting {
             self.filled.notify_one();
@@ -251,10 +256,10 @@ impl Queue {
 
     /// The sealer is done with a batch: its room is free, its memory can be used again.
     pub(crate) fn recycle(&self, side: Side, mut batch: Batch) {
-        let weight = batch.weight();
+        let footprint = batch.footprint();
         batch.clear();
         let mut state = self.lock();
-        state.held[side as usize] = state.held[side as usize].saturating_sub(weight);
+        state.held[side as usize] = state.held[side as usize].saturating_sub(footprint);
         if state.spare.len() < SPARE_BATCHES {
             state.spare.push(batch);
         }
