@@ -83,7 +83,13 @@ pub(crate) struct ListenOptions {
     #[arg(long, value_name = "NAME", help_heading = "The log")]
     pub(crate) origin: Option<String>,
     /// What to do when the log's disk is full
-    #[arg(long, value_enum, value_name = "POLICY", default_value = "block", help_heading = "The log")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "POLICY",
+        default_value = "block",
+        help_heading = "The log"
+    )]
     pub(crate) on_full: OnFull,
     /// A second log, on another disk, that takes over while the first one's is full or fails; it is made
     /// when it is not there, its state in DIR with .state behind it
