@@ -146,7 +146,23 @@ fn split(wire: &[u8]) -> Result<(Vec<u8>, Vec<u8>), Suspicion> {
     }
     let mut wrapped = wrapped.to_vec();
     wrapped.retain(|b| !matches!(b, b'\r' | b'\n'));
+    clear_spare_bits(&mut wrapped);
     Ok((blob, unbase64(&wrapped).ok_or(Suspicion::Base64)?))
+}
+
+/// The bits behind the last byte say nothing: Go passes over them, and so does this.
+fn clear_spare_bits(text: &mut [u8]) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mask = match text {
+        [.., b'=', b'='] => 0b11_0000,
+        [.., b'='] => 0b11_1100,
+        _ => return,
+    };
+    if let Some(last) = text.iter_mut().rev().find(|b| **b != b'=')
+        && let Some(value) = DIGITS.iter().position(|d| d == last)
+    {
+        *last = DIGITS[value & mask];
+    }
 }
 
 fn id(blob: &[u8]) -> Option<EnvelopeId> {

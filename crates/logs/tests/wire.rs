@@ -192,6 +192,12 @@ fn what_we_seal_opens() {
     assert_eq!(wrapped.len(), key.wrapped_len());
     let (head, tail) = wrapped.split_at(64);
     assert!(key.open(format!("{blob},\r\n{head}\r\n{tail}\n").as_bytes()).is_ok(), "line ends");
+    // A key of 2,048 bits leaves four spare bits in the last digit.
+    let (digits, padding) = wrapped.split_at(wrapped.len() - 2);
+    assert_eq!(padding, "==");
+    let (rest, last) = digits.split_at(digits.len() - 1);
+    let other = char::from(last.as_bytes()[0] + 1);
+    assert!(key.open(format!("{blob},{rest}{other}==").as_bytes()).is_ok(), "{last} and {other}");
     for (wire, reason) in [
         (blob.to_owned(), Suspicion::Fields),
         (format!("x{blob},{wrapped}"), Suspicion::Hex),
