@@ -8,6 +8,7 @@ use crate::profile::{NEVER, Profile, step, wake};
 use crate::seeds::{Seed, Seeds};
 use crate::settings::{Direction, Settings};
 use crate::site::{Facts, Site};
+use crate::whitelist::Entry;
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence};
@@ -55,6 +56,10 @@ pub struct Counts {
     pub alerts: u64,
     /// Sources folded into a sketch for want of room.
     pub folded: u64,
+    /// Records that the whitelist passed over.
+    pub whitelisted: u64,
+    /// Evidence that it kept back.
+    pub whitelisted_evidence: u64,
 }
 
 /// The engine.
@@ -129,6 +134,10 @@ impl Engine {
         }
         let facts = self.site.see(r, &self.settings);
         self.counts.records += 1;
+        if facts.is_ignored {
+            self.counts.whitelisted += 1;
+            return;
+        }
         if let Body::Conn(c) = &r.body {
             self.counts.flows += 1;
             if self.latest_flow.is_none_or(|w| facts.window > w) {
@@ -312,6 +321,10 @@ impl Engine {
             if self.settings.disabled.iter().any(|name| name == e.kind.name) {
                 continue;
             }
+            if self.site.whited.hides_evidence(&e, &self.settings) {
+                self.counts.whitelisted_evidence += 1;
+                continue;
+            }
             match self.accumulator.take(&e, &self.site, &self.settings) {
                 None => self.counts.repeats += 1,
                 Some((sum, alert)) => {
@@ -341,6 +354,16 @@ impl Engine {
             crowded: self.crowd.unsaid,
             ..self.counts
         }
+    }
+
+    /// Entries of the whitelist that hid something, with records and evidence hidden.
+    pub fn whitelisted(&self) -> Vec<(&Entry, u64, u64)> {
+        let entries = self.settings.whitelist.entries().iter().enumerate();
+        let hits = |at: usize| self.site.whited.hits(at);
+        entries
+            .map(|(at, entry)| (entry, hits(at).0, hits(at).1))
+            .filter(|(_, records, evidence)| records + evidence > 0)
+            .collect()
     }
 
     /// Sources: come, gone with their windows, folded, held now.

@@ -32,6 +32,7 @@ pub mod settings;
 pub mod site;
 pub mod sketch;
 pub mod state;
+pub mod whitelist;
 
 #[cfg(test)]
 mod trial;

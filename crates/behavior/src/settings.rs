@@ -5,6 +5,7 @@
 
 use crate::intel::Intel;
 use crate::services::Services;
+use crate::whitelist::Whitelist;
 use gabion_record::logs::SECOND;
 use gabion_record::{Net, Tree};
 use std::sync::Arc;
@@ -53,6 +54,8 @@ pub struct Settings {
     pub services: Services,
     /// What is listed as bad.
     pub intel: Arc<Intel>,
+    /// What is not to be told (`whitelists.local_whitelist_path`).
+    pub whitelist: Arc<Whitelist>,
 }
 
 impl Default for Settings {
@@ -73,6 +76,7 @@ impl Default for Settings {
             disabled: Vec::new(),
             services: Services::default(),
             intel: Arc::default(),
+            whitelist: Arc::default(),
         }
     }
 }

@@ -7,6 +7,7 @@
 
 use crate::limits::SITE_ENTRIES_MAX;
 use crate::settings::Settings;
+use crate::whitelist::Whited;
 use foldhash::fast::FixedState;
 use gabion_record::logs::{Body, Mac, Record, TimeNs};
 use gabion_record::{Ip, Net};
@@ -33,6 +34,8 @@ pub struct Facts {
     pub is_ftp_data: bool,
     /// The destination's address was an answer to a query within the last day.
     pub is_resolved: bool,
+    /// The whitelist says to pass it over.
+    pub is_ignored: bool,
     /// There is more than one log, so that the lack of something in another means something.
     pub has_other_logs: bool,
 }
@@ -59,6 +62,8 @@ pub struct Site {
     pub watermark: TimeNs,
     /// Private flows among themselves.
     pub private_pairs: u64,
+    /// What the whitelist hid.
+    pub whited: Whited,
 }
 
 impl Site {
@@ -147,6 +152,9 @@ impl Site {
             _ => {}
         }
         facts.gateway = self.gateway;
+        if !settings.whitelist.is_empty() {
+            facts.is_ignored = self.whited.hides_record(r, settings);
+        }
         facts
     }
 

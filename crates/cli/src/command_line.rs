@@ -212,6 +212,9 @@ pub(crate) struct ReadOptions {
     /// (repeatable); read again when they change and at SIGUSR2
     #[arg(long, value_name = "PATH", requires = "behavior")]
     pub(crate) intel: Vec<PathBuf>,
+    /// What is not to be told: lines of type,value,direction,ignore (see docs/whitelist.md)
+    #[arg(long, value_name = "FILE", requires = "behavior")]
+    pub(crate) whitelist: Option<PathBuf>,
     /// Write EVE records and other outputs into this folder [default: nothing is written]
     #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,

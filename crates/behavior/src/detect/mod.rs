@@ -153,6 +153,8 @@ registry! {
     listed_fingerprints::ListedFingerprints,
 }
 
+pub(crate) use tls::ORGANIZATIONS;
+
 /// Gives a record to the detectors of its kind.
 #[inline]
 pub fn record(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Context<'_, '_>) {

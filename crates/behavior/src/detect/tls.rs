@@ -22,7 +22,7 @@ pub static DOH: EvidenceType = EvidenceType { name: "DOH_USE", technique: "T1572
 pub struct Tls;
 
 /// Organizations and registered domains that are theirs.
-const ORGANIZATIONS: [(&str, &[&str]); 5] = [
+pub(crate) const ORGANIZATIONS: [(&str, &[&str]); 5] = [
     (
         "google",
         &[

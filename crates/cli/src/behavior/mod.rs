@@ -2,6 +2,7 @@
 
 mod intel;
 mod summary;
+mod whitelist;
 
 use self::intel::{Places, Reload};
 use crate::command_line::{LogFormat, ReadOptions};
@@ -59,6 +60,8 @@ struct Ended<'a> {
     ledger: Ledger,
     /// Sources: come, gone, folded, held.
     sources: Ledger,
+    /// Entries of the whitelist that hid something: line, text, records, evidence.
+    whitelisted: Vec<(u32, String, u64, u64)>,
 }
 
 /// Runs the verb.
@@ -134,7 +137,10 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         ledger.merge(&report.ledger);
     }
     let sources = engine.ledger();
-    let ended = Ended { reports, counts: engine.counts(), found: &found, ledger, sources };
+    let entries = engine.whitelisted();
+    let whitelisted = entries.into_iter().map(|(e, r, n)| (e.line, e.text.clone(), r, n)).collect();
+    let counts = engine.counts();
+    let ended = Ended { reports, counts, found: &found, ledger, sources, whitelisted };
     exit = exit.max(say(&ended, o, is_stopped));
     if o.verbose {
         let seconds = started.elapsed().as_secs_f64();
@@ -173,6 +179,7 @@ fn settings(o: &ReadOptions) -> Result<(Settings, Places), Fault> {
     if let Some(what) = wrong.first() {
         return Err(Fault::input(format!("configuration: {what}: mend it")));
     }
+    settings.whitelist = Arc::new(whitelist::load(&tree, o.whitelist.as_deref(), o.quiet)?);
     let places = Places::of(&tree, &o.intel);
     if !places.is_empty() {
         let started = clock::now();

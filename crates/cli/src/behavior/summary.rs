@@ -46,6 +46,17 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         let _ =
             writeln!(out, "\n{n} pieces of evidence at first records of ever new sources left out");
     }
+    if !ended.whitelisted.is_empty() {
+        out.push_str("\nWhitelisted\n");
+        let right = Align::Right;
+        let columns =
+            [("LINE", right), ("ENTRY", Align::Left), ("RECORDS", right), ("EVIDENCE", right)];
+        let mut table = Table::new(&columns);
+        for (line, entry, records, evidence) in &ended.whitelisted {
+            table.row([line.to_string(), entry.clone(), records.to_string(), evidence.to_string()]);
+        }
+        out.push_str(&table.render(None));
+    }
     let _ = writeln!(out, "\nLedger\n  logs     {}\n  sources  {}", ended.ledger, ended.sources);
     out
 }
@@ -70,6 +81,8 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         ("windows", c.windows),
         ("crowded", c.crowded),
         ("folded", c.folded),
+        ("whitelisted", c.whitelisted),
+        ("whitelisted_evidence", c.whitelisted_evidence),
     ] {
         j.number(name, n);
     }
@@ -89,6 +102,16 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.field_plain("profile", &ip.to_string());
         j.number("window", *window);
         j.float("accumulated", *sum);
+        j.close();
+    }
+    j.close_array();
+    j.open_array_key("whitelisted");
+    for (line, entry, records, evidence) in &ended.whitelisted {
+        j.open();
+        j.number("line", *line);
+        j.field("entry", entry);
+        j.number("records", *records);
+        j.number("evidence", *evidence);
         j.close();
     }
     j.close_array();

@@ -1,0 +1,52 @@
+//! The whitelist: which file the configuration or `--whitelist` names, and lists of organizations.
+
+use crate::exit::Fault;
+use gabion_behavior::whitelist::Whitelist;
+use gabion_record::Tree;
+use std::path::Path;
+
+/// Reads it; an empty one where none is named, or where it is switched off.
+pub(super) fn load(tree: &Tree, named: Option<&Path>, is_quiet: bool) -> Result<Whitelist, Fault> {
+    let is_off = tree
+        .text("whitelists.enable_local_whitelist")
+        .is_some_and(|t| matches!(t.trim().to_ascii_lowercase().as_str(), "false" | "no"));
+    let configured = tree.text("whitelists.local_whitelist_path").map(str::trim);
+    let path = match (named, configured) {
+        (Some(path), _) => path,
+        // The peer's configuration names a file of its own installation.
+        (None, Some(path)) if !is_off && Path::new(path).is_file() => Path::new(path),
+        _ => return Ok(Whitelist::default()),
+    };
+    let shown = path.display();
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Fault::input(format!("whitelist: {shown}: {e}: name another file")))?;
+    let folder = tree.text("gabion.organizations").map(str::trim).map(Path::new);
+    let folder = folder.or(path.parent()).unwrap_or(Path::new(""));
+    let list = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let (list, wrong) = Whitelist::read(&text, &list);
+    if !is_quiet {
+        wrong.iter().for_each(|what| eprintln!("gabion: whitelist: {shown}: {what}"));
+    }
+    Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_comes_from_the_configuration_or_the_command_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("whitelist.conf");
+        std::fs::write(&path, "ip,1.2.3.4,both,alerts\norganization,acme,both,flows\n").unwrap();
+        std::fs::write(dir.path().join("acme_domains"), "acme.example\n").unwrap();
+        let mut tree = Tree::default();
+        assert!(load(&tree, None, true).unwrap().is_empty());
+        assert_eq!(load(&tree, Some(&path), true).unwrap().entries().len(), 2);
+        tree.set("whitelists.local_whitelist_path", &path.to_string_lossy());
+        assert_eq!(load(&tree, None, true).unwrap().entries().len(), 2);
+        tree.set("whitelists.enable_local_whitelist", "False");
+        assert!(load(&tree, None, true).unwrap().is_empty());
+        assert!(load(&tree, Some(&dir.path().join("gone")), true).is_err());
+    }
+}
