@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accumulate;
+pub mod command_and_control;
 pub mod crowd;
 pub mod detect;
 pub mod engine;

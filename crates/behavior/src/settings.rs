@@ -3,6 +3,7 @@
 //! A `slips.yaml` is read as a tree; what it does not say keeps its default. Names of ours stand
 //! under `gabion`.
 
+use crate::command_and_control::Model;
 use crate::intel::Intel;
 use crate::services::Services;
 use crate::whitelist::Whitelist;
@@ -52,6 +53,8 @@ pub struct Settings {
     pub disabled: Vec<String>,
     /// Ports with a service.
     pub services: Services,
+    /// Scores pairs.
+    pub command_and_control: Arc<Model>,
     /// What is listed as bad.
     pub intel: Arc<Intel>,
     /// What is not to be told (`whitelists.local_whitelist_path`).
@@ -75,6 +78,7 @@ impl Default for Settings {
             arp_scan: 5,
             disabled: Vec::new(),
             services: Services::default(),
+            command_and_control: Arc::default(),
             intel: Arc::default(),
             whitelist: Arc::default(),
         }

@@ -130,6 +130,7 @@ registry! {
     multiple_ports::MultiplePorts,
     data_upload::DataUpload,
     beacon::Beacon,
+    command_control::CommandControl,
     device_changing_ip::DeviceChangingIp,
     dga::Dga,
     high_entropy_dns::HighEntropyDns,

@@ -1,0 +1,189 @@
+//! Pairs whose flows are like those of a program that calls its controller: scored by their letters.
+//!
+//! What the score is made of and what it is worth stands in `docs/command-and-control.md`.
+
+use super::{About, Detector, bit};
+use crate::command_and_control::features::GROUPS;
+use crate::command_and_control::letters::{self, LONGEST};
+use crate::finding::Context;
+use crate::sketch::Keyed;
+use crate::state::{Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
+
+/// Its evidence.
+pub static TYPE: EvidenceType =
+    EvidenceType { name: "COMMAND_AND_CONTROL_CHANNEL", technique: "T1071" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct CommandControl;
+
+/// Pairs of a source in a window, by how much they were used.
+const PAIRS_MAX: usize = 12;
+/// Flows before a pair is scored the first time.
+const FIRST: u32 = 5;
+
+state! {
+    /// Pairs of one window.
+    pub struct Pairs {
+        pairs: Keyed<(Ip, u32), Pair, PAIRS_MAX>,
+    }
+}
+
+state! {
+    /// One destination and port.
+    pub struct Pair {
+        letters: Vec<u8>,
+        last: TimeNs,
+        gap: i64,
+        flows: u32,
+        asked: u32,
+        told: u8,
+    }
+}
+
+impl Detector for CommandControl {
+    type Window = Pairs;
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "the letters of a TCP pair's flows in a window (regularity, size, duration, gaps) \
+            score like those of malware that calls its controller; scored at 5, 6, 8, 10, 12, 15 … \
+            flows when both sides talk",
+        level: "both ends high above the first threshold of the model, medium above the second; the \
+            length of the string in hundredths",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(window: &mut Slot<Pairs>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        // Whose order is not known enters no string.
+        if r.proto != Proto::Tcp || r.is_late || r.dst.is_multicast() || cx.profile != r.src {
+            return;
+        }
+        let pairs = &mut window.make().pairs;
+        let least = |_: &(Ip, u32), p: &Pair| (p.flows, p.last);
+        let key = (r.dst, u32::from(r.dst_port));
+        let Some(pair) = pairs.get_or_admit(key, |_| true, least) else { return };
+        let gap = (pair.flows > 0).then(|| r.ts.since(pair.last).max(0));
+        let before = (pair.flows > 1).then_some(pair.gap);
+        if pair.letters.len() < LONGEST {
+            let bytes = c.orig_bytes.saturating_add(c.resp_bytes);
+            letters::push(&mut pair.letters, gap, before, bytes, c.duration_ns);
+        }
+        (pair.last, pair.gap) = (r.ts, gap.unwrap_or(0));
+        pair.flows = pair.flows.saturating_add(1);
+        let is_due = pair.flows >= FIRST && pair.flows >= pair.asked;
+        if !is_due || !c.is_established || pair.told >= 2 {
+            return;
+        }
+        pair.asked = pair.flows + (pair.flows / 4).max(1);
+        judge(pair, cx);
+    }
+}
+
+fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
+    let r = cx.record;
+    let model = &cx.settings.command_and_control;
+    let Some(found) = model.score(&pair.letters) else { return };
+    let [high, medium] = model.levels;
+    let (step, level) = match found.score {
+        s if s >= high => (2, ThreatLevel::High),
+        s if s >= medium => (1, ThreatLevel::Medium),
+        _ => return,
+    };
+    if pair.told >= step {
+        return;
+    }
+    pair.told = step;
+    let port = match cx.settings.services.name(r.dst_port, r.proto) {
+        Some(name) => format!("{name} {}/tcp", r.dst_port),
+        None => format!("{}/tcp", r.dst_port),
+    };
+    let parts: Vec<String> =
+        GROUPS.iter().zip(found.parts).map(|(name, part)| format!("{name} {part:+.2}")).collect();
+    let finding = cx
+        .find(&TYPE)
+        .level(level, pair.letters.len() as f64 / 100.0)
+        .to_port(r.dst_port)
+        .by("AI")
+        .says(format!(
+            "C&C channel, client IP: {} server IP: {} port: {port} score: {:.4}. {} flows; {}.",
+            r.src,
+            r.dst,
+            found.score,
+            pair.flows,
+            parts.join(", ")
+        ));
+    let mut finding = finding;
+    finding.0.flows = u64::from(pair.flows);
+    finding.0.confidence = finding.0.confidence.min(1.0);
+    cx.say_both(finding, level, level);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command_and_control::Model;
+    use crate::trial::{Trial, conn};
+    use gabion_record::logs::SECOND;
+
+    /// D9 of the peer: its model never runs for Zeek, whose states are no words.
+    #[test]
+    fn a_channel_is_told_whatever_its_state_is_called() {
+        let mut trial = Trial::new();
+        for n in 0..40 {
+            // Two calls of one size, then five minutes of silence: what Dridex does.
+            let second = n / 2 * 290 + n % 2 * 4;
+            let mut flow = conn(second, "10.0.0.1", "1.2.3.4", 443).sending(600).lasting(0.5);
+            flow.state = "SF";
+            trial.give(&flow);
+        }
+        let found = trial.of(&TYPE);
+        assert!(found.len() >= 2, "{}", found.len());
+        assert!(found[0].description.contains("server IP: 1.2.3.4 port: https 443/tcp score: 0."));
+        for part in GROUPS {
+            assert!(found[0].description.contains(part));
+        }
+    }
+
+    #[test]
+    fn few_flows_udp_and_flows_without_answer_are_not_judged() {
+        let mut trial = Trial::new();
+        for n in 0..40 {
+            trial.give(&conn(n * 20, "10.0.0.2", "1.2.3.4", 443).udp());
+            trial.give(&conn(n * 20, "10.0.0.3", "1.2.3.4", 443).refused());
+            if n < 4 {
+                trial.give(&conn(n * 20, "10.0.0.4", "1.2.3.4", 443));
+            }
+        }
+        assert!(trial.of(&TYPE).is_empty());
+    }
+
+    /// Records of the past and the future, a flood of pairs: bounded, and the channel among them
+    /// keeps its letters.
+    #[test]
+    fn odd_times_and_many_pairs_break_nothing() {
+        let mut trial = Trial::new();
+        for n in 0..2000i64 {
+            let dst = format!("9.9.{}.{}", n / 200, n % 200);
+            trial.give(&conn(n, "10.0.0.1", &dst, 443));
+            if n % 100 == 0 {
+                trial.give(&conn(n, "10.0.0.1", "1.2.3.4", 443));
+            }
+        }
+        let mut late = conn(5, "10.0.0.1", "1.2.3.4", 443);
+        late.is_late = true;
+        trial.give(&late);
+        let mut far = conn(0, "10.0.0.1", "1.2.3.4", 443);
+        far.ts = i64::MAX / SECOND * SECOND;
+        trial.give(&far);
+        assert!(trial.profile_bytes("10.0.0.1") < 40 << 10);
+        assert!(Model::default().levels[0] > Model::default().levels[1]);
+    }
+}
