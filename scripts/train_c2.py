@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# Trains the scorer of command and control and writes what it is worth.
 """Trains the scorer of command and control on labelled strings of letters, and says what it is worth.
 
     scripts/train_c2.py CORPUS/flows/letters-labelled.tsv
