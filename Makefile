@@ -10,7 +10,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds that `make fuzz` gives each target.
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help run test gate fuzz bench lab lab-network lab-log heap-profile dist fmt clean
+.PHONY: help run test gate fuzz bench lab lab-network lab-log lab-behavior heap-profile dist fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,10 @@ lab-network: ## what rules, expressions, allocators and workers cost, beside pub
 lab-log: ## slog's published stress tests on our log intake, then real senders; stored beside sent
 	@scripts/tools.sh
 	@scripts/lab.sh lab/log/run.sh
+
+lab-behavior: ## the seven remedies of the study of Slips' resource exhaustion: published before, ours after
+	@scripts/tools.sh lab
+	@scripts/lab.sh lab/behavior/run.sh
 
 heap-profile: ## a binary whose heap jemalloc profiles, and a profile of the demonstration
 	@scripts/tools.sh

@@ -18,4 +18,5 @@ else
 fi
 python3 lab/bench/bench.py ${GABION_PEER:+--peer "$GABION_PEER"} "$@" || failed+=("network engine")
 python3 lab/log/bench.py $smoke || failed+=("log intake")
+python3 lab/bench/flows.py ${smoke:+--smoke --runs 1} || failed+=("logs of flows")
 [ ${#failed[@]} = 0 ] || { echo "bench: failed: ${failed[*]}" >&2; exit 1; }

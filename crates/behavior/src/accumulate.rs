@@ -7,10 +7,11 @@
 use crate::finding::short;
 use crate::limits::{CORRELATED_MAX, IDS_MAX, SUMS_MAX};
 use crate::settings::Settings;
-use crate::site::Site;
+use crate::site::bounds_of;
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence, FindingId, Role, ThreatLevel};
+use gabion_record::logs::TimeNs;
 use hashbrown::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 
@@ -50,7 +51,7 @@ impl Accumulator {
     pub fn take(
         &mut self,
         e: &Evidence,
-        site: &Site,
+        start: TimeNs,
         settings: &Settings,
     ) -> Option<(f64, Option<Alert>)> {
         if e.window > self.window {
@@ -92,7 +93,7 @@ impl Accumulator {
             return Some((reached, None));
         }
         let (low, full) = (CONFIDENCE.0 * hours, CONFIDENCE.1 * hours);
-        let (window_start, window_end) = site.bounds(e.window, settings);
+        let (window_start, window_end) = bounds_of(start, e.window, settings);
         let evidence = std::mem::take(&mut sum.ids);
         let alert = Alert {
             id: alert_id(e.profile, e.window, sum.alerts, &evidence),

@@ -1,4 +1,5 @@
-//! The same evidence of ever new sources: the first thousand are said, then the 10,000th, 100,000th …
+//! The same evidence of ever new sources: the first few of each shard are said, a thousand in all, then
+//! the 10th, 100th, 1,000th … of a shard.
 //!
 //! Only evidence at a source's very first record passes here. Whoever does anything more is told as
 //! always, so that a flood of spoofed sources hides nobody behind it.
@@ -6,8 +7,8 @@
 use crate::sketch::{Keyed, hash_text, mix};
 use gabion_record::evidence::Evidence;
 
-/// Said one by one, a type and port in a window.
-const SAID: u64 = 1_000;
+/// Said one by one, a type and port in a window of one of 256 shards.
+const SAID: u64 = 4;
 
 /// Counts of one window.
 #[derive(Debug, Default)]

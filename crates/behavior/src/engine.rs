@@ -1,21 +1,21 @@
-//! The engine on one thread: site, profiles, accumulation, in that order.
+//! The engine's stages (site, profiles, accumulation), and all of them joined on one thread.
+//!
+//! [`Front`] sees every record in the total order; [`crate::Shards`] hold profiles, on one thread or
+//! several; [`Back`] takes what they find in the order of places, whoever found it.
 
 use crate::accumulate::Accumulator;
-use crate::crowd::Crowd;
 use crate::intel::Intel;
-use crate::limits::{BUDGET, FOLD_LOOKS};
-use crate::profile::{NEVER, Profile, step, wake};
-use crate::seeds::{Seed, Seeds};
+use crate::limits::BUDGET;
+use crate::profile::Profile;
 use crate::settings::{Direction, Settings};
+use crate::shard::{Kept, ShardCounts};
+use crate::shards::{Ends, Placed, Shards};
 use crate::site::{Facts, Site};
 use crate::whitelist::Entry;
-use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence};
-use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Body, Record, TimeNs};
-use hashbrown::HashMap;
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// What the engine says.
@@ -62,82 +62,38 @@ pub struct Counts {
     pub whitelisted_evidence: u64,
 }
 
-/// The engine.
-pub struct Engine {
-    settings: Settings,
+impl Counts {
+    /// Enters what shards counted.
+    pub fn enter(&mut self, shards: &ShardCounts) {
+        self.profiles += shards.profiles;
+        self.sources += shards.sources;
+        self.crowded += shards.crowded;
+        self.folded += shards.folded;
+    }
+}
+
+/// The stage before profiles: what the site knows, and numbers of records.
+#[derive(Debug)]
+pub struct Front {
+    settings: Arc<Settings>,
     site: Site,
-    profiles: HashMap<Ip, Box<Profile>, FixedState>,
-    /// Profiles in the order they are looked at when one has to go.
-    queue: VecDeque<Ip>,
-    /// Bytes of all profiles, as weighed.
-    weight: usize,
-    weight_max: usize,
-    seeds: Seeds,
-    crowd: Crowd,
-    /// Sources: come, gone with their windows, folded, held.
-    ledger: Ledger,
-    /// What every piece of evidence says of the input.
-    input_state: String,
-    /// Profiles that want to be asked, by second.
-    timers: BTreeMap<i64, Vec<Ip>>,
-    accumulator: Accumulator,
-    found: Vec<Evidence>,
     counts: Counts,
-    swept: i64,
     /// The latest window with flows.
     latest_flow: Option<i64>,
 }
 
-impl Engine {
-    /// An engine whose windows begin at `start`, or with its first record.
-    pub fn new(settings: Settings, start: Option<TimeNs>) -> Engine {
-        Engine::with_budget(settings, start, BUDGET)
-    }
-
-    /// The same with so many bytes for seeds (at most half of it) and profiles.
-    pub fn with_budget(settings: Settings, start: Option<TimeNs>, bytes: usize) -> Engine {
+impl Front {
+    /// A site whose windows begin at `start`, or with its first record.
+    pub fn new(settings: Arc<Settings>, start: Option<TimeNs>) -> Front {
         let site = Site::new(start, &settings);
-        Engine {
-            settings,
-            site,
-            profiles: HashMap::default(),
-            queue: VecDeque::new(),
-            weight: 0,
-            weight_max: bytes / 2,
-            seeds: Seeds::new(bytes / 2),
-            crowd: Crowd::default(),
-            ledger: Ledger::new(),
-            input_state: String::new(),
-            timers: BTreeMap::new(),
-            accumulator: Accumulator::default(),
-            found: Vec::new(),
-            counts: Counts::default(),
-            swept: 0,
-            latest_flow: None,
-        }
+        Front { settings, site, counts: Counts::default(), latest_flow: None }
     }
 
-    /// Puts other lists of what is bad in the place of those before.
-    pub fn set_intel(&mut self, intel: Arc<Intel>) {
-        self.settings.intel = intel;
-    }
-
-    /// Says what evidence is to carry about the input (`complete`, or what was skipped).
-    pub fn set_input_state(&mut self, state: String) {
-        self.input_state = state;
-    }
-
-    /// Takes the next record in; what is found goes to `sink`.
-    pub fn record(&mut self, r: &Record<'_>, sink: &mut dyn FnMut(Finding<'_>)) {
-        if !r.is_late {
-            self.fire(r.ts, false, sink);
-        }
+    /// Takes the next record in: its number, and what is known at it.
+    #[inline]
+    pub fn see(&mut self, r: &Record<'_>) -> (u64, Facts) {
         let facts = self.site.see(r, &self.settings);
         self.counts.records += 1;
-        if facts.is_ignored {
-            self.counts.whitelisted += 1;
-            return;
-        }
         if let Body::Conn(c) = &r.body {
             self.counts.flows += 1;
             if self.latest_flow.is_none_or(|w| facts.window > w) {
@@ -149,217 +105,191 @@ impl Engine {
                 false => self.counts.not_established += 1,
             }
         }
-        self.sweep(facts.window);
-        self.give(r.src, r, &facts);
-        if self.settings.direction == Direction::All && r.dst != r.src {
-            self.give(r.dst, r, &facts);
+        (self.counts.records, facts)
+    }
+
+    /// Whether the whitelist keeps evidence back.
+    fn hides(&mut self, e: &Evidence) -> bool {
+        if self.settings.whitelist.is_empty()
+            || self.settings.disabled.iter().any(|name| name == e.kind.name)
+        {
+            return false;
         }
+        let hides = self.site.whited.hides_evidence(e, &self.settings);
+        self.counts.whitelisted_evidence += u64::from(hides);
+        hides
+    }
+
+    /// Which ends of a record get it into their profile.
+    #[inline]
+    pub fn ends(&self, r: &Record<'_>) -> Ends {
+        match self.settings.direction {
+            Direction::All if r.dst != r.src => Ends::Both,
+            _ => Ends::Source,
+        }
+    }
+
+    /// Where windows begin.
+    pub fn start(&self) -> TimeNs {
+        self.site.start()
+    }
+
+    /// The moment everything before has been seen.
+    pub fn watermark(&self) -> TimeNs {
+        self.site.watermark
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> Counts {
+        Counts { private_to_private: self.site.private_pairs, ..self.counts }
+    }
+}
+
+/// The stage behind profiles: evidence adds up to alerts.
+#[derive(Debug)]
+pub struct Back {
+    settings: Arc<Settings>,
+    accumulator: Accumulator,
+    /// What every piece of evidence says of the input.
+    input_state: String,
+    counts: Counts,
+}
+
+impl Back {
+    /// Nothing found yet.
+    pub fn new(settings: Arc<Settings>) -> Back {
+        let accumulator = Accumulator::default();
+        Back { settings, accumulator, input_state: String::new(), counts: Counts::default() }
+    }
+
+    /// Says what evidence is to carry about the input (`complete`, or what was skipped).
+    pub fn set_input_state(&mut self, state: String) {
+        self.input_state = state;
+    }
+
+    /// Takes evidence in, in order of places; `start` is where windows begin.
+    pub fn take(&mut self, mut e: Evidence, start: TimeNs, sink: &mut dyn FnMut(Finding<'_>)) {
+        e.input_state.clone_from(&self.input_state);
+        if self.settings.disabled.iter().any(|name| name == e.kind.name) {
+            return;
+        }
+        match self.accumulator.take(&e, start, &self.settings) {
+            None => self.counts.repeats += 1,
+            Some((sum, alert)) => {
+                self.counts.evidence += 1;
+                sink(Finding::Evidence(&e, sum));
+                if let Some(alert) = alert {
+                    self.counts.alerts += 1;
+                    sink(Finding::Alert(&alert));
+                }
+            }
+        }
+    }
+
+    /// Enters evidence, repeats and alerts so far.
+    pub fn enter(&self, counts: &mut Counts) {
+        counts.evidence = self.counts.evidence;
+        counts.repeats = self.counts.repeats;
+        counts.alerts = self.counts.alerts;
+    }
+}
+
+/// The engine on one thread.
+pub struct Engine {
+    front: Front,
+    shards: Shards,
+    back: Back,
+    placed: Vec<Placed>,
+}
+
+impl Engine {
+    /// An engine whose windows begin at `start`, or with its first record.
+    pub fn new(settings: Settings, start: Option<TimeNs>) -> Engine {
+        Engine::with_budget(settings, start, BUDGET)
+    }
+
+    /// The same with so many bytes for seeds (at most half of it) and profiles.
+    pub fn with_budget(settings: Settings, start: Option<TimeNs>, bytes: usize) -> Engine {
+        let settings = Arc::new(settings);
+        Engine {
+            front: Front::new(Arc::clone(&settings), start),
+            shards: Shards::new(Arc::clone(&settings), bytes),
+            back: Back::new(settings),
+            placed: Vec::new(),
+        }
+    }
+
+    /// Keeps what profiles are at the end of their windows for [`Engine::take_kept`].
+    pub fn keep_windows(&mut self) {
+        self.shards.keep_windows();
+    }
+
+    /// Whether there are profiles to be taken.
+    #[inline]
+    pub fn has_kept(&self) -> bool {
+        self.shards.has_kept()
+    }
+
+    /// Profiles of windows that have ended since the last call.
+    pub fn take_kept(&mut self) -> Vec<Kept> {
+        self.shards.take_kept()
+    }
+
+    /// Puts other lists of what is bad in the place of those before.
+    pub fn set_intel(&mut self, intel: Arc<Intel>) {
+        self.shards.set_intel(intel);
+    }
+
+    /// Says what evidence is to carry about the input (`complete`, or what was skipped).
+    pub fn set_input_state(&mut self, state: String) {
+        self.back.set_input_state(state);
+    }
+
+    /// Takes the next record in; what is found goes to `sink`.
+    #[inline]
+    pub fn record(&mut self, r: &Record<'_>, sink: &mut dyn FnMut(Finding<'_>)) {
+        let (number, facts) = self.front.see(r);
+        if facts.is_ignored {
+            return;
+        }
+        let ends = self.front.ends(r);
+        self.shards.record(number, r, &facts, ends, &mut self.placed);
         self.settle(sink);
     }
 
-    fn give(&mut self, ip: Ip, r: &Record<'_>, facts: &Facts) {
-        if let Some(profile) = self.profiles.get_mut(&ip) {
-            if profile.flows() == 0 && matches!(r.body, Body::Conn(_)) {
-                self.counts.sources += 1;
-            }
-            let before = profile.timer();
-            let after = step(profile, &[(r, facts)], &self.settings, &mut self.found);
-            if profile.is_to_weigh() {
-                let bytes = profile.bytes();
-                self.weight = self.weight + bytes - std::mem::replace(&mut profile.weighed, bytes);
-            }
-            if after < before {
-                self.timers.entry(after.seconds()).or_default().push(ip);
-            }
-            if self.weight > self.weight_max {
-                self.fold_one();
-            }
-            return;
-        }
-        self.first(ip, r, facts);
-    }
-
-    /// A record of an address without a profile: it becomes a seed, or a profile when it has been
-    /// seen before or says more than a seed can hold.
-    fn first(&mut self, ip: Ip, r: &Record<'_>, facts: &Facts) {
-        let mut profile = Box::new(Profile::new(ip));
-        let found = self.found.len();
-        let seed = if ip == r.src { self.seeds.take(ip) } else { None };
-        if let Some(seed) = &seed {
-            let earlier = seed.record();
-            let window = self.site.window(earlier.ts, &self.settings);
-            if window >= facts.window - 1 {
-                // What it says has been said when it came.
-                let facts = Facts { window, ..*facts };
-                step(&mut profile, &[(&earlier, &facts)], &self.settings, &mut self.found);
-                self.found.truncate(found);
-            }
-        } else {
-            self.ledger.receive(1, 0);
-            self.counts.profiles += 1;
-            self.counts.sources += u64::from(matches!(r.body, Body::Conn(_)));
-        }
-        let timer = step(&mut profile, &[(r, facts)], &self.settings, &mut self.found);
-        let is_again = seed.is_some() || self.seeds.was_folded(ip);
-        if !is_again {
-            let crowd = &mut self.crowd;
-            let mut at = 0;
-            self.found.retain_mut(|e| {
-                at += 1;
-                at <= found || crowd.is_said(e)
-            });
-        }
-        if !is_again
-            && timer == NEVER
-            && ip == r.src
-            && let Some(seed) = Seed::of(r)
-        {
-            if self.seeds.put(seed) {
-                self.counts.folded += 1;
-                self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
-            }
-            return;
-        }
-        profile.weighed = profile.bytes();
-        self.weight += profile.weighed;
-        if timer != NEVER {
-            self.timers.entry(timer.seconds()).or_default().push(ip);
-        }
-        self.profiles.insert(ip, profile);
-        self.queue.push_back(ip);
-        while self.weight > self.weight_max && self.fold_one() {}
-    }
-
-    /// Folds the profile that has shown least of those next in the queue.
-    fn fold_one(&mut self) -> bool {
-        let mut least: Option<(u64, TimeNs, Ip)> = None;
-        let mut looked = 0;
-        while looked < FOLD_LOOKS {
-            let Some(ip) = self.queue.pop_front() else { break };
-            // Who is gone already leaves the queue here.
-            let Some(profile) = self.profiles.get(&ip) else { continue };
-            looked += 1;
-            // Who has done most stays: sources of a flood have a record or two.
-            let shown = (profile.records() + profile.findings(), profile.last(), ip);
-            match least {
-                Some(l) if (l.0, l.1) <= (shown.0, shown.1) => self.queue.push_back(ip),
-                _ => {
-                    if let Some((_, _, other)) = least.replace(shown) {
-                        self.queue.push_back(other);
-                    }
-                }
-            }
-        }
-        let Some((_, _, ip)) = least else { return false };
-        if let Some(profile) = self.profiles.remove(&ip) {
-            self.weight = self.weight.saturating_sub(profile.weighed);
-            self.seeds.fold(ip);
-            self.counts.folded += 1;
-            self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
-        }
-        true
-    }
-
-    /// Asks the profiles whose moment has come before `now`.
-    fn fire(&mut self, now: TimeNs, is_end: bool, sink: &mut dyn FnMut(Finding<'_>)) {
-        while let Some((&second, _)) = self.timers.first_key_value() {
-            if !is_end && second >= now.seconds() {
-                return;
-            }
-            let Some(mut due) = self.timers.remove(&second) else { return };
-            due.sort_unstable();
-            due.dedup();
-            for ip in due {
-                let Some(profile) = self.profiles.get_mut(&ip) else { continue };
-                if !is_end && profile.timer().seconds() > second {
-                    continue;
-                }
-                let next = wake(profile, now, is_end, &self.settings, &mut self.found);
-                if next != NEVER && !is_end {
-                    self.timers.entry(next.seconds().max(second + 1)).or_default().push(ip);
-                }
-            }
-            self.settle(sink);
-        }
-    }
-
-    /// Lets go of profiles that have not been seen in this window and the one before.
-    fn sweep(&mut self, window: i64) {
-        if window <= self.swept {
-            return;
-        }
-        if window > self.swept + 1 {
-            let gone = self.seeds.clear();
-            self.ledger.pass(gone, 0);
-        }
-        self.swept = window;
-        let before = self.profiles.len();
-        let weight = &mut self.weight;
-        self.profiles.retain(|_, p| {
-            let stays = p.window() >= window - 1 || p.timer() != NEVER;
-            if !stays {
-                *weight = weight.saturating_sub(p.weighed);
-            }
-            stays
-        });
-        let profiles = &self.profiles;
-        self.queue.retain(|ip| profiles.contains_key(ip));
-        self.ledger.pass((before - self.profiles.len()) as u64, 0);
-    }
-
     /// Passes what was found on, in order.
+    #[inline]
     fn settle(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
-        if self.found.is_empty() {
+        if self.placed.is_empty() {
             return;
         }
-        let mut found = std::mem::take(&mut self.found);
-        if found.len() > 1 {
-            found.sort_by_key(|e| (e.ts, e.id));
-        }
-        for mut e in found.drain(..) {
-            e.input_state.clone_from(&self.input_state);
-            if self.settings.disabled.iter().any(|name| name == e.kind.name) {
+        let start = self.front.start();
+        for placed in self.placed.drain(..) {
+            if self.front.hides(&placed.evidence) {
                 continue;
             }
-            if self.site.whited.hides_evidence(&e, &self.settings) {
-                self.counts.whitelisted_evidence += 1;
-                continue;
-            }
-            match self.accumulator.take(&e, &self.site, &self.settings) {
-                None => self.counts.repeats += 1,
-                Some((sum, alert)) => {
-                    self.counts.evidence += 1;
-                    sink(Finding::Evidence(&e, sum));
-                    if let Some(alert) = alert {
-                        self.counts.alerts += 1;
-                        sink(Finding::Alert(&alert));
-                    }
-                }
-            }
+            self.back.take(placed.evidence, start, sink);
         }
-        self.found = found;
     }
 
     /// Ends: all that waits is decided.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
-        let end = self.site.watermark;
-        self.fire(end, true, sink);
+        self.shards.finish(self.front.watermark(), &mut self.placed);
         self.settle(sink);
     }
 
     /// What was counted so far.
     pub fn counts(&self) -> Counts {
-        Counts {
-            private_to_private: self.site.private_pairs,
-            crowded: self.crowd.unsaid,
-            ..self.counts
-        }
+        let mut counts = self.front.counts();
+        counts.enter(&self.shards.counts());
+        self.back.enter(&mut counts);
+        counts
     }
 
     /// Entries of the whitelist that hid something, with records and evidence hidden.
     pub fn whitelisted(&self) -> Vec<(&Entry, u64, u64)> {
-        let entries = self.settings.whitelist.entries().iter().enumerate();
-        let hits = |at: usize| self.site.whited.hits(at);
+        let entries = self.front.settings.whitelist.entries().iter().enumerate();
+        let hits = |at: usize| self.front.site.whited.hits(at);
         entries
             .map(|(at, entry)| (entry, hits(at).0, hits(at).1))
             .filter(|(_, records, evidence)| records + evidence > 0)
@@ -368,19 +298,17 @@ impl Engine {
 
     /// Sources: come, gone with their windows, folded, held now.
     pub fn ledger(&self) -> Ledger {
-        let mut ledger = self.ledger.clone();
-        ledger.set_in_flight(self.profiles.len() as u64 + self.seeds.held(), 0);
-        ledger
+        self.shards.ledger()
     }
 
     /// A profile, to look at.
     pub fn profile(&self, ip: Ip) -> Option<&Profile> {
-        self.profiles.get(&ip).map(|p| &**p)
+        self.shards.profile(ip)
     }
 
     /// All profiles, in no order.
     pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
-        self.profiles.values().map(|p| &**p)
+        self.shards.profiles()
     }
 }
 
@@ -424,7 +352,7 @@ mod tests {
             }
         }
         let engine = &trial.engine;
-        assert!(engine.weight <= 1 << 20, "{}", engine.weight);
+        assert!(engine.shards.weight() <= 1 << 20, "{}", engine.shards.weight());
         assert!(trial.of(&horizontal_scan::TYPE).iter().any(|e| e.profile == Ip::v4(0x0909_0909)));
         assert!(trial.of(&unknown_port::TYPE).len() < 20_000);
         let counts = engine.counts();

@@ -15,7 +15,9 @@
 //! - [`profile`]: `step`, and the profile's encoding and merging.
 //! - [`detect`]: a file and a registry line for each detector.
 //! - [`intel`]: what lists from files say is bad.
-//! - [`engine`]: the three stages joined on one thread.
+//! - [`shards`]: profiles in shards that one thread holds and can hand to another; [`parcel`]: a record
+//!   on its way there.
+//! - [`engine`]: the three stages, and all of them joined on one thread.
 #![forbid(unsafe_code)]
 
 pub mod accumulate;
@@ -26,10 +28,13 @@ pub mod engine;
 pub mod finding;
 pub mod intel;
 pub mod limits;
+pub mod parcel;
 pub mod profile;
 pub mod seeds;
 pub mod services;
 pub mod settings;
+pub mod shard;
+pub mod shards;
 pub mod site;
 pub mod sketch;
 pub mod state;
@@ -38,6 +43,7 @@ pub mod whitelist;
 #[cfg(test)]
 mod trial;
 
-pub use engine::{Counts, Engine, Finding};
+pub use engine::{Back, Counts, Engine, Finding, Front};
 pub use profile::{Profile, step};
 pub use settings::Settings;
+pub use shards::{Ends, Placed, Shards};

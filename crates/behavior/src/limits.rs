@@ -42,6 +42,13 @@ pub const IDS_MAX: usize = 1 << 17;
 /// Sums of profiles and windows that evidence adds up in: some 12 MiB.
 pub const SUMS_MAX: usize = 1 << 16;
 
+/// Virtual shards of profiles: many more than threads, so that they can be parted evenly.
+pub const SHARDS_MAX: usize = 256;
+
+/// Least bytes of a shard: room for eight profiles at their largest beside its seeds. A smaller
+/// budget has fewer shards.
+pub const SHARD_BYTES_LEAST: usize = 256 << 10;
+
 /// Bytes for seeds and profiles where nobody says otherwise: a quarter of a 256 MiB container.
 pub const BUDGET: usize = 64 << 20;
 

@@ -162,6 +162,11 @@ impl Profile {
         self.timer.unwrap_or(NEVER)
     }
 
+    /// Destinations whose flows of the last day are kept exactly: port, and second and bytes of each.
+    pub fn pairs(&self) -> impl Iterator<Item = (Ip, u16, &[(u32, u32)])> {
+        detect::pairs(&self.kept)
+    }
+
     /// Bytes it takes.
     pub fn bytes(&self) -> usize {
         let past = self.past.as_ref().map_or(0, |p| size_of::<Window>() + p.heap());

@@ -11,12 +11,12 @@ use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
 
 /// Places of a set.
 const WAYS: usize = 4;
-/// Sets at first: 48 KiB.
-const SETS_FIRST: usize = 256;
+/// Sets of a shard at first: 1.5 KiB.
+const SETS_FIRST: usize = 8;
 /// Rows of the sketch.
 const ROWS: usize = 4;
-/// Counters of a row: 256 KiB in all.
-const WIDTH: usize = 1 << 16;
+/// Counters of a row: 16 KiB a shard in all.
+const WIDTH: usize = 1 << 12;
 
 /// One flow, packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ pub struct Seeds {
 impl Seeds {
     /// A table of so many bytes at most.
     pub fn new(bytes: usize) -> Seeds {
-        let sets_max = ((bytes / (WAYS * size_of::<Seed>())).max(1).next_power_of_two() / 2).max(1);
+        let sets_max = 1 << (bytes / (WAYS * size_of::<Seed>())).max(1).ilog2();
         let sets = sets_max.min(SETS_FIRST);
         Seeds { places: Vec::new(), sets, sets_max, folded: None, folds: 0, held: 0 }
     }
@@ -248,14 +248,14 @@ mod tests {
     #[test]
     fn a_full_table_folds_and_knows_whom() {
         let mut seeds = Seeds::new(64 << 10);
-        for n in 0..10_000u32 {
+        for n in 0..4_000u32 {
             let mut flow = conn(n.into(), "10.0.0.1", "1.2.3.4", 23).refused();
             flow.src = Ip::v4(n);
             seeds.put(Seed::of(&flow.record()).unwrap());
         }
-        assert!(seeds.folds > 8000);
-        let known = (0..10_000).filter(|n| seeds.was_folded(Ip::v4(*n))).count() as u64;
+        assert!(seeds.folds > 2000);
+        let known = (0..4_000).filter(|n| seeds.was_folded(Ip::v4(*n))).count() as u64;
         assert!(known >= seeds.folds && known < seeds.folds + 500, "{known} {}", seeds.folds);
-        assert!(seeds.take(Ip::v4(9_999)).is_some() && seeds.take(Ip::v4(9_999)).is_none());
+        assert!(seeds.take(Ip::v4(3_999)).is_some() && seeds.take(Ip::v4(3_999)).is_none());
     }
 }

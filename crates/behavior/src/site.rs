@@ -18,6 +18,10 @@ use hashbrown::{HashMap, HashSet};
 pub struct Facts {
     /// The record's time window, 1 is the first.
     pub window: i64,
+    /// The latest window that has begun.
+    pub newest: i64,
+    /// The moment everything before has been seen, records late or not.
+    pub watermark: TimeNs,
     /// Where windows begin.
     pub start: TimeNs,
     /// The local network.
@@ -40,6 +44,25 @@ pub struct Facts {
     pub has_other_logs: bool,
 }
 
+/// The number of the window that holds a moment, of windows that begin at `start`.
+#[inline]
+pub fn window_of(start: TimeNs, ts: TimeNs, settings: &Settings) -> i64 {
+    if settings.is_one_window {
+        return 1;
+    }
+    ts.since(start).div_euclid(settings.window_ns) + 1
+}
+
+/// Begin and end of a window, of windows that begin at `start`.
+pub fn bounds_of(start: TimeNs, window: i64, settings: &Settings) -> (TimeNs, TimeNs) {
+    if settings.is_one_window {
+        let century = 100 * 365 * 24 * 3600 * gabion_record::logs::SECOND;
+        return (start.plus(-century), start.plus(century));
+    }
+    let begin = start.plus(settings.window_ns.saturating_mul(window - 1));
+    (begin, begin.plus(settings.window_ns))
+}
+
 /// Longest that an answer counts as the reason of a connection.
 const RESOLVED_NS: i64 = 24 * 3600 * gabion_record::logs::SECOND;
 
@@ -58,6 +81,7 @@ pub struct Site {
     ftp_ports: HashSet<u16, FixedState>,
     resolved: Map<Ip, TimeNs>,
     logs: u32,
+    newest: i64,
     /// The moment everything before has been seen, records late or not.
     pub watermark: TimeNs,
     /// Private flows among themselves.
@@ -81,20 +105,7 @@ impl Site {
 
     /// The number of the window that holds a moment.
     pub fn window(&self, ts: TimeNs, settings: &Settings) -> i64 {
-        if settings.is_one_window {
-            return 1;
-        }
-        ts.since(self.start()).div_euclid(settings.window_ns) + 1
-    }
-
-    /// Begin and end of a window.
-    pub fn bounds(&self, window: i64, settings: &Settings) -> (TimeNs, TimeNs) {
-        if settings.is_one_window {
-            let century = 100 * 365 * 24 * 3600 * gabion_record::logs::SECOND;
-            return (self.start().plus(-century), self.start().plus(century));
-        }
-        let begin = self.start().plus(settings.window_ns.saturating_mul(window - 1));
-        (begin, begin.plus(settings.window_ns))
+        window_of(self.start(), ts, settings)
     }
 
     /// Takes a record in and says what is known at it.
@@ -106,8 +117,12 @@ impl Site {
         if self.local.is_none() && r.src.is_private() {
             self.local = r.src.rfc1918();
         }
+        let window = self.window(r.ts, settings);
+        self.newest = self.newest.max(window);
         let mut facts = Facts {
-            window: self.window(r.ts, settings),
+            window,
+            newest: self.newest,
+            watermark: self.watermark,
             start: self.start(),
             local: self.local,
             is_ftp_data: !self.ftp_ports.is_empty() && self.ftp_ports.contains(&r.dst_port),

@@ -34,6 +34,14 @@ pub(crate) enum Verb {
         #[command(subcommand)]
         verb: RulesVerb,
     },
+    /// What a run with --behavior knows of a host
+    Behavior {
+        #[command(subcommand)]
+        verb: BehaviorVerb,
+    },
+    /// What memory limits, kills and losses say of a sensor, and what to change; exit code 1 when there is
+    /// something to change
+    Doctor(crate::commands::doctor::DoctorOptions),
     /// Take in logs (syslog, RELP, slog) and seal them, until SIGTERM
     Listen(Box<crate::listen::ListenOptions>),
     /// The sealed log: write, show, verify, prove
@@ -50,6 +58,13 @@ pub(crate) enum Verb {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+}
+
+/// What to do with profiles of hosts.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BehaviorVerb {
+    /// Show an address: its windows, its evidence in order of time, whom it talks to again and again
+    Show(crate::behavior::show::ShowOptions),
 }
 
 /// What to do with rules.
@@ -199,10 +214,12 @@ impl EngineOptions {
 pub(crate) struct ReadOptions {
     #[command(flatten)]
     pub(crate) engine: EngineOptions,
-    /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, - for standard input
-    #[arg(value_name = "INPUT", required = true)]
+    /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, - for standard input;
+    /// with --behavior logs of flows too
+    #[arg(value_name = "INPUT", required_unless_present = "netflow")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Read logs of flows (Zeek, EVE, Argus, nfdump) and say what hosts do over time
+    /// Say what hosts do over time, from logs of flows (Zeek, EVE, Argus, nfdump) or from the flows
+    /// of captures
     #[arg(long)]
     pub(crate) behavior: bool,
     /// Take logs for this kind instead of finding it out
@@ -215,9 +232,22 @@ pub(crate) struct ReadOptions {
     /// What is not to be told: lines of type,value,direction,ignore (see docs/whitelist.md)
     #[arg(long, value_name = "FILE", requires = "behavior")]
     pub(crate) whitelist: Option<PathBuf>,
+    /// Go on reading logs as they grow and are rotated, until SIGINT or SIGTERM
+    #[arg(long, requires = "behavior")]
+    pub(crate) follow: bool,
+    /// Take NetFlow (version 5, version 9) and IPFIX on this UDP address, such as 0.0.0.0:2055, until
+    /// SIGINT or SIGTERM
+    #[arg(long, value_name = "ADDRESS", requires = "behavior")]
+    pub(crate) netflow: Option<std::net::SocketAddr>,
+    /// Seconds of event time that lines of growing logs wait for earlier ones [default: 0]
+    #[arg(long, value_name = "SECONDS", requires = "follow")]
+    pub(crate) reorder: Option<u32>,
     /// Write EVE records and other outputs into this folder [default: nothing is written]
     #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,
+    /// Write a page about the run for people into this file: HTML with charts, nothing else is loaded
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
     /// Seal every alert into this log, which `gabion log init` made
     #[arg(long, value_name = "LOG")]
     pub(crate) seal: Option<PathBuf>,

@@ -3,13 +3,15 @@
 //! A flow counts as established when TCP's flags or packets of both sides say so, whatever its
 //! `state`: a flow that was closed in order was established before (the peer reads `closed` as not
 //! established).
+//!
+//! The same reader takes what our own network engine says of a capture, as lines in memory.
 
 use crate::field;
 use crate::json::{self, Value};
 use crate::skip::Skip;
 use gabion_record::Ip;
 use gabion_record::logs::{
-    Body, Conn, Dns, Files, Http, Label, List, Proto, Record, Ssh, Ssl, TimeNs,
+    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, Mac, Proto, Record, Ssh, Ssl, TimeNs,
 };
 
 /// Places of an event's texts. Those of nested objects are their inner names.
@@ -59,6 +61,19 @@ enum Place {
     ServerBanner,
     DnsType,
     Age,
+    SrcMacs,
+    DstMacs,
+    Operation,
+    SrcMac,
+    DstMac,
+    FtpPort,
+    FtpCommand,
+    DhcpType,
+    ClientMac,
+    ClientIp,
+    AssignedIp,
+    RequestedIp,
+    HostName,
     End0,
 }
 
@@ -88,7 +103,7 @@ fn moment(slots: &Slots<'_>) -> Result<TimeNs, Skip> {
             let start = field::moment(get(Place::Start));
             start.or_else(|| field::moment(get(Place::Timestamp))).ok_or(Skip::NoTime)
         }
-        b"dns" | b"http" | b"tls" | b"fileinfo" | b"ssh" => {
+        b"dns" | b"http" | b"tls" | b"fileinfo" | b"ssh" | b"arp" | b"dhcp" | b"ftp" => {
             field::moment(get(Place::Timestamp)).ok_or(Skip::NoTime)
         }
         _ => Err(Skip::UnusedEvent),
@@ -123,6 +138,10 @@ fn slots<'a>(line: &'a [u8], escaped: &mut u64) -> Result<Slots<'a>, Skip> {
         (b"tls", Value::Object(inner)) => tls(inner, &mut put),
         (b"fileinfo", Value::Object(inner)) => file(inner, &mut put),
         (b"ssh", Value::Object(inner)) => ssh(inner, &mut put),
+        (b"ether", Value::Object(inner)) => ether(inner, &mut put),
+        (b"arp", Value::Object(inner)) => arp(inner, &mut put),
+        (b"ftp", Value::Object(inner)) => ftp(inner, &mut put),
+        (b"dhcp", Value::Object(inner)) => dhcp(inner, &mut put),
         _ => {}
     })
     .ok_or(Skip::CutShort)?;
@@ -241,6 +260,47 @@ fn ssh<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
     });
 }
 
+/// Hardware addresses of a flow, where the output writes them (`ethernet: yes`).
+fn ether<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match key {
+        b"src_macs" => put(Place::SrcMacs, value),
+        b"dest_macs" => put(Place::DstMacs, value),
+        _ => {}
+    });
+}
+
+/// An ARP packet names its ends in its own object.
+fn arp<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match key {
+        b"opcode" => put(Place::Operation, value),
+        b"src_mac" => put(Place::SrcMac, value),
+        b"src_ip" => put(Place::Src, value),
+        b"dest_mac" => put(Place::DstMac, value),
+        b"dest_ip" => put(Place::Dst, value),
+        _ => {}
+    });
+}
+
+fn ftp<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match key {
+        b"dynamic_port" => put(Place::FtpPort, value),
+        b"command" => put(Place::FtpCommand, value),
+        _ => {}
+    });
+}
+
+fn dhcp<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match key {
+        b"type" => put(Place::DhcpType, value),
+        b"client_mac" => put(Place::ClientMac, value),
+        b"client_ip" => put(Place::ClientIp, value),
+        b"assigned_ip" => put(Place::AssignedIp, value),
+        b"requested_ip" => put(Place::RequestedIp, value),
+        b"hostname" => put(Place::HostName, value),
+        _ => {}
+    });
+}
+
 /// The record of an event. `scratch` is lent for texts with escapes.
 ///
 /// # Errors
@@ -249,7 +309,8 @@ pub fn record<'a>(line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>
     let mut escaped = 0u64;
     let mut slots = slots(line, &mut escaped)?;
     let ts = moment(&slots)?;
-    if escaped != 0 {
+    let has_objects = is_array_of_objects(slots[Place::Answers as usize]);
+    if escaped != 0 || has_objects {
         undo_escapes(&mut slots, escaped, scratch);
     }
     let get = |place: Place| slots.get(place as usize).copied().unwrap_or_default();
@@ -263,13 +324,17 @@ pub fn record<'a>(line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>
             (src, dst, sport, dport) = (dst, src, dport, sport);
         }
     }
+    if get(Place::Kind) == b"dhcp" {
+        (src, dst) = dhcp_ends(&get, src, dst);
+    }
+    let is_arp = get(Place::Kind) == b"arp";
     Ok(Record {
         ts,
         src: Ip::parse(src).ok_or(Skip::NoAddress)?,
         dst: Ip::parse(dst).ok_or(Skip::NoAddress)?,
         src_port: field::port(sport),
         dst_port: field::port(dport),
-        proto: Proto::from_name(get(Place::Proto)),
+        proto: if is_arp { Proto::Arp } else { Proto::from_name(get(Place::Proto)) },
         uid: get(Place::FlowId),
         label: Label::None,
         is_late: false,
@@ -277,11 +342,63 @@ pub fn record<'a>(line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>
     })
 }
 
+/// A DHCP record's source is the client, its destination the server; a client without an address
+/// has the one that it is given, or keeps none.
+fn dhcp_ends<'a>(
+    get: &impl Fn(Place) -> &'a [u8],
+    src: &'a [u8],
+    dst: &'a [u8],
+) -> (&'a [u8], &'a [u8]) {
+    let (from, to) = if get(Place::DhcpType) == b"reply" { (dst, src) } else { (src, dst) };
+    let known = |text: &[u8]| Ip::parse(text).is_some_and(|ip| !ip.is_unspecified());
+    let own = [get(Place::ClientIp), get(Place::AssignedIp), from];
+    (own.into_iter().find(|ip| known(ip)).unwrap_or(from), to)
+}
+
+/// Answers of version 3: objects with their type and data.
+fn is_array_of_objects(raw: &[u8]) -> bool {
+    raw.iter().take(4).any(|b| *b == b'{')
+}
+
+/// What such answers say, as an array of texts; a text of DNS is told as Zeek tells it.
+fn write_answers(raw: &[u8], out: &mut Vec<u8>) {
+    let mut rest = raw;
+    out.push(b'[');
+    let mut separator: &[u8] = b"";
+    while let Some(at) = memchr::memchr(b'{', rest) {
+        rest = rest.get(at..).unwrap_or_default();
+        let (mut kind, mut data): (&[u8], &[u8]) = (&[], &[]);
+        let whole = json::members(rest, |key, value| match key {
+            b"rrtype" => kind = value.raw(),
+            b"rdata" => data = value.raw(),
+            _ => {}
+        });
+        let Some(len) = whole.and_then(|()| json::len(rest)) else { break };
+        rest = rest.get(len..).unwrap_or_default();
+        if data.is_empty() {
+            continue;
+        }
+        out.extend_from_slice(separator);
+        out.push(b'"');
+        if kind == b"TXT" {
+            out.extend_from_slice(format!("TXT {} ", data.len()).as_bytes());
+        }
+        out.extend_from_slice(data);
+        out.push(b'"');
+        separator = b",";
+    }
+    out.push(b']');
+}
+
 fn undo_escapes<'a>(slots: &mut Slots<'a>, escaped: u64, scratch: &'a mut Vec<u8>) {
     let mut ends = [0usize; PLACES];
     scratch.clear();
+    let mut escaped = escaped;
     for (at, slot) in slots.iter().enumerate() {
-        if escaped & (1 << at) != 0 {
+        if at == Place::Answers as usize && is_array_of_objects(slot) {
+            write_answers(slot, scratch);
+            escaped |= 1 << at;
+        } else if escaped & (1 << at) != 0 {
             json::unescape(slot, scratch);
         }
         if let Some(end) = ends.get_mut(at) {
@@ -307,7 +424,7 @@ fn body<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Body<'a> {
             qclass: b"IN",
             qtype: get(Place::QueryType),
             rcode: get(Place::Rcode),
-            answers: List { raw: answers(get(Place::Answers)), is_json: true },
+            answers: List { raw: get(Place::Answers), is_json: true },
         }),
         b"http" => Body::Http(Http {
             method: get(Place::Method),
@@ -342,13 +459,33 @@ fn body<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Body<'a> {
             server: get(Place::ServerBanner),
             ..Ssh::default()
         }),
+        b"arp" => Body::Arp(Arp {
+            operation: get(Place::Operation),
+            src_mac: Mac::parse(get(Place::SrcMac)),
+            dst_mac: None,
+            src_hw: Mac::parse(get(Place::SrcMac)),
+            dst_hw: Mac::parse(get(Place::DstMac)),
+        }),
+        b"ftp" => Body::Ftp(Ftp {
+            data_port: field::port(get(Place::FtpPort)),
+            command: get(Place::FtpCommand),
+        }),
+        b"dhcp" => Body::Dhcp(Dhcp {
+            requested: Ip::parse(get(Place::RequestedIp)),
+            mac: Mac::parse(get(Place::ClientMac)),
+            host_name: get(Place::HostName),
+            server: match get(Place::DhcpType) {
+                b"reply" => Ip::parse(get(Place::Src)),
+                _ => None,
+            },
+        }),
         _ => Body::Conn(conn(get)),
     }
 }
 
-/// Addresses answered; an array of objects has none that a list can give.
-fn answers(raw: &[u8]) -> &[u8] {
-    if raw.iter().take(4).any(|b| *b == b'{') { &[] } else { raw }
+/// The first of a list of hardware addresses.
+fn first_mac(raw: &[u8]) -> Option<Mac> {
+    Mac::parse(List { raw, is_json: true }.iter().next()?)
 }
 
 fn conn<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Conn<'a> {
@@ -376,6 +513,8 @@ fn conn<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Conn<'a> {
         resp_pkts,
         state: get(Place::State),
         is_established: is_established(is_tcp, flags, (orig_pkts, resp_pkts), get(Place::State)),
+        src_mac: first_mac(get(Place::SrcMacs)),
+        dst_mac: first_mac(get(Place::DstMacs)),
         ..Conn::default()
     }
 }
@@ -452,5 +591,51 @@ mod tests {
         let Body::Dns(d) = r.body else { panic!("not dns") };
         assert_eq!((d.query, d.answers.iter().count()), (&b"a.b"[..], 2));
         assert_eq!(r.src.to_string(), "10.0.0.2");
+        // Version 3 as our own engine and the peer's 8.0 write it.
+        let three = br#"{"timestamp":"2021-06-06T15:59:46+0200","event_type":"dns","src_ip":"10.0.0.2","src_port":5000,
+            "dest_ip":"9.9.9.9","dest_port":53,"proto":"UDP","dns":{"version":3,"type":"response","rcode":"NOERROR",
+            "queries":[{"rrname":"a.b","rrtype":"TXT"}],"answers":[{"rrname":"a.b","rrtype":"TXT","ttl":5,"rdata":"x]y}z"},
+            {"rrname":"a.b","rrtype":"A","rdata":"1.2.3.4"},{"rrname":"a.b","rrtype":"SOA","soa":{"mname":"m"}}]}}"#;
+        let mut scratch = Vec::new();
+        let r = record(three, &mut scratch).unwrap();
+        let Body::Dns(d) = r.body else { panic!("not dns") };
+        let answers: Vec<&[u8]> = d.answers.iter().collect();
+        assert_eq!((d.query, d.qtype), (&b"a.b"[..], &b"TXT"[..]));
+        assert_eq!(answers, [&b"TXT 5 x]y}z"[..], b"1.2.3.4"]);
+        for cut in 0..three.len() {
+            assert!(record(&three[..cut], &mut Vec::new()).is_err());
+        }
+    }
+
+    #[test]
+    fn arp_dhcp_and_ftp_of_our_own_engine() {
+        let arp = br#"{"timestamp":"2021-09-21T08:57:38.604726+0000","event_type":"arp","arp":{"hw_type":"ethernet",
+            "proto_type":"ipv4","opcode":"request","src_mac":"02:00:00:00:00:01","src_ip":"10.0.0.1",
+            "dest_mac":"00:00:00:00:00:00","dest_ip":"10.0.0.9"}}"#;
+        let mut scratch = Vec::new();
+        let r = record(arp, &mut scratch).unwrap();
+        let Body::Arp(a) = r.body else { panic!("not arp") };
+        assert_eq!((r.src.to_string(), r.dst.to_string()), ("10.0.0.1".into(), "10.0.0.9".into()));
+        assert_eq!(
+            (a.operation, a.dst_hw, r.proto),
+            (&b"request"[..], Some(Mac::ZERO), Proto::Arp)
+        );
+        let dhcp = br#"{"timestamp":"2021-09-21T08:57:38+0000","event_type":"dhcp","src_ip":"0.0.0.0","src_port":68,
+            "dest_ip":"255.255.255.255","dest_port":67,"proto":"UDP","dhcp":{"type":"request","client_mac":
+            "02:00:00:00:00:01","dhcp_type":"request","requested_ip":"10.0.0.7","hostname":"h"}}"#;
+        let mut scratch = Vec::new();
+        let r = record(dhcp, &mut scratch).unwrap();
+        let Body::Dhcp(d) = r.body else { panic!("not dhcp") };
+        assert_eq!(d.requested.map(|ip| ip.to_string()).as_deref(), Some("10.0.0.7"));
+        let flow = br#"{"timestamp":"2021-06-06T15:59:46+0000","event_type":"flow","src_ip":"10.0.0.1","dest_ip":
+            "10.0.0.2","proto":"UDP","flow":{"pkts_toserver":1},"ether":{"dest_macs":["02:00:00:00:00:02"],
+            "src_macs":["02:00:00:00:00:01","02:00:00:00:00:03"]}}"#;
+        let mut scratch = Vec::new();
+        let r = record(flow, &mut scratch).unwrap();
+        let Body::Conn(c) = r.body else { panic!("not a conn") };
+        assert_eq!(
+            (c.src_mac, c.dst_mac),
+            (Some(Mac([2, 0, 0, 0, 0, 1])), Some(Mac([2, 0, 0, 0, 0, 2])))
+        );
     }
 }

@@ -55,6 +55,23 @@ pub struct InputReport {
     pub error: Option<String>,
 }
 
+impl InputReport {
+    /// Of an input that nothing was read of.
+    pub fn new(path: &Path) -> InputReport {
+        InputReport {
+            path: path.to_owned(),
+            kind: None,
+            ledger: Ledger::new(),
+            skips: Skips::default(),
+            late: 0,
+            cut: 0,
+            jumps: 0,
+            lateness_ns: 0,
+            error: None,
+        }
+    }
+}
+
 /// What the pass over the times found of one file.
 #[derive(Clone, Copy, Debug, Default)]
 struct Survey {
@@ -206,17 +223,7 @@ impl Feed {
 
 impl Input {
     fn new(path: &Path, options: Options) -> Input {
-        let report = InputReport {
-            path: path.to_owned(),
-            kind: None,
-            ledger: Ledger::new(),
-            skips: Skips::default(),
-            late: 0,
-            cut: 0,
-            jumps: 0,
-            lateness_ns: 0,
-            error: None,
-        };
+        let report = InputReport::new(path);
         let horizon_ns = options.horizon_ns;
         let survey = Survey::default();
         Input { report, survey, is_empty: false, open: None, is_done: false, horizon_ns }
@@ -251,7 +258,7 @@ impl Input {
                     survey.skipped += 1;
                     continue;
                 }
-                LineRead::End => break,
+                LineRead::End | LineRead::Pending => break,
             };
             let line = lines.text().get(start..end).unwrap_or_default();
             match reader.line(line) {
@@ -317,7 +324,7 @@ impl Input {
                     self.report.skips.add(Skip::TooLong, open.lines.number());
                     continue;
                 }
-                LineRead::End => break,
+                LineRead::End | LineRead::Pending => break,
             };
             let line = open.lines.text().get(start..end).unwrap_or_default();
             let bytes = line.len() as u64;
@@ -417,7 +424,7 @@ impl Input {
     }
 }
 
-fn shed(report: &mut InputReport, skip: Skip, bytes: u64, line: u64) {
+pub(crate) fn shed(report: &mut InputReport, skip: Skip, bytes: u64, line: u64) {
     let reason = match skip {
         Skip::UnusedEvent => ShedReason::UnusedLog,
         _ => ShedReason::UnreadableRecord,

@@ -100,6 +100,11 @@ fn value(text: &[u8]) -> Option<(Value<'_>, &[u8])> {
     }
 }
 
+/// Length of the array or object that the text begins with; `None` when it does not end.
+pub fn len(text: &[u8]) -> Option<usize> {
+    matches!(text.first(), Some(b'[' | b'{')).then(|| nested(text))?
+}
+
 /// Length of the array or object that the text begins with.
 fn nested(text: &[u8]) -> Option<usize> {
     let mut depth = 0usize;

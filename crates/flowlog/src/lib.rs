@@ -8,6 +8,8 @@
 //!
 //! - [`reader`]: the lines of one log; a format is one file beside it and one line in its table.
 //! - [`feed`]: many logs as one stream; opens what it is told to read and nothing else.
+//! - [`netflow`]: datagrams of exporters, version 5, version 9 and IPFIX.
+//! - [`intake`]: lines handed over one by one, while they are made.
 //!
 //! No input panics, and nothing is allocated per record once buffers have grown.
 #![forbid(unsafe_code)]
@@ -16,8 +18,10 @@ pub mod argus;
 pub mod eve;
 pub mod feed;
 pub mod field;
+pub mod intake;
 pub mod json;
 pub mod limits;
+pub mod netflow;
 pub mod nfdump;
 pub mod reader;
 pub mod skip;
@@ -26,5 +30,6 @@ pub mod source;
 pub mod zeek;
 
 pub use feed::{Feed, InputReport, Options};
+pub use intake::Intake;
 pub use reader::{Format, Reader};
 pub use skip::{Skip, Skips};

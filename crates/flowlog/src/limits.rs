@@ -28,5 +28,9 @@ pub const EXPANSION_MAX: u64 = 2_000;
 /// Templates of NetFlow v9 and IPFIX kept, over all exporters. A busy collector sees some hundred.
 pub const TEMPLATES_MAX: usize = 4096;
 
+/// Exporters whose sequence numbers are kept. Beyond it all are forgotten once: gaps of one datagram
+/// each are then not counted.
+pub const EXPORTERS_MAX: usize = 4096;
+
 /// Fields of a template. Real ones have up to 60.
 pub const TEMPLATE_FIELDS_MAX: usize = 512;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Bytes in, lines out; one buffer, used again.
 pub struct Lines {
-    from: Box<dyn Read>,
+    from: Box<dyn Read + Send>,
     buffer: Vec<u8>,
     /// The part of the buffer that holds bytes not given out.
     start: usize,
@@ -29,6 +29,8 @@ pub enum LineRead {
     Line(usize, usize),
     /// Too long; passed over.
     TooLong,
+    /// No more for now: the file may grow (its reader said that it would block).
+    Pending,
     /// No more.
     End,
 }
@@ -49,7 +51,7 @@ impl Lines {
         let head = io::Cursor::new(magic.get(..len).unwrap_or_default().to_vec());
         let whole = head.chain(file);
         let most = size.saturating_mul(EXPANSION_MAX).saturating_add(1 << 20);
-        let from: Box<dyn Read> = match magic {
+        let from: Box<dyn Read + Send> = match magic {
             [0x1f, 0x8b, ..] => {
                 Box::new(Bounded { from: flate2::read::MultiGzDecoder::new(whole), left: most })
             }
@@ -62,7 +64,7 @@ impl Lines {
     }
 
     /// From any stream of bytes.
-    pub fn new(from: Box<dyn Read>) -> Lines {
+    pub fn new(from: Box<dyn Read + Send>) -> Lines {
         Lines {
             from,
             buffer: vec![0; CHUNK],
@@ -119,7 +121,9 @@ impl Lines {
             if self.is_at_end {
                 return self.last_line();
             }
-            self.fill();
+            if !self.fill() {
+                return LineRead::Pending;
+            }
         }
     }
 
@@ -137,8 +141,8 @@ impl Lines {
         LineRead::Line(line.0, line.1)
     }
 
-    /// Reads further bytes behind those kept.
-    fn fill(&mut self) {
+    /// Reads further bytes behind those kept; false when there are none for now.
+    fn fill(&mut self) -> bool {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);
             self.end -= self.start;
@@ -159,12 +163,21 @@ impl Lines {
             Ok(0) => self.is_at_end = true,
             Ok(n) => self.end = (self.end + n).min(self.buffer.len()),
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => return false,
             Err(e) => {
                 self.error = Some(e.to_string());
                 self.is_at_end = true;
             }
         }
+        true
     }
+}
+
+/// The first four bytes of what is in a file, unpacked; `None` when there are not so many.
+pub fn magic(path: &Path) -> Option<[u8; 4]> {
+    let mut lines = Lines::open(path).ok()?;
+    while lines.end < 4 && !lines.is_at_end && lines.fill() {}
+    lines.buffer.get(..lines.end)?.first_chunk().copied()
 }
 
 fn trim_return(buffer: &[u8], start: usize, end: usize) -> usize {
@@ -224,7 +237,7 @@ mod tests {
                     all.push(String::from_utf8_lossy(&lines.text()[a..b]).into_owned());
                 }
                 LineRead::TooLong => all.push("<too long>".into()),
-                LineRead::End => break,
+                LineRead::End | LineRead::Pending => break,
             }
         }
         assert_eq!(lines.bytes(), text.len() as u64);

@@ -301,6 +301,14 @@ impl Outputs {
         self.formatter.to.0.push(Slot::Taken(taker));
     }
 
+    /// Adds an EVE output with the settings of an `eve-log` node, whose lines are given to a taker.
+    pub fn add_events(&mut self, node: &Tree, taker: LineTaker) {
+        let writer = Box::new(EveWriter::new(EveSettings::read(node, None)));
+        self.wants.join(writer.wants());
+        self.formatter.formats.push(Format::Eve(writer));
+        self.formatter.to.0.push(Slot::Taken(taker));
+    }
+
     /// Adds a packet log to what is there.
     pub fn add_packet_log(&mut self, settings: WireSettings, taker: FrameTaker) {
         self.formatter.formats.push(Format::Wire(Box::new(WireLog::new(settings))));

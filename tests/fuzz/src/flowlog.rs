@@ -2,8 +2,11 @@
 
 use crate::seeds::Seeds;
 use gabion_behavior::Profile;
+use gabion_behavior::parcel::{self, Parcel};
 use gabion_flowlog::Reader;
+use gabion_flowlog::netflow::Collector;
 use gabion_flowlog::reader::Line;
+use gabion_record::Ip;
 
 /// Names that a log may come by.
 const NAMES: [&str; 8] = [
@@ -48,6 +51,73 @@ pub fn line_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     [(0u8, conn), (1, json), (5, eve), (6, argus), (7, csv)]
         .map(|(name, text)| [&[name], text.as_bytes()].concat())
         .to_vec()
+}
+
+/// Any bytes as datagrams of an exporter, each behind its length: templates stay bounded, and every
+/// flow has two addresses and a count.
+pub fn netflow(data: &[u8]) {
+    let mut collector = Collector::default();
+    let mut rest = data;
+    let mut flows = 0;
+    while let Some((len, behind)) = rest.split_first_chunk::<2>() {
+        let len = usize::from(u16::from_be_bytes(*len)).min(behind.len());
+        let (datagram, behind) = behind.split_at(len);
+        rest = behind;
+        collector.datagram(Ip::v4(1), datagram, &mut |_| flows += 1);
+    }
+    assert_eq!(collector.counts.flows, flows, "flows are counted");
+    assert!(collector.templates_held() <= gabion_flowlog::limits::TEMPLATES_MAX);
+}
+
+/// A datagram of version 5, and a template with its data of version 9 and of IPFIX.
+pub fn netflow_seeds(_: &Seeds) -> Vec<Vec<u8>> {
+    let words = |words: &[u16]| words.iter().flat_map(|w| w.to_be_bytes()).collect::<Vec<u8>>();
+    let five = [words(&[5, 1]), vec![0; 20], vec![10; 48]].concat();
+    let template = words(&[256, 4, 8, 4, 12, 4, 7, 2, 1, 4]);
+    let row = [10, 0, 0, 1, 10, 0, 0, 2, 0, 80, 0, 0, 0, 9];
+    let set = |id: u16, body: &[u8]| [words(&[id, body.len() as u16 + 4]), body.to_vec()].concat();
+    let nine = [words(&[9, 2]), vec![0; 16], set(0, &template), set(256, &row)].concat();
+    let sets = [set(2, &template), set(256, &row)].concat();
+    let ipfix = [words(&[10, 16 + sets.len() as u16]), vec![0; 12], sets].concat();
+    [five, nine, ipfix].into_iter().map(|d| [words(&[d.len() as u16]), d].concat()).collect()
+}
+
+/// Any bytes as parcels on their way to a shard: what is taken is taken up, whatever it says.
+pub fn parcel(data: &[u8]) {
+    let settings = std::sync::Arc::new(gabion_behavior::Settings::default());
+    let mut shards = gabion_behavior::Shards::new(settings, 1 << 20);
+    let mut found = Vec::new();
+    let mut rest = data;
+    while let Some((parcel, behind)) = parcel::take(rest) {
+        rest = behind;
+        match parcel {
+            Parcel::Turn(window) => shards.turn(window),
+            Parcel::Record(number, ends, r, facts) => {
+                shards.record(number, &r, &facts, ends, &mut found);
+            }
+        }
+    }
+    shards.ledger().balance().expect("sources balance");
+}
+
+/// A record of each kind of log among the seeds of lines.
+pub fn parcel_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
+    let mut batch = Vec::new();
+    let mut scratch = Vec::new();
+    for text in line_seeds(seeds) {
+        let Some((name, text)) = text.split_first() else { continue };
+        let mut reader = Reader::new(NAMES.get(usize::from(*name)).copied().unwrap_or("x"), None);
+        for line in text.split(|b| *b == b'\n') {
+            let Line::Record(_, layout) = reader.line(line) else { continue };
+            if let Ok(record) = reader.record(layout, line, &mut scratch) {
+                let facts =
+                    gabion_behavior::site::Facts { window: 1, newest: 1, ..Default::default() };
+                parcel::put_record(1, gabion_behavior::Ends::Both, &record, &facts, &mut batch);
+                parcel::put_turn(2, &mut batch);
+            }
+        }
+    }
+    vec![batch]
 }
 
 /// Any bytes as an encoded profile: what is taken encodes and decodes to the same.

@@ -65,6 +65,13 @@ state! {
     }
 }
 
+impl Pairs {
+    /// Destinations whose flows are kept exactly: port, and second and bytes of each.
+    pub fn each(&self) -> impl Iterator<Item = (Ip, u16, &[(u32, u32)])> {
+        self.pairs.iter().map(|(ip, pair)| (*ip, pair.port.0, pair.flows.as_slice()))
+    }
+}
+
 impl Detector for Beacon {
     type Window = ();
     type Kept = Pairs;

@@ -156,6 +156,11 @@ registry! {
 
 pub(crate) use tls::ORGANIZATIONS;
 
+/// Destinations of a profile whose flows are kept exactly: port, and second and bytes of each.
+pub fn pairs(kept: &KeptStates) -> impl Iterator<Item = (gabion_record::Ip, u16, &[(u32, u32)])> {
+    kept.beacon.peek().into_iter().flat_map(beacon::Pairs::each)
+}
+
 /// Gives a record to the detectors of its kind.
 #[inline]
 pub fn record(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Context<'_, '_>) {

@@ -1,162 +1,362 @@
-//! `gabion read INPUT… --behavior`: logs of flows in, evidence and alerts about hosts out.
+//! `gabion read INPUT… --behavior`: logs of flows or captures in, evidence and alerts about hosts out.
+//!
+//! Logs are read by `flowlog` and go through the engine on one thread or several ([`team`]); of
+//! captures the network engine tells flows and protocols ([`capture`]); logs that grow and exporters of
+//! NetFlow have no end ([`live`]).
 
+pub(crate) mod capture;
 mod intel;
+mod live;
+pub(crate) mod show;
+pub(crate) mod sink;
 mod summary;
+mod team;
 mod whitelist;
 
 use self::intel::{Places, Reload};
 use crate::command_line::{LogFormat, ReadOptions};
 use crate::exit::{Exit, Fault};
 use crate::suricata::yaml;
-use gabion_behavior::{Counts, Engine, Finding, Settings};
+use gabion_behavior::intel::Intel;
+use gabion_behavior::{Back, Counts, Engine, Front, Settings};
 use gabion_flowlog::{Feed, Format, InputReport, Options};
 use gabion_outputs::idmef::AlertFiles;
-use gabion_record::evidence::{Alert, Evidence, ThreatLevel};
+use gabion_outputs::page::Page;
+use gabion_outputs::store::ProfileWriter;
+use gabion_record::Tree;
 use gabion_record::ledger::Ledger;
-use gabion_record::logs::TimeNs;
-use gabion_record::{Ip, Tree};
+use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::{Signals, StopFlag, clock};
-use std::collections::BTreeMap;
+use sink::{Found, Paged, Sink};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// What a run found, for the summary.
-#[derive(Default)]
-struct Found {
-    /// Evidence by type and level.
-    evidence: BTreeMap<(&'static str, ThreatLevel), u64>,
-    /// Alerts by profile and window.
-    alerts: Vec<(Ip, i64, f64)>,
-    /// Sum of threat levels by profile.
-    scores: BTreeMap<Ip, f64>,
-}
-
-impl Found {
-    /// Addresses of which scores are kept; the summary shows a few.
-    const SCORES_MAX: usize = 1 << 16;
-
-    fn evidence(&mut self, e: &Evidence) {
-        *self.evidence.entry((e.kind.name, e.level)).or_default() += 1;
-        let score = e.level.weight() * e.confidence;
-        if let Some(sum) = self.scores.get_mut(&e.profile) {
-            *sum += score;
-        } else if self.scores.len() < Self::SCORES_MAX && score > 0.0 {
-            self.scores.insert(e.profile, score);
-        }
-    }
-
-    fn alert(&mut self, a: &Alert) {
-        self.alerts.push((a.profile, a.window, a.accumulated));
-    }
-}
+use team::{Plan, Seen, Source};
 
 /// A run that came to its end.
 struct Ended<'a> {
-    reports: Vec<&'a InputReport>,
-    counts: Counts,
+    reports: &'a [&'a InputReport],
+    ran: &'a Ran,
     found: &'a Found,
     /// All inputs together.
     ledger: Ledger,
-    /// Sources: come, gone, folded, held.
-    sources: Ledger,
-    /// Entries of the whitelist that hid something: line, text, records, evidence.
-    whitelisted: Vec<(u32, String, u64, u64)>,
 }
 
 /// Runs the verb.
 pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
+    if o.kind.is_none() && !o.follow && capture::are_captures(&o.inputs)? {
+        return crate::commands::read::run_captures(o);
+    }
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let (settings, places) = settings(o)?;
-    let lists = Reload::watch(places);
+    let lists = Lists { signals, reload: Reload::watch(places) };
     let paths = paths(&o.inputs)?;
-    let mut files = match &o.log_dir {
-        Some(folder) => Some(open(folder)?),
-        None => None,
+    let mut sink = sink(o)?;
+    let format = o.kind.map(format_of);
+    if o.follow || o.netflow.is_some() {
+        return follow(o, format, stop, lists, settings, &mut sink);
+    }
+    let feed = Feed::survey(&paths, Options { format, ..Options::default() });
+    let source = LogSource { feed, stop, lists, is_stopped: false };
+    let state = source.feed.surveyed().completeness().to_string();
+    let begun = Begun { start: source.feed.start(), state, is_finite: true };
+    let (source, ran) = detect(source, begun, settings, o, &mut sink)?;
+    let mut exit = if source.is_stopped { Exit::Interrupted } else { Exit::Done };
+    if ran.lost > 0 {
+        exit = exit.max(Exit::Internal);
+    }
+    let reports: Vec<&InputReport> = source.feed.reports().collect();
+    exit = exit.max(end(&reports, &ran, o, &mut sink, source.is_stopped, Page::default()));
+    if o.verbose {
+        let seconds = started.elapsed().as_secs_f64();
+        let rate = ran.counts.records as f64 / seconds.max(1e-9);
+        eprintln!("gabion: {seconds:.2} s, {rate:.0} records a second");
+    }
+    Ok(exit)
+}
+
+/// Lists of what is bad, read again while a run goes on.
+pub(crate) struct Lists {
+    signals: Option<Signals>,
+    reload: Reload,
+}
+
+impl Lists {
+    /// Lists that were read anew, by themselves or because somebody asked (SIGUSR2).
+    pub(crate) fn take(&self) -> Option<Arc<Intel>> {
+        if self.signals.as_ref().is_some_and(Signals::take_reload) {
+            self.reload.ask();
+        }
+        self.reload.take()
+    }
+}
+
+/// Logs as they are.
+struct LogSource {
+    feed: Feed,
+    stop: StopFlag,
+    lists: Lists,
+    is_stopped: bool,
+}
+
+impl Source for LogSource {
+    fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
+        let mut records = 0u64;
+        let (stop, lists, is_stopped) = (&self.stop, &self.lists, &mut self.is_stopped);
+        self.feed.run(&mut |record| {
+            records += 1;
+            // Looking at a flag is cheap, but not needed for each record.
+            if records & 1023 == 0 {
+                if let Some(intel) = lists.take() {
+                    each(Seen::Lists(intel))?;
+                }
+                if stop.is_set() {
+                    *is_stopped = true;
+                    return ControlFlow::Break(());
+                }
+            }
+            each(Seen::Record(record))
+        });
+    }
+}
+
+/// What the engine did.
+pub(crate) struct Ran {
+    pub(crate) counts: Counts,
+    /// Sources: come, gone, folded, held.
+    pub(crate) sources: Ledger,
+    /// Records between reader and workers, where there are several.
+    pub(crate) parcels: Option<Ledger>,
+    /// Workers lost on the way, and the records they were working on.
+    pub(crate) lost: usize,
+    pub(crate) lost_records: u64,
+    /// How often the number of workers changed.
+    pub(crate) changes: u64,
+    /// Entries of the whitelist that hid something: line, text, records, evidence.
+    pub(crate) whitelisted: Vec<(u32, String, u64, u64)>,
+}
+
+/// What is known before the first record.
+struct Begun {
+    start: Option<TimeNs>,
+    /// What evidence says of the input.
+    state: String,
+    is_finite: bool,
+}
+
+/// Reads what has no end, until somebody asks to stop.
+fn follow(
+    o: &ReadOptions,
+    format: Option<Format>,
+    stop: StopFlag,
+    lists: Lists,
+    settings: Settings,
+    sink: &mut Sink,
+) -> Result<Exit, Fault> {
+    let horizon_ns = i64::from(o.reorder.unwrap_or(0)) * SECOND;
+    let source =
+        live::LiveSource::new(o.inputs.clone(), o.netflow, format, horizon_ns, stop, Some(lists))
+            .map_err(|e| {
+            let address = o.netflow.map(|a| a.to_string()).unwrap_or_default();
+            Fault::environment(format!("netflow: {address}: {e}: choose another address"))
+        })?;
+    if let (Some(address), false) = (source.address(), o.quiet) {
+        eprintln!("gabion: netflow: listening on {address}");
+    }
+    let begun = Begun { start: None, state: "live".to_owned(), is_finite: false };
+    let (source, ran) = detect(source, begun, settings, o, sink)?;
+    if let (Some(d), false) = (source.datagrams(), o.quiet) {
+        eprintln!(
+            "gabion: netflow: {} datagrams, {} flows, {} missing by sequence number, {} sets without \
+             template, {} malformed",
+            d.datagrams, d.flows, d.lost, d.without_template, d.malformed
+        );
+    }
+    let lost = if ran.lost > 0 { Exit::Internal } else { Exit::Done };
+    Ok(lost.max(end(&source.reports(), &ran, o, sink, false, Page::default())))
+}
+
+/// Runs the engine over a source, on one thread or several.
+fn detect<S: Source + 'static>(
+    mut source: S,
+    begun: Begun,
+    settings: Settings,
+    o: &ReadOptions,
+    sink: &mut Sink,
+) -> Result<(S, Ran), Fault> {
+    let budget = budget(o);
+    let Begun { start, state, is_finite } = begun;
+    let needs_one = !settings.whitelist.is_empty();
+    if needs_one && o.workers > 1 && !o.quiet {
+        eprintln!("gabion: workers: a whitelist is looked up in order: one worker is used");
+    }
+    if o.workers <= 1 || needs_one {
+        let mut engine = Engine::with_budget(settings, start, budget);
+        engine.set_input_state(state);
+        if sink.keeps_windows() {
+            engine.keep_windows();
+        }
+        source.run(&mut |seen| {
+            match seen {
+                Seen::Record(record) => {
+                    engine.record(record, &mut |finding| sink.take(finding));
+                    if engine.has_kept() {
+                        sink.keep(engine.take_kept());
+                    }
+                }
+                Seen::Lists(intel) => engine.set_intel(intel),
+                Seen::Idle => sink.idle(),
+            }
+            ControlFlow::Continue(())
+        });
+        engine.finish(&mut |finding| sink.take(finding));
+        sink.keep(engine.take_kept());
+        return Ok((source, Ran::of(&engine)));
+    }
+    let settings = Arc::new(settings);
+    let front = Front::new(Arc::clone(&settings), start);
+    let mut back = Back::new(Arc::clone(&settings));
+    back.set_input_state(state);
+    let plan = Plan {
+        workers: o.workers,
+        budget,
+        is_finite,
+        keeps_windows: sink.keeps_windows(),
+        changes: Vec::new(),
+        fault: None,
     };
-    let format = o.kind.map(|kind| match kind {
-        LogFormat::Zeek => Format::Zeek,
-        LogFormat::Eve => Format::Eve,
-        LogFormat::Argus => Format::Argus,
-        LogFormat::Nfdump => Format::Nfdump,
-    });
-    let mut feed = Feed::survey(&paths, Options { format, ..Options::default() });
+    let mut say = |said: String| eprintln!("gabion: {said}");
+    let done = team::run(source, front, back, &settings, plan, sink, &mut say)
+        .map_err(|e| Fault::environment(format!("workers: {e}: use fewer with --workers")))?;
+    let ran = Ran {
+        counts: done.counts,
+        sources: done.sources,
+        parcels: Some(done.parcels),
+        lost: done.lost,
+        lost_records: done.lost_records,
+        changes: done.changes,
+        whitelisted: Vec::new(),
+    };
+    Ok((done.source, ran))
+}
+
+impl Ran {
+    pub(crate) fn of(engine: &Engine) -> Ran {
+        let (counts, sources) = (engine.counts(), engine.ledger());
+        let entries = engine.whitelisted().into_iter();
+        let whitelisted = entries.map(|(e, r, n)| (e.line, e.text.clone(), r, n)).collect();
+        Ran { counts, sources, parcels: None, lost: 0, lost_records: 0, changes: 0, whitelisted }
+    }
+}
+
+/// Bytes for seeds and profiles.
+pub(crate) fn budget(o: &ReadOptions) -> usize {
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0)).limit();
-    let budget = usize::try_from(budget).unwrap_or(usize::MAX).min(BUDGET_MAX);
-    let mut engine = Engine::with_budget(settings, feed.start(), budget);
-    engine.set_input_state(feed.surveyed().completeness().to_string());
-    let mut found = Found::default();
-    let mut sink = |finding: Finding<'_>| match finding {
-        Finding::Evidence(e, sum) => {
-            found.evidence(e);
-            if let Some(files) = &mut files {
-                files.evidence(e, sum, created());
-            }
-        }
-        Finding::Alert(a) => {
-            found.alert(a);
-            if let Some(files) = &mut files {
-                files.alert(a, created());
-            }
-        }
-    };
-    let mut records = 0u64;
-    let mut is_stopped = false;
-    feed.run(&mut |record| {
-        engine.record(record, &mut sink);
-        records += 1;
-        // Looking at a flag is cheap, but not needed for each record.
-        if records & 1023 == 0 {
-            if signals.as_ref().is_some_and(Signals::take_reload) {
-                lists.ask();
-            }
-            if let Some(intel) = lists.take() {
-                engine.set_intel(intel);
-            }
-            if stop.is_set() {
-                is_stopped = true;
-                return ControlFlow::Break(());
-            }
-        }
-        ControlFlow::Continue(())
-    });
-    engine.finish(&mut sink);
-    let mut exit = if is_stopped { Exit::Interrupted } else { Exit::Done };
-    if let Some(files) = &mut files
+    usize::try_from(budget).unwrap_or(usize::MAX).min(BUDGET_MAX)
+}
+
+/// What every run does when all is read: writes what is buffered, says what was wrong and what was
+/// found.
+pub(crate) fn end(
+    reports: &[&InputReport],
+    ran: &Ran,
+    o: &ReadOptions,
+    sink: &mut Sink,
+    is_stopped: bool,
+    page: Page,
+) -> Exit {
+    let mut exit = Exit::Done;
+    if let Some(files) = &mut sink.files
         && let Err(e) = files.flush()
     {
         eprintln!("{}", Fault::environment(e));
         exit = Exit::Environment;
     }
-    let reports: Vec<&InputReport> = feed.reports().collect();
+    if let Some(Err(e)) = sink.profiles.take().map(ProfileWriter::finish) {
+        eprintln!("{}", Fault::environment(e));
+        exit = Exit::Environment;
+    }
     let mut ledger = Ledger::new();
-    for report in &reports {
+    for report in reports {
         ledger.merge(&report.ledger);
     }
-    let sources = engine.ledger();
-    let entries = engine.whitelisted();
-    let whitelisted = entries.into_iter().map(|(e, r, n)| (e.line, e.text.clone(), r, n)).collect();
-    let counts = engine.counts();
-    let ended = Ended { reports, counts, found: &found, ledger, sources, whitelisted };
+    let paged = sink.paged.take();
+    let ended = Ended { reports, ran, found: &sink.found, ledger };
     exit = exit.max(say(&ended, o, is_stopped));
-    if o.verbose {
-        let seconds = started.elapsed().as_secs_f64();
-        let rate = ended.counts.records as f64 / seconds.max(1e-9);
-        eprintln!("gabion: {seconds:.2} s, {rate:.0} records a second");
+    if let Err(e) = leave(&ended, o, paged, page) {
+        eprintln!("{e}");
+        exit = exit.max(e.exit);
     }
     match (o.json, o.quiet) {
         (true, _) => crate::commands::answer(&summary::json(&ended)),
         (false, true) => {}
         (false, false) => crate::commands::answer(&summary::text(&ended)),
     }
-    Ok(exit)
+    exit
 }
 
-fn created() -> Option<TimeNs> {
-    i64::try_from(crate::stats::now_ns()).ok().map(TimeNs)
+/// The database of past windows of a run's folder.
+fn keep_profiles(folder: &Path) -> Result<ProfileWriter, Fault> {
+    ProfileWriter::create(folder)
+        .map_err(|e| Fault::environment(format!("{e}: choose another folder with -l")))
+}
+
+/// Where findings of a run go.
+pub(crate) fn sink(o: &ReadOptions) -> Result<Sink, Fault> {
+    Ok(Sink {
+        files: o.log_dir.as_deref().map(open).transpose()?,
+        paged: o.report.as_ref().map(|_| Paged::default()),
+        profiles: o.log_dir.as_deref().map(keep_profiles).transpose()?,
+        ..Sink::default()
+    })
+}
+
+/// Leaves `run.json` in the folder, and the page about the run.
+fn leave(
+    ended: &Ended<'_>,
+    o: &ReadOptions,
+    paged: Option<Paged>,
+    mut page: Page,
+) -> Result<(), Fault> {
+    let refuse = |path: &Path, e: std::io::Error| {
+        Fault::environment(format!("{}: {e}: choose another place", path.display()))
+    };
+    if let Some(folder) = &o.log_dir {
+        let path = folder.join("run.json");
+        std::fs::write(&path, summary::json(ended)).map_err(|e| refuse(&path, e))?;
+    }
+    let (Some(path), Some(paged)) = (&o.report, paged) else { return Ok(()) };
+    let c = &ended.ran.counts;
+    for (name, n) in [
+        ("flows", c.flows),
+        ("sources", c.sources),
+        ("windows", c.windows),
+        ("pieces of evidence", c.evidence),
+        ("alerts of hosts", c.alerts),
+    ] {
+        page.counts.push((name.to_owned(), n));
+    }
+    for report in ended.reports {
+        let (path, ledger) = (report.path.display().to_string(), report.ledger.to_string());
+        let error = report.error.as_ref().map_or_else(String::new, |e| format!(": {e}"));
+        page.inputs.push((path, format!("{ledger}{error}")));
+    }
+    page.ledger.push(("records".to_owned(), ended.ledger.to_string()));
+    page.ledger.push(("sources".to_owned(), ended.ran.sources.to_string()));
+    paged.page(ended.found, &mut page);
+    std::fs::write(path, page.html()).map_err(|e| refuse(path, e))
+}
+
+fn format_of(kind: LogFormat) -> Format {
+    match kind {
+        LogFormat::Zeek => Format::Zeek,
+        LogFormat::Eve => Format::Eve,
+        LogFormat::Argus => Format::Argus,
+        LogFormat::Nfdump => Format::Nfdump,
+    }
 }
 
 /// Thresholds of the peer's YAML, with `--set`, and the lists it and `--intel` name.
@@ -211,9 +411,9 @@ fn paths(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, Fault> {
     Ok(all)
 }
 
-/// Most that seeds and profiles take without being told: what a busy site of a hundred thousand hosts
-/// needs.
-const BUDGET_MAX: usize = 1 << 30;
+/// Most that seeds and profiles take without being told: a million sources seen once, and some forty
+/// thousand hosts that do something; the whole program then stays below 256 MiB. A larger site says so.
+const BUDGET_MAX: usize = 160 << 20;
 
 /// Deepest folders looked into.
 const DEPTH_MAX: usize = 16;
@@ -237,7 +437,7 @@ fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> std::io::Result
     Ok(())
 }
 
-fn open(folder: &Path) -> Result<AlertFiles, Fault> {
+pub(crate) fn open(folder: &Path) -> Result<AlertFiles, Fault> {
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     crate::commands::make_folder(folder).map_err(refuse)?;
     AlertFiles::create(folder).map_err(refuse)
@@ -247,7 +447,7 @@ fn open(folder: &Path) -> Result<AlertFiles, Fault> {
 fn say(ended: &Ended<'_>, o: &ReadOptions, is_stopped: bool) -> Exit {
     let mut exit = Exit::Done;
     let mut used = 0;
-    for report in &ended.reports {
+    for report in ended.reports {
         let path = report.path.display();
         used += usize::from(report.ledger.passed().items > 0);
         if let Some(e) = &report.error {
@@ -258,7 +458,12 @@ fn say(ended: &Ended<'_>, o: &ReadOptions, is_stopped: bool) -> Exit {
             for (skip, count, lines) in report.skips.iter() {
                 let shown: Vec<String> = lines.iter().map(ToString::to_string).collect();
                 let (name, lines) = (skip.description(), shown.join(", "));
-                eprintln!("gabion: {path}: {count} lines skipped: {name} (line {lines})");
+                let (what, at) = match count {
+                    1 => ("line", "line"),
+                    _ if lines.contains(',') => ("lines", "lines"),
+                    _ => ("lines", "from line"),
+                };
+                eprintln!("gabion: {path}: {count} {what} skipped: {name} ({at} {lines})");
             }
         }
         // What was in a buffer when the run was stopped is in no column.
@@ -267,13 +472,28 @@ fn say(ended: &Ended<'_>, o: &ReadOptions, is_stopped: bool) -> Exit {
             exit = Exit::Internal;
         }
     }
-    if let Err(e) = ended.sources.balance() {
-        eprintln!("{}", Fault::internal(format!("ledger: sources: {e}: report it")));
+    let ran = ended.ran;
+    for (joint, ledger) in [("sources", Some(&ran.sources)), ("parcels", ran.parcels.as_ref())] {
+        if let Some(Err(e)) = ledger.map(Ledger::balance) {
+            eprintln!("{}", Fault::internal(format!("ledger: {joint}: {e}: report it")));
+            exit = Exit::Internal;
+        }
+    }
+    if ran.lost > 0 {
+        let shed = ran.parcels.as_ref().map_or(0, |p| p.shed_total().items);
+        let (lost, held) = (ran.lost, ran.lost_records);
+        let said =
+            format!("{lost} workers lost: {shed} records shed, {held} more under way: report it");
+        eprintln!("{}", Fault::internal(said));
         exit = Exit::Internal;
     }
     if used == 0 && exit == Exit::Done {
-        let e = "no record of a flow in any input: name logs of Zeek, EVE, Argus or nfdump";
-        eprintln!("{}", Fault::input(e));
+        let named: Vec<String> =
+            ended.reports.iter().take(3).map(|r| r.path.display().to_string()).collect();
+        let more = if ended.reports.len() > named.len() { ", …" } else { "" };
+        let named = named.join(", ");
+        let e = "no record of a flow: name logs of Zeek, EVE, Argus or nfdump, or captures";
+        eprintln!("{}", Fault::input(format!("{named}{more}: {e}")));
         exit = Exit::Input;
     }
     exit

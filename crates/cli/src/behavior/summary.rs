@@ -11,7 +11,7 @@ const HOSTS: usize = 10;
 /// For people.
 pub(super) fn text(ended: &Ended<'_>) -> String {
     let mut out = String::new();
-    let c = &ended.counts;
+    let c = &ended.ran.counts;
     let used = ended.reports.iter().filter(|r| r.ledger.passed().items > 0).count();
     let _ = writeln!(
         out,
@@ -29,15 +29,15 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         }
         out.push_str(&table.render(None));
     }
-    let mut hosts: Vec<_> = ended.found.scores.iter().collect();
-    hosts.sort_by(|a, b| b.1.total_cmp(a.1).then(a.0.cmp(b.0)));
+    let mut hosts: Vec<_> = ended.found.hosts.iter().collect();
+    hosts.sort_by(|a, b| b.1.score.total_cmp(&a.1.score).then(a.0.cmp(b.0)));
     if !hosts.is_empty() {
         out.push_str("\nHosts by threat\n");
         let columns = [("HOST", Align::Left), ("SCORE", Align::Right), ("ALERTS", Align::Right)];
         let mut table = Table::new(&columns);
-        for (ip, score) in hosts.into_iter().take(HOSTS) {
+        for (ip, shown) in hosts.into_iter().take(HOSTS) {
             let alerts = ended.found.alerts.iter().filter(|a| a.0 == *ip).count();
-            table.row([ip.to_string(), format!("{score:.1}"), alerts.to_string()]);
+            table.row([ip.to_string(), format!("{:.1}", shown.score), alerts.to_string()]);
         }
         out.push_str(&table.render(None));
     }
@@ -46,25 +46,29 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         let _ =
             writeln!(out, "\n{n} pieces of evidence at first records of ever new sources left out");
     }
-    if !ended.whitelisted.is_empty() {
+    if !ended.ran.whitelisted.is_empty() {
         out.push_str("\nWhitelisted\n");
         let right = Align::Right;
         let columns =
             [("LINE", right), ("ENTRY", Align::Left), ("RECORDS", right), ("EVIDENCE", right)];
         let mut table = Table::new(&columns);
-        for (line, entry, records, evidence) in &ended.whitelisted {
+        for (line, entry, records, evidence) in &ended.ran.whitelisted {
             table.row([line.to_string(), entry.clone(), records.to_string(), evidence.to_string()]);
         }
         out.push_str(&table.render(None));
     }
-    let _ = writeln!(out, "\nLedger\n  logs     {}\n  sources  {}", ended.ledger, ended.sources);
+    let _ =
+        writeln!(out, "\nLedger\n  logs     {}\n  sources  {}", ended.ledger, ended.ran.sources);
+    if let Some(parcels) = &ended.ran.parcels {
+        let _ = writeln!(out, "  workers  {parcels}");
+    }
     out
 }
 
 /// For programs.
 pub(super) fn json(ended: &Ended<'_>) -> String {
     let mut j = Json::new();
-    let c = &ended.counts;
+    let c = &ended.ran.counts;
     j.open();
     j.open_key("counts");
     for (name, n) in [
@@ -106,7 +110,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     }
     j.close_array();
     j.open_array_key("whitelisted");
-    for (line, entry, records, evidence) in &ended.whitelisted {
+    for (line, entry, records, evidence) in &ended.ran.whitelisted {
         j.open();
         j.number("line", *line);
         j.field("entry", entry);
@@ -116,7 +120,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     }
     j.close_array();
     j.open_array_key("inputs");
-    for report in &ended.reports {
+    for report in ended.reports {
         j.open();
         j.field("path", report.path.to_string_lossy().as_bytes());
         if let Some(kind) = report.kind {
@@ -146,9 +150,18 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     j.close();
     j.open_key("sources");
     let mut ledger = Vec::new();
-    ended.sources.write_json_fields(&mut ledger);
+    ended.ran.sources.write_json_fields(&mut ledger);
     j.members(&ledger);
     j.close();
+    if let Some(parcels) = &ended.ran.parcels {
+        j.open_key("workers");
+        let mut ledger = Vec::new();
+        parcels.write_json_fields(&mut ledger);
+        j.members(&ledger);
+        j.number("lost", ended.ran.lost as u64);
+        j.number("changes", ended.ran.changes);
+        j.close();
+    }
     j.close();
     let mut text = String::from_utf8_lossy(&j.take()).into_owned();
     text.push('\n');

@@ -1,6 +1,7 @@
 //! What each verb of the command line does.
 
-mod read;
+pub(crate) mod doctor;
+pub(crate) mod read;
 mod rule_files;
 mod rules_check;
 mod rules_cost;
@@ -8,7 +9,7 @@ mod rules_list;
 mod rules_test;
 mod rules_why;
 
-use crate::command_line::{CommandLine, RulesVerb, Verb};
+use crate::command_line::{BehaviorVerb, CommandLine, RulesVerb, Verb};
 use crate::exit::Exit;
 use clap::Parser;
 use std::io::{IsTerminal, Write};
@@ -36,6 +37,8 @@ pub(crate) fn run(args: &[String]) -> u8 {
             RulesVerb::Cost(o) => rules_cost::run(&o),
             RulesVerb::Test(o) => rules_test::run(&o),
         },
+        Verb::Behavior { verb: BehaviorVerb::Show(o) } => crate::behavior::show::run(&o),
+        Verb::Doctor(o) => doctor::run(&o),
         Verb::Listen(o) => crate::listen::run(&o),
         Verb::Log { verb } => return crate::log::run(&verb),
         Verb::Send(o) => crate::send::run(&o),

@@ -1,6 +1,7 @@
 //! `gabion read`: captures in, findings and the ledger out.
 
 use super::{answer, rule_files, terminal_width};
+use crate::behavior::capture::Tap;
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::FindingLog;
@@ -11,6 +12,7 @@ use crate::{assemble, configuration, costs, ending, packet_log, team, unknown_ke
 use gabion_capture::filter::Filter;
 use gabion_net::Engine;
 use gabion_outputs::files::{Outputs, Tally};
+use gabion_outputs::page::{Page, RuleAlert};
 use gabion_outputs::wire::WireSettings;
 use gabion_record::Tree;
 use gabion_rules::Counts;
@@ -26,6 +28,11 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     if o.behavior {
         return crate::behavior::run(o);
     }
+    run_captures(o)
+}
+
+/// Reads captures; with `--behavior` what they hold goes to the behaviour engine too.
+pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
     let signals = Signals::install().ok();
@@ -52,6 +59,10 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         let names = outputs.unknown.join(", ");
         eprintln!("gabion: outputs: not supported, nothing is written for them: {names}");
     }
+    let tap = match o.behavior {
+        true => Some(Tap::attach(o, &mut outputs)?),
+        false => None,
+    };
     let (engine, counts) = engine(o, &config, &outputs)?;
     let loaded = started.elapsed();
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
@@ -97,7 +108,24 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         costs: o.profile_rules,
         exit,
     };
-    write_report(&report, o);
+    if let (Some(folder), None) = (&o.log_dir, &tap) {
+        // What doctor looks at; the records themselves are in place already.
+        let _ = std::fs::write(folder.join("run.json"), report::json(&report));
+    }
+    let page = page(&done, &outputs);
+    let is_one_object = o.json && tap.is_some();
+    if !is_one_object {
+        write_report(&report, o);
+    }
+    if let Some(tap) = tap {
+        exit = exit.max(tap.finish(o, done.is_stopped, page));
+    } else if let Some(path) = &o.report
+        && let Err(e) = std::fs::write(path, page.html())
+    {
+        let said = format!("{}: {e}: choose another place", path.display());
+        eprintln!("{}", Fault::environment(said));
+        exit = exit.max(Exit::Environment);
+    }
     Ok(exit)
 }
 
@@ -272,6 +300,35 @@ fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
         exit = Exit::Internal;
     }
     exit
+}
+
+/// What the page about a run shows of the network engine.
+fn page(done: &Done, outputs: &Outputs) -> Page {
+    let tally = outputs.tally();
+    let mut rules: Vec<RuleAlert> = tally
+        .alerts
+        .iter()
+        .map(|a| RuleAlert {
+            sid: a.sid,
+            msg: a.msg.clone(),
+            severity: a.severity,
+            count: a.count,
+            first: a.first.clone(),
+        })
+        .collect();
+    rules.sort_by(|a, b| (a.severity, b.count, a.sid).cmp(&(b.severity, a.count, b.sid)));
+    let alerts = rules.iter().map(|r| r.count).sum();
+    let joints = done.books.by_joint();
+    Page {
+        counts: vec![
+            ("packets".to_owned(), done.counters.packets),
+            ("alerts of rules".to_owned(), alerts),
+        ],
+        rules,
+        records: tally.records.clone(),
+        ledger: joints.iter().map(|e| (e.joint.clone(), e.ledger.to_string())).collect(),
+        ..Page::default()
+    }
 }
 
 fn write_report(report: &Report<'_>, o: &ReadOptions) {

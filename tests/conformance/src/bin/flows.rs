@@ -49,17 +49,10 @@ fn run(o: &Options) -> Result<bool> {
             println!("{input}\tis not there");
             continue;
         };
-        let is_capture = input.ends_with(".pcap");
         let scratch = tempfile::tempdir().context("no room for outputs")?;
-        let said = match is_capture {
-            true => None,
-            false => Some(flows::run(&o.binary, &place, scratch.path())?),
-        };
+        let said = flows::run(&o.binary, &place, scratch.path())?;
         for row in rows {
-            let (verdict, there) = match &said {
-                Some(said) => flows::judge(&row, said),
-                None => (Verdict::NotAsked, "captures are not read for this yet".to_owned()),
-            };
+            let (verdict, there) = flows::judge(&row, &said);
             let sum = sums.entry(row.source.clone()).or_default();
             match verdict {
                 Verdict::Met => sum.0 += 1,

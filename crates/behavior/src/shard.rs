@@ -1,0 +1,292 @@
+//! A virtual shard: the profiles of a fixed part of all addresses, with a budget of its own.
+//!
+//! Budgets belong to shards and not to threads, and a shard sees its records in the order of all, so
+//! what is folded or told does not depend on how many threads hold shards, nor on which shard is
+//! where. A shard moves as a whole.
+
+use crate::crowd::Crowd;
+use crate::limits::{FOLD_LOOKS, SHARD_BYTES_LEAST, SHARDS_MAX};
+use crate::profile::{NEVER, Profile, step, wake};
+use crate::seeds::{Seed, Seeds};
+use crate::settings::Settings;
+use crate::site::{Facts, window_of};
+use crate::sketch::{hash_ip, mix};
+use foldhash::fast::FixedState;
+use gabion_record::Ip;
+use gabion_record::evidence::Evidence;
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::logs::{Body, Record, TimeNs};
+use hashbrown::HashMap;
+use std::collections::VecDeque;
+
+/// How many shards a budget is parted into: a power of two, so that each has room for what a profile
+/// at its largest needs.
+pub fn shards_of(bytes: usize) -> usize {
+    let most = (bytes / SHARD_BYTES_LEAST).clamp(1, SHARDS_MAX);
+    if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
+}
+
+/// The shard of an address among so many.
+#[inline]
+pub fn shard_of(ip: Ip, shards: usize) -> usize {
+    // The high half: seeds take their place by the low one.
+    (mix(hash_ip(ip)) >> 32) as usize % shards.max(1)
+}
+
+/// What shards count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ShardCounts {
+    /// Profiles made: sources of flows and other records.
+    pub profiles: u64,
+    /// Sources of flows.
+    pub sources: u64,
+    /// Evidence at first records of ever new sources that was only counted.
+    pub crowded: u64,
+    /// Sources folded into a sketch for want of room.
+    pub folded: u64,
+}
+
+/// The shard.
+#[derive(Debug)]
+pub struct Shard {
+    profiles: HashMap<Ip, Box<Profile>, FixedState>,
+    /// Profiles in the order they are looked at when one has to go.
+    queue: VecDeque<Ip>,
+    /// Bytes of all profiles, as weighed.
+    weight: usize,
+    weight_max: usize,
+    seeds: Seeds,
+    crowd: Crowd,
+    /// Sources: come, gone with their windows, folded, held.
+    ledger: Ledger,
+    counts: ShardCounts,
+    swept: i64,
+}
+
+/// A profile that leaves with its window, or is to be kept as it is at a window's end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Whose it is.
+    pub ip: Ip,
+    /// Its window then.
+    pub window: i64,
+    /// Its encoding.
+    pub bytes: Vec<u8>,
+}
+
+impl Shard {
+    /// A shard of so many bytes for seeds (at most half of it) and profiles.
+    pub fn new(bytes: usize) -> Shard {
+        Shard {
+            profiles: HashMap::default(),
+            queue: VecDeque::new(),
+            weight: 0,
+            weight_max: bytes / 2,
+            seeds: Seeds::new(bytes / 2),
+            crowd: Crowd::default(),
+            ledger: Ledger::new(),
+            counts: ShardCounts::default(),
+            swept: 0,
+        }
+    }
+
+    /// Gives a record to an address's profile. The moment it wants to be asked, when that is new.
+    #[inline]
+    pub fn give(
+        &mut self,
+        ip: Ip,
+        r: &Record<'_>,
+        facts: &Facts,
+        settings: &Settings,
+        found: &mut Vec<Evidence>,
+    ) -> Option<TimeNs> {
+        let Some(profile) = self.profiles.get_mut(&ip) else {
+            return self.first(ip, r, facts, settings, found);
+        };
+        if profile.flows() == 0 && matches!(r.body, Body::Conn(_)) {
+            self.counts.sources += 1;
+        }
+        let before = profile.timer();
+        let after = step(profile, &[(r, facts)], settings, found);
+        if profile.is_to_weigh() {
+            let bytes = profile.bytes();
+            self.weight = self.weight + bytes - std::mem::replace(&mut profile.weighed, bytes);
+        }
+        if self.weight > self.weight_max {
+            self.fold_one();
+        }
+        (after < before).then_some(after)
+    }
+
+    /// A record of an address without a profile: it becomes a seed, or a profile when it has been
+    /// seen before or says more than a seed can hold.
+    fn first(
+        &mut self,
+        ip: Ip,
+        r: &Record<'_>,
+        facts: &Facts,
+        settings: &Settings,
+        out: &mut Vec<Evidence>,
+    ) -> Option<TimeNs> {
+        let mut profile = Box::new(Profile::new(ip));
+        let found = out.len();
+        let seed = if ip == r.src { self.seeds.take(ip) } else { None };
+        if let Some(seed) = &seed {
+            let earlier = seed.record();
+            let window = window_of(facts.start, earlier.ts, settings);
+            if window >= facts.window - 1 {
+                // What it says has been said when it came.
+                let facts = Facts { window, ..*facts };
+                step(&mut profile, &[(&earlier, &facts)], settings, out);
+                out.truncate(found);
+            }
+        } else {
+            self.ledger.receive(1, 0);
+            self.counts.profiles += 1;
+            self.counts.sources += u64::from(matches!(r.body, Body::Conn(_)));
+        }
+        let timer = step(&mut profile, &[(r, facts)], settings, out);
+        let is_again = seed.is_some() || self.seeds.was_folded(ip);
+        if !is_again {
+            let crowd = &mut self.crowd;
+            let mut at = 0;
+            out.retain_mut(|e| {
+                at += 1;
+                at <= found || crowd.is_said(e)
+            });
+        }
+        if !is_again
+            && timer == NEVER
+            && ip == r.src
+            && let Some(seed) = Seed::of(r)
+        {
+            if self.seeds.put(seed) {
+                self.counts.folded += 1;
+                self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
+            }
+            return None;
+        }
+        profile.weighed = profile.bytes();
+        self.weight += profile.weighed;
+        self.profiles.insert(ip, profile);
+        self.queue.push_back(ip);
+        while self.weight > self.weight_max && self.fold_one() {}
+        (timer != NEVER).then_some(timer)
+    }
+
+    /// Folds the profile that has shown least of those next in the queue.
+    fn fold_one(&mut self) -> bool {
+        let mut least: Option<(u64, TimeNs, Ip)> = None;
+        let mut looked = 0;
+        while looked < FOLD_LOOKS {
+            let Some(ip) = self.queue.pop_front() else { break };
+            // Who is gone already leaves the queue here.
+            let Some(profile) = self.profiles.get(&ip) else { continue };
+            looked += 1;
+            // Who has done most stays: sources of a flood have a record or two.
+            let shown = (profile.records() + profile.findings(), profile.last(), ip);
+            match least {
+                Some(l) if (l.0, l.1) <= (shown.0, shown.1) => self.queue.push_back(ip),
+                _ => {
+                    if let Some((_, _, other)) = least.replace(shown) {
+                        self.queue.push_back(other);
+                    }
+                }
+            }
+        }
+        let Some((_, _, ip)) = least else { return false };
+        if let Some(profile) = self.profiles.remove(&ip) {
+            self.weight = self.weight.saturating_sub(profile.weighed);
+            self.seeds.fold(ip);
+            self.counts.folded += 1;
+            self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
+        }
+        true
+    }
+
+    /// Asks a profile whose moment has come; the next one.
+    pub fn wake(
+        &mut self,
+        ip: Ip,
+        second: i64,
+        now: TimeNs,
+        is_end: bool,
+        settings: &Settings,
+        found: &mut Vec<Evidence>,
+    ) -> Option<TimeNs> {
+        let profile = self.profiles.get_mut(&ip)?;
+        if !is_end && profile.timer().seconds() > second {
+            return None;
+        }
+        let next = wake(profile, now, is_end, settings, found);
+        (next != NEVER && !is_end).then_some(next)
+    }
+
+    /// A later window has begun: lets go of profiles that have not been seen in it and the one
+    /// before. With `keep`, what profiles that said something are at the end of their window.
+    pub fn sweep(&mut self, window: i64, keep: Option<&mut Vec<Kept>>) {
+        if window <= self.swept {
+            return;
+        }
+        if let Some(keep) = keep {
+            self.keep(keep);
+        }
+        if window > self.swept + 1 {
+            let gone = self.seeds.clear();
+            self.ledger.pass(gone, 0);
+        }
+        self.swept = window;
+        let before = self.profiles.len();
+        let weight = &mut self.weight;
+        self.profiles.retain(|_, p| {
+            let stays = p.window() >= window - 1 || p.timer() != NEVER;
+            if !stays {
+                *weight = weight.saturating_sub(p.weighed);
+            }
+            stays
+        });
+        let profiles = &self.profiles;
+        self.queue.retain(|ip| profiles.contains_key(ip));
+        self.ledger.pass((before - self.profiles.len()) as u64, 0);
+    }
+
+    /// Hands over what profiles with findings are now, in order of addresses.
+    pub fn keep(&self, keep: &mut Vec<Kept>) {
+        let from = keep.len();
+        for (ip, profile) in self.profiles.iter().filter(|(_, p)| p.findings() > 0) {
+            let mut bytes = Vec::new();
+            profile.encode(&mut bytes);
+            keep.push(Kept { ip: *ip, window: profile.window(), bytes });
+        }
+        if let Some(new) = keep.get_mut(from..) {
+            new.sort_unstable_by_key(|k| k.ip);
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> ShardCounts {
+        ShardCounts { crowded: self.crowd.unsaid, ..self.counts }
+    }
+
+    /// Sources: come, gone with their windows, folded, held now.
+    pub fn ledger(&self) -> Ledger {
+        let mut ledger = self.ledger.clone();
+        ledger.set_in_flight(self.profiles.len() as u64 + self.seeds.held(), 0);
+        ledger
+    }
+
+    /// A profile, to look at.
+    pub fn profile(&self, ip: Ip) -> Option<&Profile> {
+        self.profiles.get(&ip).map(|p| &**p)
+    }
+
+    /// All profiles, in no order.
+    pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
+        self.profiles.values().map(|p| &**p)
+    }
+
+    /// Bytes of profiles, as weighed.
+    pub fn weight(&self) -> usize {
+        self.weight
+    }
+}

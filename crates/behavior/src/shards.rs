@@ -1,0 +1,268 @@
+//! Shards that one thread holds, and the moments their profiles want to be asked.
+//!
+//! What is found carries its place in the order of all findings ([`Place`]), so that findings of
+//! several holders are merged to what one holder alone would have said, in the same order.
+
+use crate::intel::Intel;
+use crate::profile::Profile;
+use crate::settings::Settings;
+use crate::shard::{Kept, Shard, ShardCounts, shard_of, shards_of};
+use crate::site::Facts;
+use gabion_record::Ip;
+use gabion_record::evidence::{Evidence, FindingId};
+use gabion_record::ledger::Ledger;
+use gabion_record::logs::{Record, SECOND, TimeNs};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Where a finding stands among all: by the watermark's second, there findings of moments that have
+/// come before those of records, then the record's number, then the finding's own time and id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    second: i64,
+    record: u64,
+    ts: TimeNs,
+    id: FindingId,
+}
+
+/// A finding on its way.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// Where it stands.
+    pub place: Place,
+    /// What it says.
+    pub evidence: Evidence,
+}
+
+/// Which ends of a record have their profile here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// Who began it.
+    Source,
+    /// With whom.
+    Destination,
+    /// Both.
+    Both,
+}
+
+/// The shards.
+#[derive(Debug)]
+pub struct Shards {
+    settings: Arc<Settings>,
+    /// Made when first needed.
+    held: Vec<Option<Box<Shard>>>,
+    bytes_each: usize,
+    /// Profiles that want to be asked, by second.
+    timers: BTreeMap<i64, Vec<Ip>>,
+    found: Vec<Evidence>,
+    /// The latest window that has begun.
+    window: i64,
+    /// Profiles at the end of their windows, when they are to be kept.
+    kept: Option<Vec<Kept>>,
+}
+
+impl Shards {
+    /// All shards of a budget of so many bytes.
+    pub fn new(settings: Arc<Settings>, bytes: usize) -> Shards {
+        let count = shards_of(bytes);
+        Shards {
+            settings,
+            held: (0..count).map(|_| None).collect(),
+            bytes_each: bytes / count,
+            timers: BTreeMap::new(),
+            found: Vec::new(),
+            window: 0,
+            kept: None,
+        }
+    }
+
+    /// Puts other lists of what is bad in the place of those before.
+    pub fn set_intel(&mut self, intel: Arc<Intel>) {
+        Arc::make_mut(&mut self.settings).intel = intel;
+    }
+
+    /// Keeps what profiles are at the end of their windows for [`Shards::take_kept`].
+    pub fn keep_windows(&mut self) {
+        self.kept = Some(Vec::new());
+    }
+
+    /// Whether there are profiles to be taken.
+    #[inline]
+    pub fn has_kept(&self) -> bool {
+        self.kept.as_ref().is_some_and(|k| !k.is_empty())
+    }
+
+    /// Profiles of windows that have ended since the last call.
+    pub fn take_kept(&mut self) -> Vec<Kept> {
+        self.kept.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// How many shards there are, held here or elsewhere.
+    pub fn count(&self) -> usize {
+        self.held.len()
+    }
+
+    /// Takes a record in.
+    #[inline]
+    pub fn record(
+        &mut self,
+        number: u64,
+        r: &Record<'_>,
+        facts: &Facts,
+        ends: Ends,
+        out: &mut Vec<Placed>,
+    ) {
+        self.fire(facts.watermark, out);
+        if facts.newest > self.window {
+            self.turn(facts.newest);
+        }
+        if ends != Ends::Destination {
+            self.give(r.src, r, facts);
+        }
+        if ends != Ends::Source {
+            self.give(r.dst, r, facts);
+        }
+        self.place(facts.watermark.seconds(), number, out);
+    }
+
+    #[inline]
+    fn give(&mut self, ip: Ip, r: &Record<'_>, facts: &Facts) {
+        let (count, bytes) = (self.held.len(), self.bytes_each);
+        let Some(shard) = self.held.get_mut(shard_of(ip, count)) else { return };
+        let shard = shard.get_or_insert_with(|| Box::new(Shard::new(bytes)));
+        if let Some(at) = shard.give(ip, r, facts, &self.settings, &mut self.found) {
+            // What is asked for too late is asked for with the next second.
+            let second = at.seconds().max(facts.watermark.seconds());
+            self.timers.entry(second).or_default().push(ip);
+        }
+    }
+
+    /// A later window has begun.
+    pub fn turn(&mut self, window: i64) {
+        self.window = window;
+        for shard in self.held.iter_mut().flatten() {
+            shard.sweep(window, self.kept.as_mut());
+        }
+    }
+
+    /// Asks the profiles whose moment has come before `now`.
+    #[inline]
+    pub fn fire(&mut self, now: TimeNs, out: &mut Vec<Placed>) {
+        while let Some((&second, _)) = self.timers.first_key_value() {
+            if second >= now.seconds() {
+                return;
+            }
+            let behind = TimeNs(second.saturating_add(1).saturating_mul(SECOND));
+            self.ask(second, behind, false, out);
+        }
+    }
+
+    /// Asks the profiles of one second.
+    fn ask(&mut self, second: i64, now: TimeNs, is_end: bool, out: &mut Vec<Placed>) {
+        let Some(mut due) = self.timers.remove(&second) else { return };
+        due.sort_unstable();
+        due.dedup();
+        let count = self.held.len();
+        for ip in due {
+            let Some(Some(shard)) = self.held.get_mut(shard_of(ip, count)) else { continue };
+            let next = shard.wake(ip, second, now, is_end, &self.settings, &mut self.found);
+            if let Some(next) = next {
+                self.timers.entry(next.seconds().max(second + 1)).or_default().push(ip);
+            }
+        }
+        self.place(second.saturating_add(1), 0, out);
+    }
+
+    /// Ends: all that waits is decided.
+    pub fn finish(&mut self, end: TimeNs, out: &mut Vec<Placed>) {
+        while let Some((&second, _)) = self.timers.first_key_value() {
+            self.ask(second, end, true, out);
+        }
+        if let Some(kept) = &mut self.kept {
+            self.held.iter().flatten().for_each(|shard| shard.keep(kept));
+        }
+    }
+
+    /// Gives what was found its place.
+    #[inline]
+    fn place(&mut self, second: i64, record: u64, out: &mut Vec<Placed>) {
+        if self.found.is_empty() {
+            return;
+        }
+        if self.found.len() > 1 {
+            self.found.sort_by_key(|e| (e.ts, e.id));
+        }
+        out.extend(self.found.drain(..).map(|evidence| {
+            let place = Place { second, record, ts: evidence.ts, id: evidence.id };
+            Placed { place, evidence }
+        }));
+    }
+
+    /// Takes a shard out, to be held elsewhere, with the moments of its profiles.
+    pub fn release(&mut self, shard: usize) -> (Option<Box<Shard>>, Vec<(i64, Ip)>) {
+        let count = self.held.len();
+        let mut timers = Vec::new();
+        self.timers.retain(|second, ips| {
+            ips.retain(|ip| {
+                let goes = shard_of(*ip, count) == shard;
+                if goes {
+                    timers.push((*second, *ip));
+                }
+                !goes
+            });
+            !ips.is_empty()
+        });
+        (self.held.get_mut(shard).and_then(Option::take), timers)
+    }
+
+    /// Takes in a shard that was held elsewhere.
+    pub fn adopt(&mut self, shard: usize, held: Option<Box<Shard>>, timers: Vec<(i64, Ip)>) {
+        if let Some(place) = self.held.get_mut(shard) {
+            *place = held;
+        }
+        for (second, ip) in timers {
+            self.timers.entry(second).or_default().push(ip);
+        }
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> ShardCounts {
+        let mut sum = ShardCounts::default();
+        for c in self.held.iter().flatten().map(|s| s.counts()) {
+            sum.merge(&c);
+        }
+        sum
+    }
+
+    /// Sources: come, gone with their windows, folded, held now.
+    pub fn ledger(&self) -> Ledger {
+        let mut sum = Ledger::new();
+        self.held.iter().flatten().for_each(|shard| sum.merge(&shard.ledger()));
+        sum
+    }
+
+    /// A profile, to look at.
+    pub fn profile(&self, ip: Ip) -> Option<&Profile> {
+        self.held.get(shard_of(ip, self.held.len()))?.as_ref()?.profile(ip)
+    }
+
+    /// All profiles, in no order.
+    pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
+        self.held.iter().flatten().flat_map(|shard| shard.profiles())
+    }
+
+    /// Bytes of profiles, as weighed.
+    pub fn weight(&self) -> usize {
+        self.held.iter().flatten().map(|shard| shard.weight()).sum()
+    }
+}
+
+impl ShardCounts {
+    /// Adds what another counted.
+    pub fn merge(&mut self, other: &ShardCounts) {
+        self.profiles += other.profiles;
+        self.sources += other.sources;
+        self.crowded += other.crowded;
+        self.folded += other.folded;
+    }
+}

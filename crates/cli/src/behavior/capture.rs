@@ -1,0 +1,189 @@
+//! Captures into the behaviour engine: the network engine's flows and what protocols said become
+//! records without a file between.
+//!
+//! The engine is given one more output, whose lines stay in memory. A flow is told when it ends and
+//! stamped with its begin, so lines wait for earlier ones, up to an hour of event time and a bound of
+//! bytes. With several workers the network engine merges their lines by packet first; what comes here
+//! is always in the same order.
+
+use super::{Ran, Sink, budget, end, settings, sink};
+use crate::command_line::ReadOptions;
+use crate::exit::{Exit, Fault};
+use crate::suricata::yaml;
+use gabion_behavior::Engine;
+use gabion_flowlog::{Format, Intake};
+use gabion_outputs::files::Outputs;
+use gabion_outputs::page::Page;
+use gabion_record::logs::SECOND;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the engine is asked to tell.
+const EVENTS: &str = "\
+ethernet: yes
+metadata: no
+types:
+  - flow
+  - dns
+  - http:
+      extended: yes
+  - tls:
+      custom: [subject, issuer, session_resumed, serial, fingerprint, sni, version, ja3, ja3s]
+  - ssh
+  - files:
+      force-hash: [md5, sha1]
+  - ftp
+  - dhcp:
+      extended: yes
+  - arp:
+      enabled: yes
+";
+
+/// The longest that a record waits for earlier ones: captures are finite, and a flow is told when it
+/// ends.
+const HORIZON_NS: i64 = 3600 * SECOND;
+/// Bytes of lines that wait.
+const WAITING_MAX: usize = 64 << 20;
+
+/// Whether inputs are captures: all that are named, or a folder that holds captures and no logs.
+pub(crate) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Fault> {
+    let mut captures = None;
+    let mut others = None;
+    for path in inputs {
+        match is_capture_input(path) {
+            true => captures = Some(path),
+            false => others = Some(path),
+        }
+    }
+    match (captures, others) {
+        (Some(capture), Some(other)) => {
+            let (capture, other) = (capture.display(), other.display());
+            let said =
+                format!("{capture} is a capture, {other} is none: read them one after the other");
+            Err(Fault::usage(said))
+        }
+        (capture, _) => Ok(capture.is_some()),
+    }
+}
+
+fn is_capture_input(path: &Path) -> bool {
+    if path == Path::new("-") {
+        return false;
+    }
+    if !path.is_dir() {
+        return is_capture(path);
+    }
+    let Ok(files) = gabion_capture::list_recursive(path) else { return false };
+    let has_logs =
+        files.iter().any(|f| gabion_flowlog::reader::kind_of(&f.to_string_lossy()).is_some());
+    !has_logs && files.iter().any(|f| is_capture(f))
+}
+
+/// By the first bytes of what is in it: pcap in both byte orders and resolutions, pcapng.
+fn is_capture(path: &Path) -> bool {
+    matches!(
+        gabion_flowlog::source::magic(path),
+        Some(
+            [0xa1, 0xb2, 0xc3, 0xd4]
+                | [0xd4, 0xc3, 0xb2, 0xa1]
+                | [0xa1, 0xb2, 0x3c, 0x4d]
+                | [0x4d, 0x3c, 0xb2, 0xa1]
+                | [0x34, 0xcd, 0xb2, 0xa1]
+                | [0xa1, 0xb2, 0xcd, 0x34]
+                | [0x0a, 0x0d, 0x0d, 0x0a]
+        )
+    )
+}
+
+struct Taken {
+    intake: Intake,
+    engine: Engine,
+    sink: Sink,
+}
+
+/// What listens to the network engine.
+pub(crate) struct Tap(Arc<Mutex<Taken>>);
+
+impl Tap {
+    /// Listens to all that outputs are told from now on.
+    pub(crate) fn attach(o: &ReadOptions, outputs: &mut Outputs) -> Result<Tap, Fault> {
+        let node = yaml::read_text("events", EVENTS)
+            .map_err(|e| Fault::internal(format!("events: {e}: report it")))?;
+        let (settings, _) = settings(o)?;
+        let bytes = budget(o);
+        let name = o.inputs.first().cloned().unwrap_or_default();
+        let sink = sink(o)?;
+        let mut engine = Engine::with_budget(settings, None, bytes);
+        if sink.keeps_windows() {
+            engine.keep_windows();
+        }
+        let taken = Arc::new(Mutex::new(Taken {
+            intake: Intake::new(&name, Some(Format::Eve), HORIZON_NS, WAITING_MAX.min(bytes / 8)),
+            engine,
+            sink,
+        }));
+        let tap = Arc::clone(&taken);
+        outputs.add_events(
+            &node,
+            Box::new(move |line| {
+                let mut taken = tap.lock().unwrap_or_else(PoisonError::into_inner);
+                let Taken { intake, engine, sink } = &mut *taken;
+                let _ = intake.line(line.trim_ascii_end(), &mut |record| {
+                    engine.record(record, &mut |finding| sink.take(finding));
+                    if engine.has_kept() {
+                        sink.keep(engine.take_kept());
+                    }
+                    ControlFlow::Continue(())
+                });
+            }),
+        );
+        Ok(Tap(taken))
+    }
+
+    /// All is read; `page` holds what the network engine has to say of the run.
+    pub(crate) fn finish(self, o: &ReadOptions, is_stopped: bool, page: Page) -> Exit {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Taken { intake, engine, sink } = &mut *taken;
+        let _ = intake.finish(&mut |record| {
+            engine.record(record, &mut |finding| sink.take(finding));
+            ControlFlow::Continue(())
+        });
+        engine.finish(&mut |finding| sink.take(finding));
+        sink.keep(engine.take_kept());
+        let ran = Ran::of(engine);
+        end(&[intake.report()], &ran, o, sink, is_stopped, page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_of_the_engine_is_known_to_it() {
+        let node = yaml::read_text("events", EVENTS).unwrap();
+        let settings = gabion_outputs::eve::EveSettings::read(&node, None);
+        for name in ["flow", "dns", "http", "tls", "ssh", "files", "ftp", "dhcp", "arp"] {
+            assert!(settings.type_node(name).is_some(), "{name}");
+        }
+        assert!(settings.ethernet);
+    }
+
+    #[test]
+    fn captures_are_known_by_their_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        let pcap = file("a.bin", &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]);
+        let log = file("conn.log", b"#separator \\x09\n");
+        assert!(are_captures(std::slice::from_ref(&pcap)).unwrap());
+        assert!(!are_captures(std::slice::from_ref(&log)).unwrap());
+        assert!(are_captures(&[pcap, log]).is_err());
+        // A folder with logs is one of logs.
+        assert!(!are_captures(&[folder.path().to_owned()]).unwrap());
+    }
+}

@@ -1,0 +1,375 @@
+//! What has no end: logs that grow and are rotated, exporters of NetFlow and IPFIX.
+//!
+//! Logs are read from their beginning and then as they grow. A file that is replaced by another of its
+//! name is read to its end first; a renamed one is known by its inode and not read again. A folder is
+//! looked into again and again for new logs. Records are given out as they come, or after `--reorder`
+//! seconds of event time; what is older than what was given out is late.
+
+use super::Lists;
+use super::team::{Seen, Source};
+use gabion_flowlog::netflow::{Collector, Counts};
+use gabion_flowlog::source::{LineRead, Lines};
+use gabion_flowlog::{Format, InputReport, Intake};
+use gabion_record::Ip;
+use gabion_record::ledger::ShedReason;
+use gabion_record::logs::{Record, TimeNs};
+use gabion_runtime::{StopFlag, clock, sockets};
+use std::collections::{BTreeMap, HashSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::ops::ControlFlow;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long one look for more waits when there was nothing.
+const LOOK: Duration = Duration::from_millis(100);
+/// How often folders are looked into, and names compared with files.
+const FOLDERS_EVERY: Duration = Duration::from_secs(1);
+/// Lines taken from one log, and datagrams taken, before the others have their turn.
+const TURN: usize = 4096;
+/// Bytes of lines that wait in one log.
+const WAITING_MAX: usize = 16 << 20;
+/// Logs followed at once.
+const LOGS_MAX: usize = 1024;
+/// What the kernel may hold of datagrams.
+const SOCKET_BUFFER: usize = 8 << 20;
+/// Longest datagram.
+const DATAGRAM_MAX: usize = 65_535;
+
+/// A log that grows.
+struct Followed {
+    path: PathBuf,
+    identity: (u64, u64),
+    lines: Lines,
+    intake: Intake,
+    /// Its name belongs to another file now: it is read to its end and let go.
+    is_replaced: bool,
+}
+
+/// Bytes of a file that may have more later: at its end there are none, for now.
+struct Growing(File);
+
+impl Read for Growing {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(into) {
+            Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+            other => other,
+        }
+    }
+}
+
+/// All that is followed.
+pub(crate) struct LiveSource {
+    named: Vec<PathBuf>,
+    format: Option<Format>,
+    horizon_ns: i64,
+    stop: StopFlag,
+    logs: BTreeMap<PathBuf, Followed>,
+    /// Files by device and inode that are or were read.
+    known: HashSet<(u64, u64)>,
+    socket: Option<UdpSocket>,
+    collector: Collector,
+    counted: Counts,
+    netflow: InputReport,
+    /// Of logs that are read no more.
+    done: Vec<InputReport>,
+    /// The moment of the last record given out.
+    given: Option<TimeNs>,
+    looked: Option<Instant>,
+    lists: Option<Lists>,
+}
+
+impl LiveSource {
+    /// Follows paths (files and folders) and listens on an address.
+    pub(crate) fn new(
+        named: Vec<PathBuf>,
+        netflow: Option<SocketAddr>,
+        format: Option<Format>,
+        horizon_ns: i64,
+        stop: StopFlag,
+        lists: Option<Lists>,
+    ) -> io::Result<LiveSource> {
+        let socket = netflow.map(listen).transpose()?;
+        let shown = match socket.as_ref().and_then(|s| s.local_addr().ok()) {
+            Some(address) => format!("netflow {address}"),
+            None => "netflow".to_owned(),
+        };
+        Ok(LiveSource {
+            named,
+            format,
+            horizon_ns,
+            stop,
+            logs: BTreeMap::new(),
+            known: HashSet::new(),
+            socket,
+            collector: Collector::default(),
+            counted: Counts::default(),
+            netflow: InputReport::new(Path::new(&shown)),
+            done: Vec::new(),
+            given: None,
+            looked: None,
+            lists,
+        })
+    }
+
+    /// Where datagrams are taken.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.socket.as_ref()?.local_addr().ok()
+    }
+
+    /// What became of each input so far.
+    pub(crate) fn reports(&self) -> Vec<&InputReport> {
+        let logs = self.logs.values().map(|l| l.intake.report());
+        let netflow = self.socket.as_ref().map(|_| &self.netflow);
+        self.done.iter().chain(logs).chain(netflow).collect()
+    }
+
+    /// What was met in datagrams.
+    pub(crate) fn datagrams(&self) -> Option<Counts> {
+        self.socket.as_ref().map(|_| self.collector.counts)
+    }
+
+    /// Looks for new logs, and for names that belong to other files now.
+    fn look(&mut self) {
+        if self.looked.is_some_and(|at| at.elapsed() < FOLDERS_EVERY) {
+            return;
+        }
+        self.looked = Some(clock::now());
+        for log in self.logs.values_mut() {
+            let about = std::fs::metadata(&log.path).ok();
+            log.is_replaced = about.as_ref().map(|m| (m.dev(), m.ino())) != Some(log.identity);
+            // Cut short in its place: it begins anew.
+            if about.is_some_and(|m| !log.is_replaced && m.len() < log.lines.bytes()) {
+                log.is_replaced = true;
+                self.known.remove(&log.identity);
+            }
+        }
+        for path in super::paths(&self.named).unwrap_or_default() {
+            if self.logs.contains_key(&path) || self.logs.len() >= LOGS_MAX {
+                continue;
+            }
+            let Ok(file) = File::open(&path) else { continue };
+            let Ok(about) = file.metadata() else { continue };
+            let identity = (about.dev(), about.ino());
+            if !about.is_file() || !self.known.insert(identity) {
+                continue;
+            }
+            let lines = Lines::new(Box::new(Growing(file)));
+            let intake = Intake::new(&path, self.format, self.horizon_ns, WAITING_MAX);
+            let log = Followed { path: path.clone(), identity, lines, intake, is_replaced: false };
+            self.logs.insert(path, log);
+        }
+    }
+
+    /// Takes what logs have grown by; whether there was anything.
+    fn take_lines(&mut self, each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> bool {
+        let mut any = false;
+        let mut ended = Vec::new();
+        for (path, log) in &mut self.logs {
+            for _ in 0..TURN {
+                match log.lines.next_line() {
+                    LineRead::Line(start, end) => {
+                        any = true;
+                        let line = log.lines.text().get(start..end).unwrap_or_default();
+                        if log.intake.line(line, each).is_break() {
+                            return any;
+                        }
+                    }
+                    LineRead::TooLong => log.intake.too_long(),
+                    LineRead::Pending if !log.is_replaced => break,
+                    LineRead::Pending | LineRead::End => {
+                        ended.push(path.clone());
+                        break;
+                    }
+                }
+            }
+        }
+        for path in ended {
+            if let Some(mut log) = self.logs.remove(&path) {
+                let _ = log.intake.finish(each);
+                self.done.push(log.intake.report().clone());
+                // Its successor is opened at the next look.
+                self.looked = None;
+            }
+        }
+        any
+    }
+
+    /// Takes datagrams that have come, waiting for the first as long as `wait` says.
+    fn take_datagrams(&mut self, each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let mut buffer = vec![0; DATAGRAM_MAX];
+        let mut any = false;
+        for _ in 0..TURN {
+            let Ok((len, from)) = socket.recv_from(&mut buffer) else { break };
+            any = true;
+            let from = match from.ip() {
+                IpAddr::V4(ip) => Ip::v4(ip.into()),
+                IpAddr::V6(ip) => Ip::from_bytes(ip.octets()),
+            };
+            let given = &mut self.given;
+            self.collector.datagram(from, buffer.get(..len).unwrap_or_default(), &mut |record| {
+                let mut record = *record;
+                record.is_late = given.is_some_and(|g| record.ts < g);
+                if !record.is_late {
+                    *given = Some(record.ts);
+                }
+                let _ = each(&record);
+            });
+        }
+        let (now, before) = (self.collector.counts, self.counted);
+        let ledger = &mut self.netflow.ledger;
+        let flows = now.flows - before.flows;
+        let others = now.no_flows - before.no_flows;
+        let bad = now.malformed - before.malformed + now.without_template - before.without_template;
+        ledger.receive(flows + others + bad, 0);
+        ledger.pass(flows, 0);
+        ledger.shed(ShedReason::UnusedLog, others, 0);
+        ledger.shed(ShedReason::UnreadableRecord, bad, 0);
+        self.counted = now;
+        any
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(address)?;
+    // What the kernel does not grant is taken as it is; losses are counted by sequence numbers.
+    let _ = sockets::enlarge_receive_buffer(&socket, SOCKET_BUFFER);
+    socket.set_read_timeout(Some(LOOK))?;
+    Ok(socket)
+}
+
+impl Source for LiveSource {
+    fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
+        let mut is_broken = false;
+        while !self.stop.is_set() && !is_broken {
+            self.look();
+            let mut given = self.given;
+            let mut give = |record: &Record<'_>| {
+                let mut record = *record;
+                // Late is what is older than anything given out, of whatever log.
+                record.is_late |= given.is_some_and(|g| record.ts < g);
+                if !record.is_late {
+                    given = Some(record.ts);
+                }
+                let flow = each(Seen::Record(&record));
+                is_broken |= flow.is_break();
+                flow
+            };
+            let mut any = self.take_lines(&mut give);
+            self.given = given;
+            any |= self.take_datagrams(&mut |record| {
+                let flow = each(Seen::Record(record));
+                is_broken |= flow.is_break();
+                flow
+            });
+            if let Some(intel) = self.lists.as_ref().and_then(Lists::take) {
+                is_broken |= each(Seen::Lists(intel)).is_break();
+            }
+            is_broken |= each(Seen::Idle).is_break();
+            if !any && self.socket.is_none() {
+                std::thread::sleep(LOOK);
+            }
+        }
+        let mut given = self.given;
+        for log in self.logs.values_mut() {
+            let _ = log.intake.finish(&mut |record| {
+                let mut record = *record;
+                record.is_late |= given.is_some_and(|g| record.ts < g);
+                if !record.is_late {
+                    given = Some(record.ts);
+                }
+                each(Seen::Record(&record))
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+
+    fn line(second: u32) -> String {
+        format!(
+            "{{\"ts\":{second}.5,\"uid\":\"C{second}\",\"id.orig_h\":\"10.0.0.1\",\"id.resp_h\":\"10.0.0.2\"}}\n"
+        )
+    }
+
+    fn appended(path: &Path, text: &str) {
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    }
+
+    /// A log grows, in halves of a line too, is renamed and made anew, and another appears beside it:
+    /// each line once.
+    #[test]
+    fn growing_and_rotated_logs_are_read_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conn.log");
+        fs::write(&path, line(1)).unwrap();
+        let stop = StopFlag::new();
+        let mut source =
+            LiveSource::new(vec![folder.path().to_owned()], None, None, 0, stop, None).unwrap();
+        let mut seen = Vec::new();
+        let mut round = |source: &mut LiveSource| {
+            source.looked = None;
+            source.look();
+            source.take_lines(&mut |r| {
+                seen.push(r.ts.seconds());
+                ControlFlow::Continue(())
+            });
+            seen.len()
+        };
+        assert_eq!(round(&mut source), 1);
+        let (first, second) = (line(2), line(3));
+        appended(&path, &first[..20]);
+        assert_eq!(round(&mut source), 1);
+        appended(&path, &first[20..]);
+        appended(&path, &second);
+        assert_eq!(round(&mut source), 3);
+        // Rotated: what was written last before is still read, and nothing twice.
+        appended(&path, &line(4));
+        fs::rename(&path, folder.path().join("conn.2026-01-01.log")).unwrap();
+        fs::write(&path, line(5)).unwrap();
+        fs::write(folder.path().join("dns.log"), line(6)).unwrap();
+        round(&mut source);
+        round(&mut source);
+        assert_eq!(round(&mut source), 6);
+        seen.sort_unstable();
+        assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
+        for report in source.reports() {
+            report.ledger.balance().unwrap();
+        }
+    }
+
+    #[test]
+    fn datagrams_become_records() {
+        let stop = StopFlag::new();
+        let address = "127.0.0.1:0".parse().unwrap();
+        let mut source = LiveSource::new(Vec::new(), Some(address), None, 0, stop, None).unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        // Version 5 with one record, and noise.
+        let mut d = vec![0, 5, 0, 1];
+        d.extend([0; 20]);
+        d.extend([10; 48]);
+        sender.send_to(&d, source.address().unwrap()).unwrap();
+        sender.send_to(b"noise", source.address().unwrap()).unwrap();
+        let mut records = 0;
+        for _ in 0..50 {
+            source.take_datagrams(&mut |_| {
+                records += 1;
+                ControlFlow::Continue(())
+            });
+            if source.collector.counts.datagrams == 2 {
+                break;
+            }
+        }
+        let counts = source.datagrams().unwrap();
+        assert_eq!((records, counts.flows, counts.malformed), (1, 1, 1));
+        source.reports()[0].ledger.balance().unwrap();
+    }
+}

@@ -1,0 +1,318 @@
+//! `gabion behavior show`: what a run knows of one address: its windows, its evidence in order of time,
+//! and whom it talks to again and again.
+
+use crate::exit::{Exit, Fault};
+use clap::Args;
+use gabion_behavior::Profile;
+use gabion_flowlog::json::{self, Value, members};
+use gabion_outputs::store::windows_of;
+use gabion_outputs::table::{Align, Table};
+use gabion_record::Ip;
+use gabion_record::json::Json;
+use std::fmt::Write;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+/// Options of `behavior show`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowOptions {
+    /// Folder that a run wrote (`gabion read --behavior -l OUTDIR`)
+    #[arg(value_name = "OUTDIR")]
+    folder: PathBuf,
+    /// The address
+    #[arg(long, value_name = "IP")]
+    profile: String,
+    /// Print one JSON object instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Rows of evidence shown, the latest [default: 100]
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
+}
+
+/// Flows that make a pair worth a line.
+const FLOWS_LEAST: usize = 4;
+/// Longest line of a findings' file that is read; longer ones are not ours.
+const LINE_MAX: usize = 1 << 20;
+
+/// One line of `alerts.json` about the address.
+#[derive(Debug, Default)]
+struct Found {
+    when: String,
+    kind: String,
+    level: String,
+    window: String,
+    text: String,
+    is_alert: bool,
+}
+
+/// What one window held.
+#[derive(Debug)]
+struct Window {
+    number: i64,
+    records: u64,
+    flows: u64,
+    findings: u64,
+    last: String,
+    bytes: usize,
+}
+
+/// A destination whose flows are kept exactly.
+#[derive(Debug)]
+struct Tuple {
+    to: String,
+    port: u16,
+    flows: usize,
+    median_s: u32,
+    spread_s: u32,
+    median_bytes: u32,
+}
+
+/// Runs the verb.
+pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
+    let ip = Ip::parse(o.profile.as_bytes()).ok_or_else(|| {
+        Fault::usage(format!("{}: no address: name an IPv4 or IPv6 address", o.profile))
+    })?;
+    let found = found(&o.folder, &ip.to_string())?;
+    let rows = windows_of(&o.folder, ip.to_bytes()).map_err(|e| {
+        Fault::input(format!("{e}: name a folder that `gabion read --behavior -l` wrote"))
+    })?;
+    let profiles: Vec<(i64, usize, Profile)> = rows
+        .into_iter()
+        .filter_map(|r| Profile::decode(&r.bytes).map(|p| (r.window, r.bytes.len(), p)))
+        .collect();
+    let windows: Vec<Window> = profiles
+        .iter()
+        .map(|(number, bytes, p)| Window {
+            number: *number,
+            records: p.records(),
+            flows: p.flows(),
+            findings: p.findings(),
+            last: p.last().iso().to_string(),
+            bytes: *bytes,
+        })
+        .collect();
+    let tuples = profiles.last().map(|(_, _, p)| tuples(p)).unwrap_or_default();
+    let said = match o.json {
+        true => as_json(&ip.to_string(), &windows, &found, &tuples),
+        false => text(&ip.to_string(), &windows, &found, &tuples, o.rows.unwrap_or(100)),
+    };
+    crate::commands::answer(&said);
+    // An address of which nothing is known is an answer too.
+    Ok(if windows.is_empty() && found.is_empty() { Exit::No } else { Exit::Done })
+}
+
+fn tuples(profile: &Profile) -> Vec<Tuple> {
+    let middle = |mut all: Vec<u32>| -> (u32, u32) {
+        all.sort_unstable();
+        let at = |share: usize| all.get(all.len() * share / 4).copied().unwrap_or(0);
+        (at(2), at(3).saturating_sub(at(1)))
+    };
+    let mut tuples: Vec<Tuple> = profile
+        .pairs()
+        .filter(|(_, _, flows)| flows.len() >= FLOWS_LEAST)
+        .map(|(to, port, flows)| {
+            let mut seconds: Vec<u32> = flows.iter().map(|f| f.0).collect();
+            seconds.sort_unstable();
+            let gap = |w: &[u32]| Some(w.get(1)?.saturating_sub(*w.first()?));
+            let (median_s, spread_s) = middle(seconds.windows(2).filter_map(gap).collect());
+            let (median_bytes, _) = middle(flows.iter().map(|f| f.1).collect());
+            Tuple { to: to.to_string(), port, flows: flows.len(), median_s, spread_s, median_bytes }
+        })
+        .collect();
+    tuples.sort_by(|a, b| b.flows.cmp(&a.flows).then_with(|| a.to.cmp(&b.to)));
+    tuples
+}
+
+/// Lines of `alerts.json` whose source is the address, in order of time.
+fn found(folder: &Path, ip: &str) -> Result<Vec<Found>, Fault> {
+    let path = folder.join("alerts.json");
+    let file = std::fs::File::open(&path).map_err(|e| {
+        let shown = path.display();
+        Fault::input(format!("{shown}: {e}: name a folder that `gabion read --behavior -l` wrote"))
+    })?;
+    let mut all = Vec::new();
+    let mut line = Vec::new();
+    let mut reader = BufReader::new(file);
+    let needle = format!("\"IP\":\"{ip}\"");
+    loop {
+        line.clear();
+        match reader.read_until(b'\n', &mut line) {
+            Ok(0) => break,
+            Ok(_) if line.len() > LINE_MAX => continue,
+            Ok(_) => {}
+            Err(e) => return Err(Fault::input(format!("{}: {e}: try again", path.display()))),
+        }
+        // A look before the reading: most lines are about others.
+        if line.windows(needle.len()).any(|w| w == needle.as_bytes())
+            && let Some(found) = one(&line, &needle)
+        {
+            all.push(found);
+        }
+    }
+    all.sort_by(|a, b| a.when.cmp(&b.when));
+    Ok(all)
+}
+
+fn one(line: &[u8], needle: &str) -> Option<Found> {
+    let own = |value: Value<'_>| {
+        let mut text = Vec::new();
+        json::unescape(value.raw(), &mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    };
+    let mut found = Found::default();
+    let mut is_source = false;
+    members(line, |key, value| match key {
+        b"Status" => found.is_alert = value.raw() == b"Incident",
+        b"StartTime" => found.when = own(value),
+        b"Description" => found.text = own(value),
+        b"Source" => {
+            is_source = value.raw().windows(needle.len()).any(|w| w == needle.as_bytes());
+        }
+        b"_gabion" => {
+            let _ = members(value.raw(), |key, value| match key {
+                b"type" => found.kind = own(value),
+                b"detected" => found.when = own(value),
+                _ => {}
+            });
+        }
+        b"Note" => {
+            let note = own(value);
+            let _ = members(note.as_bytes(), |key, value| match key {
+                b"threat_level" => found.level = own(value),
+                b"timewindow" => found.window = own(value),
+                _ => {}
+            });
+        }
+        _ => {}
+    })?;
+    if found.is_alert {
+        (found.kind, found.level) = ("ALERT".to_owned(), "alert".to_owned());
+        found.text = "Generated an alert given enough evidence".to_owned();
+    }
+    is_source.then_some(found)
+}
+
+fn text(ip: &str, windows: &[Window], found: &[Found], tuples: &[Tuple], rows: usize) -> String {
+    let mut out = format!("Profile {ip}\n");
+    if windows.is_empty() && found.is_empty() {
+        out.push_str("\nNothing was found about it, or it is not in this run.\n");
+        return out;
+    }
+    let time = |iso: &str| iso.get(..19).unwrap_or(iso).replace('T', " ");
+    out.push_str("\nWindows\n");
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("WINDOW", right),
+        ("RECORDS", right),
+        ("FLOWS", right),
+        ("FINDINGS", right),
+        ("LAST SEEN", Align::Left),
+        ("BYTES", right),
+    ]);
+    for w in windows {
+        table.row([
+            w.number.to_string(),
+            w.records.to_string(),
+            w.flows.to_string(),
+            w.findings.to_string(),
+            time(&w.last),
+            w.bytes.to_string(),
+        ]);
+    }
+    out.push_str(&table.render(None));
+    let left = found.len().saturating_sub(rows);
+    let _ = writeln!(
+        out,
+        "\nTimeline ({} findings{})",
+        found.len(),
+        match left {
+            0 => String::new(),
+            n => format!(", the first {n} left out: --rows shows more"),
+        }
+    );
+    let mut table = Table::new(&[
+        ("WHEN", Align::Left),
+        ("WINDOW", right),
+        ("LEVEL", Align::Left),
+        ("WHAT", Align::Left),
+        ("IN WORDS", Align::Left),
+    ]);
+    for f in found.iter().skip(left) {
+        table.row([
+            time(&f.when),
+            f.window.clone(),
+            f.level.clone(),
+            f.kind.clone(),
+            f.text.clone(),
+        ]);
+    }
+    out.push_str(&table.render(None));
+    if !tuples.is_empty() {
+        out.push_str("\nAgain and again (flows of the last day)\n");
+        let mut table = Table::new(&[
+            ("TO", Align::Left),
+            ("PORT", right),
+            ("FLOWS", right),
+            ("EVERY", right),
+            ("QUARTILES APART", right),
+            ("BYTES", right),
+        ]);
+        for t in tuples {
+            table.row([
+                t.to.clone(),
+                t.port.to_string(),
+                t.flows.to_string(),
+                format!("{} s", t.median_s),
+                format!("{} s", t.spread_s),
+                t.median_bytes.to_string(),
+            ]);
+        }
+        out.push_str(&table.render(None));
+    }
+    out
+}
+
+fn as_json(ip: &str, windows: &[Window], found: &[Found], tuples: &[Tuple]) -> String {
+    let mut j = Json::new();
+    j.open();
+    j.field_plain("profile", ip);
+    j.open_array_key("windows");
+    for w in windows {
+        j.open();
+        j.number("window", w.number);
+        j.number("records", w.records);
+        j.number("flows", w.flows);
+        j.number("findings", w.findings);
+        j.field_plain("last", &w.last);
+        j.close();
+    }
+    j.close_array();
+    j.open_array_key("timeline");
+    for f in found {
+        j.open();
+        j.field_plain("when", &f.when);
+        j.field_plain("window", &f.window);
+        j.field_plain("level", &f.level);
+        j.field_plain("type", &f.kind);
+        j.field("text", f.text.as_bytes());
+        j.close();
+    }
+    j.close_array();
+    j.open_array_key("tuples");
+    for t in tuples {
+        j.open();
+        j.field_plain("to", &t.to);
+        j.number("port", t.port);
+        j.number("flows", t.flows as u64);
+        j.number("median_s", t.median_s);
+        j.number("quartiles_apart_s", t.spread_s);
+        j.number("median_bytes", t.median_bytes);
+        j.close();
+    }
+    j.close_array();
+    j.close();
+    let mut text = String::from_utf8_lossy(&j.take()).into_owned();
+    text.push('\n');
+    text
+}

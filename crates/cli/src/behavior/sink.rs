@@ -1,0 +1,283 @@
+//! Where evidence and alerts go: files, what the summary shows, and the page about the run.
+
+use gabion_behavior::shard::Kept;
+use gabion_behavior::{Finding, Profile};
+use gabion_outputs::idmef::AlertFiles;
+use gabion_outputs::page::{Host, Page, Pair, Row};
+use gabion_outputs::store::{ProfileWriter, StoredProfile};
+use gabion_record::Ip;
+use gabion_record::evidence::{Alert, Evidence, ThreatLevel};
+use gabion_record::logs::TimeNs;
+use std::collections::BTreeMap;
+
+/// What one host has shown.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Shown {
+    /// Sum of threat levels by confidence.
+    pub(crate) score: f64,
+    /// Evidence by level.
+    levels: [u64; 5],
+}
+
+/// What a run found, for the summary.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// Evidence by type and level.
+    pub(crate) evidence: BTreeMap<(&'static str, ThreatLevel), u64>,
+    /// Alerts by profile and window.
+    pub(crate) alerts: Vec<(Ip, i64, f64)>,
+    /// Hosts with evidence above info.
+    pub(crate) hosts: BTreeMap<Ip, Shown>,
+}
+
+impl Found {
+    /// Addresses of which scores are kept; the summary shows a few.
+    const HOSTS_MAX: usize = 1 << 16;
+    /// Alerts that are shown; all are in the files.
+    const ALERTS_MAX: usize = 1 << 16;
+
+    fn evidence(&mut self, e: &Evidence) {
+        *self.evidence.entry((e.kind.name, e.level)).or_default() += 1;
+        let score = e.level.weight() * e.confidence;
+        let is_known = self.hosts.contains_key(&e.profile);
+        if is_known || (self.hosts.len() < Self::HOSTS_MAX && score > 0.0) {
+            let host = self.hosts.entry(e.profile).or_default();
+            host.score += score;
+            if let Some(n) = host.levels.get_mut(e.level as usize) {
+                *n += 1;
+            }
+        }
+    }
+
+    fn alert(&mut self, a: &Alert) {
+        if self.alerts.len() < Self::ALERTS_MAX {
+            self.alerts.push((a.profile, a.window, a.accumulated));
+        }
+    }
+}
+
+/// What the page about a run needs beside what was found.
+#[derive(Default)]
+pub(crate) struct Paged {
+    /// The most telling evidence.
+    rows: Vec<Row>,
+    /// Evidence by minute and level.
+    minutes: BTreeMap<(i64, u8), u64>,
+    scans: BTreeMap<(String, String), u64>,
+    /// Who was told to call again and again.
+    beacons: Vec<Ip>,
+    pairs: BTreeMap<(Ip, Ip), Vec<u32>>,
+}
+
+impl Paged {
+    /// Rows kept while a run goes on, and those that a page may show of each level.
+    const ROWS_MAX: usize = 4_000;
+    const ROWS_KEPT: usize = 1_000;
+    /// Minutes of a run that are told apart.
+    const MINUTES_MAX: usize = 1 << 16;
+    /// Scans and beacons that are drawn.
+    const SCANS_MAX: usize = 1 << 12;
+    const BEACONS_MAX: usize = 64;
+    /// Flows that make two hosts worth a chart, and charts at most.
+    const FLOWS_LEAST: usize = 8;
+    const PAIRS_MAX: usize = 12;
+
+    fn evidence(&mut self, e: &Evidence) {
+        let minute = (e.ts.seconds().div_euclid(60), e.level as u8);
+        if self.minutes.len() < Self::MINUTES_MAX || self.minutes.contains_key(&minute) {
+            *self.minutes.entry(minute).or_default() += 1;
+        }
+        let scanned = match e.kind.name {
+            "VERTICAL_PORT_SCAN" => {
+                Some((e.victim.as_ref().and_then(|v| v.ip()).map(|ip| ip.to_string()), "Total "))
+            }
+            "HORIZONTAL_PORT_SCAN" => {
+                Some((e.dst_port.map(|p| format!("{p}/{}", e.proto.name())), " to "))
+            }
+            "BEACON" | "COMMAND_AND_CONTROL_CHANNEL" => {
+                if self.beacons.len() < Self::BEACONS_MAX && !self.beacons.contains(&e.profile) {
+                    self.beacons.push(e.profile);
+                }
+                None
+            }
+            _ => None,
+        };
+        if let Some((Some(target), before)) = scanned
+            && let Some(n) = number_behind(&e.description, before)
+            && self.scans.len() < Self::SCANS_MAX
+        {
+            let cell = self.scans.entry((e.profile.to_string(), target)).or_default();
+            *cell = n.max(*cell);
+        }
+        self.rows.push(Row {
+            ts: e.ts,
+            ip: e.profile.to_string(),
+            kind: e.kind.name,
+            technique: e.kind.technique,
+            level: e.level,
+            confidence: e.confidence,
+            text: e.description.clone(),
+            window: e.window,
+            times: e.times,
+        });
+        if self.rows.len() >= Self::ROWS_MAX {
+            self.thin();
+        }
+    }
+
+    /// Lets the least telling rows go.
+    fn thin(&mut self) {
+        let order = |r: &Row| (std::cmp::Reverse(r.level), r.ts);
+        self.rows.sort_by(|a, b| {
+            order(a).cmp(&order(b)).then_with(|| (&a.ip, &a.text).cmp(&(&b.ip, &b.text)))
+        });
+        self.rows.truncate(Self::ROWS_KEPT);
+    }
+
+    /// Two hosts of a profile that was told to call again and again.
+    fn keep(&mut self, kept: &[Kept]) {
+        for kept in kept.iter().filter(|k| self.beacons.contains(&k.ip)) {
+            let Some(profile) = Profile::decode(&kept.bytes) else { continue };
+            for (to, _, flows) in profile.pairs().filter(|p| p.2.len() >= Self::FLOWS_LEAST) {
+                let seconds = flows.iter().map(|f| f.0).collect();
+                self.pairs.insert((kept.ip, to), seconds);
+            }
+        }
+    }
+
+    /// Puts all into a page.
+    pub(crate) fn page(mut self, found: &Found, page: &mut Page) {
+        self.thin();
+        page.evidence_total = found.evidence.values().sum();
+        page.evidence = self.rows;
+        page.moments = self
+            .minutes
+            .iter()
+            .filter_map(|((minute, level), n)| {
+                let level = *ThreatLevel::ALL.get(usize::from(*level))?;
+                Some((minute.saturating_mul(60), level, *n))
+            })
+            .collect();
+        page.scans = self.scans.into_iter().map(|((who, what), n)| (who, what, n)).collect();
+        let mut pairs: Vec<_> = self.pairs.into_iter().collect();
+        pairs.sort_by_key(|(ends, seconds)| (std::cmp::Reverse(seconds.len()), *ends));
+        page.pairs = pairs
+            .into_iter()
+            .take(Self::PAIRS_MAX)
+            .map(|((from, to), mut seconds)| {
+                seconds.sort_unstable();
+                Pair { from: from.to_string(), to: to.to_string(), seconds }
+            })
+            .collect();
+        let alerts = |ip: &Ip| found.alerts.iter().filter(|a| a.0 == *ip).count() as u64;
+        let mut hosts: Vec<_> = found.hosts.iter().collect();
+        hosts.sort_by(|a, b| b.1.score.total_cmp(&a.1.score).then(a.0.cmp(b.0)));
+        page.hosts = hosts
+            .into_iter()
+            .take(1000)
+            .map(|(ip, shown)| Host {
+                ip: ip.to_string(),
+                score: shown.score,
+                alerts: alerts(ip),
+                levels: shown.levels,
+            })
+            .collect();
+        page.alerts = found.alerts.iter().map(|(ip, w, sum)| (ip.to_string(), *w, *sum)).collect();
+    }
+}
+
+/// The number that follows these words.
+fn number_behind(text: &str, words: &str) -> Option<u64> {
+    let mut rest = text;
+    while let Some(at) = rest.find(words) {
+        rest = rest.get(at + words.len()..)?;
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        // An address is no number.
+        let is_whole = rest.get(digits.len()..).is_some_and(|r| r.starts_with(' '));
+        if let (Ok(n), true) = (digits.parse(), is_whole) {
+            return Some(n);
+        }
+    }
+    None
+}
+
+/// Takes what is found.
+#[derive(Default)]
+pub(crate) struct Sink {
+    /// For the summary.
+    pub(crate) found: Found,
+    /// `alerts.json` and `alerts.log`.
+    pub(crate) files: Option<AlertFiles>,
+    /// Past windows of profiles.
+    pub(crate) profiles: Option<ProfileWriter>,
+    /// For the page, when one is wanted.
+    pub(crate) paged: Option<Paged>,
+}
+
+impl Sink {
+    /// Takes one.
+    pub(crate) fn take(&mut self, finding: Finding<'_>) {
+        match finding {
+            Finding::Evidence(e, sum) => {
+                self.found.evidence(e);
+                if let Some(paged) = &mut self.paged {
+                    paged.evidence(e);
+                }
+                if let Some(files) = &mut self.files {
+                    files.evidence(e, sum, created());
+                }
+            }
+            Finding::Alert(a) => {
+                self.found.alert(a);
+                if let Some(files) = &mut self.files {
+                    files.alert(a, created());
+                }
+            }
+        }
+    }
+
+    /// Nothing comes at the moment: what is buffered is written.
+    pub(crate) fn idle(&mut self) {
+        if let Some(files) = &mut self.files {
+            // A failure stays with the file and is said at the end.
+            let _ = files.flush();
+        }
+    }
+
+    /// Whether profiles are to be handed over at the end of their windows.
+    pub(crate) fn keeps_windows(&self) -> bool {
+        self.paged.is_some() || self.profiles.is_some()
+    }
+
+    /// Takes profiles at the end of their windows.
+    pub(crate) fn keep(&mut self, kept: Vec<Kept>) {
+        if let Some(paged) = &mut self.paged {
+            paged.keep(&kept);
+        }
+        if let Some(profiles) = &self.profiles {
+            let stored =
+                |k: Kept| StoredProfile { ip: k.ip.to_bytes(), window: k.window, bytes: k.bytes };
+            profiles.put(kept.into_iter().map(stored).collect());
+        }
+    }
+}
+
+/// When a finding is written.
+fn created() -> Option<TimeNs> {
+    i64::try_from(crate::stats::now_ns()).ok().map(TimeNs)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found_behind_words_and_not_in_addresses() {
+        let horizontal = "Horizontal port scan to port TELNET 23/tcp. From 10.0.0.1 to 100 unique destination IPs.";
+        assert_eq!(number_behind(horizontal, " to "), Some(100));
+        let vertical =
+            "new vertical port scan to IP 10.0.0.9 from 10.0.0.1. Total 10 TCP ports were scanned.";
+        assert_eq!(number_behind(vertical, "Total "), Some(10));
+        assert_eq!(number_behind("to 10.0.0.1 ", " to "), None);
+    }
+}

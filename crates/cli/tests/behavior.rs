@@ -1,0 +1,269 @@
+//! What hosts do over time, by whole runs: captures, several workers, bad inputs.
+
+mod program;
+
+use program::{gabion, repository};
+use std::path::{Path, PathBuf};
+
+/// The folder of logs of flows, when the corpus is there.
+fn flows(test: &str) -> Option<PathBuf> {
+    let corpus = std::env::var_os("GABION_CORPUS")
+        .map_or_else(|| repository("../shared/corpus"), PathBuf::from);
+    let folder = corpus.join("flows");
+    if !folder.is_dir() {
+        eprintln!("{test}: skipped: no corpus at {}", corpus.display());
+        return None;
+    }
+    Some(folder)
+}
+
+/// Runs over inputs; lines of `alerts.json` without creation times, and `alerts.log`.
+fn read(inputs: &[&Path], more: &[&str]) -> (Vec<String>, String) {
+    let out = tempfile::tempdir().unwrap();
+    let folder = out.path().display().to_string();
+    let shown: Vec<String> = inputs.iter().map(|p| p.display().to_string()).collect();
+    let mut args = vec!["read", "--behavior", "-q", "-l", &folder];
+    args.extend(shown.iter().map(String::as_str));
+    args.extend(more);
+    let ran = gabion(&args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = |name: &str| std::fs::read_to_string(out.path().join(name)).unwrap();
+    let lines = text("alerts.json").lines().map(without_creation).collect();
+    (lines, text("alerts.log"))
+}
+
+fn without_creation(line: &str) -> String {
+    let at = line.find("\"CreateTime\"").unwrap_or(line.len());
+    let end = line[at..].find(',').map_or(line.len(), |n| at + n);
+    format!("{}{}", &line[..at], &line[end..])
+}
+
+/// A capture's flows and protocols go the way of logs: an ARP scan, and a host that is called again
+/// and again.
+#[test]
+fn captures_go_through_our_own_flows() {
+    let Some(flows) = flows("captures_go_through_our_own_flows") else { return };
+    let (found, log) = read(&[&flows.join("slips/test8-malicious.pcap")], &[]);
+    assert!(log.contains("performing an arp scan"), "{log}");
+    assert!(found.iter().any(|l| l.contains("ARP_SCAN")));
+    // With the rule engine's outputs beside it, and the same with several workers.
+    let beacon = flows.join("slips/test-cc-capture-1.pcap.zst");
+    let (one, log) = read(&[&beacon], &[]);
+    assert!(!one.is_empty() && !log.is_empty());
+    assert_eq!(read(&[&beacon], &["--workers", "3"]).0, one);
+}
+
+/// Logs of all formats: the same bytes in the same order with any number of workers.
+#[test]
+fn any_number_of_workers_writes_the_same() {
+    let Some(flows) = flows("any_number_of_workers_writes_the_same") else { return };
+    for input in [
+        "slips/test9-mixed-zeek-dir",
+        "slips/test4-malicious.binetflow",
+        "slips/test14-malicious-zeek-dir",
+        "slips/test18-malicious-ctu-sme-11-win",
+        "netflowlabeler/test.binetflow",
+    ] {
+        let path = flows.join(input);
+        let (one, log) = read(&[&path], &[]);
+        assert!(!one.is_empty(), "{input}");
+        for workers in ["2", "4"] {
+            let (got, theirs) = read(&[&path], &["--workers", workers]);
+            assert!(got == one, "{input}: {workers} workers: {} for {}", got.len(), one.len());
+            assert_eq!(theirs.lines().count(), log.lines().count(), "{input}");
+        }
+    }
+}
+
+/// Lines of an ordered log shuffled by less than a minute: the same findings.
+#[test]
+fn a_shuffle_within_a_minute_changes_nothing() {
+    let Some(flows) = flows("a_shuffle_within_a_minute_changes_nothing") else { return };
+    let path = flows.join("slips/test18-malicious-ctu-sme-11-win/zeek-labeled/conn.log.labeled");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (header, mut lines): (Vec<&str>, Vec<&str>) =
+        text.lines().partition(|l| l.starts_with('#'));
+    let time = |l: &&str| l.split('\t').next().and_then(|t| t.parse::<f64>().ok()).unwrap_or(0.0);
+    lines.sort_by(|a, b| time(a).total_cmp(&time(b)));
+    let folder = tempfile::tempdir().unwrap();
+    let mut runs = Vec::new();
+    for seed in [0u64, 7, 1_000_003] {
+        let jitter = |l: &&str| {
+            let hash =
+                l.bytes().fold(seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+            if seed == 0 { 0.0 } else { (hash >> 20) as f64 % 29_900.0 / 1000.0 }
+        };
+        let mut shuffled = lines.clone();
+        shuffled.sort_by(|a, b| (time(a) + jitter(a)).total_cmp(&(time(b) + jitter(b))));
+        let log = folder.path().join(format!("{seed}")).join("conn.log");
+        std::fs::create_dir_all(log.parent().unwrap()).unwrap();
+        std::fs::write(&log, [header.join("\n"), shuffled.join("\n")].join("\n")).unwrap();
+        let mut found = read(&[&log], &[]).0;
+        found.sort();
+        runs.push(found);
+    }
+    assert!(!runs[0].is_empty() && runs[1] == runs[0] && runs[2] == runs[0]);
+}
+
+#[test]
+fn what_holds_no_flow_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("noise");
+    std::fs::write(&path, [0xd3; 5000]).unwrap();
+    let shown = path.display().to_string();
+    gabion(&["read", &shown, "--behavior"]).refuses(3, &[&shown, "no record of a flow"]);
+    let log = folder.path().join("conn.log");
+    std::fs::write(
+        &log,
+        "{\"ts\":1.5,\"uid\":\"C\",\"id.orig_h\":\"10.0.0.1\",\"id.resp_h\":\"10.0.0.2\"}\nnonsense\n",
+    )
+    .unwrap();
+    let ran = gabion(&["read", &log.display().to_string(), "--behavior"]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("1 line skipped") && ran.err.contains("(line 2)"), "{}", ran.err);
+}
+
+/// The page about a run as a browser shows it, both engines in it, nothing loaded from elsewhere.
+#[test]
+fn the_page_about_a_run_is_shown_by_a_browser() {
+    let test = "the_page_about_a_run_is_shown_by_a_browser";
+    let Some(flows) = flows(test) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let page = folder.path().join("report.html");
+    let out = folder.path().join("out").display().to_string();
+    let shown = page.display().to_string();
+    let input = flows.join("slips/test-cc-capture-1.pcap.zst").display().to_string();
+    let ran = gabion(&["read", &input, "--behavior", "-q", "-l", &out, "--report", &shown]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let html = std::fs::read_to_string(&page).unwrap();
+    for id in ["who", "when", "why", "protocols", "ledger"] {
+        assert!(html.contains(&format!("id=\"{id}\"")), "{id}");
+    }
+    assert!(folder.path().join("out/run.json").is_file());
+    let browser = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+    let Some(browser) = browser.iter().find(|b| Path::new(b).exists()) else {
+        eprintln!("{test}: skipped from here on: no Chromium");
+        return;
+    };
+    // A network service that cannot be reached shows anything that is loaded as an error.
+    let said = std::process::Command::new(browser)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--dump-dom",
+            "--enable-logging=stderr",
+        ])
+        .args(["--host-resolver-rules=MAP * ~NOTFOUND", "--virtual-time-budget=2000"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{shown}"))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&said.stdout);
+    let log = String::from_utf8_lossy(&said.stderr);
+    let drawn = dom.matches("<rect").count() + dom.matches("<circle").count();
+    assert!(dom.matches("<svg").count() >= 3 && drawn > 20, "{drawn}: {log}");
+    assert!(!log.contains("CONSOLE") && !log.contains("ERR_"), "{log}");
+}
+
+/// What a run left is looked at by doctor.
+#[test]
+fn doctor_reads_what_a_run_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("conn.log");
+    std::fs::write(
+        &log,
+        "{\"ts\":1.5,\"uid\":\"C\",\"id.orig_h\":\"10.0.0.1\",\"id.resp_h\":\"10.0.0.2\"}\nnonsense\n",
+    )
+    .unwrap();
+    let (log, out) = (log.display().to_string(), folder.path().join("out").display().to_string());
+    assert_eq!(gabion(&["read", &log, "--behavior", "-q", "-l", &out]).code, 0);
+    let said = gabion(&["doctor", &out]);
+    assert_eq!(said.code, 1, "{}", said.err);
+    assert!(
+        said.out.contains("unreadable_record") && said.out.contains("What to change"),
+        "{}",
+        said.out
+    );
+    let json = gabion(&["doctor", "--json", &out]).out;
+    assert!(json.contains("\"unreadable_record\":1") && json.contains("\"limit\":"), "{json}");
+    gabion(&["doctor", &format!("{out}/none")]).refuses(3, &["run.json", "name a folder"]);
+}
+
+/// A log that grows and is rotated, followed until SIGTERM.
+#[test]
+fn growing_logs_are_followed_until_the_end() {
+    use std::io::Write;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("conn.log");
+    let line = |n: u32| {
+        format!(
+            "{{\"ts\":{}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":5,\"id.resp_h\":\"192.0.2.{}\",\"id.resp_p\":23,\"proto\":\"tcp\",\"conn_state\":\"S0\",\"orig_pkts\":1}}\n",
+            1000 + n,
+            n % 250
+        )
+    };
+    std::fs::write(&path, (0..5).map(line).collect::<String>()).unwrap();
+    let out = folder.path().join("out");
+    let mut child = program::command(&["read", "--behavior", "--follow", "--workers", "2", "-l"])
+        .arg(&out)
+        .arg(&path)
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let append = |text: String| {
+        let mut file = std::fs::OpenOptions::new().append(true).create(true).open(&path).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    append((5..8).map(line).collect());
+    std::fs::rename(&path, folder.path().join("conn.old.log")).unwrap();
+    append((8..30).map(line).collect());
+    let log = out.join("alerts.log");
+    let mut found = false;
+    for _ in 0..400 {
+        found = std::fs::read_to_string(&log).is_ok_and(|t| t.contains("to 10 unique"));
+        if found || child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(25));
+    }
+    // Evidence is out while the run goes on; it ends when asked to.
+    let _ = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    let end = child.wait_with_output().unwrap();
+    let (text, err) = (String::from_utf8_lossy(&end.stdout), String::from_utf8_lossy(&end.stderr));
+    assert!(found, "{text} {err}");
+    assert!(end.status.success(), "{text} {err}");
+}
+
+/// What a run knows of a host: windows, evidence in order of time, whom it calls again and again; the
+/// same with several workers.
+#[test]
+fn a_profile_is_shown_after_the_run() {
+    let Some(flows) = flows("a_profile_is_shown_after_the_run") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let input = flows.join("rita/missing_host").display().to_string();
+    let mut shown = Vec::new();
+    for workers in ["1", "2"] {
+        let out = folder.path().join(workers).display().to_string();
+        let ran = gabion(&["read", &input, "--behavior", "-q", "-l", &out, "--workers", workers]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        let said = gabion(&["behavior", "show", &out, "--profile", "73.54.23.243"]);
+        assert_eq!(said.code, 0, "{}", said.err);
+        let mut words = said.out.split_whitespace();
+        assert!(
+            words.any(|w| w == "BEACON") && words.any(|w| w == "64.225.56.201"),
+            "{}",
+            said.out
+        );
+        let json = gabion(&["behavior", "show", &out, "--profile", "73.54.23.243", "--json"]).out;
+        assert!(
+            json.contains("\"to\":\"64.225.56.201\"") && json.contains("\"type\":\"BEACON\""),
+            "{json}"
+        );
+        shown.push((said.out, json));
+        assert_eq!(gabion(&["behavior", "show", &out, "--profile", "192.0.2.77"]).code, 1);
+        gabion(&["behavior", "show", &out, "--profile", "nobody"]).refuses(2, &["nobody"]);
+    }
+    assert_eq!(shown[0], shown[1]);
+}

@@ -1,0 +1,136 @@
+//! Lines that are handed over one by one, as records in order of time: what is read while it is made.
+//!
+//! Nothing is known of such a log before it is read. Its lines wait for earlier ones as long as the
+//! horizon says and room allows; what comes later still is given out late.
+
+use crate::feed::{InputReport, shed};
+use crate::reader::{Format, Line, Reader};
+use crate::sorter::Sorter;
+use gabion_record::logs::{Record, TimeNs};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// What takes records; it may break off.
+pub type Each<'e> = &'e mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
+
+/// One such log.
+pub struct Intake {
+    reader: Reader,
+    sorter: Sorter,
+    report: InputReport,
+    /// Moment of the last record given out.
+    given: Option<TimeNs>,
+    scratch: Vec<u8>,
+    lines: u64,
+}
+
+impl Intake {
+    /// A log of that name whose lines wait so long, in so many bytes.
+    pub fn new(path: &Path, format: Option<Format>, horizon_ns: i64, bytes_max: usize) -> Intake {
+        Intake {
+            reader: Reader::new(&path.to_string_lossy(), format),
+            sorter: Sorter::new(horizon_ns, bytes_max),
+            report: InputReport::new(path),
+            given: None,
+            scratch: Vec::new(),
+            lines: 0,
+        }
+    }
+
+    /// Takes the next line in, without its end; records whose time has come go to `each`.
+    pub fn line(&mut self, line: &[u8], each: Each<'_>) -> ControlFlow<()> {
+        self.lines += 1;
+        let bytes = line.len() as u64;
+        match self.reader.line(line) {
+            Line::Quiet => return ControlFlow::Continue(()),
+            Line::Record(ts, layout) => {
+                self.report.ledger.receive(1, bytes);
+                self.sorter.push(ts, line, layout, self.lines);
+            }
+            Line::Skip(skip) => {
+                self.report.ledger.receive(1, bytes);
+                shed(&mut self.report, skip, bytes, self.lines);
+            }
+        }
+        self.drain(false, each)
+    }
+
+    /// A line that was longer than lines may be.
+    pub fn too_long(&mut self) {
+        self.lines += 1;
+        self.report.ledger.receive(1, 0);
+        shed(&mut self.report, crate::skip::Skip::TooLong, 0, self.lines);
+    }
+
+    /// No line will follow: what waits goes out.
+    pub fn finish(&mut self, each: Each<'_>) -> ControlFlow<()> {
+        self.drain(true, each)
+    }
+
+    fn drain(&mut self, is_at_end: bool, each: Each<'_>) -> ControlFlow<()> {
+        while self.sorter.advance(is_at_end) {
+            let Some(head) = self.sorter.head() else { break };
+            let (bytes, number) = (head.line.len() as u64, head.number);
+            let mut flow = ControlFlow::Continue(());
+            match self.reader.record(head.layout, head.line, &mut self.scratch) {
+                Ok(mut record) => {
+                    self.report.ledger.pass(1, bytes);
+                    record.is_late = self.given.is_some_and(|g| record.ts < g);
+                    if record.is_late {
+                        self.report.late += 1;
+                    } else {
+                        self.given = Some(record.ts);
+                    }
+                    flow = each(&record);
+                }
+                Err(skip) => shed(&mut self.report, skip, bytes, number),
+            }
+            self.sorter.pop();
+            if flow.is_break() {
+                return flow;
+            }
+        }
+        self.report.cut = self.sorter.cut;
+        self.report.jumps = self.sorter.jumps();
+        self.report.kind = self.reader.kind().or(self.report.kind);
+        ControlFlow::Continue(())
+    }
+
+    /// What became of it so far.
+    pub fn report(&self) -> &InputReport {
+        &self.report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_record::logs::SECOND;
+
+    #[test]
+    fn lines_come_out_in_order_and_the_books_balance() {
+        let mut intake = Intake::new(Path::new("eve"), Some(Format::Eve), 60 * SECOND, 1 << 20);
+        let mut out = Vec::new();
+        let mut each = |r: &Record<'_>| {
+            out.push((r.ts.seconds() % 1000, r.is_late));
+            ControlFlow::Continue(())
+        };
+        for second in [3, 1, 2, 200, 90, 5] {
+            let line = format!(
+                r#"{{"timestamp":"2021-06-06T15:00:00Z","event_type":"flow","src_ip":"10.0.0.1","dest_ip":"10.0.0.2","proto":"ICMP","flow":{{"start":"2021-06-06T15:{:02}:{:02}Z"}}}}"#,
+                second / 60,
+                second % 60
+            );
+            assert!(intake.line(line.as_bytes(), &mut each).is_continue());
+        }
+        assert!(intake.line(b"no line", &mut each).is_continue());
+        assert!(intake.finish(&mut each).is_continue());
+        let base = 1_622_991_600 % 1000;
+        let at = |s: i64| (base + s) % 1000;
+        let expected = [(at(1), false), (at(2), false), (at(3), false), (at(5), false)];
+        assert_eq!(out[..3], expected[..3]);
+        assert_eq!(out.len(), 6);
+        intake.report().ledger.balance().unwrap();
+        assert_eq!((intake.report().skips.total(), intake.report().late), (1, 1));
+    }
+}

@@ -1,0 +1,180 @@
+//! Past windows of profiles in an embedded database: what hosts were, long after memory let them go.
+//!
+//! One row a profile and window, with the profile's own encoding; nothing here looks into it. Rows come
+//! in batches through a bounded queue and are written by a thread of their own, a transaction a batch,
+//! so that nobody waits for a disk but the queue.
+
+use rusqlite::{Connection, OpenFlags, params};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+/// Batches that wait for the disk.
+const WAITING_MAX: usize = 16;
+
+/// The form of the tables; another is refused.
+const FORM: i64 = 1;
+
+/// A profile at the end of a window.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredProfile {
+    /// Its address, 16 bytes.
+    pub ip: [u8; 16],
+    /// Number of the window.
+    pub window: i64,
+    /// Its encoding.
+    pub bytes: Vec<u8>,
+}
+
+/// The database's file in a run's folder.
+pub fn path_in(folder: &Path) -> PathBuf {
+    folder.join("profiles.sqlite")
+}
+
+fn told(path: &Path) -> impl Fn(rusqlite::Error) -> String + '_ {
+    move |e| format!("{}: {e}", path.display())
+}
+
+/// Writes profiles, off the path of records.
+#[derive(Debug)]
+pub struct ProfileWriter {
+    rows: Option<SyncSender<Vec<StoredProfile>>>,
+    thread: Option<JoinHandle<Result<u64, String>>>,
+}
+
+impl ProfileWriter {
+    /// Makes the database anew in a folder and the thread that writes it.
+    ///
+    /// # Errors
+    /// When either cannot be made.
+    pub fn create(folder: &Path) -> Result<ProfileWriter, String> {
+        let path = path_in(folder);
+        match std::fs::remove_file(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
+                return Err(format!("{}: {e}", path.display()));
+            }
+            _ => {}
+        }
+        let mut database = Connection::open(&path).map_err(told(&path))?;
+        // What a run that is cut off loses is its last batch.
+        database
+            .execute_batch(&format!(
+                "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA user_version = {FORM};
+                 CREATE TABLE profiles (ip BLOB NOT NULL, time_window INTEGER NOT NULL, profile BLOB NOT NULL,
+                     PRIMARY KEY (ip, time_window)) WITHOUT ROWID;"
+            ))
+            .map_err(told(&path))?;
+        let (rows, batches) = sync_channel::<Vec<StoredProfile>>(WAITING_MAX);
+        let thread = std::thread::Builder::new()
+            .name("profiles".to_owned())
+            .spawn(move || {
+                let mut written = 0;
+                // The first failure ends the writing; who sends more finds nobody there.
+                for batch in batches {
+                    written += write(&mut database, &batch).map_err(told(&path))?;
+                }
+                Ok(written)
+            })
+            .map_err(|e| format!("profiles: {e}"))?;
+        Ok(ProfileWriter { rows: Some(rows), thread: Some(thread) })
+    }
+
+    /// Hands a batch over, waiting when the disk is far behind.
+    pub fn put(&self, batch: Vec<StoredProfile>) {
+        if let Some(rows) = self.rows.as_ref().filter(|_| !batch.is_empty()) {
+            // Without the thread there was a failure, which the end tells.
+            let _ = rows.send(batch);
+        }
+    }
+
+    /// Waits until all is written; how many rows.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub fn finish(mut self) -> Result<u64, String> {
+        self.rows = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Err("profiles: the writer failed".to_owned()),
+        }
+    }
+}
+
+impl Drop for ProfileWriter {
+    fn drop(&mut self) {
+        self.rows = None;
+        if let Some(thread) = self.thread.take() {
+            // Its result is for who asks by finishing.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write(database: &mut Connection, batch: &[StoredProfile]) -> Result<u64, rusqlite::Error> {
+    let transaction = database.transaction()?;
+    {
+        let mut insert =
+            transaction.prepare("INSERT OR REPLACE INTO profiles VALUES (?1, ?2, ?3)")?;
+        for row in batch {
+            insert.execute(params![row.ip.as_slice(), row.window, row.bytes])?;
+        }
+    }
+    transaction.commit()?;
+    Ok(batch.len() as u64)
+}
+
+/// The windows of one address, in order.
+///
+/// # Errors
+/// When there is no database, or another than ours.
+pub fn windows_of(folder: &Path, ip: [u8; 16]) -> Result<Vec<StoredProfile>, String> {
+    let path = path_in(folder);
+    let database = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
+        .map_err(told(&path))?;
+    let form: i64 =
+        database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(told(&path))?;
+    if form != FORM {
+        return Err(format!("{}: of another form ({form})", path.display()));
+    }
+    let mut select = database
+        .prepare("SELECT time_window, profile FROM profiles WHERE ip = ?1 ORDER BY time_window")
+        .map_err(told(&path))?;
+    let rows = select
+        .query_map(params![ip.as_slice()], |row| {
+            Ok(StoredProfile { ip, window: row.get(0)?, bytes: row.get(1)? })
+        })
+        .map_err(told(&path))?;
+    rows.collect::<Result<Vec<_>, _>>().map_err(told(&path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_in_is_found_again_by_window() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = ProfileWriter::create(folder.path()).unwrap();
+        let row = |ip: u8, window: i64, bytes: &[u8]| StoredProfile {
+            ip: [ip; 16],
+            window,
+            bytes: bytes.to_vec(),
+        };
+        for window in [2, 1] {
+            let batch = (0..200).map(|n| row(n, window, &[n, window as u8])).collect();
+            writer.put(batch);
+        }
+        // A profile that comes twice with one window is its later self.
+        writer.put(vec![row(7, 2, b"later")]);
+        assert_eq!(writer.finish(), Ok(401));
+        let found = windows_of(folder.path(), [7; 16]).unwrap();
+        assert_eq!(found, [row(7, 1, &[7, 1]), row(7, 2, b"later")]);
+        assert_eq!(windows_of(folder.path(), [201; 16]).unwrap(), []);
+        // A run begins anew.
+        ProfileWriter::create(folder.path()).unwrap().finish().unwrap();
+        assert_eq!(windows_of(folder.path(), [7; 16]).unwrap(), []);
+        std::fs::write(path_in(folder.path()), b"no database at all, but some text").unwrap();
+        assert!(windows_of(folder.path(), [7; 16]).is_err());
+        assert!(windows_of(&folder.path().join("none"), [7; 16]).is_err());
+    }
+}

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+# Makes logs of flows of any size out of the corpus: addresses and times of real logs rewritten.
+"""Logs of flows for benchmarks and experiments, generated out of the corpus.
+
+Real lines of Zeek's logs are repeated with other addresses, other ids and other times: one hour of
+event time, in order, a fresh set of hosts for each repetition, so that a million flows come of some
+fifteen thousand sources with all that real hosts do. Floods and scans are of one kind each.
+
+  flow_logs.py KIND COUNT FILE_OR_FOLDER      KIND: tsv, json, mixed, ports, hosts, arp, spoofed, two, small
+"""
+import ipaddress, json, os, pathlib, random, subprocess, sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CORPUS = pathlib.Path(os.environ.get("GABION_CORPUS", ROOT / "../shared/corpus"))
+FLOWS = CORPUS / "flows/slips"
+START, HOUR = 1_700_000_000, 3600.0
+FIELDS = ("ts uid id.orig_h id.orig_p id.resp_h id.resp_p proto service duration orig_bytes resp_bytes conn_state "
+          "local_orig local_resp missed_bytes history orig_pkts orig_ip_bytes resp_pkts resp_ip_bytes tunnel_parents").split()
+HEADER = ("#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n#unset_field\t-\n#path\tconn\n#fields\t"
+          + "\t".join(FIELDS) + "\n")
+REST = "\t40000\t%s\t%d\ttcp\t-\t0.0\t0\t0\tS0\tT\tF\t0\tS\t1\t40\t0\t0\t-\n"
+
+
+def read(path):
+    """The text of a log, packed or not."""
+    packed = path.with_name(path.name + ".zst")
+    if path.exists():
+        return path.read_text()
+    return subprocess.run(["zstd", "-dqc", packed], check=True, capture_output=True, text=True).stdout
+
+
+def json_lines(path):
+    return [json.loads(line) for line in read(path).splitlines() if line.startswith("{")]
+
+
+def real_flows():
+    """Flows of the corpus as lists of TSV columns in order of time."""
+    flows = []
+    for line in read(FLOWS / "test18-malicious-ctu-sme-11-win/zeek-labeled/conn.log.labeled").splitlines():
+        columns = line.split("\t")
+        if not line.startswith("#") and len(columns) >= len(FIELDS):
+            flows.append(columns[:len(FIELDS)])
+    flows = flows[::4]
+    for line in json_lines(FLOWS / "test9-mixed-zeek-dir/conn.log"):
+        value = lambda v: "-" if v is None else ("T" if v else "F") if isinstance(v, bool) else str(v)
+        flows.append([value(line.get(f)) for f in FIELDS])
+    random.Random(7).shuffle(flows)
+    return flows
+
+
+def mapped(address, copy, hosts):
+    """An address for one repetition: private ones stay private, each repetition has its own."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    if ip.version != 4 or ip.is_multicast or int(ip) in (0, 0xffffffff) or ip.is_loopback or ip.is_link_local:
+        return address
+    if ip.is_private:
+        number = hosts.setdefault(address, len(hosts)) + copy * 24
+        return "10.%d.%d.%d" % (number >> 16 & 255, number >> 8 & 255, (number & 255))
+    # Most repetitions share their servers, as hosts of one site do.
+    return str(ipaddress.ip_address(int(ip) ^ (copy % 16) << 2))
+
+
+def spread(n, count):
+    return "%.6f" % (START + HOUR * n / count)
+
+
+def plain(count, out, as_json):
+    flows, hosts = real_flows(), {}
+    copies = max(1, (count + len(flows) - 1) // len(flows))
+    with open(out, "w") as file:
+        if not as_json:
+            file.write(HEADER)
+        n = 0
+        for flow in flows:
+            rest = flow[6:]
+            numbers = {"id.orig_p", "id.resp_p", "orig_bytes", "resp_bytes", "missed_bytes", "orig_pkts",
+                       "orig_ip_bytes", "resp_pkts", "resp_ip_bytes", "duration"}
+            shown = {k: (v == "T" if v in "TF" else v) if k not in numbers else (float(v) if "." in v else int(v))
+                     for k, v in zip(FIELDS[6:], rest) if v != "-"} if as_json else None
+            tail = json.dumps(shown, separators=(",", ":"))[1:] if as_json else None
+            text = "\t".join(rest)
+            for copy in range(copies):
+                if n >= count:
+                    return
+                a, b = mapped(flow[2], copy, hosts), mapped(flow[4], copy, hosts)
+                if as_json:
+                    file.write('{"ts":%s,"uid":"C%xq%s","id.orig_h":"%s","id.orig_p":%s,"id.resp_h":"%s","id.resp_p":%s,%s\n'
+                               % (spread(n, count), n, flow[1][-6:], a, flow[3], b, flow[5], tail))
+                else:
+                    file.write("%s\tC%xq%s\t%s\t%s\t%s\t%s\t%s\n"
+                               % (spread(n, count), n, flow[1][-6:], a, flow[3], b, flow[5], text))
+                n += 1
+
+
+def mixed(count, folder):
+    """All logs of one folder, repeated; `count` is of records of all logs."""
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    source, hosts = FLOWS / "test9-mixed-zeek-dir", {}
+    logs = {}
+    for name in sorted({p.name.removesuffix(".zst") for p in source.iterdir()}):
+        lines = [l for l in json_lines(source / name) if "ts" in l]
+        if name.removesuffix(".log") in ("conn", "dns", "http", "ssl", "files", "notice", "software", "smtp", "dhcp"):
+            logs[name] = lines
+    total = sum(len(l) for l in logs.values())
+    copies = max(1, count // total)
+    least = min(l["ts"] for lines in logs.values() for l in lines)
+    most = max(l["ts"] for lines in logs.values() for l in lines)
+    for name, lines in logs.items():
+        with open(folder / name, "w") as file:
+            made = []
+            for line in lines:
+                line = dict(line)
+                at = (line.pop("ts") - least) / max(most - least, 1)
+                uid = line.pop("uid", None)
+                ends = {k: line.pop(k) for k in ("id.orig_h", "id.resp_h", "host") if k in line
+                        and not (k == "host" and name == "http.log")}
+                tail = json.dumps(line, separators=(",", ":"))[1:]
+                for copy in range(copies):
+                    ts = START + at * (HOUR - 10) + 10.0 * copy / copies
+                    head = '{"ts":%.6f' % ts
+                    if uid:
+                        head += ',"uid":"%s%x"' % (uid, copy)
+                    for k, v in ends.items():
+                        head += ',"%s":"%s"' % (k, mapped(v, copy, hosts))
+                    made.append((ts, head + "," + tail + "\n"))
+            made.sort(key=lambda m: m[0])
+            file.writelines(text for _, text in made)
+    return copies * total
+
+
+def address(n):
+    """Spoofed sources: each another one, in no order, none private or multicast."""
+    n = (n * 2654435761 + 12345) % (1 << 29) + (1 << 29)
+    return "%d.%d.%d.%d" % (n >> 24, n >> 16 & 255, n >> 8 & 255, n & 255)
+
+
+def flood(kind, count, out):
+    with open(out, "w") as file:
+        if kind == "arp":
+            for n in range(count):
+                host = "192.168.%d.%d" % (n >> 8 & 255, n & 255)
+                file.write('{"ts":%s,"operation":"request","src_mac":"50:5b:c2:db:c3:%02x","dst_mac":"ff:ff:ff:ff:ff:ff",'
+                           '"orig_h":"192.168.1.%d","resp_h":"%s","orig_hw":"50:5b:c2:db:c3:%02x",'
+                           '"resp_hw":"00:00:00:00:00:00"}\n' % (spread(n, count), n & 3, n & 3, host, n & 3))
+            return
+        file.write(HEADER)
+        for n in range(count):
+            head = "%s\tC%x\t" % (spread(n, count), n)
+            if kind == "ports":
+                file.write(head + "10.0.0.5" + REST % ("10.9.0.%d" % (1 + (n >> 16)), n & 65535 or 1))
+            elif kind == "hosts":
+                file.write(head + "10.0.0.5" + REST % ("%d.%d.%d.%d" % (20 + (n >> 24), n >> 16 & 255, n >> 8 & 255, n & 255), 445))
+            elif n % 5000 == 77:
+                # The planted scanner: one host at a time, behind the flood.
+                file.write(head + "203.0.113.9" + REST % ("198.51.%d.%d" % (n // 5000 >> 8 & 255, n // 5000 & 255), 23))
+            else:
+                file.write(head + address(n) + REST % ("192.0.2.80", 80))
+
+
+def main():
+    kind, count, out = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+    if kind in ("tsv", "json"):
+        plain(count, out, kind == "json")
+    elif kind == "mixed":
+        print(mixed(count, out))
+    else:
+        flood(kind, count, out)
+
+
+if __name__ == "__main__":
+    main()
