@@ -119,6 +119,17 @@ fn a_log_is_written_shown_verified_and_proven() {
     let other_vkey = other.json(&["stat", "log", "--json"])["vkey"].as_str().unwrap().to_owned();
     assert_eq!(place.code(&["check-proof", "proof", "--vkey", &other_vkey]), 20);
     assert_eq!(place.code(&["verify", "log", "--vkey", &other_vkey]), 20);
+    for verb in [
+        &["show", "log", "--key", key][..],
+        &["export", "log", "--key", key],
+        &["prove", "log", "--key", key, "--record", &n],
+        &["stat", "log"],
+        &["checkpoint", "log"],
+        &["anchor", "add", "other-anchors", "log"],
+    ] {
+        assert_eq!(place.code(&[verb, &["--vkey", &other_vkey]].concat()), 20, "{verb:?}");
+        place.ok(&[verb, &["--vkey", vkey]].concat());
+    }
     assert_eq!(place.code(&["verify", "log", "--vkey", vkey]), 10);
     place.ok(&["prove", "log", "--record", &n, "--key", key, "--redact-bytes", "-o", "redacted"]);
     let checked = place.json(&["check-proof", "redacted", "--vkey", vkey, "--json"]);

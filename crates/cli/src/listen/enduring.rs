@@ -252,22 +252,23 @@ impl EnduringLog {
             return false;
         }
         let mut spilled = None;
-        if self.way == Way::Aside {
-            let Some(mut writer) = self.writer.take() else { return false };
-            // What is held goes into one log only.
-            if writer.commit(now_ns()).is_err() {
-                self.writer = Some(writer);
-                return false;
+        let again = match (self.way, self.writer.take()) {
+            (Way::Aside, Some(mut aside)) => {
+                // The first log has to be there before the other is left.
+                let first = self.place.reopen();
+                let is_durable = first.is_ok() && aside.commit(now_ns()).is_ok();
+                let Some(first) = first.ok().filter(|_| is_durable) else {
+                    self.writer = Some(aside);
+                    return false;
+                };
+                let _ = aside.close(now_ns());
+                spilled = self.aside.as_ref().and_then(told);
+                Ok(first)
             }
-            self.held.clear();
-            let _ = writer.close(now_ns());
-            spilled = self.aside.as_ref().and_then(told);
-        }
-        let writer = match self.writer.take() {
-            Some(writer) => Ok(writer),
-            None => self.begin_again(&self.place),
+            (_, Some(writer)) => Ok(writer),
+            (_, None) => self.begin_again(&self.place),
         };
-        let again = writer.and_then(|mut writer| {
+        let again = again.and_then(|mut writer| {
             self.held.clear();
             self.say(&mut writer, spilled)?;
             Ok(writer)
@@ -433,6 +434,102 @@ impl Sink for EnduringLog {
         match self.writer.take() {
             Some(writer) => writer.close(now_ns()).map(|_| ()).map_err(|e| self.fault(&e)),
             None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_seal::SecretKey;
+    use gabion_seal::reader::{Cursor, Found, Reader, Selection};
+    use gabion_seal::record::Transport;
+    use std::path::Path;
+
+    fn place(folder: &Path, name: &str) -> LogPlace {
+        LogPlace {
+            log: folder.join(name),
+            state: folder.join(format!("{name}.state")),
+            recipients: vec![folder.join("recipient")],
+            origin: format!("log.example/{name}"),
+            is_compressed: true,
+        }
+    }
+
+    fn opened(folder: &Path, spills: bool) -> (EnduringLog, [SecretKey; 1]) {
+        let key = SecretKey::generate().unwrap();
+        std::fs::write(folder.join("recipient"), key.recipient().to_text()).unwrap();
+        let aside = spills.then(|| place(folder, "aside"));
+        let log =
+            EnduringLog::open(place(folder, "log"), aside, OnFull::Block, StopFlag::new()).unwrap();
+        (log, [key])
+    }
+
+    fn append(log: &mut EnduringLog, text: &str) {
+        let source = Source::new(Transport::Udp, 0, "192.0.2.1:514", "");
+        log.append(&source, now_ns(), Kind::Message, Flags::default(), text.as_bytes()).unwrap();
+    }
+
+    fn messages(path: &Path, keys: &[SecretKey]) -> Vec<String> {
+        struct Texts(Vec<String>);
+        impl gabion_seal::reader::Sink for Texts {
+            fn record(&mut self, found: &Found<'_>) -> bool {
+                if found.record.kind == Kind::Message {
+                    self.0.push(String::from_utf8_lossy(found.record.bytes).into_owned());
+                }
+                true
+            }
+            fn unreadable(&mut self, what: &str) {
+                panic!("{what}");
+            }
+        }
+        let files = Files::open(path).unwrap();
+        let mut texts = Texts(Vec::new());
+        let mut reader = Reader::open(&files, keys).unwrap();
+        reader.scan(Cursor::default(), &Selection::default(), &mut texts).unwrap();
+        texts.0
+    }
+
+    fn input_output_error() -> Error {
+        Error::Storage { name: "segment".into(), source: std::io::Error::from_raw_os_error(5) }
+    }
+
+    #[test]
+    fn behind_a_failed_sync_what_was_not_durable_is_sealed_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut log, keys) = opened(folder.path(), false);
+        append(&mut log, "durable");
+        log.commit().unwrap();
+        append(&mut log, "not yet");
+        append(&mut log, "nor this");
+        log.endure(input_output_error()).unwrap();
+        assert_eq!(log.way, Way::Log);
+        append(&mut log, "behind it");
+        log.close().unwrap();
+        let all = messages(&folder.path().join("log"), &keys);
+        assert_eq!(all, ["durable", "not yet", "nor this", "behind it"]);
+    }
+
+    #[test]
+    fn what_can_not_be_opened_again_ends_or_spills() {
+        for spills in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            let (mut log, keys) = opened(folder.path(), spills);
+            append(&mut log, "durable");
+            log.commit().unwrap();
+            append(&mut log, "not yet");
+            // As a disk that does not answer any more.
+            std::fs::rename(folder.path().join("log"), folder.path().join("gone")).unwrap();
+            let endured = log.endure(input_output_error());
+            assert_eq!(endured.is_ok(), spills);
+            assert_eq!(messages(&folder.path().join("gone"), &keys), ["durable"]);
+            if spills {
+                append(&mut log, "behind it");
+                log.commit().unwrap();
+                log.close().unwrap();
+                let aside = messages(&folder.path().join("aside"), &keys);
+                assert_eq!(aside, ["not yet", "behind it"]);
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::options::Anchor;
 use super::{Ended, LogFault, folders, verify};
 use gabion_record::json::Json;
+use gabion_seal::checkpoints;
 use gabion_seal::note::{Checkpoint, Note};
-use gabion_seal::{checkpoints, identity};
 use std::io::Write;
 
 pub(super) fn run(options: &Anchor) -> Ended {
@@ -64,14 +64,7 @@ pub(super) fn run(options: &Anchor) -> Ended {
 /// The newest checkpoint of a log, whose first key must be the pinned one.
 fn of_log(options: &Anchor) -> Result<(Note, Checkpoint), LogFault> {
     let log = folders::open(&options.note)?;
-    if let Some(vkey) = &options.vkey {
-        let pinned = folders::vkey(vkey)?;
-        let bytes = folders::read_bytes(&options.note.join(identity::FILE), 1 << 16)?;
-        if identity::Identity::parse(&bytes)?.vkey != pinned {
-            let text = format!("{}: not signed by the pinned key", options.note.display());
-            return Err(LogFault { code: 20, text });
-        }
-    }
+    folders::pinned(&options.note, options.vkey.as_deref())?;
     let last = checkpoints::tail(&log)?.and_then(|t| t.last);
     let last =
         last.ok_or_else(|| LogFault::input(format!("{}: no checkpoint", options.note.display())))?;

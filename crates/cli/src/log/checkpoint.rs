@@ -10,6 +10,7 @@ use gabion_seal::text::base64;
 use gabion_seal::tree::{consistency_proof, root};
 
 pub(super) fn run(options: &CheckpointOptions) -> Ended {
+    folders::pinned(&options.log, options.vkey.as_deref())?;
     if !options.push.is_empty() {
         return carry(options);
     }

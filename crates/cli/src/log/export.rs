@@ -66,6 +66,7 @@ pub(super) fn run(options: &Export) -> Ended {
     }
     let keys = folders::secret_keys(&options.reading.keys)?;
     let log = folders::open(&options.reading.log)?;
+    folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;
     let mut reader =
         Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
     let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());

@@ -146,6 +146,17 @@ pub(super) fn vkey(text: &str) -> Result<Vkey, LogFault> {
     Vkey::parse(line.trim()).map_err(|e| LogFault::input(format!("{text}: {e}")))
 }
 
+/// Refuses a log that is not the one whose public key was kept off the host.
+pub(super) fn pinned(log: &Path, wanted: Option<&str>) -> Result<(), LogFault> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let wanted = vkey(wanted)?;
+    let bytes = read_bytes(&log.join(identity::FILE), 1 << 16)?;
+    if identity::Identity::parse(&bytes).map_err(|e| LogFault::from(e).about(log))?.vkey == wanted {
+        return Ok(());
+    }
+    Err(LogFault::with_code(20, "not signed by the pinned key").about(log))
+}
+
 /// The readers that a state names.
 pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
     let path = state.join(RECIPIENTS);

@@ -67,6 +67,9 @@ pub(crate) struct Reading {
     /// A reader's private key (repeatable)
     #[arg(long = "key", value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
+    /// The log's public key, kept off the host, which must be the one of the log: a file, or the key
+    #[arg(long, value_name = "FILE|KEY")]
+    pub(crate) vkey: Option<String>,
 }
 
 /// What a verb says.
@@ -289,6 +292,9 @@ pub(crate) struct CheckpointOptions {
     /// The log's folder
     #[arg(value_name = "LOG")]
     pub(crate) log: PathBuf,
+    /// The log's public key, kept off the host, which must be the one of the log: a file, or the key
+    #[arg(long, value_name = "FILE|KEY")]
+    pub(crate) vkey: Option<String>,
     /// Add a proof that the tree of this size is a beginning of it
     #[arg(long, value_name = "SIZE")]
     pub(crate) since: Option<u64>,
@@ -415,6 +421,9 @@ pub(crate) struct Stat {
     /// was lost
     #[arg(long, value_name = "ADDR:PORT", conflicts_with = "log")]
     pub(crate) socket: Option<SocketAddr>,
+    /// The log's public key, kept off the host, which must be the one of the log: a file, or the key
+    #[arg(long, value_name = "FILE|KEY")]
+    pub(crate) vkey: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
 }

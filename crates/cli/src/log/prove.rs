@@ -30,6 +30,7 @@ impl Sink for ById<'_> {
 pub(super) fn run(options: &Prove) -> Ended {
     let keys = folders::secret_keys(&options.reading.keys)?;
     let log = folders::open(&options.reading.log)?;
+    folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;
     let mut reader =
         Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
     let number = match (&options.finding, options.record) {

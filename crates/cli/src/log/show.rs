@@ -260,6 +260,7 @@ pub(super) fn run(options: &Show) -> Ended {
     let (selection, grep) = selection(&options.select)?;
     let keys = folders::secret_keys(&options.reading.keys)?;
     let log = folders::open(&options.reading.log)?;
+    folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;
     let mut reader =
         Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
     let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());

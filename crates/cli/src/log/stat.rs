@@ -31,6 +31,7 @@ pub(super) fn run(options: &Stat) -> Ended {
         return Err(LogFault::usage("name a log's folder, or a running listener with --socket"));
     };
     let log = folders::open(path)?;
+    folders::pinned(path, options.vkey.as_deref())?;
     let bytes = folders::read_bytes(&path.join(identity::FILE), 1 << 16).map_err(|_| {
         LogFault::input(format!("{}: no log here: log.id is missing", path.display()))
     })?;
