@@ -436,3 +436,37 @@ fn findings_of_captures_are_sealed_with_a_proof_of_each() {
     std::fs::write(place.path("vkey"), stat["vkey"].as_str().unwrap()).unwrap();
     assert_eq!(place.code(&["check-proof", "finding.tlog-proof", "--vkey", "vkey"]), 0);
 }
+
+/// Where a seed that is overwritten lives on in old blocks, `init` says so. A file system of that kind is
+/// mounted in a name space of its own.
+#[test]
+fn a_file_system_that_does_not_erase_is_told() {
+    let place = Place::new();
+    let script = "mkdir low up && mount -t tmpfs none up && mkdir up/a up/b merged && \
+                  mount -t overlay overlay -o lowerdir=low,upperdir=up/a,workdir=up/b merged && \
+                  exec \"$0\" log init merged/log --origin host.example/other --recipient reader/recipient.pub";
+    let output = Command::new("unshare")
+        .args(["--user", "--map-root-user", "--mount", "sh", "-c", script])
+        .arg(env!("CARGO_BIN_EXE_gabion"))
+        .current_dir(place.folder.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("skipped: no program unshare");
+        return;
+    };
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        eprintln!("skipped: no overlay can be mounted here: {said}");
+        return;
+    }
+    for folder in ["merged/log: overlayfs", "merged/log.state: overlayfs"] {
+        assert!(said.contains(folder), "{said}");
+    }
+    assert!(said.contains("not real here"), "{said}");
+    // A plain folder is not warned of.
+    let init =
+        ["init", "plain", "--origin", "host.example/p", "--recipient", "reader/recipient.pub"];
+    let plain = place.run(&init);
+    let said = String::from_utf8_lossy(&plain.stderr);
+    assert!(plain.status.success(), "{said}");
+}

@@ -25,7 +25,8 @@ pub enum LimitOrigin {
 
 /// Memory that this process takes from now on comes in small pages, where the system would give it
 /// pages of 2 MiB. To be called once what is read all the time (compiled rules) is in place: that
-/// stays in large pages, and what comes and goes takes no more than it uses.
+/// stays in large pages, and what comes and goes takes no more than it uses. Programs that are over at
+/// once call it first.
 pub fn take_small_pages() {
     // Where the system refuses, more is resident than need be: no reason to stop.
     #[cfg(target_os = "linux")]

@@ -18,12 +18,12 @@ pub fn hex(bytes: &[u8]) -> String {
 #[must_use]
 pub fn unhex(text: &[u8]) -> Option<Vec<u8>> {
     let (pairs, []) = text.as_chunks::<2>() else { return None };
-    let mut out = Vec::with_capacity(pairs.len());
+    let mut out = vec![0; pairs.len()];
     let mut seen = 0;
-    for [high, low] in pairs {
+    for ([high, low], byte) in pairs.iter().zip(&mut out) {
         let (high, low) = (NIBBLES[usize::from(*high)], NIBBLES[usize::from(*low)]);
         seen |= high | low;
-        out.push(high << 4 | low & 15);
+        *byte = high << 4 | low & 15;
     }
     (seen & NONE == 0).then_some(out)
 }
@@ -71,17 +71,19 @@ pub fn unbase64(text: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let digits = text.get(..text.len() - padding)?;
-    let mut out = Vec::with_capacity(text.len() / 4 * 3);
     let (groups, rest) = digits.as_chunks::<4>();
+    let mut out = Vec::with_capacity(groups.len() * 3 + 2);
+    out.resize(groups.len() * 3, 0);
     let mut seen = 0;
     let mut value = |c: u8| {
         let value = VALUES[usize::from(c)];
         seen |= value;
         u32::from(value & 63)
     };
-    for [a, b, c, d] in groups {
+    for ([a, b, c, d], bytes) in groups.iter().zip(out.as_chunks_mut::<3>().0) {
         let bits = value(*a) << 18 | value(*b) << 12 | value(*c) << 6 | value(*d);
-        out.extend_from_slice(&bits.to_be_bytes()[1..]);
+        let [_, high, middle, low] = bits.to_be_bytes();
+        *bytes = [high, middle, low];
     }
     let mut is_exact = true;
     match *rest {

@@ -97,14 +97,33 @@ fn erase_seed(path: &Path) -> Result<(), LogFault> {
         .map_err(failed)
 }
 
+/// Whether what is written there goes through a journal first: old blocks of that live on.
+fn keeps_data_in_journal(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(device) = std::fs::metadata(path).map(|m| m.dev()) else { return false };
+    let device = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    is_journaled(&mounts, &device)
+}
+
+/// The same by the list of mounts (proc(5)): device in the third field, its options in the last.
+fn is_journaled(mounts: &str, device: &str) -> bool {
+    mounts.lines().any(|line| {
+        let is_here = line.split(' ').nth(2) == Some(device);
+        let options = line.rsplit(' ').next().unwrap_or_default();
+        is_here && options.split(',').any(|o| o == "data=journal")
+    })
+}
+
 fn check_file_system(files: &Files, path: &Path, is_allowed: bool) -> Result<(), LogFault> {
     let Some(kind) = files.file_system() else { return Ok(()) };
-    let Some((_, name, is_network)) =
-        FILE_SYSTEMS.iter().find(|(k, _, _)| *k == kind & 0xffff_ffff)
-    else {
-        return Ok(());
+    let found = FILE_SYSTEMS.iter().find(|(k, _, _)| *k == kind & 0xffff_ffff);
+    let (name, is_network) = match found {
+        Some((_, name, is_network)) => (*name, *is_network),
+        None if keeps_data_in_journal(path) => ("ext4 with data=journal", false),
+        None => return Ok(()),
     };
-    if *is_network && !is_allowed {
+    if is_network && !is_allowed {
         return Err(LogFault::environment(format!(
             "{}: {name}: locks of a network file system may not keep a second writer out: use a local disk, or --allow-network-fs",
             path.display()
@@ -115,4 +134,19 @@ fn check_file_system(files: &Files, path: &Path, is_allowed: bool) -> Result<(),
         path.display()
     );
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_in_the_journal_is_seen_in_the_list_of_mounts() {
+        let mounts = "25 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw,errors=remount-ro\n\
+                      31 25 254:17 / /var rw,relatime - ext4 /dev/vdb1 rw,data=journal\n\
+                      32 25 254:18 / /srv rw - ext4 /dev/vdb2 rw,data=ordered\n";
+        let found: Vec<bool> =
+            ["254:1", "254:17", "254:18"].map(|d| is_journaled(mounts, d)).to_vec();
+        assert_eq!(found, [false, true, false]);
+    }
 }

@@ -113,6 +113,26 @@ pub(crate) fn rows() -> Vec<Threat> {
             run: while_written,
         },
         Threat {
+            number: 51,
+            attack: "alter a commit mark's signature below a checkpoint; behind the last one",
+            by: "D",
+            verdict: "OK and a warning, with `--deep`; TAMPERED, or TORN-TAIL in the last group",
+            place: "segment, byte",
+            exit: "0; 20 / 12",
+            residual: "",
+            run: altered_marks,
+        },
+        Threat {
+            number: 52,
+            attack: "bring an anchor of another log, and one whose size lies behind damage",
+            by: "–",
+            verdict: "the anchor is named with what came of it; no OK by it",
+            place: "anchor, size",
+            exit: "10; 20",
+            residual: "",
+            run: anchors_of_no_use,
+        },
+        Threat {
             number: 49,
             attack: "prune in order: records are gone, everything else is provable",
             by: "O",
@@ -412,4 +432,58 @@ fn beside_a_writer() {
     writer.close(NOW + 1_000_000 * SECOND).unwrap();
     assert!(rotations > 0 && prunes > 0, "{rotations} {prunes}");
     eprintln!("  {wanted} looks beside a writer, {prunes} prunes");
+}
+
+fn altered_marks() {
+    let log = Log::filled();
+    let name = log.segments()[0].clone();
+    let marks = log.marks(&name);
+    let (at, _) = marks[marks.len() / 2];
+    log.change(&name, |b| b[at + 100] ^= 1);
+    let deep = log.verify_with(&Options { is_deep: true, ..Options::default() });
+    judged(&deep, Unanchored, 10, &[]);
+    let json = String::from_utf8(deep.to_json(0.0)).unwrap();
+    let said = format!("{name} at byte {at}");
+    assert!(json.contains(&said) && json.contains("commit mark with a wrong signature"), "{json}");
+    judged(&log.verify(), Unanchored, 10, &[]);
+    // Behind the last checkpoint: in the last group as a crash leaves it, before it as no crash does.
+    let mut log = Log::new();
+    let mut writer = log.open();
+    for _ in 0..3 {
+        log.now += SECOND / 100;
+        super::support::append(&mut writer, log.now, "<13>behind the last checkpoint");
+        writer.commit(log.now).unwrap();
+    }
+    drop(writer);
+    let marks = log.marks(&log.segments()[0]);
+    for (from_end, verdict, exit) in [(1, TornTail, 12), (3, Tampered, 20)] {
+        let log = log.copy();
+        let name = log.segments()[0].clone();
+        let at = marks[marks.len() - from_end].0;
+        log.change(&name, |b| b[at + 100] ^= 1);
+        judged(&log.verify(), verdict, exit, &[&format!("{name} at byte {at}")]);
+    }
+}
+
+fn anchors_of_no_use() {
+    let (log, other) = (Log::filled(), Log::filled());
+    let mut foreign = Log::named("log.example/foreign");
+    let mut writer = foreign.open();
+    foreign.fill(&mut writer, 10);
+    writer.close(foreign.now).unwrap();
+    let outcome = |log: &Log, anchor: &Log| {
+        let report = log.verify_anchored(anchor);
+        let json = String::from_utf8(report.to_json(0.0)).unwrap();
+        assert!(json.contains(&report.anchors[0].outcome), "{json}");
+        (report.verdict().code(), report.anchors[0].outcome.clone())
+    };
+    assert_eq!(outcome(&log, &foreign), (10, "of another log".to_owned()));
+    // Of the same name, and signed by another key.
+    assert_eq!(outcome(&log, &other).0, 10);
+    // Damage below its size: the roots that it would be compared with can't be computed.
+    let name = log.segments()[0].clone();
+    let (range, _) = log.chunks(&name)[2].clone();
+    let damaged = log.copy();
+    damaged.change(&name, |b| b[range.start] ^= 0xff);
+    assert_eq!(outcome(&damaged, &log), (20, "could not be compared".to_owned()));
 }
