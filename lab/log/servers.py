@@ -115,7 +115,8 @@ class Gabion(Server):
         sealed = re.search(r"seal: (\d+) received, (\d+) passed", last[-1] if last else "")
         done["stored"] = int(sealed[2]) if sealed else 0
         done["counted"] = sum(int(n) for n in re.findall(r"(\d+) (?:kernel_drop|ring_full|stopped)", last[-1] if last else ""))
-        done["bytes"] = sum(f.stat().st_size for f in (self.folder / "log").iterdir() if f.is_file())
+        # Without the room that is kept for a full disk.
+        done["bytes"] = sum(f.stat().st_size for f in (self.folder / "log").iterdir() if f.is_file() and f.name != "reserve")
         return done
 
 

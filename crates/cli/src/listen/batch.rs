@@ -141,8 +141,9 @@ pub(crate) enum Side {
 
 const SIDES: usize = 3;
 
-/// Empty batches kept for use again.
-const SPARE_BATCHES: usize = 4;
+/// Empty batches kept for use again: as many as are under way at full speed. One that is thrown away was
+/// grown step by step in one thread and is freed in another, which costs time and leaves holes.
+const SPARE_BATCHES: usize = 16;
 
 #[derive(Debug, Default)]
 struct State {

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 const WAITING_BYTES: usize = 6 << 20;
 
 /// Bytes at which a batch goes on.
-const BATCH_BYTES: usize = 128 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 
 /// Sources remembered; a flood of forged addresses empties the table, no more.
 const SOURCES_MAX: usize = 4096;

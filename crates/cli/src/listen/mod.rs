@@ -53,9 +53,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use streams::Streams;
 
-/// Bytes of batches that wait for the sealer, per side: what comes at full speed while one commit waits for
-/// the disk. Connections can wait longer, and datagrams have a room of their own.
-const QUEUE_SHARE: usize = 2 << 20;
+/// Bytes of batches that wait for the sealer, per side: some milliseconds of full speed. Connections can wait
+/// longer, and datagrams and envelopes have rooms of their own.
+const QUEUE_SHARE: usize = 1 << 20;
 
 /// How often the service manager is told that all is well.
 const BEAT: Duration = Duration::from_secs(5);

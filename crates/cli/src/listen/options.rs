@@ -95,7 +95,7 @@ pub(crate) struct ListenOptions {
     /// when it is not there, its state in DIR with .state behind it
     #[arg(long, value_name = "DIR", help_heading = "The log")]
     pub(crate) spill: Option<PathBuf>,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Checkpoints off the host")]
     pub(crate) push: PushOptions,
     /// Don't compress before encrypting: sizes then say how much was written, and nothing of what
     #[arg(long, help_heading = "The log")]

@@ -31,10 +31,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// What a connection is read at a time, its turn.
-const TURN_BYTES: usize = 128 << 10;
+const TURN_BYTES: usize = 64 << 10;
 
 /// Bytes at which a batch goes on within a round.
-const BATCH_BYTES: usize = 128 << 10;
+const BATCH_BYTES: usize = 64 << 10;
 
 /// Connections accepted of one listener in a round.
 const ACCEPTS: usize = 64;
