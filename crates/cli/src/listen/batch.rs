@@ -143,7 +143,7 @@ const SIDES: usize = 3;
 
 /// Empty batches kept for use again: as many as are under way at full speed. One that is thrown away was
 /// grown step by step in one thread and is freed in another, which costs time and leaves holes.
-const SPARE_BATCHES: usize = 16;
+const SPARE_BATCHES: usize = 8;
 
 #[derive(Debug, Default)]
 struct State {

@@ -22,9 +22,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bytes that wait here while the sealer is behind: 30,000 short messages, behind which the kernel's buffer
+/// Bytes that wait here while the sealer is behind: 20,000 short messages, behind which the kernel's buffer
 /// holds as many again and more.
-const WAITING_BYTES: usize = 6 << 20;
+const WAITING_BYTES: usize = 4 << 20;
 
 /// Bytes at which a batch goes on.
 const BATCH_BYTES: usize = 64 << 10;

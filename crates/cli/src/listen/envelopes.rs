@@ -15,8 +15,8 @@ use gabion_seal::text::hex;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Bytes of envelopes that wait for a worker: a burst of 10,000 of them, two and a half seconds of one core.
-const WAITING_BYTES: usize = 12 << 20;
+/// Bytes of envelopes that wait for a worker: some 7,000 of them, two seconds of one core.
+const WAITING_BYTES: usize = 8 << 20;
 
 /// Opened envelopes of one batch.
 const BATCH_MESSAGES: u64 = 32;
