@@ -33,6 +33,7 @@ pub mod profile;
 pub mod seeds;
 pub mod services;
 pub mod settings;
+pub mod settings_keys;
 pub mod shard;
 pub mod shards;
 pub mod site;
@@ -40,6 +41,8 @@ pub mod sketch;
 pub mod state;
 pub mod whitelist;
 
+#[cfg(test)]
+mod peer_defects;
 #[cfg(test)]
 mod trial;
 

@@ -125,6 +125,9 @@ impl Settings {
         let mut attempts = u64::from(s.ssh_attempts);
         whole("brute_force_detector.ssh_attempt_threshold", &mut attempts);
         s.ssh_attempts = u32::try_from(attempts).unwrap_or(u32::MAX).max(1);
+        let mut hosts = u64::from(s.arp_scan);
+        whole("arp.arp_scan_threshold", &mut hosts);
+        s.arp_scan = u32::try_from(hosts).unwrap_or(u32::MAX).max(1);
         if tree.text("parameters.analysis_direction") == Some("all") {
             s.direction = Direction::All;
         }

@@ -32,6 +32,8 @@ pub struct Facts {
     pub mac_owner: Option<Ip>,
     /// The source's hardware address is seen for the first time with this address.
     pub is_mac_new: bool,
+    /// The source's hardware address, where one was seen and a table of makers asks for it.
+    pub src_mac: Option<Mac>,
     /// The destination answers DHCP.
     pub is_dhcp_server: bool,
     /// The destination port is one that FTP data was announced for.
@@ -77,6 +79,8 @@ pub struct Site {
     gateway: Option<Ip>,
     /// Who had a hardware address first, IPv4 only.
     owners: Map<Mac, Ip>,
+    /// Hardware addresses by address, where a table of makers asks for them.
+    hardware: Map<Ip, Mac>,
     dhcp_servers: HashSet<Ip, FixedState>,
     ftp_ports: HashSet<u16, FixedState>,
     resolved: Map<Ip, TimeNs>,
@@ -167,10 +171,29 @@ impl Site {
             _ => {}
         }
         facts.gateway = self.gateway;
+        if settings.intel.has_makers() {
+            self.hardware(r, &mut facts);
+        }
         if !settings.whitelist.is_empty() {
             facts.is_ignored = self.whited.hides_record(r, settings);
         }
         facts
+    }
+
+    /// Learns which hardware an address is of, and says it of the source.
+    fn hardware(&mut self, r: &Record<'_>, facts: &mut Facts) {
+        let mac = match &r.body {
+            Body::Conn(c) => c.src_mac,
+            Body::Arp(a) => a.src_mac.or(a.src_hw),
+            Body::Dhcp(d) => d.mac,
+            _ => None,
+        };
+        if let Some(mac) = mac
+            && (self.hardware.len() < SITE_ENTRIES_MAX || self.hardware.contains_key(&r.src))
+        {
+            self.hardware.insert(r.src, mac);
+        }
+        facts.src_mac = self.hardware.get(&r.src).copied();
     }
 
     fn resolve(&mut self, ip: Ip, ts: TimeNs) {

@@ -1,6 +1,7 @@
 //! `docs/detections.md` is what the detectors say of themselves; `UPDATE=1` writes it anew.
 
 use gabion_behavior::detect::ALL;
+use gabion_behavior::settings_keys::{KEYS, Use};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -49,4 +50,48 @@ fn the_page_of_detections_is_what_the_detectors_say() {
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(kept == page, "docs/detections.md is not what the detectors say: run with UPDATE=1");
+}
+
+/// Every defect of the peer has a row, and every test that a row names is there.
+#[test]
+fn the_page_of_defects_names_tests_that_are_there() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = std::fs::read_to_string(root.join("docs/peer-defects.md")).unwrap();
+    let rows: Vec<Vec<&str>> = page
+        .lines()
+        .filter(|l| l.starts_with("| D"))
+        .map(|l| l.split('|').map(|c| c.trim().trim_matches('`')).collect())
+        .collect();
+    let numbers: Vec<String> = rows.iter().map(|r| r[1].to_owned()).collect();
+    assert_eq!(numbers, (1..=48).map(|n| format!("D{n}")).collect::<Vec<_>>());
+    for row in rows.iter().filter(|r| !r[4].is_empty()) {
+        let text = std::fs::read_to_string(root.join("crates").join(row[4])).unwrap();
+        let test = format!("fn {}()", row[3]);
+        let at =
+            text.find(&test).unwrap_or_else(|| panic!("{}: {test} is not in {}", row[1], row[4]));
+        let before: String = text[..at].lines().rev().take(3).collect();
+        assert!(before.contains("#[test]"), "{}: {test} is no test", row[1]);
+    }
+}
+
+/// The page of the peer's configuration is the table that runs use.
+#[test]
+fn the_page_of_the_configuration_is_the_table() {
+    let mut page = String::from(
+        "# The peer's configuration\n\nWhat becomes of each key of `slips.yaml` when `gabion read --behavior -c slips.yaml` \
+         reads it. A key that ends with a dot stands\nfor the rest of its section. Keys that nobody knows are named at the \
+         start of a run. This page is generated.\n\n| key | use |\n|---|---|\n",
+    );
+    for (key, becomes) in KEYS {
+        let _ = match becomes {
+            Use::Honoured => writeln!(page, "| `{key}` | honoured |"),
+            Use::Unused(why) => writeln!(page, "| `{key}` | not used: {why} |"),
+        };
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/slips-yaml.md");
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &page).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == page, "docs/slips-yaml.md is not the table: run with UPDATE=1");
 }

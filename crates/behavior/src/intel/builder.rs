@@ -20,6 +20,10 @@ pub enum Purpose {
     Harmless,
     /// Which range of addresses belongs to which autonomous system
     Systems,
+    /// On which day domains were registered
+    Ages,
+    /// Who makes hardware, by the first bytes of its address
+    Makers,
 }
 
 /// What was read of a file, and what not.
@@ -157,9 +161,11 @@ impl Builder {
     fn line(&mut self, line: &[u8]) {
         self.line += 1;
         let offset = self.offset;
-        if self.purpose == Purpose::Systems {
-            self.made.asns.push(line);
-            return;
+        match self.purpose {
+            Purpose::Systems => return self.made.asns.push(line),
+            Purpose::Ages => return self.made.ages.push(line.trim_ascii()),
+            Purpose::Makers => return self.made.makers.push(line.trim_ascii()),
+            _ => {}
         }
         if self.line <= 16 && line.contains(&b',') {
             self.header(line);

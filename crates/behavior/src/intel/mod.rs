@@ -5,6 +5,7 @@
 //! written, which also proves that the fingerprint was no chance. An [`Intel`] never changes: new files
 //! make a new one, which is put in the old one's place while the engine runs.
 
+pub mod ages;
 pub mod asn;
 mod builder;
 pub mod index;
@@ -13,12 +14,13 @@ pub mod line;
 pub mod objects;
 pub mod ranges;
 
+pub use ages::{Ages, Maker, Makers};
 pub use asn::AsnTable;
 pub use builder::{Builder, FileCounts, Purpose};
 
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
-use gabion_record::logs::TimeNs;
+use gabion_record::logs::{Mac, TimeNs};
 use index::{Index, Place};
 use indicator::{Class, Fnv, Indicator, Labels, NAME_MAX};
 use ranges::Ranges;
@@ -53,6 +55,8 @@ pub struct Intel {
     ranges: Ranges,
     range_places: Vec<Place>,
     asns: AsnTable,
+    ages: Ages,
+    makers: Makers,
     sources: Vec<Source>,
     texts: Option<Box<dyn Texts>>,
     has: u8,
@@ -173,6 +177,22 @@ impl Intel {
     #[inline]
     pub fn asn_of(&self, ip: Ip) -> Option<(u32, &str)> {
         if self.asns.is_empty() { None } else { self.asns.get(ip) }
+    }
+
+    /// When domains were registered.
+    pub fn ages(&self) -> &Ages {
+        &self.ages
+    }
+
+    /// Whether there is a table of makers.
+    #[inline]
+    pub fn has_makers(&self) -> bool {
+        !self.makers.is_empty()
+    }
+
+    /// Whose hardware an address is of.
+    pub fn maker(&self, mac: Mac) -> Option<Maker> {
+        self.makers.get(mac)
     }
 
     /// Whether the address is a relay that traffic leaves Tor by.
@@ -379,5 +399,44 @@ pub(crate) mod tests {
         assert!(intel.is_tor_exit(ip("5.6.7.8")) && !intel.is_tor_exit(ip("5.6.7.9")));
         assert!(intel.ip(ip("5.6.7.8")).is_none());
         assert_eq!(intel.asn_of(ip("5.6.9.9")), Some((64_500, "EXAMPLE")));
+    }
+
+    /// Whatever a file holds, it is read to its end and asked without harm.
+    #[test]
+    fn any_bytes_are_read() {
+        let parts: [&[u8]; 16] = [
+            b"{",
+            b"}",
+            b"[",
+            b"]",
+            b"\"",
+            b"\\",
+            b"\n",
+            b",",
+            b"1.2.3.4",
+            b"/33",
+            b"AS1",
+            b"evil.example",
+            b"\xff\x00",
+            b"'objects':",
+            b"\"objects\":",
+            b"high",
+        ];
+        let mut seed = 1u64;
+        for round in 0..400 {
+            let mut text = Vec::new();
+            for _ in 0..200 {
+                seed = crate::sketch::mix(seed);
+                text.extend_from_slice(parts[(seed % 16) as usize]);
+            }
+            let purpose = [Purpose::Indicators, Purpose::Systems, Purpose::Ages, Purpose::Makers];
+            let mut builder = Builder::default();
+            builder.file("any", ThreatLevel::Low, purpose[round % 4]);
+            text.chunks(1 + round % 97).for_each(|part| builder.push(part));
+            let intel = builder.finish(Some(Box::new(Kept(vec![text]))));
+            if let Some(found) = intel.ip(ip("1.2.3.4")) {
+                intel.entry(&found, &Indicator::Ip(ip("1.2.3.4")), TimeNs(0));
+            }
+        }
     }
 }

@@ -74,6 +74,11 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         if self.is_full() {
             return None;
         }
+        // Most tables of most profiles have one entry or two: room for four at once is waste.
+        if self.entries.len() < 4 {
+            self.tags.reserve_exact(1);
+            self.entries.reserve_exact(1);
+        }
         self.tags.push(key.hash() as u32);
         self.entries.push((key, value));
         self.entries.last_mut().map(|e| &mut e.1)

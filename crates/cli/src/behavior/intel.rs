@@ -48,10 +48,12 @@ const FOLDERS: [&str; 2] = [
 const FEEDS: [&str; 3] =
     ["threatintelligence.ti_files", "threatintelligence.ja3_feeds", "threatintelligence.ssl_feeds"];
 /// Files of other purposes.
-const OTHERS: [(&str, Purpose); 3] = [
+const OTHERS: [(&str, Purpose); 5] = [
     ("gabion.tor_exit_nodes", Purpose::TorExits),
     ("gabion.harmless_files", Purpose::Harmless),
     ("gabion.autonomous_systems", Purpose::Systems),
+    ("gabion.domain_ages", Purpose::Ages),
+    ("gabion.mac_vendors", Purpose::Makers),
 ];
 
 impl Places {

@@ -18,6 +18,7 @@ use crate::command_line::{LogFormat, ReadOptions};
 use crate::exit::{Exit, Fault};
 use crate::suricata::yaml;
 use gabion_behavior::intel::Intel;
+use gabion_behavior::settings_keys::not_used;
 use gabion_behavior::{Back, Counts, Engine, Front, Settings};
 use gabion_flowlog::{Feed, Format, InputReport, Options};
 use gabion_outputs::idmef::AlertFiles;
@@ -375,6 +376,9 @@ fn settings(o: &ReadOptions) -> Result<(Settings, Places), Fault> {
         };
         tree.set(name.trim(), value.trim());
     }
+    if !o.quiet {
+        say_unused(&tree);
+    }
     let (mut settings, wrong) = Settings::from_tree(&tree);
     if let Some(what) = wrong.first() {
         return Err(Fault::input(format!("configuration: {what}: mend it")));
@@ -395,6 +399,18 @@ fn settings(o: &ReadOptions) -> Result<(Settings, Places), Fault> {
         settings.intel = Arc::new(intel);
     }
     Ok((settings, places))
+}
+
+/// Names what of a configuration is not used.
+fn say_unused(tree: &Tree) {
+    let (unused, unknown) = not_used(tree);
+    if !unused.is_empty() {
+        let n = unused.len();
+        eprintln!("gabion: configuration: {n} keys are not used: docs/slips-yaml.md says why");
+    }
+    for key in unknown {
+        eprintln!("gabion: configuration: nothing is called {key}");
+    }
 }
 
 /// The files that paths stand for: folders all files below them, in order of their names.
@@ -497,4 +513,29 @@ fn say(ended: &Ended<'_>, o: &ReadOptions, is_stopped: bool) -> Exit {
         exit = Exit::Input;
     }
     exit
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every key of the peer's own configuration is honoured or named with a reason.
+    #[test]
+    fn the_peers_configuration_is_known_whole() {
+        let corpus = std::env::var("GABION_CORPUS").map_or_else(
+            |_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+            Into::into,
+        );
+        let path = corpus.join("flows/slips-data/slips.yaml");
+        let Ok(text) = std::fs::read_to_string(&path) else {
+            eprintln!("skipped: {} is not there", path.display());
+            return;
+        };
+        let tree = yaml::read_text("slips.yaml", &text).unwrap();
+        let (unused, unknown) = not_used(&tree);
+        assert!(unknown.is_empty(), "{unknown:?}");
+        assert!(unused.len() > 50);
+        let (settings, wrong) = Settings::from_tree(&tree);
+        assert!(wrong.is_empty() && settings.upload_mb == 500, "{wrong:?}");
+    }
 }

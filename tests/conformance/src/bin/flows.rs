@@ -15,7 +15,7 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "flows")]
 struct Options {
-    /// The program: it knows `read INPUT --behavior --json -q -l FOLDER`
+    /// The program: it knows `read --behavior --json -q -l FOLDER INPUT --intel LIST`
     #[arg(long, value_name = "PATH")]
     binary: PathBuf,
     /// Folder of inputs with their expected.tsv
@@ -43,6 +43,7 @@ fn main() -> ExitCode {
 fn run(o: &Options) -> Result<bool> {
     let folder = o.inputs.clone().unwrap_or_else(|| gabion_conformance::corpus().join("flows"));
     let rows = flows::rows(&folder.join("expected.tsv"))?;
+    let lists = flows::lists(&folder);
     let mut sums: BTreeMap<String, (usize, usize, usize)> = BTreeMap::new();
     for (input, rows) in flows::by_input(rows) {
         let Some(place) = flows::place(&folder, &input) else {
@@ -50,7 +51,7 @@ fn run(o: &Options) -> Result<bool> {
             continue;
         };
         let scratch = tempfile::tempdir().context("no room for outputs")?;
-        let said = flows::run(&o.binary, &place, scratch.path())?;
+        let said = flows::run(&o.binary, &place, scratch.path(), &lists)?;
         for row in rows {
             let (verdict, there) = flows::judge(&row, &said);
             let sum = sums.entry(row.source.clone()).or_default();

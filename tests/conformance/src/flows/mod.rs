@@ -4,7 +4,7 @@
 //! `rule-derived` were counted by an independent script from the peer's rules and are to be met
 //! exactly; `peer-test` rows are what the peer's own integration tests demand; of `peer-run` rows
 //! (what the peer gave) the types are to be there. The runner knows the program only from outside:
-//! `read INPUT --behavior --json -q -l FOLDER`.
+//! `read --behavior --json -q -l FOLDER INPUT --intel LIST`.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -65,17 +65,24 @@ pub struct Said {
     pub findings: Vec<Value>,
 }
 
+/// The lists that the peer had when it ran: its own, which stand beside the inputs.
+pub fn lists(folder: &Path) -> Vec<PathBuf> {
+    let own = ["own_malicious_iocs.csv", "own_malicious_JA3.csv"];
+    let paths = own.iter().map(|name| folder.join("slips-data").join(name));
+    paths.filter(|path| path.is_file()).collect()
+}
+
 /// Runs the program on an input.
 ///
 /// # Errors
 /// It cannot be run, or what it says is no JSON.
-pub fn run(binary: &Path, input: &Path, folder: &Path) -> Result<Said> {
-    let output = Command::new(binary)
-        .args(["read", "--behavior", "--json", "-q", "-l"])
-        .arg(folder)
-        .arg(input)
-        .output()
-        .with_context(|| format!("cannot run {}", binary.display()))?;
+pub fn run(binary: &Path, input: &Path, folder: &Path, lists: &[PathBuf]) -> Result<Said> {
+    let mut command = Command::new(binary);
+    command.args(["read", "--behavior", "--json", "-q", "-l"]).arg(folder).arg(input);
+    for list in lists {
+        command.arg("--intel").arg(list);
+    }
+    let output = command.output().with_context(|| format!("cannot run {}", binary.display()))?;
     let summary = serde_json::from_slice(&output.stdout).with_context(|| {
         format!("{}: {}", input.display(), String::from_utf8_lossy(&output.stderr))
     })?;

@@ -1,0 +1,178 @@
+//! What a source and one destination amount to over a day: how long they were connected in all, and how
+//! often (RITA's long connections and strobes).
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::sketch::{Keyed, mix};
+use crate::state::{First, Most, Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, SECOND};
+
+/// Connected for long, in one connection or in many.
+pub static LONG: EvidenceType =
+    EvidenceType { name: "LONG_TOTAL_CONNECTION", technique: "T1071" };
+/// Connections without end.
+pub static STROBE: EvidenceType = EvidenceType { name: "STROBE", technique: "T1499" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct PairTotals;
+
+/// Destinations of a source that are summed, by how long and how often.
+const PAIRS_MAX: usize = 8;
+/// Total seconds of a day and the level from each on: RITA's low, medium and high.
+const LONG_S: [(u64, ThreatLevel); 3] =
+    [(43_200, ThreatLevel::High), (28_800, ThreatLevel::Medium), (14_400, ThreatLevel::Low)];
+/// Connections of a day that are a strobe: one each second.
+const STROBES: u64 = 86_400;
+/// Flows shorter than this begin a sum only at one in 64, which a strobe meets within minutes.
+const WORTH_NS: i64 = 60 * SECOND;
+const DAY: i64 = 24 * 3600 * SECOND;
+
+state! {
+    /// Of one source.
+    pub struct Totals {
+        pairs: Keyed<Ip, Total, PAIRS_MAX>,
+    }
+}
+
+state! {
+    /// One destination.
+    pub struct Total {
+        seconds: u64,
+        nanos: u64,
+        flows: u64,
+        first: First,
+        told: Most<u64>,
+        strobe: Most<u64>,
+    }
+}
+
+impl Detector for PairTotals {
+    type Window = ();
+    type Kept = Totals;
+    const ABOUT: About = About {
+        types: &[&LONG, &STROBE],
+        condition: "the connections of a pair within a day last 4, 8, 12 hours in all \
+            (LONG_TOTAL_CONNECTION); 86,400 connections of a pair within a day (STROBE); of a source \
+            the eight pairs that are connected longest and most often are summed, what is told is a \
+            lower bound",
+        level: "LONG_TOTAL_CONNECTION from 12 h on high, 8 h medium, 4 h low; its share of a day; \
+            STROBE high, 0.8",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(_: &mut Slot<()>, kept: &mut Slot<Totals>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let Body::Conn(c) = &r.body else { return };
+        if cx.profile != r.src || r.dst.is_multicast() || r.dst.is_broadcast() {
+            return;
+        }
+        // Many short flows to many hosts are no sums; who has one is counted on.
+        let is_worth = c.duration_ns >= WORTH_NS || mix(r.ts.0 as u64) & 63 == 0;
+        if !is_worth && kept.peek().is_none() {
+            return;
+        }
+        let totals = kept.make();
+        let least = |_: &Ip, t: &Total| t.flows.max(t.seconds / 60);
+        let is_there = totals.pairs.get(r.dst).is_some();
+        let total = match is_there || is_worth {
+            true => totals.pairs.get_or_admit(r.dst, |_| true, least),
+            false => None,
+        };
+        let Some(total) = total else { return };
+        if r.ts.since(total.first.0) > DAY {
+            *total = Total::default();
+        }
+        total.first.see(r.ts);
+        total.flows += 1;
+        total.nanos = total.nanos.saturating_add(u64::try_from(c.duration_ns).unwrap_or(0).min(DAY as u64));
+        total.seconds = total.nanos / SECOND as u64;
+        let (seconds, flows, first) = (total.seconds, total.flows, total.first.0);
+        let long = LONG_S.iter().find(|(least, _)| seconds >= *least);
+        if let Some((least, level)) = long
+            && total.told.0 < *least
+        {
+            total.told = Most(*least);
+            let finding = cx
+                .find(&LONG)
+                .level(*level, seconds as f64 / 86_400.0)
+                .victim(r.dst)
+                .to_port(r.dst_port)
+                .since(first, flows)
+                .says(format!(
+                    "Long total connection. {flows} connections from {} to {} took {} mins in all.",
+                    r.src,
+                    r.dst,
+                    seconds / 60
+                ));
+            cx.say(finding);
+        }
+        if flows >= STROBES && total.strobe.0 == 0 {
+            total.strobe = Most(1);
+            let finding = cx
+                .find(&STROBE)
+                .level(ThreatLevel::High, 0.8)
+                .victim(r.dst)
+                .to_port(r.dst_port)
+                .since(first, flows)
+                .says(format!("Strobe. {flows} connections from {} to {} in a day.", r.src, r.dst));
+            cx.say(finding);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, conn};
+
+    #[test]
+    fn the_sum_of_a_days_connections_is_told() {
+        let mut trial = Trial::new();
+        for n in 0..14 {
+            trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(3500.0));
+        }
+        let found = trial.of(&LONG);
+        let levels: Vec<_> = found.iter().map(|e| e.level).collect();
+        assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
+        assert_eq!(
+            found[0].description,
+            "Long total connection. 5 connections from 10.0.0.1 to 1.2.3.4 took 291 mins in all."
+        );
+    }
+
+    #[test]
+    fn less_or_over_more_than_a_day_is_not() {
+        let mut trial = Trial::new();
+        for n in 0..4 {
+            trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(3500.0));
+            trial.give(&conn(n * 30_000, "10.0.0.2", "1.2.3.4", 443).lasting(4000.0));
+        }
+        assert!(trial.of(&LONG).is_empty());
+    }
+
+    #[test]
+    fn a_strobe_is_told_once_among_many_destinations() {
+        let mut trial = Trial::new();
+        for n in 0..87_000i64 {
+            let mut flow = conn(0, "10.0.0.1", "1.2.3.4", 443);
+            flow.ts = n * SECOND * 9 / 10;
+            trial.give(&flow);
+            if n % 50 == 0 {
+                let dst = format!("9.9.{}.{}", n / 50 / 200, n / 50 % 200);
+                trial.give(&conn(n * 9 / 10, "10.0.0.1", &dst, 443).lasting(61.0));
+            }
+        }
+        let found = trial.of(&STROBE);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].description.starts_with("Strobe. 86400 connections"));
+        let mut far = conn(0, "10.0.0.1", "1.2.3.4", 443).lasting(1e12);
+        far.ts = i64::MAX / SECOND * SECOND;
+        trial.give(&far);
+        trial.end();
+    }
+}

@@ -1,0 +1,149 @@
+//! A user agent or JA3 that a source uses for one destination only, beside others that it uses more
+//! widely (RITA's rare signatures): a program of its own that talks to one server.
+
+use super::{About, Detector, bit};
+use crate::finding::{Context, text};
+use crate::sketch::{Keyed, hash_ip, hash_text};
+use crate::state::{First, Slot, state};
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
+
+/// Its evidence.
+pub static TYPE: EvidenceType = EvidenceType { name: "RARE_SIGNATURE", technique: "T1071.001" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct RareSignature;
+
+/// Signatures of a source, by how much they are used.
+const SIGNATURES_MAX: usize = 8;
+/// Uses before it is told, and the time they cover at least.
+const USES: u32 = 10;
+const SPAN: i64 = 3600 * SECOND;
+
+state! {
+    /// Of one source.
+    pub struct Signatures {
+        by_hash: Keyed<u64, Signature, SIGNATURES_MAX>,
+    }
+}
+
+state! {
+    /// One agent or JA3.
+    pub struct Signature {
+        dst: u64,
+        is_wide: bool,
+        uses: u32,
+        first: First,
+        last: TimeNs,
+        is_told: bool,
+    }
+}
+
+impl Detector for RareSignature {
+    type Window = ();
+    type Kept = Signatures;
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "a user agent or JA3 is used ten times over an hour or more for one destination \
+            only, by a source that uses another one for several",
+        level: "low; 0.5",
+        settings: &[],
+    };
+    const KINDS: u16 = bit(LogKind::Http) | bit(LogKind::Ssl);
+
+    fn record(_: &mut Slot<()>, kept: &mut Slot<Signatures>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let (name, signature) = match &r.body {
+            Body::Http(h) => ("user agent", h.user_agent),
+            Body::Ssl(s) => ("JA3", s.ja3),
+            _ => return,
+        };
+        if signature.is_empty() || r.is_late || cx.profile != r.src {
+            return;
+        }
+        let all = &mut kept.make().by_hash;
+        let least = |_: &u64, s: &Signature| (s.is_wide, s.uses, s.last);
+        let key = hash_text(signature);
+        let Some(one) = all.get_or_admit(key, |_| true, least) else { return };
+        let dst = hash_ip(r.dst);
+        one.is_wide |= one.uses > 0 && one.dst != dst;
+        one.dst = dst;
+        one.uses = one.uses.saturating_add(1);
+        one.first.see(r.ts);
+        one.last = r.ts;
+        let is_rare = !one.is_wide && one.uses >= USES && r.ts.since(one.first.0) >= SPAN;
+        if !is_rare || one.is_told {
+            return;
+        }
+        let (uses, first) = (u64::from(one.uses), one.first.0);
+        if !all.iter().any(|(_, s)| s.is_wide) {
+            return;
+        }
+        if let Some(one) = all.get(key) {
+            one.is_told = true;
+        }
+        let finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::Low, 0.5)
+            .victim(r.dst)
+            .to_port(r.dst_port)
+            .since(first, uses)
+            .says(format!(
+                "Rare signature. {} uses the {name} {} for {} only, {uses} times.",
+                r.src,
+                text(signature),
+                r.dst
+            ));
+        cx.say(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Trial, log};
+    use gabion_record::logs::Http;
+
+    fn get(trial: &mut Trial, second: i64, agent: &str, dst: &str) {
+        let h = Http { user_agent: agent.as_bytes(), ..Http::default() };
+        trial.record(&log(second, "10.0.0.1", dst, Body::Http(h)));
+    }
+
+    #[test]
+    fn one_agent_for_one_server_is_told_once() {
+        let mut trial = Trial::new();
+        for n in 0..30 {
+            get(&mut trial, n * 400, "Firefox", &format!("1.2.3.{n}"));
+            get(&mut trial, n * 400, "Modzilla/0.0001", "9.9.9.9");
+        }
+        let found = trial.of(&TYPE);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].description.contains("Modzilla/0.0001 for 9.9.9.9 only, 10 times"));
+    }
+
+    #[test]
+    fn the_only_agent_a_few_uses_or_two_servers_are_none() {
+        let mut trial = Trial::new();
+        for n in 0..30 {
+            get(&mut trial, n * 400, "Modzilla/0.0001", "9.9.9.9");
+        }
+        for n in 0..9 {
+            get(&mut trial, 20_000 + n * 400, "curl", "9.9.9.9");
+            get(&mut trial, 20_000 + n * 400, "wget", &format!("1.2.3.{}", n % 2));
+        }
+        assert!(trial.of(&TYPE).is_empty());
+    }
+
+    /// An agent for each request, times that jump: bounded and silent.
+    #[test]
+    fn agents_without_end_break_nothing() {
+        let mut trial = Trial::new();
+        for n in 0..3000 {
+            get(&mut trial, n, &format!("agent {n}"), "9.9.9.9");
+        }
+        get(&mut trial, i64::MAX / SECOND, "agent 1", "9.9.9.9");
+        assert!(trial.of(&TYPE).is_empty());
+        assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);
+    }
+}

@@ -1,0 +1,109 @@
+//! Domains that were registered lately, by a table from a file.
+
+use super::dns_tunnel::registered;
+use super::{About, Detector, bit};
+use crate::finding::{Context, text};
+use crate::sketch::hash_text;
+use crate::state::Slot;
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
+use gabion_record::logs::{Body, LogKind};
+
+/// Its evidence.
+pub static TYPE: EvidenceType = EvidenceType { name: "YOUNG_DOMAIN", technique: "T1583.001" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct YoungDomain;
+
+/// Days that a domain is young.
+const YOUNG: i64 = 60;
+
+impl Detector for YoungDomain {
+    type Window = ();
+    type Kept = ();
+    const ABOUT: About = About {
+        types: &[&TYPE],
+        condition: "a name below a domain that was registered less than 60 days before, by the table of \
+            `gabion.domain_ages` (nothing is asked over the network); at the 1st, 10th, 100th … time",
+        level: "low for the domain, info for who asks; 1",
+        settings: &["gabion.domain_ages"],
+    };
+    const KINDS: u16 = bit(LogKind::Dns) | bit(LogKind::Ssl) | bit(LogKind::Http);
+
+    fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let ages = cx.settings.intel.ages();
+        if ages.is_empty() || cx.profile != r.src {
+            return;
+        }
+        let (name, at) = match &r.body {
+            Body::Dns(d) => (d.query, d.answers.iter().find_map(Ip::parse)),
+            Body::Ssl(s) => (s.server_name, Some(r.dst)),
+            Body::Http(h) => (h.host, Some(r.dst)),
+            _ => return,
+        };
+        let lower = name.to_ascii_lowercase();
+        let Some(domain) = registered(&lower) else { return };
+        let Some(day) = ages.get(domain) else { return };
+        let age = r.ts.seconds().div_euclid(86_400) - day;
+        if !(0..YOUNG).contains(&age) {
+            return;
+        }
+        let Some(times) = cx.is_due(&TYPE, hash_text(domain)) else { return };
+        let mut finding = cx.find(&TYPE).level(ThreatLevel::Info, 1.0).says(format!(
+            "connection to a young domain: {} registered {age} days ago.",
+            text(name)
+        ));
+        finding.0.times = times;
+        let party = Party { role: Role::Destination, what: Indicator::Domain(text(name)) };
+        match at {
+            Some(ip) => cx.say_pair(finding, party, ip, ThreatLevel::Low),
+            None => {
+                finding.0.victim = Some(party);
+                cx.say(finding);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::intel::Purpose;
+    use crate::intel::tests::intel;
+    use crate::settings::Settings;
+    use crate::trial::{Trial, log};
+    use gabion_record::logs::Ssl;
+    use std::sync::Arc;
+
+    fn visit(day: i64, name: &str, times: i64) -> Vec<gabion_record::evidence::Evidence> {
+        let table = "new.co.uk,1970-04-11\n";
+        let intel = intel(&[("ages", Purpose::Ages, table)], 7);
+        let mut trial = Trial::with(Settings { intel: Arc::new(intel), ..Settings::default() });
+        for n in 0..times {
+            let s = Ssl { server_name: name.as_bytes(), ..Ssl::default() };
+            trial.record(&log(day * 86_400 + n, "10.0.0.1", "1.2.3.4", Body::Ssl(s)));
+        }
+        trial.of(&TYPE)
+    }
+
+    #[test]
+    fn sixty_days_are_young() {
+        // The hundredth day of 1970 is the eleventh of April.
+        let found = visit(100, "www.New.co.uk", 1);
+        assert_eq!(found.len(), 2);
+        assert!(found[0].description.ends_with("www.New.co.uk registered 0 days ago."));
+        assert_eq!(visit(159, "new.co.uk", 9).len(), 2);
+        assert!(visit(160, "new.co.uk", 9).is_empty());
+    }
+
+    #[test]
+    fn before_its_time_and_odd_names_are_not() {
+        assert!(visit(99, "new.co.uk", 1).is_empty());
+        for name in ["", ".", "co.uk", "notnew.co.uk", "new.co.uk.example"] {
+            assert!(visit(100, name, 3).is_empty(), "{name}");
+        }
+        assert!(visit(i64::MAX / 86_400 / 1_000_000_000, "new.co.uk", 1).is_empty());
+    }
+}
