@@ -223,7 +223,7 @@ macro_rules! parts {
 parts! {
     Record<'a> { ts, src, dst, src_port, dst_port, proto, uid, label, is_late, body, }
     Facts {
-        window, newest, watermark, start, local, gateway, mac_owner, is_mac_new, is_dhcp_server,
+        window, newest, watermark, start, local, gateway, mac_owner, is_mac_new, src_mac, is_dhcp_server,
         is_ftp_data, is_resolved, is_ignored, has_other_logs,
     }
     List<'a> { raw, is_json, }
