@@ -38,8 +38,9 @@ const IDLE: Duration = Duration::from_millis(200);
 /// Pause between readings that were no full batch.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Longest time that what is readable at the end is still read.
-const DRAIN: Duration = Duration::from_secs(2);
+/// Longest time that what is readable at the end is still read: all that the buffers hold, on a busy machine
+/// too. What is left then nobody counts.
+const DRAIN: Duration = Duration::from_secs(10);
 
 /// Who sent a datagram, as far as the kernel knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
