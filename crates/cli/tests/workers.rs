@@ -6,7 +6,8 @@ use program::{demo, gabion, repository};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a run wrote: each file by its name. Of `eve.json` all but statistics, which hold wall time.
+/// What a run wrote: each file by its name. Of `eve.json` all but statistics, which hold wall time; of
+/// `run.json` what was found, not what it cost and by which threads.
 fn written(folder: &Path) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let mut folders = vec![folder.to_path_buf()];
@@ -22,6 +23,11 @@ fn written(folder: &Path) -> BTreeMap<String, String> {
             if name == "eve.json" {
                 let lines = text.split_inclusive('\n');
                 text = lines.filter(|l| !l.contains("\"event_type\":\"stats\"")).collect();
+            }
+            if name == "run.json" {
+                let run: serde_json::Value = serde_json::from_str(&text).unwrap();
+                let found = ["inputs", "packets", "bytes", "alerts", "findings", "records"];
+                text = found.map(|key| run[key].to_string()).concat();
             }
             files.insert(name, text);
         }

@@ -109,8 +109,13 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
         exit,
     };
     if let (Some(folder), None) = (&o.log_dir, &tap) {
-        // What doctor looks at; the records themselves are in place already.
-        let _ = std::fs::write(folder.join("run.json"), report::json(&report));
+        // What doctor looks at. That nothing can be written there was said where an output failed.
+        let (path, text) = (folder.join("run.json"), report::json(&report));
+        if exit < Exit::Environment {
+            exit = exit.max(leave(&path, &text));
+        } else {
+            let _ = std::fs::write(path, text);
+        }
     }
     let page = page(&done, &outputs);
     let is_one_object = o.json && tap.is_some();
@@ -119,14 +124,17 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     }
     if let Some(tap) = tap {
         exit = exit.max(tap.finish(o, done.is_stopped, page));
-    } else if let Some(path) = &o.report
-        && let Err(e) = std::fs::write(path, page.html())
-    {
-        let said = format!("{}: {e}: choose another place", path.display());
-        eprintln!("{}", Fault::environment(said));
-        exit = exit.max(Exit::Environment);
+    } else if let Some(path) = &o.report {
+        exit = exit.max(leave(path, &page.html()));
     }
     Ok(exit)
+}
+
+/// Writes a file about the run; what is wrong is said.
+fn leave(path: &Path, text: &str) -> Exit {
+    let Err(e) = std::fs::write(path, text) else { return Exit::Done };
+    eprintln!("{}", Fault::environment(format!("{}: {e}: choose another place", path.display())));
+    Exit::Environment
 }
 
 /// Opens outputs in the folder, or counts what would be written.

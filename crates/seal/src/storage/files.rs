@@ -16,6 +16,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Times a folder is read again until it is the same twice.
+const LISTINGS: u32 = 100;
 /// How often a lock is tried for, and how long after each time.
 const LOCK_TRIES: u32 = 5;
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
@@ -84,6 +86,36 @@ impl Files {
     }
 }
 
+impl Files {
+    /// The names of the log's files at one look.
+    fn names(&self) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in Dir::read_from(&self.folder)? {
+            let entry = entry?;
+            let Ok(name) = entry.file_name().to_str() else { continue };
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::Unknown => FileType::from_raw_mode(
+                    statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode,
+                ),
+                known => known,
+            };
+            if kind == FileType::RegularFile {
+                names.push(name.to_owned());
+            } else if crate::segment::parse_file_name(name).is_some()
+                || name == "checkpoints"
+                || name == "log.id"
+            {
+                return Err(Error::other(format!("{name} is not a regular file")));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+}
+
 impl Storage for Files {
     fn lock(&mut self) -> Result<bool> {
         if self.lock.is_some() {
@@ -121,30 +153,16 @@ impl Storage for Files {
     }
 
     fn list(&self) -> Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in Dir::read_from(&self.folder)? {
-            let entry = entry?;
-            let Ok(name) = entry.file_name().to_str() else { continue };
-            if name == "." || name == ".." {
-                continue;
+        // While it is read a folder may change such that neither a name nor the one in its place is seen.
+        let mut before = self.names()?;
+        for _ in 0..LISTINGS {
+            let names = self.names()?;
+            if names == before {
+                break;
             }
-            let kind = match entry.file_type() {
-                FileType::Unknown => FileType::from_raw_mode(
-                    statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW)?.st_mode,
-                ),
-                known => known,
-            };
-            if kind == FileType::RegularFile {
-                names.push(name.to_owned());
-            } else if crate::segment::parse_file_name(name).is_some()
-                || name == "checkpoints"
-                || name == "log.id"
-            {
-                return Err(Error::other(format!("{name} is not a regular file")));
-            }
+            before = names;
         }
-        names.sort();
-        Ok(names)
+        Ok(before)
     }
 
     fn len(&self, name: &str) -> Result<Option<u64>> {

@@ -778,7 +778,16 @@ impl<'a> Judge<'a> {
         let bytes =
             self.log.read(&keys_name, KEYS_FILE_MAX).map_err(|e| Error::storage(&keys_name, e))?;
         let Some(bytes) = bytes else {
-            self.report.place(Verdict::KeyError, Place::file(name, "its keys are not there"));
+            // Pruning takes the segment away before its keys: without it, it was pruned while we look.
+            let is_there = self.log.len(name).map_err(|e| Error::storage(name, e))?.is_some();
+            if is_there {
+                self.report.place(Verdict::KeyError, Place::file(name, "its keys are not there"));
+            } else {
+                self.vanished(
+                    name,
+                    &Error::storage(&keys_name, std::io::ErrorKind::NotFound.into()),
+                );
+            }
             return Ok(None);
         };
         let stanzas = match Stanza::parse_all(&bytes) {

@@ -76,8 +76,9 @@ pub struct Options<'a> {
     pub jobs: usize,
 }
 
-/// How often a log is looked at again because a segment went away while it was read.
-const LOOKS: u32 = 5;
+/// How often a log is looked at again because a segment went away while it was read: a small log of small
+/// segments may be pruned many times in a second.
+const LOOKS: u32 = 20;
 
 /// Verifies a log, which may be written, rotated and pruned meanwhile. `progress` is told the bytes read so far and in all.
 pub fn verify(

@@ -87,7 +87,11 @@ pub(super) fn run(
             }
             let Some(facts) = judge.segment(*first)? else { continue };
             let name = facts.name.clone();
-            let len = log.len(&name).map_err(|e| Error::storage(&name, e))?.unwrap_or(0);
+            let Some(len) = log.len(&name).map_err(|e| Error::storage(&name, e))? else {
+                let gone = std::io::ErrorKind::NotFound.into();
+                judge.vanished(&name, &Error::storage(&name, gone));
+                continue;
+            };
             let mut at = segment::HEADER_LEN as u64;
             let facts = Arc::new(facts);
             while at < len {

@@ -420,6 +420,8 @@ fn beside_a_writer() {
                 if there.len() > 2 {
                     writer.prune(&[there[0].first_chunk], now).unwrap();
                     prunes += 1;
+                    // Often, but not without a pause that a whole look fits in.
+                    std::thread::sleep(std::time::Duration::from_millis(20));
                 }
             }
             if is_over.load(Relaxed) && (prunes > 0 || n > 10_000) {
