@@ -505,9 +505,9 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// A segment went away while it was read.
+    /// A segment went away, or went on, while it was read.
     pub(super) fn vanished(&mut self, name: &str, error: &Error) {
-        self.report.warnings.push(format!("{name} went away while it was read: {error}"));
+        self.report.warnings.push(format!("{name} changed while it was read: {error}"));
         self.report.has_vanished = true;
         self.lose();
     }

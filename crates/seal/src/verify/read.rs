@@ -107,6 +107,10 @@ pub(super) fn run(
                 };
                 let read: u64 = batch.items.iter().map(|(_, i)| i.len()).sum();
                 let is_end = batch.items.last().is_some_and(|(_, i)| matches!(i, Item::Damage(_)));
+                if is_end && log.len(&name).is_ok_and(|now| now != Some(len)) {
+                    // What looks cut short may be half of what is being written.
+                    judge.vanished(&name, &Error::format("more was written meanwhile"));
+                }
                 at = if is_end || read == 0 { len } else { at + read };
                 pool.give(batch, &mut judge)?;
                 done += read;
