@@ -202,12 +202,14 @@ impl Collector {
                 };
                 while set.0.len() >= template.least.max(1) {
                     let mut flow = Flow::default();
+                    let before = set.0.len();
                     let whole = template.fields.iter().try_for_each(|field| {
                         let value = field.value(&mut set)?;
                         flow.take(*field, value);
                         Some(())
                     });
-                    if whole.is_none() {
+                    // A template of fields without length would be filled without end.
+                    if whole.is_none() || set.0.len() == before {
                         self.counts.malformed += 1;
                         break;
                     }
