@@ -333,9 +333,7 @@ pub(crate) fn json(r: &Report<'_>) -> String {
     }
     j.close_array();
     j.close();
-    let mut text = String::from_utf8_lossy(j.bytes()).into_owned();
-    text.push('\n');
-    text
+    j.into_line()
 }
 
 fn json_findings(r: &Report<'_>, j: &mut Json) {

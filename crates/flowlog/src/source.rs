@@ -29,7 +29,7 @@ pub enum LineRead {
     Line(usize, usize),
     /// Too long; passed over.
     TooLong,
-    /// No more for now: the file may grow (its reader said that it would block).
+    /// No more yet: the file may grow (its reader said that it would block).
     Pending,
     /// No more.
     End,
@@ -141,7 +141,7 @@ impl Lines {
         LineRead::Line(line.0, line.1)
     }
 
-    /// Reads further bytes behind those kept; false when there are none for now.
+    /// Reads further bytes behind those kept; false when there are none yet.
     fn fill(&mut self) -> bool {
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.end, 0);

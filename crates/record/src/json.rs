@@ -40,6 +40,13 @@ impl Json {
         std::mem::take(&mut self.out)
     }
 
+    /// What was written as a text of one line.
+    pub fn into_line(mut self) -> String {
+        self.out.push(b'\n');
+        // What is written into it is text already: this only says so.
+        String::from_utf8_lossy(&self.out).into_owned()
+    }
+
     /// Forgets what was written and keeps the room.
     #[inline]
     pub fn clear(&mut self) {

@@ -11,7 +11,7 @@ use gabion_flowlog::netflow::{Collector, Counts};
 use gabion_flowlog::source::{LineRead, Lines};
 use gabion_flowlog::{Format, InputReport, Intake};
 use gabion_record::Ip;
-use gabion_record::ledger::ShedReason;
+use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{Record, TimeNs};
 use gabion_runtime::{StopFlag, clock, sockets};
 use std::collections::{BTreeMap, HashSet};
@@ -27,6 +27,8 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(100);
 /// How often folders are looked into, and names compared with files.
 const FOLDERS_EVERY: Duration = Duration::from_secs(1);
+/// How often what evidence says of the input is looked at.
+const STATE_EVERY: Duration = Duration::from_millis(500);
 /// Lines taken from one log, and datagrams taken, before the others have their turn.
 const TURN: usize = 4096;
 /// Bytes of lines that wait in one log.
@@ -48,7 +50,7 @@ struct Followed {
     is_replaced: bool,
 }
 
-/// Bytes of a file that may have more later: at its end there are none, for now.
+/// Bytes of a file that may grow: where it ends there are none yet.
 struct Growing(File);
 
 impl Read for Growing {
@@ -79,6 +81,9 @@ pub(crate) struct LiveSource {
     given: Option<TimeNs>,
     looked: Option<Instant>,
     lists: Option<Lists>,
+    /// What evidence says of the input, and when that was looked at.
+    state: String,
+    stated: Option<Instant>,
 }
 
 impl LiveSource {
@@ -111,6 +116,8 @@ impl LiveSource {
             given: None,
             looked: None,
             lists,
+            state: String::new(),
+            stated: None,
         })
     }
 
@@ -161,6 +168,22 @@ impl LiveSource {
             let log = Followed { path: path.clone(), identity, lines, intake, is_replaced: false };
             self.logs.insert(path, log);
         }
+    }
+
+    /// What evidence is to say of the input from now on, when that is something else than before.
+    fn state(&mut self) -> Option<String> {
+        if self.stated.is_some_and(|at| at.elapsed() < STATE_EVERY) {
+            return None;
+        }
+        self.stated = Some(clock::now());
+        let mut ledger = Ledger::new();
+        self.reports().iter().for_each(|r| ledger.merge(&r.ledger));
+        let state = format!("live, {}", ledger.completeness());
+        if state == self.state {
+            return None;
+        }
+        self.state.clone_from(&state);
+        Some(state)
     }
 
     /// Takes what logs have grown by; whether there was anything.
@@ -267,6 +290,9 @@ impl Source for LiveSource {
             });
             if let Some(intel) = self.lists.as_ref().and_then(Lists::take) {
                 is_broken |= each(Seen::Lists(intel)).is_break();
+            }
+            if let Some(state) = self.state() {
+                is_broken |= each(Seen::State(state)).is_break();
             }
             is_broken |= each(Seen::Idle).is_break();
             if !any && self.socket.is_none() {

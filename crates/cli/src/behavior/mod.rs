@@ -25,14 +25,14 @@ use gabion_outputs::idmef::AlertFiles;
 use gabion_outputs::page::Page;
 use gabion_outputs::store::ProfileWriter;
 use gabion_record::Tree;
-use gabion_record::ledger::Ledger;
+use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::{Signals, StopFlag, clock};
 use sink::{Found, Paged, Sink};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use team::{Plan, Seen, Source};
+use team::{Failure, Plan, Seen, Source, TeamEnd};
 
 /// A run that came to its end.
 struct Ended<'a> {
@@ -66,11 +66,12 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let begun = Begun { start: source.feed.start(), state, is_finite: true };
     let (source, ran) = detect(source, begun, settings, o, &mut sink)?;
     let mut exit = if source.is_stopped { Exit::Interrupted } else { Exit::Done };
-    if ran.lost > 0 {
+    if ran.lost() > 0 {
         exit = exit.max(Exit::Internal);
     }
     let reports: Vec<&InputReport> = source.feed.reports().collect();
-    exit = exit.max(end(&reports, &ran, o, &mut sink, source.is_stopped, Page::default()));
+    let is_cut = source.is_stopped || ran.lost() == o.workers;
+    exit = exit.max(end(&reports, &ran, o, &mut sink, is_cut, Page::default()));
     if o.verbose {
         let seconds = started.elapsed().as_secs_f64();
         let rate = ran.counts.records as f64 / seconds.max(1e-9);
@@ -129,13 +130,8 @@ pub(crate) struct Ran {
     pub(crate) counts: Counts,
     /// Sources: come, gone, folded, held.
     pub(crate) sources: Ledger,
-    /// Records between reader and workers, where there are several.
-    pub(crate) parcels: Option<Ledger>,
-    /// Workers lost on the way, and the records they were working on.
-    pub(crate) lost: usize,
-    pub(crate) lost_records: u64,
-    /// How often the number of workers changed.
-    pub(crate) changes: u64,
+    /// Of the workers, where there are several.
+    pub(crate) team: Option<TeamEnd>,
     /// Entries of the whitelist that hid something: line, text, records, evidence.
     pub(crate) whitelisted: Vec<(u32, String, u64, u64)>,
 }
@@ -176,7 +172,7 @@ fn follow(
             d.datagrams, d.flows, d.lost, d.without_template, d.malformed
         );
     }
-    let lost = if ran.lost > 0 { Exit::Internal } else { Exit::Done };
+    let lost = if ran.lost() > 0 { Exit::Internal } else { Exit::Done };
     Ok(lost.max(end(&source.reports(), &ran, o, sink, false, Page::default())))
 }
 
@@ -209,6 +205,7 @@ fn detect<S: Source + 'static>(
                     }
                 }
                 Seen::Lists(intel) => engine.set_intel(intel),
+                Seen::State(state) => engine.set_input_state(state),
                 Seen::Idle => sink.idle(),
             }
             ControlFlow::Continue(())
@@ -226,19 +223,27 @@ fn detect<S: Source + 'static>(
         budget,
         is_finite,
         keeps_windows: sink.keeps_windows(),
+        #[cfg(test)]
         changes: Vec::new(),
+        #[cfg(test)]
         fault: None,
     };
     let mut say = |said: String| eprintln!("gabion: {said}");
-    let done = team::run(source, front, back, &settings, plan, sink, &mut say)
-        .map_err(|e| Fault::environment(format!("workers: {e}: use fewer with --workers")))?;
+    let done =
+        team::run(source, front, back, &settings, plan, sink, &mut say).map_err(|failure| {
+            match failure {
+                Failure::Threads(e) => {
+                    Fault::environment(format!("workers: {e}: use fewer with --workers"))
+                }
+                Failure::Reader(why) => {
+                    Fault::internal(format!("reader: failed: {why}: report it"))
+                }
+            }
+        })?;
     let ran = Ran {
         counts: done.counts,
         sources: done.sources,
-        parcels: Some(done.parcels),
-        lost: done.lost,
-        lost_records: done.lost_records,
-        changes: done.changes,
+        team: Some(done.team),
         whitelisted: Vec::new(),
     };
     Ok((done.source, ran))
@@ -249,7 +254,11 @@ impl Ran {
         let (counts, sources) = (engine.counts(), engine.ledger());
         let entries = engine.whitelisted().into_iter();
         let whitelisted = entries.map(|(e, r, n)| (e.line, e.text.clone(), r, n)).collect();
-        Ran { counts, sources, parcels: None, lost: 0, lost_records: 0, changes: 0, whitelisted }
+        Ran { counts, sources, team: None, whitelisted }
+    }
+
+    fn lost(&self) -> usize {
+        self.team.as_ref().map_or(0, |t| t.lost)
     }
 }
 
@@ -266,7 +275,7 @@ pub(crate) fn end(
     ran: &Ran,
     o: &ReadOptions,
     sink: &mut Sink,
-    is_stopped: bool,
+    is_cut: bool,
     page: Page,
 ) -> Exit {
     let mut exit = Exit::Done;
@@ -286,7 +295,7 @@ pub(crate) fn end(
     }
     let paged = sink.paged.take();
     let ended = Ended { reports, ran, found: &sink.found, ledger };
-    exit = exit.max(say(&ended, o, is_stopped));
+    exit = exit.max(say(&ended, o, is_cut));
     if let Err(e) = leave(&ended, o, paged, page) {
         eprintln!("{e}");
         exit = exit.max(e.exit);
@@ -460,7 +469,7 @@ pub(crate) fn open(folder: &Path) -> Result<AlertFiles, Fault> {
 }
 
 /// Says what was wrong, and judges the run.
-fn say(ended: &Ended<'_>, o: &ReadOptions, is_stopped: bool) -> Exit {
+fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
     let mut exit = Exit::Done;
     let mut used = 0;
     for report in ended.reports {
@@ -482,24 +491,29 @@ fn say(ended: &Ended<'_>, o: &ReadOptions, is_stopped: bool) -> Exit {
                 eprintln!("gabion: {path}: {count} {what} skipped: {name} ({at} {lines})");
             }
         }
-        // What was in a buffer when the run was stopped is in no column.
-        if !is_stopped && let Err(e) = report.ledger.balance() {
+        // What was in a buffer when the run was cut off is in no column.
+        if !is_cut && let Err(e) = report.ledger.balance() {
             eprintln!("{}", Fault::internal(format!("ledger: {path}: {e}: report it")));
             exit = Exit::Internal;
         }
     }
     let ran = ended.ran;
-    for (joint, ledger) in [("sources", Some(&ran.sources)), ("parcels", ran.parcels.as_ref())] {
+    for (joint, ledger) in
+        [("sources", Some(&ran.sources)), ("parcels", ran.team.as_ref().map(|t| &t.parcels))]
+    {
         if let Some(Err(e)) = ledger.map(Ledger::balance) {
             eprintln!("{}", Fault::internal(format!("ledger: {joint}: {e}: report it")));
             exit = Exit::Internal;
         }
     }
-    if ran.lost > 0 {
-        let shed = ran.parcels.as_ref().map_or(0, |p| p.shed_total().items);
-        let (lost, held) = (ran.lost, ran.lost_records);
-        let said =
-            format!("{lost} workers lost: {shed} records shed, {held} more under way: report it");
+    if let Some(team) = ran.team.as_ref().filter(|t| t.lost > 0) {
+        let shed = team.parcels.shed_total().items;
+        let forgotten = ran.sources.shed_for(ShedReason::WorkerLost).items;
+        let (lost, held, anew) = (team.lost, team.lost_records, team.restarted);
+        let said = format!(
+            "{lost} workers lost: {held} records in hand and {shed} that waited are shed, {forgotten} sources \
+             forgotten, {anew} shards begun anew: report it"
+        );
         eprintln!("{}", Fault::internal(said));
         exit = Exit::Internal;
     }

@@ -312,7 +312,5 @@ fn as_json(ip: &str, windows: &[Window], found: &[Found], tuples: &[Tuple]) -> S
     }
     j.close_array();
     j.close();
-    let mut text = String::from_utf8_lossy(&j.take()).into_owned();
-    text.push('\n');
-    text
+    j.into_line()
 }

@@ -59,8 +59,8 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
     }
     let _ =
         writeln!(out, "\nLedger\n  logs     {}\n  sources  {}", ended.ledger, ended.ran.sources);
-    if let Some(parcels) = &ended.ran.parcels {
-        let _ = writeln!(out, "  workers  {parcels}");
+    if let Some(team) = &ended.ran.team {
+        let _ = writeln!(out, "  workers  {}", team.parcels);
     }
     out
 }
@@ -153,17 +153,17 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     ended.ran.sources.write_json_fields(&mut ledger);
     j.members(&ledger);
     j.close();
-    if let Some(parcels) = &ended.ran.parcels {
+    if let Some(team) = &ended.ran.team {
         j.open_key("workers");
         let mut ledger = Vec::new();
-        parcels.write_json_fields(&mut ledger);
+        team.parcels.write_json_fields(&mut ledger);
         j.members(&ledger);
-        j.number("lost", ended.ran.lost as u64);
-        j.number("changes", ended.ran.changes);
+        j.number("lost", team.lost as u64);
+        j.number("lost_records", team.lost_records);
+        j.number("shards_restarted", team.restarted);
+        j.number("changes", team.changes);
         j.close();
     }
     j.close();
-    let mut text = String::from_utf8_lossy(&j.take()).into_owned();
-    text.push('\n');
-    text
+    j.into_line()
 }

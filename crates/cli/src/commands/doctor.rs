@@ -232,9 +232,7 @@ fn json(state: &MemoryState, sheds: &[(String, u64)], advice: &[Advice]) -> Stri
     }
     j.close_array();
     j.close();
-    let mut text = String::from_utf8_lossy(&j.take()).into_owned();
-    text.push('\n');
-    text
+    j.into_line()
 }
 
 #[cfg(test)]

@@ -206,9 +206,7 @@ fn json(c: &Compiled) -> String {
     ids(&mut j, analysis::costly(&c.set).filter(|s| !s.header.swapped));
     j.close();
     j.close();
-    let mut text = String::from_utf8_lossy(j.bytes()).into_owned();
-    text.push('\n');
-    text
+    j.into_line()
 }
 
 fn ids<'s>(j: &mut Json, list: impl Iterator<Item = &'s Signature>) {

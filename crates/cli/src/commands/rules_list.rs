@@ -115,7 +115,5 @@ fn json(set: &Ruleset, rules: &[&Signature], costly: &HashSet<u32>) -> String {
         j.close();
     }
     j.close_array();
-    let mut text = String::from_utf8_lossy(j.bytes()).into_owned();
-    text.push('\n');
-    text
+    j.into_line()
 }

@@ -1,0 +1,130 @@
+//! A worker: the shards it holds, what comes to it, and what it gives back.
+
+use super::{Given, Known, LOOK, Moved, Part, Work};
+use gabion_behavior::parcel::{self, Parcel};
+use gabion_behavior::shard::ShardCounts;
+use gabion_behavior::{Placed, Shards};
+use gabion_record::ledger::Ledger;
+use gabion_record::logs::TimeNs;
+use gabion_runtime::{Pulse, Receiver, Sender};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError, mpsc};
+
+/// A worker's own side.
+pub(super) struct Holder {
+    pub(super) worker: usize,
+    pub(super) shards: Shards,
+    pub(super) inbox: Receiver<Work>,
+    pub(super) out: Sender<Part>,
+    pub(super) known: Arc<Vec<Known>>,
+    #[cfg(test)]
+    pub(super) fault: Option<super::tests::Fault>,
+}
+
+impl Holder {
+    /// Works until the end of the run, or until it is given up.
+    pub(super) fn run(mut self, pulse: &Pulse) -> (ShardCounts, Ledger) {
+        while let Some(work) = pulse.await_input(|| self.inbox.recv()) {
+            let is_end = matches!(work, Work::End { .. });
+            self.work(work, pulse);
+            self.account();
+            if self.is_given_up() {
+                // Its shards are held elsewhere by now. What still waits for it is counted as lost at the
+                // end of the run, so it must not vanish before.
+                if let Some(known) = self.known.get(self.worker) {
+                    let mut left = known.left.lock().unwrap_or_else(PoisonError::into_inner);
+                    *left = Some(self.inbox);
+                }
+                return (ShardCounts::default(), Ledger::new());
+            }
+            if is_end {
+                break;
+            }
+            pulse.beat();
+        }
+        (self.shards.counts(), self.shards.ledger())
+    }
+
+    fn work(&mut self, work: Work, pulse: &Pulse) {
+        match work {
+            Work::Batch { number, records, bytes, watermark, start } => {
+                if let Some(known) = self.known.get(self.worker) {
+                    known.held.store(records, Relaxed);
+                }
+                #[cfg(test)]
+                super::tests::act(self.fault, number, || self.is_given_up());
+                let mut placed = Vec::new();
+                let mut rest = bytes.as_slice();
+                while let Some((parcel, behind)) = parcel::take(rest) {
+                    rest = behind;
+                    match parcel {
+                        Parcel::Turn(window) => self.shards.turn(window),
+                        Parcel::Record(number, ends, r, facts) => {
+                            self.shards.record(number, &r, &facts, ends, &mut placed);
+                        }
+                    }
+                }
+                self.shards.fire(watermark, &mut placed);
+                self.give(number, start, placed, false, pulse);
+            }
+            Work::Lists(intel) => self.shards.set_intel(intel),
+            Work::Release(shard, to) => {
+                // Who asked for it may be gone with the whole run.
+                let _ = to.send(self.shards.release(shard));
+            }
+            Work::Adopt { shard, holder, from } => {
+                // A lost holder's shard is lost with it; another begins in its place.
+                if let Some((held, timers)) = pulse.rest(|| self.moved(holder, &from)) {
+                    self.shards.adopt(shard, held, timers);
+                }
+            }
+            Work::End { number, watermark, start } => {
+                let mut placed = Vec::new();
+                self.shards.finish(watermark, &mut placed);
+                self.give(number, start, placed, true, pulse);
+            }
+        }
+    }
+
+    fn is_given_up(&self) -> bool {
+        self.known.get(self.worker).is_some_and(Known::is_lost)
+    }
+
+    /// Leaves word of what it holds, for the case that it is lost.
+    fn account(&self) {
+        if let Some(known) = self.known.get(self.worker).filter(|k| !k.is_lost()) {
+            known.held.store(0, Relaxed);
+            let given = Given { counts: self.shards.counts(), sources: self.shards.ledger() };
+            *known.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
+        }
+    }
+
+    /// A shard on its way from another worker, unless that one is lost.
+    fn moved(&self, holder: usize, from: &mpsc::Receiver<Moved>) -> Option<Moved> {
+        loop {
+            match from.recv_timeout(LOOK) {
+                Ok(moved) => return Some(moved),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(mpsc::RecvTimeoutError::Timeout) => {
+                    if self.known.get(holder).is_some_and(Known::is_lost) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+
+    fn give(
+        &mut self,
+        batch: u64,
+        start: TimeNs,
+        placed: Vec<Placed>,
+        is_end: bool,
+        pulse: &Pulse,
+    ) {
+        let kept = self.shards.take_kept();
+        let part = Part { worker: self.worker, batch, start, placed, kept, is_end };
+        // Without a writer the run is over.
+        let _ = pulse.rest(|| self.out.send(part));
+    }
+}

@@ -1,0 +1,677 @@
+//! The behaviour engine on several threads.
+//!
+//! A reader thread ([`reader`]) reads, passes the site stage and puts each record as a parcel into the
+//! batch of the worker that holds its shard; it waits when a worker is some batches behind. Workers
+//! ([`holder`]) give what they find back a batch at a time; this thread merges it by place ([`writer`]),
+//! so that evidence is byte for byte what one worker says, accumulates and writes. How many of the
+//! workers hold shards follows how much the reader has to wait for them; a shard moves between two
+//! batches, and its new holder waits for it.
+//!
+//! A worker that panics is said at once, one that stalls within two seconds; when it does not come
+//! back it is given up. What it was working on and what waited for it is shed as `worker_lost`, and so
+//! are the sources it held: a profile is nowhere else, so it can't be restored, only begun anew. Its
+//! shards go to the workers that are left, evidence says from then on that a worker was lost, and the run
+//! ends with an error.
+
+mod holder;
+mod reader;
+mod writer;
+
+use super::sink::Sink;
+use gabion_behavior::intel::Intel;
+use gabion_behavior::shard::{Kept, Shard, ShardCounts};
+use gabion_behavior::{Back, Counts, Front, Placed, Settings, Shards};
+use gabion_record::Ip;
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::logs::{Record, TimeNs};
+use gabion_runtime::channel::Empty;
+use gabion_runtime::{
+    Capacity, Edge, Event, EventKind, Load, Receiver, Sender, Supervisor, Worker, channel, clock,
+};
+use holder::Holder;
+use reader::{Reader, Reading, read};
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::time::{Duration, Instant};
+use writer::Writer;
+
+/// Records of a batch, over all workers: some milliseconds of work.
+const BATCH_RECORDS: u64 = 8_192;
+/// Bytes of one worker's part that end a batch.
+const BATCH_BYTES: usize = 512 << 10;
+/// Batches under way to one worker. With the bytes above this is all that waits.
+const BATCHES_MAX: u64 = 4;
+/// Findings under way from all workers.
+const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 16 << 20 };
+/// How long one look for findings waits before events are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a failed worker's message is waited for at the end.
+const LAST_WORD: Duration = Duration::from_secs(2);
+/// What was found is written when nothing more comes at the moment, and at least so often.
+const WRITE_EVERY: Duration = Duration::from_millis(50);
+/// How long a stalled worker is waited for before it is given up.
+#[cfg(not(test))]
+const STALL_GRACE: Duration = Duration::from_secs(10);
+#[cfg(test)]
+const STALL_GRACE: Duration = Duration::from_millis(200);
+
+/// What reads.
+pub(crate) trait Source: Send {
+    /// Reads until the end, until asked to stop or until `each` breaks off.
+    fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>);
+}
+
+/// What is read.
+pub(crate) enum Seen<'a, 'r> {
+    /// A record.
+    Record(&'a Record<'r>),
+    /// Other lists of what is bad.
+    Lists(Arc<Intel>),
+    /// What evidence is to say of the input from now on.
+    State(String),
+    /// Nothing at the moment.
+    Idle,
+}
+
+/// A run by several workers.
+pub(crate) struct Plan {
+    /// Most workers.
+    pub(crate) workers: usize,
+    /// Bytes for seeds and profiles.
+    pub(crate) budget: usize,
+    /// The input has an end: all workers begin at once.
+    pub(crate) is_finite: bool,
+    /// Profiles are to be kept at the end of their windows.
+    pub(crate) keeps_windows: bool,
+    /// So many workers from these batches on, whatever the judgement.
+    #[cfg(test)]
+    pub(crate) changes: Vec<(u64, usize)>,
+    /// A fault to act out.
+    #[cfg(test)]
+    pub(crate) fault: Option<tests::Fault>,
+}
+
+/// Why a run by several workers came to nothing.
+pub(crate) enum Failure {
+    /// Threads could not be started.
+    Threads(io::Error),
+    /// The reader failed, with its message.
+    Reader(String),
+}
+
+/// A run that came to its end.
+pub(crate) struct Done<S> {
+    /// What read.
+    pub(crate) source: S,
+    pub(crate) counts: Counts,
+    /// Sources: come, gone, folded, lost with their worker, held.
+    pub(crate) sources: Ledger,
+    pub(crate) team: TeamEnd,
+}
+
+/// What is to be said of the workers themselves.
+pub(crate) struct TeamEnd {
+    /// Records between the reader and the workers.
+    pub(crate) parcels: Ledger,
+    /// Workers that were lost on the way, and the records they were working on then.
+    pub(crate) lost: usize,
+    pub(crate) lost_records: u64,
+    /// Shards of theirs that began anew with another worker.
+    pub(crate) restarted: u64,
+    /// How often the number of workers changed.
+    pub(crate) changes: u64,
+}
+
+type Moved = (Option<Box<Shard>>, Vec<(i64, Ip)>);
+
+/// What evidence is to say of the input, on its way from the reader to the writer.
+type State = Arc<Mutex<Option<String>>>;
+
+/// What goes to a worker.
+enum Work {
+    Batch { number: u64, records: u64, bytes: Vec<u8>, watermark: TimeNs, start: TimeNs },
+    Lists(Arc<Intel>),
+    Release(usize, mpsc::SyncSender<Moved>),
+    Adopt { shard: usize, holder: usize, from: mpsc::Receiver<Moved> },
+    End { number: u64, watermark: TimeNs, start: TimeNs },
+}
+
+impl Load for Work {
+    fn items(&self) -> u64 {
+        match self {
+            Work::Batch { records, .. } => *records,
+            _ => 0,
+        }
+    }
+    fn bytes(&self) -> u64 {
+        match self {
+            Work::Batch { bytes, .. } => bytes.len() as u64,
+            _ => 0,
+        }
+    }
+}
+
+/// What a worker found in one batch.
+struct Part {
+    worker: usize,
+    batch: u64,
+    start: TimeNs,
+    placed: Vec<Placed>,
+    kept: Vec<Kept>,
+    is_end: bool,
+}
+
+impl Load for Part {
+    fn items(&self) -> u64 {
+        self.placed.len() as u64
+    }
+    fn bytes(&self) -> u64 {
+        (self.placed.len() * 512 + self.kept.iter().map(|k| k.bytes.len()).sum::<usize>()) as u64
+    }
+}
+
+/// What all know of a worker.
+#[derive(Default)]
+struct Known {
+    is_lost: AtomicBool,
+    /// Records it is working on.
+    held: AtomicU64,
+    /// What it had counted behind its last batch.
+    given: Mutex<Given>,
+    /// What waited for it when it found itself given up.
+    left: Mutex<Option<Receiver<Work>>>,
+}
+
+/// What a worker counted.
+#[derive(Clone, Default)]
+struct Given {
+    counts: ShardCounts,
+    sources: Ledger,
+}
+
+impl Known {
+    fn is_lost(&self) -> bool {
+        self.is_lost.load(Relaxed)
+    }
+
+    fn lose(&self) {
+        self.is_lost.store(true, Relaxed);
+    }
+
+    /// What it counted before it was lost: the sources it held are shed.
+    fn given(&self) -> Given {
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let held = given.sources.in_flight();
+        given.sources.set_in_flight(0, 0);
+        given.sources.shed(ShedReason::WorkerLost, held.items, held.bytes);
+        given
+    }
+}
+
+/// Runs a source through so many workers.
+///
+/// # Errors
+/// If threads can't be started, or the reader fails.
+pub(crate) fn run<S: Source + 'static>(
+    source: S,
+    front: Front,
+    mut back: Back,
+    settings: &Arc<Settings>,
+    plan: Plan,
+    sink: &mut Sink,
+    say: &mut dyn FnMut(String),
+) -> Result<Done<S>, Failure> {
+    let supervisor = Supervisor::start().map_err(Failure::Threads)?;
+    let known: Arc<Vec<Known>> = Arc::new((0..plan.workers).map(|_| Known::default()).collect());
+    let (senders, workers, found) =
+        holders(&supervisor, settings, &plan, &known).map_err(Failure::Threads)?;
+    let edges: Vec<Arc<Edge>> = senders.iter().map(|s| Arc::clone(s.edge())).collect();
+    let count = Shards::new(Arc::clone(settings), plan.budget).count();
+    let state = State::default();
+    let reader = Reader::new(front, senders, Arc::clone(&known), count, &plan, Arc::clone(&state));
+    let reader = supervisor
+        .spawn(READER, None, move |pulse| read(source, reader, pulse))
+        .map_err(Failure::Threads)?;
+    let mut writer = Writer::new(Arc::clone(&known), plan.workers);
+    let mut watch = Watch { workers: plan.workers, stalled: BTreeMap::new(), reader: None };
+    write(&found, &state, &supervisor, &mut writer, &mut watch, &mut back, sink, say);
+    let Some((source, reading)) = reader.join() else {
+        let left = || std::iter::from_fn(|| supervisor.poll_event()).find(|e| e.name == READER);
+        let why = watch.reader.or_else(|| left().map(|e| e.message));
+        return Err(Failure::Reader(why.unwrap_or_default()));
+    };
+    let Reading { mut counts, changes, restarted } = reading;
+    let mut sources = Ledger::new();
+    let parcels = Ledger::new();
+    let mut team = TeamEnd { parcels, lost: 0, lost_records: 0, restarted, changes };
+    for ((worker, edge), known) in workers.into_iter().zip(&edges).zip(known.iter()) {
+        let mut ledger = edge.ledger();
+        match if known.is_lost() { None } else { worker.join() } {
+            Some((shards, held)) => {
+                counts.enter(&shards);
+                sources.merge(&held);
+            }
+            None => {
+                team.lost += 1;
+                team.lost_records += known.held.load(Relaxed);
+                let given = known.given();
+                counts.enter(&given.counts);
+                sources.merge(&given.sources);
+                // What waits for a worker that never comes back is lost with it.
+                let left = ledger.in_flight();
+                ledger.set_in_flight(0, 0);
+                ledger.shed(ShedReason::WorkerLost, left.items, left.bytes);
+            }
+        }
+        team.parcels.merge(&ledger);
+    }
+    back.enter(&mut counts);
+    Ok(Done { source, counts, sources, team })
+}
+
+/// The reader's name.
+const READER: &str = "reader";
+
+fn name(worker: usize) -> String {
+    format!("behavior {worker}")
+}
+
+/// Ways to the workers, their threads, and what they find.
+type Started = (Vec<Sender<Work>>, Vec<Worker<(ShardCounts, Ledger)>>, Receiver<Part>);
+
+/// Starts the workers.
+fn holders(
+    supervisor: &Supervisor,
+    settings: &Arc<Settings>,
+    plan: &Plan,
+    known: &Arc<Vec<Known>>,
+) -> io::Result<Started> {
+    let (out, found, _) = channel::<Part>("shards>writer", FROM_WORKERS);
+    let mut senders = Vec::new();
+    let mut workers = Vec::new();
+    for worker in 0..plan.workers {
+        let capacity = Capacity { items: u64::MAX >> 1, bytes: u64::MAX >> 1 };
+        let (sender, inbox, edge) = channel::<Work>("reader>shards", capacity);
+        let mut shards = Shards::new(Arc::clone(settings), plan.budget);
+        if plan.keeps_windows {
+            shards.keep_windows();
+        }
+        let holder = Holder {
+            worker,
+            shards,
+            inbox,
+            out: out.clone(),
+            known: Arc::clone(known),
+            #[cfg(test)]
+            fault: plan.fault.filter(|f| f.worker == worker),
+        };
+        let run = move |pulse: &gabion_runtime::Pulse| holder.run(pulse);
+        workers.push(supervisor.spawn(&name(worker), Some(edge), run)?);
+        senders.push(sender);
+    }
+    Ok((senders, workers, found))
+}
+
+/// Takes what workers find until all that are left came to their end, and sees who is lost.
+#[allow(clippy::too_many_arguments, reason = "one loop over all that a run holds")]
+fn write(
+    found: &Receiver<Part>,
+    state: &State,
+    supervisor: &Supervisor,
+    writer: &mut Writer,
+    watch: &mut Watch,
+    back: &mut Back,
+    sink: &mut Sink,
+    say: &mut dyn FnMut(String),
+) {
+    let mut written = clock::now();
+    loop {
+        let next = found.try_recv().or_else(|empty| match empty {
+            Empty::Ended => Err(Empty::Ended),
+            Empty::Yet => {
+                sink.idle();
+                written = clock::now();
+                found.recv_timeout(LOOK)
+            }
+        });
+        match next {
+            Ok(part) => {
+                let said = state.lock().unwrap_or_else(PoisonError::into_inner).take();
+                if let Some(said) = said.filter(|_| !writer.has_lost()) {
+                    back.set_input_state(said);
+                }
+                writer.take(part, back, sink);
+                if written.elapsed() >= WRITE_EVERY {
+                    sink.idle();
+                    written = clock::now();
+                }
+            }
+            Err(Empty::Ended) => break,
+            Err(Empty::Yet) => {}
+        }
+        while let Some(event) = supervisor.poll_event() {
+            if let Some(lost) = watch.hear(event, say) {
+                writer.lose(lost, back, sink);
+            }
+        }
+        for lost in watch.give_up(say) {
+            writer.lose(lost, back, sink);
+        }
+        if writer.is_done() && writer.has_lost() {
+            break;
+        }
+    }
+    // Who failed at the very end is heard of only now: its thread speaks when it has let all go.
+    for at in writer.unfinished() {
+        let who = name(at);
+        loop {
+            let Some(event) = supervisor.next_event(LAST_WORD) else {
+                say(format!("{who}: failed: {LOST}"));
+                writer.lose(at, back, sink);
+                break;
+            };
+            let is_its = event.name == who;
+            if let Some(lost) = watch.hear(event, say) {
+                writer.lose(lost, back, sink);
+            }
+            if is_its || watch.reader.is_some() {
+                break;
+            }
+        }
+    }
+}
+
+/// What is heard of workers.
+struct Watch {
+    workers: usize,
+    /// Since when they have been stalled.
+    stalled: BTreeMap<usize, Instant>,
+    /// Why the reader failed.
+    reader: Option<String>,
+}
+
+impl Watch {
+    /// Says what happened; the worker that is lost by it.
+    fn hear(&mut self, event: Event, say: &mut dyn FnMut(String)) -> Option<usize> {
+        let Event { name: who, kind, message, .. } = event;
+        let Some(at) = (0..self.workers).find(|w| name(*w) == who) else {
+            // The reader waits for its input as long as that takes: only its failure is news.
+            if kind == EventKind::Panicked && who == READER {
+                self.reader = Some(message);
+            }
+            return None;
+        };
+        match kind {
+            EventKind::Finished => None,
+            EventKind::Panicked => {
+                say(format!("{who}: failed: {message}: {LOST}"));
+                Some(at)
+            }
+            EventKind::Stalled => {
+                say(format!("{who}: stalled: {message}: waiting for it"));
+                self.stalled.insert(at, clock::now());
+                None
+            }
+            EventKind::Recovered => {
+                say(format!("{who}: recovered: {message}"));
+                self.stalled.remove(&at);
+                None
+            }
+        }
+    }
+
+    /// Workers that have been waited for long enough.
+    fn give_up(&mut self, say: &mut dyn FnMut(String)) -> Vec<usize> {
+        let is_over = |t: &Instant| t.elapsed() >= STALL_GRACE;
+        let all: Vec<usize> =
+            self.stalled.iter().filter(|(_, t)| is_over(t)).map(|(at, _)| *at).collect();
+        for at in &all {
+            self.stalled.remove(at);
+            say(format!("{}: given up: it did not go on: {LOST}", name(*at)));
+        }
+        all
+    }
+}
+
+/// What follows from the loss of a worker.
+const LOST: &str = "its records are shed and its hosts begin anew with the others, report this";
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use gabion_behavior::{Engine, Finding};
+    use gabion_record::logs::{Body, Conn, Label, Proto, SECOND};
+
+    /// Hosts that scan, beacon, are refused and are spoofed, over three windows.
+    struct Made(u32);
+
+    impl Source for Made {
+        fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
+            for n in 0..self.0 {
+                let kind = n % 5;
+                let (src, dst, port) = match kind {
+                    0 => (0x0a00_0001, 0x0505_0000 + n, 23),
+                    1 => (0x0a00_0002, 0x0606_0606, (n / 5) as u16),
+                    2 => (0x0a00_0100 + n / 5 % 300, 0x0707_0707, 4444),
+                    3 => (0x2000_0000 + n.wrapping_mul(2_654_435_761) % (1 << 28), 0x0808_0808, 80),
+                    _ => (0x0a00_0003, 0x0909_0909, 443),
+                };
+                let flow = Conn {
+                    knows_service: true,
+                    is_established: kind == 4,
+                    orig_bytes: 100,
+                    orig_pkts: 2,
+                    state: if kind == 2 { b"REJ" } else { b"S0" },
+                    ..Conn::default()
+                };
+                let r = Record {
+                    ts: TimeNs(
+                        1_700_000_000 * SECOND
+                            + i64::from(n) * 3 * 3600 * SECOND / i64::from(self.0),
+                    ),
+                    src: Ip::v4(src),
+                    dst: Ip::v4(dst),
+                    src_port: 40_000,
+                    dst_port: port,
+                    proto: Proto::Tcp,
+                    uid: b"C",
+                    label: Label::None,
+                    is_late: n % 97 == 0 && n > 0,
+                    body: Body::Conn(flow),
+                };
+                if each(Seen::Record(&r)).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// A fault that a worker acts out at a batch.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Fault {
+        pub(super) worker: usize,
+        pub(super) batch: u64,
+        pub(super) kind: FaultKind,
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum FaultKind {
+        Panics,
+        /// Until it is given up.
+        Stalls,
+        /// Each batch up to this one takes so many milliseconds longer.
+        IsSlow(u64),
+    }
+
+    /// Acts a fault out.
+    pub(super) fn act(fault: Option<Fault>, batch: u64, is_given_up: impl Fn() -> bool) {
+        let Some(fault) = fault else { return };
+        match fault.kind {
+            FaultKind::Panics if batch == fault.batch => panic!("acted fault"),
+            FaultKind::Stalls if batch == fault.batch => {
+                while !is_given_up() {
+                    std::thread::sleep(Duration::from_millis(10));
+                }
+            }
+            FaultKind::IsSlow(ms) if batch < fault.batch => {
+                std::thread::sleep(Duration::from_millis(ms));
+            }
+            _ => {}
+        }
+    }
+
+    const BUDGET: usize = 8 << 20;
+
+    /// All lines of a run in a folder's files, creation times aside.
+    fn lines(run: impl FnOnce(&mut Sink) -> Counts) -> (Vec<String>, Counts) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink =
+            Sink { files: Some(super::super::open(folder.path()).unwrap()), ..Sink::default() };
+        let counts = run(&mut sink);
+        sink.files.as_mut().unwrap().flush().unwrap();
+        let text = std::fs::read_to_string(folder.path().join("alerts.json")).unwrap();
+        let cut = |line: &str| {
+            let at = line.find("\"CreateTime\"").unwrap_or(line.len());
+            let end = line[at..].find(',').map_or(line.len(), |n| at + n);
+            format!("{}{}", &line[..at], &line[end..])
+        };
+        (text.lines().map(cut).collect(), counts)
+    }
+
+    fn plan(workers: usize) -> Plan {
+        Plan {
+            workers,
+            budget: BUDGET,
+            is_finite: true,
+            keeps_windows: false,
+            changes: Vec::new(),
+            fault: None,
+        }
+    }
+
+    fn team(records: u32, plan: Plan, sink: &mut Sink, said: &mut Vec<String>) -> Done<Made> {
+        let settings = Arc::new(Settings::default());
+        let front = Front::new(Arc::clone(&settings), None);
+        let back = Back::new(Arc::clone(&settings));
+        match run(Made(records), front, back, &settings, plan, sink, &mut |line| said.push(line)) {
+            Ok(done) => done,
+            Err(_) => panic!("no run"),
+        }
+    }
+
+    /// One worker, two, three, and a number that changes all the time: the same bytes in the same order.
+    #[test]
+    fn any_number_of_workers_says_the_same() {
+        const RECORDS: u32 = 60_000;
+        let (alone, counts) = alone(RECORDS);
+        assert!(alone.len() > 100, "{}", alone.len());
+        for (workers, changes) in
+            [(1, vec![]), (2, vec![]), (3, vec![(1, 1), (2, 3), (3, 2), (4, 1), (5, 3), (6, 2)])]
+        {
+            let mut said = Vec::new();
+            let (got, theirs) = lines(|sink| {
+                let done = team(
+                    RECORDS,
+                    Plan { changes: changes.clone(), ..plan(workers) },
+                    sink,
+                    &mut said,
+                );
+                done.sources.balance().unwrap();
+                done.team.parcels.balance().unwrap();
+                assert_eq!(done.team.parcels.passed().items, u64::from(RECORDS));
+                assert!(done.team.changes >= changes.len() as u64 && done.team.lost == 0);
+                done.counts
+            });
+            assert!(got == alone, "{workers} workers: {} lines for {}", got.len(), alone.len());
+            assert_eq!(theirs, counts, "{workers}");
+            assert!(said.is_empty(), "{said:?}");
+        }
+    }
+
+    /// The engine on one thread: its lines, and what it counted.
+    fn alone(records: u32) -> (Vec<String>, Counts) {
+        lines(|sink| {
+            let mut engine = Engine::with_budget(Settings::default(), None, BUDGET);
+            let mut take = |f: Finding<'_>| sink.take(f);
+            Made(records).run(&mut |seen| {
+                if let Seen::Record(r) = seen {
+                    engine.record(r, &mut take);
+                }
+                ControlFlow::Continue(())
+            });
+            engine.finish(&mut take);
+            engine.counts()
+        })
+    }
+
+    /// A worker that panics, and one that does not go on: said, counted, its shards begin anew with the
+    /// other, what comes behind is found, and the run ends.
+    #[test]
+    fn a_lost_worker_is_said_and_counted_and_its_shards_begin_anew() {
+        const RECORDS: u32 = 200_000;
+        let kinds = [(FaultKind::Panics, "failed: acted fault"), (FaultKind::Stalls, "given up")];
+        for (kind, word) in kinds {
+            let mut said = Vec::new();
+            let mut sink = Sink::default();
+            let fault = Some(Fault { worker: 1, batch: 2, kind });
+            let started = clock::now();
+            let done = team(RECORDS, Plan { fault, ..plan(2) }, &mut sink, &mut said);
+            assert!(said.iter().any(|l| l.contains("behavior 1") && l.contains(word)), "{said:?}");
+            assert!(started.elapsed() < Duration::from_secs(60));
+            let TeamEnd { parcels, lost, lost_records, restarted, .. } = done.team;
+            parcels.balance().unwrap();
+            done.sources.balance().unwrap();
+            assert_eq!(lost, 1);
+            // The batch it was at, and those that waited for it: not more than may wait and one more.
+            assert!(lost_records > 0 && lost_records <= BATCH_RECORDS, "{lost_records}");
+            let shed = parcels.shed_for(ShedReason::WorkerLost).items;
+            assert!(shed <= (BATCHES_MAX + 2) * BATCH_RECORDS, "{shed}");
+            assert_eq!(parcels.received().items, u64::from(RECORDS));
+            // Half of the shards, with the sources they held behind two batches.
+            let shards = Shards::new(Arc::new(Settings::default()), BUDGET).count() as u64;
+            assert_eq!(restarted, shards / 2);
+            assert!(done.sources.shed_for(ShedReason::WorkerLost).items > 0);
+            // Each of the hosts that do something is found by those that go on, wherever its shard was.
+            let all: Vec<Ip> = sink.found.hosts.keys().copied().collect();
+            for host in [0x0a00_0001, 0x0a00_0002] {
+                assert!(all.contains(&Ip::v4(host)), "{kind:?}: {host:x}");
+            }
+        }
+    }
+
+    /// All workers lost: the run ends at once and says so.
+    #[test]
+    fn with_no_worker_left_the_run_ends() {
+        let mut said = Vec::new();
+        let fault = Some(Fault { worker: 0, batch: 1, kind: FaultKind::Panics });
+        let done = team(200_000, Plan { fault, ..plan(1) }, &mut Sink::default(), &mut said);
+        done.team.parcels.balance().unwrap();
+        assert!(done.team.lost == 1 && said.len() == 1, "{said:?}");
+        assert!(done.counts.records < 200_000);
+    }
+
+    /// Without an end to the input the run begins with one worker. Slow ones are joined by others, fast
+    /// ones are sent home, and what is found is what one worker finds.
+    #[test]
+    fn the_number_of_workers_follows_what_comes() {
+        const RECORDS: u32 = 200_000;
+        let (want, counts) = alone(RECORDS);
+        let mut said = Vec::new();
+        let mut changes = 0;
+        let (got, theirs) = lines(|sink| {
+            let kind = FaultKind::IsSlow(60);
+            let fault = Some(Fault { worker: 0, batch: 14, kind });
+            let done = team(RECORDS, Plan { fault, is_finite: false, ..plan(3) }, sink, &mut said);
+            done.sources.balance().unwrap();
+            changes = done.team.changes;
+            done.counts
+        });
+        assert!(changes > 0);
+        assert!(got == want, "{} lines for {}", got.len(), want.len());
+        assert_eq!(theirs, counts);
+        assert!(said.is_empty(), "{said:?}");
+    }
+}

@@ -1,0 +1,95 @@
+//! The writer's side: what workers found, merged batch by batch by place, so that it is what one worker
+//! alone would have said.
+
+use super::{Known, Part, Sink};
+use gabion_behavior::{Back, Placed};
+use gabion_record::logs::TimeNs;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Merges what workers found.
+pub(super) struct Writer {
+    known: Arc<Vec<Known>>,
+    /// Parts of batches that are not whole yet.
+    waiting: BTreeMap<u64, Vec<Part>>,
+    /// The batch each worker gave last, and whether it came to its end.
+    given: Vec<(Option<u64>, bool)>,
+    next: u64,
+}
+
+impl Writer {
+    pub(super) fn new(known: Arc<Vec<Known>>, workers: usize) -> Writer {
+        Writer { known, waiting: BTreeMap::new(), given: vec![(None, false); workers], next: 0 }
+    }
+
+    /// Takes a worker's part of a batch. What comes of one that was given up is left out: its shards are
+    /// held by others since, and its batches are written.
+    pub(super) fn take(&mut self, part: Part, back: &mut Back, sink: &mut Sink) {
+        if self.is_lost(part.worker) {
+            return;
+        }
+        if let Some(given) = self.given.get_mut(part.worker) {
+            *given = (Some(part.batch), part.is_end);
+        }
+        self.waiting.entry(part.batch).or_default().push(part);
+        self.merge(back, sink);
+    }
+
+    /// A worker will give nothing more.
+    pub(super) fn lose(&mut self, worker: usize, back: &mut Back, sink: &mut Sink) {
+        if let Some(known) = self.known.get(worker) {
+            known.lose();
+        }
+        let lost = self.known.iter().filter(|k| k.is_lost()).count();
+        let all = self.known.len();
+        back.set_input_state(format!("{lost} of {all} workers lost"));
+        self.merge(back, sink);
+    }
+
+    pub(super) fn has_lost(&self) -> bool {
+        self.known.iter().any(Known::is_lost)
+    }
+
+    fn is_lost(&self, worker: usize) -> bool {
+        self.known.get(worker).is_some_and(Known::is_lost)
+    }
+
+    /// Workers that are not known to be lost and did not come to their end.
+    pub(super) fn unfinished(&self) -> Vec<usize> {
+        let is_open = |w: &usize| !self.is_lost(*w) && !self.given.get(*w).is_some_and(|g| g.1);
+        (0..self.given.len()).filter(is_open).collect()
+    }
+
+    /// Whether all that are left came to their end.
+    pub(super) fn is_done(&self) -> bool {
+        (0..self.given.len()).all(|w| self.is_lost(w) || self.given.get(w).is_some_and(|g| g.1))
+    }
+
+    /// Writes the batches that are whole.
+    fn merge(&mut self, back: &mut Back, sink: &mut Sink) {
+        loop {
+            let has = |w: usize| self.given.get(w).is_some_and(|g| g.0 >= Some(self.next));
+            if !(0..self.given.len()).all(|w| has(w) || self.is_lost(w)) {
+                return;
+            }
+            let Some(parts) = self.waiting.remove(&self.next) else {
+                if self.waiting.is_empty() {
+                    return;
+                }
+                self.next += 1;
+                continue;
+            };
+            self.next += 1;
+            let start = parts.first().map_or_else(TimeNs::default, |p| p.start);
+            let mut placed = Vec::new();
+            for part in parts {
+                placed.extend(part.placed);
+                sink.keep(part.kept);
+            }
+            placed.sort_unstable_by_key(|p: &Placed| p.place);
+            for p in placed {
+                back.take(p.evidence, start, &mut |finding| sink.take(finding));
+            }
+        }
+    }
+}
