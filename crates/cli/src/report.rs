@@ -198,7 +198,7 @@ fn budgets(r: &Report<'_>, out: &mut String) {
 }
 
 /// Most bytes the process had in memory at once, as the system counts them.
-fn resident_peak() -> Option<u64> {
+pub(crate) fn resident_peak() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = text.lines().find(|l| l.starts_with("VmHWM:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
@@ -320,6 +320,7 @@ pub(crate) fn json(r: &Report<'_>) -> String {
         j.open_array_key("budgets");
         r.done.memory.iter().for_each(|b| json_budget(b, "", &mut j));
         j.close_array();
+        json_memory(&mut j);
     }
     j.open_array_key("ledger");
     for e in r.ledger() {
@@ -352,6 +353,16 @@ fn json_findings(r: &Report<'_>, j: &mut Json) {
         j.close();
     }
     j.close_array();
+}
+
+/// What the process had in memory at most, and what it might have.
+pub(crate) fn json_memory(j: &mut Json) {
+    j.open_key("memory");
+    if let Some(peak) = resident_peak() {
+        j.number("resident_peak", peak);
+    }
+    j.number("limit", gabion_runtime::memory::MemoryState::read().limit);
+    j.close();
 }
 
 fn json_budget(b: &BudgetReport, above: &str, j: &mut Json) {

@@ -30,5 +30,8 @@ pub const BUDGET_SHARE: u64 = 4;
 /// The budget when neither a cgroup nor the system tells how much memory there is.
 pub const BUDGET_UNKNOWN: u64 = 512 << 20;
 
+/// A limit of version 1 from here on is none: it stands as the largest number of whole pages.
+pub const NO_LIMIT: u64 = 1 << 62;
+
 /// Most bytes of a file under `/proc` or `/sys` that are read: `/proc/self/cgroup` is the longest.
 pub const SYSTEM_FILE_MAX: u64 = 64 * 1024;

@@ -46,6 +46,62 @@ pub struct MemoryState {
     pub peak: Option<u64>,
     /// Kills for want of memory.
     pub oom_kills: Option<u64>,
+    /// The process's own cgroup and those above it that have a limit, the own one first.
+    pub levels: Vec<MemoryLevel>,
+}
+
+/// One cgroup's account of memory. What its kernel does not tell is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoryLevel {
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Most bytes it may use (`memory.max`, `memory.limit_in_bytes`); none is no limit.
+    pub limit: Option<u64>,
+    /// Bytes from which the kernel slows it down (`memory.high`, version 2).
+    pub high: Option<u64>,
+    /// Bytes in use, page cache included.
+    pub current: Option<u64>,
+    /// Most bytes in use at once, page cache included.
+    pub peak: Option<u64>,
+    /// Bytes that processes hold, and bytes of page cache, which is given back when need be.
+    pub anonymous: Option<u64>,
+    /// See above.
+    pub cache: Option<u64>,
+    /// What the kernel counted, by its own names: all of `memory.events`; of version 1 `failcnt` (times
+    /// the limit was met) and `memory.oom_control`.
+    pub events: Vec<(String, u64)>,
+}
+
+impl MemoryLevel {
+    fn read(folder: &Path, is_v2: bool) -> MemoryLevel {
+        let own = |name: &str| number(&folder.join(name));
+        let stat = folder.join("memory.stat");
+        let mut level = MemoryLevel { folder: folder.to_owned(), ..MemoryLevel::default() };
+        if is_v2 {
+            level.limit = own("memory.max");
+            level.high = own("memory.high");
+            level.current = own("memory.current");
+            level.peak = own("memory.peak");
+            level.anonymous = field(&stat, "anon");
+            level.cache = field(&stat, "file");
+            level.events = fields(&folder.join("memory.events"));
+        } else {
+            level.limit = own("memory.limit_in_bytes").filter(|n| *n < limits::NO_LIMIT);
+            level.current = own("memory.usage_in_bytes");
+            level.peak = own("memory.max_usage_in_bytes");
+            level.anonymous = field(&stat, "total_rss");
+            level.cache = field(&stat, "total_cache");
+            let met = own("memory.failcnt").map(|n| ("failcnt".to_owned(), n));
+            level.events = met.into_iter().collect();
+            level.events.extend(fields(&folder.join("memory.oom_control")));
+        }
+        level
+    }
+
+    /// What the kernel counted under a name.
+    pub fn event(&self, name: &str) -> Option<u64> {
+        self.events.iter().find(|(n, _)| n == name).map(|(_, count)| *count)
+    }
 }
 
 impl MemoryState {
@@ -54,8 +110,8 @@ impl MemoryState {
         MemoryState::read_below(Path::new("/"))
     }
 
-    /// The same with another root than `/`, for tests.
-    fn read_below(root: &Path) -> MemoryState {
+    /// The same with another root than `/`, under which `proc` and `sys/fs/cgroup` are looked for.
+    pub fn read_below(root: &Path) -> MemoryState {
         let machine = machine_memory(root);
         let mut state = MemoryState {
             limit: machine.unwrap_or(limits::BUDGET_UNKNOWN * limits::BUDGET_SHARE),
@@ -63,6 +119,7 @@ impl MemoryState {
             current: None,
             peak: None,
             oom_kills: None,
+            levels: Vec::new(),
         };
         let Some(cgroup) = Cgroup::of_process(root) else { return state };
         for folder in cgroup.chain() {
@@ -74,15 +131,14 @@ impl MemoryState {
                 }
             }
         }
-        let own = |name: &str| number(&cgroup.folder.join(name));
-        if cgroup.is_v2 {
-            state.current = own("memory.current");
-            state.peak = own("memory.peak");
-            state.oom_kills = field(&cgroup.folder.join("memory.events"), "oom_kill");
-        } else {
-            state.current = own("memory.usage_in_bytes");
-            state.peak = own("memory.max_usage_in_bytes");
-            state.oom_kills = field(&cgroup.folder.join("memory.oom_control"), "oom_kill");
+        let levels = cgroup.chain().map(|folder| MemoryLevel::read(folder, cgroup.is_v2));
+        let is_own = |level: &MemoryLevel| level.folder == cgroup.folder;
+        state.levels = levels
+            .filter(|level| is_own(level) || level.limit.is_some() || level.high.is_some())
+            .collect();
+        if let Some(own) = state.levels.first() {
+            (state.current, state.peak) = (own.current, own.peak);
+            state.oom_kills = own.event("oom_kill");
         }
         state
     }
@@ -159,6 +215,15 @@ fn field(path: &Path, name: &str) -> Option<u64> {
         let mut words = line.split_ascii_whitespace();
         (words.next() == Some(name)).then(|| words.next()?.parse().ok()).flatten()
     })
+}
+
+/// All lines of a word and a number.
+fn fields(path: &Path) -> Vec<(String, u64)> {
+    let line = |line: &str| {
+        let (name, number) = line.split_once(' ')?;
+        Some((name.to_owned(), number.trim().parse().ok()?))
+    };
+    text(path).map(|text| text.lines().filter_map(line).collect()).unwrap_or_default()
 }
 
 /// A file with one number; `max` is none.
@@ -257,6 +322,35 @@ mod tests {
         let state = MemoryState::read_below(dir.path());
         assert_eq!((state.current, state.peak, state.oom_kills), (Some(5), Some(6), Some(2)));
         assert_eq!(state.origin, LimitOrigin::Machine);
+        let all = [("low", 0), ("high", 0), ("max", 3), ("oom", 1), ("oom_kill", 2)];
+        let told: Vec<_> = state.levels[0].events.iter().map(|(n, c)| (n.as_str(), *c)).collect();
+        assert_eq!(told, all);
+    }
+
+    /// Version 1 beside an empty version 2, as many machines still have it.
+    #[test]
+    fn version_1_is_told_like_version_2() {
+        let own = "sys/fs/cgroup/memory/x/y";
+        let files = [
+            ("memory.limit_in_bytes", "9223372036854771712\n"),
+            ("memory.usage_in_bytes", "7\n"),
+            ("memory.max_usage_in_bytes", "9\n"),
+            ("memory.failcnt", "4\n"),
+            ("memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 5\n"),
+            ("memory.stat", "cache 1\nrss 2\ntotal_cache 30\ntotal_rss 40\n"),
+        ];
+        let paths: Vec<_> = files.iter().map(|(n, c)| (format!("{own}/{n}"), *c)).collect();
+        let mut all: Vec<(&str, &str)> = paths.iter().map(|(p, c)| (p.as_str(), *c)).collect();
+        all.push(MEMINFO);
+        all.push(("proc/self/cgroup", "4:memory:/x/y\n0::/\n"));
+        all.push(("sys/fs/cgroup/memory/x/memory.limit_in_bytes", "1073741824\n"));
+        let dir = root(&all);
+        let state = MemoryState::read_below(dir.path());
+        assert_eq!((state.limit, state.oom_kills, state.peak), (GIB, Some(5), Some(9)));
+        let [own, above] = &state.levels[..] else { panic!("{:?}", state.levels) };
+        assert_eq!((own.limit, own.anonymous, own.cache), (None, Some(40), Some(30)));
+        assert_eq!((own.event("failcnt"), own.event("oom_kill")), (Some(4), Some(5)));
+        assert_eq!(above.limit, Some(GIB));
     }
 
     #[test]

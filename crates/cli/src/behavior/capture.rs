@@ -6,14 +6,13 @@
 //! bytes. With several workers the network engine merges their lines by packet first; what comes here
 //! is always in the same order.
 
-use super::{Ran, Sink, budget, end, settings, sink};
+use super::{Beside, Ran, Sink, budget, end, settings, sink};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::suricata::yaml;
 use gabion_behavior::Engine;
 use gabion_flowlog::{Format, Intake};
 use gabion_outputs::files::Outputs;
-use gabion_outputs::page::Page;
 use gabion_record::logs::SECOND;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -141,8 +140,8 @@ impl Tap {
         Ok(Tap(taken))
     }
 
-    /// All is read; `page` holds what the network engine has to say of the run.
-    pub(crate) fn finish(self, o: &ReadOptions, is_stopped: bool, page: Page) -> Exit {
+    /// All is read; `beside` holds what the network engine has to say of the run.
+    pub(crate) fn finish(self, o: &ReadOptions, is_stopped: bool, beside: Beside) -> Exit {
         let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Taken { intake, engine, sink } = &mut *taken;
         let _ = intake.finish(&mut |record| {
@@ -151,8 +150,8 @@ impl Tap {
         });
         engine.finish(&mut |finding| sink.take(finding));
         sink.keep(engine.take_kept());
-        let ran = Ran::of(engine);
-        end(&[intake.report()], &ran, o, sink, is_stopped, page)
+        let ran = Ran::of(engine, budget(o));
+        end(&[intake.report()], &ran, o, sink, is_stopped, beside)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::exit::{Exit, Fault};
 use crate::suricata::yaml;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
-use gabion_behavior::{Back, Counts, Engine, Front, Settings};
+use gabion_behavior::{Back, Counts, Engine, Front, Profile, Settings};
 use gabion_flowlog::{Feed, Format, InputReport, Options};
 use gabion_outputs::idmef::AlertFiles;
 use gabion_outputs::page::Page;
@@ -41,6 +41,15 @@ struct Ended<'a> {
     found: &'a Found,
     /// All inputs together.
     ledger: Ledger,
+    /// The network engine's own summary, a JSON object.
+    network: Option<String>,
+}
+
+/// What the network engine has to say of a run that was both engines'.
+#[derive(Default)]
+pub(crate) struct Beside {
+    pub(crate) page: Page,
+    pub(crate) network: Option<String>,
 }
 
 /// Runs the verb.
@@ -71,7 +80,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     }
     let reports: Vec<&InputReport> = source.feed.reports().collect();
     let is_cut = source.is_stopped || ran.lost() == o.workers;
-    exit = exit.max(end(&reports, &ran, o, &mut sink, is_cut, Page::default()));
+    exit = exit.max(end(&reports, &ran, o, &mut sink, is_cut, Beside::default()));
     if o.verbose {
         let seconds = started.elapsed().as_secs_f64();
         let rate = ran.counts.records as f64 / seconds.max(1e-9);
@@ -132,6 +141,9 @@ pub(crate) struct Ran {
     pub(crate) sources: Ledger,
     /// Of the workers, where there are several.
     pub(crate) team: Option<TeamEnd>,
+    /// Bytes for seeds and profiles, and what profiles take at the end.
+    pub(crate) budget: usize,
+    pub(crate) used: usize,
     /// Entries of the whitelist that hid something: line, text, records, evidence.
     pub(crate) whitelisted: Vec<(u32, String, u64, u64)>,
 }
@@ -173,7 +185,7 @@ fn follow(
         );
     }
     let lost = if ran.lost() > 0 { Exit::Internal } else { Exit::Done };
-    Ok(lost.max(end(&source.reports(), &ran, o, sink, false, Page::default())))
+    Ok(lost.max(end(&source.reports(), &ran, o, sink, false, Beside::default())))
 }
 
 /// Runs the engine over a source, on one thread or several.
@@ -212,7 +224,7 @@ fn detect<S: Source + 'static>(
         });
         engine.finish(&mut |finding| sink.take(finding));
         sink.keep(engine.take_kept());
-        return Ok((source, Ran::of(&engine)));
+        return Ok((source, Ran::of(&engine, budget)));
     }
     let settings = Arc::new(settings);
     let front = Front::new(Arc::clone(&settings), start);
@@ -244,17 +256,20 @@ fn detect<S: Source + 'static>(
         counts: done.counts,
         sources: done.sources,
         team: Some(done.team),
+        budget,
+        used: done.used,
         whitelisted: Vec::new(),
     };
     Ok((done.source, ran))
 }
 
 impl Ran {
-    pub(crate) fn of(engine: &Engine) -> Ran {
+    pub(crate) fn of(engine: &Engine, budget: usize) -> Ran {
         let (counts, sources) = (engine.counts(), engine.ledger());
         let entries = engine.whitelisted().into_iter();
         let whitelisted = entries.map(|(e, r, n)| (e.line, e.text.clone(), r, n)).collect();
-        Ran { counts, sources, team: None, whitelisted }
+        let used = engine.profiles().map(Profile::bytes).sum();
+        Ran { counts, sources, team: None, budget, used, whitelisted }
     }
 
     fn lost(&self) -> usize {
@@ -276,7 +291,7 @@ pub(crate) fn end(
     o: &ReadOptions,
     sink: &mut Sink,
     is_cut: bool,
-    page: Page,
+    beside: Beside,
 ) -> Exit {
     let mut exit = Exit::Done;
     if let Some(files) = &mut sink.files
@@ -294,7 +309,8 @@ pub(crate) fn end(
         ledger.merge(&report.ledger);
     }
     let paged = sink.paged.take();
-    let ended = Ended { reports, ran, found: &sink.found, ledger };
+    let Beside { page, network } = beside;
+    let ended = Ended { reports, ran, found: &sink.found, ledger, network };
     exit = exit.max(say(&ended, o, is_cut));
     if let Err(e) = leave(&ended, o, paged, page) {
         eprintln!("{e}");

@@ -164,6 +164,19 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.number("changes", team.changes);
         j.close();
     }
+    j.open_array_key("budgets");
+    j.open();
+    j.field_plain("budget", "behavior");
+    j.number("limit", ended.ran.budget as u64);
+    j.number("used", ended.ran.used as u64);
+    // How often a source was folded for want of room.
+    j.number("refused", c.folded);
+    j.close();
+    j.close_array();
+    crate::report::json_memory(&mut j);
+    if let Some(network) = &ended.network {
+        j.raw("network", network.trim_ascii_end().as_bytes());
+    }
     j.close();
     j.into_line()
 }

@@ -1,6 +1,7 @@
 //! `gabion read`: captures in, findings and the ledger out.
 
 use super::{answer, rule_files, terminal_width};
+use crate::behavior::Beside;
 use crate::behavior::capture::Tap;
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
@@ -108,11 +109,13 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
         costs: o.profile_rules,
         exit,
     };
+    // What doctor looks at: budgets too, whether asked for or not.
+    let told = report::json(&Report { memory: true, ..report });
     if let (Some(folder), None) = (&o.log_dir, &tap) {
-        // What doctor looks at. That nothing can be written there was said where an output failed.
-        let (path, text) = (folder.join("run.json"), report::json(&report));
+        // That nothing can be written there was said where an output failed.
+        let (path, text) = (folder.join("run.json"), told.as_str());
         if exit < Exit::Environment {
-            exit = exit.max(leave(&path, &text));
+            exit = exit.max(leave(&path, text));
         } else {
             let _ = std::fs::write(path, text);
         }
@@ -123,7 +126,8 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
         write_report(&report, o);
     }
     if let Some(tap) = tap {
-        exit = exit.max(tap.finish(o, done.is_stopped, page));
+        let beside = Beside { page, network: Some(told) };
+        exit = exit.max(tap.finish(o, done.is_stopped, beside));
     } else if let Some(path) = &o.report {
         exit = exit.max(leave(path, &page.html()));
     }

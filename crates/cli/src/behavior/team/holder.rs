@@ -2,9 +2,7 @@
 
 use super::{Given, Known, LOOK, Moved, Part, Work};
 use gabion_behavior::parcel::{self, Parcel};
-use gabion_behavior::shard::ShardCounts;
 use gabion_behavior::{Placed, Shards};
-use gabion_record::ledger::Ledger;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::{Pulse, Receiver, Sender};
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,7 +21,7 @@ pub(super) struct Holder {
 
 impl Holder {
     /// Works until the end of the run, or until it is given up.
-    pub(super) fn run(mut self, pulse: &Pulse) -> (ShardCounts, Ledger) {
+    pub(super) fn run(mut self, pulse: &Pulse) -> Given {
         while let Some(work) = pulse.await_input(|| self.inbox.recv()) {
             let is_end = matches!(work, Work::End { .. });
             self.work(work, pulse);
@@ -35,14 +33,14 @@ impl Holder {
                     let mut left = known.left.lock().unwrap_or_else(PoisonError::into_inner);
                     *left = Some(self.inbox);
                 }
-                return (ShardCounts::default(), Ledger::new());
+                return Given::default();
             }
             if is_end {
                 break;
             }
             pulse.beat();
         }
-        (self.shards.counts(), self.shards.ledger())
+        Given::of(&self.shards)
     }
 
     fn work(&mut self, work: Work, pulse: &Pulse) {
@@ -94,7 +92,7 @@ impl Holder {
     fn account(&self) {
         if let Some(known) = self.known.get(self.worker).filter(|k| !k.is_lost()) {
             known.held.store(0, Relaxed);
-            let given = Given { counts: self.shards.counts(), sources: self.shards.ledger() };
+            let given = Given::of(&self.shards);
             *known.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
         }
     }

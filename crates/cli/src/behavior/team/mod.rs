@@ -109,6 +109,8 @@ pub(crate) struct Done<S> {
     pub(crate) counts: Counts,
     /// Sources: come, gone, folded, lost with their worker, held.
     pub(crate) sources: Ledger,
+    /// Bytes of profiles at the end.
+    pub(crate) used: usize,
     pub(crate) team: TeamEnd,
 }
 
@@ -190,6 +192,14 @@ struct Known {
 struct Given {
     counts: ShardCounts,
     sources: Ledger,
+    /// Bytes of its profiles.
+    used: usize,
+}
+
+impl Given {
+    fn of(shards: &Shards) -> Given {
+        Given { counts: shards.counts(), sources: shards.ledger(), used: shards.weight() }
+    }
 }
 
 impl Known {
@@ -244,15 +254,16 @@ pub(crate) fn run<S: Source + 'static>(
         return Err(Failure::Reader(why.unwrap_or_default()));
     };
     let Reading { mut counts, changes, restarted } = reading;
-    let mut sources = Ledger::new();
+    let (mut sources, mut used) = (Ledger::new(), 0);
     let parcels = Ledger::new();
     let mut team = TeamEnd { parcels, lost: 0, lost_records: 0, restarted, changes };
     for ((worker, edge), known) in workers.into_iter().zip(&edges).zip(known.iter()) {
         let mut ledger = edge.ledger();
         match if known.is_lost() { None } else { worker.join() } {
-            Some((shards, held)) => {
-                counts.enter(&shards);
-                sources.merge(&held);
+            Some(given) => {
+                counts.enter(&given.counts);
+                sources.merge(&given.sources);
+                used += given.used;
             }
             None => {
                 team.lost += 1;
@@ -269,7 +280,7 @@ pub(crate) fn run<S: Source + 'static>(
         team.parcels.merge(&ledger);
     }
     back.enter(&mut counts);
-    Ok(Done { source, counts, sources, team })
+    Ok(Done { source, counts, sources, used, team })
 }
 
 /// The reader's name.
@@ -280,7 +291,7 @@ fn name(worker: usize) -> String {
 }
 
 /// Ways to the workers, their threads, and what they find.
-type Started = (Vec<Sender<Work>>, Vec<Worker<(ShardCounts, Ledger)>>, Receiver<Part>);
+type Started = (Vec<Sender<Work>>, Vec<Worker<Given>>, Receiver<Part>);
 
 /// Starts the workers.
 fn holders(

@@ -1,0 +1,176 @@
+//! What a run left in its `run.json` for `gabion doctor`: what was shed at which joint, budgets and their
+//! use, memory, workers that were lost.
+
+use crate::exit::Fault;
+use gabion_flowlog::field::number;
+use gabion_flowlog::json::{self, Value, members};
+use std::path::Path;
+
+/// A run, as far as it says something of its own health.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Run {
+    /// Joint, reason, items.
+    pub(super) sheds: Vec<(String, String, u64)>,
+    /// Joints whose ledger is out of balance.
+    pub(super) unbalanced: Vec<String>,
+    pub(super) budgets: Vec<Budget>,
+    /// Most bytes that the program had in memory at once, and the limit there was then.
+    pub(super) peak: Option<u64>,
+    pub(super) limit: Option<u64>,
+    /// Workers that were lost.
+    pub(super) lost: u64,
+}
+
+/// A budget: bytes.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Budget {
+    pub(super) name: String,
+    pub(super) limit: u64,
+    pub(super) used: u64,
+    pub(super) peak: Option<u64>,
+    /// How often it had not enough.
+    pub(super) refused: u64,
+}
+
+impl Run {
+    /// Reads what a run left in its folder.
+    pub(super) fn read(folder: &Path) -> Result<Run, Fault> {
+        let path = folder.join("run.json");
+        let shown = path.display();
+        let text = std::fs::read(&path).map_err(|e| {
+            Fault::input(format!("{shown}: {e}: name a folder that `gabion read -l` wrote"))
+        })?;
+        let mut run = Run::default();
+        run.take(&text).ok_or_else(|| {
+            Fault::input(format!("{shown}: no JSON object: name a folder of a run that ended"))
+        })?;
+        Ok(run)
+    }
+
+    /// Takes an engine's summary in; that of another engine may stand inside.
+    fn take(&mut self, text: &[u8]) -> Option<()> {
+        members(text, |key, value| match key {
+            b"ledger" => each_object(value.raw(), &mut |object| self.ledger("logs", object)),
+            b"sources" => self.ledger("sources", value.raw()),
+            b"workers" => {
+                self.ledger("workers", value.raw());
+                let _ = members(value.raw(), |key, value| {
+                    if key == b"lost" {
+                        self.lost += number(value.raw()).unwrap_or(0);
+                    }
+                });
+            }
+            b"budgets" => each_object(value.raw(), &mut |object| self.budget(object)),
+            b"memory" => {
+                let _ = members(value.raw(), |key, value| match key {
+                    b"resident_peak" => self.peak = number(value.raw()),
+                    b"limit" => self.limit = number(value.raw()),
+                    _ => {}
+                });
+            }
+            b"network" => {
+                let _ = self.take(value.raw());
+            }
+            _ => {}
+        })
+    }
+
+    /// One joint's ledger; it may tell its name itself.
+    fn ledger(&mut self, name: &str, object: &[u8]) {
+        let mut joint = name.to_owned();
+        let mut found = Vec::new();
+        let _ = members(object, |key, value| match key {
+            b"joint" => joint = own(value),
+            b"balanced" if value.raw() == b"false" => self.unbalanced.push(joint.clone()),
+            b"shed" => {
+                let _ = members(value.raw(), |reason, tally| {
+                    let reason = String::from_utf8_lossy(reason).into_owned();
+                    found.push((reason, member(tally.raw(), b"items")));
+                });
+            }
+            _ => {}
+        });
+        let found = found.into_iter().filter(|(_, items)| *items > 0);
+        self.sheds.extend(found.map(|(reason, items)| (joint.clone(), reason, items)));
+    }
+
+    fn budget(&mut self, object: &[u8]) {
+        let mut budget = Budget::default();
+        let _ = members(object, |key, value| {
+            let n = number(value.raw());
+            match key {
+                b"budget" => budget.name = own(value),
+                b"limit" => budget.limit = n.unwrap_or(0),
+                b"used" => budget.used = n.unwrap_or(0),
+                b"peak" => budget.peak = n,
+                b"refused" => budget.refused = n.unwrap_or(0),
+                _ => {}
+            }
+        });
+        self.budgets.push(budget);
+    }
+}
+
+fn own(value: Value<'_>) -> String {
+    let mut text = Vec::new();
+    json::unescape(value.raw(), &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn member(object: &[u8], name: &[u8]) -> u64 {
+    let mut found = 0;
+    let _ = members(object, |key, value| {
+        if key == name {
+            found = number(value.raw()).unwrap_or(0);
+        }
+    });
+    found
+}
+
+/// An object, or all objects of an array.
+fn each_object(text: &[u8], each: &mut dyn FnMut(&[u8])) {
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|b| *b == b'{') {
+        rest = rest.get(at..).unwrap_or_default();
+        let Some(len) = json::len(rest) else { return };
+        each(rest.get(..len).unwrap_or_default());
+        rest = rest.get(len..).unwrap_or_default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ledgers_budgets_and_lost_workers_are_read_out_of_a_summary() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = r#"{"counts":{"records":5},"ledger":{"received":{"items":5,"bytes":9},"shed":
+            {"unreadable_record":{"items":2,"bytes":9},"unused_log":{"items":0,"bytes":0}},"balanced":true},
+            "sources":{"shed":{"profile_folded":{"items":3,"bytes":0}},"balanced":false},
+            "workers":{"shed":{},"balanced":true,"lost":1},
+            "memory":{"resident_peak":70,"limit":100},
+            "budgets":[{"budget":"behavior","limit":9,"used":4,"refused":2}],
+            "network":{"ledger":[{"joint":"reader","shed":{"torn_file":{"items":1,"bytes":0}},"balanced":true},
+                {"joint":"flows","shed":{"flow_memcap":{"items":6,"bytes":0}},"balanced":true}],
+                "budgets":[{"budget":"process/net","limit":8,"used":5,"peak":7,"refused":0}]}}"#;
+        std::fs::write(folder.path().join("run.json"), text).unwrap();
+        let run = Run::read(folder.path()).unwrap();
+        let shed = |j: &str, r: &str, n| (j.to_owned(), r.to_owned(), n);
+        let want = [
+            shed("logs", "unreadable_record", 2),
+            shed("sources", "profile_folded", 3),
+            shed("reader", "torn_file", 1),
+            shed("flows", "flow_memcap", 6),
+        ];
+        assert_eq!(run.sheds, want);
+        assert_eq!((run.lost, run.peak, run.limit), (1, Some(70), Some(100)));
+        assert_eq!(run.unbalanced, ["sources"]);
+        let [behavior, net] = &run.budgets[..] else { panic!("{:?}", run.budgets) };
+        assert_eq!((behavior.name.as_str(), behavior.used, behavior.refused), ("behavior", 4, 2));
+        assert_eq!((net.peak, behavior.peak), (Some(7), None));
+        assert!(Run::read(&folder.path().join("none")).is_err());
+        std::fs::write(folder.path().join("run.json"), "half").unwrap();
+        assert!(Run::read(folder.path()).is_err());
+    }
+}
