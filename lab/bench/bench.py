@@ -23,24 +23,31 @@ def unpack(source, target):
     return target
 
 
+# What is measured is started by a small process: a child's peak counts what its parent held when it began.
+LAUNCHER = """
+import json, os, sys, time
+start = time.monotonic()
+pid = os.fork()
+if pid == 0:
+    os.dup2(2, 1)
+    try:
+        os.execvp(sys.argv[1], sys.argv[1:])
+    except OSError as e:
+        print(f"{sys.argv[1]}: {e}", file=sys.stderr)
+    os._exit(127)
+_, status, usage = os.wait4(pid, 0)
+print(json.dumps({"cpu": usage.ru_utime + usage.ru_stime, "wall": time.monotonic() - start,
+                  "rss_mib": usage.ru_maxrss / 1024, "exit": os.waitstatus_to_exitcode(status)}))
+"""
+
+
 def measure(argv):
-    """CPU seconds, wall seconds and peak KiB of one process, its exit code and its last line."""
-    import time
-    start = time.monotonic()
+    """CPU seconds, wall seconds and peak MiB of one process, its exit code and its last line."""
     with tempfile.TemporaryFile() as said:
-        child = subprocess.Popen(argv, stdout=said, stderr=subprocess.STDOUT)
-        _, status, usage = os.wait4(child.pid, 0)
-        child.returncode = os.waitstatus_to_exitcode(status)
-        wall = time.monotonic() - start
+        launched = subprocess.run([sys.executable, "-I", "-S", "-c", LAUNCHER, *map(str, argv)], stdout=subprocess.PIPE, stderr=said, check=True)
         said.seek(0)
         lines = said.read().decode(errors="replace").strip().splitlines()
-    return {
-        "cpu": usage.ru_utime + usage.ru_stime,
-        "wall": wall,
-        "rss_mib": usage.ru_maxrss / 1024,
-        "exit": child.returncode,
-        "last": lines[-1] if lines else "",
-    }
+    return {**json.loads(launched.stdout), "last": lines[-1] if lines else ""}
 
 
 def repeat(make_argv, runs):

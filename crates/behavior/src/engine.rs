@@ -316,8 +316,40 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::detect::{horizontal_scan, unknown_port};
+    use crate::limits::QUIET_KEPT_BYTES;
     use crate::trial::{Trial, conn};
     use gabion_record::logs::SECOND;
+
+    /// At the end of a window all profiles that said something are handed over, and of those that did
+    /// not the ones that did most, within their bound; who was not seen in it is not handed over again.
+    #[test]
+    fn quiet_profiles_are_kept_too_within_a_bound() {
+        let mut trial = Trial::with_budget(1 << 20);
+        trial.engine.keep_windows();
+        for n in 0..400i64 {
+            let src = format!("8.8.{}.{}", n / 200, n % 200);
+            // Whoever comes later does more.
+            for m in 0..2 + n / 10 {
+                trial.give(&conn(n, &src, "1.2.3.4", 53).lasting(m as f64 / 100.0).udp());
+            }
+        }
+        trial.give(&conn(4000, "8.8.9.9", "1.2.3.4", 53).udp());
+        let kept = trial.engine.take_kept();
+        let quiet: Vec<Profile> = kept
+            .iter()
+            .filter_map(|k| Profile::decode(&k.bytes))
+            .filter(|p| p.findings() == 0)
+            .collect();
+        let bytes: usize = kept.iter().map(|k| k.bytes.len()).sum();
+        assert!(quiet.len() > 20, "{}", quiet.len());
+        assert!(bytes <= trial.engine.shards.count() * QUIET_KEPT_BYTES, "{bytes}");
+        // Of one shard none that was left out did more than one that was kept.
+        let least = quiet.iter().map(Profile::records).min();
+        assert!(least > Some(2), "{least:?}");
+        trial.give(&conn(8000, "8.8.9.9", "1.2.3.4", 53).udp());
+        let again = trial.engine.take_kept();
+        assert!(again.len() <= 1, "{}", again.len());
+    }
 
     /// A second flow finds the first again: a seed is as good as a profile.
     #[test]

@@ -49,6 +49,10 @@ pub const SHARDS_MAX: usize = 256;
 /// budget has fewer shards.
 pub const SHARD_BYTES_LEAST: usize = 256 << 10;
 
+/// Bytes of profiles without findings that a shard hands over at the end of a window: those who did most,
+/// some four thousand hosts of a site a window. All hosts of a large one would fill the disk.
+pub const QUIET_KEPT_BYTES: usize = 16 << 10;
+
 /// Bytes for seeds and profiles where nobody says otherwise: a quarter of a 256 MiB container.
 pub const BUDGET: usize = 64 << 20;
 

@@ -167,6 +167,11 @@ impl Profile {
         detect::pairs(&self.kept)
     }
 
+    /// Destinations and ports of its current window with the letters of their flows.
+    pub fn tuples(&self) -> impl Iterator<Item = detect::command_control::Tuple<'_>> {
+        detect::tuples(&self.current.states)
+    }
+
     /// Bytes it takes.
     pub fn bytes(&self) -> usize {
         let past = self.past.as_ref().map_or(0, |p| size_of::<Window>() + p.heap());

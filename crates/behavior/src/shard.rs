@@ -5,7 +5,7 @@
 //! where. A shard moves as a whole.
 
 use crate::crowd::Crowd;
-use crate::limits::{FOLD_LOOKS, SHARD_BYTES_LEAST, SHARDS_MAX};
+use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX};
 use crate::profile::{NEVER, Profile, step, wake};
 use crate::seeds::{Seed, Seeds};
 use crate::settings::Settings;
@@ -223,7 +223,7 @@ impl Shard {
     }
 
     /// A later window has begun: lets go of profiles that have not been seen in it and the one
-    /// before. With `keep`, what profiles that said something are at the end of their window.
+    /// before. With `keep`, what profiles are at the end of their windows.
     pub fn sweep(&mut self, window: i64, keep: Option<&mut Vec<Kept>>) {
         if window <= self.swept {
             return;
@@ -250,13 +250,30 @@ impl Shard {
         self.ledger.pass((before - self.profiles.len()) as u64, 0);
     }
 
-    /// Hands over what profiles with findings are now, in order of addresses.
+    /// Hands over what profiles are now, in order of addresses: all with findings, and of the others that
+    /// were seen in the latest window as many as there is room for, those who did most first.
     pub fn keep(&self, keep: &mut Vec<Kept>) {
         let from = keep.len();
-        for (ip, profile) in self.profiles.iter().filter(|(_, p)| p.findings() > 0) {
+        let mut quiet = Vec::new();
+        let encoded = |profile: &Profile| {
             let mut bytes = Vec::new();
             profile.encode(&mut bytes);
-            keep.push(Kept { ip: *ip, window: profile.window(), bytes });
+            Kept { ip: profile.ip(), window: profile.window(), bytes }
+        };
+        for (ip, profile) in &self.profiles {
+            if profile.findings() > 0 {
+                keep.push(encoded(profile));
+            } else if profile.window() >= self.swept {
+                quiet.push((std::cmp::Reverse(profile.records()), *ip));
+            }
+        }
+        quiet.sort_unstable();
+        let mut room = QUIET_KEPT_BYTES;
+        for (_, ip) in quiet {
+            let Some(kept) = self.profile(ip).map(encoded) else { continue };
+            let Some(left) = room.checked_sub(kept.bytes.len()) else { break };
+            room = left;
+            keep.push(kept);
         }
         if let Some(new) = keep.get_mut(from..) {
             new.sort_unstable_by_key(|k| k.ip);

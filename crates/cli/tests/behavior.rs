@@ -261,9 +261,45 @@ fn a_profile_is_shown_after_the_run() {
             json.contains("\"to\":\"64.225.56.201\"") && json.contains("\"type\":\"BEACON\""),
             "{json}"
         );
+        // Its calls in letters, each window's scored on its own.
+        let told: serde_json::Value = serde_json::from_str(&json).unwrap();
+        let tuples = told["tuples"].as_array().unwrap();
+        let scores = tuples.iter().filter_map(|t| t["score"].as_f64());
+        assert!(tuples.len() > 3 && scores.clone().count() == tuples.len(), "{json}");
+        assert!(scores.clone().all(|s| (0.0..=1.0).contains(&s)));
+        for t in tuples {
+            // A letter or digit a flow; zeros and signs stand beside.
+            let letters = t["letters"].as_str().unwrap();
+            let flows = letters.bytes().filter(|b| b.is_ascii_alphanumeric() && *b != b'0');
+            assert_eq!(Some(flows.count() as u64), t["flows"].as_u64(), "{letters}");
+            assert!(t["parts"].as_object().is_some_and(|p| !p.is_empty()));
+        }
+        assert!(said.out.contains("LETTERS") && said.out.contains("/tcp"), "{}", said.out);
         shown.push((said.out, json));
         assert_eq!(gabion(&["behavior", "show", &out, "--profile", "192.0.2.77"]).code, 1);
         gabion(&["behavior", "show", &out, "--profile", "nobody"]).refuses(2, &["nobody"]);
     }
     assert_eq!(shown[0], shown[1]);
+}
+
+/// A host that nothing was found about is shown too: what it was in each window.
+#[test]
+fn a_quiet_profile_is_shown_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("dns.log");
+    let line = |n: i64| {
+        format!(
+            "{{\"ts\":{}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":5353,\"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":53,\"proto\":\"udp\",\"query\":\"printer.local\"}}\n",
+            1_700_000_000 + n * 600
+        )
+    };
+    std::fs::write(&log, (0..12).map(line).collect::<String>()).unwrap();
+    let (log, out) = (log.display().to_string(), folder.path().join("out").display().to_string());
+    let ran = gabion(&["read", &log, "--behavior", "--json", "-q", "-l", &out]);
+    assert!(ran.code == 0 && ran.out.contains("\"evidence\":[]"), "{}{}", ran.out, ran.err);
+    let said = gabion(&["behavior", "show", &out, "--profile", "10.0.0.1", "--json"]);
+    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let windows: Vec<_> =
+        told["windows"].as_array().unwrap().iter().map(|w| w["window"].as_i64().unwrap()).collect();
+    assert_eq!((said.code, windows), (0, vec![1, 2]));
 }

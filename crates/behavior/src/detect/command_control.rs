@@ -44,6 +44,31 @@ state! {
     }
 }
 
+/// A destination and port of a window, to look at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuple<'a> {
+    /// The destination.
+    pub to: Ip,
+    /// Its port, of TCP.
+    pub port: u16,
+    /// Flows seen.
+    pub flows: u32,
+    /// What they look like, by [`letters`].
+    pub letters: &'a [u8],
+}
+
+impl Pairs {
+    /// All of them.
+    pub fn each(&self) -> impl Iterator<Item = Tuple<'_>> {
+        self.pairs.iter().map(|((to, port), pair)| Tuple {
+            to: *to,
+            port: *port as u16,
+            flows: pair.flows,
+            letters: &pair.letters,
+        })
+    }
+}
+
 impl Detector for CommandControl {
     type Window = Pairs;
     type Kept = ();

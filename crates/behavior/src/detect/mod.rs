@@ -169,6 +169,11 @@ pub fn pairs(kept: &KeptStates) -> impl Iterator<Item = (gabion_record::Ip, u16,
     kept.beacon.peek().into_iter().flat_map(beacon::Pairs::each)
 }
 
+/// Destinations and ports of a window with the letters of their flows.
+pub fn tuples(window: &WindowStates) -> impl Iterator<Item = command_control::Tuple<'_>> {
+    window.command_control.peek().into_iter().flat_map(command_control::Pairs::each)
+}
+
 /// Gives a record to the detectors of its kind.
 #[inline]
 pub fn record(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Context<'_, '_>) {

@@ -23,8 +23,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How long one look for more waits when there was nothing.
+/// How long one look for more waits when there was nothing: a moment, and twice as long each time that
+/// there is nothing again, up to this.
+const LOOK_FIRST: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(100);
+/// How long one turn takes datagrams before what was found is written.
+const DATAGRAMS_TURN: Duration = Duration::from_millis(20);
 /// How often folders are looked into, and names compared with files.
 const FOLDERS_EVERY: Duration = Duration::from_secs(1);
 /// How often what evidence says of the input is looked at.
@@ -73,6 +77,7 @@ pub(crate) struct LiveSource {
     known: HashSet<(u64, u64)>,
     socket: Option<UdpSocket>,
     collector: Collector,
+    datagram: Vec<u8>,
     counted: Counts,
     netflow: InputReport,
     /// Of logs that are read no more.
@@ -110,6 +115,7 @@ impl LiveSource {
             known: HashSet::new(),
             socket,
             collector: Collector::default(),
+            datagram: Vec::new(),
             counted: Counts::default(),
             netflow: InputReport::new(Path::new(&shown)),
             done: Vec::new(),
@@ -220,13 +226,15 @@ impl LiveSource {
         any
     }
 
-    /// Takes datagrams that have come, waiting for the first as long as `wait` says.
+    /// Takes datagrams that have come, waiting a moment for more; whether there was any.
     fn take_datagrams(&mut self, each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> bool {
         let Some(socket) = &self.socket else { return false };
-        let mut buffer = vec![0; DATAGRAM_MAX];
+        let buffer = &mut self.datagram;
+        buffer.resize(DATAGRAM_MAX, 0);
         let mut any = false;
+        let begun = clock::now();
         for _ in 0..TURN {
-            let Ok((len, from)) = socket.recv_from(&mut buffer) else { break };
+            let Ok((len, from)) = socket.recv_from(buffer) else { break };
             any = true;
             let from = match from.ip() {
                 IpAddr::V4(ip) => Ip::v4(ip.into()),
@@ -241,6 +249,10 @@ impl LiveSource {
                 }
                 let _ = each(&record);
             });
+            // Exporters that send a little all the time must not keep findings from being written.
+            if begun.elapsed() >= DATAGRAMS_TURN {
+                break;
+            }
         }
         let (now, before) = (self.collector.counts, self.counted);
         let ledger = &mut self.netflow.ledger;
@@ -260,13 +272,14 @@ fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(address)?;
     // What the kernel does not grant is taken as it is; losses are counted by sequence numbers.
     let _ = sockets::enlarge_receive_buffer(&socket, SOCKET_BUFFER);
-    socket.set_read_timeout(Some(LOOK))?;
+    socket.set_read_timeout(Some(DATAGRAMS_TURN))?;
     Ok(socket)
 }
 
 impl Source for LiveSource {
     fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
         let mut is_broken = false;
+        let mut wait = LOOK_FIRST;
         while !self.stop.is_set() && !is_broken {
             self.look();
             let mut given = self.given;
@@ -295,8 +308,11 @@ impl Source for LiveSource {
                 is_broken |= each(Seen::State(state)).is_break();
             }
             is_broken |= each(Seen::Idle).is_break();
-            if !any && self.socket.is_none() {
-                std::thread::sleep(LOOK);
+            if any || self.socket.is_some() {
+                wait = LOOK_FIRST;
+            } else {
+                std::thread::sleep(wait);
+                wait = (wait * 2).min(LOOK);
             }
         }
         let mut given = self.given;

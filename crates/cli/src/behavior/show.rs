@@ -1,9 +1,11 @@
 //! `gabion behavior show`: what a run knows of one address: its windows, its evidence in order of time,
-//! and whom it talks to again and again.
+//! its tuples as letters with their scores, and whom it talks to again and again.
 
 use crate::exit::{Exit, Fault};
 use clap::Args;
 use gabion_behavior::Profile;
+use gabion_behavior::command_and_control::features::GROUPS;
+use gabion_behavior::command_and_control::{Model, Score};
 use gabion_flowlog::json::{self, Value, members};
 use gabion_outputs::store::windows_of;
 use gabion_outputs::table::{Align, Table};
@@ -32,6 +34,10 @@ pub(crate) struct ShowOptions {
 
 /// Flows that make a pair worth a line.
 const FLOWS_LEAST: usize = 4;
+/// Flows from which on letters say something.
+const LETTERS_LEAST: u32 = 3;
+/// Letters that a table shows; `--json` has all.
+const LETTERS_SHOWN: usize = 60;
 /// Longest line of a findings' file that is read; longer ones are not ours.
 const LINE_MAX: usize = 1 << 20;
 
@@ -57,15 +63,36 @@ struct Window {
     bytes: usize,
 }
 
-/// A destination whose flows are kept exactly.
+/// A destination whose flows of the last day are kept exactly.
 #[derive(Debug)]
-struct Tuple {
+struct Pair {
     to: String,
     port: u16,
     flows: usize,
     median_s: u32,
     spread_s: u32,
     median_bytes: u32,
+}
+
+/// A destination and port of one window: its flows as letters, and how much they are like those of a
+/// program that calls its controller.
+#[derive(Debug)]
+struct Tuple {
+    window: i64,
+    to: String,
+    port: u16,
+    flows: u32,
+    letters: String,
+    score: Option<Score>,
+}
+
+/// All that is known of an address.
+#[derive(Debug, Default)]
+struct Shown {
+    windows: Vec<Window>,
+    found: Vec<Found>,
+    pairs: Vec<Pair>,
+    tuples: Vec<Tuple>,
 }
 
 /// Runs the verb.
@@ -92,23 +119,54 @@ pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
             bytes: *bytes,
         })
         .collect();
-    let tuples = profiles.last().map(|(_, _, p)| tuples(p)).unwrap_or_default();
+    let pairs = profiles.last().map(|(_, _, p)| pairs(p)).unwrap_or_default();
+    let tuples = tuples(&profiles);
+    let shown = Shown { windows, found, pairs, tuples };
     let said = match o.json {
-        true => as_json(&ip.to_string(), &windows, &found, &tuples),
-        false => text(&ip.to_string(), &windows, &found, &tuples, o.rows.unwrap_or(100)),
+        true => as_json(&ip.to_string(), &shown),
+        false => text(&ip.to_string(), &shown, o.rows.unwrap_or(100)),
     };
     crate::commands::answer(&said);
     // An address of which nothing is known is an answer too.
-    Ok(if windows.is_empty() && found.is_empty() { Exit::No } else { Exit::Done })
+    Ok(if shown.is_empty() { Exit::No } else { Exit::Done })
 }
 
-fn tuples(profile: &Profile) -> Vec<Tuple> {
+impl Shown {
+    fn is_empty(&self) -> bool {
+        self.windows.is_empty() && self.found.is_empty()
+    }
+}
+
+/// Tuples of all windows, scored by the model that this program has; in each window those most like a
+/// controller first.
+fn tuples(profiles: &[(i64, usize, Profile)]) -> Vec<Tuple> {
+    let model = Model::default();
+    let mut all = Vec::new();
+    for (window, _, profile) in profiles {
+        all.extend(profile.tuples().filter(|t| t.flows >= LETTERS_LEAST).map(|t| Tuple {
+            window: *window,
+            to: t.to.to_string(),
+            port: t.port,
+            flows: t.flows,
+            letters: String::from_utf8_lossy(t.letters).into_owned(),
+            score: model.score(t.letters),
+        }));
+    }
+    let score = |t: &Tuple| t.score.map_or(0.0, |s| s.score);
+    all.sort_by(|a, b| {
+        let by_score = score(b).total_cmp(&score(a));
+        a.window.cmp(&b.window).then(by_score).then_with(|| (&a.to, a.port).cmp(&(&b.to, b.port)))
+    });
+    all
+}
+
+fn pairs(profile: &Profile) -> Vec<Pair> {
     let middle = |mut all: Vec<u32>| -> (u32, u32) {
         all.sort_unstable();
         let at = |share: usize| all.get(all.len() * share / 4).copied().unwrap_or(0);
         (at(2), at(3).saturating_sub(at(1)))
     };
-    let mut tuples: Vec<Tuple> = profile
+    let mut pairs: Vec<Pair> = profile
         .pairs()
         .filter(|(_, _, flows)| flows.len() >= FLOWS_LEAST)
         .map(|(to, port, flows)| {
@@ -117,11 +175,11 @@ fn tuples(profile: &Profile) -> Vec<Tuple> {
             let gap = |w: &[u32]| Some(w.get(1)?.saturating_sub(*w.first()?));
             let (median_s, spread_s) = middle(seconds.windows(2).filter_map(gap).collect());
             let (median_bytes, _) = middle(flows.iter().map(|f| f.1).collect());
-            Tuple { to: to.to_string(), port, flows: flows.len(), median_s, spread_s, median_bytes }
+            Pair { to: to.to_string(), port, flows: flows.len(), median_s, spread_s, median_bytes }
         })
         .collect();
-    tuples.sort_by(|a, b| b.flows.cmp(&a.flows).then_with(|| a.to.cmp(&b.to)));
-    tuples
+    pairs.sort_by(|a, b| b.flows.cmp(&a.flows).then_with(|| a.to.cmp(&b.to)));
+    pairs
 }
 
 /// Lines of `alerts.json` whose source is the address, in order of time.
@@ -193,9 +251,10 @@ fn one(line: &[u8], needle: &str) -> Option<Found> {
     is_source.then_some(found)
 }
 
-fn text(ip: &str, windows: &[Window], found: &[Found], tuples: &[Tuple], rows: usize) -> String {
+fn text(ip: &str, shown: &Shown, rows: usize) -> String {
+    let Shown { windows, found, pairs, tuples } = shown;
     let mut out = format!("Profile {ip}\n");
-    if windows.is_empty() && found.is_empty() {
+    if shown.is_empty() {
         out.push_str("\nNothing was found about it, or it is not in this run.\n");
         return out;
     }
@@ -249,31 +308,77 @@ fn text(ip: &str, windows: &[Window], found: &[Found], tuples: &[Tuple], rows: u
     }
     out.push_str(&table.render(None));
     if !tuples.is_empty() {
+        out.push_str("\nTuples (letters of their flows; how much like calls to a controller)\n");
+        out.push_str(&tuples_table(tuples));
+    }
+    if !pairs.is_empty() {
         out.push_str("\nAgain and again (flows of the last day)\n");
-        let mut table = Table::new(&[
-            ("TO", Align::Left),
-            ("PORT", right),
-            ("FLOWS", right),
-            ("EVERY", right),
-            ("QUARTILES APART", right),
-            ("BYTES", right),
-        ]);
-        for t in tuples {
-            table.row([
-                t.to.clone(),
-                t.port.to_string(),
-                t.flows.to_string(),
-                format!("{} s", t.median_s),
-                format!("{} s", t.spread_s),
-                t.median_bytes.to_string(),
-            ]);
-        }
-        out.push_str(&table.render(None));
+        out.push_str(&pairs_table(pairs));
     }
     out
 }
 
-fn as_json(ip: &str, windows: &[Window], found: &[Found], tuples: &[Tuple]) -> String {
+fn tuples_table(tuples: &[Tuple]) -> String {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("WINDOW", right),
+        ("TO", Align::Left),
+        ("PORT", right),
+        ("FLOWS", right),
+        ("SCORE", right),
+        ("MOSTLY BY", Align::Left),
+        ("LETTERS", Align::Left),
+    ]);
+    for t in tuples {
+        let mut letters: String = t.letters.chars().take(LETTERS_SHOWN).collect();
+        if letters.len() < t.letters.len() {
+            letters.push('…');
+        }
+        table.row([
+            t.window.to_string(),
+            t.to.clone(),
+            format!("{}/tcp", t.port),
+            t.flows.to_string(),
+            t.score.map_or_else(String::new, |s| format!("{:.3}", s.score)),
+            t.score.and_then(|s| mostly(&s)).unwrap_or_default(),
+            letters,
+        ]);
+    }
+    table.render(None)
+}
+
+/// The group of numbers that added most to a score.
+fn mostly(score: &Score) -> Option<String> {
+    let parts = GROUPS.iter().zip(score.parts);
+    let (name, part) = parts.max_by(|a, b| a.1.total_cmp(&b.1))?;
+    (part > 0.0).then(|| format!("{name} {part:+.2}"))
+}
+
+fn pairs_table(pairs: &[Pair]) -> String {
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("TO", Align::Left),
+        ("PORT", right),
+        ("FLOWS", right),
+        ("EVERY", right),
+        ("QUARTILES APART", right),
+        ("BYTES", right),
+    ]);
+    for p in pairs {
+        table.row([
+            p.to.clone(),
+            p.port.to_string(),
+            p.flows.to_string(),
+            format!("{} s", p.median_s),
+            format!("{} s", p.spread_s),
+            p.median_bytes.to_string(),
+        ]);
+    }
+    table.render(None)
+}
+
+fn as_json(ip: &str, shown: &Shown) -> String {
+    let Shown { windows, found, pairs, tuples } = shown;
     let mut j = Json::new();
     j.open();
     j.field_plain("profile", ip);
@@ -302,12 +407,29 @@ fn as_json(ip: &str, windows: &[Window], found: &[Found], tuples: &[Tuple]) -> S
     j.open_array_key("tuples");
     for t in tuples {
         j.open();
+        j.number("window", t.window);
         j.field_plain("to", &t.to);
         j.number("port", t.port);
-        j.number("flows", t.flows as u64);
-        j.number("median_s", t.median_s);
-        j.number("quartiles_apart_s", t.spread_s);
-        j.number("median_bytes", t.median_bytes);
+        j.number("flows", t.flows);
+        j.field("letters", &t.letters);
+        if let Some(score) = t.score {
+            j.float("score", score.score);
+            j.open_key("parts");
+            GROUPS.iter().zip(score.parts).for_each(|(name, part)| j.float(name, part));
+            j.close();
+        }
+        j.close();
+    }
+    j.close_array();
+    j.open_array_key("pairs");
+    for p in pairs {
+        j.open();
+        j.field_plain("to", &p.to);
+        j.number("port", p.port);
+        j.number("flows", p.flows as u64);
+        j.number("median_s", p.median_s);
+        j.number("quartiles_apart_s", p.spread_s);
+        j.number("median_bytes", p.median_bytes);
         j.close();
     }
     j.close_array();
