@@ -5,12 +5,16 @@
 //! so that nobody waits for a disk but the queue.
 
 use rusqlite::{Connection, OpenFlags, params};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Batches that wait for the disk.
 const WAITING_MAX: usize = 16;
+
+/// Bytes of profiles kept; beyond, the oldest windows go. Some weeks of a large site.
+const BYTES_MAX: u64 = 2 << 30;
 
 /// The form of the tables; another is refused.
 const FORM: i64 = 1;
@@ -35,11 +39,20 @@ fn told(path: &Path) -> impl Fn(rusqlite::Error) -> String + '_ {
     move |e| format!("{}: {e}", path.display())
 }
 
+/// What was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Rows written.
+    pub rows: u64,
+    /// Windows that had to go because the database was full.
+    pub windows_gone: u64,
+}
+
 /// Writes profiles, off the path of records.
 #[derive(Debug)]
 pub struct ProfileWriter {
     rows: Option<SyncSender<Vec<StoredProfile>>>,
-    thread: Option<JoinHandle<Result<u64, String>>>,
+    thread: Option<JoinHandle<Result<Written, String>>>,
 }
 
 impl ProfileWriter {
@@ -48,6 +61,11 @@ impl ProfileWriter {
     /// # Errors
     /// When either cannot be made.
     pub fn create(folder: &Path) -> Result<ProfileWriter, String> {
+        ProfileWriter::bounded(folder, BYTES_MAX)
+    }
+
+    /// The same with another bound, in bytes.
+    fn bounded(folder: &Path, bytes_max: u64) -> Result<ProfileWriter, String> {
         let path = path_in(folder);
         match std::fs::remove_file(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
@@ -68,10 +86,19 @@ impl ProfileWriter {
         let thread = std::thread::Builder::new()
             .name("profiles".to_owned())
             .spawn(move || {
-                let mut written = 0;
+                let mut written = Written::default();
+                let mut held = Held::default();
                 // The first failure ends the writing; who sends more finds nobody there.
                 for batch in batches {
-                    written += write(&mut database, &batch).map_err(told(&path))?;
+                    write(&mut database, &batch).map_err(told(&path))?;
+                    written.rows += batch.len() as u64;
+                    batch.iter().for_each(|row| held.add(row));
+                    while let Some(window) = held.surplus(bytes_max) {
+                        database
+                            .execute("DELETE FROM profiles WHERE time_window = ?1", [window])
+                            .map_err(told(&path))?;
+                        written.windows_gone += 1;
+                    }
                 }
                 Ok(written)
             })
@@ -87,11 +114,11 @@ impl ProfileWriter {
         }
     }
 
-    /// Waits until all is written; how many rows.
+    /// Waits until all is written.
     ///
     /// # Errors
     /// What could not be written.
-    pub fn finish(mut self) -> Result<u64, String> {
+    pub fn finish(mut self) -> Result<Written, String> {
         self.rows = None;
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
@@ -110,7 +137,32 @@ impl Drop for ProfileWriter {
     }
 }
 
-fn write(database: &mut Connection, batch: &[StoredProfile]) -> Result<u64, rusqlite::Error> {
+/// Bytes written by window. A profile that is written again counts again: the bound errs downwards.
+#[derive(Default)]
+struct Held {
+    windows: BTreeMap<i64, u64>,
+    bytes: u64,
+}
+
+impl Held {
+    fn add(&mut self, row: &StoredProfile) {
+        let bytes = row.bytes.len() as u64;
+        *self.windows.entry(row.window).or_default() += bytes;
+        self.bytes += bytes;
+    }
+
+    /// The oldest window when there are too many bytes, unless it is the only one.
+    fn surplus(&mut self, most: u64) -> Option<i64> {
+        if self.bytes <= most || self.windows.len() < 2 {
+            return None;
+        }
+        let (window, bytes) = self.windows.pop_first()?;
+        self.bytes = self.bytes.saturating_sub(bytes);
+        Some(window)
+    }
+}
+
+fn write(database: &mut Connection, batch: &[StoredProfile]) -> Result<(), rusqlite::Error> {
     let transaction = database.transaction()?;
     {
         let mut insert =
@@ -119,8 +171,7 @@ fn write(database: &mut Connection, batch: &[StoredProfile]) -> Result<u64, rusq
             insert.execute(params![row.ip.as_slice(), row.window, row.bytes])?;
         }
     }
-    transaction.commit()?;
-    Ok(batch.len() as u64)
+    transaction.commit()
 }
 
 /// The windows of one address, in order.
@@ -166,7 +217,7 @@ mod tests {
         }
         // A profile that comes twice with one window is its later self.
         writer.put(vec![row(7, 2, b"later")]);
-        assert_eq!(writer.finish(), Ok(401));
+        assert_eq!(writer.finish(), Ok(Written { rows: 401, windows_gone: 0 }));
         let found = windows_of(folder.path(), [7; 16]).unwrap();
         assert_eq!(found, [row(7, 1, &[7, 1]), row(7, 2, b"later")]);
         assert_eq!(windows_of(folder.path(), [201; 16]).unwrap(), []);
@@ -176,5 +227,20 @@ mod tests {
         std::fs::write(path_in(folder.path()), b"no database at all, but some text").unwrap();
         assert!(windows_of(folder.path(), [7; 16]).is_err());
         assert!(windows_of(&folder.path().join("none"), [7; 16]).is_err());
+    }
+
+    /// A database that is full lets the oldest windows go and keeps the latest whole.
+    #[test]
+    fn the_oldest_windows_go_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = ProfileWriter::bounded(folder.path(), 10_000).unwrap();
+        for window in 1..=20 {
+            let rows = (0..10).map(|n| StoredProfile { ip: [n; 16], window, bytes: vec![0; 100] });
+            writer.put(rows.collect());
+        }
+        assert_eq!(writer.finish(), Ok(Written { rows: 200, windows_gone: 10 }));
+        let left: Vec<i64> =
+            windows_of(folder.path(), [7; 16]).unwrap().iter().map(|r| r.window).collect();
+        assert_eq!(left, (11..=20).collect::<Vec<_>>());
     }
 }

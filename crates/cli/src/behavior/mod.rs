@@ -23,7 +23,7 @@ use gabion_behavior::{Back, Counts, Engine, Front, Profile, Settings};
 use gabion_flowlog::{Feed, Format, InputReport, Options};
 use gabion_outputs::idmef::AlertFiles;
 use gabion_outputs::page::Page;
-use gabion_outputs::store::ProfileWriter;
+use gabion_outputs::store::{ProfileWriter, Written};
 use gabion_record::Tree;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{SECOND, TimeNs};
@@ -43,6 +43,8 @@ struct Ended<'a> {
     ledger: Ledger,
     /// The network engine's own summary, a JSON object.
     network: Option<String>,
+    /// Profiles in the folder's database.
+    stored: Option<Written>,
 }
 
 /// What the network engine has to say of a run that was both engines'.
@@ -300,9 +302,14 @@ pub(crate) fn end(
         eprintln!("{}", Fault::environment(e));
         exit = Exit::Environment;
     }
-    if let Some(Err(e)) = sink.profiles.take().map(ProfileWriter::finish) {
-        eprintln!("{}", Fault::environment(e));
-        exit = Exit::Environment;
+    let mut stored = None;
+    match sink.profiles.take().map(ProfileWriter::finish) {
+        Some(Ok(written)) => stored = Some(written),
+        Some(Err(e)) => {
+            eprintln!("{}", Fault::environment(e));
+            exit = Exit::Environment;
+        }
+        None => {}
     }
     let mut ledger = Ledger::new();
     for report in reports {
@@ -310,7 +317,7 @@ pub(crate) fn end(
     }
     let paged = sink.paged.take();
     let Beside { page, network } = beside;
-    let ended = Ended { reports, ran, found: &sink.found, ledger, network };
+    let ended = Ended { reports, ran, found: &sink.found, ledger, network, stored };
     exit = exit.max(say(&ended, o, is_cut));
     if let Err(e) = leave(&ended, o, paged, page) {
         eprintln!("{e}");
@@ -370,6 +377,7 @@ fn leave(
         let error = report.error.as_ref().map_or_else(String::new, |e| format!(": {e}"));
         page.inputs.push((path, format!("{ledger}{error}")));
     }
+    page.named = o.inputs.iter().map(|path| path.display().to_string()).collect();
     page.ledger.push(("records".to_owned(), ended.ledger.to_string()));
     page.ledger.push(("sources".to_owned(), ended.ran.sources.to_string()));
     paged.page(ended.found, &mut page);

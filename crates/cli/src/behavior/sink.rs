@@ -3,12 +3,13 @@
 use gabion_behavior::shard::Kept;
 use gabion_behavior::{Finding, Profile};
 use gabion_outputs::idmef::AlertFiles;
-use gabion_outputs::page::{Host, Page, Pair, Row};
+use gabion_outputs::page::{Host, Page, Pair, Row, Sort};
 use gabion_outputs::store::{ProfileWriter, StoredProfile};
 use gabion_record::Ip;
-use gabion_record::evidence::{Alert, Evidence, ThreatLevel};
+use gabion_record::evidence::{Alert, Evidence, Party, ThreatLevel};
 use gabion_record::logs::TimeNs;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What one host has shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,8 +65,10 @@ pub(crate) struct Paged {
     /// Evidence by minute and level.
     minutes: BTreeMap<(i64, u8), u64>,
     scans: BTreeMap<(String, String), u64>,
-    /// Who was told to call again and again.
-    beacons: Vec<Ip>,
+    /// Evidence by level and type: technique, pieces.
+    sorts: BTreeMap<(Reverse<ThreatLevel>, &'static str), (&'static str, u64)>,
+    /// Who was told to call whom again and again.
+    beacons: BTreeSet<(Ip, Ip)>,
     pairs: BTreeMap<(Ip, Ip), Vec<u32>>,
 }
 
@@ -87,6 +90,8 @@ impl Paged {
         if self.minutes.len() < Self::MINUTES_MAX || self.minutes.contains_key(&minute) {
             *self.minutes.entry(minute).or_default() += 1;
         }
+        let sort = self.sorts.entry((Reverse(e.level), e.kind.name)).or_default();
+        *sort = (e.kind.technique, sort.1 + 1);
         let scanned = match e.kind.name {
             "VERTICAL_PORT_SCAN" => {
                 Some((e.victim.as_ref().and_then(|v| v.ip()).map(|ip| ip.to_string()), "Total "))
@@ -95,8 +100,11 @@ impl Paged {
                 Some((e.dst_port.map(|p| format!("{p}/{}", e.proto.name())), " to "))
             }
             "BEACON" | "COMMAND_AND_CONTROL_CHANNEL" => {
-                if self.beacons.len() < Self::BEACONS_MAX && !self.beacons.contains(&e.profile) {
-                    self.beacons.push(e.profile);
+                let ends = [Some(&e.attacker), e.victim.as_ref()].into_iter().flatten();
+                for other in ends.filter_map(Party::ip).filter(|ip| *ip != e.profile) {
+                    if self.beacons.len() < Self::BEACONS_MAX {
+                        self.beacons.insert((e.profile, other));
+                    }
                 }
                 None
             }
@@ -127,7 +135,7 @@ impl Paged {
 
     /// Lets the least telling rows go.
     fn thin(&mut self) {
-        let order = |r: &Row| (std::cmp::Reverse(r.level), r.ts);
+        let order = |r: &Row| (Reverse(r.level), r.ts);
         self.rows.sort_by(|a, b| {
             order(a).cmp(&order(b)).then_with(|| (&a.ip, &a.text).cmp(&(&b.ip, &b.text)))
         });
@@ -136,9 +144,13 @@ impl Paged {
 
     /// Two hosts of a profile that was told to call again and again.
     fn keep(&mut self, kept: &[Kept]) {
-        for kept in kept.iter().filter(|k| self.beacons.contains(&k.ip)) {
+        let beacons = &self.beacons;
+        let is_told =
+            |ip: Ip| beacons.range((ip, Ip::default())..).next().is_some_and(|b| b.0 == ip);
+        for kept in kept.iter().filter(|k| is_told(k.ip)) {
             let Some(profile) = Profile::decode(&kept.bytes) else { continue };
-            for (to, _, flows) in profile.pairs().filter(|p| p.2.len() >= Self::FLOWS_LEAST) {
+            let told = profile.pairs().filter(|p| beacons.contains(&(kept.ip, p.0)));
+            for (to, _, flows) in told.filter(|p| p.2.len() >= Self::FLOWS_LEAST) {
                 let seconds = flows.iter().map(|f| f.0).collect();
                 self.pairs.insert((kept.ip, to), seconds);
             }
@@ -158,9 +170,19 @@ impl Paged {
                 Some((minute.saturating_mul(60), level, *n))
             })
             .collect();
+        page.sorts = self
+            .sorts
+            .into_iter()
+            .map(|((level, kind), (technique, count))| Sort {
+                kind,
+                technique,
+                level: level.0,
+                count,
+            })
+            .collect();
         page.scans = self.scans.into_iter().map(|((who, what), n)| (who, what, n)).collect();
         let mut pairs: Vec<_> = self.pairs.into_iter().collect();
-        pairs.sort_by_key(|(ends, seconds)| (std::cmp::Reverse(seconds.len()), *ends));
+        pairs.sort_by_key(|(ends, seconds)| (Reverse(seconds.len()), *ends));
         page.pairs = pairs
             .into_iter()
             .take(Self::PAIRS_MAX)
@@ -182,6 +204,7 @@ impl Paged {
                 levels: shown.levels,
             })
             .collect();
+        page.hosts_total = found.hosts.len() as u64;
         page.alerts = found.alerts.iter().map(|(ip, w, sum)| (ip.to_string(), *w, *sum)).collect();
     }
 }

@@ -173,6 +173,12 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     j.number("refused", c.folded);
     j.close();
     j.close_array();
+    if let Some(stored) = &ended.stored {
+        j.open_key("profiles");
+        j.number("rows", stored.rows);
+        j.number("windows_gone", stored.windows_gone);
+        j.close();
+    }
     crate::report::json_memory(&mut j);
     if let Some(network) = &ended.network {
         j.raw("network", network.trim_ascii_end().as_bytes());

@@ -26,13 +26,14 @@ fn figure(height: f64, caption: &str, body: &str) -> String {
     )
 }
 
-fn time(second: i64) -> String {
+/// A moment to the minute.
+pub(super) fn time(second: i64) -> String {
     let text = TimeNs(second.saturating_mul(SECOND)).iso().to_string();
     text.get(..16).unwrap_or_default().replace('T', " ")
 }
 
 /// Hosts by score; the parts of a bar are their evidence by level.
-pub(super) fn bars(hosts: &[Host]) -> String {
+pub(super) fn bars(hosts: &[Host], there: u64) -> String {
     let most = hosts.iter().map(|h| h.score).fold(1e-9, f64::max);
     let mut body = String::new();
     for (n, host) in hosts.iter().take(HOSTS).enumerate() {
@@ -70,7 +71,7 @@ pub(super) fn bars(hosts: &[Host]) -> String {
     let shown = hosts.len().min(HOSTS);
     let caption = format!(
         "{shown} of {} hosts with evidence, by the sum of threat level times confidence",
-        hosts.len()
+        there.max(hosts.len() as u64)
     );
     figure((shown.max(1) * 24) as f64, &caption, &body)
 }
@@ -112,12 +113,26 @@ pub(super) fn timeline(moments: &[(i64, ThreatLevel, u64)]) -> String {
             );
         }
     }
-    let _ = write!(
-        body,
-        "<text x=\"0\" y=\"198\">{}</text><text x=\"{WIDTH}\" y=\"198\" text-anchor=\"end\">{}</text>",
-        time(first),
-        time(last)
-    );
+    // A short time has no need of three marks.
+    let marks: &[f64] = match last.saturating_sub(first) {
+        0 => &[0.0],
+        1..240 => &[0.0, 1.0],
+        _ => &[0.0, 0.25, 0.5, 0.75, 1.0],
+    };
+    for mark in marks {
+        let anchor = match *mark {
+            m if m <= 0.0 => "start",
+            m if m >= 1.0 => "end",
+            _ => "middle",
+        };
+        let second = first.saturating_add((last.saturating_sub(first) as f64 * mark) as i64);
+        let _ = write!(
+            body,
+            "<text x=\"{:.1}\" y=\"198\" text-anchor=\"{anchor}\">{}</text>",
+            mark * WIDTH,
+            time(second)
+        );
+    }
     figure(
         204.0,
         "Pieces of evidence over event time (UTC), by level; heights are logarithmic",
@@ -204,16 +219,23 @@ pub(super) fn intervals(pair: &Pair) -> String {
     let span = f64::from(last.saturating_sub(first).max(1));
     let mut body = String::new();
     let y = |gap: f64| 140.0 - (gap / top).min(1.0) * 130.0;
-    let _ = write!(
-        body,
-        "<line x1=\"60\" x2=\"{WIDTH}\" y1=\"{0:.1}\" y2=\"{0:.1}\" stroke=\"currentColor\" stroke-opacity=\"0.4\"/>\
-         <text x=\"0\" y=\"{1:.1}\">{median} s</text>",
-        y(f64::from(median)),
-        y(f64::from(median)) + 4.0
-    );
+    // Nothing, the median and the top of the scale.
+    for (gap, is_median) in [(0.0, false), (f64::from(median), true), (top, false)] {
+        let is_beside = !is_median && (y(gap) - y(f64::from(median))).abs() < 14.0;
+        let strength = if is_median { 0.5 } else { 0.15 };
+        let _ = write!(
+            body,
+            "<line x1=\"70\" x2=\"{WIDTH}\" y1=\"{0:.1}\" y2=\"{0:.1}\" stroke=\"currentColor\" \
+             stroke-opacity=\"{strength}\"/>",
+            y(gap)
+        );
+        if !is_beside {
+            let _ = write!(body, "<text x=\"0\" y=\"{:.1}\">{gap:.0} s</text>", y(gap) + 4.0);
+        }
+    }
     let mut drawn = BTreeSet::new();
     for (second, gap) in gaps.iter().take(DOTS) {
-        let x = 60.0 + f64::from(second.saturating_sub(first)) / span * (WIDTH - 66.0);
+        let x = 70.0 + f64::from(second.saturating_sub(first)) / span * (WIDTH - 76.0);
         let y = y(f64::from(*gap));
         if drawn.insert((x as u32, y as u32)) {
             let fill = colour(ThreatLevel::High);

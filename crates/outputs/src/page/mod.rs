@@ -12,6 +12,8 @@ use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::TimeNs;
 use std::fmt::Write;
 
+/// Inputs named below the title.
+const INPUTS_SHOWN: usize = 3;
 /// Rows of tables; what is more is said.
 const ROWS_MAX: usize = 500;
 
@@ -62,6 +64,19 @@ pub struct Pair {
     pub seconds: Vec<u32>,
 }
 
+/// Evidence of one type and level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sort {
+    /// The type.
+    pub kind: &'static str,
+    /// ATT&CK technique.
+    pub technique: &'static str,
+    /// How bad.
+    pub level: ThreatLevel,
+    /// How many pieces.
+    pub count: u64,
+}
+
 /// A rule that alerted.
 #[derive(Clone, Debug, Default)]
 pub struct RuleAlert {
@@ -80,12 +95,18 @@ pub struct RuleAlert {
 /// All that a page shows.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
+    /// What the run was asked to read.
+    pub named: Vec<String>,
     /// Inputs, each with what became of it.
     pub inputs: Vec<(String, String)>,
     /// What was counted: name and number.
     pub counts: Vec<(String, u64)>,
-    /// Hosts with evidence.
+    /// Hosts with evidence, or the worst of them; and how many there are.
     pub hosts: Vec<Host>,
+    /// See above.
+    pub hosts_total: u64,
+    /// Evidence by type.
+    pub sorts: Vec<Sort>,
     /// Evidence that is shown.
     pub evidence: Vec<Row>,
     /// Evidence in all.
@@ -150,6 +171,8 @@ h1{font-size:1.5rem;margin:0 0 .2rem}h2{font-size:1.15rem;margin:2rem 0 .5rem}\
 table{border-collapse:collapse;width:100%}td,th{padding:.25rem .5rem;text-align:left;vertical-align:top;\
 border-bottom:1px solid var(--line)}th{font-weight:600}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}\
 svg{width:100%;height:auto;display:block}svg text{font:12px system-ui,sans-serif;fill:currentColor}\
+td.t{white-space:nowrap;font-variant-numeric:tabular-nums}\
+.keys{margin:.2rem 0 .6rem}.keys .l{min-width:0;margin-right:.4rem;font-size:.85rem}p.of{margin:.1rem 0 1rem;opacity:.75;overflow-wrap:anywhere}\
 .l{display:inline-block;min-width:4.5em;padding:0 .4em;border-radius:.2em;color:#000}\
 .l.high,.l.critical{color:#fff}figure{margin:0}figcaption{opacity:.75}p.none{opacity:.75}\
 .cards{display:flex;flex-wrap:wrap;gap:.75rem}.cards div{background:var(--soft);padding:.5rem .9rem;border-radius:.4rem}\
@@ -167,6 +190,7 @@ impl Page {
         );
         h.push_str(STYLE);
         h.push_str("</style></head><body><h1>Report of a run</h1>");
+        self.origin(&mut h);
         self.cards(&mut h);
         if !self.hosts.is_empty() || self.evidence_total > 0 {
             self.behaviour(&mut h);
@@ -179,17 +203,58 @@ impl Page {
         h
     }
 
+    /// What the page is about: inputs, and the time between the first and the last piece of evidence.
+    fn origin(&self, h: &mut String) {
+        let mut told: Vec<String> =
+            self.named.iter().take(INPUTS_SHOWN).map(|name| escaped(name)).collect();
+        let more = self.named.len().saturating_sub(told.len());
+        if more > 0 {
+            told.push(format!("{more} more"));
+        }
+        let of = if told.is_empty() { String::new() } else { format!("of {}", told.join(", ")) };
+        let times = self.moments.iter().map(|m| m.0);
+        let when = match (times.clone().min(), times.max()) {
+            (Some(a), Some(b)) if a == b => format!(" · evidence of {} UTC", chart::time(a)),
+            (Some(a), Some(b)) => {
+                format!(" · evidence from {} to {} UTC", chart::time(a), chart::time(b))
+            }
+            _ => String::new(),
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        let _ = write!(h, "<p class=\"of\">{of}{when} · Gabion {version}</p>");
+    }
+
     fn cards(&self, h: &mut String) {
         h.push_str("<div class=\"cards\">");
         for (name, n) in &self.counts {
-            let _ = write!(h, "<div><b>{n}</b>{}</div>", escaped(name));
+            let _ = write!(h, "<div><b>{}</b>{}</div>", grouped(*n), escaped(name));
         }
         h.push_str("</div>");
     }
 
+    /// How much of what, the worst first.
+    fn sorts(&self, h: &mut String) {
+        h.push_str(
+            "<h2 id=\"what\">How bad: evidence by type</h2><table><tr><th>Level</th><th>Type</th>\
+             <th>Technique</th><th class=\"n\">Pieces</th></tr>",
+        );
+        for s in self.sorts.iter().take(ROWS_MAX) {
+            let (kind, technique, count) = (s.kind, s.technique, grouped(s.count));
+            let _ = write!(
+                h,
+                "<tr><td>{}</td><td>{kind}</td><td>{technique}</td><td class=\"n\">{count}</td></tr>",
+                pill(s.level)
+            );
+        }
+        h.push_str("</table>");
+    }
+
     fn behaviour(&self, h: &mut String) {
         h.push_str("<h2 id=\"who\">Who: hosts by threat</h2>");
-        h.push_str(&bars(&self.hosts));
+        h.push_str("<p class=\"keys\">");
+        LEVELS.iter().for_each(|level| h.push_str(&pill(*level)));
+        h.push_str("</p>");
+        h.push_str(&bars(&self.hosts, self.hosts_total));
         if !self.alerts.is_empty() {
             h.push_str(
                 "<table><tr><th>Host alerted</th><th class=\"n\">Window</th><th class=\"n\">Sum reached</th></tr>",
@@ -206,6 +271,9 @@ impl Page {
         }
         h.push_str("<h2 id=\"when\">When: evidence over time</h2>");
         h.push_str(&timeline(&self.moments));
+        if !self.sorts.is_empty() {
+            self.sorts(h);
+        }
         if !self.scans.is_empty() {
             h.push_str("<h2 id=\"scans\">Scans: who, and what</h2>");
             h.push_str(&matrix(&self.scans));
@@ -224,14 +292,13 @@ impl Page {
              <th class=\"n\">Times</th></tr>",
         );
         for e in self.evidence.iter().take(ROWS_MAX) {
-            let (level, background) = (e.level.name(), colour(e.level));
             let _ = write!(
                 h,
-                "<tr><td>{}</td><td>{}</td><td><span class=\"l {level}\" style=\"background:{background}\">{level}</span></td>\
-                 <td><b>{}</b> <small>{} · window {}</small><br><code>{}</code></td><td class=\"n\">{:.2}</td>\
+                "<tr><td class=\"t\">{}</td><td>{}</td><td>{}</td><td><b>{}</b> <small>{} · window {}</small><br><code>{}</code></td><td class=\"n\">{:.2}</td>\
                  <td class=\"n\">{}</td></tr>",
                 e.ts.iso().to_string().get(..19).unwrap_or_default().replace('T', " "),
                 escaped(&e.ip),
+                pill(e.level),
                 e.kind,
                 e.technique,
                 e.window,
@@ -284,6 +351,25 @@ impl Page {
     }
 }
 
+/// A level in its colour.
+fn pill(level: ThreatLevel) -> String {
+    let (name, background) = (level.name(), colour(level));
+    format!("<span class=\"l {name}\" style=\"background:{background}\">{name}</span>")
+}
+
+/// A number in groups of three digits.
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
 fn more(there: usize, h: &mut String) {
     if there > ROWS_MAX {
         let _ = write!(
@@ -310,7 +396,14 @@ mod tests {
             times: 10,
         };
         Page {
-            counts: vec![("flows".into(), 5)],
+            counts: vec![("flows".into(), 1_234_567)],
+            hosts_total: 40,
+            sorts: vec![Sort {
+                kind: "VERTICAL_PORT_SCAN",
+                technique: "T1046",
+                level: ThreatLevel::High,
+                count: 7,
+            }],
             hosts: vec![
                 Host { ip: "10.0.0.1".into(), score: 12.5, alerts: 1, levels: [1, 0, 2, 3, 0] },
                 Host { ip: "2001:db8::1".into(), score: 0.5, alerts: 0, levels: [0, 1, 0, 0, 0] },
@@ -338,6 +431,7 @@ mod tests {
                 first: ("a".into(), "b".into()),
             }],
             records: vec![("dns".into(), 40), ("http".into(), 4)],
+            named: vec!["x.log".into()],
             inputs: vec![("x.log".into(), "5 records".into())],
             ledger: vec![("logs".into(), "received 5".into())],
         }
@@ -354,8 +448,12 @@ mod tests {
                 + html.matches(&format!("<{tag} ")).count();
             assert_eq!(opened, html.matches(&format!("</{tag}>")).count(), "{tag}");
         }
-        for id in ["who", "when", "scans", "beacons", "why", "rules", "protocols", "ledger"] {
+        for id in ["who", "when", "scans", "beacons", "why", "what", "rules", "protocols", "ledger"]
+        {
             assert!(html.contains(&format!("id=\"{id}\"")), "{id}");
+        }
+        for text in ["of x.log", "evidence from 2023-11-14 22:13", "1,234,567", "2 of 40 hosts"] {
+            assert!(html.contains(text), "{text}");
         }
         // A page of nothing is a page.
         assert!(Page::default().html().contains("</html>"));
