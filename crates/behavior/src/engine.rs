@@ -5,11 +5,11 @@
 
 use crate::accumulate::Accumulator;
 use crate::intel::Intel;
-use crate::limits::BUDGET;
+use crate::limits::{BUDGET, TOGETHER};
 use crate::profile::Profile;
 use crate::settings::{Direction, Settings};
 use crate::shard::{Kept, ShardCounts};
-use crate::shards::{Ends, Placed, Shards};
+use crate::shards::{Ahead, Ends, Placed, Shards};
 use crate::site::{Facts, Site};
 use crate::whitelist::Entry;
 use gabion_record::Ip;
@@ -87,6 +87,13 @@ impl Front {
     pub fn new(settings: Arc<Settings>, start: Option<TimeNs>) -> Front {
         let site = Site::new(start, &settings);
         Front { settings, site, counts: Counts::default(), latest_flow: None }
+    }
+
+    /// Looks at what records that come next will change, before the first of them is worked on.
+    #[inline]
+    pub fn expect(&self, records: impl Iterator<Item = Ahead>) {
+        let near = records.fold(0, |sum, ahead| sum ^ self.site.near(ahead.dst));
+        std::hint::black_box(near);
     }
 
     /// Takes the next record in: its number, and what is known at it.
@@ -243,6 +250,17 @@ impl Engine {
     /// Says what evidence is to carry about the input (`complete`, or what was skipped).
     pub fn set_input_state(&mut self, state: String) {
         self.back.set_input_state(state);
+    }
+
+    /// Takes the next records in, in order.
+    pub fn records(&mut self, records: &[Record<'_>], sink: &mut dyn FnMut(Finding<'_>)) {
+        for records in records.chunks(TOGETHER) {
+            self.front.expect(records.iter().map(Ahead::of));
+            self.shards.expect(records.iter().map(Ahead::of));
+            for r in records {
+                self.record(r, sink);
+            }
+        }
     }
 
     /// Takes the next record in; what is found goes to `sink`.

@@ -29,7 +29,9 @@ pub mod finding;
 pub mod intel;
 pub mod limits;
 pub mod parcel;
+pub mod prevalence;
 pub mod profile;
+pub mod rita;
 pub mod seeds;
 pub mod services;
 pub mod settings;
@@ -41,6 +43,8 @@ pub mod sketch;
 pub mod state;
 pub mod whitelist;
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod peer_defects;
 #[cfg(test)]

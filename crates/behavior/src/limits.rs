@@ -65,3 +65,10 @@ pub const TEXT_MAX: usize = 512;
 /// Addresses of the site of which hardware addresses, resolutions and the like are kept: 2^16
 /// entries of some 40 bytes, a tenth of the smallest budget.
 pub const SITE_ENTRIES_MAX: usize = 1 << 16;
+
+/// Records whose profiles are looked at together before the first is worked on.
+pub const TOGETHER: usize = 8;
+
+/// Addresses outside of which is kept how many of the site's hosts talk with them: 2^15 of some 80
+/// bytes, and 64 more where many do.
+pub const OUTSIDE_MAX: usize = 1 << 15;

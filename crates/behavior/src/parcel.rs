@@ -5,7 +5,8 @@
 //! borrowed from it when it is read. Parcels of one batch stand behind one another. Who reads them was
 //! built with who wrote them ([`VERSION`] is checked where that is not so).
 
-use crate::shards::Ends;
+use crate::prevalence::Prevalence;
+use crate::shards::{Ahead, Ends};
 use crate::site::Facts;
 use crate::state::Decoder;
 use gabion_record::logs::{
@@ -23,8 +24,8 @@ pub const VERSION: u16 = 1;
 pub enum Parcel<'a> {
     /// A record with its number.
     Record(u64, Ends, Record<'a>, Facts),
-    /// A later window has begun.
-    Turn(i64),
+    /// A later window has begun, at a record with that watermark.
+    Turn(i64, TimeNs),
 }
 
 /// Appends a record.
@@ -38,10 +39,11 @@ pub fn put_record(number: u64, ends: Ends, r: &Record<'_>, facts: &Facts, out: &
 }
 
 /// Appends that a later window has begun.
-pub fn put_turn(window: i64, out: &mut Vec<u8>) {
+pub fn put_turn(window: i64, watermark: TimeNs, out: &mut Vec<u8>) {
     framed(out, |out| {
         out.push(TURN);
         window.put(out);
+        watermark.put(out);
     });
 }
 
@@ -65,7 +67,7 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
     let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
     let mut from = Decoder(bytes);
     let parcel = match u8::get(&mut from)? {
-        TURN => Parcel::Turn(i64::get(&mut from)?),
+        TURN => Parcel::Turn(i64::get(&mut from)?, TimeNs::get(&mut from)?),
         ends => {
             let ends = match ends {
                 0 => Ends::Source,
@@ -78,6 +80,23 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
         }
     };
     Some((parcel, rest))
+}
+
+/// The ends of the next parcel's record, without reading the rest of it, and what follows the parcel;
+/// none when it holds no record.
+#[inline]
+pub fn ahead(batch: &[u8]) -> Option<(Option<Ahead>, &[u8])> {
+    let (len, rest) = batch.split_first_chunk::<4>()?;
+    let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
+    let mut from = Decoder(bytes);
+    if u8::get(&mut from)? == TURN {
+        return Some((None, rest));
+    }
+    // Its number and its moment stand before, the source port among them.
+    from.take(16)?;
+    let (src, dst, _) = (Ip::get(&mut from)?, Ip::get(&mut from)?, u16::get(&mut from)?);
+    let (dst_port, proto) = (u16::get(&mut from)?, Proto::get(&mut from)?);
+    Some((Some(Ahead { src, dst, dst_port, proto }), rest))
 }
 
 /// Something that goes into a parcel.
@@ -224,8 +243,9 @@ parts! {
     Record<'a> { ts, src, dst, src_port, dst_port, proto, uid, label, is_late, body, }
     Facts {
         window, newest, watermark, start, local, gateway, mac_owner, is_mac_new, src_mac, is_dhcp_server,
-        is_ftp_data, is_resolved, is_ignored, has_other_logs,
+        is_ftp_data, is_resolved, is_ignored, has_other_logs, prevalence,
     }
+    Prevalence { hosts, of, first, }
     List<'a> { raw, is_json, }
     Conn<'a> {
         service, knows_service, duration_ns, orig_bytes, resp_bytes, orig_ip_bytes, resp_ip_bytes,
@@ -299,15 +319,19 @@ mod tests {
         };
         let mut batch = Vec::new();
         put_record(7, Ends::Both, &flow.record(), &facts, &mut batch);
-        put_turn(9, &mut batch);
+        put_turn(9, TimeNs(11), &mut batch);
         put_record(8, Ends::Destination, &dns, &facts, &mut batch);
         let whole = batch.clone();
+        let ends: Vec<_> = std::iter::successors(ahead(&batch), |(_, rest)| ahead(rest))
+            .map(|(ends, _)| ends)
+            .collect();
+        assert_eq!(ends, [Some(Ahead::of(&flow.record())), None, Some(Ahead::of(&dns))]);
         let show = |r: &Record<'_>, f: &Facts| format!("{r:?} {f:?}");
         let (parcel, rest) = take(&batch).unwrap();
         let Parcel::Record(7, Ends::Both, r, f) = parcel else { panic!("{parcel:?}") };
         assert_eq!(show(&r, &f), show(&flow.record(), &facts));
         let (parcel, rest) = take(rest).unwrap();
-        assert!(matches!(parcel, Parcel::Turn(9)));
+        assert!(matches!(parcel, Parcel::Turn(9, TimeNs(11))));
         let (parcel, rest) = take(rest).unwrap();
         let Parcel::Record(8, Ends::Destination, r, f) = parcel else { panic!("{parcel:?}") };
         assert_eq!(show(&r, &f), show(&dns, &facts));

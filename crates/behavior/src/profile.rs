@@ -9,6 +9,7 @@ use crate::detect::{self, KeptStates, WindowStates};
 use crate::finding::{Context, Finding};
 use crate::limits::REPEATS_MAX;
 use crate::settings::Settings;
+use crate::shards::Ahead;
 use crate::site::Facts;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{Decoder, State};
@@ -16,8 +17,9 @@ use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, EvidenceType};
 use gabion_record::logs::{Body, Record, TimeNs};
 
-/// Version of the encoding. Older ones are to decode for ever.
-const VERSION: u16 = 1;
+/// Version of the encoding; it changes with the states of detectors. From the first release on older
+/// ones are to decode for ever; until then another version is refused.
+const VERSION: u16 = 2;
 
 /// No timer.
 pub const NEVER: TimeNs = TimeNs(i64::MAX);
@@ -178,6 +180,14 @@ impl Profile {
         size_of::<Profile>() + self.current.heap() + self.kept.heap() + past
     }
 
+    /// Of these, bytes of what is kept of pairs: flows of beacons, letters.
+    pub fn pair_bytes(&self) -> usize {
+        let windows = [Some(&self.current), self.past.as_deref()];
+        let letters: usize =
+            windows.into_iter().flatten().map(|w| detect::letter_bytes(&w.states)).sum();
+        letters + detect::flow_bytes(&self.kept)
+    }
+
     /// Its encoding.
     pub fn encode(&self, out: &mut Vec<u8>) {
         VERSION.encode(out);
@@ -193,6 +203,24 @@ impl Profile {
             past.encode(out);
         }
         self.kept.encode(out);
+    }
+
+    /// Looks at where its states are, so that they are near when a flow comes; means nothing.
+    #[inline]
+    pub(crate) fn places(&self) -> usize {
+        detect::places(&self.current.states, &self.kept)
+    }
+
+    /// Looks at what a flow changes first of its states.
+    #[inline]
+    pub(crate) fn touch(&self) -> usize {
+        detect::touch(&self.current.states, &self.kept) ^ self.current.repeats.things.touch()
+    }
+
+    /// Looks at what a flow to these changes then.
+    #[inline]
+    pub(crate) fn near(&self, to: &Ahead) -> usize {
+        detect::near(&self.current.states, &self.kept, to)
     }
 
     /// Whether it is time to weigh it again: often while it is young, then at every 32nd record.

@@ -8,7 +8,7 @@ use crate::intel::Intel;
 use crate::services::Services;
 use crate::whitelist::Whitelist;
 use gabion_record::logs::SECOND;
-use gabion_record::{Net, Tree};
+use gabion_record::{Ip, Net, Tree};
 use std::sync::Arc;
 
 /// Which ends of a flow get it into their profile.
@@ -86,6 +86,15 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// Whether an address is one of the site's own.
+    #[inline]
+    pub fn is_own(&self, ip: Ip) -> bool {
+        match self.client_ips.as_slice() {
+            [] => ip.is_private(),
+            own => own.iter().any(|net| net.contains(ip)),
+        }
+    }
+
     /// What a configuration says, with defaults for the rest; also what in it cannot be used.
     pub fn from_tree(tree: &Tree) -> (Settings, Vec<String>) {
         let mut s = Settings::default();

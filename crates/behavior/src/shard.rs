@@ -6,6 +6,7 @@
 
 use crate::crowd::Crowd;
 use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX};
+use crate::prevalence::Prevalence;
 use crate::profile::{NEVER, Profile, step, wake};
 use crate::seeds::{Seed, Seeds};
 use crate::settings::Settings;
@@ -136,7 +137,7 @@ impl Shard {
             let window = window_of(facts.start, earlier.ts, settings);
             if window >= facts.window - 1 {
                 // What it says has been said when it came.
-                let facts = Facts { window, ..*facts };
+                let facts = Facts { window, prevalence: Prevalence::default(), ..*facts };
                 step(&mut profile, &[(&earlier, &facts)], settings, out);
                 out.truncate(found);
             }

@@ -4,6 +4,7 @@
 //! several holders are merged to what one holder alone would have said, in the same order.
 
 use crate::intel::Intel;
+use crate::limits::TOGETHER;
 use crate::profile::Profile;
 use crate::settings::Settings;
 use crate::shard::{Kept, Shard, ShardCounts, shard_of, shards_of};
@@ -11,7 +12,7 @@ use crate::site::Facts;
 use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, FindingId};
 use gabion_record::ledger::Ledger;
-use gabion_record::logs::{Record, SECOND, TimeNs};
+use gabion_record::logs::{Proto, Record, SECOND, TimeNs};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -32,6 +33,27 @@ pub struct Placed {
     pub place: Place,
     /// What it says.
     pub evidence: Evidence,
+}
+
+/// What is known of a record before its turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// Its source.
+    pub src: Ip,
+    /// Its destination.
+    pub dst: Ip,
+    /// The port there.
+    pub dst_port: u16,
+    /// Its protocol.
+    pub proto: Proto,
+}
+
+impl Ahead {
+    /// Of a record.
+    #[inline]
+    pub fn of(r: &Record<'_>) -> Ahead {
+        Ahead { src: r.src, dst: r.dst, dst_port: r.dst_port, proto: r.proto }
+    }
 }
 
 /// Which ends of a record have their profile here.
@@ -112,10 +134,10 @@ impl Shards {
         ends: Ends,
         out: &mut Vec<Placed>,
     ) {
-        self.fire(facts.watermark, out);
         if facts.newest > self.window {
-            self.turn(facts.newest);
+            self.turn(facts.newest, facts.watermark, out);
         }
+        self.fire(facts.watermark, out);
         if ends != Ends::Destination {
             self.give(r.src, r, facts);
         }
@@ -123,6 +145,23 @@ impl Shards {
             self.give(r.dst, r, facts);
         }
         self.place(facts.watermark.seconds(), number, out);
+    }
+
+    /// Looks at the profiles of records that come next, of at most [`TOGETHER`], before any is worked on:
+    /// what is not in the cache is fetched for all at once rather than for one after the other.
+    #[inline]
+    pub fn expect(&self, records: impl Iterator<Item = Ahead>) {
+        let mut near: [Option<(&Profile, Ahead)>; TOGETHER] = [None; TOGETHER];
+        for (place, ahead) in near.iter_mut().zip(records) {
+            *place = self.profile(ahead.src).map(|profile| (profile, ahead));
+        }
+        // Each look needs what the one before has fetched.
+        let places = near.iter().flatten().fold(0, |sum, (p, _)| sum ^ p.places());
+        std::hint::black_box(places);
+        let touched = near.iter().flatten().fold(0, |sum, (p, _)| sum ^ p.touch());
+        std::hint::black_box(touched);
+        let entries = near.iter().flatten().fold(0, |sum, (p, to)| sum ^ p.near(to));
+        std::hint::black_box(entries);
     }
 
     #[inline]
@@ -137,8 +176,10 @@ impl Shards {
         }
     }
 
-    /// A later window has begun.
-    pub fn turn(&mut self, window: i64) {
+    /// A later window has begun, at a record with that watermark. What wanted to be asked before it is
+    /// asked first, here as with whoever holds the record's source, so that the same profiles are let go.
+    pub fn turn(&mut self, window: i64, watermark: TimeNs, out: &mut Vec<Placed>) {
+        self.fire(watermark, out);
         self.window = window;
         for shard in self.held.iter_mut().flatten() {
             shard.sweep(window, self.kept.as_mut());

@@ -6,6 +6,7 @@
 //! writes what `step` needs beside the record as [`Facts`].
 
 use crate::limits::SITE_ENTRIES_MAX;
+use crate::prevalence::{Outsides, Prevalence};
 use crate::settings::Settings;
 use crate::whitelist::Whited;
 use foldhash::fast::FixedState;
@@ -44,6 +45,8 @@ pub struct Facts {
     pub is_ignored: bool,
     /// There is more than one log, so that the lack of something in another means something.
     pub has_other_logs: bool,
+    /// How many of the site's hosts talk with the flow's end outside.
+    pub prevalence: Prevalence,
 }
 
 /// The number of the window that holds a moment, of windows that begin at `start`.
@@ -84,6 +87,7 @@ pub struct Site {
     dhcp_servers: HashSet<Ip, FixedState>,
     ftp_ports: HashSet<u16, FixedState>,
     resolved: Map<Ip, TimeNs>,
+    outsides: Outsides,
     logs: u32,
     newest: i64,
     /// The moment everything before has been seen, records late or not.
@@ -110,6 +114,12 @@ impl Site {
     /// The number of the window that holds a moment.
     pub fn window(&self, ts: TimeNs, settings: &Settings) -> i64 {
         window_of(self.start(), ts, settings)
+    }
+
+    /// Looks at what a flow to this address changes; what it gives means nothing.
+    #[inline]
+    pub fn near(&self, dst: Ip) -> usize {
+        self.outsides.near(dst)
     }
 
     /// Takes a record in and says what is known at it.
@@ -140,6 +150,9 @@ impl Site {
                     self.private_pairs += 1;
                 }
                 self.macs(r, c.src_mac, c.dst_mac, &mut facts);
+                if c.is_established {
+                    facts.prevalence = self.talk(r, settings);
+                }
                 if !self.resolved.is_empty() {
                     let at = self.resolved.get(&r.dst);
                     facts.is_resolved = at.is_some_and(|at| r.ts.since(*at) <= RESOLVED_NS);
@@ -178,6 +191,19 @@ impl Site {
             facts.is_ignored = self.whited.hides_record(r, settings);
         }
         facts
+    }
+
+    /// Counts a flow where both sides talked, when one of them is the site's and one is not.
+    fn talk(&mut self, r: &Record<'_>, settings: &Settings) -> Prevalence {
+        let is_host = |ip: Ip| !ip.is_multicast() && !ip.is_broadcast() && !ip.is_unspecified();
+        if !is_host(r.src) || !is_host(r.dst) {
+            return Prevalence::default();
+        }
+        match (settings.is_own(r.src), settings.is_own(r.dst)) {
+            (true, false) => self.outsides.see(r.src, r.dst, r.ts),
+            (false, true) => self.outsides.see(r.dst, r.src, r.ts),
+            _ => Prevalence::default(),
+        }
     }
 
     /// Learns which hardware an address is of, and says it of the source.

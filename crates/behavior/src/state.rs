@@ -39,6 +39,12 @@ pub trait State: Default + Sized {
     fn heap(&self) -> usize {
         0
     }
+    /// Looks at what an update looks at first, so that it is in the cache when its turn comes; what
+    /// it gives means nothing.
+    #[inline]
+    fn touch(&self) -> usize {
+        0
+    }
 }
 
 macro_rules! numbers {
@@ -299,6 +305,18 @@ impl<T: State> State for Slot<T> {
     fn heap(&self) -> usize {
         self.0.as_deref().map_or(0, |state| size_of::<T>() + state.heap())
     }
+    #[inline]
+    fn touch(&self) -> usize {
+        self.0.as_deref().map_or(0, State::touch)
+    }
+}
+
+impl<T> Slot<T> {
+    /// Where the state is, as a number that means nothing: see [`State::touch`].
+    #[inline]
+    pub fn place(&self) -> usize {
+        self.0.as_deref().map_or(0, |state| std::ptr::from_ref(state).addr())
+    }
 }
 
 /// A struct whose fields are states: it encodes, decodes and merges field by field.
@@ -322,6 +340,10 @@ macro_rules! state {
             }
             fn heap(&self) -> usize {
                 0 $(+ $crate::state::State::heap(&self.$field))*
+            }
+            #[inline]
+            fn touch(&self) -> usize {
+                0 $(^ $crate::state::State::touch(&self.$field))*
             }
         }
     };

@@ -28,6 +28,11 @@ impl Trial {
         Trial { engine, said: Vec::new(), alerts: Vec::new() }
     }
 
+    pub(crate) fn of_settings(settings: Settings, start: Option<TimeNs>, bytes: usize) -> Trial {
+        let engine = Engine::with_budget(settings, start, bytes);
+        Trial { engine, said: Vec::new(), alerts: Vec::new() }
+    }
+
     pub(crate) fn give(&mut self, c: &Flow) {
         self.record(&c.record());
     }

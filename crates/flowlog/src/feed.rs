@@ -6,12 +6,14 @@
 //! opened when their time has come, so that a folder of a thousand hourly logs costs a few open
 //! ones. A bad file says what is wrong with it and ends nobody else's reading.
 
+use crate::limits::TOGETHER;
 use crate::reader::{Format, LayoutId, Line, Reader};
 use crate::skip::{Skip, Skips};
-use crate::sorter::{LogClock, Sorter};
+use crate::sorter::{Leaving, LogClock, Sorter};
 use crate::source::{LineRead, Lines};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{LogKind, Record, SECOND, TimeNs};
+use smallvec::SmallVec;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -97,8 +99,8 @@ struct Open {
     lines: Lines,
     reader: Reader,
     sorter: Option<Sorter>,
-    /// The head of a file that is in order.
-    head: Option<Head>,
+    /// The next lines of a file that is in order, all in the buffer of `lines`.
+    heads: Heads,
     order: LogKind,
 }
 
@@ -108,7 +110,28 @@ struct Head {
     start: usize,
     end: usize,
     layout: LayoutId,
+    number: u64,
 }
+
+#[derive(Default)]
+struct Heads {
+    list: SmallVec<[Head; TOGETHER]>,
+    /// The first of them not given out.
+    next: usize,
+}
+
+impl Heads {
+    #[inline]
+    fn left(&self) -> &[Head] {
+        self.list.get(self.next..).unwrap_or_default()
+    }
+}
+
+/// Room for texts with escapes of records given out together.
+type Scratch = [Vec<u8>; TOGETHER];
+
+/// What takes records, in order, some at a time.
+pub type Taker<'a> = &'a mut dyn FnMut(&[Record<'_>]) -> ControlFlow<()>;
 
 /// All inputs of a run.
 pub struct Feed {
@@ -158,20 +181,20 @@ impl Feed {
         self.inputs.iter().map(|i| &i.report)
     }
 
-    /// Gives every record in order until `each` breaks.
-    pub fn run(&mut self, each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) {
-        let mut scratch = Vec::new();
+    /// Gives every record in order, some at a time, until `each` breaks.
+    pub fn run(&mut self, each: Taker<'_>) {
+        let mut scratch = Scratch::default();
         loop {
             self.open_due();
             let Some((at, rival)) = self.least_two() else { return };
             let until = self.next_opening();
             let Some(input) = self.inputs.get_mut(at) else { return };
             // As long as no other head is due, the same input goes on.
+            let is_next = |ts| rival.is_none_or(|r| ts < r) && until.is_none_or(|u| ts < u);
             loop {
-                if input.give(&mut self.given, &mut scratch, each).is_break() {
+                if input.give(&mut self.given, &is_next, &mut scratch, each).is_break() {
                     return;
                 }
-                let is_next = |ts| rival.is_none_or(|r| ts < r) && until.is_none_or(|u| ts < u);
                 if !input.head_time().is_some_and(is_next) {
                     break;
                 }
@@ -305,18 +328,31 @@ impl Input {
         let is_in_order = self.survey.lateness_ns == 0 && self.survey.jumps == 0 && !is_live;
         let sorter = (!is_in_order).then(|| Sorter::new(self.horizon_ns, options.buffer_bytes));
         let order = self.report.kind.unwrap_or_else(|| reader.order());
-        self.open = Some(Open { lines, reader, sorter, head: None, order });
+        self.open = Some(Open { lines, reader, sorter, heads: Heads::default(), order });
         self.advance();
     }
 
     /// Reads until the head is known.
     fn advance(&mut self) {
         let Some(open) = &mut self.open else { return };
+        if !open.heads.left().is_empty() {
+            return;
+        }
+        open.heads = Heads::default();
         loop {
             if open.sorter.as_mut().is_some_and(|s| s.advance(false)) {
                 return;
             }
-            let (start, end) = match open.lines.next_line() {
+            let next = match open.heads.list.len() {
+                0 => open.lines.next_line(),
+                // Further ones only as long as those before stay where they are.
+                1..TOGETHER => match open.lines.line_at_hand() {
+                    Some((start, end)) => LineRead::Line(start, end),
+                    None => return,
+                },
+                _ => return,
+            };
+            let (start, end) = match next {
                 LineRead::Line(start, end) => (start, end),
                 LineRead::TooLong => {
                     self.report.ledger.receive(1, 0);
@@ -334,8 +370,8 @@ impl Input {
                     self.report.ledger.receive(1, bytes);
                     match &mut open.sorter {
                         None => {
-                            open.head = Some(Head { ts, start, end, layout });
-                            return;
+                            let number = open.lines.number();
+                            open.heads.list.push(Head { ts, start, end, layout, number });
                         }
                         Some(sorter) => sorter.push(ts, line, layout, open.lines.number()),
                     }
@@ -365,7 +401,7 @@ impl Input {
     fn head_time(&self) -> Option<TimeNs> {
         let open = self.open.as_ref()?;
         match &open.sorter {
-            None => open.head.map(|h| h.ts),
+            None => open.heads.left().first().map(|h| h.ts),
             Some(sorter) => sorter.head().map(|h| h.ts),
         }
     }
@@ -374,7 +410,7 @@ impl Input {
         let open = self.open.as_ref()?;
         match &open.sorter {
             None => {
-                let head = open.head?;
+                let head = open.heads.left().first()?;
                 let line = open.lines.text().get(head.start..head.end).unwrap_or_default();
                 Some((head.ts, open.order, line))
             }
@@ -382,42 +418,55 @@ impl Input {
         }
     }
 
-    /// Gives out the head and moves on.
+    /// Gives out the head, with it those behind it that are next as well, and moves on.
     #[inline]
     fn give(
         &mut self,
         given: &mut Option<TimeNs>,
-        scratch: &mut Vec<u8>,
-        each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>,
+        is_next: &impl Fn(TimeNs) -> bool,
+        scratch: &mut Scratch,
+        each: Taker<'_>,
     ) -> ControlFlow<()> {
         let Some(open) = &mut self.open else { return ControlFlow::Continue(()) };
-        let (line, layout, number) = match &open.sorter {
-            None => {
-                let Some(head) = open.head.take() else { return ControlFlow::Continue(()) };
-                let line = open.lines.text().get(head.start..head.end).unwrap_or_default();
-                (line, head.layout, open.lines.number())
-            }
-            Some(sorter) => match sorter.head() {
-                Some(head) => (head.line, head.layout, head.number),
-                None => return ControlFlow::Continue(()),
-            },
-        };
-        let mut flow = ControlFlow::Continue(());
-        match open.reader.record(layout, line, scratch) {
-            Ok(mut record) => {
-                self.report.ledger.pass(1, line.len() as u64);
-                record.is_late = given.is_some_and(|g| record.ts < g);
-                if record.is_late {
-                    self.report.late += 1;
-                } else {
-                    *given = Some(record.ts);
+        let mut records: SmallVec<[Record<'_>; TOGETHER]> = SmallVec::new();
+        let report = &mut self.report;
+        let mut lines = 0;
+        let text = open.lines.text();
+        let mut scratch = scratch.iter_mut();
+        let mut sorted = open.sorter.as_ref().map(Sorter::heads);
+        let mut in_order = open.heads.left().iter();
+        loop {
+            let line = match &mut sorted {
+                Some(sorted) => sorted.next(),
+                None => in_order.next().map(|h| Leaving {
+                    ts: h.ts,
+                    line: text.get(h.start..h.end).unwrap_or_default(),
+                    layout: h.layout,
+                    number: h.number,
+                }),
+            };
+            let Some(line) = line.filter(|l| lines == 0 || is_next(l.ts)) else { break };
+            let Some(scratch) = scratch.next() else { break };
+            lines += 1;
+            match open.reader.record(line.layout, line.line, scratch) {
+                Ok(mut record) => {
+                    report.ledger.pass(1, line.line.len() as u64);
+                    record.is_late = given.is_some_and(|g| record.ts < g);
+                    if record.is_late {
+                        report.late += 1;
+                    } else {
+                        *given = Some(record.ts);
+                    }
+                    records.push(record);
                 }
-                flow = each(&record);
+                Err(skip) => shed(report, skip, line.line.len() as u64, line.number),
             }
-            Err(skip) => shed(&mut self.report, skip, line.len() as u64, number),
         }
-        if let Some(sorter) = &mut open.sorter {
-            sorter.pop();
+        let flow = if records.is_empty() { ControlFlow::Continue(()) } else { each(&records) };
+        drop((records, sorted));
+        match &mut open.sorter {
+            Some(sorter) => sorter.pop(lines),
+            None => open.heads.next += lines,
         }
         self.advance();
         flow
@@ -447,8 +496,8 @@ mod tests {
     fn uids(paths: &[PathBuf]) -> (Vec<String>, Feed) {
         let mut feed = Feed::survey(paths, Options::default());
         let mut all = Vec::new();
-        feed.run(&mut |r| {
-            all.push(String::from_utf8_lossy(r.uid).into_owned());
+        feed.run(&mut |records| {
+            all.extend(records.iter().map(|r| String::from_utf8_lossy(r.uid).into_owned()));
             ControlFlow::Continue(())
         });
         for report in feed.reports() {

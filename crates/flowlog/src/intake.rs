@@ -85,7 +85,7 @@ impl Intake {
                 }
                 Err(skip) => shed(&mut self.report, skip, bytes, number),
             }
-            self.sorter.pop();
+            self.sorter.pop(1);
             if flow.is_break() {
                 return flow;
             }

@@ -34,3 +34,8 @@ pub const EXPORTERS_MAX: usize = 4096;
 
 /// Fields of a template. Real ones have up to 60.
 pub const TEMPLATE_FIELDS_MAX: usize = 512;
+
+/// Records that are given out together where they stand in order already: so many that who takes them
+/// can look at all their sources before the first is worked on, so few that they stay in the nearest
+/// cache.
+pub const TOGETHER: usize = 8;

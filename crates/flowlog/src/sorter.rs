@@ -190,8 +190,14 @@ impl Sorter {
     /// The line at the head.
     #[inline]
     pub fn head(&self) -> Option<Leaving<'_>> {
-        let entry = self.leaving.entries.get(self.next)?;
-        Some(Leaving {
+        self.heads().next()
+    }
+
+    /// The lines that leave one after another, from the head on.
+    #[inline]
+    pub fn heads(&self) -> impl Iterator<Item = Leaving<'_>> {
+        let entries = self.leaving.entries.get(self.next..).unwrap_or_default();
+        entries.iter().map(|entry| Leaving {
             ts: entry.ts,
             line: self.leaving.line(entry),
             layout: entry.layout,
@@ -199,10 +205,10 @@ impl Sorter {
         })
     }
 
-    /// Passes over the head.
+    /// Passes over so many from the head on.
     #[inline]
-    pub fn pop(&mut self) {
-        self.next += 1;
+    pub fn pop(&mut self, lines: usize) {
+        self.next += lines;
     }
 
     /// Jumps ahead that were met.
@@ -221,7 +227,7 @@ mod tests {
         let drain = |sorter: &mut Sorter, end, out: &mut Vec<i64>| {
             while sorter.advance(end) {
                 out.push(sorter.head().unwrap().ts.seconds());
-                sorter.pop();
+                sorter.pop(1);
             }
         };
         for (n, t) in times.iter().enumerate() {
@@ -264,7 +270,7 @@ mod tests {
             let mut out = Vec::new();
             while sorter.advance(true) {
                 out.push(sorter.head().unwrap().line.to_vec());
-                sorter.pop();
+                sorter.pop(1);
             }
             assert_eq!(out, [b"a", b"b", b"c"]);
         }

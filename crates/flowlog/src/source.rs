@@ -127,6 +127,27 @@ impl Lines {
         }
     }
 
+    /// The next line when it stands in the buffer already: what was given out before stays where it
+    /// is.
+    #[inline]
+    pub fn line_at_hand(&mut self) -> Option<(usize, usize)> {
+        if self.is_skipping {
+            return None;
+        }
+        let window = self.buffer.get(self.searched..self.end)?;
+        let Some(at) = memchr::memchr(b'\n', window) else {
+            self.searched = self.end;
+            return None;
+        };
+        let line_end = self.searched + at;
+        let line = (self.start, trim_return(&self.buffer, self.start, line_end));
+        self.bytes += (line_end + 1 - self.start) as u64;
+        self.start = line_end + 1;
+        self.searched = self.start;
+        self.number += 1;
+        Some(line)
+    }
+
     fn last_line(&mut self) -> LineRead {
         if self.start == self.end && !self.is_skipping {
             return LineRead::End;

@@ -18,7 +18,7 @@ const IP_WIDTH: usize = 26;
 /// Appends one line of evidence. `accumulated` is the sum of its profile's window; `created` the
 /// wall clock, `None` where it is to be left out.
 pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &mut Vec<u8>) {
-    let mut j = Json::new();
+    let mut j = Json::with_capacity(1024);
     head(&mut j, e.method, "Event", e.id);
     j.field_plain("Severity", severity(e.level));
     j.field_plain("StartTime", &e.start.iso().to_string());
@@ -46,7 +46,7 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
         j.field("input", &e.input_state);
     }
     j.close();
-    let mut note = Json::new();
+    let mut note = Json::with_capacity(256);
     note.open();
     note.open_array_key("uids");
     e.uids.iter().for_each(|uid| note.item(uid));

@@ -150,18 +150,25 @@ pub struct FindingId(pub [u8; 16]);
 /// In the form of a UUID, version 8 (RFC 9562).
 impl fmt::Display for FindingId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [b'-'; 36];
+        let mut places = text.iter_mut();
         for (at, byte) in self.0.iter().enumerate() {
             if matches!(at, 4 | 6 | 8 | 10) {
-                f.write_str("-")?;
+                places.next();
             }
             let byte = match at {
                 6 => byte & 0x0f | 0x80,
                 8 => byte & 0x3f | 0x80,
                 _ => *byte,
             };
-            write!(f, "{byte:02x}")?;
+            for nibble in [byte >> 4, byte & 15] {
+                if let (Some(place), Some(digit)) = (places.next(), HEX.get(usize::from(nibble))) {
+                    *place = *digit;
+                }
+            }
         }
-        Ok(())
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

@@ -284,7 +284,13 @@ impl Json {
 
     fn escaped(&mut self, text: &[u8]) {
         const HEX: &[u8; 16] = b"0123456789abcdef";
-        for &b in text {
+        // What needs no escape goes over in runs.
+        let mut rest = text;
+        while let Some(at) = rest.iter().position(|b| !PLAIN[*b as usize] && *b < 0x80) {
+            let (run, behind) = rest.split_at(at);
+            self.out.extend_from_slice(run);
+            let Some((&b, behind)) = behind.split_first() else { break };
+            rest = behind;
             match b {
                 b'"' => self.out.extend_from_slice(b"\\\""),
                 b'\\' => self.out.extend_from_slice(b"\\\\"),
@@ -301,6 +307,7 @@ impl Json {
                 _ => self.out.push(b),
             }
         }
+        self.out.extend_from_slice(rest);
     }
 }
 

@@ -51,7 +51,30 @@ impl fmt::Display for Iso {
         let (year, month, day) = date(seconds.div_euclid(86_400));
         let in_day = seconds.rem_euclid(86_400);
         let (h, m, s) = (in_day / 3600, in_day / 60 % 60, in_day % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{micros:06}+00:00")
+        if !(0..=9999).contains(&year) {
+            return write!(
+                f,
+                "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{micros:06}+00:00"
+            );
+        }
+        // By hand: every line of a log has one.
+        let mut text = *b"0000-00-00T00:00:00.000000+00:00";
+        for (at, mut number, digits) in [
+            (0, year, 4),
+            (5, month, 2),
+            (8, day, 2),
+            (11, h, 2),
+            (14, m, 2),
+            (17, s, 2),
+            (20, micros, 6),
+        ] {
+            let places = text.get_mut(at..at + digits).unwrap_or_default();
+            for place in places.iter_mut().rev() {
+                *place = b'0' + (number % 10) as u8;
+                number /= 10;
+            }
+        }
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
     }
 }
 

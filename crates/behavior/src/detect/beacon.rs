@@ -9,6 +9,8 @@
 use super::{About, Detector, bit};
 use crate::finding::Context;
 use crate::profile::Waking;
+use crate::rita::{self, Beside};
+use crate::shards::Ahead;
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Most, Slot, state};
 use gabion_record::Ip;
@@ -57,11 +59,14 @@ state! {
     pub struct Pair {
         /// Second and bytes, in order.
         flows: Vec<(u32, u32)>,
+        /// Second of the last of them.
+        last: Most<u32>,
         /// Flows of the day that had no room.
         more: u64,
         port: Most<u16>,
         told: Most<u16>,
         window: Most<u32>,
+        beside: Beside,
     }
 }
 
@@ -79,34 +84,48 @@ impl Detector for Beacon {
         types: &[&TYPE],
         condition: "RITA's beacon score of a pair's flows of the last 24 h reaches 0.8, or 0.9: the mean \
             of the regularity of intervals, of sizes, of the histogram of the day and of its coverage; \
-            at least 24 flows over 6 h; scored once an hour, and at the end over whatever there is",
+            at least 24 flows over 6 h; scored once an hour, and at the end over whatever there is; the \
+            text names RITA's threat score as well, which knows how many of the site's hosts talk with \
+            the other end, since when, and whether requests name a host",
         level: "from 0.9 on high, from 0.8 medium; the score",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http);
+
+    #[inline]
+    fn near(_: &Slot<()>, kept: &Slot<Pairs>, to: &Ahead) -> usize {
+        kept.peek().map_or(0, |pairs| pairs.pairs.near(to.dst))
+    }
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Pairs>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
-        let Body::Conn(c) = &r.body else { return };
+        let c = match &r.body {
+            Body::Conn(c) => c,
+            Body::Http(h) if !r.is_late => {
+                if let Some(pair) = kept.get().and_then(|pairs| pairs.pairs.get(r.dst)) {
+                    pair.beside.request(h.host);
+                }
+                return;
+            }
+            _ => return,
+        };
         if r.is_late || r.dst.is_multicast() || r.dst.is_broadcast() {
             return;
         }
-        // Without a state a second flow begins one: most sources have one flow only.
         let pairs = kept.make();
-        if pairs.pairs.get(r.dst).is_none() {
-            if pairs.seen.is_empty() {
-                pairs.seen = vec![0; CELLS];
-            }
-            let Some(cell) = pairs.seen.get_mut(hash_ip(r.dst) as usize % CELLS) else { return };
-            if *cell < BEGINNING {
-                *cell += 1;
-                return;
-            }
+        if pairs.seen.is_empty() {
+            pairs.seen = vec![0; CELLS];
+        }
+        // Who has a pair has filled its cell before.
+        let Some(cell) = pairs.seen.get_mut(hash_ip(r.dst) as usize % CELLS) else { return };
+        if *cell < BEGINNING {
+            *cell += 1;
+            return;
         }
         let Ok(second) = u32::try_from(r.ts.seconds()) else { return };
         let bytes = if c.orig_ip_bytes > 0 { c.orig_ip_bytes } else { c.orig_bytes };
-        let newest = |_: &Ip, p: &Pair| (p.told.0, p.flows.last().map_or(0, |f| f.0));
+        let newest = |_: &Ip, p: &Pair| (p.told.0, p.last.0);
         let Some(pair) = pairs.pairs.get_or_admit(r.dst, |_| true, newest) else { return };
         if pair.flows.len() >= FLOWS_MAX {
             forget(pair, second);
@@ -115,7 +134,9 @@ impl Detector for Beacon {
             pair.more += 1;
         } else {
             pair.flows.push((second, u32::try_from(bytes).unwrap_or(u32::MAX)));
+            pair.last = Most(second);
         }
+        pair.beside.see(&cx.facts.prevalence);
         pair.port = Most(r.dst_port);
         pair.window = Most(u32::try_from(cx.facts.window).unwrap_or(0));
         let start = u32::try_from(cx.facts.start.seconds()).unwrap_or(0);
@@ -182,6 +203,8 @@ fn judge(dst: Ip, pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking
         n => format!(" {n} further flows had no room."),
     };
     let (port, count) = (pair.port.0, pair.flows.len());
+    let base = rita::bucket(score.all * 100.0, rita::BEACON);
+    let (threat, why) = pair.beside.score(base, ts);
     let since = pair.flows.first().map_or(ts, |f| TimeNs(i64::from(f.0) * SECOND));
     let mut finding = waking
         .find(&TYPE, ts, window)
@@ -191,7 +214,8 @@ fn judge(dst: Ip, pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking
         .by("Statistical")
         .says(format!(
             "Beacon from {} to {dst}, {count} connections. Score: {:.3} (intervals {:.3}, sizes \
-             {:.3}, histogram {:.3} of {:.3} and {:.3}, coverage {:.3}).{more}",
+             {:.3}, histogram {:.3} of {:.3} and {:.3}, coverage {:.3}). Threat {threat:.3} \
+             ({why}).{more}",
             waking.profile,
             score.all,
             score.intervals,

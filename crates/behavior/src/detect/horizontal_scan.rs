@@ -4,10 +4,11 @@ use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
 use crate::finding::Context;
 use crate::limits::PORTS_MAX;
+use crate::shards::Ahead;
 use crate::sketch::{Hosts, Keyed, Sieve, hash_ip, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind};
+use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
@@ -37,6 +38,11 @@ state! {
     }
 }
 
+#[inline]
+fn key(port: u16, proto: Proto) -> u64 {
+    u64::from(port) | (proto as u64) << 16
+}
+
 impl Detector for HorizontalScan {
     type Window = Swept;
     type Kept = ();
@@ -50,6 +56,11 @@ impl Detector for HorizontalScan {
     const KINDS: u16 = bit(LogKind::Conn);
 
     #[inline]
+    fn near(window: &Slot<Swept>, _: &Slot<()>, to: &Ahead) -> usize {
+        window.peek().map_or(0, |swept| swept.entries.near(key(to.dst_port, to.proto)))
+    }
+
+    #[inline]
     fn record(window: &mut Slot<Swept>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let Body::Conn(c) = &r.body else { return };
@@ -57,7 +68,7 @@ impl Detector for HorizontalScan {
             return;
         }
         let swept = window.make();
-        let key = u64::from(r.dst_port) | (r.proto as u64) << 16;
+        let key = key(r.dst_port, r.proto);
         let port = swept.entries.get_or_admit(
             key,
             |_| swept.sieve.passes(mix(key), hash_ip(r.dst)),

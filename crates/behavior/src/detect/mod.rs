@@ -6,6 +6,7 @@
 
 use crate::finding::Context;
 use crate::profile::Waking;
+use crate::shards::Ahead;
 use crate::state::{Decoder, Slot, State};
 use gabion_record::evidence::EvidenceType;
 use gabion_record::logs::LogKind;
@@ -40,6 +41,14 @@ pub trait Detector {
         kept: &mut Slot<Self::Kept>,
         context: &mut Context<'_, '_>,
     );
+
+    /// Looks at what a flow to these will change, so that it is in the cache when the flow's turn comes;
+    /// what it gives means nothing.
+    #[inline]
+    fn near(window: &Slot<Self::Window>, kept: &Slot<Self::Kept>, to: &Ahead) -> usize {
+        let _ = (window, kept, to);
+        0
+    }
 
     /// Decides what waits for the moment that has come.
     fn wake(kept: &mut Slot<Self::Kept>, waking: &mut Waking<'_>) {
@@ -84,6 +93,32 @@ macro_rules! registry {
                     context,
                 );
             })+
+        }
+
+        /// Looks at where the states are that a flow changes: see [`State::touch`].
+        #[inline]
+        pub(crate) fn places(window: &WindowStates, kept: &KeptStates) -> usize {
+            0 $(^ if <$module::$detector as Detector>::KINDS & bit(LogKind::Conn) != 0 {
+                window.$module.place() ^ kept.$module.place()
+            } else {
+                0
+            })+
+        }
+
+        /// Looks at what a flow changes first of each state.
+        #[inline]
+        pub(crate) fn touch(window: &WindowStates, kept: &KeptStates) -> usize {
+            0 $(^ if <$module::$detector as Detector>::KINDS & bit(LogKind::Conn) != 0 {
+                window.$module.touch() ^ kept.$module.touch()
+            } else {
+                0
+            })+
+        }
+
+        /// Looks at what a flow to these changes then: see [`Detector::near`].
+        #[inline]
+        pub(crate) fn near(window: &WindowStates, kept: &KeptStates, to: &Ahead) -> usize {
+            0 $(^ <$module::$detector as Detector>::near(&window.$module, &kept.$module, to))+
         }
 
         /// Asks every detector what waits.
@@ -133,6 +168,7 @@ registry! {
     data_upload::DataUpload,
     beacon::Beacon,
     command_control::CommandControl,
+    rare_destination::RareDestination,
     device_changing_ip::DeviceChangingIp,
     dga::Dga,
     dns_tunnel::DnsTunnel,
@@ -172,6 +208,16 @@ pub fn pairs(kept: &KeptStates) -> impl Iterator<Item = (gabion_record::Ip, u16,
 /// Destinations and ports of a window with the letters of their flows.
 pub fn tuples(window: &WindowStates) -> impl Iterator<Item = command_control::Tuple<'_>> {
     window.command_control.peek().into_iter().flat_map(command_control::Pairs::each)
+}
+
+/// Bytes of flows kept exactly.
+pub(crate) fn flow_bytes(kept: &KeptStates) -> usize {
+    kept.beacon.heap()
+}
+
+/// Bytes of letters.
+pub(crate) fn letter_bytes(window: &WindowStates) -> usize {
+    window.command_control.heap()
 }
 
 /// Gives a record to the detectors of its kind.

@@ -3,6 +3,8 @@
 
 use super::{About, Detector, bit};
 use crate::finding::Context;
+use crate::rita::{self, Beside};
+use crate::shards::Ahead;
 use crate::sketch::{Keyed, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -46,6 +48,7 @@ state! {
         first: First,
         told: Most<u64>,
         strobe: Most<u64>,
+        beside: Beside,
     }
 }
 
@@ -57,17 +60,31 @@ impl Detector for PairTotals {
         condition: "the connections of a pair within a day last 4, 8, 12 hours in all \
             (LONG_TOTAL_CONNECTION); 86,400 connections of a pair within a day (STROBE); of a source \
             the eight pairs that are connected longest and most often are summed, what is told is a \
-            lower bound",
+            lower bound; the text names RITA's threat score as well",
         level: "LONG_TOTAL_CONNECTION from 12 h on high, 8 h medium, 4 h low; its share of a day; \
             STROBE high, 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http);
+
+    #[inline]
+    fn near(_: &Slot<()>, kept: &Slot<Totals>, to: &Ahead) -> usize {
+        kept.peek().map_or(0, |totals| totals.pairs.near(to.dst))
+    }
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Totals>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
-        let Body::Conn(c) = &r.body else { return };
+        let c = match &r.body {
+            Body::Conn(c) => c,
+            Body::Http(h) if cx.profile == r.src => {
+                if let Some(total) = kept.get().and_then(|totals| totals.pairs.get(r.dst)) {
+                    total.beside.request(h.host);
+                }
+                return;
+            }
+            _ => return,
+        };
         if cx.profile != r.src || r.dst.is_multicast() || r.dst.is_broadcast() {
             return;
         }
@@ -78,15 +95,15 @@ impl Detector for PairTotals {
         }
         let totals = kept.make();
         let least = |_: &Ip, t: &Total| t.flows.max(t.seconds / 60);
-        let is_there = totals.pairs.get(r.dst).is_some();
-        let total = match is_there || is_worth {
+        let total = match is_worth {
             true => totals.pairs.get_or_admit(r.dst, |_| true, least),
-            false => None,
+            false => totals.pairs.get(r.dst),
         };
         let Some(total) = total else { return };
         if r.ts.since(total.first.0) > DAY {
             *total = Total::default();
         }
+        total.beside.see(&cx.facts.prevalence);
         total.first.see(r.ts);
         total.flows += 1;
         total.nanos = total.nanos.saturating_add(u64::try_from(c.duration_ns).unwrap_or(0).min(DAY as u64));
@@ -97,6 +114,8 @@ impl Detector for PairTotals {
             && total.told.0 < *least
         {
             total.told = Most(*least);
+            let base = rita::bucket(seconds as f64, rita::LONG);
+            let (threat, why) = total.beside.score(base, r.ts);
             let finding = cx
                 .find(&LONG)
                 .level(*level, seconds as f64 / 86_400.0)
@@ -104,7 +123,8 @@ impl Detector for PairTotals {
                 .to_port(r.dst_port)
                 .since(first, flows)
                 .says(format!(
-                    "Long total connection. {flows} connections from {} to {} took {} mins in all.",
+                    "Long total connection. {flows} connections from {} to {} took {} mins in all. \
+                     Threat {threat:.3} ({why}).",
                     r.src,
                     r.dst,
                     seconds / 60
@@ -141,7 +161,8 @@ mod tests {
         assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
         assert_eq!(
             found[0].description,
-            "Long total connection. 5 connections from 10.0.0.1 to 1.2.3.4 took 291 mins in all."
+            "Long total connection. 5 connections from 10.0.0.1 to 1.2.3.4 took 291 mins in all. Threat \
+             0.443 (0.443, 1 of 1 hosts -0.15, first seen 0 days ago +0.15)."
         );
     }
 

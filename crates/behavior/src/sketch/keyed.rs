@@ -63,6 +63,14 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         self.entries.get_mut(at).map(|e| &mut e.1)
     }
 
+    /// Looks at a key's entry, if there is one, before it is needed; what it gives means nothing.
+    #[inline]
+    pub fn near(&self, key: K) -> usize {
+        let tag = key.hash() as u32;
+        let at = self.tags.iter().position(|t| *t == tag);
+        at.and_then(|at| self.entries.get(at)).map_or(0, |e| usize::from(e.0 == key))
+    }
+
     /// Whether there is room for one more.
     #[inline]
     pub fn is_full(&self) -> bool {
@@ -200,6 +208,10 @@ impl<K: Key, V: State, const MAX: usize> State for Keyed<K, V, MAX> {
                 }
             }
         }
+    }
+    #[inline]
+    fn touch(&self) -> usize {
+        self.tags.first().map_or(0, |tag| *tag as usize)
     }
     fn heap(&self) -> usize {
         self.tags.capacity() * 4

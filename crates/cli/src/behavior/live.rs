@@ -290,14 +290,14 @@ impl Source for LiveSource {
                 if !record.is_late {
                     given = Some(record.ts);
                 }
-                let flow = each(Seen::Record(&record));
+                let flow = each(Seen::Records(std::slice::from_ref(&record)));
                 is_broken |= flow.is_break();
                 flow
             };
             let mut any = self.take_lines(&mut give);
             self.given = given;
             any |= self.take_datagrams(&mut |record| {
-                let flow = each(Seen::Record(record));
+                let flow = each(Seen::Records(std::slice::from_ref(record)));
                 is_broken |= flow.is_break();
                 flow
             });
@@ -323,7 +323,7 @@ impl Source for LiveSource {
                 if !record.is_late {
                     given = Some(record.ts);
                 }
-                each(Seen::Record(&record))
+                each(Seen::Records(std::slice::from_ref(&record)))
             });
         }
     }

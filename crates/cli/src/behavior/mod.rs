@@ -119,10 +119,11 @@ impl Source for LogSource {
     fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
         let mut records = 0u64;
         let (stop, lists, is_stopped) = (&self.stop, &self.lists, &mut self.is_stopped);
-        self.feed.run(&mut |record| {
-            records += 1;
+        self.feed.run(&mut |together| {
+            let before = records;
+            records += together.len() as u64;
             // Looking at a flag is cheap, but not needed for each record.
-            if records & 1023 == 0 {
+            if records >> 10 != before >> 10 {
                 if let Some(intel) = lists.take() {
                     each(Seen::Lists(intel))?;
                 }
@@ -131,7 +132,7 @@ impl Source for LogSource {
                     return ControlFlow::Break(());
                 }
             }
-            each(Seen::Record(record))
+            each(Seen::Records(together))
         });
     }
 }
@@ -212,8 +213,8 @@ fn detect<S: Source + 'static>(
         }
         source.run(&mut |seen| {
             match seen {
-                Seen::Record(record) => {
-                    engine.record(record, &mut |finding| sink.take(finding));
+                Seen::Records(records) => {
+                    engine.records(records, &mut |finding| sink.take(finding));
                     if engine.has_kept() {
                         sink.keep(engine.take_kept());
                     }

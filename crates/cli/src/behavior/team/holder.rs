@@ -1,7 +1,9 @@
 //! A worker: the shards it holds, what comes to it, and what it gives back.
 
 use super::{Given, Known, LOOK, Moved, Part, Work};
+use gabion_behavior::limits::TOGETHER;
 use gabion_behavior::parcel::{self, Parcel};
+use gabion_behavior::shards::Ahead;
 use gabion_behavior::{Placed, Shards};
 use gabion_record::logs::TimeNs;
 use gabion_runtime::{Pulse, Receiver, Sender};
@@ -53,10 +55,17 @@ impl Holder {
                 super::tests::act(self.fault, number, || self.is_given_up());
                 let mut placed = Vec::new();
                 let mut rest = bytes.as_slice();
-                while let Some((parcel, behind)) = parcel::take(rest) {
+                let mut ahead = rest;
+                for at in 0.. {
+                    if at % TOGETHER == 0 {
+                        ahead = self.expect(ahead);
+                    }
+                    let Some((parcel, behind)) = parcel::take(rest) else { break };
                     rest = behind;
                     match parcel {
-                        Parcel::Turn(window) => self.shards.turn(window),
+                        Parcel::Turn(window, watermark) => {
+                            self.shards.turn(window, watermark, &mut placed);
+                        }
                         Parcel::Record(number, ends, r, facts) => {
                             self.shards.record(number, &r, &facts, ends, &mut placed);
                         }
@@ -82,6 +91,18 @@ impl Holder {
                 self.give(number, start, placed, true, pulse);
             }
         }
+    }
+
+    /// Looks at the profiles of the next few parcels; gives what follows those.
+    fn expect<'a>(&self, mut parcels: &'a [u8]) -> &'a [u8] {
+        let mut records = [Ahead::default(); TOGETHER];
+        for place in &mut records {
+            let Some((ends, behind)) = parcel::ahead(parcels) else { break };
+            *place = ends.unwrap_or_default();
+            parcels = behind;
+        }
+        self.shards.expect(records.into_iter());
+        parcels
     }
 
     fn is_given_up(&self) -> bool {

@@ -66,8 +66,8 @@ pub(crate) trait Source: Send {
 
 /// What is read.
 pub(crate) enum Seen<'a, 'r> {
-    /// A record.
-    Record(&'a Record<'r>),
+    /// Records, in order.
+    Records(&'a [Record<'r>]),
     /// Other lists of what is bad.
     Lists(Arc<Intel>),
     /// What evidence is to say of the input from now on.
@@ -493,7 +493,7 @@ pub(crate) mod tests {
                     is_late: n % 97 == 0 && n > 0,
                     body: Body::Conn(flow),
                 };
-                if each(Seen::Record(&r)).is_break() {
+                if each(Seen::Records(&[r])).is_break() {
                     return;
                 }
             }
@@ -608,8 +608,8 @@ pub(crate) mod tests {
             let mut engine = Engine::with_budget(Settings::default(), None, BUDGET);
             let mut take = |f: Finding<'_>| sink.take(f);
             Made(records).run(&mut |seen| {
-                if let Seen::Record(r) = seen {
-                    engine.record(r, &mut take);
+                if let Seen::Records(records) = seen {
+                    engine.records(records, &mut take);
                 }
                 ControlFlow::Continue(())
             });

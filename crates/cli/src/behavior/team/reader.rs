@@ -8,6 +8,7 @@ use super::{BATCH_BYTES, BATCH_RECORDS, BATCHES_MAX, Known, Plan, Seen, Source, 
 use gabion_behavior::intel::Intel;
 use gabion_behavior::parcel;
 use gabion_behavior::shard::shard_of;
+use gabion_behavior::shards::Ahead;
 use gabion_behavior::site::Facts;
 use gabion_behavior::{Counts, Ends, Front};
 use gabion_record::Ip;
@@ -133,7 +134,9 @@ impl Reader {
         }
         if facts.newest > self.newest {
             self.newest = facts.newest;
-            self.parts.iter_mut().for_each(|(part, _)| parcel::put_turn(facts.newest, part));
+            self.parts
+                .iter_mut()
+                .for_each(|(part, _)| parcel::put_turn(facts.newest, facts.watermark, part));
         }
         let ends = self.front.ends(r);
         let src = self.holder(r.src);
@@ -281,7 +284,10 @@ impl Reader {
 pub(super) fn read<S: Source>(mut source: S, mut reader: Reader, pulse: &Pulse) -> (S, Reading) {
     source.run(&mut |seen| {
         match seen {
-            Seen::Record(r) => reader.record(r, pulse),
+            Seen::Records(records) => {
+                reader.front.expect(records.iter().map(Ahead::of));
+                records.iter().for_each(|r| reader.record(r, pulse));
+            }
             Seen::Lists(intel) => reader.set_intel(&intel, pulse),
             Seen::State(state) => {
                 *reader.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);

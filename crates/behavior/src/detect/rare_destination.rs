@@ -1,0 +1,191 @@
+//! Addresses outside that nobody of the site talked with before, and addresses that hardly anybody but
+//! one host keeps talking with (RITA's first-seen and prevalence).
+
+use super::{About, Detector, bit};
+use crate::finding::Context;
+use crate::sketch::Keyed;
+use crate::state::{First, Slot, state};
+use gabion_record::Ip;
+use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, SECOND};
+
+/// Nobody of the site talked with it before.
+pub static NEW: EvidenceType =
+    EvidenceType { name: "FIRST_SEEN_DESTINATION", technique: "T1071" };
+/// Hardly anybody else talks with it.
+pub static RARE: EvidenceType = EvidenceType { name: "RARE_DESTINATION", technique: "T1071" };
+
+/// The detector.
+#[derive(Debug)]
+pub struct RareDestination;
+
+/// How long the site has been watched before an address can be new to it.
+const WATCHED: i64 = 24 * 3600 * SECOND;
+/// Hosts that make a share mean something, and the share that is rare.
+const HOSTS_LEAST: u32 = 50;
+const SHARE: f64 = 0.02;
+/// Rare destinations of a source that are counted, by use.
+const PAIRS_MAX: usize = 8;
+/// Flows before one is told, and the time they cover at least.
+const FLOWS: u32 = 10;
+const SPAN: i64 = 3600 * SECOND;
+
+state! {
+    /// Of one source.
+    pub struct Rare {
+        pairs: Keyed<Ip, Use, PAIRS_MAX>,
+    }
+}
+
+state! {
+    /// One rare destination.
+    pub struct Use {
+        flows: u32,
+        first: First,
+        is_told: bool,
+    }
+}
+
+impl Detector for RareDestination {
+    type Window = ();
+    type Kept = Rare;
+    const ABOUT: About = About {
+        types: &[&NEW, &RARE],
+        condition: "the first flow, answered, of any of the site's hosts with an address outside, once \
+            the site has been watched for a day (at the 1st, 10th, 100th … such address of a source in a \
+            window); ten answered flows over an hour or more of one host with an address outside that at \
+            most 2 % of the site's hosts, of which there are 50 or more, talk with",
+        level: "FIRST_SEEN_DESTINATION info, 0.5; RARE_DESTINATION low, 0.5",
+        settings: &["parameters.client_ips"],
+    };
+    const KINDS: u16 = bit(LogKind::Conn);
+
+    #[inline]
+    fn record(_: &mut Slot<()>, kept: &mut Slot<Rare>, cx: &mut Context<'_, '_>) {
+        let known = &cx.facts.prevalence;
+        let r = cx.record;
+        let Body::Conn(_) = &r.body else { return };
+        let Some(share) = known.share() else { return };
+        if r.is_late || cx.profile != r.src || cx.settings.is_own(r.dst) {
+            return;
+        }
+        let is_first = known.hosts == 1 && known.first == r.ts;
+        if is_first && r.ts.since(cx.facts.start) >= WATCHED {
+            cx.say_damped(0, |cx| {
+                cx.find(&NEW).level(ThreatLevel::Info, 0.5).victim(r.dst).to_port(r.dst_port).says(
+                    format!(
+                        "First seen destination. {} is the first of {} hosts to talk with {}.",
+                        r.src, cx.facts.prevalence.of, r.dst
+                    ),
+                )
+            });
+        }
+        if known.of < HOSTS_LEAST || share > SHARE {
+            return;
+        }
+        let least = |_: &Ip, u: &Use| (u.is_told, u.flows, u.first);
+        let Some(pair) = kept.make().pairs.get_or_admit(r.dst, |_| true, least) else { return };
+        pair.flows = pair.flows.saturating_add(1);
+        pair.first.see(r.ts);
+        let is_due = pair.flows >= FLOWS && r.ts.since(pair.first.0) >= SPAN;
+        if pair.is_told || !is_due {
+            return;
+        }
+        pair.is_told = true;
+        let (flows, first) = (u64::from(pair.flows), pair.first.0);
+        let finding = cx
+            .find(&RARE)
+            .level(ThreatLevel::Low, 0.5)
+            .victim(r.dst)
+            .to_port(r.dst_port)
+            .since(first, flows)
+            .says(format!(
+                "Rare destination. {} talked {flows} times with {}, with which {} of {} hosts talk.",
+                r.src, r.dst, known.hosts, known.of
+            ));
+        cx.say(finding);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Flow, Trial, conn};
+
+    const HOUR: i64 = 3600;
+
+    /// A site of so many hosts that talk with one server, then one host with another, so often.
+    fn site(hosts: i64, flows: i64, every: i64) -> Trial {
+        let mut trial = Trial::new();
+        for n in 0..hosts {
+            trial.give(&conn(n, &format!("10.0.1.{n}"), "1.2.3.4", 443));
+        }
+        for n in 0..flows {
+            trial.give(&conn(1000 + n * every, "10.0.0.1", "9.9.9.9", 443));
+        }
+        trial
+    }
+
+    #[test]
+    fn a_destination_of_one_host_is_told_once() {
+        let found = site(60, 30, 400).of(&RARE);
+        assert_eq!(found.len(), 1);
+        assert_eq!(
+            found[0].description,
+            "Rare destination. 10.0.0.1 talked 10 times with 9.9.9.9, with which 1 of 61 hosts talk."
+        );
+    }
+
+    #[test]
+    fn few_hosts_few_flows_a_short_time_or_a_second_talker_are_none() {
+        assert!(site(40, 30, 400).of(&RARE).is_empty());
+        assert!(site(60, 9, 400).of(&RARE).is_empty());
+        assert!(site(60, 30, 100).of(&RARE).is_empty());
+        let mut trial = site(60, 1, 400);
+        for n in 0..30 {
+            trial.give(&conn(2000 + n * 400, "10.0.0.1", "9.9.9.9", 443));
+            trial.give(&conn(2000 + n * 400, "10.0.0.2", "9.9.9.9", 443));
+        }
+        assert!(trial.of(&RARE).is_empty());
+    }
+
+    #[test]
+    fn who_is_first_to_talk_with_an_address_is_told_after_a_day() {
+        let first = |second: i64, change: fn(Flow) -> Flow| {
+            let mut trial = Trial::new();
+            trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443));
+            trial.give(&change(conn(second, "10.0.0.1", "9.9.9.9", 443)));
+            trial.give(&conn(second + 1, "10.0.0.1", "9.9.9.9", 443));
+            trial.give(&conn(second + 2, "10.0.0.2", "9.9.9.9", 443));
+            trial.of(&NEW)
+        };
+        let found = first(24 * HOUR, |f| f);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].description.contains("10.0.0.1 is the first of 1 hosts to talk with 9.9.9.9"));
+        assert!(first(24 * HOUR - 10, |f| f).is_empty());
+        // A scan talks with nobody: the flow behind it is the first.
+        assert_eq!(first(24 * HOUR, Flow::refused).len(), 1);
+        assert!(first(24 * HOUR, Flow::refused)[0].ts > found[0].ts);
+    }
+
+    /// Records of the past and the future and a flood of addresses: bounded, and the rare one is found.
+    #[test]
+    fn odd_times_and_many_addresses_break_nothing() {
+        let mut trial = site(60, 0, 1);
+        for n in 0..20_000i64 {
+            let dst = format!("9.{}.{}.{}", n / 40_000, n / 200 % 200, n % 200);
+            trial.give(&conn(1000 + n / 2, "10.0.0.1", &dst, 443));
+            if n % 5 == 0 {
+                trial.give(&conn(1000 + n / 2, "10.0.0.1", "8.8.8.8", 443));
+            }
+        }
+        let mut late = conn(5, "10.0.0.1", "8.8.8.8", 443);
+        late.is_late = true;
+        trial.give(&late);
+        trial.give(&conn(i64::MAX / SECOND, "10.0.0.1", "8.8.8.8", 443));
+        trial.end();
+        let found = trial.of(&RARE);
+        assert!(found.iter().any(|e| e.description.contains("8.8.8.8")), "{}", found.len());
+        assert!(trial.of(&NEW).len() < 50);
+    }
+}

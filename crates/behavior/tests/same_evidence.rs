@@ -1,0 +1,185 @@
+//! The same evidence, whoever holds the profiles: one holder, two, and a number that changes all the
+//! time; and whichever file of a folder is named first.
+
+mod inputs;
+
+use gabion_behavior::shards::Placed;
+use gabion_behavior::{Back, Ends, Finding, Front, Settings, Shards};
+use gabion_record::Ip;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Little, so that profiles fold while they are held.
+const ROOM: usize = 4 << 20;
+/// Records between two collections of what was found.
+const BATCH: u64 = 97;
+
+/// Several holders of shards, as threads would be, without the threads.
+struct Holders {
+    front: Front,
+    back: Back,
+    holders: Vec<Shards>,
+    /// Who holds each shard.
+    held_by: Vec<usize>,
+    placed: Vec<Placed>,
+    newest: i64,
+    said: Vec<String>,
+}
+
+impl Holders {
+    fn new(count: usize, start: Option<gabion_record::logs::TimeNs>) -> Holders {
+        let settings = Arc::new(Settings::default());
+        let make = || Shards::new(Arc::clone(&settings), ROOM);
+        let shards = make().count();
+        assert!(shards > 4);
+        Holders {
+            front: Front::new(Arc::clone(&settings), start),
+            back: Back::new(Arc::clone(&settings)),
+            holders: (0..count).map(|_| make()).collect(),
+            held_by: (0..shards).map(|shard| shard % count).collect(),
+            placed: Vec::new(),
+            newest: 0,
+            said: Vec::new(),
+        }
+    }
+
+    fn holder(&mut self, ip: Ip) -> &mut Shards {
+        let at = gabion_behavior::shard::shard_of(ip, self.held_by.len());
+        &mut self.holders[self.held_by[at]]
+    }
+
+    fn record(&mut self, r: &gabion_record::logs::Record<'_>) {
+        let (number, facts) = self.front.see(r);
+        if facts.newest > self.newest {
+            self.newest = facts.newest;
+            let (window, watermark) = (facts.newest, facts.watermark);
+            let placed = &mut self.placed;
+            self.holders.iter_mut().for_each(|h| h.turn(window, watermark, placed));
+        }
+        let mut placed = std::mem::take(&mut self.placed);
+        self.holder(r.src).record(number, r, &facts, Ends::Source, &mut placed);
+        self.placed = placed;
+    }
+
+    /// Takes what was found, in the order of places.
+    fn collect(&mut self, is_end: bool) {
+        let watermark = self.front.watermark();
+        for holder in &mut self.holders {
+            match is_end {
+                true => holder.finish(watermark, &mut self.placed),
+                false => holder.fire(watermark, &mut self.placed),
+            }
+        }
+        self.placed.sort_by_key(|p| p.place);
+        let said = &mut self.said;
+        for placed in self.placed.drain(..) {
+            self.back.take(placed.evidence, self.front.start(), &mut |finding| match finding {
+                Finding::Evidence(e, sum) => said.push(format!("{} {sum:.6} {e:?}", e.id)),
+                Finding::Alert(a) => said.push(format!("{} {a:?}", a.id)),
+            });
+        }
+    }
+
+    /// Hands every third shard to the next holder.
+    fn change(&mut self, round: usize) {
+        for shard in (round % 3..self.held_by.len()).step_by(3) {
+            let from = self.held_by[shard];
+            let to = (from + 1) % self.holders.len();
+            let (held, timers) = self.holders[from].release(shard);
+            self.holders[to].adopt(shard, held, timers);
+            self.held_by[shard] = to;
+        }
+    }
+}
+
+/// Runs over files; what was said, sorted by id.
+fn run(paths: &[PathBuf], count: usize, is_changing: bool) -> Vec<String> {
+    let mut feed = inputs::feed(paths);
+    let mut holders = Holders::new(count, feed.start());
+    let mut records = 0u64;
+    feed.run(&mut |together| {
+        for r in together {
+            holders.record(r);
+            records += 1;
+            if records.is_multiple_of(BATCH) {
+                holders.collect(false);
+                if is_changing {
+                    holders.change((records / BATCH) as usize);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    holders.collect(true);
+    let mut said = holders.said;
+    said.sort_unstable();
+    said
+}
+
+/// Ten runs.
+fn ten(name: &str, paths: &[PathBuf]) {
+    let alone = run(paths, 1, false);
+    assert!(alone.len() > 20, "{name}: {}", alone.len());
+    let turned: Vec<PathBuf> = paths.iter().rev().cloned().collect();
+    for (nth, (count, is_changing)) in [
+        (1, false),
+        (2, false),
+        (2, true),
+        (3, true),
+        (2, false),
+        (5, true),
+        (4, false),
+        (3, true),
+        (1, false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let paths = if nth % 2 == 1 { &turned } else { paths };
+        let said = run(paths, count, is_changing);
+        let first = said.iter().zip(&alone).find(|(a, b)| a != b);
+        assert!(first.is_none(), "{name}, run {nth}: {first:?}");
+        assert_eq!(said.len(), alone.len(), "{name}, run {nth}");
+    }
+}
+
+#[test]
+fn ten_runs_over_made_logs_say_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    ten("made", &inputs::made(folder.path()));
+}
+
+#[test]
+fn ten_runs_over_the_corpus_say_the_same() {
+    let Some(flows) = inputs::corpus("ten_runs_over_the_corpus_say_the_same") else { return };
+    for name in ["slips/test9-mixed-zeek-dir", "slips/test14-malicious-zeek-dir"] {
+        ten(name, &inputs::files(&flows.join(name)));
+    }
+}
+
+/// Where windows begin, which network is local and who the gateway is follow the moments of records, not
+/// the order of lines: lines moved by less than a minute change no byte.
+#[test]
+fn lines_out_of_order_within_a_minute_say_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = inputs::made(folder.path());
+    let alone = run(&paths, 1, false);
+    let text = std::fs::read_to_string(&paths[0]).unwrap();
+    let (head, lines): (Vec<&str>, Vec<&str>) = text.lines().partition(|l| l.starts_with('#'));
+    for seed in [3u64, 1_000_003] {
+        let mut lines = lines.clone();
+        let time = |l: &str| l.split('\t').next().unwrap().parse::<f64>().unwrap();
+        lines.sort_by_cached_key(|l| {
+            let hash =
+                l.bytes().fold(seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
+            ((time(l) + (hash >> 20) as f64 % 59_900.0 / 1000.0) * 1000.0) as i64
+        });
+        let moved = folder.path().join(seed.to_string());
+        std::fs::create_dir(&moved).unwrap();
+        let conn = moved.join("conn.log");
+        std::fs::write(&conn, [head.join("\n"), lines.join("\n")].join("\n")).unwrap();
+        let said = run(&[paths[2].clone(), conn, paths[1].clone()], 2, true);
+        assert!(said == alone, "{} {}", said.len(), alone.len());
+    }
+}
