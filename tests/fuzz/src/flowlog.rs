@@ -89,9 +89,13 @@ pub fn parcel(data: &[u8]) {
     let mut found = Vec::new();
     let mut rest = data;
     while let Some((parcel, behind)) = parcel::take(rest) {
+        if let Some((ahead, same)) = parcel::ahead(rest) {
+            assert_eq!(same.len(), behind.len(), "a look ahead ends where the parcel does");
+            shards.expect(ahead.into_iter());
+        }
         rest = behind;
         match parcel {
-            Parcel::Turn(window) => shards.turn(window),
+            Parcel::Turn(window, watermark) => shards.turn(window, watermark, &mut found),
             Parcel::Record(number, ends, r, facts) => {
                 shards.record(number, &r, &facts, ends, &mut found);
             }
@@ -113,7 +117,7 @@ pub fn parcel_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
                 let facts =
                     gabion_behavior::site::Facts { window: 1, newest: 1, ..Default::default() };
                 parcel::put_record(1, gabion_behavior::Ends::Both, &record, &facts, &mut batch);
-                parcel::put_turn(2, &mut batch);
+                parcel::put_turn(2, record.ts, &mut batch);
             }
         }
     }
