@@ -9,14 +9,21 @@
 #[path = "threats/host.rs"]
 #[allow(dead_code, reason = "this file uses a part of it")]
 mod host;
+#[path = "intake/mod.rs"]
+#[allow(dead_code, reason = "this file uses a part of it")]
+mod intake;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};
 use gabion_seal::note::{Checkpoint, Note, Signature, SignatureKind, Vkey};
 use gabion_seal::text::unbase64_hash;
 use gabion_seal::tree::{Hash, verify_consistency};
 use host::{GABION, Host};
+use intake::Certificates;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
@@ -37,6 +44,14 @@ struct Witness {
 
 impl Witness {
     fn start() -> Witness {
+        Witness::with(None)
+    }
+
+    /// One that is asked over https when it has a certificate and a key.
+    fn with(tls: Option<&(String, String)>) -> Witness {
+        let tls = tls.map(|(certificate, key)| tls_server(certificate, key));
+        let (scheme, host) =
+            if tls.is_some() { ("https", "localhost") } else { ("http", "127.0.0.1") };
         let key = Ed25519KeyPair::generate().expect("a key");
         let mut public = [0; 32];
         public.copy_from_slice(key.public_key().as_ref());
@@ -47,17 +62,25 @@ impl Witness {
         // It ends with the test's process.
         std::thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
-                let (status, body) = answer(&stream, &key, public, &seen);
+                let mut stream: Box<dyn Wire> = match &tls {
+                    None => Box::new(stream),
+                    Some(config) => {
+                        let connection = ServerConnection::new(Arc::clone(config)).expect("TLS");
+                        Box::new(StreamOwned::new(connection, stream))
+                    }
+                };
+                let (status, body) = answer(&mut *stream, &key, public, &seen);
                 said.lock().expect("unpoisoned").push(status);
                 let _ = write!(
-                    &stream,
+                    stream,
                     "HTTP/1.1 {status} x\r\nContent-Length: {}\r\n\r\n{body}",
                     body.len()
                 );
+                let _ = stream.flush();
             }
         });
         Witness {
-            url: format!("http://{address}/prefix"),
+            url: format!("{scheme}://{host}:{}/prefix", address.port()),
             vkey: Vkey::new(NAME, SignatureKind::Cosignature, public).to_string(),
             memory,
             answers,
@@ -69,7 +92,27 @@ impl Witness {
     }
 }
 
-fn request(mut stream: &TcpStream) -> Option<String> {
+/// A connection, clear or not.
+trait Wire: Read + Write {}
+
+impl<T: Read + Write> Wire for T {}
+
+fn tls_server(certificate: &str, key: &str) -> Arc<ServerConfig> {
+    let chain = CertificateDer::pem_file_iter(certificate)
+        .and_then(Iterator::collect)
+        .expect("a certificate");
+    let key = PrivateKeyDer::from_pem_file(key).expect("a key");
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .expect("they fit");
+    Arc::new(config)
+}
+
+fn request(stream: &mut dyn Wire) -> Option<String> {
     let mut all = Vec::new();
     let mut piece = [0; 4096];
     loop {
@@ -89,7 +132,7 @@ fn request(mut stream: &TcpStream) -> Option<String> {
 
 /// The rules of add-checkpoint.
 fn answer(
-    stream: &TcpStream,
+    stream: &mut dyn Wire,
     key: &Ed25519KeyPair,
     public: [u8; 32],
     memory: &Memory,
@@ -198,6 +241,41 @@ fn a_witness_cosigns_what_follows_and_nothing_else() {
     let (code, said) = log(at, &["checkpoint", "log", "--witness", "http://127.0.0.1:1"], "");
     assert!(code == Some(4) && said.lines().count() == 1, "{said}");
     assert_eq!(log(at, &["checkpoint", "log", "--witness", "here"], "").0, Some(2));
+}
+
+#[test]
+fn a_witness_over_https_must_be_who_it_says() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    let Some(known) = Certificates::new(at) else {
+        eprintln!("a_witness_over_https_must_be_who_it_says: skipped: no openssl");
+        return;
+    };
+    let other = Certificates::authority(at, "other").expect("as before");
+    made(at);
+    let witness = Witness::with(Some(&known.server));
+    let push = |authority: &str, url: &str| {
+        log(at, &["checkpoint", "log", "--witness", url, "--witness-ca", authority], "")
+    };
+    log(at, &["append", "log"], "one\n");
+    let (code, said) = push(&known.authority, &witness.url);
+    assert_eq!((code, witness.answers()), (Some(0), vec![200]), "{said}");
+    let verify = ["verify", "log", "--witness", &witness.vkey];
+    assert_eq!(log(at, &verify, "").0, Some(0));
+    // Nobody whom we trust vouches for it; it is not called so; it does not speak TLS.
+    log(at, &["append", "log"], "two\n");
+    let clear = Witness::start().url.replace("http:", "https:");
+    let unnamed = witness.url.replace("localhost", "127.0.0.1");
+    for (authority, url) in
+        [(&other, &witness.url), (&known.authority, &unnamed), (&known.authority, &clear)]
+    {
+        let (code, said) = push(authority, url);
+        assert!(code == Some(4) && said.lines().count() == 1, "{url}: {code:?} {said}");
+    }
+    let (code, said) = push(&known.authority, &witness.url);
+    assert_eq!(code, Some(0), "{said}");
+    let (code, said) = push(&at.join("none").display().to_string(), &witness.url);
+    assert!(code == Some(3) && said.contains("none"), "{code:?} {said}");
 }
 
 #[test]

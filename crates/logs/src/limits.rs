@@ -37,7 +37,7 @@ pub const UNPACKED_MAX: usize = 64 * 1024;
 /// wrapped key of 8,192 bits stay below this.
 pub const ENVELOPE_BYTES_MAX: usize = 160 * 1024;
 
-/// Envelopes that the replay window remembers: 44 MiB once there are so many.
+/// Envelopes that the replay window remembers: 24 MiB, taken at the start.
 pub const REPLAY_ENVELOPES_MAX: usize = 1_000_000;
 
 /// How long an envelope is remembered: a day, in nanoseconds.

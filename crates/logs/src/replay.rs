@@ -2,42 +2,37 @@
 //! last day, whichever is less.
 //!
 //! Only envelopes that were opened are remembered. Anybody could send millions that can't be, and so
-//! push out those that matter. Of each a keyed hash of 64 bits is kept, 44 MiB in all: a fresh
-//! envelope is taken for one of a million once in 18 million million times, and nobody without the key,
-//! which is made at the start, can look for such a one.
+//! push out those that matter. Of each a keyed hash of 64 bits is kept: a fresh envelope is taken for one
+//! of a million once in 18 million million times, and nobody without the key, which is made at the start,
+//! can look for such a one. All memory, 24 MiB for a million, is taken at the start: a flood that fills
+//! the window makes nothing grow.
 
 use crate::envelope::EnvelopeId;
 use crate::limits::{REPLAY_AGE_NS, REPLAY_ENVELOPES_MAX};
-use std::collections::VecDeque;
-use std::collections::hash_map::{Entry, HashMap, RandomState};
-use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
+use std::collections::hash_map::RandomState;
+use std::hash::BuildHasher;
 
-/// A hash of what is a hash already: itself.
-#[derive(Debug, Default)]
-struct Same(u64);
+/// No envelope's place.
+const EMPTY: u32 = u32::MAX;
 
-impl Hasher for Same {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |n, b| n.rotate_left(8) ^ u64::from(*b));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.0 = value;
-    }
+/// An envelope that came.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    hash: u64,
+    /// When it came first.
+    time_ns: u64,
 }
 
 /// The window. Event time is that of receipt, given with each envelope.
 #[derive(Debug)]
 pub struct ReplayWindow {
     key: RandomState,
-    /// When each came first.
-    seen: HashMap<u64, u64, BuildHasherDefault<Same>>,
-    order: VecDeque<u64>,
-    envelopes_max: usize,
+    /// In the order in which they came, in a circle.
+    ring: Box<[Seen]>,
+    oldest: usize,
+    len: usize,
+    /// Places in the circle by hash: open addressing with linear steps, at most half full.
+    table: Box<[u32]>,
     age_ns: u64,
 }
 
@@ -48,13 +43,16 @@ impl Default for ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// A window of so many envelopes and so much time.
+    /// A window of so many envelopes (at least one) and so much time.
     pub fn new(envelopes_max: usize, age_ns: u64) -> ReplayWindow {
+        let max = envelopes_max.clamp(1, EMPTY as usize / 2);
+        // Other values than zero, which the system would take as leave to give memory later.
         ReplayWindow {
             key: RandomState::new(),
-            seen: HashMap::default(),
-            order: VecDeque::new(),
-            envelopes_max,
+            ring: vec![Seen { hash: u64::MAX, time_ns: u64::MAX }; max].into(),
+            oldest: 0,
+            len: 0,
+            table: vec![EMPTY; (max * 2).next_power_of_two()].into(),
             age_ns,
         }
     }
@@ -66,31 +64,73 @@ impl ReplayWindow {
 
     /// Takes an envelope; when it came first, if it was seen before.
     pub fn first_seen(&mut self, id: &EnvelopeId, now_ns: u64) -> Option<u64> {
-        while let Some(oldest) = self.order.front() {
-            let time = self.seen.get(oldest).copied().unwrap_or(0);
-            if self.order.len() < self.envelopes_max && now_ns.saturating_sub(time) <= self.age_ns {
+        self.first_seen_hash(self.key.hash_one(id), now_ns)
+    }
+
+    fn first_seen_hash(&mut self, hash: u64, now_ns: u64) -> Option<u64> {
+        while self.len > 0 {
+            let time_ns = self.ring[self.oldest].time_ns;
+            if self.len < self.ring.len() && now_ns.saturating_sub(time_ns) <= self.age_ns {
                 break;
             }
-            self.seen.remove(oldest);
-            self.order.pop_front();
+            self.forget_oldest();
         }
-        let hash = self.key.hash_one(id);
-        match self.seen.entry(hash) {
-            Entry::Occupied(first) => return Some(*first.get()),
-            Entry::Vacant(free) => free.insert(now_ns),
-        };
-        self.order.push_back(hash);
+        let slot = self.slot(hash);
+        if let Some(first) = self.ring.get(self.table[slot] as usize) {
+            return Some(first.time_ns);
+        }
+        let place = (self.oldest + self.len) % self.ring.len();
+        self.ring[place] = Seen { hash, time_ns: now_ns };
+        self.table[slot] = place as u32;
+        self.len += 1;
         None
+    }
+
+    fn mask(&self) -> usize {
+        self.table.len() - 1
+    }
+
+    /// Where this hash stands in the table, or where it would.
+    fn slot(&self, hash: u64) -> usize {
+        let mut slot = hash as usize & self.mask();
+        while let Some(seen) = self.ring.get(self.table[slot] as usize) {
+            if seen.hash == hash {
+                break;
+            }
+            slot = (slot + 1) & self.mask();
+        }
+        slot
+    }
+
+    fn forget_oldest(&mut self) {
+        let mut hole = self.slot(self.ring[self.oldest].hash);
+        // What stands behind the hole and may stand in it moves up, so that no search ends too early
+        // (Knuth, The Art of Computer Programming 3, 6.4, algorithm R).
+        let mut next = hole;
+        loop {
+            next = (next + 1) & self.mask();
+            let place = self.table[next];
+            let Some(seen) = self.ring.get(place as usize) else { break };
+            let home = seen.hash as usize & self.mask();
+            let distance = next.wrapping_sub(home) & self.mask();
+            if distance >= (next.wrapping_sub(hole) & self.mask()) {
+                self.table[hole] = place;
+                hole = next;
+            }
+        }
+        self.table[hole] = EMPTY;
+        self.oldest = (self.oldest + 1) % self.ring.len();
+        self.len -= 1;
     }
 
     /// Envelopes remembered.
     pub fn len(&self) -> usize {
-        self.order.len()
+        self.len
     }
 
     /// Whether none is.
     pub fn is_empty(&self) -> bool {
-        self.order.is_empty()
+        self.len == 0
     }
 }
 
@@ -111,5 +151,30 @@ mod tests {
         assert!(!window.is_replayed(&id(1), 4), "pushed out by number");
         assert!(!window.is_replayed(&id(3), 200), "too old");
         assert_eq!(window.len(), 1);
+    }
+
+    #[test]
+    fn it_answers_as_a_plain_map_does() {
+        // Few different hashes, so that they share places in the table and come again.
+        let mut x = 0x2545_f491_4f6c_dd1d_u64;
+        for (max, values, age) in [(5, 16, 40), (64, 300, 1000), (100, 90, 50)] {
+            let mut window = ReplayWindow::new(max, age);
+            let mut plain: std::collections::VecDeque<(u64, u64)> = [].into();
+            for now in 0..20_000_u64 {
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                let hash = (x % values) << (x >> 60 & 3);
+                while plain.len() >= max || plain.front().is_some_and(|(_, t)| now - t > age) {
+                    plain.pop_front();
+                }
+                let want = plain.iter().find(|(h, _)| *h == hash).map(|(_, t)| *t);
+                if want.is_none() {
+                    plain.push_back((hash, now));
+                }
+                assert_eq!(window.first_seen_hash(hash, now), want, "{max} at {now}");
+                assert_eq!(window.len(), plain.len());
+            }
+        }
     }
 }

@@ -330,6 +330,21 @@ fn main() {
                 .expect("verifies");
         })
     });
+    let beside = median_of(wall, || {
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    verify(
+                        &log,
+                        &Options { jobs: 1, keys: &keys, ..Options::default() },
+                        &mut |_, _| {},
+                    )
+                    .expect("verifies");
+                });
+            }
+        });
+    });
+    row("limit: two verifications side by side", 2.0 * by_clock[0] / beside, "times", None, "");
     let more = format!("{:.2} s and {:.2} s by the clock", by_clock[0], by_clock[1]);
     row(
         "verify with key, 2 threads against 1",

@@ -55,9 +55,9 @@ pub const PROOF_HASHES_MAX: usize = 64;
 /// Bytes of a proof file: one record in base64 beside two paths.
 pub const PROOF_FILE_MAX: usize = 4 << 20;
 
-/// Bytes read at once when a segment is gone through: some ten chunks, which stay in a core's own cache
+/// Bytes read at once when a segment is gone through: some five chunks, which stay in a core's own cache
 /// until they are hashed, and are few enough that all cores end at about the same time.
-pub const READ_WINDOW: usize = 512 << 10;
+pub const READ_WINDOW: usize = 256 << 10;
 
 /// Bytes of one line of a slog file: 64 KiB of message become 256 KiB of hex in base64.
 pub const SLOG_LINE_MAX: usize = 4 << 20;

@@ -11,7 +11,7 @@ use super::envelopes::{Envelope, Envelopes};
 use gabion_logs::fairness::FairQueue;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::StopFlag;
-use gabion_runtime::sockets::datagrams::{Datagram, DatagramBatch};
+use gabion_runtime::sockets::datagrams::{self, Datagram, DatagramBatch};
 use gabion_runtime::sockets::poll::{Interest, Poll};
 use gabion_runtime::sockets::{RECEIVE_BUFFER_ENOUGH, udp_drops};
 use gabion_seal::record::{Flags, Kind, Source, Transport};
@@ -38,8 +38,11 @@ const IDLE: Duration = Duration::from_millis(200);
 /// Pause between readings that were no full batch.
 const PAUSE: Duration = Duration::from_micros(500);
 
-/// Longest time that what is readable at the end is still read: all that the buffers hold, on a busy machine
-/// too. What is left then nobody counts.
+/// How long what still comes at the end is taken in. Then the kernel refuses what comes, and counts it; what
+/// it holds is read to its end.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// How long the sealer may take to make room for what waits at the end. What is left then is shed.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// Who sent a datagram, as far as the kernel knows.
@@ -63,6 +66,10 @@ pub(crate) struct DatagramListener {
     inode: u64,
     /// Messages and bytes that wait because the sealer is behind.
     waiting: (u64, u64),
+    /// The service manager keeps it open for the next process, which will read what is left.
+    is_inherited: bool,
+    /// Nothing is read from it any more.
+    is_left: bool,
 }
 
 impl DatagramListener {
@@ -83,7 +90,29 @@ impl DatagramListener {
             dropped: 0,
             inode,
             waiting: (0, 0),
+            is_inherited: false,
+            is_left: false,
         })
+    }
+
+    /// The service manager opened it and keeps it open.
+    pub(crate) fn set_inherited(&mut self) {
+        self.is_inherited = true;
+    }
+
+    /// What comes from now on is not for this process: the kernel drops and counts it, a local sender is
+    /// told, and the next process reads what comes to a socket that outlives this one.
+    fn refuse_further(&mut self) -> io::Result<()> {
+        if self.is_inherited {
+            self.is_left = true;
+            return Ok(());
+        }
+        match self.transport {
+            Transport::Unix => {
+                Ok(rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Read)?)
+            }
+            _ => datagrams::refuse_further(self.socket.as_fd()),
+        }
     }
 
     /// One message more waits, or one less.
@@ -169,6 +198,7 @@ impl Datagrams {
         let mut looked = Instant::now();
         let mut heard = Instant::now();
         let mut stopped: Option<Instant> = None;
+        let mut refuses = false;
         loop {
             let wait = match stopped {
                 Some(_) => Duration::ZERO,
@@ -198,16 +228,26 @@ impl Datagrams {
                 }
                 self.publish();
             }
+            let is_done = came == 0 && self.batch.is_empty() && self.waiting.is_empty();
             match stopped {
                 None if stop.is_set() => stopped = Some(now),
-                Some(_) if self.batch.is_empty() && self.waiting.is_empty() && came == 0 => break,
+                Some(since) if !refuses && (is_done || now - since > GRACE) => {
+                    refuses = true;
+                    self.refuse_further();
+                }
+                Some(_) if refuses && is_done => break,
+                Some(since) if now - since > DRAIN => {
+                    self.shed_waiting();
+                    if came == 0 {
+                        break;
+                    }
+                }
                 _ => {}
             }
-            if stopped.is_some_and(|since| now - since > DRAIN) {
-                // Whoever goes on sending at full speed would keep us here for ever.
-                self.shed_waiting();
-                break;
-            }
+        }
+        if !self.batch.is_empty() {
+            // Counted as passed: waits for room if need be, as the end of the whole waits for the sealer.
+            self.queue.put(Side::Datagrams, std::mem::take(&mut self.batch));
         }
         self.look_for_drops();
         for listener in &mut self.listeners {
@@ -223,7 +263,7 @@ impl Datagrams {
         let mut received = self.received.take().unwrap_or_default();
         // Not for ever: another socket waits too.
         for _ in 0..8 {
-            let Some(listener) = self.listeners.get(at) else { break };
+            let Some(listener) = self.listeners.get(at).filter(|l| !l.is_left) else { break };
             let n = match received.receive(listener.socket.as_fd()) {
                 Ok(n) => n,
                 Err(e) => {
@@ -382,6 +422,16 @@ impl Datagrams {
             self.count_passed(at, 1, len);
         }
         !self.batch.is_empty()
+    }
+
+    fn refuse_further(&mut self) {
+        for listener in &mut self.listeners {
+            if let Err(e) = listener.refuse_further() {
+                // It is read as long as the rest, no more: what comes later is not counted.
+                listener.is_left = true;
+                eprintln!("gabion: {}: can't be told to refuse: {e}", listener.name);
+            }
+        }
     }
 
     fn shed_waiting(&mut self) {

@@ -452,6 +452,11 @@ mod tests {
             state: folder.join(format!("{name}.state")),
             recipients: vec![folder.join("recipient")],
             origin: format!("log.example/{name}"),
+            new: crate::log::init::NewLog {
+                checkpoint_chunks: 64,
+                checkpoint_seconds: 10,
+                allow_network_fs: false,
+            },
             is_compressed: true,
         }
     }

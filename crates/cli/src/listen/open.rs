@@ -150,6 +150,7 @@ impl Wanted {
             state: self.state.clone(),
             recipients: self.recipients.clone(),
             origin: self.origin.clone(),
+            new: o.new.clone(),
             is_compressed: self.is_compressed,
         };
         let aside = o.spill.as_ref().map(|spill| LogPlace {
@@ -256,6 +257,7 @@ impl Opening<'_> {
         let inherited = sockets::inherited()
             .map_err(|e| Fault::environment(format!("sockets of the service manager: {e}")))?;
         for (descriptor, kind, name) in inherited {
+            let is_stream = kind == Inherited::Tcp;
             match (kind, name.as_str()) {
                 (Inherited::Udp, "slog-udp" | "slog") => {
                     self.datagram(descriptor, Transport::SlogUdp, "slog-udp")?;
@@ -271,6 +273,9 @@ impl Opening<'_> {
                     };
                     self.stream(TcpListener::from(descriptor), transport, name)?;
                 }
+            }
+            if let Some(listener) = self.open.datagrams.last_mut().filter(|_| !is_stream) {
+                listener.set_inherited();
             }
         }
         Ok(())

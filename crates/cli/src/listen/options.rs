@@ -1,6 +1,7 @@
 //! The command line of `gabion listen`.
 
 use super::enduring::OnFull;
+use crate::log::init::NewLog;
 use crate::log::push::PushOptions;
 use clap::Args;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -82,6 +83,8 @@ pub(crate) struct ListenOptions {
     /// Name of a new log in its signatures [default: the host's name with /log behind it]
     #[arg(long, value_name = "NAME", help_heading = "The log")]
     pub(crate) origin: Option<String>,
+    #[command(flatten, next_help_heading = "The log")]
+    pub(crate) new: NewLog,
     /// What to do when the log's disk is full
     #[arg(
         long,

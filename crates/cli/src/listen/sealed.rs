@@ -3,9 +3,11 @@
 
 use super::account::now_ns;
 use crate::exit::Fault;
-use crate::log::folders::{guard_secrets, store_recipients};
+use crate::log::LogFault;
+use crate::log::folders::guard_secrets;
+use crate::log::init::{self, NewLog};
 use gabion_seal::storage::{Files, Storage};
-use gabion_seal::writer::{Init, Policy, Writer};
+use gabion_seal::writer::{Policy, Writer};
 use gabion_seal::{Error, Recipient};
 use std::path::PathBuf;
 
@@ -22,6 +24,8 @@ pub(crate) struct LogPlace {
     pub(crate) state: PathBuf,
     pub(crate) recipients: Vec<PathBuf>,
     pub(crate) origin: String,
+    /// How it is made when it is not there.
+    pub(crate) new: NewLog,
     pub(crate) is_compressed: bool,
 }
 
@@ -41,25 +45,15 @@ impl LogPlace {
         Ok(recipients)
     }
 
-    fn folder(path: &std::path::Path) -> Result<Files, Fault> {
-        Files::create_folder(path).map_err(|e| {
-            Fault::environment(format!(
-                "{}: {e}: name a folder that can be written",
-                path.display()
-            ))
-        })
-    }
-
     /// Makes the log when it is not there.
     pub(crate) fn make(&self) -> Result<(), Fault> {
         let recipients = self.readers()?;
-        let mut log = LogPlace::folder(&self.log)?;
         if self.log.join("log.id").exists() {
             return Ok(());
         }
-        let state = LogPlace::folder(&self.state)?;
-        Init::new(&self.origin, now_ns()).create(&mut log, state).map_err(|e| self.wrong(&e))?;
-        store_recipients(&self.state, &recipients).map_err(Fault::environment)
+        init::make((&self.log, &self.state), &self.origin, &recipients, &self.new)
+            .map_err(LogFault::into_fault)?;
+        Ok(())
     }
 
     /// Opens the log. What recovery found is said on standard error.

@@ -3,8 +3,11 @@
 use super::options::Init;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders, keygen};
+use clap::Args;
 use gabion_record::json::Json;
 use gabion_seal::epoch::EpochKey;
+use gabion_seal::identity::Identity;
+use gabion_seal::recipient::Recipient;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::text::{hex, unhex};
 use std::path::Path;
@@ -26,34 +29,65 @@ const FILE_SYSTEMS: &[(i64, &str, bool)] = &[
     (0x00c3_6400, "Ceph", true),
 ];
 
-pub(super) fn run(options: &Init) -> Ended {
-    let recipients = folders::recipients(&options.recipients)?;
-    let state_path = folders::state_of(&options.folder.log, options.folder.state.as_deref());
-    let make = |path: &Path| {
-        Files::create_folder(path)
-            .map_err(|e| LogFault::environment(format!("{}: {e}", path.display())))
+/// How a new log is to be, beside its folders and readers.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct NewLog {
+    /// Sign a checkpoint after so many chunks at the latest, in a new log
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) checkpoint_chunks: u64,
+    /// Sign a checkpoint after so many seconds at the latest, in a new log
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub(crate) checkpoint_seconds: u64,
+    /// Make a log where locks may not hold for other machines
+    #[arg(long)]
+    pub(crate) allow_network_fs: bool,
+}
+
+/// Makes a log in folders that are made too.
+pub(crate) fn make(
+    folders: (&Path, &Path),
+    origin: &str,
+    recipients: &[Recipient],
+    new: &NewLog,
+) -> Result<Identity, LogFault> {
+    let (log_path, state_path) = folders;
+    let folder = |path: &Path| {
+        Files::create_folder(path).map_err(|e| {
+            LogFault::environment(format!(
+                "{}: {e}: name a folder that can be written",
+                path.display()
+            ))
+        })
     };
-    let (mut log, state) = (make(&options.folder.log)?, make(&state_path)?);
-    for (files, path) in [(&log, &options.folder.log), (&state, &state_path)] {
-        check_file_system(files, path, options.allow_network_fs)?;
+    let (mut log, state) = (folder(log_path)?, folder(state_path)?);
+    for (files, path) in [(&log, log_path), (&state, state_path)] {
+        check_file_system(files, path, new.allow_network_fs)?;
     }
     let init = gabion_seal::Init {
-        origin: options.origin.clone(),
-        checkpoint_chunks: options.checkpoint_chunks.max(1),
-        checkpoint_seconds: options.checkpoint_seconds.max(1),
+        origin: origin.to_owned(),
+        checkpoint_chunks: new.checkpoint_chunks.max(1),
+        checkpoint_seconds: new.checkpoint_seconds.max(1),
         now_ns: now_ns(),
     };
-    let key = prepared_key(&state, &state_path)?;
+    let key = prepared_key(&state, state_path)?;
     let is_prepared = key.is_some();
     let made = match key {
         Some(key) => init.create_with_key(&mut log, state, key),
         None => init.create(&mut log, state),
     };
-    let identity = made.map_err(|e| LogFault::from(e).about(&options.folder.log))?;
-    folders::store_recipients(&state_path, &recipients).map_err(LogFault::environment)?;
+    let identity = made.map_err(|e| LogFault::from(e).about(log_path))?;
+    folders::store_recipients(state_path, recipients).map_err(LogFault::environment)?;
     if is_prepared {
-        erase_seed(&state_path)?;
+        erase_seed(state_path)?;
     }
+    Ok(identity)
+}
+
+pub(super) fn run(options: &Init) -> Ended {
+    let recipients = folders::recipients(&options.recipients)?;
+    let state_path = folders::state_of(&options.folder.log, options.folder.state.as_deref());
+    let folders = (options.folder.log.as_path(), state_path.as_path());
+    let identity = make(folders, &options.origin, &recipients, &options.new)?;
     let vkey = identity.vkey.to_string();
     if options.output.json {
         let mut json = Json::new();

@@ -12,7 +12,7 @@ mod export;
 pub(crate) mod folders;
 mod hold;
 mod import_slog;
-mod init;
+pub(crate) mod init;
 mod keygen;
 pub(crate) mod options;
 mod prove;

@@ -1,5 +1,6 @@
 //! The options of `gabion log`.
 
+use super::init::NewLog;
 use super::push::PushOptions;
 use clap::{Args, Subcommand, ValueEnum};
 use std::net::SocketAddr;
@@ -119,15 +120,8 @@ pub(crate) struct Init {
     /// Public key of a reader (repeatable)
     #[arg(long = "recipient", value_name = "FILE", required = true)]
     pub(crate) recipients: Vec<PathBuf>,
-    /// Sign a checkpoint after so many chunks at the latest
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    pub(crate) checkpoint_chunks: u64,
-    /// Sign a checkpoint after so many seconds at the latest
-    #[arg(long, value_name = "S", default_value_t = 10)]
-    pub(crate) checkpoint_seconds: u64,
-    /// Go on where erasing keys is not real or locks do not hold
-    #[arg(long)]
-    pub(crate) allow_network_fs: bool,
+    #[command(flatten)]
+    pub(crate) new: NewLog,
     #[command(flatten)]
     pub(crate) output: Output,
 }

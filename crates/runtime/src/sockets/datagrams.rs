@@ -209,12 +209,15 @@ fn read_control(mut control: &[u8]) -> (Option<u32>, Option<Credentials>) {
     (dropped, credentials)
 }
 
+/// An option that is switched on.
+const ON: libc::c_int = 1;
+
 /// Asks the kernel to tell with each datagram how many it has dropped on this socket.
 ///
 /// # Errors
 /// What the system says.
 pub fn count_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
-    set_option(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)
+    set_option(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, ON)
 }
 
 /// Has a listening socket ask its peers for segments of at most so many bytes of payload.
@@ -225,20 +228,35 @@ pub fn limit_segments(socket: BorrowedFd<'_>, bytes: u16) -> io::Result<()> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_MAXSEG, libc::c_int::from(bytes))
 }
 
-fn set_option(
+/// From now on the kernel drops each datagram that comes to this UDP socket, and counts it among the socket's
+/// drops; what it holds can still be read, and is finite. For the end of a listener: whoever sends at full
+/// speed can neither keep it reading for ever nor lose what nobody counts.
+///
+/// # Errors
+/// What the system says.
+pub fn refuse_further(socket: BorrowedFd<'_>) -> io::Result<()> {
+    // One instruction: take no byte of any datagram (`man 7 socket`, SO_ATTACH_FILTER).
+    let mut none =
+        [libc::sock_filter { code: (libc::BPF_RET | libc::BPF_K) as u16, jt: 0, jf: 0, k: 0 }];
+    let program = libc::sock_fprog { len: 1, filter: none.as_mut_ptr() };
+    set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, program)
+}
+
+fn set_option<T>(
     socket: BorrowedFd<'_>,
     level: libc::c_int,
     name: libc::c_int,
-    value: libc::c_int,
+    value: T,
 ) -> io::Result<()> {
-    // SAFETY: the option's value is an int that lives until the call returns.
+    // SAFETY: the option's value, and what it points to, live until the call returns; the kernel reads as
+    // many bytes as are said.
     let done = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
             level,
             name,
             (&raw const value).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
+            size_of::<T>() as libc::socklen_t,
         )
     };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
@@ -297,6 +315,27 @@ mod tests {
     use std::net::UdpSocket;
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
+
+    #[test]
+    fn a_socket_that_refuses_counts_what_it_drops_and_gives_what_it_holds() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let inode = rustix::fs::fstat(&socket).unwrap().st_ino;
+        for text in [&b"one"[..], b"two"] {
+            sender.send_to(text, address).unwrap();
+        }
+        refuse_further(socket.as_fd()).unwrap();
+        for _ in 0..3 {
+            sender.send_to(b"late", address).unwrap();
+        }
+        let mut batch = DatagramBatch::new();
+        assert_eq!(batch.receive(socket.as_fd()).unwrap(), 2);
+        let texts: Vec<&[u8]> = batch.iter().map(|d| d.bytes).collect();
+        assert_eq!(texts, [&b"one"[..], b"two"]);
+        assert_eq!(batch.receive(socket.as_fd()).unwrap(), 0);
+        assert_eq!(crate::sockets::udp_drops(inode), Some(3));
+    }
 
     #[test]
     fn a_batch_comes_as_it_was_sent() {

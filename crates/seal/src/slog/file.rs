@@ -13,8 +13,10 @@ use crate::limits::{SLOG_LINE_MAX, SLOG_PLAIN_MAX};
 use crate::recipient::SecretKey;
 use crate::text::{hex, unbase64, unhex};
 use crate::tree::{empty_root, sha256};
-use serde_json::Value;
-use std::io::Read;
+use flate2::bufread::GzDecoder;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::io::{Cursor, Read};
 use zeroize::Zeroizing;
 
 macro_rules! faults {
@@ -112,6 +114,7 @@ pub struct Import<'a> {
     checks_wraps: bool,
     password: Option<Zeroizing<Vec<u8>>>,
     previous: Option<[u8; 32]>,
+    unpacker: Unpacker,
     /// What was found so far.
     pub summary: Summary,
 }
@@ -127,6 +130,7 @@ impl<'a> Import<'a> {
             checks_wraps,
             password: None,
             previous: None,
+            unpacker: Unpacker::default(),
             summary: Summary::default(),
         }
     }
@@ -183,7 +187,7 @@ impl<'a> Import<'a> {
         if len.parse() != Ok(blob.len()) {
             faults.push(Fault::Length);
         }
-        let Some(blob) = unpack(packed, blob) else {
+        let Some(blob) = self.unpacker.unpack(packed, blob) else {
             faults.push(Fault::Packing);
             return None;
         };
@@ -193,9 +197,8 @@ impl<'a> Import<'a> {
         if crc.parse() != Ok(check.sum()) {
             faults.push(Fault::Checksum);
         }
-        let json =
-            unbase64(plain.trim_ascii()).and_then(|j| serde_json::from_slice::<Value>(&j).ok());
-        let Some((record, previous)) = json.as_ref().and_then(record) else {
+        let json = unbase64(plain.trim_ascii());
+        let Some((record, previous)) = json.as_deref().and_then(record) else {
             faults.push(Fault::Json);
             return None;
         };
@@ -235,35 +238,82 @@ impl<'a> Import<'a> {
     }
 }
 
-/// Hex, or base64 of gzip of hex.
-fn unpack(packed: &str, blob: &str) -> Option<Vec<u8>> {
-    match packed {
-        "false" => unhex(blob.as_bytes()),
-        "true" => {
-            let bytes = unbase64(blob.as_bytes())?;
-            let mut text = Vec::new();
-            let gunzip = flate2::read::GzDecoder::new(&bytes[..]);
-            gunzip.take(SLOG_PLAIN_MAX as u64).read_to_end(&mut text).ok()?;
-            unhex(&text)
+/// Unpacks blobs one after another with the same memory: a decoder's own is larger than most lines.
+#[derive(Default)]
+struct Unpacker {
+    gunzip: Option<GzDecoder<Cursor<Vec<u8>>>>,
+    text: Vec<u8>,
+}
+
+impl Unpacker {
+    /// Hex, or base64 of gzip of hex.
+    fn unpack(&mut self, packed: &str, blob: &str) -> Option<Vec<u8>> {
+        match packed {
+            "false" => unhex(blob.as_bytes()),
+            "true" => {
+                let bytes = Cursor::new(unbase64(blob.as_bytes())?);
+                let gunzip = match &mut self.gunzip {
+                    Some(used) => {
+                        used.reset(bytes);
+                        used
+                    }
+                    none => none.insert(GzDecoder::new(bytes)),
+                };
+                self.text.clear();
+                gunzip.take(SLOG_PLAIN_MAX as u64).read_to_end(&mut self.text).ok()?;
+                unhex(&self.text)
+            }
+            _ => None,
         }
-        _ => None,
     }
 }
 
-fn record(json: &Value) -> Option<(SlogRecord, String)> {
-    let text = |json: &Value, key: &str| json.get(key).and_then(Value::as_str).map(str::to_owned);
-    let wire = json.get("wire-data")?;
+/// What slog encrypts, as its Go program names the fields.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Sealed<'a> {
+    #[serde(borrow)]
+    wire_data: Wire<'a>,
+    #[serde(borrow, default)]
+    decrypted_data: Cow<'a, str>,
+    #[serde(default)]
+    suspicious_in: bool,
+    #[serde(borrow, default)]
+    server_hostname: Cow<'a, str>,
+    #[serde(borrow, default)]
+    previous_hash: Cow<'a, str>,
+}
+
+/// What slog says of a message that came.
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+struct Wire<'a> {
+    #[serde(borrow)]
+    received_at: Cow<'a, str>,
+    #[serde(borrow, default)]
+    source_ip: Cow<'a, str>,
+    #[serde(borrow, default)]
+    protocol: Cow<'a, str>,
+    #[serde(default)]
+    syslog_data: bool,
+    #[serde(borrow)]
+    data: Cow<'a, str>,
+}
+
+fn record(json: &[u8]) -> Option<(SlogRecord, String)> {
+    let sealed: Sealed<'_> = serde_json::from_slice(json).ok()?;
+    let wire = sealed.wire_data;
     let record = SlogRecord {
-        received_at: text(wire, "received-at")?,
-        source_ip: text(wire, "source-ip").unwrap_or_default(),
-        protocol: text(wire, "protocol").unwrap_or_default(),
-        is_syslog: wire.get("syslog-data").and_then(Value::as_bool).unwrap_or(false),
-        data: text(wire, "data")?,
-        decrypted: text(json, "decrypted-data").unwrap_or_default(),
-        is_suspicious: json.get("suspicious-in").and_then(Value::as_bool).unwrap_or(false),
-        server: text(json, "server-hostname").unwrap_or_default(),
+        received_at: wire.received_at.into_owned(),
+        source_ip: wire.source_ip.into_owned(),
+        protocol: wire.protocol.into_owned(),
+        is_syslog: wire.syslog_data,
+        data: wire.data.into_owned(),
+        decrypted: sealed.decrypted_data.into_owned(),
+        is_suspicious: sealed.suspicious_in,
+        server: sealed.server_hostname.into_owned(),
     };
-    Some((record, text(json, "previous-hash").unwrap_or_default()))
+    Some((record, sealed.previous_hash.into_owned()))
 }
 
 /// Whether a text is a time as slog writes it: `2006-01-02T15:04:05.0000-07`.

@@ -13,8 +13,7 @@ use crate::storage::Storage;
 use crate::tree::{Hash, sha256};
 use crate::walk::Item;
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
 /// What workers need of a segment.
 pub(super) struct SegmentFacts {
@@ -64,21 +63,27 @@ pub(super) fn run(
     }
     let jobs = options.jobs.clamp(1, 64);
     std::thread::scope(|scope| {
-        let mut pool =
-            Pool { alone: (jobs == 1).then(Opener::new).transpose()?, ..Pool::default() };
-        for _ in 0..if jobs == 1 { 0 } else { jobs } {
-            let (to, from) = mpsc::sync_channel::<Batch>(2);
-            let (answer, answers) = mpsc::channel();
-            pool.workers.push((to, answers));
+        let (to, from) = mpsc::sync_channel::<Job>(jobs * BATCHES_EACH);
+        let from = Arc::new(Mutex::new(from));
+        for _ in 1..jobs {
+            let from = Arc::clone(&from);
             scope.spawn(move || {
                 let Ok(mut opener) = Opener::new() else { return };
-                for batch in from {
+                while let Some((batch, answer)) = next_job(&from) {
+                    // Nobody wants the answer any more: the verification was given up.
                     if answer.send(look(batch, &mut opener)).is_err() {
                         return;
                     }
                 }
             });
         }
+        let mut pool = Pool {
+            opener: Opener::new()?,
+            jobs: (jobs > 1).then_some((to, from)),
+            waiting_max: jobs * BATCHES_EACH,
+            waiting: VecDeque::new(),
+            spare: Vec::new(),
+        };
         let mut done = 0;
         for (first, is_whole) in segments {
             if !*is_whole {
@@ -123,38 +128,68 @@ pub(super) fn run(
     })
 }
 
-/// Workers in turn; results are taken in the order in which work was given. One job is no worker's: then
-/// all is done where it is read.
-#[derive(Default)]
+/// A batch, and where what is found in it is to go.
+type Job = (Batch, mpsc::SyncSender<Looked>);
+
+/// The end of the queue that whoever is free takes from.
+type Jobs = Arc<Mutex<mpsc::Receiver<Job>>>;
+
+/// The next batch for whichever worker is free.
+fn next_job(from: &Jobs) -> Option<Job> {
+    from.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+/// Batches under way for each worker: one that it looks at, and those it takes while the reader reads and
+/// judges.
+const BATCHES_EACH: usize = 3;
+
+/// Whoever is free takes the next batch, the reader too when it has read far enough ahead: so as many threads
+/// work as were asked for, and none of them takes another's processor. Results are taken in the order in
+/// which work was given. One job is no worker's: then all is done where it is read.
 struct Pool {
-    alone: Option<Opener>,
-    workers: Vec<(mpsc::SyncSender<Batch>, mpsc::Receiver<Looked>)>,
-    next: usize,
-    waiting: VecDeque<usize>,
+    opener: Opener,
+    /// Both ends of the queue.
+    jobs: Option<(mpsc::SyncSender<Job>, Jobs)>,
+    waiting_max: usize,
+    waiting: VecDeque<mpsc::Receiver<Looked>>,
     spare: Vec<Vec<u8>>,
 }
 
 impl Pool {
     fn give(&mut self, batch: Batch, judge: &mut Judge<'_>) -> Result<()> {
-        if let Some(opener) = &mut self.alone {
-            let looked = look(batch, opener);
+        let Some((jobs, _)) = &self.jobs else {
+            let looked = look(batch, &mut self.opener);
             return self.judge(looked, judge);
-        }
-        while self.waiting.len() >= self.workers.len() * 2 {
+        };
+        let (answer, answers) = mpsc::sync_channel(1);
+        // There is room: no more wait than the queue holds.
+        jobs.send((batch, answer)).map_err(|_| Error::Stopped)?;
+        self.waiting.push_back(answers);
+        while self.waiting.len() >= self.waiting_max {
             self.take(judge)?;
         }
-        let index = self.next % self.workers.len().max(1);
-        self.next += 1;
-        let Some((to, _)) = self.workers.get(index) else { return Err(Error::Stopped) };
-        to.send(batch).map_err(|_| Error::Stopped)?;
-        self.waiting.push_back(index);
         Ok(())
     }
 
+    /// Takes the next result, and works until it is there.
     fn take(&mut self, judge: &mut Judge<'_>) -> Result<()> {
-        let Some(index) = self.waiting.pop_front() else { return Ok(()) };
-        let Some((_, answers)) = self.workers.get(index) else { return Err(Error::Stopped) };
-        let looked = answers.recv().map_err(|_| Error::Stopped)?;
+        let Some(answers) = self.waiting.pop_front() else { return Ok(()) };
+        let looked = loop {
+            match answers.try_recv() {
+                Ok(looked) => break looked,
+                Err(mpsc::TryRecvError::Disconnected) => return Err(Error::Stopped),
+                Err(mpsc::TryRecvError::Empty) => {}
+            }
+            // Somebody who waits for work has the lock: then there is none.
+            let job =
+                self.jobs.as_ref().and_then(|(_, from)| from.try_lock().ok()?.try_recv().ok());
+            match job {
+                Some((batch, answer)) => {
+                    let _ = answer.send(look(batch, &mut self.opener));
+                }
+                None => break answers.recv().map_err(|_| Error::Stopped)?,
+            }
+        };
         self.judge(looked, judge)
     }
 
