@@ -1,12 +1,17 @@
-//! Logs of flows, in every format, and the encoding of profiles.
+//! Logs of flows, in every format, the encoding of profiles, and lists of threat intelligence.
 
 use crate::seeds::Seeds;
 use gabion_behavior::Profile;
+use gabion_behavior::intel::indicator::Indicator;
+use gabion_behavior::intel::{Builder, Intel, Purpose, Texts};
 use gabion_behavior::parcel::{self, Parcel};
 use gabion_flowlog::Reader;
 use gabion_flowlog::netflow::Collector;
 use gabion_flowlog::reader::Line;
 use gabion_record::Ip;
+use gabion_record::evidence::ThreatLevel;
+use gabion_record::logs::TimeNs;
+use std::sync::{Arc, LazyLock};
 
 /// Names that a log may come by.
 const NAMES: [&str; 8] = [
@@ -84,8 +89,9 @@ pub fn netflow_seeds(_: &Seeds) -> Vec<Vec<u8>> {
 
 /// Any bytes as parcels on their way to a shard: what is taken is taken up, whatever it says.
 pub fn parcel(data: &[u8]) {
-    let settings = std::sync::Arc::new(gabion_behavior::Settings::default());
-    let mut shards = gabion_behavior::Shards::new(settings, 1 << 20);
+    // Making settings takes longer than what is tried here.
+    static SETTINGS: LazyLock<Arc<gabion_behavior::Settings>> = LazyLock::new(Arc::default);
+    let mut shards = gabion_behavior::Shards::new(Arc::clone(&SETTINGS), 1 << 20);
     let mut found = Vec::new();
     let mut rest = data;
     while let Some((parcel, behind)) = parcel::take(rest) {
@@ -158,4 +164,87 @@ pub fn profile_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
         bytes
     };
     engine.profiles().map(encode).collect()
+}
+
+/// What a list was read from, to be asked again when evidence is written.
+struct Held(Vec<u8>);
+
+impl Texts for Held {
+    fn read(&self, _: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
+        let from = usize::try_from(offset).ok()?;
+        let rest = self.0.get(from..)?;
+        Some(rest.get(..len.min(rest.len())).unwrap_or_default().to_vec())
+    }
+}
+
+/// A file of a purpose, read in pieces of a size.
+fn list(purpose: Purpose, text: &[u8], piece: usize) -> Intel {
+    let mut builder = Builder::default();
+    assert!(builder.file("x", ThreatLevel::Medium, purpose));
+    text.chunks(piece.max(1)).for_each(|part| builder.push(part));
+    builder.finish(Some(Box::new(Held(text.to_vec()))))
+}
+
+/// Any bytes as a list of what is bad, of any purpose: the same entries in whatever pieces it comes, and
+/// each word of it can be asked for and told about.
+pub fn intel(data: &[u8]) {
+    let [purpose, piece, text @ ..] = data else { return };
+    let purpose = match purpose % 8 {
+        0..3 => Purpose::Indicators,
+        3 => Purpose::TorExits,
+        4 => Purpose::Harmless,
+        5 => Purpose::Systems,
+        6 => Purpose::Ages,
+        _ => Purpose::Makers,
+    };
+    let whole = list(purpose, text, usize::MAX);
+    let parts = list(purpose, text, usize::from(*piece));
+    let counts = |intel: &Intel| intel.sources().first().map(|s| s.counts.clone());
+    assert_eq!(counts(&whole), counts(&parts), "a split changes what is read");
+    assert_eq!(whole.len(), parts.len(), "a split changes what is listed");
+    let is_end = |b: &u8| b.is_ascii_whitespace() || matches!(b, b',' | b';' | b'\'' | b'"' | b'#');
+    for word in text.split(is_end).filter(|w| !w.is_empty()).take(64) {
+        let asked = [
+            (whole.domain(word), Indicator::Domain(word)),
+            (whole.url(word, b"/a"), Indicator::Url(word)),
+            (whole.hash(word), Indicator::Hash(word)),
+        ];
+        for (found, what) in asked {
+            let _ = found.and_then(|m| whole.entry(&m, &what, TimeNs(0)));
+        }
+        if let Some(ip) = Ip::parse(word) {
+            let found = whole.ip(ip);
+            let _ = found.and_then(|m| whole.entry(&m, &Indicator::Ip(ip), TimeNs(0)));
+            assert_eq!(whole.asn_of(ip), parts.asn_of(ip));
+            assert_eq!(whole.is_tor_exit(ip), parts.is_tor_exit(ip));
+        }
+        assert_eq!(whole.ages().get(word), parts.ages().get(word));
+    }
+}
+
+/// A list of each form.
+pub fn intel_seeds(_: &Seeds) -> Vec<Vec<u8>> {
+    let stix = "{\"type\":\"bundle\",\"objects\":[{\"type\":\"indicator\",\"name\":\"x\",\"pattern_type\":\"stix\",\
+                \"pattern\":\"[ipv4-addr:value = '8.8.4.4' OR domain-name:value = 'a.example']\",\"confidence\":80,\
+                \"valid_from\":\"2020-01-01T00:00:00Z\",\"valid_until\":\"2030-01-01T00:00:00Z\"}]}";
+    let csv = "# c\nip,level,description\n8.8.8.8, high,dns,\"tag\"\n9.9.0.0/16,low,net\nbad.example,medium,x\nAS64500,high\n\
+               e7d705a3286e19ea42f587b344ee6865,high,ja3\nhttps://bad.example/a,low\n";
+    let hosts = "0.0.0.0 ads.example\n127.0.0.1 localhost\n";
+    let array = "[{\"DomainAddress\":\"bad.example\",\"InsertDate\":\"2024-01-01 00:00:00\"}]";
+    let systems = "8.8.8.0,8.8.8.255,15169,GOOGLE\n";
+    let (ages, makers) = ("bad.example,2024-01-01\n", "00:11:22\tApple\n");
+    let harmless = "calc.exe, d41d8cd98f00b204e9800998ecf8427e\n";
+    [
+        (0u8, stix),
+        (0, csv),
+        (1, hosts),
+        (2, array),
+        (3, "8.8.8.8\n"),
+        (4, harmless),
+        (5, systems),
+        (6, ages),
+        (7, makers),
+    ]
+    .map(|(purpose, text)| [&[purpose, 7], text.as_bytes()].concat())
+    .to_vec()
 }

@@ -64,6 +64,7 @@ pub fn targets() -> Vec<Target> {
         target("logs_syslog", 1 << 12, logs::syslog, logs::syslog_seeds),
         target("flowlog_lines", 1 << 13, flowlog::lines, flowlog::line_seeds),
         target("flowlog_netflow", 1 << 12, flowlog::netflow, flowlog::netflow_seeds),
+        target("behavior_intel", 1 << 12, flowlog::intel, flowlog::intel_seeds),
         target("behavior_parcel", 1 << 12, flowlog::parcel, flowlog::parcel_seeds),
         target("behavior_profile", 1 << 13, flowlog::profile, flowlog::profile_seeds),
         target("matcher_naive", 1 << 12, matcher::naive, matcher::naive_seeds),

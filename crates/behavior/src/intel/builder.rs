@@ -81,6 +81,23 @@ impl Builder {
 
     /// Takes bytes of that file in, in any pieces.
     pub fn push(&mut self, bytes: &[u8]) {
+        if self.has_begun {
+            return self.feed(bytes);
+        }
+        // What kind of file it is shows at its begin, which may come in pieces too.
+        self.held.extend_from_slice(bytes);
+        if objects::is_telling(&self.held) {
+            self.begin();
+        }
+    }
+
+    /// Takes in what was held until the file's kind was known.
+    fn begin(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.feed(&held);
+    }
+
+    fn feed(&mut self, bytes: &[u8]) {
         if !self.has_begun {
             self.has_begun = true;
             if self.purpose == Purpose::Indicators && objects::is_json(bytes) {
@@ -133,6 +150,9 @@ impl Builder {
     }
 
     fn end_file(&mut self) {
+        if !self.has_begun {
+            self.begin();
+        }
         if self.held_len > 0 {
             self.end_held();
         }

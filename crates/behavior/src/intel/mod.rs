@@ -304,6 +304,31 @@ pub(crate) mod tests {
         builder.finish(Some(Box::new(Kept(texts))))
     }
 
+    /// The begin of a file tells what it is, in whatever pieces that comes: byte by byte a list of JSON
+    /// was taken for lines.
+    #[test]
+    fn pieces_of_any_size_make_the_same_list() {
+        let files = [
+            "\u{feff} [ {\"DomainAddress\":\"bad.example\",\"InsertDate\":\"2024-01-01 00:00:00\"} ]",
+            "\n\n{\"pattern\":\"[ipv4-addr:value = '8.8.4.4']\"}",
+            "[2001:db8::1]\n8.8.8.8,high,x\n",
+            "8.8.8.8",
+            "",
+        ];
+        for text in files {
+            let read = |step| intel(&[("x", Purpose::Indicators, text)], step);
+            let whole = read(1 << 20);
+            for step in 1..text.len().max(2) {
+                let parts = read(step);
+                assert_eq!(parts.sources()[0].counts, whole.sources()[0].counts, "{step}: {text}");
+                assert_eq!(
+                    (parts.len(), parts.sources()[0].is_json),
+                    (whole.len(), whole.sources()[0].is_json)
+                );
+            }
+        }
+    }
+
     fn ip(text: &str) -> Ip {
         Ip::parse(text.as_bytes()).unwrap()
     }

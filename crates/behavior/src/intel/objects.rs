@@ -312,14 +312,43 @@ fn moment(text: &str) -> Option<TimeNs> {
     (is_date && text.ends_with('Z')).then(|| TimeNs(seconds.saturating_mul(SECOND)))
 }
 
+/// Bytes behind a `[` within which an object of a list begins.
+const LIST_BEGIN: usize = 64;
+/// White space before anything that a file of JSON may begin with.
+const BLANK_MAX: usize = 4096;
+
+fn unmarked(begin: &[u8]) -> &[u8] {
+    begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start()
+}
+
 /// Whether a file begins as JSON does.
 pub fn is_json(begin: &[u8]) -> bool {
-    let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start();
+    let blank = begin.len() - unmarked(begin).len();
+    let begin = unmarked(begin);
     match begin.first() {
+        _ if blank > BLANK_MAX => false,
         Some(b'{') => true,
         // `[1::2]` is no list.
-        Some(b'[') => find(begin.get(..begin.len().min(64)).unwrap_or_default(), b"{").is_some(),
+        Some(b'[') => {
+            find(begin.get(..begin.len().min(LIST_BEGIN)).unwrap_or_default(), b"{").is_some()
+        }
         _ => false,
+    }
+}
+
+/// Whether so many bytes of a file's begin are enough for [`is_json`] to tell.
+pub fn is_telling(begin: &[u8]) -> bool {
+    if begin.len() > BLANK_MAX + LIST_BEGIN {
+        return true;
+    }
+    if begin.len() < 3 && b"\xef\xbb\xbf".starts_with(begin) {
+        return false;
+    }
+    let begin = unmarked(begin);
+    match begin.first() {
+        None => false,
+        Some(b'[') => begin.len() >= LIST_BEGIN,
+        Some(_) => true,
     }
 }
 

@@ -1,0 +1,4 @@
+//! libFuzzer's way into `gabion_fuzz::flowlog::intel`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| gabion_fuzz::flowlog::intel(data));
