@@ -21,6 +21,71 @@ pub enum Direction {
     All,
 }
 
+/// When a host's TLS is odd (`anomaly_detection_https`).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HttpsSettings {
+    /// Hours that are taken as usual whatever they are (`training_hours`).
+    pub training_hours: u32,
+    /// Deviations of an hour that are odd (`hourly_zscore_threshold`).
+    pub hourly: f64,
+    /// Of a flow (`flow_zscore_threshold`).
+    pub flow: f64,
+    /// Deviations up to which an hour becomes usual even with odd flows in it
+    /// (`adaptation_score_threshold`).
+    pub adapts: f64,
+    /// Fewest hours to compare with (`min_baseline_points`).
+    pub points: usize,
+    /// Odd flows of an hour up to which it becomes usual when it is not odd itself
+    /// (`max_small_flow_anomalies`).
+    pub small_flows: u32,
+    /// Whether what lasts becomes usual (`use_adwin_drift`).
+    pub is_adaptive: bool,
+    /// Chance of taking a lasting change for one (`adwin_delta`).
+    pub delta: f64,
+    /// Hours that last (`adwin_min_window_length`).
+    pub window: usize,
+    /// Changes of JA3 that count without training (`ja3_min_variants_per_server`).
+    pub ja3_least: u64,
+}
+
+impl Default for HttpsSettings {
+    fn default() -> HttpsSettings {
+        HttpsSettings {
+            training_hours: 2,
+            hourly: 3.0,
+            flow: 3.5,
+            adapts: 2.0,
+            points: 6,
+            small_flows: 1,
+            is_adaptive: true,
+            delta: 0.01,
+            window: 5,
+            ja3_least: 3,
+        }
+    }
+}
+
+impl HttpsSettings {
+    /// What a configuration says; `number` reads one.
+    fn read(&mut self, tree: &Tree, number: &mut impl FnMut(&str) -> Option<f64>) {
+        let mut get = |key: &str| number(&format!("anomaly_detection_https.{key}"));
+        let mut real = |key: &str, into: &mut f64| *into = get(key).unwrap_or(*into);
+        real("hourly_zscore_threshold", &mut self.hourly);
+        real("flow_zscore_threshold", &mut self.flow);
+        real("adaptation_score_threshold", &mut self.adapts);
+        real("adwin_delta", &mut self.delta);
+        let mut whole = |key: &str, before: u64| get(key).map_or(before, |n| n.min(1e6) as u64);
+        self.training_hours = whole("training_hours", self.training_hours.into()) as u32;
+        self.small_flows = whole("max_small_flow_anomalies", self.small_flows.into()) as u32;
+        self.points = whole("min_baseline_points", self.points as u64) as usize;
+        self.window = whole("adwin_min_window_length", self.window as u64).clamp(2, 64) as usize;
+        self.ja3_least = whole("ja3_min_variants_per_server", self.ja3_least);
+        if let Some(text) = tree.text("anomaly_detection_https.use_adwin_drift") {
+            self.is_adaptive = !text.trim().eq_ignore_ascii_case("false");
+        }
+    }
+}
+
 /// All of them.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -51,6 +116,8 @@ pub struct Settings {
     pub arp_scan: u32,
     /// Names of evidence that is not wanted (`DisabledAlerts.disabled_detections`).
     pub disabled: Vec<String>,
+    /// What is odd about TLS (`anomaly_detection_https`).
+    pub https: HttpsSettings,
     /// Ports with a service.
     pub services: Services,
     /// Scores pairs.
@@ -77,6 +144,7 @@ impl Default for Settings {
             ssh_attempts: 9,
             arp_scan: 5,
             disabled: Vec::new(),
+            https: HttpsSettings::default(),
             services: Services::default(),
             command_and_control: Arc::default(),
             intel: Arc::default(),
@@ -115,6 +183,7 @@ impl Settings {
                 }
             }
         }
+        s.https.read(tree, &mut number);
         let mut set = |path: &str, into: &mut f64| {
             if let Some(n) = number(path) {
                 *into = n;
@@ -176,8 +245,18 @@ mod tests {
         tree.set("flow_alerts.long_connection_threshold", "100");
         tree.set("detection.evidence_detection_threshold", "x");
         tree.set("parameters.client_ips", "[10.0.0.0/8, bad]");
+        tree.set("anomaly_detection_https.hourly_zscore_threshold", "4.5");
+        tree.set("anomaly_detection_https.training_hours", "0");
+        tree.set("anomaly_detection_https.use_adwin_drift", "False");
         let (s, wrong) = Settings::from_tree(&tree);
         assert_eq!((s.window_ns, s.long_connection_s), (300 * SECOND, 100.0));
         assert_eq!((s.alert_threshold, s.client_ips.len(), wrong.len()), (0.25, 1, 2));
+        let https = HttpsSettings {
+            hourly: 4.5,
+            training_hours: 0,
+            is_adaptive: false,
+            ..HttpsSettings::default()
+        };
+        assert_eq!(s.https, https);
     }
 }

@@ -91,7 +91,7 @@ fn a_shuffle_within_a_minute_changes_nothing() {
         let jitter = |l: &&str| {
             let hash =
                 l.bytes().fold(seed, |h, b| (h ^ u64::from(b)).wrapping_mul(0x100_0000_01b3));
-            if seed == 0 { 0.0 } else { (hash >> 20) as f64 % 29_900.0 / 1000.0 }
+            if seed == 0 { 0.0 } else { (hash >> 20) as f64 % 59_900.0 / 1000.0 }
         };
         let mut shuffled = lines.clone();
         shuffled.sort_by(|a, b| (time(a) + jitter(a)).total_cmp(&(time(b) + jitter(b))));
@@ -103,6 +103,45 @@ fn a_shuffle_within_a_minute_changes_nothing() {
         runs.push(found);
     }
     assert!(!runs[0].is_empty() && runs[1] == runs[0] && runs[2] == runs[0]);
+}
+
+/// D44 of the peer: when every flow fails the run says so, in the ledger and by its exit code; when some do
+/// they are counted.
+#[test]
+fn flows_that_fail_are_counted_and_told_by_the_exit_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("conn.log");
+    let out = folder.path().join("out").display().to_string();
+    let head = "#separator \\x09\n#path\tconn\n\
+        #fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\n";
+    let bad = "1.5\tC\tnobody\t1\tnowhere\t80\ttcp\n".repeat(5);
+    let shown = log.display().to_string();
+    std::fs::write(&log, format!("{head}{bad}")).unwrap();
+    gabion(&["read", &shown, "--behavior", "-l", &out]).refuses(3, &["no record of a flow"]);
+    let good = "2.5\tC\t10.0.0.1\t1\t1.2.3.4\t4444\ttcp\n";
+    std::fs::write(&log, format!("{head}{bad}{good}")).unwrap();
+    let ran = gabion(&["read", &shown, "--behavior", "-l", &out]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let run = std::fs::read_to_string(folder.path().join("out/run.json")).unwrap();
+    assert!(run.contains("\"no_address\":5") && run.contains("\"balanced\":true"), "{run}");
+    let alerts = std::fs::read_to_string(folder.path().join("out/alerts.json")).unwrap();
+    assert!(alerts.contains("UNKNOWN_PORT"), "{alerts}");
+}
+
+/// D46 of the peer: whatever follows `.log` in a name, the log is read, and the run ends.
+#[test]
+fn labelled_logs_are_read_and_a_run_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "#separator \\x09\n#path\tconn\n\
+        #fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\tproto\tlabel\tdetailedlabel\n";
+    let flow = "2.5\tC\t10.0.0.1\t1\t1.2.3.4\t4444\ttcp\tMalicious\tFrom_x\n";
+    for name in ["conn.log.labeled", "conn.log.old", "conn.00:00:00-01:00:00.log"] {
+        let below = folder.path().join(name.replace(':', "_"));
+        std::fs::create_dir(&below).unwrap();
+        std::fs::write(below.join(name), format!("{head}{flow}")).unwrap();
+        let (found, _) = read(&[&below], &[]);
+        assert!(found.iter().any(|l| l.contains("UNKNOWN_PORT")), "{name}: {found:?}");
+    }
 }
 
 #[test]
