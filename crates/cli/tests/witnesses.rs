@@ -10,7 +10,6 @@
 #[allow(dead_code, reason = "this file uses a part of it")]
 mod host;
 #[path = "intake/mod.rs"]
-#[allow(dead_code, reason = "this file uses a part of it")]
 mod intake;
 
 use aws_lc_rs::signature::{Ed25519KeyPair, KeyPair};

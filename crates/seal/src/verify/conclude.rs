@@ -129,7 +129,7 @@ impl Judge<'_> {
         let end = self.chunk.min(covered);
         let is_behind = |last: u64| end.saturating_sub(last) > most;
         if self.named > last || is_behind(last) {
-            // Chunks written since this look began name checkpoints written since: they are looked for now.
+            // Chunks written since this look began name checkpoints written since: this is where they are looked for.
             last = last.max(self.signed_by_now()?);
         }
         let mut place = Place::file(checkpoints::FILE, "");
