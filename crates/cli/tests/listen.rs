@@ -110,6 +110,40 @@ fn what_was_acknowledged_survives_a_kill() {
 }
 
 #[test]
+fn more_connections_with_an_envelope_each_than_there_is_room_for_wait_for_it() {
+    let Some((private, public)) = keys() else {
+        eprintln!(
+            "more_connections_with_an_envelope_each_than_there_is_room_for_wait_for_it: skipped: no corpus"
+        );
+        return;
+    };
+    const COUNT: usize = 600;
+    let server = Server::start(&[
+        "--slog-tcp",
+        "127.0.0.1:0",
+        "--slog-key",
+        &private,
+        "--slog-workers",
+        "1",
+        "--connections",
+        "8",
+    ]);
+    let pem = std::fs::read(&public).expect("the public key");
+    let sealer = gabion_logs::envelope::EnvelopeSealer::from_pem(&pem).expect("a key");
+    // Nobody waits for an answer, as slog's own test did.
+    for n in 0..COUNT {
+        let text = format!("line {n}");
+        let envelope = sealer.seal("2021-01-15T20:22:07.538+01", "h", "/f", text.as_bytes());
+        server.tcp("slog-tcp").write_all(&envelope.expect("sealed")).expect("sent");
+    }
+    let (said, folder) = server.stop();
+    let mut got = messages(folder.path());
+    got.sort_unstable();
+    got.dedup();
+    assert_eq!(got.len(), COUNT, "{said}");
+}
+
+#[test]
 fn envelopes_are_opened_kept_and_told_when_they_come_again() {
     let Some((private, public)) = keys() else {
         eprintln!("envelopes_are_opened_kept_and_told_when_they_come_again: skipped: no corpus");

@@ -45,8 +45,18 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Longest pause of a listener after errors of accepting.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
+/// Pause of a listener whose connections all wait for us.
+const BEHIND: Duration = Duration::from_millis(10);
+
 /// Longest time that what is readable at the end is still read, and answers are still sent.
-const DRAIN: Duration = Duration::from_secs(2);
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// An envelope for which its workers had no room yet.
+pub(crate) struct Postponed {
+    listener: usize,
+    peer: String,
+    envelope: Envelope,
+}
 
 const KEY_WAKER: u64 = 0;
 const KEY_CONNECTIONS: u64 = 1 << 16;
@@ -149,7 +159,7 @@ pub(crate) struct Streams {
     /// Bytes of unfinished frames of all connections.
     pub(crate) held: usize,
     /// Connections that hold an envelope for which there was no room.
-    pub(crate) postponed: Vec<(u64, Envelope)>,
+    pub(crate) postponed: Vec<Postponed>,
     pub(crate) complaint: Seldom,
 }
 
@@ -199,6 +209,7 @@ impl Streams {
             self.poll.wait(Duration::from_millis(50), &mut ready)?;
             self.round(&ready, &mut receipts);
             let now = Instant::now();
+            self.open_paused(now);
             if now - looked >= LOOK {
                 looked = now;
                 self.look_through(now);
@@ -264,7 +275,15 @@ impl Streams {
     /// Accepts some; whether there may be more.
     fn accept(&mut self, at: usize) -> bool {
         for _ in 0..ACCEPTS {
+            let is_behind = self.is_behind();
             let Some(listener) = self.listeners.get_mut(at) else { return false };
+            if is_behind && listener.transport == Transport::SlogTcp {
+                // Every place is taken by an envelope that waits for us: who comes waits in the kernel.
+                listener.paused = Some(Instant::now() + BEHIND);
+                let none = Interest { read: false, write: false };
+                let _ = self.poll.change(&listener.socket, 1 + at as u64, none);
+                return false;
+            }
             match listener.socket.accept() {
                 Ok((stream, peer)) => {
                     listener.pause = Duration::from_millis(10);
@@ -299,6 +318,12 @@ impl Streams {
             }
         }
         true
+    }
+
+    /// No place is free, nor will be before envelopes are opened.
+    fn is_behind(&self) -> bool {
+        self.connections.len() >= self.bounds.connections
+            && !self.connections.values().any(|c| c.frames == 0 && !c.awaits_answer)
     }
 
     fn admit(&mut self, at: usize, stream: TcpStream, address: SocketAddr) -> io::Result<()> {
@@ -363,7 +388,9 @@ impl Streams {
 
     /// Makes room for a newcomer, if somebody has less right to it.
     fn displace(&mut self, newcomer: IpAddr) -> bool {
-        let silent = self.connections.values().filter(|c| c.frames == 0).min_by_key(|c| c.opened);
+        // One that waits for its answer is not silent: we are.
+        let may_go = |c: &&Connection| c.frames == 0 && !c.awaits_answer;
+        let silent = self.connections.values().filter(may_go).min_by_key(|c| c.opened);
         let key = silent.map(|c| c.key).or_else(|| {
             let mut held: HashMap<IpAddr, usize> = HashMap::new();
             for connection in self.connections.values() {
@@ -374,7 +401,7 @@ impl Streams {
             if count <= own + 1 {
                 return None;
             }
-            let of_most = self.connections.values().filter(|c| c.peer == most);
+            let of_most = self.connections.values().filter(|c| c.peer == most && !c.awaits_answer);
             of_most.min_by_key(|c| c.heard).map(|c| c.key)
         });
         match key {
@@ -434,7 +461,8 @@ impl Streams {
                 bytes,
                 receipt: Some(key),
             };
-            self.postponed.push((key, envelope));
+            let (listener, peer) = (connection.listener, connection.peer.to_string());
+            self.postponed.push(Postponed { listener, peer, envelope });
             self.offer_postponed();
         }
         self.count_held(key);
@@ -446,16 +474,16 @@ impl Streams {
     fn offer_postponed(&mut self) {
         let Some(envelopes) = self.envelopes.clone() else { return };
         let mut rest = Vec::new();
-        for (key, envelope) in self.postponed.drain(..) {
-            let Some(connection) = self.connections.get(&key) else { continue };
+        for Postponed { listener, peer, envelope } in self.postponed.drain(..) {
             let len = envelope.bytes.len() as u64;
-            match envelopes.offer(&connection.peer.to_string(), envelope) {
+            match envelopes.offer(&peer, envelope) {
                 Ok(()) => {
-                    let listener = &mut self.listeners[connection.listener];
-                    listener.joint.ledger.receive(1, len);
-                    listener.joint.ledger.pass(1, len);
+                    // Its connection may be gone meanwhile: the message is here all the same.
+                    let ledger = &mut self.listeners[listener].joint.ledger;
+                    ledger.receive(1, len);
+                    ledger.pass(1, len);
                 }
-                Err(envelope) => rest.push((key, envelope)),
+                Err(envelope) => rest.push(Postponed { listener, peer, envelope }),
             }
         }
         self.postponed = rest;
@@ -556,13 +584,21 @@ impl Streams {
         for (key, why) in overdue {
             self.close(key, why);
         }
+        self.open_paused(now);
+        self.pass_on(true);
+    }
+
+    /// Opens listeners that have paused long enough; whether one still pauses.
+    fn open_paused(&mut self, now: Instant) -> bool {
+        let mut is_one_paused = false;
         for (i, listener) in self.listeners.iter_mut().enumerate() {
             if listener.paused.is_some_and(|until| now >= until) {
                 listener.paused = None;
                 let _ = self.poll.change(&listener.socket, 1 + i as u64, Interest::READ);
             }
+            is_one_paused |= listener.paused.is_some();
         }
-        self.pass_on(true);
+        is_one_paused
     }
 
     fn publish(&self) {
@@ -578,8 +614,10 @@ impl Streams {
         // What waits to be accepted has perhaps sent already, and gone: it is taken in, in rounds as
         // ever, so that those that are done make room.
         loop {
-            self.poll.wait(Duration::ZERO, ready)?;
-            let is_quiet = !ready.iter().any(|r| r.key != KEY_WAKER && r.read);
+            let waits_for_us = self.open_paused(Instant::now());
+            let longest = if waits_for_us { BEHIND } else { Duration::ZERO };
+            self.poll.wait(longest, ready)?;
+            let is_quiet = !waits_for_us && !ready.iter().any(|r| r.key != KEY_WAKER && r.read);
             self.round(ready, receipts);
             if is_quiet || Instant::now() > until {
                 break;
@@ -611,13 +649,12 @@ impl Streams {
             }
             self.close(key, Closed::ByPeer);
         }
-        for (_, envelope) in std::mem::take(&mut self.postponed) {
+        for Postponed { listener, envelope, .. } in std::mem::take(&mut self.postponed) {
             // Never answered, so its sender knows.
             let len = envelope.bytes.len() as u64;
-            if let Some(listener) = self.listeners.first_mut() {
-                listener.joint.ledger.receive(1, len);
-                listener.joint.ledger.shed(ShedReason::Stopped, 1, len);
-            }
+            let ledger = &mut self.listeners[listener].joint.ledger;
+            ledger.receive(1, len);
+            ledger.shed(ShedReason::Stopped, 1, len);
         }
         self.pass_on(true);
         Ok(())
