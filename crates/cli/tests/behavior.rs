@@ -162,6 +162,39 @@ fn what_holds_no_flow_is_named() {
     assert!(ran.err.contains("1 line skipped") && ran.err.contains("(line 2)"), "{}", ran.err);
 }
 
+/// Beside a log that is read: a file that should have been is named with line and reason, kinds that no
+/// detector uses in one line together; without any, one line says why.
+#[test]
+fn files_of_which_nothing_is_used_are_named_with_the_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    let flow = "{\"ts\":1.5,\"uid\":\"C\",\"id.orig_h\":\"10.0.0.1\",\"id.resp_h\":\"10.0.0.2\"}\n";
+    put("conn.log", flow);
+    put("conn.cut.log", "1.5\tC1\t10.0.0.1\n1.6\tC2\t10.0.0.1\n");
+    for hour in ["00", "01"] {
+        put(&format!("stats.{hour}.log"), "{\"ts\":1.5,\"peer\":\"zeek\",\"mem\":71}\n");
+    }
+    let shown = folder.path().display().to_string();
+    let ran = gabion(&["read", &shown, "--behavior"]);
+    let lines: Vec<&str> = ran.err.lines().collect();
+    assert_eq!((ran.code, lines.len()), (0, 2), "{}", ran.err);
+    for words in ["conn.cut.log: nothing of it was used: 2 lines skipped", "(lines 1, 2)"] {
+        assert!(lines[0].contains(words), "{}", lines[0]);
+    }
+    assert!(lines[1].contains("2 logs of kinds that no detector uses: stats"), "{}", lines[1]);
+    assert!(ran.out.starts_with("1 record of 1 log: 1 flow (0 established)"), "{}", ran.out);
+    let empty = folder.path().join("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let shown = empty.display().to_string();
+    gabion(&["read", &shown, "--behavior"]).refuses(3, &["empty: no file in it", "name logs"]);
+    // A place for the page that cannot be written is said before anything is read.
+    let page = empty.join("none/x.html").display().to_string();
+    let log = folder.path().join("conn.log").display().to_string();
+    let ran = gabion(&["read", &log, "--behavior", "--report", &page]);
+    assert!(ran.out.is_empty(), "{}", ran.out);
+    ran.refuses(4, &["x.html", "choose another place"]);
+}
+
 /// The page about a run as a browser shows it, both engines in it, nothing loaded from elsewhere.
 #[test]
 fn the_page_about_a_run_is_shown_by_a_browser() {

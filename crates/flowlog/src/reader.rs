@@ -262,7 +262,11 @@ impl Reader {
                 stated.map(Layout::ZeekJson)
             }
         };
-        let Some(layout) = layout else { return Line::Skip(Skip::NotALog) };
+        let Some(layout) = layout else {
+            // Zeek has more logs than detectors have use for.
+            let is_zeek = self.format != Some(Format::Eve) && zeek::json_time(line).is_ok();
+            return Line::Skip(if is_zeek { Skip::UnusedEvent } else { Skip::NotALog });
+        };
         let time = match layout {
             Layout::Eve => eve::time(line),
             _ => zeek::json_time(line),

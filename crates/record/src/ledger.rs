@@ -307,8 +307,9 @@ impl fmt::Display for Ledger {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.is_zero() {
-            f.write_str("0")
+        if self.bytes == 0 {
+            // Joints that count no bytes tell none.
+            write!(f, "{}", self.items)
         } else {
             write!(f, "{} ({})", self.items, ByteSize(self.bytes))
         }

@@ -11,6 +11,7 @@ pub(crate) mod show;
 pub(crate) mod sink;
 mod summary;
 mod team;
+mod troubles;
 mod whitelist;
 
 use self::intel::{Places, Reload};
@@ -25,7 +26,7 @@ use gabion_outputs::idmef::AlertFiles;
 use gabion_outputs::page::Page;
 use gabion_outputs::store::{ProfileWriter, Written};
 use gabion_record::Tree;
-use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::ledger::Ledger;
 use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::{Signals, StopFlag, clock};
 use sink::{Found, Paged, Sink};
@@ -319,7 +320,7 @@ pub(crate) fn end(
     let paged = sink.paged.take();
     let Beside { page, network } = beside;
     let ended = Ended { reports, ran, found: &sink.found, ledger, network, stored };
-    exit = exit.max(say(&ended, o, is_cut));
+    exit = exit.max(troubles::say(&ended, o, is_cut));
     if let Err(e) = leave(&ended, o, paged, page) {
         eprintln!("{e}");
         exit = exit.max(e.exit);
@@ -327,6 +328,8 @@ pub(crate) fn end(
     match (o.json, o.quiet) {
         (true, _) => crate::commands::answer(&summary::json(&ended)),
         (false, true) => {}
+        // What is wrong was said; a report of nothing would say nothing more.
+        (false, false) if ended.ledger.passed().items == 0 => {}
         (false, false) => crate::commands::answer(&summary::text(&ended)),
     }
     exit
@@ -340,12 +343,21 @@ fn keep_profiles(folder: &Path) -> Result<ProfileWriter, Fault> {
 
 /// Where findings of a run go.
 pub(crate) fn sink(o: &ReadOptions) -> Result<Sink, Fault> {
+    if let Some(path) = &o.report {
+        // That it can't be written is better said before a long run than behind it.
+        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        opened.map_err(|e| refuse(path, e))?;
+    }
     Ok(Sink {
         files: o.log_dir.as_deref().map(open).transpose()?,
         paged: o.report.as_ref().map(|_| Paged::default()),
         profiles: o.log_dir.as_deref().map(keep_profiles).transpose()?,
         ..Sink::default()
     })
+}
+
+fn refuse(path: &Path, e: std::io::Error) -> Fault {
+    Fault::environment(format!("{}: {e}: choose another place", path.display()))
 }
 
 /// Leaves `run.json` in the folder, and the page about the run.
@@ -355,9 +367,6 @@ fn leave(
     paged: Option<Paged>,
     mut page: Page,
 ) -> Result<(), Fault> {
-    let refuse = |path: &Path, e: std::io::Error| {
-        Fault::environment(format!("{}: {e}: choose another place", path.display()))
-    };
     if let Some(folder) = &o.log_dir {
         let path = folder.join("run.json");
         std::fs::write(&path, summary::json(ended)).map_err(|e| refuse(&path, e))?;
@@ -491,67 +500,6 @@ pub(crate) fn open(folder: &Path) -> Result<AlertFiles, Fault> {
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     crate::commands::make_folder(folder).map_err(refuse)?;
     AlertFiles::create(folder).map_err(refuse)
-}
-
-/// Says what was wrong, and judges the run.
-fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
-    let mut exit = Exit::Done;
-    let mut used = 0;
-    for report in ended.reports {
-        let path = report.path.display();
-        used += usize::from(report.ledger.passed().items > 0);
-        if let Some(e) = &report.error {
-            eprintln!("{}", Fault::input(format!("{path}: {e}: name a log of flows")));
-            exit = Exit::Input;
-        }
-        if !o.quiet && report.ledger.passed().items > 0 {
-            for (skip, count, lines) in report.skips.iter() {
-                let shown: Vec<String> = lines.iter().map(ToString::to_string).collect();
-                let (name, lines) = (skip.description(), shown.join(", "));
-                let (what, at) = match count {
-                    1 => ("line", "line"),
-                    _ if lines.contains(',') => ("lines", "lines"),
-                    _ => ("lines", "from line"),
-                };
-                eprintln!("gabion: {path}: {count} {what} skipped: {name} ({at} {lines})");
-            }
-        }
-        // What was in a buffer when the run was cut off is in no column.
-        if !is_cut && let Err(e) = report.ledger.balance() {
-            eprintln!("{}", Fault::internal(format!("ledger: {path}: {e}: report it")));
-            exit = Exit::Internal;
-        }
-    }
-    let ran = ended.ran;
-    for (joint, ledger) in
-        [("sources", Some(&ran.sources)), ("parcels", ran.team.as_ref().map(|t| &t.parcels))]
-    {
-        if let Some(Err(e)) = ledger.map(Ledger::balance) {
-            eprintln!("{}", Fault::internal(format!("ledger: {joint}: {e}: report it")));
-            exit = Exit::Internal;
-        }
-    }
-    if let Some(team) = ran.team.as_ref().filter(|t| t.lost > 0) {
-        let shed = team.parcels.shed_total().items;
-        let forgotten = ran.sources.shed_for(ShedReason::WorkerLost).items;
-        let (lost, held, anew) = (team.lost, team.lost_records, team.restarted);
-        let said = format!(
-            "{lost} workers lost: {held} records in hand and {shed} that waited are shed, {forgotten} sources \
-             forgotten, {anew} shards begun anew: report it"
-        );
-        eprintln!("{}", Fault::internal(said));
-        exit = Exit::Internal;
-    }
-    if used == 0 && exit == Exit::Done {
-        let named: Vec<String> =
-            ended.reports.iter().take(3).map(|r| r.path.display().to_string()).collect();
-        let more = if ended.reports.len() > named.len() { ", …" } else { "" };
-        let named = named.join(", ");
-        let e = "no record of a flow: name logs of Zeek, EVE, Argus or nfdump, or captures";
-        eprintln!("{}", Fault::input(format!("{named}{more}: {e}")));
-        exit = Exit::Input;
-    }
-    exit
 }
 
 #[cfg(test)]

@@ -15,8 +15,13 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
     let used = ended.reports.iter().filter(|r| r.ledger.passed().items > 0).count();
     let _ = writeln!(
         out,
-        "{} records of {} logs: {} flows ({} established), {} sources, {} windows",
-        c.records, used, c.flows, c.established, c.sources, c.windows
+        "{} of {}: {} ({} established), {}, {}",
+        many(c.records, "record"),
+        many(used as u64, "log"),
+        many(c.flows, "flow"),
+        c.established,
+        many(c.sources, "source"),
+        many(c.windows, "window")
     );
     if ended.found.evidence.is_empty() {
         out.push_str("\nNo evidence.\n");
@@ -63,6 +68,11 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         let _ = writeln!(out, "  workers  {}", team.parcels);
     }
     out
+}
+
+/// So many of a thing.
+fn many(n: u64, of: &str) -> String {
+    format!("{n} {of}{}", if n == 1 { "" } else { "s" })
 }
 
 /// For programs.

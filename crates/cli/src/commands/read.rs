@@ -277,7 +277,8 @@ fn say_inputs(done: &Done, o: &ReadOptions) -> Exit {
         let path = input.path.display();
         match &input.error {
             Some(e) if input.is_named || pipeline::has_capture_name(&input.path) => {
-                eprintln!("{}", Fault::input(format!("{path}: {e}: name a pcap or pcapng file")));
+                let hint = "name a pcap or pcapng file, or add --behavior to read a log of flows";
+                eprintln!("{}", Fault::input(format!("{path}: {e}: {hint}")));
                 exit = Exit::Input;
             }
             Some(_) => others += 1,

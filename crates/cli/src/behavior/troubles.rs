@@ -1,0 +1,147 @@
+//! What was wrong in a run: inputs that could not be read, lines that were skipped and where, ledgers out
+//! of balance, workers lost; and the exit code that follows.
+
+use super::Ended;
+use crate::command_line::ReadOptions;
+use crate::exit::{Exit, Fault};
+use gabion_flowlog::InputReport;
+use gabion_flowlog::skip::Skip;
+use gabion_record::ledger::{Ledger, ShedReason};
+
+/// Files named one by one; of more the number is said.
+const NAMED_MAX: usize = 8;
+
+/// Says what was wrong, and judges the run.
+pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
+    let mut exit = Exit::Done;
+    let is_used = |r: &InputReport| r.ledger.passed().items > 0;
+    let any = ended.reports.iter().any(|r| is_used(r));
+    for report in ended.reports {
+        let path = report.path.display();
+        if let Some(e) = &report.error {
+            eprintln!("{}", Fault::input(format!("{path}: {e}: name a log of flows")));
+            exit = Exit::Input;
+        }
+        if !o.quiet && is_used(report) {
+            skipped(report).iter().for_each(|what| eprintln!("gabion: {path}: {what}"));
+        }
+        // What was in a buffer when the run was cut off is in no column.
+        if !is_cut && let Err(e) = report.ledger.balance() {
+            eprintln!("{}", Fault::internal(format!("ledger: {path}: {e}: report it")));
+            exit = Exit::Internal;
+        }
+    }
+    if any && !o.quiet {
+        unused(ended.reports);
+    }
+    exit = exit.max(ledgers(ended));
+    if !any && (o.follow || o.netflow.is_some()) {
+        // Who listens may hear nothing.
+        eprintln!("gabion: no record of a flow came");
+    } else if !any && exit == Exit::Done {
+        eprintln!("{}", Fault::input(nothing(ended.reports, o)));
+        exit = Exit::Input;
+    }
+    exit
+}
+
+/// What of a file was skipped, a line a reason.
+fn skipped(report: &InputReport) -> Vec<String> {
+    let line = |(skip, count, lines): (Skip, u64, &[u64])| {
+        let mut lines = lines.to_vec();
+        lines.sort_unstable();
+        let shown: Vec<String> = lines.iter().map(ToString::to_string).collect();
+        let (name, shown) = (skip.description(), shown.join(", "));
+        let (what, at) = match count {
+            1 => ("line", "line"),
+            n if n > lines.len() as u64 => ("lines", "first lines"),
+            _ => ("lines", "lines"),
+        };
+        format!("{count} {what} skipped: {name} ({at} {shown})")
+    };
+    report.skips.iter().map(line).collect()
+}
+
+/// Files of which nothing was used, beside others: those of kinds that nobody asks for in one line, those
+/// that should have been read one by one.
+fn unused(reports: &[&InputReport]) {
+    let is_other = |r: &InputReport| r.skips.iter().all(|s| s.0 == Skip::UnusedEvent);
+    let (mut others, mut broken) = (Vec::new(), Vec::new());
+    for report in reports.iter().filter(|r| r.error.is_none() && r.ledger.passed().items == 0) {
+        match (report.skips.total(), is_other(report)) {
+            (0, _) => {}
+            (_, true) => others.push(report),
+            (_, false) => broken.push(report),
+        }
+    }
+    for report in broken.iter().take(NAMED_MAX) {
+        let path = report.path.display();
+        let what = skipped(report).into_iter().next().unwrap_or_default();
+        eprintln!("gabion: {path}: nothing of it was used: {what}");
+    }
+    if broken.len() > NAMED_MAX {
+        let more = broken.len() - NAMED_MAX;
+        eprintln!(
+            "gabion: {more} more files of which nothing could be used: run.json has them all"
+        );
+    }
+    if !others.is_empty() {
+        // `stats.00:00:00-01:00:00.log.gz` is one of stats.
+        let stem = |r: &&&InputReport| {
+            let name = r.path.file_name()?.to_string_lossy();
+            Some(name.split('.').next().unwrap_or_default().to_owned())
+        };
+        let mut kinds: Vec<String> = others.iter().filter_map(stem).collect();
+        kinds.sort();
+        kinds.dedup();
+        let (n, more) = (others.len(), kinds.len().saturating_sub(NAMED_MAX));
+        kinds.truncate(NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let (kinds, logs) = (kinds.join(", "), if n == 1 { "log" } else { "logs" });
+        eprintln!("gabion: {n} {logs} of kinds that no detector uses: {kinds}{more}");
+    }
+}
+
+/// Ledgers that do not balance, and workers lost.
+fn ledgers(ended: &Ended<'_>) -> Exit {
+    let mut exit = Exit::Done;
+    let ran = ended.ran;
+    let parcels = ran.team.as_ref().map(|t| &t.parcels);
+    for (joint, ledger) in [("sources", Some(&ran.sources)), ("parcels", parcels)] {
+        if let Some(Err(e)) = ledger.map(Ledger::balance) {
+            eprintln!("{}", Fault::internal(format!("ledger: {joint}: {e}: report it")));
+            exit = Exit::Internal;
+        }
+    }
+    if let Some(team) = ran.team.as_ref().filter(|t| t.lost > 0) {
+        let shed = team.parcels.shed_total().items;
+        let forgotten = ran.sources.shed_for(ShedReason::WorkerLost).items;
+        let (lost, held, anew) = (team.lost, team.lost_records, team.restarted);
+        let said = format!(
+            "{lost} workers lost: {held} records in hand and {shed} that waited are shed, {forgotten} sources \
+             forgotten, {anew} shards begun anew: report it"
+        );
+        eprintln!("{}", Fault::internal(said));
+        exit = Exit::Internal;
+    }
+    exit
+}
+
+/// That there was nothing to be read in what was named, and why.
+fn nothing(reports: &[&InputReport], o: &ReadOptions) -> String {
+    let e = "name logs of Zeek, EVE, Argus or nfdump, or captures";
+    if reports.is_empty() {
+        let named: Vec<String> = o.inputs.iter().map(|p| p.display().to_string()).collect();
+        return format!("{}: no file in it: {e}", named.join(", "));
+    }
+    let named: Vec<String> = reports.iter().take(3).map(|r| r.path.display().to_string()).collect();
+    let more = if reports.len() > named.len() { ", …" } else { "" };
+    let why = reports.iter().find_map(|r| r.skips.iter().next().map(|s| (s.0, s.1)));
+    let why = match why {
+        Some((skip, 1)) => format!(" (one line: {})", skip.description()),
+        Some((skip, n)) => format!(" ({n} lines: {})", skip.description()),
+        None if reports.iter().all(|r| r.ledger.received().items == 0) => " (empty)".to_owned(),
+        None => String::new(),
+    };
+    format!("{}{more}: no record of a flow{why}: {e}", named.join(", "))
+}
