@@ -383,6 +383,16 @@ mod tests {
         assert_eq!(round(&mut source), 6);
         seen.sort_unstable();
         assert_eq!(seen, [1, 2, 3, 4, 5, 6]);
+        // What evidence says of the input follows what was skipped, and is told when it changes.
+        assert_eq!(source.state().as_deref(), Some("live, complete"));
+        appended(&path, "nonsense\n");
+        for round in 0..2 {
+            (source.looked, source.stated) = (None, None);
+            source.look();
+            source.take_lines(&mut |_| ControlFlow::Continue(()));
+            let state = (round == 0).then_some("live, 14.3 % of items shed: unreadable_record");
+            assert_eq!(source.state().as_deref(), state);
+        }
         for report in source.reports() {
             report.ledger.balance().unwrap();
         }
