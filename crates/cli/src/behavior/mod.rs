@@ -28,7 +28,7 @@ use gabion_outputs::store::{ProfileWriter, Written};
 use gabion_record::Tree;
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{SECOND, TimeNs};
-use gabion_runtime::{Signals, StopFlag, clock};
+use gabion_runtime::{Pulse, Signals, StopFlag, clock};
 use sink::{Found, Paged, Sink};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -82,7 +82,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         exit = exit.max(Exit::Internal);
     }
     let reports: Vec<&InputReport> = source.feed.reports().collect();
-    let is_cut = source.is_stopped || ran.lost() == o.workers;
+    let is_cut = source.is_stopped || ran.is_cut(o.workers);
     exit = exit.max(end(&reports, &ran, o, &mut sink, is_cut, Beside::default()));
     if o.verbose {
         let seconds = started.elapsed().as_secs_f64();
@@ -145,6 +145,8 @@ pub(crate) struct Ran {
     pub(crate) sources: Ledger,
     /// Of the workers, where there are several.
     pub(crate) team: Option<TeamEnd>,
+    /// Why the engine failed before the end.
+    pub(crate) failed: Option<String>,
     /// Bytes for seeds and profiles, and what profiles take at the end.
     pub(crate) budget: usize,
     pub(crate) used: usize,
@@ -189,7 +191,7 @@ fn follow(
         );
     }
     let lost = if ran.lost() > 0 { Exit::Internal } else { Exit::Done };
-    Ok(lost.max(end(&source.reports(), &ran, o, sink, false, Beside::default())))
+    Ok(lost.max(end(&source.reports(), &ran, o, sink, ran.is_cut(o.workers), Beside::default())))
 }
 
 /// Runs the engine over a source, on one thread or several.
@@ -207,28 +209,8 @@ fn detect<S: Source + 'static>(
         eprintln!("gabion: workers: a whitelist is looked up in order: one worker is used");
     }
     if o.workers <= 1 || needs_one {
-        let mut engine = Engine::with_budget(settings, start, budget);
-        engine.set_input_state(state);
-        if sink.keeps_windows() {
-            engine.keep_windows();
-        }
-        source.run(&mut |seen| {
-            match seen {
-                Seen::Records(records) => {
-                    engine.records(records, &mut |finding| sink.take(finding));
-                    if engine.has_kept() {
-                        sink.keep(engine.take_kept());
-                    }
-                }
-                Seen::Lists(intel) => engine.set_intel(intel),
-                Seen::State(state) => engine.set_input_state(state),
-                Seen::Idle => sink.idle(),
-            }
-            ControlFlow::Continue(())
-        });
-        engine.finish(&mut |finding| sink.take(finding));
-        sink.keep(engine.take_kept());
-        return Ok((source, Ran::of(&engine, budget)));
+        let ran = alone(&mut source, Begun { start, state, is_finite }, settings, budget, sink);
+        return Ok((source, ran));
     }
     let settings = Arc::new(settings);
     let front = Front::new(Arc::clone(&settings), start);
@@ -260,11 +242,46 @@ fn detect<S: Source + 'static>(
         counts: done.counts,
         sources: done.sources,
         team: Some(done.team),
+        failed: None,
         budget,
         used: done.used,
         whitelisted: Vec::new(),
     };
     Ok((done.source, ran))
+}
+
+/// Runs the engine over a source on this thread. When it fails, what was found until then stays.
+fn alone<S: Source>(
+    source: &mut S,
+    begun: Begun,
+    settings: Settings,
+    budget: usize,
+    sink: &mut Sink,
+) -> Ran {
+    let mut engine = Engine::with_budget(settings, begun.start, budget);
+    engine.set_input_state(begun.state);
+    if sink.keeps_windows() {
+        engine.keep_windows();
+    }
+    let done = Pulse::unwatched().guard(|| {
+        source.run(&mut |seen| {
+            match seen {
+                Seen::Records(records) => {
+                    engine.records(records, &mut |finding| sink.take(finding));
+                    if engine.has_kept() {
+                        sink.keep(engine.take_kept());
+                    }
+                }
+                Seen::Lists(intel) => engine.set_intel(intel),
+                Seen::State(state) => engine.set_input_state(state),
+                Seen::Idle => sink.idle(),
+            }
+            ControlFlow::Continue(())
+        });
+        engine.finish(&mut |finding| sink.take(finding));
+    });
+    sink.keep(engine.take_kept());
+    Ran { failed: done.err(), ..Ran::of(&engine, budget) }
 }
 
 impl Ran {
@@ -273,11 +290,16 @@ impl Ran {
         let entries = engine.whitelisted().into_iter();
         let whitelisted = entries.map(|(e, r, n)| (e.line, e.text.clone(), r, n)).collect();
         let used = engine.profiles().map(Profile::bytes).sum();
-        Ran { counts, sources, team: None, budget, used, whitelisted }
+        Ran { counts, sources, team: None, failed: None, budget, used, whitelisted }
     }
 
     fn lost(&self) -> usize {
         self.team.as_ref().map_or(0, |t| t.lost)
+    }
+
+    /// Whether nobody was left to go on.
+    fn is_cut(&self, workers: usize) -> bool {
+        self.failed.is_some() || (self.lost() > 0 && self.lost() >= workers)
     }
 }
 
@@ -505,6 +527,55 @@ pub(crate) fn open(folder: &Path) -> Result<AlertFiles, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Fails in the middle of a log.
+    struct Failing(Feed);
+
+    impl Source for Failing {
+        fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
+            let mut feed = LogSource {
+                feed: std::mem::replace(&mut self.0, Feed::survey(&[], Options::default())),
+                stop: StopFlag::new(),
+                lists: Lists { signals: None, reload: Reload::watch(Places::default()) },
+                is_stopped: false,
+            };
+            let mut records = 0;
+            feed.run(&mut |seen| {
+                records += usize::from(matches!(seen, Seen::Records(_)));
+                let flow = each(seen);
+                assert!(records < 2, "acted fault");
+                flow
+            });
+        }
+    }
+
+    /// An engine that fails is said with its reason, and what was found until then is not lost.
+    #[test]
+    fn an_engine_that_fails_ends_with_what_it_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conn.log");
+        let line = |n: u32| {
+            format!(
+                "{{\"ts\":{n}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"8.8.8.8\",\"id.resp_h\":\"9.9.{}.{}\",\"id.resp_p\":23,\
+                 \"proto\":\"tcp\",\"conn_state\":\"S0\"}}\n",
+                n >> 8,
+                n & 255
+            )
+        };
+        std::fs::write(&path, (0..40_000).map(line).collect::<String>()).unwrap();
+        let mut source = Failing(Feed::survey(&[path], Options::default()));
+        let mut sink = Sink::default();
+        let begun = Begun { start: None, state: String::new(), is_finite: true };
+        let ran = alone(&mut source, begun, Settings::default(), 1 << 20, &mut sink);
+        assert!(
+            ran.failed.as_ref().is_some_and(|why| why.contains("acted fault")),
+            "{:?}",
+            ran.failed
+        );
+        assert!(ran.is_cut(1) && ran.counts.records > 0 && ran.counts.records < 40_000);
+        assert!(!sink.found.evidence.is_empty());
+        ran.sources.balance().unwrap();
+    }
 
     /// Every key of the peer's own configuration is honoured or named with a reason.
     #[test]

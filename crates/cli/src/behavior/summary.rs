@@ -163,6 +163,9 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     ended.ran.sources.write_json_fields(&mut ledger);
     j.members(&ledger);
     j.close();
+    if let Some(why) = &ended.ran.failed {
+        j.field("failed", why);
+    }
     if let Some(team) = &ended.ran.team {
         j.open_key("workers");
         let mut ledger = Vec::new();

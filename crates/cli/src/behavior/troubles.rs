@@ -113,6 +113,11 @@ fn ledgers(ended: &Ended<'_>) -> Exit {
             exit = Exit::Internal;
         }
     }
+    if let Some(why) = &ran.failed {
+        let said = format!("engine: failed: {why}: what was found before is written, report this");
+        eprintln!("{}", Fault::internal(said));
+        exit = Exit::Internal;
+    }
     if let Some(team) = ran.team.as_ref().filter(|t| t.lost > 0) {
         let shed = team.parcels.shed_total().items;
         let forgotten = ran.sources.shed_for(ShedReason::WorkerLost).items;
