@@ -10,8 +10,8 @@ use crate::shards::{Ahead, Ends};
 use crate::site::Facts;
 use crate::state::Decoder;
 use gabion_record::logs::{
-    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice, Proto,
-    Record, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
+    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice,
+    OpenConn, Proto, Record, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
 };
 use gabion_record::{Ip, Net};
 
@@ -268,6 +268,7 @@ parts! {
     Dhcp<'a> { requested, mac, host_name, server, }
     Arp<'a> { operation, src_mac, dst_mac, src_hw, dst_hw, }
     Login<'a> { service, is_success, is_confused, user, }
+    OpenConn<'a> { so_far, }
 }
 
 macro_rules! bodies {
@@ -288,7 +289,8 @@ macro_rules! bodies {
 }
 
 bodies!(
-    Conn, Dns, Http, Ssl, Ssh, Files, Notice, Software, Weird, Tunnel, Smtp, Ftp, Dhcp, Arp, Login
+    Conn, Dns, Http, Ssl, Ssh, Files, Notice, Software, Weird, Tunnel, Smtp, Ftp, Dhcp, Arp, Login,
+    OpenConn
 );
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::prevalence::{Outsides, Prevalence};
 use crate::settings::Settings;
 use crate::whitelist::Whited;
 use foldhash::fast::FixedState;
-use gabion_record::logs::{Body, Mac, Record, TimeNs};
+use gabion_record::logs::{Body, LogKind, Mac, Record, TimeNs};
 use gabion_record::{Ip, Net};
 use hashbrown::{HashMap, HashSet};
 
@@ -127,7 +127,12 @@ impl Site {
     pub fn see(&mut self, r: &Record<'_>, settings: &Settings) -> Facts {
         self.start.get_or_insert(r.ts);
         self.watermark = self.watermark.max(r.ts);
-        self.logs |= 1 << r.body.kind() as u32;
+        // Flows that are still open are flows, not another log.
+        let kind = match r.body.kind() {
+            LogKind::OpenConn => LogKind::Conn,
+            kind => kind,
+        };
+        self.logs |= 1 << kind as u32;
         if self.local.is_none() && r.src.is_private() {
             self.local = r.src.rfc1918();
         }
@@ -157,6 +162,9 @@ impl Site {
                     let at = self.resolved.get(&r.dst);
                     facts.is_resolved = at.is_some_and(|at| r.ts.since(*at) <= RESOLVED_NS);
                 }
+            }
+            Body::OpenConn(open) if open.so_far.is_established => {
+                facts.prevalence = self.talk(r, settings);
             }
             Body::Arp(a) => self.macs(r, a.src_mac.or(a.src_hw), None, &mut facts),
             Body::Dns(d) => {

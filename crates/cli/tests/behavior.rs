@@ -128,6 +128,23 @@ fn flows_that_fail_are_counted_and_told_by_the_exit_code() {
     assert!(alerts.contains("UNKNOWN_PORT"), "{alerts}");
 }
 
+/// Flows that have not ended yet: the hourly logs of open ones are read, and a long one is told before it
+/// ends, once however often it stands there.
+#[test]
+fn open_flows_are_told_before_they_end() {
+    let Some(flows) = flows("open_flows_are_told_before_they_end") else { return };
+    let (found, _) = read(&[&flows.join("rita/open_sni")], &[]);
+    let long: Vec<&String> = found.iter().filter(|l| l.contains("\"LONG_CONNECTION\"")).collect();
+    assert!(!long.is_empty(), "{}", found.len());
+    let uid =
+        |line: &str| line.split("uids").nth(1).map(|t| t.split(']').next().unwrap().to_owned());
+    let mut uids: Vec<_> = long.iter().map(|l| uid(l)).collect();
+    let count = uids.len();
+    uids.sort();
+    uids.dedup();
+    assert_eq!(uids.len(), count);
+}
+
 /// D46 of the peer: whatever follows `.log` in a name, the log is read, and the run ends.
 #[test]
 fn labelled_logs_are_read_and_a_run_ends() {

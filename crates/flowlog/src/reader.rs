@@ -321,14 +321,19 @@ pub fn kind_of(name: &str) -> Option<LogKind> {
     if !base.contains(".log") {
         return None;
     }
-    let stem = base.split(['.', '_', '-']).next()?;
-    LogKind::from_name(stem.as_bytes())
+    let stem = base.split(['.', '-']).next()?;
+    open_or(stem.as_bytes(), stem.split('_').next()?.as_bytes())
+}
+
+/// The kind by a whole stem or by its first word: `open_conn` is a log of its own, `conn_red` is not.
+fn open_or(stem: &[u8], word: &[u8]) -> Option<LogKind> {
+    LogKind::from_name(stem).or_else(|| LogKind::from_name(word))
 }
 
 /// The kind that `#path` says.
 fn kind_of_path(path: &[u8]) -> Option<LogKind> {
-    let stem = path.split(|b| matches!(b, b'_' | b'-' | b'.')).next()?;
-    LogKind::from_name(stem)
+    let stem = path.split(|b| matches!(b, b'-' | b'.')).next()?;
+    open_or(stem, stem.split(|b| *b == b'_').next()?)
 }
 
 /// The kind of a JSON line by its `_path` or by columns that only one log has.
@@ -371,7 +376,9 @@ mod tests {
             ("conn.log.labeled", Some(LogKind::Conn)),
             ("dns.00:00:00-01:00:00.log.gz", Some(LogKind::Dns)),
             ("conn-summary.log", Some(LogKind::Conn)),
-            ("open_conn.log", None),
+            ("open_conn.log", Some(LogKind::OpenConn)),
+            ("open_conn.17_32_32-18_00_00.log.gz", Some(LogKind::OpenConn)),
+            ("open_http.log", None),
             ("stats.log", None),
             ("x.pcap", None),
         ] {

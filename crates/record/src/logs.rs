@@ -154,6 +154,7 @@ kinds! {
     Dhcp, "dhcp";
     Arp, "arp";
     Login, "login";
+    OpenConn, "open_conn";
 }
 
 impl LogKind {
@@ -412,6 +413,14 @@ pub struct Conn<'a> {
     pub dst_mac: Option<Mac>,
     /// Ports are no ports (ICMP's type and code of Argus, `0x…`).
     pub has_no_ports: bool,
+}
+
+/// A flow that has not ended yet, as it stood when `open_conn.log` was written; the same one stands there
+/// again until it ends.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OpenConn<'a> {
+    /// The flow up to then.
+    pub so_far: Conn<'a>,
 }
 
 /// A DNS query with its answer.

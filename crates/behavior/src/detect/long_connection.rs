@@ -2,6 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::Context;
+use crate::sketch::hash_text;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND};
@@ -18,19 +19,28 @@ impl Detector for LongConnection {
     type Kept = ();
     const ABOUT: About = About {
         types: &[&TYPE],
-        condition: "a flow lasts longer than 1,500 s, neither end is multicast",
+        condition: "a flow lasts longer than 1,500 s, neither end is multicast; of one that is still open \
+            (`open_conn.log`) at the 1st, 10th, 100th … time that it is seen",
         level: "low; confidence: its part of a day, 1 at most",
         settings: &["flow_alerts.long_connection_threshold"],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::OpenConn);
 
     #[inline]
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
-        let Body::Conn(c) = &r.body else { return };
+        let (c, is_open) = match &r.body {
+            Body::Conn(c) => (c, false),
+            Body::OpenConn(open) => (&open.so_far, true),
+            _ => return,
+        };
         let seconds = c.duration_ns as f64 / SECOND as f64;
         if seconds <= cx.settings.long_connection_s || r.src.is_multicast() || r.dst.is_multicast()
         {
+            return;
+        }
+        // An open one stands in each log until it ends.
+        if is_open && cx.is_due(&TYPE, hash_text(r.uid)).is_none() {
             return;
         }
         let sure = ((seconds / 86_400.0).min(1.0) * 100.0).round() / 100.0;
@@ -53,6 +63,27 @@ impl Detector for LongConnection {
 mod tests {
     use super::*;
     use crate::trial::{Trial, conn};
+    use gabion_record::logs::OpenConn;
+
+    /// A flow that is still open is told once, and counts as no flow.
+    #[test]
+    fn an_open_flow_is_told_before_it_ends() {
+        let mut trial = Trial::new();
+        for n in 0..5 {
+            let open = conn(0, "10.0.0.1", "1.2.3.4", 4444).lasting(1000.0 + 400.0 * f64::from(n));
+            let mut r = open.record();
+            if let Body::Conn(c) = r.body {
+                r.body = Body::OpenConn(OpenConn { so_far: c });
+            }
+            r.ts = gabion_record::logs::TimeNs(i64::from(n) * SECOND);
+            trial.record(&r);
+        }
+        let found = trial.of(&TYPE);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].description.contains("took 30 mins"), "{}", found[0].description);
+        assert_eq!(trial.said.len(), 1);
+        assert_eq!(trial.engine.counts().flows, 0);
+    }
 
     #[test]
     fn above_at_and_far_above_the_threshold() {

@@ -239,6 +239,7 @@ pub fn record(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Co
         LogKind::Dhcp => run::<{ bit(LogKind::Dhcp) }>(window, kept, context),
         LogKind::Arp => run::<{ bit(LogKind::Arp) }>(window, kept, context),
         LogKind::Login => run::<{ bit(LogKind::Login) }>(window, kept, context),
+        LogKind::OpenConn => run::<{ bit(LogKind::OpenConn) }>(window, kept, context),
     }
 }
 

@@ -5,7 +5,7 @@ use super::{About, Detector, bit};
 use crate::finding::Context;
 use crate::rita::{self, Beside};
 use crate::shards::Ahead;
-use crate::sketch::{Keyed, mix};
+use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
@@ -31,6 +31,8 @@ const STROBES: u64 = 86_400;
 /// Flows shorter than this begin a sum only at one in 64, which a strobe meets within minutes.
 const WORTH_NS: i64 = 60 * SECOND;
 const DAY: i64 = 24 * 3600 * SECOND;
+/// Open flows of a pair that are told apart.
+const OPEN_MAX: usize = 4;
 
 state! {
     /// Of one source.
@@ -49,6 +51,31 @@ state! {
         told: Most<u64>,
         strobe: Most<u64>,
         beside: Beside,
+        /// Flows that had not ended when they were seen, and how long they had lasted then.
+        open: Keyed<u64, u64, OPEN_MAX>,
+    }
+}
+
+impl Total {
+    /// A flow of a pair that has open ones: how many flows and how much time it adds to what was counted
+    /// of it before.
+    fn open_or_closed(&mut self, uid: u64, lasted: u64, is_open: bool) -> (u64, u64) {
+        match self.open.get(uid) {
+            Some(counted) => {
+                let more = lasted.saturating_sub(*counted);
+                *counted = lasted.max(*counted);
+                if !is_open {
+                    self.open.remove(uid);
+                }
+                (0, more)
+            }
+            None => {
+                if is_open {
+                    self.open.get_or_admit(uid, |_| true, |_, n| *n).into_iter().for_each(|n| *n = lasted);
+                }
+                (1, lasted)
+            }
+        }
     }
 }
 
@@ -57,7 +84,7 @@ impl Detector for PairTotals {
     type Kept = Totals;
     const ABOUT: About = About {
         types: &[&LONG, &STROBE],
-        condition: "the connections of a pair within a day last 4, 8, 12 hours in all \
+        condition: "the connections of a pair within a day, open ones too, last 4, 8, 12 hours in all \
             (LONG_TOTAL_CONNECTION); 86,400 connections of a pair within a day (STROBE); of a source \
             the eight pairs that are connected longest and most often are summed, what is told is a \
             lower bound; the text names RITA's threat score as well",
@@ -65,7 +92,7 @@ impl Detector for PairTotals {
             STROBE high, 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http);
+    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::OpenConn);
 
     #[inline]
     fn near(_: &Slot<()>, kept: &Slot<Totals>, to: &Ahead) -> usize {
@@ -75,8 +102,9 @@ impl Detector for PairTotals {
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Totals>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
-        let c = match &r.body {
-            Body::Conn(c) => c,
+        let (c, is_open) = match &r.body {
+            Body::Conn(c) => (c, false),
+            Body::OpenConn(open) => (&open.so_far, true),
             Body::Http(h) if cx.profile == r.src => {
                 if let Some(total) = kept.get().and_then(|totals| totals.pairs.get(r.dst)) {
                     total.beside.request(h.host);
@@ -105,8 +133,13 @@ impl Detector for PairTotals {
         }
         total.beside.see(&cx.facts.prevalence);
         total.first.see(r.ts);
-        total.flows += 1;
-        total.nanos = total.nanos.saturating_add(u64::try_from(c.duration_ns).unwrap_or(0).min(DAY as u64));
+        let lasted = u64::try_from(c.duration_ns).unwrap_or(0);
+        let (flows, more) = match is_open || !total.open.is_empty() {
+            true => total.open_or_closed(hash_text(r.uid), lasted, is_open),
+            false => (1, lasted),
+        };
+        total.flows += flows;
+        total.nanos = total.nanos.saturating_add(more);
         total.seconds = total.nanos / SECOND as u64;
         let (seconds, flows, first) = (total.seconds, total.flows, total.first.0);
         let long = LONG_S.iter().find(|(least, _)| seconds >= *least);
@@ -149,6 +182,7 @@ impl Detector for PairTotals {
 mod tests {
     use super::*;
     use crate::trial::{Trial, conn};
+    use gabion_record::logs::OpenConn;
 
     #[test]
     fn the_sum_of_a_days_connections_is_told() {
@@ -164,6 +198,25 @@ mod tests {
             "Long total connection. 5 connections from 10.0.0.1 to 1.2.3.4 took 291 mins in all. Threat \
              0.443 (0.443, 1 of 1 hosts -0.15, first seen 0 days ago +0.15)."
         );
+    }
+
+    /// A flow that is seen open three times and then closed counts once, with what it lasted.
+    #[test]
+    fn open_flows_count_once() {
+        let mut trial = Trial::new();
+        for (n, hours) in [(0, 1.0), (1, 2.0), (2, 3.9), (3, 3.95), (4, 0.1)] {
+            let mut flow = conn(n, "10.0.0.1", "1.2.3.4", 443).lasting(hours * 3600.0);
+            flow.uid = if n < 4 { "Copen".into() } else { "Cother".into() };
+            let mut r = flow.record();
+            if let (Body::Conn(c), true) = (r.body, n < 3) {
+                r.body = Body::OpenConn(OpenConn { so_far: c });
+            }
+            trial.record(&r);
+        }
+        let found = trial.of(&LONG);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].description.contains("2 connections"), "{}", found[0].description);
+        assert!(found[0].description.contains("took 243 mins"), "{}", found[0].description);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use crate::field;
 use crate::skip::Skip;
 use gabion_record::Ip;
 use gabion_record::logs::{
-    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice, Proto,
-    Record, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
+    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice,
+    OpenConn, Proto, Record, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
 };
 
 /// What a line is besides its texts.
@@ -47,6 +47,7 @@ pub fn record<'a>(line: Line, slots: &Slots<'a>) -> Result<Record<'a>, Skip> {
             }
             Body::Conn(conn(line, &own))
         }
+        LogKind::OpenConn => Body::OpenConn(OpenConn { so_far: conn(line, &own) }),
         LogKind::Dns => Body::Dns(Dns {
             query: own(0),
             qclass: own(1),

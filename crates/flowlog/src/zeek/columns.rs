@@ -24,7 +24,7 @@ pub const OWN: usize = 8;
 /// Columns of one kind of log, at the places from [`OWN`] on.
 pub const fn own(kind: LogKind) -> &'static [&'static str] {
     match kind {
-        LogKind::Conn => &[
+        LogKind::Conn | LogKind::OpenConn => &[
             "service",
             "duration",
             "orig_bytes",
