@@ -24,7 +24,7 @@ pub struct CommandControl;
 /// Pairs of a source in a window, by how much they were used.
 const PAIRS_MAX: usize = 12;
 /// Flows before a pair is scored the first time.
-const FIRST: u32 = 5;
+pub const FIRST: u32 = 5;
 
 state! {
     /// Pairs of one window.

@@ -6,6 +6,7 @@ use clap::Args;
 use gabion_behavior::Profile;
 use gabion_behavior::command_and_control::features::GROUPS;
 use gabion_behavior::command_and_control::{Model, Score};
+use gabion_behavior::detect::command_control::FIRST;
 use gabion_flowlog::json::{self, Value, members};
 use gabion_outputs::store::windows_of;
 use gabion_outputs::table::{Align, Table};
@@ -149,7 +150,8 @@ fn tuples(profiles: &[(i64, usize, Profile)]) -> Vec<Tuple> {
             port: t.port,
             flows: t.flows,
             letters: String::from_utf8_lossy(t.letters).into_owned(),
-            score: model.score(t.letters),
+            // Of fewer the detector asks nothing either.
+            score: if t.flows >= FIRST { model.score(t.letters) } else { None },
         }));
     }
     let score = |t: &Tuple| t.score.map_or(0.0, |s| s.score);
@@ -263,9 +265,9 @@ fn text(ip: &str, shown: &Shown, rows: usize) -> String {
     let right = Align::Right;
     let mut table = Table::new(&[
         ("WINDOW", right),
-        ("RECORDS", right),
-        ("FLOWS", right),
-        ("FINDINGS", right),
+        ("RECORDS SO FAR", right),
+        ("FLOWS SO FAR", right),
+        ("FINDINGS SO FAR", right),
         ("LAST SEEN", Align::Left),
         ("BYTES", right),
     ]);

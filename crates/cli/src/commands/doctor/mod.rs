@@ -142,7 +142,9 @@ fn of_run(run: &Run, say: &mut dyn FnMut(String, String)) {
     }
     for (joint, reason, items) in &run.sheds {
         let described = ShedReason::from_name(reason).map_or("", ShedReason::description);
-        say(format!("{joint}: {items} shed as {reason}: {described}"), remedy(reason).to_owned());
+        if let Some(remedy) = remedy(reason) {
+            say(format!("{joint}: {items} shed as {reason}: {described}"), remedy.to_owned());
+        }
     }
     for budget in run.budgets.iter().filter(|b| b.refused > 0) {
         let (name, n, limit) = (&budget.name, budget.refused, ByteSize(budget.limit));
@@ -153,15 +155,16 @@ fn of_run(run: &Run, say: &mut dyn FnMut(String, String)) {
     }
 }
 
-/// What helps against a reason.
-fn remedy(reason: &str) -> &'static str {
-    match reason {
+/// What helps against a reason; none where nothing is wrong.
+fn remedy(reason: &str) -> Option<&'static str> {
+    Some(match reason {
+        // No detector uses these logs or events; the run was asked to stop.
+        "unused_log" | "stopped" => return None,
         "profile_folded" => {
             "sources seen once were folded to stay within the budget: raise --budget when \
                              that is not a flood"
         }
         "unreadable_record" => "look at the lines that the run named on standard error",
-        "unused_log" => "nothing: no detector uses these logs or events",
         "worker_lost" => "a worker failed or stalled: report it with the line it said",
         "ring_full" | "kernel_drop" => {
             "more workers (--workers), or fewer rules; `gabion rules cost` says which"
@@ -170,9 +173,8 @@ fn remedy(reason: &str) -> &'static str {
             "raise --budget, or the memcap of that name in the configuration"
         }
         "output_failed" => "see that the output's disk has room and may be written",
-        "stopped" => "nothing: the run was asked to stop before its end",
         _ => "see docs/limits.md",
-    }
+    })
 }
 
 fn limit_file(state: &MemoryState) -> String {
@@ -245,7 +247,9 @@ fn levels(levels: &[MemoryLevel], out: &mut String) {
         ("COUNTED BY THE KERNEL", Align::Left),
     ]);
     for level in levels {
-        let events: Vec<String> = level.events.iter().map(|(n, c)| format!("{n} {c}")).collect();
+        // A setting stands among the counters of version 1.
+        let counted = level.events.iter().filter(|(name, _)| name != "oom_kill_disable");
+        let events: Vec<String> = counted.map(|(name, n)| format!("{name} {n}")).collect();
         let limit = level.limit.or(level.high);
         table.row([
             level.folder.display().to_string(),
@@ -518,7 +522,8 @@ mod tests {
             "{json}"
         );
         for reason in ShedReason::ALL {
-            assert!(!remedy(reason.name()).is_empty());
+            let is_none = matches!(reason.name(), "unused_log" | "stopped");
+            assert_eq!(remedy(reason.name()).is_none(), is_none);
         }
     }
 }
