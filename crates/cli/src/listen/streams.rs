@@ -388,29 +388,33 @@ impl Streams {
 
     /// Makes room for a newcomer, if somebody has less right to it.
     fn displace(&mut self, newcomer: IpAddr) -> bool {
-        // One that waits for its answer is not silent: we are.
-        let may_go = |c: &&Connection| c.frames == 0 && !c.awaits_answer;
-        let silent = self.connections.values().filter(may_go).min_by_key(|c| c.opened);
-        let key = silent.map(|c| c.key).or_else(|| {
-            let mut held: HashMap<IpAddr, usize> = HashMap::new();
-            for connection in self.connections.values() {
-                *held.entry(connection.peer).or_default() += 1;
+        // One that waits for its answer is not silent: we are. Nor is one whose bytes were not looked at yet.
+        let is_silent = |c: &Connection| c.frames == 0 && !c.awaits_answer;
+        for _ in 0..ACCEPTS {
+            let silent =
+                self.connections.values().filter(|c| is_silent(c)).min_by_key(|c| c.opened);
+            let Some(key) = silent.map(|c| c.key) else { break };
+            self.read(key);
+            match self.connections.get(&key) {
+                None => return true,
+                Some(connection) if is_silent(connection) => {
+                    self.close(key, Closed::Displaced);
+                    return true;
+                }
+                Some(_) => {}
             }
-            let own = held.get(&newcomer).copied().unwrap_or(0);
-            let (most, count) = held.into_iter().max_by_key(|(_, n)| *n)?;
-            if count <= own + 1 {
-                return None;
-            }
-            let of_most = self.connections.values().filter(|c| c.peer == most && !c.awaits_answer);
-            of_most.min_by_key(|c| c.heard).map(|c| c.key)
-        });
-        match key {
-            Some(key) => {
-                self.close(key, Closed::Displaced);
-                true
-            }
-            None => false,
         }
+        let mut held: HashMap<IpAddr, usize> = HashMap::new();
+        for connection in self.connections.values() {
+            *held.entry(connection.peer).or_default() += 1;
+        }
+        let own = held.get(&newcomer).copied().unwrap_or(0);
+        let most = held.into_iter().max_by_key(|(_, n)| *n).filter(|(_, count)| *count > own + 1);
+        let Some((most, _)) = most else { return false };
+        let of_most = self.connections.values().filter(|c| c.peer == most && !c.awaits_answer);
+        let Some(key) = of_most.min_by_key(|c| c.heard).map(|c| c.key) else { return false };
+        self.close(key, Closed::Displaced);
+        true
     }
 
     fn read(&mut self, key: u64) {
