@@ -9,7 +9,6 @@ use crate::detect::{self, KeptStates, WindowStates};
 use crate::finding::{Context, Finding};
 use crate::limits::REPEATS_MAX;
 use crate::settings::Settings;
-use crate::shards::Ahead;
 use crate::site::Facts;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{Decoder, State};
@@ -215,12 +214,6 @@ impl Profile {
     #[inline]
     pub(crate) fn touch(&self) -> usize {
         detect::touch(&self.current.states, &self.kept) ^ self.current.repeats.things.touch()
-    }
-
-    /// Looks at what a flow to these changes then.
-    #[inline]
-    pub(crate) fn near(&self, to: &Ahead) -> usize {
-        detect::near(&self.current.states, &self.kept, to)
     }
 
     /// Whether it is time to weigh it again: often while it is young, then at every 32nd record.

@@ -10,7 +10,6 @@ use super::{About, Detector, bit};
 use crate::finding::Context;
 use crate::profile::Waking;
 use crate::rita::{self, Beside};
-use crate::shards::Ahead;
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Most, Slot, state};
 use gabion_record::Ip;
@@ -91,11 +90,6 @@ impl Detector for Beacon {
         settings: &[],
     };
     const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http);
-
-    #[inline]
-    fn near(_: &Slot<()>, kept: &Slot<Pairs>, to: &Ahead) -> usize {
-        kept.peek().map_or(0, |pairs| pairs.pairs.near(to.dst))
-    }
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Pairs>, cx: &mut Context<'_, '_>) {

@@ -6,7 +6,6 @@ use super::{About, Detector, bit};
 use crate::command_and_control::features::GROUPS;
 use crate::command_and_control::letters::{self, LONGEST};
 use crate::finding::Context;
-use crate::shards::Ahead;
 use crate::sketch::Keyed;
 use crate::state::{Slot, state};
 use gabion_record::Ip;
@@ -83,11 +82,6 @@ impl Detector for CommandControl {
         settings: &[],
     };
     const KINDS: u16 = bit(LogKind::Conn);
-
-    #[inline]
-    fn near(window: &Slot<Pairs>, _: &Slot<()>, to: &Ahead) -> usize {
-        window.peek().map_or(0, |all| all.pairs.near((to.dst, u32::from(to.dst_port))))
-    }
 
     #[inline]
     fn record(window: &mut Slot<Pairs>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {

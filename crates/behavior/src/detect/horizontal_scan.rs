@@ -4,7 +4,6 @@ use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
 use crate::finding::Context;
 use crate::limits::PORTS_MAX;
-use crate::shards::Ahead;
 use crate::sketch::{Hosts, Keyed, Sieve, hash_ip, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
@@ -54,11 +53,6 @@ impl Detector for HorizontalScan {
         settings: &[],
     };
     const KINDS: u16 = bit(LogKind::Conn);
-
-    #[inline]
-    fn near(window: &Slot<Swept>, _: &Slot<()>, to: &Ahead) -> usize {
-        window.peek().map_or(0, |swept| swept.entries.near(key(to.dst_port, to.proto)))
-    }
 
     #[inline]
     fn record(window: &mut Slot<Swept>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {

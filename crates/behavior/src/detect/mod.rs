@@ -6,7 +6,6 @@
 
 use crate::finding::Context;
 use crate::profile::Waking;
-use crate::shards::Ahead;
 use crate::state::{Decoder, Slot, State};
 use gabion_record::evidence::EvidenceType;
 use gabion_record::logs::LogKind;
@@ -41,14 +40,6 @@ pub trait Detector {
         kept: &mut Slot<Self::Kept>,
         context: &mut Context<'_, '_>,
     );
-
-    /// Looks at what a flow to these will change, so that it is in the cache when the flow's turn comes;
-    /// what it gives means nothing.
-    #[inline]
-    fn near(window: &Slot<Self::Window>, kept: &Slot<Self::Kept>, to: &Ahead) -> usize {
-        let _ = (window, kept, to);
-        0
-    }
 
     /// Decides what waits for the moment that has come.
     fn wake(kept: &mut Slot<Self::Kept>, waking: &mut Waking<'_>) {
@@ -113,12 +104,6 @@ macro_rules! registry {
             } else {
                 0
             })+
-        }
-
-        /// Looks at what a flow to these changes then: see [`Detector::near`].
-        #[inline]
-        pub(crate) fn near(window: &WindowStates, kept: &KeptStates, to: &Ahead) -> usize {
-            0 $(^ <$module::$detector as Detector>::near(&window.$module, &kept.$module, to))+
         }
 
         /// Asks every detector what waits.

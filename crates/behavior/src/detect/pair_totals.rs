@@ -4,7 +4,6 @@
 use super::{About, Detector, bit};
 use crate::finding::Context;
 use crate::rita::{self, Beside};
-use crate::shards::Ahead;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -93,11 +92,6 @@ impl Detector for PairTotals {
         settings: &[],
     };
     const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::OpenConn);
-
-    #[inline]
-    fn near(_: &Slot<()>, kept: &Slot<Totals>, to: &Ahead) -> usize {
-        kept.peek().map_or(0, |totals| totals.pairs.near(to.dst))
-    }
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Totals>, cx: &mut Context<'_, '_>) {

@@ -7,7 +7,6 @@
 use super::scan::counts;
 use super::{About, Detector, bit};
 use crate::finding::Context;
-use crate::shards::Ahead;
 use crate::sketch::{Hosts, Keyed, Ports};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -73,11 +72,6 @@ impl Detector for SlowScan {
         settings: &[],
     };
     const KINDS: u16 = bit(LogKind::Conn);
-
-    #[inline]
-    fn near(_: &Slot<()>, kept: &Slot<Attempts>, to: &Ahead) -> usize {
-        kept.peek().map_or(0, |all| all.hosts.near(to.dst))
-    }
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Attempts>, cx: &mut Context<'_, '_>) {

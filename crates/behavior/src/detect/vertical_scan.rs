@@ -4,7 +4,6 @@ use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
 use crate::finding::Context;
 use crate::limits::TARGETS_MAX;
-use crate::shards::Ahead;
 use crate::sketch::keyed::Key;
 use crate::sketch::{Keyed, Ports, Sieve, mix};
 use crate::state::{First, Most, Slot, state};
@@ -51,11 +50,6 @@ impl Detector for VerticalScan {
         settings: &[],
     };
     const KINDS: u16 = bit(LogKind::Conn);
-
-    #[inline]
-    fn near(window: &Slot<Targets>, _: &Slot<()>, to: &Ahead) -> usize {
-        window.peek().map_or(0, |targets| targets.entries.near((to.dst, to.proto as u32)))
-    }
 
     #[inline]
     fn record(window: &mut Slot<Targets>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {

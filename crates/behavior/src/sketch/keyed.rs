@@ -63,14 +63,6 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         self.entries.get_mut(at).map(|e| &mut e.1)
     }
 
-    /// Looks at a key's entry, if there is one, before it is needed; what it gives means nothing.
-    #[inline]
-    pub fn near(&self, key: K) -> usize {
-        let tag = key.hash() as u32;
-        let at = self.tags.iter().position(|t| *t == tag);
-        at.and_then(|at| self.entries.get(at)).map_or(0, |e| usize::from(e.0 == key))
-    }
-
     /// Whether there is room for one more.
     #[inline]
     pub fn is_full(&self) -> bool {
