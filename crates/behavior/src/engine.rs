@@ -11,7 +11,7 @@ use crate::settings::{Direction, Settings};
 use crate::shard::{Kept, ShardCounts};
 use crate::shards::{Ahead, Ends, Placed, Shards};
 use crate::site::{Facts, Site};
-use crate::whitelist::Entry;
+use crate::whitelist::{Entry, Learned, Withheld};
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence};
 use gabion_record::ledger::Ledger;
@@ -80,13 +80,16 @@ pub struct Front {
     counts: Counts,
     /// The latest window with flows.
     latest_flow: Option<i64>,
+    /// What the whitelist's side behind profiles is to know.
+    learned: Vec<Learned>,
 }
 
 impl Front {
     /// A site whose windows begin at `start`, or with its first record.
     pub fn new(settings: Arc<Settings>, start: Option<TimeNs>) -> Front {
         let site = Site::new(start, &settings);
-        Front { settings, site, counts: Counts::default(), latest_flow: None }
+        let counts = Counts::default();
+        Front { settings, site, counts, latest_flow: None, learned: Vec::new() }
     }
 
     /// Looks at what records that come next will change, before the first of them is worked on.
@@ -112,19 +115,24 @@ impl Front {
                 false => self.counts.not_established += 1,
             }
         }
+        if !self.settings.whitelist.is_empty() {
+            self.counts.whitelisted += u64::from(facts.is_ignored);
+            let (second, number) = (facts.watermark.seconds(), self.counts.records);
+            self.learned.extend(self.site.passed.take_news(second, number));
+        }
         (self.counts.records, facts)
     }
 
-    /// Whether the whitelist keeps evidence back.
-    fn hides(&mut self, e: &Evidence) -> bool {
-        if self.settings.whitelist.is_empty()
-            || self.settings.disabled.iter().any(|name| name == e.kind.name)
-        {
-            return false;
-        }
-        let hides = self.site.whited.hides_evidence(e, &self.settings);
-        self.counts.whitelisted_evidence += u64::from(hides);
-        hides
+    /// Whether there is something to be taken by [`Front::take_learned`].
+    #[inline]
+    pub fn has_learned(&self) -> bool {
+        !self.learned.is_empty()
+    }
+
+    /// Addresses that entries of the whitelist cover since the last call: for [`Back::learn`], before
+    /// evidence of these records.
+    pub fn take_learned(&mut self) -> Vec<Learned> {
+        std::mem::take(&mut self.learned)
     }
 
     /// Which ends of a record get it into their profile.
@@ -159,14 +167,31 @@ pub struct Back {
     accumulator: Accumulator,
     /// What every piece of evidence says of the input.
     input_state: String,
+    /// What the whitelist keeps back.
+    withheld: Withheld,
     counts: Counts,
 }
 
 impl Back {
     /// Nothing found yet.
     pub fn new(settings: Arc<Settings>) -> Back {
-        let accumulator = Accumulator::default();
-        Back { settings, accumulator, input_state: String::new(), counts: Counts::default() }
+        Back {
+            settings,
+            accumulator: Accumulator::default(),
+            input_state: String::new(),
+            withheld: Withheld::default(),
+            counts: Counts::default(),
+        }
+    }
+
+    /// Takes in what [`Front::take_learned`] gave, in its order and before evidence of those records.
+    pub fn learn(&mut self, learned: impl IntoIterator<Item = Learned>) {
+        self.withheld.learn(learned);
+    }
+
+    /// All evidence of the records that [`Back::learn`] was told of has been taken.
+    pub fn catch_up(&mut self) {
+        self.withheld.catch_up();
     }
 
     /// Says what evidence is to carry about the input (`complete`, or what was skipped).
@@ -174,10 +199,19 @@ impl Back {
         self.input_state = state;
     }
 
-    /// Takes evidence in, in order of places; `start` is where windows begin.
-    pub fn take(&mut self, mut e: Evidence, start: TimeNs, sink: &mut dyn FnMut(Finding<'_>)) {
-        e.input_state.clone_from(&self.input_state);
+    /// Takes what was found in, in order of places; `start` is where windows begin.
+    pub fn take(&mut self, placed: Placed, start: TimeNs, sink: &mut dyn FnMut(Finding<'_>)) {
+        let Placed { place, evidence: mut e } = placed;
+        e.input_state = match (self.input_state.as_str(), e.input_state.as_str()) {
+            (input, "") => input.to_owned(),
+            ("", shard) => shard.to_owned(),
+            (input, shard) => format!("{input}; {shard}"),
+        };
         if self.settings.disabled.iter().any(|name| name == e.kind.name) {
+            return;
+        }
+        if self.withheld.hides(&e, place.behind(), &self.settings) {
+            self.counts.whitelisted_evidence += 1;
             return;
         }
         match self.accumulator.take(&e, start, &self.settings) {
@@ -193,12 +227,22 @@ impl Back {
         }
     }
 
-    /// Enters evidence, repeats and alerts so far.
+    /// Enters what became of evidence so far.
     pub fn enter(&self, counts: &mut Counts) {
+        counts.whitelisted_evidence = self.counts.whitelisted_evidence;
         counts.evidence = self.counts.evidence;
         counts.repeats = self.counts.repeats;
         counts.alerts = self.counts.alerts;
     }
+}
+
+/// Entries of the whitelist that hid something, with records and evidence hidden.
+pub fn whitelisted<'a>(front: &'a Front, back: &Back) -> Vec<(&'a Entry, u64, u64)> {
+    let entries = front.settings.whitelist.entries().iter().enumerate();
+    entries
+        .map(|(at, entry)| (entry, front.site.passed.hits(at), back.withheld.hits(at)))
+        .filter(|(_, records, evidence)| records + evidence > 0)
+        .collect()
 }
 
 /// The engine on one thread.
@@ -267,12 +311,21 @@ impl Engine {
     #[inline]
     pub fn record(&mut self, r: &Record<'_>, sink: &mut dyn FnMut(Finding<'_>)) {
         let (number, facts) = self.front.see(r);
-        if facts.is_ignored {
-            return;
+        let is_news = self.front.has_learned();
+        if is_news {
+            self.back.learn(self.front.take_learned());
         }
-        let ends = self.front.ends(r);
-        self.shards.record(number, r, &facts, ends, &mut self.placed);
+        if !facts.is_ignored {
+            let ends = self.front.ends(r);
+            self.shards.record(number, r, &facts, ends, &mut self.placed);
+        } else if is_news {
+            // What was found before it is not to know of it.
+            self.shards.fire(facts.watermark, &mut self.placed);
+        }
         self.settle(sink);
+        if is_news {
+            self.back.catch_up();
+        }
     }
 
     /// Passes what was found on, in order.
@@ -283,10 +336,7 @@ impl Engine {
         }
         let start = self.front.start();
         for placed in self.placed.drain(..) {
-            if self.front.hides(&placed.evidence) {
-                continue;
-            }
-            self.back.take(placed.evidence, start, sink);
+            self.back.take(placed, start, sink);
         }
     }
 
@@ -306,12 +356,7 @@ impl Engine {
 
     /// Entries of the whitelist that hid something, with records and evidence hidden.
     pub fn whitelisted(&self) -> Vec<(&Entry, u64, u64)> {
-        let entries = self.front.settings.whitelist.entries().iter().enumerate();
-        let hits = |at: usize| self.front.site.whited.hits(at);
-        entries
-            .map(|(at, entry)| (entry, hits(at).0, hits(at).1))
-            .filter(|(_, records, evidence)| records + evidence > 0)
-            .collect()
+        whitelisted(&self.front, &self.back)
     }
 
     /// Sources: come, gone with their windows, folded, held now.
@@ -401,6 +446,11 @@ mod tests {
                 trial.give(&conn(i64::from(n / 50), "9.9.9.9", &dst, 23).refused());
             }
         }
+        // Evidence says what had been let go when it was found.
+        let first = trial.said.first().unwrap();
+        assert!(!first.input_state.contains("folded"), "{}", first.input_state);
+        let last = trial.said.last().unwrap();
+        assert!(last.input_state.ends_with(" sources of its shard folded"), "{}", last.input_state);
         let engine = &trial.engine;
         assert!(engine.shards.weight() <= 1 << 20, "{}", engine.shards.weight());
         assert!(trial.of(&horizontal_scan::TYPE).iter().any(|e| e.profile == Ip::v4(0x0909_0909)));

@@ -50,7 +50,7 @@ mod peer_defects;
 #[cfg(test)]
 mod trial;
 
-pub use engine::{Back, Counts, Engine, Finding, Front};
+pub use engine::{Back, Counts, Engine, Finding, Front, whitelisted};
 pub use profile::{Profile, step};
 pub use settings::Settings;
 pub use shards::{Ends, Placed, Shards};

@@ -16,7 +16,7 @@ use gabion_record::logs::{
 use gabion_record::{Ip, Net};
 
 /// Version of the form.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// What is on its way.
 #[derive(Clone, Copy, Debug)]

@@ -76,8 +76,8 @@ pub struct Kept {
 }
 
 impl Shard {
-    /// A shard of so many bytes for seeds (at most half of it) and profiles.
-    pub fn new(bytes: usize) -> Shard {
+    /// A shard of so many bytes for seeds (at most half of it) and profiles, made in a window.
+    pub fn new(bytes: usize, window: i64) -> Shard {
         Shard {
             profiles: HashMap::default(),
             queue: VecDeque::new(),
@@ -87,7 +87,7 @@ impl Shard {
             crowd: Crowd::default(),
             ledger: Ledger::new(),
             counts: ShardCounts::default(),
-            swept: 0,
+            swept: window,
         }
     }
 
@@ -203,6 +203,16 @@ impl Shard {
             self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
         }
         true
+    }
+
+    /// Says in what was found here how much had been let go by then.
+    #[inline]
+    pub fn state(&self, found: Option<&mut [Evidence]>) {
+        if self.counts.folded > 0 {
+            for e in found.into_iter().flatten() {
+                e.input_state = format!("{} sources of its shard folded", self.counts.folded);
+            }
+        }
     }
 
     /// Asks a profile whose moment has come; the next one.

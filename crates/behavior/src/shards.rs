@@ -26,6 +26,13 @@ pub struct Place {
     id: FindingId,
 }
 
+impl Place {
+    /// The last record of before it: the watermark's second there and the record's number.
+    pub(crate) fn behind(&self) -> (i64, u64) {
+        (self.second, self.record)
+    }
+}
+
 /// A finding on its way.
 #[derive(Clone, Debug)]
 pub struct Placed {
@@ -164,10 +171,13 @@ impl Shards {
 
     #[inline]
     fn give(&mut self, ip: Ip, r: &Record<'_>, facts: &Facts) {
-        let (count, bytes) = (self.held.len(), self.bytes_each);
+        let (count, bytes, window) = (self.held.len(), self.bytes_each, self.window);
         let Some(shard) = self.held.get_mut(shard_of(ip, count)) else { return };
-        let shard = shard.get_or_insert_with(|| Box::new(Shard::new(bytes)));
-        if let Some(at) = shard.give(ip, r, facts, &self.settings, &mut self.found) {
+        let shard = shard.get_or_insert_with(|| Box::new(Shard::new(bytes, window)));
+        let before = self.found.len();
+        let at = shard.give(ip, r, facts, &self.settings, &mut self.found);
+        shard.state(self.found.get_mut(before..));
+        if let Some(at) = at {
             // What is asked for too late is asked for with the next second.
             let second = at.seconds().max(facts.watermark.seconds());
             self.timers.entry(second).or_default().push(ip);
@@ -204,7 +214,9 @@ impl Shards {
         let count = self.held.len();
         for ip in due {
             let Some(Some(shard)) = self.held.get_mut(shard_of(ip, count)) else { continue };
+            let before = self.found.len();
             let next = shard.wake(ip, second, now, is_end, &self.settings, &mut self.found);
+            shard.state(self.found.get_mut(before..));
             if let Some(next) = next {
                 self.timers.entry(next.seconds().max(second + 1)).or_default().push(ip);
             }

@@ -8,7 +8,7 @@
 use crate::limits::SITE_ENTRIES_MAX;
 use crate::prevalence::{Outsides, Prevalence};
 use crate::settings::Settings;
-use crate::whitelist::Whited;
+use crate::whitelist::Passed;
 use foldhash::fast::FixedState;
 use gabion_record::logs::{Body, LogKind, Mac, Record, TimeNs};
 use gabion_record::{Ip, Net};
@@ -94,8 +94,8 @@ pub struct Site {
     pub watermark: TimeNs,
     /// Private flows among themselves.
     pub private_pairs: u64,
-    /// What the whitelist hid.
-    pub whited: Whited,
+    /// What the whitelist passes over.
+    pub(crate) passed: Passed,
 }
 
 impl Site {
@@ -196,7 +196,7 @@ impl Site {
             self.hardware(r, &mut facts);
         }
         if !settings.whitelist.is_empty() {
-            facts.is_ignored = self.whited.hides_record(r, settings);
+            facts.is_ignored = self.passed.hides_record(r, settings);
         }
         facts
     }

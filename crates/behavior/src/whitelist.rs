@@ -15,6 +15,7 @@ use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, Indicator, Party, Role};
 use gabion_record::logs::{Body, Mac, Record};
 use hashbrown::HashMap;
+use std::collections::VecDeque;
 
 /// Which end of a flow an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,41 +246,86 @@ fn ignored(text: &str) -> Option<(bool, bool)> {
     }
 }
 
-/// What the site has learned about entries, and how often each was the reason.
+/// Addresses known by a listed name or hardware address, IPv4 and IPv6 alike.
 #[derive(Debug, Default)]
-pub struct Whited {
-    /// Addresses known by a listed name or hardware address, IPv4 and IPv6 alike.
-    known: Map<Ip>,
-    /// Records and evidence by entry.
-    hits: Vec<(u64, u64)>,
+struct Known(Map<Ip>);
+
+impl Known {
+    fn get(&self, ip: Ip) -> Option<u32> {
+        self.0.get(&ip).copied()
+    }
+
+    /// Whether that was news.
+    fn set(&mut self, ip: Ip, entry: u32) -> bool {
+        let has_room = self.0.len() < SITE_ENTRIES_MAX || self.0.contains_key(&ip);
+        has_room && self.0.insert(ip, entry) != Some(entry)
+    }
 }
 
-impl Whited {
-    /// How often an entry hid records and evidence.
-    pub fn hits(&self, entry: usize) -> (u64, u64) {
-        self.hits.get(entry).copied().unwrap_or_default()
+/// How often entries were the reason.
+#[derive(Debug, Default)]
+struct Hits(Vec<u64>);
+
+impl Hits {
+    fn count(&mut self, entry: u32) {
+        let at = entry as usize;
+        if self.0.len() <= at {
+            self.0.resize(at + 1, 0);
+        }
+        if let Some(hits) = self.0.get_mut(at) {
+            *hits += 1;
+        }
+    }
+
+    fn of(&self, entry: usize) -> u64 {
+        self.0.get(entry).copied().unwrap_or_default()
+    }
+}
+
+/// An address that an entry covers from a record on, because of a name or hardware address in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Learned {
+    /// The watermark's second at the record, and its number: what stands behind them knows it.
+    pub(crate) behind: (i64, u64),
+    ip: Ip,
+    entry: u32,
+}
+
+/// The site's side: what it has learned about entries, and records that they hide.
+#[derive(Debug, Default)]
+pub(crate) struct Passed {
+    known: Known,
+    hits: Hits,
+    news: Vec<(Ip, u32)>,
+}
+
+impl Passed {
+    /// How many records an entry hid.
+    pub(crate) fn hits(&self, entry: usize) -> u64 {
+        self.hits.of(entry)
+    }
+
+    /// What the last record taught, to be known at evidence from there on.
+    #[inline]
+    pub(crate) fn take_news(
+        &mut self,
+        second: i64,
+        record: u64,
+    ) -> impl Iterator<Item = Learned> + '_ {
+        let news = self.news.drain(..);
+        news.map(move |(ip, entry)| Learned { behind: (second, record), ip, entry })
     }
 
     fn know(&mut self, ip: Ip, entry: Option<u32>) {
         if let Some(entry) = entry
-            && (self.known.len() < SITE_ENTRIES_MAX || self.known.contains_key(&ip))
+            && self.known.set(ip, entry)
         {
-            self.known.insert(ip, entry);
-        }
-    }
-
-    fn count(&mut self, entry: u32, add: impl FnOnce(&mut (u64, u64))) {
-        let at = entry as usize;
-        if self.hits.len() <= at {
-            self.hits.resize(at + 1, (0, 0));
-        }
-        if let Some(hits) = self.hits.get_mut(at) {
-            add(hits);
+            self.news.push((ip, entry));
         }
     }
 
     /// Takes a record in: learns from it, and says whether it is to be ignored.
-    pub fn hides_record(&mut self, r: &Record<'_>, settings: &Settings) -> bool {
+    pub(crate) fn hides_record(&mut self, r: &Record<'_>, settings: &Settings) -> bool {
         let list = &settings.whitelist;
         let mut of_record = None;
         let mut of_answer = None;
@@ -314,7 +360,7 @@ impl Whited {
             }
             list.asns.get(&settings.intel.asn_of(ip)?.0).copied()
         };
-        let known = |ip: Ip| self.known.get(&ip).copied();
+        let known = |ip: Ip| self.known.get(ip);
         let found = [
             (of_record, Side::Dst),
             (known(r.dst), Side::Dst),
@@ -331,23 +377,54 @@ impl Whited {
         .filter_map(|(entry, side)| Some((entry?, side)))
         .find(|(entry, side)| list.applies(*entry, *side, true));
         if let Some((entry, _)) = found {
-            self.count(entry, |hits| hits.0 += 1);
+            self.hits.count(entry);
         }
         found.is_some()
     }
+}
 
-    /// Whether evidence is to be ignored: by its attacker or its victim.
-    pub fn hides_evidence(&mut self, e: &Evidence, settings: &Settings) -> bool {
+/// The side behind profiles: evidence that entries hide, by what was learned before its place.
+#[derive(Debug, Default)]
+pub(crate) struct Withheld {
+    known: Known,
+    hits: Hits,
+    /// Learned, but perhaps behind evidence that is still to come.
+    waiting: VecDeque<Learned>,
+}
+
+impl Withheld {
+    /// How many pieces of evidence an entry hid.
+    pub(crate) fn hits(&self, entry: usize) -> u64 {
+        self.hits.of(entry)
+    }
+
+    /// Takes in what the site learned, in its order.
+    pub(crate) fn learn(&mut self, news: impl IntoIterator<Item = Learned>) {
+        self.waiting.extend(news);
+    }
+
+    /// All evidence of before has been asked for: what was learned until then is known from now on.
+    pub(crate) fn catch_up(&mut self) {
+        for learned in self.waiting.drain(..) {
+            self.known.set(learned.ip, learned.entry);
+        }
+    }
+
+    /// Whether evidence at a place is to be ignored: by its attacker or its victim.
+    pub(crate) fn hides(&mut self, e: &Evidence, at: (i64, u64), settings: &Settings) -> bool {
         let list = &settings.whitelist;
         if list.is_empty() {
             return false;
+        }
+        while let Some(learned) = self.waiting.pop_front_if(|learned| learned.behind <= at) {
+            self.known.set(learned.ip, learned.entry);
         }
         let of = |party: &Party| {
             let side = if party.role == Role::Source { Side::Src } else { Side::Dst };
             let (entry, side) = match &party.what {
                 Indicator::Ip(ip) => {
                     let asn = settings.intel.asn_of(*ip).and_then(|(n, _)| list.asns.get(&n));
-                    let entries = [list.ip(*ip), self.known.get(ip).copied(), asn.copied()];
+                    let entries = [list.ip(*ip), self.known.get(*ip), asn.copied()];
                     let found =
                         entries.into_iter().flatten().find(|n| list.applies(*n, side, false));
                     (found, side)
@@ -363,7 +440,7 @@ impl Whited {
         };
         let found = of(&e.attacker).or_else(|| e.victim.as_ref().and_then(of));
         if let Some(entry) = found {
-            self.count(entry, |hits| hits.1 += 1);
+            self.hits.count(entry);
         }
         found.is_some()
     }

@@ -4,8 +4,10 @@
 mod inputs;
 
 use gabion_behavior::shards::Placed;
-use gabion_behavior::{Back, Ends, Finding, Front, Settings, Shards};
+use gabion_behavior::whitelist::Whitelist;
+use gabion_behavior::{Back, Ends, Engine, Finding, Front, Settings, Shards};
 use gabion_record::Ip;
+use gabion_record::logs::TimeNs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -28,8 +30,8 @@ struct Holders {
 }
 
 impl Holders {
-    fn new(count: usize, start: Option<gabion_record::logs::TimeNs>) -> Holders {
-        let settings = Arc::new(Settings::default());
+    fn new(count: usize, settings: Settings, start: Option<TimeNs>) -> Holders {
+        let settings = Arc::new(settings);
         let make = || Shards::new(Arc::clone(&settings), ROOM);
         let shards = make().count();
         assert!(shards > 4);
@@ -51,6 +53,9 @@ impl Holders {
 
     fn record(&mut self, r: &gabion_record::logs::Record<'_>) {
         let (number, facts) = self.front.see(r);
+        if facts.is_ignored {
+            return;
+        }
         if facts.newest > self.newest {
             self.newest = facts.newest;
             let (window, watermark) = (facts.newest, facts.watermark);
@@ -72,13 +77,12 @@ impl Holders {
             }
         }
         self.placed.sort_by_key(|p| p.place);
+        self.back.learn(self.front.take_learned());
         let said = &mut self.said;
         for placed in self.placed.drain(..) {
-            self.back.take(placed.evidence, self.front.start(), &mut |finding| match finding {
-                Finding::Evidence(e, sum) => said.push(format!("{} {sum:.6} {e:?}", e.id)),
-                Finding::Alert(a) => said.push(format!("{} {a:?}", a.id)),
-            });
+            self.back.take(placed, self.front.start(), &mut |finding| said.push(told(&finding)));
         }
+        self.back.catch_up();
     }
 
     /// Hands every third shard to the next holder.
@@ -93,10 +97,21 @@ impl Holders {
     }
 }
 
+fn told(finding: &Finding<'_>) -> String {
+    match finding {
+        Finding::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.id),
+        Finding::Alert(a) => format!("{} {a:?}", a.id),
+    }
+}
+
 /// Runs over files; what was said, sorted by id.
 fn run(paths: &[PathBuf], count: usize, is_changing: bool) -> Vec<String> {
+    run_with(Settings::default(), paths, count, is_changing)
+}
+
+fn run_with(settings: Settings, paths: &[PathBuf], count: usize, is_changing: bool) -> Vec<String> {
     let mut feed = inputs::feed(paths);
-    let mut holders = Holders::new(count, feed.start());
+    let mut holders = Holders::new(count, settings, feed.start());
     let mut records = 0u64;
     feed.run(&mut |together| {
         for r in together {
@@ -181,5 +196,40 @@ fn lines_out_of_order_within_a_minute_say_the_same() {
         std::fs::write(&conn, [head.join("\n"), lines.join("\n")].join("\n")).unwrap();
         let said = run(&[paths[2].clone(), conn, paths[1].clone()], 2, true);
         assert!(said == alone, "{} {}", said.len(), alone.len());
+    }
+}
+
+/// What names and hardware addresses teach the whitelist on the way hides the same evidence, whoever holds
+/// the profiles and however late what they find is looked at.
+#[test]
+fn a_whitelist_hides_the_same() {
+    const LIST: &str = "domain,example,both,alerts\ndomain,google.com,dst,flows\n\
+        ip,192.168.3.3,dst,both\nip,10.0.9.3,both,alerts";
+    let folder = tempfile::tempdir().unwrap();
+    let paths = inputs::made(folder.path());
+    let settings = || {
+        let (list, wrong) = Whitelist::read(LIST, &|_| None);
+        assert!(wrong.is_empty(), "{wrong:?}");
+        Settings { whitelist: Arc::new(list), ..Settings::default() }
+    };
+    let mut feed = inputs::feed(&paths);
+    let mut engine = Engine::with_budget(settings(), feed.start(), ROOM);
+    let mut said = Vec::new();
+    feed.run(&mut |records| {
+        engine.records(records, &mut |finding| said.push(told(&finding)));
+        ControlFlow::Continue(())
+    });
+    engine.finish(&mut |finding| said.push(told(&finding)));
+    said.sort_unstable();
+    // Each entry had its part, and what was learned too late hides nothing of before.
+    let hidden = engine.whitelisted();
+    assert_eq!(hidden.len(), 4, "{hidden:?}");
+    let counts = engine.counts();
+    assert!(counts.whitelisted > 100 && counts.whitelisted_evidence > 20, "{counts:?}");
+    let all = run(&paths, 1, false);
+    assert!(said.len() > 20 && said.len() + 20 < all.len(), "{} {}", said.len(), all.len());
+    for (count, is_changing) in [(1, false), (2, false), (3, true)] {
+        let got = run_with(settings(), &paths, count, is_changing);
+        assert!(got == said, "{count}: {} for {}", got.len(), said.len());
     }
 }

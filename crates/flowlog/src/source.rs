@@ -106,12 +106,7 @@ impl Lines {
         loop {
             let window = self.buffer.get(self.searched..self.end).unwrap_or_default();
             if let Some(at) = memchr::memchr(b'\n', window) {
-                let line_end = self.searched + at;
-                let line = (self.start, trim_return(&self.buffer, self.start, line_end));
-                self.bytes += (line_end + 1 - self.start) as u64;
-                self.start = line_end + 1;
-                self.searched = self.start;
-                self.number += 1;
+                let line = self.take_to(self.searched + at);
                 if std::mem::take(&mut self.is_skipping) {
                     return LineRead::TooLong;
                 }
@@ -139,13 +134,18 @@ impl Lines {
             self.searched = self.end;
             return None;
         };
-        let line_end = self.searched + at;
+        Some(self.take_to(self.searched + at))
+    }
+
+    /// Gives out what stands before the line end at an offset.
+    #[inline]
+    fn take_to(&mut self, line_end: usize) -> (usize, usize) {
         let line = (self.start, trim_return(&self.buffer, self.start, line_end));
         self.bytes += (line_end + 1 - self.start) as u64;
         self.start = line_end + 1;
         self.searched = self.start;
         self.number += 1;
-        Some(line)
+        line
     }
 
     fn last_line(&mut self) -> LineRead {

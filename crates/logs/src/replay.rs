@@ -160,19 +160,19 @@ mod tests {
         for (max, values, age) in [(5, 16, 40), (64, 300, 1000), (100, 90, 50)] {
             let mut window = ReplayWindow::new(max, age);
             let mut plain: std::collections::VecDeque<(u64, u64)> = [].into();
-            for now in 0..20_000_u64 {
+            for time_ns in 0..20_000_u64 {
                 x ^= x << 13;
                 x ^= x >> 7;
                 x ^= x << 17;
                 let hash = (x % values) << (x >> 60 & 3);
-                while plain.len() >= max || plain.front().is_some_and(|(_, t)| now - t > age) {
+                while plain.len() >= max || plain.front().is_some_and(|(_, t)| time_ns - t > age) {
                     plain.pop_front();
                 }
                 let want = plain.iter().find(|(h, _)| *h == hash).map(|(_, t)| *t);
                 if want.is_none() {
-                    plain.push_back((hash, now));
+                    plain.push_back((hash, time_ns));
                 }
-                assert_eq!(window.first_seen_hash(hash, now), want, "{max} at {now}");
+                assert_eq!(window.first_seen_hash(hash, time_ns), want, "{max} at {time_ns}");
                 assert_eq!(window.len(), plain.len());
             }
         }

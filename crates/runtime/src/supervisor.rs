@@ -101,6 +101,17 @@ impl Pulse {
         self.during(RESTS, wait)
     }
 
+    /// Works on what came while the worker waits or rests: from here on it is to beat again.
+    #[inline]
+    pub fn busy<T>(&self, work: impl FnOnce() -> T) -> T {
+        let was = self.beats.state.load(Relaxed);
+        self.beat();
+        self.beats.state.store(BUSY, Relaxed);
+        let result = work();
+        self.beats.state.store(was, Relaxed);
+        result
+    }
+
     /// Does work that may panic; then gives the panic's message and place. For who can go on without
     /// what was being worked on.
     ///
@@ -539,6 +550,11 @@ mod tests {
         assert_eq!([look(), look(), look()], [None, None, Some(EventKind::Stalled)]);
         pulse.beat();
         assert_eq!(look(), Some(EventKind::Recovered));
+        pulse.rest(|| {
+            let looks = pulse.busy(|| [look(), look(), look()]);
+            assert_eq!(looks, [None, None, Some(EventKind::Stalled)]);
+            assert_eq!(look(), Some(EventKind::Recovered));
+        });
     }
 
     #[test]

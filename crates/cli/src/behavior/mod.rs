@@ -1,9 +1,10 @@
 //! `gabion read INPUT… --behavior`: logs of flows or captures in, evidence and alerts about hosts out.
 //!
-//! Logs are read by `flowlog` and go through the engine on one thread or several ([`team`]); of
+//! Logs are read by `flowlog` and go through the engine on one thread ([`alone`]) or several ([`team`]); of
 //! captures the network engine tells flows and protocols ([`capture`]); logs that grow and exporters of
 //! NetFlow have no end ([`live`]).
 
+mod alone;
 pub(crate) mod capture;
 mod intel;
 mod live;
@@ -20,6 +21,7 @@ use crate::exit::{Exit, Fault};
 use crate::suricata::yaml;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
+use gabion_behavior::whitelist::Entry;
 use gabion_behavior::{Back, Counts, Engine, Front, Profile, Settings};
 use gabion_flowlog::{Feed, Format, InputReport, Options};
 use gabion_outputs::idmef::AlertFiles;
@@ -28,7 +30,7 @@ use gabion_outputs::store::{ProfileWriter, Written};
 use gabion_record::Tree;
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{SECOND, TimeNs};
-use gabion_runtime::{Pulse, Signals, StopFlag, clock};
+use gabion_runtime::{Signals, StopFlag, clock};
 use sink::{Found, Paged, Sink};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -150,8 +152,27 @@ pub(crate) struct Ran {
     /// Bytes for seeds and profiles, and what profiles take at the end.
     pub(crate) budget: usize,
     pub(crate) used: usize,
-    /// Entries of the whitelist that hid something: line, text, records, evidence.
-    pub(crate) whitelisted: Vec<(u32, String, u64, u64)>,
+    pub(crate) whitelisted: Vec<Whitelisted>,
+}
+
+/// An entry of the whitelist that hid something.
+pub(crate) struct Whitelisted {
+    pub(crate) line: u32,
+    pub(crate) text: String,
+    pub(crate) records: u64,
+    pub(crate) evidence: u64,
+}
+
+impl Whitelisted {
+    fn all(entries: Vec<(&Entry, u64, u64)>) -> Vec<Whitelisted> {
+        let one = |(entry, records, evidence): (&Entry, u64, u64)| Whitelisted {
+            line: entry.line,
+            text: entry.text.clone(),
+            records,
+            evidence,
+        };
+        entries.into_iter().map(one).collect()
+    }
 }
 
 /// What is known before the first record.
@@ -196,7 +217,7 @@ fn follow(
 
 /// Runs the engine over a source, on one thread or several.
 fn detect<S: Source + 'static>(
-    mut source: S,
+    source: S,
     begun: Begun,
     settings: Settings,
     o: &ReadOptions,
@@ -204,13 +225,10 @@ fn detect<S: Source + 'static>(
 ) -> Result<(S, Ran), Fault> {
     let budget = budget(o);
     let Begun { start, state, is_finite } = begun;
-    let needs_one = !settings.whitelist.is_empty();
-    if needs_one && o.workers > 1 && !o.quiet {
-        eprintln!("gabion: workers: a whitelist is looked up in order: one worker is used");
-    }
-    if o.workers <= 1 || needs_one {
-        let ran = alone(&mut source, Begun { start, state, is_finite }, settings, budget, sink);
-        return Ok((source, ran));
+    let mut say = |said: String| eprintln!("gabion: {said}");
+    if o.workers <= 1 {
+        let engine = Engine::with_budget(settings, start, budget);
+        return alone::run(source, engine, state, budget, sink, &mut say);
     }
     let settings = Arc::new(settings);
     let front = Front::new(Arc::clone(&settings), start);
@@ -226,7 +244,6 @@ fn detect<S: Source + 'static>(
         #[cfg(test)]
         fault: None,
     };
-    let mut say = |said: String| eprintln!("gabion: {said}");
     let done =
         team::run(source, front, back, &settings, plan, sink, &mut say).map_err(|failure| {
             match failure {
@@ -245,50 +262,15 @@ fn detect<S: Source + 'static>(
         failed: None,
         budget,
         used: done.used,
-        whitelisted: Vec::new(),
+        whitelisted: done.whitelisted,
     };
     Ok((done.source, ran))
-}
-
-/// Runs the engine over a source on this thread. When it fails, what was found until then stays.
-fn alone<S: Source>(
-    source: &mut S,
-    begun: Begun,
-    settings: Settings,
-    budget: usize,
-    sink: &mut Sink,
-) -> Ran {
-    let mut engine = Engine::with_budget(settings, begun.start, budget);
-    engine.set_input_state(begun.state);
-    if sink.keeps_windows() {
-        engine.keep_windows();
-    }
-    let done = Pulse::unwatched().guard(|| {
-        source.run(&mut |seen| {
-            match seen {
-                Seen::Records(records) => {
-                    engine.records(records, &mut |finding| sink.take(finding));
-                    if engine.has_kept() {
-                        sink.keep(engine.take_kept());
-                    }
-                }
-                Seen::Lists(intel) => engine.set_intel(intel),
-                Seen::State(state) => engine.set_input_state(state),
-                Seen::Idle => sink.idle(),
-            }
-            ControlFlow::Continue(())
-        });
-        engine.finish(&mut |finding| sink.take(finding));
-    });
-    sink.keep(engine.take_kept());
-    Ran { failed: done.err(), ..Ran::of(&engine, budget) }
 }
 
 impl Ran {
     pub(crate) fn of(engine: &Engine, budget: usize) -> Ran {
         let (counts, sources) = (engine.counts(), engine.ledger());
-        let entries = engine.whitelisted().into_iter();
-        let whitelisted = entries.map(|(e, r, n)| (e.line, e.text.clone(), r, n)).collect();
+        let whitelisted = Whitelisted::all(engine.whitelisted());
         let used = engine.profiles().map(Profile::bytes).sum();
         Ran { counts, sources, team: None, failed: None, budget, used, whitelisted }
     }
@@ -527,55 +509,6 @@ pub(crate) fn open(folder: &Path) -> Result<AlertFiles, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Fails in the middle of a log.
-    struct Failing(Feed);
-
-    impl Source for Failing {
-        fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
-            let mut feed = LogSource {
-                feed: std::mem::replace(&mut self.0, Feed::survey(&[], Options::default())),
-                stop: StopFlag::new(),
-                lists: Lists { signals: None, reload: Reload::watch(Places::default()) },
-                is_stopped: false,
-            };
-            let mut records = 0;
-            feed.run(&mut |seen| {
-                records += usize::from(matches!(seen, Seen::Records(_)));
-                let flow = each(seen);
-                assert!(records < 2, "acted fault");
-                flow
-            });
-        }
-    }
-
-    /// An engine that fails is said with its reason, and what was found until then is not lost.
-    #[test]
-    fn an_engine_that_fails_ends_with_what_it_found() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("conn.log");
-        let line = |n: u32| {
-            format!(
-                "{{\"ts\":{n}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"8.8.8.8\",\"id.resp_h\":\"9.9.{}.{}\",\"id.resp_p\":23,\
-                 \"proto\":\"tcp\",\"conn_state\":\"S0\"}}\n",
-                n >> 8,
-                n & 255
-            )
-        };
-        std::fs::write(&path, (0..40_000).map(line).collect::<String>()).unwrap();
-        let mut source = Failing(Feed::survey(&[path], Options::default()));
-        let mut sink = Sink::default();
-        let begun = Begun { start: None, state: String::new(), is_finite: true };
-        let ran = alone(&mut source, begun, Settings::default(), 1 << 20, &mut sink);
-        assert!(
-            ran.failed.as_ref().is_some_and(|why| why.contains("acted fault")),
-            "{:?}",
-            ran.failed
-        );
-        assert!(ran.is_cut(1) && ran.counts.records > 0 && ran.counts.records < 40_000);
-        assert!(!sink.found.evidence.is_empty());
-        ran.sources.balance().unwrap();
-    }
 
     /// Every key of the peer's own configuration is honoured or named with a reason.
     #[test]

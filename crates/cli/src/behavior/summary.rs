@@ -57,8 +57,9 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         let columns =
             [("LINE", right), ("ENTRY", Align::Left), ("RECORDS", right), ("EVIDENCE", right)];
         let mut table = Table::new(&columns);
-        for (line, entry, records, evidence) in &ended.ran.whitelisted {
-            table.row([line.to_string(), entry.clone(), records.to_string(), evidence.to_string()]);
+        for w in &ended.ran.whitelisted {
+            let text = w.text.clone();
+            table.row([w.line.to_string(), text, w.records.to_string(), w.evidence.to_string()]);
         }
         out.push_str(&table.render(None));
     }
@@ -120,12 +121,12 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     }
     j.close_array();
     j.open_array_key("whitelisted");
-    for (line, entry, records, evidence) in &ended.ran.whitelisted {
+    for w in &ended.ran.whitelisted {
         j.open();
-        j.number("line", *line);
-        j.field("entry", entry);
-        j.number("records", *records);
-        j.number("evidence", *evidence);
+        j.number("line", w.line);
+        j.field("entry", &w.text);
+        j.number("records", w.records);
+        j.number("evidence", w.evidence);
         j.close();
     }
     j.close_array();

@@ -17,10 +17,12 @@ mod holder;
 mod reader;
 mod writer;
 
+use super::Whitelisted;
 use super::sink::Sink;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::shard::{Kept, Shard, ShardCounts};
-use gabion_behavior::{Back, Counts, Front, Placed, Settings, Shards};
+use gabion_behavior::whitelist::Learned;
+use gabion_behavior::{Back, Counts, Front, Placed, Settings, Shards, whitelisted};
 use gabion_record::Ip;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{Record, TimeNs};
@@ -30,7 +32,7 @@ use gabion_runtime::{
 };
 use holder::Holder;
 use reader::{Reader, Reading, read};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -54,9 +56,9 @@ const LAST_WORD: Duration = Duration::from_secs(2);
 const WRITE_EVERY: Duration = Duration::from_millis(50);
 /// How long a stalled worker is waited for before it is given up.
 #[cfg(not(test))]
-const STALL_GRACE: Duration = Duration::from_secs(10);
+pub(super) const STALL_GRACE: Duration = Duration::from_secs(10);
 #[cfg(test)]
-const STALL_GRACE: Duration = Duration::from_millis(200);
+pub(super) const STALL_GRACE: Duration = Duration::from_millis(200);
 
 /// What reads.
 pub(crate) trait Source: Send {
@@ -112,6 +114,7 @@ pub(crate) struct Done<S> {
     /// Bytes of profiles at the end.
     pub(crate) used: usize,
     pub(crate) team: TeamEnd,
+    pub(crate) whitelisted: Vec<Whitelisted>,
 }
 
 /// What is to be said of the workers themselves.
@@ -129,8 +132,16 @@ pub(crate) struct TeamEnd {
 
 type Moved = (Option<Box<Shard>>, Vec<(i64, Ip)>);
 
-/// What evidence is to say of the input, on its way from the reader to the writer.
-type State = Arc<Mutex<Option<String>>>;
+/// On its way from the reader to the writer, past the workers.
+#[derive(Default)]
+struct Aside {
+    /// What evidence is to say of the input.
+    state: Option<String>,
+    /// What batches taught the whitelist, in their order: as much as there are batches under way.
+    learned: VecDeque<(u64, Vec<Learned>)>,
+}
+
+type Past = Arc<Mutex<Aside>>;
 
 /// What goes to a worker.
 enum Work {
@@ -240,20 +251,21 @@ pub(crate) fn run<S: Source + 'static>(
         holders(&supervisor, settings, &plan, &known).map_err(Failure::Threads)?;
     let edges: Vec<Arc<Edge>> = senders.iter().map(|s| Arc::clone(s.edge())).collect();
     let count = Shards::new(Arc::clone(settings), plan.budget).count();
-    let state = State::default();
-    let reader = Reader::new(front, senders, Arc::clone(&known), count, &plan, Arc::clone(&state));
+    let past = Past::default();
+    let reader = Reader::new(front, senders, Arc::clone(&known), count, &plan, Arc::clone(&past));
     let reader = supervisor
         .spawn(READER, None, move |pulse| read(source, reader, pulse))
         .map_err(Failure::Threads)?;
-    let mut writer = Writer::new(Arc::clone(&known), plan.workers);
+    let mut writer = Writer::new(Arc::clone(&known), plan.workers, Arc::clone(&past));
     let mut watch = Watch { workers: plan.workers, stalled: BTreeMap::new(), reader: None };
-    write(&found, &state, &supervisor, &mut writer, &mut watch, &mut back, sink, say);
+    write(&found, &past, &supervisor, &mut writer, &mut watch, &mut back, sink, say);
     let Some((source, reading)) = reader.join() else {
         let left = || std::iter::from_fn(|| supervisor.poll_event()).find(|e| e.name == READER);
         let why = watch.reader.or_else(|| left().map(|e| e.message));
         return Err(Failure::Reader(why.unwrap_or_default()));
     };
-    let Reading { mut counts, changes, restarted } = reading;
+    let Reading { front, changes, restarted } = reading;
+    let mut counts = front.counts();
     let (mut sources, mut used) = (Ledger::new(), 0);
     let parcels = Ledger::new();
     let mut team = TeamEnd { parcels, lost: 0, lost_records: 0, restarted, changes };
@@ -280,7 +292,8 @@ pub(crate) fn run<S: Source + 'static>(
         team.parcels.merge(&ledger);
     }
     back.enter(&mut counts);
-    Ok(Done { source, counts, sources, used, team })
+    let whitelisted = Whitelisted::all(whitelisted(&front, &back));
+    Ok(Done { source, counts, sources, used, team, whitelisted })
 }
 
 /// The reader's name.
@@ -330,7 +343,7 @@ fn holders(
 #[allow(clippy::too_many_arguments, reason = "one loop over all that a run holds")]
 fn write(
     found: &Receiver<Part>,
-    state: &State,
+    past: &Past,
     supervisor: &Supervisor,
     writer: &mut Writer,
     watch: &mut Watch,
@@ -350,7 +363,7 @@ fn write(
         });
         match next {
             Ok(part) => {
-                let said = state.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let said = past.lock().unwrap_or_else(PoisonError::into_inner).state.take();
                 if let Some(said) = said.filter(|_| !writer.has_lost()) {
                     back.set_input_state(said);
                 }
@@ -564,10 +577,14 @@ pub(crate) mod tests {
     }
 
     fn team(records: u32, plan: Plan, sink: &mut Sink, said: &mut Vec<String>) -> Done<Made> {
+        heard(records, plan, sink, &mut |line| said.push(line))
+    }
+
+    fn heard(records: u32, plan: Plan, sink: &mut Sink, say: &mut dyn FnMut(String)) -> Done<Made> {
         let settings = Arc::new(Settings::default());
         let front = Front::new(Arc::clone(&settings), None);
         let back = Back::new(Arc::clone(&settings));
-        match run(Made(records), front, back, &settings, plan, sink, &mut |line| said.push(line)) {
+        match run(Made(records), front, back, &settings, plan, sink, say) {
             Ok(done) => done,
             Err(_) => panic!("no run"),
         }
@@ -629,7 +646,14 @@ pub(crate) mod tests {
             let mut sink = Sink::default();
             let fault = Some(Fault { worker: 1, batch: 2, kind });
             let started = clock::now();
-            let done = team(RECORDS, Plan { fault, ..plan(2) }, &mut sink, &mut said);
+            let done = heard(RECORDS, Plan { fault, ..plan(2) }, &mut sink, &mut |line| {
+                if said.is_empty() {
+                    // The fault comes with the second of some thirty batches.
+                    let after = started.elapsed().as_secs_f64();
+                    println!("{kind:?}: said {after:.2} s after the run began");
+                }
+                said.push(line);
+            });
             assert!(said.iter().any(|l| l.contains("behavior 1") && l.contains(word)), "{said:?}");
             assert!(started.elapsed() < Duration::from_secs(60));
             let TeamEnd { parcels, lost, lost_records, restarted, .. } = done.team;

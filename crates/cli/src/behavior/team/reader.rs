@@ -4,18 +4,18 @@
 //! Shards move between two batches: their holder is asked to let go, their next one waits for them. A
 //! lost worker's shards begin anew with those that are left.
 
-use super::{BATCH_BYTES, BATCH_RECORDS, BATCHES_MAX, Known, Plan, Seen, Source, Work};
+use super::{Aside, BATCH_BYTES, BATCH_RECORDS, BATCHES_MAX, Known, Plan, Seen, Source, Work};
 use gabion_behavior::intel::Intel;
 use gabion_behavior::parcel;
 use gabion_behavior::shard::shard_of;
 use gabion_behavior::shards::Ahead;
 use gabion_behavior::site::Facts;
-use gabion_behavior::{Counts, Ends, Front};
+use gabion_behavior::{Ends, Front};
 use gabion_record::Ip;
 use gabion_record::logs::Record;
 use gabion_runtime::{Load, Pulse, Sender, clock};
 use std::ops::ControlFlow;
-use std::sync::{Arc, PoisonError, mpsc};
+use std::sync::{Arc, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// How long the reader waits for room before it looks whether the worker was given up.
@@ -76,8 +76,8 @@ pub(super) struct Reader {
     scale: Scale,
     judged: Instant,
     waited: Duration,
-    /// What evidence is to say of the input from now on.
-    state: super::State,
+    /// What the writer is to know beside what workers find.
+    past: super::Past,
     changes: u64,
     restarted: u64,
     #[cfg(test)]
@@ -85,9 +85,9 @@ pub(super) struct Reader {
 }
 
 /// What the reader counted.
-#[derive(Clone, Copy, Debug)]
 pub(super) struct Reading {
-    pub(super) counts: Counts,
+    /// What the site stage counted.
+    pub(super) front: Front,
     /// How often the number of workers changed.
     pub(super) changes: u64,
     /// Shards of lost workers that began anew elsewhere.
@@ -101,7 +101,7 @@ impl Reader {
         known: Arc<Vec<Known>>,
         shards: usize,
         plan: &Plan,
-        state: super::State,
+        past: super::Past,
     ) -> Reader {
         let active = if plan.is_finite { plan.workers } else { 1 };
         Reader {
@@ -118,7 +118,7 @@ impl Reader {
             scale: Scale::default(),
             judged: clock::now(),
             waited: Duration::ZERO,
-            state,
+            past,
             changes: 0,
             restarted: 0,
             #[cfg(test)]
@@ -129,9 +129,16 @@ impl Reader {
     #[inline]
     fn record(&mut self, r: &Record<'_>, pulse: &Pulse) {
         let (number, facts) = self.front.see(r);
-        if facts.is_ignored {
-            return;
+        let is_full = !facts.is_ignored && self.share(number, r, &facts);
+        self.records += 1;
+        if is_full || self.records >= BATCH_RECORDS {
+            self.send(pulse);
         }
+    }
+
+    /// Puts a record into the parts of those who hold its ends; whether one of them is full now.
+    #[inline]
+    fn share(&mut self, number: u64, r: &Record<'_>, facts: &Facts) -> bool {
         if facts.newest > self.newest {
             self.newest = facts.newest;
             self.parts
@@ -140,22 +147,15 @@ impl Reader {
         }
         let ends = self.front.ends(r);
         let src = self.holder(r.src);
-        let is_full = match ends {
-            Ends::Both => {
-                let dst = self.holder(r.dst);
-                if src == dst {
-                    self.put(src, number, Ends::Both, r, &facts)
-                } else {
-                    let is_full = self.put(src, number, Ends::Source, r, &facts);
-                    self.put(dst, number, Ends::Destination, r, &facts) || is_full
-                }
-            }
-            _ => self.put(src, number, ends, r, &facts),
-        };
-        self.records += 1;
-        if is_full || self.records >= BATCH_RECORDS {
-            self.send(pulse);
+        if ends != Ends::Both {
+            return self.put(src, number, ends, r, facts);
         }
+        let dst = self.holder(r.dst);
+        if src == dst {
+            return self.put(src, number, Ends::Both, r, facts);
+        }
+        let is_full = self.put(src, number, Ends::Source, r, facts);
+        self.put(dst, number, Ends::Destination, r, facts) || is_full
     }
 
     fn holder(&self, ip: Ip) -> usize {
@@ -173,6 +173,10 @@ impl Reader {
 
     /// Sends the batch. Every worker gets a part, if only to learn how far time has come.
     fn send(&mut self, pulse: &Pulse) {
+        if self.front.has_learned() {
+            let learned = (self.batch, self.front.take_learned());
+            self.past().learned.push_back(learned);
+        }
         let (watermark, start) = (self.front.watermark(), self.front.start());
         for to in 0..self.senders.len() {
             let Some((bytes, records)) = self.parts.get_mut(to) else { continue };
@@ -186,6 +190,10 @@ impl Reader {
         self.records = 0;
         pulse.beat();
         self.judge(pulse);
+    }
+
+    fn past(&self) -> MutexGuard<'_, Aside> {
+        self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for room, then hands work over. A lost worker's is counted by its joint.
@@ -289,9 +297,7 @@ pub(super) fn read<S: Source>(mut source: S, mut reader: Reader, pulse: &Pulse) 
                 records.iter().for_each(|r| reader.record(r, pulse));
             }
             Seen::Lists(intel) => reader.set_intel(&intel, pulse),
-            Seen::State(state) => {
-                *reader.state.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
-            }
+            Seen::State(state) => reader.past().state = Some(state),
             Seen::Idle if reader.records > 0 => reader.send(pulse),
             Seen::Idle => {
                 pulse.beat();
@@ -306,7 +312,7 @@ pub(super) fn read<S: Source>(mut source: S, mut reader: Reader, pulse: &Pulse) 
     });
     reader.finish(pulse);
     let Reader { front, changes, restarted, .. } = reader;
-    (source, Reading { counts: front.counts(), changes, restarted })
+    (source, Reading { front, changes, restarted })
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! The writer's side: what workers found, merged batch by batch by place, so that it is what one worker
 //! alone would have said.
 
-use super::{Known, Part, Sink};
+use super::{Known, Part, Past, Sink};
 use gabion_behavior::{Back, Placed};
 use gabion_record::logs::TimeNs;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 /// Merges what workers found.
 pub(super) struct Writer {
@@ -15,11 +15,13 @@ pub(super) struct Writer {
     /// The batch each worker gave last, and whether it came to its end.
     given: Vec<(Option<u64>, bool)>,
     next: u64,
+    past: Past,
 }
 
 impl Writer {
-    pub(super) fn new(known: Arc<Vec<Known>>, workers: usize) -> Writer {
-        Writer { known, waiting: BTreeMap::new(), given: vec![(None, false); workers], next: 0 }
+    pub(super) fn new(known: Arc<Vec<Known>>, workers: usize, past: Past) -> Writer {
+        let given = vec![(None, false); workers];
+        Writer { known, waiting: BTreeMap::new(), given, next: 0, past }
     }
 
     /// Takes a worker's part of a batch. What comes of one that was given up is left out: its shards are
@@ -79,6 +81,7 @@ impl Writer {
                 self.next += 1;
                 continue;
             };
+            self.learn(back);
             self.next += 1;
             let start = parts.first().map_or_else(TimeNs::default, |p| p.start);
             let mut placed = Vec::new();
@@ -88,8 +91,17 @@ impl Writer {
             }
             placed.sort_unstable_by_key(|p: &Placed| p.place);
             for p in placed {
-                back.take(p.evidence, start, &mut |finding| sink.take(finding));
+                back.take(p, start, &mut |finding| sink.take(finding));
             }
+            back.catch_up();
+        }
+    }
+
+    /// Tells what batches up to the next one taught the whitelist.
+    fn learn(&self, back: &mut Back) {
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Some((_, learned)) = past.learned.pop_front_if(|(batch, _)| *batch <= self.next) {
+            back.learn(learned);
         }
     }
 }
