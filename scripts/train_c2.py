@@ -5,20 +5,23 @@
     scripts/train_c2.py CORPUS/flows/letters-labelled.tsv
 
 writes crates/behavior/src/command_and_control/model.txt (trees, one a line, in preorder) and the tables
-in docs/command-and-control.md between its marks. Nothing but Python's own library is used; a run takes
-some two minutes and gives the same bytes each time.
+in docs/command-and-control.md between its marks. It needs numpy; a run takes some minutes and gives the
+same bytes each time.
 
 The model is the mean of boosted trees over features of a string (crates/behavior/src/command_and_control/
 features.rs has the same ones in the same order; a test there compares both on strings written beside the
-model). It is judged on strings it has not seen: by whole groups (the column `fold`, a hash of source
-address and label), and by source address.
+model). It learns from strings and from parts of them, for the strings here are of days and those that it
+is asked about are of an hour and begin with five flows. It is judged on whole strings, and on beginnings,
+that it has not seen, nor any part of them: by whole groups (the column `fold`, a hash of source address
+and label), and by source address.
 """
-import bisect
 import hashlib
 import math
 import random
 import sys
 from pathlib import Path
+
+import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "crates/behavior/src/command_and_control/model.txt"
@@ -31,9 +34,13 @@ SECONDS = [2, 20, 150, 1200, 0]
 LONGEST = 500
 
 # How it is trained.
-TREES, DEPTH, RATE, RIDGE, LEAST = 80, 4, 0.12, 2.0, 0.75
-MEMBERS, ROWS, COLUMNS, BINS = 3, 0.7, 0.5, 24
-CC_WEIGHT = 3.0
+TREES, DEPTH, RATE, RIDGE, LEAST, SMALLEST = 80, 4, 0.12, 2.0, 0.75, 8
+MEMBERS, ROWS, COLUMNS, BINS = 3, 0.7, 0.25, 24
+# The parts of a string: beginnings of so many flows, spans anywhere, and what lies between full hours.
+BEGINNINGS = (3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 41, 51, 63, 78, 97, 121, 151, 188, 235)
+SHORTEST, SPANS_MOST, HOURS_MOST = 3, 20, 12
+# Beginnings that are judged.
+JUDGED = (5, 10, 22, 51)
 # What of all malicious held-out strings each level is to find.
 RECALLS = (0.90, 0.95)
 
@@ -50,6 +57,34 @@ def tokens(text):
         elif c in GAPS and out:
             out[-1][5] = GAPS.index(c)
     return out
+
+
+def part(text_tokens, begin, end):
+    """The string that a window of these flows would have: the first two have no regularity."""
+    out = []
+    for at, (_, regularity, size, duration, hours, gap) in enumerate(text_tokens[begin:end]):
+        if at == 0 and begin > 0:
+            hours, gap = 0, len(GAPS)
+        letter = SETS[regularity if at > 1 else 0][size * 3 + duration]
+        out.append("0" * hours + letter + GAPS[gap:gap + 1])
+    return "".join(out)
+
+
+def parts(text):
+    """A string, and others that the same program would have made, had a window begun or ended there."""
+    t = tokens(text)
+    n = len(t)
+    found = {(0, count) for count in BEGINNINGS if count < n}
+    rnd = random.Random(text)
+    for _ in range(min(SPANS_MOST, n // 3) if n > SHORTEST else 0):
+        count = round(SHORTEST * (n / SHORTEST) ** rnd.random())
+        begin = rnd.randrange(n - count + 1)
+        found.add((begin, begin + count))
+    borders = [0] + [i for i in range(1, n) if t[i][4] > 0] + [n]
+    hours = [(a, b) for a, b in zip(borders, borders[1:]) if b - a >= SHORTEST]
+    found.update(hours[:HOURS_MOST])
+    found.discard((0, n))
+    return [(n, text)] + [(b if a == 0 else 0, part(t, a, b)) for a, b in sorted(found)]
 
 
 def entropy(values):
@@ -172,97 +207,108 @@ def read(path):
 
 
 class Data:
+    """Strings, and rows of features: of each string first the whole, then its parts."""
+
     def __init__(self, rows):
         self.rows = rows
-        found = [features(r["letters"]) for r in rows]
-        self.names = [(group, name) for group, name, _ in found[0]]
-        values = [[v for _, _, v in f] for f in found]
+        self.bad = np.array([r["label"] == "Malicious" for r in rows])
+        self.cc = np.array([r["cc"] == "1" for r in rows])
+        self.source = [r["tuple"].rsplit("-", 3)[0] for r in rows]
+        of, whole, first, values = [], [], [], []
+        for i, r in enumerate(rows):
+            for at, (beginning, text) in enumerate(parts(r["letters"])):
+                found = features(text)
+                of.append(i)
+                whole.append(at == 0)
+                first.append(beginning)
+                values.append([v for _, _, v in found])
+        self.names = [(group, name) for group, name, _ in found]
+        # The string of each row, whether it is all of it, and how many first flows it is (0: not the first).
+        self.of, self.whole, self.first = np.array(of), np.array(whole), np.array(first)
+        values = np.array(values)
         self.edges = []
         for j in range(len(self.names)):
-            column = sorted(v[j] for v in values)
-            steps = sorted(set(column))
+            column = np.sort(values[self.whole, j])
+            steps = np.unique(column)
             if len(steps) > BINS:
-                steps = sorted({column[len(column) * k // BINS] for k in range(BINS)})
+                steps = np.unique(column[[len(column) * k // BINS for k in range(BINS)]])
             # Rounded, so that the file holds what is used.
             self.edges.append([float(f"{(a + b) / 2:.6g}") for a, b in zip(steps, steps[1:])])
-        self.bins = [[bisect.bisect_left(e, x) for e, x in zip(self.edges, v)] for v in values]
-        self.bad = [r["label"] == "Malicious" for r in rows]
-        self.cc = [r["cc"] == "1" for r in rows]
-        self.source = [r["tuple"].rsplit("-", 3)[0] for r in rows]
+        self.bins = np.stack([np.searchsorted(e, values[:, j]) for j, e in enumerate(self.edges)], axis=1)
+        self.most = max(len(e) for e in self.edges) + 1
 
 
 def weights(data, index):
-    """A group of address and label counts with the fourth root of its cube; both labels weigh the same."""
-    groups = {}
-    for i in index:
-        groups.setdefault((data.source[i], data.rows[i]["label_full"]), []).append(i)
-    w = {}
-    for members in groups.values():
-        for i in members:
-            w[i] = len(members) ** -0.25 * (CC_WEIGHT if data.cc[i] else 1.0)
+    """A string counts once, shared by its parts; both labels weigh the same."""
+    of = data.of[index]
+    w = 1 / np.bincount(of)[of]
+    total = len(np.unique(of))
     for label in (False, True):
-        of = [i for i in index if data.bad[i] == label]
-        total = sum(w[i] for i in of)
-        for i in of:
-            w[i] *= len(index) / 2 / total
+        rows = data.bad[of] == label
+        w[rows] *= total / 2 / w[rows].sum()
     return w
 
 
-def grow(data, rows, grad, hess, columns, depth):
-    g, h = sum(grad[i] for i in rows), sum(hess[i] for i in rows)
-    value = RATE * g / (h + RIDGE)
-    if depth == 0 or len(rows) < 8:
-        return (value,)
-    best, at = 1e-3, None
-    for j in columns:
-        count = len(data.edges[j]) + 1
-        if count < 2:
-            continue
-        hg, hh = [0.0] * count, [0.0] * count
-        for i in rows:
-            b = data.bins[i][j]
-            hg[b] += grad[i]
-            hh[b] += hess[i]
-        lg = lh = 0.0
-        for k in range(count - 1):
-            lg += hg[k]
-            lh += hh[k]
-            if lh < LEAST or h - lh < LEAST:
-                continue
-            gain = lg * lg / (lh + RIDGE) + (g - lg) ** 2 / (h - lh + RIDGE) - g * g / (h + RIDGE)
-            if gain > best:
-                best, at = gain, (j, k)
-    if at is None:
-        return (value,)
-    j, k = at
-    low = [i for i in rows if data.bins[i][j] <= k]
-    high = [i for i in rows if data.bins[i][j] > k]
-    return (value, j, k, grow(data, low, grad, hess, columns, depth - 1),
-            grow(data, high, grad, hess, columns, depth - 1))
+def grow(data, rows, grad, hess, columns):
+    """A tree over rows of `data`: lists of feature (-1 in leaves), step and value, the children of the
+    node `i` at 2i + 1 (up to the step) and 2i + 2."""
+    size = 2 ** (DEPTH + 1) - 1
+    feature, step, value = np.full(size, -1), np.zeros(size, int), np.zeros(size)
+    bins, at = data.bins[rows], np.zeros(len(rows), int)
+    for depth in range(DEPTH + 1):
+        begin, count = 2 ** depth - 1, 2 ** depth
+        live = at >= begin
+        node = at[live] - begin
+        g, h = (np.bincount(node, x[live], count) for x in (grad, hess))
+        value[begin:begin + count] = RATE * g / (h + RIDGE)
+        if depth == DEPTH:
+            break
+        enough = np.bincount(node, minlength=count) >= SMALLEST
+        best, chosen = np.full(count, 1e-3), np.full((count, 2), -1)
+        for j in columns:
+            key = node * data.most + bins[live, j]
+            lg, lh = (np.bincount(key, x[live], count * data.most).reshape(count, -1).cumsum(1)
+                      for x in (grad, hess))
+            hg, hh = g[:, None] - lg, h[:, None] - lh
+            gain = lg * lg / (lh + RIDGE) + hg * hg / (hh + RIDGE) - (g * g / (h + RIDGE))[:, None]
+            gain[(lh < LEAST) | (hh < LEAST)] = 0.0
+            k = gain.argmax(1)
+            gain = gain[np.arange(count), k]
+            better = enough & (gain > best)
+            best[better] = gain[better]
+            chosen[better] = np.stack([np.full(count, j), k], axis=1)[better]
+        feature[begin:begin + count], step[begin:begin + count] = chosen[:, 0], chosen[:, 1]
+        split = live & (feature[at] >= 0)
+        here = at[split]
+        at[split] = 2 * here + 1 + (bins[split, feature[here]] > step[here])
+    return feature, step, value
 
 
 def leaf(tree, bins):
-    while len(tree) > 1:
-        tree = tree[3] if bins[tree[1]] <= tree[2] else tree[4]
-    return tree[0]
+    """What a tree says of rows of bins."""
+    feature, step, value = tree
+    at, each = np.zeros(len(bins), int), np.arange(len(bins))
+    for _ in range(DEPTH):
+        down = 2 * at + 1 + (bins[each, feature[at]] > step[at])
+        at = np.where(feature[at] >= 0, down, at)
+    return value[at]
 
 
 def fit(data, index):
-    w = weights(data, index)
+    """Trees of rows."""
+    w, bad, bins = weights(data, index), data.bad[data.of[index]], data.bins[index]
     members = []
     for member in range(MEMBERS):
         rnd = random.Random(member + 1)
-        score = dict.fromkeys(index, 0.0)
+        score = np.zeros(len(index))
         trees = []
         for _ in range(TREES):
-            rows = [i for i in index if rnd.random() < ROWS]
-            p = {i: 1 / (1 + math.exp(-score[i])) for i in rows}
-            grad = {i: w[i] * (data.bad[i] - p[i]) for i in rows}
-            hess = {i: w[i] * p[i] * (1 - p[i]) for i in rows}
+            taken = np.array([rnd.random() < ROWS for _ in index])
             columns = [j for j in range(len(data.names)) if rnd.random() < COLUMNS]
-            trees.append(grow(data, rows, grad, hess, columns, DEPTH))
-            for i in index:
-                score[i] += leaf(trees[-1], data.bins[i])
+            p = 1 / (1 + np.exp(-score[taken]))
+            grad, hess = w[taken] * (bad[taken] - p), w[taken] * p * (1 - p)
+            trees.append(grow(data, index[taken], grad, hess, columns))
+            score += leaf(trees[-1], bins)
         members.append(trees)
     return members
 
@@ -272,21 +318,20 @@ def judge(members, bins):
 
 
 def held_out(data, keys):
-    scores = [0.0] * len(keys)
+    """The score of each row by a model that knows nothing of its string's key."""
+    scores = np.zeros(len(data.of))
+    keys = np.array(keys)[data.of]
     for key in sorted(set(keys)):
-        model = fit(data, [i for i, k in enumerate(keys) if k != key])
-        for i, k in enumerate(keys):
-            if k == key:
-                scores[i] = judge(model, data.bins[i])
+        model = fit(data, np.flatnonzero(keys != key))
+        scores[keys == key] = judge(model, data.bins[keys == key])
     return scores
 
 
-def worth(data, scores, least):
-    told = [s >= least for s in scores]
-    good = sum(t and b for t, b in zip(told, data.bad))
-    wrong = sum(t and not b for t, b in zip(told, data.bad))
-    cc = sum(t and c for t, c in zip(told, data.cc))
-    return good, sum(data.bad), wrong, len(told) - sum(data.bad), cc, sum(data.cc)
+def worth(data, scores, least, of=None):
+    """What is told of some strings (all) by their scores."""
+    of = np.arange(len(data.rows)) if of is None else of
+    told, bad, cc = scores >= least, data.bad[of], data.cc[of]
+    return [int(x.sum()) for x in (told & bad, bad, told & ~bad, ~bad, told & cc, cc)]
 
 
 def row(name, w):
@@ -299,30 +344,35 @@ def row(name, w):
 def threshold(data, scores, recall):
     """The score with the best precision of those that find so much."""
     best = (0.0, 0.0)
-    good = told = 0
-    for i in sorted(range(len(scores)), key=lambda i: (-scores[i], i)):
-        told += 1
+    good = 0
+    order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
+    for told, i in enumerate(order, 1):
         good += data.bad[i]
-        if good / sum(data.bad) >= recall:
+        if good / data.bad.sum() >= recall:
             best = max(best, (good / told, scores[i]))
     return best[1]
 
 
-def written(tree, data):
-    if len(tree) == 1:
-        return [f"={tree[0]:.5g}"]
-    value, j, k, low, high = tree
-    return [f"{j}:{data.edges[j][k]:.6g}:{value:.5g}", *written(low, data), *written(high, data)]
+def written(tree, data, at=0):
+    feature, step, value = tree
+    j = feature[at]
+    if j < 0:
+        return [f"={value[at]:.5g}"]
+    return [f"{j}:{data.edges[j][step[at]]:.6g}:{value[at]:.5g}",
+            *written(tree, data, 2 * at + 1), *written(tree, data, 2 * at + 2)]
 
 
 def main():
     data = Data(read(sys.argv[1]))
-    by_group = held_out(data, [r["fold"] for r in data.rows])
+    strings = len(data.rows)
+    rows_by_group = held_out(data, [r["fold"] for r in data.rows])
+    by_group = rows_by_group[data.whole]
     levels = [threshold(data, by_group, recall) for recall in RECALLS]
     common = {s for s in data.source if data.source.count(s) >= 15}
-    part = {s: s if s in common else f"others{int(hashlib.sha256(s.encode()).hexdigest(), 16) % 5}"
-            for s in set(data.source)}
-    by_address = held_out(data, [part[s] for s in data.source])
+    shares = {s: s if s in common else f"others{int(hashlib.sha256(s.encode()).hexdigest(), 16) % 5}"
+              for s in set(data.source)}
+    rows_by_address = held_out(data, [shares[s] for s in data.source])
+    by_address = rows_by_address[data.whole]
 
     head = "| {} | precision | recall | false alarms | C&C proper found |\n|---|---|---|---|---|\n"
     tables = head.format("held-out groups of source and label (5 parts)")
@@ -331,22 +381,26 @@ def main():
     tables += "\n" + head.format("held-out source addresses")
     for name, least in zip(("high", "medium and above"), levels):
         tables += row(name, worth(data, by_address, least))
-    for source in sorted(set(part.values())):
-        index = [i for i, s in enumerate(data.source) if part[s] == source]
-        one = Data.__new__(Data)
-        one.bad, one.cc = [data.bad[i] for i in index], [data.cc[i] for i in index]
-        tables += row(f"{source}, medium and above", worth(one, [by_address[i] for i in index], levels[1]))
+    for source in sorted(set(shares.values())):
+        of = np.array([i for i, s in enumerate(data.source) if shares[s] == source])
+        tables += row(f"{source}, medium and above", worth(data, by_address[of], levels[1], of))
+    tables += "\n" + head.format("first flows of longer strings, medium and above")
+    for count in JUDGED:
+        at = np.flatnonzero((data.first == count) & ~data.whole)
+        for name, scores in (("groups", rows_by_group), ("addresses", rows_by_address)):
+            tables += row(f"{count}, held-out {name}", worth(data, scores[at], levels[1], data.of[at]))
     print(tables)
 
-    model = fit(data, list(range(len(data.rows))))
+    model = fit(data, np.arange(len(data.of)))
     lines = ["# Written by scripts/train_c2.py: features, thresholds of the levels, trees, and strings with",
              "# the score that they have."]
     lines += ["feature\t" + group + "\t" + name for group, name in data.names]
     lines += ["level\t" + f"{1 / (1 + math.exp(-least)):.6f}" for least in levels]
     lines += ["tree\t" + " ".join(written(tree, data)) for trees in model for tree in trees]
-    picked = sorted(range(len(data.rows)),
+    final = judge(model, data.bins[data.whole])
+    picked = sorted(range(strings),
                     key=lambda i: hashlib.sha256(data.rows[i]["letters"].encode()).digest())[:40]
-    lines += [f"check\t{judge(model, data.bins[i]):.4f}\t{data.rows[i]['letters'][:LONGEST]}" for i in picked]
+    lines += [f"check\t{final[i]:.4f}\t{data.rows[i]['letters'][:LONGEST]}" for i in picked]
     MODEL.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
     begin, end = "<!-- tables -->\n", "<!-- end of tables -->\n"
