@@ -104,7 +104,9 @@ impl Detector for CommandControl {
         (pair.last, pair.gap) = (r.ts, gap.unwrap_or(0));
         pair.flows = pair.flows.saturating_add(1);
         let is_due = pair.flows >= FIRST && pair.flows >= pair.asked;
-        if !is_due || !c.is_established || pair.told >= 2 {
+        // A connection that carried nothing (a probe of a port, say) gives no orders: the next is asked.
+        let is_empty = c.orig_bytes == 0 && c.resp_bytes == 0;
+        if !is_due || is_empty || !c.is_established || pair.told >= 2 {
             return;
         }
         pair.asked = pair.flows + (pair.flows / 4).max(1);
