@@ -30,6 +30,8 @@ pub fn yaml(data: &[u8]) {
     let _ = gabion_flow::DefragConfig::from_tree(&tree);
     let _ = gabion_packet::DecodeConfig::from_tree(&tree);
     let _ = gabion_rules::RuleVars::from_config(&tree);
+    let _ = gabion_behavior::Settings::from_tree(&tree);
+    let _ = gabion_behavior::settings_keys::not_used(&tree);
     for protocol in gabion_proto::registry() {
         let _ = (protocol.configure)(
             tree.get("app-layer.protocols").and_then(|t| t.get(protocol.config_name)),
@@ -46,6 +48,7 @@ pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
         "%YAML 1.1\n---\napp-layer:\n  protocols:\n    http:\n      enabled: yes\n      libhtp:\n        default-config:\n          request-body-limit: 100kb\n    dns:\n      tcp:\n        enabled: yes\n        detection-ports:\n          dp: 53\n",
         "%YAML 1.1\n---\noutputs:\n  - eve-log:\n      enabled: yes\n      filetype: regular\n      types:\n        - alert\n        - http:\n            extended: yes\n",
         "%YAML 1.1\n---\na: &x [1, 2]\nb: *x\nc: |\n  text\n  more\nd: >-\n  folded\n",
+        "parameters:\n  time_window_width: 3600\n  client_ips: [10.0.0.0/8, fc00::/7]\ndetection:\n  evidence_detection_threshold: 0.25\nDisabledAlerts:\n  disabled_detections: [DGA_NXDOMAINS]\nanomaly_detection_https:\n  training_hours: 2\n",
         "%YAML 1.1\n---\nhost-os-policy:\n  windows: [0.0.0.0/0]\n  linux: [10.0.0.0/8, \"2001:db8::/32\"]\ndefrag:\n  max-frags: 65535\n",
     ]
     .iter()
@@ -56,7 +59,8 @@ pub fn seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
         let mut files: Vec<_> =
             tests.into_iter().flatten().flatten().map(|e| e.path().join("suricata.yaml")).collect();
         files.sort();
-        all.extend(files.iter().filter_map(|f| std::fs::read(f).ok()).filter(|t| t.len() < 16_000));
+        files.push(corpus.join("flows/slips-data/slips.yaml"));
+        all.extend(files.iter().filter_map(|f| std::fs::read(f).ok()).filter(|t| t.len() < 32_000));
     }
     all
 }

@@ -14,7 +14,7 @@ use gabion_record::logs::TimeNs;
 use std::sync::{Arc, LazyLock};
 
 /// Names that a log may come by.
-const NAMES: [&str; 8] = [
+pub(crate) const NAMES: [&str; 20] = [
     "conn.log",
     "dns.log",
     "http.log",
@@ -23,6 +23,18 @@ const NAMES: [&str; 8] = [
     "eve.json",
     "x.binetflow",
     "x.csv",
+    "ssh.log",
+    "files.log",
+    "notice.log",
+    "software.log",
+    "weird.log",
+    "tunnel.log",
+    "smtp.log",
+    "ftp.log",
+    "arp.log",
+    "login.log",
+    "open_conn.log",
+    "nfcapd.txt",
 ];
 
 /// Any bytes as the lines of a log: every line has a verdict, and a record has the moment that the
@@ -40,7 +52,7 @@ pub fn lines(data: &[u8]) {
     }
 }
 
-/// One line of each format.
+/// A log of each format and of each of Zeek's kinds.
 pub fn line_seeds(_: &Seeds) -> Vec<Vec<u8>> {
     let conn = "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\t\
                 id.resp_p\tproto\tservice\n1.5\tC1\t10.0.0.1\t5\t10.0.0.2\t80\ttcp\t-\n";
@@ -53,9 +65,80 @@ pub fn line_seeds(_: &Seeds) -> Vec<Vec<u8>> {
                  2018/09/27 22:40:52.362768,193.8,tcp,192.168.2.1,5,->,192.168.2.12,22,S_RA,3,37,12\n";
     let csv = "ts,te,td,sa,da,sp,dp,pr,flg,fwd,stos,ipkt,ibyt\n\
                2018-01-12 15:37:47,x,1.0,10.0.0.1,10.0.0.2,5,80,TCP,......S.,0,0,5,300\n";
-    [(0u8, conn), (1, json), (5, eve), (6, argus), (7, csv)]
-        .map(|(name, text)| [&[name], text.as_bytes()].concat())
-        .to_vec()
+    let text = "Date flow start\tDuration\tProto\tSrc IP Addr:Port\tDst IP Addr:Port\tFlags\tTos\t\
+                Packets\tBytes\tFlows\n2013-07-09 01:15:33.005     0.548 TCP         10.0.0.151:49161 ->\
+                       10.0.0.150:3128  .APRS.   0        5      333     1\n\
+                2013-07-09\t01:00:23.040\t0.028\tUDP\t8.8.8.8:53\t->\t10.0.0.150:49058\t......\t0\t1\t126\t1\n";
+    let tabs = argus.replace(',', "\t");
+    let spaces = "#separator  \\x09\n#path  conn\n#fields  ts  uid  id.orig_h  id.resp_h  proto\n\
+                  1.5  C1  10.0.0.1  10.0.0.2  tcp\n";
+    let mut all: Vec<Vec<u8>> = [
+        (0u8, conn),
+        (0, spaces),
+        (1, json),
+        (5, eve),
+        (6, argus),
+        (6, &tabs),
+        (7, csv),
+        (19, text),
+    ]
+    .map(|(name, text)| [&[name], text.as_bytes()].concat())
+    .to_vec();
+    // What each of Zeek's logs has beside times and addresses.
+    for (name, more) in [
+        (
+            0u8,
+            "\"conn_state\":\"S0\",\"duration\":2.5,\"orig_bytes\":9,\"resp_bytes\":8,\"history\":\"^dS\"",
+        ),
+        (
+            2,
+            "\"host\":\"a.b\",\"uri\":\"/\",\"user_agent\":\"x\",\"resp_mime_types\":[\"application/x-dosexec\"]",
+        ),
+        (
+            3,
+            "\"server_name\":\"a.b\",\"subject\":\"CN=*.b,O=c\",\"ja3\":\"e7d705a3286e19ea42f587b344ee6865\"",
+        ),
+        (
+            4,
+            "\"client_addr\":\"10.0.0.1\",\"requested_addr\":\"10.0.0.3\",\"mac\":\"00:11:22:33:44:55\"",
+        ),
+        (8, "\"auth_success\":false,\"auth_attempts\":3,\"client\":\"SSH-2.0-paramiko_2\""),
+        (
+            9,
+            "\"tx_hosts\":[\"10.0.0.1\"],\"rx_hosts\":[\"10.0.0.2\"],\"source\":\"SSL\",\"sha1\":\"aa\"",
+        ),
+        (
+            10,
+            "\"note\":\"Scan::Port_Scan\",\"msg\":\"scanned 15 ports of host 1.1.1.1 in 0m1s\",\"src\":\"10.0.0.1\"",
+        ),
+        (
+            11,
+            "\"host\":\"10.0.0.1\",\"software_type\":\"SSH::CLIENT\",\"name\":\"x\",\"version.major\":1",
+        ),
+        (12, "\"name\":\"unknown_HTTP_method\",\"addl\":\"X\""),
+        (13, "\"tunnel_type\":\"Tunnel::GRE\",\"action\":\"Tunnel::DISCOVER\""),
+        (14, "\"last_reply\":\"550 bad smtp-auth user\""),
+        (15, "\"data_channel.resp_p\":2000"),
+        (
+            16,
+            "\"operation\":\"reply\",\"src_mac\":\"00:11:22:33:44:55\",\"dst_hw\":\"ff:ff:ff:ff:ff:ff\"",
+        ),
+        (17, "\"proto\":\"telnet\",\"success\":\"failed\",\"user\":\"root\""),
+        (18, "\"duration\":90000,\"conn_state\":\"S1\""),
+    ] {
+        let mut log = vec![name];
+        for second in 1..5 {
+            log.extend_from_slice(
+                format!(
+                    "{{\"ts\":{second}.5,\"uid\":\"C{second}\",\"id.orig_h\":\"10.0.0.1\",\
+                     \"id.orig_p\":{second},\"id.resp_h\":\"8.8.8.8\",\"id.resp_p\":443,{more}}}\n"
+                )
+                .as_bytes(),
+            );
+        }
+        all.push(log);
+    }
+    all
 }
 
 /// Any bytes as datagrams of an exporter, each behind its length: templates stay bounded, and every

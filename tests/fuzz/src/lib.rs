@@ -15,6 +15,7 @@ pub mod beside;
 pub mod capture;
 pub mod config;
 pub mod engine;
+pub mod feed;
 pub mod filter;
 pub mod flow;
 pub mod flowlog;
@@ -55,7 +56,7 @@ pub fn targets() -> Vec<Target> {
     let mut all = vec![
         target("capture_filter", 1 << 13, filter::compile, filter::seeds),
         target("capture_read", 1 << 16, capture::read, Seeds::captures),
-        target("config_yaml", 1 << 14, config::yaml, config::seeds),
+        target("config_yaml", 1 << 15, config::yaml, config::seeds),
         target("flow_fragments", 1 << 13, flow::fragments, flow::fragment_seeds),
         target("flow_streams", 1 << 13, flow::streams, flow::stream_seeds),
         target("logs_envelope", 1 << 12, logs::envelope, logs::envelope_seeds),
@@ -64,6 +65,8 @@ pub fn targets() -> Vec<Target> {
         target("logs_syslog", 1 << 12, logs::syslog, logs::syslog_seeds),
         target("flowlog_lines", 1 << 13, flowlog::lines, flowlog::line_seeds),
         target("flowlog_netflow", 1 << 12, flowlog::netflow, flowlog::netflow_seeds),
+        target("flowlog_feed", 1 << 13, feed::files, feed::file_seeds),
+        target("behavior_beside", 1 << 13, feed::beside, feed::beside_seeds),
         target("behavior_intel", 1 << 12, flowlog::intel, flowlog::intel_seeds),
         target("behavior_parcel", 1 << 12, flowlog::parcel, flowlog::parcel_seeds),
         target("behavior_profile", 1 << 13, flowlog::profile, flowlog::profile_seeds),
