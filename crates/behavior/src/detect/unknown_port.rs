@@ -2,11 +2,12 @@
 
 use super::{About, Detector, bit};
 use crate::finding::Context;
+use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, hash_ip};
 use crate::state::{Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, Proto};
+use gabion_record::logs::{Body, Conn, LogKind, Proto, Record};
 
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "UNKNOWN_PORT", technique: "T1571" };
@@ -45,6 +46,15 @@ impl Peers {
     }
 }
 
+/// The half of a conversation that goes back to who began it: exporters of one-way flows tell it as a flow
+/// of its own, others what answers a question to a group. An attempt of TCP is none, whatever port it is
+/// made from.
+fn is_answer(r: &Record<'_>, c: &Conn<'_>, settings: &Settings) -> bool {
+    let is_one_way = c.resp_pkts == 0 && c.resp_bytes == 0 && c.resp_ip_bytes == 0;
+    let is_begun = r.proto == Proto::Udp || c.is_established;
+    is_one_way && is_begun && settings.services.knows(r.src_port, r.proto)
+}
+
 impl Detector for UnknownPort {
     type Window = ();
     type Kept = Peers;
@@ -52,7 +62,8 @@ impl Detector for UnknownPort {
         types: &[&TYPE],
         condition: "a flow to a port without a known service; not of a source found to scan ports \
             in this window, not ICMP, not ports of FTP data, not UDP above 30,000 of a profile that \
-            talks to 5 such peers or 6 times to one; at the 1st, 10th, 100th … time",
+            talks to 5 such peers or 6 times to one, not an answer (from a port with a service, nothing \
+            comes back, and of TCP both have talked); at the 1st, 10th, 100th … time",
         level: "established high, else medium; 1",
         settings: &["services (lines name,port,protocol)"],
     };
@@ -68,6 +79,7 @@ impl Detector for UnknownPort {
             || !matches!(r.proto, Proto::Tcp | Proto::Udp | Proto::Sctp)
             || cx.settings.services.knows(r.dst_port, r.proto)
             || cx.facts.is_ftp_data
+            || is_answer(r, c, cx.settings)
         {
             return;
         }
@@ -133,5 +145,30 @@ mod tests {
         assert_eq!(trial.of(&TYPE).len(), 5);
         trial.give(&conn(30, "10.0.0.2", "1.2.3.4", 40_000).udp());
         assert_eq!(trial.of(&TYPE).len(), 6);
+    }
+
+    /// What comes back from a service is no flow to a port of its own; an attempt from such a port, a
+    /// conversation, and an answer from nowhere are.
+    #[test]
+    fn answers_are_not_told() {
+        for (src_port, is_tcp, is_established, reply_bytes, count) in [
+            (53, false, true, 0, 0),
+            (1900, false, false, 0, 0),
+            (443, true, true, 0, 0),
+            (443, true, false, 0, 1),
+            (53, false, true, 100, 1),
+            (44_444, false, true, 0, 1),
+        ] {
+            let mut trial = Trial::new();
+            let mut c = conn(0, "8.8.8.8", "10.0.0.1", 4444);
+            c = if is_tcp { c } else { c.udp() };
+            (c.src_port, c.is_established, c.reply_bytes) = (src_port, is_established, reply_bytes);
+            let mut r = c.record();
+            if let Body::Conn(c) = &mut r.body {
+                c.resp_pkts = u64::from(reply_bytes > 0);
+            }
+            trial.record(&r);
+            assert_eq!(trial.of(&TYPE).len(), count, "{src_port} {is_tcp} {is_established}");
+        }
     }
 }
