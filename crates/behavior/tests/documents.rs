@@ -74,6 +74,21 @@ fn the_page_of_defects_names_tests_that_are_there() {
     }
 }
 
+/// Each detector has at least three tests of its own in its file, where it says its evidence, where it just
+/// does not, and where input lies to it. Beside them each runs through the scripts of `src/hostile.rs`,
+/// which fails for a detector without one.
+#[test]
+fn every_detector_has_its_cases() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let hostile = std::fs::read_to_string(source.join("hostile.rs")).unwrap();
+    for (module, _) in ALL {
+        let text = std::fs::read_to_string(source.join(format!("detect/{module}.rs"))).unwrap();
+        let tests = text.matches("#[test]").count();
+        assert!(tests >= 3, "detect/{module}.rs: {tests} tests");
+        assert!(hostile.contains(&format!("(\"{module}\", \"")), "{module} has no hostile script");
+    }
+}
+
 /// The page of the peer's configuration is the table that runs use.
 #[test]
 fn the_page_of_the_configuration_is_the_table() {

@@ -95,6 +95,7 @@ impl Detector for Reconnection {
 mod tests {
     use super::*;
     use crate::trial::{Trial, conn};
+    use gabion_record::logs::SECOND;
 
     fn refused(count: i64, port: u16) -> usize {
         let mut trial = Trial::new();
@@ -131,5 +132,31 @@ mod tests {
             }
         }
         assert!(!trial.of(&TYPE).is_empty());
+    }
+
+    /// Late refusals, refusals of spoofed sources and a clock that jumps: those of one source and window
+    /// count, nobody else's, and a jump begins anew.
+    #[test]
+    fn refusals_of_others_and_other_times_do_not_add_up() {
+        let mut trial = Trial::new();
+        let give = |trial: &mut Trial, second: i64, src: &str, is_late: bool| {
+            let mut c = conn(second, src, "1.2.3.4", 80).refused();
+            (c.state, c.is_late) = ("REJ", is_late);
+            trial.give(&c);
+        };
+        for n in 0..2000 {
+            give(&mut trial, n % 60, &format!("10.{}.{}.1", n / 250, n % 250), false);
+        }
+        for n in 0..4 {
+            give(&mut trial, 60 + n, "10.9.9.9", false);
+        }
+        for n in 0..4 {
+            give(&mut trial, 50 * 365 * 86_400 + n, "10.9.9.9", false);
+        }
+        assert!(trial.of(&TYPE).is_empty());
+        give(&mut trial, 50 * 365 * 86_400, "10.9.9.9", true);
+        assert_eq!(trial.of(&TYPE).len(), 1);
+        give(&mut trial, i64::MAX / SECOND, "10.9.9.9", false);
+        assert_eq!(trial.of(&TYPE).len(), 1);
     }
 }

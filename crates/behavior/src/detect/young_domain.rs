@@ -106,4 +106,29 @@ mod tests {
         }
         assert!(visit(i64::MAX / 86_400 / 1_000_000_000, "new.co.uk", 1).is_empty());
     }
+
+    /// Many sources, late and repeated visits, each name at each of its parents: once for each source and
+    /// name, in bounded state.
+    #[test]
+    fn repeats_late_and_many_are_told_once_each() {
+        let intel = intel(&[("ages", Purpose::Ages, "new.co.uk,1970-04-11\n")], 7);
+        let mut trial = Trial::with(Settings { intel: Arc::new(intel), ..Settings::default() });
+        for n in 0..3000i64 {
+            let src = format!("10.0.{}.1", n % 3);
+            let name = format!("n{}.new.co.uk", n % 2);
+            let s = Ssl { server_name: name.as_bytes(), ..Ssl::default() };
+            let second = 100 * 86_400 + (n * 7919) % 600;
+            let mut r = log(second, &src, "1.2.3.4", Body::Ssl(s));
+            r.is_late = n % 5 == 0;
+            trial.record(&r);
+        }
+        let found = trial.of(&TYPE);
+        assert!(!found.is_empty());
+        let mut ids: Vec<String> = found.iter().map(|e| e.id.to_string()).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), found.len());
+        assert!(found.len() <= 2 * 3 * 2 * 4, "{}", found.len());
+        assert!(trial.profile_bytes("10.0.0.1") < 4 << 10);
+    }
 }
