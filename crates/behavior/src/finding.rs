@@ -2,6 +2,7 @@
 
 use crate::limits::{TEXT_MAX, UIDS_MAX};
 use crate::profile::Repeats;
+use crate::rita::Signature;
 use crate::settings::Settings;
 use crate::site::Facts;
 use gabion_record::Ip;
@@ -28,6 +29,8 @@ pub struct Context<'a, 'r> {
     pub repeats: &'a mut Repeats,
     /// The source has been found to scan ports in this window.
     pub is_scanner: &'a mut bool,
+    /// What the record says of the signature of its source's program, where it says something.
+    pub signature: Option<Signature>,
     /// The earliest moment a detector wants to be asked again.
     pub timer: &'a mut TimeNs,
     /// What was found.

@@ -28,6 +28,7 @@ pub mod engine;
 pub mod finding;
 pub mod intel;
 pub mod limits;
+pub mod mime;
 pub mod parcel;
 pub mod prevalence;
 pub mod profile;

@@ -18,7 +18,7 @@ use gabion_record::logs::{Body, Record, TimeNs};
 
 /// Version of the encoding; it changes with the states of detectors. From the first release on older
 /// ones are to decode for ever; until then another version is refused.
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 
 /// No timer.
 pub const NEVER: TimeNs = TimeNs(i64::MAX);
@@ -335,6 +335,7 @@ fn one(
         profile: profile.ip,
         repeats: &mut window.repeats,
         is_scanner: &mut window.is_scanner,
+        signature: None,
         timer: &mut timer,
         out,
     };

@@ -2,19 +2,30 @@
 //! taken away for what is known beside it.
 //!
 //! A number below its base is worth nothing; from there the score rises in three straight pieces,
-//! 0.2 to 0.4 to 0.6 to 0.8, and ends there. Then: talked to by at most 2 % of the site's hosts +0.15, by
-//! half of them or more −0.15; first talked to at most 7 days ago +0.15, 30 days or more −0.15; requests
-//! without a `Host` +0.10. All numbers are those of RITA v5 (2026).
+//! 0.2 to 0.4 to 0.6 to 0.8, and ends there; an end that lists name is worth 0.8 by itself. Then: talked to
+//! by at most 2 % of the site's hosts +0.15, by half of them or more −0.15; first talked to at most 7 days
+//! ago +0.15, 30 days or more −0.15; requests without a `Host` +0.10; answers whose type does not fit their
+//! path +0.15; a user agent or JA3 that the source uses for this end only, beside others +0.15; 25 MB or
+//! more within a day with an end that lists name +0.15; names below a domain that nothing is connected to
+//! +0.15. All numbers are those of RITA v5 (2026).
 
+use crate::intel::indicator::Indicator;
+use crate::mime;
 use crate::prevalence::Prevalence;
+use crate::settings::Settings;
 use crate::state::{First, Most, state};
-use gabion_record::logs::{SECOND, TimeNs};
+use gabion_record::Ip;
+use gabion_record::logs::{Body, Conn, Record, SECOND, TimeNs};
 use std::fmt::Write;
 
 /// Of beacons, in hundredths: base, low, medium, high.
 pub const BEACON: [f64; 4] = [50.0, 70.0, 90.0, 100.0];
 /// Of the seconds that a pair is connected in all within a day.
 pub const LONG: [f64; 4] = [3_600.0, 14_400.0, 28_800.0, 43_200.0];
+/// Of the distinct names below a registered domain within a day.
+pub const DNS: [f64; 4] = [100.0, 500.0, 800.0, 1_000.0];
+/// What a pair of a strobe is worth, and one with an end that lists name.
+pub const HIGH: f64 = 0.8;
 
 /// Shares of hosts at most and at least, and what they add.
 const RARE: (f64, f64) = (0.02, 0.15);
@@ -24,6 +35,14 @@ const NEW: (i64, f64) = (7, 0.15);
 const OLD: (i64, f64) = (30, -0.15);
 /// Requests without a `Host`.
 const NAMELESS: f64 = 0.10;
+/// Answers whose type does not fit their path.
+const MISMATCHED: f64 = 0.15;
+/// A signature for one end only.
+const OWN_SIGNATURE: f64 = 0.15;
+/// Bytes of a day with a listed end, at least.
+const LISTED: (u64, f64) = (25_000_000, 0.15);
+/// Names below a domain that nothing is connected to.
+const UNCONNECTED: f64 = 0.15;
 const DAY_NS: i64 = 86_400 * SECOND;
 
 /// Where a number stands between its thresholds.
@@ -38,6 +57,34 @@ pub fn bucket(value: f64, steps: [f64; 4]) -> f64 {
     }
 }
 
+/// A sum with its reasons in words.
+struct Sum {
+    score: f64,
+    words: String,
+}
+
+impl Sum {
+    fn of(base: f64, is_listed: bool) -> Sum {
+        match is_listed && base <= HIGH {
+            true => Sum { score: HIGH, words: format!("{HIGH:.3} as listed") },
+            false => Sum { score: base, words: format!("{base:.3}") },
+        }
+    }
+
+    fn add(&mut self, by: f64, why: std::fmt::Arguments<'_>) {
+        self.score += by;
+        let _ = write!(self.words, ", {why} {by:+.2}");
+    }
+
+    fn done(self) -> (f64, String) {
+        ((self.score.clamp(0.0, 1.0) * 1000.0).round() / 1000.0, self.words)
+    }
+}
+
+/// What a record says of the signature of its source's program: a hash of it, and whether it is the
+/// source's for this end only, beside others that it uses more widely.
+pub type Signature = (u64, bool);
+
 state! {
     /// What is known of a pair beside its flows.
     pub struct Beside {
@@ -47,32 +94,53 @@ state! {
         first: First,
         /// Requests without a `Host`.
         nameless: u32,
+        /// Answers whose type does not fit their path.
+        mismatched: u32,
+        /// The signature that is for this end only, 0 when there is none.
+        signature: Most<u64>,
+        /// Bytes both ways since `day`, which begins anew after a day.
+        bytes: u64,
+        day: First,
     }
 }
 
 impl Beside {
-    /// Takes in what the site knows at a flow of the pair.
+    /// Takes in a flow of the pair, and what the site knows at it.
     #[inline]
-    pub fn see(&mut self, known: &Prevalence) {
+    pub fn see(&mut self, c: &Conn<'_>, ts: TimeNs, known: &Prevalence) {
         if known.hosts > 0 {
             (self.hosts, self.of) = (Most(known.hosts), Most(known.of));
             self.first.see(known.first);
         }
+        if ts.since(self.day.0) > DAY_NS {
+            (self.bytes, self.day) = (0, First::default());
+        }
+        self.day.see(ts);
+        let bytes =
+            c.orig_ip_bytes.max(c.orig_bytes).saturating_add(c.resp_ip_bytes.max(c.resp_bytes));
+        self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Takes a request of the pair in.
-    pub fn request(&mut self, host: &[u8]) {
-        self.nameless = self.nameless.saturating_add(u32::from(host.is_empty()));
+    /// Takes a request or a handshake of the pair in.
+    pub fn ask(&mut self, r: &Record<'_>, signature: Option<Signature>) {
+        if let Body::Http(h) = &r.body {
+            self.nameless = self.nameless.saturating_add(u32::from(h.host.is_empty()));
+            self.mismatched = self.mismatched.saturating_add(u32::from(mime::is_mismatched(h)));
+        }
+        match signature {
+            Some((hash, true)) => self.signature = Most(hash),
+            Some((hash, false)) if hash == self.signature.0 => self.signature = Most(0),
+            _ => {}
+        }
     }
 
-    /// The score of a pair that is worth `base` by itself, and in words where it comes from.
-    pub fn score(&self, base: f64, now: TimeNs) -> (f64, String) {
-        let mut words = format!("{base:.3}");
-        let mut sum = base;
-        let mut add = |by: f64, why: String| {
-            sum += by;
-            let _ = write!(words, ", {why} {by:+.2}");
-        };
+    /// The score of a pair with `dst` that is worth `base` by itself, and in words where it comes from.
+    pub fn score(&self, base: f64, dst: Ip, now: TimeNs, settings: &Settings) -> (f64, String) {
+        let intel = &settings.intel;
+        // The entry itself is asked for, since its time may be over.
+        let is_listed = !dst.is_ignored()
+            && intel.ip(dst).is_some_and(|m| intel.entry(&m, &Indicator::Ip(dst), now).is_some());
+        let mut sum = Sum::of(base, is_listed);
         let known = Prevalence { hosts: self.hosts.0, of: self.of.0, first: self.first.0 };
         if let Some(share) = known.share() {
             let by = match share {
@@ -80,26 +148,81 @@ impl Beside {
                 s if s >= COMMON.0 => COMMON.1,
                 _ => 0.0,
             };
-            add(by, format!("{} of {} hosts", known.hosts, known.of));
+            sum.add(by, format_args!("{} of {} hosts", known.hosts, known.of));
             let days = now.since(known.first).max(0) / DAY_NS;
             let by = match now.since(known.first) {
                 ns if ns <= NEW.0 * DAY_NS => NEW.1,
                 ns if ns >= OLD.0 * DAY_NS => OLD.1,
                 _ => 0.0,
             };
-            add(by, format!("first seen {days} days ago"));
+            sum.add(by, format_args!("first seen {days} days ago"));
         }
         if self.nameless > 0 {
-            add(NAMELESS, format!("{} requests without host", self.nameless));
+            sum.add(NAMELESS, format_args!("{} requests without host", self.nameless));
         }
-        let sum = (sum.clamp(0.0, 1.0) * 1000.0).round() / 1000.0;
-        (sum, words)
+        if self.mismatched > 0 {
+            let n = self.mismatched;
+            sum.add(MISMATCHED, format_args!("{n} answers of another type than their path"));
+        }
+        if self.signature.0 != 0 {
+            sum.add(OWN_SIGNATURE, format_args!("signature for this end only"));
+        }
+        if is_listed && self.bytes >= LISTED.0 {
+            sum.add(LISTED.1, format_args!("{} MB with a listed end", self.bytes / 1_000_000));
+        }
+        sum.done()
     }
+}
+
+/// The score of a domain below which so many names were asked for. `connections` are those to names below
+/// it, `None` where the input has no log that names whom connections are for.
+pub fn of_names(
+    names: u64,
+    connections: Option<u64>,
+    domain: &[u8],
+    now: TimeNs,
+    settings: &Settings,
+) -> (f64, String) {
+    let intel = &settings.intel;
+    let asked = Indicator::Domain(domain);
+    let is_listed = intel.domain(domain).is_some_and(|m| intel.entry(&m, &asked, now).is_some());
+    let mut sum = Sum::of(bucket(names as f64, DNS), is_listed);
+    if connections == Some(0) {
+        sum.add(UNCONNECTED, format_args!("no connection below it"));
+    }
+    sum.done()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::intel::Purpose;
+    use crate::intel::tests::intel;
+    use crate::trial::log;
+    use gabion_record::logs::{Http, List};
+    use std::sync::Arc;
+
+    const THERE: &str = "1.2.3.4";
+
+    fn there() -> Ip {
+        crate::trial::at(THERE)
+    }
+
+    fn flow(bytes: u64) -> Conn<'static> {
+        Conn { orig_bytes: bytes, ..Conn::default() }
+    }
+
+    fn ask(beside: &mut Beside, h: Http<'_>, signature: Option<Signature>) {
+        beside.ask(&log(0, "10.0.0.1", THERE, Body::Http(h)), signature);
+    }
+
+    fn named(host: &[u8]) -> Http<'_> {
+        Http { host, ..Http::default() }
+    }
+
+    fn score(beside: &Beside, base: f64, now: TimeNs) -> (f64, String) {
+        beside.score(base, there(), now, &Settings::default())
+    }
 
     /// The steps of RITA's configuration: its scores at and between thresholds.
     #[test]
@@ -127,16 +250,16 @@ mod tests {
     fn what_is_known_beside_adds_and_takes_away() {
         let day = |n: i64| TimeNs(n * DAY_NS);
         let mut beside = Beside::default();
-        beside.see(&Prevalence { hosts: 1, of: 1, first: day(0) });
-        (0..330).for_each(|_| beside.request(b""));
-        beside.request(b"example.com");
-        let (score, words) = beside.score(0.8, day(3));
-        assert_eq!(score, 0.9);
+        beside.see(&flow(1), day(3), &Prevalence { hosts: 1, of: 1, first: day(0) });
+        (0..330).for_each(|_| ask(&mut beside, named(b""), None));
+        ask(&mut beside, named(b"example.com"), None);
+        let (worth, words) = score(&beside, 0.8, day(3));
+        assert_eq!(worth, 0.9);
         assert_eq!(
             words,
             "0.800, 1 of 1 hosts -0.15, first seen 3 days ago +0.15, 330 requests without host +0.10"
         );
-        for (hosts, of, days, score) in [
+        for (hosts, of, days, worth) in [
             (2, 100, 10, 0.55),
             (3, 100, 10, 0.4),
             (49, 100, 7, 0.55),
@@ -145,9 +268,84 @@ mod tests {
             (1, 100, 0, 0.7),
         ] {
             let mut beside = Beside::default();
-            beside.see(&Prevalence { hosts, of, first: day(0) });
-            assert!((beside.score(0.4, day(days)).0 - score).abs() < 1e-9, "{hosts} {days}");
+            beside.see(&flow(1), day(days), &Prevalence { hosts, of, first: day(0) });
+            assert!((score(&beside, 0.4, day(days)).0 - worth).abs() < 1e-9, "{hosts} {days}");
         }
-        assert_eq!(Beside::default().score(0.4, day(3)), (0.4, "0.400".to_owned()));
+        assert_eq!(score(&Beside::default(), 0.4, day(3)), (0.4, "0.400".to_owned()));
+    }
+
+    /// 25 MB of one day with an address that a list names, just less, and as much over two days.
+    #[test]
+    fn much_with_a_listed_end_adds() {
+        let list =
+            intel(&[("own", Purpose::Indicators, "1.2.3.4,high,x\nbad.example,high,y\n")], 17);
+        let settings = Settings { intel: Arc::new(list), ..Settings::default() };
+        let after = |flows: &[(i64, u64)]| {
+            let mut beside = Beside::default();
+            for (second, bytes) in flows {
+                let ts = TimeNs(second * SECOND);
+                beside.see(&flow(*bytes), ts, &Prevalence::default());
+            }
+            beside.score(0.3, there(), TimeNs(0), &settings)
+        };
+        let (worth, words) = after(&[(0, 24_000_000), (86_400, 1_000_000)]);
+        assert_eq!(
+            (worth, words.as_str()),
+            (0.95, "0.800 as listed, 25 MB with a listed end +0.15")
+        );
+        assert_eq!(after(&[(0, 24_999_999)]), (0.8, "0.800 as listed".to_owned()));
+        assert_eq!(after(&[(0, 24_000_000), (86_401, 1_000_000)]).0, 0.8);
+        assert_eq!(after(&[(i64::MAX / SECOND, u64::MAX), (i64::MIN / SECOND, u64::MAX)]).0, 0.95);
+        let mut beside = Beside::default();
+        beside.see(&flow(30_000_000), TimeNs(0), &Prevalence::default());
+        assert_eq!(score(&beside, 0.3, TimeNs(0)), (0.3, "0.300".to_owned()));
+        // A tunnel below a listed domain, by the same rule.
+        assert_eq!(of_names(500, None, b"bad.example", TimeNs(0), &settings).0, 0.8);
+    }
+
+    /// A program that came as a picture adds, one refused does not.
+    #[test]
+    fn answers_of_another_type_add() {
+        let mut beside = Beside::default();
+        let resp_mime_types = List { raw: b"application/x-dosexec", is_json: false };
+        let picture = Http { host: b"a", uri: b"/a.png", resp_mime_types, ..Http::default() };
+        ask(&mut beside, Http { status: 404, ..picture }, None);
+        assert_eq!(score(&beside, 0.4, TimeNs(0)).0, 0.4);
+        ask(&mut beside, Http { status: 200, ..picture }, None);
+        let (worth, words) = score(&beside, 0.4, TimeNs(0));
+        assert_eq!(worth, 0.55);
+        assert!(words.ends_with("1 answers of another type than their path +0.15"), "{words}");
+    }
+
+    /// A signature is the pair's own until the source uses it elsewhere; another one does not excuse it.
+    #[test]
+    fn a_signature_of_its_own_adds_while_it_is_one() {
+        let mut beside = Beside::default();
+        let worth = |beside: &Beside| score(beside, 0.4, TimeNs(0)).0;
+        ask(&mut beside, named(b"a"), Some((7, false)));
+        assert_eq!(worth(&beside), 0.4);
+        ask(&mut beside, named(b"a"), Some((8, true)));
+        ask(&mut beside, named(b"a"), Some((7, false)));
+        assert_eq!(worth(&beside), 0.55);
+        ask(&mut beside, named(b"a"), Some((8, false)));
+        assert_eq!(worth(&beside), 0.4);
+    }
+
+    /// All that adds adds up to one at most.
+    #[test]
+    fn no_score_is_above_one() {
+        let mut beside = Beside::default();
+        beside.see(
+            &flow(u64::MAX),
+            TimeNs(0),
+            &Prevalence { hosts: 1, of: 1000, first: TimeNs(0) },
+        );
+        beside.see(
+            &flow(u64::MAX),
+            TimeNs(0),
+            &Prevalence { hosts: 1, of: 1000, first: TimeNs(0) },
+        );
+        (0..3).for_each(|_| ask(&mut beside, named(b""), Some((9, true))));
+        assert_eq!(score(&beside, 0.8, TimeNs(0)).0, 1.0);
     }
 }

@@ -85,20 +85,22 @@ impl Detector for Beacon {
             of the regularity of intervals, of sizes, of the histogram of the day and of its coverage; \
             at least 24 flows over 6 h; scored once an hour, and at the end over whatever there is; the \
             text names RITA's threat score as well, which knows how many of the site's hosts talk with \
-            the other end, since when, and whether requests name a host",
+            the other end, since when, whether lists name it and how much went there, whether requests \
+            name a host, whether answers are what their paths say, and whether the user agent or JA3 is \
+            used for that end only",
         level: "from 0.9 on high, from 0.8 medium; the score",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http);
+    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::Ssl);
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Pairs>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let c = match &r.body {
             Body::Conn(c) => c,
-            Body::Http(h) if !r.is_late => {
+            Body::Http(_) | Body::Ssl(_) if !r.is_late => {
                 if let Some(pair) = kept.get().and_then(|pairs| pairs.pairs.get(r.dst)) {
-                    pair.beside.request(h.host);
+                    pair.beside.ask(r, cx.signature);
                 }
                 return;
             }
@@ -130,7 +132,7 @@ impl Detector for Beacon {
             pair.flows.push((second, u32::try_from(bytes).unwrap_or(u32::MAX)));
             pair.last = Most(second);
         }
-        pair.beside.see(&cx.facts.prevalence);
+        pair.beside.see(c, r.ts, &cx.facts.prevalence);
         pair.port = Most(r.dst_port);
         pair.window = Most(u32::try_from(cx.facts.window).unwrap_or(0));
         let start = u32::try_from(cx.facts.start.seconds()).unwrap_or(0);
@@ -198,7 +200,7 @@ fn judge(dst: Ip, pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking
     };
     let (port, count) = (pair.port.0, pair.flows.len());
     let base = rita::bucket(score.all * 100.0, rita::BEACON);
-    let (threat, why) = pair.beside.score(base, ts);
+    let (threat, why) = pair.beside.score(base, dst, ts, waking.settings);
     let since = pair.flows.first().map_or(ts, |f| TimeNs(i64::from(f.0) * SECOND));
     let mut finding = waking
         .find(&TYPE, ts, window)
@@ -363,7 +365,8 @@ fn ceil3(x: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Trial, conn};
+    use crate::trial::{Trial, conn, log};
+    use gabion_record::logs::Http;
 
     fn visits(every: impl Fn(i64) -> i64, count: i64) -> Trial {
         let mut trial = Trial::new();
@@ -383,6 +386,29 @@ mod tests {
         assert_eq!(found.iter().map(|e| e.flows).collect::<Vec<_>>(), [81, 277]);
         assert_eq!(found[0].level, ThreatLevel::High);
         assert!(found[0].confidence > 0.95);
+    }
+
+    /// The program that calls is the source's own for that server, beside a browser; the browser for both
+    /// takes that away.
+    #[test]
+    fn what_requests_say_is_in_the_threat() {
+        let threat = |agent: &str| {
+            let mut trial = Trial::new();
+            for n in 0..100 {
+                trial.give(&conn(n * 300, "10.0.0.1", "1.2.3.4", 80));
+                let elsewhere = format!("5.6.7.{}", n % 5);
+                for (dst, user_agent) in [("1.2.3.4", agent), (elsewhere.as_str(), "Firefox")] {
+                    let user_agent = user_agent.as_bytes();
+                    let h = Http { host: b"a", user_agent, ..Http::default() };
+                    trial.record(&log(n * 300 + 1, "10.0.0.1", dst, Body::Http(h)));
+                }
+            }
+            trial.end();
+            trial.of(&TYPE)[0].description.clone()
+        };
+        let said = threat("Modzilla/0.0001");
+        assert!(said.contains(", signature for this end only +0.15)"), "{said}");
+        assert!(!threat("Firefox").contains("signature"));
     }
 
     #[test]

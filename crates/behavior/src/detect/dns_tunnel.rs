@@ -3,6 +3,7 @@
 use super::dga::is_below;
 use super::{About, Detector, bit};
 use crate::finding::{Context, text};
+use crate::rita;
 use crate::sketch::{Hosts, Keyed, hash_text};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
@@ -20,12 +21,16 @@ const DOMAINS_MAX: usize = 8;
 /// Names of a day and the level from each on: RITA's low, medium and high.
 const NAMES: [(u64, ThreatLevel); 3] =
     [(1000, ThreatLevel::High), (800, ThreatLevel::Medium), (500, ThreatLevel::Low)];
+/// Names from which on it matters whether anything below the domain is connected to: RITA's base.
+const WATCHED: u64 = 100;
 const DAY: i64 = 24 * 3600 * SECOND;
 
 state! {
     /// Of one source.
     pub struct Asked {
         domains: Keyed<u64, Names, DOMAINS_MAX>,
+        /// The input has logs that name whom connections are for.
+        has_named: bool,
     }
 }
 
@@ -36,6 +41,22 @@ state! {
         first: First,
         last: TimeNs,
         told: Most<u64>,
+        /// Connections to names below it since there were `WATCHED`.
+        connections: u64,
+    }
+}
+
+impl Asked {
+    /// Takes in that a connection is for a name.
+    fn connected(&mut self, name: &[u8]) {
+        self.has_named = true;
+        if self.domains.iter().all(|(_, names)| names.names.len() < WATCHED) {
+            return;
+        }
+        let lower = name.to_ascii_lowercase();
+        if let Some(names) = registered(&lower).and_then(|d| self.domains.get(hash_text(d))) {
+            names.connections += u64::from(names.names.len() >= WATCHED);
+        }
     }
 }
 
@@ -51,15 +72,24 @@ impl Detector for DnsTunnel {
     const ABOUT: About = About {
         types: &[&TYPE],
         condition: "500, 800, 1,000 distinct names below one registered domain (by the list of public \
-            suffixes) asked for within a day; not below arpa or local",
+            suffixes) asked for within a day; not below arpa or local; the text names RITA's threat score, \
+            which knows whether lists name the domain, and, where the input has logs that tell, whether \
+            anything below it was connected to",
         level: "from 1,000 on high, 800 medium, 500 low; 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Dns);
+    const KINDS: u16 = bit(LogKind::Dns) | bit(LogKind::Http) | bit(LogKind::Ssl);
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Asked>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
-        let Body::Dns(d) = &r.body else { return };
+        let d = match &r.body {
+            Body::Dns(d) => d,
+            Body::Http(h) => return kept.get().into_iter().for_each(|asked| asked.connected(h.host)),
+            Body::Ssl(s) => {
+                return kept.get().into_iter().for_each(|asked| asked.connected(s.server_name));
+            }
+            _ => return,
+        };
         if r.is_late || is_below(d.query, b"arpa") || is_below(d.query, b"local") {
             return;
         }
@@ -69,7 +99,9 @@ impl Detector for DnsTunnel {
             return;
         }
         let least = |_: &u64, n: &Names| (n.names.len(), n.last);
-        let domains = &mut kept.make().domains;
+        let asked = kept.make();
+        let has_named = asked.has_named;
+        let domains = &mut asked.domains;
         let Some(names) = domains.get_or_admit(hash_text(domain), |_| true, least) else { return };
         if r.ts.since(names.first.0) > DAY {
             *names = Names::default();
@@ -85,7 +117,8 @@ impl Detector for DnsTunnel {
             return;
         }
         names.told = Most(*least);
-        let first = names.first.0;
+        let (first, connections) = (names.first.0, has_named.then_some(names.connections));
+        let (threat, why) = rita::of_names(count, connections, domain, r.ts, cx.settings);
         let finding = cx
             .find(&TYPE)
             .level(*level, 0.8)
@@ -93,7 +126,7 @@ impl Detector for DnsTunnel {
             .since(first, count)
             .says(format!(
                 "possible DNS tunnel. {} asked for about {count} distinct names below {} in {} \
-                 minutes.",
+                 minutes. Threat {threat:.3} ({why}).",
                 cx.profile,
                 text(domain),
                 r.ts.since(first) / SECOND / 60
@@ -106,7 +139,7 @@ impl Detector for DnsTunnel {
 mod tests {
     use super::*;
     use crate::trial::{Trial, log};
-    use gabion_record::logs::Dns;
+    use gabion_record::logs::{Dns, Http, Ssl};
 
     fn ask(trial: &mut Trial, second: i64, name: &str) {
         let d = Dns { query: name.as_bytes(), ..Dns::default() };
@@ -136,6 +169,34 @@ mod tests {
         assert!(trial.of(&TYPE).is_empty());
     }
 
+    fn connect(trial: &mut Trial, second: i64, name: &str) {
+        let s = Ssl { server_name: name.as_bytes(), ..Ssl::default() };
+        trial.record(&log(second, "10.0.0.1", "1.2.3.4", Body::Ssl(s)));
+        let h = Http { host: name.as_bytes(), ..Http::default() };
+        trial.record(&log(second, "10.0.0.1", "1.2.3.4", Body::Http(h)));
+    }
+
+    /// That nothing below the domain is connected to adds, where the input would tell: a connection below
+    /// it, even one, takes that away, one before a hundred names does not.
+    #[test]
+    fn a_domain_that_is_only_asked_for_is_worth_more() {
+        let is_more = |elsewhere: &str, at: i64| {
+            let mut trial = Trial::new();
+            for n in 0..600 {
+                ask(&mut trial, n, &format!("{n:x}.data.tunnel.example"));
+                if n == at {
+                    connect(&mut trial, n, elsewhere);
+                }
+            }
+            trial.of(&TYPE)[0].description.contains(", no connection below it +0.15)")
+        };
+        assert!(is_more("www.example", 200));
+        assert!(is_more("", 200));
+        assert!(is_more("tunnel.example", 50));
+        assert!(!is_more("WWW.Tunnel.example", 200));
+        assert!(!is_more("", 1000));
+    }
+
     /// Odd names, many domains and odd times: bounded, and days are counted apart.
     #[test]
     fn odd_names_break_nothing() {
@@ -146,6 +207,7 @@ mod tests {
         }
         for name in ["", ".", "..", "a..b.c", "\u{e9}.\u{e9}", &"a.".repeat(200)] {
             ask(&mut trial, 100_000, name);
+            connect(&mut trial, 100_000, name);
         }
         assert!(trial.of(&TYPE).is_empty());
         assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);

@@ -135,7 +135,8 @@ macro_rules! states {
     };
 }
 
-// The one table. Scans come first: who scans is not told of each unknown port.
+// The one table. Scans come first: who scans is not told of each unknown port. Signatures come before the
+// scores of pairs, which ask whether a signature is the pair's own.
 mod scan;
 
 registry! {
@@ -143,6 +144,7 @@ registry! {
     horizontal_scan::HorizontalScan,
     slow_scan::SlowScan,
     long_connection::LongConnection,
+    rare_signature::RareSignature,
     pair_totals::PairTotals,
     unknown_port::UnknownPort,
     reconnection::Reconnection,
@@ -169,7 +171,6 @@ registry! {
     paste_site::PasteSite,
     tls::Tls,
     certificate_name::CertificateName,
-    rare_signature::RareSignature,
     https_anomaly::HttpsAnomaly,
     ssh::Ssh,
     ssh_versions::SshVersions,

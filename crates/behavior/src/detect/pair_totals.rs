@@ -8,7 +8,7 @@ use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND};
+use gabion_record::logs::{Body, Conn, LogKind, SECOND};
 
 /// Connected for long, in one connection or in many.
 pub static LONG: EvidenceType =
@@ -91,7 +91,10 @@ impl Detector for PairTotals {
             STROBE high, 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::OpenConn);
+    const KINDS: u16 = bit(LogKind::Conn)
+        | bit(LogKind::Http)
+        | bit(LogKind::Ssl)
+        | bit(LogKind::OpenConn);
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Totals>, cx: &mut Context<'_, '_>) {
@@ -99,9 +102,9 @@ impl Detector for PairTotals {
         let (c, is_open) = match &r.body {
             Body::Conn(c) => (c, false),
             Body::OpenConn(open) => (&open.so_far, true),
-            Body::Http(h) if cx.profile == r.src => {
+            Body::Http(_) | Body::Ssl(_) if cx.profile == r.src => {
                 if let Some(total) = kept.get().and_then(|totals| totals.pairs.get(r.dst)) {
-                    total.beside.request(h.host);
+                    total.beside.ask(r, cx.signature);
                 }
                 return;
             }
@@ -125,13 +128,15 @@ impl Detector for PairTotals {
         if r.ts.since(total.first.0) > DAY {
             *total = Total::default();
         }
-        total.beside.see(&cx.facts.prevalence);
         total.first.see(r.ts);
         let lasted = u64::try_from(c.duration_ns).unwrap_or(0);
         let (flows, more) = match is_open || !total.open.is_empty() {
             true => total.open_or_closed(hash_text(r.uid), lasted, is_open),
             false => (1, lasted),
         };
+        // A flow that is open counts its bytes when it has ended.
+        let ended = if is_open { &Conn::default() } else { c };
+        total.beside.see(ended, r.ts, &cx.facts.prevalence);
         total.flows += flows;
         total.nanos = total.nanos.saturating_add(more);
         total.seconds = total.nanos / SECOND as u64;
@@ -142,7 +147,7 @@ impl Detector for PairTotals {
         {
             total.told = Most(*least);
             let base = rita::bucket(seconds as f64, rita::LONG);
-            let (threat, why) = total.beside.score(base, r.ts);
+            let (threat, why) = total.beside.score(base, r.dst, r.ts, cx.settings);
             let finding = cx
                 .find(&LONG)
                 .level(*level, seconds as f64 / 86_400.0)
@@ -160,13 +165,17 @@ impl Detector for PairTotals {
         }
         if flows >= STROBES && total.strobe.0 == 0 {
             total.strobe = Most(1);
+            let (threat, why) = total.beside.score(rita::HIGH, r.dst, r.ts, cx.settings);
             let finding = cx
                 .find(&STROBE)
                 .level(ThreatLevel::High, 0.8)
                 .victim(r.dst)
                 .to_port(r.dst_port)
                 .since(first, flows)
-                .says(format!("Strobe. {flows} connections from {} to {} in a day.", r.src, r.dst));
+                .says(format!(
+                    "Strobe. {flows} connections from {} to {} in a day. Threat {threat:.3} ({why}).",
+                    r.src, r.dst
+                ));
             cx.say(finding);
         }
     }

@@ -72,12 +72,13 @@ impl Detector for RareSignature {
         one.uses = one.uses.saturating_add(1);
         one.first.see(r.ts);
         one.last = r.ts;
-        let is_rare = !one.is_wide && one.uses >= USES && r.ts.since(one.first.0) >= SPAN;
-        if !is_rare || one.is_told {
-            return;
-        }
+        let is_wide = one.is_wide;
+        let is_due = one.uses >= USES && r.ts.since(one.first.0) >= SPAN && !one.is_told;
         let (uses, first) = (u64::from(one.uses), one.first.0);
-        if !all.iter().any(|(_, s)| s.is_wide) {
+        // The only signature of a source is no other than all of its traffic.
+        let is_own = !is_wide && all.iter().any(|(_, s)| s.is_wide);
+        cx.signature = Some((key, is_own));
+        if !is_due || !is_own {
             return;
         }
         if let Some(one) = all.get(key) {
