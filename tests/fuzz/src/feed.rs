@@ -12,7 +12,7 @@ use gabion_record::logs::{Record, SECOND, TimeNs};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 use tempfile::TempDir;
 
 /// Where logs lie as files.
@@ -158,7 +158,9 @@ pub fn beside(data: &[u8]) {
     let (whitelist, wrong) = Whitelist::read(&list, &|_| Some(organization.clone()));
     assert!(whitelist.entries().len() <= list.lines().count(), "an entry has a line");
     assert!(wrong.iter().all(|w| w.starts_with("line ")), "what is wrong says where");
-    let mut settings = Settings { whitelist: Arc::new(whitelist), ..Settings::default() };
+    // Making settings takes longer than what is tried here.
+    static SETTINGS: LazyLock<Settings> = LazyLock::new(Settings::default);
+    let mut settings = Settings { whitelist: Arc::new(whitelist), ..SETTINGS.clone() };
     let unread = settings.services.add(&services);
     assert!(unread.iter().all(|at| *at >= 1 && *at <= services.lines().count()));
     let mut engine = Engine::with_budget(settings, None, 1 << 20);

@@ -35,6 +35,8 @@ const CELLS: usize = 64;
 const DAY: i64 = 86_400;
 /// Distance of scorings.
 const HOUR: i64 = 3_600;
+/// Silence up to which a pair is scored on, seconds.
+const SILENT: i64 = 2 * HOUR - 1;
 /// Flows that are told of; fewer are regular by chance.
 const FLOWS_TOLD: usize = 24;
 /// What a pair's flows cover at least before they are told of while the input goes on.
@@ -159,10 +161,16 @@ impl Detector for Beacon {
             judge(*dst, pair, (first, now), waking);
             !pair.flows.is_empty()
         });
-        // A pair that falls silent is let go of with its profile.
+        // A pair that falls silent is let go of with its profile. One flow of the future is no reason to ask
+        // every hour until then.
         let latest = pairs.pairs.iter().filter_map(|(_, p)| p.flows.last()).map(|f| f.0).max();
-        if latest.is_some_and(|l| i64::from(now) - i64::from(l) < 2 * HOUR) {
-            *waking.timer = (*waking.timer).min(waking.now.plus(hour));
+        let next = latest.and_then(|l| match i64::from(now) - i64::from(l) {
+            ..0 => Some(TimeNs(i64::from(l) * SECOND).plus(hour)),
+            0..=SILENT => Some(waking.now.plus(hour)),
+            _ => None,
+        });
+        if let Some(next) = next {
+            *waking.timer = (*waking.timer).min(next);
         }
     }
 }
@@ -432,6 +440,19 @@ mod tests {
         }
         assert!(trial.profile_bytes("10.0.0.1") < 96 << 10);
         trial.end();
+    }
+
+    /// A flow of the year 2020 in 1970 is waited for, not asked about in each hour of the fifty years.
+    #[test]
+    fn one_flow_of_the_future_wakes_once() {
+        const AGE: i64 = 50 * 365 * DAY;
+        let mut trial = Trial::new();
+        (0..4).for_each(|n| trial.give(&conn(n, "10.0.0.1", "1.2.3.4", 443)));
+        trial.give(&conn(AGE, "10.0.0.1", "1.2.3.4", 443));
+        // Two hours later, by another's flow, whoever waits is asked.
+        trial.give(&conn(2 * HOUR, "10.0.0.2", "9.9.9.9", 443));
+        let profile = trial.engine.profile(crate::trial::at("10.0.0.1")).unwrap();
+        assert!(profile.timer().seconds() >= AGE, "{}", profile.timer().seconds());
     }
 
     #[test]
