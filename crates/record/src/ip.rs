@@ -235,6 +235,17 @@ impl fmt::Display for Ip {
     }
 }
 
+impl Ip {
+    /// Appends its text.
+    #[inline]
+    pub fn put_text(self, out: &mut Vec<u8>) {
+        match self.as_v4() {
+            Some(n) => out.extend_from_slice(v4_text(n, &mut [0; V4_TEXT_MAX]).as_bytes()),
+            None => out.extend_from_slice(self.to_string().as_bytes()),
+        }
+    }
+}
+
 /// Longest text of an IPv4 address.
 const V4_TEXT_MAX: usize = 15;
 
@@ -328,6 +339,59 @@ mod tests {
 
     fn ip(text: &str) -> Ip {
         Ip::parse(text.as_bytes()).unwrap()
+    }
+
+    /// Every text is read as one that is taken apart at its dots, with any byte at any place.
+    #[test]
+    fn addresses_are_read_as_four_numbers() {
+        let simple = |text: &[u8]| -> Option<u32> {
+            let parts: Vec<&[u8]> = text.split(|b| *b == b'.').collect();
+            let number = |part: &&[u8]| -> Option<u32> {
+                let is_short = (1..=3).contains(&part.len()) && part.iter().all(u8::is_ascii_digit);
+                let n: u32 = std::str::from_utf8(part).ok().filter(|_| is_short)?.parse().ok()?;
+                (n <= 255).then_some(n)
+            };
+            let numbers: Vec<u32> = parts.iter().map(number).collect::<Option<_>>()?;
+            let four: [u32; 4] = numbers.try_into().ok()?;
+            Some(four.iter().fold(0, |all, n| all << 8 | n))
+        };
+        let texts = [
+            "1.2.3.4",
+            "1.2.3.45",
+            "10.2.3.45",
+            "192.168.1.20",
+            "255.255.255.255",
+            "256.1.1.1",
+            "1.999.1.1",
+            "001.02.3.4",
+            "0.0.0.0",
+            "1..2.3",
+            "1.2.3.",
+            ".1.2.3.4",
+            "1.2.3.4.5",
+            "1.2.3",
+            "1234.1.1.1",
+            "11.22.33.44",
+            "123.45.67.890",
+            "99.100.101.9",
+            "1.2.3.4567",
+            "....",
+            "........",
+            "1.2.3.4.....",
+            "255.255.255.2555",
+            "12345678",
+            "",
+        ];
+        for text in texts {
+            assert_eq!(parse_v4(text.as_bytes()), simple(text.as_bytes()), "{text}");
+            for at in 0..text.len() {
+                for byte in 0..=u8::MAX {
+                    let mut text = text.as_bytes().to_vec();
+                    text[at] = byte;
+                    assert_eq!(parse_v4(&text), simple(&text), "{text:?}");
+                }
+            }
+        }
     }
 
     /// As the standard library writes them.
