@@ -3,30 +3,29 @@
 //! it was seen, and the state of the input.
 
 use crate::line_file::LineFile;
+use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence, FindingId, Indicator, Party, ThreatLevel};
-use gabion_record::json::Json;
+use gabion_record::json::{self, Json};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Proto, TimeNs};
-use std::fmt::Write;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Version of IDMEF.
-const IDMEF: &str = "2.0.3";
 /// Width of the column of addresses in `alerts.log`.
 const IP_WIDTH: usize = 26;
 
 /// Appends one line of evidence. `accumulated` is the sum of its profile's window; `created` the
 /// wall clock, `None` where it is to be left out.
 pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &mut Vec<u8>) {
-    let mut j = Json::with_capacity(1024);
+    let mut j = Json::behind(std::mem::take(out));
     head(&mut j, e.method, "Event", e.id);
     j.field_plain("Severity", severity(e.level));
-    j.field_plain("StartTime", &e.start.iso().to_string());
+    j.moment("StartTime", e.start);
     if let Some(created) = created {
-        j.field_plain("CreateTime", &created.iso().to_string());
+        j.moment("CreateTime", created);
     }
     j.float("Confidence", e.confidence);
-    j.field("Description", format!("{} Threat level: {}.", e.description, e.level));
+    j.field_of("Description", &[&e.description, " Threat level: ", e.level.name(), "."]);
     j.open_array_key("Source");
     party(&mut j, &e.attacker, e.src_port, Some(e.proto));
     j.close_array();
@@ -39,41 +38,65 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     j.open_key("_gabion");
     j.field_plain("type", e.kind.name);
     j.field_plain("technique", e.kind.technique);
-    j.field_plain("detected", &e.ts.iso().to_string());
+    j.moment("detected", e.ts);
     j.number("flows", e.flows);
     j.number("times", e.times);
     if !e.input_state.is_empty() {
         j.field("input", &e.input_state);
     }
     j.close();
-    let mut note = Json::with_capacity(256);
-    note.open();
-    note.open_array_key("uids");
-    e.uids.iter().for_each(|uid| note.item(uid));
-    note.close_array();
-    note.float("accumulated_threat_level", round(accumulated));
-    note.field_plain("threat_level", e.level.name());
-    note.field_plain("confidence", confidence(e.confidence));
-    note.number("timewindow", e.window);
-    note.close();
-    j.field("Note", note.take());
+    note(&mut j, e, round(accumulated));
     j.close();
-    out.extend_from_slice(&j.take());
-    out.push(b'\n');
+    j.push(b"\n");
+    *out = j.take();
+}
+
+/// The note: JSON as a text, whose own quotes are escaped therefore.
+fn note(j: &mut Json, e: &Evidence, accumulated: f64) {
+    if !e.uids.iter().all(|uid| json::is_plain(uid.as_bytes())) {
+        let mut note = Json::new();
+        note.open();
+        note.open_array_key("uids");
+        e.uids.iter().for_each(|uid| note.item(uid));
+        note.close_array();
+        note.float("accumulated_threat_level", accumulated);
+        note.field_plain("threat_level", e.level.name());
+        note.field_plain("confidence", confidence(e.confidence));
+        note.number("timewindow", e.window);
+        note.close();
+        j.field("Note", note.take());
+        return;
+    }
+    j.key("Note");
+    j.push(br#""{\"uids\":["#);
+    for (at, uid) in e.uids.iter().enumerate() {
+        j.push(if at == 0 { br#"\""#.as_slice() } else { br#",\""# });
+        j.push(uid.as_bytes());
+        j.push(br#"\""#);
+    }
+    j.push(br#"],\"accumulated_threat_level\":"#);
+    j.push_float(accumulated);
+    j.push(br#",\"threat_level\":\""#);
+    j.push(e.level.name().as_bytes());
+    j.push(br#"\",\"confidence\":\""#);
+    j.push(confidence(e.confidence).as_bytes());
+    j.push(br#"\",\"timewindow\":"#);
+    j.push_number(e.window);
+    j.push(br#"}""#);
 }
 
 /// Appends one line of an alert.
 pub fn alert(a: &Alert, created: Option<TimeNs>, out: &mut Vec<u8>) {
-    let mut j = Json::new();
+    let mut j = Json::behind(std::mem::take(out));
     head(&mut j, "Heuristic", "Incident", a.id);
-    j.field_plain("StartTime", &a.window_start.iso().to_string());
+    j.moment("StartTime", a.window_start);
     if let Some(created) = created {
-        j.field_plain("CreateTime", &created.iso().to_string());
+        j.moment("CreateTime", created);
     }
     j.float("Confidence", round(a.confidence));
     j.open_array_key("Source");
     j.open();
-    j.field_plain("IP", &a.profile.to_string());
+    j.ip("IP", a.profile);
     j.close();
     j.close_array();
     ids(&mut j, "CorrelID", &a.evidence);
@@ -81,40 +104,35 @@ pub fn alert(a: &Alert, created: Option<TimeNs>, out: &mut Vec<u8>) {
     note.open();
     note.float("accumulated_threat_level", round(a.accumulated));
     note.number("timewindow", a.window);
-    note.field_plain("EndTime", &a.window_end.iso().to_string());
+    note.moment("EndTime", a.window_end);
     note.close();
     j.field("Note", note.take());
     j.close();
-    out.extend_from_slice(&j.take());
-    out.push(b'\n');
+    j.push(b"\n");
+    *out = j.take();
 }
 
 fn head(j: &mut Json, method: &str, status: &str, id: FindingId) {
-    j.open();
-    j.field_plain("Version", IDMEF);
-    j.open_key("Analyzer");
-    j.field_plain("IP", "0.0.0.0");
-    j.field_plain("Name", "Gabion");
-    j.field_plain("Model", env!("CARGO_PKG_VERSION"));
-    j.open_array_key("Category");
-    j.item("NIDS");
-    j.close_array();
-    j.open_array_key("Data");
-    j.item("Flow");
-    j.item("Network");
-    j.close_array();
-    j.open_array_key("Method");
-    j.item(method);
-    j.close_array();
-    j.close();
-    j.field_plain("Status", status);
-    j.field_plain("ID", &id.to_string());
+    j.push(
+        concat!(
+            r#"{"Version":"2.0.3","Analyzer":{"IP":"0.0.0.0","Name":"Gabion","Model":""#,
+            env!("CARGO_PKG_VERSION"),
+            r#"","Category":["NIDS"],"Data":["Flow","Network"],"Method":[""#
+        )
+        .as_bytes(),
+    );
+    j.push(method.as_bytes());
+    j.push(br#""]},"Status":""#);
+    j.push(status.as_bytes());
+    j.push(br#"","ID":""#);
+    j.push(&id.text());
+    j.push(b"\"");
 }
 
 fn party(j: &mut Json, party: &Party, port: Option<u16>, proto: Option<Proto>) {
     j.open();
     match &party.what {
-        Indicator::Ip(ip) => j.field_plain("IP", &ip.to_string()),
+        Indicator::Ip(ip) => j.ip("IP", *ip),
         Indicator::Domain(name) => j.field("Hostname", name),
         Indicator::Url(url) => j.field("URL", url),
         Indicator::Md5(hash) => j.field("Attachment", hash),
@@ -137,7 +155,7 @@ fn ids(j: &mut Json, key: &str, ids: &[FindingId]) {
         return;
     }
     j.open_array_key(key);
-    ids.iter().for_each(|id| j.item(id.to_string()));
+    ids.iter().for_each(|id| j.item(id.text()));
     j.close_array();
 }
 
@@ -165,27 +183,31 @@ fn round(x: f64) -> f64 {
 }
 
 /// Appends evidence as a line of `alerts.log`.
-pub fn evidence_line(e: &Evidence, out: &mut String) {
-    let _ = writeln!(
-        out,
-        "{} (TW {}): Src IP {:IP_WIDTH$}. Detected {} Threat level: {}. ",
-        e.start.iso(),
-        e.window,
-        e.profile,
-        e.description,
-        e.level
-    );
+pub fn evidence_line(e: &Evidence, out: &mut Vec<u8>) {
+    e.start.iso().put_text(out);
+    // Writing to memory cannot fail.
+    let _ = write!(out, " (TW {}): Src IP ", e.window);
+    column(e.profile, out);
+    out.extend_from_slice(b". Detected ");
+    out.extend_from_slice(e.description.as_bytes());
+    out.extend_from_slice(b" Threat level: ");
+    out.extend_from_slice(e.level.name().as_bytes());
+    out.extend_from_slice(b". \n");
 }
 
 /// Appends an alert as a line of `alerts.log`.
-pub fn alert_line(a: &Alert, out: &mut String) {
-    let _ = writeln!(
-        out,
-        "{}: Src IP {:IP_WIDTH$}. Generated an alert given enough evidence on timewindow {}.",
-        a.ts.iso(),
-        a.profile,
-        a.window
-    );
+pub fn alert_line(a: &Alert, out: &mut Vec<u8>) {
+    a.ts.iso().put_text(out);
+    out.extend_from_slice(b": Src IP ");
+    column(a.profile, out);
+    let _ = writeln!(out, ". Generated an alert given enough evidence on timewindow {}.", a.window);
+}
+
+/// An address in its column.
+fn column(ip: Ip, out: &mut Vec<u8>) {
+    let end = out.len() + IP_WIDTH;
+    ip.put_text(out);
+    out.resize(out.len().max(end), b' ');
 }
 
 /// `alerts.json` and `alerts.log` of a folder.
@@ -194,7 +216,7 @@ pub struct AlertFiles {
     json: LineFile,
     log: LineFile,
     bytes: Vec<u8>,
-    text: String,
+    text: Vec<u8>,
 }
 
 impl AlertFiles {
@@ -207,7 +229,7 @@ impl AlertFiles {
             json: LineFile::create(&folder.join("alerts.json"), false)?,
             log: LineFile::create(&folder.join("alerts.log"), false)?,
             bytes: Vec::new(),
-            text: String::new(),
+            text: Vec::new(),
         })
     }
 
@@ -231,7 +253,7 @@ impl AlertFiles {
 
     fn write(&mut self) {
         self.json.line(&self.bytes);
-        self.log.line(self.text.as_bytes());
+        self.log.line(&self.text);
     }
 
     /// Writes what is held back.
@@ -257,7 +279,6 @@ impl AlertFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_record::Ip;
     use gabion_record::evidence::EvidenceType;
 
     static TYPE: EvidenceType =
@@ -309,10 +330,34 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part} in {text}");
         }
-        let mut line = String::new();
+        let mut line = Vec::new();
         evidence_line(&sample(), &mut line);
+        let line = String::from_utf8(line).unwrap();
         assert!(line.starts_with(
             "1970-01-01T00:00:26.457743+00:00 (TW 1): Src IP 10.0.2.15                 . Detected Connecting"
         ));
+    }
+
+    /// A note is the same text however it is made: with ids that need escapes and without.
+    #[test]
+    fn a_note_is_json_in_json() {
+        for uids in [vec![], vec!["Ca1"], vec!["Ca1", "Cb2"], vec!["C\"\\1", "é"]] {
+            let mut e = sample();
+            e.uids = uids.iter().map(|uid| (*uid).to_owned()).collect();
+            let mut inner = Json::new();
+            inner.open();
+            inner.open_array_key("uids");
+            uids.iter().for_each(|uid| inner.item(uid));
+            inner.close_array();
+            inner.push(
+                br#","accumulated_threat_level":0.1,"threat_level":"info","confidence":"High","timewindow":1}"#,
+            );
+            let mut outer = Json::new();
+            outer.field("Note", inner.take());
+            let mut out = Vec::new();
+            evidence(&e, 0.1, None, &mut out);
+            let (line, wanted) = (String::from_utf8(out).unwrap(), outer.into_line());
+            assert!(line.ends_with(&format!(",{}}}\n", wanted.trim_end())), "{line} {wanted}");
+        }
     }
 }

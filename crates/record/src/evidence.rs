@@ -147,9 +147,9 @@ impl Party {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FindingId(pub [u8; 16]);
 
-/// In the form of a UUID, version 8 (RFC 9562).
-impl fmt::Display for FindingId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl FindingId {
+    /// In the form of a UUID, version 8 (RFC 9562).
+    pub fn text(self) -> [u8; 36] {
         const HEX: &[u8; 16] = b"0123456789abcdef";
         let mut text = [b'-'; 36];
         let mut places = text.iter_mut();
@@ -168,7 +168,14 @@ impl fmt::Display for FindingId {
                 }
             }
         }
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        text
+    }
+}
+
+/// See [`FindingId::text`].
+impl fmt::Display for FindingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.text()).unwrap_or_default())
     }
 }
 

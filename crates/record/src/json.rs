@@ -8,6 +8,9 @@
 //! Text from the wire is bytes, not UTF-8. Valid UTF-8 passes through; in any other text each byte
 //! above ASCII is written as the text `\xhh`, so that each line stays valid JSON.
 
+use crate::Ip;
+use crate::logs::TimeNs;
+
 /// A JSON text under construction.
 #[derive(Default, Debug, Clone)]
 pub struct Json {
@@ -22,6 +25,12 @@ impl Json {
     /// An empty writer.
     pub fn new() -> Json {
         Json::default()
+    }
+
+    /// A writer that goes on behind what stands in `out`, whose room it takes; [`Json::take`] gives it
+    /// back.
+    pub fn behind(out: Vec<u8>) -> Json {
+        Json { out }
     }
 
     /// An empty writer with room for `n` bytes.
@@ -161,6 +170,37 @@ impl Json {
         self.out.push(b'"');
     }
 
+    /// `"key":"text"` of a text in pieces, with escapes.
+    pub fn field_of(&mut self, key: &str, pieces: &[&str]) {
+        self.key(key);
+        self.out.push(b'"');
+        for piece in pieces.iter().map(|piece| piece.as_bytes()) {
+            match is_plain(piece) {
+                true => self.out.extend_from_slice(piece),
+                false => self.escaped(piece),
+            }
+        }
+        self.out.push(b'"');
+    }
+
+    /// `"key":"moment"`, see [`TimeNs::iso`].
+    #[inline]
+    pub fn moment(&mut self, key: &str, at: TimeNs) {
+        self.key(key);
+        self.out.push(b'"');
+        at.iso().put_text(&mut self.out);
+        self.out.push(b'"');
+    }
+
+    /// `"key":"address"`
+    #[inline]
+    pub fn ip(&mut self, key: &str, ip: Ip) {
+        self.key(key);
+        self.out.push(b'"');
+        ip.put_text(&mut self.out);
+        self.out.push(b'"');
+    }
+
     /// `"key":number`
     #[inline]
     pub fn number(&mut self, key: &str, n: impl itoa::Integer) {
@@ -171,11 +211,22 @@ impl Json {
     /// `"key":number` with a fraction.
     pub fn float(&mut self, key: &str, x: f64) {
         self.key(key);
+        self.push_float(x);
+    }
+
+    /// Appends a number with a fraction as it is.
+    pub fn push_float(&mut self, x: f64) {
         if x.is_finite() {
             self.out.extend_from_slice(ryu::Buffer::new().format_finite(x).as_bytes());
         } else {
             self.out.extend_from_slice(b"null");
         }
+    }
+
+    /// Appends a whole number as it is.
+    #[inline]
+    pub fn push_number(&mut self, n: impl itoa::Integer) {
+        self.out.extend_from_slice(itoa::Buffer::new().format(n).as_bytes());
     }
 
     /// `"key":true|false`
@@ -266,7 +317,7 @@ impl Json {
     pub fn quoted(&mut self, text: &[u8]) {
         self.out.push(b'"');
         // The common case: nothing to escape at all.
-        if text.iter().all(|b| PLAIN[*b as usize]) {
+        if is_plain(text) {
             self.out.extend_from_slice(text);
         } else if std::str::from_utf8(text).is_ok() {
             self.escaped(text);
@@ -309,6 +360,14 @@ impl Json {
         }
         self.out.extend_from_slice(rest);
     }
+}
+
+/// Whether a text stands for itself between quotes: ASCII without quotes, backslashes and control
+/// characters.
+#[inline]
+pub fn is_plain(text: &[u8]) -> bool {
+    // All are looked at, so that many are at once.
+    text.iter().fold(true, |is, b| is & matches!(b, 0x20..0x80) & (*b != b'"') & (*b != b'\\'))
 }
 
 /// The text `\xhh`, its backslash escaped for JSON.
@@ -364,10 +423,22 @@ mod tests {
         j.close_array();
         j.field("b", b"\xff\xc3\xa9\x01");
         j.base64("c", b"ab");
+        j.field_of("d", &["x", "\"é", "\n"]);
+        j.moment("e", TimeNs(1_500_000));
+        j.ip("f", Ip::v4(0x0102_0304));
         j.close();
         assert_eq!(
             String::from_utf8(j.take()).unwrap(),
-            "{\"a\":\"x\\\"y\",\"n\":5,\"o\":{},\"l\":[\"p\",7],\"b\":\"\\\\xff\\\\xc3\\\\xa9\\u0001\",\"c\":\"YWI=\"}"
+            "{\"a\":\"x\\\"y\",\"n\":5,\"o\":{},\"l\":[\"p\",7],\"b\":\"\\\\xff\\\\xc3\\\\xa9\\u0001\",\"c\":\"YWI=\",\"d\":\"x\\\"é\\n\",\
+             \"e\":\"1970-01-01T00:00:00.001500+00:00\",\"f\":\"1.2.3.4\"}"
         );
+    }
+
+    #[test]
+    fn what_is_plain_is_what_the_table_says() {
+        for byte in 0..=u8::MAX {
+            let text = [b'a', b'b', byte, b'c'];
+            assert_eq!(is_plain(&text), PLAIN[usize::from(byte)], "{byte}");
+        }
     }
 }

@@ -44,37 +44,59 @@ impl TimeNs {
 #[derive(Clone, Copy, Debug)]
 pub struct Iso(TimeNs);
 
+/// Bytes of an [`Iso`] of a year of four digits.
+const ISO_LEN: usize = 32;
+
+impl Iso {
+    /// The text of a year of four digits. By hand: every line of a log has one or more.
+    #[inline]
+    fn usual(self) -> Option<[u8; ISO_LEN]> {
+        let seconds = self.0.seconds();
+        let micros = self.0.0.rem_euclid(SECOND) as u32 / 1000;
+        let (year, month, day) = date(seconds.div_euclid(86_400));
+        let in_day = seconds.rem_euclid(86_400) as u32;
+        let (h, m, s) = (in_day / 3600, in_day / 60 % 60, in_day % 60);
+        let year = u32::try_from(year).ok().filter(|y| *y <= 9999)?;
+        let mut text = *b"0000-00-00T00:00:00.000000+00:00";
+        for (at, number) in [
+            (0, year / 100),
+            (2, year % 100),
+            (5, month as u32),
+            (8, day as u32),
+            (11, h),
+            (14, m),
+            (17, s),
+            (20, micros / 10_000),
+            (22, micros / 100 % 100),
+            (24, micros % 100),
+        ] {
+            text[at] = b'0' + (number / 10) as u8;
+            text[at + 1] = b'0' + (number % 10) as u8;
+        }
+        Some(text)
+    }
+
+    /// Appends it.
+    #[inline]
+    pub fn put_text(self, out: &mut Vec<u8>) {
+        match self.usual() {
+            Some(text) => out.extend_from_slice(&text),
+            None => out.extend_from_slice(self.to_string().as_bytes()),
+        }
+    }
+}
+
 impl fmt::Display for Iso {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = self.usual() {
+            return f.write_str(std::str::from_utf8(&text).unwrap_or_default());
+        }
         let seconds = self.0.seconds();
         let micros = self.0.0.rem_euclid(SECOND) / 1000;
         let (year, month, day) = date(seconds.div_euclid(86_400));
         let in_day = seconds.rem_euclid(86_400);
         let (h, m, s) = (in_day / 3600, in_day / 60 % 60, in_day % 60);
-        if !(0..=9999).contains(&year) {
-            return write!(
-                f,
-                "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{micros:06}+00:00"
-            );
-        }
-        // By hand: every line of a log has one.
-        let mut text = *b"0000-00-00T00:00:00.000000+00:00";
-        for (at, mut number, digits) in [
-            (0, year, 4),
-            (5, month, 2),
-            (8, day, 2),
-            (11, h, 2),
-            (14, m, 2),
-            (17, s, 2),
-            (20, micros, 6),
-        ] {
-            let places = text.get_mut(at..at + digits).unwrap_or_default();
-            for place in places.iter_mut().rev() {
-                *place = b'0' + (number % 10) as u8;
-                number /= 10;
-            }
-        }
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        write!(f, "{year:04}-{month:02}-{day:02}T{h:02}:{m:02}:{s:02}.{micros:06}+00:00")
     }
 }
 
