@@ -16,6 +16,8 @@ use std::time::Instant;
 const CHUNK: usize = 1 << 20;
 /// Questions of each kind.
 const ASKED: u64 = 2_000_000;
+/// Names that are asked for in turn: more than any cache of one core holds the lines of.
+const NAMES: u64 = 1 << 18;
 
 fn address(n: u64) -> u32 {
     0x0b00_0000 + (mix(n) % 0x5f00_0000) as u32
@@ -69,18 +71,42 @@ fn main() {
     );
     let time = |what: &str, ask: &dyn Fn(u64) -> bool| {
         let started = Instant::now();
-        let found = (0..ASKED).filter(|n| ask(black_box(mix(*n) % count))).count();
+        let found = (0..ASKED).filter(|n| ask(black_box(*n))).count();
         let ns = started.elapsed().as_nanos() as f64 / ASKED as f64;
         println!("{what}: {ns:.0} ns a look-up, {found} found");
     };
-    time("addresses that are not listed", &|n| intel.ip(Ip::v4(0x8000_0000 | n as u32)).is_some());
-    time("addresses that are listed", &|n| intel.ip(Ip::v4(address(n / 10 * 10))).is_some());
+    let any = |n: u64| mix(n) % count;
+    let listed = |n: u64| Ip::v4(address(any(n) / 10 * 10));
+    let other = |n: u64| Ip::v4(0x8000_0000 | any(n) as u32);
+    time("addresses that are not listed", &|n| intel.ip(other(n)).is_some());
+    time("addresses that are listed", &|n| intel.ip(listed(n)).is_some());
+    time("addresses of which one in ten is listed", &|n| {
+        intel.ip(if any(n) % 10 == 7 { listed(n) } else { other(n) }).is_some()
+    });
     let name = |n: u64| format!("h{:x}.example{}.com", mix(n), n % 1000);
-    let others: Vec<String> = (0..1 << 16).map(|n| format!("www{n}.shop.example.org")).collect();
-    let listed: Vec<String> = (0..1 << 16).map(|n| name(n * 10 + 4)).collect();
+    let others: Vec<String> = (0..NAMES).map(|n| format!("www{n}.shop.example.org")).collect();
+    let listed: Vec<String> = (0..NAMES).map(|n| name(any(n) / 10 * 10 + 4)).collect();
     let ask = |names: &[String], n: u64| {
-        names.get(n as usize & 0xffff).is_some_and(|name| intel.domain(name.as_bytes()).is_some())
+        names.get((n % NAMES) as usize).is_some_and(|name| intel.domain(name.as_bytes()).is_some())
     };
     time("names of four labels that are not listed", &|n| ask(&others, n));
-    time("names that are listed", &|n| ask(&listed, n));
+    time("names of three labels that are listed", &|n| ask(&listed, n));
+    memory(intel.bytes());
+}
+
+/// What this machine takes for a read of memory at a place that nothing tells beforehand, of as many bytes
+/// as the lists take: each read when the one before it is done, and reads that wait for none.
+fn memory(bytes: usize) {
+    let words: Vec<u64> = (0..bytes as u64 / 8).map(mix).collect();
+    let at = |n: u64| {
+        words.get(((u128::from(n) * words.len() as u128) >> 64) as usize).copied().unwrap_or(0)
+    };
+    let time = |what: &str, read: &dyn Fn() -> u64| {
+        let started = Instant::now();
+        black_box(read());
+        let ns = started.elapsed().as_nanos() as f64 / ASKED as f64;
+        println!("one read of {} MiB of memory, {what}: {ns:.0} ns", bytes >> 20);
+    };
+    time("each behind the one before", &|| (0..ASKED).fold(0, |found, n| at(mix(found ^ n))));
+    time("none behind another", &|| (0..ASKED).fold(0, |found, n| found ^ at(mix(n))));
 }

@@ -123,7 +123,8 @@ fn source(e: &Entry) -> String {
 
 fn ends(cx: &mut Context<'_, '_>) {
     let r = cx.record;
-    let intel = std::sync::Arc::clone(&cx.settings.intel);
+    let settings = cx.settings;
+    let intel = &settings.intel;
     if !r.dst.is_ignored() {
         if !r.proto.is_icmp()
             && let Some(found) = intel.ip(r.dst)

@@ -79,32 +79,53 @@ impl Fnv {
     }
 }
 
-/// Of a name, label by label from its end, so that one pass gives the hashes of all names above it.
-pub(crate) struct Labels(u64);
-
-impl Labels {
-    pub(crate) fn new() -> Labels {
-        Labels(Class::Domain.salt())
-    }
-
-    /// Adds the label before those so far, in lower case: in letters, digits and `-` setting one
-    /// bit makes it so, and other bytes are in no name twice.
-    #[inline]
-    pub(crate) fn add(&mut self, label: &[u8]) {
-        const LOWER: u64 = 0x2020_2020_2020_2020;
-        let (eights, rest) = label.as_chunks::<8>();
-        for eight in eights {
-            self.0 =
-                fold(self.0 ^ u64::from_le_bytes(*eight) ^ LOWER & !u64::from_le_bytes(*eight));
+/// Gives the hashes of a name and of all names above it, the shortest first, each with whether it is
+/// the whole name: eight bytes at a time from the name's end, in lower case.
+///
+/// In letters, digits and `-` setting one bit makes lower case of them and leaves a dot a dot; other
+/// bytes are in no name twice.
+#[inline]
+pub(crate) fn of_names(name: &[u8], mut each: impl FnMut(u64, bool)) {
+    const LOWER: u64 = 0x2020_2020_2020_2020;
+    let mut state = Class::Domain.salt();
+    let mut before = 0usize;
+    let (first, eights) = name.as_rchunks::<8>();
+    for eight in eights.iter().rev() {
+        let word = u64::from_le_bytes(*eight);
+        let mut dots = dots(word);
+        while dots != 0 {
+            // The highest dot is the last of the word, the one before the shortest name.
+            let bit = dots.ilog2();
+            dots ^= 1 << bit;
+            // What of the word stands behind the dot; the dot's highest bit is the eighth of its byte.
+            let behind = (word | LOWER) >> bit >> 1;
+            each(finished(state, behind, before + 7 - bit as usize / 8), false);
         }
-        let mut last = [0; 8];
-        last.iter_mut().zip(rest).for_each(|(to, b)| *to = b | 0x20);
-        self.0 = fold(self.0 ^ u64::from_le_bytes(last) ^ (label.len() as u64) << 56);
+        state = fold(state ^ (word | LOWER));
+        before += 8;
     }
+    let mut word = 0;
+    for (at, byte) in first.iter().rev().enumerate() {
+        if *byte == b'.' {
+            each(finished(state, word, before + at), false);
+        }
+        word = word << 8 | u64::from(*byte | 0x20);
+    }
+    each(finished(state, word, name.len()), true);
+}
 
-    pub(crate) fn hash(&self) -> u64 {
-        mix(self.0)
-    }
+/// The highest bit of each byte of a word that is a dot.
+#[inline]
+fn dots(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    let other = word ^ 0x2e2e_2e2e_2e2e_2e2e;
+    !(((other & LOW) + LOW) | other | LOW)
+}
+
+/// The hash of a name of which so many bytes are behind a state and the words before it.
+#[inline]
+fn finished(state: u64, last: u64, len: usize) -> u64 {
+    mix(fold(state ^ last) ^ (len as u64) << 56)
 }
 
 #[inline]
@@ -114,9 +135,9 @@ fn fold(n: u64) -> u64 {
 }
 
 pub(crate) fn of_name(name: &[u8]) -> u64 {
-    let mut h = Labels::new();
-    name.rsplit(|b| *b == b'.').for_each(|label| h.add(label));
-    h.hash()
+    let mut whole = 0;
+    of_names(name, |hash, _| whole = hash);
+    whole
 }
 
 /// Without quotes and blanks around it.
@@ -281,6 +302,30 @@ mod tests {
             ("", None),
         ] {
             assert_eq!(Indicator::parse(text.as_bytes()), found, "{text}");
+        }
+    }
+
+    /// However long labels are and wherever eight bytes end: every name above has the hash that it has
+    /// alone, whatever its case, and other names have others.
+    #[test]
+    fn names_above_have_their_own_hashes() {
+        let mut seen = std::collections::HashMap::new();
+        for pattern in 0..1u32 << 17 {
+            let name: Vec<u8> =
+                (0..17u8).map(|at| if pattern >> at & 1 == 1 { b'.' } else { b'a' + at }).collect();
+            let mut above = Vec::new();
+            of_names(&name, |hash, is_whole| above.push((hash, is_whole)));
+            let (whole, _) = above.pop().unwrap();
+            let starts = (0..17).rev().filter(|at| name[*at] == b'.');
+            let alone: Vec<(u64, bool)> =
+                starts.map(|at| (of_name(&name[at + 1..]), false)).collect();
+            assert_eq!(above, alone, "{}", String::from_utf8_lossy(&name));
+            assert_eq!(whole, of_name(&name.to_ascii_uppercase()));
+            assert_eq!(seen.insert(whole, name.clone()), None);
+        }
+        for len in 0..40usize {
+            let a = vec![b'a'; len];
+            assert_eq!(seen.insert(of_name(&a), a), None, "{len}");
         }
     }
 }

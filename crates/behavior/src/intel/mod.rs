@@ -21,8 +21,8 @@ pub use builder::{Builder, FileCounts, Purpose};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::{Mac, TimeNs};
-use index::{Index, Place};
-use indicator::{Class, Fnv, Indicator, Labels, NAME_MAX};
+use index::{Found, Index, Place};
+use indicator::{Class, Fnv, Indicator, NAME_MAX};
 use ranges::Ranges;
 use std::fmt;
 
@@ -68,10 +68,19 @@ impl fmt::Debug for Intel {
     }
 }
 
+/// What names something listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Listed {
+    /// Its fingerprint.
+    Found(Found),
+    /// A range.
+    Range(Place),
+}
+
 /// Something listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Match {
-    place: Place,
+    listed: Listed,
     /// How bad its list says it is.
     pub level: ThreatLevel,
     /// Not the name itself is listed, but one above it.
@@ -107,7 +116,7 @@ impl Intel {
     }
 
     fn find(&self, hash: u64) -> Option<Match> {
-        self.index.get(hash).map(|place| Match::at(place, false))
+        self.index.get(hash).map(|found| Match::of(found, false))
     }
 
     /// The address, or the narrowest range that holds it.
@@ -119,7 +128,8 @@ impl Intel {
         };
         exact.or_else(|| {
             let place = self.range_places.get(self.ranges.get(ip)? as usize)?;
-            Some(Match::at(*place, false))
+            let level = level_of(place.level());
+            Some(Match { listed: Listed::Range(*place), level, is_parent: false })
         })
     }
 
@@ -130,15 +140,29 @@ impl Intel {
         }
         let name = name.strip_suffix(b".").unwrap_or(name);
         let mut found = None;
-        let mut h = Labels::new();
-        for (before, label) in name.rsplit(|b| *b == b'.').enumerate() {
+        let mut hashes = [0; index::TOGETHER];
+        let mut count = 0;
+        let mut names = 0;
+        indicator::of_names(name, |hash, is_whole| {
+            names += 1;
             // One label alone is a top-level domain.
-            if before > 1 {
-                found = self.index.get(h.hash()).map(|p| Match::at(p, true)).or(found);
+            if names == 1 && !is_whole {
+                return;
             }
-            h.add(label);
-        }
-        self.find(h.hash()).or(found)
+            if let Some(place) = hashes.get_mut(count) {
+                *place = hash;
+            }
+            count += 1;
+            if count < index::TOGETHER && !is_whole {
+                return;
+            }
+            let asked = hashes.get(..count).unwrap_or_default();
+            if let Some((at, last)) = self.index.last_of(asked) {
+                found = Some(Match::of(last, !is_whole || at + 1 < count));
+            }
+            count = 0;
+        });
+        found
     }
 
     /// A URL by its host and what follows it.
@@ -204,11 +228,15 @@ impl Intel {
     /// What the list says of it; `None` when the list says that it does not hold at `now`, or when
     /// it says something else there (a fingerprint met by chance).
     pub fn entry(&self, found: &Match, asked: &Indicator<'_>, now: TimeNs) -> Option<Entry> {
-        let source = self.sources.get(found.place.file())?;
+        let place = match found.listed {
+            Listed::Found(found) => self.index.place(found)?,
+            Listed::Range(place) => place,
+        };
+        let source = self.sources.get(place.file())?;
         let mut entry = Entry { source: source.name.clone(), confidence: 1.0, ..Entry::default() };
         let len = if source.is_json { objects::OBJECT_MAX } else { LINE_MAX };
         let text = self.texts.as_ref();
-        let text = text.and_then(|t| t.read(found.place.file(), found.place.offset(), len));
+        let text = text.and_then(|t| t.read(place.file(), place.offset(), len));
         // A file that is gone says nothing more, but it was listed.
         let Some(text) = text else { return Some(entry) };
         if source.is_json {
@@ -259,8 +287,8 @@ impl Intel {
 }
 
 impl Match {
-    fn at(place: Place, is_parent: bool) -> Match {
-        Match { place, level: level_of(place.level()), is_parent }
+    fn of(found: Found, is_parent: bool) -> Match {
+        Match { listed: Listed::Found(found), level: level_of(found.level), is_parent }
     }
 }
 
