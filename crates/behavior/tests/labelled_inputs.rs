@@ -237,7 +237,7 @@ const READING: &str = "\n## Reading\n\n\
     *from* a port with a service (192.168.1.132 from 1900, and each second flow of nfdump's one-way\nflows, the resolver's \
     among them) were told as flows *to* an unknown port; what comes from such a port and is one-way is an answer, unless\nit \
     is an attempt of TCP.\n\n\
-    **False negatives.** None by evidence; two by alert: 10.0.2.15 is found, and six of its servers are named, \
+    **False negatives.** None by evidence; two by alert: 10.0.2.15 is found, and seven of its servers are named, \
     all of them malicious, but\na channel is told when it is found and not again, and the peer's arithmetic, which is kept, wants fifteen in an \
     hour: nineteen times high\nat full confidence. Of hosts that mostly call home evidence is what to look at, \
     or `detection.evidence_detection_threshold` is to be\nlowered (the peer's sensitive preset of 0.08 wants 4.8).\n\n\
