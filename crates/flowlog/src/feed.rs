@@ -9,8 +9,9 @@
 use crate::limits::TOGETHER;
 use crate::reader::{Format, LayoutId, Line, Reader};
 use crate::skip::{Skip, Skips};
-use crate::sorter::{Leaving, LogClock, Sorter};
+use crate::sorter::{Leaving, Sorter};
 use crate::source::{LineRead, Lines};
+use crate::survey::{Survey, survey};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{LogKind, Record, SECOND, TimeNs};
 use smallvec::SmallVec;
@@ -26,11 +27,13 @@ pub struct Options {
     pub horizon_ns: i64,
     /// Bytes of lines that wait, over all inputs.
     pub buffer_bytes: usize,
+    /// Threads that may look at the times of a file before it is read.
+    pub threads: usize,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { format: None, horizon_ns: 60 * SECOND, buffer_bytes: 64 << 20 }
+        Options { format: None, horizon_ns: 60 * SECOND, buffer_bytes: 64 << 20, threads: 1 }
     }
 }
 
@@ -72,17 +75,6 @@ impl InputReport {
             error: None,
         }
     }
-}
-
-/// What the pass over the times found of one file.
-#[derive(Clone, Copy, Debug, Default)]
-struct Survey {
-    first: Option<TimeNs>,
-    least: Option<TimeNs>,
-    lateness_ns: i64,
-    jumps: u64,
-    lines: u64,
-    skipped: u64,
 }
 
 struct Input {
@@ -262,42 +254,15 @@ impl Input {
             self.horizon_ns = 0;
             return;
         }
-        let mut lines = match Lines::open(&self.report.path) {
-            Ok(lines) => lines,
+        let mut reader = Reader::new(&self.name(), options.format);
+        let survey = match survey(&self.report.path, &mut reader, options.threads) {
+            Ok(survey) => survey,
             Err(e) => {
                 self.report.error = Some(e.to_string());
                 (self.is_empty, self.is_done) = (true, true);
                 return;
             }
         };
-        let mut reader = Reader::new(&self.name(), options.format);
-        let mut clock = LogClock::default();
-        let mut survey = Survey::default();
-        loop {
-            let (start, end) = match lines.next_line() {
-                LineRead::Line(start, end) => (start, end),
-                LineRead::TooLong => {
-                    survey.lines += 1;
-                    survey.skipped += 1;
-                    continue;
-                }
-                LineRead::End | LineRead::Pending => break,
-            };
-            let line = lines.text().get(start..end).unwrap_or_default();
-            match reader.line(line) {
-                Line::Quiet => continue,
-                Line::Skip(Skip::UnusedEvent) => {}
-                Line::Skip(_) => survey.skipped += 1,
-                Line::Record(ts, _) => {
-                    let behind = clock.take(ts);
-                    survey.first = survey.first.or(Some(ts));
-                    survey.least = Some(survey.least.map_or(ts, |l| l.min(ts)));
-                    survey.lateness_ns = survey.lateness_ns.max(behind);
-                }
-            }
-            survey.lines += 1;
-        }
-        survey.jumps = clock.jumps;
         self.report.lateness_ns = survey.lateness_ns;
         self.report.kind = reader.kind();
         self.is_empty = survey.first.is_none();

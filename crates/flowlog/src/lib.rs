@@ -27,6 +27,7 @@ pub mod reader;
 pub mod skip;
 pub mod sorter;
 pub mod source;
+mod survey;
 pub mod zeek;
 
 pub use feed::{Feed, InputReport, Options};

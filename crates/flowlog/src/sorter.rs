@@ -54,6 +54,18 @@ impl LogClock {
         0
     }
 
+    /// Goes on with what another clock saw next, all of it, without a jump: as if it had come here, first
+    /// and least being the first and the least moment of it. Gives how far that lies behind what was
+    /// latest here; none where something of it would have been a jump.
+    pub(crate) fn go_on(&mut self, next: &LogClock, first: TimeNs, least: TimeNs) -> Option<i64> {
+        let latest = self.latest?;
+        if next.jumps > 0 || first.since(latest) > JUMP {
+            return None;
+        }
+        self.latest = self.latest.max(next.latest);
+        Some(latest.since(least).max(0))
+    }
+
     /// The latest moment believed.
     pub fn latest(&self) -> Option<TimeNs> {
         self.latest

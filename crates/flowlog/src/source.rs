@@ -2,7 +2,7 @@
 
 use crate::limits::{CHUNK, EXPANSION_MAX, LINE_MAX};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::path::Path;
 
 /// Bytes in, lines out; one buffer, used again.
@@ -199,6 +199,14 @@ pub fn magic(path: &Path) -> Option<[u8; 4]> {
     let mut lines = Lines::open(path).ok()?;
     while lines.end < 4 && !lines.is_at_end && lines.fill() {}
     lines.buffer.get(..lines.end)?.first_chunk().copied()
+}
+
+/// Whether a file begins as packed ones do; it stands at its beginning again.
+pub(crate) fn is_packed(file: &mut File) -> io::Result<bool> {
+    let mut magic = [0; 4];
+    let len = read_full(file, &mut magic)?;
+    file.rewind()?;
+    Ok(matches!(magic.get(..len), Some([0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd])))
 }
 
 fn trim_return(buffer: &[u8], start: usize, end: usize) -> usize {

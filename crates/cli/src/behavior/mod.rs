@@ -74,7 +74,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     if o.follow || o.netflow.is_some() {
         return follow(o, format, stop, lists, settings, &mut sink);
     }
-    let feed = Feed::survey(&paths, Options { format, ..Options::default() });
+    let feed = Feed::survey(&paths, Options { format, threads: o.workers, ..Options::default() });
     let source = LogSource { feed, stop, lists, is_stopped: false };
     let state = source.feed.surveyed().completeness().to_string();
     let begun = Begun { start: source.feed.start(), state, is_finite: true };

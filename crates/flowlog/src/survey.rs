@@ -1,0 +1,273 @@
+//! The pass over the times of a log before it is read: when it begins, and how far it is out of order.
+//!
+//! A large file that is not packed may be looked at in parts by several threads. Times are judged by the
+//! latest one before them ([`LogClock`]), so a part counts only where what came before it changes no
+//! judgement in it: every line of it a record of the layout that the file begins with, and no jump. From
+//! the first part on for which that does not hold, the file is looked at line by line, so that what is
+//! found is the same with any number of threads.
+
+use crate::reader::{LayoutId, Line, Reader};
+use crate::skip::Skip;
+use crate::sorter::LogClock;
+use crate::source::{LineRead, Lines, is_packed};
+use gabion_record::logs::TimeNs;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Bytes that are worth a thread.
+const PART_LEAST: u64 = 8 << 20;
+/// Bytes in which a part finds its first line's begin.
+const LINE_ROOM: u64 = 64 << 10;
+
+/// What the pass over the times found of one file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Survey {
+    pub(crate) first: Option<TimeNs>,
+    pub(crate) least: Option<TimeNs>,
+    pub(crate) lateness_ns: i64,
+    pub(crate) jumps: u64,
+    pub(crate) lines: u64,
+    pub(crate) skipped: u64,
+}
+
+/// Looks at the times of a file, by at most so many threads.
+///
+/// # Errors
+/// When it cannot be opened.
+pub(crate) fn survey(path: &Path, reader: &mut Reader, threads: usize) -> io::Result<Survey> {
+    in_parts(path, reader, threads, PART_LEAST)
+}
+
+fn in_parts(path: &Path, reader: &mut Reader, threads: usize, least: u64) -> io::Result<Survey> {
+    let mut pass = Pass::default();
+    let cuts = cuts(path, threads, least)?;
+    let Some(&end) = cuts.first() else {
+        pass.rest(&mut Lines::open(path)?, reader);
+        return Ok(pass.done());
+    };
+    let mut head = lines(path, 0, end)?;
+    let mut layout = None;
+    while layout.is_none() && pass.next(&mut head, reader, &mut layout) {}
+    std::thread::scope(|scope| {
+        let ends = cuts.iter().skip(1).copied().chain([u64::MAX]);
+        let parts: Vec<_> = cuts
+            .iter()
+            .zip(ends)
+            .map(|(&from, to)| {
+                let reader = reader.clone();
+                let look = move || Pass::of_part(path, from, to, reader, layout?);
+                (from, std::thread::Builder::new().spawn_scoped(scope, look))
+            })
+            .collect();
+        pass.rest(&mut head, reader);
+        for (from, part) in parts {
+            // Without a thread, or when it is no part to go on with, the rest goes the plain way.
+            let part = part.ok().and_then(|thread| thread.join().ok().flatten());
+            if !part.is_some_and(|part| pass.go_on(&part)) {
+                pass.rest(&mut lines(path, from, u64::MAX)?, reader);
+                break;
+            }
+        }
+        Ok(pass.done())
+    })
+}
+
+/// Where parts begin, the first one aside: behind line ends. None where a file is to be read as a whole.
+fn cuts(path: &Path, threads: usize, least: u64) -> io::Result<Vec<u64>> {
+    let mut file = File::open(path)?;
+    let about = file.metadata()?;
+    let parts = (threads as u64).min(about.len() / least.max(1));
+    if parts < 2 || !about.is_file() || is_packed(&mut file)? {
+        return Ok(Vec::new());
+    }
+    let mut cuts = Vec::new();
+    let mut near = Vec::new();
+    for part in 1..parts {
+        let at = about.len() / parts * part;
+        near.clear();
+        file.seek(SeekFrom::Start(at))?;
+        Read::by_ref(&mut file).take(LINE_ROOM).read_to_end(&mut near)?;
+        if let Some(line_end) = memchr::memchr(b'\n', &near) {
+            let cut = at + line_end as u64 + 1;
+            if cuts.last().is_none_or(|last| cut > *last) {
+                cuts.push(cut);
+            }
+        }
+    }
+    Ok(cuts)
+}
+
+/// The lines between two offsets.
+fn lines(path: &Path, from: u64, to: u64) -> io::Result<Lines> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(from))?;
+    Ok(Lines::new(Box::new(file.take(to - from))))
+}
+
+/// A pass that is under way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pass {
+    clock: LogClock,
+    survey: Survey,
+}
+
+impl Pass {
+    /// Over a part; none where it takes more than its times to tell what it means.
+    fn of_part(
+        path: &Path,
+        from: u64,
+        to: u64,
+        mut reader: Reader,
+        layout: LayoutId,
+    ) -> Option<Pass> {
+        let mut pass = Pass::default();
+        let mut lines = lines(path, from, to).ok()?;
+        loop {
+            let (start, end) = match lines.next_line() {
+                LineRead::Line(start, end) => (start, end),
+                LineRead::End => break,
+                LineRead::TooLong | LineRead::Pending => return None,
+            };
+            match reader.line(lines.text().get(start..end).unwrap_or_default()) {
+                Line::Record(ts, of) if of == layout => pass.record(ts),
+                _ => return None,
+            }
+        }
+        (lines.error().is_none() && pass.clock.jumps == 0).then_some(pass)
+    }
+
+    /// Goes on with a part that follows. False when it is to be looked at line by line.
+    fn go_on(&mut self, part: &Pass) -> bool {
+        let (Some(first), Some(least)) = (part.survey.first, part.survey.least) else {
+            // Nothing stands in it.
+            return part.survey == Survey::default();
+        };
+        let Some(lateness) = self.clock.go_on(&part.clock, first, least) else { return false };
+        let all = &mut self.survey;
+        all.first = all.first.or(Some(first));
+        all.least = Some(all.least.map_or(least, |l| l.min(least)));
+        all.lateness_ns = all.lateness_ns.max(part.survey.lateness_ns).max(lateness);
+        all.lines += part.survey.lines;
+        true
+    }
+
+    fn rest(&mut self, lines: &mut Lines, reader: &mut Reader) {
+        while self.next(lines, reader, &mut None) {}
+    }
+
+    /// Takes the next line; false behind the last one. A record says its layout.
+    #[inline]
+    fn next(
+        &mut self,
+        lines: &mut Lines,
+        reader: &mut Reader,
+        layout: &mut Option<LayoutId>,
+    ) -> bool {
+        let (start, end) = match lines.next_line() {
+            LineRead::Line(start, end) => (start, end),
+            LineRead::TooLong => {
+                self.survey.lines += 1;
+                self.survey.skipped += 1;
+                return true;
+            }
+            LineRead::End | LineRead::Pending => return false,
+        };
+        match reader.line(lines.text().get(start..end).unwrap_or_default()) {
+            Line::Quiet => {}
+            Line::Skip(Skip::UnusedEvent) => self.survey.lines += 1,
+            Line::Skip(_) => {
+                self.survey.lines += 1;
+                self.survey.skipped += 1;
+            }
+            Line::Record(ts, of) => {
+                *layout = Some(of);
+                self.record(ts);
+            }
+        }
+        true
+    }
+
+    #[inline]
+    fn record(&mut self, ts: TimeNs) {
+        let behind = self.clock.take(ts);
+        let s = &mut self.survey;
+        s.first = s.first.or(Some(ts));
+        s.least = Some(s.least.map_or(ts, |l| l.min(ts)));
+        s.lateness_ns = s.lateness_ns.max(behind);
+        s.lines += 1;
+    }
+
+    fn done(&self) -> Survey {
+        Survey { jumps: self.clock.jumps, ..self.survey }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fmt::Write;
+
+    const HEAD: &str = "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tid.orig_h\tid.resp_h\n";
+
+    /// A log of six hundred lines whose moments and odd lines are given.
+    fn log(ts: impl Fn(i64) -> f64, odd: impl Fn(i64) -> &'static str) -> String {
+        let mut text = HEAD.to_owned();
+        for n in 0..600 {
+            let _ = writeln!(text, "{:.6}\tC{n}\t10.0.0.1\t10.0.0.2", 1_700_000_000.0 + ts(n));
+            text.push_str(odd(n));
+        }
+        text
+    }
+
+    /// Any number of threads finds what one finds, whatever stands wherever.
+    #[test]
+    fn parts_find_what_the_whole_finds() {
+        let none = |_: i64| "";
+        let logs = [
+            log(|n| n as f64, none),
+            log(|n| (n * 7919 % 600) as f64 / 10.0, none),
+            log(|n| if n == 400 { -5000.0 } else { n as f64 }, none),
+            log(|n| if n == 410 { 9e6 } else { n as f64 }, none),
+            log(|n| n as f64 + if n > 333 { 9e5 } else { 0.0 }, none),
+            log(|n| n as f64 * 60.0 * if n % 31 == 0 { 3.0 } else { 1.0 }, none),
+            log(|n| n as f64, |n| if n == 450 { "\n" } else { "" }),
+            log(|n| n as f64, |n| if n == 450 { "no record\n" } else { "" }),
+            log(|n| n as f64, |n| if n == 300 { "#fields\tuid\tts\n" } else { "" }),
+            log(|n| n as f64, |n| if n == 500 { "#close\t2024\n" } else { "" }),
+            log(|n| n as f64, |n| if n % 2 == 0 { "\r\n" } else { "" }),
+            log(|n| n as f64, none).trim_end().to_owned(),
+            HEAD.repeat(300),
+            "{\"ts\":1.5,\"uid\":\"C\",\"id.orig_h\":\"1.2.3.4\"}\n".repeat(400),
+            "no log at all\n".repeat(900),
+        ];
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conn.log");
+        let mut parted = 0;
+        for (at, text) in logs.iter().enumerate() {
+            std::fs::write(&path, text).unwrap();
+            let look = |threads| {
+                let mut reader = Reader::new("conn.log", None);
+                let found = in_parts(&path, &mut reader, threads, 1 << 10).unwrap();
+                (found, reader.kind())
+            };
+            let whole = look(1);
+            for threads in 2..12 {
+                assert_eq!(look(threads), whole, "log {at} by {threads}");
+                parted += cuts(&path, threads, 1 << 10).unwrap().len();
+            }
+        }
+        assert!(parted > 500, "{parted}");
+    }
+
+    #[test]
+    fn a_packed_file_is_looked_at_as_a_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conn.log.zst");
+        let text = log(|n| n as f64, |_| "");
+        std::fs::write(&path, zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
+        assert!(cuts(&path, 4, 1 << 8).unwrap().is_empty());
+        let found = in_parts(&path, &mut Reader::new("conn.log", None), 4, 1 << 8).unwrap();
+        assert_eq!(found.lines, 600);
+    }
+}
