@@ -95,7 +95,7 @@ def duckdb_beside(work, place, rate_of):
            "rows = len(db.execute(sys.argv[1]).fetchall())\nprint(time.process_time() - before, rows, duckdb.__version__)")
     figures = {}
     for name, sql in questions.items():
-        cpu, rows, version = subprocess.run([python, "-c", ask, sql], check=True, capture_output=True, text=True).stdout.split()
+        cpu, rows, version = subprocess.run([python, "-c", ask, sql], check=True, capture_output=True, text=True).stdout.split()[-3:]
         figures[name] = cpu = float(cpu)
         print(f"{f'DuckDB {version}, 1 thread: {name}':58} {cpu:6.2f} CPU-s {rate_of / cpu / 1000:8.0f} k flows/CPU-s   {rows} rows", flush=True)
     return figures
