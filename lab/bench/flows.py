@@ -64,6 +64,36 @@ def run(binary, place, runs, extra=()):
     return best
 
 
+def side_by_side(binary, place):
+    """Seconds until two runs of one worker each, begun together, are both done."""
+    with tempfile.TemporaryDirectory() as out:
+        begun = time.monotonic()
+        runs = [subprocess.Popen([binary, "read", str(place), "--behavior", "-q", "--workers", "1", "-l", f"{out}/{n}"],
+                                 stdout=subprocess.DEVNULL) for n in range(2)]
+        codes = [r.wait() for r in runs]
+        return time.monotonic() - begun if not any(codes) else float("inf")
+
+
+def parallel(binary, place, rounds):
+    """One worker, two, and two runs side by side, in turn, so that each has the machine's good minutes and its bad ones."""
+    figures = {"one": [], "two": [], "beside": [], "cpu one": [], "cpu two": [], "evidence": set()}
+    for _ in range(rounds):
+        for name, workers in (("one", "1"), ("two", "2")):
+            r = run(binary, place, 1, ("--workers", workers))
+            figures[name].append(r["wall"])
+            figures[f"cpu {name}"].append(r["cpu"])
+            figures["evidence"].add((r["evidence"], r["exit"]))
+        figures["beside"].append(side_by_side(binary, place))
+    one, two, beside = (figures[n] for n in ("one", "two", "beside"))
+    best, middle = min, statistics.median
+    print(f"two workers against one, {rounds} rounds in turn: wall {best(one) / best(two):.2f} times as fast at best, {middle(one) / middle(two):.2f} in the "
+          f"middle (bar 1.7); two runs side by side, what this machine has: {2 * best(one) / best(beside):.2f} and {2 * middle(one) / middle(beside):.2f}; "
+          f"CPU {100 * (best(figures['cpu two']) / best(figures['cpu one']) - 1):+.1f} %, evidence {'equal' if len(figures['evidence']) == 1 else 'DIFFERS'}",
+          flush=True)
+    figures["evidence"] = sorted(figures["evidence"])
+    return figures
+
+
 def duckdb_python(work):
     """A python3 that has DuckDB: this one, or one of its own in target/, made where the network allows."""
     def has(python):
@@ -199,11 +229,7 @@ def main():
     if not o.only and not o.smoke:
         place, records = made(work, "tsv", 1_000_000)
         figures["duckdb"] = duckdb_beside(work, place, records)
-        one = figures["one worker"] = run(o.binary, place, o.runs, ("--workers", "1"))
-        two = figures["two workers"] = run(o.binary, place, o.runs, ("--workers", "2"))
-        times = one["wall_best"] / two["wall_best"]
-        print(f"two workers against one: wall {times:.2f} times as fast (bar 1.7), "
-              f"CPU {100 * (two['cpu'] / one['cpu'] - 1):+.1f} %, evidence {'equal' if one['evidence'] == two['evidence'] else 'DIFFERS'}")
+        figures["workers"] = parallel(o.binary, place, max(4 * o.runs, 4))
     two = work / "two.conn.log"
     with open(two, "w") as file:
         file.write(flow_logs.HEADER)

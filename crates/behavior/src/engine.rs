@@ -286,6 +286,14 @@ impl Engine {
         self.shards.take_kept()
     }
 
+    /// Profiles at the end of the run, behind those of windows that have ended before, some at a time.
+    pub fn keep_rest(&mut self, keep: &mut dyn FnMut(Vec<Kept>)) {
+        keep(self.take_kept());
+        for shard in 0..self.shards.count() {
+            keep(self.shards.keep_rest(shard));
+        }
+    }
+
     /// Puts other lists of what is bad in the place of those before.
     pub fn set_intel(&mut self, intel: Arc<Intel>) {
         self.shards.set_intel(intel);

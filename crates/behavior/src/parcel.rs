@@ -1,9 +1,11 @@
 //! A record with what the site knows at it, as bytes: on its way to whoever holds its shard, on this
 //! machine or in a stream engine.
 //!
-//! A parcel is `[u32 length][bytes]`, little-endian, fields in the order of their structs; texts are
-//! borrowed from it when it is read. Parcels of one batch stand behind one another. Who reads them was
-//! built with who wrote them ([`VERSION`] is checked where that is not so).
+//! A parcel is `[u32 length][bytes]`, little-endian. What has one size stands first, each field at its
+//! place, so that a record is written and read in a few moves rather than field by field; what has many
+//! follows, in the order of its struct. Texts are borrowed from the parcel when it is read. Parcels of one
+//! batch stand behind one another. Who reads them was built with who wrote them ([`VERSION`] is checked
+//! where that is not so).
 
 use crate::prevalence::Prevalence;
 use crate::shards::{Ahead, Ends};
@@ -16,7 +18,7 @@ use gabion_record::logs::{
 use gabion_record::{Ip, Net};
 
 /// Version of the form.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 
 /// What is on its way.
 #[derive(Clone, Copy, Debug)]
@@ -31,10 +33,23 @@ pub enum Parcel<'a> {
 /// Appends a record.
 pub fn put_record(number: u64, ends: Ends, r: &Record<'_>, facts: &Facts, out: &mut Vec<u8>) {
     framed(out, |out| {
-        out.push(ends as u8);
-        number.put(out);
-        r.put(out);
-        facts.put(out);
+        let head = Head {
+            ends: ends as u8,
+            number,
+            ts: r.ts,
+            src: r.src,
+            dst: r.dst,
+            src_port: r.src_port,
+            dst_port: r.dst_port,
+            proto: r.proto,
+            label: r.label,
+            is_late: r.is_late,
+            uid_len: len_of(r.uid),
+            facts: *facts,
+        };
+        head.append::<{ Head::LEN }>(out);
+        out.extend_from_slice(r.uid);
+        r.body.put(out);
     });
 }
 
@@ -75,8 +90,22 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
                 2 => Ends::Both,
                 _ => return None,
             };
-            let number = u64::get(&mut from)?;
-            Parcel::Record(number, ends, Record::get(&mut from)?, Facts::get(&mut from)?)
+            // What tells the ends is a part of the head.
+            let head = Head::read(bytes.get(..Head::LEN)?)?;
+            from = Decoder(bytes.get(Head::LEN..)?);
+            let record = Record {
+                ts: head.ts,
+                src: head.src,
+                dst: head.dst,
+                src_port: head.src_port,
+                dst_port: head.dst_port,
+                proto: head.proto,
+                uid: from.take(head.uid_len as usize)?,
+                label: head.label,
+                is_late: head.is_late,
+                body: Body::get(&mut from)?,
+            };
+            Parcel::Record(head.number, ends, record, head.facts)
         }
     };
     Some((parcel, rest))
@@ -92,11 +121,221 @@ pub fn ahead(batch: &[u8]) -> Option<(Option<Ahead>, &[u8])> {
     if u8::get(&mut from)? == TURN {
         return Some((None, rest));
     }
-    // Its number and its moment stand before, the source port among them.
-    from.take(16)?;
-    let (src, dst, _) = (Ip::get(&mut from)?, Ip::get(&mut from)?, u16::get(&mut from)?);
-    let (dst_port, proto) = (u16::get(&mut from)?, Proto::get(&mut from)?);
+    let Head { src, dst, dst_port, proto, .. } = Head::read(bytes.get(..Head::LEN)?)?;
     Some((Some(Ahead { src, dst, dst_port, proto }), rest))
+}
+
+/// Something of one size.
+trait Fixed: Sized {
+    /// Its bytes.
+    const LEN: usize;
+    /// Writes it to the begin of a place; what is left of that.
+    fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8];
+    /// Reads it from as many bytes.
+    fn read(from: &[u8]) -> Option<Self>;
+
+    /// Appends it.
+    #[inline(always)]
+    fn append<const LEN: usize>(&self, out: &mut Vec<u8>) {
+        const { assert!(LEN == Self::LEN) };
+        let mut bytes = [0; LEN];
+        self.write(&mut bytes);
+        out.extend_from_slice(&bytes);
+    }
+}
+
+macro_rules! fixed_numbers {
+    ($($t:ty),+) => {$(
+        impl Fixed for $t {
+            const LEN: usize = size_of::<$t>();
+            #[inline(always)]
+            fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
+                let Some((place, rest)) = place.split_first_chunk_mut() else { return &mut [] };
+                *place = self.to_le_bytes();
+                rest
+            }
+            #[inline(always)]
+            fn read(from: &[u8]) -> Option<Self> {
+                Some(<$t>::from_le_bytes(*from.first_chunk()?))
+            }
+        }
+    )+};
+}
+
+fixed_numbers!(u8, u16, u32, u64, i64);
+
+/// What is written as something else.
+macro_rules! fixed_as {
+    ($($t:ty as $other:ty: |$from:ident| $to:expr, |$back:ident| $value:expr;)+) => {$(
+        impl Fixed for $t {
+            const LEN: usize = <$other as Fixed>::LEN;
+            #[inline(always)]
+            fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
+                let $from = self;
+                <$other as Fixed>::write(&$to, place)
+            }
+            #[inline(always)]
+            fn read(from: &[u8]) -> Option<Self> {
+                let $back = <$other as Fixed>::read(from)?;
+                $value
+            }
+        }
+    )+};
+}
+
+fixed_as! {
+    bool as u8: |b| u8::from(*b), |n| Some(n != 0);
+    TimeNs as i64: |t| t.0, |n| Some(TimeNs(n));
+    Proto as u8: |p| *p as u8, |n| Proto::from_kept(n);
+    Label as u8: |l| *l as u8, |n| {
+        [Label::None, Label::Benign, Label::Malicious].get(usize::from(n)).copied()
+    };
+}
+
+macro_rules! fixed_bytes {
+    ($($t:ty, $len:literal: |$from:ident| $to:expr, |$back:ident| $value:expr;)+) => {$(
+        impl Fixed for $t {
+            const LEN: usize = $len;
+            #[inline(always)]
+            fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
+                let Some((place, rest)) = place.split_first_chunk_mut::<$len>() else {
+                    return &mut [];
+                };
+                let $from = self;
+                *place = $to;
+                rest
+            }
+            #[inline(always)]
+            fn read(from: &[u8]) -> Option<Self> {
+                let $back = *from.first_chunk::<$len>()?;
+                Some($value)
+            }
+        }
+    )+};
+}
+
+fixed_bytes! {
+    Ip, 16: |ip| ip.to_bytes(), |bytes| Ip::from_bytes(bytes);
+    Mac, 6: |mac| mac.0, |bytes| Mac(bytes);
+}
+
+impl<T: Fixed> Fixed for Option<T> {
+    const LEN: usize = 1 + T::LEN;
+    #[inline(always)]
+    fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
+        let place = self.is_some().write(place);
+        match self {
+            Some(value) => value.write(place),
+            // The place was made of zeros.
+            None => place.get_mut(T::LEN..).unwrap_or_default(),
+        }
+    }
+    #[inline(always)]
+    fn read(from: &[u8]) -> Option<Self> {
+        if bool::read(from)? { T::read(from.get(1..)?).map(Some) } else { Some(None) }
+    }
+}
+
+/// Structs of fields of one size each.
+macro_rules! fixed {
+    ($($name:ty { $($field:ident: $t:ty,)+ })+) => {$(
+        impl Fixed for $name {
+            const LEN: usize = 0 $(+ <$t as Fixed>::LEN)+;
+            #[inline(always)]
+            fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
+                $(let place = self.$field.write(place);)+
+                place
+            }
+            #[inline(always)]
+            fn read(from: &[u8]) -> Option<Self> {
+                $(
+                    let ($field, from) = from.split_at_checked(<$t as Fixed>::LEN)?;
+                    let $field = <$t as Fixed>::read($field)?;
+                )+
+                let _ = from;
+                Some(Self { $($field,)+ })
+            }
+        }
+    )+};
+}
+
+/// What each record has, and what the site knows at it.
+struct Head {
+    ends: u8,
+    number: u64,
+    ts: TimeNs,
+    src: Ip,
+    dst: Ip,
+    src_port: u16,
+    dst_port: u16,
+    proto: Proto,
+    label: Label,
+    is_late: bool,
+    uid_len: u32,
+    facts: Facts,
+}
+
+/// What a flow has beside its texts, whose lengths stand here.
+struct ConnHead {
+    knows_service: bool,
+    duration_ns: i64,
+    orig_bytes: u64,
+    resp_bytes: u64,
+    orig_ip_bytes: u64,
+    resp_ip_bytes: u64,
+    orig_pkts: u64,
+    resp_pkts: u64,
+    is_established: bool,
+    src_mac: Option<Mac>,
+    dst_mac: Option<Mac>,
+    has_no_ports: bool,
+    service_len: u32,
+    state_len: u32,
+    history_len: u32,
+}
+
+/// A network as its base and length.
+struct NetParts {
+    base: Ip,
+    len: u8,
+}
+
+impl Fixed for Net {
+    const LEN: usize = NetParts::LEN;
+    #[inline(always)]
+    fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
+        NetParts { base: self.base(), len: self.len_mapped() }.write(place)
+    }
+    #[inline(always)]
+    fn read(from: &[u8]) -> Option<Self> {
+        NetParts::read(from).map(|net| Net::new(net.base, net.len))
+    }
+}
+
+fixed! {
+    Head {
+        ends: u8, number: u64, ts: TimeNs, src: Ip, dst: Ip, src_port: u16, dst_port: u16, proto: Proto,
+        label: Label, is_late: bool, uid_len: u32, facts: Facts,
+    }
+    Facts {
+        window: i64, newest: i64, watermark: TimeNs, start: TimeNs, local: Option<Net>,
+        gateway: Option<Ip>, mac_owner: Option<Ip>, is_mac_new: bool, src_mac: Option<Mac>,
+        is_dhcp_server: bool, is_ftp_data: bool, is_resolved: bool, is_ignored: bool,
+        has_other_logs: bool, prevalence: Prevalence,
+    }
+    Prevalence { hosts: u32, of: u32, first: TimeNs, }
+    NetParts { base: Ip, len: u8, }
+    ConnHead {
+        knows_service: bool, duration_ns: i64, orig_bytes: u64, resp_bytes: u64, orig_ip_bytes: u64,
+        resp_ip_bytes: u64, orig_pkts: u64, resp_pkts: u64, is_established: bool, src_mac: Option<Mac>,
+        dst_mac: Option<Mac>, has_no_ports: bool, service_len: u32, state_len: u32, history_len: u32,
+    }
+}
+
+/// The length of a text, as it stands before it.
+#[inline]
+fn len_of(text: &[u8]) -> u32 {
+    u32::try_from(text.len()).unwrap_or(u32::MAX)
 }
 
 /// Something that goes into a parcel.
@@ -182,17 +421,6 @@ impl<'a> Part<'a> for Ip {
     }
 }
 
-impl<'a> Part<'a> for Net {
-    fn put(&self, out: &mut Vec<u8>) {
-        self.base().put(out);
-        self.len_mapped().put(out);
-    }
-    fn get(from: &mut Decoder<'a>) -> Option<Self> {
-        let base = Ip::get(from)?;
-        Some(Net::new(base, u8::get(from)?))
-    }
-}
-
 impl<'a> Part<'a> for Mac {
     fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.0);
@@ -213,17 +441,6 @@ impl<'a> Part<'a> for Proto {
     }
 }
 
-impl<'a> Part<'a> for Label {
-    #[inline]
-    fn put(&self, out: &mut Vec<u8>) {
-        out.push(*self as u8);
-    }
-    #[inline]
-    fn get(from: &mut Decoder<'a>) -> Option<Self> {
-        [Label::None, Label::Benign, Label::Malicious].get(usize::from(u8::get(from)?)).copied()
-    }
-}
-
 macro_rules! parts {
     ($($name:ty { $($field:ident,)+ })+) => {$(
         impl<'a> Part<'a> for $name {
@@ -240,17 +457,7 @@ macro_rules! parts {
 }
 
 parts! {
-    Record<'a> { ts, src, dst, src_port, dst_port, proto, uid, label, is_late, body, }
-    Facts {
-        window, newest, watermark, start, local, gateway, mac_owner, is_mac_new, src_mac, is_dhcp_server,
-        is_ftp_data, is_resolved, is_ignored, has_other_logs, prevalence,
-    }
-    Prevalence { hosts, of, first, }
     List<'a> { raw, is_json, }
-    Conn<'a> {
-        service, knows_service, duration_ns, orig_bytes, resp_bytes, orig_ip_bytes, resp_ip_bytes,
-        orig_pkts, resp_pkts, state, is_established, history, src_mac, dst_mac, has_no_ports,
-    }
     Dns<'a> { query, qclass, qtype, rcode, answers, }
     Http<'a> { method, host, uri, user_agent, request_len, response_len, status, resp_mime_types, }
     Ssl<'a> {
@@ -269,6 +476,54 @@ parts! {
     Arp<'a> { operation, src_mac, dst_mac, src_hw, dst_hw, }
     Login<'a> { service, is_success, is_confused, user, }
     OpenConn<'a> { so_far, }
+}
+
+impl<'a> Part<'a> for Conn<'a> {
+    #[inline]
+    fn put(&self, out: &mut Vec<u8>) {
+        let head = ConnHead {
+            knows_service: self.knows_service,
+            duration_ns: self.duration_ns,
+            orig_bytes: self.orig_bytes,
+            resp_bytes: self.resp_bytes,
+            orig_ip_bytes: self.orig_ip_bytes,
+            resp_ip_bytes: self.resp_ip_bytes,
+            orig_pkts: self.orig_pkts,
+            resp_pkts: self.resp_pkts,
+            is_established: self.is_established,
+            src_mac: self.src_mac,
+            dst_mac: self.dst_mac,
+            has_no_ports: self.has_no_ports,
+            service_len: len_of(self.service),
+            state_len: len_of(self.state),
+            history_len: len_of(self.history),
+        };
+        head.append::<{ ConnHead::LEN }>(out);
+        out.extend_from_slice(self.service);
+        out.extend_from_slice(self.state);
+        out.extend_from_slice(self.history);
+    }
+    #[inline]
+    fn get(from: &mut Decoder<'a>) -> Option<Self> {
+        let head = ConnHead::read(from.take(ConnHead::LEN)?)?;
+        Some(Conn {
+            service: from.take(head.service_len as usize)?,
+            knows_service: head.knows_service,
+            duration_ns: head.duration_ns,
+            orig_bytes: head.orig_bytes,
+            resp_bytes: head.resp_bytes,
+            orig_ip_bytes: head.orig_ip_bytes,
+            resp_ip_bytes: head.resp_ip_bytes,
+            orig_pkts: head.orig_pkts,
+            resp_pkts: head.resp_pkts,
+            state: from.take(head.state_len as usize)?,
+            is_established: head.is_established,
+            history: from.take(head.history_len as usize)?,
+            src_mac: head.src_mac,
+            dst_mac: head.dst_mac,
+            has_no_ports: head.has_no_ports,
+        })
+    }
 }
 
 macro_rules! bodies {

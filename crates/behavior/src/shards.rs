@@ -27,7 +27,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// The last record of before it: the watermark's second there and the record's number.
+    /// The last record that it may know of: the watermark's second there, and the record's number.
     pub(crate) fn behind(&self) -> (i64, u64) {
         (self.second, self.record)
     }
@@ -229,9 +229,18 @@ impl Shards {
         while let Some((&second, _)) = self.timers.first_key_value() {
             self.ask(second, end, true, out);
         }
-        if let Some(kept) = &mut self.kept {
-            self.held.iter().flatten().for_each(|shard| shard.keep(kept));
+    }
+
+    /// What the profiles of one shard are at the end of the run, when windows are kept: a shard at a time,
+    /// so that they are not all held twice.
+    pub fn keep_rest(&self, shard: usize) -> Vec<Kept> {
+        let mut kept = Vec::new();
+        if self.kept.is_some()
+            && let Some(Some(shard)) = self.held.get(shard)
+        {
+            shard.keep(&mut kept);
         }
+        kept
     }
 
     /// Gives what was found its place.

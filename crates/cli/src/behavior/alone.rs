@@ -1,6 +1,6 @@
 //! The behaviour engine on one thread, and somebody beside who sees whether it goes on.
 //!
-//! Waiting for input is no stall, however long it takes; working on what has come is one after
+//! Waiting for input or for a disk is no stall, however long it takes; working on what has come is one after
 //! less than two seconds without an end, and is said. Who does not go on for a while longer is given up:
 //! what was found until then is written, and the run ends with an error.
 
@@ -67,29 +67,31 @@ fn work<S: Source>(
     pulse: &Pulse,
 ) -> (S, Ran) {
     let done = pulse.guard(|| {
-        pulse.rest(|| source.run(&mut |seen| pulse.busy(|| take(seen, &mut engine, sink))));
-        engine.finish(&mut |finding| {
-            pulse.beat();
-            lock(sink).take(finding);
-        });
+        pulse.rest(|| source.run(&mut |seen| pulse.busy(|| take(seen, &mut engine, sink, pulse))));
+        engine.finish(&mut |finding| pulse.rest(|| lock(sink).take(finding)));
+        engine.keep_rest(&mut |kept| pulse.rest(|| lock(sink).keep(kept)));
     });
-    lock(sink).keep(engine.take_kept());
     let ran = Ran { failed: done.err(), ..Ran::of(&engine, budget) };
     (source, ran)
 }
 
 #[inline]
-fn take(seen: Seen<'_, '_>, engine: &mut Engine, sink: &Mutex<Sink>) -> ControlFlow<()> {
+fn take(
+    seen: Seen<'_, '_>,
+    engine: &mut Engine,
+    sink: &Mutex<Sink>,
+    pulse: &Pulse,
+) -> ControlFlow<()> {
     match seen {
         Seen::Records(records) => {
-            engine.records(records, &mut |finding| lock(sink).take(finding));
+            engine.records(records, &mut |finding| pulse.rest(|| lock(sink).take(finding)));
             if engine.has_kept() {
-                lock(sink).keep(engine.take_kept());
+                pulse.rest(|| lock(sink).keep(engine.take_kept()));
             }
         }
         Seen::Lists(intel) => engine.set_intel(intel),
         Seen::State(state) => engine.set_input_state(state),
-        Seen::Idle => lock(sink).idle(),
+        Seen::Idle => pulse.rest(|| lock(sink).idle()),
     }
     ControlFlow::Continue(())
 }

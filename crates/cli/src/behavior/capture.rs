@@ -149,7 +149,7 @@ impl Tap {
             ControlFlow::Continue(())
         });
         engine.finish(&mut |finding| sink.take(finding));
-        sink.keep(engine.take_kept());
+        engine.keep_rest(&mut |kept| sink.keep(kept));
         let ran = Ran::of(engine, budget(o));
         end(&[intake.report()], &ran, o, sink, is_stopped, beside)
     }

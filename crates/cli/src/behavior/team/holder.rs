@@ -1,14 +1,18 @@
 //! A worker: the shards it holds, what comes to it, and what it gives back.
 
-use super::{Given, Known, LOOK, Moved, Part, Work};
+use super::{Given, Known, LOOK, Moved, Part, Spare, Work};
 use gabion_behavior::limits::TOGETHER;
 use gabion_behavior::parcel::{self, Parcel};
+use gabion_behavior::shard::Kept;
 use gabion_behavior::shards::Ahead;
 use gabion_behavior::{Placed, Shards};
 use gabion_record::logs::TimeNs;
-use gabion_runtime::{Pulse, Receiver, Sender};
+use gabion_runtime::{Load, Pulse, Receiver, Sender};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError, mpsc};
+
+/// Records between two looks at all that a worker holds.
+const ACCOUNT_EVERY: u64 = 4096;
 
 /// A worker's own side.
 pub(super) struct Holder {
@@ -17,6 +21,11 @@ pub(super) struct Holder {
     pub(super) inbox: Receiver<Work>,
     pub(super) out: Sender<Part>,
     pub(super) known: Arc<Vec<Known>>,
+    pub(super) spare: Spare,
+    /// Records since it left word of what it holds.
+    pub(super) since: u64,
+    /// About as many findings as the next batch will have.
+    pub(super) found: usize,
     #[cfg(test)]
     pub(super) fault: Option<super::tests::Fault>,
 }
@@ -26,6 +35,7 @@ impl Holder {
     pub(super) fn run(mut self, pulse: &Pulse) -> Given {
         while let Some(work) = pulse.await_input(|| self.inbox.recv()) {
             let is_end = matches!(work, Work::End { .. });
+            self.since += work.items();
             self.work(work, pulse);
             self.account();
             if self.is_given_up() {
@@ -47,13 +57,13 @@ impl Holder {
 
     fn work(&mut self, work: Work, pulse: &Pulse) {
         match work {
-            Work::Batch { number, records, bytes, watermark, start } => {
+            Work::Batch { number, records, mut bytes, watermark, start } => {
                 if let Some(known) = self.known.get(self.worker) {
                     known.held.store(records, Relaxed);
                 }
                 #[cfg(test)]
                 super::tests::act(self.fault, number, || self.is_given_up());
-                let mut placed = Vec::new();
+                let mut placed = Vec::with_capacity(self.found);
                 let mut rest = bytes.as_slice();
                 let mut ahead = rest;
                 for at in 0.. {
@@ -72,7 +82,10 @@ impl Holder {
                     }
                 }
                 self.shards.fire(watermark, &mut placed);
-                self.give(number, start, placed, false, pulse);
+                self.found = placed.len() + placed.len() / 8;
+                bytes.clear();
+                self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+                self.give(number, start, placed, pulse);
             }
             Work::Lists(intel) => self.shards.set_intel(intel),
             Work::Release(shard, to) => {
@@ -88,7 +101,18 @@ impl Holder {
             Work::End { number, watermark, start } => {
                 let mut placed = Vec::new();
                 self.shards.finish(watermark, &mut placed);
-                self.give(number, start, placed, true, pulse);
+                self.give(number, start, placed, pulse);
+                // Each shard's profiles go as a batch of their own, the same one whoever holds it.
+                let mut next = number;
+                for shard in 0..self.shards.count() {
+                    next += 1;
+                    let kept = self.shards.keep_rest(shard);
+                    if !kept.is_empty() {
+                        self.send(next, start, Vec::new(), kept, false, pulse);
+                    }
+                    pulse.beat();
+                }
+                self.send(next + 1, start, Vec::new(), Vec::new(), true, pulse);
             }
         }
     }
@@ -109,10 +133,14 @@ impl Holder {
         self.known.get(self.worker).is_some_and(Known::is_lost)
     }
 
-    /// Leaves word of what it holds, for the case that it is lost.
-    fn account(&self) {
+    /// Leaves word of what it holds, for the case that it is lost, every so many records.
+    fn account(&mut self) {
         if let Some(known) = self.known.get(self.worker).filter(|k| !k.is_lost()) {
             known.held.store(0, Relaxed);
+            if self.since < ACCOUNT_EVERY {
+                return;
+            }
+            self.since = 0;
             let given = Given::of(&self.shards);
             *known.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
         }
@@ -133,15 +161,21 @@ impl Holder {
         }
     }
 
-    fn give(
-        &mut self,
+    /// Gives what was found in a batch, and the profiles of windows that ended in it.
+    fn give(&mut self, batch: u64, start: TimeNs, placed: Vec<Placed>, pulse: &Pulse) {
+        let kept = self.shards.take_kept();
+        self.send(batch, start, placed, kept, false, pulse);
+    }
+
+    fn send(
+        &self,
         batch: u64,
         start: TimeNs,
         placed: Vec<Placed>,
+        kept: Vec<Kept>,
         is_end: bool,
         pulse: &Pulse,
     ) {
-        let kept = self.shards.take_kept();
         let part = Part { worker: self.worker, batch, start, placed, kept, is_end };
         // Without a writer the run is over.
         let _ = pulse.rest(|| self.out.send(part));

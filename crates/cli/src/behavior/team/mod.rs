@@ -45,7 +45,7 @@ const BATCH_RECORDS: u64 = 8_192;
 /// Bytes of one worker's part that end a batch.
 const BATCH_BYTES: usize = 512 << 10;
 /// Batches under way to one worker. With the bytes above this is all that waits.
-const BATCHES_MAX: u64 = 4;
+const BATCHES_MAX: u64 = 8;
 /// Findings under way from all workers.
 const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 16 << 20 };
 /// How long one look for findings waits before events are looked at.
@@ -142,6 +142,10 @@ struct Aside {
 }
 
 type Past = Arc<Mutex<Aside>>;
+
+/// Room of batches that were worked on, to be filled again: room that is let go and asked for anew costs
+/// a reader more than what it puts there.
+type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
 /// What goes to a worker.
 enum Work {
@@ -247,12 +251,14 @@ pub(crate) fn run<S: Source + 'static>(
 ) -> Result<Done<S>, Failure> {
     let supervisor = Supervisor::start().map_err(Failure::Threads)?;
     let known: Arc<Vec<Known>> = Arc::new((0..plan.workers).map(|_| Known::default()).collect());
+    let spare = Spare::default();
     let (senders, workers, found) =
-        holders(&supervisor, settings, &plan, &known).map_err(Failure::Threads)?;
+        holders(&supervisor, settings, &plan, &known, &spare).map_err(Failure::Threads)?;
     let edges: Vec<Arc<Edge>> = senders.iter().map(|s| Arc::clone(s.edge())).collect();
     let count = Shards::new(Arc::clone(settings), plan.budget).count();
     let past = Past::default();
-    let reader = Reader::new(front, senders, Arc::clone(&known), count, &plan, Arc::clone(&past));
+    let aside = (Arc::clone(&past), spare);
+    let reader = Reader::new(front, senders, Arc::clone(&known), count, &plan, aside);
     let reader = supervisor
         .spawn(READER, None, move |pulse| read(source, reader, pulse))
         .map_err(Failure::Threads)?;
@@ -312,6 +318,7 @@ fn holders(
     settings: &Arc<Settings>,
     plan: &Plan,
     known: &Arc<Vec<Known>>,
+    spare: &Spare,
 ) -> io::Result<Started> {
     let (out, found, _) = channel::<Part>("shards>writer", FROM_WORKERS);
     let mut senders = Vec::new();
@@ -329,6 +336,9 @@ fn holders(
             inbox,
             out: out.clone(),
             known: Arc::clone(known),
+            spare: Arc::clone(spare),
+            since: 0,
+            found: 0,
             #[cfg(test)]
             fault: plan.fault.filter(|f| f.worker == worker),
         };

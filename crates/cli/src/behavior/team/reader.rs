@@ -78,6 +78,7 @@ pub(super) struct Reader {
     waited: Duration,
     /// What the writer is to know beside what workers find.
     past: super::Past,
+    spare: super::Spare,
     changes: u64,
     restarted: u64,
     #[cfg(test)]
@@ -101,7 +102,7 @@ impl Reader {
         known: Arc<Vec<Known>>,
         shards: usize,
         plan: &Plan,
-        past: super::Past,
+        (past, spare): (super::Past, super::Spare),
     ) -> Reader {
         let active = if plan.is_finite { plan.workers } else { 1 };
         Reader {
@@ -119,6 +120,7 @@ impl Reader {
             judged: clock::now(),
             waited: Duration::ZERO,
             past,
+            spare,
             changes: 0,
             restarted: 0,
             #[cfg(test)]
@@ -180,7 +182,8 @@ impl Reader {
         let (watermark, start) = (self.front.watermark(), self.front.start());
         for to in 0..self.senders.len() {
             let Some((bytes, records)) = self.parts.get_mut(to) else { continue };
-            let room = Vec::with_capacity(bytes.len() + bytes.len() / 8);
+            let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let room = spare.unwrap_or_else(|| Vec::with_capacity(bytes.len() + bytes.len() / 8));
             let bytes = std::mem::replace(bytes, room);
             let records = std::mem::take(records);
             let work = Work::Batch { number: self.batch, records, bytes, watermark, start };

@@ -5,7 +5,9 @@ use super::{Known, Part, Past, Sink};
 use gabion_behavior::{Back, Placed};
 use gabion_record::logs::TimeNs;
 use std::collections::BTreeMap;
+use std::iter::Peekable;
 use std::sync::{Arc, PoisonError};
+use std::vec::IntoIter;
 
 /// Merges what workers found.
 pub(super) struct Writer {
@@ -84,16 +86,14 @@ impl Writer {
             self.learn(back);
             self.next += 1;
             let start = parts.first().map_or_else(TimeNs::default, |p| p.start);
-            let mut placed = Vec::new();
+            let (mut found, mut kept) = (Vec::new(), Vec::new());
             for part in parts {
-                placed.extend(part.placed);
-                sink.keep(part.kept);
+                found.push(part.placed);
+                kept.push(part.kept);
             }
-            placed.sort_unstable_by_key(|p: &Placed| p.place);
-            for p in placed {
-                back.take(p, start, &mut |finding| sink.take(finding));
-            }
+            merged(found, |placed| back.take(placed, start, &mut |finding| sink.take(finding)));
             back.catch_up();
+            kept.into_iter().for_each(|kept| sink.keep(kept));
         }
     }
 
@@ -102,6 +102,26 @@ impl Writer {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((_, learned)) = past.learned.pop_front_if(|(batch, _)| *batch <= self.next) {
             back.learn(learned);
+        }
+    }
+}
+
+/// Takes what several workers found in the order of places. Each one's findings come in that order; to
+/// sort all of them would move each several times.
+fn merged(found: Vec<Vec<Placed>>, mut each: impl FnMut(Placed)) {
+    let in_order = |mut placed: Vec<Placed>| {
+        if !placed.is_sorted_by_key(|p| p.place) {
+            placed.sort_unstable_by_key(|p| p.place);
+        }
+        placed.into_iter().peekable()
+    };
+    let mut found: Vec<_> = found.into_iter().map(in_order).collect();
+    let place_of = |(at, placed): (usize, &mut Peekable<IntoIter<Placed>>)| {
+        placed.peek().map(|p| (p.place, at))
+    };
+    while let Some((_, at)) = found.iter_mut().enumerate().filter_map(place_of).min() {
+        if let Some(placed) = found.get_mut(at).and_then(Iterator::next) {
+            each(placed);
         }
     }
 }
