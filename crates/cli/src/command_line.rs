@@ -214,8 +214,8 @@ impl EngineOptions {
 pub(crate) struct ReadOptions {
     #[command(flatten)]
     pub(crate) engine: EngineOptions,
-    /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, - for standard input;
-    /// with --behavior logs of flows too
+    /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, pipes, - for standard
+    /// input; with --behavior logs of flows too, but no captures from pipes
     #[arg(value_name = "INPUT", required_unless_present = "netflow")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Say what hosts do over time, from logs of flows (Zeek, EVE, Argus, nfdump) or from the flows
@@ -232,7 +232,7 @@ pub(crate) struct ReadOptions {
     /// What is not to be told: lines of type,value,direction,ignore (see docs/whitelist.md)
     #[arg(long, value_name = "FILE", requires = "behavior")]
     pub(crate) whitelist: Option<PathBuf>,
-    /// Go on reading logs as they grow and are rotated, until SIGINT or SIGTERM
+    /// Go on reading logs as they grow and are rotated, until SIGINT or SIGTERM; pipes until they are closed
     #[arg(long, requires = "behavior")]
     pub(crate) follow: bool,
     /// Take NetFlow (version 5, version 9) and IPFIX on this UDP address, such as 0.0.0.0:2055, until

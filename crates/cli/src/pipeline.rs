@@ -10,14 +10,13 @@ use crate::packet_log;
 use crate::stats::{self, WorkerStats};
 use gabion_capture::filter::Filter;
 use gabion_capture::{CaptureBytes, FrameRef, OpenOptions, Source};
+use gabion_flowlog::source::is_read_once;
 use gabion_net::{Engine, NetCounters, RuleCosts, Worker, WorkerBooks};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::ledger::{Books, Ledger, ShedReason};
-use gabion_runtime::input::{Stoppable, open_pipe};
+use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Pulse, Signals, StopFlag, clock};
-use std::fs::File;
-use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -325,14 +324,10 @@ impl<'a> Run<'a> {
 
 /// Opens a capture. What may not come for long is read so that a request to stop is heard.
 fn open(path: &Path, stop: &StopFlag) -> Result<Source, gabion_capture::Error> {
-    let from = match path.as_os_str() == "-" {
-        true => File::from(std::io::stdin().as_fd().try_clone_to_owned()?),
-        false if path.metadata().map_or(true, |m| m.is_file() || m.is_dir()) => {
-            return Source::open(path);
-        }
-        false => open_pipe(path)?,
-    };
-    let from = Box::new(Stoppable::new(from, stop.clone()));
+    if !is_read_once(path) {
+        return Source::open(path);
+    }
+    let from = Box::new(Stoppable::new(open_once(path)?, stop.clone()));
     Source::from_reader_with(from, true, OpenOptions::default())
 }
 

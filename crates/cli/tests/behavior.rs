@@ -3,7 +3,10 @@
 mod program;
 
 use program::{gabion, repository};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
 /// The folder of logs of flows, when the corpus is there.
 fn flows(test: &str) -> Option<PathBuf> {
@@ -393,4 +396,200 @@ fn a_quiet_profile_is_shown_too() {
     let windows: Vec<_> =
         told["windows"].as_array().unwrap().iter().map(|w| w["window"].as_i64().unwrap()).collect();
     assert_eq!((said.code, windows), (0, vec![1, 2]));
+}
+
+/// A named pipe in a folder.
+fn pipe(folder: &Path) -> PathBuf {
+    let path = folder.join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    path
+}
+
+/// Starts a run; its standard input is a pipe.
+fn start(input: &Path, out: &Path, more: &[&str]) -> Child {
+    program::command(&["read", "--behavior", "-q"])
+        .args(more)
+        .arg("-l")
+        .args([out, input])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits for the end of a run, which may not take longer than that.
+fn end(mut child: Child) -> program::Ran {
+    for _ in 0..1200 {
+        if child.try_wait().unwrap().is_some() {
+            return program::ran(child.wait_with_output().unwrap());
+        }
+        std::thread::sleep(Duration::from_millis(25));
+    }
+    let _ = child.kill();
+    panic!("no end: {}", program::ran(child.wait_with_output().unwrap()).err);
+}
+
+/// Runs over bytes that come through a pipe: a named one, or what `-` and `/dev/stdin` stand for.
+fn piped(input: &Path, bytes: &[u8], out: &Path, more: &[&str]) -> program::Ran {
+    let mut child = start(input, out, more);
+    let stdin = child.stdin.take();
+    // Who reads may have had enough before the end.
+    let _ = match input.starts_with("/dev") || input == Path::new("-") {
+        true => stdin.unwrap().write_all(bytes),
+        false => std::fs::OpenOptions::new()
+            .write(true)
+            .open(input)
+            .and_then(|mut pipe| pipe.write_all(bytes)),
+    };
+    end(child)
+}
+
+/// Connections of a host to many others on one port, some of them out of order.
+fn scan() -> String {
+    let line = |n: u32| {
+        let n = if n % 50 == 7 { n - 5 } else { n };
+        format!(
+            "{{\"ts\":{}.5,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":5,\"id.resp_h\":\"192.0.{}.{}\",\"id.resp_p\":23,\"proto\":\"tcp\",\"conn_state\":\"S0\",\"orig_pkts\":1}}\n",
+            1_700_000_000 + n,
+            n / 250,
+            n % 250
+        )
+    };
+    (0..2000).map(line).collect()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut packed = Vec::new();
+    let mut packing = flate2::read::GzEncoder::new(bytes, flate2::Compression::fast());
+    packing.read_to_end(&mut packed).unwrap();
+    packed
+}
+
+/// A log through a pipe, plain and packed, by one worker and two: what standard input gives.
+#[test]
+fn a_log_through_a_pipe_is_read_like_standard_input() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fifo, log) = (pipe(folder.path()), scan());
+    assert!(log.len() > 200 << 10, "more than a pipe holds");
+    let plain = log.as_bytes();
+    let mut expected = None;
+    let mut at = 0;
+    for bytes in [plain.to_vec(), gzip(plain), zstd::encode_all(plain, 1).unwrap()] {
+        for input in [Path::new("-"), &fifo, Path::new("/dev/stdin")] {
+            for workers in ["1", "2"] {
+                at += 1;
+                let out = folder.path().join(at.to_string());
+                let ran = piped(input, &bytes, &out, &["--workers", workers]);
+                assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{}", input.display());
+                let text = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+                let found: Vec<String> =
+                    text("alerts.json").lines().map(without_creation).collect();
+                assert!(found.iter().any(|l| l.contains("HORIZONTAL_PORT_SCAN")), "{found:?}");
+                let expected = expected.get_or_insert(found.clone());
+                assert!(found == *expected, "{}, {workers} workers", input.display());
+                assert!(text("run.json").contains("\"balanced\":true"));
+            }
+        }
+    }
+}
+
+/// What comes through a pipe and is no log is named in one line; so is a pipe that is named twice.
+#[test]
+fn what_a_pipe_holds_that_is_no_log_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fifo, out) = (pipe(folder.path()), folder.path().join("out"));
+    let shown = fifo.display().to_string();
+    let capture = std::fs::read(program::demo()).unwrap();
+    for bytes in [gzip(&capture), capture] {
+        for more in [&[][..], &["--workers", "2"], &["--follow"]] {
+            for (input, shown) in [(fifo.as_path(), shown.as_str()), (Path::new("-"), "-: ")] {
+                let ran = piped(input, &bytes, &out, more);
+                ran.refuses(3, &[shown, "it is a capture", "write it into a file"]);
+            }
+        }
+    }
+    let cut = gzip(scan().as_bytes());
+    let cut = &cut[..cut.len() / 2];
+    piped(&fifo, cut, &out, &[]).refuses(3, &[&shown, "name a log of flows"]);
+    piped(&fifo, b"", &out, &[]).refuses(3, &[&shown, "no record of a flow (empty)"]);
+    piped(&fifo, b"noise\n", &out, &[]).refuses(3, &[&shown, "no record of a flow"]);
+    gabion(&["read", &shown, &shown, "--behavior"]).refuses(2, &[&shown, "only once"]);
+    // A folder is read without what nobody named.
+    std::fs::write(folder.path().join("conn.log"), scan()).unwrap();
+    assert!(!read(&[folder.path()], &[]).0.is_empty());
+}
+
+/// Who waits for a pipe, before there is a writer or between its lines, is heard when it asks to stop.
+#[test]
+fn a_run_that_waits_for_a_pipe_can_be_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fifo, log) = (pipe(folder.path()), scan());
+    let half = log.len() / 2;
+    for (at, more) in [&[][..], &["--workers", "2"], &["--follow"]].iter().enumerate() {
+        for bytes in [None, Some(log.as_bytes()[..half].to_vec()), Some(gzip(log.as_bytes()))] {
+            let out = folder.path().join(format!("out{at}"));
+            let child = start(&fifo, &out, more);
+            // More than a pipe holds was read then, enough of it to be told; packed it may still wait.
+            let is_told = match &bytes {
+                None => Some(false),
+                Some(bytes) => (bytes.len() > 100 << 10).then_some(true),
+            };
+            let writer = bytes.map(|bytes| {
+                let mut pipe = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+                pipe.write_all(&bytes[..bytes.len() - 20]).unwrap();
+                pipe
+            });
+            // The signals are taken over before the folder is made.
+            for _ in 0..400 {
+                if out.join("alerts.json").exists() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(25));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+            let told =
+                std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+            assert!(told.unwrap().success());
+            let (ran, found) = (end(child), std::fs::read_to_string(out.join("alerts.json")));
+            let code = if more.contains(&"--follow") { 0 } else { 130 };
+            assert_eq!(ran.code, code, "{more:?}: {}", ran.err);
+            let said = ran.err.replace("gabion: no record of a flow came\n", "");
+            assert_eq!(said, "", "{more:?}");
+            let found = found.unwrap().contains("PORT_SCAN");
+            assert!(is_told.is_none_or(|told| told == found), "{more:?}");
+            drop(writer);
+            std::fs::remove_dir_all(&out).unwrap();
+        }
+    }
+}
+
+/// A pipe is followed until its writer closes it; evidence is out before.
+#[test]
+fn a_pipe_is_followed_until_it_is_closed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fifo, log) = (pipe(folder.path()), scan());
+    for (at, workers) in ["1", "2"].iter().enumerate() {
+        let out = folder.path().join(at.to_string());
+        let child = start(&fifo, &out, &["--follow", "--workers", workers]);
+        let mut pipe = std::fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+        let cut = log.len() / 2;
+        pipe.write_all(&log.as_bytes()[..cut]).unwrap();
+        let mut found = false;
+        for _ in 0..800 {
+            found = std::fs::read_to_string(out.join("alerts.json"))
+                .is_ok_and(|t| t.contains("HORIZONTAL_PORT_SCAN"));
+            if found {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(25));
+        }
+        assert!(found);
+        pipe.write_all(&log.as_bytes()[cut..]).unwrap();
+        drop(pipe);
+        let ran = end(child);
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+        let run = std::fs::read_to_string(out.join("run.json")).unwrap();
+        assert!(run.contains("\"balanced\":true") && run.contains("2000"), "{run}");
+    }
 }

@@ -5,16 +5,20 @@
 //! the line); a file in order goes straight through, one that is not through a [`Sorter`]. Files are
 //! opened when their time has come, so that a folder of a thousand hourly logs costs a few open
 //! ones. A bad file says what is wrong with it and ends nobody else's reading.
+//!
+//! What can be read only once ([`is_read_once`]) is opened once, has no pass over its times, and its lines
+//! wait for no earlier ones.
 
 use crate::limits::TOGETHER;
 use crate::reader::{Format, LayoutId, Line, Reader};
 use crate::skip::{Skip, Skips};
 use crate::sorter::{Leaving, Sorter};
-use crate::source::{LineRead, Lines};
+use crate::source::{LineRead, Lines, is_read_once, open_once};
 use crate::survey::{Survey, survey};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{LogKind, Record, SECOND, TimeNs};
 use smallvec::SmallVec;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -79,6 +83,8 @@ impl InputReport {
 
 struct Input {
     report: InputReport,
+    /// It cannot be opened again.
+    is_read_once: bool,
     survey: Survey,
     /// Known to hold no record.
     is_empty: bool,
@@ -125,9 +131,13 @@ type Scratch = [Vec<u8>; TOGETHER];
 /// What takes records, in order, some at a time.
 pub type Taker<'a> = &'a mut dyn FnMut(&[Record<'_>]) -> ControlFlow<()>;
 
+/// What opens inputs that can be read only once. A stream that says it would block is given up there.
+pub type OpenOnce = Box<dyn Fn(&Path) -> io::Result<Box<dyn Read + Send>> + Send>;
+
 /// All inputs of a run.
 pub struct Feed {
     inputs: Vec<Input>,
+    open_once: OpenOnce,
     options: Options,
     start: Option<TimeNs>,
     /// Moment of the last record given out.
@@ -143,7 +153,18 @@ impl Feed {
         }
         let least = |input: &Input| input.survey.least;
         let start = inputs.iter().filter_map(least).min();
-        Feed { inputs, options, start, given: None }
+        Feed { inputs, open_once: Box::new(open_once), options, start, given: None }
+    }
+
+    /// Inputs that can be read only once are opened by that.
+    #[must_use]
+    pub fn opening_once(self, open_once: OpenOnce) -> Feed {
+        Feed { open_once, ..self }
+    }
+
+    /// Whether an input can be read only once.
+    pub fn reads_once(&self) -> bool {
+        self.inputs.iter().any(|i| i.is_read_once)
     }
 
     /// The least moment of all used logs; none when it is not known before reading.
@@ -205,7 +226,7 @@ impl Feed {
             if least.is_some_and(|l| input.opens_at() > l) {
                 return;
             }
-            input.open(self.options);
+            input.open(self.options, &self.open_once);
         }
     }
 
@@ -240,17 +261,24 @@ impl Input {
     fn new(path: &Path, options: Options) -> Input {
         let report = InputReport::new(path);
         let horizon_ns = options.horizon_ns;
-        let survey = Survey::default();
-        Input { report, survey, is_empty: false, open: None, is_done: false, horizon_ns }
+        Input {
+            report,
+            is_read_once: is_read_once(path),
+            survey: Survey::default(),
+            is_empty: false,
+            open: None,
+            is_done: false,
+            horizon_ns,
+        }
     }
 
     fn name(&self) -> String {
         self.report.path.to_string_lossy().into_owned()
     }
 
-    /// The pass over the times. Standard input cannot be read twice: it goes straight through.
+    /// The pass over the times. What can be read only once goes straight through.
     fn look(&mut self, options: Options) {
-        if self.report.path == Path::new("-") {
+        if self.is_read_once {
             self.horizon_ns = 0;
             return;
         }
@@ -279,8 +307,12 @@ impl Input {
         self.survey.first.map_or(TimeNs(i64::MIN), |first| first.plus(-self.horizon_ns))
     }
 
-    fn open(&mut self, options: Options) {
-        let lines = match Lines::open(&self.report.path) {
+    fn open(&mut self, options: Options, open_once: &OpenOnce) {
+        let opened = match self.is_read_once {
+            true => open_once(&self.report.path).map(Lines::once),
+            false => Lines::open(&self.report.path),
+        };
+        let lines = match opened {
             Ok(lines) => lines,
             Err(e) => {
                 self.report.error = Some(e.to_string());
@@ -289,8 +321,8 @@ impl Input {
             }
         };
         let reader = Reader::new(&self.name(), options.format);
-        let is_live = self.report.path == Path::new("-");
-        let is_in_order = self.survey.lateness_ns == 0 && self.survey.jumps == 0 && !is_live;
+        let is_in_order =
+            self.survey.lateness_ns == 0 && self.survey.jumps == 0 && !self.is_read_once;
         let sorter = (!is_in_order).then(|| Sorter::new(self.horizon_ns, options.buffer_bytes));
         let order = self.report.kind.unwrap_or_else(|| reader.order());
         self.open = Some(Open { lines, reader, sorter, heads: Heads::default(), order });
@@ -512,6 +544,60 @@ mod tests {
                 order.swap(at, other);
             }
             order.sort_by_key(|n| (*n / 250, n.wrapping_mul(2_654_435_761)));
+        }
+    }
+    /// What can be read only once is opened a single time, and not before its records are asked for.
+    #[test]
+    fn what_can_be_read_once_is_opened_once() {
+        use std::sync::Arc;
+        use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("conn.log");
+        fs::write(&file, conn("2.0", "b")).unwrap();
+        // Nothing but their columns say what the lines of a stream are.
+        let conn = |ts, uid| conn(ts, uid).replace('{', "{\"conn_state\":\"SF\",");
+        let text = conn("1.0", "a") + &conn("3.0", "c") + &conn("2.5", "d");
+        // This ends of its own; that is cut off in the middle of a line.
+        for cut in [0, 20] {
+            let text = text.clone() + &conn("4.0", "e")[..cut];
+            let opened = Arc::new(AtomicU32::new(0));
+            let count = Arc::clone(&opened);
+            let mut feed = Feed::survey(&[file.clone(), "-".into()], Options::default())
+                .opening_once(Box::new(move |_| {
+                    count.fetch_add(1, Relaxed);
+                    let text = io::Cursor::new(text.clone().into_bytes());
+                    let ends: Box<dyn Read + Send> = match cut {
+                        0 => Box::new(io::empty()),
+                        _ => Box::new(Blocked),
+                    };
+                    Ok(Box::new(text.chain(ends)))
+                }));
+            assert!(feed.reads_once() && opened.load(Relaxed) == 0);
+            let mut all = Vec::new();
+            feed.run(&mut |records| {
+                all.extend(
+                    records
+                        .iter()
+                        .map(|r| (String::from_utf8_lossy(r.uid).into_owned(), r.is_late)),
+                );
+                ControlFlow::Continue(())
+            });
+            let expected = [("a", false), ("b", false), ("c", false), ("d", true)];
+            assert_eq!(all, expected.map(|(uid, is_late)| (uid.to_owned(), is_late)));
+            assert_eq!(opened.load(Relaxed), 1);
+            for report in feed.reports() {
+                report.ledger.balance().unwrap();
+                assert_eq!(report.error, None);
+            }
+        }
+    }
+
+    /// Nothing comes, and there is no end.
+    struct Blocked;
+
+    impl Read for Blocked {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::WouldBlock.into())
         }
     }
 }

@@ -21,8 +21,8 @@ pub const JSON_DEPTH_MAX: usize = 64;
 /// is counted.
 pub const SKIP_LINES_KEPT: usize = 3;
 
-/// Bytes that a compressed file may become for each of its own, beyond the first mebibyte; logs
-/// pack 10 to 30 fold, so more is a bomb.
+/// Bytes that a compressed log may become for each of its own read so far, beyond the first mebibyte;
+/// logs pack 10 to 30 fold, so more is a bomb.
 pub const EXPANSION_MAX: u64 = 2_000;
 
 /// Templates of NetFlow v9 and IPFIX kept, over all exporters. A busy collector sees some hundred.

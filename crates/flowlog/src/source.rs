@@ -35,32 +35,37 @@ pub enum LineRead {
     End,
 }
 
+/// The error of what is a capture and no log.
+pub const CAPTURE: &str = "it is a capture";
+
+/// Whether what is named can be read only once: standard input (`-`), a pipe, a socket, a device. Such an
+/// input is opened once and nobody looks into it before; files and folders may be opened again.
+pub fn is_read_once(path: &Path) -> bool {
+    path == Path::new("-") || path.metadata().is_ok_and(|m| !m.is_file() && !m.is_dir())
+}
+
+/// Opens what can be read only once, and waits for whoever writes into it.
+pub(crate) fn open_once(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    match path == Path::new("-") {
+        true => Ok(Box::new(io::stdin())),
+        false => Ok(Box::new(File::open(path)?)),
+    }
+}
+
 impl Lines {
-    /// Opens a file, by its first bytes gzip or zstd or plain; `-` is standard input.
+    /// Opens a file, by its first bytes gzip or zstd or plain.
     ///
     /// # Errors
     /// When it cannot be opened.
     pub fn open(path: &Path) -> io::Result<Lines> {
-        if path == Path::new("-") {
-            return Ok(Lines::new(Box::new(io::stdin())));
-        }
-        let mut file = File::open(path)?;
-        let mut magic = [0; 4];
-        let len = read_full(&mut file, &mut magic)?;
-        let size = file.metadata().map_or(0, |m| m.len());
-        let head = io::Cursor::new(magic.get(..len).unwrap_or_default().to_vec());
-        let whole = head.chain(file);
-        let most = size.saturating_mul(EXPANSION_MAX).saturating_add(1 << 20);
-        let from: Box<dyn Read + Send> = match magic {
-            [0x1f, 0x8b, ..] => {
-                Box::new(Bounded { from: flate2::read::MultiGzDecoder::new(whole), left: most })
-            }
-            [0x28, 0xb5, 0x2f, 0xfd] => {
-                Box::new(Bounded { from: zstd::stream::read::Decoder::new(whole)?, left: most })
-            }
-            _ => Box::new(whole),
-        };
-        Ok(Lines::new(from))
+        Ok(Lines::new(Box::new(Unpacked::new(File::open(path)?))))
+    }
+
+    /// Of what can be read only once, by its first bytes gzip or zstd or plain. Nothing is read before the
+    /// first line is asked for. A capture is refused ([`CAPTURE`]).
+    pub fn once(from: Box<dyn Read + Send>) -> Lines {
+        let from = Unpacked::new(from);
+        Lines::new(Box::new(NoCapture { from, first: [0; 4], seen: 0 }))
     }
 
     /// From any stream of bytes.
@@ -201,42 +206,187 @@ pub fn magic(path: &Path) -> Option<[u8; 4]> {
     lines.buffer.get(..lines.end)?.first_chunk().copied()
 }
 
+/// Whether captures begin so: pcap in both byte orders and resolutions, pcapng.
+pub fn is_capture(first: [u8; 4]) -> bool {
+    matches!(
+        first,
+        [0xa1, 0xb2, 0xc3, 0xd4]
+            | [0xd4, 0xc3, 0xb2, 0xa1]
+            | [0xa1, 0xb2, 0x3c, 0x4d]
+            | [0x4d, 0x3c, 0xb2, 0xa1]
+            | [0x34, 0xcd, 0xb2, 0xa1]
+            | [0xa1, 0xb2, 0xcd, 0x34]
+            | [0x0a, 0x0d, 0x0d, 0x0a]
+    )
+}
+
+/// How bytes are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packing {
+    Gzip,
+    Zstd,
+}
+
+/// By the first bytes.
+fn packing(first: &[u8]) -> Option<Packing> {
+    match first {
+        [0x1f, 0x8b, ..] => Some(Packing::Gzip),
+        [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
+        _ => None,
+    }
+}
+
 /// Whether a file begins as packed ones do; it stands at its beginning again.
 pub(crate) fn is_packed(file: &mut File) -> io::Result<bool> {
-    let mut magic = [0; 4];
-    let len = read_full(file, &mut magic)?;
+    let mut whole = Whole::new(&mut *file);
+    whole.look()?;
+    let is_packed = packing(whole.first()).is_some();
     file.rewind()?;
-    Ok(matches!(magic.get(..len), Some([0x1f, 0x8b, ..] | [0x28, 0xb5, 0x2f, 0xfd])))
+    Ok(is_packed)
 }
 
 fn trim_return(buffer: &[u8], start: usize, end: usize) -> usize {
     if end > start && buffer.get(end - 1) == Some(&b'\r') { end - 1 } else { end }
 }
 
-fn read_full(file: &mut File, into: &mut [u8]) -> io::Result<usize> {
-    let mut len = 0;
-    while let Some(room) = into.get_mut(len..).filter(|r| !r.is_empty()) {
-        match file.read(room)? {
-            0 => break,
-            n => len += n,
+/// A stream whose first bytes can be looked at before it is read.
+struct Whole<R> {
+    from: R,
+    first: [u8; 4],
+    /// How many of them are there.
+    len: usize,
+    /// How many of them were given out.
+    given: usize,
+    /// Bytes that came from the stream.
+    read: u64,
+}
+
+impl<R: Read> Whole<R> {
+    fn new(from: R) -> Whole<R> {
+        Whole { from, first: [0; 4], len: 0, given: 0, read: 0 }
+    }
+
+    /// Reads the first bytes. After an error, such as that nothing has come yet, it may be asked again.
+    fn look(&mut self) -> io::Result<()> {
+        while let Some(room) = self.first.get_mut(self.len..).filter(|r| !r.is_empty()) {
+            match self.from.read(room) {
+                Ok(0) => break,
+                Ok(n) => {
+                    self.len = (self.len + n).min(self.first.len());
+                    self.read += n as u64;
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(())
+    }
+
+    fn first(&self) -> &[u8] {
+        self.first.get(..self.len).unwrap_or_default()
+    }
+}
+
+impl<R: Read> Read for Whole<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let mut kept = self.first.get(self.given..self.len).unwrap_or_default();
+        if !kept.is_empty() {
+            let n = kept.read(into)?;
+            self.given += n;
+            return Ok(n);
+        }
+        let n = self.from.read(into)?;
+        self.read += n as u64;
+        Ok(n)
+    }
+}
+
+/// A stream, unpacked where it is packed. Nothing is read before it is asked for, so that a stream of which
+/// nothing has come yet can say so at any time. What becomes far larger than packed logs do is refused.
+struct Unpacked<R: Read> {
+    /// The stream until its first bytes are known.
+    fresh: Option<Whole<R>>,
+    /// The stream from then on.
+    body: Option<Body<R>>,
+    /// Bytes given out.
+    given: u64,
+}
+
+enum Body<R: Read> {
+    Plain(Whole<R>),
+    Gzip(Box<flate2::read::MultiGzDecoder<Whole<R>>>),
+    Zstd(Box<zstd::stream::read::Decoder<'static, io::BufReader<Whole<R>>>>),
+}
+
+impl<R: Read> Body<R> {
+    fn new(whole: Whole<R>) -> io::Result<Body<R>> {
+        Ok(match packing(whole.first()) {
+            None => Body::Plain(whole),
+            Some(Packing::Gzip) => Body::Gzip(Box::new(flate2::read::MultiGzDecoder::new(whole))),
+            Some(Packing::Zstd) => Body::Zstd(Box::new(zstd::stream::read::Decoder::new(whole)?)),
+        })
+    }
+
+    /// Bytes that came from the stream, where it is packed.
+    fn packed(&self) -> Option<u64> {
+        match self {
+            Body::Plain(_) => None,
+            Body::Gzip(from) => Some(from.get_ref().read),
+            Body::Zstd(from) => Some(from.get_ref().get_ref().read),
         }
     }
-    Ok(len)
 }
 
-/// A packed file that becomes far larger than packed logs do is refused.
-struct Bounded<R> {
+impl<R: Read> Unpacked<R> {
+    fn new(from: R) -> Unpacked<R> {
+        Unpacked { fresh: Some(Whole::new(from)), body: None, given: 0 }
+    }
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if let Some(fresh) = &mut self.fresh {
+            fresh.look()?;
+        }
+        if let Some(fresh) = self.fresh.take() {
+            self.body = Some(Body::new(fresh)?);
+        }
+        let Some(body) = &mut self.body else { return Ok(0) };
+        let n = match body {
+            Body::Plain(from) => return from.read(into),
+            Body::Gzip(from) => from.read(into)?,
+            Body::Zstd(from) => from.read(into)?,
+        };
+        self.given += n as u64;
+        let most = |packed: u64| packed.saturating_mul(EXPANSION_MAX).saturating_add(1 << 20);
+        if body.packed().is_some_and(|packed| self.given > most(packed)) {
+            return Err(io::Error::other("unpacks to more than any log"));
+        }
+        Ok(n)
+    }
+}
+
+/// A stream that is no capture: nobody could look at its first bytes before, and begin again.
+struct NoCapture<R> {
     from: R,
-    left: u64,
+    first: [u8; 4],
+    /// How many of the first bytes have come.
+    seen: usize,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for NoCapture<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let n = self.from.read(into)?;
-        self.left = self
-            .left
-            .checked_sub(n as u64)
-            .ok_or_else(|| io::Error::other("unpacks to more than any log"))?;
+        let room = self.first.get_mut(self.seen..).unwrap_or_default();
+        if !room.is_empty() {
+            let fresh = into.get(..n).unwrap_or_default();
+            let count = fresh.len().min(room.len());
+            room.iter_mut().zip(fresh).for_each(|(to, from)| *to = *from);
+            self.seen += count;
+            if self.seen == self.first.len() && is_capture(self.first) {
+                return Err(io::Error::other(CAPTURE));
+            }
+        }
         Ok(n)
     }
 }
@@ -289,5 +439,91 @@ mod tests {
         let mut text = vec![b'x'; 3 * LINE_MAX];
         text.extend_from_slice(b"\nafter\n");
         assert_eq!(lines(&text, 1 << 16), ["<too long>", "after"]);
+    }
+    /// Gives one byte, then says that nothing has come yet, and so on.
+    struct Halting(io::Cursor<Vec<u8>>, bool);
+
+    impl Read for Halting {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            self.0.read(into.get_mut(..1).unwrap_or_default())
+        }
+    }
+
+    /// All lines of what can be read only once, and why there were no more.
+    fn once(from: impl Read + Send + 'static) -> (Vec<String>, Option<String>) {
+        let mut lines = Lines::once(Box::new(from));
+        let mut all = Vec::new();
+        loop {
+            match lines.next_line() {
+                LineRead::Line(a, b) => {
+                    all.push(String::from_utf8_lossy(&lines.text()[a..b]).into_owned());
+                }
+                LineRead::Pending | LineRead::TooLong => {}
+                LineRead::End => return (all, lines.error().map(str::to_owned)),
+            }
+        }
+    }
+
+    fn gzip(text: &[u8]) -> Vec<u8> {
+        let mut packed = Vec::new();
+        flate2::read::GzEncoder::new(text, flate2::Compression::fast())
+            .read_to_end(&mut packed)
+            .unwrap();
+        packed
+    }
+
+    #[test]
+    fn streams_are_unpacked_however_they_come() {
+        let text = b"one\ntwo\nthree\n".to_vec();
+        let zstd = zstd::encode_all(text.as_slice(), 1).unwrap();
+        // Parts put together, as rotated logs are.
+        let parts = [gzip(b"one\ntw"), gzip(b"o\nthree\n")].concat();
+        for bytes in [text.clone(), gzip(&text), parts, zstd] {
+            let expected = (vec!["one".to_owned(), "two".into(), "three".into()], None);
+            assert_eq!(once(io::Cursor::new(bytes.clone())), expected);
+            assert_eq!(once(Halting(io::Cursor::new(bytes.clone()), false)), expected);
+            // One that is cut is read as far as it goes.
+            let cut = bytes[..bytes.len() - 5].to_vec();
+            assert_eq!(once(io::Cursor::new(cut)).1.is_some(), bytes != text);
+        }
+        for short in [&b""[..], b"a", b"a\nb"] {
+            let expected: Vec<&str> = std::str::from_utf8(short).unwrap().lines().collect();
+            assert_eq!(once(io::Cursor::new(short)).0, expected);
+        }
+    }
+
+    #[test]
+    fn what_unpacks_to_too_much_is_refused() {
+        let nothing = io::repeat(0).take(64 << 20);
+        let bomb = zstd::encode_all(nothing, 1).unwrap();
+        let (lines, error) = once(io::Cursor::new(bomb));
+        assert!(lines.is_empty() && error.is_some_and(|e| e.contains("more than any log")));
+    }
+
+    #[test]
+    fn a_capture_is_refused_packed_or_not() {
+        let mut capture = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+        capture.resize(4000, 7);
+        let packed = gzip(&capture);
+        for bytes in [capture, packed] {
+            assert_eq!(once(io::Cursor::new(bytes.clone())).1.as_deref(), Some(CAPTURE));
+            let halting = Halting(io::Cursor::new(bytes), false);
+            assert_eq!(once(halting).1.as_deref(), Some(CAPTURE));
+        }
+    }
+
+    #[test]
+    fn files_and_folders_may_be_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("conn.log");
+        std::fs::write(&file, "x").unwrap();
+        for path in [&file, folder.path(), &folder.path().join("absent")] {
+            assert!(!is_read_once(path), "{}", path.display());
+        }
+        assert!(is_read_once(Path::new("-")) && is_read_once(Path::new("/dev/null")));
     }
 }

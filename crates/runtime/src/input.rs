@@ -11,6 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::AsFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 /// A reader that ends when it is asked to stop.
@@ -53,11 +54,41 @@ impl<R: Read + AsFd> Read for Stoppable<R> {
     }
 }
 
-/// Opens what is no regular file without waiting for whoever writes into it.
+/// A reader that never waits: where nothing has come it says that it would block.
+#[derive(Debug)]
+pub struct Unwaiting<R>(R);
+
+impl<R: Read + AsFd> Unwaiting<R> {
+    /// Reads from there.
+    pub fn new(from: R) -> Unwaiting<R> {
+        Unwaiting(from)
+    }
+}
+
+impl<R: Read + AsFd> Read for Unwaiting<R> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        // Asked first, since a pipe that nobody has opened for writing yet would say that it is at its end.
+        let mut fds = [PollFd::new(&self.0, PollFlags::IN)];
+        match poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))? {
+            0 => Err(io::ErrorKind::WouldBlock.into()),
+            _ => self.0.read(buf),
+        }
+    }
+}
+
+/// Opens what can be read only once, without waiting for whoever writes into it; `-` is standard input.
 ///
 /// # Errors
 /// What the system says.
-pub fn open_pipe(path: &Path) -> io::Result<File> {
+pub fn open_once(path: &Path) -> io::Result<File> {
+    if path.as_os_str() == "-" {
+        return Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?));
+    }
+    if path.metadata()?.file_type().is_socket() {
+        return Err(io::Error::other(
+            "a socket can't be opened by its name, only given as standard input",
+        ));
+    }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(File::from(rustix::fs::open(path, flags, Mode::empty())?))
 }
@@ -67,20 +98,19 @@ mod tests {
     use super::*;
     use std::io::Write;
 
+    fn fifo(folder: &Path) -> std::path::PathBuf {
+        let path = folder.join("pipe");
+        let (kind, mode) = (rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, kind, mode, 0).unwrap();
+        path
+    }
+
     #[test]
     fn what_comes_is_read_and_a_request_to_stop_is_heard() {
         let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("pipe");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &path,
-            rustix::fs::FileType::Fifo,
-            Mode::RUSR | Mode::WUSR,
-            0,
-        )
-        .unwrap();
+        let path = fifo(dir.path());
         let stop = StopFlag::new();
-        let mut reader = Stoppable::new(open_pipe(&path).unwrap(), stop.clone());
+        let mut reader = Stoppable::new(open_once(&path).unwrap(), stop.clone());
         let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
         writer.write_all(b"abc").unwrap();
         let mut buf = [0; 8];
@@ -89,5 +119,31 @@ mod tests {
         stop.set();
         assert_eq!(thread.join().unwrap(), 0);
         drop(writer);
+    }
+    /// A pipe without a writer is not at its end before there was one.
+    #[test]
+    fn who_never_waits_is_told_that_nothing_came() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = fifo(dir.path());
+        let mut reader = Unwaiting::new(open_once(&path).unwrap());
+        let mut buf = [0; 8];
+        let mut blocks = |reader: &mut Unwaiting<File>| {
+            reader.read(&mut buf).is_err_and(|e| e.kind() == io::ErrorKind::WouldBlock)
+        };
+        assert!(blocks(&mut reader));
+        let mut writer = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+        assert!(blocks(&mut reader));
+        writer.write_all(b"abc").unwrap();
+        drop(writer);
+        let mut text = String::new();
+        assert_eq!(reader.read_to_string(&mut text).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_socket_is_refused_by_its_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let _socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        assert!(open_once(&path).is_err_and(|e| e.to_string().contains("socket")));
     }
 }

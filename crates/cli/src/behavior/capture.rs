@@ -11,6 +11,7 @@ use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::suricata::yaml;
 use gabion_behavior::Engine;
+use gabion_flowlog::source::{self, is_read_once};
 use gabion_flowlog::{Format, Intake};
 use gabion_outputs::files::Outputs;
 use gabion_record::logs::SECOND;
@@ -58,8 +59,9 @@ pub(crate) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Fault> {
     match (captures, others) {
         (Some(capture), Some(other)) => {
             let (capture, other) = (capture.display(), other.display());
-            let said =
-                format!("{capture} is a capture, {other} is none: read them one after the other");
+            let said = format!(
+                "{capture} is a capture, {other} is read as a log: read one after the other"
+            );
             Err(Fault::usage(said))
         }
         (capture, _) => Ok(capture.is_some()),
@@ -67,7 +69,8 @@ pub(crate) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Fault> {
 }
 
 fn is_capture_input(path: &Path) -> bool {
-    if path == Path::new("-") {
+    // Its first bytes are looked at when it is read.
+    if is_read_once(path) {
         return false;
     }
     if !path.is_dir() {
@@ -79,20 +82,9 @@ fn is_capture_input(path: &Path) -> bool {
     !has_logs && files.iter().any(|f| is_capture(f))
 }
 
-/// By the first bytes of what is in it: pcap in both byte orders and resolutions, pcapng.
+/// By the first bytes of what is in it.
 fn is_capture(path: &Path) -> bool {
-    matches!(
-        gabion_flowlog::source::magic(path),
-        Some(
-            [0xa1, 0xb2, 0xc3, 0xd4]
-                | [0xd4, 0xc3, 0xb2, 0xa1]
-                | [0xa1, 0xb2, 0x3c, 0x4d]
-                | [0x4d, 0x3c, 0xb2, 0xa1]
-                | [0x34, 0xcd, 0xb2, 0xa1]
-                | [0xa1, 0xb2, 0xcd, 0x34]
-                | [0x0a, 0x0d, 0x0d, 0x0a]
-        )
-    )
+    source::magic(path).is_some_and(source::is_capture)
 }
 
 struct Taken {

@@ -3,16 +3,18 @@
 //! Logs are read from their beginning and then as they grow. A file that is replaced by another of its
 //! name is read to its end first; a renamed one is known by its inode and not read again. A folder is
 //! looked into again and again for new logs. Records are given out as they come, or after `--reorder`
-//! seconds of event time; what is older than what was given out is late.
+//! seconds of event time; what is older than what was given out is late. What can be read only once (a pipe)
+//! is read until its writer closes it; when nothing else was named, the run ends with it.
 
 use super::Lists;
 use super::team::{Seen, Source};
 use gabion_flowlog::netflow::{Collector, Counts};
-use gabion_flowlog::source::{LineRead, Lines};
+use gabion_flowlog::source::{LineRead, Lines, is_read_once};
 use gabion_flowlog::{Format, InputReport, Intake};
 use gabion_record::Ip;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{Record, TimeNs};
+use gabion_runtime::input::{Unwaiting, open_once};
 use gabion_runtime::{StopFlag, clock, sockets};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -47,7 +49,8 @@ const DATAGRAM_MAX: usize = 65_535;
 /// A log that grows.
 struct Followed {
     path: PathBuf,
-    identity: (u64, u64),
+    /// Its device and inode, where it may be replaced by another file.
+    identity: Option<(u64, u64)>,
     lines: Lines,
     intake: Intake,
     /// Its name belongs to another file now: it is read to its end and let go.
@@ -75,6 +78,8 @@ pub(crate) struct LiveSource {
     logs: BTreeMap<PathBuf, Followed>,
     /// Files by device and inode that are or were read.
     known: HashSet<(u64, u64)>,
+    /// What can be read only once and was opened.
+    opened: HashSet<PathBuf>,
     socket: Option<UdpSocket>,
     collector: Collector,
     datagram: Vec<u8>,
@@ -113,6 +118,7 @@ impl LiveSource {
             stop,
             logs: BTreeMap::new(),
             known: HashSet::new(),
+            opened: HashSet::new(),
             socket,
             collector: Collector::default(),
             datagram: Vec::new(),
@@ -151,16 +157,21 @@ impl LiveSource {
         }
         self.looked = Some(clock::now());
         for log in self.logs.values_mut() {
+            let Some(identity) = log.identity else { continue };
             let about = std::fs::metadata(&log.path).ok();
-            log.is_replaced = about.as_ref().map(|m| (m.dev(), m.ino())) != Some(log.identity);
+            log.is_replaced = about.as_ref().map(|m| (m.dev(), m.ino())) != Some(identity);
             // Cut short in its place: it begins anew.
             if about.is_some_and(|m| !log.is_replaced && m.len() < log.lines.bytes()) {
                 log.is_replaced = true;
-                self.known.remove(&log.identity);
+                self.known.remove(&identity);
             }
         }
         for path in super::paths(&self.named).unwrap_or_default() {
             if self.logs.contains_key(&path) || self.logs.len() >= LOGS_MAX {
+                continue;
+            }
+            if is_read_once(&path) {
+                self.open_once(path);
                 continue;
             }
             let Ok(file) = File::open(&path) else { continue };
@@ -169,11 +180,38 @@ impl LiveSource {
             if !about.is_file() || !self.known.insert(identity) {
                 continue;
             }
-            let lines = Lines::new(Box::new(Growing(file)));
-            let intake = Intake::new(&path, self.format, self.horizon_ns, WAITING_MAX);
-            let log = Followed { path: path.clone(), identity, lines, intake, is_replaced: false };
-            self.logs.insert(path, log);
+            self.take_in(path, Some(identity), Lines::new(Box::new(Growing(file))));
         }
+    }
+
+    /// Opens what can be read only once, the first time that it is met.
+    fn open_once(&mut self, path: PathBuf) {
+        if !self.opened.insert(path.clone()) {
+            return;
+        }
+        match open_once(&path) {
+            Ok(file) => {
+                let lines = Lines::once(Box::new(Unwaiting::new(file)));
+                self.take_in(path, None, lines);
+            }
+            Err(e) => {
+                let error = Some(e.to_string());
+                self.done.push(InputReport { error, ..InputReport::new(&path) });
+            }
+        }
+    }
+
+    fn take_in(&mut self, path: PathBuf, identity: Option<(u64, u64)>, lines: Lines) {
+        let intake = Intake::new(&path, self.format, self.horizon_ns, WAITING_MAX);
+        let log = Followed { path: path.clone(), identity, lines, intake, is_replaced: false };
+        self.logs.insert(path, log);
+    }
+
+    /// Whether nothing can come any more: all that was named can be read only once, and was.
+    fn is_over(&self) -> bool {
+        self.socket.is_none()
+            && self.logs.is_empty()
+            && self.named.iter().all(|path| self.opened.contains(path))
     }
 
     /// What evidence is to say of the input from now on, when that is something else than before.
@@ -218,7 +256,8 @@ impl LiveSource {
         for path in ended {
             if let Some(mut log) = self.logs.remove(&path) {
                 let _ = log.intake.finish(each);
-                self.done.push(log.intake.report().clone());
+                let error = log.lines.error().map(str::to_owned);
+                self.done.push(InputReport { error, ..log.intake.report().clone() });
                 // Its successor is opened at the next look.
                 self.looked = None;
             }
@@ -280,7 +319,7 @@ impl Source for LiveSource {
     fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
         let mut is_broken = false;
         let mut wait = LOOK_FIRST;
-        while !self.stop.is_set() && !is_broken {
+        while !self.stop.is_set() && !is_broken && !self.is_over() {
             self.look();
             let mut given = self.given;
             let mut give = |record: &Record<'_>| {

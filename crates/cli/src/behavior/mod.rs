@@ -23,6 +23,8 @@ use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
 use gabion_behavior::whitelist::Entry;
 use gabion_behavior::{Back, Counts, Engine, Front, Profile, Settings};
+use gabion_flowlog::feed::OpenOnce;
+use gabion_flowlog::source::is_read_once;
 use gabion_flowlog::{Feed, Format, InputReport, Options};
 use gabion_outputs::idmef::AlertFiles;
 use gabion_outputs::page::Page;
@@ -30,8 +32,11 @@ use gabion_outputs::store::{ProfileWriter, Written};
 use gabion_record::Tree;
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{SECOND, TimeNs};
+use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Signals, StopFlag, clock};
 use sink::{Found, Paged, Sink};
+use std::fs::File;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -74,7 +79,8 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     if o.follow || o.netflow.is_some() {
         return follow(o, format, stop, lists, settings, &mut sink);
     }
-    let feed = Feed::survey(&paths, Options { format, threads: o.workers, ..Options::default() });
+    let feed = Feed::survey(&paths, Options { format, threads: o.workers, ..Options::default() })
+        .opening_once(streams(&stop));
     let source = LogSource { feed, stop, lists, is_stopped: false };
     let state = source.feed.surveyed().completeness().to_string();
     let begun = Begun { start: source.feed.start(), state, is_finite: true };
@@ -137,6 +143,33 @@ impl Source for LogSource {
             }
             each(Seen::Records(together))
         });
+        // Nobody looked at the flag while a stream was waited for: it was cut off.
+        self.is_stopped |= self.stop.is_set() && self.feed.reads_once();
+    }
+}
+
+/// Opens what can be read only once so that a request to stop is heard while nothing comes.
+fn streams(stop: &StopFlag) -> OpenOnce {
+    let stop = stop.clone();
+    Box::new(move |path| {
+        let from = Stoppable::new(open_once(path)?, stop.clone());
+        Ok(Box::new(Cut { from, stop: stop.clone() }))
+    })
+}
+
+/// A stream that ends early when it is asked to stop. That is no end of what it holds: half a line is no
+/// line then, and half a packed block no error.
+struct Cut {
+    from: Stoppable<File>,
+    stop: StopFlag,
+}
+
+impl Read for Cut {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        match self.from.read(into) {
+            Ok(0) if self.stop.is_set() => Err(io::ErrorKind::WouldBlock.into()),
+            done => done,
+        }
     }
 }
 
@@ -460,11 +493,17 @@ fn say_unused(tree: &Tree) {
     }
 }
 
-/// The files that paths stand for: folders all files below them, in order of their names.
+/// The files that paths stand for: folders all files below them, in order of their names. Pipes and the
+/// like are read where they are named themselves.
 fn paths(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, Fault> {
     let mut all = Vec::new();
     for path in inputs {
-        if path != Path::new("-") && path.is_dir() {
+        if is_read_once(path) && all.contains(path) {
+            let path = path.display();
+            let said = format!("{path}: is named twice but can be read only once: name it once");
+            return Err(Fault::usage(said));
+        }
+        if !is_read_once(path) && path.is_dir() {
             below(path, &mut all, 0)
                 .map_err(|e| Fault::input(format!("{}: {e}: name logs", path.display())))?;
         } else {
@@ -493,7 +532,8 @@ fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> std::io::Result
             if depth < DEPTH_MAX {
                 below(&path, all, depth + 1)?;
             }
-        } else {
+        } else if !is_read_once(&path) {
+            // What nobody named is not waited for.
             all.push(path);
         }
     }

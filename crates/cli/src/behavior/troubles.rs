@@ -6,6 +6,7 @@ use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use gabion_flowlog::InputReport;
 use gabion_flowlog::skip::Skip;
+use gabion_flowlog::source::CAPTURE;
 use gabion_record::ledger::{Ledger, ShedReason};
 
 /// Files named one by one; of more the number is said.
@@ -19,7 +20,14 @@ pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
     for report in ended.reports {
         let path = report.path.display();
         if let Some(e) = &report.error {
-            eprintln!("{}", Fault::input(format!("{path}: {e}: name a log of flows")));
+            let (more, hint) = match e.as_str() {
+                CAPTURE => (
+                    ", which --behavior can't read from a pipe",
+                    "write it into a file and name that",
+                ),
+                _ => ("", "name a log of flows"),
+            };
+            eprintln!("{}", Fault::input(format!("{path}: {e}{more}: {hint}")));
             exit = Exit::Input;
         }
         if !o.quiet && is_used(report) {
@@ -35,10 +43,13 @@ pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
         unused(ended.reports);
     }
     exit = exit.max(ledgers(ended));
-    if !any && (o.follow || o.netflow.is_some()) {
+    if any || exit != Exit::Done {
+        return exit;
+    }
+    if o.follow || o.netflow.is_some() {
         // Who listens may hear nothing.
         eprintln!("gabion: no record of a flow came");
-    } else if !any && exit == Exit::Done {
+    } else if !is_cut {
         eprintln!("{}", Fault::input(nothing(ended.reports, o)));
         exit = Exit::Input;
     }
