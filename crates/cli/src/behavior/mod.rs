@@ -85,7 +85,9 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     let state = source.feed.surveyed().completeness().to_string();
     let begun = Begun { start: source.feed.start(), state, is_finite: true };
     let (source, ran) = detect(source, begun, settings, o, &mut sink)?;
-    let mut exit = if source.is_stopped { Exit::Interrupted } else { Exit::Done };
+    // Whoever manages services asked by SIGTERM: then the end is as it should be.
+    let is_interrupted = source.is_stopped && !source.lists.is_terminated();
+    let mut exit = if is_interrupted { Exit::Interrupted } else { Exit::Done };
     if ran.lost() > 0 {
         exit = exit.max(Exit::Internal);
     }
@@ -107,6 +109,11 @@ pub(crate) struct Lists {
 }
 
 impl Lists {
+    /// Whether the run was asked to end by SIGTERM.
+    fn is_terminated(&self) -> bool {
+        self.signals.as_ref().is_some_and(Signals::is_terminated)
+    }
+
     /// Lists that were read anew, by themselves or because somebody asked (SIGUSR2).
     pub(crate) fn take(&self) -> Option<Arc<Intel>> {
         if self.signals.as_ref().is_some_and(Signals::take_reload) {

@@ -1,6 +1,6 @@
 //! A worker: the shards it holds, what comes to it, and what it gives back.
 
-use super::{Given, Known, LOOK, Moved, Part, Spare, Work};
+use super::{BATCH_BYTES, Given, Known, LOOK, Moved, Part, Spare, Work};
 use gabion_behavior::limits::TOGETHER;
 use gabion_behavior::parcel::{self, Parcel};
 use gabion_behavior::shard::Kept;
@@ -84,7 +84,10 @@ impl Holder {
                 self.shards.fire(watermark, &mut placed);
                 self.found = placed.len() + placed.len() / 8;
                 bytes.clear();
-                self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+                // Room that one very long record made is not kept.
+                if bytes.capacity() <= 2 * BATCH_BYTES {
+                    self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
+                }
                 self.give(number, start, placed, pulse);
             }
             Work::Lists(intel) => self.shards.set_intel(intel),
