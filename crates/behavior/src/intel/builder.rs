@@ -286,6 +286,7 @@ impl Builder {
             }
             Indicator::Domain(name) => {
                 self.add(Class::Domain, indicator::of_name(name), place);
+                self.made.index.add_end(indicator::of_end(name));
             }
             Indicator::Url(url) => {
                 self.add(Class::Url, indicator::of_text(Class::Url, url), place);

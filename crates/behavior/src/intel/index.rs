@@ -7,17 +7,18 @@
 //! a list that is read only for evidence. A line is compared as a whole, so that the processor need not
 //! wait for it before it begins the next question.
 
-use crate::sketch::mix;
+use super::filter::{Filter, scale};
+use super::memory::{LINE, Memory};
 
 /// Parts that fingerprints are gathered in, by their highest byte, so that sorting them needs room for
 /// one part only.
 const PARTS: usize = 256;
-/// Bits of the filter for each fingerprint.
-const FILTER_BITS: usize = 12;
 /// Entries that a line has room for.
 const WAYS: usize = 12;
 /// Entries of a line on average: with six one line in a hundred is full, which costs a second read.
 const FILL: usize = 6;
+/// Ends of names that there is room for at first.
+const ENDS_MIN: usize = 1 << 10;
 /// Fingerprints that are asked for together.
 pub const TOGETHER: usize = 8;
 
@@ -61,55 +62,98 @@ pub struct Found {
     at: u32,
 }
 
-/// One cache line of entries.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Line {
-    /// The lower halves of fingerprints, in their order; 0 behind the last.
-    tags: [u32; WAYS],
-    levels: [u8; WAYS],
-    /// Entries in the lines before.
-    before: u32,
+/// A cache line of entries: the lower halves of fingerprints, in their order and 0 behind the last; the
+/// level of each; the number of entries in the lines before.
+type Line = [u8; LINE];
+
+/// Where the levels begin in a line.
+const LEVELS: usize = WAYS * 4;
+/// Where the number of entries before begins in it.
+const BEFORE: usize = LEVELS + WAYS;
+
+const _: () = assert!(BEFORE + 4 == LINE);
+
+/// A bit for each entry of a line; the lowest bit is nobody's, since what is made of a comparison that
+/// gives just 1 is no longer done for four entries at once.
+const BITS: [[u32; 4]; WAYS / 4] = [[2, 4, 8, 16], [32, 64, 128, 256], [512, 1024, 2048, 4096]];
+
+/// The bits of a line's entries that keep a tag.
+#[inline]
+fn equals(line: &Line, tag: u32) -> u32 {
+    let mut found = [0; 4];
+    for (four, bits) in line.as_chunks::<16>().0.iter().zip(BITS) {
+        for ((sum, entry), bit) in found.iter_mut().zip(four.as_chunks::<4>().0).zip(bits) {
+            *sum |= if u32::from_le_bytes(*entry) == tag { bit } else { 0 };
+        }
+    }
+    found.iter().fold(0, |sum, bits| sum | bits)
 }
 
-const _: () = assert!(size_of::<Line>() == 64);
+/// The entry of a line that keeps a tag.
+#[inline]
+fn within(line: &Line, tag: u32) -> Option<Found> {
+    let found = equals(line, tag);
+    if found == 0 {
+        return None;
+    }
+    let at = found.trailing_zeros() - 1;
+    let level = line.get(LEVELS + at as usize).copied().unwrap_or(0);
+    Some(Found { level, at: number_at(line, BEFORE).saturating_add(at) })
+}
 
-/// A bit for each entry of a line.
-const BITS: [u32; WAYS] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+#[inline]
+fn is_full(line: &Line) -> bool {
+    number_at(line, LEVELS - 4) != 0
+}
 
 /// What is listed, by fingerprint.
 #[derive(Debug, Default)]
 pub struct Index {
     /// Entries as they came, until the index is closed.
     parts: Vec<Vec<(u64, Place)>>,
-    lines: Vec<Line>,
+    /// Ends of names as they came, until the index is closed.
+    ends: Vec<u32>,
+    lines: Memory,
     /// Lines that fingerprints may have as their own.
     homes: usize,
     places: Vec<Place>,
-    filter: Vec<u64>,
+    filter: Filter,
+    filter_of_ends: Filter,
 }
 
 fn part_of(hash: u64) -> usize {
     (hash >> 56) as usize % PARTS
 }
 
-/// Four bits of one word.
-#[inline]
-fn mask(hash: u64) -> u64 {
-    let h = mix(hash);
-    1 << (h & 63) | 1 << (h >> 6 & 63) | 1 << (h >> 12 & 63) | 1 << (h >> 18 & 63)
-}
-
-/// A number below `n` that grows with the hash.
-#[inline]
-fn scale(hash: u64, n: usize) -> usize {
-    ((u128::from(hash) * n as u128) >> 64) as usize
-}
-
 /// What a line keeps of a fingerprint; 0 is nobody's.
 #[inline]
 fn tag_of(hash: u64) -> u32 {
     (hash as u32).max(1)
+}
+
+#[inline]
+fn number_at(line: &Line, at: usize) -> u32 {
+    line.as_chunks().0.get(at / 4).map_or(0, |bytes| u32::from_le_bytes(*bytes))
+}
+
+fn write(line: &mut Line, at: usize, number: u32) {
+    if let Some(bytes) = line.as_chunks_mut().0.get_mut(at / 4) {
+        *bytes = number.to_le_bytes();
+    }
+}
+
+/// Where each entry goes: into its own line, or behind the entry before it.
+struct Slots {
+    homes: usize,
+    next: usize,
+}
+
+impl Slots {
+    fn take(&mut self, hash: u64) -> usize {
+        let at = self.next.max(scale(hash, self.homes) * WAYS);
+        self.next = at + 1;
+        at
+    }
 }
 
 impl Index {
@@ -123,66 +167,78 @@ impl Index {
         }
     }
 
+    /// Takes in how a name ends, by the higher half of its hash, for [`Index::has_end`].
+    pub fn add_end(&mut self, hash: u64) {
+        let end = (hash >> 32) as u32;
+        if self.ends.last() == Some(&end) {
+            return;
+        }
+        if self.ends.len() == self.ends.capacity() {
+            // Few ends may stand for many names: room is made only for those that differ.
+            self.ends.sort_unstable();
+            self.ends.dedup();
+            self.ends.reserve_exact(self.ends.len() / 2 + ENDS_MIN);
+        }
+        self.ends.push(end);
+    }
+
     /// Sorts, keeps the graver of two of one fingerprint, and makes the lines.
     pub fn close(&mut self) {
-        let most = self.parts.iter().map(Vec::len).sum::<usize>();
-        let empty = Line { tags: [0; WAYS], levels: [0; WAYS], before: 0 };
-        self.homes = most / FILL + 1;
-        self.lines = vec![empty; self.homes + 1];
-        self.places = Vec::with_capacity(most);
-        self.filter = vec![0; most * FILTER_BITS / 64 + 1];
-        let words = self.filter.len();
-        // Each entry stands first in its own line or behind the entry before it.
-        let mut next = 0;
-        for mut part in std::mem::take(&mut self.parts) {
+        self.ends.sort_unstable();
+        self.ends.dedup();
+        self.filter_of_ends = Filter::new(self.ends.len());
+        for end in std::mem::take(&mut self.ends) {
+            self.filter_of_ends.add(u64::from(end) << 32);
+        }
+        for part in &mut self.parts {
             part.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
             part.dedup_by_key(|e| e.0);
+        }
+        let count = self.parts.iter().map(Vec::len).sum::<usize>();
+        self.homes = count / FILL + 1;
+        // The last run may go on behind the end.
+        let mut slots = Slots { homes: self.homes, next: 0 };
+        let last = self.parts.iter().flatten().fold(0, |_, e| slots.take(e.0));
+        self.lines = Memory::new(self.homes.max(last / WAYS + 1) + 1);
+        self.places = Vec::with_capacity(count);
+        self.filter = Filter::new(count);
+        let mut slots = Slots { homes: self.homes, next: 0 };
+        for part in std::mem::take(&mut self.parts) {
             for (hash, place) in part {
-                let at = next.max(scale(hash, self.homes) * WAYS);
-                next = at + 1;
-                if at / WAYS == self.lines.len() {
-                    // The last run goes on behind the end.
-                    self.lines.push(empty);
-                }
-                if let Some(line) = self.lines.get_mut(at / WAYS) {
+                let at = slots.take(hash);
+                if let Some(line) = self.lines.pieces_mut::<LINE>().get_mut(at / WAYS) {
                     if at % WAYS == 0 {
-                        line.before = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+                        write(line, BEFORE, u32::try_from(self.places.len()).unwrap_or(u32::MAX));
                     }
-                    if let Some(tag) = line.tags.get_mut(at % WAYS) {
-                        *tag = tag_of(hash);
-                    }
-                    if let Some(level) = line.levels.get_mut(at % WAYS) {
+                    write(line, at % WAYS * 4, tag_of(hash));
+                    if let Some(level) = line.get_mut(LEVELS + at % WAYS) {
                         *level = place.level();
                     }
                 }
                 self.places.push(place);
-                if let Some(word) = self.filter.get_mut(scale(hash, words)) {
-                    *word |= mask(hash);
-                }
+                self.filter.add(hash);
             }
         }
-        self.places.shrink_to_fit();
     }
 
-    /// Whether the filter lets a fingerprint pass: surely so when it is listed.
+    /// Whether a listed name may end so.
     #[inline]
-    fn passes(&self, hash: u64) -> bool {
-        let word = self.filter.get(scale(hash, self.filter.len())).copied().unwrap_or(0);
-        let mask = mask(hash);
-        word & mask == mask
+    pub fn has_end(&self, hash: u64) -> bool {
+        self.filter_of_ends.passes(hash >> 32 << 32)
     }
 
     /// Whether the fingerprint is listed.
     #[inline]
     pub fn get(&self, hash: u64) -> Option<Found> {
-        if self.passes(hash) { self.search(hash) } else { None }
+        if self.filter.passes(hash) { self.search(hash) } else { None }
     }
 
     /// Which is the last of these that is listed: of at most [`TOGETHER`], whose words of the filter are
     /// fetched at once rather than one after the other.
     #[inline]
     pub fn last_of(&self, hashes: &[u64]) -> Option<(usize, Found)> {
-        let pass = |sum: u32, (at, hash): (usize, &u64)| sum | u32::from(self.passes(*hash)) << at;
+        let pass =
+            |sum: u32, (at, hash): (usize, &u64)| sum | u32::from(self.filter.passes(*hash)) << at;
         let passed = hashes.iter().enumerate().take(TOGETHER).fold(0, pass);
         // Steps that a processor foresees, so that the line of the one that is listed is on its way too.
         let listed = |(at, hash): (usize, &u64)| {
@@ -193,18 +249,21 @@ impl Index {
 
     #[inline]
     fn search(&self, hash: u64) -> Option<Found> {
-        let tag = tag_of(hash);
-        for line in self.lines.get(scale(hash, self.homes)..)? {
-            let same = |sum: u32, (t, bit): (&u32, u32)| sum | if *t == tag { bit } else { 0 };
-            let found = line.tags.iter().zip(BITS).fold(0, same);
-            if found != 0 {
-                let at = found.trailing_zeros();
-                let level = line.levels.get(at as usize).copied().unwrap_or(0);
-                return Some(Found { level, at: line.before.saturating_add(at) });
-            }
+        let home = scale(hash, self.homes);
+        let line = self.lines.pieces::<LINE>().get(home)?;
+        match within(line, tag_of(hash)) {
             // Only a full line goes on in the next.
-            if line.tags[WAYS - 1] == 0 {
-                break;
+            None if is_full(line) => self.search_behind(home, hash),
+            found => found,
+        }
+    }
+
+    /// Searches in the lines behind one.
+    fn search_behind(&self, home: usize, hash: u64) -> Option<Found> {
+        for line in self.lines.pieces::<LINE>().get(home + 1..)? {
+            match within(line, tag_of(hash)) {
+                None if is_full(line) => {}
+                found => return found,
             }
         }
         None
@@ -227,8 +286,8 @@ impl Index {
 
     /// Bytes it takes.
     pub fn bytes(&self) -> usize {
-        let lines = self.lines.capacity() * size_of::<Line>();
-        lines + (self.places.capacity() + self.filter.capacity()) * 8
+        let filters = self.filter.bytes() + self.filter_of_ends.bytes();
+        self.lines.len() + self.places.capacity() * size_of::<Place>() + filters
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a text is: an address, a range, a name, a URL, a hash, a network's number.
 
 use super::ranges;
-use crate::sketch::{hash_ip, mix};
+use crate::sketch::mix;
 use gabion_record::Ip;
 
 /// Longest name (RFC 1035).
@@ -49,7 +49,9 @@ impl Class {
 }
 
 pub(crate) fn of_ip(class: Class, ip: Ip) -> u64 {
-    mix(hash_ip(ip) ^ class.salt())
+    let (high, low) = ip.halves();
+    let low = low ^ class.salt();
+    if high == 0 { mix(low) } else { mix(mix(high) ^ low) }
 }
 
 pub(crate) fn of_number(class: Class, n: u32) -> u64 {
@@ -79,39 +81,149 @@ impl Fnv {
     }
 }
 
+/// What makes lower case of eight letters.
+const LOWER: u64 = 0x2020_2020_2020_2020;
+
+/// Sixteen bytes of a text, the earlier ones first.
+type Words = (u64, u64);
+
+#[inline]
+fn words(bytes: &[u8; 16]) -> Words {
+    let both = u128::from_le_bytes(*bytes);
+    (both as u64, (both >> 64) as u64)
+}
+
 /// Gives the hashes of a name and of all names above it, the shortest first, each with whether it is
-/// the whole name: eight bytes at a time from the name's end, in lower case.
+/// the whole name: sixteen bytes at a time from the name's end, in lower case.
 ///
 /// In letters, digits and `-` setting one bit makes lower case of them and leaves a dot a dot; other
 /// bytes are in no name twice.
-#[inline]
 pub(crate) fn of_names(name: &[u8], mut each: impl FnMut(u64, bool)) {
-    const LOWER: u64 = 0x2020_2020_2020_2020;
+    let (first, parts) = parts(name);
+    // The state behind a part, and that part.
     let mut state = Class::Domain.salt();
-    let mut before = 0usize;
-    let (first, eights) = name.as_rchunks::<8>();
-    for eight in eights.iter().rev() {
-        let word = u64::from_le_bytes(*eight);
-        let mut dots = dots(word);
-        while dots != 0 {
-            // The highest dot is the last of the word, the one before the shortest name.
-            let bit = dots.ilog2();
-            dots ^= 1 << bit;
-            // What of the word stands behind the dot; the dot's highest bit is the eighth of its byte.
-            let behind = (word | LOWER) >> bit >> 1;
-            each(finished(state, behind, before + 7 - bit as usize / 8), false);
+    let mut text = (0, 0);
+    let mut len = 0;
+    for part in parts.iter().rev().map(words).chain([last(first)]) {
+        let behind_it = if len == 0 { state } else { step(state, lower(text)) };
+        for (word, from) in [(part.1, 8), (part.0, 0)] {
+            let mut dots = dots(word);
+            while dots != 0 {
+                // The highest dot is the last of the word, the one before the shortest name.
+                let dot = dots.ilog2();
+                dots ^= 1 << dot;
+                let from = from + dot / 8 + 1;
+                // A name that ends with a part has that part as its first.
+                let hash = match from {
+                    16 => finished(state, lower(text), len),
+                    _ => finished(behind_it, from_on(part, from), len + 16 - from as usize),
+                };
+                each(hash, false);
+            }
         }
-        state = fold(state ^ (word | LOWER));
-        before += 8;
+        (state, text) = (behind_it, part);
+        len += 16;
     }
-    let mut word = 0;
-    for (at, byte) in first.iter().rev().enumerate() {
-        if *byte == b'.' {
-            each(finished(state, word, before + at), false);
-        }
-        word = word << 8 | u64::from(*byte | 0x20);
+    each(finished(state, lower(text), name.len()), true);
+}
+
+/// The hash of a whole name, as [`of_names`] gives it.
+#[inline]
+pub(crate) fn of_name(name: &[u8]) -> u64 {
+    let (first, parts) = parts(name);
+    let of_part = |state, part| step(state, lower(words(part)));
+    let state = parts.iter().rev().fold(Class::Domain.salt(), of_part);
+    let text = match name.first_chunk() {
+        // What does not belong to the first part is pushed out of it.
+        Some(bytes) => pushed(words(bytes), 16 - first.len() as u32),
+        None => last(first),
+    };
+    finished(state, lower(text), name.len())
+}
+
+/// The first bytes of a name, 1 to 16, and the sixteens behind them.
+#[inline]
+fn parts(name: &[u8]) -> (&[u8], &[[u8; 16]]) {
+    let len = (name.len().wrapping_sub(1) % 16 + 1).min(name.len());
+    let (first, rest) = name.split_at_checked(len).unwrap_or_default();
+    (first, rest.as_chunks().0)
+}
+
+#[inline]
+fn lower(text: Words) -> Words {
+    (text.0 | LOWER, text.1 | LOWER)
+}
+
+/// The bytes from one of sixteen on, in lower case, and blanks before them.
+#[inline]
+fn from_on(text: Words, from: u32) -> Words {
+    lower(match from {
+        0..8 => (text.0 & !0 << (8 * from), text.1),
+        8..16 => (0, text.1 & !0 << (8 * (from - 8))),
+        _ => (0, 0),
+    })
+}
+
+/// The same bytes less than sixteen places later, with zeros before them.
+#[inline]
+fn pushed(text: Words, by: u32) -> Words {
+    let both = (u128::from(text.1) << 64 | u128::from(text.0)) << (8 * (by % 16));
+    (both as u64, (both >> 64) as u64)
+}
+
+/// The last 16 bytes of a text; zeros before a shorter one.
+#[inline]
+fn last(text: &[u8]) -> Words {
+    match text.last_chunk() {
+        Some(bytes) => words(bytes),
+        None => last_few(text),
     }
-    each(finished(state, word, name.len()), true);
+}
+
+fn last_few(text: &[u8]) -> Words {
+    if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+        // They overlap in bytes that are the same.
+        let first = pushed((u64::from_le_bytes(*first), 0), 16 - text.len() as u32 % 16);
+        return (first.0, first.1 | u64::from_le_bytes(*last));
+    }
+    (0, text.iter().fold(0, |word, byte| word >> 8 | u64::from(*byte) << 56))
+}
+
+/// The hash of a name's last two labels: names that cover one another have it in common. All bits of its
+/// higher half are well mixed.
+///
+/// Most are shorter than the 16 bytes that are looked at together.
+#[inline]
+pub(crate) fn of_end(name: &[u8]) -> u64 {
+    let text = last(name);
+    let of_last = dots(text.1);
+    // The dot before the last one; most top-level domains have less than eight letters.
+    let before = of_last & !(1 << (of_last | 1).ilog2());
+    let is_late = before != 0;
+    let found = if is_late { before } else { dots(text.0) };
+    if of_last == 0 || found == 0 {
+        return of_other_end(name);
+    }
+    let mask = !1 << found.ilog2();
+    let end = if is_late { (0, text.1 & mask) } else { (text.0 & mask, text.1) };
+    mixed(lower(end))
+}
+
+/// The same for names of two labels, and for long labels.
+#[inline(never)]
+fn of_other_end(name: &[u8]) -> u64 {
+    let mut labels = name.rsplitn(3, |b| *b == b'.');
+    let len = labels.next().map_or(0, <[u8]>::len) + labels.next().map_or(0, |l| l.len() + 1);
+    let end = name.get(name.len().saturating_sub(len)..).unwrap_or(name);
+    // Others are hashed as a whole there, too.
+    let is_short = len < 16 && end.iter().rev().take(8).any(|b| *b == b'.');
+    if is_short { mixed(lower(last(end))) } else { of_name(end) }
+}
+
+#[inline]
+fn mixed(text: Words) -> u64 {
+    let wide = product(text.0 ^ 0x9e37_79b9_7f4a_7c15, text.1 ^ 0xd6e8_feb8_6659_fd93);
+    wide.wrapping_mul(0xbf58_476d_1ce4_e5b9)
 }
 
 /// The highest bit of each byte of a word that is a dot.
@@ -122,22 +234,23 @@ fn dots(word: u64) -> u64 {
     !(((other & LOW) + LOW) | other | LOW)
 }
 
-/// The hash of a name of which so many bytes are behind a state and the words before it.
+/// The hash of a name of which these bytes are before those of a state.
 #[inline]
-fn finished(state: u64, last: u64, len: usize) -> u64 {
-    mix(fold(state ^ last) ^ (len as u64) << 56)
+fn finished(state: u64, text: Words, len: usize) -> u64 {
+    let all = step(state ^ (len as u64) << 56, text);
+    product(all ^ 0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9)
 }
 
 #[inline]
-fn fold(n: u64) -> u64 {
-    let wide = u128::from(n ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
+fn step(state: u64, text: Words) -> u64 {
+    product(text.0 ^ state, text.1 ^ 0xd6e8_feb8_6659_fd93)
+}
+
+/// Both halves of a product, which every bit of both numbers has a part in.
+#[inline]
+fn product(a: u64, b: u64) -> u64 {
+    let wide = u128::from(a) * u128::from(b);
     (wide as u64) ^ (wide >> 64) as u64
-}
-
-pub(crate) fn of_name(name: &[u8]) -> u64 {
-    let mut whole = 0;
-    of_names(name, |hash, _| whole = hash);
-    whole
 }
 
 /// Without quotes and blanks around it.
@@ -327,5 +440,36 @@ mod tests {
             let a = vec![b'a'; len];
             assert_eq!(seen.insert(of_name(&a), a), None, "{len}");
         }
+    }
+
+    /// The same of names longer than what is looked at together, and how they end: with the same two
+    /// labels as what is above them, and as no other name does.
+    #[test]
+    fn names_end_as_those_above_them() {
+        let mut ends = std::collections::HashMap::new();
+        let mut seed = 1;
+        for round in 0..200_000usize {
+            let mut name = Vec::new();
+            while name.len() < round % 90 {
+                seed = mix(seed);
+                let label = seed % [3, 9, 30][round % 3] + 1;
+                (0..label).for_each(|n| name.push(b'a' + (seed >> n) as u8 % 23));
+                name.push(b'.');
+            }
+            name.pop();
+            let mut above = Vec::new();
+            of_names(&name, |hash, _| above.push(hash));
+            let dots: Vec<usize> = (0..name.len()).rev().filter(|at| name[*at] == b'.').collect();
+            let alone: Vec<u64> = dots.iter().map(|at| of_name(&name[at + 1..])).collect();
+            assert_eq!(above, [&alone[..], &[of_name(&name)]].concat());
+            let end = of_end(&name);
+            for dot in dots.iter().skip(1) {
+                assert_eq!(end, of_end(&name[dot + 1..]), "{}", String::from_utf8_lossy(&name));
+            }
+            assert_eq!(end, of_end(&name.to_ascii_uppercase()));
+            let last = dots.get(1).map_or(&name[..], |dot| &name[dot + 1..]).to_vec();
+            assert_eq!(ends.entry(end >> 32 ^ end << 32).or_insert_with(|| last.clone()), &last);
+        }
+        assert!(ends.len() > 50_000, "{}", ends.len());
     }
 }

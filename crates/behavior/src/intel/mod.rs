@@ -8,9 +8,11 @@
 pub mod ages;
 pub mod asn;
 mod builder;
+mod filter;
 pub mod index;
 pub mod indicator;
 pub mod line;
+mod memory;
 pub mod objects;
 pub mod ranges;
 
@@ -134,33 +136,45 @@ impl Intel {
     }
 
     /// The name, or the nearest one above it that is listed.
+    ///
+    /// Most names end as no listed one does, and the most of those that remain are listed themselves.
+    #[inline]
     pub fn domain(&self, name: &[u8]) -> Option<Match> {
         if !self.has(Class::Domain) || name.len() > NAME_MAX {
             return None;
         }
         let name = name.strip_suffix(b".").unwrap_or(name);
+        if !self.index.has_end(indicator::of_end(name)) {
+            return None;
+        }
+        match self.index.get(indicator::of_name(name)) {
+            Some(found) => Some(Match::of(found, false)),
+            None => self.parent(name),
+        }
+    }
+
+    /// The nearest name above a name that is listed.
+    fn parent(&self, name: &[u8]) -> Option<Match> {
         let mut found = None;
         let mut hashes = [0; index::TOGETHER];
         let mut count = 0;
-        let mut names = 0;
+        let mut is_top = true;
         indicator::of_names(name, |hash, is_whole| {
-            names += 1;
             // One label alone is a top-level domain.
-            if names == 1 && !is_whole {
-                return;
-            }
-            if let Some(place) = hashes.get_mut(count) {
+            if !std::mem::take(&mut is_top)
+                && !is_whole
+                && let Some(place) = hashes.get_mut(count)
+            {
                 *place = hash;
+                count += 1;
             }
-            count += 1;
-            if count < index::TOGETHER && !is_whole {
-                return;
+            if count == index::TOGETHER || is_whole {
+                let asked = hashes.get(..count).unwrap_or_default();
+                if let Some((_, last)) = self.index.last_of(asked) {
+                    found = Some(Match::of(last, true));
+                }
+                count = 0;
             }
-            let asked = hashes.get(..count).unwrap_or_default();
-            if let Some((at, last)) = self.index.last_of(asked) {
-                found = Some(Match::of(last, !is_whole || at + 1 < count));
-            }
-            count = 0;
         });
         found
     }
@@ -421,6 +435,64 @@ pub(crate) mod tests {
         assert!(intel.ip(ip("198.51.100.1")).is_none());
         assert!(intel.domain(b"gone.example").is_none() && intel.domain(b"who.example").is_none());
         assert_eq!(intel.sources()[0].counts.unsupported, 1);
+    }
+
+    /// Of names below one another the longest that is listed answers, however many lie between, and
+    /// however their last two labels are written.
+    #[test]
+    fn the_longest_listed_name_answers() {
+        let long =
+            "a-label-of-many-letters.another-of-many-letters.example-of-many-letters.international";
+        let list = format!("t.co,low\nb.t.co,high\nx.a.b.t.co,critical\n{long},high\nc.museum,low");
+        let intel = intel(&[("own", Purpose::Indicators, &list)], 100);
+        let asked = |name: &str| intel.domain(name.as_bytes()).map(|m| (m.level, m.is_parent));
+        let (low, high) = (ThreatLevel::Low, ThreatLevel::High);
+        for (name, found) in [
+            ("t.co", Some((low, false))),
+            ("T.CO.", Some((low, false))),
+            ("www.t.co", Some((low, true))),
+            ("b.t.co", Some((high, false))),
+            ("z.y.w.v.u.a.b.t.co", Some((high, true))),
+            ("1.2.3.4.5.6.7.8.9.10.11.12.b.t.co", Some((high, true))),
+            ("1.2.3.4.5.6.7.8.9.10.11.12.t.co", Some((low, true))),
+            ("x.a.b.t.co", Some((ThreatLevel::Critical, false))),
+            ("at.co", None),
+            ("co", None),
+            ("", None),
+            (".", None),
+            ("..", None),
+            ("t.co..", None),
+            (".t.co", Some((low, true))),
+            ("example-of-many-letters.international", None),
+            (long, Some((high, false))),
+            (&format!("w.{long}"), Some((high, true))),
+            ("d.c.museum", Some((low, true))),
+            ("museum", None),
+        ] {
+            assert_eq!(asked(name), found, "{name}");
+        }
+    }
+
+    /// A provider of names whose customers are listed: each is found, what is not listed is not, and no
+    /// more memory is taken than for other names.
+    #[test]
+    fn a_million_names_below_one_are_found() {
+        const COUNT: u64 = 1_000_000;
+        let mut builder = Builder::default();
+        builder.file("own", ThreatLevel::High, Purpose::Indicators);
+        for n in 0..COUNT {
+            builder.push(format!("n{n}.dyn.example\n").as_bytes());
+        }
+        let intel = builder.finish(None);
+        assert_eq!(intel.len() as u64, COUNT);
+        assert!(intel.bytes() < 21 << 20, "{}", intel.bytes());
+        for n in (0..COUNT).step_by(7) {
+            let found = |name: String| intel.domain(name.as_bytes()).map(|m| m.is_parent);
+            assert_eq!(found(format!("n{n}.dyn.example")), Some(false));
+            assert_eq!(found(format!("www.n{n}.dyn.example")), Some(true));
+            assert_eq!(found(format!("m{n}.dyn.example")), None);
+        }
+        assert_eq!((intel.domain(b"dyn.example"), intel.domain(b"example")), (None, None));
     }
 
     /// What stands at a fingerprint's place is read before anything is said of it.
