@@ -91,6 +91,15 @@ fn main() {
     };
     time("names of four labels that are not listed", &|n| ask(&others, n));
     time("names of three labels that are listed", &|n| ask(&listed, n));
+    let made = |of: &dyn Fn(u64) -> String| (0..NAMES).map(of).collect::<Vec<String>>();
+    let far = made(&|n| format!("www{}.shop{}.h{:x}.org", n % 10, n % 77, any(n)));
+    time("names of four labels that are not listed, each of another domain", &|n| ask(&far, n));
+    let short = made(&|n| format!("h{:x}.org", any(n)));
+    time("names of two labels that are not listed", &|n| ask(&short, n));
+    let near = made(&|n| format!("n{:x}.example{}.com", mix(!n), any(n) % 1000));
+    time("names that are not listed, beside listed ones", &|n| ask(&near, n));
+    let below = made(&|n| format!("www.{}", name(any(n) / 10 * 10 + 4)));
+    time("names of four labels below listed ones", &|n| ask(&below, n));
     memory(intel.bytes());
 }
 

@@ -19,8 +19,6 @@ const WAYS: usize = 12;
 const FILL: usize = 6;
 /// Ends of names that there is room for at first.
 const ENDS_MIN: usize = 1 << 10;
-/// Fingerprints that are asked for together.
-pub const TOGETHER: usize = 8;
 
 /// Where an indicator stands: the file, the offset in it, and what matters before its text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -207,7 +205,7 @@ impl Index {
             for (hash, place) in part {
                 let at = slots.take(hash);
                 if let Some(line) = self.lines.pieces_mut::<LINE>().get_mut(at / WAYS) {
-                    if at % WAYS == 0 {
+                    if at.is_multiple_of(WAYS) {
                         write(line, BEFORE, u32::try_from(self.places.len()).unwrap_or(u32::MAX));
                     }
                     write(line, at % WAYS * 4, tag_of(hash));
@@ -233,20 +231,6 @@ impl Index {
         if self.filter.passes(hash) { self.search(hash) } else { None }
     }
 
-    /// Which is the last of these that is listed: of at most [`TOGETHER`], whose words of the filter are
-    /// fetched at once rather than one after the other.
-    #[inline]
-    pub fn last_of(&self, hashes: &[u64]) -> Option<(usize, Found)> {
-        let pass =
-            |sum: u32, (at, hash): (usize, &u64)| sum | u32::from(self.filter.passes(*hash)) << at;
-        let passed = hashes.iter().enumerate().take(TOGETHER).fold(0, pass);
-        // Steps that a processor foresees, so that the line of the one that is listed is on its way too.
-        let listed = |(at, hash): (usize, &u64)| {
-            if passed >> at & 1 == 1 { Some((at, self.search(*hash)?)) } else { None }
-        };
-        hashes.iter().enumerate().rev().find_map(listed)
-    }
-
     #[inline]
     fn search(&self, hash: u64) -> Option<Found> {
         let home = scale(hash, self.homes);
@@ -259,6 +243,8 @@ impl Index {
     }
 
     /// Searches in the lines behind one.
+    #[cold]
+    #[inline(never)]
     fn search_behind(&self, home: usize, hash: u64) -> Option<Found> {
         for line in self.lines.pieces::<LINE>().get(home + 1..)? {
             match within(line, tag_of(hash)) {
@@ -306,7 +292,7 @@ mod tests {
     #[test]
     fn what_is_in_is_found_and_nothing_else() {
         let mut index = Index::default();
-        assert_eq!((index.get(1), index.last_of(&[1, 2])), (None, None));
+        assert_eq!((index.get(1), index.has_end(1)), (None, false));
         for n in 0..50_000u64 {
             index.add(mix(n), Place::new((n % 7) as u16, n * 31, (n % 5) as u8));
         }
@@ -320,9 +306,21 @@ mod tests {
         }
         assert!((50_000..200_000).all(|n| index.get(mix(n)).is_none()));
         assert!(index.bytes() < 50_000 * 22, "{}", index.bytes());
-        let asked = [mix(7), mix(8), mix(70_000), mix(80_000)];
-        assert_eq!(index.last_of(&asked), index.get(mix(8)).map(|found| (1, found)));
-        assert_eq!(index.last_of(&asked[2..]), None);
+    }
+
+    /// Ends of names that come many times, in any order, take room once.
+    #[test]
+    fn ends_of_names_are_kept_once() {
+        let mut index = Index::default();
+        for n in 0..300_000u64 {
+            index.add_end(mix(n % 5_000));
+            index.add_end(mix(n % 5_000));
+        }
+        assert!(index.ends.capacity() < 10_000, "{}", index.ends.capacity());
+        index.close();
+        assert!((0..5_000).all(|n| index.has_end(mix(n))));
+        assert!((5_000..55_000).filter(|n| index.has_end(mix(*n))).count() < 1_500);
+        assert!(index.bytes() < 10_000);
     }
 
     /// Fingerprints that all want the same line, the last one among them, are found behind it.

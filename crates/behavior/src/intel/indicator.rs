@@ -93,75 +93,38 @@ fn words(bytes: &[u8; 16]) -> Words {
     (both as u64, (both >> 64) as u64)
 }
 
-/// Gives the hashes of a name and of all names above it, the shortest first, each with whether it is
-/// the whole name: sixteen bytes at a time from the name's end, in lower case.
+/// The name above a name.
+#[inline]
+pub(crate) fn above(name: &[u8]) -> Option<&[u8]> {
+    let dot = name.iter().position(|b| *b == b'.')?;
+    name.get(dot + 1..)
+}
+
+/// The hash of a name in lower case, by sixteen bytes at a time, of which the first may overlap others.
 ///
 /// In letters, digits and `-` setting one bit makes lower case of them and leaves a dot a dot; other
 /// bytes are in no name twice.
-pub(crate) fn of_names(name: &[u8], mut each: impl FnMut(u64, bool)) {
-    let (first, parts) = parts(name);
-    // The state behind a part, and that part.
-    let mut state = Class::Domain.salt();
-    let mut text = (0, 0);
-    let mut len = 0;
-    for part in parts.iter().rev().map(words).chain([last(first)]) {
-        let behind_it = if len == 0 { state } else { step(state, lower(text)) };
-        for (word, from) in [(part.1, 8), (part.0, 0)] {
-            let mut dots = dots(word);
-            while dots != 0 {
-                // The highest dot is the last of the word, the one before the shortest name.
-                let dot = dots.ilog2();
-                dots ^= 1 << dot;
-                let from = from + dot / 8 + 1;
-                // A name that ends with a part has that part as its first.
-                let hash = match from {
-                    16 => finished(state, lower(text), len),
-                    _ => finished(behind_it, from_on(part, from), len + 16 - from as usize),
-                };
-                each(hash, false);
-            }
-        }
-        (state, text) = (behind_it, part);
-        len += 16;
-    }
-    each(finished(state, lower(text), name.len()), true);
-}
-
-/// The hash of a whole name, as [`of_names`] gives it.
 #[inline]
 pub(crate) fn of_name(name: &[u8]) -> u64 {
-    let (first, parts) = parts(name);
-    let of_part = |state, part| step(state, lower(words(part)));
-    let state = parts.iter().rev().fold(Class::Domain.salt(), of_part);
-    let text = match name.first_chunk() {
-        // What does not belong to the first part is pushed out of it.
-        Some(bytes) => pushed(words(bytes), 16 - first.len() as u32),
-        None => last(first),
-    };
-    finished(state, lower(text), name.len())
-}
-
-/// The first bytes of a name, 1 to 16, and the sixteens behind them.
-#[inline]
-fn parts(name: &[u8]) -> (&[u8], &[[u8; 16]]) {
-    let len = (name.len().wrapping_sub(1) % 16 + 1).min(name.len());
-    let (first, rest) = name.split_at_checked(len).unwrap_or_default();
-    (first, rest.as_chunks().0)
+    let mut state = Class::Domain.salt();
+    let mut text = last(name);
+    if let Some((before, end)) = name.split_last_chunk::<16>()
+        && let (Some(first), Some((_, between))) = (name.first_chunk(), before.split_first())
+    {
+        state = step(state, lower(words(end)));
+        for part in between.as_rchunks::<16>().1.iter().rev() {
+            state = step(state, lower(words(part)));
+        }
+        text = words(first);
+    }
+    // The length goes in behind the text, which could undo it there: sixteens that overlap say too little.
+    let factor = 0xbf58_476d_1ce4_e5b9 ^ (name.len() as u64) << 32;
+    product(step(state, lower(text)) ^ 0x9e37_79b9_7f4a_7c15, factor)
 }
 
 #[inline]
 fn lower(text: Words) -> Words {
     (text.0 | LOWER, text.1 | LOWER)
-}
-
-/// The bytes from one of sixteen on, in lower case, and blanks before them.
-#[inline]
-fn from_on(text: Words, from: u32) -> Words {
-    lower(match from {
-        0..8 => (text.0 & !0 << (8 * from), text.1),
-        8..16 => (0, text.1 & !0 << (8 * (from - 8))),
-        _ => (0, 0),
-    })
 }
 
 /// The same bytes less than sixteen places later, with zeros before them.
@@ -180,6 +143,8 @@ fn last(text: &[u8]) -> Words {
     }
 }
 
+#[cold]
+#[inline(never)]
 fn last_few(text: &[u8]) -> Words {
     if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
         // They overlap in bytes that are the same.
@@ -232,13 +197,6 @@ fn dots(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     let other = word ^ 0x2e2e_2e2e_2e2e_2e2e;
     !(((other & LOW) + LOW) | other | LOW)
-}
-
-/// The hash of a name of which these bytes are before those of a state.
-#[inline]
-fn finished(state: u64, text: Words, len: usize) -> u64 {
-    let all = step(state ^ (len as u64) << 56, text);
-    product(all ^ 0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9)
 }
 
 #[inline]
@@ -418,32 +376,30 @@ mod tests {
         }
     }
 
-    /// However long labels are and wherever eight bytes end: every name above has the hash that it has
-    /// alone, whatever its case, and other names have others.
+    /// However long a name is and wherever its dots stand: it has one hash, whatever its case, and other
+    /// names have others.
     #[test]
-    fn names_above_have_their_own_hashes() {
+    fn names_have_their_own_hashes() {
         let mut seen = std::collections::HashMap::new();
         for pattern in 0..1u32 << 17 {
             let name: Vec<u8> =
                 (0..17u8).map(|at| if pattern >> at & 1 == 1 { b'.' } else { b'a' + at }).collect();
-            let mut above = Vec::new();
-            of_names(&name, |hash, is_whole| above.push((hash, is_whole)));
-            let (whole, _) = above.pop().unwrap();
-            let starts = (0..17).rev().filter(|at| name[*at] == b'.');
-            let alone: Vec<(u64, bool)> =
-                starts.map(|at| (of_name(&name[at + 1..]), false)).collect();
-            assert_eq!(above, alone, "{}", String::from_utf8_lossy(&name));
-            assert_eq!(whole, of_name(&name.to_ascii_uppercase()));
-            assert_eq!(seen.insert(whole, name.clone()), None);
+            assert_eq!(of_name(&name), of_name(&name.to_ascii_uppercase()));
+            assert_eq!(seen.insert(of_name(&name), name), None);
         }
-        for len in 0..40usize {
-            let a = vec![b'a'; len];
-            assert_eq!(seen.insert(of_name(&a), a), None, "{len}");
+        // Each byte counts, in names of any length.
+        for len in 0..=NAME_MAX {
+            let same = vec![b'a'; len];
+            for at in 0..len {
+                let mut other = same.clone();
+                other[at] = b'b';
+                assert_eq!(seen.insert(of_name(&other), other), None, "{at} of {len}");
+            }
+            assert_eq!(seen.insert(of_name(&same), same), None, "{len}");
         }
     }
 
-    /// The same of names longer than what is looked at together, and how they end: with the same two
-    /// labels as what is above them, and as no other name does.
+    /// Names end with the same two labels as what is above them, and as no other name does.
     #[test]
     fn names_end_as_those_above_them() {
         let mut ends = std::collections::HashMap::new();
@@ -457,19 +413,20 @@ mod tests {
                 name.push(b'.');
             }
             name.pop();
-            let mut above = Vec::new();
-            of_names(&name, |hash, _| above.push(hash));
-            let dots: Vec<usize> = (0..name.len()).rev().filter(|at| name[*at] == b'.').collect();
-            let alone: Vec<u64> = dots.iter().map(|at| of_name(&name[at + 1..])).collect();
-            assert_eq!(above, [&alone[..], &[of_name(&name)]].concat());
             let end = of_end(&name);
-            for dot in dots.iter().skip(1) {
-                assert_eq!(end, of_end(&name[dot + 1..]), "{}", String::from_utf8_lossy(&name));
-            }
             assert_eq!(end, of_end(&name.to_ascii_uppercase()));
-            let last = dots.get(1).map_or(&name[..], |dot| &name[dot + 1..]).to_vec();
-            assert_eq!(ends.entry(end >> 32 ^ end << 32).or_insert_with(|| last.clone()), &last);
+            let mut last = &name[..];
+            while let Some(name) = above(last).filter(|name| name.contains(&b'.')) {
+                last = name;
+                assert_eq!(end, of_end(last), "{}", String::from_utf8_lossy(name));
+            }
+            let text = ends.entry(end).or_insert_with(|| last.to_vec());
+            assert_eq!(text, last);
         }
         assert!(ends.len() > 50_000, "{}", ends.len());
+        assert_eq!(
+            (above(b"a.b.c"), above(b"a"), above(b"a.")),
+            (Some(&b"b.c"[..]), None, Some(&b""[..]))
+        );
     }
 }

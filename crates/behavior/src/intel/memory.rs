@@ -16,7 +16,7 @@ pub(crate) enum Memory {
     /// Anonymous memory that huge pages were asked for before its first touch
     Map(MmapMut),
     /// What the allocator gave: for little memory, and where a map is refused
-    Kept(Vec<[u8; LINE]>),
+    Kept(Vec<u8>),
 }
 
 impl Default for Memory {
@@ -37,14 +37,14 @@ impl Memory {
             let _ = map.advise(memmap2::Advice::HugePage);
             return Memory::Map(map);
         }
-        Memory::Kept(vec![[0; LINE]; lines])
+        Memory::Kept(vec![0; len])
     }
 
     #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
             Memory::Map(map) => map,
-            Memory::Kept(lines) => lines.as_flattened(),
+            Memory::Kept(bytes) => bytes,
         }
     }
 
@@ -52,7 +52,7 @@ impl Memory {
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Memory::Map(map) => map,
-            Memory::Kept(lines) => lines.as_flattened_mut(),
+            Memory::Kept(bytes) => bytes,
         }
     }
 

@@ -143,7 +143,18 @@ impl Intel {
         if !self.has(Class::Domain) || name.len() > NAME_MAX {
             return None;
         }
-        let name = name.strip_suffix(b".").unwrap_or(name);
+        if name.last() == Some(&b'.') { self.rooted(name) } else { self.name(name) }
+    }
+
+    /// A name with the dot that stands for the root.
+    #[cold]
+    #[inline(never)]
+    fn rooted(&self, name: &[u8]) -> Option<Match> {
+        self.name(name.strip_suffix(b".")?)
+    }
+
+    #[inline]
+    fn name(&self, name: &[u8]) -> Option<Match> {
         if !self.index.has_end(indicator::of_end(name)) {
             return None;
         }
@@ -153,30 +164,18 @@ impl Intel {
         }
     }
 
-    /// The nearest name above a name that is listed.
+    /// The nearest name above a name that is listed, the longest first.
+    #[inline(never)]
     fn parent(&self, name: &[u8]) -> Option<Match> {
-        let mut found = None;
-        let mut hashes = [0; index::TOGETHER];
-        let mut count = 0;
-        let mut is_top = true;
-        indicator::of_names(name, |hash, is_whole| {
-            // One label alone is a top-level domain.
-            if !std::mem::take(&mut is_top)
-                && !is_whole
-                && let Some(place) = hashes.get_mut(count)
-            {
-                *place = hash;
-                count += 1;
+        let mut name = indicator::above(name)?;
+        // One label alone is a top-level domain, which no list names.
+        while let Some(next) = indicator::above(name) {
+            if let Some(found) = self.index.get(indicator::of_name(name)) {
+                return Some(Match::of(found, true));
             }
-            if count == index::TOGETHER || is_whole {
-                let asked = hashes.get(..count).unwrap_or_default();
-                if let Some((_, last)) = self.index.last_of(asked) {
-                    found = Some(Match::of(last, true));
-                }
-                count = 0;
-            }
-        });
-        found
+            name = next;
+        }
+        None
     }
 
     /// A URL by its host and what follows it.
