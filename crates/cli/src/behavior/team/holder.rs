@@ -7,12 +7,9 @@ use gabion_behavior::shard::Kept;
 use gabion_behavior::shards::Ahead;
 use gabion_behavior::{Placed, Shards};
 use gabion_record::logs::TimeNs;
-use gabion_runtime::{Load, Pulse, Receiver, Sender};
+use gabion_runtime::{Pulse, Receiver, Sender};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, PoisonError, mpsc};
-
-/// Records between two looks at all that a worker holds.
-const ACCOUNT_EVERY: u64 = 4096;
 
 /// A worker's own side.
 pub(super) struct Holder {
@@ -22,8 +19,6 @@ pub(super) struct Holder {
     pub(super) out: Sender<Part>,
     pub(super) known: Arc<Vec<Known>>,
     pub(super) spare: Spare,
-    /// Records since it left word of what it holds.
-    pub(super) since: u64,
     /// About as many findings as the next batch will have.
     pub(super) found: usize,
     #[cfg(test)]
@@ -35,7 +30,6 @@ impl Holder {
     pub(super) fn run(mut self, pulse: &Pulse) -> Given {
         while let Some(work) = pulse.await_input(|| self.inbox.recv()) {
             let is_end = matches!(work, Work::End { .. });
-            self.since += work.items();
             self.work(work, pulse);
             self.account();
             if self.is_given_up() {
@@ -136,14 +130,10 @@ impl Holder {
         self.known.get(self.worker).is_some_and(Known::is_lost)
     }
 
-    /// Leaves word of what it holds, for the case that it is lost, every so many records.
-    fn account(&mut self) {
+    /// Leaves word of what it holds, for the case that it is lost.
+    fn account(&self) {
         if let Some(known) = self.known.get(self.worker).filter(|k| !k.is_lost()) {
             known.held.store(0, Relaxed);
-            if self.since < ACCOUNT_EVERY {
-                return;
-            }
-            self.since = 0;
             let given = Given::of(&self.shards);
             *known.given.lock().unwrap_or_else(PoisonError::into_inner) = given;
         }

@@ -337,7 +337,6 @@ fn holders(
             out: out.clone(),
             known: Arc::clone(known),
             spare: Arc::clone(spare),
-            since: 0,
             found: 0,
             #[cfg(test)]
             fault: plan.fault.filter(|f| f.worker == worker),
