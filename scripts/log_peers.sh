@@ -3,7 +3,8 @@
 # side by side, and need not be installed at all. Says what is missing and ends with 3 where there is no apt.
 set -euo pipefail
 to=$1
-packages=(rsyslog rsyslog-relp rsyslog-openssl syslog-ng-core libestr0 libfastjson4 liblognorm5 librelp0 libivykis0 libnet1 libelogind0)
+packages=(rsyslog rsyslog-relp rsyslog-openssl syslog-ng-core libestr0 libfastjson4 liblognorm5 librelp0 libivykis0 libnet1 libelogind0
+  libpcre3 libwrap0)
 [ -e "$to/.done" ] && exit 0
 command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "log peers: no apt-get here: compared with nobody" >&2; exit 3; }
 mkdir -p "$to/debs"

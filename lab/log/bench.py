@@ -8,7 +8,7 @@ The peers store clear text, we seal. CPU is that of the whole server process by 
 """
 import argparse, json, pathlib, re, subprocess, sys, time
 import servers
-from servers import Gabion, Rsyslog, SyslogNg, find, free_port, metrics, scratch, send, settled
+from servers import Gabion, Rsyslog, SyslogNg, free_port, metrics, scratch, send, settled, starts
 
 
 def once(make, transports, count, text):
@@ -97,11 +97,9 @@ def main():
     text = servers.CORPUS / "sealed/text/Linux_2k.log.zst"
     text = ["--text", str(text)] if text.exists() else []
     made = [("gabion", lambda p: Gabion(p))]
-    for absent in [n for n in ("rsyslogd", "syslog-ng") if not find(n)]:
-        print(f"{absent}: not here: compared without it")
-    if find("rsyslogd"):
+    if starts("rsyslogd", Rsyslog):
         made += [("rsyslog", lambda p: Rsyslog(p)), ("rsyslog, tuned", lambda p: Rsyslog(p, tuned=True))]
-    if find("syslog-ng"):
+    if starts("syslog-ng", SyslogNg):
         made += [("syslog-ng", lambda p: SyslogNg(p))]
     results = []
     print("| load | server | stored/sent | server CPU | stored per CPU s | bytes a message | peak |\n|---|---|---|---|---|---|---|")

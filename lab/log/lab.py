@@ -9,7 +9,7 @@ after SIGTERM; what is missing must stand among what it counted itself.
 """
 import argparse, json, pathlib, re, resource, subprocess, sys, time
 import chain, servers
-from servers import Gabion, Rsyslog, SyslogNg, certificates, find, scratch, send, wait_for
+from servers import Gabion, Rsyslog, SyslogNg, certificates, find, scratch, send, starts, wait_for
 
 ROWS = []
 
@@ -129,6 +129,7 @@ def main():
     options.add_argument("--json")
     options = options.parse_args()
     part = 10 if options.quick else 1
+    has_rsyslog, has_syslog_ng = starts("rsyslogd", Rsyslog), starts("syslog-ng", SyslogNg)
     print("| experiment | published | ours | stored/sent | |\n|---|---|---|---|---|")
     stress("barebones, 10k UDP + 10k TCP", "0.95–1.00 s", 10_000 // part)
     stress("the same, a connection for each message, as the script did", "0.95–1.00 s", 10_000 // part, load=["--connection-each", "--connections", "4"])
@@ -149,12 +150,12 @@ def main():
     logger("udp", ["-d", "--rfc3164"], 1_000 // part)
     logger("tcp", ["-T", "--octet-count"], 1_000 // part)
     logger("tcp", ["-T", "--rfc3164"], 1_000 // part)
-    if find("rsyslogd"):
+    if has_rsyslog:
         for transport in ("tcp", "tls", "relp"):
             forwarded("rsyslog", "rsyslogd", Rsyslog, transport, 10_000 // part)
     else:
         print("| rsyslog | – | not here | | |")
-    if find("syslog-ng"):
+    if has_syslog_ng:
         for transport in ("tcp", "tls"):
             forwarded("syslog-ng", "syslog-ng", SyslogNg, transport, 10_000 // part)
     else:

@@ -57,6 +57,24 @@ def certificates(folder):
         "-days", "2", "-extfile", p("ext"), "-out", p("cert.pem"))
 
 
+class NotHere(Exception):
+    """A peer that does not run on this machine, and why."""
+
+
+def starts(program, server):
+    """Whether a peer is here and listens when it is started; says so when not."""
+    why = "not here"
+    if find(program):
+        with scratch() as place:
+            try:
+                server(pathlib.Path(place)).stop()
+                return True
+            except NotHere as e:
+                why = str(e)
+    print(f"{program}: {why}: compared without it", flush=True)
+    return False
+
+
 class Server:
     """A process, what it cost and what it stored."""
     def __init__(self, argv, folder, env=None, descriptors=None):
@@ -150,7 +168,7 @@ class Rsyslog(Server):
             argv += ["-M", str(modules)]
         super().__init__(argv, folder, environment())
         if not wait_for(lambda: listening(self.ports["tcp"]), 20):
-            raise SystemExit("rsyslog does not listen: " + (folder / "said").read_text())
+            raise NotHere("does not listen: " + self.stop()["said"].strip())
 
 
 class SyslogNg(Server):
@@ -178,7 +196,7 @@ log {{ source(s); destination(d); }};
             argv += ["--module-path", str(found[0])]
         super().__init__(argv, folder, environment())
         if not wait_for(lambda: listening(self.ports["tcp"]), 20):
-            raise SystemExit("syslog-ng does not listen: " + (folder / "said").read_text())
+            raise NotHere("does not listen: " + self.stop()["said"].strip())
 
 
 def lines(path):
