@@ -82,7 +82,7 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
     let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
     let mut from = Decoder(bytes);
     let parcel = match u8::get(&mut from)? {
-        TURN => Parcel::Turn(i64::get(&mut from)?, TimeNs::get(&mut from)?),
+        TURN => Parcel::Turn(window(i64::get(&mut from)?)?, TimeNs::get(&mut from)?),
         ends => {
             let ends = match ends {
                 0 => Ends::Source,
@@ -92,6 +92,7 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
             };
             // What tells the ends is a part of the head.
             let head = Head::read(bytes.get(..Head::LEN)?)?;
+            window(head.facts.window).and(window(head.facts.newest))?;
             from = Decoder(bytes.get(Head::LEN..)?);
             let record = Record {
                 ts: head.ts,
@@ -109,6 +110,11 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
         }
     };
     Some((parcel, rest))
+}
+
+/// The number of a window, where it may be one: no run has as many.
+fn window(number: i64) -> Option<i64> {
+    (number.unsigned_abs() < 1 << 56).then_some(number)
 }
 
 /// The ends of the next parcel's record, without reading the rest of it, and what follows the parcel;
@@ -593,6 +599,14 @@ mod tests {
         let Parcel::Record(8, Ends::Destination, r, f) = parcel else { panic!("{parcel:?}") };
         assert_eq!(show(&r, &f), show(&dns, &facts));
         assert!(take(rest).is_none());
+        // What can be no window is no parcel: its neighbours could not be told.
+        for odd in [i64::MIN, i64::MAX] {
+            let (mut turn, mut at) = (Vec::new(), Vec::new());
+            put_turn(odd, TimeNs(11), &mut turn);
+            let facts = Facts { window: odd, ..Facts::default() };
+            put_record(7, Ends::Source, &flow.record(), &facts, &mut at);
+            assert!(take(&turn).is_none() && take(&at).is_none());
+        }
         // Cut or changed anywhere it is no panic.
         for cut in 0..whole.len() {
             let _ = take(&whole[..cut]);
