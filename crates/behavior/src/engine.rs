@@ -392,7 +392,7 @@ mod tests {
     use gabion_record::logs::SECOND;
 
     /// At the end of a window all profiles that said something are handed over, and of those that did
-    /// not the ones that did most, within their bound; who was not seen in it is not handed over again.
+    /// not the ones that did most, within their bound; who did nothing since is not handed over again.
     #[test]
     fn quiet_profiles_are_kept_too_within_a_bound() {
         let mut trial = Trial::with_budget(1 << 20);
@@ -404,8 +404,7 @@ mod tests {
                 trial.give(&conn(n, &src, "1.2.3.4", 53).lasting(m as f64 / 100.0).udp());
             }
         }
-        trial.give(&conn(4000, "8.8.9.9", "1.2.3.4", 53).udp());
-        let kept = trial.engine.take_kept();
+        let kept = later(&mut trial, 4000);
         let quiet: Vec<Profile> = kept
             .iter()
             .filter_map(|k| Profile::decode(&k.bytes))
@@ -417,9 +416,61 @@ mod tests {
         // Of one shard none that was left out did more than one that was kept.
         let least = quiet.iter().map(Profile::records).min();
         assert!(least > Some(2), "{least:?}");
-        trial.give(&conn(8000, "8.8.9.9", "1.2.3.4", 53).udp());
-        let again = trial.engine.take_kept();
+        let again = later(&mut trial, 8000);
         assert!(again.len() <= 1, "{}", again.len());
+    }
+
+    /// Profiles that are handed over while another host goes on from that second on.
+    fn later(trial: &mut Trial, second: i64) -> Vec<Kept> {
+        let mut kept = Vec::new();
+        for n in 0..8000 {
+            trial.give(&conn(second + n / 100, "8.8.9.9", "1.2.3.4", 53).udp());
+            if trial.engine.has_kept() {
+                kept.append(&mut trial.engine.take_kept());
+            }
+        }
+        assert!(trial.engine.take_kept().is_empty());
+        kept
+    }
+
+    /// Profiles of a window are handed over a few at a time, and each as it was at the end of its window:
+    /// before it goes on, is folded or goes with its window.
+    #[test]
+    fn profiles_are_handed_over_as_they_were() {
+        let mut trial = Trial::with_budget(1 << 20);
+        trial.engine.keep_windows();
+        let scan = |trial: &mut Trial, src: &str, second: i64, count: usize| {
+            for n in 0..count {
+                trial.give(&conn(second, src, &format!("1.2.3.{n}"), 23).refused());
+            }
+        };
+        // More than there is room for.
+        for host in 0..400i64 {
+            scan(&mut trial, &format!("8.8.{}.{}", host / 200, host % 200), host, 12);
+        }
+        let encoded = |p: &Profile| {
+            let mut bytes = Vec::new();
+            p.encode(&mut bytes);
+            (p.ip(), bytes)
+        };
+        let before: Vec<(Ip, Vec<u8>)> = trial.engine.profiles().map(encoded).collect();
+        assert!((40..400).contains(&before.len()), "{}", before.len());
+        // One goes on at once, others come, for whom some must be folded.
+        let goes_on = before[before.len() / 2].0;
+        scan(&mut trial, &goes_on.to_string(), 3600, 12);
+        let folded = trial.engine.counts().folded;
+        (0..9).for_each(|host| scan(&mut trial, &format!("9.9.9.{host}"), 3601, 24));
+        assert!(trial.engine.counts().folded > folded);
+        let mut kept = trial.engine.take_kept();
+        assert!((10..before.len() / 2).contains(&kept.len()), "{}", kept.len());
+        // Two windows pass before the turn of the others has come.
+        trial.give(&conn(20_000, "8.8.4.4", "1.2.3.4", 53).udp());
+        kept.append(&mut later(&mut trial, 20_001));
+        for (ip, bytes) in before {
+            let its: Vec<_> = kept.iter().filter(|k| k.ip == ip).collect();
+            assert!(its.first().is_some_and(|k| k.bytes == bytes), "{ip}: {}", its.len());
+            assert_eq!(its.len(), if ip == goes_on { 2 } else { 1 }, "{ip}");
+        }
     }
 
     /// A second flow finds the first again: a seed is as good as a profile.

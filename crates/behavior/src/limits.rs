@@ -53,6 +53,13 @@ pub const SHARD_BYTES_LEAST: usize = 256 << 10;
 /// some four thousand hosts of a site a window. All hosts of a large one would fill the disk.
 pub const QUIET_KEPT_BYTES: usize = 16 << 10;
 
+/// Records to each of which a profile of a window that has ended is handed over: a window of a few
+/// thousand hosts is gone in some ten thousand records, and never stands encoded beside its profiles.
+pub const KEEP_EVERY: u64 = 4;
+
+/// Bytes of profiles that are handed over together.
+pub const KEPT_TOGETHER_BYTES: usize = 256 << 10;
+
 /// Bytes for seeds and profiles where nobody says otherwise: a quarter of a 256 MiB container.
 pub const BUDGET: usize = 64 << 20;
 

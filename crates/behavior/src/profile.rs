@@ -118,8 +118,12 @@ pub struct Profile {
     current: Window,
     past: Option<Box<Window>>,
     kept: KeptStates,
-    /// Bytes as last weighed, for the owner's budget; no part of the encoding.
+    /// Bytes as last weighed, for the owner's budget; no part of the encoding, as what follows.
     pub(crate) weighed: usize,
+    /// It is to be handed over as it is, before it changes.
+    pub(crate) is_to_keep: bool,
+    /// What it had shown when it was handed over last, 0 when never.
+    pub(crate) kept_at: u64,
 }
 
 impl Profile {
@@ -146,6 +150,11 @@ impl Profile {
     /// Evidence it has given.
     pub fn findings(&self) -> u64 {
         self.findings
+    }
+
+    /// Records and findings: grows with whatever it does.
+    pub(crate) fn shown(&self) -> u64 {
+        self.records.saturating_add(self.findings)
     }
 
     /// When it was last seen.

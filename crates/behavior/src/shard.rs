@@ -62,6 +62,12 @@ pub struct Shard {
     ledger: Ledger,
     counts: ShardCounts,
     swept: i64,
+    /// Profiles to be handed over as they were at the end of their windows: who is here still.
+    waiting: VecDeque<Ip>,
+    /// And who had to go before its turn came.
+    gone: Vec<Box<Profile>>,
+    /// Handed over.
+    kept: Vec<Kept>,
 }
 
 /// A profile that leaves with its window, or is to be kept as it is at a window's end.
@@ -88,6 +94,9 @@ impl Shard {
             ledger: Ledger::new(),
             counts: ShardCounts::default(),
             swept: window,
+            waiting: VecDeque::new(),
+            gone: Vec::new(),
+            kept: Vec::new(),
         }
     }
 
@@ -107,6 +116,7 @@ impl Shard {
         if profile.flows() == 0 && matches!(r.body, Body::Conn(_)) {
             self.counts.sources += 1;
         }
+        hand_over(profile, &mut self.kept);
         let before = profile.timer();
         let after = step(profile, &[(r, facts)], settings, found);
         if profile.is_to_weigh() {
@@ -198,6 +208,9 @@ impl Shard {
         let Some((_, _, ip)) = least else { return false };
         if let Some(profile) = self.profiles.remove(&ip) {
             self.weight = self.weight.saturating_sub(profile.weighed);
+            if profile.is_to_keep {
+                self.gone.push(profile);
+            }
             self.seeds.fold(ip);
             self.counts.folded += 1;
             self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
@@ -229,18 +242,26 @@ impl Shard {
         if !is_end && profile.timer().seconds() > second {
             return None;
         }
+        hand_over(profile, &mut self.kept);
         let next = wake(profile, now, is_end, settings, found);
         (next != NEVER && !is_end).then_some(next)
     }
 
     /// A later window has begun: lets go of profiles that have not been seen in it and the one
-    /// before. With `keep`, what profiles are at the end of their windows.
-    pub fn sweep(&mut self, window: i64, keep: Option<&mut Vec<Kept>>) {
+    /// before. With `keeps`, what profiles are at the end of their windows is to be handed over
+    /// ([`Shard::hand_over`]).
+    pub fn sweep(&mut self, window: i64, keeps: bool) {
         if window <= self.swept {
             return;
         }
-        if let Some(keep) = keep {
-            self.keep(keep);
+        while self.hand_over() {}
+        if keeps {
+            for ip in self.chosen() {
+                if let Some(profile) = self.profiles.get_mut(&ip) {
+                    profile.is_to_keep = true;
+                    self.waiting.push_back(ip);
+                }
+            }
         }
         if window > self.swept + 1 {
             let gone = self.seeds.clear();
@@ -248,47 +269,83 @@ impl Shard {
         }
         self.swept = window;
         let before = self.profiles.len();
-        let weight = &mut self.weight;
-        self.profiles.retain(|_, p| {
-            let stays = p.window() >= window - 1 || p.timer() != NEVER;
-            if !stays {
-                *weight = weight.saturating_sub(p.weighed);
+        let (weight, gone) = (&mut self.weight, &mut self.gone);
+        let leave = |p: &Profile| p.window() < window - 1 && p.timer() == NEVER;
+        for (_, profile) in self.profiles.extract_if(|_, p| leave(p)) {
+            *weight = weight.saturating_sub(profile.weighed);
+            if profile.is_to_keep {
+                gone.push(profile);
             }
-            stays
-        });
+        }
+        // In an order that does not hang on where they stood.
+        gone.sort_unstable_by_key(|p| p.ip());
         let profiles = &self.profiles;
         self.queue.retain(|ip| profiles.contains_key(ip));
         self.ledger.pass((before - self.profiles.len()) as u64, 0);
     }
 
-    /// Hands over what profiles are now, in order of addresses: all with findings, and of the others that
-    /// were seen in the latest window as many as there is room for, those who did most first.
-    pub fn keep(&self, keep: &mut Vec<Kept>) {
-        let from = keep.len();
-        let mut quiet = Vec::new();
-        let encoded = |profile: &Profile| {
-            let mut bytes = Vec::new();
-            profile.encode(&mut bytes);
-            Kept { ip: profile.ip(), window: profile.window(), bytes }
-        };
-        for (ip, profile) in &self.profiles {
+    /// Profiles to be kept as they are now, in order of addresses: all with findings, and of the others
+    /// that were seen in the latest window as many as there is room for, those who did most first. Not
+    /// again who did nothing since it was kept.
+    fn chosen(&self) -> Vec<Ip> {
+        let (mut chosen, mut quiet) = (Vec::new(), Vec::new());
+        for (ip, profile) in self.profiles.iter().filter(|(_, p)| p.shown() != p.kept_at) {
             if profile.findings() > 0 {
-                keep.push(encoded(profile));
+                chosen.push(*ip);
             } else if profile.window() >= self.swept {
                 quiet.push((std::cmp::Reverse(profile.records()), *ip));
             }
         }
         quiet.sort_unstable();
         let mut room = QUIET_KEPT_BYTES;
+        let mut bytes = Vec::new();
         for (_, ip) in quiet {
-            let Some(kept) = self.profile(ip).map(encoded) else { continue };
-            let Some(left) = room.checked_sub(kept.bytes.len()) else { break };
+            let Some(profile) = self.profile(ip) else { continue };
+            bytes.clear();
+            profile.encode(&mut bytes);
+            let Some(left) = room.checked_sub(bytes.len()) else { break };
             room = left;
-            keep.push(kept);
+            chosen.push(ip);
         }
-        if let Some(new) = keep.get_mut(from..) {
-            new.sort_unstable_by_key(|k| k.ip);
+        chosen.sort_unstable();
+        chosen
+    }
+
+    /// Hands the next profile over that waits for it; `false` when none does. So few at a time that
+    /// the profiles of a window are never held twice; who is given a record before is handed over first.
+    pub fn hand_over(&mut self) -> bool {
+        if let Some(mut profile) = self.gone.pop() {
+            hand_over(&mut profile, &mut self.kept);
+            return true;
         }
+        let Some(ip) = self.waiting.pop_front() else { return false };
+        if let Some(profile) = self.profiles.get_mut(&ip) {
+            hand_over(profile, &mut self.kept);
+        }
+        true
+    }
+
+    /// Hands all over that waits, and what profiles are at the end of the run.
+    pub fn keep_rest(&mut self) {
+        while self.hand_over() {}
+        for ip in self.chosen() {
+            if let Some(profile) = self.profiles.get_mut(&ip) {
+                profile.is_to_keep = true;
+                hand_over(profile, &mut self.kept);
+            }
+        }
+    }
+
+    /// Whether something was handed over.
+    #[inline]
+    pub fn has_kept(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Takes what was handed over.
+    #[inline]
+    pub fn take_kept(&mut self, to: &mut Vec<Kept>) {
+        to.append(&mut self.kept);
     }
 
     /// What was counted so far.
@@ -317,4 +374,21 @@ impl Shard {
     pub fn weight(&self) -> usize {
         self.weight
     }
+}
+
+/// Encodes a profile that is to be kept, once.
+#[inline]
+fn hand_over(profile: &mut Profile, kept: &mut Vec<Kept>) {
+    if profile.is_to_keep {
+        kept.push(encoded(profile));
+    }
+}
+
+#[cold]
+fn encoded(profile: &mut Profile) -> Kept {
+    profile.is_to_keep = false;
+    profile.kept_at = profile.shown();
+    let mut bytes = Vec::new();
+    profile.encode(&mut bytes);
+    Kept { ip: profile.ip(), window: profile.window(), bytes }
 }

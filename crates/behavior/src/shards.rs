@@ -4,7 +4,7 @@
 //! several holders are merged to what one holder alone would have said, in the same order.
 
 use crate::intel::Intel;
-use crate::limits::TOGETHER;
+use crate::limits::{KEEP_EVERY, KEPT_TOGETHER_BYTES, TOGETHER};
 use crate::profile::Profile;
 use crate::settings::Settings;
 use crate::shard::{Kept, Shard, ShardCounts, shard_of, shards_of};
@@ -87,7 +87,18 @@ pub struct Shards {
     /// The latest window that has begun.
     window: i64,
     /// Profiles at the end of their windows, when they are to be kept.
-    kept: Option<Vec<Kept>>,
+    keeping: Option<Keeping>,
+}
+
+/// Profiles of windows that have ended, on their way out.
+#[derive(Debug, Default)]
+struct Keeping {
+    kept: Vec<Kept>,
+    bytes: usize,
+    /// The shard whose profiles are handed over next; behind the last one when none waits.
+    next: usize,
+    /// Records since the run began, while profiles waited.
+    records: u64,
 }
 
 impl Shards {
@@ -101,7 +112,7 @@ impl Shards {
             timers: BTreeMap::new(),
             found: Vec::new(),
             window: 0,
-            kept: None,
+            keeping: None,
         }
     }
 
@@ -112,18 +123,35 @@ impl Shards {
 
     /// Keeps what profiles are at the end of their windows for [`Shards::take_kept`].
     pub fn keep_windows(&mut self) {
-        self.kept = Some(Vec::new());
+        let next = self.held.len();
+        self.keeping = Some(Keeping { next, ..Keeping::default() });
     }
 
-    /// Whether there are profiles to be taken.
+    /// Whether there are so many profiles to be taken that it is worth the while, or no more to come.
     #[inline]
     pub fn has_kept(&self) -> bool {
-        self.kept.as_ref().is_some_and(|k| !k.is_empty())
+        self.keeping.as_ref().is_some_and(|keeping| {
+            keeping.bytes >= KEPT_TOGETHER_BYTES
+                || (keeping.bytes > 0 && keeping.next >= self.held.len())
+        })
     }
 
-    /// Profiles of windows that have ended since the last call.
+    /// Profiles of windows that have ended since the last call, as far as their turn has come.
     pub fn take_kept(&mut self) -> Vec<Kept> {
-        self.kept.as_mut().map(std::mem::take).unwrap_or_default()
+        self.keeping.as_mut().map(Keeping::take).unwrap_or_default()
+    }
+
+    /// A record more: now and then one more profile of windows that have ended is handed over.
+    #[inline]
+    fn hand_over(&mut self) {
+        if let Some(keeping) = &mut self.keeping
+            && keeping.next < self.held.len()
+        {
+            keeping.records += 1;
+            if keeping.records.is_multiple_of(KEEP_EVERY) {
+                keeping.hand_over(&mut self.held);
+            }
+        }
     }
 
     /// How many shards there are, held here or elsewhere.
@@ -152,6 +180,7 @@ impl Shards {
             self.give(r.dst, r, facts);
         }
         self.place(facts.watermark.seconds(), number, out);
+        self.hand_over();
     }
 
     /// Looks at the profiles of records that come next, of at most [`TOGETHER`], before any is worked on:
@@ -177,6 +206,9 @@ impl Shards {
         let before = self.found.len();
         let at = shard.give(ip, r, facts, &self.settings, &mut self.found);
         shard.state(self.found.get_mut(before..));
+        if let Some(keeping) = &mut self.keeping {
+            keeping.take_from(shard);
+        }
         if let Some(at) = at {
             // What is asked for too late is asked for with the next second.
             let second = at.seconds().max(facts.watermark.seconds());
@@ -190,7 +222,13 @@ impl Shards {
         self.fire(watermark, out);
         self.window = window;
         for shard in self.held.iter_mut().flatten() {
-            shard.sweep(window, self.kept.as_mut());
+            shard.sweep(window, self.keeping.is_some());
+            if let Some(keeping) = &mut self.keeping {
+                keeping.take_from(shard);
+            }
+        }
+        if let Some(keeping) = &mut self.keeping {
+            keeping.next = 0;
         }
     }
 
@@ -217,6 +255,9 @@ impl Shards {
             let before = self.found.len();
             let next = shard.wake(ip, second, now, is_end, &self.settings, &mut self.found);
             shard.state(self.found.get_mut(before..));
+            if let Some(keeping) = &mut self.keeping {
+                keeping.take_from(shard);
+            }
             if let Some(next) = next {
                 self.timers.entry(next.seconds().max(second + 1)).or_default().push(ip);
             }
@@ -233,14 +274,14 @@ impl Shards {
 
     /// What the profiles of one shard are at the end of the run, when windows are kept: a shard at a time,
     /// so that they are not all held twice.
-    pub fn keep_rest(&self, shard: usize) -> Vec<Kept> {
-        let mut kept = Vec::new();
-        if self.kept.is_some()
-            && let Some(Some(shard)) = self.held.get(shard)
-        {
-            shard.keep(&mut kept);
-        }
-        kept
+    pub fn keep_rest(&mut self, shard: usize) -> Vec<Kept> {
+        let (Some(keeping), Some(Some(shard))) = (&mut self.keeping, self.held.get_mut(shard))
+        else {
+            return Vec::new();
+        };
+        shard.keep_rest();
+        keeping.take_from(shard);
+        keeping.take()
     }
 
     /// Gives what was found its place.
@@ -280,6 +321,10 @@ impl Shards {
         if let Some(place) = self.held.get_mut(shard) {
             *place = held;
         }
+        if let Some(keeping) = &mut self.keeping {
+            // Its profiles may wait to be handed over.
+            keeping.next = keeping.next.min(shard);
+        }
         for (second, ip) in timers {
             self.timers.entry(second).or_default().push(ip);
         }
@@ -314,6 +359,38 @@ impl Shards {
     /// Bytes of profiles, as weighed.
     pub fn weight(&self) -> usize {
         self.held.iter().flatten().map(|shard| shard.weight()).sum()
+    }
+}
+
+impl Keeping {
+    /// Takes what a shard has handed over.
+    #[inline]
+    fn take_from(&mut self, shard: &mut Shard) {
+        if shard.has_kept() {
+            let before = self.kept.len();
+            shard.take_kept(&mut self.kept);
+            let new = self.kept.get(before..).unwrap_or_default();
+            self.bytes += new.iter().map(|k| k.bytes.len()).sum::<usize>();
+        }
+    }
+
+    /// Lets the next shard that has one hand over a profile.
+    #[cold]
+    fn hand_over(&mut self, held: &mut [Option<Box<Shard>>]) {
+        while let Some(place) = held.get_mut(self.next) {
+            if let Some(shard) = place
+                && shard.hand_over()
+            {
+                self.take_from(shard);
+                return;
+            }
+            self.next += 1;
+        }
+    }
+
+    fn take(&mut self) -> Vec<Kept> {
+        self.bytes = 0;
+        std::mem::take(&mut self.kept)
     }
 }
 

@@ -8,6 +8,7 @@ use gabion_behavior::whitelist::Whitelist;
 use gabion_behavior::{Back, Ends, Engine, Finding, Front, Settings, Shards};
 use gabion_record::Ip;
 use gabion_record::logs::TimeNs;
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,12 +28,18 @@ struct Holders {
     placed: Vec<Placed>,
     newest: i64,
     said: Vec<String>,
+    /// Profiles at the end of their windows.
+    kept: BTreeMap<(Ip, i64), Vec<u8>>,
 }
 
 impl Holders {
     fn new(count: usize, settings: Settings, start: Option<TimeNs>) -> Holders {
         let settings = Arc::new(settings);
-        let make = || Shards::new(Arc::clone(&settings), ROOM);
+        let make = || {
+            let mut shards = Shards::new(Arc::clone(&settings), ROOM);
+            shards.keep_windows();
+            shards
+        };
         let shards = make().count();
         assert!(shards > 4);
         Holders {
@@ -43,6 +50,7 @@ impl Holders {
             placed: Vec::new(),
             newest: 0,
             said: Vec::new(),
+            kept: BTreeMap::new(),
         }
     }
 
@@ -75,6 +83,11 @@ impl Holders {
                 true => holder.finish(watermark, &mut self.placed),
                 false => holder.fire(watermark, &mut self.placed),
             }
+            let mut kept = holder.take_kept();
+            if is_end {
+                (0..holder.count()).for_each(|shard| kept.append(&mut holder.keep_rest(shard)));
+            }
+            self.kept.extend(kept.into_iter().map(|k| ((k.ip, k.window), k.bytes)));
         }
         self.placed.sort_by_key(|p| p.place);
         self.back.learn(self.front.take_learned());
@@ -104,12 +117,19 @@ fn told(finding: &Finding<'_>) -> String {
     }
 }
 
-/// Runs over files; what was said, sorted by id.
+/// Runs over files; what was said, sorted by id, and what profiles were kept.
 fn run(paths: &[PathBuf], count: usize, is_changing: bool) -> Vec<String> {
-    run_with(Settings::default(), paths, count, is_changing)
+    let (mut said, kept) = run_with(Settings::default(), paths, count, is_changing);
+    said.extend(kept.into_iter().map(|((ip, window), bytes)| format!("{ip} {window} {bytes:?}")));
+    said
 }
 
-fn run_with(settings: Settings, paths: &[PathBuf], count: usize, is_changing: bool) -> Vec<String> {
+fn run_with(
+    settings: Settings,
+    paths: &[PathBuf],
+    count: usize,
+    is_changing: bool,
+) -> (Vec<String>, BTreeMap<(Ip, i64), Vec<u8>>) {
     let mut feed = inputs::feed(paths);
     let mut holders = Holders::new(count, settings, feed.start());
     let mut records = 0u64;
@@ -129,7 +149,7 @@ fn run_with(settings: Settings, paths: &[PathBuf], count: usize, is_changing: bo
     holders.collect(true);
     let mut said = holders.said;
     said.sort_unstable();
-    said
+    (said, holders.kept)
 }
 
 /// Ten runs.
@@ -226,10 +246,10 @@ fn a_whitelist_hides_the_same() {
     assert_eq!(hidden.len(), 4, "{hidden:?}");
     let counts = engine.counts();
     assert!(counts.whitelisted > 100 && counts.whitelisted_evidence > 20, "{counts:?}");
-    let all = run(&paths, 1, false);
+    let (all, _) = run_with(Settings::default(), &paths, 1, false);
     assert!(said.len() > 20 && said.len() + 20 < all.len(), "{} {}", said.len(), all.len());
     for (count, is_changing) in [(1, false), (2, false), (3, true)] {
-        let got = run_with(settings(), &paths, count, is_changing);
+        let (got, _) = run_with(settings(), &paths, count, is_changing);
         assert!(got == said, "{count}: {} for {}", got.len(), said.len());
     }
 }

@@ -12,6 +12,8 @@ use std::thread::JoinHandle;
 
 /// Batches that wait for the disk.
 const WAITING_MAX: usize = 16;
+/// Bytes of profiles that end a batch: with those that wait some 4 MiB.
+const BATCH_BYTES: usize = 256 << 10;
 
 /// Bytes of profiles kept; beyond, the oldest windows go. Some weeks of a large site.
 const BYTES_MAX: u64 = 2 << 30;
@@ -113,10 +115,20 @@ impl ProfileWriter {
         Ok(ProfileWriter { rows: Some(rows), thread: Some(thread) })
     }
 
-    /// Hands a batch over, waiting when the disk is far behind.
-    pub fn put(&self, batch: Vec<StoredProfile>) {
-        if let Some(rows) = self.rows.as_ref().filter(|_| !batch.is_empty()) {
-            // Without the thread there was a failure, which the end tells.
+    /// Hands profiles over, waiting when the disk is far behind.
+    pub fn put(&self, profiles: impl IntoIterator<Item = StoredProfile>) {
+        let Some(rows) = &self.rows else { return };
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for row in profiles {
+            bytes += row.bytes.len();
+            batch.push(row);
+            if bytes >= BATCH_BYTES {
+                // Without the thread there was a failure, which the end tells.
+                let _ = rows.send(std::mem::take(&mut batch));
+                bytes = 0;
+            }
+        }
+        if !batch.is_empty() {
             let _ = rows.send(batch);
         }
     }
@@ -219,11 +231,10 @@ mod tests {
             bytes: bytes.to_vec(),
         };
         for window in [2, 1] {
-            let batch = (0..200).map(|n| row(n, window, &[n, window as u8])).collect();
-            writer.put(batch);
+            writer.put((0..200).map(|n| row(n, window, &[n, window as u8])));
         }
         // A profile that comes twice with one window is its later self.
-        writer.put(vec![row(7, 2, b"later")]);
+        writer.put([row(7, 2, b"later")]);
         assert_eq!(writer.finish(), Ok(Written { rows: 401, windows_gone: 0 }));
         let found = windows_of(folder.path(), [7; 16]).unwrap();
         assert_eq!(found, [row(7, 1, &[7, 1]), row(7, 2, b"later")]);
@@ -243,7 +254,7 @@ mod tests {
         let writer = ProfileWriter::bounded(folder.path(), 10_000).unwrap();
         for window in 1..=20 {
             let rows = (0..10).map(|n| StoredProfile { ip: [n; 16], window, bytes: vec![0; 100] });
-            writer.put(rows.collect());
+            writer.put(rows);
         }
         assert_eq!(writer.finish(), Ok(Written { rows: 200, windows_gone: 10 }));
         let left: Vec<i64> =

@@ -280,7 +280,7 @@ impl Sink {
         if let Some(profiles) = &self.profiles {
             let stored =
                 |k: Kept| StoredProfile { ip: k.ip.to_bytes(), window: k.window, bytes: k.bytes };
-            profiles.put(kept.into_iter().map(stored).collect());
+            profiles.put(kept.into_iter().map(stored));
         }
     }
 }
