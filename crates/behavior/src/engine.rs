@@ -200,25 +200,26 @@ impl Back {
     }
 
     /// Takes what was found in, in order of places; `start` is where windows begin.
-    pub fn take(&mut self, placed: Placed, start: TimeNs, sink: &mut dyn FnMut(Finding<'_>)) {
-        let Placed { place, evidence: mut e } = placed;
-        e.input_state = match (self.input_state.as_str(), e.input_state.as_str()) {
-            (input, "") => input.to_owned(),
-            ("", shard) => shard.to_owned(),
-            (input, shard) => format!("{input}; {shard}"),
-        };
+    pub fn take(&mut self, placed: &mut Placed, start: TimeNs, sink: &mut dyn FnMut(Finding<'_>)) {
+        let Placed { place, evidence: e } = placed;
+        if !self.input_state.is_empty() {
+            if !e.input_state.is_empty() {
+                e.input_state.insert_str(0, "; ");
+            }
+            e.input_state.insert_str(0, &self.input_state);
+        }
         if self.settings.disabled.iter().any(|name| name == e.kind.name) {
             return;
         }
-        if self.withheld.hides(&e, place.behind(), &self.settings) {
+        if self.withheld.hides(e, place.behind(), &self.settings) {
             self.counts.whitelisted_evidence += 1;
             return;
         }
-        match self.accumulator.take(&e, start, &self.settings) {
+        match self.accumulator.take(e, start, &self.settings) {
             None => self.counts.repeats += 1,
             Some((sum, alert)) => {
                 self.counts.evidence += 1;
-                sink(Finding::Evidence(&e, sum));
+                sink(Finding::Evidence(e, sum));
                 if let Some(alert) = alert {
                     self.counts.alerts += 1;
                     sink(Finding::Alert(&alert));
@@ -343,8 +344,8 @@ impl Engine {
             return;
         }
         let start = self.front.start();
-        for placed in self.placed.drain(..) {
-            self.back.take(placed, start, sink);
+        for mut placed in self.placed.drain(..) {
+            self.back.take(&mut placed, start, sink);
         }
     }
 

@@ -65,6 +65,7 @@ pub struct Shard {
     /// Profiles to be handed over as they were at the end of their windows: who is here still.
     waiting: VecDeque<Ip>,
     /// And who had to go before its turn came.
+    #[expect(clippy::vec_box, reason = "they leave the table as they stand in it")]
     gone: Vec<Box<Profile>>,
     /// Handed over.
     kept: Vec<Kept>,

@@ -27,6 +27,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Of a finding: behind that record, or among what was asked for before that second.
+    pub(crate) fn of(second: i64, record: u64, e: &Evidence) -> Place {
+        Place { second, record, ts: e.ts, id: e.id }
+    }
+
     /// The last record that it may know of: the watermark's second there, and the record's number.
     pub(crate) fn behind(&self) -> (i64, u64) {
         (self.second, self.record)
@@ -293,10 +298,11 @@ impl Shards {
         if self.found.len() > 1 {
             self.found.sort_by_key(|e| (e.ts, e.id));
         }
-        out.extend(self.found.drain(..).map(|evidence| {
-            let place = Place { second, record, ts: evidence.ts, id: evidence.id };
-            Placed { place, evidence }
-        }));
+        out.extend(
+            self.found
+                .drain(..)
+                .map(|evidence| Placed { place: Place::of(second, record, &evidence), evidence }),
+        );
     }
 
     /// Takes a shard out, to be held elsewhere, with the moments of its profiles.

@@ -92,8 +92,9 @@ impl Holders {
         self.placed.sort_by_key(|p| p.place);
         self.back.learn(self.front.take_learned());
         let said = &mut self.said;
-        for placed in self.placed.drain(..) {
-            self.back.take(placed, self.front.start(), &mut |finding| said.push(told(&finding)));
+        for mut placed in self.placed.drain(..) {
+            self.back
+                .take(&mut placed, self.front.start(), &mut |finding| said.push(told(&finding)));
         }
         self.back.catch_up();
     }

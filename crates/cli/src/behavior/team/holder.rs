@@ -1,8 +1,8 @@
 //! A worker: the shards it holds, what comes to it, and what it gives back.
 
-use super::{BATCH_BYTES, Given, Known, LOOK, Moved, Part, Spare, Work};
+use super::{BATCH_BYTES, Given, Known, LOOK, Moved, Part, Spare, SpareFound, Work};
 use gabion_behavior::limits::TOGETHER;
-use gabion_behavior::parcel::{self, Parcel};
+use gabion_behavior::parcel::{self, Found, Parcel};
 use gabion_behavior::shard::Kept;
 use gabion_behavior::shards::Ahead;
 use gabion_behavior::{Placed, Shards};
@@ -19,8 +19,9 @@ pub(super) struct Holder {
     pub(super) out: Sender<Part>,
     pub(super) known: Arc<Vec<Known>>,
     pub(super) spare: Spare,
-    /// About as many findings as the next batch will have.
-    pub(super) found: usize,
+    pub(super) spare_found: SpareFound,
+    /// About as many bytes of findings as the next batch will have.
+    pub(super) room: usize,
     #[cfg(test)]
     pub(super) fault: Option<super::tests::Fault>,
 }
@@ -57,7 +58,8 @@ impl Holder {
                 }
                 #[cfg(test)]
                 super::tests::act(self.fault, number, || self.is_given_up());
-                let mut placed = Vec::with_capacity(self.found);
+                let mut found = self.spare_found();
+                let mut placed = Vec::new();
                 let mut rest = bytes.as_slice();
                 let mut ahead = rest;
                 for at in 0.. {
@@ -74,15 +76,17 @@ impl Holder {
                             self.shards.record(number, &r, &facts, ends, &mut placed);
                         }
                     }
+                    pack(&mut placed, &mut found);
                 }
                 self.shards.fire(watermark, &mut placed);
-                self.found = placed.len() + placed.len() / 8;
+                pack(&mut placed, &mut found);
                 bytes.clear();
                 // Room that one very long record made is not kept.
                 if bytes.capacity() <= 2 * BATCH_BYTES {
                     self.spare.lock().unwrap_or_else(PoisonError::into_inner).push(bytes);
                 }
-                self.give(number, start, placed, pulse);
+                self.room = found.bytes() + found.bytes() / 8;
+                self.give(number, start, found, pulse);
             }
             Work::Lists(intel) => self.shards.set_intel(intel),
             Work::Release(shard, to) => {
@@ -98,18 +102,20 @@ impl Holder {
             Work::End { number, watermark, start } => {
                 let mut placed = Vec::new();
                 self.shards.finish(watermark, &mut placed);
-                self.give(number, start, placed, pulse);
+                let mut found = self.spare_found();
+                pack(&mut placed, &mut found);
+                self.give(number, start, found, pulse);
                 // Each shard's profiles go as a batch of their own, the same one whoever holds it.
                 let mut next = number;
                 for shard in 0..self.shards.count() {
                     next += 1;
                     let kept = self.shards.keep_rest(shard);
                     if !kept.is_empty() {
-                        self.send(next, start, Vec::new(), kept, false, pulse);
+                        self.send(next, start, Found::default(), kept, false, pulse);
                     }
                     pulse.beat();
                 }
-                self.send(next + 1, start, Vec::new(), Vec::new(), true, pulse);
+                self.send(next + 1, start, Found::default(), Vec::new(), true, pulse);
             }
         }
     }
@@ -155,22 +161,36 @@ impl Holder {
     }
 
     /// Gives what was found in a batch, and the profiles of windows that ended in it.
-    fn give(&mut self, batch: u64, start: TimeNs, placed: Vec<Placed>, pulse: &Pulse) {
+    fn give(&mut self, batch: u64, start: TimeNs, found: Found, pulse: &Pulse) {
         let kept = self.shards.take_kept();
-        self.send(batch, start, placed, kept, false, pulse);
+        self.send(batch, start, found, kept, false, pulse);
+    }
+
+    /// Room for findings.
+    fn spare_found(&self) -> Found {
+        let mut spare = self.spare_found.lock().unwrap_or_else(PoisonError::into_inner);
+        spare.pop().unwrap_or_else(|| Found::with_room(self.room))
     }
 
     fn send(
         &self,
         batch: u64,
         start: TimeNs,
-        placed: Vec<Placed>,
+        found: Found,
         kept: Vec<Kept>,
         is_end: bool,
         pulse: &Pulse,
     ) {
-        let part = Part { worker: self.worker, batch, start, placed, kept, is_end };
+        let part = Part { worker: self.worker, batch, start, found, kept, is_end };
         // Without a writer the run is over.
-        let _ = pulse.rest(|| self.out.send(part));
+        let _ = pulse.rest(|| self.out.send(part).is_ok());
+    }
+}
+
+/// Packs what was found while it is near.
+#[inline]
+fn pack(placed: &mut Vec<Placed>, found: &mut Found) {
+    for placed in placed.drain(..) {
+        found.put(&placed);
     }
 }

@@ -20,9 +20,10 @@ mod writer;
 use super::Whitelisted;
 use super::sink::Sink;
 use gabion_behavior::intel::Intel;
+use gabion_behavior::parcel::Found;
 use gabion_behavior::shard::{Kept, Shard, ShardCounts};
 use gabion_behavior::whitelist::Learned;
-use gabion_behavior::{Back, Counts, Front, Placed, Settings, Shards, whitelisted};
+use gabion_behavior::{Back, Counts, Front, Settings, Shards, whitelisted};
 use gabion_record::Ip;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{Record, TimeNs};
@@ -47,7 +48,7 @@ const BATCH_BYTES: usize = 512 << 10;
 /// Batches under way to one worker. With the bytes above this is all that waits.
 const BATCHES_MAX: u64 = 8;
 /// Findings under way from all workers.
-const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 16 << 20 };
+const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 8 << 20 };
 /// How long one look for findings waits before events are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a failed worker's message is waited for at the end.
@@ -147,6 +148,9 @@ type Past = Arc<Mutex<Aside>>;
 /// a reader more than what it puts there.
 type Spare = Arc<Mutex<Vec<Vec<u8>>>>;
 
+/// The same of findings that were written.
+type SpareFound = Arc<Mutex<Vec<Found>>>;
+
 /// What goes to a worker.
 enum Work {
     Batch { number: u64, records: u64, bytes: Vec<u8>, watermark: TimeNs, start: TimeNs },
@@ -176,17 +180,17 @@ struct Part {
     worker: usize,
     batch: u64,
     start: TimeNs,
-    placed: Vec<Placed>,
+    found: Found,
     kept: Vec<Kept>,
     is_end: bool,
 }
 
 impl Load for Part {
     fn items(&self) -> u64 {
-        self.placed.len() as u64
+        self.found.count()
     }
     fn bytes(&self) -> u64 {
-        (self.placed.len() * 512 + self.kept.iter().map(|k| k.bytes.len()).sum::<usize>()) as u64
+        (self.found.bytes() + self.kept.iter().map(|k| k.bytes.len()).sum::<usize>()) as u64
     }
 }
 
@@ -251,9 +255,10 @@ pub(crate) fn run<S: Source + 'static>(
 ) -> Result<Done<S>, Failure> {
     let supervisor = Supervisor::start().map_err(Failure::Threads)?;
     let known: Arc<Vec<Known>> = Arc::new((0..plan.workers).map(|_| Known::default()).collect());
-    let spare = Spare::default();
+    let (spare, spare_found) = (Spare::default(), SpareFound::default());
     let (senders, workers, found) =
-        holders(&supervisor, settings, &plan, &known, &spare).map_err(Failure::Threads)?;
+        holders(&supervisor, settings, &plan, &known, (&spare, &spare_found))
+            .map_err(Failure::Threads)?;
     let edges: Vec<Arc<Edge>> = senders.iter().map(|s| Arc::clone(s.edge())).collect();
     let count = Shards::new(Arc::clone(settings), plan.budget).count();
     let past = Past::default();
@@ -262,7 +267,7 @@ pub(crate) fn run<S: Source + 'static>(
     let reader = supervisor
         .spawn(READER, None, move |pulse| read(source, reader, pulse))
         .map_err(Failure::Threads)?;
-    let mut writer = Writer::new(Arc::clone(&known), plan.workers, Arc::clone(&past));
+    let mut writer = Writer::new(Arc::clone(&known), plan.workers, Arc::clone(&past), spare_found);
     let mut watch = Watch { workers: plan.workers, stalled: BTreeMap::new(), reader: None };
     write(&found, &past, &supervisor, &mut writer, &mut watch, &mut back, sink, say);
     let Some((source, reading)) = reader.join() else {
@@ -318,7 +323,7 @@ fn holders(
     settings: &Arc<Settings>,
     plan: &Plan,
     known: &Arc<Vec<Known>>,
-    spare: &Spare,
+    (spare, spare_found): (&Spare, &SpareFound),
 ) -> io::Result<Started> {
     let (out, found, _) = channel::<Part>("shards>writer", FROM_WORKERS);
     let mut senders = Vec::new();
@@ -337,7 +342,8 @@ fn holders(
             out: out.clone(),
             known: Arc::clone(known),
             spare: Arc::clone(spare),
-            found: 0,
+            spare_found: Arc::clone(spare_found),
+            room: 0,
             #[cfg(test)]
             fault: plan.fault.filter(|f| f.worker == worker),
         };

@@ -1,13 +1,15 @@
 //! The writer's side: what workers found, merged batch by batch by place, so that it is what one worker
 //! alone would have said.
 
-use super::{Known, Part, Past, Sink};
+use super::{BATCH_BYTES, Known, Part, Past, Sink, SpareFound};
+use gabion_behavior::parcel::Opened;
 use gabion_behavior::{Back, Placed};
 use gabion_record::logs::TimeNs;
 use std::collections::BTreeMap;
-use std::iter::Peekable;
 use std::sync::{Arc, PoisonError};
-use std::vec::IntoIter;
+
+/// Bytes of findings of a batch whose room is used again.
+const FOUND_KEPT_BYTES: usize = 2 * BATCH_BYTES;
 
 /// Merges what workers found.
 pub(super) struct Writer {
@@ -18,12 +20,20 @@ pub(super) struct Writer {
     given: Vec<(Option<u64>, bool)>,
     next: u64,
     past: Past,
+    /// Where what was read goes, to be filled again: of parts, and of the finding that was read last.
+    spare: SpareFound,
+    rooms: Vec<Placed>,
 }
 
 impl Writer {
-    pub(super) fn new(known: Arc<Vec<Known>>, workers: usize, past: Past) -> Writer {
+    pub(super) fn new(
+        known: Arc<Vec<Known>>,
+        workers: usize,
+        past: Past,
+        spare: SpareFound,
+    ) -> Writer {
         let given = vec![(None, false); workers];
-        Writer { known, waiting: BTreeMap::new(), given, next: 0, past }
+        Writer { known, waiting: BTreeMap::new(), given, next: 0, past, spare, rooms: Vec::new() }
     }
 
     /// Takes a worker's part of a batch. What comes of one that was given up is left out: its shards are
@@ -88,10 +98,20 @@ impl Writer {
             let start = parts.first().map_or_else(TimeNs::default, |p| p.start);
             let (mut found, mut kept) = (Vec::new(), Vec::new());
             for part in parts {
-                found.push(part.placed);
+                found.push(Opened::new(part.found, self.rooms.pop()));
                 kept.push(part.kept);
             }
-            merged(found, |placed| back.take(placed, start, &mut |finding| sink.take(finding)));
+            merged(&mut found, |placed| back.take(placed, start, &mut |f| sink.take(f)));
+            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            for opened in found {
+                let (found, room) = opened.into_room();
+                self.rooms.extend(room);
+                // Room that one very long batch made is not kept.
+                if (1..=FOUND_KEPT_BYTES).contains(&found.capacity()) {
+                    spare.push(found);
+                }
+            }
+            drop(spare);
             back.catch_up();
             kept.into_iter().for_each(|kept| sink.keep(kept));
         }
@@ -106,22 +126,13 @@ impl Writer {
     }
 }
 
-/// Takes what several workers found in the order of places. Each one's findings come in that order; to
-/// sort all of them would move each several times.
-fn merged(found: Vec<Vec<Placed>>, mut each: impl FnMut(Placed)) {
-    let in_order = |mut placed: Vec<Placed>| {
-        if !placed.is_sorted_by_key(|p| p.place) {
-            placed.sort_unstable_by_key(|p| p.place);
-        }
-        placed.into_iter().peekable()
-    };
-    let mut found: Vec<_> = found.into_iter().map(in_order).collect();
-    let place_of = |(at, placed): (usize, &mut Peekable<IntoIter<Placed>>)| {
-        placed.peek().map(|p| (p.place, at))
-    };
-    while let Some((_, at)) = found.iter_mut().enumerate().filter_map(place_of).min() {
-        if let Some(placed) = found.get_mut(at).and_then(Iterator::next) {
-            each(placed);
-        }
+/// Takes what several workers found in the order of places. Each one's findings come in that order.
+fn merged(found: &mut [Opened], mut each: impl FnMut(&mut Placed)) {
+    while let Some(first) =
+        found.iter_mut().filter(|o| o.place().is_some()).min_by_key(|o| o.place())
+        && let Some(placed) = first.current()
+    {
+        each(placed);
+        first.advance();
     }
 }

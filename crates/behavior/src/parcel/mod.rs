@@ -7,10 +7,16 @@
 //! batch stand behind one another. Who reads them was built with who wrote them ([`VERSION`] is checked
 //! where that is not so).
 
+mod fixed;
+mod found;
+
+pub use found::{Found, Opened};
+
 use crate::prevalence::Prevalence;
 use crate::shards::{Ahead, Ends};
 use crate::site::Facts;
 use crate::state::Decoder;
+use fixed::{Fixed, fixed};
 use gabion_record::logs::{
     Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice,
     OpenConn, Proto, Record, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
@@ -131,140 +137,6 @@ pub fn ahead(batch: &[u8]) -> Option<(Option<Ahead>, &[u8])> {
     Some((Some(Ahead { src, dst, dst_port, proto }), rest))
 }
 
-/// Something of one size.
-trait Fixed: Sized {
-    /// Its bytes.
-    const LEN: usize;
-    /// Writes it to the begin of a place; what is left of that.
-    fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8];
-    /// Reads it from as many bytes.
-    fn read(from: &[u8]) -> Option<Self>;
-
-    /// Appends it.
-    #[inline(always)]
-    fn append<const LEN: usize>(&self, out: &mut Vec<u8>) {
-        const { assert!(LEN == Self::LEN) };
-        let mut bytes = [0; LEN];
-        self.write(&mut bytes);
-        out.extend_from_slice(&bytes);
-    }
-}
-
-macro_rules! fixed_numbers {
-    ($($t:ty),+) => {$(
-        impl Fixed for $t {
-            const LEN: usize = size_of::<$t>();
-            #[inline(always)]
-            fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
-                let Some((place, rest)) = place.split_first_chunk_mut() else { return &mut [] };
-                *place = self.to_le_bytes();
-                rest
-            }
-            #[inline(always)]
-            fn read(from: &[u8]) -> Option<Self> {
-                Some(<$t>::from_le_bytes(*from.first_chunk()?))
-            }
-        }
-    )+};
-}
-
-fixed_numbers!(u8, u16, u32, u64, i64);
-
-/// What is written as something else.
-macro_rules! fixed_as {
-    ($($t:ty as $other:ty: |$from:ident| $to:expr, |$back:ident| $value:expr;)+) => {$(
-        impl Fixed for $t {
-            const LEN: usize = <$other as Fixed>::LEN;
-            #[inline(always)]
-            fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
-                let $from = self;
-                <$other as Fixed>::write(&$to, place)
-            }
-            #[inline(always)]
-            fn read(from: &[u8]) -> Option<Self> {
-                let $back = <$other as Fixed>::read(from)?;
-                $value
-            }
-        }
-    )+};
-}
-
-fixed_as! {
-    bool as u8: |b| u8::from(*b), |n| Some(n != 0);
-    TimeNs as i64: |t| t.0, |n| Some(TimeNs(n));
-    Proto as u8: |p| *p as u8, |n| Proto::from_kept(n);
-    Label as u8: |l| *l as u8, |n| {
-        [Label::None, Label::Benign, Label::Malicious].get(usize::from(n)).copied()
-    };
-}
-
-macro_rules! fixed_bytes {
-    ($($t:ty, $len:literal: |$from:ident| $to:expr, |$back:ident| $value:expr;)+) => {$(
-        impl Fixed for $t {
-            const LEN: usize = $len;
-            #[inline(always)]
-            fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
-                let Some((place, rest)) = place.split_first_chunk_mut::<$len>() else {
-                    return &mut [];
-                };
-                let $from = self;
-                *place = $to;
-                rest
-            }
-            #[inline(always)]
-            fn read(from: &[u8]) -> Option<Self> {
-                let $back = *from.first_chunk::<$len>()?;
-                Some($value)
-            }
-        }
-    )+};
-}
-
-fixed_bytes! {
-    Ip, 16: |ip| ip.to_bytes(), |bytes| Ip::from_bytes(bytes);
-    Mac, 6: |mac| mac.0, |bytes| Mac(bytes);
-}
-
-impl<T: Fixed> Fixed for Option<T> {
-    const LEN: usize = 1 + T::LEN;
-    #[inline(always)]
-    fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
-        let place = self.is_some().write(place);
-        match self {
-            Some(value) => value.write(place),
-            // The place was made of zeros.
-            None => place.get_mut(T::LEN..).unwrap_or_default(),
-        }
-    }
-    #[inline(always)]
-    fn read(from: &[u8]) -> Option<Self> {
-        if bool::read(from)? { T::read(from.get(1..)?).map(Some) } else { Some(None) }
-    }
-}
-
-/// Structs of fields of one size each.
-macro_rules! fixed {
-    ($($name:ty { $($field:ident: $t:ty,)+ })+) => {$(
-        impl Fixed for $name {
-            const LEN: usize = 0 $(+ <$t as Fixed>::LEN)+;
-            #[inline(always)]
-            fn write<'p>(&self, place: &'p mut [u8]) -> &'p mut [u8] {
-                $(let place = self.$field.write(place);)+
-                place
-            }
-            #[inline(always)]
-            fn read(from: &[u8]) -> Option<Self> {
-                $(
-                    let ($field, from) = from.split_at_checked(<$t as Fixed>::LEN)?;
-                    let $field = <$t as Fixed>::read($field)?;
-                )+
-                let _ = from;
-                Some(Self { $($field,)+ })
-            }
-        }
-    )+};
-}
-
 /// What each record has, and what the site knows at it.
 struct Head {
     ends: u8,
@@ -338,10 +210,10 @@ fixed! {
     }
 }
 
-/// The length of a text, as it stands before it.
+/// How many there are, as it stands before them.
 #[inline]
-fn len_of(text: &[u8]) -> u32 {
-    u32::try_from(text.len()).unwrap_or(u32::MAX)
+fn len_of<T>(many: &[T]) -> u32 {
+    u32::try_from(many.len()).unwrap_or(u32::MAX)
 }
 
 /// Something that goes into a parcel.
