@@ -64,7 +64,7 @@ pub struct Shard {
     swept: i64,
     /// Profiles to be handed over as they were at the end of their windows: who is here still.
     waiting: VecDeque<Ip>,
-    /// And who had to go before its turn came.
+    /// And who went with its window.
     #[expect(clippy::vec_box, reason = "they leave the table as they stand in it")]
     gone: Vec<Box<Profile>>,
     /// Handed over.
@@ -178,6 +178,10 @@ impl Shard {
             }
             return None;
         }
+        // Room for one that comes is made by one that has gone, however many come before their turn.
+        if let Some(mut gone) = self.gone.pop() {
+            hand_over(&mut gone, &mut self.kept);
+        }
         profile.weighed = profile.bytes();
         self.weight += profile.weighed;
         self.profiles.insert(ip, profile);
@@ -207,11 +211,9 @@ impl Shard {
             }
         }
         let Some((_, _, ip)) = least else { return false };
-        if let Some(profile) = self.profiles.remove(&ip) {
+        if let Some(mut profile) = self.profiles.remove(&ip) {
             self.weight = self.weight.saturating_sub(profile.weighed);
-            if profile.is_to_keep {
-                self.gone.push(profile);
-            }
+            hand_over(&mut profile, &mut self.kept);
             self.seeds.fold(ip);
             self.counts.folded += 1;
             self.ledger.shed(ShedReason::ProfileFolded, 1, 0);

@@ -18,6 +18,9 @@ const ROOM: usize = 4 << 20;
 /// Records between two collections of what was found.
 const BATCH: u64 = 97;
 
+/// Encodings of profiles by address and window.
+type KeptWindows = BTreeMap<(Ip, i64), Vec<u8>>;
+
 /// Several holders of shards, as threads would be, without the threads.
 struct Holders {
     front: Front,
@@ -29,7 +32,7 @@ struct Holders {
     newest: i64,
     said: Vec<String>,
     /// Profiles at the end of their windows.
-    kept: BTreeMap<(Ip, i64), Vec<u8>>,
+    kept: KeptWindows,
 }
 
 impl Holders {
@@ -130,7 +133,7 @@ fn run_with(
     paths: &[PathBuf],
     count: usize,
     is_changing: bool,
-) -> (Vec<String>, BTreeMap<(Ip, i64), Vec<u8>>) {
+) -> (Vec<String>, KeptWindows) {
     let mut feed = inputs::feed(paths);
     let mut holders = Holders::new(count, settings, feed.start());
     let mut records = 0u64;
