@@ -323,6 +323,8 @@ fn is_within(entry: &Indicator<'_>, asked: &Indicator<'_>) -> bool {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::sketch::mix;
+    use std::collections::HashSet;
 
     /// Files kept in memory.
     pub(crate) struct Kept(pub(crate) Vec<Vec<u8>>);
@@ -470,6 +472,44 @@ pub(crate) mod tests {
         ] {
             assert_eq!(asked(name), found, "{name}");
         }
+    }
+
+    /// Names of one to ten labels that often share their ends: what is found is what walking up finds.
+    #[test]
+    fn names_are_found_as_by_walking_up() {
+        let mut seed = 7;
+        let mut name = |most: u64| {
+            let mut next = || {
+                seed = mix(seed);
+                seed
+            };
+            let labels: Vec<String> =
+                (0..1 + next() % most).map(|_| "ghijkl".repeat(1 + next() as usize % 2)).collect();
+            labels.iter().map(|l| &l[next() as usize % 5..]).collect::<Vec<_>>().join(".")
+        };
+        let listed: HashSet<String> =
+            (0..3_000).map(|_| name(10)).filter(|n| n.contains('.')).collect();
+        let list: String = listed.iter().map(|n| format!("{n},high\n")).collect();
+        let intel = intel(&[("own", Purpose::Indicators, &list)], 1 << 12);
+        assert_eq!(intel.len(), listed.len());
+        let (mut found, mut above) = (0, 0);
+        for _ in 0..30_000 {
+            let asked = name(12);
+            let mut rest = asked.as_str();
+            let wanted = loop {
+                if listed.contains(rest) {
+                    break Some(rest.len() < asked.len());
+                }
+                match rest.split_once('.') {
+                    Some((_, up)) => rest = up,
+                    None => break None,
+                }
+            };
+            assert_eq!(intel.domain(asked.as_bytes()).map(|m| m.is_parent), wanted, "{asked}");
+            found += usize::from(wanted.is_some());
+            above += usize::from(wanted == Some(true));
+        }
+        assert!(above > 1_000 && found < 29_000, "{above} {found}");
     }
 
     /// A provider of names whose customers are listed: each is found, what is not listed is not, and no
