@@ -46,9 +46,9 @@ const BATCH_RECORDS: u64 = 8_192;
 /// Bytes of one worker's part that end a batch.
 const BATCH_BYTES: usize = 512 << 10;
 /// Batches under way to one worker. With the bytes above this is all that waits.
-const BATCHES_MAX: u64 = 8;
+const BATCHES_MAX: u64 = 4;
 /// Findings under way from all workers.
-const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 8 << 20 };
+const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 2 << 20 };
 /// How long one look for findings waits before events are looked at.
 const LOOK: Duration = Duration::from_millis(100);
 /// How long a failed worker's message is waited for at the end.
