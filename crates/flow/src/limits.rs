@@ -42,8 +42,14 @@ pub const WSCALE_MAX: u8 = 14;
 /// filing a flow twice.
 pub const WHEEL_SLOTS: usize = 1_024;
 
-/// Flows the table evicts, at most, to make room for one new flow.
-pub const EVICT_PER_PACKET: usize = 8;
+/// Flows the table looks at, at most, to make room for one new flow. One is enough, unless packets
+/// came for those that would have ended first: they are filed anew and the next is looked at.
+pub const EVICT_PER_PACKET: usize = 16;
+
+/// Flows filed under the short timeouts of emergency mode for each flow that is made in it: all of them
+/// soon, and never all at once. With two, a flood of new flows costs at most twice what it costs where
+/// there is room.
+pub const REFILE_PER_FLOW: usize = 2;
 
 /// Fragments of one datagram, whatever its size: 8-byte fragments of a full datagram.
 pub const FRAGMENTS_PER_DATAGRAM: usize = 8_192;

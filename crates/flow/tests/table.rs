@@ -239,3 +239,62 @@ fn a_table_without_any_room_refuses() {
     let facts = PacketFacts { number: 7, ..at(SECOND) };
     assert_eq!(table.packet(&udp(1, 1), &facts), refused);
 }
+
+/// Whose packets still come does not make room, however long ago its place in the wheel was chosen.
+#[test]
+fn a_flow_that_goes_on_is_not_given_up_for_new_ones() {
+    let mut table = table(FlowConfig::default(), 40_000);
+    let old = udp(2, 1);
+    table.packet(&old, &at(SECOND));
+    table.packet(&back(&old), &at(SECOND));
+    // Filed to be looked at after 30 s; at 29 s it is still busy, and a flood comes.
+    let now = 29 * SECOND;
+    table.packet(&old, &at(now));
+    for n in 0..2_000_u16 {
+        table.packet(&PacketKey { sport: n, ..udp(1, 0) }, &at(now + u64::from(n)));
+        while let Some((flow, _)) = table.pop_ended(now + u64::from(n)) {
+            assert_ne!(flow.client.addr, old.src, "after {n} flows");
+        }
+    }
+    assert!(table.is_in_emergency());
+}
+
+/// A flood of new keys at a share of the budget, spread over tables that share it: work a flow.
+fn flood(flows: u64, room: u64, workers: usize) -> (u64, u64) {
+    let pool = gabion_record::budget::BudgetPool::root("process", room);
+    let shared = pool.child("flow", None);
+    let mut tables: Vec<FlowTable<u32>> = (0..workers)
+        .map(|_| FlowTable::new(FlowConfig::default(), shared.leaf("worker", None), 7, false))
+        .collect();
+    let mut over = 0;
+    for n in 0..flows {
+        let now = SECOND + n * 1_000;
+        let (a, b) = ((n >> 16) as u8, n as u16);
+        tables.iter_mut().for_each(|t| while t.pop_ended(now).is_some() {});
+        let table = &mut tables[n as usize % workers];
+        table.packet(&udp(a, b), &at(now));
+        while table.pop_displaced().is_some() {}
+    }
+    let mut steps = 0;
+    for mut table in tables {
+        over += table.counters().emerg_mode_over;
+        table.drain(&mut |_, _| ());
+        steps += table.steps();
+    }
+    (steps, over)
+}
+
+#[test]
+fn a_flood_costs_the_same_a_flow_however_little_room_there_is() {
+    const FLOWS: u64 = 30_000;
+    /// Room for all of them.
+    const FULL: u64 = 16 << 20;
+    let (plain, _) = flood(FLOWS, u64::MAX, 1);
+    for share in [1, 4, 16] {
+        for workers in [1, 2, 4] {
+            let (steps, over) = flood(FLOWS, FULL / share, workers);
+            assert!(steps <= 2 * plain, "1/{share}, {workers} workers: {steps} against {plain}");
+            assert_eq!(over, 0, "emergency ends when there is room, not at the next packet");
+        }
+    }
+}

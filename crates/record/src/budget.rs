@@ -78,6 +78,12 @@ impl Node {
         true
     }
 
+    /// What this node and all above it could still hand out.
+    fn left(&self) -> u64 {
+        let own = self.limit.saturating_sub(self.used.load(Relaxed));
+        self.parent.as_ref().map_or(own, |parent| own.min(parent.left()))
+    }
+
     fn give_back(&self, bytes: u64) {
         let mut node = Some(self);
         while let Some(n) = node {
@@ -235,9 +241,12 @@ impl Budget {
         self.limit
     }
 
-    /// Bytes left under its own limit.
-    pub fn left(&self) -> u64 {
-        self.limit.saturating_sub(self.used.get())
+    /// Bytes that could be reserved now: what is left under its own limit, as far as those above have
+    /// it. Others that share a budget above may take it first.
+    pub fn available(&self) -> u64 {
+        let spare = self.granted.get().saturating_sub(self.used.get());
+        let above = self.node.parent.as_ref().map_or(u64::MAX, |parent| parent.left());
+        self.limit.saturating_sub(self.used.get()).min(spare.saturating_add(above))
     }
 
     /// How many reservations were refused.
@@ -470,7 +479,7 @@ mod tests {
         assert!(!b.try_reserve(2));
         assert!(b.try_reserve(1));
         assert!(!b.try_reserve(1));
-        assert_eq!((b.used(), b.left(), b.refused(), b.peak()), (10_000, 0, 2, 10_000));
+        assert_eq!((b.used(), b.available(), b.refused(), b.peak()), (10_000, 0, 2, 10_000));
         b.release(10_000);
         assert_eq!(b.used(), 0);
         assert!(b.try_reserve(10_000));
@@ -497,6 +506,23 @@ mod tests {
         assert!(!b.try_reserve(1));
         drop(b);
         assert_eq!((process.used(), engine.used()), (0, 0));
+    }
+
+    #[test]
+    fn what_is_available_is_what_can_be_reserved() {
+        for (used_by_a, used_by_b) in [(0, 0), (60_000, 10_000), (60_000, 28_125), (0, 50_000)] {
+            let process = BudgetPool::root("process", 100_000);
+            let engine = process.child("net", Some(90_000));
+            let a = engine.leaf("a", None);
+            let b = engine.leaf("b", Some(50_000));
+            assert!(a.try_reserve(used_by_a) && b.try_reserve(used_by_b));
+            // What the other holds counts, whatever the leaf's own limit has left.
+            let n = b.available();
+            assert!(b.try_reserve(n) && !b.try_reserve(1), "{n}");
+            let n = a.available();
+            assert!(a.try_reserve(n) && !a.try_reserve(1), "{n}");
+            assert_eq!((a.available(), b.available()), (0, 0));
+        }
     }
 
     #[test]

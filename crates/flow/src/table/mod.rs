@@ -11,6 +11,11 @@
 //! time out together come in the order of their first packets, so that flows spread over several
 //! tables end as they would in one.
 //!
+//! Emergency mode (room has run out) shortens timeouts and gives up the flows that would end first. It
+//! never walks the table: a few flows are filed anew for each new one, room is made by looking at the
+//! first flows in the wheel, and the mode ends only when the budget and those above it could give a
+//! good part of the room again, so that it does not begin again at the next packet.
+//!
 //! Hot path contract: `packet` allocates only when index, slab or wheel grow.
 
 mod flow;
@@ -22,7 +27,7 @@ pub use key::PacketKey;
 
 use crate::config::{FlowConfig, Timeouts};
 use crate::counters::FlowCounters;
-use crate::limits::EVICT_PER_PACKET;
+use crate::limits::{EVICT_PER_PACKET, REFILE_PER_FLOW};
 use crate::policy::ExceptionTrigger;
 use crate::tcp::{TcpState, flags};
 use gabion_record::Direction;
@@ -94,6 +99,10 @@ pub struct FlowTable<T> {
     budget: Budget,
     seed: [u64; 4],
     in_emergency: bool,
+    /// In emergency mode: flows before this place are filed under its timeouts.
+    refiled: usize,
+    /// What finding, making and ending flows took so far; the filings are counted by the wheel.
+    steps: u64,
     /// A SYN/ACK may open a connection too (midstream, async).
     synack_opens: bool,
     counters: FlowCounters,
@@ -123,6 +132,8 @@ impl<T: Default> FlowTable<T> {
             budget,
             seed: words,
             in_emergency: false,
+            refiled: 0,
+            steps: 0,
             synack_opens,
             counters: FlowCounters::default(),
         }
@@ -146,6 +157,12 @@ impl<T: Default> FlowTable<T> {
     /// Its budget.
     pub fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    /// Work done so far: flows looked for, looked at, filed and taken out. Tests bound it, as time can't
+    /// be.
+    pub fn steps(&self) -> u64 {
+        self.steps + self.wheel.filings()
     }
 
     /// The counters as of now.
@@ -186,6 +203,7 @@ impl<T: Default> FlowTable<T> {
         }
         let canonical = key.canonical();
         let hash = canonical.0.hash(&self.seed);
+        self.steps += 1;
         let mut salt = 0;
         if let Some((at, idx)) = self.find(hash, &canonical.0) {
             let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::as_mut) else {
@@ -329,7 +347,7 @@ impl<T: Default> FlowTable<T> {
         }
         let simulated =
             self.cfg.simulate_memcap_at != 0 && packet.number == self.cfg.simulate_memcap_at;
-        if simulated || !self.make_room(packet.ts_ns) {
+        if simulated || !self.make_room() {
             self.counters.memcap += 1;
             return Lookup::Refused(ExceptionTrigger::FlowMemcap);
         }
@@ -370,31 +388,45 @@ impl<T: Default> FlowTable<T> {
     }
 
     /// Reserves what a flow takes; when there is no room, goes into emergency mode and gives up
-    /// the flows that would time out first.
-    fn make_room(&mut self, now_ns: u64) -> bool {
+    /// the flow that would time out first.
+    fn make_room(&mut self) -> bool {
         let cost = self.flow_cost();
+        if self.in_emergency {
+            self.refile_some();
+        }
         if self.budget.try_reserve(cost) {
             return true;
         }
         if !self.in_emergency {
             self.in_emergency = true;
+            self.refiled = 0;
             self.counters.emerg_mode_entered += 1;
-            self.refile_all();
-            self.collect_due(now_ns);
-            while !self.due.is_empty() {
-                self.take_out_due();
-            }
         }
-        for _ in 0..EVICT_PER_PACKET {
+        for look in 1..=EVICT_PER_PACKET {
+            self.steps += 1;
+            self.counters.get_used_eval += 1;
+            let Some(idx) = self.wheel.first() else { return false };
+            if look < EVICT_PER_PACKET && self.file_later(idx) {
+                continue;
+            }
+            self.counters.get_used += 1;
+            self.end(FlowIdx(idx), EndReason::Forced);
             if self.budget.try_reserve(cost) {
                 return true;
             }
-            self.counters.get_used_eval += 1;
-            let Some(idx) = self.wheel.first() else { return false };
-            self.counters.get_used += 1;
-            self.end(FlowIdx(idx), EndReason::Forced);
         }
-        self.budget.try_reserve(cost)
+        false
+    }
+
+    /// Files a flow anew if packets have moved its deadline since it was filed.
+    fn file_later(&mut self, idx: u32) -> bool {
+        let Some(flow) = self.slab.get(idx as usize).and_then(Option::as_ref) else { return false };
+        let due = deadline_ns(flow, &self.cfg, self.in_emergency) / SECOND;
+        let is_later = self.wheel.filed_under(idx).is_some_and(|filed| due > filed);
+        if is_later {
+            self.wheel.file(idx, due);
+        }
+        is_later
     }
 
     /// Bytes charged for a flow: itself and its places in slab, index (half full) and wheel.
@@ -402,13 +434,18 @@ impl<T: Default> FlowTable<T> {
         (std::mem::size_of::<Option<Flow<T>>>() + 2 * 8 + 24) as u64
     }
 
-    fn refile_all(&mut self) {
-        for (at, flow) in self.slab.iter().enumerate() {
-            if let Some(flow) = flow {
-                let due = deadline_ns(flow, &self.cfg, self.in_emergency) / SECOND;
+    /// Files some more flows under the timeouts of emergency mode.
+    fn refile_some(&mut self) {
+        let to = self.slab.len().min(self.refiled + REFILE_PER_FLOW);
+        for at in self.refiled..to {
+            self.steps += 1;
+            let Some(flow) = &self.slab[at] else { continue };
+            let due = deadline_ns(flow, &self.cfg, true) / SECOND;
+            if self.wheel.filed_under(at as u32).is_none_or(|filed| due < filed) {
                 self.wheel.file(at as u32, due);
             }
         }
+        self.refiled = to;
     }
 
     /// Gathers the flows past their timeout.
@@ -418,6 +455,7 @@ impl<T: Default> FlowTable<T> {
         self.wheel.begin(now_s);
         while let Some(idx) = self.wheel.pop_due(now_s) {
             self.counters.mgr_flows_checked += 1;
+            self.steps += 1;
             let Some(flow) = self.slab.get(idx as usize).and_then(Option::as_ref) else { continue };
             let due = deadline_ns(flow, &self.cfg, self.in_emergency);
             if due < now_ns {
@@ -435,7 +473,7 @@ impl<T: Default> FlowTable<T> {
         if self.in_emergency {
             let needed =
                 self.budget.limit() / 100 * u64::from(self.cfg.emergency_recovery.min(100));
-            if self.budget.left() >= needed {
+            if self.budget.available() >= needed {
                 self.in_emergency = false;
                 self.counters.emerg_mode_over += 1;
             }
@@ -460,6 +498,7 @@ impl<T: Default> FlowTable<T> {
 
     /// Moves a flow from the table to the queue of ended flows.
     fn take_out(&mut self, at: usize, idx: u32, reason: EndReason) {
+        self.steps += 1;
         self.vacate(at);
         self.wheel.remove(idx);
         let Some(flow) = self.slab.get_mut(idx as usize).and_then(Option::take) else { return };

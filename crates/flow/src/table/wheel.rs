@@ -3,11 +3,15 @@
 //! A flow is filed once, under the second in which it may time out at the earliest. Packets move
 //! its true deadline without touching the wheel; when its slot is due the owner looks at the true
 //! deadline and files it again if it lies ahead. So a packet costs nothing here, and a flow one
-//! visit per timeout period.
+//! visit per timeout period. A bit a slot says which slots hold anything, so that the first index in
+//! the wheel is found by looking at a few words, however full or empty the wheel is.
 
 use crate::limits::WHEEL_SLOTS;
 
 const NONE: u32 = u32::MAX;
+
+/// Words of a bit a slot.
+const WORDS: usize = WHEEL_SLOTS / 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
@@ -26,7 +30,11 @@ const UNFILED: Link = Link { prev: NONE, next: NONE, slot: NONE, due_s: 0 };
 pub(crate) struct Wheel {
     heads: Vec<u32>,
     tails: Vec<u32>,
+    /// The slots that hold anything.
+    filled: [u64; WORDS],
     links: Vec<Link>,
+    /// Times something was filed.
+    filings: u64,
     /// Slots up to here (this second excluded) have been visited.
     cursor_s: u64,
     /// See `begin`.
@@ -38,7 +46,9 @@ impl Wheel {
         Wheel {
             heads: vec![NONE; WHEEL_SLOTS],
             tails: vec![NONE; WHEEL_SLOTS],
+            filled: [0; WORDS],
             links: Vec::new(),
+            filings: 0,
             cursor_s: 0,
             started: false,
         }
@@ -61,6 +71,7 @@ impl Wheel {
             self.links.resize(at + 1, UNFILED);
         }
         self.remove(idx);
+        self.filings += 1;
         let due_s = due_s.max(self.cursor_s);
         // Beyond one turn: the last slot of this turn; it will be filed again from there.
         let visit_s = due_s.min(self.cursor_s + WHEEL_SLOTS as u64 - 1);
@@ -68,7 +79,10 @@ impl Wheel {
         let tail = self.tails[slot];
         self.links[at] = Link { prev: tail, next: NONE, slot: slot as u32, due_s };
         match tail {
-            NONE => self.heads[slot] = idx,
+            NONE => {
+                self.heads[slot] = idx;
+                self.filled[slot / 64] |= 1 << (slot % 64);
+            }
             tail => self.links[tail as usize].next = idx,
         }
         self.tails[slot] = idx;
@@ -94,6 +108,14 @@ impl Wheel {
             NONE => self.tails[slot as usize] = prev,
             next => self.links[next as usize].prev = prev,
         }
+        if prev == NONE && next == NONE {
+            self.filled[slot as usize / 64] &= !(1 << (slot % 64));
+        }
+    }
+
+    /// Times something was filed so far.
+    pub(crate) fn filings(&self) -> u64 {
+        self.filings
     }
 
     /// Takes out the next index whose slot lies before `now_s`. Whoever calls files it again if
@@ -126,10 +148,14 @@ impl Wheel {
 
     /// The filed index that is due first (by slot), without taking it out.
     pub(crate) fn first(&self) -> Option<u32> {
-        (0..WHEEL_SLOTS as u64).find_map(|ahead| {
-            let slot = ((self.cursor_s + ahead) % WHEEL_SLOTS as u64) as usize;
-            (self.heads[slot] != NONE).then_some(self.heads[slot])
-        })
+        let from = (self.cursor_s % WHEEL_SLOTS as u64) as usize;
+        let (word, bit) = (from / 64, from % 64);
+        // From the cursor to the end of its word, the other words, and what is left of the first.
+        let ahead = self.filled[word] & (u64::MAX << bit);
+        let others = (1..=WORDS).map(|n| (word + n) % WORDS).map(|w| (w, self.filled[w]));
+        let (word, bits) =
+            std::iter::once((word, ahead)).chain(others).find(|(_, bits)| *bits != 0)?;
+        Some(self.heads[word * 64 + bits.trailing_zeros() as usize])
     }
 }
 
@@ -176,6 +202,10 @@ mod tests {
                 }
             }
             assert_eq!(wheel.first().is_some(), !model.is_empty());
+            // The first is in the slot that comes first, looked for in the plainest way.
+            let slot = |s: u64| (s % WHEEL_SLOTS as u64) as usize;
+            let plainly = (0..WHEEL_SLOTS as u64).map(|n| wheel.heads[slot(wheel.cursor_s + n)]);
+            assert_eq!(wheel.first(), plainly.into_iter().find(|idx| *idx != NONE));
         }
     }
 }
