@@ -12,6 +12,7 @@ use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence, FindingId, Role, ThreatLevel};
 use gabion_record::logs::TimeNs;
+use gabion_record::saved;
 use hashbrown::{HashMap, HashSet};
 use sha2::{Digest, Sha256};
 
@@ -43,6 +44,11 @@ pub struct Accumulator {
     pub repeats: u64,
     /// Sums forgotten for want of room.
     pub forgotten: u64,
+}
+
+saved! {
+    Sum { level, ids, alerts, total }
+    Accumulator { sums, seen, seen_before, window, repeats, forgotten }
 }
 
 impl Accumulator {

@@ -6,6 +6,7 @@
 
 use crate::sketch::{Keyed, hash_text, mix};
 use gabion_record::evidence::Evidence;
+use gabion_record::saved;
 
 /// Said one by one, a type and port in a window of one of 256 shards.
 const SAID: u64 = 4;
@@ -18,6 +19,8 @@ pub struct Crowd {
     /// Evidence not said.
     pub unsaid: u64,
 }
+
+saved! { Crowd { window, counts, unsaid } }
 
 impl Crowd {
     /// Whether evidence at the first record of a source is to be said.

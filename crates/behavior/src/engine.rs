@@ -11,11 +11,14 @@ use crate::settings::{Direction, Settings};
 use crate::shard::{Kept, ShardCounts};
 use crate::shards::{Ahead, Ends, Placed, Shards};
 use crate::site::{Facts, Site};
-use crate::whitelist::{Entry, Learned, Withheld};
+use crate::sketch::{hash_text, mix};
+use crate::whitelist::{Entry, Learned, Passed, Withheld};
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Body, Record, TimeNs};
+use gabion_record::saved;
+use gabion_record::saved::{Saved, load_bytes, save_bytes};
 use std::sync::Arc;
 
 /// What the engine says.
@@ -60,6 +63,44 @@ pub struct Counts {
     pub whitelisted: u64,
     /// Evidence that it kept back.
     pub whitelisted_evidence: u64,
+}
+
+saved! {
+    Counts {
+        records, flows, established, not_established, private_to_private, profiles, sources, windows, evidence,
+        repeats, crowded, alerts, folded, whitelisted, whitelisted_evidence,
+    }
+}
+
+/// A part of what an engine is, in a checkpoint. Parts stand in the order of this table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Section {
+    /// The site stage.
+    Front,
+    /// The stage behind profiles.
+    Back,
+    /// A shard, by its number.
+    Shard(usize),
+}
+
+/// What a checkpoint can't be gone on from.
+pub const OTHER_SETTINGS: &str = "it was written with another time_window_width, only_one_tw, analysis_direction \
+    or client_ips: use those again, or begin anew with --overwrite";
+/// The same of one that is none.
+pub const DAMAGED: &str = "it is damaged or of another version: begin anew with --overwrite";
+
+/// What has to be the same so that windows and profiles mean the same.
+fn footing(settings: &Settings) -> Vec<u8> {
+    let mut out = Vec::new();
+    (settings.window_ns, settings.is_one_window, settings.direction as u8).save(&mut out);
+    settings.client_ips.save(&mut out);
+    out
+}
+
+/// What learned entries of the whitelist are numbers of.
+fn list_of(settings: &Settings) -> u64 {
+    let all = settings.whitelist.entries().iter();
+    all.fold(0, |sum, entry| mix(sum ^ hash_text(entry.text.as_bytes())))
 }
 
 impl Counts {
@@ -133,6 +174,37 @@ impl Front {
     /// evidence of these records.
     pub fn take_learned(&mut self) -> Vec<Learned> {
         std::mem::take(&mut self.learned)
+    }
+
+    /// Appends all it knows, for a checkpoint.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        let Front { settings, site, counts, latest_flow, learned } = self;
+        save_bytes(&footing(settings), out);
+        list_of(settings).save(out);
+        site.save(out);
+        counts.save(out);
+        latest_flow.save(out);
+        learned.save(out);
+    }
+
+    /// Takes in what [`Front::save`] wrote.
+    ///
+    /// # Errors
+    /// When it is none of this version, or of other settings.
+    pub fn restore(&mut self, saved: &[u8]) -> Result<(), &'static str> {
+        let from = &mut { saved };
+        if load_bytes(from).ok_or(DAMAGED)? != footing(&self.settings) {
+            return Err(OTHER_SETTINGS);
+        }
+        let list = u64::load(from).ok_or(DAMAGED)?;
+        (self.site, self.counts) = Saved::load(from).ok_or(DAMAGED)?;
+        (self.latest_flow, self.learned) = Saved::load(from).ok_or(DAMAGED)?;
+        // Entries of another list mean something else.
+        if list != list_of(&self.settings) {
+            self.site.passed = Passed::default();
+            self.learned.clear();
+        }
+        if from.is_empty() { Ok(()) } else { Err(DAMAGED) }
     }
 
     /// Which ends of a record get it into their profile.
@@ -226,6 +298,32 @@ impl Back {
                 }
             }
         }
+    }
+
+    /// Appends all it knows, for a checkpoint.
+    pub fn save(&self, out: &mut Vec<u8>) {
+        let Back { settings, accumulator, input_state, withheld, counts } = self;
+        list_of(settings).save(out);
+        accumulator.save(out);
+        input_state.save(out);
+        withheld.save(out);
+        counts.save(out);
+    }
+
+    /// Takes in what [`Back::save`] wrote.
+    ///
+    /// # Errors
+    /// When it is none of this version.
+    pub fn restore(&mut self, saved: &[u8]) -> Result<(), &'static str> {
+        let from = &mut { saved };
+        let list = u64::load(from).ok_or(DAMAGED)?;
+        self.accumulator = Saved::load(from).ok_or(DAMAGED)?;
+        self.input_state = Saved::load(from).ok_or(DAMAGED)?;
+        (self.withheld, self.counts) = Saved::load(from).ok_or(DAMAGED)?;
+        if list != list_of(&self.settings) {
+            self.withheld = Withheld::default();
+        }
+        if from.is_empty() { Ok(()) } else { Err(DAMAGED) }
     }
 
     /// Enters what became of evidence so far.
@@ -346,6 +444,31 @@ impl Engine {
         let start = self.front.start();
         for mut placed in self.placed.drain(..) {
             self.back.take(&mut placed, start, sink);
+        }
+    }
+
+    /// Gives all that the engine is between two records, part by part, so that another one can go on from
+    /// there ([`Engine::restore`]) as this one does. Profiles of windows that have ended are handed over
+    /// first ([`Engine::take_kept`]).
+    pub fn save(&mut self, each: &mut dyn FnMut(Section, Vec<u8>)) {
+        self.shards.settle_kept();
+        let mut out = Vec::new();
+        self.front.save(&mut out);
+        each(Section::Front, std::mem::take(&mut out));
+        self.back.save(&mut out);
+        each(Section::Back, out);
+        self.shards.save(&mut |number, shard| each(Section::Shard(number), shard));
+    }
+
+    /// Takes in a part of another engine.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn restore(&mut self, section: Section, saved: &[u8]) -> Result<(), &'static str> {
+        match section {
+            Section::Front => self.front.restore(saved),
+            Section::Back => self.back.restore(saved),
+            Section::Shard(number) => self.shards.restore(number, saved).ok_or(DAMAGED),
         }
     }
 

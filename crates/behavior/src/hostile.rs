@@ -31,13 +31,11 @@ const AGE: i64 = 50 * 365 * 24 * HOUR;
 
 /// Records, kept as parcels.
 #[derive(Default)]
-struct Script(Vec<Vec<u8>>);
+pub(crate) struct Script(pub(crate) Vec<Vec<u8>>);
 
 impl Script {
     fn add(&mut self, r: &Record<'_>) {
-        let mut bytes = Vec::new();
-        parcel::put_record(0, Ends::Source, r, &Facts::default(), &mut bytes);
-        self.0.push(bytes);
+        self.0.push(parcel_of(r));
     }
 
     fn flow(&mut self, flow: &Flow) {
@@ -65,17 +63,24 @@ impl Script {
     }
 }
 
-fn record(bytes: &[u8]) -> Record<'_> {
+/// A record as bytes, to be read by [`record`].
+pub(crate) fn parcel_of(r: &Record<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    parcel::put_record(0, Ends::Source, r, &Facts::default(), &mut bytes);
+    bytes
+}
+
+pub(crate) fn record(bytes: &[u8]) -> Record<'_> {
     match parcel::take(bytes) {
         Some((Parcel::Record(_, _, r, _), _)) => r,
         _ => panic!("no record"),
     }
 }
 
-type Write = fn(&mut Script);
+pub(crate) type Write = fn(&mut Script);
 
 /// A script by module of the detector, and what it is to say.
-const SCRIPTS: &[(&str, &str, Write)] = &[
+pub(crate) const SCRIPTS: &[(&str, &str, Write)] = &[
     ("vertical_scan", "VERTICAL_PORT_SCAN", |s| {
         (0..12).for_each(|n| s.flow(&conn(n, WHO, THERE, 1000 + n as u16).refused()));
     }),
@@ -296,7 +301,7 @@ const SCRIPTS: &[(&str, &str, Write)] = &[
     }),
 ];
 
-fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     let files = [
         (
             "own",

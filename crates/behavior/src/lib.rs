@@ -45,13 +45,15 @@ pub mod state;
 pub mod whitelist;
 
 #[cfg(test)]
+mod goes_on;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod peer_defects;
 #[cfg(test)]
 mod trial;
 
-pub use engine::{Back, Counts, Engine, Finding, Front, whitelisted};
+pub use engine::{Back, Counts, Engine, Finding, Front, Section, whitelisted};
 pub use profile::{Profile, step};
 pub use settings::Settings;
 pub use shards::{Ends, Placed, Shards};

@@ -79,3 +79,7 @@ pub const TOGETHER: usize = 8;
 /// Addresses outside of which is kept how many of the site's hosts talk with them: 2^15 of some 80
 /// bytes, and 64 more where many do.
 pub const OUTSIDE_MAX: usize = 1 << 15;
+
+/// Places of seeds that one shard of a checkpoint may have: more than the largest budget gives one, so that
+/// a damaged checkpoint asks for no more than 48 MiB.
+pub const SEEDS_SAVED_MAX: usize = 1 << 20;

@@ -12,6 +12,8 @@ use crate::sketch::{Hosts, hash_ip};
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::logs::{SECOND, TimeNs};
+use gabion_record::saved;
+use gabion_record::saved::Saved;
 use hashbrown::HashMap;
 
 /// Hosts kept exactly.
@@ -53,6 +55,32 @@ struct Outside {
     first: TimeNs,
     last: TimeNs,
     talkers: Talkers,
+}
+
+impl Saved for Talkers {
+    fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            Talkers::Few(list, len) => {
+                false.save(out);
+                (list.save(out), len.save(out));
+            }
+            Talkers::Many(registers, count) => {
+                true.save(out);
+                (registers.save(out), count.save(out));
+            }
+        }
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(match bool::load(from)? {
+            false => Talkers::Few(Saved::load(from)?, Saved::load(from)?),
+            true => Talkers::Many(Saved::load(from)?, Saved::load(from)?),
+        })
+    }
+}
+
+saved! {
+    Outside { first, last, talkers }
+    Outsides { all, inside, of, full_until, unknown }
 }
 
 impl Talkers {

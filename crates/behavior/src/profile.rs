@@ -15,6 +15,7 @@ use crate::state::{Decoder, State};
 use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, EvidenceType};
 use gabion_record::logs::{Body, Record, TimeNs};
+use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
 /// Version of the encoding; it changes with the states of detectors. From the first release on older
 /// ones are to decode for ever; until then another version is refused.
@@ -198,19 +199,34 @@ impl Profile {
 
     /// Its encoding.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        // Every field by name: one that is added is written here too, or left out on purpose.
+        let Profile {
+            ip,
+            records,
+            flows,
+            findings,
+            last,
+            timer,
+            current,
+            past,
+            kept,
+            weighed: _,
+            is_to_keep: _,
+            kept_at: _,
+        } = self;
         VERSION.encode(out);
-        self.ip.encode(out);
-        self.records.encode(out);
-        self.flows.encode(out);
-        self.findings.encode(out);
-        self.last.encode(out);
-        self.timer.encode(out);
-        self.current.encode(out);
-        self.past.is_some().encode(out);
-        if let Some(past) = &self.past {
+        ip.encode(out);
+        records.encode(out);
+        flows.encode(out);
+        findings.encode(out);
+        last.encode(out);
+        timer.encode(out);
+        current.encode(out);
+        past.is_some().encode(out);
+        if let Some(past) = past {
             past.encode(out);
         }
-        self.kept.encode(out);
+        kept.encode(out);
     }
 
     /// Looks at where its states are, so that they are near when a flow comes; means nothing.
@@ -285,6 +301,22 @@ impl Profile {
     fn turn(&mut self, number: i64) {
         let was = std::mem::replace(&mut self.current, Window::of(number));
         self.past = (was.number == number.saturating_sub(1)).then(|| Box::new(was));
+    }
+}
+
+/// In a checkpoint a profile goes with what its encoding leaves out. Whether it waits to be handed over is
+/// not kept: all that waits is handed over first.
+impl Saved for Profile {
+    fn save(&self, out: &mut Vec<u8>) {
+        let mut bytes = Vec::new();
+        self.encode(&mut bytes);
+        save_bytes(&bytes, out);
+        (self.weighed, self.kept_at).save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let mut profile = Profile::decode(load_bytes(from)?)?;
+        (profile.weighed, profile.kept_at) = Saved::load(from)?;
+        Some(profile)
     }
 }
 

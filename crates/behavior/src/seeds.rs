@@ -5,9 +5,12 @@
 //! sets of four places; who is pushed out is folded into a sketch and counted, and gets a profile at
 //! once when it comes again.
 
+use crate::limits::SEEDS_SAVED_MAX;
 use crate::sketch::{hash_ip, mix};
 use gabion_record::Ip;
 use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+use gabion_record::saved;
+use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
 /// Places of a set.
 const WAYS: usize = 4;
@@ -78,6 +81,11 @@ impl Seed {
         })
     }
 
+    /// Whose flow it is.
+    pub(crate) fn src(&self) -> Ip {
+        self.src
+    }
+
     /// The moment of its flow.
     pub fn ts(&self) -> TimeNs {
         let [a, b, c, d, e, f, g] = self.time;
@@ -127,12 +135,64 @@ pub struct Seeds {
     held: u64,
 }
 
+saved! {
+    Seed { src, dst, time, src_port, dst_port, marks, packets, bytes }
+}
+
+/// Seeds go with their places, so that the same one is pushed out next; how large the table may become
+/// is the reader's to say.
+impl Saved for Seeds {
+    fn save(&self, out: &mut Vec<u8>) {
+        let Seeds { places, sets, sets_max: _, folded, folds, held } = self;
+        (places.len(), *sets, *folds).save(out);
+        held.save(out);
+        for (at, seed) in places.iter().enumerate().filter(|(_, s)| **s != Seed::default()) {
+            (at, *seed).save(out);
+        }
+        folded.is_some().save(out);
+        save_bytes(folded.as_deref().unwrap_or_default(), out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let (len, sets, folds) = <(usize, usize, u64)>::load(from)?;
+        let held = u64::load(from)?;
+        let is_right = sets.is_power_of_two()
+            && (len == 0 || Some(len) == sets.checked_mul(WAYS))
+            && len <= SEEDS_SAVED_MAX;
+        if !is_right || held > len as u64 {
+            return None;
+        }
+        let mut places = vec![Seed::default(); len];
+        for _ in 0..held {
+            let (at, seed) = <(usize, Seed)>::load(from)?;
+            *places.get_mut(at)? = seed;
+        }
+        let has_folded = bool::load(from)?;
+        let bytes = load_bytes(from)?;
+        let folded = has_folded.then(|| bytes.to_vec().into_boxed_slice());
+        if bytes.len() != if has_folded { ROWS * WIDTH } else { 0 } {
+            return None;
+        }
+        Some(Seeds { places, sets, sets_max: sets, folded, folds, held })
+    }
+}
+
 impl Seeds {
     /// A table of so many bytes at most.
     pub fn new(bytes: usize) -> Seeds {
         let sets_max = 1 << (bytes / (WAYS * size_of::<Seed>())).max(1).ilog2();
         let sets = sets_max.min(SETS_FIRST);
         Seeds { places: Vec::new(), sets, sets_max, folded: None, folds: 0, held: 0 }
+    }
+
+    /// Takes over how large another table may become. False when this one is larger already.
+    pub(crate) fn bounded_as(&mut self, other: &Seeds) -> bool {
+        self.sets_max = other.sets_max;
+        self.sets <= self.sets_max
+    }
+
+    /// Every seed, in the order of places.
+    pub(crate) fn each(&self) -> impl Iterator<Item = Seed> {
+        self.places.iter().copied().filter(|s| *s != Seed::default())
     }
 
     /// Doubles the table: each set becomes two, so nothing is pushed out.

@@ -17,6 +17,7 @@ use gabion_record::Ip;
 use gabion_record::evidence::Evidence;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{Body, Record, TimeNs};
+use gabion_record::saved;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 
@@ -82,7 +83,58 @@ pub struct Kept {
     pub bytes: Vec<u8>,
 }
 
+saved! { ShardCounts { profiles, sources, crowded, folded } }
+
+saved! {
+    Shard {
+        profiles, queue, weight, weight_max, seeds, crowd, ledger, counts, swept;
+        waiting = VecDeque::new(), gone = Vec::new(), kept = Vec::new(),
+    }
+}
+
 impl Shard {
+    /// Makes a shard of a checkpoint fit the room that `fresh` was made with: what another budget had more
+    /// room for is folded.
+    pub(crate) fn fit(&mut self, fresh: Shard) {
+        self.weight_max = fresh.weight_max;
+        if !self.seeds.bounded_as(&fresh.seeds) {
+            let seeds = std::mem::replace(&mut self.seeds, fresh.seeds);
+            seeds.each().for_each(|seed| self.put_seed(seed));
+        }
+        while self.weight > self.weight_max && self.fold_one() {}
+    }
+
+    /// Takes what another shard counted, and gives what it held: for shards of another number.
+    pub(crate) fn take_over(
+        &mut self,
+        other: Shard,
+    ) -> (Vec<Box<Profile>>, impl Iterator<Item = Seed> + use<>) {
+        self.ledger.merge(&other.ledger);
+        self.counts.merge(&other.counts);
+        self.crowd.unsaid += other.crowd.unsaid;
+        self.swept = self.swept.max(other.swept);
+        let mut profiles = other.profiles;
+        let held = other.queue.iter().filter_map(|ip| profiles.remove(ip)).collect();
+        let seeds: Vec<Seed> = other.seeds.each().collect();
+        (held, seeds.into_iter())
+    }
+
+    /// Takes in a profile of a shard of another number of shards.
+    pub(crate) fn take_profile(&mut self, profile: Box<Profile>) {
+        self.weight += profile.weighed;
+        self.queue.push_back(profile.ip());
+        self.profiles.insert(profile.ip(), profile);
+        while self.weight > self.weight_max && self.fold_one() {}
+    }
+
+    /// Takes in a seed; what it pushes out is folded.
+    pub(crate) fn put_seed(&mut self, seed: Seed) {
+        if self.seeds.put(seed) {
+            self.counts.folded += 1;
+            self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
+        }
+    }
+
     /// A shard of so many bytes for seeds (at most half of it) and profiles, made in a window.
     pub fn new(bytes: usize, window: i64) -> Shard {
         Shard {
@@ -172,10 +224,7 @@ impl Shard {
             && ip == r.src
             && let Some(seed) = Seed::of(r)
         {
-            if self.seeds.put(seed) {
-                self.counts.folded += 1;
-                self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
-            }
+            self.put_seed(seed);
             return None;
         }
         // Room for one that comes is made by one that has gone, however many come before their turn.

@@ -13,6 +13,7 @@ use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, FindingId};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Proto, Record, SECOND, TimeNs};
+use gabion_record::saved::Saved;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -303,6 +304,72 @@ impl Shards {
                 .drain(..)
                 .map(|evidence| Placed { place: Place::of(second, record, &evidence), evidence }),
         );
+    }
+
+    /// Hands over all profiles of windows that have ended: what is saved of shards then is all there is.
+    pub fn settle_kept(&mut self) {
+        if let Some(keeping) = &mut self.keeping {
+            while keeping.next < self.held.len() {
+                keeping.hand_over(&mut self.held);
+            }
+        }
+    }
+
+    /// What each shard that is held here is, with its number, for a checkpoint; [`Shards::settle_kept`]
+    /// first. A shard at a time, so that they are not all held twice.
+    pub fn save(&self, each: &mut dyn FnMut(usize, Vec<u8>)) {
+        let count = self.held.len();
+        let mut timers: Vec<Vec<(i64, Ip)>> = vec![Vec::new(); count];
+        for (second, ips) in &self.timers {
+            for ip in ips {
+                if let Some(of_shard) = timers.get_mut(shard_of(*ip, count)) {
+                    of_shard.push((*second, *ip));
+                }
+            }
+        }
+        for (at, (shard, timers)) in self.held.iter().zip(&timers).enumerate() {
+            let Some(shard) = shard else { continue };
+            let mut out = Vec::new();
+            count.save(&mut out);
+            shard.save(&mut out);
+            timers.save(&mut out);
+            each(at, out);
+        }
+    }
+
+    /// Takes in what [`Shards::save`] gave of a shard; `None` when it is none. With another number of shards
+    /// than there was then, its profiles go to the shards that are theirs now.
+    pub fn restore(&mut self, number: usize, saved: &[u8]) -> Option<()> {
+        let from = &mut { saved };
+        let (count, mut shard) = (usize::load(from)?, Box::<Shard>::load(from)?);
+        let timers = Vec::<(i64, Ip)>::load(from)?;
+        let fresh = Shard::new(self.bytes_each, self.window);
+        if !from.is_empty() || number >= count {
+            return None;
+        }
+        if count == self.held.len() {
+            shard.fit(fresh);
+            *self.held.get_mut(number)? = Some(shard);
+        } else {
+            let (profiles, seeds) = self.shard(number % self.held.len()).take_over(*shard);
+            for profile in profiles {
+                self.shard_of(profile.ip()).take_profile(profile);
+            }
+            seeds.for_each(|seed| self.shard_of(seed.src()).put_seed(seed));
+        }
+        for (second, ip) in timers {
+            self.timers.entry(second).or_default().push(ip);
+        }
+        Some(())
+    }
+
+    fn shard_of(&mut self, ip: Ip) -> &mut Shard {
+        self.shard(shard_of(ip, self.held.len()))
+    }
+
+    fn shard(&mut self, number: usize) -> &mut Shard {
+        let (bytes, window) = (self.bytes_each, self.window);
+        self.held[number].get_or_insert_with(|| Box::new(Shard::new(bytes, window)))
     }
 
     /// Takes a shard out, to be held elsewhere, with the moments of its profiles.

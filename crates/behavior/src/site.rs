@@ -11,7 +11,7 @@ use crate::settings::Settings;
 use crate::whitelist::Passed;
 use foldhash::fast::FixedState;
 use gabion_record::logs::{Body, LogKind, Mac, Record, TimeNs};
-use gabion_record::{Ip, Net};
+use gabion_record::{Ip, Net, saved};
 use hashbrown::{HashMap, HashSet};
 
 /// What the site knows at the moment of one record.
@@ -96,6 +96,13 @@ pub struct Site {
     pub private_pairs: u64,
     /// What the whitelist passes over.
     pub(crate) passed: Passed,
+}
+
+saved! {
+    Site {
+        start, local, gateway_mac, gateway, owners, hardware, dhcp_servers, ftp_ports, resolved, outsides,
+        logs, newest, watermark, private_pairs, passed,
+    }
 }
 
 impl Site {

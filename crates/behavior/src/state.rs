@@ -6,6 +6,7 @@
 
 use gabion_record::Ip;
 use gabion_record::logs::{Proto, TimeNs};
+use gabion_record::saved::Saved;
 
 /// Reads an encoding; ends in `None` rather than in wrong values.
 #[derive(Clone, Copy, Debug)]
@@ -316,6 +317,40 @@ impl<T> Slot<T> {
     #[inline]
     pub fn place(&self) -> usize {
         self.0.as_deref().map_or(0, |state| std::ptr::from_ref(state).addr())
+    }
+}
+
+/// Reads a state out of a checkpoint.
+pub(crate) fn load_state<T: State>(from: &mut &[u8]) -> Option<T> {
+    let mut decoder = Decoder(from);
+    let state = T::decode(&mut decoder)?;
+    *from = decoder.0;
+    Some(state)
+}
+
+macro_rules! saved_states {
+    ($($t:ty),+) => {$(
+        impl Saved for $t {
+            fn save(&self, out: &mut Vec<u8>) {
+                State::encode(self, out);
+            }
+            fn load(from: &mut &[u8]) -> Option<Self> {
+                load_state(from)
+            }
+        }
+    )+};
+}
+
+saved_states!(crate::sketch::Hosts);
+
+impl<K: crate::sketch::keyed::Key, V: State, const MAX: usize> Saved
+    for crate::sketch::Keyed<K, V, MAX>
+{
+    fn save(&self, out: &mut Vec<u8>) {
+        State::encode(self, out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        load_state(from)
     }
 }
 

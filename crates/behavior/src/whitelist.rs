@@ -14,6 +14,8 @@ use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, Indicator, Party, Role};
 use gabion_record::logs::{Body, Mac, Record};
+use gabion_record::saved;
+use gabion_record::saved::Saved;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 
@@ -249,6 +251,30 @@ fn ignored(text: &str) -> Option<(bool, bool)> {
 /// Addresses known by a listed name or hardware address, IPv4 and IPv6 alike.
 #[derive(Debug, Default)]
 struct Known(Map<Ip>);
+
+impl Saved for Known {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.0.save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Saved::load(from).map(Known)
+    }
+}
+
+impl Saved for Hits {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.0.save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Saved::load(from).map(Hits)
+    }
+}
+
+saved! {
+    Learned { behind, ip, entry }
+    Passed { known, hits, news }
+    Withheld { known, hits, waiting }
+}
 
 impl Known {
     fn get(&self, ip: Ip) -> Option<u32> {

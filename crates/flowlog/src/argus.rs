@@ -8,6 +8,8 @@ use crate::skip::Skip;
 use crate::zeek::build;
 use gabion_record::Ip;
 use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+use gabion_record::saved;
+use gabion_record::saved::Saved;
 
 /// Columns read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +62,18 @@ pub struct Layout {
     at: Vec<Option<Column>>,
     has_app: bool,
 }
+
+impl Saved for Column {
+    fn save(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let number = u8::load(from)?;
+        NAMES.iter().map(|(_, column)| *column).find(|column| *column as u8 == number)
+    }
+}
+
+saved! { Layout { separator, at, has_app } }
 
 impl Layout {
     /// From a header line; `None` when it is none.

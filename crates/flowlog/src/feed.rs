@@ -17,6 +17,7 @@ use crate::source::{LineRead, Lines, is_read_once, open_once};
 use crate::survey::{Survey, survey};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{LogKind, Record, SECOND, TimeNs};
+use gabion_record::saved;
 use smallvec::SmallVec;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -60,8 +61,15 @@ pub struct InputReport {
     pub jumps: u64,
     /// How far the file is out of order, nanoseconds.
     pub lateness_ns: i64,
+    /// Times that a followed log was cut off and begun anew in its place. What was written between the last
+    /// look and that is not known, unless a copy of it is followed as well.
+    pub restarts: u64,
     /// Why it could not be read, or not to its end.
     pub error: Option<String>,
+}
+
+saved! {
+    InputReport { path, kind, ledger, skips, late, cut, jumps, lateness_ns, restarts, error }
 }
 
 impl InputReport {
@@ -76,6 +84,7 @@ impl InputReport {
             cut: 0,
             jumps: 0,
             lateness_ns: 0,
+            restarts: 0,
             error: None,
         }
     }

@@ -4,9 +4,10 @@
 //! horizon says and room allows; what comes later still is given out late.
 
 use crate::feed::{InputReport, shed};
-use crate::reader::{Format, Line, Reader};
+use crate::reader::{Format, LayoutId, Line, Reader};
 use crate::sorter::Sorter;
-use gabion_record::logs::{Record, TimeNs};
+use gabion_record::logs::{LogKind, Record, TimeNs};
+use gabion_record::saved;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -24,6 +25,10 @@ pub struct Intake {
     lines: u64,
 }
 
+saved! {
+    Intake { reader, sorter, report, given, lines; scratch = Vec::new() }
+}
+
 impl Intake {
     /// A log of that name whose lines wait so long, in so many bytes.
     pub fn new(path: &Path, format: Option<Format>, horizon_ns: i64, bytes_max: usize) -> Intake {
@@ -39,20 +44,76 @@ impl Intake {
 
     /// Takes the next line in, without its end; records whose time has come go to `each`.
     pub fn line(&mut self, line: &[u8], each: Each<'_>) -> ControlFlow<()> {
+        match self.look(line) {
+            Some((ts, layout)) => self.push(ts, layout, line, each),
+            None => ControlFlow::Continue(()),
+        }
+    }
+
+    /// Looks at the next line: the moment of its record, for [`Intake::push`]. What is none is done with.
+    pub fn look(&mut self, line: &[u8]) -> Option<(TimeNs, LayoutId)> {
         self.lines += 1;
-        let bytes = line.len() as u64;
         match self.reader.line(line) {
-            Line::Quiet => return ControlFlow::Continue(()),
-            Line::Record(ts, layout) => {
-                self.report.ledger.receive(1, bytes);
-                self.sorter.push(ts, line, layout, self.lines);
-            }
+            Line::Quiet => None,
+            Line::Record(ts, layout) => Some((ts, layout)),
             Line::Skip(skip) => {
+                let bytes = line.len() as u64;
                 self.report.ledger.receive(1, bytes);
                 shed(&mut self.report, skip, bytes, self.lines);
+                None
             }
         }
+    }
+
+    /// Forgets that the last line was looked at: it will come again.
+    pub fn unlook(&mut self) {
+        self.lines = self.lines.saturating_sub(1);
+    }
+
+    /// Takes in the line that [`Intake::look`] found a record in; records whose time has come go to `each`.
+    pub fn push(
+        &mut self,
+        ts: TimeNs,
+        layout: LayoutId,
+        line: &[u8],
+        each: Each<'_>,
+    ) -> ControlFlow<()> {
+        self.report.ledger.receive(1, line.len() as u64);
+        self.sorter.push(ts, line, layout, self.lines);
         self.drain(false, each)
+    }
+
+    /// Passes over a line that was read before: what it says of those that follow is learnt.
+    pub fn pass_over(&mut self, line: &[u8]) {
+        self.lines += 1;
+        let _ = self.reader.line(line);
+    }
+
+    /// The order of this log's records among records of the same moment.
+    pub fn order(&self) -> LogKind {
+        self.reader.order()
+    }
+
+    /// Nothing comes at the moment: room is let go of.
+    pub fn rest(&mut self) {
+        self.sorter.rest();
+        self.scratch = Vec::new();
+    }
+
+    /// Lines wait so long from now on.
+    pub fn set_horizon(&mut self, horizon_ns: i64, bytes_max: usize) {
+        self.sorter.set_horizon(horizon_ns, bytes_max);
+    }
+
+    /// The log was cut off and begins anew in its place: lines are counted from its beginning again.
+    pub fn restart(&mut self) {
+        self.lines = 0;
+        self.report.restarts += 1;
+    }
+
+    /// It is found under that name now.
+    pub fn rename(&mut self, path: &Path) {
+        self.report.path = path.to_owned();
     }
 
     /// A line that was longer than lines may be.

@@ -9,6 +9,7 @@ use crate::skip::Skip;
 use crate::zeek::build;
 use gabion_record::Ip;
 use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
+use gabion_record::saved::Saved;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
@@ -64,6 +65,20 @@ pub enum Layout {
     /// Words between blanks: date, time, duration, protocol, address:port, `->`, address:port,
     /// flags, type of service, packets, bytes, flows, perhaps a label.
     Text,
+}
+
+impl Saved for Layout {
+    fn save(&self, out: &mut Vec<u8>) {
+        let columns = match self {
+            Layout::Csv(columns) => Some(columns.clone()),
+            Layout::Text => None,
+        };
+        columns.save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Option::<Vec<Option<u8>>>::load(from)
+            .map(|columns| columns.map_or(Layout::Text, Layout::Csv))
+    }
 }
 
 impl Layout {

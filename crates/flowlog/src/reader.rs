@@ -9,6 +9,8 @@ use crate::skip::Skip;
 use crate::zeek::{self, Separator};
 use crate::{argus, eve, nfdump};
 use gabion_record::logs::{LogKind, Record, TimeNs};
+use gabion_record::saved;
+use gabion_record::saved::Saved;
 
 /// The format of a log, as the user may name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +74,60 @@ pub struct Reader {
     /// A log of Zeek that is not used (`stats`, `weird_stats`, …).
     is_unused: bool,
 }
+
+impl Saved for LayoutId {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.0.save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Saved::load(from).map(LayoutId)
+    }
+}
+
+impl Saved for Format {
+    fn save(&self, out: &mut Vec<u8>) {
+        out.push(*self as u8);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Format::ALL.get(usize::from(u8::load(from)?)).map(|(_, format)| *format)
+    }
+}
+
+impl Saved for Layout {
+    fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            Layout::Zeek(layout) => {
+                out.push(0);
+                layout.save(out);
+            }
+            Layout::ZeekJson(kind) => {
+                out.push(1);
+                kind.save(out);
+            }
+            Layout::Eve => out.push(2),
+            Layout::Argus(layout) => {
+                out.push(3);
+                layout.save(out);
+            }
+            Layout::Nfdump(layout) => {
+                out.push(4);
+                layout.save(out);
+            }
+        }
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(match u8::load(from)? {
+            0 => Layout::Zeek(Saved::load(from)?),
+            1 => Layout::ZeekJson(Saved::load(from)?),
+            2 => Layout::Eve,
+            3 => Layout::Argus(Saved::load(from)?),
+            4 => Layout::Nfdump(Saved::load(from)?),
+            _ => return None,
+        })
+    }
+}
+
+saved! { Reader { format, named, layouts, current, separator, unset, path, is_unused } }
 
 impl Reader {
     /// A reader of a log of that file name; `format` where the user says it.

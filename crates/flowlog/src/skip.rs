@@ -1,6 +1,8 @@
 //! Why a line was skipped, how often, and where: what a person needs to find it.
 
 use crate::limits::SKIP_LINES_KEPT;
+use gabion_record::saved;
+use gabion_record::saved::Saved;
 
 macro_rules! skips {
     ($($skip:ident, $name:literal, $why:literal;)+) => {
@@ -44,6 +46,18 @@ skips! {
 pub struct Skips {
     entries: Vec<(Skip, u64, Vec<u64>)>,
 }
+
+impl Saved for Skip {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.name().to_owned().save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let name = String::load(from)?;
+        Skip::ALL.iter().copied().find(|skip| skip.name() == name)
+    }
+}
+
+saved! { Skips { entries } }
 
 impl Skips {
     /// Counts one; `line` is its number from 1.

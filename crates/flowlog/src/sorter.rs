@@ -11,6 +11,7 @@
 
 use crate::reader::LayoutId;
 use gabion_record::logs::{SECOND, TimeNs};
+use gabion_record::saved;
 use std::collections::BTreeMap;
 
 /// A jump ahead of more than this has to be confirmed.
@@ -86,6 +87,13 @@ struct Entry {
 struct Slice {
     text: Vec<u8>,
     entries: Vec<Entry>,
+}
+
+saved! {
+    LogClock { latest, ahead, jumps }
+    Entry { ts, start, len, layout, number }
+    Slice { text, entries }
+    Sorter { slices, leaving, next, horizon_ns, bytes, bytes_max, clock, cut; spare = Vec::new() }
 }
 
 impl Slice {
@@ -221,6 +229,19 @@ impl Sorter {
     #[inline]
     pub fn pop(&mut self, lines: usize) {
         self.next += lines;
+    }
+
+    /// Lines wait so long from now on, in so many bytes.
+    pub fn set_horizon(&mut self, horizon_ns: i64, bytes_max: usize) {
+        (self.horizon_ns, self.bytes_max) = (horizon_ns, bytes_max.min(1 << 30));
+    }
+
+    /// Lets go of room that nothing stands in: the log rests.
+    pub fn rest(&mut self) {
+        self.spare = Vec::new();
+        if self.next >= self.leaving.entries.len() {
+            (self.leaving, self.next) = (Slice::default(), 0);
+        }
     }
 
     /// Jumps ahead that were met.

@@ -18,6 +18,7 @@ pub mod ip;
 pub mod json;
 pub mod ledger;
 pub mod logs;
+pub mod saved;
 
 pub use addr::Addr;
 pub use config::Tree;

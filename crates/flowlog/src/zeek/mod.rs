@@ -13,6 +13,8 @@ use crate::limits::COLUMNS_MAX;
 use crate::skip::Skip;
 use columns::{NONE, Slots};
 use gabion_record::logs::{LogKind, Record, TimeNs};
+use gabion_record::saved;
+use gabion_record::saved::Saved;
 
 /// What separates columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,24 @@ pub struct Layout {
     knows_service: bool,
     unset: Vec<u8>,
 }
+
+/// A byte, or none of the 256.
+impl Saved for Separator {
+    fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            Separator::Byte(byte) => u16::from(*byte).save(out),
+            Separator::Spaces => u16::MAX.save(out),
+        }
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        match u16::load(from)? {
+            u16::MAX => Some(Separator::Spaces),
+            byte => u8::try_from(byte).ok().map(Separator::Byte),
+        }
+    }
+}
+
+saved! { Layout { kind, separator, places, needed, ts_column, knows_service, unset } }
 
 impl Layout {
     /// From the names behind `#fields`.
