@@ -244,8 +244,14 @@ fn inspect(
 ) {
     for (number, r) in (block.first..).zip(block.frames.iter()) {
         let f = r.frame(block.bytes);
-        let f =
-            FrameIn { ts_ns: f.ts_ns, number, link: f.link, wire_len: f.wire_len, data: f.data };
+        let f = FrameIn {
+            ts_ns: f.ts_ns,
+            number,
+            link: f.link,
+            wire_len: f.wire_len,
+            data: f.data,
+            fragments: None,
+        };
         let taken = worker.frame(&f, outputs);
         pulse.beat();
         became(r, if taken { Entry::Taken } else { Entry::Unsupported });

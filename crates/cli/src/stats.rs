@@ -83,6 +83,11 @@ impl WorkerStats {
         let (decode, net) = (w.decode_counters().clone(), w.counters().clone());
         WorkerStats { decode, flow, tcp, defrag, pressure: w.memory_pressure(), net }
     }
+
+    /// Adds what was counted of fragments before they came to workers.
+    pub(crate) fn add_defrag(&mut self, counters: &DefragCounters) {
+        self.defrag.merge(counters);
+    }
 }
 
 /// The `stats` object of these workers together: with all counters, and without those at zero

@@ -1,7 +1,7 @@
 //! Captures through several workers.
 //!
-//! A reader thread cuts the captures into batches of frames and tells by the partition key which
-//! worker each frame belongs to. Every worker walks every batch: its own frames go through its
+//! A reader thread cuts the captures into batches of frames, puts fragments together while they are
+//! in order, and tells which worker each frame belongs to (see `gabion_net::Dealer`). Every worker walks every batch: its own frames go through its
 //! engine, of the others' it only takes the time, so that flows end at the same packet as with one
 //! worker. Lines come back a batch at a time and are written by this thread in packet order. State
 //! that rules keep across flows is used in packet order too (see `gabion_net::Team`), so the answer
@@ -17,10 +17,10 @@ use crate::pipeline::{
 };
 use gabion_capture::filter::Filter;
 use gabion_capture::{CaptureBytes, FrameRef};
-use gabion_net::{Engine, FrameIn, Team, Verdicts, Worker, WorkerBudgets};
+use gabion_flow::DefragCounters;
+use gabion_net::{Dealer, Engine, FragmentFate, FrameIn, Team, Verdicts, Worker, WorkerBudgets};
 use gabion_outputs::files::{Outputs, Tally};
 use gabion_outputs::sequence::{LineBatch, WorkerOutputs};
-use gabion_packet::{DecodeConfig, Link};
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
 use gabion_rules::post::{PostMatch, TagScope};
@@ -66,6 +66,8 @@ struct Batch {
     frames: Vec<FrameRef>,
     /// The worker of each frame; [`NOBODY`] where none is given it.
     owners: Vec<u8>,
+    /// Of frames with fragments, by their place: what became of the fragments.
+    fragments: Vec<(usize, Box<[FragmentFate]>)>,
     /// Number of the first frame.
     first: u64,
     /// The latest time of a frame, in nanoseconds; none when one is earlier than another before it.
@@ -74,6 +76,14 @@ struct Batch {
     capture: Option<String>,
     /// Lines are handed over behind it.
     is_written: bool,
+}
+
+impl Batch {
+    /// What became of the fragments of the frame at this place.
+    fn fragments_of(&self, place: usize) -> Option<&[FragmentFate]> {
+        let at = self.fragments.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        self.fragments.get(at).map(|(_, fates)| &**fates)
+    }
 }
 
 /// No worker's number.
@@ -128,6 +138,7 @@ struct ReaderEnd {
     reader: Ledger,
     entry: Ledger,
     is_stopped: bool,
+    defrag: DefragCounters,
 }
 
 /// A worker as the writing thread sees it.
@@ -243,12 +254,13 @@ impl Run<'_> {
         let reader = {
             let mut inputs = Queue::new(inputs, self.arrivals.clone());
             let stop = self.stop.clone();
-            let engine = Arc::clone(self.engine);
+            let mut dealer =
+                Dealer::new(Arc::clone(self.engine), pools.defrag.leaf("reader", None));
             let filter = self.filter.clone();
             let reading = Arc::clone(&reading);
             std::thread::Builder::new().name("reader".to_string()).spawn(move || {
                 let filter = filter.as_deref();
-                read(&mut inputs, &engine.options.decode, &to_workers, &stop, filter, &reading)
+                read(&mut inputs, &mut dealer, &to_workers, &stop, filter, &reading)
             })?
         };
         let mut writer = Writer {
@@ -269,9 +281,11 @@ impl Run<'_> {
         let Writer { members, lost, verdicts, incidents, .. } = writer;
         let memory = Some(self.budget.report());
         let mut done = Done { lost_workers: lost, memory, incidents, ..Done::default() };
+        let mut defrag = DefragCounters::default();
         if let Ok(end) = reader.join() {
             done.inputs = end.inputs;
             done.is_stopped = end.is_stopped;
+            defrag = end.defrag;
             done.threads.push(("reader".to_string(), end.cpu));
             done.books.add("reader", None, &end.reader);
             done.books.add("engine", None, &end.entry);
@@ -302,6 +316,7 @@ impl Run<'_> {
         done.books.add("alerts", None, &verdicts.books().alerts);
         if let Some((_, end)) = ends.first_mut() {
             end.stats.net.merge(verdicts.counters());
+            end.stats.add_defrag(&defrag);
         }
         done.enter(&ends, self, outputs);
         Ok(done)
@@ -427,6 +442,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
                     link: f.link,
                     wire_len: f.wire_len,
                     data: f.data,
+                    fragments: batch.fragments_of(at - 1),
                 },
                 out,
             );
@@ -437,7 +453,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
 /// The reader thread: cuts captures into batches and gives each to every worker.
 fn read(
     inputs: &mut Queue,
-    decode: &DecodeConfig,
+    dealer: &mut Dealer,
     workers: &[Sender<Work>],
     stop: &StopFlag,
     filter: Option<&Filter>,
@@ -449,6 +465,7 @@ fn read(
         reader: Ledger::new(),
         entry: Ledger::new(),
         is_stopped: false,
+        defrag: DefragCounters::default(),
     };
     let (mut number, mut batches) = (0, 0);
     while let Some((at, input)) = inputs.next(stop, &Pulse::unwatched(), &mut || ()) {
@@ -456,7 +473,7 @@ fn read(
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
             batches += 1;
             let is_written = batches % BATCHES_A_WRITE == 0 || block.frames.len() < BATCH;
-            hand_out(block, decode, (capture.take(), is_written), workers, &reading.lost, became);
+            hand_out(block, dealer, (capture.take(), is_written), workers, &reading.lost, became);
         };
         let mut see = |to, len| reading.position.set(at, to, len);
         let mut one = OneInput {
@@ -472,6 +489,7 @@ fn read(
         inputs.done(done, &mut end.inputs);
     }
     end.is_stopped |= inputs.is_cut(stop);
+    end.defrag = dealer.defrag_counters();
     end.cpu = clock::thread_cpu();
     end
 }
@@ -479,7 +497,7 @@ fn read(
 /// Gives a block of frames to the workers.
 fn hand_out(
     block: FrameBlock<'_>,
-    decode: &DecodeConfig,
+    dealer: &mut Dealer,
     (capture, is_written): (Option<String>, bool),
     workers: &[Sender<Work>],
     lost: &[AtomicBool],
@@ -489,8 +507,21 @@ fn hand_out(
     let mut owners = Vec::with_capacity(block.frames.len());
     let mut shares = vec![(0, 0); workers.len()];
     let mut latest_ns = Some(0);
-    for r in block.frames.iter() {
-        let owner = owner(decode, r, block.bytes, workers.len());
+    let mut fragments = Vec::new();
+    for (place, r) in block.frames.iter().enumerate() {
+        let frame = r.frame(block.bytes);
+        let dealt = dealer.deal(&FrameIn {
+            ts_ns: frame.ts_ns,
+            number: block.first + place as u64,
+            link: frame.link,
+            wire_len: frame.wire_len,
+            data: frame.data,
+            fragments: None,
+        });
+        let owner = dealt.map(|dealt| {
+            fragments.extend(dealt.fragments.map(|fates| (place, fates)));
+            owner(dealt.key, workers.len())
+        });
         if owner.is_some() {
             latest_ns = latest_ns.filter(|latest| *latest <= r.ts_ns).map(|_| r.ts_ns);
         }
@@ -509,6 +540,7 @@ fn hand_out(
         bytes: Arc::clone(block.bytes),
         frames: std::mem::replace(block.frames, Vec::with_capacity(BATCH)),
         owners,
+        fragments,
         first: block.first,
         latest_ns,
         capture,
@@ -523,17 +555,9 @@ fn hand_out(
     }
 }
 
-/// The worker a frame belongs to; none when its link type is not decoded.
-fn owner(
-    decode: &DecodeConfig,
-    r: &FrameRef,
-    bytes: &CaptureBytes,
-    workers: usize,
-) -> Option<usize> {
-    let link = Link::from_linktype(r.link.into())?;
-    let key = gabion_packet::partition_key(decode, link, r.frame(bytes).data);
-    // The high bits of a product: fair for any number of workers.
-    usize::try_from((u64::from(key) * workers as u64) >> 32).ok()
+/// The worker of a key: the high bits of a product are fair for any number of workers.
+fn owner(key: u32, workers: usize) -> usize {
+    ((u64::from(key) * workers as u64) >> 32) as usize
 }
 
 /// Writes what the workers send, in packet order, and watches over them.

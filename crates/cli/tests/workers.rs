@@ -1,7 +1,10 @@
 //! Every output the same, to the byte, with one worker and with several.
 
+#[path = "workers/nestings.rs"]
+mod nestings;
 mod program;
 
+use nestings::{Random, Wrapping, conversation, fragments_in_fragments};
 use program::{demo, gabion, repository};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -43,7 +46,7 @@ fn read(captures: &[PathBuf], rules: &Path, workers: usize) -> BTreeMap<String, 
         (rules.display().to_string(), repository("crates/cli/tests/data/all.yaml"));
     let store = store.display().to_string();
     let mut args = vec!["read", "-q", "-c", &store, "-S", &rules, "-l", &out];
-    args.extend(["--workers", &workers]);
+    args.extend(["-k", "none", "--workers", &workers]);
     let names: Vec<String> = captures.iter().map(|p| p.display().to_string()).collect();
     args.extend(names.iter().map(String::as_str));
     let r = gabion(&args);
@@ -113,5 +116,92 @@ fn captures_of_the_corpus_read_the_same() {
         if !captures.is_empty() {
             compare(&captures, &across(), &[2, 3]);
         }
+    }
+}
+
+/// Rules about what is inside of wrappings, about fragments and about what is odd, with state in
+/// flows and across them.
+const NESTED: &str = r#"
+alert http any any -> any any (msg:"uri"; http.uri; content:"EVILPAYLOAD"; sid:1;)
+alert udp any any -> any any (msg:"datagram"; content:"EVIL"; sid:2;)
+alert tcp any any -> any any (msg:"stream"; flow:established,to_client; content:"world"; flowbits:isnotset,seen; flowbits:set,seen; sid:3;)
+alert icmp any any -> any any (msg:"unreachable"; itype:3; sid:4;)
+alert ip any any -> any any (msg:"fragments"; fragbits:M; threshold:type limit, track by_src, count 2, seconds 60; sid:5;)
+alert tcp any any -> any any (msg:"opens"; flags:S; threshold:type both, track by_dst, count 2, seconds 60; sid:6;)
+alert udp any any -> any [4789,6081,3544,8472] (msg:"tunnel"; flow:to_server; flowint:n,+,1; flowint:n,=,3; sid:7;)
+"#;
+
+/// So many conversations, each in up to three wrappings, their frames mixed: the capture's folder,
+/// and how many frames it holds.
+fn nested(seed: u64, conversations: usize) -> (tempfile::TempDir, usize) {
+    let r = &mut Random::new(seed);
+    let mut under_way = Vec::new();
+    let mut frames = Vec::new();
+    let mut to_start = 0..conversations;
+    loop {
+        while under_way.len() < 8
+            && let Some(n) = to_start.next()
+        {
+            let wrappings: Vec<Wrapping> =
+                (0..1 + r.below(3)).map(|_| Wrapping::random(r)).collect();
+            under_way.push((wrappings, conversation(n, r).into_iter()));
+        }
+        if under_way.is_empty() {
+            break;
+        }
+        let at = r.below(under_way.len());
+        let (wrappings, packets) = &mut under_way[at];
+        match packets.next() {
+            None => drop(under_way.swap_remove(at)),
+            Some(packet) => {
+                let wrapping = &wrappings[r.below(wrappings.len())];
+                frames.extend(wrapping.frames(&packet, frames.len() as u16, r));
+            }
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    program::packets::capture_of(1, dir.path(), "nested.pcap", &frames);
+    std::fs::write(dir.path().join("nested.rules"), NESTED).unwrap();
+    (dir, frames.len())
+}
+
+/// Reads nestings with one worker, two and four, and answers with how often rule 1 alerted.
+fn compare_nested(seed: u64, conversations: usize) -> usize {
+    let (dir, frames) = nested(seed, conversations);
+    assert!(frames > 4 * conversations, "{frames}");
+    let (capture, rules) = (dir.path().join("nested.pcap"), dir.path().join("nested.rules"));
+    let wrote = compare(&[capture], &rules, &[2, 4]);
+    let count = |word: &str| wrote["fast.log"].matches(word).count();
+    for sid in [1, 2, 3, 4, 5, 6] {
+        assert!(count(&format!("[1:{sid}:0]")) > 0, "rule {sid} tells nothing");
+    }
+    count("[1:1:0]")
+}
+
+#[test]
+fn no_wrapping_changes_what_more_workers_find() {
+    let found = compare_nested(20, 400);
+    // Most requests are whole for the decoder, whatever they come in.
+    assert!(found > 60, "{found}");
+}
+
+/// A datagram may be completed by what another datagram carries.
+#[test]
+fn fragments_inside_of_fragments_are_put_together() {
+    let dir = tempfile::tempdir().unwrap();
+    program::packets::capture_of(1, dir.path(), "both.pcap", &fragments_in_fragments());
+    let rules = dir.path().join("nested.rules");
+    std::fs::write(&rules, NESTED).unwrap();
+    let wrote = compare(&[dir.path().join("both.pcap")], &rules, &[2, 4]);
+    let is_found = |line: &str| line.contains("[1:2:0]") && line.ends_with("192.0.2.1:9000");
+    assert_eq!(wrote["fast.log"].lines().filter(|l| is_found(l)).count(), 1);
+}
+
+/// The same at length: `cargo test --test workers -- --ignored`.
+#[test]
+#[ignore = "takes minutes"]
+fn ten_thousand_nestings_read_the_same() {
+    for seed in 0..10 {
+        compare_nested(1_000 + seed, 1_000);
     }
 }

@@ -6,8 +6,7 @@
 //! remembers.
 //!
 //! The engine is sans-I/O: it reads no clock and no file. One [`Engine`] is shared read-only, each
-//! [`Worker`] owns the flows whose packets it is given; packets of one address pair must go to one
-//! worker. `worker` joins the rooms below: packet → flow → proto → rules.
+//! [`Worker`] owns the flows whose packets it is given; a [`Dealer`] says which worker that is. `worker` joins the rooms below: packet → flow → proto → rules.
 #![forbid(unsafe_code)]
 
 mod alert;
@@ -18,6 +17,7 @@ mod countries;
 mod dataset_file;
 mod dataset_save;
 mod datasets;
+mod dealer;
 mod detect;
 mod end;
 mod engine;
@@ -46,6 +46,7 @@ pub use counters::NetCounters;
 pub use countries::Countries;
 pub use dataset_file::{DatasetFault, DatasetNote};
 pub use datasets::Datasets;
+pub use dealer::{Dealer, Dealt, FragmentFate};
 pub use detect::{Detector, Expressions, FirewallPolicies, RuleCost, RuleCosts};
 pub use engine::{Engine, EngineOptions, Policies, RuleText, RuleTexts};
 pub use flow_state::NetFlow;

@@ -7,6 +7,7 @@
 use crate::app::{AppCounters, Effects};
 use crate::books::WorkerBooks;
 use crate::counters::NetCounters;
+use crate::dealer::{FragmentFate, SpareSets, fragment_of};
 use crate::detect::packet::PacketView;
 use crate::detect::{Hit, RuleCosts, Scratch};
 use crate::engine::Engine;
@@ -22,8 +23,7 @@ use crate::state::SharedState;
 use crate::threshold::Thresholds;
 use gabion_flow::{
     AppChunk, Defragmenter, EndReason, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState,
-    FlowTable, Fragment, Lookup, PacketFacts, Stream, StreamEvent, TcpState, TcpTracker,
-    TcpVerdict,
+    FlowTable, Lookup, PacketFacts, Stream, StreamEvent, TcpState, TcpTracker, TcpVerdict,
 };
 use gabion_matcher::regex::RegexScratch;
 use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, PacketSet};
@@ -48,6 +48,9 @@ pub struct FrameIn<'a> {
     pub wire_len: u32,
     /// The bytes.
     pub data: &'a [u8],
+    /// What became of its fragments, where they were put together before frames were spread
+    /// ([`Dealer`](crate::Dealer)); none where the worker is to do it.
+    pub fragments: Option<&'a [FragmentFate]>,
 }
 
 /// A worker of the network engine.
@@ -55,8 +58,10 @@ pub struct Worker {
     flows: FlowTable<NetFlow>,
     core: Core,
     set: Option<Box<PacketSet>>,
-    inner: Option<Box<PacketSet>>,
+    spare: SpareSets,
     defrag: Defragmenter,
+    /// Fragments of the frame at hand so far.
+    fragments_seen: usize,
 }
 
 /// All of a worker but its tables of flows and fragments.
@@ -133,7 +138,8 @@ impl Worker {
             flows: FlowTable::new(o.flow.clone(), budgets.flow, o.seed, synack_opens),
             defrag: Defragmenter::new(o.defrag.clone(), budgets.defrag),
             set: Some(Box::new(PacketSet::new())),
-            inner: Some(Box::new(PacketSet::new())),
+            spare: SpareSets::default(),
+            fragments_seen: 0,
             core: Core {
                 tcp: TcpTracker::new(o.stream.clone(), budgets.session, budgets.stream),
                 app: budgets.app,
@@ -192,6 +198,7 @@ impl Worker {
         self.core.counters.bytes += len;
         self.core.books.decode.receive(1, len);
         let Some(mut set) = self.set.take() else { return true };
+        self.fragments_seen = 0;
         let engine = Arc::clone(&self.core.engine);
         gabion_packet::decode(
             &mut set,
@@ -311,26 +318,22 @@ impl Worker {
         sink: &mut dyn NetSink,
     ) -> Option<(ExceptionTrigger, ExceptionPolicy)> {
         let v6 = d.network == Network::Ipv6;
-        let header = match v6 {
-            false => d.ip_header(bytes),
-            true => bytes.get(d.l3 as usize..d.ext.fragment_at as usize).unwrap_or(&[]),
+        let made;
+        let (outcome, datagram) = match f.fragments {
+            Some(fates) => {
+                let fate = fates.get(self.fragments_seen);
+                self.fragments_seen += 1;
+                fate.map_or_else(Default::default, |fate| (fate.outcome, &*fate.datagram))
+            }
+            None => {
+                let outcome = self.defrag.fragment(&fragment_of(d, bytes, f));
+                made = match outcome.is_complete {
+                    true => self.defrag.datagram().to_vec(),
+                    false => Vec::new(),
+                };
+                (outcome, made.as_slice())
+            }
         };
-        let outcome = self.defrag.fragment(&Fragment {
-            src: d.src,
-            dst: d.dst,
-            ip_version: d.ip_version(),
-            proto: if v6 { d.ext.fragment_next } else { d.proto },
-            id: d.ip_id,
-            vlan: d.vlans,
-            recursion: d.depth,
-            offset: d.fragment_offset.into(),
-            more: d.flags.has(Flags::MORE_FRAGMENTS),
-            payload: d.payload(bytes),
-            header,
-            next_header_at: d.ext.fragment_prev.saturating_sub(d.l3) as usize,
-            ts_ns: f.ts_ns,
-            number: f.number,
-        });
         if let Some(e) = outcome.event
             && let Some(event) = gabion_packet::DecoderEvent::from_name(&format!(
                 "{}.{}",
@@ -347,27 +350,26 @@ impl Worker {
             None => self.core.books.defrag.pass(1, bytes_in),
         }
         if outcome.is_complete {
-            let datagram = self.defrag.datagram().to_vec();
             // Its record shows the link layer of the fragment that completed it.
             let prefix = bytes.get(d.start as usize..d.l3 as usize).unwrap_or(&[]);
-            let mut set = self.inner.take()?;
+            let mut set = self.spare.take();
             let engine = Arc::clone(&self.core.engine);
             let ok = gabion_packet::decode_ip_reassembled(
                 &mut set,
                 &mut self.core.decode_counters,
                 &engine.options.decode,
                 d,
-                &datagram,
+                datagram,
             );
             if ok {
                 for place in (0..set.count()).rev() {
                     if let Some(inner) = set.get(place) {
                         let outer = place.checked_sub(1).and_then(|p| set.get(p));
-                        self.packet(inner, &datagram, f, outer, root, prefix, sink);
+                        self.packet(inner, datagram, f, outer, root, prefix, sink);
                     }
                 }
             }
-            self.inner = Some(set);
+            self.spare.give_back(set);
         }
         let trigger = outcome.exception?;
         Some((trigger, engine_policy(&self.core.engine, trigger)))

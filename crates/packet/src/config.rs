@@ -47,12 +47,6 @@ impl TunnelPorts {
         TunnelPorts::of(list.get(..count).unwrap_or(&[]))
     }
 
-    /// Whether this port is named; where any port is looked at, none is.
-    #[inline]
-    pub(crate) fn names(&self, port: u16) -> bool {
-        self.ports.iter().take(usize::from(self.count)).any(|own| *own == port)
-    }
-
     /// Whether the tunnel is looked for on this port.
     #[inline]
     pub fn has(&self, port: u16) -> bool {

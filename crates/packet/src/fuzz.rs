@@ -7,7 +7,7 @@ use crate::decode::decode;
 use crate::decoded::{Decoded, PacketSet};
 use crate::ethernet::Arp;
 use crate::link::Link;
-use crate::partition::partition_key;
+use crate::partition::{decoded_key, shortcut_agrees};
 
 /// Decodes `frame` into `set` and answers with the first thing that is wrong: an offset beyond the
 /// frame, a view that can't be taken, a packet that does not lie within the one around it.
@@ -29,7 +29,10 @@ pub(crate) fn decode_and_check(
         }
         around = own;
     }
-    let _ = partition_key(&DecodeConfig::DEFAULT, link, frame);
+    let _ = decoded_key(&DecodeConfig::DEFAULT, set);
+    if !shortcut_agrees(&DecodeConfig::DEFAULT, link, frame, set) {
+        return Err("the key of the frame is not that of its packets".to_string());
+    }
     Ok(())
 }
 

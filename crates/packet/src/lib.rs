@@ -42,7 +42,7 @@ pub use decoded::{Decoded, ExtHeaders, Flags, IpOptions, Network, PacketSet, Pac
 pub use ethernet::Arp;
 pub use event::{DecoderEvent, EventList};
 pub use link::Link;
-pub use partition::partition_key;
+pub use partition::{TUNNELS, decoded_key, ordinary_key};
 pub use transport::{Esp, Gre, Icmp, Quoted, Sctp, Tcp, TcpOptions, Transport, Udp};
 
 /// Decodes arbitrary bytes as a frame of `link` and says what is wrong with the result, if anything.

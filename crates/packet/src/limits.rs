@@ -23,7 +23,3 @@ pub const MAX_TUNNEL_PORTS: usize = 8;
 /// Longest IP packet in bytes that its length field can say. Only a longer buffer may have a length
 /// of zero: hardware offload hands such packets over ("BIG TCP"), and all of the buffer is theirs.
 pub const MAX_IP_LEN: usize = 65_535;
-
-/// Bytes of a frame [`crate::partition_key`] reads past at most for tags and labels; behind them it
-/// gives the key of frames without an IP layer.
-pub const MAX_PARTITION_TAGS: usize = 8;

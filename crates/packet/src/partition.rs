@@ -1,123 +1,51 @@
 //! The key by which frames are spread over workers.
 //!
-//! Both directions of a conversation must give the same key, and so must the fragments of a packet
-//! and the ICMP error that quotes one: the key is a symmetric mix of the two addresses of the
-//! outermost IP layer, or of the quoted packet. It reads a few fields of the raw frame, without a
-//! decode and without trusting any length.
+//! All packets that share state must come to one worker: both directions of a conversation, the
+//! fragments of a packet, the ICMP error that quotes one. The key is therefore a symmetric mix of the
+//! two addresses of the packet, or of the packet that the error quotes.
 //!
 //! A flow inside of tunnels may come by several of them (two mirrors of one network, say), and each
-//! tunnel is a flow too, so no key of addresses keeps all of them together: frames of tunnels share
-//! one key.
+//! tunnel is a flow too, so no key of addresses keeps all of them together: frames of tunnels, and of
+//! flows that may carry one, share the key [`TUNNELS`].
+//!
+//! What a frame carries is the decoder's answer alone: [`decoded_key`] reads it. A second walk over
+//! the headers would sooner or later see less than the decoder, and whoever sends the packets would
+//! choose the worker by the wrapping. [`ordinary_key`] is only a shortcut for the frames that nearly
+//! all traffic consists of. It gives no answer where it is not certain, and a property test (also the
+//! fuzzers') holds each of its answers against the decoder's.
 
-use crate::config::{DecodeConfig, TunnelPorts};
+use crate::config::DecodeConfig;
+use crate::decoded::{Decoded, Flags, Network, PacketSet};
 use crate::ethernet::ethertype;
 use crate::ipv4::protocol;
-use crate::limits::MAX_PARTITION_TAGS;
+use crate::limits::MAX_VLANS;
 use crate::link::Link;
+use crate::transport::Transport;
+use gabion_record::Addr;
 
-/// A key that is the same for both directions of an IP pair; 0 for all frames without IP and all
-/// tunnels that decoders of this configuration look into.
+/// The key of all tunnels that decoders look into, and of frames without IP.
+pub const TUNNELS: u32 = 0;
+
+/// The ICMP type whose messages count for the flow that they quote.
+const UNREACHABLE: u8 = 3;
+
+/// The key of a frame that needs no look into tunnels, behind extension headers or into fragments;
+/// `None` where only the decoder can say it.
 #[inline]
-pub fn partition_key(config: &DecodeConfig, link: Link, frame: &[u8]) -> u32 {
-    ip_offset(link, frame).and_then(|ip| ip_key(frame.get(ip..)?, Some(config))).unwrap_or(0)
-}
-
-/// Whether what follows the IP header is a tunnel.
-fn is_tunnel(config: &DecodeConfig, proto: u8, is_first: bool, rest: &[u8]) -> bool {
-    match proto {
-        protocol::IPV4 | protocol::IPV6 | protocol::GRE => true,
-        protocol::UDP if is_first => {
-            let port = |at| be16(rest, at).unwrap_or(0);
-            let (sp, dp) = (port(0), port(2));
-            let either = |ports: &TunnelPorts| ports.names(sp) || ports.names(dp);
-            either(&config.vxlan) || either(&config.geneve) || either(&config.teredo)
-        }
-        _ => false,
-    }
-}
-
-/// Where the outermost IP header begins.
-fn ip_offset(link: Link, frame: &[u8]) -> Option<usize> {
-    match link {
-        Link::Ethernet => behind_ethertype(frame, 12),
-        Link::Raw | Link::Ipv4 | Link::Ipv6 => Some(0),
-        Link::Null => Some(4),
-        Link::LinuxCooked => behind_ethertype(frame, 14),
-        Link::LinuxCooked2 => match be16(frame, 0)? {
-            ethertype::IPV4 | ethertype::IPV6 => Some(20),
-            _ => None,
-        },
-        Link::CiscoHdlc => behind_ethertype(frame, 2),
-        Link::Pppoe => Some(6 + if frame.get(6)? & 1 != 0 { 1 } else { 2 }),
-        Link::Ppp => {
-            let at = if frame.first() == Some(&0xff) { 2 } else { 0 };
-            Some(at + if frame.get(at)? & 1 != 0 { 1 } else { 2 })
-        }
-    }
-}
-
-/// Passes tags and labels from the ethertype at `at`.
-fn behind_ethertype(frame: &[u8], mut at: usize) -> Option<usize> {
-    for _ in 0..MAX_PARTITION_TAGS {
-        at = match be16(frame, at)? {
-            ethertype::IPV4 | ethertype::IPV6 => return Some(at + 2),
-            ethertype::VLAN | ethertype::PROVIDER_BRIDGE | ethertype::QINQ => at + 4,
-            ethertype::VNTAG => at + 6,
-            ethertype::BACKBONE => at + 18,
-            ethertype::DCE => at + 16,
-            ethertype::PPPOE_SESSION => {
-                let protocol = at + 8;
-                return Some(protocol + if frame.get(protocol)? & 1 != 0 { 1 } else { 2 });
-            }
-            ethertype::MPLS_UNICAST | ethertype::MPLS_MULTICAST => {
-                return behind_labels(frame, at + 2);
-            }
-            ethertype::NSH => {
-                let base = at + 2;
-                return Some(base + usize::from(be16(frame, base)? & 0x3f) * 4);
-            }
-            _ => return None,
-        };
-    }
-    None
-}
-
-fn behind_labels(frame: &[u8], mut at: usize) -> Option<usize> {
-    for _ in 0..MAX_PARTITION_TAGS {
-        let is_last = frame.get(at + 2)? & 1 != 0;
-        at += 4;
-        if is_last {
-            return match frame.get(at)? >> 4 {
-                0 => behind_ethertype(frame, at + 4 + 12),
-                _ => Some(at),
-            };
-        }
-    }
-    None
-}
-
-/// The key of an IP packet. Without `config` it is one that an ICMP error quotes.
-fn ip_key(ip: &[u8], config: Option<&DecodeConfig>) -> Option<u32> {
+pub fn ordinary_key(config: &DecodeConfig, link: Link, frame: &[u8]) -> Option<u32> {
+    let ip = frame.get(ip_offset(link, frame)?..)?;
     match ip.first()? >> 4 {
         4 => {
             let header = ip.first_chunk::<20>()?;
+            if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
+                return None;
+            }
             let rest = || ip.get(usize::from(header[0] & 15) * 4..).unwrap_or(&[]);
-            if let Some(config) = config {
-                // Fragments behind the first could not follow what stands in it.
-                let is_whole = u16::from_be_bytes([header[6], header[7]]) & 0x3fff == 0;
-                match header[9] {
-                    protocol::TCP => {}
-                    protocol::ICMP if is_whole => {
-                        let icmp = rest();
-                        if let Some(3 | 4 | 5 | 11 | 12) = icmp.first()
-                            && let Some(key) = icmp.get(8..).and_then(|quote| ip_key(quote, None))
-                        {
-                            return Some(key);
-                        }
-                    }
-                    proto if is_tunnel(config, proto, is_whole, rest()) => return None,
-                    _ => {}
-                }
+            match header[9] {
+                protocol::TCP => {}
+                protocol::UDP if !may_be_tunnel(config, be16(rest(), 0)?, be16(rest(), 2)?) => {}
+                protocol::ICMP if *rest().first()? != UNREACHABLE => {}
+                _ => return None,
             }
             let src = u32::from_le_bytes([header[12], header[13], header[14], header[15]]);
             let dst = u32::from_le_bytes([header[16], header[17], header[18], header[19]]);
@@ -125,52 +53,140 @@ fn ip_key(ip: &[u8], config: Option<&DecodeConfig>) -> Option<u32> {
         }
         6 => {
             let header = ip.first_chunk::<40>()?;
-            if let Some(config) = config
-                && leads_to_tunnel(config, header[6], ip.get(40..).unwrap_or(&[]))
-            {
-                return None;
+            match header[6] {
+                protocol::TCP | protocol::ICMPV6 => {}
+                protocol::UDP if !may_be_tunnel(config, be16(ip, 40)?, be16(ip, 42)?) => {}
+                _ => return None,
             }
-            let half = |at: usize| {
-                let bytes = header.get(at..).and_then(|rest| rest.first_chunk::<8>());
-                bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-            };
-            Some(mix(half(8) ^ half(16).rotate_left(29), half(24) ^ half(32).rotate_left(29)))
+            let (src, dst) = header[8..].split_at(16);
+            Some(mix(folded(src), folded(dst)))
         }
         _ => None,
     }
 }
 
-/// Whether a tunnel follows, behind extension headers that are passed over. (ICMPv6 errors have flows
-/// of their own: what they quote does not matter.)
-fn leads_to_tunnel(config: &DecodeConfig, mut proto: u8, mut rest: &[u8]) -> bool {
-    let mut is_first = true;
-    for _ in 0..MAX_PARTITION_TAGS {
-        let len = match (proto, rest) {
-            (protocol::HOP_BY_HOP | protocol::DESTINATION | protocol::ROUTING, [_, len, ..]) => {
-                (usize::from(*len) + 1) * 8
-            }
-            (protocol::FRAGMENT, _) => {
-                is_first = false;
-                8
-            }
-            _ => break,
-        };
-        let Some((next, behind)) = rest.first().zip(rest.get(len..)) else { return false };
-        (proto, rest) = (*next, behind);
+/// The key of a frame as the decoder found it. Fragments have the key of their addresses: what the
+/// datagram is when it is whole, only who puts it together knows.
+pub fn decoded_key(config: &DecodeConfig, set: &PacketSet) -> u32 {
+    let root = set.root();
+    if set.count() > 1 {
+        return TUNNELS;
     }
-    is_tunnel(config, proto, is_first, rest)
+    let key = |proto, version, src: Addr, dst: Addr, sp, dp| match proto {
+        protocol::IPV4 | protocol::IPV6 => TUNNELS,
+        protocol::UDP if may_be_tunnel(config, sp, dp) => TUNNELS,
+        _ => pair(version, src, dst),
+    };
+    if !root.flags.has(Flags::WANTS_FLOW) {
+        return match root.network {
+            Network::Ipv4 | Network::Ipv6 => pair(root.ip_version(), root.src, root.dst),
+            Network::None | Network::Arp => TUNNELS,
+        };
+    }
+    if !root.transport.is_some() {
+        // IP in IP, behind whatever extension headers, where nothing usable was found inside.
+        return TUNNELS;
+    }
+    match quoted(root) {
+        Some(q) => key(q.proto, q.version, q.src, q.dst, q.sp, q.dp),
+        None => key(root.proto, root.ip_version(), root.src, root.dst, root.sp, root.dp),
+    }
+}
+
+/// The packet whose flow an ICMP error counts for. (ICMPv6 errors have flows of their own.)
+fn quoted(p: &Decoded) -> Option<&crate::transport::Quoted> {
+    match &p.transport {
+        Transport::Icmpv4(icmp) if icmp.kind == UNREACHABLE => icmp.quoted.as_ref(),
+        _ => None,
+    }
+}
+
+/// Whether a datagram between these ports may carry a tunnel that is looked into: then all of the
+/// flow goes where tunnels go, whatever each of its datagrams carries.
+#[inline]
+fn may_be_tunnel(config: &DecodeConfig, sp: u16, dp: u16) -> bool {
+    [&config.vxlan, &config.geneve, &config.teredo].iter().any(|t| t.has(sp) || t.has(dp))
+}
+
+/// Where the IP header begins behind a plain link and VLAN tags.
+#[inline]
+fn ip_offset(link: Link, frame: &[u8]) -> Option<usize> {
+    let mut at = match link {
+        Link::Ethernet => 12,
+        Link::LinuxCooked => 14,
+        Link::CiscoHdlc => 2,
+        Link::Raw | Link::Ipv4 | Link::Ipv6 => return Some(0),
+        Link::LinuxCooked2 => {
+            let is_ip = matches!(be16(frame, 0)?, ethertype::IPV4 | ethertype::IPV6);
+            return is_ip.then_some(20);
+        }
+        Link::Null | Link::Ppp | Link::Pppoe => return None,
+    };
+    for _ in 0..=MAX_VLANS {
+        let version = match be16(frame, at)? {
+            ethertype::IPV4 => 4,
+            ethertype::IPV6 => 6,
+            ethertype::VLAN | ethertype::PROVIDER_BRIDGE | ethertype::QINQ => {
+                at += 4;
+                continue;
+            }
+            _ => return None,
+        };
+        return (frame.get(at + 2)? >> 4 == version).then_some(at + 2);
+    }
+    None
+}
+
+/// The key of two addresses, the same in both directions.
+fn pair(version: u8, src: Addr, dst: Addr) -> u32 {
+    if version == 4 {
+        let word = |addr: Addr| u64::from(u32::from_le_bytes(addr.v4_bytes()));
+        return mix(word(src), word(dst));
+    }
+    mix(folded(&src.0), folded(&dst.0))
+}
+
+/// An IPv6 address in one word.
+#[inline]
+fn folded(addr: &[u8]) -> u64 {
+    let half = |at: usize| {
+        let bytes = addr.get(at..).and_then(|rest| rest.first_chunk::<8>());
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    };
+    half(0) ^ half(8).rotate_left(29)
 }
 
 /// Symmetric in its arguments; all bits of both reach all bits of the key.
+#[inline]
 fn mix(a: u64, b: u64) -> u32 {
     let both = (a ^ b).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ a.wrapping_add(b);
     let both = both.wrapping_mul(0xd6e8_feb8_6659_fd93);
     (both >> 32) as u32
 }
 
+#[inline]
 fn be16(frame: &[u8], at: usize) -> Option<u16> {
     let [a, b] = *frame.get(at..)?.first_chunk::<2>()?;
     Some(u16::from_be_bytes([a, b]))
+}
+
+/// Whether the shortcut's answer for a frame, if it gives one, is the decoder's. Of a frame that the
+/// decoder finds nothing to keep state of, any answer is good. For fuzzers and tests.
+pub(crate) fn shortcut_agrees(
+    config: &DecodeConfig,
+    link: Link,
+    frame: &[u8],
+    set: &PacketSet,
+) -> bool {
+    let has_state = |p: &Decoded| p.flags.has(Flags::WANTS_FLOW) || p.flags.has(Flags::FRAGMENT);
+    match ordinary_key(config, link, frame) {
+        None => true,
+        Some(_) if !set.iter().any(has_state) => true,
+        Some(key) => {
+            let is_fragment = set.iter().any(|p| p.flags.has(Flags::FRAGMENT));
+            !is_fragment && key == decoded_key(config, set)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -178,8 +194,12 @@ mod tests {
     use super::*;
     use crate::build::{self, join};
 
+    /// The decoder's answer; the shortcut gives the same or none.
     fn key_of(link: Link, frame: &[u8]) -> u32 {
-        partition_key(&DecodeConfig::DEFAULT, link, frame)
+        let (set, _) = build::run(link, frame);
+        let key = decoded_key(&DecodeConfig::DEFAULT, &set);
+        assert!(shortcut_agrees(&DecodeConfig::DEFAULT, link, frame, &set), "{link:?} {frame:?}");
+        key
     }
 
     /// The packet with its addresses exchanged.
@@ -200,6 +220,7 @@ mod tests {
             assert_ne!(key, 0);
             let kind = kind.to_be_bytes();
             let mac = [0u8; 12];
+            let nsh = if packet[0] >> 4 == 4 { 1 } else { 2 };
             let ppp: &[u8] = if packet[0] >> 4 == 4 { &[0, 0x21] } else { &[0x57] };
             let pppoe = join(&[&[0x11, 0, 0, 1, 0, 9], ppp]);
             let heads: Vec<(Link, Vec<u8>)> = vec![
@@ -213,8 +234,8 @@ mod tests {
                 (Link::Ethernet, join(&[&mac, &[0x88, 0x64], &pppoe])),
                 (Link::Ethernet, join(&[&mac, &[0x88, 0x47, 0, 1, 0, 9, 0, 1, 1, 9]])),
                 (Link::Ethernet, join(&[&mac, &[0x88, 0x47, 0, 1, 1, 9, 0, 0, 0, 0], &mac, &kind])),
-                (Link::Ethernet, join(&[&mac, &[0x89, 0x4f, 0, 2, 1, 1, 0, 0, 0, 0]])),
-                (Link::Null, vec![2, 0, 0, 0]),
+                (Link::Ethernet, join(&[&mac, &[0x89, 0x4f, 0, 2, 2, nsh, 0, 0, 0, 0]])),
+                (Link::Null, vec![if nsh == 1 { 2 } else { 30 }, 0, 0, 0]),
                 (Link::LinuxCooked, join(&[&[0; 14], &kind])),
                 (Link::LinuxCooked2, join(&[&kind, &[0; 18]])),
                 (Link::CiscoHdlc, join(&[&[0x0f, 0], &kind])),
@@ -240,9 +261,10 @@ mod tests {
         error[12..16].copy_from_slice(&[192, 0, 2, 1]);
         let key = key_of(Link::Raw, &quoted);
         assert_eq!(key_of(Link::Raw, &error), key);
-        // Its fragments stay together by their own addresses.
-        error[6] = 0x20;
-        assert_ne!(key_of(Link::Raw, &error), key);
+        // One that quotes a tunnel goes with the tunnels.
+        let tunnel = build::ipv4(4, &[], &quoted);
+        let error = build::ipv4(1, &[], &join(&[&[3, 3, 0, 0, 0, 0, 0, 0], &tunnel]));
+        assert_eq!(key_of(Link::Raw, &error), TUNNELS);
     }
 
     #[test]
@@ -261,9 +283,107 @@ mod tests {
             (build::ipv4(17, &[], &overlay(53)), false),
             (build::ipv6(17, &overlay(53)), false),
         ] {
-            assert_eq!(key_of(Link::Raw, &packet) == 0, is_tunnel);
+            assert_eq!(key_of(Link::Raw, &packet) == TUNNELS, is_tunnel);
         }
-        assert_ne!(bare, 0);
+        assert_ne!(bare, TUNNELS);
+    }
+
+    /// However deep the decoder looks, the key is of what it finds: nothing but the decoder's own
+    /// limit on layers ends the walk.
+    #[test]
+    fn no_wrapping_hides_what_the_decoder_finds() {
+        let inner = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
+        let bare = key_of(Link::Raw, &inner);
+        let ethernet = build::ethernet(0x0800, &inner);
+        let labels = |n: usize| join(&[&[0, 1, 0, 9].repeat(n), &[0, 1, 1, 9]]);
+        let nsh = |next: u8, inside: &[u8]| join(&[&[0, 2, 2, next, 0, 0, 1, 0], inside]);
+        let mpls = |n: usize| build::ethernet(0x8847, &join(&[&labels(n), &inner]));
+        let nsh_in_nsh =
+            build::ethernet(0x894f, &nsh(3, &build::ethernet(0x894f, &nsh(1, &inner))));
+        for frame in [
+            mpls(0),
+            mpls(8),
+            mpls(200),
+            build::ethernet(0x894f, &nsh(3, &ethernet)),
+            build::ethernet(0x894f, &nsh(5, &join(&[&labels(9), &inner]))),
+            nsh_in_nsh,
+            build::ethernet(0x8926, &join(&[&[0; 4], &[0x88, 0xe7], &[0; 16], &[8, 0], &inner])),
+        ] {
+            assert_eq!(key_of(Link::Ethernet, &frame), bare, "{frame:?}");
+        }
+        let options =
+            |n: usize| join(&[&[60, 0, 1, 4, 0, 0, 0, 0].repeat(n), &[4, 0, 1, 4, 0, 0, 0, 0]]);
+        let auth = [4, 4, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let mut cut = build::ipv6(60, &join(&[&options(0), &inner]));
+        cut[48 + 3] = 0xff;
+        assert_eq!(build::run(Link::Raw, &cut).0.count(), 1);
+        assert_eq!(key_of(Link::Raw, &cut), TUNNELS, "the flow around it is that of a tunnel");
+        for (next, headers) in
+            [(60, options(0)), (60, options(8)), (60, options(100)), (51, auth.to_vec())]
+        {
+            let packet = build::ipv6(next, &join(&[&headers, &inner]));
+            assert_eq!(build::run(Link::Raw, &packet).0.count(), 2);
+            assert_eq!(key_of(Link::Raw, &packet), TUNNELS, "{packet:?}");
+        }
+    }
+
+    /// Frames of many kinds with some bytes changed, cut at random: the shortcut says what the
+    /// decoder says, or nothing.
+    #[test]
+    fn the_shortcut_never_differs_from_the_decoder() {
+        let inner = build::ipv4(17, &[], &build::udp(1, 53, b"x"));
+        let segment = build::ipv4(6, &[], &build::tcp(&[1, 1, 1, 1], b"data"));
+        let error = build::ipv4(1, &[], &join(&[&[3, 3, 0, 0, 0, 0, 0, 0], &inner]));
+        let packets = [
+            build::ipv4(4, &[], &inner),
+            build::ipv4(17, &[1, 1, 1, 0], &build::udp(9, 4789, &inner)),
+            build::ipv4_fragment(17, &[], 0x2000, &build::udp(9, 9, &inner)),
+            build::ipv6(17, &build::udp(1, 2, b"x")),
+            build::ipv6(44, &join(&[&[17, 0, 0, 1, 0, 0, 0, 1], &inner])),
+            build::ipv6(60, &join(&[&[6, 0, 1, 4, 0, 0, 0, 0], &build::tcp(&[], b"")])),
+            inner,
+            segment,
+            error,
+        ];
+        let links = [
+            (Link::Ethernet, vec![0; 12]),
+            (Link::Ethernet, join(&[&[0; 12], &[0x81, 0, 0, 5]])),
+            (Link::Ethernet, join(&[&[0; 12], &[0x88, 0xa8, 0, 5].repeat(3)])),
+            (Link::Ethernet, join(&[&[0; 12], &[0x81, 0, 0, 5].repeat(4)])),
+            (Link::LinuxCooked, vec![0; 14]),
+            (Link::CiscoHdlc, vec![0x0f, 0]),
+        ];
+        let mut state = 20u64;
+        let mut random = |below: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) as usize % below
+        };
+        let (mut set, mut counters) = (PacketSet::new(), crate::DecodeCounters::new());
+        let mut answered = 0;
+        for round in 0..40_000 {
+            let packet = &packets[random(packets.len())];
+            let (link, head) = &links[random(links.len())];
+            let kind: [u8; 2] = if packet[0] >> 4 == 4 { [8, 0] } else { [0x86, 0xdd] };
+            let mut frame = match round % 8 {
+                0 => packet.clone(),
+                _ => join(&[head, &kind, packet]),
+            };
+            let link = if round % 8 == 0 { Link::Raw } else { *link };
+            for _ in 0..random(4) {
+                let at = random(frame.len());
+                frame[at] = [random(256) as u8, 4, 6, 17, 1, 3, 41, 44][random(8)];
+            }
+            frame.truncate(frame.len() - random(2) * random(frame.len()));
+            let config = match round % 3 {
+                0 => DecodeConfig { teredo: crate::TunnelPorts::ANY, ..DecodeConfig::DEFAULT },
+                1 => DecodeConfig { max_layers: 3, ..DecodeConfig::DEFAULT },
+                _ => DecodeConfig::DEFAULT,
+            };
+            crate::decode(&mut set, &mut counters, &config, link, &frame);
+            assert!(shortcut_agrees(&config, link, &frame, &set), "{link:?} {frame:?}");
+            answered += usize::from(ordinary_key(&config, link, &frame).is_some());
+        }
+        assert!(answered > 4_000, "{answered}");
     }
 
     #[test]

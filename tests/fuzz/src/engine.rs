@@ -32,7 +32,8 @@ pub fn frames(data: &[u8]) {
     while !script.is_done() {
         number += 1;
         ts_ns += u64::from(script.u8()).pow(4) * 1_000;
-        let frame = FrameIn { ts_ns, number, link, wire_len: 0, data: script.text() };
+        let frame =
+            FrameIn { ts_ns, number, link, wire_len: 0, data: script.text(), fragments: None };
         worker.frame(&frame, &mut sink);
     }
     worker.finish(&mut sink);

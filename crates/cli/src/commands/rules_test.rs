@@ -130,7 +130,7 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
             for (number, r) in (block.first..).zip(block.frames.iter()) {
                 let f = r.frame(block.bytes);
                 let (ts_ns, link, wire_len, data) = (f.ts_ns, f.link, f.wire_len, f.data);
-                let f = FrameIn { ts_ns, number, link, wire_len, data };
+                let f = FrameIn { ts_ns, number, link, wire_len, data, fragments: None };
                 let taken = worker.frame(&f, &mut sink);
                 became(r, if taken { Entry::Taken } else { Entry::Unsupported });
             }

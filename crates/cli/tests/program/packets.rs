@@ -4,8 +4,13 @@ use std::path::Path;
 
 /// Writes a capture of raw IP packets, a millisecond apart.
 pub fn capture(folder: &Path, name: &str, packets: &[Vec<u8>]) -> String {
+    capture_of(101, folder, name, packets)
+}
+
+/// Writes a capture of frames of this link type, a millisecond apart.
+pub fn capture_of(link: u8, folder: &Path, name: &str, packets: &[Vec<u8>]) -> String {
     let mut out = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    out.extend_from_slice(&[0, 0, 4, 0, 101, 0, 0, 0]);
+    out.extend_from_slice(&[0, 0, 4, 0, link, 0, 0, 0]);
     for (n, packet) in packets.iter().enumerate() {
         let n = n as u32;
         let len = packet.len() as u32;

@@ -1,0 +1,181 @@
+//! Which worker a frame belongs to, said where frames are still in order.
+//!
+//! Fragments are the hard part: what a datagram carries (a tunnel, an ICMP error about another flow)
+//! is known when it is whole, and whole datagrams of the same flow may come beside fragmented ones.
+//! So fragments are put together here, before frames are spread, by one defragmenter for all workers.
+//! The frame that completes a datagram goes to the worker of what the datagram carries, and takes
+//! with it what became of its fragments ([`FragmentFate`]): the worker then does all else as if it had
+//! put them together itself. Datagrams, limits and losses are those of one worker.
+//!
+//! A frame without fragments, tunnels and unusual headers is not decoded here.
+
+use crate::engine::Engine;
+use crate::worker::FrameIn;
+use gabion_flow::{DefragCounters, DefragOutcome, Defragmenter, Fragment};
+use gabion_packet::{
+    DecodeCounters, Decoded, Flags, Link, Network, PacketSet, decode_ip_reassembled, decoded_key,
+    ordinary_key,
+};
+use gabion_record::budget::Budget;
+use std::sync::Arc;
+
+/// What became of one fragment.
+#[derive(Clone, Debug, Default)]
+pub struct FragmentFate {
+    pub(crate) outcome: DefragOutcome,
+    /// The datagram that it completed; empty if it did not.
+    pub(crate) datagram: Box<[u8]>,
+}
+
+/// Where a frame goes.
+#[derive(Debug)]
+pub struct Dealt {
+    /// Frames of one key must go to one worker.
+    pub key: u32,
+    /// Where the frame holds fragments: what became of each, for [`FrameIn::fragments`].
+    pub fragments: Option<Box<[FragmentFate]>>,
+}
+
+/// Says of each frame, in order, which worker it belongs to.
+#[derive(Debug)]
+pub struct Dealer {
+    engine: Arc<Engine>,
+    defrag: Defragmenter,
+    set: Box<PacketSet>,
+    /// Sets for what datagrams carry: one for each datagram around another.
+    spare: SpareSets,
+    /// Counted again, and for all to see, by the worker that takes the frame.
+    unread: DecodeCounters,
+}
+
+impl Dealer {
+    /// A dealer for workers of this engine, with the budget of `defrag.memcap` for all of them.
+    pub fn new(engine: Arc<Engine>, defrag: Budget) -> Dealer {
+        Dealer {
+            defrag: Defragmenter::new(engine.options.defrag.clone(), defrag),
+            engine,
+            set: Box::new(PacketSet::new()),
+            spare: SpareSets::default(),
+            unread: DecodeCounters::default(),
+        }
+    }
+
+    /// Where this frame goes; none when its link type is not read.
+    #[inline]
+    pub fn deal(&mut self, f: &FrameIn<'_>) -> Option<Dealt> {
+        let link = Link::from_linktype(f.link.into())?;
+        match ordinary_key(&self.engine.options.decode, link, f.data) {
+            Some(key) => Some(Dealt { key, fragments: None }),
+            None => Some(self.look(link, f)),
+        }
+    }
+
+    /// Decodes the frame and puts its fragments together.
+    #[cold]
+    fn look(&mut self, link: Link, f: &FrameIn<'_>) -> Dealt {
+        let Dealer { engine, defrag, set, spare, unread } = self;
+        let config = &engine.options.decode;
+        gabion_packet::decode(set, unread, config, link, f.data);
+        if !set.iter().any(|p| p.flags.has(Flags::FRAGMENT)) {
+            return Dealt { key: decoded_key(config, set), fragments: None };
+        }
+        let mut fates = Vec::new();
+        let mut whole = Whole { engine, defrag, spare, unread, f, fates: &mut fates };
+        let key = whole.walk(set, f.data);
+        Dealt { key, fragments: Some(fates.into_boxed_slice()) }
+    }
+
+    /// Counters of putting fragments together.
+    pub fn defrag_counters(&self) -> DefragCounters {
+        self.defrag.counters()
+    }
+}
+
+/// One frame's fragments on their way through the defragmenter.
+struct Whole<'a> {
+    engine: &'a Engine,
+    defrag: &'a mut Defragmenter,
+    spare: &'a mut SpareSets,
+    unread: &'a mut DecodeCounters,
+    f: &'a FrameIn<'a>,
+    fates: &'a mut Vec<FragmentFate>,
+}
+
+impl Whole<'_> {
+    /// Takes the fragments of a set in, in the order in which a worker meets them: from the innermost
+    /// packet outwards, each datagram's own before what is around it. Answers with the key of all.
+    fn walk(&mut self, set: &PacketSet, bytes: &[u8]) -> u32 {
+        let mut key = decoded_key(&self.engine.options.decode, set);
+        for d in set.iter().rev().filter(|d| d.flags.has(Flags::FRAGMENT)) {
+            let Some(inside) = self.take_in(d, bytes) else { continue };
+            // What is in a tunnel goes where tunnels go, whatever it carries.
+            if set.count() == 1 {
+                key = inside;
+            }
+        }
+        key
+    }
+
+    /// Takes one fragment in; the key of the datagram that it completes.
+    fn take_in(&mut self, d: &Decoded, bytes: &[u8]) -> Option<u32> {
+        let outcome = self.defrag.fragment(&fragment_of(d, bytes, self.f));
+        let datagram: Box<[u8]> = match outcome.is_complete {
+            true => self.defrag.datagram().into(),
+            false => Box::default(),
+        };
+        let place = self.fates.len();
+        self.fates.push(FragmentFate { outcome, datagram: Box::default() });
+        if !outcome.is_complete {
+            return None;
+        }
+        let mut set = self.spare.take();
+        let config = &self.engine.options.decode;
+        let is_usable = decode_ip_reassembled(&mut set, self.unread, config, d, &datagram);
+        let key = is_usable.then(|| self.walk(&set, &datagram));
+        self.spare.give_back(set);
+        if let Some(fate) = self.fates.get_mut(place) {
+            fate.datagram = datagram;
+        }
+        key
+    }
+}
+
+/// A fragment in the words of the room of flows.
+pub(crate) fn fragment_of<'a>(d: &Decoded, bytes: &'a [u8], f: &FrameIn<'_>) -> Fragment<'a> {
+    let v6 = d.network == Network::Ipv6;
+    let header = match v6 {
+        false => d.ip_header(bytes),
+        true => bytes.get(d.l3 as usize..d.ext.fragment_at as usize).unwrap_or(&[]),
+    };
+    Fragment {
+        src: d.src,
+        dst: d.dst,
+        ip_version: d.ip_version(),
+        proto: if v6 { d.ext.fragment_next } else { d.proto },
+        id: d.ip_id,
+        vlan: d.vlans,
+        recursion: d.depth,
+        offset: d.fragment_offset.into(),
+        more: d.flags.has(Flags::MORE_FRAGMENTS),
+        payload: d.payload(bytes),
+        header,
+        next_header_at: d.ext.fragment_prev.saturating_sub(d.l3) as usize,
+        ts_ns: f.ts_ns,
+        number: f.number,
+    }
+}
+
+/// Sets for packets inside of datagrams. A datagram may carry fragments that complete another, and
+/// each needs a set while the one around it is still read: as many as there are layers at most.
+#[derive(Debug, Default)]
+pub(crate) struct SpareSets(Vec<Box<PacketSet>>);
+
+impl SpareSets {
+    pub(crate) fn take(&mut self) -> Box<PacketSet> {
+        self.0.pop().unwrap_or_else(|| Box::new(PacketSet::new()))
+    }
+
+    pub(crate) fn give_back(&mut self, set: Box<PacketSet>) {
+        self.0.push(set);
+    }
+}
