@@ -1,8 +1,8 @@
 //! The second keyed stage: evidence of a profile and window adds up to alerts.
 //!
 //! Evidence comes in the order (time, id); one stage decides and resets, so that nothing is lost or
-//! said twice between a look and a reset. A piece of evidence whose id was seen in its window
-//! before is a repeat and counts for nothing.
+//! said twice between a look and a reset. A telling whose id was seen in its window before is a repeat
+//! and counts for nothing.
 
 use crate::finding::short;
 use crate::limits::{CORRELATED_MAX, IDS_MAX, SUMS_MAX};
@@ -66,7 +66,7 @@ impl Accumulator {
             self.sums.retain(|(_, window), _| *window >= oldest);
             self.window = e.window;
         }
-        if self.seen_before.contains(&e.id) || !self.remember(e.id) {
+        if self.seen_before.contains(&e.telling) || !self.remember(e.telling) {
             self.repeats += 1;
             return None;
         }
@@ -89,7 +89,7 @@ impl Accumulator {
         sum.level += add;
         sum.total += add;
         if sum.ids.len() < CORRELATED_MAX {
-            sum.ids.push(e.id);
+            sum.ids.push(e.telling);
         }
         let hours = settings.window_ns as f64 / 3.6e12;
         let threshold = settings.alert_threshold * hours * 60.0;

@@ -607,7 +607,7 @@ mod tests {
         }
         let found = trial.of(&horizontal_scan::TYPE);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description.contains("to 10 unique"));
+        assert!(found[0].description().contains("to 10 unique"));
         let counts = trial.engine.counts();
         assert_eq!((counts.profiles, counts.sources), (1, 1));
         trial.engine.ledger().balance().unwrap();
@@ -683,7 +683,7 @@ mod tests {
                 }
             }
             trial.end();
-            trial.said.iter().map(|e| e.id).collect::<Vec<_>>()
+            trial.said.iter().map(|e| e.telling).collect::<Vec<_>>()
         };
         assert_eq!(run(1), run(1));
         let (once, twice) = (run(1), run(2));

@@ -5,15 +5,25 @@ use crate::profile::Repeats;
 use crate::rita::Signature;
 use crate::settings::Settings;
 use crate::site::Facts;
+use crate::sketch::{hash_ip, mix};
 use gabion_record::Ip;
 use gabion_record::evidence::{
-    Evidence, EvidenceType, FindingId, Indicator, Party, Role, ThreatLevel,
+    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
 };
 use gabion_record::logs::{Proto, Record, TimeNs};
 use sha2::{Digest, Sha256};
 
 /// Version of what an id is made of.
-const ID_VERSION: u8 = 1;
+const ID_VERSION: u8 = 2;
+
+/// How often a thing was seen, and where that is counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Times {
+    /// How often, this time included.
+    pub count: u64,
+    /// The hash under which the profile counts it.
+    pub repeat: u64,
+}
 
 /// What a detector sees at one record, and where it says what it found.
 pub struct Context<'a, 'r> {
@@ -74,33 +84,23 @@ impl Context<'_, '_> {
         self.damp(what, finding);
     }
 
-    fn damp(&mut self, what: u64, mut finding: Finding) {
-        if let Some(times) = self.repeats.count(finding.0.kind, what) {
-            finding.0.times = times;
-            finding.finish(self.out);
+    fn damp(&mut self, what: u64, finding: Finding) {
+        if let Some(times) = self.is_due(finding.0.kind, what) {
+            finding.seen(times).finish(self.out);
         }
     }
 
     /// Counts a repeat; the times so far when it is to be said. Cheaper than making evidence that
     /// is not said.
-    pub fn is_due(&mut self, kind: &'static EvidenceType, what: u64) -> Option<u64> {
-        self.repeats.count(kind, what)
+    pub fn is_due(&mut self, kind: &'static EvidenceType, what: u64) -> Option<Times> {
+        let (count, key) = self.repeats.count(kind, what)?;
+        Some(Times { count, repeat: mix(key ^ hash_ip(self.profile)) })
     }
 
     /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
     /// in the profile of `ip`.
     pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) {
-        let mut of_src = src.0;
-        let mut of_other = of_src.clone();
-        of_src.attacker = Party::source(self.profile);
-        of_src.victim = Some(attacker.clone());
-        of_other.attacker = attacker;
-        of_other.victim = Some(Party::source(self.profile));
-        (of_other.profile, of_other.level) = (ip, level);
-        of_src.id = id_of(&of_src);
-        of_other.id = id_of(&of_other);
-        of_src.related = vec![of_other.id];
-        of_other.related = vec![of_src.id];
+        let (of_src, of_other) = src.pair(self.profile, attacker, ip, level);
         self.out.push(of_other);
         self.out.push(of_src);
     }
@@ -115,15 +115,28 @@ impl Context<'_, '_> {
 }
 
 /// Evidence being made.
-pub struct Finding(pub Evidence);
+pub struct Finding(pub Evidence, About);
+
+/// What a finding is about beside its type, profile and window.
+#[derive(Clone, Copy)]
+struct About {
+    victim: bool,
+    port: bool,
+}
 
 impl Finding {
     /// Evidence about a profile, at a moment of a window.
     pub fn new(kind: &'static EvidenceType, profile: Ip, ts: TimeNs, window: i64) -> Finding {
-        Finding(Evidence {
+        let evidence = Evidence {
             id: FindingId::default(),
+            telling: FindingId::default(),
+            why: Telling::Threshold,
             kind,
-            description: String::new(),
+            says: "",
+            words: Vec::new(),
+            measures: Measures { count: 1, first: ts, last: ts, ..Measures::default() },
+            about: 0,
+            repeat: 0,
             attacker: Party::source(profile),
             victim: None,
             level: ThreatLevel::Info,
@@ -131,9 +144,7 @@ impl Finding {
             profile,
             window,
             ts,
-            start: ts,
             uids: Vec::new(),
-            flows: 1,
             proto: Proto::Tcp,
             src_port: None,
             dst_port: None,
@@ -141,16 +152,57 @@ impl Finding {
             related: Vec::new(),
             times: 1,
             input_state: String::new(),
-        })
+        };
+        Finding(evidence, About { victim: true, port: true })
     }
 
-    /// Completes it: its id is a function of all the rest.
-    pub fn finish(mut self, out: &mut Vec<Evidence>) -> FindingId {
-        self.0.confidence = self.0.confidence.clamp(0.0, 1.0);
-        self.0.id = id_of(&self.0);
-        let id = self.0.id;
-        out.push(self.0);
+    /// Completes it: its ids are functions of all the rest.
+    pub fn finish(self, out: &mut Vec<Evidence>) -> FindingId {
+        let evidence = self.done();
+        let id = evidence.id;
+        out.push(evidence);
         id
+    }
+
+    fn done(mut self) -> Evidence {
+        self.0.confidence = self.0.confidence.clamp(0.0, 1.0);
+        self.0.id = id_of(&self.0, self.1);
+        self.0.telling = telling_of(&self.0);
+        self.0
+    }
+
+    /// The pair of an observation: of `profile` as the source, and of the other end, named by `attacker`, in
+    /// the profile of `ip`. Each names the other's telling.
+    pub fn pair(
+        self,
+        profile: Ip,
+        attacker: Party,
+        ip: Ip,
+        level: ThreatLevel,
+    ) -> (Evidence, Evidence) {
+        let Finding(mut src, about) = self;
+        let mut other = src.clone();
+        src.attacker = Party::source(profile);
+        src.victim = Some(attacker.clone());
+        other.attacker = attacker;
+        other.victim = Some(Party::source(profile));
+        (other.profile, other.level) = (ip, level);
+        let (mut src, mut other) = (Finding(src, about).done(), Finding(other, about).done());
+        src.related = vec![other.telling];
+        other.related = vec![src.telling];
+        (src, other)
+    }
+
+    /// Its window is over: these are its last numbers.
+    pub fn at_last(mut self) -> Finding {
+        self.0.why = Telling::Final;
+        self
+    }
+
+    /// How often it was seen.
+    pub fn seen(mut self, times: Times) -> Finding {
+        (self.0.times, self.0.repeat) = (times.count, times.repeat);
+        self
     }
 
     /// How bad and how sure.
@@ -160,10 +212,65 @@ impl Finding {
         self
     }
 
-    /// In words; the level is added where it is written.
-    pub fn says(mut self, text: String) -> Finding {
-        self.0.description = text;
+    /// The sentence, with places for numbers and words ([`Evidence::put_description`]); the level is added
+    /// where it is written.
+    pub fn says(mut self, sentence: &'static str) -> Finding {
+        self.0.says = sentence;
         self
+    }
+
+    /// The next word of the sentence: `{0}`, then `{1}` …
+    pub fn word(mut self, word: impl Into<String>) -> Finding {
+        self.0.words.push(word.into());
+        self
+    }
+
+    /// What it is about beside parties and port: a name, say, by its hash.
+    pub fn about(mut self, what: u64) -> Finding {
+        self.0.about = what;
+        self
+    }
+
+    /// Measures hosts.
+    pub fn hosts(mut self, hosts: u64) -> Finding {
+        self.0.measures.hosts = hosts;
+        self
+    }
+
+    /// Measures ports.
+    pub fn ports(mut self, ports: u64) -> Finding {
+        self.0.measures.ports = ports;
+        self
+    }
+
+    /// Measures packets.
+    pub fn packets(mut self, packets: u64) -> Finding {
+        self.0.measures.packets = packets;
+        self
+    }
+
+    /// Measures bytes.
+    pub fn bytes(mut self, bytes: u64) -> Finding {
+        self.0.measures.bytes = bytes;
+        self
+    }
+
+    /// Measures how long it lasted.
+    pub fn lasting(mut self, ns: i64) -> Finding {
+        self.0.measures.duration_ns = ns;
+        self
+    }
+
+    /// Measures a score.
+    pub fn score(mut self, score: f64) -> Finding {
+        self.0.measures.score = score;
+        self
+    }
+
+    /// Whom it was done to at this moment; the finding is the same when the next one is another.
+    pub fn victim_now(mut self, ip: Ip) -> Finding {
+        self.1.victim = false;
+        self.victim(ip)
     }
 
     /// To whom: the flow's other end.
@@ -192,6 +299,12 @@ impl Finding {
         self
     }
 
+    /// The destination port at this moment; the finding is the same when the next one is another.
+    pub fn port_now(mut self, port: u16) -> Finding {
+        self.1.port = false;
+        self.to_port(port)
+    }
+
     /// The source port matters.
     pub fn from_port(mut self, port: u16) -> Finding {
         self.0.src_port = Some(port);
@@ -204,10 +317,10 @@ impl Finding {
         self
     }
 
-    /// It began then, with so many flows.
-    pub fn since(mut self, start: TimeNs, flows: u64) -> Finding {
-        self.0.start = start;
-        self.0.flows = flows;
+    /// It began then, and so many were counted since.
+    pub fn since(mut self, first: TimeNs, count: u64) -> Finding {
+        self.0.measures.first = first;
+        self.0.measures.count = count;
         self
     }
 
@@ -221,34 +334,78 @@ impl Finding {
     pub fn flows(mut self, uids: Vec<String>, count: u64) -> Finding {
         self.0.uids = uids;
         self.0.uids.truncate(UIDS_MAX);
-        self.0.flows = count;
+        self.0.measures.count = count;
         self
     }
 }
 
-/// The id of evidence: a hash of all that it asserts, and of nothing else.
-pub fn id_of(e: &Evidence) -> FindingId {
-    let mut hash = Sha256::new();
-    let mut part = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
+/// The id of a finding: a hash of its type, profile, window and what it is about. What grows while it goes
+/// on, how bad it is and in which words it is told are no part of it.
+fn id_of(e: &Evidence, about: About) -> FindingId {
+    let mut bytes = Vec::with_capacity(160);
+    bytes.extend_from_slice(&[ID_VERSION, e.proto as u8]);
+    bytes.extend_from_slice(e.kind.name.as_bytes());
+    put_party(Some(&e.attacker), &mut bytes);
+    put_party(e.victim.as_ref().filter(|_| about.victim), &mut bytes);
+    bytes.extend_from_slice(&e.profile.to_bytes());
+    bytes.extend_from_slice(&e.window.to_le_bytes());
+    let port = e.dst_port.filter(|_| about.port).unwrap_or(0);
+    bytes.extend_from_slice(&port.to_le_bytes());
+    bytes.extend_from_slice(&e.about.to_le_bytes());
+    short(Sha256::new_with_prefix(bytes))
+}
+
+/// A party, so that no two are the same bytes.
+fn put_party(party: Option<&Party>, out: &mut Vec<u8>) {
+    let Some(party) = party else { return out.push(0xff) };
+    out.push(party.role as u8);
+    let (sort, text) = match &party.what {
+        Indicator::Ip(ip) => {
+            out.push(0);
+            return out.extend_from_slice(&ip.to_bytes());
+        }
+        Indicator::Domain(text) => (1, text),
+        Indicator::Url(text) => (2, text),
+        Indicator::Md5(text) => (3, text),
     };
-    part(&[ID_VERSION, e.level as u8, e.proto as u8]);
-    part(e.kind.name.as_bytes());
-    part(e.description.as_bytes());
-    for party in [Some(&e.attacker), e.victim.as_ref()].into_iter().flatten() {
-        part(&[party.role as u8]);
-        part(party.what.to_string().as_bytes());
+    out.push(sort);
+    out.extend_from_slice(&(text.len() as u64).to_le_bytes());
+    out.extend_from_slice(text.as_bytes());
+}
+
+/// The id of a telling: a hash of the finding's id and of all that is said this time.
+pub fn telling_of(e: &Evidence) -> FindingId {
+    let mut bytes = Vec::with_capacity(256);
+    bytes.extend_from_slice(&e.id.0);
+    bytes.extend_from_slice(&[ID_VERSION, e.level as u8, e.why as u8]);
+    let m = &e.measures;
+    for number in [
+        e.ts.0 as u64,
+        e.times,
+        e.confidence.to_bits(),
+        m.count,
+        m.hosts,
+        m.ports,
+        m.packets,
+        m.bytes,
+        m.duration_ns as u64,
+        m.score.to_bits(),
+        m.first.0 as u64,
+        m.last.0 as u64,
+    ] {
+        bytes.extend_from_slice(&number.to_le_bytes());
     }
-    part(&e.profile.to_bytes());
-    part(&e.window.to_le_bytes());
-    part(&e.ts.0.to_le_bytes());
-    part(&e.src_port.unwrap_or(0).to_le_bytes());
-    part(&e.dst_port.unwrap_or(0).to_le_bytes());
-    for uid in &e.uids {
-        part(uid.as_bytes());
+    for text in e.words.iter().chain(&e.uids) {
+        bytes.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(text.as_bytes());
     }
-    short(hash)
+    bytes.extend_from_slice(&e.src_port.unwrap_or(0).to_le_bytes());
+    bytes.extend_from_slice(&e.dst_port.unwrap_or(0).to_le_bytes());
+    if let Some(victim) = &e.victim {
+        put_party(Some(victim), &mut bytes);
+    }
+    bytes.extend_from_slice(e.says.as_bytes());
+    short(Sha256::new_with_prefix(bytes))
 }
 
 /// The first half of a digest.
@@ -257,4 +414,55 @@ pub(crate) fn short(hash: Sha256) -> FindingId {
     let mut id = [0; 16];
     id.iter_mut().zip(digest.iter()).for_each(|(a, b)| *a = *b);
     FindingId(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::{dga, horizontal_scan, unknown_port};
+    use crate::trial::{Trial, conn};
+
+    /// A finding's id is the same while it grows and another for another target, port, source and window;
+    /// each telling has an id of its own.
+    #[test]
+    fn an_id_is_made_of_what_does_not_grow() {
+        let mut trial = Trial::new();
+        for n in 0..100u32 {
+            for port in [23, 80] {
+                let dst = format!("1.2.{}.{}", n / 50, n % 50);
+                trial.give(&conn(n.into(), "10.0.0.1", &dst, port).refused());
+            }
+        }
+        let found = trial.of(&horizontal_scan::TYPE);
+        let of = |port| found.iter().filter(move |e| e.dst_port == Some(port));
+        let ids: Vec<FindingId> = of(23).map(|e| e.id).collect();
+        assert_eq!(ids.len(), 2);
+        assert_eq!(ids[0], ids[1]);
+        assert!(of(80).all(|e| e.id != ids[0]));
+        let mut tellings: Vec<FindingId> = found.iter().map(|e| e.telling).collect();
+        tellings.sort_unstable();
+        tellings.dedup();
+        assert_eq!(tellings.len(), 4);
+
+        let base = || Finding::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1);
+        let id = |finding: Finding| finding.done().id;
+        let same = id(base().to_port(7).victim(crate::trial::at("1.2.3.4")));
+        let of_later = base().to_port(7).victim(crate::trial::at("1.2.3.4")).from_port(9);
+        let of_later =
+            of_later.since(TimeNs(1), 50).level(ThreatLevel::High, 0.7).says("x").word("y");
+        assert_eq!(same, id(of_later));
+        for other in [
+            base().to_port(8).victim(crate::trial::at("1.2.3.4")),
+            base().to_port(7).victim(crate::trial::at("1.2.3.5")),
+            base().to_port(7).victim_domain("1.2.3.4".into()),
+            base().to_port(7).victim(crate::trial::at("1.2.3.4")).about(1),
+            base().to_port(7).victim(crate::trial::at("1.2.3.4")).of(Proto::Udp),
+            Finding::new(&dga::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1).to_port(7),
+            Finding::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 2)
+                .to_port(7)
+                .victim(crate::trial::at("1.2.3.4")),
+        ] {
+            assert_ne!(same, id(other));
+        }
+    }
 }

@@ -358,7 +358,7 @@ fn plain(script: &Script, kind: &str) -> Vec<Evidence> {
 }
 
 fn ids(said: &[Evidence]) -> Vec<String> {
-    said.iter().map(|e| e.id.to_string()).collect()
+    said.iter().map(|e| e.telling.to_string()).collect()
 }
 
 /// Each case for each script.
@@ -443,7 +443,7 @@ fn one_early_record() {
 fn one_record_of_the_future() {
     let far = conn(2 * AGE, WHO, "5.5.5.5", 443);
     let count = |found: Vec<Evidence>| {
-        found.iter().filter(|e| !e.description.contains("5.5.5.5") && e.ts.0 < far.ts).count()
+        found.iter().filter(|e| !e.description().contains("5.5.5.5") && e.ts.0 < far.ts).count()
     };
     each(|module, kind, script, said| {
         let half = script.0.len() / 2;

@@ -41,7 +41,7 @@ fn both_scans_count_the_same_packets() {
     for kind in [&vertical_scan::TYPE, &horizontal_scan::TYPE] {
         let found = trial.of(kind);
         assert_eq!(found.len(), 1);
-        assert!(numbers(&found[0].description).contains(&20), "{}", found[0].description);
+        assert!(numbers(&found[0].description()).contains(&20), "{}", found[0].description());
     }
 }
 
@@ -100,7 +100,7 @@ fn numbers_are_those_of_the_crossing() {
         trial.give(&conn(0, "10.0.0.1", &format!("1.2.3.{n}"), 23).refused());
     }
     let found = trial.of(&horizontal_scan::TYPE);
-    assert!(found[0].description.contains("to 10 unique destination IPs"));
+    assert!(found[0].description().contains("to 10 unique destination IPs"));
 }
 
 /// D16 and D30: two runs, and a run whose records of one moment come in another order of sources,
@@ -118,13 +118,13 @@ fn who_comes_first_at_one_moment_changes_nothing() {
         let mut trial = Trial::new();
         flows.for_each(|f| trial.give(f));
         trial.end();
-        trial.said.sort_by_key(|e| e.id);
+        trial.said.sort_by_key(|e| e.telling);
         trial.said
     };
     let once = run(&mut flows.iter());
     let mut turned = flows.clone();
     turned.sort_by_key(|f| (f.ts, f.src == at("10.0.0.3"), f.src));
-    let ids = |said: &[Evidence]| said.iter().map(|e| (e.id, e.window)).collect::<Vec<_>>();
+    let ids = |said: &[Evidence]| said.iter().map(|e| (e.telling, e.window)).collect::<Vec<_>>();
     assert_eq!(ids(&once), ids(&run(&mut flows.iter())));
     assert_eq!(ids(&once), ids(&run(&mut turned.iter())));
 }

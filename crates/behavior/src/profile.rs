@@ -33,16 +33,20 @@ pub struct Repeats {
 }
 
 impl Repeats {
-    /// Counts one; the times so far when it is to be said now.
+    /// Counts one; the times so far when it is to be said now, and the hash under which it is counted.
     #[inline]
-    pub fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<u64> {
+    pub fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<(u64, u64)> {
         let by_kind = hash_text(kind.name.as_bytes());
-        let times = match self.things.get_or_add(mix(by_kind ^ what)) {
+        let mut key = mix(by_kind ^ what);
+        let times = match self.things.get_or_add(key) {
             Some(times) => times,
-            None => self.others.get_or_add(by_kind)?,
+            None => {
+                key = by_kind;
+                self.others.get_or_add(by_kind)?
+            }
         };
         *times += 1;
-        is_power_of_ten(*times).then_some(*times)
+        is_power_of_ten(*times).then_some((*times, key))
     }
 }
 

@@ -30,7 +30,7 @@ pub struct Place {
 impl Place {
     /// Of a finding: behind that record, or among what was asked for before that second.
     pub(crate) fn of(second: i64, record: u64, e: &Evidence) -> Place {
-        Place { second, record, ts: e.ts, id: e.id }
+        Place { second, record, ts: e.ts, id: e.telling }
     }
 
     /// The last record that it may know of: the watermark's second there, and the record's number.
@@ -297,7 +297,7 @@ impl Shards {
             return;
         }
         if self.found.len() > 1 {
-            self.found.sort_by_key(|e| (e.ts, e.id));
+            self.found.sort_by_key(|e| (e.ts, e.telling));
         }
         out.extend(
             self.found

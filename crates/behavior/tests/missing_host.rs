@@ -25,9 +25,9 @@ fn the_beacon_of_missing_host_scores_as_in_rita() {
     let mut keep = |finding: Finding<'_>| {
         if let Finding::Evidence(e, _) = finding
             && e.profile == who
-            && e.description.contains("64.225.56.201")
+            && e.description().contains("64.225.56.201")
         {
-            said.push((e.kind.name, e.description.clone()));
+            said.push((e.kind.name, e.description()));
         }
     };
     feed.run(&mut |records| {

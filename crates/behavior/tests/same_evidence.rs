@@ -116,7 +116,7 @@ impl Holders {
 
 fn told(finding: &Finding<'_>) -> String {
     match finding {
-        Finding::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.id),
+        Finding::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.telling),
         Finding::Alert(a) => format!("{} {a:?}", a.id),
     }
 }

@@ -4,7 +4,9 @@
 
 use crate::line_file::LineFile;
 use gabion_record::Ip;
-use gabion_record::evidence::{Alert, Evidence, FindingId, Indicator, Party, ThreatLevel};
+use gabion_record::evidence::{
+    Alert, Evidence, FindingId, Indicator, Measures, Party, Telling, ThreatLevel,
+};
 use gabion_record::json::{self, Json};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Proto, TimeNs};
@@ -18,14 +20,19 @@ const IP_WIDTH: usize = 26;
 /// wall clock, `None` where it is to be left out.
 pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &mut Vec<u8>) {
     let mut j = Json::behind(std::mem::take(out));
-    head(&mut j, e.method, "Event", e.id);
+    head(&mut j, e.method, "Event", e.telling);
     j.field_plain("Severity", severity(e.level));
-    j.moment("StartTime", e.start);
+    j.moment("StartTime", e.measures.first);
     if let Some(created) = created {
         j.moment("CreateTime", created);
     }
     j.float("Confidence", e.confidence);
-    j.field_of("Description", &[&e.description, " Threat level: ", e.level.name(), "."]);
+    let mut said = Vec::new();
+    e.put_description(&mut said);
+    said.extend_from_slice(b" Threat level: ");
+    said.extend_from_slice(e.level.name().as_bytes());
+    said.push(b'.');
+    j.field("Description", &said);
     j.open_array_key("Source");
     party(&mut j, &e.attacker, e.src_port, Some(e.proto));
     j.close_array();
@@ -39,7 +46,11 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     j.field_plain("type", e.kind.name);
     j.field_plain("technique", e.kind.technique);
     j.moment("detected", e.ts);
-    j.number("flows", e.flows);
+    j.field("finding", e.id.text());
+    if e.why == Telling::Final {
+        j.boolean("final", true);
+    }
+    measures(&mut j, &e.measures);
     j.number("times", e.times);
     if !e.input_state.is_empty() {
         j.field("input", &e.input_state);
@@ -49,6 +60,30 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     j.close();
     j.push(b"\n");
     *out = j.take();
+}
+
+/// What was measured; what is 0 was not.
+fn measures(j: &mut Json, m: &Measures) {
+    for (name, n) in [
+        ("count", m.count),
+        ("hosts", m.hosts),
+        ("ports", m.ports),
+        ("packets", m.packets),
+        ("bytes", m.bytes),
+    ] {
+        if n > 0 {
+            j.number(name, n);
+        }
+    }
+    if m.duration_ns > 0 {
+        j.float("seconds", (m.duration_ns as f64 / 1e6).round() / 1e3);
+    }
+    if m.score > 0.0 {
+        j.float("score", round(m.score));
+    }
+    if m.last > m.first {
+        j.moment("last", m.last);
+    }
 }
 
 /// The note: JSON as a text, whose own quotes are escaped therefore.
@@ -184,12 +219,12 @@ fn round(x: f64) -> f64 {
 
 /// Appends evidence as a line of `alerts.log`.
 pub fn evidence_line(e: &Evidence, out: &mut Vec<u8>) {
-    e.start.iso().put_text(out);
+    e.measures.first.iso().put_text(out);
     // Writing to memory cannot fail.
     let _ = write!(out, " (TW {}): Src IP ", e.window);
     column(e.profile, out);
     out.extend_from_slice(b". Detected ");
-    out.extend_from_slice(e.description.as_bytes());
+    e.put_description(out);
     out.extend_from_slice(b" Threat level: ");
     out.extend_from_slice(e.level.name().as_bytes());
     out.extend_from_slice(b". \n");
@@ -286,20 +321,25 @@ mod tests {
 
     fn sample() -> Evidence {
         let ip = |text: &[u8]| Ip::parse(text).unwrap();
+        let ts = TimeNs(26_457_743_000);
         Evidence {
             id: FindingId([7; 16]),
+            telling: FindingId([8; 16]),
+            why: Telling::Threshold,
             kind: &TYPE,
-            description: "Connecting to private IP: 10.0.2.255 on destination port: 137".into(),
+            says: "Connecting to private IP: {dst} on destination port: {port}",
+            words: vec![],
+            measures: Measures { count: 1, first: ts, last: ts, ..Measures::default() },
+            about: 0,
+            repeat: 0,
             attacker: Party::source(ip(b"10.0.2.15")),
             victim: Some(Party::destination(ip(b"10.0.2.255"))),
             level: ThreatLevel::Info,
             confidence: 1.0,
             profile: ip(b"10.0.2.15"),
             window: 1,
-            ts: TimeNs(26_457_743_000),
-            start: TimeNs(26_457_743_000),
+            ts,
             uids: vec!["Ctnas93dsoLLE1qPZ3".into()],
-            flows: 1,
             proto: Proto::Udp,
             src_port: Some(137),
             dst_port: Some(137),

@@ -179,15 +179,75 @@ impl fmt::Display for FindingId {
     }
 }
 
-/// One observation about a host.
+/// What a finding measures. What a type does not measure stays 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measures {
+    /// How many of what the type counts: flows, attempts, names, requests.
+    pub count: u64,
+    /// Distinct hosts.
+    pub hosts: u64,
+    /// Distinct ports.
+    pub ports: u64,
+    /// Packets sent.
+    pub packets: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// How long it lasted, nanoseconds.
+    pub duration_ns: i64,
+    /// A score, 0 to 1.
+    pub score: f64,
+    /// When what was found began.
+    pub first: TimeNs,
+    /// When it was seen last.
+    pub last: TimeNs,
+}
+
+impl Measures {
+    /// Whether one of the numbers is larger than it was.
+    pub fn has_grown(&self, before: &Measures) -> bool {
+        self.count > before.count
+            || self.hosts > before.hosts
+            || self.ports > before.ports
+            || self.packets > before.packets
+            || self.bytes > before.bytes
+            || self.duration_ns > before.duration_ns
+            || self.score > before.score
+    }
+}
+
+/// Why a finding is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Telling {
+    /// It reached a threshold.
+    #[default]
+    Threshold,
+    /// Its window is over and it has grown since it was told.
+    Final,
+}
+
+/// One observation about a host, as it is told once. A finding may be told several times while it grows:
+/// [`Evidence::id`] stays the same, [`Evidence::telling`] is another one each time.
 #[derive(Clone, Debug)]
 pub struct Evidence {
-    /// Function of its content.
+    /// The finding: a function of its type, profile, window and what it is about, not of numbers or words.
     pub id: FindingId,
+    /// This telling of it: a function of all that it says.
+    pub telling: FindingId,
+    /// Why it is told.
+    pub why: Telling,
     /// What was seen.
     pub kind: &'static EvidenceType,
-    /// The same for people, with the numbers at the moment of the crossing.
-    pub description: String,
+    /// The sentence, with places for what is measured: see [`Evidence::description`].
+    pub says: &'static str,
+    /// Names and the like that the sentence has beside its numbers: `{0}`, `{1}` …
+    pub words: Vec<String>,
+    /// The numbers at the moment of the telling.
+    pub measures: Measures,
+    /// What tells one thing from another of the same type beside parties and port: a hash, 0 for nothing.
+    pub about: u64,
+    /// Where the profile counts how often this was seen: a hash, 0 where it does not.
+    pub repeat: u64,
     /// Who did it.
     pub attacker: Party,
     /// To whom.
@@ -202,12 +262,8 @@ pub struct Evidence {
     pub window: i64,
     /// When it was found.
     pub ts: TimeNs,
-    /// When what was found began.
-    pub start: TimeNs,
-    /// Ids of the flows, the first few.
+    /// Ids of the flows, the first few; how many there were in all stands in [`Measures::count`].
     pub uids: Vec<String>,
-    /// How many flows there were in all.
-    pub flows: u64,
     /// Protocol.
     pub proto: Proto,
     /// Source port where one is meant.
@@ -216,13 +272,86 @@ pub struct Evidence {
     pub dst_port: Option<u16>,
     /// `Heuristic`, `AI`, …: IDMEF's method.
     pub method: &'static str,
-    /// Other evidence of the same observation.
+    /// Tellings of other evidence of the same observation.
     pub related: Vec<FindingId>,
     /// How often the same was seen in this window, this time included; between 1, 10, 100 … it
-    /// is not said again.
+    /// is not said again before the window's end.
     pub times: u64,
     /// State of the input's ledger at that moment (`complete`).
     pub input_state: String,
+}
+
+impl Evidence {
+    /// The end of the flow that has this role.
+    pub fn party(&self, role: Role) -> Option<&Party> {
+        [Some(&self.attacker), self.victim.as_ref()].into_iter().flatten().find(|p| p.role == role)
+    }
+
+    /// What was found, in words, without the level.
+    pub fn description(&self) -> String {
+        let mut out = Vec::new();
+        self.put_description(&mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// Appends [`Evidence::description`]: the sentence with its places filled.
+    ///
+    /// `{src}` and `{dst}` are the ends, `{profile}` the profile, `{port}`, `{sport}`, `{proto}` and
+    /// `{PROTO}` of the flow, `{count}`, `{hosts}`, `{ports}`, `{packets}`, `{bytes}`, `{mb}` (millions of
+    /// bytes), `{mins}` (minutes, with fractions), `{minutes}` (whole ones), `{score}`, `{score4}` and
+    /// `{times}` are numbers, `{confidence}` and `{sure}` (two digits) how sure it is, `{0}` … are words.
+    pub fn put_description(&self, out: &mut Vec<u8>) {
+        let mut rest = self.says;
+        while let Some((before, behind)) = rest.split_once('{') {
+            out.extend_from_slice(before.as_bytes());
+            let Some((name, behind)) = behind.split_once('}') else { break };
+            self.put(name, out);
+            rest = behind;
+        }
+        out.extend_from_slice(rest.as_bytes());
+    }
+
+    fn put(&self, name: &str, out: &mut Vec<u8>) {
+        use std::io::Write;
+        let m = &self.measures;
+        // Writing to memory cannot fail.
+        let _ = match name {
+            "src" | "dst" => {
+                let role = if name == "src" { Role::Source } else { Role::Destination };
+                match self.party(role).map(|p| &p.what) {
+                    Some(Indicator::Ip(ip)) => ip.put_text(out),
+                    Some(what) => return drop(write!(out, "{what}")),
+                    None => self.profile.put_text(out),
+                }
+                Ok(())
+            }
+            "profile" => {
+                self.profile.put_text(out);
+                Ok(())
+            }
+            "port" => write!(out, "{}", self.dst_port.unwrap_or(0)),
+            "sport" => write!(out, "{}", self.src_port.unwrap_or(0)),
+            "proto" => out.write_all(self.proto.name().as_bytes()),
+            "PROTO" => out.write_all(self.proto.name().to_uppercase().as_bytes()),
+            "count" => write!(out, "{}", m.count),
+            "hosts" => write!(out, "{}", m.hosts),
+            "ports" => write!(out, "{}", m.ports),
+            "packets" => write!(out, "{}", m.packets),
+            "bytes" => write!(out, "{}", m.bytes),
+            "mb" => write!(out, "{:.2}", m.bytes as f64 / 1e6),
+            "mins" => write!(out, "{}", (m.duration_ns as f64 / 6e8).round() / 100.0),
+            "minutes" => write!(out, "{}", m.duration_ns / 60_000_000_000),
+            "score" => write!(out, "{:.3}", m.score),
+            "score4" => write!(out, "{:.4}", m.score),
+            "times" => write!(out, "{}", self.times),
+            "confidence" => write!(out, "{}", self.confidence),
+            "sure" => write!(out, "{:.2}", self.confidence),
+            number => match number.parse().ok().and_then(|n: usize| self.words.get(n)) {
+                Some(word) => out.write_all(word.as_bytes()),
+                None => Ok(()),
+            },
+        };
+    }
 }
 
 /// A host whose evidence in one window crossed the threshold.
@@ -244,13 +373,60 @@ pub struct Alert {
     pub accumulated: f64,
     /// How sure.
     pub confidence: f64,
-    /// The evidence that it sums up, in order.
+    /// The tellings of evidence that it sums up, in order.
     pub evidence: Vec<FindingId>,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each place of a sentence is filled once; what a word holds is not looked at again.
+    #[test]
+    fn a_sentence_is_made_of_its_numbers_and_words() {
+        static KIND: EvidenceType = EvidenceType { name: "A", technique: "T1" };
+        let ip = |text: &[u8]| Ip::parse(text).unwrap();
+        let e = Evidence {
+            id: FindingId::default(),
+            telling: FindingId::default(),
+            why: Telling::Final,
+            kind: &KIND,
+            says: "{dst}:{port}/{PROTO} by {src}: {hosts} of {ports} in {mins} or {minutes} min, {mb} MB, \
+                {0} {1}{2} {confidence} {score4}",
+            words: vec!["{hosts}".into(), "b".into()],
+            measures: Measures {
+                hosts: 101,
+                ports: 7,
+                bytes: 1_234_567,
+                duration_ns: 100_500_000_000,
+                score: 0.5,
+                ..Measures::default()
+            },
+            about: 0,
+            repeat: 0,
+            attacker: Party::destination(ip(b"1.2.3.4")),
+            victim: Some(Party::source(ip(b"10.0.0.1"))),
+            level: ThreatLevel::High,
+            confidence: 0.3,
+            profile: ip(b"1.2.3.4"),
+            window: 1,
+            ts: TimeNs(0),
+            uids: Vec::new(),
+            proto: Proto::Udp,
+            src_port: None,
+            dst_port: Some(53),
+            method: "Heuristic",
+            related: Vec::new(),
+            times: 1,
+            input_state: String::new(),
+        };
+        assert_eq!(
+            e.description(),
+            "1.2.3.4:53/UDP by 10.0.0.1: 101 of 7 in 1.68 or 1 min, 1.23 MB, {hosts} b 0.3 0.5000"
+        );
+        let later = Measures { hosts: 102, ..e.measures };
+        assert!(later.has_grown(&e.measures) && !e.measures.has_grown(&later));
+    }
 
     #[test]
     fn levels_and_ids_have_the_peers_forms() {

@@ -55,7 +55,7 @@ impl Detector for Arp {
         let is_reply = contains(a.operation, b"reply");
         let to_all = |mac: Option<Mac>| mac == Some(Mac::BROADCAST);
         if is_reply && (to_all(a.dst_hw) || a.dst_hw == Some(Mac::ZERO)) {
-            taken_over(r, a, cx);
+            taken_over(a, cx);
         } else if contains(a.operation, b"request") {
             scan(r, kept, cx);
         }
@@ -68,20 +68,24 @@ impl Detector for Arp {
             cx.say_damped(hash_ip(r.dst), |cx| {
                 cx.find(&UNSOLICITED)
                     .level(ThreatLevel::Low, 0.8)
-                    .says("broadcasting unsolicited ARP".into())
+                    .about(hash_ip(r.dst))
+                    .says("broadcasting unsolicited ARP")
             });
         }
     }
 }
 
-fn taken_over(r: &Record<'_>, a: &ArpLog<'_>, cx: &mut Context<'_, '_>) {
+fn taken_over(a: &ArpLog<'_>, cx: &mut Context<'_, '_>) {
     let (Some(owner), Some(mac)) = (cx.facts.mac_owner, a.src_mac.or(a.src_hw)) else { return };
     cx.say_damped(hash_ip(owner), |cx| {
-        cx.find(&MITM).level(ThreatLevel::Critical, 0.2).victim(owner).says(format!(
-            "{} performing a MITM ARP attack. The MAC {mac}, now belonging to {}, was seen before \
-             for IP {owner}.",
-            r.src, r.src
-        ))
+        cx.find(&MITM)
+            .level(ThreatLevel::Critical, 0.2)
+            .victim(owner)
+            .says(
+                "{src} performing a MITM ARP attack. The MAC {0}, now belonging to {src}, was seen before \
+                 for IP {dst}.",
+            )
+            .word(mac.to_string())
     });
 }
 
@@ -106,7 +110,8 @@ fn scan(r: &Record<'_>, kept: &mut Slot<Asked>, cx: &mut Context<'_, '_>) {
         cx.find(&SCAN)
             .level(ThreatLevel::Low, 0.8)
             .since(first, count)
-            .says("performing an arp scan. Confidence 0.8.".into())
+            .hosts(count)
+            .says("performing an arp scan. Confidence 0.8.")
     });
 }
 
@@ -118,10 +123,9 @@ fn outside(r: &Record<'_>, cx: &mut Context<'_, '_>) {
         return;
     }
     cx.say_damped(hash_ip(r.dst), |cx| {
-        cx.find(&OUTSIDE).level(ThreatLevel::Low, 0.6).victim(r.dst).says(format!(
-            "{} sending ARP packet to a destination address outside of local network: {}. ",
-            cx.profile, r.dst
-        ))
+        cx.find(&OUTSIDE).level(ThreatLevel::Low, 0.6).victim(r.dst).says(
+            "{profile} sending ARP packet to a destination address outside of local network: {dst}. ",
+        )
     });
 }
 

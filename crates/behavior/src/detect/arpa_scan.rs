@@ -59,9 +59,10 @@ impl Detector for ArpaScan {
         cx.say_damped(0, |cx| {
             cx.find(&TYPE)
                 .level(ThreatLevel::Medium, 0.7)
-                .victim(r.dst)
+                .victim_now(r.dst)
                 .since(first, NAMES as u64)
-                .says(format!("Doing DNS ARPA scan. Scanned {NAMES} hosts within 2 seconds."))
+                .hosts(NAMES as u64)
+                .says("Doing DNS ARPA scan. Scanned {hosts} hosts within 2 seconds.")
         });
     }
 }

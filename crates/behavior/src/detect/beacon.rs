@@ -213,22 +213,22 @@ fn judge(dst: Ip, pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking
     let mut finding = waking
         .find(&TYPE, ts, window)
         .level(*level, score.all)
-        .to_port(port)
+        .port_now(port)
         .since(since, count as u64)
+        .score(score.all)
         .by("Statistical")
-        .says(format!(
-            "Beacon from {} to {dst}, {count} connections. Score: {:.3} (intervals {:.3}, sizes \
-             {:.3}, histogram {:.3} of {:.3} and {:.3}, coverage {:.3}). Threat {threat:.3} \
-             ({why}).{more}",
-            waking.profile,
-            score.all,
+        .says("Beacon from {profile} to {dst}, {count} connections. Score: {score} ({0}). Threat {1}.{2}")
+        .word(format!(
+            "intervals {:.3}, sizes {:.3}, histogram {:.3} of {:.3} and {:.3}, coverage {:.3}",
             score.intervals,
             score.sizes,
             score.histogram(),
             score.evenness,
             score.bimodal,
             score.coverage
-        ));
+        ))
+        .word(format!("{threat:.3} ({why})"))
+        .word(more);
     finding.0.victim = Some(Party::destination(dst));
     waking.say(finding);
 }
@@ -391,7 +391,7 @@ mod tests {
         let trial = visits(|n| n * 300, 280);
         let found = trial.of(&TYPE);
         // When it crossed, and at the end of the input.
-        assert_eq!(found.iter().map(|e| e.flows).collect::<Vec<_>>(), [81, 277]);
+        assert_eq!(found.iter().map(|e| e.measures.count).collect::<Vec<_>>(), [81, 277]);
         assert_eq!(found[0].level, ThreatLevel::High);
         assert!(found[0].confidence > 0.95);
     }
@@ -412,7 +412,7 @@ mod tests {
                 }
             }
             trial.end();
-            trial.of(&TYPE)[0].description.clone()
+            trial.of(&TYPE)[0].description().clone()
         };
         let said = threat("Modzilla/0.0001");
         assert!(said.contains(", signature for this end only +0.15)"), "{said}");

@@ -48,18 +48,20 @@ impl Detector for CertificateName {
         if of_name == of_server {
             return;
         }
-        let Some(times) = cx.is_due(&TYPE, hash_text(name) ^ hash_text(s.server_name)) else {
-            return;
-        };
-        let mut finding = cx.find(&TYPE).level(ThreatLevel::Low, 0.8).to_port(r.dst_port).says(
-            format!(
-                "a CN mismatch. The common name (CN) '{}' in the SSL certificate for the domain '{}' \
+        let what = hash_text(name) ^ hash_text(s.server_name);
+        let Some(times) = cx.is_due(&TYPE, what) else { return };
+        let finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::Low, 0.8)
+            .port_now(r.dst_port)
+            .about(what)
+            .says(
+                "a CN mismatch. The common name (CN) '{0}' in the SSL certificate for the domain '{1}' \
                  does not match the server's domain.",
-                text(name),
-                text(s.server_name)
-            ),
-        );
-        finding.0.times = times;
+            )
+            .word(text(name))
+            .word(text(s.server_name))
+            .seen(times);
         cx.say_both(finding, ThreatLevel::Low, ThreatLevel::Medium);
     }
 }

@@ -139,16 +139,14 @@ fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
         .level(level, pair.letters.len() as f64 / 100.0)
         .to_port(r.dst_port)
         .by("AI")
-        .says(format!(
-            "C&C channel, client IP: {} server IP: {} port: {port} score: {:.4}. {} flows; {}.",
-            r.src,
-            r.dst,
-            found.score,
-            pair.flows,
-            parts.join(", ")
-        ));
+        .score(found.score)
+        .says(
+            "C&C channel, client IP: {src} server IP: {dst} port: {0} score: {score4}. {count} flows; {1}.",
+        )
+        .word(port)
+        .word(parts.join(", "));
     let mut finding = finding;
-    finding.0.flows = u64::from(pair.flows);
+    finding.0.measures.count = u64::from(pair.flows);
     finding.0.confidence = finding.0.confidence.min(1.0);
     cx.say_both(finding, level, level);
 }
@@ -173,9 +171,9 @@ mod tests {
         }
         let found = trial.of(&TYPE);
         assert!(found.len() >= 2, "{}", found.len());
-        assert!(found[0].description.contains("server IP: 1.2.3.4 port: https 443/tcp score: 0."));
+        assert!(found[0].description().contains("server IP: 1.2.3.4 port: https 443/tcp score: 0."));
         for part in GROUPS {
-            assert!(found[0].description.contains(part));
+            assert!(found[0].description().contains(part));
         }
     }
 

@@ -1,7 +1,7 @@
 //! A connection to an address that no name led to.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::finding::{Context, Times, text};
 use crate::limits::WAITING_MAX;
 use crate::profile::Waking;
 use crate::sketch::{Keyed, hash_ip};
@@ -36,6 +36,7 @@ state! {
         port: u16,
         uid: String,
         times: u64,
+        repeat: u64,
     }
 }
 
@@ -78,7 +79,8 @@ impl Detector for ConnectionWithoutDns {
                     window: cx.facts.window,
                     port: r.dst_port,
                     uid: text(r.uid),
-                    times,
+                    times: times.count,
+                    repeat: times.repeat,
                 };
                 waiting.add(r.dst, visit);
                 cx.wake(r.ts.plus(PATIENCE));
@@ -112,15 +114,16 @@ impl Detector for ConnectionWithoutDns {
         for (ip, visit) in due {
             let mut finding = waking.find(&TYPE, visit.at, visit.window);
             finding.0.victim = Some(Party::destination(ip));
-            finding.0.times = visit.times;
-            finding.0.dst_port = Some(visit.port);
+            finding = finding
+                .port_now(visit.port)
+                .seen(Times { count: visit.times, repeat: visit.repeat });
             if !visit.uid.is_empty() {
                 finding.0.uids.push(visit.uid);
             }
             waking.say(
                 finding
                     .level(ThreatLevel::Info, 0.8)
-                    .says(format!("A connection without DNS resolution to Destination IP: {ip}")),
+                    .says("A connection without DNS resolution to Destination IP: {dst}"),
             );
         }
     }

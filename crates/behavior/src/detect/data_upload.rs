@@ -107,13 +107,13 @@ impl Detector for DataUpload {
 
 fn say(cx: &mut Context<'_, '_>, bytes: u64, first: gabion_record::logs::TimeNs, flows: u64) {
     let r = cx.record;
-    let megabytes = bytes as f64 / MEGABYTE as f64;
     let finding = cx
         .find(&TYPE)
         .level(ThreatLevel::High, 0.6)
-        .to_port(r.dst_port)
+        .port_now(r.dst_port)
         .since(first, flows)
-        .says(format!("Large data upload. {megabytes:.2} MBs sent to {}", r.dst));
+        .bytes(bytes)
+        .says("Large data upload. {mb} MBs sent to {dst}");
     cx.say_both(finding, ThreatLevel::Info, ThreatLevel::High);
 }
 
@@ -137,8 +137,8 @@ mod tests {
         assert!(sent(99_000_000, 5).is_empty());
         let found = sent(99_000_000, 6);
         assert_eq!(found.len(), 2);
-        assert_eq!(found[0].description, "Large data upload. 594.00 MBs sent to 1.2.3.4");
-        assert_eq!(found[0].related, [found[1].id]);
+        assert_eq!(found[0].description(), "Large data upload. 594.00 MBs sent to 1.2.3.4");
+        assert_eq!(found[0].related, [found[1].telling]);
     }
 
     /// D15 of the peer: windows are not added up.

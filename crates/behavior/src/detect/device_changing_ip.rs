@@ -32,12 +32,16 @@ impl Detector for DeviceChangingIp {
         let Body::Conn(c) = &cx.record.body else { return };
         let Some(mac) = c.src_mac else { return };
         let Some(times) = cx.is_due(&TYPE, 0) else { return };
-        let mut finding = cx.find(&TYPE).level(ThreatLevel::Medium, 0.8).victim(owner).says(format!(
-            "A device changing IPs. IP {} was found with MAC address {mac} but the MAC belongs \
-             originally to IP: {owner}. ",
-            cx.profile
-        ));
-        finding.0.times = times;
+        let finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::Medium, 0.8)
+            .victim(owner)
+            .says(
+                "A device changing IPs. IP {profile} was found with MAC address {0} but the MAC belongs \
+                 originally to IP: {dst}. ",
+            )
+            .word(mac.to_string())
+            .seen(times);
         cx.say(finding);
     }
 }

@@ -10,6 +10,9 @@ use gabion_record::logs::{Body, LogKind};
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "DGA_NXDOMAINS", technique: "T1568.002" };
 
+const SAYS: &str =
+    "Possible DGA or domain scanning. {profile} failed to resolve {count} different domains";
+
 /// The detector.
 #[derive(Debug)]
 pub struct Dga;
@@ -63,12 +66,9 @@ impl Detector for Dga {
         let finding = cx
             .find(&TYPE)
             .level(ThreatLevel::High, (count as f64 / 100.0).min(1.0))
-            .victim(r.dst)
+            .victim_now(r.dst)
             .since(first, count)
-            .says(format!(
-                "Possible DGA or domain scanning. {} failed to resolve {count} different domains",
-                cx.profile
-            ));
+            .says(SAYS);
         cx.say(finding);
     }
 }

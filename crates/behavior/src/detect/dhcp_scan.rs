@@ -16,6 +16,8 @@ pub struct DhcpScan;
 
 /// Addresses to the next report, at first.
 const STEP: u64 = 4;
+const SAYS: &str = "Performing a DHCP scan by requesting {count} different IP addresses. Confidence: 0.8. by \
+    Gabion";
 
 state! {
     /// Addresses asked for in one window.
@@ -54,12 +56,8 @@ impl Detector for DhcpScan {
         }
         state.told = Most(count);
         let first = state.first.0;
-        let finding = cx.find(&TYPE).level(ThreatLevel::Medium, 0.8).since(first, count).says(
-            format!(
-                "Performing a DHCP scan by requesting {count} different IP addresses. Confidence: \
-                 0.8. by Gabion"
-            ),
-        );
+        let finding =
+            cx.find(&TYPE).level(ThreatLevel::Medium, 0.8).since(first, count).hosts(count).says(SAYS);
         cx.say(finding);
     }
 }

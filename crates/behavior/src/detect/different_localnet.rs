@@ -95,22 +95,22 @@ fn say(cx: &mut Context<'_, '_>, is_destination: bool) {
         proto => format!("on port: {}/{}", r.dst_port, proto.name().to_uppercase()),
     };
     let mut finding = if is_destination {
-        cx.find(&TYPE).level(ThreatLevel::High, 1.0).by_destination(r.dst).says(format!(
-            "A connection to a private IP ({}) outside of the used local network {local}. From \
-             IP: {} {port}",
-            r.dst, r.src
-        ))
+        cx.find(&TYPE).level(ThreatLevel::High, 1.0).by_destination(r.dst).says(
+            "A connection to a private IP ({dst}) outside of the used local network {0}. From IP: {src} \
+             {1}",
+        )
     } else {
-        cx.find(&TYPE).level(ThreatLevel::Low, 1.0).victim(r.dst).says(format!(
-            "A connection from a private IP ({}) outside of the used local network {local}. To \
-             IP: {} {port}",
-            r.src, r.dst
-        ))
-    };
+        cx.find(&TYPE).level(ThreatLevel::Low, 1.0).victim(r.dst).says(
+            "A connection from a private IP ({src}) outside of the used local network {0}. To IP: {dst} \
+             {1}",
+        )
+    }
+    .word(local.to_string())
+    .word(port)
+    .seen(times);
     if r.proto != Proto::Arp {
         finding = finding.from_port(r.src_port).to_port(r.dst_port);
     }
-    finding.0.times = times;
     cx.say(finding);
 }
 

@@ -12,6 +12,9 @@ use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "DNS_TUNNEL", technique: "T1071.004" };
 
+const SAYS: &str = "possible DNS tunnel. {profile} asked for about {count} distinct names below {dst} in \
+    {minutes} minutes. Threat {0}.";
+
 /// The detector.
 #[derive(Debug)]
 pub struct DnsTunnel;
@@ -124,13 +127,9 @@ impl Detector for DnsTunnel {
             .level(*level, 0.8)
             .victim_domain(text(domain))
             .since(first, count)
-            .says(format!(
-                "possible DNS tunnel. {} asked for about {count} distinct names below {} in {} \
-                 minutes. Threat {threat:.3} ({why}).",
-                cx.profile,
-                text(domain),
-                r.ts.since(first) / SECOND / 60
-            ));
+            .lasting(r.ts.since(first))
+            .says(SAYS)
+            .word(format!("{threat:.3} ({why})"));
         cx.say(finding);
     }
 }
@@ -154,7 +153,7 @@ mod tests {
         }
         let levels: Vec<_> = trial.of(&TYPE).iter().map(|e| e.level).collect();
         assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
-        assert!(trial.of(&TYPE)[0].description.contains("below tunnel.co.uk in"));
+        assert!(trial.of(&TYPE)[0].description().contains("below tunnel.co.uk in"));
     }
 
     #[test]
@@ -188,7 +187,7 @@ mod tests {
                     connect(&mut trial, n, elsewhere);
                 }
             }
-            trial.of(&TYPE)[0].description.contains(", no connection below it +0.15)")
+            trial.of(&TYPE)[0].description().contains(", no connection below it +0.15)")
         };
         assert!(is_more("www.example", 200));
         assert!(is_more("", 200));

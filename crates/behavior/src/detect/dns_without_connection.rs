@@ -144,14 +144,14 @@ impl Detector for DnsWithoutConnection {
             let what = name.name;
             let mut finding = waking.find(&TYPE, name.at, name.window);
             finding.0.victim =
-                Some(Party { role: Role::Destination, what: Indicator::Domain(what.clone()) });
+                Some(Party { role: Role::Destination, what: Indicator::Domain(what) });
             if !name.uid.is_empty() {
                 finding.0.uids.push(name.uid);
             }
             waking.say(
                 finding
                     .level(ThreatLevel::Info, 0.8)
-                    .says(format!("domain {what} resolved with no connection")),
+                    .says("domain {dst} resolved with no connection"),
             );
         }
     }
@@ -179,7 +179,7 @@ mod tests {
         assert!(trial.of(&TYPE).is_empty());
         trial.give(&conn(1900, "10.0.0.1", "9.9.9.9", 443));
         assert_eq!(trial.of(&TYPE).len(), 1);
-        assert_eq!(trial.of(&TYPE)[0].description, "domain a.example resolved with no connection");
+        assert_eq!(trial.of(&TYPE)[0].description(), "domain a.example resolved with no connection");
     }
 
     #[test]

@@ -39,12 +39,12 @@ impl Detector for Gre {
             _ => (&TUNNEL, "tunnel"),
         };
         cx.say_damped(hash_ip(r.dst), |cx| {
-            cx.find(kind).level(ThreatLevel::Low, 1.0).victim(r.dst).says(format!(
-                "GRE {what} from {} to {} tunnel action: {}",
-                cx.profile,
-                r.dst,
-                text(t.action)
-            ))
+            cx.find(kind)
+                .level(ThreatLevel::Low, 1.0)
+                .victim(r.dst)
+                .says("GRE {0} from {profile} to {dst} tunnel action: {1}")
+                .word(what)
+                .word(text(t.action))
         });
     }
 }

@@ -36,14 +36,20 @@ impl Detector for HighEntropyDns {
                 continue;
             }
             let bits = entropy(answer);
-            if bits < cx.settings.entropy || cx.is_due(&TYPE, hash_text(d.query)).is_none() {
+            if bits < cx.settings.entropy {
                 continue;
             }
-            let finding = cx.find(&TYPE).level(ThreatLevel::Medium, 0.6).says(format!(
-                "A DNS TXT answer with high entropy. query: {} answer: \"{}\" entropy: {bits:.2} ",
-                text(d.query),
-                text(answer)
-            ));
+            let what = hash_text(d.query);
+            let Some(times) = cx.is_due(&TYPE, what) else { continue };
+            let finding = cx
+                .find(&TYPE)
+                .level(ThreatLevel::Medium, 0.6)
+                .about(what)
+                .says("A DNS TXT answer with high entropy. query: {0} answer: \"{1}\" entropy: {2} ")
+                .word(text(d.query))
+                .word(text(answer))
+                .word(format!("{bits:.2}"))
+                .seen(times);
             cx.say_both(finding, ThreatLevel::Low, ThreatLevel::Medium);
         }
     }
@@ -81,7 +87,7 @@ mod tests {
         answer(&mut trial, 0, RANDOM);
         let found = trial.of(&TYPE);
         assert_eq!(found.len(), 2);
-        assert!(found[0].related == [found[1].id] && found[1].related == [found[0].id]);
+        assert!(found[0].related == [found[1].telling] && found[1].related == [found[0].telling]);
     }
 
     #[test]

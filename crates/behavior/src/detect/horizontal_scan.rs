@@ -13,6 +13,9 @@ use gabion_record::logs::{Body, LogKind, Proto};
 pub static TYPE: EvidenceType =
     EvidenceType { name: "HORIZONTAL_PORT_SCAN", technique: "T1046" };
 
+const SAYS: &str = "Horizontal port scan to port {0}{port}/{proto}. From {profile} to {1}{hosts} unique \
+    destination IPs. Total packets sent: {packets}. Confidence: {confidence}. by Gabion";
+
 /// The detector.
 #[derive(Debug)]
 pub struct HorizontalScan;
@@ -86,16 +89,13 @@ impl Detector for HorizontalScan {
         let finding = cx
             .find(&TYPE)
             .level(ThreatLevel::High, sure)
-            .since(first, packets)
+            .since(first, count)
+            .hosts(count)
+            .packets(packets)
             .to_port(r.dst_port)
-            .says(format!(
-                "Horizontal port scan to port {}{}/{}. From {} to {about}{count} unique \
-                 destination IPs. Total packets sent: {packets}. Confidence: {sure}. by Gabion",
-                name.map(|n| format!("{n} ")).unwrap_or_default(),
-                r.dst_port,
-                r.proto.name(),
-                cx.profile,
-            ));
+            .says(SAYS)
+            .word(name.map(|n| format!("{n} ")).unwrap_or_default())
+            .word(about);
         *cx.is_scanner = true;
         cx.say(finding);
     }
@@ -120,7 +120,7 @@ mod tests {
     fn ten_hosts_are_a_scan_and_nine_are_none() {
         let (_, found) = sweep(64);
         assert_eq!(found.len(), 1);
-        let text = &found[0].description;
+        let text = &found[0].description();
         assert!(text.starts_with("Horizontal port scan to port telnet 23/tcp. From 10.0.0.1 to 10 unique"));
         assert!(sweep(9).1.is_empty());
     }

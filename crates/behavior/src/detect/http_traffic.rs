@@ -89,8 +89,8 @@ impl Detector for HttpTraffic {
             cx.find(&TRAFFIC)
                 .level(ThreatLevel::Info, 1.0)
                 .victim(r.dst)
-                .to_port(r.dst_port)
-                .says(format!("Unencrypted HTTP traffic from {} to {}.", cx.profile, r.dst))
+                .port_now(r.dst_port)
+                .says("Unencrypted HTTP traffic from {profile} to {dst}.")
         });
         agents(h, kept, cx);
         empty(h, window, cx);
@@ -105,12 +105,14 @@ fn agents(h: &Http<'_>, kept: &mut Slot<Agents>, cx: &mut Context<'_, '_>) {
     let lower = h.user_agent.to_ascii_lowercase();
     if AGENTS.iter().any(|part| contains(&lower, part.as_bytes())) {
         cx.say_damped(hash_text(&lower), |cx| {
-            cx.find(&SUSPICIOUS).level(ThreatLevel::High, 1.0).victim(cx.record.dst).says(format!(
-                "Suspicious user-agent: {} while connecting to {}{}",
-                text(h.user_agent),
-                text(h.host),
-                text(h.uri)
-            ))
+            cx.find(&SUSPICIOUS)
+                .level(ThreatLevel::High, 1.0)
+                .victim_now(cx.record.dst)
+                .about(hash_text(&lower))
+                .says("Suspicious user-agent: {0} while connecting to {1}{2}")
+                .word(text(h.user_agent))
+                .word(text(h.host))
+                .word(text(h.uri))
         });
     }
     let system = SYSTEMS.iter().position(|s| contains(&lower, s.as_bytes()));
@@ -120,10 +122,13 @@ fn agents(h: &Http<'_>, kept: &mut Slot<Agents>, cx: &mut Context<'_, '_>) {
     let last = std::mem::replace(&mut agents.last, text(h.user_agent));
     if before != 0 && before != system {
         cx.say_damped(u64::from(before) << 8 | u64::from(system), |cx| {
-            cx.find(&MULTIPLE).level(ThreatLevel::Info, 1.0).victim(cx.record.dst).says(format!(
-                "Using multiple user-agents: \"{last}\" then \"{}\"",
-                text(h.user_agent)
-            ))
+            cx.find(&MULTIPLE)
+                .level(ThreatLevel::Info, 1.0)
+                .victim_now(cx.record.dst)
+                .about(u64::from(before) << 8 | u64::from(system))
+                .says("Using multiple user-agents: \"{0}\" then \"{1}\"")
+                .word(last.clone())
+                .word(text(h.user_agent))
         });
     }
 }
@@ -147,8 +152,10 @@ fn empty(h: &Http<'_>, window: &mut Slot<Requests>, cx: &mut Context<'_, '_>) {
     cx.say_damped(at as u64, |cx| {
         cx.find(&EMPTY)
             .level(ThreatLevel::Medium, 1.0)
-            .victim(cx.record.dst)
-            .says(format!("Multiple empty HTTP connections to {}", text(h.host)))
+            .victim_now(cx.record.dst)
+            .about(at as u64 + 1)
+            .says("Multiple empty HTTP connections to {0}")
+            .word(text(h.host))
     });
 }
 
@@ -159,17 +166,16 @@ fn programs(h: &Http<'_>, cx: &mut Context<'_, '_>) {
         if !PROGRAMS.iter().any(|p| p.as_bytes() == inner) {
             continue;
         }
-        if cx.is_due(&EXECUTABLE, hash_ip(r.dst) ^ hash_text(h.uri)).is_none() {
-            continue;
-        }
-        let finding = cx.find(&EXECUTABLE).level(ThreatLevel::Low, 1.0).to_port(r.dst_port).says(
-            format!(
-                "Download of an executable with MIME type: {} by {} from {}.",
-                text(kind),
-                cx.profile,
-                r.dst
-            ),
-        );
+        let what = hash_text(h.uri);
+        let Some(times) = cx.is_due(&EXECUTABLE, hash_ip(r.dst) ^ what) else { continue };
+        let finding = cx
+            .find(&EXECUTABLE)
+            .level(ThreatLevel::Low, 1.0)
+            .port_now(r.dst_port)
+            .about(what)
+            .says("Download of an executable with MIME type: {0} by {src} from {dst}.")
+            .word(text(kind))
+            .seen(times);
         cx.say_both(finding, ThreatLevel::Low, ThreatLevel::Low);
     }
 }

@@ -186,9 +186,8 @@ fn flow(c: &Conn<'_>, hours: &mut Hours, cx: &mut Context<'_, '_>) {
         reasons: vec![("bytes_to_known_server", bytes, z)],
         confidence: confidence(z, hours_odd, compared, 1),
     };
-    let mut finding = odd.says("flow", cx.find(&TYPE)).victim(r.dst).to_port(r.dst_port);
-    finding.0.times = times;
-    cx.say(finding);
+    let finding = odd.says("flow", cx.find(&TYPE)).victim(r.dst).to_port(r.dst_port).bytes(bytes);
+    cx.say(finding.seen(times));
 }
 
 fn begin(hours: &mut Hours) {
@@ -206,7 +205,10 @@ struct Odd {
 impl Odd {
     fn finding(&self, finding: Finding, hours: &Hours) -> Finding {
         let start = TimeNs(hours.hour.saturating_mul(3600).saturating_mul(SECOND));
-        let mut finding = self.says("hourly", finding).since(start, u64::from(hours.flows));
+        let mut finding = self
+            .says("hourly", finding)
+            .about(hours.hour as u64)
+            .since(start, u64::from(hours.flows));
         (finding.0.ts, finding.0.window) = (hours.last, hours.window);
         finding
     }
@@ -223,11 +225,16 @@ impl Odd {
             .iter()
             .map(|(name, n, z)| format!("reason={name}; value={n}; why=z-score {z:.2}"))
             .collect();
-        finding.level(level, self.confidence).by("Statistical").says(format!(
-            "HTTPS anomaly: type={kind}; confidence={label} ({:.3}); {}.",
-            self.confidence,
-            all.join("; ")
-        ))
+        let most = self.reasons.iter().map(|r| r.2).fold(0.0, f64::max);
+        finding
+            .level(level, self.confidence)
+            .score(most)
+            .by("Statistical")
+            .says("HTTPS anomaly: type={0}; confidence={1} ({2}); {3}.")
+            .word(kind)
+            .word(label)
+            .word(format!("{:.3}", self.confidence))
+            .word(all.join("; "))
     }
 }
 
@@ -378,7 +385,7 @@ mod tests {
         usual.push((20, 0));
         let found = hours(&usual);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description.contains("reason=new_servers; value=300"));
+        assert!(found[0].description().contains("reason=new_servers; value=300"));
         assert_eq!(found[0].window, 11);
     }
 
@@ -436,7 +443,7 @@ mod tests {
         };
         let found = run(50_000_000, 40, 3600);
         assert_eq!(found.len(), 1);
-        let said = &found[0].description;
+        let said = &found[0].description();
         assert!(said.contains("type=flow") && said.contains("reason=bytes_to_known_server"), "{said}");
         assert!(said.contains("value=50000100"));
         // Alike, too few to compare with, or a server that is new in this hour: nothing.

@@ -39,10 +39,11 @@ impl Detector for InvalidDns {
             return;
         };
         cx.say_damped(hash_text(d.query), |cx| {
-            cx.find(&TYPE).level(ThreatLevel::Info, 0.8).victim_domain(text(d.query)).says(format!(
-                "Invalid DNS answer. The DNS query {} was resolved to the private IP: {answer}",
-                text(d.query)
-            ))
+            cx.find(&TYPE)
+                .level(ThreatLevel::Info, 0.8)
+                .victim_domain(text(d.query))
+                .says("Invalid DNS answer. The DNS query {dst} was resolved to the private IP: {0}")
+                .word(answer.to_string())
         });
     }
 }

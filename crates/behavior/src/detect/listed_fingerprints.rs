@@ -1,7 +1,7 @@
 //! Fingerprints of TLS that lists name: of clients (JA3), of servers (JA3S), of certificates.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::finding::{Context, Times, text};
 use crate::intel::Entry;
 use crate::intel::indicator::Indicator;
 use crate::sketch::{hash_ip, hash_text};
@@ -65,7 +65,7 @@ fn listed(
     kind: &'static EvidenceType,
     hex: &[u8],
     cx: &mut Context<'_, '_>,
-) -> Option<(ThreatLevel, Entry, u64)> {
+) -> Option<(ThreatLevel, Entry, Times)> {
     let found = cx.settings.intel.hash(hex)?;
     let times = cx.is_due(kind, hash_text(hex) ^ hash_ip(cx.record.dst))?;
     let e = cx.settings.intel.entry(&found, &Indicator::Hash(hex), cx.record.ts)?;
@@ -75,34 +75,30 @@ fn listed(
 fn client(hex: &[u8], cx: &mut Context<'_, '_>) {
     let Some((level, e, times)) = listed(&JA3, hex, cx) else { return };
     let r = cx.record;
-    let mut finding = cx
+    let finding = cx
         .find(&JA3)
         .level(level, e.confidence)
         .victim(r.dst)
-        .to_port(r.dst_port)
-        .says(format!(
-            "Malicious JA3: {} from source address {} to {}.{}",
-            text(hex),
-            r.src,
-            r.dst,
-            said(&e)
-        ));
-    finding.0.times = times;
+        .port_now(r.dst_port)
+        .about(hash_text(hex))
+        .says("Malicious JA3: {0} from source address {src} to {dst}.{1}")
+        .word(text(hex))
+        .word(said(&e))
+        .seen(times);
     cx.say(finding);
 }
 
 fn server(hex: &[u8], cx: &mut Context<'_, '_>) {
     let Some((level, e, times)) = listed(&JA3S, hex, cx) else { return };
-    let dst = cx.record.dst;
-    let mut finding =
-        cx.find(&JA3S).level(ThreatLevel::Low, e.confidence).to_port(cx.record.dst_port).says(
-            format!(
-                "Malicious JA3s: (possible C&C server): {} to server {dst}.{}",
-                text(hex),
-                said(&e)
-            ),
-        );
-    finding.0.times = times;
+    let finding = cx
+        .find(&JA3S)
+        .level(ThreatLevel::Low, e.confidence)
+        .port_now(cx.record.dst_port)
+        .about(hash_text(hex))
+        .says("Malicious JA3s: (possible C&C server): {0} to server {dst}.{1}")
+        .word(text(hex))
+        .word(said(&e))
+        .seen(times);
     cx.say_both(finding, ThreatLevel::Low, level);
 }
 
@@ -111,15 +107,18 @@ fn certificate(hex: &[u8], cx: &mut Context<'_, '_>) {
     let Some((level, e, times)) = listed(&CERTIFICATE, hex, cx) else { return };
     let r = cx.record;
     let server = if matches!(r.body, Body::Files(_)) { r.src } else { r.dst };
-    let mut finding = cx
+    let finding = cx
         .find(&CERTIFICATE)
         .level(level, e.confidence)
-        .says(format!("Malicious SSL certificate to server {server}.{}", said(&e)));
-    finding.0.times = times;
+        .about(hash_text(hex))
+        .says("Malicious SSL certificate to server {0}.{1}")
+        .word(server.to_string())
+        .word(said(&e))
+        .seen(times);
     if server == r.src {
         cx.say(finding.victim(r.dst));
     } else {
-        cx.say_both(finding.to_port(r.dst_port), ThreatLevel::Low, level);
+        cx.say_both(finding.port_now(r.dst_port), ThreatLevel::Low, level);
     }
 }
 
@@ -158,7 +157,7 @@ mod tests {
         let client = trial.of(&JA3);
         assert_eq!((client.len(), client[0].level), (1, ThreatLevel::Medium));
         assert_eq!(
-            client[0].description,
+            client[0].description(),
             "Malicious JA3: e7d705a3286e19ea42f587b344ee6865 from source address 10.0.0.1 to \
              1.2.3.4. description: Standard tor client."
         );

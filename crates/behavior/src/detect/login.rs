@@ -37,11 +37,14 @@ impl Detector for Login {
         let what = hash_ip(r.dst) ^ hash_text(l.user) ^ hash_text(outcome.as_bytes());
         cx.say_damped(what, |cx| {
             let by = if l.service.is_empty() { "telnet".to_owned() } else { text(l.service) };
-            cx.find(&TYPE).level(ThreatLevel::Info, 1.0).by_destination(r.dst).says(format!(
-                "{outcome} {by} login.  for user {} destination IP: {}.",
-                text(l.user),
-                r.dst
-            ))
+            cx.find(&TYPE)
+                .level(ThreatLevel::Info, 1.0)
+                .by_destination(r.dst)
+                .about(what)
+                .says("{0} {1} login.  for user {2} destination IP: {dst}.")
+                .word(outcome)
+                .word(by)
+                .word(text(l.user))
         });
     }
 }
@@ -62,7 +65,7 @@ mod tests {
         let mut trial = Trial::new();
         see(&mut trial, 0, true);
         see(&mut trial, 1, false);
-        let texts: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description.clone()).collect();
+        let texts: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description()).collect();
         assert_eq!(
             texts,
             [
@@ -79,7 +82,7 @@ mod tests {
         let user = [b"a\x1b[31m\n".as_slice(), &[b'x'; 5000]].concat();
         let body = LoginLog { user: &user, ..LoginLog::default() };
         trial.record(&log(0, "10.0.0.1", "1.2.3.4", Body::Login(body)));
-        let said = &trial.of(&TYPE)[0].description;
+        let said = &trial.of(&TYPE)[0].description();
         assert!(said.len() < 600 && !said.contains('\x1b') && !said.contains('\n'));
     }
 

@@ -1,7 +1,7 @@
 //! A connection that lasts.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Times};
 use crate::sketch::hash_text;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
@@ -40,22 +40,25 @@ impl Detector for LongConnection {
             return;
         }
         // An open one stands in each log until it ends.
-        if is_open && cx.is_due(&TYPE, hash_text(r.uid)).is_none() {
-            return;
-        }
+        let times = match is_open {
+            false => None,
+            true => match cx.is_due(&TYPE, hash_text(r.uid)) {
+                None => return,
+                times => times,
+            },
+        };
         let sure = ((seconds / 86_400.0).min(1.0) * 100.0).round() / 100.0;
         let finding = cx
             .find(&TYPE)
             .level(ThreatLevel::Low, sure)
             .victim(r.dst)
             .to_port(r.dst_port)
-            .says(format!(
-                "Long Connection. Connection from {} to destination address: {} took {} mins",
-                cx.profile,
-                r.dst,
-                (seconds / 60.0 * 100.0).round() / 100.0,
-            ));
-        cx.say(finding);
+            .lasting(c.duration_ns)
+            .says(
+                "Long Connection. Connection from {profile} to destination address: {dst} took {mins} \
+                 mins",
+            );
+        cx.say(finding.seen(times.unwrap_or(Times { count: 1, repeat: 0 })));
     }
 }
 
@@ -80,7 +83,7 @@ mod tests {
         }
         let found = trial.of(&TYPE);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description.contains("took 30 mins"), "{}", found[0].description);
+        assert!(found[0].description().contains("took 30 mins"), "{}", found[0].description());
         assert_eq!(trial.said.len(), 1);
         assert_eq!(trial.engine.counts().flows, 0);
     }

@@ -71,12 +71,14 @@ impl Detector for MultiplePorts {
         let list: Vec<String> =
             victim.ports.sorted().iter().take(NAMED_MAX).map(|p| format!("'{p}'")).collect();
         let more = if count as usize > NAMED_MAX { ", …" } else { "" };
-        let finding = cx.find(&TYPE).level(ThreatLevel::Info, 0.5).victim(r.dst).says(format!(
-            "Connection to multiple ports [{}{more}] from {} to {}. ",
-            list.join(", "),
-            cx.profile,
-            r.dst
-        ));
+        let finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::Info, 0.5)
+            .victim(r.dst)
+            .ports(u64::from(count))
+            .says("Connection to multiple ports [{0}{1}] from {profile} to {dst}. ")
+            .word(list.join(", "))
+            .word(more);
         cx.say(finding);
     }
 }
@@ -98,7 +100,7 @@ mod tests {
         trial.give(&conn(1, "10.0.0.1", "1.2.3.5", 9005));
         let found = trial.of(&TYPE);
         assert_eq!(found.len(), 3);
-        assert!(found[2].description.contains("['9005', '9006']"));
+        assert!(found[2].description().contains("['9005', '9006']"));
     }
 
     #[test]

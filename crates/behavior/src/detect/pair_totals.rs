@@ -16,6 +16,10 @@ pub static LONG: EvidenceType =
 /// Connections without end.
 pub static STROBE: EvidenceType = EvidenceType { name: "STROBE", technique: "T1499" };
 
+const LONG_SAYS: &str = "Long total connection. {count} connections from {src} to {dst} took {minutes} mins \
+    in all. Threat {0}.";
+const STROBE_SAYS: &str = "Strobe. {count} connections from {src} to {dst} in a day. Threat {0}.";
+
 /// The detector.
 #[derive(Debug)]
 pub struct PairTotals;
@@ -152,15 +156,11 @@ impl Detector for PairTotals {
                 .find(&LONG)
                 .level(*level, seconds as f64 / 86_400.0)
                 .victim(r.dst)
-                .to_port(r.dst_port)
+                .port_now(r.dst_port)
                 .since(first, flows)
-                .says(format!(
-                    "Long total connection. {flows} connections from {} to {} took {} mins in all. \
-                     Threat {threat:.3} ({why}).",
-                    r.src,
-                    r.dst,
-                    seconds / 60
-                ));
+                .lasting(i64::try_from(total.nanos).unwrap_or(i64::MAX))
+                .says(LONG_SAYS)
+                .word(format!("{threat:.3} ({why})"));
             cx.say(finding);
         }
         if flows >= STROBES && total.strobe.0 == 0 {
@@ -170,12 +170,10 @@ impl Detector for PairTotals {
                 .find(&STROBE)
                 .level(ThreatLevel::High, 0.8)
                 .victim(r.dst)
-                .to_port(r.dst_port)
+                .port_now(r.dst_port)
                 .since(first, flows)
-                .says(format!(
-                    "Strobe. {flows} connections from {} to {} in a day. Threat {threat:.3} ({why}).",
-                    r.src, r.dst
-                ));
+                .says(STROBE_SAYS)
+                .word(format!("{threat:.3} ({why})"));
             cx.say(finding);
         }
     }
@@ -197,7 +195,7 @@ mod tests {
         let levels: Vec<_> = found.iter().map(|e| e.level).collect();
         assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
         assert_eq!(
-            found[0].description,
+            found[0].description(),
             "Long total connection. 5 connections from 10.0.0.1 to 1.2.3.4 took 291 mins in all. Threat \
              0.443 (0.443, 1 of 1 hosts -0.15, first seen 0 days ago +0.15)."
         );
@@ -218,8 +216,8 @@ mod tests {
         }
         let found = trial.of(&LONG);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description.contains("2 connections"), "{}", found[0].description);
-        assert!(found[0].description.contains("took 243 mins"), "{}", found[0].description);
+        assert!(found[0].description().contains("2 connections"), "{}", found[0].description());
+        assert!(found[0].description().contains("took 243 mins"), "{}", found[0].description());
     }
 
     #[test]
@@ -246,7 +244,7 @@ mod tests {
         }
         let found = trial.of(&STROBE);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description.starts_with("Strobe. 86400 connections"));
+        assert!(found[0].description().starts_with("Strobe. 86400 connections"));
         let mut far = conn(0, "10.0.0.1", "1.2.3.4", 443).lasting(1e12);
         far.ts = i64::MAX / SECOND * SECOND;
         trial.give(&far);

@@ -62,10 +62,13 @@ impl Detector for PasteSite {
                 Body::Http(h) => text(h.host),
                 _ => "pastebin.com".to_owned(),
             };
-            cx.find(&TYPE).level(ThreatLevel::Info, 1.0).victim(r.dst).says(format!(
-                "A downloaded file from {name}. Size: {:.6} MBs",
-                bytes as f64 / 1e6
-            ))
+            cx.find(&TYPE)
+                .level(ThreatLevel::Info, 1.0)
+                .victim(r.dst)
+                .bytes(bytes)
+                .says("A downloaded file from {0}. Size: {1} MBs")
+                .word(name)
+                .word(format!("{:.6}", bytes as f64 / 1e6))
         });
     }
 }

@@ -5,7 +5,7 @@
 //! minutes before or after; what waits for one, waits in event time.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::finding::{Context, Times, text};
 use crate::limits::WAITING_MAX;
 use crate::profile::Waking;
 use crate::sketch::{Keyed, hash_ip};
@@ -46,6 +46,7 @@ state! {
         window: i64,
         uid: String,
         times: u64,
+        repeat: u64,
     }
 }
 
@@ -103,7 +104,7 @@ impl Detector for PlainPort {
         }
         let kind = if r.dst_port == 443 { &NON_SSL } else { &NON_HTTP };
         let Some(times) = cx.is_due(kind, hash_ip(r.dst)) else { return };
-        let wait = Wait { at: r.ts, window: cx.facts.window, uid: text(r.uid), times };
+        let wait = Wait { at: r.ts, window: cx.facts.window, uid: text(r.uid), times: times.count, repeat: times.repeat };
         flows.waiting.add(key, wait);
         cx.wake(r.ts.plus(SPAN));
     }
@@ -130,29 +131,31 @@ impl Detector for PlainPort {
     }
 }
 
+const TO: &str = "{0} established connection to port {port}. destination IP: {dst}";
+const FROM: &str = "{0} established connection to port {port}. destination IP: {dst} from IP: {src}";
+
 fn say(waking: &mut Waking<'_>, dst: Ip, is_443: bool, wait: &Wait) {
     let (kind, name, port) =
         if is_443 { (&NON_SSL, "non-SSL", 443) } else { (&NON_HTTP, "non-HTTP", 80) };
     let begin = |waking: &Waking<'_>| {
-        let mut finding = waking.find(kind, wait.at, wait.window).to_port(port);
-        finding.0.times = wait.times;
+        let times = Times { count: wait.times, repeat: wait.repeat };
+        let mut finding = waking.find(kind, wait.at, wait.window).to_port(port).seen(times);
         if !wait.uid.is_empty() {
             finding.0.uids.push(wait.uid.clone());
         }
         finding
     };
-    let text = format!("{name} established connection to port {port}.");
     let level = if is_443 { ThreatLevel::Medium } else { ThreatLevel::Low };
     let mut of_src =
-        begin(waking).level(level, 0.8).says(format!("{text} destination IP: {dst}"));
+        begin(waking).level(level, 0.8).says(TO).word(name);
     of_src.0.victim = Some(Party::destination(dst));
     waking.say(of_src);
     if !is_443 {
-        let from = waking.profile;
         let of_dst = begin(waking)
             .level(ThreatLevel::Medium, 0.8)
             .by_destination(dst)
-            .says(format!("{text} destination IP: {dst} from IP: {from}"));
+            .says(FROM)
+            .word(name);
         waking.say(of_dst);
     }
 }

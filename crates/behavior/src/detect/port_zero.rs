@@ -44,10 +44,8 @@ impl Detector for PortZero {
             .level(ThreatLevel::High, 0.8)
             .from_port(r.src_port)
             .to_port(r.dst_port)
-            .says(format!(
-                "Connection on port 0 from {}:{} to {}:{}.",
-                r.src, r.src_port, r.dst, r.dst_port
-            ));
+            .says("Connection on port 0 from {src}:{sport} to {dst}:{port}.")
+            .seen(times);
         finding = match r.src_port {
             0 => finding.victim(r.dst),
             _ => {
@@ -55,7 +53,6 @@ impl Detector for PortZero {
                 finding.by_destination(r.dst)
             }
         };
-        finding.0.times = times;
         cx.say(finding);
     }
 }

@@ -49,11 +49,12 @@ impl Detector for PrivateIp {
             .find(&TYPE)
             .victim(r.dst)
             .level(ThreatLevel::Info, 1.0)
-            .says(format!("Connecting to private IP: {} {how}", r.dst));
+            .says("Connecting to private IP: {dst} {0}")
+            .word(how)
+            .seen(times);
         if !c.has_no_ports && !r.proto.is_icmp() {
             finding = finding.from_port(r.src_port).to_port(r.dst_port);
         }
-        finding.0.times = times;
         cx.say(finding);
     }
 }
@@ -71,7 +72,7 @@ mod tests {
         }
         let found = trial.of(&TYPE);
         assert_eq!(found.len(), 2);
-        assert_eq!(found[0].description, "Connecting to private IP: 10.0.0.2 on destination port: 445");
+        assert_eq!(found[0].description(), "Connecting to private IP: 10.0.0.2 on destination port: 445");
     }
 
     #[test]

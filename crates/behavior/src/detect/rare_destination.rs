@@ -72,12 +72,14 @@ impl Detector for RareDestination {
         let is_first = known.hosts == 1 && known.first == r.ts;
         if is_first && r.ts.since(cx.facts.start) >= WATCHED {
             cx.say_damped(0, |cx| {
-                cx.find(&NEW).level(ThreatLevel::Info, 0.5).victim(r.dst).to_port(r.dst_port).says(
-                    format!(
-                        "First seen destination. {} is the first of {} hosts to talk with {}.",
-                        r.src, cx.facts.prevalence.of, r.dst
-                    ),
-                )
+                cx.find(&NEW)
+                    .level(ThreatLevel::Info, 0.5)
+                    .victim(r.dst)
+                    .to_port(r.dst_port)
+                    .says(
+                        "First seen destination. {src} is the first of {0} hosts to talk with {dst}.",
+                    )
+                    .word(cx.facts.prevalence.of.to_string())
             });
         }
         if known.of < HOSTS_LEAST || share > SHARE {
@@ -97,12 +99,14 @@ impl Detector for RareDestination {
             .find(&RARE)
             .level(ThreatLevel::Low, 0.5)
             .victim(r.dst)
-            .to_port(r.dst_port)
+            .port_now(r.dst_port)
             .since(first, flows)
-            .says(format!(
-                "Rare destination. {} talked {flows} times with {}, with which {} of {} hosts talk.",
-                r.src, r.dst, known.hosts, known.of
-            ));
+            .says(
+                "Rare destination. {src} talked {count} times with {dst}, with which {0} of {1} hosts \
+                 talk.",
+            )
+            .word(known.hosts.to_string())
+            .word(known.of.to_string());
         cx.say(finding);
     }
 }
@@ -131,7 +135,7 @@ mod tests {
         let found = site(60, 30, 400).of(&RARE);
         assert_eq!(found.len(), 1);
         assert_eq!(
-            found[0].description,
+            found[0].description(),
             "Rare destination. 10.0.0.1 talked 10 times with 9.9.9.9, with which 1 of 61 hosts talk."
         );
     }
@@ -161,7 +165,7 @@ mod tests {
         };
         let found = first(24 * HOUR, |f| f);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description.contains("10.0.0.1 is the first of 1 hosts to talk with 9.9.9.9"));
+        assert!(found[0].description().contains("10.0.0.1 is the first of 1 hosts to talk with 9.9.9.9"));
         assert!(first(24 * HOUR - 10, |f| f).is_empty());
         // A scan talks with nobody: the flow behind it is the first.
         assert_eq!(first(24 * HOUR, Flow::refused).len(), 1);
@@ -185,7 +189,7 @@ mod tests {
         trial.give(&conn(i64::MAX / SECOND, "10.0.0.1", "8.8.8.8", 443));
         trial.end();
         let found = trial.of(&RARE);
-        assert!(found.iter().any(|e| e.description.contains("8.8.8.8")), "{}", found.len());
+        assert!(found.iter().any(|e| e.description().contains("8.8.8.8")), "{}", found.len());
         assert!(trial.of(&NEW).len() < 50);
     }
 }

@@ -88,14 +88,12 @@ impl Detector for RareSignature {
             .find(&TYPE)
             .level(ThreatLevel::Low, 0.5)
             .victim(r.dst)
-            .to_port(r.dst_port)
+            .port_now(r.dst_port)
+            .about(key)
             .since(first, uses)
-            .says(format!(
-                "Rare signature. {} uses the {name} {} for {} only, {uses} times.",
-                r.src,
-                text(signature),
-                r.dst
-            ));
+            .says("Rare signature. {src} uses the {0} {1} for {dst} only, {count} times.")
+            .word(name)
+            .word(text(signature));
         cx.say(finding);
     }
 }
@@ -120,7 +118,7 @@ mod tests {
         }
         let found = trial.of(&TYPE);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description.contains("Modzilla/0.0001 for 9.9.9.9 only, 10 times"));
+        assert!(found[0].description().contains("Modzilla/0.0001 for 9.9.9.9 only, 10 times"));
     }
 
     #[test]

@@ -4,10 +4,10 @@ use super::{About, Detector, bit};
 use crate::finding::Context;
 use crate::limits::PAIRS_MAX;
 use crate::sketch::Keyed;
-use crate::state::{Slot, state};
+use crate::state::{First, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, Proto};
+use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
@@ -18,28 +18,38 @@ pub static TYPE: EvidenceType =
 pub struct Reconnection;
 
 /// Refusals by one port of one host.
-const REFUSALS: u32 = 5;
+const REFUSALS: u64 = 5;
 /// Telnet connections that came to nothing, with one host.
-const TELNET: u32 = 4;
+const TELNET: u64 = 4;
 /// Stands for "any telnet port" in a key.
 const ANY_TELNET: u32 = 1 << 16;
+/// Tells evidence of telnet from that of a port.
+const TELNETS: u64 = 1;
 
 state! {
-    /// Counts of one window, set back when told.
+    /// Counts of one window.
     pub struct Counts {
-        pairs: Keyed<(Ip, u32), u32, PAIRS_MAX>,
+        pairs: Keyed<(Ip, u32), Tries, PAIRS_MAX>,
+    }
+}
+
+state! {
+    /// Of one port of a host, or of all telnet ports.
+    pub struct Tries {
+        count: u64,
+        first: First,
+        last: TimeNs,
     }
 }
 
 impl Counts {
-    fn add(&mut self, key: (Ip, u32), limit: u32) -> bool {
-        let Some(count) = self.pairs.get_or_admit(key, |_| true, |_, n| *n) else { return false };
-        *count += 1;
-        let is_due = *count >= limit;
-        if is_due {
-            *count = 0;
-        }
-        is_due
+    /// Counts one; how many there were and since when, at every so manyth.
+    fn add(&mut self, key: (Ip, u32), now: TimeNs, each: u64) -> Option<(u64, TimeNs)> {
+        let tries = self.pairs.get_or_admit(key, |_| true, |_, t| t.count)?;
+        tries.count = tries.count.saturating_add(1);
+        tries.first.see(now);
+        tries.last = tries.last.max(now);
+        tries.count.is_multiple_of(each).then_some((tries.count, tries.first.0))
     }
 }
 
@@ -60,32 +70,37 @@ impl Detector for Reconnection {
         let r = cx.record;
         let Body::Conn(c) = &r.body else { return };
         if c.state == b"REJ"
-            && window.make().add((r.dst, u32::from(r.dst_port)), REFUSALS)
+            && let Some((count, first)) =
+                window.make().add((r.dst, u32::from(r.dst_port)), r.ts, REFUSALS)
         {
             let finding = cx
                 .find(&TYPE)
                 .level(ThreatLevel::Medium, 0.5)
                 .victim(r.dst)
                 .to_port(r.dst_port)
-                .says(format!(
-                    "Multiple reconnection attempts from IP: {} to destination IP: {} \
-                     reconnections: {REFUSALS}.",
-                    cx.profile, r.dst
-                ));
+                .since(first, count)
+                .says(
+                    "Multiple reconnection attempts from IP: {profile} to destination IP: {dst} \
+                     reconnections: {count}.",
+                );
             cx.say(finding);
         }
         let is_telnet = r.proto == Proto::Tcp && matches!(r.dst_port, 23 | 2323);
-        if is_telnet && !c.is_established && window.make().add((r.dst, ANY_TELNET), TELNET) {
+        if is_telnet
+            && !c.is_established
+            && let Some((count, first)) = window.make().add((r.dst, ANY_TELNET), r.ts, TELNET)
+        {
             let finding = cx
                 .find(&TYPE)
                 .level(ThreatLevel::Medium, 0.5)
                 .victim(r.dst)
-                .to_port(r.dst_port)
-                .says(format!(
-                    "Multiple Telnet reconnection attempts from IP: {} to Destination IP: {}  \
-                     reconnections: {TELNET}",
-                    cx.profile, r.dst
-                ));
+                .port_now(r.dst_port)
+                .about(TELNETS)
+                .since(first, count)
+                .says(
+                    "Multiple Telnet reconnection attempts from IP: {profile} to Destination IP: {dst}  \
+                     reconnections: {count}",
+                );
             cx.say(finding);
         }
     }

@@ -20,6 +20,11 @@ pub static VERTICAL: EvidenceType =
 pub static HORIZONTAL: EvidenceType =
     EvidenceType { name: "SLOW_HORIZONTAL_PORT_SCAN", technique: "T1046" };
 
+const VERTICAL_SAYS: &str = "slow vertical port scan to IP {dst} from {src}. Total {ports} {PROTO} ports \
+    were scanned in {minutes} minutes.";
+const HORIZONTAL_SAYS: &str = "slow horizontal port scan to port {port}/{proto}. From {src} to {hosts} unique \
+    destination IPs in {minutes} minutes.";
+
 /// The detector.
 #[derive(Debug)]
 pub struct SlowScan;
@@ -83,29 +88,15 @@ impl Detector for SlowScan {
         }
         let attempts = kept.make();
         if let Some((count, first)) = on_host(attempts, r.dst, r.dst_port, r.ts) {
-            let said = format!(
-                "slow vertical port scan to IP {} from {}. Total {count} {} ports were scanned in {} \
-                 minutes.",
-                r.dst,
-                r.src,
-                r.proto.name().to_uppercase(),
-                r.ts.since(first) / SECOND / 60
-            );
             let finding = cx.find(&VERTICAL).level(ThreatLevel::Medium, 0.7).victim(r.dst);
-            cx.say(finding.since(first, count).says(said));
+            let finding = finding.since(first, count).ports(count).lasting(r.ts.since(first));
+            cx.say(finding.says(VERTICAL_SAYS));
         }
         let key = u64::from(r.dst_port) << 8 | r.proto as u64;
         if let Some((count, first)) = on_port(attempts, key, r.dst, r.ts) {
-            let said = format!(
-                "slow horizontal port scan to port {}/{}. From {} to {count} unique destination IPs in \
-                 {} minutes.",
-                r.dst_port,
-                r.proto.name(),
-                r.src,
-                r.ts.since(first) / SECOND / 60
-            );
             let finding = cx.find(&HORIZONTAL).level(ThreatLevel::Medium, 0.7).to_port(r.dst_port);
-            cx.say(finding.since(first, count).says(said));
+            let finding = finding.since(first, count).hosts(count).lasting(r.ts.since(first));
+            cx.say(finding.says(HORIZONTAL_SAYS));
         }
     }
 }
@@ -170,7 +161,7 @@ mod tests {
         let found = trial.of(&VERTICAL);
         assert_eq!(found.len(), 1);
         assert_eq!(
-            found[0].description,
+            found[0].description(),
             "slow vertical port scan to IP 1.2.3.4 from 10.0.0.1. Total 10 TCP ports were scanned in \
              60 minutes."
         );

@@ -52,7 +52,7 @@ impl Detector for Smtp {
             cx.find(&BAD)
                 .level(ThreatLevel::High, 1.0)
                 .victim(r.dst)
-                .says(format!("doing bad SMTP login to {} ", r.dst))
+                .says("doing bad SMTP login to {dst} ")
         });
         if r.is_late {
             return;
@@ -70,10 +70,7 @@ impl Detector for Smtp {
                 .level(ThreatLevel::High, 1.0)
                 .victim(r.dst)
                 .since(first, LOGINS as u64)
-                .says(format!(
-                    "doing SMTP login bruteforce to {}. {LOGINS} logins in 10 seconds. ",
-                    r.dst
-                ))
+                .says("doing SMTP login bruteforce to {dst}. {count} logins in 10 seconds. ")
         });
     }
 }

@@ -18,6 +18,9 @@ pub static SUCCESSFUL: EvidenceType =
 pub static GUESSING: EvidenceType =
     EvidenceType { name: "PASSWORD_GUESSING", technique: "T1110.001" };
 
+const GUESSES: &str = "SSH brute force detector from {profile} to {dst} on ssh {port}/tcp. Attempts \
+    observed: {count}.{0} Confidence: {sure}. by Gabion";
+
 /// The detector.
 #[derive(Debug)]
 pub struct Ssh;
@@ -165,11 +168,15 @@ fn say_success(cx: &mut Context<'_, '_>, server: Ip, bytes: Option<u64>) {
     let who = if bytes.is_some() { "Gabion" } else { "Zeek" };
     let sent = bytes.unwrap_or(0);
     cx.say_damped(hash_ip(server), |cx| {
-        let mut finding = cx.find(&SUCCESSFUL).level(ThreatLevel::Info, 0.8).says(format!(
-            "SSH successful to IP {server}. From IP {}. Sent bytes: {sent}. Detection model {who}. \
-             Confidence 0.8",
-            cx.profile
-        ));
+        let mut finding = cx
+            .find(&SUCCESSFUL)
+            .level(ThreatLevel::Info, 0.8)
+            .bytes(sent)
+            .says(
+                "SSH successful to IP {dst}. From IP {profile}. Sent bytes: {bytes}. Detection model {0}. \
+                 Confidence 0.8",
+            )
+            .word(who);
         finding.0.victim = Some(Party::destination(server));
         finding
     });
@@ -208,11 +215,8 @@ fn campaign(cx: &mut Context<'_, '_>, window: &mut Slot<Campaigns>, s: &SshLog<'
         .victim(r.dst)
         .to_port(r.dst_port)
         .since(first, u64::from(n))
-        .says(format!(
-            "SSH brute force detector from {} to {} on ssh {}/tcp. Attempts observed: {n}.{banner} \
-             Confidence: {sure:.2}. by Gabion",
-            cx.profile, r.dst, r.dst_port
-        ));
+        .says(GUESSES)
+        .word(banner);
     cx.say(finding);
 }
 
@@ -258,7 +262,7 @@ mod tests {
         for n in 0..30 {
             login(&mut trial, n, failed, "C");
         }
-        let texts: Vec<String> = trial.of(&GUESSING).iter().map(|e| e.description.clone()).collect();
+        let texts: Vec<String> = trial.of(&GUESSING).iter().map(|e| e.description()).collect();
         let counts: Vec<&str> = texts
             .iter()
             .filter_map(|t| t.split("observed: ").nth(1)?.split('.').next())
@@ -296,7 +300,7 @@ mod tests {
             trial.end();
             let found = trial.of(&SUCCESSFUL);
             assert_eq!(found.len(), 1, "{is_flow_first}");
-            assert!(found[0].description.contains("Sent bytes: 4291"));
+            assert!(found[0].description().contains("Sent bytes: 4291"));
         }
     }
 

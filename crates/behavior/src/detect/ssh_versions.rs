@@ -2,6 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, text};
+use crate::sketch::hash_text;
 use crate::state::{Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
@@ -51,11 +52,13 @@ impl Detector for SshVersions {
         }
         let was = version.clone();
         cx.say_damped(u64::from(role == "client"), |cx| {
-            cx.find(&TYPE).level(ThreatLevel::Medium, 0.9).says(format!(
-                "SSH {role} version changing from {} to {}",
-                was.replace('.', "_"),
-                now.replace('.', "_")
-            ))
+            cx.find(&TYPE)
+                .level(ThreatLevel::Medium, 0.9)
+                .about(hash_text(role.as_bytes()))
+                .says("SSH {0} version changing from {1} to {2}")
+                .word(role)
+                .word(was.replace('.', "_"))
+                .word(now.replace('.', "_"))
         });
     }
 }
@@ -81,7 +84,7 @@ mod tests {
         let mut trial = Trial::new();
         see(&mut trial, 0, "SSH::CLIENT", "8");
         see(&mut trial, 1, "SSH::CLIENT", "9");
-        assert_eq!(trial.of(&TYPE)[0].description, "SSH client version changing from 8_1 to 9_1");
+        assert_eq!(trial.of(&TYPE)[0].description(), "SSH client version changing from 8_1 to 9_1");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use super::dga::is_below;
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding, text};
+use crate::finding::{Context, Finding, Times, text};
 use crate::intel::indicator::Indicator as Listed;
 use crate::intel::{Entry, Match};
 use crate::sketch::{hash_ip, hash_text, mix};
@@ -108,7 +108,7 @@ fn told(
     found: &Match,
     asked: &Listed<'_>,
     cx: &mut Context<'_, '_>,
-) -> Option<(Entry, u64)> {
+) -> Option<(Entry, Times)> {
     // Asked first, so that an entry whose time is over counts nothing.
     let times = cx.is_due(kind, what)?;
     let entry = cx.settings.intel.entry(found, asked, cx.record.ts)?;
@@ -130,33 +130,38 @@ fn ends(cx: &mut Context<'_, '_>) {
             && let Some(found) = intel.ip(r.dst)
             && let Some((e, times)) = told(&TO_IP, hash_ip(r.dst), &found, &Listed::Ip(r.dst), cx)
         {
-            let text =
-                format!("connection to blacklisted IP: {} from {}. {}", r.dst, r.src, source(&e));
-            let mut finding = cx.find(&TO_IP).level(ThreatLevel::Low, e.confidence);
-            finding.0.times = times;
-            cx.say_both(finding.to_port(r.dst_port).says(text), ThreatLevel::Low, found.level);
+            let finding = cx
+                .find(&TO_IP)
+                .level(ThreatLevel::Low, e.confidence)
+                .port_now(r.dst_port)
+                .says("connection to blacklisted IP: {dst} from {src}. {0}")
+                .word(source(&e))
+                .seen(times);
+            cx.say_both(finding, ThreatLevel::Low, found.level);
         }
         if let Some((number, of)) = intel.asn_of(r.dst)
             && let Some(found) = intel.asn(number)
             && let Some((e, times)) =
                 told(&ASN, u64::from(number), &found, &Listed::Asn(number), cx)
         {
-            let text = format!(
-                "Connection to IP: {} with blacklisted ASN: {number} {of} {}",
-                r.dst,
-                source(&e)
-            );
-            let mut finding = cx.find(&ASN).level(ThreatLevel::Low, 0.8 * e.confidence);
-            finding.0.times = times;
-            cx.say_both(finding.to_port(r.dst_port).says(text), ThreatLevel::Low, found.level);
+            let finding = cx
+                .find(&ASN)
+                .level(ThreatLevel::Low, 0.8 * e.confidence)
+                .port_now(r.dst_port)
+                .says("Connection to IP: {dst} with blacklisted ASN: {0} {1} {2}")
+                .word(number.to_string())
+                .word(of.to_string())
+                .word(source(&e))
+                .seen(times);
+            cx.say_both(finding, ThreatLevel::Low, found.level);
         }
         if intel.is_tor_exit(r.dst) {
             cx.say_damped(mix(hash_ip(r.dst)), |cx| {
                 cx.find(&TOR)
                     .level(ThreatLevel::Info, 1.0)
                     .by_destination(r.dst)
-                    .to_port(r.dst_port)
-                    .says(format!("A connection to TOR exit node {}.", r.dst))
+                    .port_now(r.dst_port)
+                    .says("A connection to TOR exit node {dst}.")
             });
         }
     }
@@ -164,11 +169,14 @@ fn ends(cx: &mut Context<'_, '_>) {
         && let Some(found) = intel.ip(r.src)
         && let Some((e, times)) = told(&FROM_IP, hash_ip(r.dst), &found, &Listed::Ip(r.src), cx)
     {
-        let text =
-            format!("connection from blacklisted IP: {} to {}. {}", r.src, r.dst, source(&e));
-        let mut finding = cx.find(&FROM_IP).level(found.level, e.confidence).victim(r.dst);
-        finding.0.times = times;
-        cx.say(finding.to_port(r.dst_port).says(text));
+        let finding = cx
+            .find(&FROM_IP)
+            .level(found.level, e.confidence)
+            .victim(r.dst)
+            .port_now(r.dst_port)
+            .says("connection from blacklisted IP: {src} to {dst}. {0}")
+            .word(source(&e));
+        cx.say(finding.seen(times));
     }
 }
 
@@ -182,7 +190,7 @@ fn listed_name(
     asked: &[u8],
     at: Option<Ip>,
     cx: &mut Context<'_, '_>,
-    says: impl FnOnce(&Entry, f64) -> String,
+    says: impl FnOnce(&Entry, f64, Finding) -> Finding,
 ) -> Option<Match> {
     if is_outside_lists(asked) {
         return None;
@@ -191,9 +199,8 @@ fn listed_name(
     let what = hash_text(&asked.to_ascii_lowercase());
     let (e, times) = told(kind, what, &found, &Listed::Domain(asked), cx)?;
     let confidence = e.confidence * if found.is_parent { 0.7 } else { 1.0 };
-    let mut finding =
-        cx.find(kind).level(ThreatLevel::Low, confidence).says(says(&e, confidence));
-    finding.0.times = times;
+    let finding = cx.find(kind).level(ThreatLevel::Low, confidence).about(what).seen(times);
+    let mut finding = says(&e, confidence, finding);
     let party = Party { role: Role::Destination, what: Indicator::Domain(text(asked)) };
     match at {
         Some(ip) => cx.say_pair(finding, party, ip, found.level),
@@ -209,28 +216,32 @@ fn listed_name(
 fn name(name: &[u8], cx: &mut Context<'_, '_>) {
     let dst = cx.record.dst;
     let host = name.split(|b| *b == b':').next().unwrap_or_default();
-    listed_name(&DOMAIN, host, Some(dst), cx, |e, confidence| {
-        said_of_name(host, e, confidence)
+    listed_name(&DOMAIN, host, Some(dst), cx, |e, confidence, finding| {
+        said_of_name(host, e, confidence, finding)
     });
 }
 
-fn said_of_name(name: &[u8], e: &Entry, confidence: f64) -> String {
+fn said_of_name(name: &[u8], e: &Entry, confidence: f64, finding: Finding) -> Finding {
     let tags = if e.tags.is_empty() { String::new() } else { format!("with tags: {}. ", e.tags) };
     let description = if e.description.is_empty() { "-" } else { &e.description };
-    format!(
-        "connection to a blacklisted domain {}. Description: {description}, Found in feed: {}, \
-         Confidence: {confidence}. {tags}",
-        text(name),
-        e.source
-    )
+    finding
+        .says(
+            "connection to a blacklisted domain {0}. Description: {1}, Found in feed: {2}, Confidence: {3}. \
+             {4}",
+        )
+        .word(text(name))
+        .word(description)
+        .word(e.source.to_string())
+        .word(confidence.to_string())
+        .word(tags)
 }
 
 fn query(d: &Dns<'_>, cx: &mut Context<'_, '_>) {
     let answers: Vec<&[u8]> = d.answers.iter().take(ANSWERS_MAX).collect();
     let first = answers.iter().find_map(|a| Ip::parse(a));
     let is_listed = cx.settings.intel.domain(d.query).is_some() && !is_outside_lists(d.query);
-    listed_name(&DOMAIN, d.query, first, cx, |e, confidence| {
-        said_of_name(d.query, e, confidence)
+    listed_name(&DOMAIN, d.query, first, cx, |e, confidence, finding| {
+        said_of_name(d.query, e, confidence, finding)
     });
     for answer in answers {
         match Ip::parse(answer) {
@@ -241,13 +252,12 @@ fn query(d: &Dns<'_>, cx: &mut Context<'_, '_>) {
                 listed_answer(d, ip, cx);
             }
             None => {
-                listed_name(&DNS_ANSWER, answer, first, cx, |e, _| {
-                    format!(
-                        "blacklisted CNAME: {} when resolving {} {}",
-                        text(answer),
-                        text(d.query),
-                        source(e)
-                    )
+                listed_name(&DNS_ANSWER, answer, first, cx, |e, _, finding| {
+                    finding
+                        .says("blacklisted CNAME: {0} when resolving {1} {2}")
+                        .word(text(answer))
+                        .word(text(d.query))
+                        .word(source(e))
                 });
             }
         }
@@ -262,13 +272,16 @@ fn answer_of(d: &Dns<'_>, ip: Ip, cx: &mut Context<'_, '_>) {
     else {
         return;
     };
-    let said = format!(
-        "DNS answer of a blacklisted query. Query: {}. Answer: {ip}, {}",
-        text(d.query),
-        source(&e)
-    );
     let confidence = e.confidence * if found.is_parent { 0.7 } else { 1.0 };
-    pair_with(ip, &ANSWER_OF_QUERY, (found.level, confidence, times), said, cx);
+    let finding = cx
+        .find(&ANSWER_OF_QUERY)
+        .level(ThreatLevel::Low, confidence)
+        .about(hash_text(d.query))
+        .says("DNS answer of a blacklisted query. Query: {0}. Answer: {1}, {2}")
+        .word(text(d.query))
+        .word(ip.to_string())
+        .word(source(&e));
+    cx.say_pair(finding.seen(times), Party::destination(ip), ip, found.level);
 }
 
 fn listed_answer(d: &Dns<'_>, ip: Ip, cx: &mut Context<'_, '_>) {
@@ -279,24 +292,14 @@ fn listed_answer(d: &Dns<'_>, ip: Ip, cx: &mut Context<'_, '_>) {
     let Some((e, times)) = told(&DNS_ANSWER, hash_ip(ip), &found, &Listed::Ip(ip), cx) else {
         return;
     };
-    let said = format!(
-        "DNS answer with a blacklisted IP: {ip} for query: {} {}",
-        text(d.query),
-        source(&e)
-    );
-    pair_with(ip, &DNS_ANSWER, (found.level, e.confidence, times), said, cx);
-}
-
-fn pair_with(
-    ip: Ip,
-    kind: &'static EvidenceType,
-    (level, confidence, times): (ThreatLevel, f64, u64),
-    said: String,
-    cx: &mut Context<'_, '_>,
-) {
-    let mut finding: Finding = cx.find(kind).level(ThreatLevel::Low, confidence).says(said);
-    finding.0.times = times;
-    cx.say_pair(finding, Party::destination(ip), ip, level);
+    let finding = cx
+        .find(&DNS_ANSWER)
+        .level(ThreatLevel::Low, e.confidence)
+        .says("DNS answer with a blacklisted IP: {0} for query: {1} {2}")
+        .word(ip.to_string())
+        .word(text(d.query))
+        .word(source(&e));
+    cx.say_pair(finding.seen(times), Party::destination(ip), ip, found.level);
 }
 
 fn url(h: &Http<'_>, cx: &mut Context<'_, '_>) {
@@ -305,11 +308,17 @@ fn url(h: &Http<'_>, cx: &mut Context<'_, '_>) {
     let Some((e, times)) = told(&URL, hash_text(&whole), &found, &Listed::Url(&whole), cx) else {
         return;
     };
-    let said = format!("connection to a malicious URL {}. {}", text(&whole), source(&e));
-    let mut finding = cx.find(&URL).level(ThreatLevel::Low, e.confidence).to_port(cx.record.dst_port);
-    finding.0.times = times;
+    let finding = cx
+        .find(&URL)
+        .level(ThreatLevel::Low, e.confidence)
+        .port_now(cx.record.dst_port)
+        .about(hash_text(&whole))
+        .says("connection to a malicious URL {0}. {1}")
+        .word(text(&whole))
+        .word(source(&e))
+        .seen(times);
     let party = Party { role: Role::Destination, what: Indicator::Url(text(&whole)) };
-    cx.say_pair(finding.says(said), party, cx.record.dst, found.level);
+    cx.say_pair(finding, party, cx.record.dst, found.level);
 }
 
 /// A file: the record's source is who sent it, its destination who has it now.
@@ -325,19 +334,20 @@ fn file(f: &Files<'_>, cx: &mut Context<'_, '_>) {
     let r = cx.record;
     let what = hash_text(hex) ^ hash_ip(r.dst);
     let Some((e, times)) = told(&FILE, what, &found, &Listed::Hash(hex), cx) else { return };
-    let said = format!(
-        "Malicious downloaded file {}. size: {} bytes. File was downloaded from server: {}. \
-         Detected by: {}. Confidence: {}. Description: {}.",
-        text(hex),
-        f.total_bytes,
-        r.src,
-        e.source,
-        e.confidence,
-        if e.description.is_empty() { "-" } else { &e.description }
-    );
     // Who sent it is where it came from, but who has it now is to be looked after.
-    let mut finding = cx.find(&FILE).level(found.level, e.confidence).says(said);
-    finding.0.times = times;
+    let mut finding = cx
+        .find(&FILE)
+        .level(found.level, e.confidence)
+        .bytes(f.total_bytes)
+        .says(
+            "Malicious downloaded file {0}. size: {bytes} bytes. File was downloaded from server: {1}. \
+             Detected by: {2}. Confidence: {confidence}. Description: {3}.",
+        )
+        .word(text(hex))
+        .word(r.src.to_string())
+        .word(e.source.to_string())
+        .word(if e.description.is_empty() { "-" } else { &e.description })
+        .seen(times);
     finding.0.attacker = Party { role: Role::Source, what: Indicator::Md5(text(hex)) };
     finding.0.victim = Some(Party::destination(r.dst));
     finding.0.profile = r.dst;
@@ -384,7 +394,7 @@ mod tests {
         assert_eq!(sources.iter().map(|e| e.times).collect::<Vec<_>>(), [1, 10, 1, 1]);
         assert_eq!(found.len(), 8);
         assert_eq!(
-            sources[0].description,
+            sources[0].description(),
             "connection to blacklisted IP: 23.253.126.58 from 10.0.0.1. Description: Simda CC. \
              Source: own."
         );
@@ -477,6 +487,6 @@ mod tests {
         trial.give(&conn(2, "10.0.0.1", "23.253.126.58", 80));
         let found = trial.of(&TO_IP);
         assert_eq!(found.len(), 2);
-        assert!(found[0].description.ends_with("Description: -. Source: new."));
+        assert!(found[0].description().ends_with("Description: -. Source: new."));
     }
 }

@@ -100,7 +100,7 @@ impl Detector for Tls {
         let status = s.validation_status.to_ascii_lowercase();
         let is_self_signed =
             contains(&status, b"self signed") || contains(&status, b"self-signed");
-        if is_self_signed && cx.is_due(&SELF_SIGNED, hash_ip(r.dst)).is_some() {
+        if is_self_signed && let Some(times) = cx.is_due(&SELF_SIGNED, hash_ip(r.dst)) {
             let name = match s.server_name {
                 [] => String::new(),
                 name => format!(" SNI: {}.", text(name)),
@@ -108,8 +108,10 @@ impl Detector for Tls {
             let finding = cx
                 .find(&SELF_SIGNED)
                 .level(ThreatLevel::Low, 0.5)
-                .to_port(r.dst_port)
-                .says(format!("Self-signed certificate. Destination IP: {}.{name}", r.dst));
+                .port_now(r.dst_port)
+                .says("Self-signed certificate. Destination IP: {dst}.{0}")
+                .word(name)
+                .seen(times);
             cx.say_both(finding, ThreatLevel::Low, ThreatLevel::Low);
         }
         let subject = s.subject.to_ascii_lowercase();
@@ -122,15 +124,15 @@ impl Detector for Tls {
             cx.say_damped(what, |cx| {
                 cx.find(&INCOMPATIBLE_CN)
                     .level(ThreatLevel::Medium, 0.9)
-                    .victim(r.dst)
-                    .to_port(r.dst_port)
-                    .says(format!(
-                        "Incompatible certificate CN to IP: {} domain: {}. The certificate is \
-                         claiming to belong to {}.",
-                        r.dst,
-                        text(s.server_name),
-                        capital(name)
-                    ))
+                    .victim_now(r.dst)
+                    .port_now(r.dst_port)
+                    .about(what)
+                    .says(
+                        "Incompatible certificate CN to IP: {dst} domain: {0}. The certificate is \
+                         claiming to belong to {1}.",
+                    )
+                    .word(text(s.server_name))
+                    .word(capital(name))
             });
         }
         if s.is_doh {
@@ -138,7 +140,7 @@ impl Detector for Tls {
                 cx.find(&DOH)
                     .level(ThreatLevel::Info, 0.9)
                     .victim(r.dst)
-                    .says(format!("using DNS over HTTPS. DNS server: {}", r.dst))
+                    .says("using DNS over HTTPS. DNS server: {dst}")
             });
         }
     }

@@ -89,19 +89,14 @@ impl Detector for UnknownPort {
         let what = hash_ip(r.dst) ^ u64::from(r.dst_port) << 8 ^ r.proto as u64;
         let Some(times) = cx.is_due(&TYPE, what) else { return };
         let level = if c.is_established { ThreatLevel::High } else { ThreatLevel::Medium };
-        let mut finding = cx
+        let finding = cx
             .find(&TYPE)
             .level(level, 1.0)
             .victim(r.dst)
             .from_port(r.src_port)
             .to_port(r.dst_port)
-            .says(format!(
-                "Connection to unknown destination port {}/{} destination IP {}.",
-                r.dst_port,
-                r.proto.name().to_uppercase(),
-                r.dst,
-            ));
-        finding.0.times = times;
+            .says("Connection to unknown destination port {port}/{PROTO} destination IP {dst}.")
+            .seen(times);
         cx.say(finding);
     }
 }

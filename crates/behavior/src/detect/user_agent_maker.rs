@@ -60,14 +60,19 @@ impl Detector for UserAgentMaker {
             return;
         }
         cx.say_damped(hash_text(&agent), |cx| {
-            cx.find(&TYPE).level(ThreatLevel::High, 1.0).victim(r.dst).says(format!(
-                "using incompatible user-agent ({}) that belongs to OS: {}. IP has MAC vendor: \
-                 {maker:?} while connecting to {}{}.",
-                text(h.user_agent),
-                system.map_or_else(|| "Apple".to_owned(), |s| format!("{s:?}")),
-                text(h.host),
-                text(h.uri)
-            ))
+            cx.find(&TYPE)
+                .level(ThreatLevel::High, 1.0)
+                .victim_now(r.dst)
+                .about(hash_text(&agent))
+                .says(
+                    "using incompatible user-agent ({0}) that belongs to OS: {1}. IP has MAC vendor: {2} \
+                     while connecting to {3}{4}.",
+                )
+                .word(text(h.user_agent))
+                .word(system.map_or_else(|| "Apple".to_owned(), |s| format!("{s:?}")))
+                .word(format!("{maker:?}"))
+                .word(text(h.host))
+                .word(text(h.uri))
         });
     }
 }

@@ -15,6 +15,9 @@ use gabion_record::logs::{Body, LogKind};
 pub static TYPE: EvidenceType =
     EvidenceType { name: "VERTICAL_PORT_SCAN", technique: "T1046" };
 
+const SAYS: &str = "new vertical port scan to IP {dst} from {profile}. Total {ports} {PROTO} ports were \
+    scanned. Total packets sent to all ports: {packets}. Confidence: {confidence}. by Gabion";
+
 /// The detector.
 #[derive(Debug)]
 pub struct VerticalScan;
@@ -83,14 +86,10 @@ impl Detector for VerticalScan {
             .find(&TYPE)
             .level(ThreatLevel::High, sure)
             .victim(r.dst)
-            .since(first, packets)
-            .says(format!(
-                "new vertical port scan to IP {} from {}. Total {count} {} ports were scanned. \
-                 Total packets sent to all ports: {packets}. Confidence: {sure}. by Gabion",
-                r.dst,
-                cx.profile,
-                r.proto.name().to_uppercase(),
-            ));
+            .since(first, count)
+            .ports(count)
+            .packets(packets)
+            .says(SAYS);
         *cx.is_scanner = true;
         cx.say(finding);
     }
@@ -113,7 +112,7 @@ mod tests {
     fn ten_ports_are_a_scan() {
         let found = scan(25);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description.contains("Total 10 TCP ports"), "{}", found[0].description);
+        assert!(found[0].description().contains("Total 10 TCP ports"), "{}", found[0].description());
         assert_eq!((found[0].level, found[0].confidence), (ThreatLevel::High, 1.0));
     }
 
@@ -135,7 +134,7 @@ mod tests {
             trial.give(&c);
             trial.give(&c);
         }
-        let told: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description.clone()).collect();
+        let told: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description()).collect();
         assert_eq!(told.len(), 4, "{told:?}");
         assert!(trial.profile_bytes("10.0.0.1") < 64 << 10);
     }

@@ -51,11 +51,13 @@ impl Detector for YoungDomain {
             return;
         }
         let Some(times) = cx.is_due(&TYPE, hash_text(domain)) else { return };
-        let mut finding = cx.find(&TYPE).level(ThreatLevel::Info, 1.0).says(format!(
-            "connection to a young domain: {} registered {age} days ago.",
-            text(name)
-        ));
-        finding.0.times = times;
+        let mut finding = cx
+            .find(&TYPE)
+            .level(ThreatLevel::Info, 1.0)
+            .says("connection to a young domain: {0} registered {1} days ago.")
+            .word(text(name))
+            .word(age.to_string())
+            .seen(times);
         let party = Party { role: Role::Destination, what: Indicator::Domain(text(name)) };
         match at {
             Some(ip) => cx.say_pair(finding, party, ip, ThreatLevel::Low),
@@ -93,7 +95,7 @@ mod tests {
         // The hundredth day of 1970 is the eleventh of April.
         let found = visit(100, "www.New.co.uk", 1);
         assert_eq!(found.len(), 2);
-        assert!(found[0].description.ends_with("www.New.co.uk registered 0 days ago."));
+        assert!(found[0].description().ends_with("www.New.co.uk registered 0 days ago."));
         assert_eq!(visit(159, "new.co.uk", 9).len(), 2);
         assert!(visit(160, "new.co.uk", 9).is_empty());
     }
@@ -124,7 +126,7 @@ mod tests {
         }
         let found = trial.of(&TYPE);
         assert!(!found.is_empty());
-        let mut ids: Vec<String> = found.iter().map(|e| e.id.to_string()).collect();
+        let mut ids: Vec<String> = found.iter().map(|e| e.telling.to_string()).collect();
         ids.sort_unstable();
         ids.dedup();
         assert_eq!(ids.len(), found.len());

@@ -50,9 +50,12 @@ impl Detector for ZeekNotice {
             Body::Notice(n) => notice(n, cx),
             Body::Weird(w) if contains(w.name, b"unknown_HTTP_method") => {
                 cx.say_damped(hash_ip(r.dst) ^ hash_text(w.addl), |cx| {
-                    cx.find(&WEIRD_METHOD).level(ThreatLevel::Medium, 0.9).victim(r.dst).says(
-                        format!("Weird HTTP method {} to IP: {}. by Zeek.", text(w.addl), r.dst),
-                    )
+                    cx.find(&WEIRD_METHOD)
+                        .level(ThreatLevel::Medium, 0.9)
+                        .victim(r.dst)
+                        .about(hash_text(w.addl))
+                        .says("Weird HTTP method {0} to IP: {dst}. by Zeek.")
+                        .word(text(w.addl))
                 });
             }
             _ => {}
@@ -72,7 +75,9 @@ fn notice(n: &Notice<'_>, cx: &mut Context<'_, '_>) {
             let finding = cx
                 .find(&VERTICAL)
                 .level(ThreatLevel::High, 1.0)
-                .says(format!("vertical port scan by Zeek engine. {msg}"));
+                .about(what)
+                .says("vertical port scan by Zeek engine. {0}")
+                .word(msg.clone());
             match victim {
                 Some(ip) => finding.victim(ip),
                 None => finding,
@@ -84,14 +89,19 @@ fn notice(n: &Notice<'_>, cx: &mut Context<'_, '_>) {
             cx.find(&HORIZONTAL)
                 .level(ThreatLevel::High, 1.0)
                 .to_port(r.dst_port)
-                .says(format!("horizontal port scan by Zeek engine. {msg}"))
+                .about(what)
+                .says("horizontal port scan by Zeek engine. {0}")
+                .word(msg.clone())
         });
     } else if has("Password_Guessing") {
         cx.say_damped(0, |cx| {
-            cx.find(&GUESSING).level(ThreatLevel::Medium, 1.0).says(format!(
-                "SSH brute force detector. {msg}. Confirmed by Zeek notice.log. Confidence: 1.0. by \
-                 Zeek"
-            ))
+            cx.find(&GUESSING)
+                .level(ThreatLevel::Medium, 1.0)
+                .says(
+                    "SSH brute force detector. {0}. Confirmed by Zeek notice.log. Confidence: 1.0. by \
+                     Zeek",
+                )
+                .word(msg.clone())
         });
     }
     let icmp = match () {
@@ -103,7 +113,13 @@ fn notice(n: &Notice<'_>, cx: &mut Context<'_, '_>) {
     let hosts = between(n.msg, b" on ", b" hosts").and_then(number).unwrap_or(0.0);
     let sure = ((hosts - 255.0) / 250.0 + 1.0).clamp(0.0, 1.0);
     cx.say_damped(what, |cx| {
-        cx.find(icmp).level(ThreatLevel::Medium, sure).of(Proto::Icmp).says(msg.clone())
+        cx.find(icmp)
+            .level(ThreatLevel::Medium, sure)
+            .of(Proto::Icmp)
+            .about(what)
+            .hosts(hosts as u64)
+            .says("{0}")
+            .word(msg.clone())
     });
 }
 

@@ -10,7 +10,7 @@ use crate::shards::{Place, Placed};
 use crate::state::Decoder;
 use gabion_record::Ip;
 use gabion_record::evidence::{
-    Evidence, EvidenceType, FindingId, Indicator, Party, Role, ThreatLevel,
+    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
 };
 use gabion_record::logs::{Proto, TimeNs};
 
@@ -22,6 +22,7 @@ pub struct Found {
     /// What findings name that lives as long as the program.
     kinds: Vec<&'static EvidenceType>,
     methods: Vec<&'static str>,
+    sentences: Vec<&'static str>,
     last: Option<Place>,
     is_out_of_order: bool,
 }
@@ -31,22 +32,34 @@ struct FoundHead {
     second: i64,
     record: u64,
     id: FindingId,
+    telling: FindingId,
+    is_final: bool,
     kind: u16,
     method: u16,
+    says: u16,
     level: ThreatLevel,
     confidence: f64,
     profile: Ip,
     window: i64,
     ts: TimeNs,
-    start: TimeNs,
-    flows: u64,
+    count: u64,
+    hosts: u64,
+    ports: u64,
+    packets: u64,
+    bytes: u64,
+    duration_ns: i64,
+    score: f64,
+    first: TimeNs,
+    last: TimeNs,
+    about: u64,
+    repeat: u64,
     times: u64,
     proto: Proto,
     src_port: Option<u16>,
     dst_port: Option<u16>,
     attacker: PartyHead,
     victim: PartyHead,
-    description_len: u32,
+    words: u32,
     uids: u32,
     related: u32,
     state_len: u32,
@@ -61,10 +74,12 @@ struct PartyHead {
 
 fixed! {
     FoundHead {
-        second: i64, record: u64, id: FindingId, kind: u16, method: u16, level: ThreatLevel,
-        confidence: f64, profile: Ip, window: i64, ts: TimeNs, start: TimeNs, flows: u64, times: u64,
-        proto: Proto, src_port: Option<u16>, dst_port: Option<u16>, attacker: PartyHead,
-        victim: PartyHead, description_len: u32, uids: u32, related: u32, state_len: u32,
+        second: i64, record: u64, id: FindingId, telling: FindingId, is_final: bool, kind: u16,
+        method: u16, says: u16, level: ThreatLevel, confidence: f64, profile: Ip, window: i64, ts: TimeNs,
+        count: u64, hosts: u64, ports: u64, packets: u64, bytes: u64, duration_ns: i64, score: f64,
+        first: TimeNs, last: TimeNs, about: u64, repeat: u64, times: u64, proto: Proto,
+        src_port: Option<u16>, dst_port: Option<u16>, attacker: PartyHead, victim: PartyHead, words: u32,
+        uids: u32, related: u32, state_len: u32,
     }
     PartyHead { tag: u8, ip: Ip, len: u32, }
 }
@@ -152,26 +167,39 @@ impl Found {
         self.is_out_of_order |= self.last.is_some_and(|last| last > *place);
         self.last = Some(*place);
         let (second, record) = place.behind();
+        let m = &e.measures;
         let head = FoundHead {
             second,
             record,
             id: e.id,
+            telling: e.telling,
+            is_final: e.why == Telling::Final,
             kind: place_in(&mut self.kinds, e.kind),
             method: place_in(&mut self.methods, e.method),
+            says: place_in(&mut self.sentences, e.says),
             level: e.level,
             confidence: e.confidence,
             profile: e.profile,
             window: e.window,
             ts: e.ts,
-            start: e.start,
-            flows: e.flows,
+            count: m.count,
+            hosts: m.hosts,
+            ports: m.ports,
+            packets: m.packets,
+            bytes: m.bytes,
+            duration_ns: m.duration_ns,
+            score: m.score,
+            first: m.first,
+            last: m.last,
+            about: e.about,
+            repeat: e.repeat,
             times: e.times,
             proto: e.proto,
             src_port: e.src_port,
             dst_port: e.dst_port,
             attacker: PartyHead::of(Some(&e.attacker)),
             victim: PartyHead::of(e.victim.as_ref()),
-            description_len: len_of(e.description.as_bytes()),
+            words: len_of(&e.words),
             uids: len_of(&e.uids),
             related: len_of(&e.related),
             state_len: len_of(e.input_state.as_bytes()),
@@ -180,10 +208,9 @@ impl Found {
         head.append::<{ FoundHead::LEN }>(out);
         out.extend_from_slice(text_of(Some(&e.attacker)));
         out.extend_from_slice(text_of(e.victim.as_ref()));
-        out.extend_from_slice(e.description.as_bytes());
-        for uid in &e.uids {
-            out.extend_from_slice(&len_of(uid.as_bytes()).to_le_bytes());
-            out.extend_from_slice(uid.as_bytes());
+        for text in e.words.iter().chain(&e.uids) {
+            out.extend_from_slice(&len_of(text.as_bytes()).to_le_bytes());
+            out.extend_from_slice(text.as_bytes());
         }
         e.related.iter().for_each(|id| out.extend_from_slice(&id.0));
         out.extend_from_slice(e.input_state.as_bytes());
@@ -202,22 +229,24 @@ impl Found {
         let mut from = Decoder(bytes.get(FoundHead::LEN..)?);
         let kind = *self.kinds.get(usize::from(head.kind))?;
         let method = *self.methods.get(usize::from(head.method))?;
+        let says = *self.sentences.get(usize::from(head.says))?;
         let attacker = head.attacker.party(&mut from)??;
         let victim = head.victim.party(&mut from)?;
         // The room of the texts before.
-        let (mut description, mut uids, mut related, mut input_state) = match into.take() {
-            Some(Placed { evidence: e, .. }) => (e.description, e.uids, e.related, e.input_state),
+        let (mut words, mut uids, mut related, mut input_state) = match into.take() {
+            Some(Placed { evidence: e, .. }) => (e.words, e.uids, e.related, e.input_state),
             None => Default::default(),
         };
-        refill(&mut description, text(&mut from, head.description_len)?);
-        let many = head.uids as usize;
-        if many > from.0.len() {
-            return None;
-        }
-        uids.resize_with(many, String::new);
-        for uid in &mut uids {
-            let len = u32::from_le_bytes(from.take(4)?.try_into().ok()?);
-            refill(uid, text(&mut from, len)?);
+        for (texts, many) in [(&mut words, head.words), (&mut uids, head.uids)] {
+            let many = many as usize;
+            if many > from.0.len() {
+                return None;
+            }
+            texts.resize_with(many, String::new);
+            for room in texts {
+                let len = u32::from_le_bytes(from.take(4)?.try_into().ok()?);
+                refill(room, text(&mut from, len)?);
+            }
         }
         related.clear();
         for _ in 0..head.related {
@@ -226,8 +255,24 @@ impl Found {
         refill(&mut input_state, text(&mut from, head.state_len)?);
         let evidence = Evidence {
             id: head.id,
+            telling: head.telling,
+            why: if head.is_final { Telling::Final } else { Telling::Threshold },
             kind,
-            description,
+            says,
+            words,
+            measures: Measures {
+                count: head.count,
+                hosts: head.hosts,
+                ports: head.ports,
+                packets: head.packets,
+                bytes: head.bytes,
+                duration_ns: head.duration_ns,
+                score: head.score,
+                first: head.first,
+                last: head.last,
+            },
+            about: head.about,
+            repeat: head.repeat,
             attacker,
             victim,
             level: head.level,
@@ -235,9 +280,7 @@ impl Found {
             profile: head.profile,
             window: head.window,
             ts: head.ts,
-            start: head.start,
             uids,
-            flows: head.flows,
             proto: head.proto,
             src_port: head.src_port,
             dst_port: head.dst_port,

@@ -94,10 +94,11 @@ impl Paged {
         *sort = (e.kind.technique, sort.1 + 1);
         let scanned = match e.kind.name {
             "VERTICAL_PORT_SCAN" => {
-                Some((e.victim.as_ref().and_then(|v| v.ip()).map(|ip| ip.to_string()), "Total "))
+                let target = e.victim.as_ref().and_then(|v| v.ip()).map(|ip| ip.to_string());
+                target.map(|target| (target, e.measures.ports))
             }
             "HORIZONTAL_PORT_SCAN" => {
-                Some((e.dst_port.map(|p| format!("{p}/{}", e.proto.name())), " to "))
+                e.dst_port.map(|p| (format!("{p}/{}", e.proto.name()), e.measures.hosts))
             }
             "BEACON" | "COMMAND_AND_CONTROL_CHANNEL" => {
                 let ends = [Some(&e.attacker), e.victim.as_ref()].into_iter().flatten();
@@ -110,8 +111,8 @@ impl Paged {
             }
             _ => None,
         };
-        if let Some((Some(target), before)) = scanned
-            && let Some(n) = number_behind(&e.description, before)
+        // Zeek's own notices name no number.
+        if let Some((target, n)) = scanned.filter(|s| s.1 > 0)
             && self.scans.len() < Self::SCANS_MAX
         {
             let cell = self.scans.entry((e.profile.to_string(), target)).or_default();
@@ -124,7 +125,7 @@ impl Paged {
             technique: e.kind.technique,
             level: e.level,
             confidence: e.confidence,
-            text: e.description.clone(),
+            text: e.description(),
             window: e.window,
             times: e.times,
         });
@@ -209,21 +210,6 @@ impl Paged {
     }
 }
 
-/// The number that follows these words.
-fn number_behind(text: &str, words: &str) -> Option<u64> {
-    let mut rest = text;
-    while let Some(at) = rest.find(words) {
-        rest = rest.get(at + words.len()..)?;
-        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
-        // An address is no number.
-        let is_whole = rest.get(digits.len()..).is_some_and(|r| r.starts_with(' '));
-        if let (Ok(n), true) = (digits.parse(), is_whole) {
-            return Some(n);
-        }
-    }
-    None
-}
-
 /// Takes what is found.
 #[derive(Default)]
 pub(crate) struct Sink {
@@ -294,13 +280,41 @@ fn created() -> Option<TimeNs> {
 mod tests {
     use super::*;
 
+    /// The chart of scans has the numbers that were measured, the last and largest of each.
     #[test]
-    fn numbers_are_found_behind_words_and_not_in_addresses() {
-        let horizontal = "Horizontal port scan to port TELNET 23/tcp. From 10.0.0.1 to 100 unique destination IPs.";
-        assert_eq!(number_behind(horizontal, " to "), Some(100));
-        let vertical =
-            "new vertical port scan to IP 10.0.0.9 from 10.0.0.1. Total 10 TCP ports were scanned.";
-        assert_eq!(number_behind(vertical, "Total "), Some(10));
-        assert_eq!(number_behind("to 10.0.0.1 ", " to "), None);
+    fn scans_are_drawn_with_what_was_measured() {
+        let mut paged = Paged::default();
+        let settings = gabion_behavior::Settings::default();
+        let mut engine = gabion_behavior::Engine::new(settings, None);
+        let mut found = Vec::new();
+        for n in 0..1000u32 {
+            let record = gabion_record::logs::Record {
+                ts: TimeNs(i64::from(n) * 1_000_000_000),
+                src: Ip::parse(b"10.0.0.1").unwrap(),
+                dst: Ip::v4(0x0102_0000 + n),
+                src_port: 40_000,
+                dst_port: 23,
+                proto: gabion_record::logs::Proto::Tcp,
+                uid: b"C1",
+                label: gabion_record::logs::Label::None,
+                is_late: false,
+                body: gabion_record::logs::Body::Conn(gabion_record::logs::Conn {
+                    orig_pkts: 1,
+                    state: b"S0",
+                    ..gabion_record::logs::Conn::default()
+                }),
+            };
+            engine.record(&record, &mut |finding| {
+                if let Finding::Evidence(e, _) = finding {
+                    found.push(e.clone());
+                }
+            });
+        }
+        found.iter().for_each(|e| paged.evidence(e));
+        let drawn: Vec<_> = paged.scans.into_iter().collect();
+        // A sketch counts the thousand.
+        let [((who, what), n)] = drawn.as_slice() else { panic!("{drawn:?}") };
+        assert_eq!((who.as_str(), what.as_str()), ("10.0.0.1", "23/tcp"));
+        assert!((990..=1010).contains(n), "{n}");
     }
 }
