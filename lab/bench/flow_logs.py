@@ -6,7 +6,7 @@ Real lines of Zeek's logs are repeated with other addresses, other ids and other
 event time, in order, a fresh set of hosts for each repetition, so that a million flows come of some
 fifteen thousand sources with all that real hosts do. Floods and scans are of one kind each.
 
-  flow_logs.py KIND COUNT FILE_OR_FOLDER      KIND: tsv, json, mixed, ports, hosts, arp, spoofed, two, small
+  flow_logs.py KIND COUNT FILE_OR_FOLDER      KIND: tsv, json, mixed, ports, hosts, arp, spoofed, established
 """
 import ipaddress, json, os, pathlib, random, subprocess, sys
 
@@ -138,6 +138,12 @@ def address(n):
     return "%d.%d.%d.%d" % (n >> 24, n >> 16 & 255, n >> 8 & 255, n & 255)
 
 
+# What ever new sources of a flood reach: port, name of the service, duration, bytes sent and received.
+SERVICES = [(443, "ssl", "1.0", 500, 4000), (80, "http", "0.4", 300, 9000), (443, "-", "2.0", 700, 900), (22, "ssh", "3.0", 2000, 3000),
+            (80, "-", "0.2", 90, 100), (4444, "-", "9.0", 400, 50), (25, "smtp", "1.5", 900, 600), (8080, "-", "0.1", 120, 800)]
+ESTABLISHED = "\t40000\t%s\t%d\ttcp\t%s\t%s\t%d\t%d\tSF\tF\tT\t0\tShADadFf\t6\t%d\t5\t%d\t-\n"
+
+
 def flood(kind, count, out):
     with open(out, "w") as file:
         if kind == "arp":
@@ -157,6 +163,10 @@ def flood(kind, count, out):
             elif n % 5000 == 77:
                 # The planted scanner: one host at a time, behind the flood.
                 file.write(head + "203.0.113.9" + REST % ("198.51.%d.%d" % (n // 5000 >> 8 & 255, n // 5000 & 255), 23))
+            elif kind == "established":
+                port, service, duration, sent, received = SERVICES[n % len(SERVICES)]
+                server = "192.0.2.%d" % (n // len(SERVICES) % 50 + 1)
+                file.write(head + address(n) + ESTABLISHED % (server, port, service, duration, sent, received, sent + 280, received + 240))
             else:
                 file.write(head + address(n) + REST % ("192.0.2.80", 80))
 

@@ -4,6 +4,7 @@
 //! several; [`Back`] takes what they find in the order of places, whoever found it.
 
 use crate::accumulate::Accumulator;
+use crate::fold_order::NotableFolded;
 use crate::intel::Intel;
 use crate::limits::{BUDGET, TOGETHER};
 use crate::profile::Profile;
@@ -59,6 +60,10 @@ pub struct Counts {
     pub alerts: u64,
     /// Sources folded into a sketch for want of room.
     pub folded: u64,
+    /// Of these, own addresses and addresses that were active over minutes.
+    pub folded_notable: NotableFolded,
+    /// Profiles that were looked at to find those to fold.
+    pub fold_looks: u64,
     /// Records that the whitelist passed over.
     pub whitelisted: u64,
     /// Evidence that it kept back.
@@ -68,7 +73,7 @@ pub struct Counts {
 saved! {
     Counts {
         records, flows, established, not_established, private_to_private, profiles, sources, windows, evidence,
-        repeats, crowded, alerts, folded, whitelisted, whitelisted_evidence,
+        repeats, crowded, alerts, folded, folded_notable, fold_looks, whitelisted, whitelisted_evidence,
     }
 }
 
@@ -110,6 +115,8 @@ impl Counts {
         self.sources += shards.sources;
         self.crowded += shards.crowded;
         self.folded += shards.folded;
+        self.folded_notable.merge(&shards.folded_notable);
+        self.fold_looks += shards.fold_looks;
     }
 }
 
@@ -511,6 +518,7 @@ impl Engine {
 mod tests {
     use super::*;
     use crate::detect::{horizontal_scan, unknown_port};
+    use crate::limits::FOLD_LOOKS;
     use crate::limits::QUIET_KEPT_BYTES;
     use crate::trial::{Trial, conn};
     use gabion_record::logs::SECOND;
@@ -641,6 +649,70 @@ mod tests {
         let counts = engine.counts();
         assert!(counts.folded > 50_000 && counts.crowded > 50_000, "{counts:?}");
         engine.ledger().balance().unwrap();
+    }
+
+    /// Each source of a flood does twelve loud things in a second and is never seen again. A beacon and a slow
+    /// scanner of the site last longer, so they are found as without the flood; folding stays constant
+    /// work a record; and what must be folded of the site is named.
+    #[test]
+    fn a_flood_of_loud_sources_hides_neither_beacon_nor_scanner() {
+        let run = |sources: u32, budget: usize| {
+            let mut trial = Trial::with_budget(budget);
+            let seconds = 6 * 3600;
+            let mut given = 0;
+            for second in 0..seconds {
+                if second % 60 == 0 {
+                    trial.give(&conn(second, "192.168.1.50", "93.184.216.34", 8443));
+                }
+                if second % 36 == 0 {
+                    let port = (1 + second / 36) as u16;
+                    trial.give(&conn(second, "192.168.1.66", "192.168.1.9", port).refused());
+                }
+                let until = u64::from(sources) * (second as u64 + 1) / seconds as u64;
+                for source in given..until {
+                    for n in 0..12u32 {
+                        let port =
+                            [4444, 6667, 23, 80, 443, 8443, 22, 53, 31337, 1, 2, 3][n as usize];
+                        let mut flow = conn(second, "10.0.0.1", "93.1.2.3", port).lasting(2000.0);
+                        flow.src = Ip::v4(0x2000_0000 + source as u32);
+                        flow.dst = Ip::v4(0x5d00_0000 + (source as u32 * 12 + n) % 9000);
+                        trial.give(&flow.sending(1_000_000_000));
+                    }
+                }
+                given = until;
+            }
+            trial.end();
+            trial
+        };
+        let found = |trial: &Trial| {
+            let own =
+                |e: &&Evidence| e.profile.is_private() && e.kind.name != "CONNECTION_TO_PRIVATE_IP";
+            let mut names: Vec<_> = trial.said.iter().filter(own).map(|e| e.kind.name).collect();
+            names.sort_unstable();
+            names.dedup();
+            names
+        };
+        let (quiet, loud) = (run(0, 2 << 20), run(6_000, 2 << 20));
+        assert!(["BEACON", "SLOW_VERTICAL_PORT_SCAN"].iter().all(|t| found(&quiet).contains(t)));
+        assert_eq!(found(&quiet), found(&loud));
+        let counts = loud.engine.counts();
+        assert!(counts.folded > 4_000 && counts.folded_notable.count == 0, "{counts:?}");
+        assert!(counts.fold_looks <= 2 * counts.folded * FOLD_LOOKS as u64, "{counts:?}");
+        // Where even the site has no room, those that had to go are named.
+        let mut trial = Trial::with_budget(512 << 10);
+        for n in 0..20_000u32 {
+            let mut flow = conn(i64::from(n / 50), "10.0.0.1", "5.5.5.5", 4444);
+            flow.src = Ip::v4(0x0a00_0000 + n / 2 % 4_000);
+            trial.give(&flow);
+        }
+        let counts = trial.engine.counts();
+        assert!(counts.folded_notable.count > 1_000 && counts.folded_notable.each().count() == 8);
+        let last = trial.said.last().unwrap();
+        assert!(
+            last.input_state.ends_with(" of them own or active over minutes"),
+            "{}",
+            last.input_state
+        );
     }
 
     /// A source whose first record is late has no window before it.

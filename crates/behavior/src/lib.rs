@@ -26,6 +26,7 @@ pub mod crowd;
 pub mod detect;
 pub mod engine;
 pub mod finding;
+pub mod fold_order;
 pub mod intel;
 pub mod limits;
 pub mod mime;

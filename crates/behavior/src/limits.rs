@@ -63,8 +63,20 @@ pub const KEPT_TOGETHER_BYTES: usize = 256 << 10;
 /// Bytes for seeds and profiles where nobody says otherwise: a quarter of a 256 MiB container.
 pub const BUDGET: usize = 64 << 20;
 
-/// Profiles looked at to find the one to fold when their budget is used up.
-pub const FOLD_LOOKS: usize = 16;
+/// Profiles looked at to find the one to fold when their budget is used up. Each look waits for memory, so
+/// that sixteen of them took a quarter of the time of a flood.
+pub const FOLD_LOOKS: usize = 4;
+
+/// Minutes in which an address must have been active to stay longer than those that pass by. Sources of a
+/// flood are active in one minute or two; a beacon that calls each minute has lasted after four.
+pub const ACTIVE_MINUTES: u32 = 4;
+
+/// Parts of a shard's budget for profiles, of which each tier of the order of folding keeps one for itself: half
+/// of the budget for all eight, and the rest for those that have shown most.
+pub const TIER_SHARES: usize = 16;
+
+/// Own addresses and addresses that had lasted that a shard names when they had to be folded.
+pub const NAMED_FOLDED_MAX: usize = 8;
 
 /// Longest text from outside that a description repeats.
 pub const TEXT_MAX: usize = 512;

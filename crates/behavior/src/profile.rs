@@ -11,7 +11,7 @@ use crate::limits::REPEATS_MAX;
 use crate::settings::Settings;
 use crate::site::Facts;
 use crate::sketch::{Keyed, hash_text, mix};
-use crate::state::{Decoder, State};
+use crate::state::{Decoder, Most, State};
 use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, EvidenceType};
 use gabion_record::logs::{Body, Record, TimeNs};
@@ -19,7 +19,7 @@ use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
 /// Version of the encoding; it changes with the states of detectors. From the first release on older
 /// ones are to decode for ever; until then another version is refused.
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 
 /// No timer.
 pub const NEVER: TimeNs = TimeNs(i64::MAX);
@@ -119,12 +119,19 @@ pub struct Profile {
     flows: u64,
     findings: u64,
     last: TimeNs,
+    /// Minutes in which it was active, and the latest of them since 1970.
+    active_minutes: u32,
+    minute: Most<u32>,
     timer: Option<TimeNs>,
     current: Window,
     past: Option<Box<Window>>,
     kept: KeptStates,
     /// Bytes as last weighed, for the owner's budget; no part of the encoding, as what follows.
     pub(crate) weighed: usize,
+    /// Its tier in the order of folding, as it was queued.
+    pub(crate) tier: usize,
+    /// Its address is one of the site's own.
+    pub(crate) is_own: bool,
     /// It is to be handed over as it is, before it changes.
     pub(crate) is_to_keep: bool,
     /// What it had shown when it was handed over last, 0 when never.
@@ -165,6 +172,11 @@ impl Profile {
     /// When it was last seen.
     pub fn last(&self) -> TimeNs {
         self.last
+    }
+
+    /// Minutes of event time in which it was active.
+    pub fn active_minutes(&self) -> u32 {
+        self.active_minutes
     }
 
     /// The number of its current window.
@@ -210,11 +222,15 @@ impl Profile {
             flows,
             findings,
             last,
+            active_minutes,
+            minute,
             timer,
             current,
             past,
             kept,
             weighed: _,
+            tier: _,
+            is_own: _,
             is_to_keep: _,
             kept_at: _,
         } = self;
@@ -224,6 +240,8 @@ impl Profile {
         flows.encode(out);
         findings.encode(out);
         last.encode(out);
+        active_minutes.encode(out);
+        minute.encode(out);
         timer.encode(out);
         current.encode(out);
         past.is_some().encode(out);
@@ -262,6 +280,8 @@ impl Profile {
             flows: State::decode(&mut from)?,
             findings: State::decode(&mut from)?,
             last: State::decode(&mut from)?,
+            active_minutes: State::decode(&mut from)?,
+            minute: State::decode(&mut from)?,
             timer: State::decode(&mut from)?,
             current: State::decode(&mut from)?,
             ..Profile::default()
@@ -279,6 +299,8 @@ impl Profile {
         self.flows = self.flows.saturating_add(other.flows);
         self.findings = self.findings.saturating_add(other.findings);
         self.last = self.last.max(other.last);
+        self.active_minutes.merge(other.active_minutes);
+        self.minute.merge(other.minute);
         self.timer = match (self.timer, other.timer) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
@@ -316,10 +338,12 @@ impl Saved for Profile {
         self.encode(&mut bytes);
         save_bytes(&bytes, out);
         (self.weighed, self.kept_at).save(out);
+        (self.tier, self.is_own).save(out);
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
         let mut profile = Profile::decode(load_bytes(from)?)?;
         (profile.weighed, profile.kept_at) = Saved::load(from)?;
+        (profile.tier, profile.is_own) = Saved::load(from)?;
         Some(profile)
     }
 }
@@ -355,6 +379,11 @@ fn one(
     profile.flows += u64::from(matches!(record.body, Body::Conn(_)));
     if !record.is_late {
         profile.last = profile.last.max(record.ts);
+        let minute = u32::try_from(record.ts.seconds() / 60).unwrap_or(0);
+        if minute != profile.minute.0 {
+            profile.active_minutes = profile.active_minutes.saturating_add(1);
+            profile.minute = Most(minute);
+        }
     }
     // A late record moves no window on, but it may be the first of its source.
     let is_first = profile.current.number == i64::MIN;

@@ -26,9 +26,11 @@ const WIDTH: usize = 1 << 12;
 pub struct Seed {
     src: Ip,
     dst: Ip,
-    /// Microseconds since 1970, 56 bits.
+    /// Microseconds since 1970 in 52 bits, then the application protocol's place in [`SERVICES`] and what
+    /// `port_or_time` is.
     time: [u8; 7],
-    src_port: u16,
+    /// The originator's port, or milliseconds that the flow lasted.
+    port_or_time: u16,
     dst_port: u16,
     /// Protocol, and what is true of the flow.
     marks: u8,
@@ -37,6 +39,19 @@ pub struct Seed {
     /// Bytes of the originator, 24 bits.
     bytes: [u8; 3],
 }
+
+/// Application protocols that a seed can name, as Zeek writes them; a flow of another becomes a profile at once.
+const SERVICES: [&[u8]; 8] = [b"", b"ssl", b"http", b"dns", b"smtp", b"ftp", b"quic", b"ntp"];
+
+/// Bits of a service and of the mark that follows it.
+const SERVICE_BITS: u32 = 4;
+
+/// The mark that `port_or_time` is the time the flow lasted.
+const LASTED: u64 = 1;
+
+/// Ports from here on are chosen by systems for their own ends and stand for no service, so that one does
+/// for all (RFC 6056; Linux begins here). A flow from a lower port that also lasted is no seed.
+const EPHEMERAL: u16 = 32_768;
 
 const ESTABLISHED: u8 = 0x10;
 const FLIPPED: u8 = 0x20;
@@ -49,27 +64,34 @@ impl Seed {
     pub fn of(r: &Record<'_>) -> Option<Seed> {
         let Body::Conn(c) = &r.body else { return None };
         // A flow of SSH waits for its handshake, by an id that a seed has no room for.
-        let is_plain = c.service.is_empty()
-            && r.dst_port != 22
+        let service = SERVICES.iter().position(|s| *s == c.service)? as u64;
+        let is_plain = r.dst_port != 22
             && !c.has_no_ports
             && !r.is_late
             && c.src_mac.is_none()
             && c.dst_mac.is_none();
-        let micros = u64::try_from(r.ts.0 / 1000).ok().filter(|t| *t < 1 << 56)?;
+        let micros = u64::try_from(r.ts.0 / 1000).ok().filter(|t| *t < 1 << (56 - SERVICE_BITS))?;
         let bytes = u32::try_from(c.orig_bytes).ok().filter(|b| *b < 1 << 24)?;
         let packets = u8::try_from(c.orig_pkts).ok().filter(|n| *n < REPLIED)?;
+        let lasted = u16::try_from(c.duration_ns / 1_000_000).ok()?;
+        let (port_or_time, mark_lasted) = match lasted {
+            0 => (r.src_port, 0),
+            _ if r.src_port >= EPHEMERAL => (lasted, LASTED),
+            _ => return None,
+        };
+        let place = service << 1 | mark_lasted;
         // A seed holds microseconds.
         if !is_plain || r.ts.0 % 1000 != 0 {
             return None;
         }
-        let [_, time @ ..] = micros.to_be_bytes();
+        let [_, time @ ..] = (micros << SERVICE_BITS | place).to_be_bytes();
         let [_, bytes @ ..] = bytes.to_be_bytes();
         let mark = |is: bool, bit: u8| if is { bit } else { 0 };
         Some(Seed {
             src: r.src,
             dst: r.dst,
             time,
-            src_port: r.src_port,
+            port_or_time,
             dst_port: r.dst_port,
             marks: r.proto as u8
                 | mark(c.is_established, ESTABLISHED)
@@ -88,28 +110,39 @@ impl Seed {
 
     /// The moment of its flow.
     pub fn ts(&self) -> TimeNs {
-        let [a, b, c, d, e, f, g] = self.time;
-        let micros = u64::from_be_bytes([0, a, b, c, d, e, f, g]);
+        let micros = self.time_and_service() >> SERVICE_BITS;
         TimeNs(i64::try_from(micros).unwrap_or(0).saturating_mul(1000))
+    }
+
+    fn time_and_service(&self) -> u64 {
+        let [a, b, c, d, e, f, g] = self.time;
+        u64::from_be_bytes([0, a, b, c, d, e, f, g])
     }
 
     /// The flow, as far as detectors' state depends on it.
     pub fn record(&self) -> Record<'static> {
         let has = |bit: u8| self.marks & bit != 0;
         let [a, b, c] = self.bytes;
+        let place = self.time_and_service() & ((1 << SERVICE_BITS) - 1);
+        let (src_port, lasted) = match place & LASTED {
+            0 => (self.port_or_time, 0),
+            _ => (u16::MAX, self.port_or_time),
+        };
         let proto = Proto::from_kept(self.marks & 0x0f).unwrap_or_default();
         Record {
             ts: self.ts(),
             src: self.src,
             dst: self.dst,
-            src_port: self.src_port,
+            src_port,
             dst_port: self.dst_port,
             proto,
             uid: b"",
             label: Label::None,
             is_late: false,
             body: Body::Conn(Conn {
+                service: SERVICES.get(place as usize >> 1).copied().unwrap_or_default(),
                 knows_service: has(KNOWS_SERVICE),
+                duration_ns: i64::from(lasted) * 1_000_000,
                 orig_bytes: u64::from(u32::from_be_bytes([0, a, b, c])),
                 resp_bytes: u64::from(self.packets >= REPLIED),
                 orig_pkts: u64::from(self.packets % REPLIED),
@@ -302,7 +335,18 @@ mod tests {
         assert_eq!((back.ts, back.dst, back.dst_port), (TimeNs(flow.ts), flow.dst, 23));
         let Body::Conn(c) = back.body else { panic!("not a conn") };
         assert!(!c.is_established && c.state == b"REJ" && c.orig_pkts == 2);
-        assert_eq!(Seed::of(&conn(0, "10.0.0.1", "1.2.3.4", 23).sending(1 << 24).record()), None);
+        let mut flow = conn(1_700_000_000, "10.0.0.1", "1.2.3.4", 443).lasting(65.5);
+        flow.service = "ssl";
+        let back = Seed::of(&flow.record()).unwrap().record();
+        let Body::Conn(c) = back.body else { panic!("not a conn") };
+        assert!(c.service == b"ssl" && c.is_established && c.duration_ns == 65_500_000_000);
+        assert_eq!(back.ts, TimeNs(flow.ts));
+        let mut low = flow.clone();
+        low.src_port = 53;
+        for larger in [flow.clone().sending(1 << 24), flow.clone().lasting(66.0), low.clone()] {
+            assert_eq!(Seed::of(&larger.record()), None);
+        }
+        assert_eq!(Seed::of(&low.lasting(0.0).record()).unwrap().record().src_port, 53);
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! where. A shard moves as a whole.
 
 use crate::crowd::Crowd;
+use crate::fold_order::{FoldOrder, Folded, NotableFolded, Shown};
 use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX};
 use crate::prevalence::Prevalence;
 use crate::profile::{NEVER, Profile, step, wake};
@@ -46,14 +47,18 @@ pub struct ShardCounts {
     pub crowded: u64,
     /// Sources folded into a sketch for want of room.
     pub folded: u64,
+    /// Of these, profiles of the site's own addresses and of addresses that were active over minutes.
+    pub folded_notable: NotableFolded,
+    /// Profiles that were looked at to find those to fold: work that a flood causes.
+    pub fold_looks: u64,
 }
 
 /// The shard.
 #[derive(Debug)]
 pub struct Shard {
     profiles: HashMap<Ip, Box<Profile>, FixedState>,
-    /// Profiles in the order they are looked at when one has to go.
-    queue: VecDeque<Ip>,
+    /// Who goes first when one has to go.
+    order: FoldOrder,
     /// Bytes of all profiles, as weighed.
     weight: usize,
     weight_max: usize,
@@ -83,11 +88,11 @@ pub struct Kept {
     pub bytes: Vec<u8>,
 }
 
-saved! { ShardCounts { profiles, sources, crowded, folded } }
+saved! { ShardCounts { profiles, sources, crowded, folded, folded_notable, fold_looks } }
 
 saved! {
     Shard {
-        profiles, queue, weight, weight_max, seeds, crowd, ledger, counts, swept;
+        profiles, order, weight, weight_max, seeds, crowd, ledger, counts, swept;
         waiting = VecDeque::new(), gone = Vec::new(), kept = Vec::new(),
     }
 }
@@ -114,7 +119,7 @@ impl Shard {
         self.crowd.unsaid += other.crowd.unsaid;
         self.swept = self.swept.max(other.swept);
         let mut profiles = other.profiles;
-        let held = other.queue.iter().filter_map(|ip| profiles.remove(ip)).collect();
+        let held = other.order.each().filter_map(|(_, ip)| profiles.remove(&ip)).collect();
         let seeds: Vec<Seed> = other.seeds.each().collect();
         (held, seeds.into_iter())
     }
@@ -122,7 +127,7 @@ impl Shard {
     /// Takes in a profile of a shard of another number of shards.
     pub(crate) fn take_profile(&mut self, profile: Box<Profile>) {
         self.weight += profile.weighed;
-        self.queue.push_back(profile.ip());
+        self.order.push(profile.tier, profile.ip(), profile.weighed);
         self.profiles.insert(profile.ip(), profile);
         while self.weight > self.weight_max && self.fold_one() {}
     }
@@ -139,7 +144,7 @@ impl Shard {
     pub fn new(bytes: usize, window: i64) -> Shard {
         Shard {
             profiles: HashMap::default(),
-            queue: VecDeque::new(),
+            order: FoldOrder::default(),
             weight: 0,
             weight_max: bytes / 2,
             seeds: Seeds::new(bytes / 2),
@@ -174,11 +179,11 @@ impl Shard {
         let after = step(profile, &[(r, facts)], settings, found);
         if profile.is_to_weigh() {
             let bytes = profile.bytes();
-            self.weight = self.weight + bytes - std::mem::replace(&mut profile.weighed, bytes);
+            let weighed = std::mem::replace(&mut profile.weighed, bytes);
+            self.order.reweigh(profile.tier, weighed, bytes);
+            self.weight = self.weight + bytes - weighed;
         }
-        if self.weight > self.weight_max {
-            self.fold_one();
-        }
+        while self.weight > self.weight_max && self.fold_one() {}
         (after < before).then_some(after)
     }
 
@@ -233,36 +238,50 @@ impl Shard {
         }
         profile.weighed = profile.bytes();
         self.weight += profile.weighed;
+        profile.is_own = settings.is_own(ip);
+        profile.tier = shown(&profile).tier();
+        self.order.push(profile.tier, ip, profile.weighed);
         self.profiles.insert(ip, profile);
-        self.queue.push_back(ip);
         while self.weight > self.weight_max && self.fold_one() {}
         (timer != NEVER).then_some(timer)
     }
 
-    /// Folds the profile that has shown least of those next in the queue.
+    /// Folds a profile of the lowest tier that has more than its share: of a few that have waited longest, the
+    /// one that has shown least. Those of them that have come to a higher tier go there. `false` when
+    /// there is none.
     fn fold_one(&mut self) -> bool {
+        let Some(tier) = self.order.next_tier(self.weight_max) else { return false };
         let mut least: Option<(u64, TimeNs, Ip)> = None;
-        let mut looked = 0;
-        while looked < FOLD_LOOKS {
-            let Some(ip) = self.queue.pop_front() else { break };
-            // Who is gone already leaves the queue here.
-            let Some(profile) = self.profiles.get(&ip) else { continue };
-            looked += 1;
-            // Who has done most stays: sources of a flood have a record or two.
-            let shown = (profile.records() + profile.findings(), profile.last(), ip);
+        for _ in 0..FOLD_LOOKS {
+            let Some(ip) = self.order.pop(tier) else { break };
+            self.counts.fold_looks += 1;
+            let Some(profile) = self.profiles.get_mut(&ip) else { continue };
+            let now = shown(profile).tier();
+            if now != tier {
+                self.order.reweigh(tier, profile.weighed, 0);
+                profile.tier = now;
+                self.order.push(now, ip, profile.weighed);
+                continue;
+            }
+            let its = (profile.shown(), profile.last(), ip);
             match least {
-                Some(l) if (l.0, l.1) <= (shown.0, shown.1) => self.queue.push_back(ip),
+                Some(l) if (l.0, l.1) <= (its.0, its.1) => self.order.put_back(tier, ip),
                 _ => {
-                    if let Some((_, _, other)) = least.replace(shown) {
-                        self.queue.push_back(other);
+                    if let Some((_, _, other)) = least.replace(its) {
+                        self.order.put_back(tier, other);
                     }
                 }
             }
         }
-        let Some((_, _, ip)) = least else { return false };
-        if let Some(mut profile) = self.profiles.remove(&ip) {
+        if let Some((_, _, ip)) = least
+            && let Some(mut profile) = self.profiles.remove(&ip)
+        {
             self.weight = self.weight.saturating_sub(profile.weighed);
+            self.order.reweigh(tier, profile.weighed, 0);
             hand_over(&mut profile, &mut self.kept);
+            if shown(&profile).is_notable() {
+                self.counts.folded_notable.add(Folded { shown: profile.shown(), ip });
+            }
             self.seeds.fold(ip);
             self.counts.folded += 1;
             self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
@@ -274,8 +293,14 @@ impl Shard {
     #[inline]
     pub fn state(&self, found: Option<&mut [Evidence]>) {
         if self.counts.folded > 0 {
+            let (folded, notable) = (self.counts.folded, self.counts.folded_notable.count);
             for e in found.into_iter().flatten() {
-                e.input_state = format!("{} sources of its shard folded", self.counts.folded);
+                e.input_state = match notable {
+                    0 => format!("{folded} sources of its shard folded"),
+                    _ => format!(
+                        "{folded} sources of its shard folded, {notable} of them own or active over minutes"
+                    ),
+                };
             }
         }
     }
@@ -321,10 +346,11 @@ impl Shard {
         }
         self.swept = window;
         let before = self.profiles.len();
-        let (weight, gone) = (&mut self.weight, &mut self.gone);
+        let (weight, gone, order) = (&mut self.weight, &mut self.gone, &mut self.order);
         let leave = |p: &Profile| p.window() < window - 1 && p.timer() == NEVER;
         for (_, profile) in self.profiles.extract_if(|_, p| leave(p)) {
             *weight = weight.saturating_sub(profile.weighed);
+            order.reweigh(profile.tier, profile.weighed, 0);
             if profile.is_to_keep {
                 gone.push(profile);
             }
@@ -332,7 +358,7 @@ impl Shard {
         // In an order that does not hang on where they stood.
         gone.sort_unstable_by_key(|p| p.ip());
         let profiles = &self.profiles;
-        self.queue.retain(|ip| profiles.contains_key(ip));
+        self.order.retain(|ip| profiles.contains_key(ip));
         self.ledger.pass((before - self.profiles.len()) as u64, 0);
     }
 
@@ -426,6 +452,12 @@ impl Shard {
     pub fn weight(&self) -> usize {
         self.weight
     }
+}
+
+/// What decides when a profile is folded.
+fn shown(profile: &Profile) -> Shown {
+    let (is_own, findings) = (profile.is_own, profile.findings());
+    Shown { is_own, active_minutes: profile.active_minutes(), findings }
 }
 
 /// Encodes a profile that is to be kept, once.

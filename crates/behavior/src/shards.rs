@@ -473,6 +473,8 @@ impl ShardCounts {
         self.profiles += other.profiles;
         self.sources += other.sources;
         self.crowded += other.crowded;
+        self.fold_looks += other.fold_looks;
+        self.folded_notable.merge(&other.folded_notable);
         self.folded += other.folded;
     }
 }

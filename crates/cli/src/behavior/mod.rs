@@ -520,9 +520,11 @@ fn paths(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, Fault> {
     Ok(all)
 }
 
-/// Most that seeds and profiles take without being told: a million sources seen once, and some forty
-/// thousand hosts that do something; the whole program then stays below 256 MiB. A larger site says so.
-const BUDGET_MAX: usize = 160 << 20;
+/// Most that seeds and profiles take without being told: half a million sources seen once, and some fifteen
+/// thousand hosts that do something. The allocator needs up to as much again under a flood of ever new
+/// sources, and each worker some 15 MiB; the whole program then stays below 256 MiB with up to four workers. A
+/// larger site says so.
+const BUDGET_MAX: usize = 80 << 20;
 
 /// Deepest folders looked into.
 const DEPTH_MAX: usize = 16;

@@ -51,6 +51,16 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         let _ =
             writeln!(out, "\n{n} pieces of evidence at first records of ever new sources left out");
     }
+    if c.folded_notable.count > 0 {
+        let _ = writeln!(
+            out,
+            "\n{} of own addresses and of addresses active over minutes had no room and {} dropped: raise \
+             --budget. Most active of them: {}",
+            many(c.folded_notable.count, "profile"),
+            if c.folded_notable.count == 1 { "was" } else { "were" },
+            c.folded_notable.each().map(|f| f.ip.to_string()).collect::<Vec<_>>().join(", ")
+        );
+    }
     if !ended.ran.whitelisted.is_empty() {
         out.push_str("\nWhitelisted\n");
         let right = Align::Right;
@@ -96,12 +106,21 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         ("windows", c.windows),
         ("crowded", c.crowded),
         ("folded", c.folded),
+        ("folded_notable", c.folded_notable.count),
         ("whitelisted", c.whitelisted),
         ("whitelisted_evidence", c.whitelisted_evidence),
     ] {
         j.number(name, n);
     }
     j.close();
+    j.open_array_key("folded_notable");
+    for folded in c.folded_notable.each() {
+        j.open();
+        j.field_plain("profile", &folded.ip.to_string());
+        j.number("records_and_findings", folded.shown);
+        j.close();
+    }
+    j.close_array();
     j.open_array_key("evidence");
     for ((name, level), count) in &ended.found.evidence {
         j.open();
