@@ -169,7 +169,7 @@ pub struct Seeds {
 }
 
 saved! {
-    Seed { src, dst, time, src_port, dst_port, marks, packets, bytes }
+    Seed { src, dst, time, port_or_time, dst_port, marks, packets, bytes }
 }
 
 /// Seeds go with their places, so that the same one is pushed out next; how large the table may become
