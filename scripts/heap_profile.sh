@@ -22,7 +22,7 @@ interval=24
 [ $# -gt 0 ] || interval=20
 export _RJEM_MALLOC_CONF="prof:true,prof_leak:true,prof_final:true,lg_prof_sample:14,lg_prof_interval:$interval,\
 stats_print:true,stats_print_opts:dablxeh,prof_prefix:$folder/dumps/gabion"
-"$program" read -q "$capture" --rules "$rules" -k none -l "$folder/out" 2>"$folder/allocator.txt"
+"$program" read -q "$capture" --rules "$rules" -k none -l "$folder/out" --overwrite 2>"$folder/allocator.txt"
 unset _RJEM_MALLOC_CONF
 grep '^<jemalloc>' "$folder/allocator.txt" || true
 echo "dumps: $(find "$folder/dumps" -name '*.heap' | wc -l) in $folder/dumps; the allocator's statistics: $folder/allocator.txt"

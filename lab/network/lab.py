@@ -375,7 +375,7 @@ def dearest(report, files, capture):
 
 
 def read_with(files, workers, out):
-    return [GABION, "read", "--json", "-k", "none", "-S", str(files["rules"]), "-l", out, "--workers", str(workers),
+    return [GABION, "read", "--json", "-k", "none", "-S", str(files["rules"]), "-l", out, "--overwrite", "--workers", str(workers),
             str(files["mixed"])]
 
 

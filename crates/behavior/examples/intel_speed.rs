@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p gabion-behavior --example intel_speed -- [MILLIONS]` makes lines of
 //! addresses, names, hashes and URLs in the usual proportions and asks for listed and other ones.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 #![allow(clippy::disallowed_methods)] // a measurement reads the clock
 
 use gabion_behavior::intel::{Builder, Purpose};

@@ -2,6 +2,7 @@
 //! `cargo run --release -p gabion-capture --example read_speed -- batches|cursor FILE…`.
 //! `batches` opens the file and takes batches of 128 references, as the program does; `cursor`
 //! walks bytes that are already mapped.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use std::path::Path;
 use std::time::Duration;

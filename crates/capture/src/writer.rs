@@ -107,6 +107,11 @@ impl<W: Write> PcapWriter<W> {
         Ok(if kept.len() < data.len() { Written::Cut } else { Written::Whole })
     }
 
+    /// Where it is written.
+    pub fn out(&self) -> &W {
+        &self.out
+    }
+
     /// Bytes written so far, the header included.
     pub fn bytes_written(&self) -> u64 {
         self.bytes_written
@@ -261,6 +266,18 @@ impl RotatingPcap {
     /// What the file system says.
     pub fn flush(&mut self) -> io::Result<()> {
         self.current.as_mut().map_or(Ok(()), PcapWriter::flush)
+    }
+
+    /// Ends the current file when somebody moved it away; the next frame begins another.
+    ///
+    /// # Errors
+    /// What the file system says of the last frames of the file that was moved.
+    pub fn reopen(&mut self) -> io::Result<()> {
+        if self.files.back().is_none_or(|path| path.exists()) {
+            return Ok(());
+        }
+        self.files.pop_back();
+        self.current.take().map_or(Ok(()), |moved| moved.finish().map(|_| ()))
     }
 
     fn turn(&mut self, ts_ns: u64, link: u16) -> io::Result<()> {

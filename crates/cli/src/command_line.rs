@@ -242,13 +242,20 @@ pub(crate) struct ReadOptions {
     /// Seconds of event time that lines of growing logs wait for earlier ones [default: 0]
     #[arg(long, value_name = "SECONDS", requires = "follow")]
     pub(crate) reorder: Option<u32>,
-    /// Write EVE records and other outputs into this folder [default: nothing is written]
+    /// Write EVE records and other outputs into this folder [default: nothing is written]; one that
+    /// holds what an earlier run wrote is refused without --append or --overwrite
     #[arg(short = 'l', long = "log-dir", value_name = "DIR")]
     pub(crate) log_dir: Option<PathBuf>,
+    /// Add to what an earlier run wrote into the folder
+    #[arg(long, requires = "log_dir", conflicts_with = "overwrite")]
+    pub(crate) append: bool,
+    /// Replace what an earlier run wrote into the folder
+    #[arg(long, requires = "log_dir")]
+    pub(crate) overwrite: bool,
     /// Write a page about the run for people into this file: HTML with charts, nothing else is loaded
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-    /// Seal every alert into this log, which `gabion log init` made
+    /// Seal every alert, and all evidence about hosts, into this log, which `gabion log init` made
     #[arg(long, value_name = "LOG")]
     pub(crate) seal: Option<PathBuf>,
     /// Write the packets of flows with alerts into this capture, from before the alert on
@@ -270,8 +277,9 @@ pub(crate) struct ReadOptions {
     /// Threads that inspect packets; the findings are the same with any number
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) workers: usize,
-    /// Exit code 1 when a rule of this priority or a more severe one (1 is the most) alerts
-    #[arg(long, value_name = "PRIORITY")]
+    /// Exit code 1 when a rule of this priority or a more severe one (1 is the most) alerts; with
+    /// --behavior also at an alert about a host and at evidence of this level: 1 high, 2 medium, 3 low
+    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(0..=255))]
     pub(crate) fail_on: Option<u32>,
     /// Print one JSON object instead of tables
     #[arg(long)]

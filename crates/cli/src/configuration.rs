@@ -54,9 +54,8 @@ mod tests {
             eprintln!("skipped: {} is not there", path.display());
             return;
         };
-        // On purpose different: reading captures anew replaces what an earlier run wrote, and
-        // records can be joined with other tools' by the community id.
-        let ours = ["append", "community-id"];
+        // On purpose different: records can be joined with other tools' by the community id.
+        let ours = ["community-id"];
         let known: std::collections::HashMap<&str, &str> =
             listing.lines().filter_map(|l| l.split_once(" = ")).collect();
         let mut compared = 0;

@@ -4,6 +4,7 @@
 use gabion_net::{Engine, RuleCost, RuleCosts};
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
+use gabion_runtime::output::write_whole;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -121,7 +122,7 @@ pub(crate) fn table(costs: &RuleCosts, engine: &Engine, rows: usize, width: Opti
 /// shows, without an end.
 pub(crate) fn write(costs: &RuleCosts, engine: &Engine, folder: &Path) -> Result<(), String> {
     let path = folder.join("rule_perf.log");
-    std::fs::write(&path, table(costs, engine, usize::MAX, None)).map_err(|e| {
+    write_whole(&path, table(costs, engine, usize::MAX, None).as_bytes()).map_err(|e| {
         format!("{}: cannot be written: {e}: choose another folder with -l", path.display())
     })
 }

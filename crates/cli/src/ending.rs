@@ -3,10 +3,11 @@
 
 use crate::exit::Fault;
 use crate::pipeline::Done;
-use crate::stats;
+use crate::{packet_log, stats};
 use gabion_net::Engine;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
+use gabion_runtime::output::write_whole;
 use std::path::Path;
 
 /// Writes what is left to write; gives what could not be, each with the part of the program that
@@ -16,12 +17,13 @@ pub(crate) fn write(
     outputs: &mut Outputs,
     engine: &Engine,
     config: &Tree,
+    logged: &packet_log::Counts,
 ) -> Vec<(&'static str, String)> {
     let mut failures = Vec::new();
     let folder = Path::new(config.text("default-data-dir").unwrap_or("."));
     for (path, text) in engine.detector.iter().flat_map(|d| d.datasets.saves()) {
         let path = folder.join(path);
-        if let Err(e) = std::fs::write(&path, text) {
+        if let Err(e) = write_whole(&path, text.as_ref()) {
             failures.push(("datasets", format!("{}: cannot be written: {e}", path.display())));
         }
     }
@@ -29,6 +31,7 @@ pub(crate) fn write(
     if let Err(e) = outputs.flush() {
         failures.push(("output", e));
     }
+    failures.extend(logged.failure().map(|why| ("output", why)));
     for (path, ledger) in outputs.files() {
         let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
         done.books.add(&name, None, ledger);

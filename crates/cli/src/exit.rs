@@ -2,6 +2,7 @@
 //!
 //! The drop-in doors answer with their peers' codes; everything else uses this table.
 
+use crate::standard_output;
 use std::fmt;
 use std::process::ExitCode;
 
@@ -82,9 +83,9 @@ impl fmt::Display for Fault {
 /// Prints the table (`gabion help exit-codes`).
 pub(crate) fn print_table() {
     for (exit, meaning) in Exit::ALL {
-        println!("{:>3}  {meaning}", exit.code());
+        standard_output::line(format_args!("{:>3}  {meaning}", exit.code()));
     }
-    println!("     `gabion suricata` answers as its peer does: 0 good, 1 bad.");
+    standard_output::line("     `gabion suricata` answers as its peer does: 0 good, 1 bad.");
 }
 
 #[cfg(test)]

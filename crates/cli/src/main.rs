@@ -4,6 +4,15 @@
 //! findings to outputs. Called as `suricata` it answers to that program's command line.
 #![forbid(unsafe_code)]
 
+/// Standard error, where a message that can't be written is lost: the macro of the standard library panics
+/// then, and the exit code with it. All modules below use this one.
+macro_rules! eprintln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
+
 mod alone;
 mod arrivals;
 mod assemble;
@@ -15,6 +24,7 @@ mod configuration;
 mod costs;
 mod countries;
 mod ending;
+mod existing;
 mod exit;
 mod limits;
 mod listen;
@@ -27,6 +37,7 @@ mod rule_settings;
 mod rules;
 mod scripts;
 mod send;
+mod standard_output;
 mod stats;
 mod suricata;
 mod team;
@@ -43,12 +54,14 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 fn main() {
     let args: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
     let name = args.first().map(std::path::Path::new).and_then(|p| p.file_name());
-    let code = if name.is_some_and(|n| n == "suricata") {
-        suricata::run(&args[1..])
+    // Each door with its own exit code for results that could not be written.
+    let (code, failed) = if name.is_some_and(|n| n == "suricata") {
+        (suricata::run(&args[1..]), 1)
     } else if args.get(1).is_some_and(|a| a == "suricata") {
-        suricata::run(&args[2..])
+        (suricata::run(&args[2..]), 1)
     } else {
-        commands::run(&args).into()
+        (commands::run(&args).into(), exit::Exit::Environment.code())
     };
-    std::process::exit(code);
+    let code = u8::try_from(code).unwrap_or(1);
+    std::process::exit(standard_output::finish(code, failed).into());
 }

@@ -5,14 +5,13 @@
 
 use gabion_capture::filter::Filter;
 use gabion_capture::{FileNames, Packing, PcapWriter, Resolution, RotatingPcap, Written};
-use gabion_outputs::files::FrameTaker;
-use gabion_outputs::wire::WireLine;
+use gabion_outputs::files::{ForFrames, FrameTaker};
 use gabion_record::Tree;
-use std::fs::File;
-use std::io::BufWriter;
+use gabion_runtime::output::{Existing, OutputFile, check};
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Bytes of one file of a packet log, unless configured (the peer's).
 const FILE_BYTES: u64 = 1000 << 20;
@@ -23,6 +22,9 @@ pub(crate) struct Counts {
     written: AtomicU64,
     filtered: AtomicU64,
     failed: AtomicU64,
+    /// Frames for which the configured limits leave no room.
+    full: AtomicU64,
+    failure: Mutex<Option<String>>,
     has_log: std::sync::atomic::AtomicBool,
 }
 
@@ -36,17 +38,16 @@ impl Counts {
         vec![("pcap_log.written", n(&self.written)), ("pcap_log.filtered_bpf", n(&self.filtered))]
     }
 
-    /// Frames that could not be written.
-    pub(crate) fn failed(&self) -> u64 {
-        self.failed.load(Relaxed)
+    /// What a person should know: why frames could not be written, and how many.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let failed = self.failed.load(Relaxed);
+        let why = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(format!("{why}: {failed} frames are lost: make room or choose another place"))
     }
 
-    fn count(&self, written: std::io::Result<Written>) {
-        match written {
-            Ok(Written::Whole | Written::Cut) => &self.written,
-            Ok(Written::Full | Written::OtherLink) | Err(_) => &self.failed,
-        }
-        .fetch_add(1, Relaxed);
+    /// Frames left out because a file has reached the size that it may have.
+    pub(crate) fn left_out(&self) -> u64 {
+        self.full.load(Relaxed)
     }
 }
 
@@ -63,36 +64,117 @@ pub(crate) fn open(
     }
 }
 
+/// Counts what becomes of the frames of one output. A frame is written when it has left all buffers:
+/// when the disk is full, what waited there is lost with it.
+struct Account {
+    counts: Arc<Counts>,
+    /// Where, for messages.
+    path: PathBuf,
+    /// Frames that were taken and not known to be in the file yet.
+    waiting: u64,
+}
+
+impl Account {
+    fn wrote(&mut self, written: io::Result<Written>) -> bool {
+        match written {
+            Ok(Written::Whole | Written::Cut) => {
+                self.waiting += 1;
+                self.counts.written.fetch_add(1, Relaxed);
+                true
+            }
+            Ok(Written::Full | Written::OtherLink) => {
+                self.counts.full.fetch_add(1, Relaxed);
+                true
+            }
+            Err(e) => {
+                self.fail(1, &e);
+                false
+            }
+        }
+    }
+
+    fn flushed(&mut self, done: io::Result<()>) -> bool {
+        match done {
+            Ok(()) => self.waiting = 0,
+            Err(ref e) => self.fail(0, e),
+        }
+        done.is_ok()
+    }
+
+    /// So many more frames are lost, beside those that wait.
+    fn fail(&mut self, more: u64, e: &io::Error) {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.counts.written.fetch_sub(waiting, Relaxed);
+        self.counts.failed.fetch_add(waiting + more, Relaxed);
+        let mut failure = self.counts.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert_with(|| format!("{}: {e}", self.path.display()));
+    }
+}
+
 fn below(folder: &Path, name: &str) -> PathBuf {
     if Path::new(name).is_absolute() { name.into() } else { folder.join(name) }
 }
 
-/// One file with the packets of flows that had alerts, made with its first frame.
+/// One file with the packets of flows that had alerts, made with its first frame: a capture without
+/// frames would have no link type.
 fn alert_pcap(node: &Tree, folder: &Path, counts: &Arc<Counts>) -> Result<FrameTaker, String> {
     let path = below(folder, node.text("filename").unwrap_or("alerts.pcap"));
     let most = node.size("limit").unwrap_or(u64::MAX);
-    let counts = Arc::clone(counts);
-    let mut file: Option<PcapWriter<BufWriter<File>>> = None;
-    Ok(Box::new(move |frame| {
-        let Some(f) = frame else {
-            if let Some(file) = &mut file {
-                let _ = file.flush();
-            }
-            return;
-        };
-        if file.is_none() {
-            file = File::create(&path)
-                .and_then(|out| {
+    // What would be wrong then is better said before the run.
+    check(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let mut file = AlertPcap::NotYet;
+    let mut account = Account { counts: Arc::clone(counts), path, waiting: 0 };
+    Ok(Box::new(move |what| match what {
+        ForFrames::Frame(f) => {
+            if matches!(file, AlertPcap::NotYet) {
+                let opened = OutputFile::open(&account.path, Existing::Truncate).and_then(|out| {
                     let out = BufWriter::with_capacity(64 * 1024, out);
                     PcapWriter::new(out, f.link, Resolution::Micro, 0, most)
-                })
-                .ok();
+                });
+                file = match opened {
+                    Ok(begun) => AlertPcap::Begun(begun),
+                    Err(e) => {
+                        account.fail(0, &e);
+                        AlertPcap::Failed
+                    }
+                };
+            }
+            let written = match &mut file {
+                AlertPcap::Begun(file) => file.write(f.ts_ns, f.link, f.wire_len, f.data),
+                AlertPcap::NotYet | AlertPcap::Failed => Err(io::Error::other("not open")),
+            };
+            if !account.wrote(written) {
+                file = AlertPcap::Failed;
+            }
         }
-        match &mut file {
-            Some(file) => counts.count(file.write(f.ts_ns, f.link, f.wire_len, f.data)),
-            None => counts.count(Ok(Written::Full)),
+        ForFrames::Flush => {
+            if let AlertPcap::Begun(begun) = &mut file
+                && !account.flushed(begun.flush())
+            {
+                file = AlertPcap::Failed;
+            }
+        }
+        ForFrames::Reopen => {
+            let is_moved = match &mut file {
+                AlertPcap::Begun(begun) => {
+                    account.flushed(begun.flush());
+                    begun.out().get_ref().is_moved(&account.path)
+                }
+                AlertPcap::NotYet => false,
+                AlertPcap::Failed => true,
+            };
+            if is_moved {
+                file = AlertPcap::NotYet;
+            }
         }
     }))
+}
+
+/// How far the file of alerts' packets has come.
+enum AlertPcap {
+    NotYet,
+    Begun(PcapWriter<BufWriter<OutputFile>>),
+    Failed,
 }
 
 fn pcap_log(node: &Tree, folder: &Path, counts: &Arc<Counts>) -> Result<FrameTaker, String> {
@@ -125,19 +207,22 @@ fn pcap_log(node: &Tree, folder: &Path, counts: &Arc<Counts>) -> Result<FrameTak
     let files = files.filter(|n| *n > 0).unwrap_or(usize::MAX);
     let log = RotatingPcap::new(&folder, names, Resolution::Micro, 0, bytes, files);
     let mut log = log.packed(packing);
-    let counts = Arc::clone(counts);
     counts.has_log.store(true, Relaxed);
-    Ok(Box::new(move |frame: Option<WireLine<'_>>| match frame {
-        Some(f) => {
+    let mut account = Account { counts: Arc::clone(counts), path: folder, waiting: 0 };
+    Ok(Box::new(move |what| match what {
+        ForFrames::Frame(f) => {
             log.see(f.ts_ns);
             if filter.as_ref().is_some_and(|x| !x.matches(f.link, f.wire_len, f.data)) {
-                counts.filtered.fetch_add(1, Relaxed);
+                account.counts.filtered.fetch_add(1, Relaxed);
                 return;
             }
-            counts.count(log.write(f.ts_ns, f.link, f.wire_len, f.data));
+            account.wrote(log.write(f.ts_ns, f.link, f.wire_len, f.data));
         }
-        None => {
-            let _ = log.flush();
+        ForFrames::Flush => {
+            account.flushed(log.flush());
+        }
+        ForFrames::Reopen => {
+            account.flushed(log.reopen());
         }
     }))
 }

@@ -19,7 +19,7 @@ use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Pulse, Signals, StopFlag, clock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Frames taken from the reader at a time.
@@ -182,6 +182,9 @@ pub(crate) trait Watch {
         eprintln!("gabion: {}", incident.line());
     }
 
+    /// Somebody asked for files to be opened by their names again (SIGHUP).
+    fn reopen(&mut self) {}
+
     /// Somebody asked for other rules (SIGUSR2).
     fn reload(&mut self) {
         eprintln!("gabion: {RELOAD}");
@@ -258,6 +261,8 @@ pub(crate) struct Run<'a> {
     pub(crate) arrivals: Option<Arrivals>,
     /// Requests from outside beside that to stop.
     pub(crate) signals: Option<Signals>,
+    /// Outputs were opened anew, and whoever watches does not know yet.
+    reopened: AtomicBool,
     /// What packet logs count.
     pub(crate) logged: Option<Arc<packet_log::Counts>>,
     /// The exit code when the only worker does not go on.
@@ -284,6 +289,7 @@ impl<'a> Run<'a> {
             filter: None,
             arrivals: None,
             signals: None,
+            reopened: AtomicBool::new(false),
             logged: None,
             lost_code: crate::exit::Exit::Internal.code(),
             #[cfg(test)]
@@ -311,11 +317,18 @@ impl<'a> Run<'a> {
 
     /// Whether somebody asked for outputs to be opened anew (SIGHUP).
     pub(crate) fn reopen_asked(&self) -> bool {
-        self.signals.as_ref().is_some_and(Signals::take_reopen)
+        let is_asked = self.signals.as_ref().is_some_and(Signals::take_reopen);
+        if is_asked {
+            self.reopened.store(true, Relaxed);
+        }
+        is_asked
     }
 
-    /// Answers who asked for other rules.
+    /// Answers who asked for other rules, and passes on that outputs were opened anew.
     pub(crate) fn answer_reload(&self, watch: &mut dyn Watch) {
+        if self.reopened.swap(false, Relaxed) {
+            watch.reopen();
+        }
         if self.signals.as_ref().is_some_and(Signals::take_reload) {
             watch.reload();
         }

@@ -9,6 +9,7 @@ use gabion_record::applayer::Catalog;
 use gabion_rules::{
     Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity, SignatureFlags,
 };
+use gabion_runtime::output::write_whole;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -410,7 +411,7 @@ pub(crate) fn analysis(
     ];
     for (name, bytes) in files {
         let path = folder.join(name);
-        if let Err(e) = std::fs::write(&path, bytes) {
+        if let Err(e) = write_whole(&path, bytes) {
             log.error("analyzer", &format!("{}: cannot be written: {e}", path.display()));
             return 1;
         }
@@ -457,7 +458,7 @@ pub(crate) fn groups(
     let flowbits = Flowbits::of(set);
     let report = Report { set, catalog, flowbits: &flowbits };
     let path = folder.join("rule_group.json");
-    if let Err(e) = std::fs::write(&path, rule_groups(&report, &options)) {
+    if let Err(e) = write_whole(&path, rule_groups(&report, &options).as_ref()) {
         log.error("detect", &format!("{}: cannot be written: {e}", path.display()));
     }
 }

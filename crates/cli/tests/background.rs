@@ -1,5 +1,6 @@
 //! Runs that go on until they are told to stop: over a folder into which captures come, in the
 //! background, as another user.
+#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
 #![allow(clippy::disallowed_methods)] // waits for another process, by the clock
 
 mod program;

@@ -123,7 +123,7 @@ fn flows_that_fail_are_counted_and_told_by_the_exit_code() {
     gabion(&["read", &shown, "--behavior", "-l", &out]).refuses(3, &["no record of a flow"]);
     let good = "2.5\tC\t10.0.0.1\t1\t1.2.3.4\t4444\ttcp\n";
     std::fs::write(&log, format!("{head}{bad}{good}")).unwrap();
-    let ran = gabion(&["read", &shown, "--behavior", "-l", &out]);
+    let ran = gabion(&["read", &shown, "--behavior", "-l", &out, "--overwrite"]);
     assert_eq!(ran.code, 0, "{}", ran.err);
     let run = std::fs::read_to_string(folder.path().join("out/run.json")).unwrap();
     assert!(run.contains("\"no_address\":5") && run.contains("\"balanced\":true"), "{run}");
@@ -503,6 +503,7 @@ fn what_a_pipe_holds_that_is_no_log_is_named() {
     let capture = std::fs::read(program::demo()).unwrap();
     for bytes in [gzip(&capture), capture] {
         for more in [&[][..], &["--workers", "2"], &["--follow"]] {
+            let more = &[more, &["--overwrite"]].concat();
             for (input, shown) in [(fifo.as_path(), shown.as_str()), (Path::new("-"), "-: ")] {
                 let ran = piped(input, &bytes, &out, more);
                 ran.refuses(3, &[shown, "it is a capture", "write it into a file"]);
@@ -511,9 +512,9 @@ fn what_a_pipe_holds_that_is_no_log_is_named() {
     }
     let cut = gzip(scan().as_bytes());
     let cut = &cut[..cut.len() / 2];
-    piped(&fifo, cut, &out, &[]).refuses(3, &[&shown, "name a log of flows"]);
-    piped(&fifo, b"", &out, &[]).refuses(3, &[&shown, "no record of a flow (empty)"]);
-    piped(&fifo, b"noise\n", &out, &[]).refuses(3, &[&shown, "no record of a flow"]);
+    piped(&fifo, cut, &out, &["--overwrite"]).refuses(3, &[&shown, "name a log of flows"]);
+    piped(&fifo, b"", &out, &["--overwrite"]).refuses(3, &[&shown, "no record of a flow (empty)"]);
+    piped(&fifo, b"noise\n", &out, &["--overwrite"]).refuses(3, &[&shown, "no record of a flow"]);
     gabion(&["read", &shown, &shown, "--behavior"]).refuses(2, &[&shown, "only once"]);
     // A folder is read without what nobody named.
     std::fs::write(folder.path().join("conn.log"), scan()).unwrap();

@@ -1,6 +1,7 @@
 //! The two doors over the same capture and rules: without a configuration named, both use the
 //! built-in one and find the same. Passes by name only where the peer's own configuration is
 //! installed, which the second door then reads.
+#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,7 @@
 //! A hostile wire neither ends `gabion listen` nor keeps it from serving others, and what it did is counted.
 //! How fast others are served meanwhile is measured by `make lab-log`; here a machine may be busy, so
 //! times are only bounded far above what they are.
+#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
 #![allow(
     clippy::disallowed_methods,
     reason = "sockets live by the clock; this is the program's edge"

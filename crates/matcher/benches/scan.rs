@@ -4,6 +4,7 @@
 //! (`GABION_CORPUS`) nothing is measured.
 //!
 //! `cargo bench -p gabion-matcher --bench scan [-- FILTER]`
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 #[allow(missing_docs, unreachable_pub)]
 mod corpus;

@@ -1,6 +1,7 @@
 //! Every structure that finds patterns against a naive reference: one table of cases that tell a
 //! story, and random sets over small alphabets, where patterns overlap, repeat, are prefixes of
 //! each other and hold zero bytes.
+#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
 
 use gabion_matcher::{
     Anchor, BufferMatcher, ExactSet, Matcher, NameEntry, NameKind, NameSet, Needle, Pattern,

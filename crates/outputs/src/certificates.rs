@@ -3,6 +3,7 @@
 use crate::timestamp::Stamp;
 use gabion_record::eve::CertificateRecord;
 use gabion_record::json::base64_into;
+use gabion_runtime::output::write_whole;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -27,8 +28,8 @@ impl CertificateFolder {
         let mut parts = line.splitn(3, |b| *b == 0);
         let [name, pem, meta] = std::array::from_fn(|_| parts.next().unwrap_or_default());
         let name = format!("{}-{}", String::from_utf8_lossy(name), self.stored);
-        let pem = std::fs::write(self.folder.join(format!("{name}.pem")), pem);
-        let meta = std::fs::write(self.folder.join(format!("{name}.meta")), meta);
+        let pem = write_whole(&self.folder.join(format!("{name}.pem")), pem);
+        let meta = write_whole(&self.folder.join(format!("{name}.meta")), meta);
         self.failed += u64::from(pem.and(meta).is_err());
     }
 }

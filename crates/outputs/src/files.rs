@@ -15,14 +15,33 @@ use crate::wire::{WireLine, WireLog, WireSettings};
 use gabion_record::Tree;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_runtime::output::Existing;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Takes the frames of a packet log; `None` when what is buffered should be written.
-pub type FrameTaker = Box<dyn FnMut(Option<WireLine<'_>>) + Send>;
+/// What the taker of a packet log is given.
+pub enum ForFrames<'a> {
+    /// A frame to be written.
+    Frame(WireLine<'a>),
+    /// What is buffered is to be written.
+    Flush,
+    /// Files are to be opened by their names again: somebody may have moved them away.
+    Reopen,
+}
+
+/// Takes the frames of a packet log.
+pub type FrameTaker = Box<dyn FnMut(ForFrames<'_>) + Send>;
+
+/// What the taker of an output without a file is given.
+pub enum ForLines<'a> {
+    /// A line, with its end.
+    Line(&'a [u8]),
+    /// Files are to be opened by their names again: somebody may have moved them away.
+    Reopen,
+}
 
 /// Takes the lines of an output that has no file.
-pub type LineTaker = Box<dyn FnMut(&[u8]) + Send>;
+pub type LineTaker = Box<dyn FnMut(ForLines<'_>) + Send>;
 
 /// Where the lines of an output go.
 enum Slot {
@@ -55,10 +74,10 @@ impl Take for Files {
     fn line(&mut self, output: usize, line: &[u8]) {
         match self.0.get_mut(output) {
             Some(Slot::Lines(file)) => file.line(line),
-            Some(Slot::Taken(take)) => take(line),
+            Some(Slot::Taken(take)) => take(ForLines::Line(line)),
             Some(Slot::Frames(take)) => {
                 if let Some(frame) = WireLine::decode(line) {
-                    take(Some(frame));
+                    take(ForFrames::Frame(frame));
                 }
             }
             Some(Slot::Certificates(folder)) => folder.write(line),
@@ -69,7 +88,7 @@ impl Take for Files {
     fn marked(&mut self, output: usize, line: &[u8]) {
         match self.0.get_mut(output) {
             Some(Slot::Lines(file)) => file.line(self.1.fill(line)),
-            Some(Slot::Taken(take)) => take(self.1.fill(line)),
+            Some(Slot::Taken(take)) => take(ForLines::Line(self.1.fill(line))),
             Some(Slot::Infos(folder, failed)) => {
                 let written = FileInfo::write(folder, line, &mut self.1);
                 *failed += u64::from(!matches!(written, Some(Ok(()))));
@@ -189,11 +208,16 @@ impl Outputs {
         o.done()
     }
 
-    /// Opens what the configuration's `outputs` list asks for, in `folder`. `frames` opens the
-    /// capture files of packet logs, given the output's name and node.
+    /// Opens what the configuration's `outputs` list asks for, in `folder`. What is done with files that
+    /// are there already is `existing`, else as the configuration says (`append`, which is yes unless it
+    /// says no). `frames` opens the capture files of packet logs, given the output's name and node.
+    ///
+    /// # Errors
+    /// The file that can't be written, and why.
     pub fn open(
         config: &Tree,
         folder: &Path,
+        existing: Option<Existing>,
         frames: &mut dyn FnMut(&str, &Tree) -> Result<FrameTaker, String>,
     ) -> Result<Outputs, String> {
         let mut o = Opening::default();
@@ -208,7 +232,10 @@ impl Outputs {
                 let file = node.text("filename").unwrap_or(default);
                 if Path::new(file).is_absolute() { PathBuf::from(file) } else { folder.join(file) }
             };
-            let append = node.flag("append").unwrap_or(true);
+            let existing = existing.unwrap_or(match node.flag("append") {
+                Some(false) => Existing::Truncate,
+                Some(true) | None => Existing::Append,
+            });
             match name.as_str() {
                 "eve-log" => {
                     let kind = node.text("filetype").unwrap_or("regular");
@@ -217,12 +244,12 @@ impl Outputs {
                         continue;
                     }
                     let writer = Box::new(EveWriter::new(EveSettings::read(node, sensor)));
-                    let file = LineFile::create(&path("eve.json"), append)?.configured(node)?;
+                    let file = LineFile::create(&path("eve.json"), existing)?.configured(node)?;
                     o.wants.join(writer.wants());
                     o.add(Format::Eve(writer), Some(file));
                 }
                 "fast" => {
-                    let file = LineFile::create(&path("fast.log"), append)?.configured(node)?;
+                    let file = LineFile::create(&path("fast.log"), existing)?.configured(node)?;
                     o.wants.alerts = true;
                     o.add(Format::Fast(FastWriter::default()), Some(file));
                 }
@@ -273,7 +300,7 @@ impl Outputs {
                     o.add_frames(WireSettings::alert_pcap(node), frames(name, node)?);
                 }
                 "stats" => {
-                    let file = LineFile::create(&path("stats.log"), append)?.configured(node)?;
+                    let file = LineFile::create(&path("stats.log"), existing)?.configured(node)?;
                     o.add(Format::Stats(StatsLog::read(node)), Some(file));
                 }
                 // Scripts are run by the engine.
@@ -389,7 +416,7 @@ impl Outputs {
             let file = match slot {
                 Slot::Lines(file) => file,
                 Slot::Frames(take) => {
-                    take(None);
+                    take(ForFrames::Flush);
                     continue;
                 }
                 Slot::Nowhere | Slot::Taken(_) | Slot::Infos(..) | Slot::Certificates(_) => {
@@ -413,11 +440,14 @@ impl Outputs {
         }
     }
 
-    /// Opens all files of lines by their names again, for who rotates logs.
+    /// Opens all files by their names again, for who rotates logs.
     pub fn reopen(&mut self) {
         for slot in &mut self.formatter.to.0 {
-            if let Slot::Lines(file) = slot {
-                file.reopen();
+            match slot {
+                Slot::Lines(file) => file.reopen(),
+                Slot::Frames(take) => take(ForFrames::Reopen),
+                Slot::Taken(take) => take(ForLines::Reopen),
+                Slot::Nowhere | Slot::Infos(..) | Slot::Certificates(_) => {}
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::wire::WireLog;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{Direction, Tree};
+use gabion_runtime::output::write_whole;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -142,7 +143,7 @@ impl Store {
         std::fs::create_dir_all(&dir)?;
         let path = dir.join(&name);
         if !path.exists() {
-            std::fs::write(&path, r.bytes)?;
+            write_whole(&path, r.bytes)?;
         }
         let (Some(info), Some(key)) = (self.info.as_mut(), file.file_id) else { return Ok(None) };
         let seconds = r.record.header.ts_ns / 1_000_000_000;
@@ -181,7 +182,7 @@ impl FileInfo {
         let name: String = sha.iter().map(|b| format!("{b:02x}")).collect();
         let seconds = u64::from_le_bytes(*seconds);
         let path = folder.join(&name[..2]).join(format!("{name}.{seconds}.{number}.json"));
-        Some(std::fs::write(path, numbers.fill(text)))
+        Some(write_whole(&path, numbers.fill(text)))
     }
 }
 

@@ -10,6 +10,7 @@ use gabion_record::evidence::{
 use gabion_record::json::{self, Json};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Proto, TimeNs};
+use gabion_runtime::output::Existing;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -255,40 +256,47 @@ pub struct AlertFiles {
 }
 
 impl AlertFiles {
-    /// Creates both.
+    /// Creates (or continues) both.
     ///
     /// # Errors
     /// When one cannot be written.
-    pub fn create(folder: &Path) -> Result<AlertFiles, String> {
+    pub fn create(folder: &Path, existing: Existing) -> Result<AlertFiles, String> {
         Ok(AlertFiles {
-            json: LineFile::create(&folder.join("alerts.json"), false)?,
-            log: LineFile::create(&folder.join("alerts.log"), false)?,
+            json: LineFile::create(&folder.join("alerts.json"), existing)?,
+            log: LineFile::create(&folder.join("alerts.log"), existing)?,
             bytes: Vec::new(),
             text: Vec::new(),
         })
     }
 
-    /// Writes evidence.
-    pub fn evidence(&mut self, e: &Evidence, accumulated: f64, created: Option<TimeNs>) {
+    /// Writes evidence; gives the line of `alerts.json`.
+    pub fn evidence(&mut self, e: &Evidence, accumulated: f64, created: Option<TimeNs>) -> &[u8] {
         self.bytes.clear();
         evidence(e, accumulated, created, &mut self.bytes);
         self.text.clear();
         evidence_line(e, &mut self.text);
-        self.write();
+        self.write()
     }
 
-    /// Writes an alert.
-    pub fn alert(&mut self, a: &Alert, created: Option<TimeNs>) {
+    /// Writes an alert; gives the line of `alerts.json`.
+    pub fn alert(&mut self, a: &Alert, created: Option<TimeNs>) -> &[u8] {
         self.bytes.clear();
         alert(a, created, &mut self.bytes);
         self.text.clear();
         alert_line(a, &mut self.text);
-        self.write();
+        self.write()
     }
 
-    fn write(&mut self) {
+    fn write(&mut self) -> &[u8] {
         self.json.line(&self.bytes);
         self.log.line(&self.text);
+        &self.bytes
+    }
+
+    /// Opens both by their names again, for who rotates logs.
+    pub fn reopen(&mut self) {
+        self.json.reopen();
+        self.log.reopen();
     }
 
     /// Writes what is held back.

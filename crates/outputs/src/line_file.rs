@@ -5,7 +5,8 @@
 
 use gabion_record::Tree;
 use gabion_record::ledger::{Ledger, ShedReason};
-use std::fs::{File, OpenOptions, Permissions};
+use gabion_runtime::output::{Existing, OutputFile};
+use std::fs::Permissions;
 use std::io::{Seek, SeekFrom, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ const BUFFER_BYTES: usize = 256 * 1024;
 #[derive(Debug)]
 pub struct LineFile {
     path: PathBuf,
-    file: Option<File>,
+    file: Option<OutputFile>,
     buffer: Vec<u8>,
     lines: u64,
     /// Bytes known to be in the file.
@@ -30,15 +31,13 @@ pub struct LineFile {
 
 impl LineFile {
     /// Creates (or continues) a file.
-    pub fn create(path: &Path, append: bool) -> Result<LineFile, String> {
-        let opened = OpenOptions::new()
-            .create(true)
-            .write(true)
-            .append(append)
-            .truncate(!append)
-            .open(path)
+    ///
+    /// # Errors
+    /// Why it can't be written; that it is a link in a folder that others may write.
+    pub fn create(path: &Path, existing: Existing) -> Result<LineFile, String> {
+        let opened = OutputFile::open(path, existing)
             .map_err(|e| format!("{}: cannot be written: {e}", path.display()))?;
-        let written = opened.metadata().map(|m| m.len()).unwrap_or(0);
+        let written = opened.file().metadata().map(|m| m.len()).unwrap_or(0);
         Ok(LineFile {
             path: path.to_path_buf(),
             file: Some(opened),
@@ -59,7 +58,8 @@ impl LineFile {
             let bits = u32::from_str_radix(mode, 8).map_err(|_| {
                 format!("{}: filemode {mode}: is no octal number", self.path.display())
             })?;
-            std::fs::set_permissions(&self.path, Permissions::from_mode(bits))
+            let file = self.file.as_ref().map(OutputFile::file);
+            file.map_or(Ok(()), |f| f.set_permissions(Permissions::from_mode(bits)))
                 .map_err(|e| format!("{}: filemode {mode}: {e}", self.path.display()))?;
         }
         Ok(self)
@@ -112,12 +112,16 @@ impl LineFile {
     }
 
     /// Writes what is buffered and opens the file by its name again: whoever moved it away gets what
-    /// was written so far, a new one what comes. A file that failed gets another chance.
+    /// was written so far, a new one what comes. One that nobody moved stays open (of a pipe the reader
+    /// would see the end); a file that failed gets another chance.
     pub fn reopen(&mut self) {
         self.flush();
-        match OpenOptions::new().create(true).append(true).open(&self.path) {
+        if self.file.as_ref().is_some_and(|file| !file.is_moved(&self.path)) {
+            return;
+        }
+        match OutputFile::open(&self.path, Existing::Append) {
             Ok(file) => {
-                self.written = file.metadata().map(|m| m.len()).unwrap_or(0);
+                self.written = file.file().metadata().map(|m| m.len()).unwrap_or(0);
                 self.file = Some(file);
             }
             Err(e) => {
@@ -133,8 +137,8 @@ impl LineFile {
         let good = self.buffer[..whole].iter().filter(|b| **b == b'\n').count() as u64;
         if let Some(file) = &mut self.file {
             let end = self.written + whole as u64;
-            if file.set_len(end).is_ok() {
-                let _ = file.seek(SeekFrom::Start(end));
+            if file.file().set_len(end).is_ok() {
+                let _ = file.file().seek(SeekFrom::Start(end));
             }
         }
         self.ledger.pass(good, whole as u64);
@@ -175,7 +179,8 @@ mod tests {
         let mut node = Tree::default();
         node.set("prefix", "@cee: ");
         node.set("filemode", "600");
-        let mut file = LineFile::create(&path, false).unwrap().configured(&node).unwrap();
+        let mut file =
+            LineFile::create(&path, Existing::Truncate).unwrap().configured(&node).unwrap();
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         file.line(b"one\n");
         std::fs::rename(&path, &moved).unwrap_or_default();

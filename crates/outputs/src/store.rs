@@ -4,6 +4,7 @@
 //! in batches through a bounded queue and are written by a thread of their own, a transaction a batch,
 //! so that nobody waits for a disk but the queue.
 
+use gabion_runtime::output::{Existing, check, create_empty};
 use rusqlite::{Connection, OpenFlags, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -63,31 +64,43 @@ pub struct ProfileWriter {
 }
 
 impl ProfileWriter {
-    /// Makes the database anew in a folder and the thread that writes it.
+    /// Makes the database anew in a folder, or goes on with the one that is there, and the thread that
+    /// writes it.
     ///
     /// # Errors
-    /// When either cannot be made.
-    pub fn create(folder: &Path) -> Result<ProfileWriter, String> {
-        ProfileWriter::bounded(folder, BYTES_MAX)
+    /// When either cannot be made; when the database is a link in a folder that others may write, or
+    /// another than ours.
+    pub fn create(folder: &Path, existing: Existing) -> Result<ProfileWriter, String> {
+        ProfileWriter::bounded(folder, existing, BYTES_MAX)
     }
 
     /// The same with another bound, in bytes.
-    fn bounded(folder: &Path, bytes_max: u64) -> Result<ProfileWriter, String> {
+    fn bounded(folder: &Path, existing: Existing, bytes_max: u64) -> Result<ProfileWriter, String> {
         let path = path_in(folder);
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != std::io::ErrorKind::NotFound => {
-                return Err(format!("{}: {e}", path.display()));
+        let failed = |e: std::io::Error| format!("{}: {e}", path.display());
+        check(&path).map_err(failed)?;
+        let is_there = existing == Existing::Append && path.metadata().is_ok_and(|m| m.len() > 0);
+        if !is_there {
+            match std::fs::remove_file(&path) {
+                Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(failed(e)),
+                _ => {}
             }
-            _ => {}
+            // Made here, so that what the database opens is no link that somebody put there meanwhile.
+            create_empty(&path).map_err(failed)?;
         }
-        let mut database = Connection::open(&path).map_err(told(&path))?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut database = Connection::open_with_flags(&path, flags).map_err(told(&path))?;
+        if is_there {
+            check_form(&database, &path)?;
+        }
+        let mut held = Held::read(&database, is_there).map_err(told(&path))?;
         // What a run that is cut off loses is its last batch. Rows stand in the order they come in, each
         // behind the one before it, and only the small index is written here and there.
         database
             .execute_batch(&format!(
                 "PRAGMA page_size = {PAGE_BYTES}; PRAGMA cache_size = -{CACHE_KIB};
                  PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA user_version = {FORM};
-                 CREATE TABLE profiles (ip BLOB NOT NULL, time_window INTEGER NOT NULL, profile BLOB NOT NULL,
+                 CREATE TABLE IF NOT EXISTS profiles (ip BLOB NOT NULL, time_window INTEGER NOT NULL, profile BLOB NOT NULL,
                      PRIMARY KEY (ip, time_window));"
             ))
             .map_err(told(&path))?;
@@ -96,7 +109,6 @@ impl ProfileWriter {
             .name("profiles".to_owned())
             .spawn(move || {
                 let mut written = Written::default();
-                let mut held = Held::default();
                 // The first failure ends the writing; who sends more finds nobody there.
                 for batch in batches {
                     write(&mut database, &batch).map_err(told(&path))?;
@@ -164,6 +176,25 @@ struct Held {
 }
 
 impl Held {
+    /// What a database holds that is gone on with.
+    fn read(database: &Connection, is_there: bool) -> Result<Held, rusqlite::Error> {
+        let mut held = Held::default();
+        if !is_there {
+            return Ok(held);
+        }
+        let sums = "SELECT time_window, SUM(LENGTH(profile)) FROM profiles GROUP BY time_window";
+        let mut select = database.prepare(sums)?;
+        let rows =
+            select.query_map([], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)))?;
+        for row in rows {
+            let (window, bytes) = row?;
+            let bytes = u64::try_from(bytes).unwrap_or(0);
+            held.bytes += bytes;
+            held.windows.insert(window, bytes);
+        }
+        Ok(held)
+    }
+
     fn add(&mut self, row: &StoredProfile) {
         let bytes = row.bytes.len() as u64;
         *self.windows.entry(row.window).or_default() += bytes;
@@ -193,6 +224,16 @@ fn write(database: &mut Connection, batch: &[StoredProfile]) -> Result<(), rusql
     transaction.commit()
 }
 
+/// Refuses a database that is not ours.
+fn check_form(database: &Connection, path: &Path) -> Result<(), String> {
+    let form: i64 =
+        database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(told(path))?;
+    if form != FORM {
+        return Err(format!("{}: of another form ({form})", path.display()));
+    }
+    Ok(())
+}
+
 /// The windows of one address, in order.
 ///
 /// # Errors
@@ -201,11 +242,7 @@ pub fn windows_of(folder: &Path, ip: [u8; 16]) -> Result<Vec<StoredProfile>, Str
     let path = path_in(folder);
     let database = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
         .map_err(told(&path))?;
-    let form: i64 =
-        database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(told(&path))?;
-    if form != FORM {
-        return Err(format!("{}: of another form ({form})", path.display()));
-    }
+    check_form(&database, &path)?;
     let mut select = database
         .prepare("SELECT time_window, profile FROM profiles WHERE ip = ?1 ORDER BY time_window")
         .map_err(told(&path))?;
@@ -224,7 +261,7 @@ mod tests {
     #[test]
     fn what_is_put_in_is_found_again_by_window() {
         let folder = tempfile::tempdir().unwrap();
-        let writer = ProfileWriter::create(folder.path()).unwrap();
+        let writer = ProfileWriter::create(folder.path(), Existing::Truncate).unwrap();
         let row = |ip: u8, window: i64, bytes: &[u8]| StoredProfile {
             ip: [ip; 16],
             window,
@@ -239,8 +276,12 @@ mod tests {
         let found = windows_of(folder.path(), [7; 16]).unwrap();
         assert_eq!(found, [row(7, 1, &[7, 1]), row(7, 2, b"later")]);
         assert_eq!(windows_of(folder.path(), [201; 16]).unwrap(), []);
-        // A run begins anew.
-        ProfileWriter::create(folder.path()).unwrap().finish().unwrap();
+        // A run goes on with what is there, or begins anew.
+        let writer = ProfileWriter::create(folder.path(), Existing::Append).unwrap();
+        writer.put([row(7, 3, b"more")]);
+        writer.finish().unwrap();
+        assert_eq!(windows_of(folder.path(), [7; 16]).unwrap().len(), 3);
+        ProfileWriter::create(folder.path(), Existing::Truncate).unwrap().finish().unwrap();
         assert_eq!(windows_of(folder.path(), [7; 16]).unwrap(), []);
         std::fs::write(path_in(folder.path()), b"no database at all, but some text").unwrap();
         assert!(windows_of(folder.path(), [7; 16]).is_err());
@@ -251,7 +292,7 @@ mod tests {
     #[test]
     fn the_oldest_windows_go_first() {
         let folder = tempfile::tempdir().unwrap();
-        let writer = ProfileWriter::bounded(folder.path(), 10_000).unwrap();
+        let writer = ProfileWriter::bounded(folder.path(), Existing::Append, 10_000).unwrap();
         for window in 1..=20 {
             let rows = (0..10).map(|n| StoredProfile { ip: [n; 16], window, bytes: vec![0; 100] });
             writer.put(rows);

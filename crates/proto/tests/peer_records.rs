@@ -1,4 +1,5 @@
 //! Records of DNS, TLS and SSH against those the peer wrote for the same captures.
+#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
 
 mod drive;
 

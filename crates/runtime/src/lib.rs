@@ -3,6 +3,7 @@
 //!
 //! * [`mod@channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
 //! * [`input`]: pipes and standard input, read so that a request to stop is heard.
+//! * [`output`]: files and streams that are written: links of others are refused, a request to stop is heard.
 //! * [`processors`]: how many there are, and binding threads to some.
 //! * [`memory`]: how much memory there is for us, from cgroups or the machine, and the root of the
 //!   budget tree.
@@ -25,6 +26,7 @@ pub mod input;
 pub mod limits;
 pub mod memory;
 pub mod metrics;
+pub mod output;
 pub mod processors;
 pub mod signals;
 pub mod sockets;

@@ -20,6 +20,14 @@ pub const WORKER_STACK_BYTES: usize = 8 << 20;
 /// How often who waits for input looks whether it is asked to stop.
 pub const STOP_LOOK_MS: i64 = 200;
 
+/// How many such looks a writer goes on waiting for a reader once it was asked to stop: with the last
+/// look before, a second and a bit, so that a reader that is only slow gets the end of the results and
+/// the process ends within two.
+pub const LOOKS_AFTER_STOP: u32 = 5;
+
+/// Bytes for which a pipe has room whenever the system says that it has some (`PIPE_BUF` on Linux).
+pub const PIPE_ROOM_BYTES: usize = 4096;
+
 /// Most bytes of a panic's message that are kept.
 pub const PANIC_MESSAGE_MAX: usize = 1024;
 

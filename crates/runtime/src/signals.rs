@@ -2,12 +2,16 @@
 //!
 //! SIGINT and SIGTERM ask to stop: the first sets the [`StopFlag`], work is finished and flushed;
 //! the second ends the process at once with 130. SIGHUP asks to reopen outputs, SIGUSR2 to reload
-//! rules (as with the peer). A system call under way is restarted: whoever waits for input without
-//! end looks at the flag between inputs.
+//! rules (as with the peer). A system call under way is restarted: whoever waits for input or for room
+//! looks at the flag now and then.
+//!
+//! While a run is still being prepared there is nothing to finish: then a request to stop ends the
+//! process at once, as it does any program, whatever it is waiting for or working on (a configuration
+//! from a pipe that nobody writes, rules that take minutes to compile).
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed, Ordering::SeqCst};
+use std::sync::{Arc, OnceLock};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2, SIGXFSZ};
 use signal_hook::flag;
@@ -23,6 +27,12 @@ impl StopFlag {
     /// A flag that is not set.
     pub fn new() -> StopFlag {
         StopFlag::default()
+    }
+
+    /// The flag that the signals of this process set, once they are installed.
+    pub fn of_process() -> StopFlag {
+        static OF_PROCESS: OnceLock<StopFlag> = OnceLock::new();
+        OF_PROCESS.get_or_init(StopFlag::new).clone()
     }
 
     /// Whether somebody asked to stop.
@@ -44,6 +54,15 @@ pub struct Signals {
     stop_signal: Arc<AtomicUsize>,
     reopen: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
+    /// The run is still being prepared.
+    preparing: Arc<AtomicBool>,
+}
+
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the process has taken over its signals.
+pub(crate) fn are_installed() -> bool {
+    INSTALLED.load(Relaxed)
 }
 
 impl Signals {
@@ -52,13 +71,26 @@ impl Signals {
     /// # Errors
     /// What the system says.
     pub fn install() -> io::Result<Signals> {
+        let signals = Signals::preparing()?;
+        signals.begin();
+        Ok(signals)
+    }
+
+    /// Takes over the signals for a run that is still being prepared: until [`Signals::begin`] a request
+    /// to stop ends the process at once.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn preparing() -> io::Result<Signals> {
         let signals = Signals {
-            stop: StopFlag::new(),
+            stop: StopFlag::of_process(),
             stop_signal: Arc::new(AtomicUsize::new(0)),
             reopen: Arc::new(AtomicBool::new(false)),
             reload: Arc::new(AtomicBool::new(false)),
+            preparing: Arc::new(AtomicBool::new(true)),
         };
         for signal in [SIGINT, SIGTERM] {
+            flag::register_conditional_default(signal, Arc::clone(&signals.preparing))?;
             // In this order: the second signal finds the flag set by the first.
             flag::register_conditional_shutdown(signal, EXIT_FORCED, Arc::clone(&signals.stop.0))?;
             let number = usize::try_from(signal).unwrap_or(0);
@@ -70,7 +102,13 @@ impl Signals {
         // A file that has reached the size allowed for files (`ulimit -f`) is a write that fails, which
         // its owner says and counts; without this it would end the process.
         flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))?;
+        INSTALLED.store(true, SeqCst);
         Ok(signals)
+    }
+
+    /// All is prepared: from now on a request to stop lets the run finish what it has begun.
+    pub fn begin(&self) {
+        self.preparing.store(false, SeqCst);
     }
 
     /// The flag that workers look at.

@@ -15,6 +15,12 @@ const CHILD: &str = "GABION_TEST_SIGNALS_CHILD";
 #[test]
 fn child() {
     let Ok(task) = std::env::var(CHILD) else { return };
+    if task == "early" {
+        // Nothing is begun yet, so there is nothing to finish.
+        let _signals = Signals::preparing().unwrap();
+        raise(SIGTERM).unwrap();
+        std::thread::sleep(Duration::from_secs(60));
+    }
     let signals = Signals::install().unwrap();
     assert!(!signals.stop().is_set() && !signals.take_reopen() && !signals.take_reload());
     raise(SIGHUP).unwrap();
@@ -54,4 +60,6 @@ fn the_first_request_is_a_flag_and_the_second_ends_at_once() {
     assert_eq!(run("once"), Some(0));
     assert_eq!(run("int"), Some(130));
     assert_eq!(run("term"), Some(130));
+    // By the signal itself, as any program that has not taken it over.
+    assert_eq!(run("early"), None);
 }

@@ -3,6 +3,7 @@
 //! Records are lines of real logs (the corpus' `sealed/text`), each once a pass, with times that go on, and
 //! padded to nothing: 166 bytes is what such a record weighs with its time, number and source. Time is
 //! the process' CPU time, so that a loaded machine changes little; the median of five rounds.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use gabion_seal::chunk::{Manner, Opener, Place, Sealer};
 use gabion_seal::data_key::ClassKeys;

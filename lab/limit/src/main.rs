@@ -6,6 +6,7 @@
 //! with this key (PEM), and nothing else: what no receiver of envelopes can be faster than.
 //!
 //! Exit codes: 0 done, 2 usage, 3 the capture or key can't be read.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 #![forbid(unsafe_code)]
 
 use std::path::PathBuf;

@@ -9,6 +9,7 @@
 //! A panic is caught, its input kept in `fuzz/artifacts/TARGET-…`, and the loop goes on; the same place
 //! is told once. An input that takes longer than ten seconds ends the program.
 //! Exit codes: 0 nothing found, 1 something found, 2 usage.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods)] // the loop runs for a given time
 

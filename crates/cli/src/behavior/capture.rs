@@ -9,12 +9,14 @@
 use super::{Beside, Ran, Sink, budget, end, settings, sink};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
+use crate::log::seal_findings::FindingLog;
 use crate::suricata::yaml;
 use gabion_behavior::Engine;
 use gabion_flowlog::source::{self, is_read_once};
 use gabion_flowlog::{Format, Intake};
-use gabion_outputs::files::Outputs;
+use gabion_outputs::files::{ForLines, Outputs};
 use gabion_record::logs::SECOND;
+use gabion_runtime::output::Existing;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -98,13 +100,18 @@ pub(crate) struct Tap(Arc<Mutex<Taken>>);
 
 impl Tap {
     /// Listens to all that outputs are told from now on.
-    pub(crate) fn attach(o: &ReadOptions, outputs: &mut Outputs) -> Result<Tap, Fault> {
+    pub(crate) fn attach(
+        o: &ReadOptions,
+        outputs: &mut Outputs,
+        existing: Existing,
+        sealed: Option<&FindingLog>,
+    ) -> Result<Tap, Fault> {
         let node = yaml::read_text("events", EVENTS)
             .map_err(|e| Fault::internal(format!("events: {e}: report it")))?;
         let (settings, _) = settings(o)?;
         let bytes = budget(o);
         let name = o.inputs.first().cloned().unwrap_or_default();
-        let sink = sink(o)?;
+        let sink = sink(o, existing, sealed)?;
         let mut engine = Engine::with_budget(settings, None, bytes);
         if sink.keeps_windows() {
             engine.keep_windows();
@@ -117,9 +124,13 @@ impl Tap {
         let tap = Arc::clone(&taken);
         outputs.add_events(
             &node,
-            Box::new(move |line| {
+            Box::new(move |what| {
                 let mut taken = tap.lock().unwrap_or_else(PoisonError::into_inner);
                 let Taken { intake, engine, sink } = &mut *taken;
+                let line = match what {
+                    ForLines::Line(line) => line,
+                    ForLines::Reopen => return sink.reopen(),
+                };
                 let _ = intake.line(line.trim_ascii_end(), &mut |record| {
                     engine.record(record, &mut |finding| sink.take(finding));
                     if engine.has_kept() {

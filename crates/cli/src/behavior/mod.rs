@@ -17,7 +17,10 @@ mod whitelist;
 
 use self::intel::{Places, Reload};
 use crate::command_line::{LogFormat, ReadOptions};
+use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
+use crate::log::seal_findings::FindingLog;
+use crate::standard_output;
 use crate::suricata::yaml;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
@@ -30,9 +33,11 @@ use gabion_outputs::idmef::AlertFiles;
 use gabion_outputs::page::Page;
 use gabion_outputs::store::{ProfileWriter, Written};
 use gabion_record::Tree;
+use gabion_record::evidence::ThreatLevel;
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::input::{Stoppable, open_once};
+use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag, clock};
 use sink::{Found, Paged, Sink};
 use std::fs::File;
@@ -69,22 +74,83 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     }
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
-    let signals = Signals::install().ok();
+    refuse_unused(o)?;
+    let signals = Signals::preparing().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let (settings, places) = settings(o)?;
     let lists = Lists { signals, reload: Reload::watch(places) };
     let paths = paths(&o.inputs)?;
-    let mut sink = sink(o)?;
+    let existing = match &o.log_dir {
+        Some(folder) => {
+            let files = existing::of_behavior(folder);
+            existing::outputs(o, &files.iter().map(PathBuf::as_path).collect::<Vec<_>>())?
+        }
+        None => Existing::Truncate,
+    };
+    // Up to here a request to stop ended the process at once.
+    if let Some(signals) = &lists.signals {
+        signals.begin();
+    }
+    let sealed = o.seal.as_deref().map(FindingLog::open).transpose()?;
+    let mut sink = sink(o, existing, sealed.as_ref())?;
+    sink.signals.clone_from(&lists.signals);
+    let ended = run_logs(o, started, stop, lists, settings, &paths, &mut sink);
+    // The sink has given its last finding, or the run its last breath: what was sealed is signed.
+    let closed = sealed.map_or(Ok(()), |sealed| sealed.finish(o.quiet));
+    match (ended, closed) {
+        (Ok(exit), Err(e)) => {
+            eprintln!("{e}");
+            Ok(exit.max(e.exit))
+        }
+        (ended, _) => ended,
+    }
+}
+
+/// Whether a checkpoint of `--follow` lies in a folder, from which a run goes on: there is none yet.
+pub(crate) fn has_checkpoint(_folder: &Path) -> bool {
+    false
+}
+
+/// Refuses what concerns packets, of which logs of flows have none: without a word it would look as if
+/// nothing had been found.
+fn refuse_unused(o: &ReadOptions) -> Result<(), Fault> {
+    let unused = [
+        ("--rules", !o.engine.rules.is_empty()),
+        ("--alert-pcap", o.alert_pcap.is_some()),
+        ("--filter", o.filter.is_some()),
+        ("--profile-rules", o.profile_rules),
+    ];
+    if let Some((name, _)) = unused.iter().find(|(_, is_given)| *is_given) {
+        let said = "is for captures, and logs of flows hold no packets: leave it out";
+        return Err(Fault::usage(format!("{name}: {said}, or name a capture")));
+    }
+    if let Some(level) = o.fail_on.filter(|level| *level > 3) {
+        let said = "evidence has the levels 1 (high), 2 (medium) and 3 (low)";
+        return Err(Fault::usage(format!("--fail-on {level}: {said}")));
+    }
+    Ok(())
+}
+
+/// Reads logs of flows to their end, or as long as they grow.
+fn run_logs(
+    o: &ReadOptions,
+    started: std::time::Instant,
+    stop: StopFlag,
+    lists: Lists,
+    settings: Settings,
+    paths: &[PathBuf],
+    sink: &mut Sink,
+) -> Result<Exit, Fault> {
     let format = o.kind.map(format_of);
     if o.follow || o.netflow.is_some() {
-        return follow(o, format, stop, lists, settings, &mut sink);
+        return follow(o, format, stop, lists, settings, sink);
     }
-    let feed = Feed::survey(&paths, Options { format, threads: o.workers, ..Options::default() })
+    let feed = Feed::survey(paths, Options { format, threads: o.workers, ..Options::default() })
         .opening_once(streams(&stop));
     let source = LogSource { feed, stop, lists, is_stopped: false };
     let state = source.feed.surveyed().completeness().to_string();
     let begun = Begun { start: source.feed.start(), state, is_finite: true };
-    let (source, ran) = detect(source, begun, settings, o, &mut sink)?;
+    let (source, ran) = detect(source, begun, settings, o, sink)?;
     // Whoever manages services asked by SIGTERM: then the end is as it should be.
     let is_interrupted = source.is_stopped && !source.lists.is_terminated();
     let mut exit = if is_interrupted { Exit::Interrupted } else { Exit::Done };
@@ -93,7 +159,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     }
     let reports: Vec<&InputReport> = source.feed.reports().collect();
     let is_cut = source.is_stopped || ran.is_cut(o.workers);
-    exit = exit.max(end(&reports, &ran, o, &mut sink, is_cut, Beside::default()));
+    exit = exit.max(end(&reports, &ran, o, sink, is_cut, Beside::default()));
     if o.verbose {
         let seconds = started.elapsed().as_secs_f64();
         let rate = ran.counts.records as f64 / seconds.max(1e-9);
@@ -341,19 +407,20 @@ pub(crate) fn end(
     is_cut: bool,
     beside: Beside,
 ) -> Exit {
-    let mut exit = Exit::Done;
+    let mut exit = judged(&sink.found, o);
+    sink.reopen_if_asked();
     if let Some(files) = &mut sink.files
         && let Err(e) = files.flush()
     {
         eprintln!("{}", Fault::environment(e));
-        exit = Exit::Environment;
+        exit = exit.max(Exit::Environment);
     }
     let mut stored = None;
     match sink.profiles.take().map(ProfileWriter::finish) {
         Some(Ok(written)) => stored = Some(written),
         Some(Err(e)) => {
             eprintln!("{}", Fault::environment(e));
-            exit = Exit::Environment;
+            exit = exit.max(Exit::Environment);
         }
         None => {}
     }
@@ -370,32 +437,49 @@ pub(crate) fn end(
         exit = exit.max(e.exit);
     }
     match (o.json, o.quiet) {
-        (true, _) => crate::commands::answer(&summary::json(&ended)),
+        (true, _) => standard_output::text(&summary::json(&ended)),
         (false, true) => {}
         // What is wrong was said; a report of nothing would say nothing more.
         (false, false) if ended.ledger.passed().items == 0 => {}
-        (false, false) => crate::commands::answer(&summary::text(&ended)),
+        (false, false) => standard_output::text(&summary::text(&ended)),
     }
     exit
 }
 
+/// Whether what was found is what `--fail-on` asks about. An alert about a host is evidence enough that
+/// adds up, so it is as much as the highest level.
+fn judged(found: &Found, o: &ReadOptions) -> Exit {
+    let least = match o.fail_on {
+        None | Some(0) => return Exit::Done,
+        Some(1) => ThreatLevel::High,
+        Some(2) => ThreatLevel::Medium,
+        Some(_) => ThreatLevel::Low,
+    };
+    let is_reached = found.evidence.keys().any(|(_, level)| *level >= least);
+    if is_reached || !found.alerts.is_empty() { Exit::No } else { Exit::Done }
+}
+
 /// The database of past windows of a run's folder.
-fn keep_profiles(folder: &Path) -> Result<ProfileWriter, Fault> {
-    ProfileWriter::create(folder)
+fn keep_profiles(folder: &Path, existing: Existing) -> Result<ProfileWriter, Fault> {
+    ProfileWriter::create(folder, existing)
         .map_err(|e| Fault::environment(format!("{e}: choose another folder with -l")))
 }
 
 /// Where findings of a run go.
-pub(crate) fn sink(o: &ReadOptions) -> Result<Sink, Fault> {
+pub(crate) fn sink(
+    o: &ReadOptions,
+    existing: Existing,
+    sealed: Option<&FindingLog>,
+) -> Result<Sink, Fault> {
     if let Some(path) = &o.report {
-        // That it can't be written is better said before a long run than behind it.
-        let opened = std::fs::OpenOptions::new().create(true).append(true).open(path);
-        opened.map_err(|e| refuse(path, e))?;
+        crate::commands::read::check_report(path)?;
     }
+    let folder = o.log_dir.as_deref();
     Ok(Sink {
-        files: o.log_dir.as_deref().map(open).transpose()?,
+        files: folder.map(|folder| open(folder, existing)).transpose()?,
         paged: o.report.as_ref().map(|_| Paged::default()),
-        profiles: o.log_dir.as_deref().map(keep_profiles).transpose()?,
+        profiles: folder.map(|folder| keep_profiles(folder, existing)).transpose()?,
+        sealed: sealed.map(|log| log.sealer("behavior")),
         ..Sink::default()
     })
 }
@@ -412,8 +496,9 @@ fn leave(
     mut page: Page,
 ) -> Result<(), Fault> {
     if let Some(folder) = &o.log_dir {
-        let path = folder.join("run.json");
-        std::fs::write(&path, summary::json(ended)).map_err(|e| refuse(&path, e))?;
+        let path = folder.join(RUN);
+        let text = summary::json(ended);
+        write_whole(&path, text.as_bytes()).map_err(|e| refuse(&path, e))?;
     }
     let (Some(path), Some(paged)) = (&o.report, paged) else { return Ok(()) };
     let c = &ended.ran.counts;
@@ -435,7 +520,7 @@ fn leave(
     page.ledger.push(("records".to_owned(), ended.ledger.to_string()));
     page.ledger.push(("sources".to_owned(), ended.ran.sources.to_string()));
     paged.page(ended.found, &mut page);
-    std::fs::write(path, page.html()).map_err(|e| refuse(path, e))
+    write_whole(path, page.html().as_bytes()).map_err(|e| refuse(path, e))
 }
 
 fn format_of(kind: LogFormat) -> Format {
@@ -549,10 +634,10 @@ fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> std::io::Result
     Ok(())
 }
 
-pub(crate) fn open(folder: &Path) -> Result<AlertFiles, Fault> {
+fn open(folder: &Path, existing: Existing) -> Result<AlertFiles, Fault> {
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     crate::commands::make_folder(folder).map_err(refuse)?;
-    AlertFiles::create(folder).map_err(refuse)
+    AlertFiles::create(folder, existing).map_err(refuse)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! its tuples as letters with their scores, and whom it talks to again and again.
 
 use crate::exit::{Exit, Fault};
+use crate::standard_output;
 use clap::Args;
 use gabion_behavior::Profile;
 use gabion_behavior::command_and_control::features::GROUPS;
@@ -127,7 +128,7 @@ pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
         true => as_json(&ip.to_string(), &shown),
         false => text(&ip.to_string(), &shown, o.rows.unwrap_or(100)),
     };
-    crate::commands::answer(&said);
+    standard_output::text(&said);
     // An address of which nothing is known is an answer too.
     Ok(if shown.is_empty() { Exit::No } else { Exit::Done })
 }

@@ -1,13 +1,15 @@
 //! Where evidence and alerts go: files, what the summary shows, and the page about the run.
 
+use crate::log::seal_findings::Sealer;
 use gabion_behavior::shard::Kept;
 use gabion_behavior::{Finding, Profile};
-use gabion_outputs::idmef::AlertFiles;
+use gabion_outputs::idmef::{self, AlertFiles};
 use gabion_outputs::page::{Host, Page, Pair, Row, Sort};
 use gabion_outputs::store::{ProfileWriter, StoredProfile};
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence, Party, ThreatLevel};
 use gabion_record::logs::TimeNs;
+use gabion_runtime::Signals;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -221,32 +223,77 @@ pub(crate) struct Sink {
     pub(crate) profiles: Option<ProfileWriter>,
     /// For the page, when one is wanted.
     pub(crate) paged: Option<Paged>,
+    /// Where findings are sealed.
+    pub(crate) sealed: Option<Sealer>,
+    /// A line that is sealed and written nowhere else.
+    pub(crate) line: Vec<u8>,
+    /// Requests from outside, when this is who answers them.
+    pub(crate) signals: Option<Signals>,
 }
 
 impl Sink {
     /// Takes one.
     pub(crate) fn take(&mut self, finding: Finding<'_>) {
+        self.reopen_if_asked();
         match finding {
             Finding::Evidence(e, sum) => {
                 self.found.evidence(e);
                 if let Some(paged) = &mut self.paged {
                     paged.evidence(e);
                 }
-                if let Some(files) = &mut self.files {
-                    files.evidence(e, sum, created());
+                let created = created();
+                let line = match &mut self.files {
+                    Some(files) => files.evidence(e, sum, created),
+                    None if self.sealed.is_none() => return,
+                    None => {
+                        self.line.clear();
+                        idmef::evidence(e, sum, created, &mut self.line);
+                        &self.line
+                    }
+                };
+                if let Some(sealed) = &self.sealed {
+                    sealed.seal(line);
                 }
             }
             Finding::Alert(a) => {
                 self.found.alert(a);
-                if let Some(files) = &mut self.files {
-                    files.alert(a, created());
+                let created = created();
+                let line = match &mut self.files {
+                    Some(files) => files.alert(a, created),
+                    None if self.sealed.is_none() => return,
+                    None => {
+                        self.line.clear();
+                        idmef::alert(a, created, &mut self.line);
+                        &self.line
+                    }
+                };
+                if let Some(sealed) = &self.sealed {
+                    sealed.seal(line);
                 }
             }
         }
     }
 
+    /// Opens files by their names again, for who rotates logs.
+    pub(crate) fn reopen(&mut self) {
+        if let Some(files) = &mut self.files {
+            files.reopen();
+        }
+    }
+
+    /// The same when somebody asked for it (SIGHUP).
+    pub(crate) fn reopen_if_asked(&mut self) {
+        if self.signals.as_ref().is_some_and(Signals::take_reopen) {
+            self.reopen();
+        }
+    }
+
     /// Nothing comes at the moment: what is buffered is written.
     pub(crate) fn idle(&mut self) {
+        self.reopen_if_asked();
+        if let Some(sealed) = &self.sealed {
+            sealed.idle();
+        }
         if let Some(files) = &mut self.files {
             // A failure stays with the file and is said at the end.
             let _ = files.flush();

@@ -11,8 +11,9 @@ mod rules_why;
 
 use crate::command_line::{BehaviorVerb, CommandLine, RulesVerb, Verb};
 use crate::exit::Exit;
+use crate::standard_output;
 use clap::Parser;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 
 /// Runs with these arguments (the program's name first) and gives the exit code.
 pub(crate) fn run(args: &[String]) -> u8 {
@@ -23,8 +24,7 @@ pub(crate) fn run(args: &[String]) -> u8 {
     let line = match CommandLine::try_parse_from(args) {
         Ok(line) => line,
         Err(e) => {
-            // Help and version are no errors; clap says where each belongs.
-            let _ = e.print();
+            say(&e);
             return u8::try_from(e.exit_code()).unwrap_or(Exit::Usage.code());
         }
     };
@@ -55,10 +55,18 @@ pub(crate) fn run(args: &[String]) -> u8 {
     }
 }
 
-/// Prints an answer. A reader that went away has read what it wanted.
-pub(crate) fn answer(text: &str) {
-    let mut out = std::io::stdout().lock();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// Says what the command line asks for (help and version are no errors) or what is wrong with it.
+fn say(e: &clap::Error) {
+    let text = e.render();
+    let is_colored = match e.use_stderr() {
+        true => std::io::stderr().is_terminal(),
+        false => std::io::stdout().is_terminal(),
+    } && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+    let text = if is_colored { text.ansi().to_string() } else { text.to_string() };
+    match e.use_stderr() {
+        true => eprintln!("{}", text.trim_end()),
+        false => standard_output::text(text),
+    }
 }
 
 /// Columns of the terminal that standard output is, if it is one.

@@ -1,13 +1,15 @@
 //! `gabion read`: captures in, findings and the ledger out.
 
-use super::{answer, rule_files, terminal_width};
+use super::{rule_files, terminal_width};
 use crate::behavior::Beside;
 use crate::behavior::capture::Tap;
 use crate::command_line::ReadOptions;
+use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::FindingLog;
 use crate::pipeline::{self, Done, Input, Plan, Run, Unwatched, Watch};
 use crate::report::{self, Report};
+use crate::standard_output;
 use crate::suricata::eve_options;
 use crate::{assemble, configuration, costs, ending, packet_log, team, unknown_keys};
 use gabion_capture::filter::Filter;
@@ -18,10 +20,11 @@ use gabion_outputs::wire::WireSettings;
 use gabion_record::Tree;
 use gabion_rules::Counts;
 use gabion_runtime::clock;
+use gabion_runtime::output::{self, Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Runs the verb.
@@ -36,7 +39,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
 pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
-    let signals = Signals::install().ok();
+    let signals = Signals::preparing().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     if let (Some(said), false) = (unknown_keys::line(&config), o.quiet) {
@@ -53,15 +56,22 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     }
     let inputs = pipeline::inputs(&o.inputs)?;
     let logged = Arc::default();
-    let mut outputs = open(&config, o, &logged)?;
-    let sealed = o.seal.as_deref().map(|log| FindingLog::attach(log, &mut outputs)).transpose()?;
+    let existing = existing(o, &config)?;
+    if let Some(path) = &o.report {
+        check_report(path)?;
+    }
+    let mut outputs = open(&config, o, existing, &logged)?;
+    let sealed = o.seal.as_deref().map(FindingLog::open).transpose()?;
+    if let Some(sealed) = &sealed {
+        sealed.listen(&mut outputs);
+    }
     let filter = capture_filter(o, &config)?;
     if !o.quiet && !outputs.unknown.is_empty() {
         let names = outputs.unknown.join(", ");
         eprintln!("gabion: outputs: not supported, nothing is written for them: {names}");
     }
     let tap = match o.behavior {
-        true => Some(Tap::attach(o, &mut outputs)?),
+        true => Some(Tap::attach(o, &mut outputs, existing, sealed.as_ref())?),
         false => None,
     };
     let (engine, counts) = engine(o, &config, &outputs)?;
@@ -72,15 +82,14 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     run.signals = signals;
     run.logged = Some(Arc::clone(&logged));
     run.plan = plan(&engine, o);
+    if let Some(signals) = &run.signals {
+        signals.begin();
+    }
     let mut done = read(&run, o, &inputs, &mut outputs)?;
     let mut exit = say_inputs(&done, o);
-    for (_, e) in ending::write(&mut done, &mut outputs, &engine, &config) {
+    for (_, e) in ending::write(&mut done, &mut outputs, &engine, &config, &logged) {
         eprintln!("{}", Fault::environment(e));
         exit = exit.max(Exit::Environment);
-    }
-    if let Some(Err(e)) = sealed.map(|s| s.finish(o.quiet)) {
-        eprintln!("{e}");
-        exit = exit.max(e.exit);
     }
     if outputs.wants().wire {
         say_packet_log(&outputs.sum(), &logged, o);
@@ -112,13 +121,7 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     // What doctor looks at: budgets too, whether asked for or not.
     let told = report::json(&Report { memory: true, ..report });
     if let (Some(folder), None) = (&o.log_dir, &tap) {
-        // That nothing can be written there was said where an output failed.
-        let (path, text) = (folder.join("run.json"), told.as_str());
-        if exit < Exit::Environment {
-            exit = exit.max(leave(&path, text));
-        } else {
-            let _ = std::fs::write(path, text);
-        }
+        exit = exit.max(leave(&folder.join(RUN), &told));
     }
     let page = page(&done, &outputs);
     let is_one_object = o.json && tap.is_some();
@@ -131,23 +134,45 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     } else if let Some(path) = &o.report {
         exit = exit.max(leave(path, &page.html()));
     }
+    // Only now: what hosts did is told at the very end.
+    if let Some(Err(e)) = sealed.map(|s| s.finish(o.quiet)) {
+        eprintln!("{e}");
+        exit = exit.max(e.exit);
+    }
     Ok(exit)
 }
 
 /// Writes a file about the run; what is wrong is said.
 fn leave(path: &Path, text: &str) -> Exit {
-    let Err(e) = std::fs::write(path, text) else { return Exit::Done };
+    let Err(e) = write_whole(path, text.as_bytes()) else { return Exit::Done };
     eprintln!("{}", Fault::environment(format!("{}: {e}: choose another place", path.display())));
     Exit::Environment
+}
+
+/// That a page can't be written is better said before a long run than behind it.
+pub(crate) fn check_report(path: &Path) -> Result<(), Fault> {
+    output::check(path)
+        .map_err(|e| Fault::environment(format!("{}: {e}: choose another place", path.display())))
+}
+
+/// What is done with what an earlier run left in the folder.
+fn existing(o: &ReadOptions, config: &Tree) -> Result<Existing, Fault> {
+    let Some(folder) = &o.log_dir else { return Ok(Existing::Truncate) };
+    let mut files = existing::configured(config, folder);
+    if o.behavior {
+        files.extend(existing::of_behavior(folder));
+    }
+    existing::outputs(o, &files.iter().map(PathBuf::as_path).collect::<Vec<_>>())
 }
 
 /// Opens outputs in the folder, or counts what would be written.
 fn open(
     config: &Tree,
     o: &ReadOptions,
+    existing: Existing,
     logged: &Arc<packet_log::Counts>,
 ) -> Result<Outputs, Fault> {
-    let mut outputs = open_configured(config, o.log_dir.as_deref(), logged)?;
+    let mut outputs = open_configured(config, o.log_dir.as_deref(), existing, logged)?;
     if let Some(path) = &o.alert_pcap {
         let mut node = Tree::default();
         node.set("filename", &path.to_string_lossy());
@@ -168,13 +193,14 @@ fn open(
 fn open_configured(
     config: &Tree,
     folder: Option<&Path>,
+    existing: Existing,
     logged: &Arc<packet_log::Counts>,
 ) -> Result<Outputs, Fault> {
     let Some(folder) = folder else { return Ok(Outputs::counting(config)) };
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     super::make_folder(folder).map_err(refuse)?;
     let mut frames = |name: &str, node: &Tree| packet_log::open(name, node, folder, logged);
-    Outputs::open(config, folder, &mut frames).map_err(refuse)
+    Outputs::open(config, folder, Some(existing), &mut frames).map_err(refuse)
 }
 
 /// The filter of the command line, or the configuration's.
@@ -189,8 +215,9 @@ fn capture_filter(o: &ReadOptions, config: &Tree) -> Result<Option<Filter>, Faul
 
 /// What a person should know of the packet log.
 fn say_packet_log(sum: &Tally, logged: &packet_log::Counts, o: &ReadOptions) {
-    if logged.failed() > 0 {
-        eprintln!("gabion: packet log: {} frames could not be written", logged.failed());
+    if logged.left_out() > 0 && !o.quiet {
+        let n = logged.left_out();
+        eprintln!("gabion: packet log: {n} frames left out: the file has reached its limit");
     }
     if sum.packet_log_missing > 0 && !o.quiet {
         eprintln!(
@@ -352,7 +379,7 @@ fn write_report(report: &Report<'_>, o: &ReadOptions) {
         (false, false) if is_all_refused(report.done) => return,
         (false, false) => report::text(report, terminal_width()),
     };
-    answer(&text);
+    standard_output::text(&text);
 }
 
 /// Whether there were inputs and none could be read.

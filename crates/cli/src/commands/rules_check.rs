@@ -3,10 +3,11 @@
 //! Faults are shown with the place marked. Advice follows: rules that can never match here and the
 //! keyword that is missing, flowbits that are asked for but never set, rules without a pattern.
 
-use super::{answer, rule_files, rule_files::Compiled};
+use super::{rule_files, rule_files::Compiled};
 use crate::command_line::CheckOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
+use crate::standard_output;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
 use gabion_rules::analysis::{self, flowbits::Flowbits};
@@ -26,7 +27,7 @@ pub(crate) fn run(o: &CheckOptions) -> Result<Exit, Fault> {
         true => json(&compiled),
         false => text(&compiled, o),
     };
-    answer(&text);
+    standard_output::text(&text);
     Ok(if errors > 0 { Exit::No } else { Exit::Done })
 }
 

@@ -1,9 +1,10 @@
 //! `gabion rules cost`: captures read with every inspection timed, and where the time went.
 
-use super::{answer, rule_files, terminal_width};
+use super::{rule_files, terminal_width};
 use crate::command_line::CostOptions;
 use crate::exit::{Exit, Fault};
 use crate::pipeline::{self, Run, Unwatched};
+use crate::standard_output;
 use crate::{assemble, configuration, costs};
 use gabion_outputs::files::Outputs;
 use gabion_record::json::Json;
@@ -53,9 +54,9 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         j.number("packets", done.counters.packets);
         costs::json(&done.costs, &engine, usize::MAX, &mut j);
         j.close();
-        answer(&format!("{}\n", String::from_utf8_lossy(j.bytes())));
+        standard_output::text(&format!("{}\n", String::from_utf8_lossy(j.bytes())));
     } else {
-        answer(&costs::table(&done.costs, &engine, o.rows, terminal_width()));
+        standard_output::text(&costs::table(&done.costs, &engine, o.rows, terminal_width()));
     }
     Ok(exit)
 }

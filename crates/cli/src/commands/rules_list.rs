@@ -1,9 +1,10 @@
 //! `gabion rules list`: the rules with what was made of them.
 
-use super::{answer, rule_files, terminal_width};
+use super::{rule_files, terminal_width};
 use crate::command_line::ListOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
+use crate::standard_output;
 use gabion_outputs::table::{Align, Table};
 use gabion_record::json::Json;
 use gabion_rules::analysis;
@@ -28,7 +29,7 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
         true => json(set, &rules, &costly),
         false => table(set, &rules, &costly),
     };
-    answer(&text);
+    standard_output::text(&text);
     Ok(Exit::Done)
 }
 

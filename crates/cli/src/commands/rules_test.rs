@@ -4,11 +4,12 @@
 //! one capture leaves behind (flows, thresholds, bits) changes what another says. Captures are read
 //! by several threads; the answer is sorted and does not depend on how many.
 
-use super::{answer, rule_files};
+use super::rule_files;
 use crate::command_line::TestOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
 use crate::pipeline::{Entry, FrameBlock, Input, OneInput, has_capture_name};
+use crate::standard_output;
 use crate::{assemble, configuration, pipeline};
 use gabion_capture::FrameRef;
 use gabion_net::{Engine, FrameIn, Worker, WorkerBudgets};
@@ -196,7 +197,7 @@ fn print(counts: &FileCounts, as_lines: bool) {
     for ((file, gid, sid), n) in counts {
         let _ = writeln!(text, "{file}\t{}\t{n}", id(*gid, *sid));
     }
-    answer(&text);
+    standard_output::text(&text);
 }
 
 /// Compares with expected lines; of two fields (id and count) when no files are told apart.
@@ -224,7 +225,7 @@ fn compare(path: &Path, counts: &FileCounts, exit: Exit) -> Result<Exit, Fault> 
         }
     }
     let _ = writeln!(text, "{} of {total} pairs as expected", total - different);
-    answer(&text);
+    standard_output::text(&text);
     Ok(if different > 0 && exit == Exit::Done { Exit::No } else { exit })
 }
 

@@ -1,10 +1,11 @@
 //! `gabion rules why`: how a rule is inspected, or why it never is.
 
+use super::rule_files;
 use super::rules_list::{action, place, protocol};
-use super::{answer, rule_files};
 use crate::command_line::WhyOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
+use crate::standard_output;
 use gabion_record::Direction;
 use gabion_record::applayer::Catalog;
 use gabion_rules::analysis::{self, Report, flowbits::Flowbits};
@@ -32,7 +33,7 @@ pub(crate) fn run(o: &WhyOptions) -> Result<Exit, Fault> {
             compiled.diagnostics.iter().filter(|d| d.sid == Some(wanted.1) || names(&d.rule));
         let mut text: String = refused.map(|d| format!("{}\n\n", d.render(false))).collect();
         let _ = writeln!(text, "{}: no such rule was loaded", id(wanted.0, wanted.1));
-        answer(&text);
+        standard_output::text(&text);
         return Ok(Exit::No);
     }
     let flowbits = Flowbits::of(set);
@@ -49,7 +50,7 @@ pub(crate) fn run(o: &WhyOptions) -> Result<Exit, Fault> {
     for d in compiled.diagnostics.iter().filter(|d| !o.json && d.sid == Some(wanted.1)) {
         let _ = writeln!(text, "\n{}", d.render(false));
     }
-    answer(&text);
+    standard_output::text(&text);
     Ok(Exit::Done)
 }
 

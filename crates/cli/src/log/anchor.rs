@@ -2,7 +2,9 @@
 
 use super::options::Anchor;
 use super::{Ended, LogFault, folders, verify};
+use crate::standard_output;
 use gabion_record::json::Json;
+use gabion_runtime::output::{Existing, OutputFile};
 use gabion_seal::checkpoints;
 use gabion_seal::note::{Checkpoint, Note};
 use std::io::Write;
@@ -19,7 +21,7 @@ pub(super) fn run(options: &Anchor) -> Ended {
     for anchor in kept.iter().filter(|a| a.checkpoint.origin == checkpoint.origin) {
         if anchor.checkpoint.size == checkpoint.size {
             if anchor.checkpoint.root != checkpoint.root {
-                println!("{}\n{note}", anchor.note);
+                standard_output::line(format_args!("{}\n{note}", anchor.note));
                 let text = format!(
                     "FORK: two signed roots for {} chunks of {}",
                     checkpoint.size, checkpoint.origin
@@ -33,13 +35,9 @@ pub(super) fn run(options: &Anchor) -> Ended {
         let failed = |e: std::io::Error| {
             LogFault::environment(format!("{}: {e}", options.anchors.display()))
         };
-        let mut file = std::fs::OpenOptions::new()
-            .create(true)
-            .append(true)
-            .open(&options.anchors)
-            .map_err(failed)?;
+        let mut file = OutputFile::open(&options.anchors, Existing::Append).map_err(failed)?;
         file.write_all(&checkpoints::frame(&note.to_string()))
-            .and_then(|()| file.sync_all())
+            .and_then(|()| file.file().sync_all())
             .map_err(failed)?;
     }
     if options.output.json {
@@ -49,14 +47,14 @@ pub(super) fn run(options: &Anchor) -> Ended {
         json.number("size", checkpoint.size);
         json.boolean("added", is_new);
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!(
+        standard_output::line(format_args!(
             "{} {} chunks{}",
             checkpoint.origin,
             checkpoint.size,
             if is_new { "" } else { ", kept already" }
-        );
+        ));
     }
     Ok(0)
 }

@@ -3,6 +3,7 @@
 use super::options::Append;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::limits::RECORD_MAX;
 use gabion_seal::storage::Files;
@@ -68,12 +69,12 @@ pub(super) fn run(options: &Append) -> Ended {
         json.number("stored", tally.stored);
         json.number("truncated", intake.truncated);
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else if !options.quiet {
-        println!(
+        standard_output::line(format_args!(
             "sealed {} records, {} bytes, in {} bytes",
             tally.records, tally.bytes, tally.stored
-        );
+        ));
     }
     Ok(0)
 }

@@ -3,6 +3,7 @@
 use super::options::CheckProof;
 use super::times::rfc3339;
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::proof::{Checked, Proof};
 
@@ -19,7 +20,7 @@ pub(super) fn run(options: &CheckProof) -> Ended {
                 json.boolean("holds", false);
                 json.field("reason", e.to_string());
                 json.close();
-                println!("{}", String::from_utf8_lossy(json.bytes()));
+                standard_output::line(String::from_utf8_lossy(json.bytes()));
             }
             return Err(LogFault {
                 code: 20,
@@ -28,7 +29,7 @@ pub(super) fn run(options: &CheckProof) -> Ended {
         }
     };
     if options.output.json {
-        println!("{}", String::from_utf8_lossy(&to_json(&checked)));
+        standard_output::line(String::from_utf8_lossy(&to_json(&checked)));
     } else {
         print(&checked);
     }
@@ -60,15 +61,18 @@ fn to_json(checked: &Checked) -> Vec<u8> {
 }
 
 fn print(checked: &Checked) {
-    println!(
+    standard_output::line(format_args!(
         "holds: record {} of {} (chunk {} of {})",
         checked.record, checked.origin, checked.chunk, checked.size
-    );
+    ));
     if let Some(time) = checked.signed_time {
-        println!("signed by {}", rfc3339(time.saturating_mul(1_000_000_000)));
+        standard_output::line(format_args!(
+            "signed by {}",
+            rfc3339(time.saturating_mul(1_000_000_000))
+        ));
     }
     match &checked.content {
-        None => println!("content left out: existence and place are proven"),
+        None => standard_output::line("content left out: existence and place are proven"),
         Some(content) => {
             let (transport, peer, _) = &content.source;
             let from = if peer.is_empty() {
@@ -76,8 +80,11 @@ fn print(checked: &Checked) {
             } else {
                 format!(" from {}", peer.escape_debug())
             };
-            println!("received {} by {transport}{from}", rfc3339(content.time_ns));
-            println!("{}", String::from_utf8_lossy(&content.bytes).escape_debug());
+            standard_output::line(format_args!(
+                "received {} by {transport}{from}",
+                rfc3339(content.time_ns)
+            ));
+            standard_output::line(String::from_utf8_lossy(&content.bytes).escape_debug());
         }
     }
 }

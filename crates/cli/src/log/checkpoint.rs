@@ -3,6 +3,7 @@
 use super::options::CheckpointOptions;
 use super::push::{LOOK_EVERY, Pusher};
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::checkpoints;
 use gabion_seal::leaves::leaves;
@@ -56,16 +57,16 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
             json.close_array();
         }
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
         return Ok(0);
     }
     // The form that a witness takes (C2SP tlog-witness): old size, hashes, empty line, checkpoint.
     if let (Some(since), Some(proof)) = (options.since, &proof) {
-        println!("old {since}");
-        proof.iter().for_each(|h| println!("{}", base64(h)));
-        println!();
+        standard_output::line(format_args!("old {since}"));
+        proof.iter().for_each(|h| standard_output::line(base64(h)));
+        standard_output::line("");
     }
-    print!("{}", last.note);
+    standard_output::text(last.note);
     Ok(0)
 }
 
@@ -102,9 +103,9 @@ fn carry(options: &CheckpointOptions) -> Ended {
         json.number("places", places);
         json.boolean("carried", pusher.is_done());
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("{size} chunks, carried to {places} places");
+        standard_output::line(format_args!("{size} chunks, carried to {places} places"));
     }
     Ok(0)
 }

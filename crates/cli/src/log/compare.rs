@@ -2,6 +2,7 @@
 
 use super::options::Compare;
 use super::{Ended, LogFault, folders, verify};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::leaves::leaves;
 use gabion_seal::tree::root;
@@ -39,11 +40,11 @@ pub(super) fn run(options: &Compare) -> Ended {
             json.close_array();
         }
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("{text}");
+        standard_output::line(text);
         if let Answer::Fork(pair) = &answer {
-            println!("{}\n{}", pair.0.note, pair.1.note);
+            standard_output::line(format_args!("{}\n{}", pair.0.note, pair.1.note));
         }
     }
     Ok(code)

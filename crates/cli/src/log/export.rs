@@ -4,6 +4,7 @@ use super::options::{Export, ExportFormat};
 use super::show::{Printer, selection};
 use super::times::rfc3339;
 use super::{Ended, LogFault, folders};
+use crate::standard_output::StandardOutput;
 use gabion_seal::Kind;
 use gabion_seal::reader::{Cursor, Found, Reader, Sink};
 use std::io::{BufWriter, Write};
@@ -69,7 +70,7 @@ pub(super) fn run(options: &Export) -> Ended {
     folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;
     let mut reader =
         Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
-    let mut out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
+    let mut out = BufWriter::with_capacity(1 << 18, StandardOutput);
     match options.format {
         ExportFormat::Json => {
             let mut printer = Printer::new(&mut out, grep.as_deref(), false);
@@ -81,6 +82,7 @@ pub(super) fn run(options: &Export) -> Ended {
             reader.scan(Cursor::default(), &selection, &mut raw)?;
         }
     }
+    // What could not be written is said at the end of the program.
     let _ = out.flush();
     if reader.is_key_missing {
         let text = format!(

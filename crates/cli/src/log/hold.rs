@@ -3,6 +3,7 @@
 use super::options::Hold;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::writer::{held, segments};
 
@@ -24,9 +25,9 @@ pub(super) fn run(options: &Hold) -> Ended {
         held.iter().for_each(|s| json.item_number(*s));
         json.close_array();
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("{} segments on hold", held.len());
+        standard_output::line(format_args!("{} segments on hold", held.len()));
     }
     Ok(0)
 }

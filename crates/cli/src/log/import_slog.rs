@@ -4,6 +4,7 @@
 use super::options::ImportSlog;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::limits::SLOG_LINE_MAX;
 use gabion_seal::slog::Import;
@@ -113,16 +114,16 @@ fn finish(options: &ImportSlog, import: &Import<'_>) -> Ended {
         json.field("last", &last);
         json.field("slog", summary.slog_line());
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("{}", summary.slog_line());
-        println!(
+        standard_output::line(summary.slog_line());
+        standard_output::line(format_args!(
             "{} lines, {} suspicious, {} spliced starts{}; last line {last}",
             summary.lines,
             summary.suspicious,
             summary.spliced,
             if missing { ", NOT the expected end" } else { "" }
-        );
+        ));
     }
     Ok(if is_good { 0 } else { 1 })
 }

@@ -3,6 +3,7 @@
 use super::options::Init;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders, keygen};
+use crate::standard_output;
 use clap::Args;
 use gabion_record::json::Json;
 use gabion_seal::epoch::EpochKey;
@@ -99,9 +100,9 @@ pub(super) fn run(options: &Init) -> Ended {
         recipients.iter().for_each(|r| json.item(hex(&r.id())));
         json.close_array();
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("{vkey}");
+        standard_output::line(vkey);
         eprintln!("gabion: keep this public key off the host: it is what `verify --vkey` pins");
     }
     Ok(0)

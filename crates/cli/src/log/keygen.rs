@@ -3,6 +3,7 @@
 use super::options::{KeyType, Keygen};
 use super::{Ended, folders};
 use crate::log::LogFault;
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::epoch::EpochKey;
 use gabion_seal::text::hex;
@@ -42,14 +43,14 @@ pub(super) fn run(options: &Keygen) -> Ended {
         json.field("public", out.join("recipient.pub").to_string_lossy().as_ref());
         json.field("secret", out.join("recipient.key").to_string_lossy().as_ref());
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("public key   {}", out.join("recipient.pub").display());
-        println!(
+        standard_output::line(format_args!("public key   {}", out.join("recipient.pub").display()));
+        standard_output::line(format_args!(
             "private key  {}   keep it away from the logging host",
             out.join("recipient.key").display()
-        );
-        println!("fingerprint  {id}");
+        ));
+        standard_output::line(format_args!("fingerprint  {id}"));
     }
     Ok(0)
 }
@@ -69,9 +70,9 @@ fn signer(options: &Keygen, origin: &str) -> Ended {
         json.open();
         json.field("vkey", &vkey);
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("{vkey}");
+        standard_output::line(vkey);
         eprintln!("gabion: keep this public key off the host: it is what `verify --vkey` pins");
     }
     Ok(0)

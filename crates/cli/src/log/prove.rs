@@ -3,7 +3,9 @@
 use super::options::Prove;
 use super::show::finding_id;
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
+use gabion_runtime::output::write_whole;
 use gabion_seal::Kind;
 use gabion_seal::proof::{Wanted, prove};
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
@@ -49,9 +51,9 @@ pub(super) fn run(options: &Prove) -> Ended {
     let wanted = Wanted { is_redacted: options.redact_bytes };
     let text = reader.locate(number, |found| prove(&log, found, &origin, wanted))?;
     match &options.output {
-        None => print!("{text}"),
+        None => standard_output::text(text),
         Some(path) => {
-            std::fs::write(path, &text)
+            write_whole(path, text.as_bytes())
                 .map_err(|e| LogFault::environment(format!("{}: {e}", path.display())))?;
             if options.json {
                 let mut json = Json::new();
@@ -60,9 +62,9 @@ pub(super) fn run(options: &Prove) -> Ended {
                 json.field("proof", path.to_string_lossy().as_ref());
                 json.number("bytes", text.len());
                 json.close();
-                println!("{}", String::from_utf8_lossy(json.bytes()));
+                standard_output::line(String::from_utf8_lossy(json.bytes()));
             } else {
-                println!("proof of record {number}: {}", path.display());
+                standard_output::line(format_args!("proof of record {number}: {}", path.display()));
             }
         }
     }

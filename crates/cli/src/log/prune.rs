@@ -3,6 +3,7 @@
 use super::options::Prune;
 use super::times::{age, now_ns};
 use super::{Ended, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::writer::{held, segments};
 
@@ -32,10 +33,14 @@ pub(super) fn run(options: &Prune) -> Ended {
         kept.iter().for_each(|s| json.item_number(*s));
         json.close_array();
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
         let what = if options.dry_run { "would be pruned" } else { "pruned" };
-        println!("{} segments {what}, {} kept on hold", pruned.len(), kept.len());
+        standard_output::line(format_args!(
+            "{} segments {what}, {} kept on hold",
+            pruned.len(),
+            kept.len()
+        ));
     }
     Ok(0)
 }

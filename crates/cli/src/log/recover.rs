@@ -7,6 +7,7 @@
 use super::options::Recover;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::statement::statement;
 use gabion_seal::storage::{Files, Storage};
@@ -32,16 +33,16 @@ pub(super) fn run(options: &Recover) -> Ended {
                 json.number("unsigned_chunks", opened.unsigned_chunks);
                 json.boolean("finished_epoch", opened.finished_epoch);
                 json.close();
-                println!("{}", String::from_utf8_lossy(json.bytes()));
+                standard_output::line(String::from_utf8_lossy(json.bytes()));
             } else if opened.was_torn() {
-                println!(
+                standard_output::line(format_args!(
                     "recovered: {} bytes cut off {} at byte {}; everything committed is there",
                     opened.cut_bytes + opened.cut_note_bytes,
                     opened.cut_segment,
                     opened.cut_offset
-                );
+                ));
             } else {
-                println!("nothing to recover");
+                standard_output::line("nothing to recover");
             }
             Ok(0)
         }
@@ -92,7 +93,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
     });
     writer.state(&[told], 0).map_err(|e: Error| LogFault::from(e))?;
     writer.close(now_ns())?;
-    println!("{}", identity.vkey);
+    standard_output::line(identity.vkey);
     eprintln!(
         "gabion: the damaged log lies in {}; a new one begins as {origin}",
         aside(log, number).display()

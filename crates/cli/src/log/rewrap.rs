@@ -3,6 +3,7 @@
 use super::options::Rewrap;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::text::{hex, unhex};
 use gabion_seal::writer::segments;
@@ -47,10 +48,10 @@ pub(super) fn run(options: &Rewrap) -> Ended {
         readers.iter().for_each(|r| json.item(hex(&r.id())));
         json.close_array();
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("{done} segments rewrapped; readers from now on:");
-        readers.iter().for_each(|r| println!("  {}", hex(&r.id())));
+        standard_output::line(format_args!("{done} segments rewrapped; readers from now on:"));
+        readers.iter().for_each(|r| standard_output::line(format_args!("  {}", hex(&r.id()))));
         if !remove.is_empty() {
             eprintln!("gabion: what a removed reader has read, or copied, is not taken back");
         }

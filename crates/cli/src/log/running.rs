@@ -2,6 +2,7 @@
 //! change hands how many came, went on, wait, and were lost for which reason.
 
 use super::{Ended, LogFault};
+use crate::standard_output;
 use gabion_record::json::Json;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -41,7 +42,7 @@ pub(super) fn run(address: SocketAddr, is_json: bool) -> Ended {
         return Err(LogFault::input(format!("{address}: that is no listener's metrics")));
     }
     if is_json {
-        println!("{}", String::from_utf8_lossy(&to_json(&joints)));
+        standard_output::line(String::from_utf8_lossy(&to_json(&joints)));
         return Ok(0);
     }
     for (name, joint) in &joints {
@@ -50,7 +51,7 @@ pub(super) fn run(address: SocketAddr, is_json: bool) -> Ended {
             line.push_str(&format!(", {} on their way", joint.in_flight));
         }
         joint.shed.iter().for_each(|(reason, n)| line.push_str(&format!(", {n} {reason}")));
-        println!("{line}");
+        standard_output::line(line);
     }
     Ok(0)
 }

@@ -3,7 +3,7 @@
 use super::times::now_ns;
 use super::{LogFault, folders};
 use crate::exit::Fault;
-use gabion_outputs::files::Outputs;
+use gabion_outputs::files::{ForLines, Outputs};
 use gabion_seal::storage::Files;
 use gabion_seal::{Error, Flags, Kind, Record, Source, Transport, Writer};
 use std::path::{Path, PathBuf};
@@ -18,23 +18,33 @@ pub(crate) struct FindingLog {
 struct State {
     /// Gone once it is closed.
     writer: Option<Writer<Files>>,
-    source: Source,
     sealed: u64,
+    /// Findings that came after a failure.
+    lost: u64,
     failed: Option<Error>,
 }
 
 impl FindingLog {
-    /// Opens the log for writing and has the outputs give it their alerts.
-    pub(crate) fn attach(log: &Path, outputs: &mut Outputs) -> Result<FindingLog, Fault> {
+    /// Opens the log for writing.
+    pub(crate) fn open(log: &Path) -> Result<FindingLog, Fault> {
         let (writer, _) = folders::writer_at(log, None, None).map_err(LogFault::into_fault)?;
-        let source = Source::new(Transport::Finding, 0, "net", "");
-        let state = State { writer: Some(writer), source, sealed: 0, failed: None };
-        let state = Arc::new(Mutex::new(state));
-        let to = Arc::clone(&state);
-        outputs.add_alerts(Box::new(move |line| {
-            to.lock().unwrap_or_else(PoisonError::into_inner).seal(line);
+        let state = State { writer: Some(writer), sealed: 0, lost: 0, failed: None };
+        Ok(FindingLog { log: log.to_path_buf(), state: Arc::new(Mutex::new(state)) })
+    }
+
+    /// Has the outputs give it their alerts.
+    pub(crate) fn listen(&self, outputs: &mut Outputs) {
+        let to = self.sealer("net");
+        outputs.add_alerts(Box::new(move |what| match what {
+            ForLines::Line(line) => to.seal(line),
+            ForLines::Reopen => {}
         }));
-        Ok(FindingLog { log: log.to_path_buf(), state })
+    }
+
+    /// Where an engine of this name gives its findings.
+    pub(crate) fn sealer(&self, engine: &str) -> Sealer {
+        let source = Source::new(Transport::Finding, 0, engine, "");
+        Sealer { state: Arc::clone(&self.state), source }
     }
 
     /// Makes everything durable and signed, and says how many findings there are.
@@ -45,7 +55,16 @@ impl FindingLog {
             (None, Some(writer)) => writer.close(now_ns()).map(|_| ()),
             (None, None) => Ok(()),
         };
-        closed.map_err(|e| LogFault::from(e).about(&self.log).into_fault())?;
+        closed.map_err(|e| {
+            let lost = match state.lost {
+                0 => String::new(),
+                n => format!(": {n} findings are not sealed"),
+            };
+            let fault = LogFault::from(e);
+            LogFault { text: format!("{}{lost}", fault.text), ..fault }
+                .about(&self.log)
+                .into_fault()
+        })?;
         if !is_quiet {
             eprintln!(
                 "gabion: {} findings sealed in {}; `gabion log show --kind finding` lists their ids, \
@@ -58,15 +77,47 @@ impl FindingLog {
     }
 }
 
-impl State {
-    fn seal(&mut self, line: &[u8]) {
-        let Some(writer) = self.writer.as_mut().filter(|_| self.failed.is_none()) else { return };
+/// Takes the findings of one engine, each a line of JSON.
+#[derive(Clone)]
+pub(crate) struct Sealer {
+    state: Arc<Mutex<State>>,
+    source: Source,
+}
+
+impl Sealer {
+    /// Seals one, as it is written elsewhere, without the line's end.
+    pub(crate) fn seal(&self, line: &[u8]) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        let Some(writer) = state.writer.as_mut().filter(|_| state.failed.is_none()) else {
+            state.lost += 1;
+            return;
+        };
         let bytes = line.strip_suffix(b"\n").unwrap_or(line);
         let record =
             Record { time_ns: now_ns(), kind: Kind::Finding, flags: Flags::default(), bytes };
         match writer.append(&record, &self.source) {
-            Ok(_) => self.sealed += 1,
-            Err(e) => self.failed = Some(e),
+            Ok(_) => state.sealed += 1,
+            Err(e) => state.fail(e, 1),
         }
+    }
+
+    /// Nothing comes at the moment: what has waited long enough is made durable.
+    pub(crate) fn idle(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.failed.is_none()
+            && let Some(Err(e)) = state.writer.as_mut().map(|writer| writer.tick(now_ns()))
+        {
+            state.fail(e, 0);
+        }
+    }
+}
+
+impl State {
+    /// Said at once: a run that follows logs may go on for months.
+    fn fail(&mut self, e: Error, lost: u64) {
+        eprintln!("gabion: seal: {e}: findings are not sealed from now on");
+        self.lost += lost;
+        self.failed = Some(e);
     }
 }

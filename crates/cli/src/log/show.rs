@@ -4,6 +4,7 @@ use super::options::{Select, Show};
 use super::times::{rfc3339, time};
 use super::together::Together;
 use super::{Ended, LogFault, folders};
+use crate::standard_output::StandardOutput;
 use gabion_logs::evidence;
 use gabion_logs::syslog::{self, Notes, Received};
 use gabion_record::json::Json;
@@ -263,7 +264,7 @@ pub(super) fn run(options: &Show) -> Ended {
     folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;
     let mut reader =
         Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
-    let out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let out = BufWriter::with_capacity(1 << 16, StandardOutput);
     let mut printer = Printer::new(out, grep.as_deref(), options.text);
     let mut cursor = Cursor::default();
     loop {

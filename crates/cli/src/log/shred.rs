@@ -3,6 +3,7 @@
 use super::options::Shred;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::writer::segments;
@@ -66,9 +67,9 @@ pub(super) fn run(options: &Shred) -> Ended {
             json.number("class", class);
         }
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        println!("keys of {} segments destroyed", chosen.len());
+        standard_output::line(format_args!("keys of {} segments destroyed", chosen.len()));
     }
     eprintln!(
         "gabion: copies of `.keys` files in backups open the content still: destroy them too"

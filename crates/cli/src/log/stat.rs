@@ -3,6 +3,7 @@
 use super::options::Stat;
 use super::times::rfc3339;
 use super::{Ended, LogFault, folders, running};
+use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::recipient::Stanza;
 use gabion_seal::segment::file_name;
@@ -91,31 +92,41 @@ pub(super) fn run(options: &Stat) -> Ended {
         held.iter().for_each(|h| json.item_number(*h));
         json.close_array();
         json.close();
-        println!("{}", String::from_utf8_lossy(json.bytes()));
+        standard_output::line(String::from_utf8_lossy(json.bytes()));
         return Ok(0);
     }
-    println!("{} since {}", identity.origin, rfc3339(identity.created_ns));
-    println!(
+    standard_output::line(format_args!(
+        "{} since {}",
+        identity.origin,
+        rfc3339(identity.created_ns)
+    ));
+    standard_output::line(format_args!(
         "{} records in {} chunks and {} segments, {} commits",
         sums.records,
         sums.chunks,
         all.len(),
         sums.marks
-    );
-    println!("{} bytes stored, {} before compression", sums.stored, sums.plain);
-    println!("{notes} checkpoints, the last of {} chunks", signed.map_or(0, |e| e.checkpoint.size));
+    ));
+    standard_output::line(format_args!(
+        "{} bytes stored, {} before compression",
+        sums.stored, sums.plain
+    ));
+    standard_output::line(format_args!(
+        "{notes} checkpoints, the last of {} chunks",
+        signed.map_or(0, |e| e.checkpoint.size)
+    ));
     for (id, segments) in &readers {
-        println!("reader {id}: {segments} segments");
+        standard_output::line(format_args!("reader {id}: {segments} segments"));
     }
     for segment in &all {
         let held = if held.contains(&segment.first_chunk) { ", on hold" } else { "" };
-        println!(
+        standard_output::line(format_args!(
             "segment {}: from record {}, {} bytes, begun {}{held}",
             segment.first_chunk,
             segment.first_record,
             segment.bytes,
             rfc3339(segment.created_ns)
-        );
+        ));
     }
     Ok(0)
 }

@@ -3,6 +3,7 @@
 use super::options::Verify;
 use super::times::{age, now_ns};
 use super::{Ended, LogFault, folders, push};
+use crate::standard_output;
 use gabion_seal::identity;
 use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::storage::Files;
@@ -93,7 +94,7 @@ pub(super) fn run(options: &Verify) -> Ended {
     }
     let seconds = start.elapsed().as_secs_f64();
     if options.output.json {
-        println!("{}", String::from_utf8_lossy(&report.to_json(seconds)));
+        standard_output::line(String::from_utf8_lossy(&report.to_json(seconds)));
     } else {
         print(&report, options.quiet, !keys.is_empty(), seconds);
     }
@@ -106,27 +107,33 @@ fn counted(n: u64, what: &str) -> String {
 }
 
 fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
-    println!("{}", report.verdict().name());
+    standard_output::line(report.verdict().name());
     if is_quiet {
         return;
     }
     for (verdict, place) in report.places.iter().take(50) {
-        println!("  {}: {}", verdict.name(), place.describe());
+        standard_output::line(format_args!("  {}: {}", verdict.name(), place.describe()));
     }
     if report.places.len() > 50 {
-        println!("  and {} places more: see --json", report.places.len() - 50);
+        standard_output::line(format_args!(
+            "  and {} places more: see --json",
+            report.places.len() - 50
+        ));
     }
     for anchor in &report.anchors {
-        println!("  anchor {} ({} chunks): {}", anchor.from, anchor.size, anchor.outcome);
+        standard_output::line(format_args!(
+            "  anchor {} ({} chunks): {}",
+            anchor.from, anchor.size, anchor.outcome
+        ));
     }
     for warning in &report.warnings {
-        println!("  warning: {warning}");
+        standard_output::line(format_args!("  warning: {warning}"));
     }
     for note in report.notes.iter().take(20) {
-        println!("  {note}");
+        standard_output::line(format_args!("  {note}"));
     }
     for name in &report.withdrawn {
-        println!("  {name}: content withdrawn");
+        standard_output::line(format_args!("  {name}: content withdrawn"));
     }
     // Without a key only the log's own statements are: that says nothing about the rest.
     let opened = if has_keys && report.opened_records > 0 {
@@ -144,15 +151,15 @@ fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
         let time = super::times::rfc3339(report.signed_time.saturating_mul(1_000_000_000));
         format!("signed up to chunk {} at {time}", report.signed_size)
     };
-    println!(
+    standard_output::line(format_args!(
         "  {}: {}, {}, {}, {} bytes{opened}; {signed}; {seconds:.1} s",
         report.origin,
         counted(report.records, "record"),
         counted(report.chunks, "chunk"),
         counted(report.epochs, "epoch"),
         report.bytes
-    );
+    ));
     for note in &report.evidence {
-        println!("{note}");
+        standard_output::line(note);
     }
 }

@@ -11,6 +11,7 @@ mod options;
 pub(crate) use options::SendOptions;
 
 use crate::exit::{Exit, Fault};
+use crate::standard_output;
 use gabion_logs::envelope::EnvelopeSealer;
 use gabion_logs::relp;
 use gabion_runtime::sockets::datagrams::{DatagramBatch, send_batch};
@@ -148,9 +149,9 @@ pub(crate) fn run(o: &SendOptions) -> Result<Exit, Fault> {
         ));
     }
     if o.json {
-        println!("{{\"transports\":[{}]}}", json.join(","));
+        standard_output::line(format_args!("{{\"transports\":[{}]}}", json.join(",")));
     } else {
-        print!("{told}");
+        standard_output::text(told);
     }
     Ok(if is_whole { Exit::Done } else { Exit::No })
 }

@@ -5,10 +5,11 @@
 //! background as a process of its own session, which says when it is ready. Until then whoever started
 //! it waits, so that a configuration that is refused ends with its message and exit code 1.
 
+use crate::standard_output;
 use rustix::stdio::{dup2_stderr, dup2_stdout};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -105,7 +106,7 @@ pub(super) fn start() -> Result<i32, String> {
     for line in said.into_iter().flat_map(BufRead::lines).map_while(Result::ok) {
         match line == READY {
             true => return Ok(0),
-            false => println!("{line}"),
+            false => standard_output::line(line),
         }
     }
     // It ended before it was ready: with a fault, or because there was little to do.
@@ -128,7 +129,7 @@ pub(super) fn ready(folder: Option<&str>) -> Result<(), String> {
     let nowhere = File::options().write(true).open("/dev/null");
     let nowhere = nowhere.map_err(|e| format!("/dev/null: {e}"))?;
     // Whoever waited may be gone: that is no reason to stop.
-    let _ = writeln!(std::io::stdout(), "{READY}").and_then(|()| std::io::stdout().flush());
+    standard_output::line(READY);
     let done = dup2_stdout(&nowhere).and_then(|()| dup2_stderr(&nowhere));
     done.map_err(|e| format!("the terminal cannot be left: {e}"))
 }

@@ -1,12 +1,14 @@
 //! The engine's own messages, on the console as the peer writes them (`E: detect: …`) and in the
 //! files the configuration asks for, as text or as JSON lines.
 
+use crate::standard_output;
 use gabion_net::{Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
 use gabion_record::json::Json;
+use gabion_runtime::output::{Existing, OutputFile};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// How much a message matters; what is less than an output's level is not written there.
@@ -62,7 +64,8 @@ impl Level {
 
 /// A file of messages.
 struct LogFile {
-    file: std::fs::File,
+    path: PathBuf,
+    file: Option<OutputFile>,
     is_json: bool,
     level: Level,
 }
@@ -98,10 +101,15 @@ impl EngineLog {
         }
         for node in list.items("file").filter(|n| n.flag("enabled") == Some(true)) {
             let name = node.text("filename").unwrap_or("suricata.log");
-            let path = if Path::new(name).is_absolute() { name.into() } else { folder.join(name) };
+            let path: PathBuf =
+                if Path::new(name).is_absolute() { name.into() } else { folder.join(name) };
             let is_json = matches!(node.text("type").or(node.text("format")), Some("json"));
-            if let Ok(file) = std::fs::OpenOptions::new().create(true).append(true).open(path) {
-                log.files.push(LogFile { file, is_json, level: level_of(node) });
+            match OutputFile::open(&path, Existing::Append) {
+                Ok(file) => {
+                    let (file, level) = (Some(file), level_of(node));
+                    log.files.push(LogFile { path, file, is_json, level });
+                }
+                Err(e) => eprintln!("W: logopenfile: {}: {e}", path.display()),
             }
         }
         EngineLog::of(log)
@@ -126,8 +134,7 @@ impl EngineLog {
                 Severity::Notice => Level::Notice,
                 Severity::Info => Level::Info,
                 Severity::Debug => Level::Debug,
-                // A console that is gone must not stop the run.
-                Severity::Print => return writeln!(std::io::stdout(), "{text}").unwrap_or(()),
+                Severity::Print => return standard_output::line(text),
             };
             log.clone().write(level, who, text);
         })
@@ -149,6 +156,16 @@ impl EngineLog {
         self.write(Level::Info, module, message);
     }
 
+    /// Opens its files by their names again, for who rotates logs.
+    pub(crate) fn reopen(&mut self) {
+        let mut log = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for f in &mut log.files {
+            if f.file.as_ref().is_none_or(|file| file.is_moved(&f.path)) {
+                f.file = OutputFile::open(&f.path, Existing::Append).ok();
+            }
+        }
+    }
+
     /// Ends the log.
     pub(crate) fn finish(self) {}
 }
@@ -166,11 +183,10 @@ impl Inner {
                     format!("[{}] {}: {module}: {message}", std::process::id(), level.name())
                 }
             };
-            // A console that is gone must not stop the run.
-            let _ = match level {
-                Level::Error => writeln!(std::io::stderr(), "{line}"),
-                _ => writeln!(std::io::stdout(), "{line}"),
-            };
+            match level {
+                Level::Error => eprintln!("{line}"),
+                _ => standard_output::line(line),
+            }
         }
         if self.files.iter().any(|f| level <= f.level) {
             self.write_files(level, module, message);
@@ -199,8 +215,12 @@ impl Inner {
         );
         for f in self.files.iter_mut().filter(|f| level <= f.level) {
             let line = if f.is_json { j.bytes() } else { text.as_bytes() };
-            // A log file that can't be written must not stop the run; the console has the message.
-            let _ = f.file.write_all(line).and_then(|()| f.file.write_all(b"\n"));
+            let Some(file) = &mut f.file else { continue };
+            // A log file that can't be written must not stop the run, but it is said, once.
+            if let Err(e) = file.write_all(&[line, b"\n"].concat()) {
+                f.file = None;
+                eprintln!("W: logopenfile: {}: {e}: messages are lost", f.path.display());
+            }
         }
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod yaml;
 
 use crate::arrivals::Arrivals;
 use crate::pipeline::{Incident, Input, InputDone, RELOAD, Run, Trouble, Watch};
+use crate::standard_output;
 use crate::{assemble, costs, ending, packet_log, rules, scripts, team, unknown_keys};
 pub(crate) use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &[String]) -> i32 {
     {
         // What is wrong beside that is said too, though no log can be opened.
         for name in &options.unknown {
-            println!("W: suricata: {}", unknown(name));
+            standard_output::line(format_args!("W: suricata: {}", unknown(name)));
         }
         eprintln!("E: suricata: {e}");
         return 1;
@@ -202,7 +203,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         {
             let mut frames =
                 |name: &str, node: &Tree| packet_log::open(name, node, folder, &logged);
-            Outputs::open(config, folder, &mut frames).map(Some)
+            Outputs::open(config, folder, None, &mut frames).map(Some)
         }
     };
     let mut outputs = match outputs {
@@ -403,6 +404,10 @@ impl Watch for Spoken<'_> {
         }
     }
 
+    fn reopen(&mut self) {
+        self.0.reopen();
+    }
+
     fn reload(&mut self) {
         self.0.warning("detect", RELOAD);
     }
@@ -550,7 +555,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         log.error("profiling", &e);
         code = 1;
     }
-    for (module, e) in ending::write(&mut done, outputs, engine, config) {
+    for (module, e) in ending::write(&mut done, outputs, engine, config, logged) {
         log.error(module, &e);
         code |= i32::from(module == "output");
     }

@@ -1,6 +1,7 @@
 //! Listings: version, build information, configuration, protocols, hooks.
 
 use super::options::Show;
+use crate::standard_output;
 use gabion_record::Tree;
 use gabion_record::applayer::{Catalog, Transport};
 
@@ -12,10 +13,13 @@ const FEATURES: &str = "PCAP_SET_BUFF AF_PACKET HAVE_PACKET_FANOUT LIBNET1.1 HAV
 pub(crate) fn show(what: &Show) -> i32 {
     let catalog = gabion_proto::registry::catalog();
     match what {
-        Show::Version => println!("This is Suricata version {} RELEASE", gabion_outputs::VERSION),
+        Show::Version => standard_output::line(format_args!(
+            "This is Suricata version {} RELEASE",
+            gabion_outputs::VERSION
+        )),
         Show::BuildInfo => build_info(),
         Show::Help => help(),
-        Show::DumpFeatures => println!("{FEATURES}"),
+        Show::DumpFeatures => standard_output::line(FEATURES),
         Show::Keywords(form) => return keywords(form.as_deref()),
         Show::RunModes => runmodes(),
         Show::Protocols => protocols(&catalog),
@@ -27,13 +31,16 @@ pub(crate) fn show(what: &Show) -> i32 {
 }
 
 fn build_info() {
-    println!("This is Suricata version {} RELEASE", gabion_outputs::VERSION);
-    println!("Features: {FEATURES}");
-    println!("SIMD support: AVX2 (chosen at start)");
-    println!(
+    standard_output::line(format_args!(
+        "This is Suricata version {} RELEASE",
+        gabion_outputs::VERSION
+    ));
+    standard_output::line(format_args!("Features: {FEATURES}"));
+    standard_output::line("SIMD support: AVX2 (chosen at start)");
+    standard_output::line(format_args!(
         "Gabion {}: a sensor of its own that answers as this version does",
         env!("CARGO_PKG_VERSION")
-    );
+    ));
     for (name, on) in [
         ("AF_PACKET", "no"),
         ("JA3", "yes"),
@@ -45,12 +52,16 @@ fn build_info() {
         ("Landlock", "no"),
         ("GeoIP2", "yes"),
     ] {
-        println!("  {name} support:{:>width$}{on}", "", width = 30usize.saturating_sub(name.len()));
+        standard_output::line(format_args!(
+            "  {name} support:{:>width$}{on}",
+            "",
+            width = 30usize.saturating_sub(name.len())
+        ));
     }
 }
 
 fn help() {
-    println!(
+    standard_output::line(
         "usage: gabion suricata -r CAPTURE [-c YAML] [-S RULES | -s RULES] [-l FOLDER] [options]\n\n\
          -c FILE                 configuration\n\
          --include FILE          a further configuration file\n\
@@ -80,40 +91,45 @@ fn help() {
          --simulate-ips          drop as an inline sensor would\n\
          -v                      say more; repeat it for yet more\n\
          --dump-config  --dump-features  --build-info  --list-keywords[=csv|all|NAME]  --list-runmodes\n\
-         --list-app-layer-protos  --list-app-layer-hooks  --list-app-layer-frames  -V"
+         --list-app-layer-protos  --list-app-layer-hooks  --list-app-layer-frames  -V",
     );
 }
 
 /// Ways to read captures; the last is for configurations made for interfaces.
 fn runmodes() {
-    println!(
-        "------------------------------------- Runmodes ------------------------------------------"
+    standard_output::line(
+        "------------------------------------- Runmodes ------------------------------------------",
     );
-    println!("| {:<17} | {:<17} | Description ", "RunMode Type", "Custom Mode");
+    standard_output::line(format_args!(
+        "| {:<17} | {:<17} | Description ",
+        "RunMode Type", "Custom Mode"
+    ));
     for (mode, name, what) in [
         ("PCAP_FILE", "single", "one worker (without a run mode too)"),
         ("", "autofp", "several workers, each with its own flows; the same answers"),
         ("", "workers", "the same"),
     ] {
-        println!("| {mode:<17} | {name:<17} | {what}");
+        standard_output::line(format_args!("| {mode:<17} | {name:<17} | {what}"));
     }
 }
 
 /// Rule keywords: their names, or a table with what is known of each.
 fn keywords(form: Option<&str>) -> i32 {
     match form {
-        Some("csv" | "all") => print!("{}", gabion_rules::known::list_csv(gabion_outputs::VERSION)),
+        Some("csv" | "all") => {
+            standard_output::text(gabion_rules::known::list_csv(gabion_outputs::VERSION))
+        }
         Some(name) => match gabion_rules::known::describe(name, gabion_outputs::VERSION) {
-            Some(text) => print!("{text}"),
+            Some(text) => standard_output::text(text),
             None => {
-                println!("Non existing keyword");
+                standard_output::line("Non existing keyword");
                 return 1;
             }
         },
         None => {
-            println!("=====Supported keywords=====");
+            standard_output::line("=====Supported keywords=====");
             for k in gabion_rules::known::known_keywords() {
-                println!("- {}", k.name);
+                standard_output::line(format_args!("- {}", k.name));
             }
         }
     }
@@ -121,23 +137,23 @@ fn keywords(form: Option<&str>) -> i32 {
 }
 
 fn protocols(catalog: &Catalog) {
-    println!("=========Supported App Layer Protocols=========");
+    standard_output::line("=========Supported App Layer Protocols=========");
     for p in &catalog.protocols {
-        println!("{}", p.name);
+        standard_output::line(p.name);
     }
 }
 
 fn hooks(catalog: &Catalog) {
-    println!("=========Supported App Layer Hooks=========");
+    standard_output::line("=========Supported App Layer Hooks=========");
     for p in &catalog.protocols {
         for s in p.states_to_server.iter().chain(p.states_to_client) {
-            println!("{}:{s}", p.name);
+            standard_output::line(format_args!("{}:{s}", p.name));
         }
     }
 }
 
 fn frames(catalog: &Catalog) {
-    println!("=========Supported App Layer Frames=========");
+    standard_output::line("=========Supported App Layer Frames=========");
     for p in catalog.protocols.iter().filter(|p| !p.frames.is_empty()) {
         for t in p.transports {
             let (transport, stream) = match t {
@@ -145,7 +161,7 @@ fn frames(catalog: &Catalog) {
                 Transport::Udp => ("udp", None),
             };
             for name in stream.iter().chain(p.frames) {
-                println!("{transport}: {}.{name}", p.name);
+                standard_output::line(format_args!("{transport}: {}.{name}", p.name));
             }
         }
     }
@@ -158,7 +174,10 @@ pub(crate) fn dump_config(config: &Tree) {
             let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
             // An item of a list that is a mapping carries its first key as its own value.
             let first = child.children.first().filter(|_| t.is_sequence).map(|(n, _)| n.as_str());
-            println!("{path} = {}", child.value.as_deref().or(first).unwrap_or("(null)"));
+            standard_output::line(format_args!(
+                "{path} = {}",
+                child.value.as_deref().or(first).unwrap_or("(null)")
+            ));
             walk(&path, child);
         }
     }

@@ -5,6 +5,7 @@
 //! inside are decoded too; the events of reassembly itself are another crate's. The threshold of one
 //! rule (one alert a minute) is left out: the peer does not apply it to packets without addresses.
 //! Without the corpus the test skips.
+#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
 
 use crate::replay;
 use gabion_packet::{DecodeConfig, DecodeCounters, Decoded, DecoderEvent, Network, checksum};

@@ -3,6 +3,7 @@
 //!
 //! Left out are tests that change what is decoded (filters, other tunnel ports, limits) and the
 //! counters of events that reassembly raises. Without the corpus the test skips.
+#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
 
 use crate::replay;
 use gabion_packet::{Counter, DecodeConfig, DecodeCounters, DecoderEvent};

@@ -1,6 +1,7 @@
 //! `eve-schema`: validates EVE files against the peer's JSON schema.
 //!
 //! Exit codes: 0 all records are valid, 1 some are not, 2 usage, 3 a file can't be read.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

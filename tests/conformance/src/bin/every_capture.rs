@@ -4,6 +4,7 @@
 //! by `--workers`, which must find the same.
 //!
 //! Exit codes: 0 all good, 1 some are not, 2 usage, 3 the program or a folder can't be read.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 done (and not below the floor), 1 below the floor, 2 usage, 3 something cannot be
 //! read or run.
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
 
 use anyhow::{Context, Result};
 use clap::Parser;

@@ -483,6 +483,7 @@ pub(crate) mod tests {
     use super::*;
     use gabion_behavior::{Engine, Finding};
     use gabion_record::logs::{Body, Conn, Label, Proto, SECOND};
+    use gabion_runtime::output::Existing;
 
     /// Hosts that scan, beacon, are refused and are spoofed, over three windows.
     struct Made(u32);
@@ -567,8 +568,10 @@ pub(crate) mod tests {
     /// All lines of a run in a folder's files, creation times aside.
     fn lines(run: impl FnOnce(&mut Sink) -> Counts) -> (Vec<String>, Counts) {
         let folder = tempfile::tempdir().unwrap();
-        let mut sink =
-            Sink { files: Some(super::super::open(folder.path()).unwrap()), ..Sink::default() };
+        let mut sink = Sink {
+            files: Some(super::super::open(folder.path(), Existing::Truncate).unwrap()),
+            ..Sink::default()
+        };
         let counts = run(&mut sink);
         sink.files.as_mut().unwrap().flush().unwrap();
         let text = std::fs::read_to_string(folder.path().join("alerts.json")).unwrap();

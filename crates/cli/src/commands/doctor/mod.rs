@@ -7,6 +7,7 @@
 mod run;
 
 use crate::exit::{Exit, Fault};
+use crate::standard_output;
 use clap::Args;
 use gabion_outputs::table::{Align, Table};
 use gabion_record::budget::ByteSize;
@@ -52,7 +53,7 @@ pub(crate) fn run(o: &DoctorOptions) -> Result<Exit, Fault> {
         true => json(&state, run.as_ref(), &advice),
         false => text(&state, run.as_ref(), &advice),
     };
-    super::answer(&said);
+    standard_output::text(&said);
     Ok(if advice.is_empty() { Exit::Done } else { Exit::No })
 }
 

@@ -12,6 +12,7 @@ pub(crate) use post::Url;
 use super::{LogFault, folders};
 use clap::Args;
 use gabion_runtime::clock::now;
+use gabion_runtime::output::{Existing, OutputFile};
 use gabion_seal::checkpoints::{self, Entry};
 use gabion_seal::leaves::extend;
 use gabion_seal::note::{Checkpoint, Note};
@@ -303,10 +304,9 @@ fn append(path: &Path, last: &Entry) -> Result<(), Failure> {
             };
         }
     }
-    let mut file =
-        std::fs::OpenOptions::new().create(true).append(true).open(path).map_err(|e| failed(&e))?;
+    let mut file = OutputFile::open(path, Existing::Append).map_err(|e| failed(&e))?;
     file.write_all(&checkpoints::frame(&last.note.to_string()))
-        .and_then(|()| file.sync_all())
+        .and_then(|()| file.file().sync_all())
         .map_err(|e| failed(&e))
 }
 

@@ -1,0 +1,72 @@
+//! A folder that already holds what an earlier run wrote: nothing of it is overwritten or added to
+//! unless the command line says so.
+
+use crate::command_line::ReadOptions;
+use crate::exit::Fault;
+use gabion_outputs::store;
+use gabion_record::Tree;
+use gabion_runtime::output::Existing;
+use std::path::{Path, PathBuf};
+
+/// What `gabion read` does with the outputs of an earlier run in its folder: what `--append` or
+/// `--overwrite` say, or nothing, since there are none.
+///
+/// # Errors
+/// When there are some and neither option says what to do with them.
+pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Fault> {
+    let Some(folder) = &o.log_dir else { return Ok(Existing::Truncate) };
+    if o.append || goes_on(o, folder) {
+        return Ok(Existing::Append);
+    }
+    let run = folder.join(RUN);
+    let found = || files.iter().copied().chain([run.as_path()]).find(|path| is_there(path));
+    if !o.overwrite
+        && let Some(path) = found()
+    {
+        let folder = folder.display();
+        let name = path.strip_prefix(folder.to_string()).unwrap_or(path).display();
+        return Err(Fault::usage(format!(
+            "{folder}: holds what an earlier run wrote ({name}): add --append to go on behind it, \
+             --overwrite to replace it, or choose another folder with -l"
+        )));
+    }
+    // A run that is cut off must not leave the summary of another beside its records.
+    match std::fs::remove_file(&run) {
+        Err(e) if e.kind() != std::io::ErrorKind::NotFound && is_there(&run) => Err(
+            Fault::environment(format!("{}: {e}: choose another folder with -l", run.display())),
+        ),
+        _ => Ok(Existing::Truncate),
+    }
+}
+
+/// The summary that every run leaves in its folder.
+pub(crate) const RUN: &str = "run.json";
+
+/// Whether a run goes on where an earlier one in this folder stopped, so that its outputs are added to
+/// without being asked: a checkpoint of `--follow` is there.
+fn goes_on(o: &ReadOptions, folder: &Path) -> bool {
+    o.follow && crate::behavior::has_checkpoint(folder)
+}
+
+/// The files of lines that a configuration's outputs go to in this folder.
+pub(crate) fn configured(config: &Tree, folder: &Path) -> Vec<PathBuf> {
+    let usual = [("eve-log", "eve.json"), ("fast", "fast.log"), ("stats", "stats.log")];
+    let items = config.get("outputs").map_or(&[][..], |list| &list.children);
+    let named = items.iter().filter_map(|(_, item)| {
+        let (name, node) = item.children.first()?;
+        let (_, file) = usual.iter().find(|(output, _)| output == name)?;
+        let is_on = node.text("enabled").is_some() && node.flag("enabled") != Some(false);
+        is_on.then(|| folder.join(node.text("filename").unwrap_or(file)))
+    });
+    named.collect()
+}
+
+/// The files that the behaviour engine writes into this folder.
+pub(crate) fn of_behavior(folder: &Path) -> Vec<PathBuf> {
+    vec![folder.join("alerts.json"), folder.join("alerts.log"), store::path_in(folder)]
+}
+
+/// Whether a file holds something. A pipe or a device holds nothing that could be lost.
+fn is_there(path: &Path) -> bool {
+    path.metadata().is_ok_and(|m| m.is_file() && m.len() > 0)
+}

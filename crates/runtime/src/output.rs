@@ -1,0 +1,384 @@
+//! Files and streams that a run writes: opened so that nobody else chooses what is overwritten, written
+//! so that a request to stop is heard.
+//!
+//! **Links.** A program that runs as root and writes into a folder where others may write, too, must not
+//! follow what they have put there: a symbolic link named `eve.json` would have it cut `/etc/passwd`. In
+//! such a folder a link, symbolic or a file of several names, is refused. That is judged by the
+//! descriptor that was opened, so that nobody can exchange the file between the look and the write. In
+//! one's own folders links are followed, and `/dev/stdout` and `>(…)` are such links.
+//!
+//! **Waits.** A pipe that nobody reads makes its writer wait, and a system call that waits is restarted
+//! after a signal. So pipes and terminals are asked first whether there is room, a moment at a time.
+
+use crate::limits;
+use crate::signals::{self, StopFlag};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{
+    Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat, unlinkat,
+};
+use rustix::io::Errno;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Component, Path};
+
+/// What is done with a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// What comes is added.
+    Append,
+    /// Its content goes.
+    Truncate,
+}
+
+/// A file, pipe or device that was opened for writing.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    /// Writing can wait for a reader.
+    is_stream: bool,
+}
+
+impl OutputFile {
+    /// Opens a file, and makes it where it is not there. A pipe without a reader is waited for until
+    /// somebody asks the process to stop.
+    ///
+    /// # Errors
+    /// What the system says; that it is a link in a folder that others may write.
+    pub fn open(path: &Path, existing: Existing) -> io::Result<OutputFile> {
+        let place = Place::of(path)?;
+        let append = if existing == Existing::Append { OFlags::APPEND } else { OFlags::empty() };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NONBLOCK | OFlags::NOCTTY | append;
+        let stop = StopFlag::of_process();
+        let file = loop {
+            match place.open(flags) {
+                Err(Errno::INTR) => {}
+                Err(Errno::NXIO) if place.is_pipe() => {
+                    if stop.is_set() {
+                        return Err(io::Error::other("nobody reads this pipe"));
+                    }
+                    std::thread::sleep(LOOK);
+                }
+                Err(e) => return Err(place.refusal(e)),
+                Ok(file) => break file,
+            }
+        };
+        let stat = fstat(&file)?;
+        let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        if is_regular && place.is_shared && stat.st_nlink > 1 {
+            return Err(refused());
+        }
+        if is_regular && existing == Existing::Truncate {
+            rustix::fs::ftruncate(&file, 0)?;
+        }
+        Ok(OutputFile { file: File::from(file), is_stream: !is_regular })
+    }
+
+    /// The file itself.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Whether this path names another file than the one that is open, or none: somebody moved it away.
+    pub fn is_moved(&self, path: &Path) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        match (self.file.metadata(), path.metadata()) {
+            (Ok(open), Ok(named)) => (open.dev(), open.ino()) != (named.dev(), named.ino()),
+            _ => true,
+        }
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self.is_stream {
+            true => write_stream(self.file.as_fd(), bytes),
+            false => self.file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes a whole file so that what is there under its name is always whole: into a file beside it,
+/// which then takes its name. What is no file of its own (a pipe, a device, a link that may be
+/// followed) is written as it is.
+///
+/// # Errors
+/// What the system says; that it is a link in a folder that others may write. A file that was there
+/// stays as it was, unless it is written as it is.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let place = Place::of(path)?;
+    let mode = match statat(&place.folder, place.name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => None,
+        Err(e) => return Err(e.into()),
+        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile if stat.st_nlink <= 1 => Some(Mode::from_raw_mode(stat.st_mode)),
+            FileType::RegularFile | FileType::Symlink if place.is_shared => return Err(refused()),
+            _ => return write_in_place(path, bytes),
+        },
+    };
+    let mut fresh = place.name.to_owned();
+    fresh.push(format!(".{}.new", std::process::id()));
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // One of a process that was killed and had the same number.
+    let _ = unlinkat(&place.folder, &fresh, AtFlags::empty());
+    let file = match openat(&place.folder, &fresh, flags, NEW_FILE) {
+        Ok(file) => file,
+        // The file may be written, the folder not.
+        Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return write_in_place(path, bytes),
+        Err(e) => return Err(e.into()),
+    };
+    let written = mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, mode)).map_err(Into::into);
+    let written = written
+        .and_then(|()| File::from(file).write_all(bytes))
+        .and_then(|()| Ok(rustix::fs::renameat(&place.folder, &fresh, &place.folder, place.name)?));
+    if written.is_err() {
+        let _ = unlinkat(&place.folder, &fresh, AtFlags::empty());
+    }
+    written
+}
+
+fn write_in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    OutputFile::open(path, Existing::Truncate)?.write_all(bytes)
+}
+
+/// Makes an empty file that was not there, for who can open files only by their name.
+///
+/// # Errors
+/// What the system says; that there is something of that name; that a folder on the way is a link that
+/// others could have made.
+pub fn create_empty(path: &Path) -> io::Result<()> {
+    let place = Place::of(path)?;
+    place.open(OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL).map_err(|e| place.refusal(e))?;
+    Ok(())
+}
+
+/// Whether a file could be written, without a change to it.
+///
+/// # Errors
+/// That it is a link in a folder that others may write; what the system says.
+pub fn check(path: &Path) -> io::Result<()> {
+    let place = Place::of(path)?;
+    let may = |name: &OsStr| {
+        rustix::fs::accessat(&place.folder, name, Access::WRITE_OK, AtFlags::empty())
+    };
+    match statat(&place.folder, place.name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(stat) if place.is_shared && is_link(&stat) => Err(refused()),
+        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+            Err(Errno::ISDIR.into())
+        }
+        Ok(_) => Ok(may(place.name)?),
+        Err(Errno::NOENT) => Ok(may(OsStr::new("."))?),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn is_link(stat: &Stat) -> bool {
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => true,
+        FileType::RegularFile => stat.st_nlink > 1,
+        _ => false,
+    }
+}
+
+/// Writes to standard output what there is room for; waits for room until somebody asks the process to
+/// stop, and a moment longer.
+///
+/// # Errors
+/// What the system says.
+pub fn write_stdout(bytes: &[u8]) -> io::Result<usize> {
+    // Who has not taken over the signals is ended by them wherever it waits.
+    match signals::are_installed() {
+        true => write_stream(rustix::stdio::stdout(), bytes),
+        false => Ok(rustix::io::write(rustix::stdio::stdout(), bytes)?),
+    }
+}
+
+/// A look for room, or for a reader.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(limits::STOP_LOOK_MS as u64);
+
+/// Rights of a new file, before the umask.
+const NEW_FILE: Mode = Mode::from_raw_mode(0o666);
+
+fn write_stream(to: BorrowedFd<'_>, bytes: &[u8]) -> io::Result<usize> {
+    let kind = FileType::from_raw_mode(fstat(to)?.st_mode);
+    if kind == FileType::RegularFile {
+        return Ok(rustix::io::write(to, bytes)?);
+    }
+    // So much there is room for when the system says that there is some: a write of more would wait.
+    let bytes = bytes.get(..limits::PIPE_ROOM_BYTES).unwrap_or(bytes);
+    loop {
+        wait_for_room(to)?;
+        match rustix::io::write(to, bytes) {
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            done => return Ok(done?),
+        }
+    }
+}
+
+fn wait_for_room(to: BorrowedFd<'_>) -> io::Result<()> {
+    let stop = StopFlag::of_process();
+    let moment = Timespec { tv_sec: 0, tv_nsec: limits::STOP_LOOK_MS * 1_000_000 };
+    let mut looks = 0;
+    loop {
+        match poll(&mut [PollFd::new(&to, PollFlags::OUT)], Some(&moment)) {
+            Ok(0) => {
+                looks += u32::from(stop.is_set());
+                if looks >= limits::LOOKS_AFTER_STOP {
+                    return Err(io::Error::other("asked to stop while nobody read it"));
+                }
+            }
+            Err(Errno::INTR) => {}
+            Ok(_) => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+    }
+}
+
+/// The folder that a file is in, opened, and its name there.
+struct Place<'p> {
+    folder: OwnedFd,
+    name: &'p OsStr,
+    is_shared: bool,
+}
+
+impl<'p> Place<'p> {
+    /// Goes to the folder step by step. In one that others may write, no link is followed.
+    fn of(path: &'p Path) -> io::Result<Place<'p>> {
+        let name =
+            path.file_name().filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"));
+        let name = name.ok_or_else(|| io::Error::other("names no file"))?;
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let mut folder = openat(CWD, ".", flags, Mode::empty())?;
+        let mut is_shared = is_shared(&fstat(&folder)?);
+        for part in path.parent().into_iter().flat_map(Path::components) {
+            let part = match part {
+                Component::CurDir => continue,
+                Component::RootDir | Component::Prefix(_) => OsStr::new("/"),
+                Component::ParentDir => OsStr::new(".."),
+                Component::Normal(name) => name,
+            };
+            let follow = if is_shared { OFlags::NOFOLLOW } else { OFlags::DIRECTORY };
+            folder = openat(&folder, part, flags | follow, Mode::empty())?;
+            let stat = fstat(&folder)?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => is_shared = self::is_shared(&stat),
+                FileType::Symlink => return Err(refused()),
+                _ => return Err(Errno::NOTDIR.into()),
+            }
+        }
+        Ok(Place { folder, name, is_shared })
+    }
+
+    fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
+        let follow = if self.is_shared { OFlags::NOFOLLOW } else { OFlags::empty() };
+        openat(&self.folder, self.name, flags | follow | OFlags::CLOEXEC, NEW_FILE)
+    }
+
+    fn is_pipe(&self) -> bool {
+        statat(&self.folder, self.name, AtFlags::empty())
+            .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Fifo)
+    }
+
+    fn refusal(&self, e: Errno) -> io::Error {
+        if e == Errno::LOOP && self.is_shared { refused() } else { e.into() }
+    }
+}
+
+fn refused() -> io::Error {
+    io::Error::other("is a link in a folder that others may write, and is not followed")
+}
+
+/// Whether others than this user and the machine's administrator may put something into a folder.
+fn is_shared(folder: &Stat) -> bool {
+    let me = rustix::process::geteuid().as_raw();
+    // Inside a container the administrator may have another number; the root folder is his anyway.
+    let admin = rustix::fs::stat("/").map_or(0, |root| root.st_uid);
+    if ![me, 0, admin].contains(&folder.st_uid) {
+        return true;
+    }
+    let group = rustix::process::getegid().as_raw();
+    // Many systems give each user a group of the same number, in which he is alone.
+    let is_own_group = folder.st_gid == 0 || (folder.st_gid == group && group == me);
+    folder.st_mode & 0o002 != 0 || (folder.st_mode & 0o020 != 0 && !is_own_group)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
+
+    /// A folder with a file `victim`, and below it one that others may write, as `/tmp` is.
+    fn folders() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let (shared, victim) = (dir.path().join("shared"), dir.path().join("victim"));
+        std::fs::create_dir(&shared).unwrap();
+        std::fs::set_permissions(&shared, PermissionsExt::from_mode(0o1777)).unwrap();
+        std::fs::write(&victim, "precious").unwrap();
+        (dir, shared, victim)
+    }
+
+    fn is_refused<T>(done: io::Result<T>) -> bool {
+        done.is_err_and(|e| e.to_string().contains("is a link in a folder that others may write"))
+    }
+
+    #[test]
+    fn links_are_followed_in_ones_own_folder_alone() {
+        let (dir, shared, victim) = folders();
+        let links = [shared.join("symbolic"), shared.join("hard")];
+        symlink(&victim, &links[0]).unwrap();
+        std::fs::hard_link(&victim, &links[1]).unwrap();
+        // A folder that is a link there leads to anywhere.
+        symlink(dir.path(), shared.join("folder")).unwrap();
+        for path in [&links[0], &links[1], &shared.join("folder/victim")] {
+            assert!(is_refused(OutputFile::open(path, Existing::Truncate)), "{}", path.display());
+            assert!(is_refused(OutputFile::open(path, Existing::Append)), "{}", path.display());
+            assert!(is_refused(write_whole(path, b"bad")), "{}", path.display());
+            assert!(is_refused(check(path)), "{}", path.display());
+        }
+        assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
+        std::fs::remove_file(&links[1]).unwrap();
+        // An ordinary file is written there.
+        write_whole(&shared.join("new"), b"good").unwrap();
+        assert_eq!(std::fs::read(shared.join("new")).unwrap(), b"good");
+        assert_eq!(std::fs::read_dir(&shared).unwrap().count(), 3);
+        // One's own folder: as ever.
+        let own = dir.path().join("own");
+        symlink(&victim, &own).unwrap();
+        check(&own).unwrap();
+        write_whole(&own, b"meant").unwrap();
+        assert_eq!(std::fs::read(&victim).unwrap(), b"meant");
+        OutputFile::open(&own, Existing::Append).unwrap().write_all(b" so").unwrap();
+        assert_eq!(std::fs::read(&victim).unwrap(), b"meant so");
+    }
+
+    #[test]
+    fn a_file_that_can_t_be_written_whole_stays_as_it_was() {
+        let (_dir, shared, _) = folders();
+        let path = shared.join("run.json");
+        std::fs::write(&path, "before").unwrap();
+        std::fs::set_permissions(&path, PermissionsExt::from_mode(0o640)).unwrap();
+        write_whole(&path, b"after").unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"after");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(write_whole(Path::new("/dev/full"), b"x").is_err());
+        assert!(write_whole(&shared.join("gone/run.json"), b"x").is_err());
+        assert!(write_whole(&shared, b"x").is_err());
+        assert!(create_empty(&path).is_err());
+    }
+
+    #[test]
+    fn who_moved_a_file_away_gets_a_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let file = OutputFile::open(&path, Existing::Append).unwrap();
+        assert!(!file.is_moved(&path));
+        std::fs::rename(&path, dir.path().join("b")).unwrap();
+        assert!(file.is_moved(&path));
+    }
+}
