@@ -62,11 +62,13 @@ impl Saved for Talkers {
         match self {
             Talkers::Few(list, len) => {
                 false.save(out);
-                (list.save(out), len.save(out));
+                list.save(out);
+                len.save(out);
             }
             Talkers::Many(registers, count) => {
                 true.save(out);
-                (registers.save(out), count.save(out));
+                registers.save(out);
+                count.save(out);
             }
         }
     }

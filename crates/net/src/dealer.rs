@@ -168,6 +168,7 @@ pub(crate) fn fragment_of<'a>(d: &Decoded, bytes: &'a [u8], f: &FrameIn<'_>) -> 
 /// Sets for packets inside of datagrams. A datagram may carry fragments that complete another, and
 /// each needs a set while the one around it is still read: as many as there are layers at most.
 #[derive(Debug, Default)]
+#[expect(clippy::vec_box, reason = "a set is large: it moves in and out as it stands on the heap")]
 pub(crate) struct SpareSets(Vec<Box<PacketSet>>);
 
 impl SpareSets {
