@@ -437,11 +437,11 @@ pub(crate) fn end(
         exit = exit.max(e.exit);
     }
     match (o.json, o.quiet) {
-        (true, _) => standard_output::text(&summary::json(&ended)),
+        (true, _) => standard_output::text(summary::json(&ended)),
         (false, true) => {}
         // What is wrong was said; a report of nothing would say nothing more.
         (false, false) if ended.ledger.passed().items == 0 => {}
-        (false, false) => standard_output::text(&summary::text(&ended)),
+        (false, false) => standard_output::text(summary::text(&ended)),
     }
     exit
 }

@@ -54,9 +54,9 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         j.number("packets", done.counters.packets);
         costs::json(&done.costs, &engine, usize::MAX, &mut j);
         j.close();
-        standard_output::text(&format!("{}\n", String::from_utf8_lossy(j.bytes())));
+        standard_output::text(format!("{}\n", String::from_utf8_lossy(j.bytes())));
     } else {
-        standard_output::text(&costs::table(&done.costs, &engine, o.rows, terminal_width()));
+        standard_output::text(costs::table(&done.costs, &engine, o.rows, terminal_width()));
     }
     Ok(exit)
 }
