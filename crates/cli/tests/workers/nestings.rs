@@ -345,7 +345,7 @@ fn cut(unit: Unit, id: u16, r: &mut Random) -> Vec<Unit> {
             let at = (n * step) as u16;
             let mut head = header.to_vec();
             if v4 {
-                let field = at / 8 | if more { 0x2000 } else { 0 };
+                let field = (at / 8) | if more { 0x2000 } else { 0 };
                 head[2..4].copy_from_slice(&((header_len + part.len()) as u16).to_be_bytes());
                 head[4..6].copy_from_slice(&id.to_be_bytes());
                 head[6..8].copy_from_slice(&field.to_be_bytes());
