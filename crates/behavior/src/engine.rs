@@ -520,8 +520,8 @@ mod tests {
     use crate::detect::{horizontal_scan, unknown_port};
     use crate::limits::FOLD_LOOKS;
     use crate::limits::QUIET_KEPT_BYTES;
-    use crate::trial::{Trial, conn};
-    use gabion_record::logs::SECOND;
+    use crate::trial::{Trial, conn, log};
+    use gabion_record::logs::{SECOND, Ssh};
 
     /// At the end of a window all profiles that said something are handed over, and of those that did
     /// not the ones that did most, within their bound; who did nothing since is not handed over again.
@@ -651,11 +651,11 @@ mod tests {
         engine.ledger().balance().unwrap();
     }
 
-    /// Each source of a flood does twelve loud things in a second and is never seen again. A beacon and a slow
-    /// scanner of the site last longer, so they are found as without the flood; folding stays constant
+    /// Each source of a flood does twelve loud things in a second and is never seen again. A beacon, a slow
+    /// scanner, a guesser and an upload of the site last longer, so they are found as without the flood; folding stays constant
     /// work a record; and what must be folded of the site is named.
     #[test]
-    fn a_flood_of_loud_sources_hides_neither_beacon_nor_scanner() {
+    fn a_flood_of_loud_sources_hides_nobody_of_the_site() {
         let run = |sources: u32, budget: usize| {
             let mut trial = Trial::with_budget(budget);
             let seconds = 6 * 3600;
@@ -667,6 +667,17 @@ mod tests {
                 if second % 36 == 0 {
                     let port = (1 + second / 36) as u16;
                     trial.give(&conn(second, "192.168.1.66", "192.168.1.9", port).refused());
+                }
+                if second % 90 == 0 {
+                    let failed =
+                        Ssh { auth_success: Some(false), auth_attempts: 1, ..Ssh::default() };
+                    let mut guess = log(second, "192.168.1.77", "93.184.216.35", Body::Ssh(failed));
+                    guess.dst_port = 22;
+                    trial.record(&guess);
+                }
+                if second % 300 == 0 {
+                    let upload = conn(second, "192.168.1.88", "93.184.216.36", 443);
+                    trial.give(&upload.sending(90_000_000));
                 }
                 let until = u64::from(sources) * (second as u64 + 1) / seconds as u64;
                 for source in given..until {
@@ -693,7 +704,8 @@ mod tests {
             names
         };
         let (quiet, loud) = (run(0, 2 << 20), run(6_000, 2 << 20));
-        assert!(["BEACON", "SLOW_VERTICAL_PORT_SCAN"].iter().all(|t| found(&quiet).contains(t)));
+        let planted = ["BEACON", "DATA_UPLOAD", "PASSWORD_GUESSING", "SLOW_VERTICAL_PORT_SCAN"];
+        assert!(planted.iter().all(|t| found(&quiet).contains(t)));
         assert_eq!(found(&quiet), found(&loud));
         let counts = loud.engine.counts();
         assert!(counts.folded > 4_000 && counts.folded_notable.count == 0, "{counts:?}");
