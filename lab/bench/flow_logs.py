@@ -6,7 +6,7 @@ Real lines of Zeek's logs are repeated with other addresses, other ids and other
 event time, in order, a fresh set of hosts for each repetition, so that a million flows come of some
 fifteen thousand sources with all that real hosts do. Floods and scans are of one kind each.
 
-  flow_logs.py KIND COUNT FILE_OR_FOLDER      KIND: tsv, json, mixed, ports, hosts, arp, spoofed, established
+  flow_logs.py KIND COUNT FILE_OR_FOLDER      KIND: tsv, json, mixed, ports, hosts, arp, spoofed, established, loud
 """
 import ipaddress, json, os, pathlib, random, subprocess, sys
 
@@ -144,7 +144,37 @@ SERVICES = [(443, "ssl", "1.0", 500, 4000), (80, "http", "0.4", 300, 9000), (443
 ESTABLISHED = "\t40000\t%s\t%d\ttcp\t%s\t%s\t%d\t%d\tSF\tF\tT\t0\tShADadFf\t6\t%d\t5\t%d\t-\n"
 
 
+# Hosts of the site that do something in the flood of loud sources: seconds between flows, source, destination, port, and the rest.
+PLANTED = [
+    (60, "192.168.1.50", "198.51.100.34", 8443, "\ttcp\t-\t0.1\t100\t100\tSF\tT\tF\t0\tShADadFf\t5\t300\t5\t300\t-\n"),
+    (36, "192.168.1.66", "192.168.1.9", None, "\ttcp\t-\t0.0\t0\t0\tS0\tT\tT\t0\tS\t1\t40\t0\t0\t-\n"),
+    (20, "192.168.1.77", "198.51.100.35", 23, "\ttcp\t-\t0.0\t0\t0\tREJ\tT\tF\t0\tSr\t1\t40\t1\t40\t-\n"),
+    (300, "192.168.1.88", "198.51.100.36", 443, "\ttcp\tssl\t9.0\t90000000\t4000\tSF\tT\tF\t0\tShADadFf\t60000\t92000000\t5\t4200\t-\n"),
+]
+LOUD_PORTS = [4444, 6667, 23, 80, 443, 8443, 22, 53, 31337, 1, 2, 3]
+
+
+def loud(count, out):
+    """Six hours in which each of ever new sources has twelve loud records at once, four hosts of the site among them."""
+    hours, due = 6 * HOUR, [0.0] * len(PLANTED)
+    with open(out, "w") as file:
+        file.write(HEADER)
+        for n in range(count):
+            at = hours * n / count
+            for i, (every, src, dst, port, rest) in enumerate(PLANTED):
+                while due[i] <= at:
+                    number = int(due[i] // every)
+                    file.write("%.6f\tP%d.%d\t%s\t%d\t%s\t%d%s" % (START + due[i], i, number, src, 30000 + number, dst, port or 1 + number, rest))
+                    due[i] += every
+            sent, lasted, state = (10 ** 9 if n % 12 == 0 else 10), (2000 if n % 12 == 1 else 1), "SF" if n % 2 else "S0"
+            file.write("%.6f\tC%x\t%s\t40000\t93.%d.%d.%d\t%d\ttcp\t-\t%d\t%d\t100\t%s\tF\tF\t0\tShADadFf\t5\t300\t5\t300\t-\n"
+                       % (START + at, n, address(n // 12), n % 7, n % 250, n % 11, LOUD_PORTS[n % 12], lasted, sent, state))
+
+
 def flood(kind, count, out):
+    if kind == "loud":
+        loud(count, out)
+        return
     with open(out, "w") as file:
         if kind == "arp":
             for n in range(count):
