@@ -2,15 +2,13 @@
 
 use crate::checkpoints::{self, Next};
 use crate::error::{Error, Result};
+use crate::limits::STUB_MAX;
 use crate::note::{Checkpoint, Note};
 use crate::retain::Stub;
 use crate::segment::{Parsed, file_name, parse_file_name};
 use crate::storage::Storage;
 use crate::tree::Hash;
 use crate::walk::{Item, Walk, read_header};
-
-/// Bytes of a stub that is read at once.
-const STUB_MAX: u64 = 1 << 32;
 
 /// Leaves of the first `size` chunks; an error where one is missing. They are what the files say: a
 /// root computed from them is compared with a signed one before anything rests on it.

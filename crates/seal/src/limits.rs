@@ -46,6 +46,22 @@ pub const KEYS_FILE_MAX: u64 = 1 << 20;
 /// Bytes of a signed note: a checkpoint with the cosignatures of many witnesses.
 pub const NOTE_MAX: usize = 64 << 10;
 
+/// Notes of `checkpoints` that bring nothing new (a size signed before, or a signature that is wrong) whose
+/// signatures are checked. Crashes leave one such note each; checking costs 50 µs, so that a file of
+/// repeated notes would keep a verifier busy for seconds a megabyte. The rest is counted and told.
+pub const NOTES_AGAIN_MAX: u32 = 64;
+
+/// Commit marks behind damage whose signatures are checked, from the end of the segment on. The last two good
+/// ones decide; an attacker can put eight thousand false ones into a megabyte.
+pub const MARKS_BEHIND_MAX: usize = 1024;
+
+/// Places and warnings of a report. The verdict stays; what is beyond is counted.
+pub const REPORT_LINES_MAX: usize = 1000;
+
+/// Bytes of a pruned segment's stub: 32 a chunk and the clear chunks whole, which is less than the segment
+/// had, and a segment ends at 64 MiB and one commit.
+pub const STUB_MAX: u64 = 256 << 20;
+
 /// Signature lines of a note that are looked at; the standard asks for 16 at least.
 pub const NOTE_SIGNATURES_MAX: usize = 64;
 

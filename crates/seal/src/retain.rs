@@ -10,6 +10,7 @@
 
 use crate::chunk::{HEADER_LEN, Header};
 use crate::error::{Error, Result};
+use crate::limits::STUB_MAX;
 use crate::record::Decoded;
 use crate::segment::{self, Parsed};
 use crate::statement::Statement;
@@ -136,7 +137,7 @@ impl Stub {
 pub fn kept_chunk(storage: &dyn Storage, first: u64, chunk: u64) -> Result<Option<KeptChunk>> {
     let name = segment::file_name(first, "pruned");
     let bytes =
-        storage.read(&name, 1 << 32).map_err(|e| Error::storage(&name, e))?.unwrap_or_default();
+        storage.read(&name, STUB_MAX).map_err(|e| Error::storage(&name, e))?.unwrap_or_default();
     let stub = Stub::parse(&bytes)?;
     let kept = MAGIC.len() + segment::HEADER_LEN + 32 + stub.leaves.len() * 32;
     let mut take = Take::new(bytes.get(kept..bytes.len().saturating_sub(32)).unwrap_or_default());

@@ -2,6 +2,8 @@
 //!
 //! The first part of `docs/threats.md` is written from this table (`UPDATE=1 cargo test -p gabion-seal --test threats`).
 
+#[path = "threats/beside.rs"]
+mod beside;
 #[path = "threats/crashes.rs"]
 mod crashes;
 #[path = "threats/disk.rs"]
@@ -54,6 +56,7 @@ fn table() -> Vec<Threat> {
     all.extend(signers::rows());
     all.extend(keys::rows());
     all.extend(crashes::rows());
+    all.extend(beside::rows());
     all.sort_by_key(|t| t.number);
     all
 }

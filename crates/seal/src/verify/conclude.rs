@@ -43,10 +43,12 @@ impl Judge<'_> {
             }
         }
         self.unsigned_tail(covered)?;
+        self.say_missing(is_live);
         self.open_epochs();
         self.check_readers()?;
         self.check_prunes();
         self.check_anchors();
+        self.report.checked_signatures = self.expected.checked.get();
         self.report.is_closed = self.has_stop;
         if !self.has_stop {
             self.report
@@ -71,6 +73,10 @@ impl Judge<'_> {
     fn rest_of_notes(&mut self) -> Result<()> {
         while let Some(entry) = self.next_note.take() {
             let size = entry.checkpoint.size;
+            if self.is_note_again(&entry) {
+                self.advance()?;
+                continue;
+            }
             let signed = self.signatures(&entry.note, size);
             if matches!(signed, Some(Ok(_)) | None) && !self.is_cut {
                 let mut place = Place::file(
@@ -82,6 +88,7 @@ impl Judge<'_> {
                 self.report.place(Verdict::Rollback, place);
             }
             if let Some(Err(e)) = &signed {
+                self.expected.wrong_note();
                 let mut place = Place::file(checkpoints::FILE, e.to_string());
                 place.note = Some(entry.number);
                 self.report.place(Verdict::Tampered, place);
@@ -125,7 +132,7 @@ impl Judge<'_> {
         self.report.unsigned_chunks = self.chunk.saturating_sub(self.report.signed_size);
         self.report.unsigned_records = self.record.saturating_sub(self.records_signed);
         let mut last = self.signed_file_size;
-        let most = self.identity.checkpoint_chunks.saturating_mul(2).saturating_add(2);
+        let most = self.chunks_unsigned_max();
         let end = self.chunk.min(covered);
         let is_behind = |last: u64| end.saturating_sub(last) > most;
         if self.named > last || is_behind(last) {
@@ -210,12 +217,11 @@ impl Judge<'_> {
             }
             if bytes.as_deref().map(sha256) != readers.keys {
                 self.report
-                    .warnings
-                    .push(format!("{keys_name} differs from the record that tells who can read"));
+                    .warn(format!("{keys_name} differs from the record that tells who can read"));
             }
             for stanza in stanzas.iter().filter(|s| !readers.ids.contains(&s.id)) {
                 let id = hex(&stanza.id);
-                self.report.warnings.push(format!("{keys_name} has an unannounced recipient {id}"));
+                self.report.warn(format!("{keys_name} has an unannounced recipient {id}"));
             }
         }
         Ok(())

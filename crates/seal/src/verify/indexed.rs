@@ -50,8 +50,11 @@ impl Judge<'_> {
     }
 
     /// The index of the current segment.
-    pub(super) fn index(&mut self, segment: &SegmentFacts, at: u64, facts: &IndexFacts) {
+    pub(super) fn index(&mut self, segment: &SegmentFacts, at: u64, len: u64, facts: &IndexFacts) {
+        self.index_seen(&segment.name, at);
         let what = match facts {
+            // What it says is hidden, but not how much.
+            IndexFacts::Closed if !self.is_index_len(len) => "is of other chunks".to_owned(),
             IndexFacts::Closed => return,
             IndexFacts::Malformed => "is damaged".to_owned(),
             IndexFacts::Forged => "is not the writer's: it does not open".to_owned(),
@@ -69,7 +72,7 @@ impl Judge<'_> {
             }
         };
         let name = &segment.name;
-        self.report.warnings.push(format!(
+        self.report.warn(format!(
             "{name} at byte {at}: the index {what}; what `show` finds by time or source may lack records, the log itself does not"
         ));
     }

@@ -4,6 +4,7 @@
 //! the damage seen. What damage means is decided at the end: below a checkpoint or a valid commit mark
 //! it is tampering, behind all of them it is what a crash leaves.
 
+use super::missing::Expected;
 use super::read::{Facts, SegmentFacts, is_padded};
 use super::report::{Place, Report, Verdict};
 use super::{Anchor, Options};
@@ -14,7 +15,7 @@ use crate::epoch::mark_text;
 use crate::error::{Error, Result};
 use crate::identity::Identity;
 use crate::index;
-use crate::limits::KEYS_FILE_MAX;
+use crate::limits::{KEYS_FILE_MAX, MARKS_BEHIND_MAX, REPORT_LINES_MAX, STUB_MAX};
 use crate::note::{Note, SignatureKind, Verified, Vkey};
 use crate::recipient::Stanza;
 use crate::retain::Stub;
@@ -115,6 +116,8 @@ pub(super) struct Judge<'a> {
     pub(super) torn_note: Option<u64>,
     pub(super) records_signed: u64,
     pub(super) has_stop: bool,
+    /// What must be there beside chunks.
+    pub(super) expected: Expected,
 }
 
 impl<'a> Judge<'a> {
@@ -164,6 +167,7 @@ impl<'a> Judge<'a> {
             torn_note: tail.torn,
             records_signed: 0,
             has_stop: false,
+            expected: Expected::default(),
         };
         judge.advance()?;
         judge.at_size()?;
@@ -210,6 +214,7 @@ impl<'a> Judge<'a> {
             self.lose();
             return Ok(None);
         }
+        self.segment_ended();
         self.follows(&name, &header);
         self.report.bytes += segment::HEADER_LEN as u64;
         self.reached = segment::HEADER_LEN as u64;
@@ -283,8 +288,8 @@ impl<'a> Judge<'a> {
                 self.take_chunk(segment, at, &header, facts)
             }
             (Item::Mark(mark), _) => self.mark(segment, at, &mark),
-            (Item::Index(_), Facts::Index(facts)) => {
-                self.index(segment, at, &facts);
+            (Item::Index(len), Facts::Index(facts)) => {
+                self.index(segment, at, len, &facts);
                 Ok(())
             }
             (Item::Damage(error), _) => self.broken(segment, at, &error, head),
@@ -325,12 +330,14 @@ impl<'a> Judge<'a> {
             }
         }
         self.keep_head(segment, at, header, &facts);
+        self.named_checkpoint(&segment.name, at, header);
         self.chunk = header.index.saturating_add(1);
         self.record = header.next_record();
         self.report.chunks += 1;
         self.report.records += u64::from(header.records);
         self.report.opened_records += u64::from(facts.opened);
         self.named = self.named.max(header.checkpoint);
+        self.expected.chunk(header);
         self.has_stop = false;
         if let Some(range) = &mut self.range {
             range.push(facts.leaf);
@@ -419,10 +426,13 @@ impl<'a> Judge<'a> {
         };
         let is_here = mark.log_id == self.log_id && mark.size == range.size();
         let agrees = is_here && mark.root == range.root();
+        if self.is_mark_again(&segment.name, at, mark) {
+            return Ok(());
+        }
         let must_check = mark.size > self.signed_file_size || self.options.is_deep || !agrees;
         if must_check && !self.is_signed(mark) {
             if self.chunk <= self.signed_file_size {
-                self.report.warnings.push(place("commit mark with a wrong signature").describe());
+                self.report.warn(place("commit mark with a wrong signature").describe());
             } else {
                 self.damage(
                     self.chunk.saturating_sub(1),
@@ -487,14 +497,12 @@ impl<'a> Judge<'a> {
 
     /// Valid marks behind damage show that what is damaged was signed.
     fn look_for_marks(&mut self, name: &str, at: u64) -> Result<bool> {
-        let mut found = false;
-        for mark in marks_behind(self.log, name, &self.log_id, at)? {
-            if self.is_signed(&mark) {
-                self.cover(mark.size);
-                found = true;
-            }
-        }
-        Ok(found)
+        let behind = marks_behind(self.log, name, &self.log_id, at)?;
+        // The last two say how far what was signed goes, and how far without the last group.
+        let looked = behind.iter().rev().take(MARKS_BEHIND_MAX).filter(|m| self.is_signed(m));
+        let last: Vec<u64> = looked.take(2).map(|m| m.size).collect();
+        last.iter().rev().for_each(|size| self.cover(*size));
+        Ok(!last.is_empty())
     }
 
     pub(super) fn reached(&mut self, at: u64) {
@@ -507,7 +515,7 @@ impl<'a> Judge<'a> {
 
     /// A segment went away, or went on, while it was read.
     pub(super) fn vanished(&mut self, name: &str, error: &Error) {
-        self.report.warnings.push(format!("{name} changed while it was read: {error}"));
+        self.report.warn(format!("{name} changed while it was read: {error}"));
         self.report.has_vanished = true;
         self.lose();
     }
@@ -520,7 +528,7 @@ impl<'a> Judge<'a> {
         let name = file_name(first, "pruned");
         let bytes = self
             .log
-            .read(&name, 1 << 32)
+            .read(&name, STUB_MAX)
             .map_err(|e| Error::storage(&name, e))?
             .unwrap_or_default();
         let stub = match Stub::parse(&bytes) {
@@ -541,8 +549,10 @@ impl<'a> Judge<'a> {
             self.lose();
             return Ok(());
         }
+        self.segment_ended();
         self.follows(&name, &header);
         self.segment_number = header.number;
+        self.expected.stub(header.first_chunk, stub.leaves.len() as u64);
         (self.chunk, self.record) = (header.first_chunk, header.first_record);
         self.report.bytes += bytes.len() as u64;
         for index in 0..stub.leaves.len() {
@@ -552,6 +562,7 @@ impl<'a> Judge<'a> {
             self.chunk += 1;
             self.report.chunks += 1;
             if let Some((header, statements)) = stub.clear.get(&(self.chunk - 1)) {
+                self.named_checkpoint(&name, 0, header);
                 self.record = header.next_record();
                 for (record, statement) in statements.clone() {
                     self.statement(record, statement);
@@ -579,7 +590,7 @@ impl<'a> Judge<'a> {
     }
 
     fn damage(&mut self, chunk: u64, place: Place) {
-        if self.damages.len() < 1_000 {
+        if self.damages.len() < REPORT_LINES_MAX {
             self.damages.push(Damage { chunk, place });
         }
     }
@@ -589,6 +600,7 @@ impl<'a> Judge<'a> {
     }
 
     fn is_signed(&self, mark: &Mark) -> bool {
+        self.expected.checked.set(self.expected.checked.get() + 1);
         let text = mark_text(&self.log_id, mark.size, &mark.root);
         let by = |key: &[u8; 32]| {
             UnparsedPublicKey::new(&ED25519, key).verify(&text, &mark.signature).is_ok()
@@ -642,14 +654,20 @@ impl<'a> Judge<'a> {
             say(self, Verdict::Tampered, format!("of another log: {}", entry.checkpoint.origin));
             return;
         }
+        if self.is_note_again(&entry) {
+            return;
+        }
         let Some(verified) = self.signatures(&entry.note, size) else {
             let epoch = self.epoch_of(size).map_or(0, |e| e.number);
-            self.unknown.push(Unknown { entry, epoch });
+            if self.unknown.len() < REPORT_LINES_MAX {
+                self.unknown.push(Unknown { entry, epoch });
+            }
             return;
         };
         let verified = match verified {
             Ok(verified) => verified,
             Err(e) => {
+                self.expected.wrong_note();
                 say(self, Verdict::Tampered, e.to_string());
                 return;
             }
@@ -712,6 +730,8 @@ impl<'a> Judge<'a> {
             }
             _ => {}
         }
+        self.gap_in_pruned(&entry);
+        self.expected.signed();
         self.report.signed_time = time;
         self.has_clock = false;
         self.newest_ns = self.newest_ns.max(time.saturating_mul(1_000_000_000));
@@ -736,6 +756,7 @@ impl<'a> Judge<'a> {
         if !known {
             return None;
         }
+        self.expected.checked.set(self.expected.checked.get() + 1);
         let verified = match note.verify(&keys) {
             Ok(verified) => verified,
             Err(e) => return Some(Err(e)),
@@ -750,7 +771,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Cosignatures of trusted witnesses are anchors.
-    fn cosigned(&mut self, entry: &Entry) {
+    pub(super) fn cosigned(&mut self, entry: &Entry) {
         if self.options.witnesses.is_empty() || self.range.is_none() {
             return;
         }

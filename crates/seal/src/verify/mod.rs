@@ -8,6 +8,7 @@
 mod conclude;
 mod indexed;
 mod judge;
+mod missing;
 mod read;
 mod report;
 
@@ -146,8 +147,9 @@ fn look(
         return Ok(report.finished(options));
     }
     // Checkpoints before segments: what is signed later than this look began is not missed in them.
-    let judge = Judge::new(log, options, &identity, &tail, report)?;
+    let mut judge = Judge::new(log, options, &identity, &tail, report)?;
     let names = log.list().map_err(|e| Error::storage("log", e))?;
+    judge.files(&names);
     let mut segments: Vec<(u64, bool)> = Vec::new();
     for name in &names {
         match parse_file_name(name) {

@@ -1,6 +1,7 @@
 //! Verdicts, their order, and the report.
 
 use super::{Anchor, Options};
+use crate::limits::REPORT_LINES_MAX;
 use crate::note::Note;
 use gabion_record::json::Json;
 
@@ -143,8 +144,10 @@ pub struct Report {
     pub verdicts: Vec<Verdict>,
     /// Where and why.
     pub places: Vec<(Verdict, Place)>,
-    /// What should be looked at though nothing is proven by it.
+    /// What should be looked at though no record is altered or missing by it.
     pub warnings: Vec<String>,
+    /// Warnings beyond those kept.
+    pub(crate) warnings_beyond: u64,
     /// What is to be known.
     pub notes: Vec<String>,
     /// Chunks below the last good checkpoint,
@@ -173,6 +176,8 @@ pub struct Report {
     pub records: u64,
     /// Records whose content was opened and compared.
     pub opened_records: u64,
+    /// Notes and commit marks whose signatures were checked: the dear part of a verification without key.
+    pub checked_signatures: u64,
     /// Whether the last writer stated its end.
     pub is_closed: bool,
     /// Whether the walk reached the end of the log.
@@ -187,8 +192,17 @@ impl Report {
         if !self.verdicts.contains(&verdict) {
             self.verdicts.push(verdict);
         }
-        if self.places.len() < 1_000 {
+        if self.places.len() < REPORT_LINES_MAX {
             self.places.push((verdict, place));
+        }
+    }
+
+    /// Adds a warning; long lists are cut, and it is said by how much.
+    pub(crate) fn warn(&mut self, warning: String) {
+        if self.warnings.len() < REPORT_LINES_MAX {
+            self.warnings.push(warning);
+        } else {
+            self.warnings_beyond += 1;
         }
     }
 
@@ -202,6 +216,9 @@ impl Report {
                     format!("newest signed time {} is older than asked for", self.signed_time);
                 self.place(Verdict::Stale, Place::file(crate::checkpoints::FILE, reason));
             }
+        }
+        if self.warnings_beyond > 0 {
+            self.warnings.push(format!("and {} warnings more", self.warnings_beyond));
         }
         if self.is_whole && !self.anchors.iter().any(|a| a.agrees) {
             self.verdicts.push(Verdict::Unanchored);

@@ -228,10 +228,9 @@ fn last_checkpoints_deleted() {
     judged(&cut.verify(), Incomplete, 23, &["a chunk names a checkpoint"]);
     // Or there are more chunks than a log has without one.
     let mut log = Log::new();
-    log.policy.chunk_plain = 200;
     let mut writer = log.open();
     let before = log.anchor().checkpoint.size;
-    log.fill(&mut writer, 400);
+    (0..140).for_each(|_| log.fill(&mut writer, 1));
     drop(writer);
     log.cut_checkpoints(before);
     judged(&log.verify(), Incomplete, 23, &["behind the last checkpoint"]);
