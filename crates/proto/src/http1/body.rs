@@ -43,6 +43,11 @@ impl Body {
         self.total
     }
 
+    /// There was more than the limit.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
     /// Bytes that may still be taken of `len` more.
     pub(crate) fn room(&self, len: usize, limits: &BodyLimits) -> usize {
         if limits.limit == 0 {

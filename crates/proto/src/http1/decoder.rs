@@ -4,13 +4,18 @@
 //! What a server says and what it sends often differ, and browsers try what works; so an encoding
 //! that fails before it gave anything is tried as the others, and if none fits the body is taken
 //! as it is. Check sums aren't verified, because browsers don't. Everything is handed on in small
-//! pieces, so that whoever takes them can call a halt to a bomb.
+//! pieces, so that whoever takes them can call a halt to a bomb; what all layers of a flow give is
+//! bounded by what the flow has sent (see [`Unpacking`]), never by a clock.
 
-use super::limits::{DECODED_PIECE_BYTES, ENCODING_HEAD_BYTES_MAX, ENCODING_RETRIES_MAX};
+use super::limits::{
+    BROTLI_WINDOW_BITS_MAX, BROTLI_WINDOW_BITS_MIN, DECODED_PIECE_BYTES, ENCODING_HEAD_BYTES_MAX,
+    ENCODING_RETRIES_MAX, UNPACKED_BYTES_FREE, UNPACKED_BYTES_FROM_ONE,
+};
+use super::lzma::{Lzma, LzmaStep};
 use brotli::enc::StandardAlloc;
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
 use flate2::{Decompress, FlushDecompress, Status};
-use std::io::Write;
+use std::cell::Cell;
 
 /// A content encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,11 +30,50 @@ pub(crate) enum Encoding {
 /// Takes decoded pieces; `false` ends the decoding.
 pub(crate) type Sink<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 
+/// What a flow has sent packed, and what was made of it. A flow may be given some bytes for nothing,
+/// and so many for each byte sent: no answer, and no number of answers, costs more than that.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Unpacking {
+    sent: u64,
+    made: Cell<u64>,
+}
+
+impl Unpacking {
+    /// Packed bytes have come.
+    pub(crate) fn send(&mut self, bytes: usize) {
+        self.sent = self.sent.saturating_add(bytes as u64);
+    }
+
+    /// Bytes that may be made yet; `free` of them are given for nothing.
+    fn left(&self, free: u64) -> u64 {
+        let earned = self.sent.saturating_mul(UNPACKED_BYTES_FROM_ONE);
+        free.max(UNPACKED_BYTES_FREE).saturating_add(earned).saturating_sub(self.made.get())
+    }
+
+    /// Takes a piece into account and says how much of it there is room for.
+    fn take(&self, free: u64, bytes: usize) -> usize {
+        let room = usize::try_from(self.left(free)).unwrap_or(usize::MAX).min(bytes);
+        self.made.set(self.made.get().saturating_add(bytes as u64));
+        room
+    }
+}
+
 /// A chain of decoders.
 #[derive(Default)]
 pub(crate) struct Decoder {
     /// In the order they are applied to what arrives.
     layers: Vec<Layer>,
+}
+
+/// Why a decoder handed on no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fed {
+    /// It takes more.
+    All,
+    /// The sink called a halt.
+    Halted,
+    /// More than the flow may have unpacked.
+    Exhausted,
 }
 
 impl std::fmt::Debug for Decoder {
@@ -39,15 +83,16 @@ impl std::fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// Adds the encoding that was applied after those already there. `lzma_memlimit` 0: lzma passes
-    /// through undone.
-    pub(crate) fn add(&mut self, encoding: Encoding, lzma_memlimit: usize) {
-        self.layers.insert(0, Layer::new(encoding, lzma_memlimit));
+    /// Adds the encoding that was applied after those already there.
+    pub(crate) fn add(&mut self, encoding: Encoding, bounds: Bounds) {
+        // What is packed once more may be a little larger than what it packs.
+        let wanted = if self.layers.is_empty() { bounds.wanted } else { 2 * bounds.wanted };
+        self.layers.insert(0, Layer::new(encoding, Bounds { wanted, ..bounds }));
     }
 
     /// A decoder that drops whatever comes: the encoded stream can't be followed any more.
     pub(crate) fn ended() -> Decoder {
-        let mut layer = Layer::new(Encoding::Lzma, 0);
+        let mut layer = Layer::new(Encoding::Lzma, Bounds::default());
         layer.codec = Codec::Over;
         Decoder { layers: vec![layer] }
     }
@@ -57,29 +102,56 @@ impl Decoder {
         self.layers.is_empty()
     }
 
-    /// Decodes a further piece. `false`: the sink called a halt.
-    pub(crate) fn feed(&mut self, data: &[u8], sink: &mut Sink<'_>) -> bool {
-        feed(&mut self.layers, data, sink)
+    /// Decodes a further piece.
+    pub(crate) fn feed(&mut self, data: &[u8], budget: &Unpacking, sink: &mut Sink<'_>) -> Fed {
+        self.run(budget, &mut |layers| feed(layers, data, budget, sink))
     }
 
     /// The body is over: hands on what is left.
-    pub(crate) fn finish(&mut self, sink: &mut Sink<'_>) {
-        let mut layers = self.layers.as_mut_slice();
-        while let Some((first, rest)) = layers.split_first_mut() {
-            let last = first.finish();
-            if !last.is_empty() && !feed(rest, &last, sink) {
-                return;
+    pub(crate) fn finish(&mut self, budget: &Unpacking, sink: &mut Sink<'_>) -> Fed {
+        self.run(budget, &mut |mut layers| {
+            while let Some((first, rest)) = layers.split_first_mut() {
+                if !first.finish(budget, &mut |last| feed(rest, last, budget, sink)) {
+                    return false;
+                }
+                layers = rest;
             }
-            layers = rest;
+            true
+        })
+    }
+
+    fn run(&mut self, budget: &Unpacking, run: &mut dyn FnMut(&mut [Layer]) -> bool) -> Fed {
+        let free = self.layers.first().map_or(0, |l| l.bounds.free);
+        // Not one more is begun with unless there is room for what it makes at a time.
+        let needed = self.layers.iter().map(|l| l.codec.makes_at_once()).max();
+        let has_room = needed.is_none_or(|needed| budget.left(free) >= needed);
+        if has_room && run(&mut self.layers) {
+            return Fed::All;
+        }
+        let is_exhausted = !has_room || self.layers.iter().any(|l| l.is_exhausted);
+        *self = Decoder::ended();
+        if is_exhausted { Fed::Exhausted } else { Fed::Halted }
+    }
+}
+
+fn feed(layers: &mut [Layer], data: &[u8], budget: &Unpacking, sink: &mut Sink<'_>) -> bool {
+    match layers.split_first_mut() {
+        None => sink(data),
+        Some((first, rest)) => {
+            first.write(data, budget, &mut |piece| feed(rest, piece, budget, sink))
         }
     }
 }
 
-fn feed(layers: &mut [Layer], data: &[u8], sink: &mut Sink<'_>) -> bool {
-    match layers.split_first_mut() {
-        None => sink(data),
-        Some((first, rest)) => first.write(data, &mut |piece| feed(rest, piece, sink)),
-    }
+/// What decoders may take and give.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bounds {
+    /// Bytes of an lzma dictionary; 0: lzma passes through undone.
+    pub(crate) lzma_memlimit: usize,
+    /// Bytes that a flow may unpack for nothing, where its limits say more than the least.
+    pub(crate) free: u64,
+    /// Bytes of the body that anybody looks at; 0: all.
+    pub(crate) wanted: u64,
 }
 
 /// How a decoder stands after a piece.
@@ -93,6 +165,8 @@ enum Step {
     Broken,
     /// The sink called a halt.
     Halt,
+    /// It goes on, but nobody wants more.
+    Cut,
 }
 
 struct Layer {
@@ -105,14 +179,16 @@ struct Layer {
     trial: Vec<u8>,
     has_output: bool,
     retries: u8,
-    lzma_memlimit: usize,
+    bounds: Bounds,
+    /// It gave all that the flow may have unpacked.
+    is_exhausted: bool,
 }
 
 enum Codec {
     Gzip(GzipHead, Box<Decompress>),
     Inflate(Box<Decompress>),
     Brotli(Box<Brotli>),
-    Lzma(Option<Box<lzma_rs::decompress::Stream<LzmaOut>>>),
+    Lzma(Box<Lzma>),
     /// What comes goes.
     Pass,
     /// What comes is dropped.
@@ -120,40 +196,44 @@ enum Codec {
 }
 
 impl Codec {
-    fn new(encoding: Encoding, lzma_memlimit: usize) -> Codec {
+    fn new(encoding: Encoding, bounds: Bounds) -> Codec {
         match encoding {
             Encoding::Gzip => Codec::Gzip(GzipHead::default(), Box::new(Decompress::new(false))),
             Encoding::Deflate => Codec::Inflate(Box::new(Decompress::new(false))),
             Encoding::Zlib => Codec::Inflate(Box::new(Decompress::new(true))),
-            Encoding::Brotli => Codec::Brotli(Box::new(Brotli::new())),
-            Encoding::Lzma if lzma_memlimit == 0 => Codec::Pass,
-            Encoding::Lzma => {
-                let options = lzma_rs::decompress::Options {
-                    memlimit: Some(lzma_memlimit),
-                    ..Default::default()
-                };
-                let out = LzmaOut::default();
-                let stream = lzma_rs::decompress::Stream::new_with_options(&options, out);
-                Codec::Lzma(Some(Box::new(stream)))
-            }
+            Encoding::Brotli => Codec::Brotli(Box::new(Brotli::new(bounds.wanted))),
+            Encoding::Lzma if bounds.lzma_memlimit == 0 => Codec::Pass,
+            Encoding::Lzma => Codec::Lzma(Box::new(Lzma::new(bounds.lzma_memlimit))),
+        }
+    }
+}
+
+impl Codec {
+    /// Bytes that are made before anybody can call a halt; 0 where nothing is made.
+    fn makes_at_once(&self) -> u64 {
+        match self {
+            Codec::Pass | Codec::Over => 0,
+            Codec::Brotli(brotli) if !brotli.is_started => brotli.makes_at_once(),
+            _ => 1,
         }
     }
 }
 
 impl Layer {
-    fn new(encoding: Encoding, lzma_memlimit: usize) -> Layer {
+    fn new(encoding: Encoding, bounds: Bounds) -> Layer {
         Layer {
             encoding,
-            codec: Codec::new(encoding, lzma_memlimit),
+            codec: Codec::new(encoding, bounds),
             head: Vec::new(),
             trial: Vec::new(),
             has_output: false,
             retries: 0,
-            lzma_memlimit,
+            bounds,
+            is_exhausted: false,
         }
     }
 
-    fn write(&mut self, data: &[u8], sink: &mut Sink<'_>) -> bool {
+    fn write(&mut self, data: &[u8], budget: &Unpacking, sink: &mut Sink<'_>) -> bool {
         if !self.has_output && !matches!(self.codec, Codec::Pass | Codec::Over) {
             if self.head.len() + data.len() > ENCODING_HEAD_BYTES_MAX {
                 // So much input and nothing out of it: keep to what it is taken for now.
@@ -163,7 +243,7 @@ impl Layer {
                 self.head.extend_from_slice(data);
             }
         }
-        let mut step = self.decode(data, sink);
+        let mut step = self.decode(data, budget, sink);
         while step == Step::Broken {
             if self.has_output {
                 self.codec = Codec::Over;
@@ -181,8 +261,8 @@ impl Layer {
                 Encoding::Zlib => Encoding::Gzip,
                 Encoding::Gzip | Encoding::Brotli | Encoding::Lzma => Encoding::Deflate,
             };
-            self.codec = Codec::new(self.encoding, self.lzma_memlimit);
-            step = self.decode(&head, sink);
+            self.codec = Codec::new(self.encoding, self.bounds);
+            step = self.decode(&head, budget, sink);
             if !self.has_output {
                 self.head = head;
             }
@@ -192,6 +272,10 @@ impl Layer {
         }
         if self.has_output {
             self.head = Vec::new();
+        }
+        if step == Step::Cut {
+            self.is_exhausted = true;
+            step = Step::Halt;
         }
         if matches!(step, Step::End | Step::Halt) {
             self.codec = Codec::Over;
@@ -206,25 +290,28 @@ impl Layer {
         trial.is_empty() || sink(&trial)
     }
 
-    fn decode(&mut self, data: &[u8], sink: &mut Sink<'_>) -> Step {
+    fn decode(&mut self, data: &[u8], budget: &Unpacking, sink: &mut Sink<'_>) -> Step {
         let (has_output, trial) = (&mut self.has_output, &mut self.trial);
+        let (is_exhausted, free) = (&mut self.is_exhausted, self.bounds.free);
         // The other encodings have a header to be known by.
         let is_guess = self.retries > 0 && self.encoding == Encoding::Deflate;
-        let mut out = |piece: &[u8]| {
+        let mut out = |made: &[u8]| {
+            let piece = made.get(..budget.take(free, made.len())).unwrap_or(made);
+            *is_exhausted |= piece.len() < made.len();
             if piece.is_empty() {
-                return true;
+                return made.is_empty();
             }
             if is_guess && !*has_output {
                 trial.extend_from_slice(piece);
                 if trial.len() <= DECODED_PIECE_BYTES {
-                    return true;
+                    return !*is_exhausted;
                 }
                 *has_output = true;
                 let first = std::mem::take(trial);
-                return sink(&first);
+                return sink(&first) && !*is_exhausted;
             }
             *has_output = true;
-            sink(piece)
+            sink(piece) && !*is_exhausted
         };
         match &mut self.codec {
             Codec::Gzip(head, inflater) => match head.skip(data) {
@@ -232,8 +319,15 @@ impl Layer {
                 None => Step::Broken,
             },
             Codec::Inflate(inflater) => inflate(inflater, data, &mut out),
-            Codec::Brotli(brotli) => brotli.decode(data, &mut out),
-            Codec::Lzma(stream) => unlzma(stream, data, &mut out),
+            Codec::Brotli(brotli) => {
+                let step = brotli.decode(data, &mut out);
+                if step == Step::Halt {
+                    // What stands in the window was made, though nobody took it.
+                    budget.take(free, brotli.untaken());
+                }
+                step
+            }
+            Codec::Lzma(lzma) => unlzma(lzma, data, false, &mut out),
             Codec::Pass => {
                 if sink(data) {
                     Step::More
@@ -245,13 +339,22 @@ impl Layer {
         }
     }
 
-    /// What is left at the end.
-    fn finish(&mut self) -> Vec<u8> {
+    /// The end: hands on what is left. `false`: the sink called a halt.
+    fn finish(&mut self, budget: &Unpacking, sink: &mut Sink<'_>) -> bool {
+        let free = self.bounds.free;
         match std::mem::replace(&mut self.codec, Codec::Over) {
-            Codec::Lzma(Some(stream)) => stream.finish().map(|o| o.bytes).unwrap_or_default(),
+            Codec::Lzma(mut lzma) => {
+                let is_exhausted = &mut self.is_exhausted;
+                let mut out = |made: &[u8]| {
+                    let piece = made.get(..budget.take(free, made.len())).unwrap_or(made);
+                    *is_exhausted |= piece.len() < made.len();
+                    sink(piece) && !*is_exhausted
+                };
+                unlzma(&mut lzma, &[], true, &mut out) != Step::Halt
+            }
             // A guess that came to no end was wrong.
-            _ if !self.trial.is_empty() => std::mem::take(&mut self.head),
-            _ => Vec::new(),
+            _ if !self.trial.is_empty() => sink(&std::mem::take(&mut self.head)),
+            _ => true,
         }
     }
 }
@@ -380,33 +483,99 @@ impl GzipHead {
     }
 }
 
-struct Brotli(BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>);
+/// Brotli. The library decodes a whole window before it hands anything on, and the stream chooses
+/// the window, up to 16 MiB: so many bytes a stream of a dozen would cost. Up to the window's size
+/// the stream reads the same with a smaller window, so where less than that is looked at, the window
+/// is made as small as what is wanted, and the stream ends with it.
+struct Brotli {
+    state: BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
+    is_started: bool,
+    /// Bits of the largest window wanted.
+    bits: u8,
+    /// Bits of the window, once known.
+    window_bits: u8,
+    /// Bytes handed on.
+    handed: usize,
+    /// The window was made smaller: the stream ends with it.
+    is_cut: bool,
+}
 
 impl Brotli {
-    fn new() -> Brotli {
+    fn new(wanted: u64) -> Brotli {
         let a = StandardAlloc::default;
-        Brotli(BrotliState::new_strict(a(), a(), a()))
+        let fits = |bits: &u8| wanted != 0 && brotli_window(*bits) as u64 >= wanted;
+        let bits = (BROTLI_WINDOW_BITS_MIN..BROTLI_WINDOW_BITS_MAX).find(fits);
+        Brotli {
+            state: BrotliState::new_strict(a(), a(), a()),
+            is_started: false,
+            bits: bits.unwrap_or(BROTLI_WINDOW_BITS_MAX),
+            window_bits: 16,
+            handed: 0,
+            is_cut: false,
+        }
+    }
+
+    /// Bytes of the window, where it can be made as small as what is wanted.
+    fn makes_at_once(&self) -> u64 {
+        match self.bits {
+            BROTLI_WINDOW_BITS_MAX => 1,
+            bits => brotli_window(bits) as u64,
+        }
+    }
+
+    /// Bytes of the window that may have been made and were not handed on.
+    fn untaken(&self) -> usize {
+        let window = brotli_window(self.window_bits);
+        window - self.handed % window
     }
 
     fn decode(&mut self, data: &[u8], out: &mut Sink<'_>) -> Step {
+        if self.is_started {
+            return self.decode_more(data, out);
+        }
+        let Some((&first, rest)) = data.split_first() else { return Step::More };
+        self.is_started = true;
+        // RFC 7932 9.1: a set lowest bit and three others that are not zero are 17 and the bits.
+        let (is_long, bits) = (first & 1 == 1 && first & 0b1110 != 0, 17 + (first >> 1 & 7));
+        let mut first = first;
+        if is_long {
+            self.window_bits = bits.min(self.bits);
+            self.is_cut = bits > self.bits;
+            first = first & 0xf0 | (self.window_bits - 17) << 1 | 1;
+        }
+        match self.decode_more(&[first], out) {
+            Step::More => self.decode_more(rest, out),
+            step => step,
+        }
+    }
+
+    fn decode_more(&mut self, data: &[u8], out: &mut Sink<'_>) -> Step {
         let mut buffer = [0u8; DECODED_PIECE_BYTES];
-        let (mut left, mut at, mut total) = (data.len(), 0, 0);
+        let (mut input_left, mut at, mut total) = (data.len(), 0, 0);
         loop {
             let (mut room, mut made) = (buffer.len(), 0);
             let result = BrotliDecompressStream(
-                &mut left,
+                &mut input_left,
                 &mut at,
                 data,
                 &mut room,
                 &mut made,
                 &mut buffer,
                 &mut total,
-                &mut self.0,
+                &mut self.state,
             );
-            if !out(buffer.get(..made).unwrap_or_default()) {
+            let mut piece = buffer.get(..made).unwrap_or_default();
+            if self.is_cut {
+                let left = brotli_window(self.window_bits) - self.handed;
+                piece = piece.get(..left).unwrap_or(piece);
+            }
+            self.handed += piece.len();
+            if !out(piece) {
                 return Step::Halt;
             }
+            let is_full = self.is_cut && self.handed == brotli_window(self.window_bits);
             match result {
+                _ if is_full && !matches!(result, BrotliResult::ResultSuccess) => return Step::Cut,
                 BrotliResult::ResultSuccess => return Step::End,
                 BrotliResult::NeedsMoreInput => return Step::More,
                 BrotliResult::NeedsMoreOutput => {}
@@ -416,73 +585,42 @@ impl Brotli {
     }
 }
 
-/// Collects what lzma gives, at most as much as a bomb may before it is looked at.
-#[derive(Debug, Default)]
-struct LzmaOut {
-    bytes: Vec<u8>,
+/// Bytes that a window of so many bits holds (RFC 7932 9.1).
+fn brotli_window(bits: u8) -> usize {
+    (1usize << bits) - 16
 }
 
-/// Output between two looks of the sink: more is taken for a bomb and ends the decoding.
-const LZMA_BURST_BYTES_MAX: usize = 4 << 20;
-
-/// Input given to lzma at a time.
-const LZMA_INPUT_BYTES: usize = 256;
-
-impl Write for LzmaOut {
-    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
-        if self.bytes.len() + data.len() > LZMA_BURST_BYTES_MAX {
-            return Err(std::io::Error::other("too much output at once"));
-        }
-        self.bytes.extend_from_slice(data);
-        Ok(data.len())
+fn unlzma(lzma: &mut Lzma, data: &[u8], is_last: bool, out: &mut Sink<'_>) -> Step {
+    match lzma.decode(data, is_last, out) {
+        LzmaStep::More => Step::More,
+        LzmaStep::End => Step::End,
+        LzmaStep::Broken => Step::Broken,
+        LzmaStep::Halt => Step::Halt,
     }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
-
-fn unlzma(
-    stream: &mut Option<Box<lzma_rs::decompress::Stream<LzmaOut>>>,
-    data: &[u8],
-    out: &mut Sink<'_>,
-) -> Step {
-    let Some(lzma) = stream else { return Step::More };
-    for piece in data.chunks(LZMA_INPUT_BYTES) {
-        if lzma.write_all(piece).is_err() {
-            *stream = None;
-            return Step::Broken;
-        }
-        if let Some(o) = lzma.get_output_mut() {
-            let go_on = out(&o.bytes);
-            o.bytes.clear();
-            if !go_on {
-                return Step::Halt;
-            }
-        }
-    }
-    Step::More
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use flate2::Compression;
+    use std::io::Write;
 
     fn decode(encodings: &[Encoding], data: &[u8], piece: usize) -> Vec<u8> {
         let mut d = Decoder::default();
         for e in encodings {
-            d.add(*e, 1 << 20);
+            d.add(*e, Bounds { lzma_memlimit: 1 << 20, ..Bounds::default() });
         }
+        let mut budget = Unpacking::default();
+        budget.send(data.len());
         let mut out = Vec::new();
         let mut sink = |b: &[u8]| {
             out.extend_from_slice(b);
             true
         };
         for p in data.chunks(piece.max(1)) {
-            d.feed(p, &mut sink);
+            d.feed(p, &budget, &mut sink);
         }
-        d.finish(&mut sink);
+        d.finish(&budget, &mut sink);
         out
     }
 
@@ -540,15 +678,98 @@ mod tests {
     #[test]
     fn a_halt_ends_the_decoding() {
         let bomb = gzip(&vec![0u8; 10 << 20]);
+        let mut budget = Unpacking::default();
+        budget.send(bomb.len());
         let mut d = Decoder::default();
-        d.add(Encoding::Gzip, 0);
+        d.add(Encoding::Gzip, Bounds::default());
         let mut seen = 0usize;
         let mut sink = |b: &[u8]| {
             seen += b.len();
             seen < 100_000
         };
-        assert!(!d.feed(&bomb, &mut sink));
-        assert!(d.feed(&bomb, &mut sink));
+        assert_eq!(d.feed(&bomb, &budget, &mut sink), Fed::Halted);
+        assert_eq!(d.feed(&bomb, &budget, &mut sink), Fed::All);
         assert!(seen < 110_000);
+    }
+
+    /// 64 MiB of zeros as brotli with a window of 16 MiB, and 1 MiB of them as lzma (both written by
+    /// the reference encoders).
+    const BROTLI_BOMB: &[u8] = &[
+        207, 255, 255, 127, 248, 39, 0, 226, 177, 64, 32, 247, 254, 159, 255, 255, 255, 240, 79, 0,
+        196, 97, 1, 128, 238, 253, 63, 255, 255, 255, 225, 159, 0, 136, 195, 34, 0, 221, 251, 127,
+        254, 255, 255, 195, 63, 1, 16, 135, 5, 0, 186, 247, 255, 3,
+    ];
+    const LZMA_BOMB: &[u8] = &[
+        93, 0, 0, 128, 0, 255, 255, 255, 255, 255, 255, 255, 255, 0, 0, 111, 253, 255, 255, 163,
+        183, 255, 71, 62, 72, 21, 114, 57, 97, 81, 184, 146, 40, 230, 163, 134, 7, 249, 238, 228,
+        30, 130, 211, 47, 197, 58, 60, 1, 75, 177, 126, 201, 138, 138, 77, 47, 163, 13, 217, 127,
+        166, 227, 140, 35, 17, 83, 224, 89, 24, 197, 117, 138, 226, 119, 248, 182, 148, 127, 12,
+        106, 192, 222, 116, 73, 100, 226, 233, 92, 83, 178, 4, 216, 247, 68, 12, 171, 95, 13, 109,
+        70, 233, 229, 195, 118, 136, 183, 150, 87, 172, 182, 77, 225, 105, 29, 111, 251, 75, 136,
+        16, 108, 66, 203, 136, 63, 92, 0, 143, 208, 78, 175, 38, 40, 148, 113, 31, 61, 143, 36,
+        225, 112, 158, 167, 35, 95, 236, 40, 203, 133, 209, 149, 152, 138, 126, 42, 145, 242, 39,
+        117, 247, 25, 192, 6, 152, 77, 152, 253, 216, 175, 213, 144, 15, 196, 37, 83, 248, 245,
+        145, 54, 49, 5, 165, 176, 238, 111, 193, 112, 77, 71, 12, 209, 145, 17, 170, 173, 96, 29,
+        186, 206, 177, 39, 24, 92, 89, 134, 233, 102, 82, 88, 190, 233, 118, 172, 89, 228, 229, 91,
+        5, 8, 249, 199, 218, 173, 252, 251, 82, 42, 247, 229, 28, 220, 207, 255, 255, 130, 22, 0,
+        0,
+    ];
+
+    /// What a flow has unpacked is bounded by what it has sent, whatever the encodings and however
+    /// many bodies: bytes are counted that all layers made.
+    #[test]
+    fn what_is_unpacked_is_bounded_by_what_was_sent() {
+        let zeros = gzip(&vec![0u8; 10 << 20]);
+        let twice = gzip(&gzip(&vec![0u8; 100 << 20]));
+        use Encoding::*;
+        for (encodings, packed) in [
+            (&[Brotli][..], BROTLI_BOMB),
+            (&[Lzma], LZMA_BOMB),
+            (&[Gzip], &zeros),
+            (&[Gzip, Gzip], &twice),
+        ] {
+            let mut budget = Unpacking::default();
+            let mut exhausted = 0;
+            let mut seen = 0;
+            for _ in 0..20 {
+                let mut d = Decoder::default();
+                for e in encodings {
+                    let bounds = Bounds { lzma_memlimit: 1 << 20, wanted: 100 << 10, free: 0 };
+                    d.add(*e, bounds);
+                }
+                budget.send(packed.len());
+                let mut sink = |b: &[u8]| {
+                    seen += b.len() as u64;
+                    true
+                };
+                exhausted += usize::from(d.feed(packed, &budget, &mut sink) == Fed::Exhausted);
+                exhausted += usize::from(d.finish(&budget, &mut sink) == Fed::Exhausted);
+            }
+            let bound = UNPACKED_BYTES_FREE + 20 * packed.len() as u64 * UNPACKED_BYTES_FROM_ONE;
+            // One piece more may be made, and is not handed on.
+            let overrun = 20 * DECODED_PIECE_BYTES as u64;
+            assert!(budget.made.get() <= bound + overrun, "{encodings:?} {budget:?}");
+            assert!(seen <= bound && exhausted >= 10, "{encodings:?} {seen} {exhausted}");
+        }
+    }
+
+    /// A window that is made smaller changes nothing of what is wanted.
+    #[test]
+    fn a_smaller_window_reads_the_same() {
+        let bounds = |wanted| Bounds { wanted, ..Bounds::default() };
+        for (wanted, expected) in [(1000, brotli_window(18)), (500_000, brotli_window(19))] {
+            let mut budget = Unpacking::default();
+            budget.send(1 << 20);
+            let mut d = Decoder::default();
+            d.add(Encoding::Brotli, bounds(wanted));
+            let mut seen = 0;
+            let mut sink = |b: &[u8]| {
+                assert!(b.iter().all(|b| *b == 0));
+                seen += b.len();
+                true
+            };
+            assert_eq!(d.feed(BROTLI_BOMB, &budget, &mut sink), Fed::Exhausted);
+            assert_eq!(seen, expected);
+        }
     }
 }

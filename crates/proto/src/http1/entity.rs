@@ -1,5 +1,6 @@
 //! What becomes of body bytes: decoded, kept for rules, written into files.
 
+use super::decoder::Fed;
 use super::events::Event;
 use super::limits::{BOMB_RATIO, FILE_NAME_BYTES_MAX};
 use super::message::{FileContext, RequestBody, Tx};
@@ -19,6 +20,7 @@ pub(crate) fn decode_entity(
 ) {
     let mut files = http.files;
     let mut bombs = http.bombs;
+    let mut unpacking = std::mem::take(&mut http.unpacking);
     let mut events = Vec::new();
     if let Some(tx) = http.current(direction) {
         let m = tx.message_mut(direction);
@@ -31,14 +33,16 @@ pub(crate) fn decode_entity(
             (None, None) => {}
             (Some(mut decoder), data) => {
                 let is_over = data.is_none();
+                unpacking.send(data.map_or(0, <[u8]>::len));
                 let mut sink = |piece: &[u8]| {
                     take_decoded(tx, direction, piece, &mut files, &mut bombs, &mut events)
                 };
-                match data {
-                    Some(data) => {
-                        decoder.feed(data, &mut sink);
-                    }
-                    None => decoder.finish(&mut sink),
+                let fed = match data {
+                    Some(data) => decoder.feed(data, &unpacking, &mut sink),
+                    None => decoder.finish(&unpacking, &mut sink),
+                };
+                if fed == Fed::Exhausted {
+                    exhausted(tx, direction, &files, &mut bombs, &mut events);
                 }
                 if is_over {
                     // What may still come is no part of the encoded stream.
@@ -50,6 +54,7 @@ pub(crate) fn decode_entity(
     }
     http.files = files;
     http.bombs = bombs;
+    http.unpacking = unpacking;
     for event in events {
         http.warn(direction, event);
     }
@@ -69,20 +74,48 @@ fn take_decoded(
     m.entity_len = m.entity_len.saturating_add(piece.len() as u64);
     let (made, sent) = (m.entity_len, m.message_len);
     take_entity(tx, direction, piece, files, events);
+    let is_bomb = made > sent.saturating_mul(BOMB_RATIO);
     if made <= limit {
-        return true;
+        // It may become a bomb yet, which is told.
+        return is_bomb || !tx.message(direction).body.is_cut();
     }
-    if made > sent.saturating_mul(BOMB_RATIO) {
-        events.push(Event::CompressionBomb);
-        *bombs = bombs.saturating_add(1);
-        if *bombs == tx.config.bombs_max {
-            events.push(Event::CompressionBombLimitReached);
-        }
+    if is_bomb {
+        tell_bomb(tx, bombs, events);
         return false;
     }
-    // Past the body limit nobody sees what comes: decoding it would be work for nothing.
+    is_seen(tx, direction, files)
+}
+
+/// Whether anybody sees what comes: past the body's limit decoding would be work for nothing.
+fn is_seen(tx: &Tx, direction: Direction, files: &FileContext) -> bool {
     let body_limit = limits(tx, direction, files).limit;
     body_limit == 0 || tx.message(direction).body.total() < body_limit
+}
+
+fn tell_bomb(tx: &Tx, bombs: &mut u8, events: &mut Vec<Event>) {
+    events.push(Event::CompressionBomb);
+    *bombs = bombs.saturating_add(1);
+    if *bombs == tx.config.bombs_max {
+        events.push(Event::CompressionBombLimitReached);
+    }
+}
+
+/// The flow may have no more unpacked: what was made of so little is a bomb even before its limit,
+/// and what somebody would have looked at is given up.
+fn exhausted(
+    tx: &mut Tx,
+    direction: Direction,
+    files: &FileContext,
+    bombs: &mut u8,
+    events: &mut Vec<Event>,
+) {
+    let m = tx.message(direction);
+    if m.entity_len > m.message_len.saturating_mul(BOMB_RATIO) {
+        tell_bomb(tx, bombs, events);
+    }
+    if is_seen(tx, direction, files) {
+        tx.message_mut(direction).close_file(FileState::Truncated);
+    }
 }
 
 /// Takes a piece of the decoded body.

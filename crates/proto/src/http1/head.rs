@@ -1,6 +1,6 @@
 //! Reading header blocks into a message, and what they say of the body's encoding.
 
-use super::decoder::{Decoder, Encoding};
+use super::decoder::{Bounds, Decoder, Encoding};
 use super::events::Event;
 use super::headers::{Added, Field, Scan, Side, scan};
 use super::limits;
@@ -78,13 +78,21 @@ pub(crate) fn read_head(
 ) -> Result<HeadStep, Halt> {
     let direction = side.direction();
     let is_closed = http.stream(direction).is_closed;
+    // Lines taken before the next look: where one does not do, more and more, so that a field of
+    // many lines is not walked once for each of them.
+    let mut lines = 1;
+    let mut has_end = true;
     loop {
         let tx = http.tx_at(direction)?;
         let field_limit = tx.config.field_limit;
         let m = tx.message_mut(direction);
         let unread = m.headers.raw().get(m.scanned..).unwrap_or_default();
-        match scan(side, unread, is_closed && input.is_empty()) {
+        let mut looked = m.looked.saturating_sub(m.scanned);
+        let scan = scan(side, unread, is_closed && input.is_empty(), &mut looked);
+        m.looked = m.scanned + looked;
+        match scan {
             Scan::Field(field) => {
+                lines = 1;
                 add_field(http, side, &field)?;
                 continue;
             }
@@ -104,11 +112,14 @@ pub(crate) fn read_head(
             return Ok(if is_closed { HeadStep::Cut } else { HeadStep::More });
         }
         let rest = input.rest();
-        // Up to the empty line when it is there, else line by line: the body isn't copied.
-        let n = match memchr::memmem::find(rest, b"\n\r\n") {
+        // Up to the empty line when it is there, else some lines: the body isn't copied.
+        let end = if has_end { memchr::memmem::find(rest, b"\n\r\n") } else { None };
+        has_end = end.is_some();
+        let n = match end {
             Some(at) => at + 3,
-            None => memchr::memchr(b'\n', rest).map_or(rest.len(), |at| at + 1),
+            None => memchr::memchr_iter(b'\n', rest).nth(lines - 1).map_or(rest.len(), |at| at + 1),
         };
+        lines = (lines * 2).min(limits::LINES_AT_ONCE_MAX);
         let n = n.min(field_limit + 1);
         let too_long = unread_len + n > field_limit
             && memchr::memchr(b'\n', &rest[..n]).is_none_or(|at| unread_len + at > field_limit);
@@ -178,8 +189,15 @@ fn add_field(http: &mut Http1, side: Side, field: &Field) -> Result<(), Halt> {
 pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt> {
     let direction = side.direction();
     let bombs = http.bombs;
+    let (is_stored, files_limit) = (http.files.wants.store, http.files.store_depth);
     let tx = http.tx_at(direction)?;
     let config = std::sync::Arc::clone(&tx.config);
+    let wanted = if is_stored { files_limit } else { tx.limits(direction).limit };
+    let bounds = Bounds {
+        lzma_memlimit: config.lzma_memlimit,
+        free: if wanted == 0 { config.bomb_limit } else { wanted.min(config.bomb_limit) },
+        wanted,
+    };
     let Some(value) = tx.message(direction).headers.get(b"content-encoding") else {
         return Ok(());
     };
@@ -187,7 +205,7 @@ pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt
     let mut events = Vec::new();
     if let Some(single) = known_encoding(value) {
         if let Some(encoding) = single {
-            decoder.add(encoding, config.lzma_memlimit);
+            decoder.add(encoding, bounds);
         }
     } else {
         let too_many_lzma = match side {
@@ -210,7 +228,7 @@ pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt
                 }
             }
             if let Some(encoding) = encoding {
-                decoder.add(encoding, config.lzma_memlimit);
+                decoder.add(encoding, bounds);
             }
         }
     }

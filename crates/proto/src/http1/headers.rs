@@ -64,14 +64,17 @@ pub(crate) enum Scan {
     More,
 }
 
-/// Reads the next field at the head of `data`. `is_last` says that no more bytes will come.
-pub(crate) fn scan(side: Side, data: &[u8], is_last: bool) -> Scan {
+/// Reads the next field at the head of `data`. `is_last` says that no more bytes will come. Before
+/// `looked`, an earlier scan of this block has found neither colon nor end of line; how far this one
+/// has looked is left there. So a block without either is walked once, not once for each of its
+/// fields and pieces.
+pub(crate) fn scan(side: Side, data: &[u8], is_last: bool, looked: &mut usize) -> Scan {
     match end_of_block(side, data, is_last) {
         Step::Yes(n) => return Scan::End(n),
         Step::More => return Scan::More,
         Step::No => {}
     }
-    let (name, odd) = match find_name(side, data) {
+    let (name, odd) = match find_name(side, data, looked) {
         Step::Yes(colon) => describe_name(data, colon),
         Step::More => return Scan::More,
         Step::No => {
@@ -120,9 +123,10 @@ fn end_of_block(side: Side, data: &[u8], is_last: bool) -> Step {
 
 /// Position of the colon behind the name, or `No` when the line ends before one. A line end with a
 /// space behind it does not end the line.
-fn find_name(side: Side, data: &[u8]) -> Step {
-    let mut at = 0;
+fn find_name(side: Side, data: &[u8], looked: &mut usize) -> Step {
+    let mut at = *looked;
     loop {
+        *looked = at;
         match data.get(at) {
             None => return Step::More,
             Some(b':') => return Step::Yes(at),
@@ -327,6 +331,8 @@ fn trim_range(data: &[u8], range: Range<usize>) -> Range<usize> {
 /// A field of the table: ranges into its text.
 #[derive(Clone, Debug)]
 struct Entry {
+    /// Of the name in lower case: most others are told apart by it.
+    hash: u32,
     name: Range<u32>,
     value: Range<u32>,
     is_repeated: bool,
@@ -352,6 +358,12 @@ pub(crate) struct Headers {
     joined: Vec<u8>,
     list: Vec<Entry>,
     repetitions: u16,
+}
+
+/// FNV-1a (Fowler, Noll, Vo) of a name in lower case.
+fn name_hash(name: &[u8]) -> u32 {
+    let step = |h: u32, b: &u8| (h ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193);
+    name.iter().fold(0x811c_9dc5, step)
 }
 
 /// Ranges at and above this position are in `joined`.
@@ -404,8 +416,9 @@ impl Headers {
     }
 
     /// Where a field of that very name (case aside) stands.
-    fn position(&self, name: &[u8]) -> Option<usize> {
-        self.list.iter().position(|e| self.text(&e.name).eq_ignore_ascii_case(name))
+    fn position(&self, hash: u32, name: &[u8]) -> Option<usize> {
+        let is_it = |e: &Entry| e.hash == hash && self.text(&e.name).eq_ignore_ascii_case(name);
+        self.list.iter().position(is_it)
     }
 
     /// Adds a field whose ranges are relative to position `base` of the block. A second one of its
@@ -414,12 +427,13 @@ impl Headers {
     pub(crate) fn add(&mut self, base: usize, field: &Field) -> (Added, bool) {
         let place = |r: &Range<usize>| (base + r.start) as u32..(base + r.end) as u32;
         let name = place(&field.name);
-        let Some(at) = self.position(self.text(&name)) else {
+        let hash = name_hash(self.text(&name));
+        let Some(at) = self.position(hash, self.text(&name)) else {
             let value = match &field.value {
                 Value::At(range) => place(range),
                 Value::Folded(text) => self.keep(text),
             };
-            self.list.push(Entry { name, value, is_repeated: false });
+            self.list.push(Entry { hash, name, value, is_repeated: false });
             return (Added::New, false);
         };
         let mut added = Added::Second;
@@ -464,7 +478,7 @@ mod tests {
         let mut at = 0;
         let mut out = String::new();
         loop {
-            match scan(side, &data[at..], false) {
+            match scan(side, &data[at..], false, &mut 0) {
                 Scan::Field(f) => {
                     let value = match &f.value {
                         Value::At(r) => data[at..][r.clone()].to_vec(),
@@ -545,9 +559,12 @@ mod tests {
         ];
         for side in [Side::Request, Side::Response] {
             for block in blocks {
-                let whole = scan(side, block, false);
+                let whole = scan(side, block, false, &mut 0);
+                let mut looked = 0;
                 for n in 0..block.len() {
-                    let part = scan(side, &block[..n], false);
+                    let part = scan(side, &block[..n], false, &mut 0);
+                    let again = scan(side, &block[..n], false, &mut looked);
+                    assert_eq!(again, part, "{side:?} {} at {n}", block.escape_ascii());
                     assert!(
                         part == Scan::More || part == whole,
                         "{side:?} {} at {n}: {part:?} {whole:?}",
@@ -565,7 +582,7 @@ mod tests {
         h.raw_mut().extend_from_slice(block);
         let mut at = 0;
         let mut seen = Vec::new();
-        while let Scan::Field(f) = scan(Side::Request, &block[at..], false) {
+        while let Scan::Field(f) = scan(Side::Request, &block[at..], false, &mut 0) {
             seen.push(h.add(at, &f));
             at += f.len;
         }

@@ -47,3 +47,20 @@ pub(crate) const PART_HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// Warnings of a flow after which one more is raised and no further recorded (the peer's number).
 pub(crate) const WARNINGS_MAX: u32 = 512;
+
+/// Bytes that a flow may have unpacked whatever it sends: more than the default limits of bodies let
+/// anybody see. (A window of brotli holds 16 bytes less than a power of two.)
+pub(crate) const UNPACKED_BYTES_FREE: u64 = (256 << 10) - 16;
+
+/// Bytes that a flow may have unpacked for each packed byte that it sent, all layers together. Text
+/// gives up to some tens; a full packet then costs no more than thirty ordinary ones.
+pub(crate) const UNPACKED_BYTES_FROM_ONE: u64 = 64;
+
+/// Bits of brotli's windows: the smallest that a larger one is cut to, and the largest there is.
+pub(crate) const BROTLI_WINDOW_BITS_MIN: u8 = 18;
+/// See above (RFC 7932 9.1).
+pub(crate) const BROTLI_WINDOW_BITS_MAX: u8 = 24;
+
+/// Lines of a header block taken before it is looked at again: a folded field is walked again each
+/// time, and what is behind the block's end is copied for nothing.
+pub(crate) const LINES_AT_ONCE_MAX: usize = 64;

@@ -102,6 +102,8 @@ pub(crate) struct Message {
     pub(crate) headers: Headers,
     /// Bytes of the header block that were read.
     pub(crate) scanned: usize,
+    /// Before this place of the block no colon or end of line stands that was not read yet.
+    pub(crate) looked: usize,
     pub(crate) coding: Coding,
     pub(crate) content_length: Option<u64>,
     pub(crate) decoder: Option<Box<Decoder>>,
@@ -125,6 +127,7 @@ impl Message {
         self.protocol = None;
         self.headers.clear();
         self.scanned = 0;
+        self.looked = 0;
         self.coding = Coding::Unknown;
         self.content_length = None;
         self.decoder = None;

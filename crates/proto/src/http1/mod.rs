@@ -29,6 +29,7 @@ mod head;
 mod headers;
 mod limits;
 mod log;
+mod lzma;
 mod message;
 mod multipart;
 mod parser;

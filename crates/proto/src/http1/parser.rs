@@ -6,6 +6,7 @@
 //! before the first answer, and either direction may begin in the middle: all of that is counted
 //! as events, not as errors, as long as the direction can be followed.
 
+use super::decoder::Unpacking;
 use super::events::Event;
 use super::frame;
 use super::limits::WARNINGS_MAX;
@@ -138,6 +139,8 @@ pub(crate) struct Http1 {
     pub(crate) pieces: Vec<FilePiece>,
     /// Compression bombs met in this flow.
     pub(crate) bombs: u8,
+    /// What bodies of this flow were unpacked to.
+    pub(crate) unpacking: Unpacking,
     /// Responses that are over.
     pub(crate) responses: u64,
     warnings: u32,
@@ -165,6 +168,7 @@ impl Http1 {
             files: FileContext::default(),
             pieces: Vec::new(),
             bombs: 0,
+            unpacking: Unpacking::default(),
             responses: 0,
             warnings: 0,
             is_closing: false,
