@@ -7,7 +7,7 @@
 //!   others without copying; and a [`Ledger`](gabion_record::ledger::Ledger) in which whatever
 //!   could not be read is counted with its reason.
 //! * Held here: [`Cursor`], the parser's state, free of I/O; [`Source`], which feeds it from a
-//!   map or a stream; [`list`], which expands folders; [`PcapWriter`] and [`RotatingPcap`].
+//!   map or a stream; [`AgreedClock`], the time that frames agree on; [`list`], which expands folders; [`PcapWriter`] and [`RotatingPcap`].
 //!
 //! What a file says is never trusted: lengths are bounded (`limits`), a torn or contradictory
 //! record ends the reading with one [`Note`] and an entry in the ledger, and all frames before it
@@ -16,6 +16,7 @@
 //! `unsafe` stands in `bytes` only: mapping a file, advice about the map, cache prefetching.
 
 mod bytes;
+mod clock;
 mod cursor;
 mod error;
 pub mod filter;
@@ -30,6 +31,7 @@ mod stream;
 mod writer;
 
 pub use bytes::{CaptureBytes, Frame, FrameRef};
+pub use clock::{Agreed, AgreedClock, ClockCounts};
 pub use cursor::{Bad, Cursor, Format, Next, Stop, Torn};
 pub use error::Error;
 pub use listing::{list, list_recursive};

@@ -44,6 +44,25 @@ pub const MAP_RELEASE_STEP: usize = 1 << 20;
 /// instead of 11 (measured on frames of 250 bytes; 2 to 8 KiB make no difference).
 pub const PREFETCH_AHEAD: usize = 4096;
 
+/// Nanoseconds that one frame may move the clock of a run on without another frame that agrees: less
+/// than any usual timeout, more than the pauses inside of a busy capture.
+pub const STEP_NS: u64 = 1_000_000_000;
+
+/// Nanoseconds that a frame may lie behind the clock and still be just late, as frames of several
+/// queues are; beyond, it may be of another clock.
+pub const LATE_NS: u64 = 60_000_000_000;
+
+/// Nanoseconds from which on a move of the clock is counted as a leap, with the flows it ended: the
+/// shortest timeout of flows that were seen in one direction.
+pub const LEAP_NS: u64 = 30_000_000_000;
+
+/// Frames behind one with a time far off that must lie there too before it is believed. Two, so that
+/// a frame sent twice does not bear witness for itself.
+pub const AGREEING_FRAMES: usize = 2;
+
+/// Clocks that one run tells apart, the latest in use; more don't write one capture.
+pub const CLOCKS_KNOWN: usize = 4;
+
 /// Deepest folder nesting that a recursive listing follows.
 pub const LISTING_DEPTH_MAX: usize = 32;
 

@@ -7,10 +7,11 @@
 use crate::arrivals::Queue;
 use crate::pipeline::{
     Done, Entry, FrameBlock, Incident, Input, OneInput, Position, Run, Trouble, Watch, WorkerEnd,
+    frame_in,
 };
 use crate::stats::{self, WorkerStats};
-use gabion_capture::FrameRef;
-use gabion_net::{Engine, FrameIn, Worker, WorkerBudgets};
+use gabion_capture::{AgreedClock, FrameRef};
+use gabion_net::{Engine, Worker, WorkerBudgets};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
@@ -160,7 +161,7 @@ impl Run<'_> {
         let mut worker = Worker::new(Arc::clone(self.engine), budgets);
         let mut done = Done::default();
         let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
-        let mut number = 0;
+        let (mut number, mut clock) = (0, AgreedClock::default());
         let mut is_lost = false;
         let mut queue = Queue::new(inputs, self.arrivals.clone());
         while let Some((at, input)) = queue.next(self.stop, pulse, &mut || outputs.flush_lines()) {
@@ -193,6 +194,7 @@ impl Run<'_> {
             let mut see = |position, len| shared.position.set(at, position, len);
             let mut one = OneInput {
                 number: &mut number,
+                clock: &mut clock,
                 reader: &mut reader,
                 entry: &mut entry,
                 stop: self.stop,
@@ -207,6 +209,7 @@ impl Run<'_> {
         if self.reopen_asked() {
             outputs.reopen();
         }
+        done.clock = clock.counts();
         done.memory = Some(self.budget.report());
         done.books.add("reader", None, &reader);
         done.books.add("engine", None, &entry);
@@ -242,16 +245,8 @@ fn inspect(
     pulse: &Pulse,
     became: &mut dyn FnMut(&FrameRef, Entry),
 ) {
-    for (number, r) in (block.first..).zip(block.frames.iter()) {
-        let f = r.frame(block.bytes);
-        let f = FrameIn {
-            ts_ns: f.ts_ns,
-            number,
-            link: f.link,
-            wire_len: f.wire_len,
-            data: f.data,
-            fragments: None,
-        };
+    for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(block.agreed) {
+        let f = frame_in(r, block.bytes, number, *agreed);
         let taken = worker.frame(&f, outputs);
         pulse.beat();
         became(r, if taken { Entry::Taken } else { Entry::Unsupported });

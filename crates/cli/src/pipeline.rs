@@ -9,14 +9,17 @@ use crate::arrivals::Arrivals;
 use crate::packet_log;
 use crate::stats::{self, WorkerStats};
 use gabion_capture::filter::Filter;
-use gabion_capture::{CaptureBytes, FrameRef, OpenOptions, Source};
+use gabion_capture::{
+    Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef, OpenOptions, Source,
+};
 use gabion_flowlog::source::is_read_once;
-use gabion_net::{Engine, NetCounters, RuleCosts, Worker, WorkerBooks};
+use gabion_net::{Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::ledger::{Books, Ledger, ShedReason};
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Pulse, Signals, StopFlag, clock};
+use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -54,6 +57,8 @@ pub(crate) struct Done {
     pub(crate) inputs: Vec<InputDone>,
     pub(crate) books: Books,
     pub(crate) counters: NetCounters,
+    /// What was unusual about the times of frames.
+    pub(crate) clock: ClockCounts,
     pub(crate) costs: RuleCosts,
     /// What the budgets were used for, at the end of the reading.
     pub(crate) memory: Option<BudgetReport>,
@@ -348,6 +353,8 @@ fn open(path: &Path, stop: &StopFlag) -> Result<Source, gabion_capture::Error> {
 pub(crate) struct OneInput<'a> {
     /// Number of the last frame of the run.
     pub(crate) number: &'a mut u64,
+    /// The clock of the run.
+    pub(crate) clock: &'a mut AgreedClock,
     pub(crate) reader: &'a mut Ledger,
     pub(crate) entry: &'a mut Ledger,
     pub(crate) stop: &'a StopFlag,
@@ -360,8 +367,31 @@ pub(crate) struct OneInput<'a> {
 pub(crate) struct FrameBlock<'a> {
     pub(crate) bytes: &'a Arc<CaptureBytes>,
     pub(crate) frames: &'a mut Vec<FrameRef>,
+    /// The clock at each of them.
+    pub(crate) agreed: &'a [Agreed],
     /// Number of the first frame.
     pub(crate) first: u64,
+}
+
+/// A frame as the engine takes it.
+#[inline]
+pub(crate) fn frame_in<'a>(
+    r: &FrameRef,
+    bytes: &'a CaptureBytes,
+    number: u64,
+    agreed: Agreed,
+) -> FrameIn<'a> {
+    let f = r.frame(bytes);
+    FrameIn {
+        ts_ns: f.ts_ns,
+        clock_ns: agreed.ns,
+        is_leap: agreed.is_leap,
+        number,
+        link: f.link,
+        wire_len: f.wire_len,
+        data: f.data,
+        fragments: None,
+    }
 }
 
 /// What became of one frame at the engine's entry.
@@ -398,20 +428,34 @@ impl OneInput<'_> {
                 return (done, false);
             }
         };
-        let mut frames: Vec<FrameRef> = Vec::with_capacity(BATCH);
         let mut unsupported: Option<(u16, u64)> = None;
         let mut is_stopped = false;
-        while let Some(block) = self.pulse.rest(|| source.next_block(BATCH, &mut frames)) {
-            if let Some(filter) = self.filter {
-                let entry = &mut *self.entry;
-                frames.retain(|r| {
-                    let f = r.frame(&block.bytes);
-                    let passes = filter.matches(f.link, f.wire_len, f.data);
-                    if !passes {
-                        entry.receive(1, u64::from(r.len));
-                        entry.shed(ShedReason::Filtered, 1, u64::from(r.len));
+        // Blocks behind the one at hand, read to see whether a time far off is agreed with.
+        let mut ahead: VecDeque<(Arc<CaptureBytes>, Vec<FrameRef>)> = VecDeque::new();
+        let (mut spare, mut agreed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        let mut is_all = false;
+        loop {
+            let next = match ahead.pop_front() {
+                Some(block) => Some(block),
+                None => self.block(&mut source, &mut spare),
+            };
+            let Some((bytes, mut frames)) = next else { break };
+            agreed.clear();
+            for (n, r) in frames.iter().enumerate() {
+                let here = frames.get(n + 1..).unwrap_or_default();
+                agreed.push(loop {
+                    let later = here.iter().chain(ahead.iter().flat_map(|(_, frames)| frames));
+                    if let Some(at) = self.clock.at(r.ts_ns, later.map(|r| r.ts_ns), is_all) {
+                        break at;
                     }
-                    passes
+                    let more = match self.stop.is_set() {
+                        true => None,
+                        false => self.block(&mut source, &mut Vec::with_capacity(BATCH)),
+                    };
+                    match more {
+                        Some(block) => ahead.push_back(block),
+                        None => is_all = true,
+                    }
                 });
             }
             let first = *self.number + 1;
@@ -431,13 +475,17 @@ impl OneInput<'_> {
                     }
                 }
             };
-            let block = FrameBlock { bytes: &block.bytes, frames: &mut frames, first };
+            let block = FrameBlock { bytes: &bytes, frames: &mut frames, agreed: &agreed, first };
             take(block, &mut became);
             frames.clear();
+            spare = frames;
             see(source.position(), source.len_bytes());
             if self.stop.is_set() {
                 is_stopped = true;
-                break;
+                // What was read already is not lost.
+                if ahead.is_empty() {
+                    break;
+                }
             }
         }
         // A pipe that nothing came through any more when the request came.
@@ -445,6 +493,30 @@ impl OneInput<'_> {
         self.reader.merge(source.ledger());
         done.note(&source, unsupported);
         (done, is_stopped)
+    }
+
+    /// The next block of a capture, without the frames that the filter keeps out; `frames` is used for
+    /// its list.
+    fn block(
+        &mut self,
+        source: &mut Source,
+        frames: &mut Vec<FrameRef>,
+    ) -> Option<(Arc<CaptureBytes>, Vec<FrameRef>)> {
+        let mut frames = std::mem::take(frames);
+        let block = self.pulse.rest(|| source.next_block(BATCH, &mut frames))?;
+        if let Some(filter) = self.filter {
+            let entry = &mut *self.entry;
+            frames.retain(|r| {
+                let f = r.frame(&block.bytes);
+                let passes = filter.matches(f.link, f.wire_len, f.data);
+                if !passes {
+                    entry.receive(1, u64::from(r.len));
+                    entry.shed(ShedReason::Filtered, 1, u64::from(r.len));
+                }
+                passes
+            });
+        }
+        Some((block.bytes, frames))
     }
 }
 

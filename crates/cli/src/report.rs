@@ -98,9 +98,50 @@ fn inputs(r: &Report<'_>, out: &mut String) {
         let frames: u64 = rest.iter().map(|i| i.frames).sum();
         let _ = writeln!(out, "and {} more: {} packets", rest.len(), thousands(frames));
     }
+    times(r, out);
     if r.done.is_stopped {
         out.push_str("stopped before the end\n");
     }
+}
+
+/// What was unusual about the times of packets.
+fn times(r: &Report<'_>, out: &mut String) {
+    let (clock, ended) = (r.done.clock, r.done.counters.ended_by_leaps);
+    match clock.strays {
+        0 => {}
+        1 => {
+            out.push_str("times: 1 packet has a time that no other agrees with: it ended no flow\n")
+        }
+        n => {
+            let n = thousands(n);
+            let _ = writeln!(
+                out,
+                "times: {n} packets have times that no others agree with: they ended no flow"
+            );
+        }
+    }
+    if clock.steps_back > 0 {
+        let _ = writeln!(
+            out,
+            "times: packets went on with an earlier time, {} in all: another clock, or captures out \
+             of order",
+            count(clock.steps_back, "time", "times")
+        );
+    }
+    if ended > 0 {
+        let _ = writeln!(
+            out,
+            "times: {} of {} s or more, which later packets agree with, ended {}",
+            count(clock.leaps, "leap", "leaps"),
+            gabion_capture::limits::LEAP_NS / 1_000_000_000,
+            count(ended, "flow", "flows")
+        );
+    }
+}
+
+/// A count with its unit.
+fn count(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(n), if n == 1 { one } else { many })
 }
 
 fn findings(r: &Report<'_>, width: Option<u16>, out: &mut String) {
@@ -287,6 +328,12 @@ pub(crate) fn json(r: &Report<'_>) -> String {
         j.number("queue_locks_contended", r.done.queue_locks.1);
         j.number("budget_moves", r.done.memory.as_ref().map_or(0, |root| root.moves));
     }
+    j.open_key("times");
+    j.number("leaps", r.done.clock.leaps);
+    j.number("flows_ended_by_leaps", r.done.counters.ended_by_leaps);
+    j.number("stray_packets", r.done.clock.strays);
+    j.number("steps_back", r.done.clock.steps_back);
+    j.close();
     j.number("workers_lost", r.done.lost_workers);
     if !r.done.incidents.is_empty() {
         j.open_array_key("incidents");

@@ -1,7 +1,8 @@
 //! Captures through several workers.
 //!
 //! A reader thread cuts the captures into batches of frames, puts fragments together while they are
-//! in order, and tells which worker each frame belongs to (see `gabion_net::Dealer`). Every worker walks every batch: its own frames go through its
+//! in order, and tells which worker each frame belongs to (see `gabion_net::Dealer`), and what the clock
+//! shows at it (`AgreedClock`). Every worker walks every batch: its own frames go through its
 //! engine, of the others' it only takes the time, so that flows end at the same packet as with one
 //! worker. Lines come back a batch at a time and are written by this thread in packet order. State
 //! that rules keep across flows is used in packet order too (see `gabion_net::Team`), so the answer
@@ -13,12 +14,12 @@
 use crate::arrivals::Queue;
 use crate::pipeline::{
     BATCH, Done, Entry, FrameBlock, Incident, Input, InputDone, OneInput, Position, Run, Trouble,
-    Watch, WorkerEnd,
+    Watch, WorkerEnd, frame_in,
 };
 use gabion_capture::filter::Filter;
-use gabion_capture::{CaptureBytes, FrameRef};
+use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
-use gabion_net::{Dealer, Engine, FragmentFate, FrameIn, Team, Verdicts, Worker, WorkerBudgets};
+use gabion_net::{Dealer, Engine, FragmentFate, Team, Verdicts, Worker, WorkerBudgets};
 use gabion_outputs::files::{Outputs, Tally};
 use gabion_outputs::sequence::{LineBatch, WorkerOutputs};
 use gabion_record::budget::BudgetPool;
@@ -70,8 +71,10 @@ struct Batch {
     fragments: Vec<(usize, Box<[FragmentFate]>)>,
     /// Number of the first frame.
     first: u64,
-    /// The latest time of a frame, in nanoseconds; none when one is earlier than another before it.
-    latest_ns: Option<u64>,
+    /// The clock at each frame.
+    agreed: Vec<Agreed>,
+    /// The latest time of a frame that is no stray, in nanoseconds.
+    latest_ns: u64,
     /// The capture, when it is another than before.
     capture: Option<String>,
     /// Lines are handed over behind it.
@@ -137,6 +140,7 @@ struct ReaderEnd {
     inputs: Vec<InputDone>,
     reader: Ledger,
     entry: Ledger,
+    clock: ClockCounts,
     is_stopped: bool,
     defrag: DefragCounters,
 }
@@ -286,6 +290,7 @@ impl Run<'_> {
             done.inputs = end.inputs;
             done.is_stopped = end.is_stopped;
             defrag = end.defrag;
+            done.clock = end.clock;
             done.threads.push(("reader".to_string(), end.cpu));
             done.books.add("reader", None, &end.reader);
             done.books.add("engine", None, &end.entry);
@@ -409,43 +414,40 @@ impl Job {
 /// no flow, the others' frames are passed over.
 fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, pulse: &Pulse) {
     let mut at = 0;
+    worker.came_to(batch.latest_ns);
+    let Some(latest) = batch.agreed.last() else { return };
     while let Some((r, owner)) = batch.frames.get(at).zip(batch.owners.get(at)) {
+        let agreed = batch.agreed.get(at).copied().unwrap_or(*latest);
         let (number, is_own) = (batch.first + at as u64, usize::from(*owner) == n);
         at += 1;
         if *owner == NOBODY {
             continue;
         }
-        if let Some(latest) = batch.latest_ns.filter(|l| !is_own && *l < worker.quiet_until()) {
+        if !is_own && latest.ns < worker.quiet_until() {
             let rest = batch.owners.get(at..).unwrap_or_default();
             match rest.iter().position(|owner| usize::from(*owner) == n) {
                 Some(ahead) => at += ahead,
                 // The others wait for whoever does not say how far it has come.
                 None => {
-                    let last = batch.first + (batch.frames.len() as u64).saturating_sub(1);
-                    worker.pass_by(last, latest, out);
+                    let last = batch.frames.len().saturating_sub(1);
+                    if let Some(r) = batch.frames.get(last) {
+                        let number = batch.first + last as u64;
+                        worker.pass_by(&frame_in(r, &batch.bytes, number, *latest), out);
+                    }
                     return;
                 }
             }
             continue;
         }
         out.before_frame(number);
-        while worker.pass_by(number, r.ts_ns, out) {
+        let mut f = frame_in(r, &batch.bytes, number, agreed);
+        while worker.pass_by(&f, out) {
             pulse.beat();
         }
         if is_own {
             out.at_frame(number);
-            let f = r.frame(&batch.bytes);
-            worker.take(
-                &FrameIn {
-                    ts_ns: f.ts_ns,
-                    number,
-                    link: f.link,
-                    wire_len: f.wire_len,
-                    data: f.data,
-                    fragments: batch.fragments_of(at - 1),
-                },
-                out,
-            );
+            f.fragments = batch.fragments_of(at - 1);
+            worker.take(&f, out);
         }
     }
 }
@@ -464,10 +466,12 @@ fn read(
         inputs: Vec::new(),
         reader: Ledger::new(),
         entry: Ledger::new(),
+        clock: ClockCounts::default(),
         is_stopped: false,
         defrag: DefragCounters::default(),
     };
     let (mut number, mut batches) = (0, 0);
+    let mut clock = AgreedClock::default();
     while let Some((at, input)) = inputs.next(stop, &Pulse::unwatched(), &mut || ()) {
         let mut capture = Some(input.path.display().to_string());
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
@@ -478,6 +482,7 @@ fn read(
         let mut see = |to, len| reading.position.set(at, to, len);
         let mut one = OneInput {
             number: &mut number,
+            clock: &mut clock,
             reader: &mut end.reader,
             entry: &mut end.entry,
             stop,
@@ -490,6 +495,7 @@ fn read(
     }
     end.is_stopped |= inputs.is_cut(stop);
     end.defrag = dealer.defrag_counters();
+    end.clock = clock.counts();
     end.cpu = clock::thread_cpu();
     end
 }
@@ -506,24 +512,16 @@ fn hand_out(
     let is_lost = |n: usize| lost.get(n).is_some_and(|l| l.load(Relaxed));
     let mut owners = Vec::with_capacity(block.frames.len());
     let mut shares = vec![(0, 0); workers.len()];
-    let mut latest_ns = Some(0);
+    let mut latest_ns = 0;
     let mut fragments = Vec::new();
-    for (place, r) in block.frames.iter().enumerate() {
-        let frame = r.frame(block.bytes);
-        let dealt = dealer.deal(&FrameIn {
-            ts_ns: frame.ts_ns,
-            number: block.first + place as u64,
-            link: frame.link,
-            wire_len: frame.wire_len,
-            data: frame.data,
-            fragments: None,
-        });
+    for (place, (r, agreed)) in block.frames.iter().zip(block.agreed).enumerate() {
+        let dealt = dealer.deal(&frame_in(r, block.bytes, block.first + place as u64, *agreed));
         let owner = dealt.map(|dealt| {
             fragments.extend(dealt.fragments.map(|fates| (place, fates)));
             owner(dealt.key, workers.len())
         });
-        if owner.is_some() {
-            latest_ns = latest_ns.filter(|latest| *latest <= r.ts_ns).map(|_| r.ts_ns);
+        if owner.is_some() && r.ts_ns <= agreed.ns {
+            latest_ns = latest_ns.max(r.ts_ns);
         }
         match owner.and_then(|n| Some((n, shares.get_mut(n)?))) {
             Some((n, _)) if is_lost(n) => became(r, Entry::Lost),
@@ -542,6 +540,7 @@ fn hand_out(
         owners,
         fragments,
         first: block.first,
+        agreed: block.agreed.to_vec(),
         latest_ns,
         capture,
         is_written,

@@ -28,7 +28,14 @@ fn back(key: &PacketKey) -> PacketKey {
 }
 
 fn at(ts_ns: u64) -> PacketFacts {
-    PacketFacts { ts_ns, bytes: 100, ttl: 64, number: ts_ns, ..PacketFacts::default() }
+    PacketFacts {
+        ts_ns,
+        clock_ns: ts_ns,
+        bytes: 100,
+        ttl: 64,
+        number: ts_ns,
+        ..PacketFacts::default()
+    }
 }
 
 /// What the table should know, in the plainest way.
@@ -296,5 +303,25 @@ fn a_flood_costs_the_same_a_flow_however_little_room_there_is() {
             assert!(steps <= 2 * plain, "1/{share}, {workers} workers: {steps} against {plain}");
             assert_eq!(over, 0, "emergency ends when there is room, not at the next packet");
         }
+    }
+}
+
+/// A packet with a stray time ends neither its own flow nor keeps it for ever.
+#[test]
+fn timeouts_go_by_the_clock_and_not_by_the_times_of_packets() {
+    let mut table = table(FlowConfig::default(), 1 << 20);
+    let key = udp(1, 1);
+    for (seconds, clock, is_new) in [
+        (100, 100, true),
+        // Years ahead, and long ago, but the clock has hardly moved.
+        (100_000_000, 101, false),
+        (1, 110, false),
+        (130, 139, false),
+        (100, 200, true),
+    ] {
+        let facts = PacketFacts { clock_ns: clock * SECOND, ..at(seconds * SECOND) };
+        while table.pop_ended(clock * SECOND).is_some() {}
+        let Lookup::Flow { is_new: found, .. } = table.packet(&key, &facts) else { panic!() };
+        assert_eq!(found, is_new, "{seconds} {clock}");
     }
 }

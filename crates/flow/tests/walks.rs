@@ -104,6 +104,7 @@ impl Hosts {
         };
         let facts = PacketFacts {
             ts_ns: self.ts_ns,
+            clock_ns: self.ts_ns,
             tcp: Some((p.flags, p.seq)),
             ..PacketFacts::default()
         };

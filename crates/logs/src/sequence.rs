@@ -2,7 +2,7 @@
 //! lost before they came here, which nothing on this machine can count otherwise.
 
 use crate::limits::SEQUENCES_MAX;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 /// The largest number; the next one is 1.
 const LAST: u32 = i32::MAX as u32;
@@ -14,6 +14,9 @@ const GAP_MAX: u32 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Sequences {
     last: HashMap<Vec<u8>, (u32, u64)>,
+    /// Originators, each with what `heard` was when it was put here: whoever was heard of since goes to
+    /// the end again before it makes room. So a flood of new ones walks no table.
+    queue: VecDeque<(Vec<u8>, u64)>,
     heard: u64,
 }
 
@@ -24,13 +27,18 @@ impl Sequences {
         self.heard += 1;
         let heard = self.heard;
         let Some(last) = self.last.get_mut(originator) else {
-            if self.last.len() >= SEQUENCES_MAX
-                && let Some(oldest) =
-                    self.last.iter().min_by_key(|(_, l)| l.1).map(|(k, _)| k.clone())
+            while self.last.len() >= SEQUENCES_MAX
+                && let Some((oldest, then)) = self.queue.pop_front()
             {
-                self.last.remove(&oldest);
+                match self.last.get(&oldest).filter(|last| last.1 != then) {
+                    Some(last) => self.queue.push_back((oldest, last.1)),
+                    None => {
+                        self.last.remove(&oldest);
+                    }
+                }
             }
             self.last.insert(originator.to_vec(), (number, heard));
+            self.queue.push_back((originator.to_vec(), heard));
             return 0;
         };
         let expected = if last.0 >= LAST { 1 } else { last.0 + 1 };
@@ -43,6 +51,18 @@ impl Sequences {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_heard_of_again_is_kept_in_a_flood_of_new_ones() {
+        let mut sequences = Sequences::default();
+        for n in 0..4 * SEQUENCES_MAX as u32 {
+            sequences.missing(&n.to_be_bytes(), 1);
+            // Heard of all the time: what it misses is known.
+            assert_eq!(sequences.missing(b"steady", 2 * n + 1), u32::from(n > 0));
+            assert!(sequences.last.len() <= SEQUENCES_MAX);
+            assert_eq!(sequences.queue.len(), sequences.last.len());
+        }
+    }
 
     #[test]
     fn gaps_are_told_and_restarts_are_none() {

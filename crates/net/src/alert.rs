@@ -9,6 +9,7 @@ use crate::detect::{Detector, Hit, has_named_states, hook_name, policy_text};
 use crate::firewall;
 use crate::flow_state::NetFlow;
 use crate::frames;
+use crate::lapsing::Lapsing;
 use crate::log::{
     FilesObject, MetadataObject, TxObject, app_names, files_of, flow_header, header, summary,
 };
@@ -29,7 +30,6 @@ use gabion_rules::post::{
 };
 use gabion_rules::signature::ActionScope;
 use gabion_rules::{Action, Signature, SignatureFlags};
-use hashbrown::HashMap;
 
 /// Hosts and flows followed by tags.
 const TAGS_MAX: usize = 65_536;
@@ -51,10 +51,18 @@ struct TagState {
     since: u64,
 }
 
+impl TagState {
+    /// Whether its seconds are over.
+    fn is_past(&self, now_ns: u64) -> bool {
+        let lasts_ns = u64::from(self.tag.count) * 1_000_000_000;
+        now_ns > self.start_ns.saturating_add(lasts_ns)
+    }
+}
+
 /// Flows and hosts whose packets are logged.
 #[derive(Debug, Default)]
 pub(crate) struct Tags {
-    active: HashMap<Tagged, TagState, foldhash::fast::RandomState>,
+    active: Lapsing<Tagged, TagState>,
 }
 
 impl Core {
@@ -337,6 +345,13 @@ impl Core {
         }
     }
 
+    /// A flow has ended: its packets are not logged any more.
+    pub(crate) fn untag(&mut self, flow: u64) {
+        if !self.tags.active.is_empty() {
+            self.tags.active.remove(&Tagged::Flow(flow));
+        }
+    }
+
     fn tag(&mut self, tag: Tag, view: &PacketView<'_>, flow: Option<&Flow<NetFlow>>) {
         let key = match (tag.scope, flow) {
             (TagScope::Session, Some(f)) => Tagged::Flow(f.id),
@@ -344,17 +359,17 @@ impl Core {
             (TagScope::HostSource, _) => Tagged::Host(view.headers.src),
             (TagScope::HostDestination, _) => Tagged::Host(view.headers.dst),
         };
-        if self.tags.active.len() >= TAGS_MAX || self.tags.active.contains_key(&key) {
-            return;
-        }
+        let now_ns = self.clock_ns;
         let state = TagState {
             tag,
-            start_ns: view.ts_ns,
+            start_ns: self.clock_ns,
             packets: 1,
             bytes: u64::from(view.headers.len),
             since: view.number,
         };
-        self.tags.active.insert(key, state);
+        // Those that count packets or bytes wait for them; flows take theirs with them.
+        let is_over = |t: &TagState| t.tag.metric == TagMetric::Seconds && t.is_past(now_ns);
+        let _ = self.tags.active.entry(key, TAGS_MAX, is_over, || state);
     }
 
     /// Logs the packet when its flow or one of its hosts is tagged.
@@ -384,9 +399,7 @@ impl Core {
             let over = match t.tag.metric {
                 TagMetric::Packets => t.packets > u64::from(t.tag.count),
                 TagMetric::Bytes => t.bytes > u64::from(t.tag.count),
-                TagMetric::Seconds => {
-                    view.ts_ns > t.start_ns + u64::from(t.tag.count) * 1_000_000_000
-                }
+                TagMetric::Seconds => t.is_past(self.clock_ns),
             };
             if over {
                 self.wire.is_tagged = false;

@@ -40,6 +40,8 @@ pub struct NetCounters {
     pub ranges_refused: u64,
     /// The most bytes that ranges of files took.
     pub ranges_peak: u64,
+    /// Flows that timed out because the clock went far on at a frame.
+    pub ended_by_leaps: u64,
     /// Packets seen.
     pub packets: u64,
     /// Bytes seen.
@@ -81,6 +83,7 @@ impl NetCounters {
         self.bypassed_bytes += o.bypassed_bytes;
         self.ranges_refused += o.ranges_refused;
         self.ranges_peak = self.ranges_peak.max(o.ranges_peak);
+        self.ended_by_leaps += o.ended_by_leaps;
         self.packets += o.packets;
         self.bytes += o.bytes;
         self.app.merge(&o.app);

@@ -160,7 +160,7 @@ pub(crate) fn fragment_of<'a>(d: &Decoded, bytes: &'a [u8], f: &FrameIn<'_>) -> 
         payload: d.payload(bytes),
         header,
         next_header_at: d.ext.fragment_prev.saturating_sub(d.l3) as usize,
-        ts_ns: f.ts_ns,
+        ts_ns: f.clock_ns,
         number: f.number,
     }
 }

@@ -60,6 +60,7 @@ impl Core {
             self.log_transactions(&view, &mut flow, true, sink);
         }
         self.log_flow(&flow, reason, now_ns, sink);
+        self.untag(flow.id);
         flow.ext.app.uncharge(&self.app);
         self.tcp.recycle(flow.tcp.take());
     }
@@ -93,8 +94,7 @@ impl Core {
         let ts = flow.last_ns;
         self.feed(flow, ts, d, &mut effects);
         let mut fate = Fate::default();
-        let view = pseudo_view(&headers, flow, d);
-        self.apply_effects(effects, flow, &view, &mut fate);
+        self.apply_effects(effects, flow, &mut fate);
         if let Some(p) = flow.ext.app.parser.as_mut() {
             p.finish(d);
         }

@@ -23,10 +23,13 @@ mod end;
 mod engine;
 mod expectation;
 mod firewall;
+#[cfg(test)]
+mod flood;
 mod flow_state;
 mod frames;
 mod inspection;
 mod keys;
+mod lapsing;
 pub mod limits;
 mod log;
 mod loss;

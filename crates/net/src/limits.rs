@@ -6,6 +6,10 @@ pub const PACKET_ALERTS_MAX: usize = 15;
 /// Announced flows that wait at most; the oldest go first.
 pub const EXPECTATIONS_MAX: usize = 65_536;
 
+/// Files waiting for pieces that are looked at when there is no room for another piece, beside those
+/// that are given up: so few that refusing costs no more than taking.
+pub const RANGES_LOOKED_AT: usize = 1;
+
 /// Seconds an announced flow is waited for.
 pub const EXPECTATION_SECONDS: u64 = 30;
 

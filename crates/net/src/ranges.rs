@@ -6,12 +6,12 @@
 //! logged and stored as any other. Where pieces overlap, the first byte seen counts.
 
 use crate::flow_state::NetFlow;
+use crate::lapsing::Lapsing;
+use crate::limits::RANGES_LOOKED_AT;
 use crate::worker::Core;
-use foldhash::fast::RandomState;
 use gabion_flow::Flow;
 use gabion_proto::FilePiece;
 use gabion_record::Tree;
-use hashbrown::HashMap;
 use std::collections::BTreeMap;
 
 /// How much is kept for how long.
@@ -73,7 +73,7 @@ pub(crate) enum Joined {
 /// Files that are not whole yet.
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
-    files: HashMap<Vec<u8>, Parts, RandomState>,
+    files: Lapsing<Vec<u8>, Parts>,
     used: u64,
 }
 
@@ -88,7 +88,7 @@ impl Ranges {
         if self.used + cost > o.memcap {
             self.expire(now_ns, o);
         }
-        let old = self.files.get(&p.key).filter(|f| f.size == p.whole);
+        let old = self.files.get(p.key.as_slice()).filter(|f| f.size == p.whole);
         let is_stale = old.is_none_or(|f| now_ns > f.last_ns.saturating_add(o.timeout_ns));
         if is_stale {
             self.forget(&p.key);
@@ -96,11 +96,11 @@ impl Ranges {
         if self.used + cost > o.memcap {
             return Joined::Refused;
         }
-        let file = self.files.entry(p.key.clone()).or_insert_with(|| {
-            let cost = FILE_COST + p.key.len() as u64;
-            self.used += cost;
-            Parts { size: p.whole, cost, ..Parts::default() }
-        });
+        let cost = FILE_COST + p.key.len() as u64;
+        let new = || Parts { size: p.whole, cost, ..Parts::default() };
+        let file = self.files.entry(p.key.clone(), usize::MAX, |_| false, new);
+        let Some((file, is_new)) = file else { return Joined::Refused };
+        self.used += if is_new { cost } else { 0 };
         file.last_ns = now_ns;
         let added = file.insert(p.start, &p.bytes);
         self.used += added;
@@ -110,6 +110,12 @@ impl Ranges {
         let whole = file.parts.values().flatten().copied().collect();
         self.forget(&p.key);
         Joined::Whole(whole)
+    }
+
+    /// Work done so far.
+    #[cfg(test)]
+    pub(crate) fn steps(&self) -> u64 {
+        self.files.steps()
     }
 
     /// Bytes held.
@@ -125,11 +131,8 @@ impl Ranges {
 
     fn expire(&mut self, now_ns: u64, o: &RangeOptions) {
         let mut freed = 0;
-        self.files.retain(|_, f| {
-            let lives = now_ns <= f.last_ns.saturating_add(o.timeout_ns);
-            freed += if lives { 0 } else { f.cost };
-            lives
-        });
+        let is_over = |f: &Parts| now_ns > f.last_ns.saturating_add(o.timeout_ns);
+        self.files.sweep(RANGES_LOOKED_AT, is_over, |f| freed += f.cost);
         self.used = self.used.saturating_sub(freed);
     }
 }

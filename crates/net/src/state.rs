@@ -4,6 +4,7 @@
 //! order only (`order`).
 
 use crate::countries::Countries;
+use crate::lapsing::Lapsing;
 use crate::order::Across;
 use foldhash::fast::RandomState;
 use gabion_packet::Decoded;
@@ -13,7 +14,7 @@ use gabion_rules::post::BitCommand;
 use hashbrown::HashMap;
 use std::sync::Arc;
 
-/// Entries kept of each kind; beyond, expired ones go, then nothing new is set (and counted).
+/// Entries kept of each kind; expired ones go (`lapsing`), then nothing new is set (and counted).
 const ENTRIES_MAX: usize = 1 << 20;
 
 /// Scores of addresses and networks by category, as loaded from files.
@@ -57,8 +58,8 @@ enum Owner {
 /// Bits with their time of expiry.
 #[derive(Debug, Default)]
 pub(crate) struct Bits {
-    xbits: HashMap<(Owner, u32), u64, RandomState>,
-    hostbits: HashMap<(Addr, u32), u64, RandomState>,
+    xbits: Lapsing<(Owner, u32), u64>,
+    hostbits: Lapsing<(Addr, u32), u64>,
     /// Bits that were not set because the table was full.
     refused: u64,
 }
@@ -104,11 +105,7 @@ impl SharedState {
         }
     }
 
-    fn is_set<K: std::hash::Hash + Eq>(
-        map: &HashMap<K, u64, RandomState>,
-        key: &K,
-        now_ns: u64,
-    ) -> bool {
+    fn is_set<K: std::hash::Hash + Eq>(map: &Lapsing<K, u64>, key: &K, now_ns: u64) -> bool {
         map.get(key).is_some_and(|until| *until >= now_ns)
     }
 
@@ -130,7 +127,7 @@ impl SharedState {
     }
 
     fn change<K: std::hash::Hash + Eq>(
-        map: &mut HashMap<K, u64, RandomState>,
+        map: &mut Lapsing<K, u64>,
         key: K,
         command: BitCommand,
         now_ns: u64,
@@ -146,13 +143,10 @@ impl SharedState {
                 map.remove(&key);
             }
             BitCommand::Set | BitCommand::Toggle => {
-                if map.len() >= ENTRIES_MAX {
-                    map.retain(|_, u| *u >= now_ns);
-                    if map.len() >= ENTRIES_MAX {
-                        return false;
-                    }
+                match map.entry(key, ENTRIES_MAX, |until| *until < now_ns, || until) {
+                    Some((held, _)) => *held = until,
+                    None => return false,
                 }
-                map.insert(key, until);
             }
         }
         true
@@ -222,5 +216,37 @@ fn mask(a: Addr, prefix: u8) -> u128 {
     match prefix {
         0 => 0,
         n => a.as_u128() & (u128::MAX << (128 - u32::from(n.min(128)))),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Sets a bit of each kind for each of these; the work that takes.
+    pub(crate) fn set_bits(hosts: impl Iterator<Item = Addr>) -> u64 {
+        let (mut all, now_ns) = (Bits::default(), 1_000_000_000);
+        for host in hosts {
+            let owner = (Owner::Host(host), 1);
+            SharedState::change(&mut all.xbits, owner, BitCommand::Set, now_ns, 60);
+            SharedState::change(&mut all.hostbits, (host, 1), BitCommand::Set, now_ns, 60);
+        }
+        all.xbits.steps() + all.hostbits.steps()
+    }
+
+    #[test]
+    fn a_bit_is_set_until_it_expires() {
+        let mut all = Bits::default();
+        let key = (Addr::v4([1, 2, 3, 4]), 7);
+        let second = |s: u64| s * 1_000_000_000;
+        let mut change = |command, now| {
+            SharedState::change(&mut all.hostbits, key, command, second(now), 10);
+            [now, now + 10, now + 11].map(|s| SharedState::is_set(&all.hostbits, &key, second(s)))
+        };
+        assert_eq!(change(BitCommand::Set, 100), [true, true, false]);
+        assert_eq!(change(BitCommand::Set, 105), [true, true, false], "it begins anew");
+        assert_eq!(change(BitCommand::Toggle, 106), [false; 3]);
+        assert_eq!(change(BitCommand::Toggle, 107), [true, true, false]);
+        assert_eq!(change(BitCommand::Unset, 108), [false; 3]);
     }
 }

@@ -3,13 +3,12 @@
 //! An entry lives per rule and tracked address (or pair, flow, rule). Windows are compared in whole
 //! microseconds and their end belongs to them, as the peer's.
 
-use foldhash::fast::RandomState;
+use crate::lapsing::Lapsing;
 use gabion_record::Addr;
 use gabion_rules::Action;
 use gabion_rules::post::{Threshold, ThresholdKind, ThresholdTrack};
-use hashbrown::HashMap;
 
-/// Entries kept; beyond, lapsed ones go first, then the rule alerts as if it had no threshold.
+/// Entries kept; lapsed ones go first (`lapsing`), then the rule alerts as if it had no threshold.
 const ENTRIES_MAX: usize = 1 << 20;
 
 /// What becomes of a match.
@@ -46,7 +45,7 @@ struct Entry {
 /// Thresholds of one sequence of alerts.
 #[derive(Debug, Default)]
 pub(crate) struct Thresholds {
-    entries: HashMap<(u32, u8, Tracked), Entry, RandomState>,
+    entries: Lapsing<(u32, u8, Tracked), Entry>,
     /// Matches that were let through because the table was full.
     pub(crate) overflow: u64,
 }
@@ -62,6 +61,12 @@ pub(crate) struct Subject {
 }
 
 impl Thresholds {
+    /// Work done so far.
+    #[cfg(test)]
+    pub(crate) fn steps(&self) -> u64 {
+        self.entries.steps()
+    }
+
     /// Decides on one match of signature `sig`. `slot` tells a rule's several thresholds apart. The
     /// action is given where a rate filter changes it.
     pub(crate) fn decide(
@@ -83,18 +88,12 @@ impl Thresholds {
         let now = s.ts_ns / 1000;
         let window_us = u64::from(t.seconds) * 1_000_000;
         let key = (sig, slot, tracked);
-        if !self.entries.contains_key(&key) && self.entries.len() >= ENTRIES_MAX {
-            self.entries.retain(|_, e| now <= e.start_us.saturating_add(e.window_us));
-            if self.entries.len() >= ENTRIES_MAX {
-                self.overflow += 1;
-                return (Decision::Alert, None);
-            }
-        }
-        let mut is_new = false;
-        let e = self.entries.entry(key).or_insert_with(|| {
-            is_new = true;
-            Entry { start_us: now, count: 0, next: 0, window_us }
-        });
+        let is_lapsed = |e: &Entry| is_outside(e.start_us, e.window_us, now) && e.next < now;
+        let fresh = || Entry { start_us: now, count: 0, next: 0, window_us };
+        let Some((e, is_new)) = self.entries.entry(key, ENTRIES_MAX, is_lapsed, fresh) else {
+            self.overflow += 1;
+            return (Decision::Alert, None);
+        };
         step(t, e, is_new, now, window_us)
     }
 }
@@ -107,7 +106,7 @@ fn step(
     window_us: u64,
 ) -> (Decision, Option<Action>) {
     use Decision::*;
-    let lapsed = !is_new && now > e.start_us.saturating_add(window_us);
+    let lapsed = !is_new && is_outside(e.start_us, window_us, now);
     if lapsed && !matches!(t.kind, ThresholdKind::Backoff { .. } | ThresholdKind::Rate { .. }) {
         e.start_us = now;
         e.count = 0;
@@ -146,6 +145,12 @@ fn step(
     (decision, None)
 }
 
+/// Whether a time is past a window, or so long before it that a packet with a stray time must have
+/// opened it: it would otherwise keep its rule silent until that time comes.
+fn is_outside(start_us: u64, window_us: u64, now: u64) -> bool {
+    now > start_us.saturating_add(window_us) || now.saturating_add(window_us) < start_us
+}
+
 /// While the new action holds it is given; then one match with the old one, then the window counts
 /// again where it was.
 fn rate(
@@ -157,17 +162,18 @@ fn rate(
     timeout_s: u32,
 ) -> Option<Action> {
     if e.next != 0 {
-        if now <= e.next {
+        let is_stray = now.saturating_add(u64::from(timeout_s) * 1_000_000) < e.next;
+        if now <= e.next && !is_stray {
             return Some(new_action);
         }
         e.next = 0;
-        if now > e.start_us.saturating_add(window_us) {
+        if is_outside(e.start_us, window_us, now) {
             e.start_us = now;
             e.count = 1;
         }
         return None;
     }
-    if now > e.start_us.saturating_add(window_us) {
+    if is_outside(e.start_us, window_us, now) {
         e.start_us = now;
         e.count = 1;
         return None;
@@ -224,6 +230,18 @@ mod tests {
     fn the_end_of_a_window_belongs_to_it() {
         use Decision::*;
         assert_eq!(run(ThresholdKind::Limit, 1, 10, &[0, 10, 11]), [Alert, Silent, Alert]);
+    }
+
+    #[test]
+    fn a_stray_time_opens_no_window_that_lasts() {
+        use Decision::*;
+        let years = 100_000_000;
+        for kind in [ThresholdKind::Limit, ThresholdKind::Both] {
+            assert_eq!(
+                run(kind, 1, 60, &[0, years, 1, 2, 62]),
+                [Alert, Alert, Alert, Silent, Alert]
+            );
+        }
     }
 
     #[test]

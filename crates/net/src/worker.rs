@@ -40,6 +40,11 @@ use std::sync::Arc;
 pub struct FrameIn<'a> {
     /// Event time, nanoseconds since 1970.
     pub ts_ns: u64,
+    /// The clock by which flows and all that waits time out, nanoseconds; never less than before. It
+    /// is the event time unless that is stray.
+    pub clock_ns: u64,
+    /// The clock went on by so much at this frame that the flows it ends are counted.
+    pub is_leap: bool,
     /// Number in the capture, from 1.
     pub number: u64,
     /// LINKTYPE.
@@ -88,6 +93,8 @@ pub(crate) struct Core {
     pub(crate) link: u16,
     pub(crate) tags: crate::alert::Tags,
     pub(crate) now_ns: u64,
+    /// The clock at the frame at hand.
+    pub(crate) clock_ns: u64,
     /// Facts of the frame at hand, kept up only for packet logs.
     pub(crate) wire: WireFacts,
 }
@@ -171,6 +178,7 @@ impl Worker {
                 link: 1,
                 tags: Default::default(),
                 now_ns: 0,
+                clock_ns: 0,
                 wire: WireFacts::default(),
                 engine: Arc::clone(&engine),
             },
@@ -182,7 +190,7 @@ impl Worker {
         if Link::from_linktype(f.link.into()).is_none() {
             return false;
         }
-        while self.pass_by(f.number, f.ts_ns, sink) {}
+        while self.pass_by(f, sink) {}
         self.take(f, sink)
     }
 
@@ -193,6 +201,7 @@ impl Worker {
             turn.at_frame(f.number);
         }
         self.core.link = f.link;
+        self.core.clock_ns = f.clock_ns;
         self.core.counters.packets += 1;
         let len = f.data.len() as u64;
         self.core.counters.bytes += len;
@@ -233,17 +242,28 @@ impl Worker {
     }
 
     /// A frame that belongs to another worker of the team, or is not read: only its time counts, by
-    /// which flows end. True: some flows were ended and there may be more, call it again.
+    /// which flows end; its bytes are not looked at. True: some flows were ended and there may be more,
+    /// call it again.
     #[inline]
-    pub fn pass_by(&mut self, number: u64, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
+    pub fn pass_by(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         if let Some(turn) = &self.core.turn {
-            turn.before_frame(number);
+            turn.before_frame(f.number);
         }
-        self.core.now_ns = self.core.now_ns.max(ts_ns);
-        self.end_due(ts_ns, sink)
+        // A stray time is not shown by the records of the end.
+        if f.ts_ns <= f.clock_ns {
+            self.came_to(f.ts_ns);
+        }
+        self.end_due(f, sink)
     }
 
-    /// Event time in nanoseconds before which frames of others end no flow here: those need not be
+    /// Frames have come to this event time, whether they were passed by or not: what is still there at
+    /// the end of the input ends at the latest.
+    #[inline]
+    pub fn came_to(&mut self, ts_ns: u64) {
+        self.core.now_ns = self.core.now_ns.max(ts_ns);
+    }
+
+    /// Nanoseconds of the clock before which frames of others end no flow here: those need not be
     /// passed by one by one, the last of them will do.
     #[inline]
     pub fn quiet_until(&self) -> u64 {
@@ -251,10 +271,12 @@ impl Worker {
     }
 
     /// Ends flows whose time is up; true when it stopped before all were.
-    fn end_due(&mut self, ts_ns: u64, sink: &mut dyn NetSink) -> bool {
+    fn end_due(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         for _ in 0..END_AT_A_TIME {
-            let Some((flow, reason)) = self.flows.pop_ended(ts_ns) else { return false };
-            self.core.end_flow(flow, reason, ts_ns, sink);
+            let Some((flow, reason)) = self.flows.pop_ended(f.clock_ns) else { return false };
+            self.core.counters.ended_by_leaps +=
+                u64::from(f.is_leap && reason == EndReason::Timeout);
+            self.core.end_flow(flow, reason, f.ts_ns, sink);
         }
         true
     }
@@ -386,6 +408,7 @@ impl Worker {
         let tcp = d.transport.tcp().map(|t| (t.flags, t.seq));
         let facts = PacketFacts {
             ts_ns: f.ts_ns,
+            clock_ns: f.clock_ns,
             bytes: d.len,
             ttl: d.ttl,
             tcp,
@@ -395,6 +418,8 @@ impl Worker {
         let lookup = self.flows.packet(&key, &facts);
         while let Some((flow, reason)) = self.flows.pop_displaced() {
             fate.reuses_ports |= reason == EndReason::TcpReuse;
+            self.core.counters.ended_by_leaps +=
+                u64::from(f.is_leap && reason == EndReason::Timeout);
             self.core.end_flow(flow, reason, f.ts_ns, sink);
         }
         let len = u64::from(d.len);
@@ -451,7 +476,17 @@ impl Worker {
 
     /// Ends some of the flows left; true when there are more.
     pub fn end_some(&mut self, sink: &mut dyn NetSink) -> bool {
-        self.end_due(self.core.now_ns, sink)
+        let end = FrameIn {
+            ts_ns: self.core.now_ns,
+            clock_ns: self.core.clock_ns,
+            is_leap: false,
+            number: 0,
+            link: 0,
+            wire_len: 0,
+            data: &[],
+            fragments: None,
+        };
+        self.end_due(&end, sink)
     }
 
     /// Gives the counters of the run to scripts that log them, and ends all output scripts.
@@ -587,7 +622,7 @@ impl Core {
             if effects.stop_reassembly {
                 new_state = Some(FlowState::Bypassed);
             }
-            self.apply_effects(effects, flow, &view, &mut fate);
+            self.apply_effects(effects, flow, &mut fate);
             verdict = Some(v);
         } else {
             view.is_established = flow.is_two_way();
@@ -629,14 +664,14 @@ impl Core {
         }
     }
 
-    fn meet_expectation(&mut self, flow: &mut Flow<NetFlow>, now_ns: u64) {
+    fn meet_expectation(&mut self, flow: &mut Flow<NetFlow>) {
         if self.expectations.is_empty() {
             return;
         }
         let found = self.expectations.take(
             (flow.client.addr, flow.client.port),
             (flow.server.addr, flow.server.port),
-            now_ns,
+            self.clock_ns,
         );
         if let Some((proto, payload, by)) = found {
             flow.ext.app.announce(proto, payload);
@@ -763,7 +798,7 @@ impl Core {
         // A connection may be opened before the command that says what it is for: the peer looks
         // when there is something to find a protocol in.
         if !self.expectations.is_empty() && flow.ext.app.is_undetected() {
-            self.meet_expectation(flow, ts_ns);
+            self.meet_expectation(flow);
         }
         let Some(mut ssn) = flow.tcp.take() else { return };
         let ends = endpoints(flow);
@@ -921,14 +956,13 @@ impl Core {
             flow.ext.detect = Default::default();
             view.direction = Some(dir.opposite());
         }
-        self.apply_effects(effects, flow, view, fate);
+        self.apply_effects(effects, flow, fate);
     }
 
     pub(crate) fn apply_effects(
         &mut self,
         effects: Effects,
         flow: &mut Flow<NetFlow>,
-        view: &PacketView<'_>,
         fate: &mut Fate,
     ) {
         fate.detection_events.extend(effects.events);
@@ -941,12 +975,12 @@ impl Core {
             flow.ext.flags.no_payload = true;
         }
         for piece in &effects.pieces {
-            self.join(piece, flow, view.ts_ns);
+            self.join(piece, flow, self.clock_ns);
         }
         let ends = endpoints(flow);
         for e in effects.expectations {
             self.counters.app.expectations += 1;
-            self.expectations.add(e, flow, &ends, view.ts_ns);
+            self.expectations.add(e, flow, &ends, self.clock_ns);
         }
         if effects.parser_error {
             let policy = self.engine.options.policies.app_error;

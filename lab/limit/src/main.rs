@@ -95,6 +95,7 @@ fn walk(capture: &std::path::Path) -> Result<(u64, u64, u64), gabion_capture::Er
                 packets += 1;
                 let facts = PacketFacts {
                     ts_ns: frame.ts_ns,
+                    clock_ns: frame.ts_ns,
                     bytes: d.len,
                     ttl: d.ttl,
                     tcp: d.transport.tcp().map(|t| (t.flags, t.seq)),

@@ -265,7 +265,8 @@ fn flows_do_not_meet_by_chance_and_floods_are_bounded() {
         ip_version,
         ..PacketKey::default()
     };
-    let facts = PacketFacts { ts_ns: 1, bytes: 100, ttl: 64, ..PacketFacts::default() };
+    let facts =
+        PacketFacts { ts_ns: 1, clock_ns: 1, bytes: 100, ttl: 64, ..PacketFacts::default() };
     let (a, b) = ([10, 0, 0, 1], [10, 0, 0, 2]);
     let wide = |last: [u8; 4]| {
         let mut bytes = [0u8; 16];

@@ -32,8 +32,16 @@ pub fn frames(data: &[u8]) {
     while !script.is_done() {
         number += 1;
         ts_ns += u64::from(script.u8()).pow(4) * 1_000;
-        let frame =
-            FrameIn { ts_ns, number, link, wire_len: 0, data: script.text(), fragments: None };
+        let frame = FrameIn {
+            ts_ns,
+            clock_ns: ts_ns,
+            is_leap: false,
+            number,
+            link,
+            wire_len: 0,
+            data: script.text(),
+            fragments: None,
+        };
         worker.frame(&frame, &mut sink);
     }
     worker.finish(&mut sink);

@@ -47,8 +47,16 @@ pub fn script(data: &[u8]) {
     let mut worker = Worker::new(Arc::clone(&engine), WorkerBudgets::standalone(&engine));
     let mut sink = Lines::new();
     for (number, (ts_ns, frame)) in (1..).zip(talk()) {
-        let frame =
-            FrameIn { ts_ns: *ts_ns, number, link: 1, wire_len: 0, data: frame, fragments: None };
+        let frame = FrameIn {
+            ts_ns: *ts_ns,
+            clock_ns: *ts_ns,
+            is_leap: false,
+            number,
+            link: 1,
+            wire_len: 0,
+            data: frame,
+            fragments: None,
+        };
         worker.frame(&frame, &mut sink);
     }
     worker.finish(&mut sink);

@@ -8,11 +8,11 @@ use super::rule_files;
 use crate::command_line::TestOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
-use crate::pipeline::{Entry, FrameBlock, Input, OneInput, has_capture_name};
+use crate::pipeline::{Entry, FrameBlock, Input, OneInput, frame_in, has_capture_name};
 use crate::standard_output;
 use crate::{assemble, configuration, pipeline};
-use gabion_capture::FrameRef;
-use gabion_net::{Engine, FrameIn, Worker, WorkerBudgets};
+use gabion_capture::{AgreedClock, FrameRef};
+use gabion_net::{Engine, Worker, WorkerBudgets};
 use gabion_record::eve::*;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::{Pulse, StopFlag};
@@ -128,10 +128,9 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
         let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
         let mut sink = AlertCounts::default();
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
-            for (number, r) in (block.first..).zip(block.frames.iter()) {
-                let f = r.frame(block.bytes);
-                let (ts_ns, link, wire_len, data) = (f.ts_ns, f.link, f.wire_len, f.data);
-                let f = FrameIn { ts_ns, number, link, wire_len, data, fragments: None };
+            let agreed = block.agreed.iter();
+            for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(agreed) {
+                let f = frame_in(r, block.bytes, number, *agreed);
                 let taken = worker.frame(&f, &mut sink);
                 became(r, if taken { Entry::Taken } else { Entry::Unsupported });
             }
@@ -139,6 +138,7 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
         let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
         let mut one = OneInput {
             number: &mut 0,
+            clock: &mut AgreedClock::default(),
             reader: &mut reader,
             entry: &mut entry,
             stop: &StopFlag::new(),

@@ -9,15 +9,25 @@ pub fn capture(folder: &Path, name: &str, packets: &[Vec<u8>]) -> String {
 
 /// Writes a capture of frames of this link type, a millisecond apart.
 pub fn capture_of(link: u8, folder: &Path, name: &str, packets: &[Vec<u8>]) -> String {
+    let times = (0..).map(|n| 1_700_000_000_000 + n);
+    capture_at(link, folder, name, times.zip(packets.iter().cloned()))
+}
+
+/// Writes a capture of frames of this link type at these times in milliseconds.
+pub fn capture_at(
+    link: u8,
+    folder: &Path,
+    name: &str,
+    packets: impl IntoIterator<Item = (u64, Vec<u8>)>,
+) -> String {
     let mut out = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     out.extend_from_slice(&[0, 0, 4, 0, link, 0, 0, 0]);
-    for (n, packet) in packets.iter().enumerate() {
-        let n = n as u32;
+    for (ms, packet) in packets {
         let len = packet.len() as u32;
-        for word in [1_700_000_000 + n / 1_000, n % 1_000 * 1_000, len, len] {
+        for word in [(ms / 1_000) as u32, (ms % 1_000 * 1_000) as u32, len, len] {
             out.extend_from_slice(&word.to_le_bytes());
         }
-        out.extend_from_slice(packet);
+        out.extend_from_slice(&packet);
     }
     let path = folder.join(name);
     std::fs::write(&path, out).unwrap();

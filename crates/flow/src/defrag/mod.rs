@@ -50,7 +50,7 @@ pub struct Fragment<'a> {
     pub next_header_at: usize,
     /// The payload.
     pub payload: &'a [u8],
-    /// Event time, nanoseconds since 1970.
+    /// The clock by which trackers time out, nanoseconds: the event time unless that is stray.
     pub ts_ns: u64,
     /// Number of the packet in the input, for the simulation of a full table.
     pub number: u64,
@@ -127,6 +127,7 @@ pub struct Defragmenter {
     ages: VecDeque<(Key, u64)>,
     serial: u64,
     fragments: usize,
+    steps: u64,
     budget: Budget,
     counters: DefragCounters,
     datagram: Vec<u8>,
@@ -145,6 +146,7 @@ impl Defragmenter {
             ages: VecDeque::new(),
             serial: 0,
             fragments: 0,
+            steps: 0,
             budget,
             counters: DefragCounters::default(),
             datagram: Vec::new(),
@@ -156,6 +158,12 @@ impl Defragmenter {
         let mut c = self.counters.clone();
         c.memuse = self.budget.used();
         c
+    }
+
+    /// Work done so far: fragments taken, trackers looked at and given up. Tests bound it, as time can't
+    /// be.
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// The datagram that the last fragment completed: header and payload, lengths and next header
@@ -170,6 +178,7 @@ impl Defragmenter {
         if !self.cfg.enabled {
             return out;
         }
+        self.steps += 1;
         let v6 = f.ip_version == 6;
         if v6 {
             self.counters.ipv6_fragments += 1;
@@ -227,6 +236,7 @@ impl Defragmenter {
             }
         }
         if is_new {
+            self.steps += 1;
             let timeout_s = self.timeout_for(f);
             self.serial += 1;
             self.ages.push_back((*key, self.serial));
@@ -254,6 +264,7 @@ impl Defragmenter {
     /// Gives up the oldest tracker that is past its timeout. False when there is none.
     fn evict(&mut self, now_ns: u64, not: &Key) -> bool {
         while let Some((key, serial)) = self.ages.front().copied() {
+            self.steps += 1;
             let Some(t) = self.trackers.get(&key).filter(|t| t.serial == serial) else {
                 self.ages.pop_front();
                 continue;
@@ -304,11 +315,13 @@ impl Defragmenter {
 
     fn give_up(&mut self, key: &Key) {
         let Some(t) = self.trackers.remove(key) else { return };
+        self.steps += 1;
         self.fragments = self.fragments.saturating_sub(t.fragments as usize);
         self.budget.release(t.charged);
         // The queue of ages holds one stale entry for each finished tracker at most.
         if self.ages.len() > 2 * self.trackers.len() + 64 {
             let trackers = &self.trackers;
+            self.steps += self.ages.len() as u64;
             self.ages.retain(|(k, s)| trackers.get(k).is_some_and(|t| t.serial == *s));
         }
     }

@@ -127,8 +127,7 @@ impl Store {
             return self.run.get(self.head + skip..).unwrap_or_default();
         }
         self.islands
-            .iter()
-            .find(|i| from < i.end())
+            .get(self.islands.partition_point(|i| i.end() <= from))
             .filter(|i| i.start <= from)
             .and_then(|i| i.bytes.get((from - i.start) as usize..))
             .unwrap_or_default()
@@ -139,7 +138,8 @@ impl Store {
         if from < self.run_end() {
             return Some(from.max(self.base));
         }
-        self.islands.iter().find(|i| from < i.end()).map(|i| i.start.max(from))
+        let next = self.islands.partition_point(|i| i.end() <= from);
+        self.islands.get(next).map(|i| i.start.max(from))
     }
 
     /// The start of the contiguous bytes that end with or behind `at`, not before `floor`.
@@ -148,8 +148,7 @@ impl Store {
             return self.base.max(floor);
         }
         self.islands
-            .iter()
-            .find(|i| at <= i.end())
+            .get(self.islands.partition_point(|i| i.end() < at))
             .filter(|i| i.start <= at)
             .map_or(at, |i| i.start.max(floor))
     }
@@ -285,8 +284,8 @@ impl Store {
 
     /// Whether the pieces stay within bounds with this one.
     fn has_room(&self, start: u64, end: u64, max_regions: u8) -> bool {
-        let joins = start <= self.run_end()
-            || self.islands.iter().any(|i| start <= i.end() && end >= i.start);
+        let next = self.islands.get(self.islands.partition_point(|i| i.end() < start));
+        let joins = start <= self.run_end() || next.is_some_and(|i| end >= i.start);
         if joins {
             return true;
         }

@@ -109,6 +109,8 @@ pub struct Flow<T> {
     pub start_ns: u64,
     /// Event time of the last packet.
     pub last_ns: u64,
+    /// The clock at the last packet: what timeouts count from.
+    pub seen_ns: u64,
     /// Number of the first packet in the input.
     pub first_number: u64,
     /// What was seen, by [`Direction::index`].
@@ -212,6 +214,7 @@ impl<T> Flow<T> {
             vlan: key.vlan,
             start_ns: first.ts_ns,
             last_ns: first.ts_ns,
+            seen_ns: first.clock_ns,
             first_number: first.number,
             seen: [DirectionTally::default(); 2],
             state: FlowState::New,
@@ -233,6 +236,7 @@ impl<T> Flow<T> {
     #[inline]
     pub(crate) fn count(&mut self, dir: Direction, key: &PacketKey, packet: &super::PacketFacts) {
         self.last_ns = self.last_ns.max(packet.ts_ns);
+        self.seen_ns = self.seen_ns.max(packet.clock_ns);
         let seen = &mut self.seen[dir.index()];
         if seen.pkts == 0 {
             seen.min_ttl = packet.ttl;

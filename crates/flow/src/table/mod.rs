@@ -16,6 +16,9 @@
 //! first flows in the wheel, and the mode ends only when the budget and those above it could give a
 //! good part of the room again, so that it does not begin again at the next packet.
 //!
+//! Timeouts go by a clock that callers give with each packet (`clock_ns`), not by the packet's own
+//! time, which may be stray; the times that records show are the packets' own.
+//!
 //! Hot path contract: `packet` allocates only when index, slab or wheel grow.
 
 mod flow;
@@ -48,6 +51,9 @@ pub struct FlowIdx(u32);
 pub struct PacketFacts {
     /// Event time, nanoseconds since 1970.
     pub ts_ns: u64,
+    /// The clock by which flows time out, nanoseconds; never less than before. It is the event time
+    /// unless that is stray.
+    pub clock_ns: u64,
     /// Bytes to count (the peer counts the frame).
     pub bytes: u32,
     /// TTL or hop limit.
@@ -252,7 +258,7 @@ impl<T: Default> FlowTable<T> {
     }
 
     /// The next flow that has ended: taken over by a new connection, forced out, or past its
-    /// timeout at `now_ns`. Empty it before going on with a packet that was looked up.
+    /// timeout at `now_ns` of the clock. Empty it before going on with a packet that was looked up.
     #[inline]
     pub fn pop_ended(&mut self, now_ns: u64) -> Option<(Flow<T>, EndReason)> {
         if self.ended.is_empty() {
@@ -264,7 +270,7 @@ impl<T: Default> FlowTable<T> {
         self.ended.pop_front()
     }
 
-    /// Event time in nanoseconds before which [`FlowTable::pop_ended`] has nothing; 0 if it has now.
+    /// Nanoseconds of the clock before which [`FlowTable::pop_ended`] has nothing; 0 if it has now.
     #[inline]
     pub fn quiet_until(&self) -> u64 {
         match self.ended.is_empty() && self.due.is_empty() {
@@ -371,7 +377,7 @@ impl<T: Default> FlowTable<T> {
         } else {
             self.enter(hash, idx);
         }
-        self.wheel.begin(packet.ts_ns / SECOND);
+        self.wheel.begin(packet.clock_ns / SECOND);
         self.wheel.file(idx, due);
         Lookup::Flow { idx: FlowIdx(idx), dir: Direction::ToServer, is_new: true }
     }
@@ -624,7 +630,8 @@ fn end_before<T>(
     in_emergency: bool,
     synack_opens: bool,
 ) -> Option<EndReason> {
-    if packet.ts_ns > flow.last_ns && deadline_ns(flow, cfg, in_emergency) < packet.ts_ns {
+    let now_ns = packet.clock_ns;
+    if now_ns > flow.seen_ns && deadline_ns(flow, cfg, in_emergency) < now_ns {
         return Some(EndReason::Timeout);
     }
     let (f, seq) = packet.tcp?;
@@ -642,7 +649,7 @@ fn end_before<T>(
     reuse.then_some(EndReason::TcpReuse)
 }
 
-/// Last packet plus the timeout of protocol and state.
+/// The clock at the last packet plus the timeout of protocol and state.
 #[inline]
 fn deadline_ns<T>(flow: &Flow<T>, cfg: &FlowConfig, in_emergency: bool) -> u64 {
     let row = match flow.proto {
@@ -662,5 +669,5 @@ fn deadline_ns<T>(flow: &Flow<T>, cfg: &FlowConfig, in_emergency: bool) -> u64 {
         FlowState::Closed => t.closed,
         FlowState::Bypassed => t.bypassed,
     };
-    flow.last_ns.saturating_add(u64::from(seconds) * SECOND)
+    flow.seen_ns.saturating_add(u64::from(seconds) * SECOND)
 }

@@ -207,6 +207,7 @@ impl Engine {
         }
         let facts = PacketFacts {
             ts_ns,
+            clock_ns: ts_ns,
             bytes: p.len + link_len,
             ttl: p.ttl,
             tcp: tcp.map(|t| (t.flags, t.seq)),

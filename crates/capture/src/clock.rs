@@ -1,0 +1,321 @@
+//! The time that frames of captures agree on.
+//!
+//! A frame's own time may be wrong: a clock that is off, a merged capture, a damaged record. If flows
+//! timed out by it, one frame far ahead would end all of them. So flows live by a clock that only
+//! goes on and that a single frame can't move far: a frame that lies ahead of it is believed when the
+//! frames behind it lie ahead too. In a capture whose times are in order every frame is believed, and
+//! the clock shows exactly the frame's time, whatever silence came before.
+//!
+//! Captures of several clocks: a frame far behind is believed in the same way, and from then on the
+//! clock knows by how much those frames differ from the first. It neither goes back nor ahead when
+//! the two come by turns.
+//!
+//! What is decided depends on the sequence of frames only, not on how it is cut into blocks.
+
+use crate::limits::{AGREEING_FRAMES, CLOCKS_KNOWN, LATE_NS, LEAP_NS, STEP_NS};
+
+/// What the clock shows at a frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Agreed {
+    /// Nanoseconds on the scale of the first frame's time; never less than before.
+    pub ns: u64,
+    /// It went on by [`LEAP_NS`] or more at this frame.
+    pub is_leap: bool,
+}
+
+/// What was unusual about the times of frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClockCounts {
+    /// Times the clock went on by [`LEAP_NS`] or more at once, because later frames agreed.
+    pub leaps: u64,
+    /// Frames whose time no other agreed with: the clock did not follow them.
+    pub strays: u64,
+    /// Times frames agreed on a time far behind: another clock, or a capture of an earlier time.
+    pub steps_back: u64,
+}
+
+/// Frames in a row that lie off together and were not believed yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Off {
+    Ahead(u64),
+    Behind(u64),
+}
+
+/// The clock of all frames of a run, in their order.
+#[derive(Clone, Debug, Default)]
+pub struct AgreedClock {
+    now: Option<u64>,
+    /// What is added to the times of each clock that was seen, the latest in use first.
+    offsets: [i64; CLOCKS_KNOWN],
+    clocks: usize,
+    waiting: Option<Off>,
+    counts: ClockCounts,
+}
+
+impl AgreedClock {
+    /// What was unusual so far.
+    pub fn counts(&self) -> ClockCounts {
+        let mut counts = self.counts;
+        if let Some(Off::Ahead(n) | Off::Behind(n)) = self.waiting {
+            counts.strays += n;
+        }
+        counts
+    }
+
+    /// The clock at the next frame, whose own time is `ts_ns`. `later` gives the times of the frames
+    /// behind it as far as they are known; `is_all`: nothing comes after them. None when more of them
+    /// must be known: ask again then.
+    #[inline]
+    pub fn at(
+        &mut self,
+        ts_ns: u64,
+        later: impl Iterator<Item = u64>,
+        is_all: bool,
+    ) -> Option<Agreed> {
+        if let Some(now) = self.now
+            && self.waiting.is_none()
+            && let Some(place) = ts_ns.checked_add_signed(self.offsets[0])
+            && fits(now, place)
+        {
+            let now = now.max(place);
+            self.now = Some(now);
+            return Some(Agreed { ns: now, is_leap: false });
+        }
+        self.decide(ts_ns, later, is_all)
+    }
+
+    fn decide(
+        &mut self,
+        ts_ns: u64,
+        later: impl Iterator<Item = u64>,
+        is_all: bool,
+    ) -> Option<Agreed> {
+        let Some(now) = self.now else {
+            self.now = Some(ts_ns);
+            self.clocks = 1;
+            return Some(Agreed { ns: ts_ns, is_leap: false });
+        };
+        if let Some(place) = self.follow(now, ts_ns) {
+            self.refute();
+            let now = now.max(place);
+            self.now = Some(now);
+            return Some(Agreed { ns: now, is_leap: false });
+        }
+        let is_ahead = self.is_ahead(now, ts_ns);
+        let before = match self.waiting {
+            Some(Off::Ahead(n)) if is_ahead => n,
+            Some(Off::Behind(n)) if !is_ahead => n,
+            _ => 0,
+        };
+        if before == 0 {
+            self.refute();
+        }
+        // Only so many are looked at as are wanted: what is known beyond them changes nothing.
+        let wanted = AGREEING_FRAMES.saturating_sub(before as usize);
+        let (mut agree, mut earliest) = (0, ts_ns);
+        for other in later.take(wanted) {
+            let is_off = self.place(now, other).is_none();
+            if !is_off
+                || self.is_ahead(now, other) != is_ahead
+                || other < ts_ns.saturating_sub(LATE_NS)
+            {
+                self.refute();
+                self.counts.strays += 1;
+                return Some(Agreed { ns: now, is_leap: false });
+            }
+            agree += 1;
+            earliest = earliest.min(other);
+        }
+        if agree < wanted && !is_all {
+            return None;
+        }
+        // At the end of what there is fewer must do, but not none.
+        if agree == 0 && before == 0 {
+            self.waiting = Some(if is_ahead { Off::Ahead(1) } else { Off::Behind(1) });
+            return Some(Agreed { ns: now, is_leap: false });
+        }
+        self.waiting = None;
+        if is_ahead {
+            let place = earliest.saturating_add_signed(self.offsets[0]).max(now);
+            let is_leap = place - now >= LEAP_NS;
+            self.counts.leaps += u64::from(is_leap);
+            self.now = Some(place);
+            return Some(Agreed { ns: place, is_leap });
+        }
+        self.counts.steps_back += 1;
+        self.clocks = (self.clocks + 1).min(CLOCKS_KNOWN);
+        self.offsets.rotate_right(1);
+        self.offsets[0] = i64::try_from(i128::from(now) - i128::from(earliest)).unwrap_or(i64::MAX);
+        Some(Agreed { ns: now, is_leap: false })
+    }
+
+    /// Where a frame lies by a clock that is known, if it fits; that clock comes first from now on.
+    fn follow(&mut self, now: u64, ts_ns: u64) -> Option<u64> {
+        let (clock, place) = self.place(now, ts_ns)?;
+        self.offsets[..=clock].rotate_right(1);
+        Some(place)
+    }
+
+    /// The first clock by which a frame fits, and where it lies.
+    fn place(&self, now: u64, ts_ns: u64) -> Option<(usize, u64)> {
+        let clocks = self.offsets.iter().take(self.clocks).enumerate();
+        clocks
+            .filter_map(|(n, offset)| Some((n, ts_ns.checked_add_signed(*offset)?)))
+            .find(|(_, place)| fits(now, *place))
+    }
+
+    fn is_ahead(&self, now: u64, ts_ns: u64) -> bool {
+        ts_ns.saturating_add_signed(self.offsets[0]) > now
+    }
+
+    /// Those that waited to be believed were wrong.
+    fn refute(&mut self) {
+        if let Some(Off::Ahead(n) | Off::Behind(n)) = self.waiting.take() {
+            self.counts.strays += n;
+        }
+    }
+}
+
+/// Whether a frame there needs nobody to agree with it.
+#[inline]
+fn fits(now: u64, place: u64) -> bool {
+    place <= now.saturating_add(STEP_NS) && place >= now.saturating_sub(LATE_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    /// The clock at each frame, with the frames in blocks of these lengths by turns.
+    fn clock(times: &[u64], blocks: &[usize]) -> (Vec<Agreed>, ClockCounts) {
+        let mut clock = AgreedClock::default();
+        let mut out = Vec::new();
+        let mut known = 0;
+        let mut lengths = blocks.iter().cycle();
+        for (n, ts) in times.iter().enumerate() {
+            known = known.max(n + 1);
+            let agreed = loop {
+                let later = times[n + 1..known].iter().copied();
+                match clock.at(*ts, later, known == times.len()) {
+                    Some(agreed) => break agreed,
+                    None => known = (known + lengths.next().unwrap()).min(times.len()),
+                }
+            };
+            out.push(agreed);
+        }
+        (out, clock.counts())
+    }
+
+    fn shown(times: &[u64]) -> Vec<u64> {
+        let (whole, counts) = clock(times, &[usize::MAX / 2]);
+        for blocks in [&[1][..], &[2], &[3, 1]] {
+            assert_eq!(clock(times, blocks), (whole.clone(), counts), "{times:?}");
+        }
+        assert!(whole.is_sorted_by_key(|a| a.ns));
+        whole.iter().map(|a| a.ns).collect()
+    }
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, n: u64) -> u64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040);
+            (self.0 >> 33) % n
+        }
+
+        /// Times in order, with silences of up to hours.
+        fn times(&mut self, n: usize) -> Vec<u64> {
+            let mut now = 1_700_000_000 * S;
+            (0..n)
+                .map(|_| {
+                    now += match self.below(8) {
+                        0 => self.below(20_000) * S,
+                        1 => self.below(3 * S),
+                        _ => self.below(S / 100),
+                    };
+                    now
+                })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn times_in_order_are_shown_as_they_are() {
+        let mut random = Random(1);
+        for _ in 0..200 {
+            let mut times = random.times(60);
+            // Nobody agrees with a last frame behind a silence.
+            times.push(times[59]);
+            assert_eq!(shown(&times), times);
+        }
+    }
+
+    #[test]
+    fn a_frame_with_a_stray_time_moves_nothing() {
+        let mut random = Random(2);
+        for _ in 0..2_000 {
+            let times = random.times(40);
+            let at = 1 + random.below(38) as usize;
+            let size = random.below(30);
+            let off = 2 + random.below(1 << size);
+            let stray = match random.below(2) {
+                0 => times[at] + off * S,
+                _ => times[at].saturating_sub(off * S),
+            };
+            let mut with = times.clone();
+            with.insert(at, stray);
+            let mut clock = shown(&with);
+            let at_stray = clock.remove(at);
+            // The stray may lie inside a silence that follows, where it is as good as any.
+            if stray > times[at] {
+                assert_eq!(clock, shown(&times), "{stray} at {at} of {times:?}");
+                assert!(at_stray <= times[at]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_last_frame_alone_is_not_believed_and_the_next_capture_may_agree() {
+        assert_eq!(shown(&[S, S + 5, 700 * S]), [S, S + 5, S + 5]);
+        let mut clock = AgreedClock::default();
+        let mut one = |s: u64| clock.at(s * S, std::iter::empty(), true).unwrap();
+        // A frame a capture: each agrees with the one before.
+        assert_eq!(one(100).ns, 100 * S);
+        assert_eq!(one(800), Agreed { ns: 100 * S, is_leap: false });
+        assert_eq!(one(801), Agreed { ns: 801 * S, is_leap: true });
+        assert_eq!(one(2_000).ns, 801 * S);
+        assert_eq!(one(802).ns, 802 * S, "it was a stray");
+        assert_eq!(clock.counts(), ClockCounts { leaps: 1, strays: 1, steps_back: 0 });
+    }
+
+    #[test]
+    fn two_clocks_by_turns_leap_once() {
+        let mut times = Vec::new();
+        for n in 0..200 {
+            let other = if n / 10 % 2 == 0 { 0 } else { 700 * S };
+            times.push(1_000 * S + other + n * S / 10);
+        }
+        times.extend([1_021 * S, 1_022 * S]);
+        let (agreed, counts) = clock(&times, &[7]);
+        assert_eq!(counts, ClockCounts { leaps: 1, strays: 0, steps_back: 1 });
+        // Twenty seconds passed, and the leap that could not be told from silence.
+        assert!((720 * S..723 * S).contains(&(agreed.last().unwrap().ns - 1_000 * S)));
+    }
+
+    #[test]
+    fn extreme_times_are_no_trouble() {
+        let mut random = Random(3);
+        let extremes = [0, 1, S, u64::MAX, u64::MAX - 1, i64::MAX as u64, 1 << 63];
+        for _ in 0..5_000 {
+            let times: Vec<u64> = (0..12)
+                .map(|_| match random.below(2) {
+                    0 => extremes[random.below(extremes.len() as u64) as usize],
+                    _ => random.below(10) * 20 * S,
+                })
+                .collect();
+            shown(&times);
+        }
+    }
+}
