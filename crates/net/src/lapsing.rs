@@ -11,9 +11,10 @@ use hashbrown::HashTable;
 use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 
-/// Living entries that one new key has looked at. With one, the hand is round once as many keys came
-/// as live, and a flood of new keys costs at most twice what it costs where there is room.
-const LOOKS: usize = 1;
+/// Living entries that one new key has looked at. With two, lapsed entries go faster than new ones come
+/// (with one they don't, where old and young stand apart), and a flood of new keys costs at most twice
+/// what it costs where there is room.
+const LOOKS: usize = 2;
 
 /// The table.
 #[derive(Debug)]
@@ -132,7 +133,8 @@ impl<K: Hash + Eq, V> Lapsing<K, V> {
             self.refused += 1;
             return None;
         }
-        self.steps += 1;
+        // The entry, and its place in the index.
+        self.steps += 2;
         let hash = self.hash.hash_one(&key);
         let at = self.entries.len();
         self.entries.push((key, new()));
@@ -219,6 +221,6 @@ mod tests {
             let entry = table.entry(now, 1_000, |until| *until < now, || now + 400);
             assert!(entry.is_some(), "at {now}");
         }
-        assert!(table.steps() <= 5 * 100_000, "{}", table.steps());
+        assert!(table.steps() <= 6 * 100_000, "{}", table.steps());
     }
 }
