@@ -458,6 +458,79 @@ fn silent_and_slow_senders_are_let_go_and_counted() {
     assert!(cut.flags.has(Flags::INCOMPLETE));
 }
 
+/// What is written into a folder that was deleted is nowhere once the program ends: nothing of it is
+/// acknowledged, and it is said.
+#[test]
+fn nothing_is_acknowledged_into_a_folder_that_is_gone() {
+    for gone in ["log", "log.state"] {
+        let mut server = Server::start(&["--relp", "127.0.0.1:0"]);
+        let mut relp = server.tcp("relp");
+        relp.write_all(OPEN).expect("sent");
+        relp.write_all(b"2 syslog 9 <13>first\n").expect("sent");
+        let mut answers = Vec::new();
+        let mut piece = [0; 4096];
+        while !answers.ends_with(b"2 rsp 6 200 OK\n") {
+            let n = relp.read(&mut piece).expect("an answer");
+            assert!(n > 0, "{}", String::from_utf8_lossy(&answers));
+            answers.extend_from_slice(&piece[..n]);
+        }
+        let folder = server.folder.take().expect("its folder");
+        std::fs::remove_dir_all(folder.path().join(gone)).expect("removed");
+        let _ = relp.write_all(b"3 syslog 10 <13>second\n");
+        let mut child = server.child.take().expect("the server");
+        assert_eq!(child.wait().expect("its end").code(), Some(4), "{gone}");
+        let said = server.said.take().expect("its words").join().expect("text");
+        assert!(said.contains("was deleted while it was written"), "{said}");
+        assert!(said.contains("nothing more is acknowledged"), "{said}");
+        assert!(!said.contains("out of balance"), "{said}");
+        let mut rest = Vec::new();
+        let _ = relp.read_to_end(&mut rest);
+        assert!(!String::from_utf8_lossy(&rest).contains("3 rsp"), "{gone}");
+    }
+}
+
+/// Moved on its disk it is the same folder: what comes is kept, and the log is whole.
+#[test]
+fn a_folder_that_is_moved_is_written_on() {
+    let server = Server::start(&["--relp", "127.0.0.1:0"]);
+    let place = server.folder.as_ref().expect("a folder").path().to_owned();
+    std::fs::rename(place.join("log"), place.join("moved")).expect("moved");
+    let mut relp = server.tcp("relp");
+    relp.write_all(OPEN).expect("sent");
+    relp.write_all(b"2 syslog 9 <13>first\n").expect("sent");
+    let (mut answers, mut piece) = (Vec::new(), [0; 4096]);
+    while !answers.ends_with(b"2 rsp 6 200 OK\n") {
+        let n = relp.read(&mut piece).expect("an answer");
+        assert!(n > 0, "{}", String::from_utf8_lossy(&answers));
+        answers.extend_from_slice(&piece[..n]);
+    }
+    let (_, folder) = server.stop();
+    std::fs::rename(place.join("moved"), place.join("log")).expect("moved back");
+    assert_eq!(messages(folder.path()), [b"<13>first"]);
+}
+
+/// Whatever the umask, nobody but its owner writes to a file of the log or of its signer's state.
+#[test]
+fn no_file_of_a_log_is_open_to_others_whatever_the_umask() {
+    use std::os::unix::fs::PermissionsExt;
+    let mut command = Command::new("sh");
+    command.args(["-c", "umask 000; exec \"$0\" \"$@\"", GABION]);
+    let server = Server::start_by(command, &["--tcp", "127.0.0.1:0"]);
+    let (_, folder) = server.stop();
+    let mut seen = 0;
+    for part in ["log", "log.state"] {
+        let at = folder.path().join(part);
+        let mode = |p: &std::path::Path| std::fs::metadata(p).expect("there").permissions().mode();
+        assert_eq!(mode(&at) & 0o077, 0, "{part}");
+        for entry in std::fs::read_dir(&at).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            assert_eq!(mode(&path) & 0o137, 0, "{}: {:o}", path.display(), mode(&path));
+            seen += 1;
+        }
+    }
+    assert!(seen >= 6, "{seen}");
+}
+
 #[test]
 fn what_can_not_be_is_refused_in_one_line() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -299,6 +299,63 @@ fn a_second_writer_and_a_torn_end_are_told_apart_from_damage() {
     assert_eq!(place.code(&["verify", "missing"]), 3);
 }
 
+/// A pipe without a writer, or a device, in the place of a file of the log or of its state: every verb refuses
+/// it in one line and waits for nothing.
+#[test]
+fn pipes_and_devices_in_the_place_of_files_are_refused_at_once() {
+    let place = Place::new();
+    place.append(&lines(0, 20));
+    place.ok(&["anchor", "add", "anchors", "log"]);
+    let (key, public) = ("reader/recipient.key", "reader/recipient.pub");
+    let verbs: &[&[&str]] = &[
+        &["verify", "log"],
+        &["verify", "log", "--key", key, "--anchor", "anchors"],
+        &["stat", "log"],
+        &["show", "log", "--key", key],
+        &["append", "log"],
+        &["recover", "log"],
+        &["recover", "log", "--accept-loss"],
+        &["init", "log", "--origin", "host.example/log", "--recipient", public],
+        &["checkpoint", "log"],
+        &["prove", "log", "--record", "1", "--key", key],
+        &["anchor", "add", "anchors", "log"],
+        &["shred", "log", "--segment", "0"],
+        &["hold", "log", "--segment", "0"],
+        &["prune", "log", "--keep", "1d"],
+        &["rewrap", "log", "--key", key, "--add", public],
+        &["export", "log", "--key", key],
+        &["compare", "anchors", "anchors", "--log", "log"],
+        &["import-slog", "anchors", "--priv-key", key, "--log", "log"],
+    ];
+    let writes = ["append", "recover", "shred", "hold", "prune", "rewrap", "import-slog"];
+    for (folder, file) in [("log", "log.id"), ("log.state", "signer"), ("log.state", "recipients")]
+    {
+        let path = place.path(folder).join(file);
+        let kept = path.with_extension("kept");
+        std::fs::rename(&path, &kept).unwrap();
+        for is_device in [false, true] {
+            if is_device {
+                std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+            } else {
+                let made = Command::new("mkfifo").arg(&path).status().unwrap();
+                assert!(made.success());
+            }
+            for args in verbs.iter().filter(|a| folder == "log" || writes.contains(&a[0])) {
+                let output = place.run_with(args, b"a line\n");
+                let said = String::from_utf8_lossy(&output.stderr);
+                let is_slog = args[0] == "import-slog";
+                // Some keys are read first.
+                assert_ne!(output.status.code(), Some(0), "{file}: {args:?}: {said}");
+                assert!(said.lines().count() == 1, "{file}: {args:?}: {said}");
+                assert!(said.contains(file) || is_slog, "{file}: {args:?}: {said}");
+            }
+            std::fs::remove_file(&path).unwrap();
+        }
+        std::fs::rename(&kept, &path).unwrap();
+    }
+    assert_eq!(place.code(&["verify", "log", "--anchor", "anchors"]), 0);
+}
+
 /// Wrong input ends in one line that says what to do.
 #[test]
 fn what_is_no_log_is_told_as_such() {

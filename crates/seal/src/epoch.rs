@@ -6,6 +6,7 @@
 //! announced after it.
 
 use crate::error::{Error, Result};
+use crate::locked::Seed;
 use crate::note::{Checkpoint, Note, Signature, SignatureKind, Vkey};
 use crate::tree::Hash;
 use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk, Salt};
@@ -40,7 +41,7 @@ pub fn random<const N: usize>() -> Result<Zeroizing<[u8; N]>> {
 /// The signing key of one epoch.
 pub struct EpochKey {
     number: u64,
-    seed: Zeroizing<[u8; 32]>,
+    seed: Seed,
     pair: Ed25519KeyPair,
     public: [u8; 32],
 }
@@ -53,7 +54,8 @@ impl EpochKey {
 
     /// From its seed.
     pub fn from_seed(number: u64, seed: Zeroizing<[u8; 32]>) -> Result<EpochKey> {
-        let prk = Prk::new_less_safe(HKDF_SHA256, seed.as_ref());
+        let seed = Seed::new(seed);
+        let prk = Prk::new_less_safe(HKDF_SHA256, seed.bytes());
         let secret = expand(&prk, &[b"gabion/epoch/sign"])?;
         let pair = Ed25519KeyPair::from_seed_unchecked(secret.as_ref())
             .map_err(|_| Error::Crypto("Ed25519"))?;
@@ -65,7 +67,7 @@ impl EpochKey {
     /// The key of the next epoch: this seed and fresh random bytes.
     pub fn next(&self) -> Result<EpochKey> {
         let fresh: Zeroizing<[u8; 32]> = random()?;
-        let prk = Salt::new(HKDF_SHA256, fresh.as_ref()).extract(self.seed.as_ref());
+        let prk = Salt::new(HKDF_SHA256, fresh.as_ref()).extract(self.seed.bytes());
         let seed = expand(&prk, &[b"gabion/epoch/next"])?;
         EpochKey::from_seed(self.number.saturating_add(1), seed)
     }
@@ -79,7 +81,7 @@ impl EpochKey {
     /// The seed, to be stored by the signer alone.
     #[must_use]
     pub fn seed(&self) -> &[u8; 32] {
-        &self.seed
+        self.seed.bytes()
     }
 
     /// Public half.

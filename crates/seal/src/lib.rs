@@ -34,7 +34,7 @@
 //! ## Verifying, reading
 //!
 //! `verify::verify` judges a log with or without a recipient's key.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod checkpoints;
 pub mod chunk;
@@ -45,6 +45,7 @@ pub mod identity;
 pub mod index;
 pub mod leaves;
 pub mod limits;
+pub mod locked;
 pub mod note;
 pub mod proof;
 pub mod reader;

@@ -111,6 +111,11 @@ impl<S: Storage> SignerState<S> {
         self.keys.first()
     }
 
+    /// Whether what holds the state still has a name.
+    pub fn is_there(&self) -> Result<()> {
+        self.storage.is_there().map_err(|e| Error::storage("the signer's state", e))
+    }
+
     /// Makes the next epoch's key durable beside the current one.
     pub fn prepare(&mut self, start: u64, now_ns: u64) -> Result<()> {
         let next = match self.keys.last() {

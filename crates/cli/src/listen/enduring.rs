@@ -14,6 +14,7 @@ use super::account::now_ns;
 use super::sealed::LogPlace;
 use super::sealer::{Dropped, Sink, own_source};
 use crate::exit::Fault;
+use crate::log::folders::guard_secrets;
 use gabion_runtime::StopFlag;
 use gabion_seal::record::{Flags, Kind, Record, Source};
 use gabion_seal::statement::statement;
@@ -118,6 +119,9 @@ impl EnduringLog {
         on_full: OnFull,
         stop: StopFlag,
     ) -> Result<EnduringLog, Fault> {
+        if let Some(text) = guard_secrets().complaint() {
+            eprintln!("gabion: {text}");
+        }
         place.make()?;
         if !place.reserve() {
             eprintln!(

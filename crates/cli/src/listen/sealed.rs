@@ -69,7 +69,7 @@ impl LogPlace {
     }
 
     fn writer(&self, recipients: Vec<Recipient>) -> Result<Writer<Files>, Error> {
-        guard_secrets();
+        let _ = guard_secrets();
         let folder = |path: &std::path::Path| {
             Files::open(path)
                 .map_err(|source| Error::Storage { name: path.display().to_string(), source })

@@ -5,7 +5,7 @@ use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
 use gabion_seal::identity;
 use gabion_seal::note::Vkey;
-use gabion_seal::storage::Files;
+use gabion_seal::storage::{Files, Storage};
 use gabion_seal::{Opened, Policy, Recipient, SecretKey, Writer};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(crate) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
 
 /// Opens a folder.
 pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
-    Files::open(path).map_err(|e| {
+    let files = Files::open(path).map_err(|e| {
         let does = match e.kind() {
             std::io::ErrorKind::NotFound => {
                 "name the folder of a log, or make one with `gabion log init`"
@@ -40,7 +40,10 @@ pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
             _ => "name the folder of a log",
         };
         LogFault::input(format!("{}: {e}: {does}", path.display()))
-    })
+    })?;
+    // A pipe or device in its place is refused by every verb, also by those that need not read it.
+    files.len(identity::FILE).map_err(|e| LogFault::input(e.to_string()).about(path))?;
+    Ok(files)
 }
 
 /// Reads a small text file.
@@ -59,6 +62,21 @@ pub(super) fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, LogFault> {
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut bytes).map_err(failed)?;
     Ok(bytes)
+}
+
+/// Reads a small file of a log's folder or of its state. Others may be able to write there: nothing but a
+/// regular file is opened, and no link is followed.
+pub(super) fn read_in(folder: &Path, name: &str, most: u64) -> Result<Vec<u8>, LogFault> {
+    let shown = folder.join(name);
+    let failed = |e: std::io::Error| LogFault::input(e.to_string()).about(&shown);
+    let bytes = open(folder)?.read(name, most).map_err(failed)?;
+    bytes.ok_or_else(|| failed(std::io::ErrorKind::NotFound.into()))
+}
+
+/// What a log is, out of its folder.
+pub(super) fn identity_of(log: &Path) -> Result<identity::Identity, LogFault> {
+    let bytes = read_in(log, identity::FILE, 1 << 16)?;
+    identity::Identity::parse(&bytes).map_err(|e| LogFault::from(e).about(log))
 }
 
 /// Reads a file that should hold a key; why not, without its name.
@@ -99,8 +117,9 @@ pub(super) fn write_new(path: &Path, text: &str, mode: u32) -> Result<(), LogFau
 /// If the file can't be written; the text names it.
 pub(crate) fn store_recipients(state: &Path, recipients: &[Recipient]) -> Result<(), String> {
     let text: String = recipients.iter().map(|r| r.to_text()).collect();
-    let stored = state.join(RECIPIENTS);
-    std::fs::write(&stored, text).map_err(|e| format!("{}: {e}", stored.display()))
+    let failed = |e: std::io::Error| format!("{}: {e}", state.join(RECIPIENTS).display());
+    // Whole or not at all, and whatever the umask is: who could write here would read the log from then on.
+    Files::open(state).and_then(|mut f| f.replace(RECIPIENTS, text.as_bytes())).map_err(failed)
 }
 
 /// Private keys of readers.
@@ -150,8 +169,7 @@ pub(super) fn vkey(text: &str) -> Result<Vkey, LogFault> {
 pub(super) fn pinned(log: &Path, wanted: Option<&str>) -> Result<(), LogFault> {
     let Some(wanted) = wanted else { return Ok(()) };
     let wanted = vkey(wanted)?;
-    let bytes = read_bytes(&log.join(identity::FILE), 1 << 16)?;
-    if identity::Identity::parse(&bytes).map_err(|e| LogFault::from(e).about(log))?.vkey == wanted {
+    if identity_of(log)?.vkey == wanted {
         return Ok(());
     }
     Err(LogFault::with_code(20, "not signed by the pinned key").about(log))
@@ -159,13 +177,11 @@ pub(super) fn pinned(log: &Path, wanted: Option<&str>) -> Result<(), LogFault> {
 
 /// The readers that a state names.
 pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault> {
-    let path = state.join(RECIPIENTS);
-    let text = read_text(&path).map_err(|_| {
-        LogFault::input(format!(
-            "{}: not there: the public keys of the log's readers are wanted, one file behind the other",
-            path.display()
-        ))
-    })?;
+    let wanted = "the public keys of the log's readers are wanted, one file behind the other";
+    let wrong = |why: &str| LogFault::input(format!("{why}: {wanted}"));
+    let bytes = read_in(state, RECIPIENTS, 1 << 20).map_err(|e| wrong(e.text()))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| wrong("not text").about(&state.join(RECIPIENTS)))?;
     let mut all = Vec::new();
     let mut rest = text.as_str();
     // PEM keys and our own lines may stand one after the other.
@@ -198,7 +214,10 @@ pub(super) fn writer_at(
     state: Option<&Path>,
     seal: Option<&SealOptions>,
 ) -> Result<(Writer<Files>, Opened), LogFault> {
-    guard_secrets();
+    // What ends soon is hardly swapped out: only what can't be helped is said.
+    if let (Locked::Nothing, Some(text)) = (guard_secrets(), Locked::Nothing.complaint()) {
+        eprintln!("gabion: {text}");
+    }
     let folder = open(log)?;
     if !log.join(identity::FILE).exists() {
         let text = "no log here: log.id is missing: make one with `gabion log init`";
@@ -227,21 +246,82 @@ pub(super) fn writer_at(
     Ok((writer, opened))
 }
 
+/// What of a process that signs is kept out of swap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Locked {
+    /// All its memory.
+    All,
+    /// The page that holds the signing seed. Copies in the cryptographic library are not.
+    Seed,
+    /// Nothing.
+    Nothing,
+}
+
+impl Locked {
+    /// What to say of it, and what to do; nothing when all is well.
+    pub(crate) const fn complaint(self) -> Option<&'static str> {
+        match self {
+            Locked::All => None,
+            Locked::Seed => Some(
+                "memory is not locked against swap, but for the signing seed's own page: raise LimitMEMLOCK (ulimit -l unlimited), or give CAP_IPC_LOCK",
+            ),
+            Locked::Nothing => Some(
+                "memory can't be locked against swap, not even the signing seed's page: raise LimitMEMLOCK (ulimit -l unlimited), give CAP_IPC_LOCK, or do without swap",
+            ),
+        }
+    }
+
+    /// In one word, for JSON.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Locked::All => "all",
+            Locked::Seed => "seed",
+            Locked::Nothing => "nothing",
+        }
+    }
+}
+
 /// A process that holds a signing seed leaves no copy of its memory behind: neither in a core dump nor,
-/// where it may lock memory, in swap. Not only the seed's page is locked, because the cryptographic
-/// library keeps copies of its own. Where the limit on locked memory stands, nothing is locked: a later
+/// where it may lock memory, in swap. All of it is locked where that is allowed without limit, because the
+/// cryptographic library keeps copies of its own. Where a limit stands only the seed's page is: a later
 /// allocation would fail by it.
-pub(crate) fn guard_secrets() {
-    use rustix::mm::{MlockAllFlags, mlockall};
+pub(crate) fn guard_secrets() -> Locked {
     use rustix::process::{DumpableBehavior, Resource, Rlimit};
     use rustix::process::{getrlimit, set_dumpable_behavior, setrlimit};
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let unlimited = Rlimit { current: None, maximum: None };
     let may_lock = getrlimit(Resource::Memlock).current.is_none()
-        || setrlimit(Resource::Memlock, unlimited).is_ok();
-    if may_lock {
-        // Pages are locked as they are used; else everything that is mapped would be read in now.
-        let _ = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
+        || setrlimit(Resource::Memlock, unlimited).is_ok()
+        || is_above_limits();
+    lock_all(may_lock)
+}
+
+/// Whether the limit on locked memory does not bind this process (`man 2 mlock`: CAP_IPC_LOCK).
+fn is_above_limits() -> bool {
+    use rustix::thread::{CapabilitySet, capabilities};
+    capabilities(None).is_ok_and(|c| c.effective.contains(CapabilitySet::IPC_LOCK))
+}
+
+fn lock_all(may_lock: bool) -> Locked {
+    use rustix::mm::{MlockAllFlags, mlockall};
+    // Pages are locked as they are used; else everything that is mapped would be read in now.
+    let flags = MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT;
+    if may_lock && mlockall(flags).is_ok() {
+        return Locked::All;
+    }
+    if gabion_seal::locked::is_lockable() { Locked::Seed } else { Locked::Nothing }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_memory_can_not_be_locked_it_is_said() {
+        let locked = lock_all(false);
+        assert_ne!(locked, Locked::All);
+        assert!(locked.complaint().is_some_and(|c| c.contains("LimitMEMLOCK")));
+        assert_eq!(Locked::All.complaint(), None);
     }
 }

@@ -12,7 +12,7 @@ use gabion_record::json::Json;
 use gabion_seal::statement::statement;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::text::base64;
-use gabion_seal::{Error, Init, checkpoints, identity};
+use gabion_seal::{Error, Init, checkpoints};
 use std::path::{Path, PathBuf};
 
 pub(super) fn run(options: &Recover) -> Ended {
@@ -58,9 +58,8 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
         &options.folder.log,
         folders::state_of(&options.folder.log, options.folder.state.as_deref()),
     );
-    let recipients = folders::read_text(&state.join(folders::RECIPIENTS))?;
-    let bytes = folders::read_bytes(&log.join(identity::FILE), 1 << 16)?;
-    let old = identity::Identity::parse(&bytes)?;
+    let recipients = folders::stored_recipients(&state)?;
+    let old = folders::identity_of(log)?;
     let last = checkpoints::tail(&folders::open(log)?)?.and_then(|t| t.last);
     let number =
         (1..).find(|n| !aside(log, *n).exists() && !aside(&state, *n).exists()).unwrap_or(1);
@@ -79,7 +78,7 @@ fn accept_loss(options: &Recover, fault: &LogFault) -> Ended {
         now_ns: now_ns(),
     };
     let identity = init.create(&mut make(log)?, make(&state)?)?;
-    folders::write_new(&state.join(folders::RECIPIENTS), &recipients, 0o600)?;
+    folders::store_recipients(&state, &recipients).map_err(LogFault::environment)?;
     let (mut writer, _) = folders::writer(&options.folder, None)?;
     let told = statement("recovery", |json| {
         json.number("bytes", 0u64);

@@ -36,10 +36,7 @@ pub(super) fn run(options: &Rewrap) -> Ended {
         writer.rewrap(&all, &keys, &add, &remove, now_ns())?;
     }
     writer.close(now_ns())?;
-    let text: String = readers.iter().map(|r| r.to_text()).collect();
-    let (stored, fresh) = (state.join(folders::RECIPIENTS), state.join("recipients.new"));
-    let failed = |e: std::io::Error| LogFault::environment(format!("{}: {e}", stored.display()));
-    std::fs::write(&fresh, text).and_then(|()| std::fs::rename(&fresh, &stored)).map_err(failed)?;
+    folders::store_recipients(&state, &readers).map_err(LogFault::environment)?;
     if options.output.json {
         let mut json = Json::new();
         json.open();

@@ -33,10 +33,10 @@ pub(super) fn run(options: &Stat) -> Ended {
     };
     let log = folders::open(path)?;
     folders::pinned(path, options.vkey.as_deref())?;
-    let bytes = folders::read_bytes(&path.join(identity::FILE), 1 << 16).map_err(|_| {
-        LogFault::input(format!("{}: no log here: log.id is missing", path.display()))
-    })?;
-    let identity = identity::Identity::parse(&bytes)?;
+    if !path.join(identity::FILE).exists() {
+        return Err(LogFault::input("no log here: log.id is missing").about(path));
+    }
+    let identity = folders::identity_of(path)?;
     let last = checkpoints::tail(&log)?;
     let all = segments(&log)?;
     let held = held(&log)?;

@@ -4,7 +4,6 @@ use super::options::Verify;
 use super::times::{age, now_ns};
 use super::{Ended, LogFault, folders, push};
 use crate::standard_output;
-use gabion_seal::identity;
 use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::storage::Files;
 use gabion_seal::verify::{Anchor, Options, Report, Verdict, verify};
@@ -53,8 +52,7 @@ pub(super) fn run(options: &Verify) -> Ended {
     let log = folders::open(&options.log)?;
     let witnesses: Vec<Vkey> =
         options.witnesses.iter().map(|w| folders::vkey(w)).collect::<Result<_, _>>()?;
-    let own = folders::read_bytes(&options.log.join(identity::FILE), 1 << 16);
-    let own = own.ok().and_then(|bytes| identity::Identity::parse(&bytes).ok());
+    let own = folders::identity_of(&options.log).ok();
     if own.is_some_and(|own| witnesses.iter().any(|w| w.name == own.origin)) {
         let text = "--witness: that is the log's own key: a witness is somebody else";
         return Err(LogFault::usage(text));

@@ -249,11 +249,43 @@ impl Storage for Files {
     fn sync_names(&mut self) -> Result<()> {
         Ok(fsync(&self.folder)?)
     }
+
+    fn is_there(&self) -> Result<()> {
+        // By descriptor: a folder that was moved on its disk is still the log's.
+        if fstat(&self.folder)?.st_nlink == 0 {
+            return Err(Error::other("the folder was deleted while it was written"));
+        }
+        for (name, file) in &self.writing {
+            if fstat(file)?.st_nlink == 0 {
+                return Err(Error::other(format!("{name} was deleted while it was written")));
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_deleted_is_missed_and_what_is_moved_is_not() {
+        let place = tempfile::tempdir().unwrap();
+        let (folder, moved) = (place.path().join("log"), place.path().join("moved"));
+        let mut files = Files::create_folder(&folder).unwrap();
+        files.create("a", b"one").unwrap();
+        files.append("a", b" two").unwrap();
+        std::fs::rename(&folder, &moved).unwrap();
+        files.is_there().unwrap();
+        std::fs::rename(moved.join("a"), moved.join("b")).unwrap();
+        files.is_there().unwrap();
+        std::fs::remove_file(moved.join("b")).unwrap();
+        assert!(files.is_there().unwrap_err().to_string().starts_with("a was deleted"));
+        let files = Files::open(&moved).unwrap();
+        files.is_there().unwrap();
+        std::fs::remove_dir(&moved).unwrap();
+        assert!(files.is_there().unwrap_err().to_string().starts_with("the folder was deleted"));
+    }
 
     #[test]
     fn a_folder_keeps_what_is_written_and_refuses_links() {

@@ -54,6 +54,12 @@ pub trait Storage: Send + Sync {
     /// Makes names durable.
     fn sync_names(&mut self) -> Result<()>;
 
+    /// Whether the folder, and the files in it that were written, still have a name. What is written into
+    /// files without one is on the disk until they are closed, and then nowhere. An error names what is gone.
+    fn is_there(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// A new file, durable when this returns; fails when the name is taken.
     fn create(&mut self, name: &str, bytes: &[u8]) -> Result<()> {
         let temporary = format!("{name}.tmp");

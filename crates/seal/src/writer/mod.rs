@@ -140,6 +140,7 @@ pub struct Writer<S> {
     checkpoint_ns: u64,
     chunk_ns: u64,
     now_ns: u64,
+    looked_ns: u64,
     flags_next: u8,
     durable: u64,
     tally: Tally,
@@ -216,6 +217,10 @@ impl<S: Storage> Writer<S> {
     pub fn tick(&mut self, now_ns: u64) -> Result<()> {
         self.alive()?;
         self.now_ns = now_ns;
+        // Also when nothing comes; `now_ns` may step back.
+        if now_ns.abs_diff(self.looked_ns) >= SECOND {
+            self.is_there()?;
+        }
         for index in 0..self.waiting.len() {
             let is_due = self.waiting.get(index).is_some_and(|w| {
                 !w.builder.is_empty()
@@ -245,6 +250,7 @@ impl<S: Storage> Writer<S> {
     pub fn close(mut self, now_ns: u64) -> Result<Tally> {
         self.alive()?;
         self.now_ns = now_ns;
+        self.is_there()?;
         self.seal_all()?;
         let (records, size) = (self.next_record, self.range.size());
         let stop = statement("stop", |json| {
@@ -384,7 +390,7 @@ impl<S: Storage> Writer<S> {
         let signature = key.sign(&mark_text(&self.log_id, size, &root));
         let mark = chunk::Mark { log_id: self.log_id, size, root, signature };
         self.pending.extend_from_slice(&mark.encode());
-        let Some(current) = &mut self.current else { return Err(Error::Stopped) };
+        let Some(current) = &self.current else { return Err(Error::Stopped) };
         let written = self
             .log
             .append(&current.name, &self.pending)
@@ -393,13 +399,24 @@ impl<S: Storage> Writer<S> {
             self.is_stopped = true;
             return Err(Error::storage(&current.name, e));
         }
-        current.len += self.pending.len() as u64;
+        self.is_there()?;
+        if let Some(current) = &mut self.current {
+            current.len += self.pending.len() as u64;
+        }
         self.tally.stored += self.pending.len() as u64;
         self.tally.commits += 1;
         self.pending.clear();
         let open = self.waiting.iter().filter(|w| !w.builder.is_empty()).map(|w| w.first_ticket);
         self.durable = open.min().unwrap_or(self.tally.records);
         Ok(())
+    }
+
+    /// Nothing is durable in a folder that was deleted, and a log without its signer's state can't go on.
+    fn is_there(&mut self) -> Result<()> {
+        self.looked_ns = self.now_ns;
+        let log = self.log.is_there().map_err(|e| Error::storage("log", e));
+        let there = log.and_then(|()| self.signer.is_there());
+        self.stopping(there)
     }
 
     /// Any failure in the middle of a change of state stops the writer.

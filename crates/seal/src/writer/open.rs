@@ -169,6 +169,7 @@ impl<S: Storage> Writer<S> {
             checkpoint_size: checkpoint.size,
             chunk_ns: now_ns,
             now_ns,
+            looked_ns: now_ns,
             flags_next: if opened.was_torn() { FLAG_RECOVERED } else { 0 },
             durable: 0,
             tally: Tally::default(),

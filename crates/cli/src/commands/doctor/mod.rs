@@ -7,6 +7,7 @@
 mod run;
 
 use crate::exit::{Exit, Fault};
+use crate::log::folders::{Locked, guard_secrets};
 use crate::standard_output;
 use clap::Args;
 use gabion_outputs::table::{Align, Table};
@@ -49,9 +50,11 @@ pub(crate) fn run(o: &DoctorOptions) -> Result<Exit, Fault> {
     let state = MemoryState::read_below(&o.root);
     let run = o.folder.as_deref().map(Run::read).transpose()?;
     let advice = advice(&state, run.as_ref());
+    // Tried, not guessed: limits and capabilities decide together.
+    let locked = guard_secrets();
     let said = match o.json {
-        true => json(&state, run.as_ref(), &advice),
-        false => text(&state, run.as_ref(), &advice),
+        true => json(&state, run.as_ref(), &advice, locked),
+        false => text(&state, run.as_ref(), &advice, locked),
     };
     standard_output::text(&said);
     Ok(if advice.is_empty() { Exit::Done } else { Exit::No })
@@ -199,7 +202,7 @@ fn size(n: Option<u64>) -> String {
     n.map_or_else(|| "unknown".to_owned(), |n| ByteSize(n).to_string())
 }
 
-fn text(state: &MemoryState, run: Option<&Run>, advice: &[Advice]) -> String {
+fn text(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locked) -> String {
     let mut table = Table::new(&[("", Align::Left), ("", Align::Right), ("", Align::Left)]);
     table.row([
         "limit".into(),
@@ -216,6 +219,11 @@ fn text(state: &MemoryState, run: Option<&Run>, advice: &[Advice]) -> String {
         budget,
         "tables and profiles, unless --budget says otherwise".into(),
     ]);
+    let kept = match locked {
+        Locked::All => "all memory of a process that signs is kept out of swap",
+        Locked::Seed | Locked::Nothing => locked.complaint().unwrap_or_default(),
+    };
+    table.row(["locked".into(), locked.name().into(), kept.into()]);
     let mut out = String::from("Memory\n");
     out.push_str(&table.render(None));
     if !state.levels.is_empty() {
@@ -301,7 +309,7 @@ fn run_text(run: &Run, out: &mut String) {
     out.push_str(&table.render(None));
 }
 
-fn json(state: &MemoryState, run: Option<&Run>, advice: &[Advice]) -> String {
+fn json(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locked) -> String {
     let mut j = Json::new();
     let known = |j: &mut Json, all: &[(&str, Option<u64>)]| {
         all.iter().for_each(|(name, n)| n.iter().for_each(|n| j.number(name, *n)));
@@ -316,6 +324,7 @@ fn json(state: &MemoryState, run: Option<&Run>, advice: &[Advice]) -> String {
         &[("current", state.current), ("peak", state.peak), ("oom_kills", state.oom_kills)],
     );
     j.number("default_budget", state.default_budget());
+    j.field_plain("locked", locked.name());
     j.open_array_key("cgroups");
     for level in &state.levels {
         j.open();
@@ -410,7 +419,8 @@ mod tests {
     fn said(root: &Path, run: Option<&Run>) -> (Vec<String>, String, String) {
         let state = MemoryState::read_below(root);
         let advice = advice(&state, run);
-        let (text, json) = (text(&state, run, &advice), json(&state, run, &advice));
+        let (text, json) =
+            (text(&state, run, &advice, Locked::Seed), json(&state, run, &advice, Locked::Seed));
         (advice.into_iter().map(|a| a.what).collect(), text, json)
     }
 
