@@ -25,12 +25,24 @@ pub const SKIP_LINES_KEPT: usize = 3;
 /// logs pack 10 to 30 fold, so more is a bomb.
 pub const EXPANSION_MAX: u64 = 2_000;
 
-/// Templates of NetFlow v9 and IPFIX kept, over all exporters. A busy collector sees some hundred.
-pub const TEMPLATES_MAX: usize = 4096;
-
-/// Exporters whose sequence numbers are kept. Beyond it all are forgotten once: gaps of one datagram
-/// each are then not counted.
+/// Addresses that send NetFlow or IPFIX and of which something is kept. A busy collector hears some hundred;
+/// beyond it the one that was used least is let go.
 pub const EXPORTERS_MAX: usize = 4096;
+
+/// Fields of all templates of one address, each of 8 bytes; a template and a domain count as 8 more. Real
+/// exporters have 20 templates of 20 to 60 fields, a chassis with 20 cards has 20 times as many. Beyond it the
+/// address's own least used template goes, and nobody else's.
+pub const FIELDS_PER_ADDRESS: usize = 32 << 10;
+
+/// The same of all addresses together: 16 MiB, so 64 addresses at their bound, or 4,096 of 512 fields.
+pub const FIELDS_MAX: usize = 2 << 20;
+
+/// Templates that can be held at the most, as each counts as 8 fields at least.
+pub const TEMPLATES_MAX: usize = FIELDS_MAX / 8;
+
+/// Observation domains of an address whose sequence numbers are kept: one a line card, or a virtual router.
+/// Beyond it the least used is let go, and a gap in its numbers may be missed.
+pub const DOMAINS_PER_ADDRESS: usize = 256;
 
 /// Fields of a template. Real ones have up to 60.
 pub const TEMPLATE_FIELDS_MAX: usize = 512;

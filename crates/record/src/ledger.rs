@@ -70,9 +70,10 @@ shed_reasons! {
     RingEvicted, "ring_evicted", "frames that left the ring for alerts' flows, whose budget was used up, before an alert came";
     NoAlert, "no_alert", "frames in the ring for alerts' flows whose flow had no alert";
     EmptyMessage, "empty_message", "datagrams and lines without a byte to keep";
-    KernelDrop, "kernel_drop", "frames that the kernel or the capturing program says it dropped before they were seen";
+    KernelDrop, "kernel_drop", "frames or datagrams that the kernel or the capturing program says it dropped before they were seen";
     UnusedLog, "unused_log", "lines of logs or events of kinds that no detector uses";
     ProfileFolded, "profile_folded", "profiles folded into sketches because their budget is used up";
+    SequenceGap, "sequence_gap", "datagrams or records that the numbers of their senders say are missing, beyond those that this kernel dropped";
 }
 
 impl ShedReason {

@@ -7,19 +7,19 @@
 //! is read until its writer closes it; when nothing else was named, the run ends with it.
 
 use super::Lists;
+use super::exporters::Exporters;
 use super::team::{Seen, Source};
-use gabion_flowlog::netflow::{Collector, Counts};
+use gabion_flowlog::netflow::Counts;
 use gabion_flowlog::source::{LineRead, Lines, is_read_once};
 use gabion_flowlog::{Format, InputReport, Intake};
-use gabion_record::Ip;
-use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Record, TimeNs};
 use gabion_runtime::input::{Unwaiting, open_once};
-use gabion_runtime::{StopFlag, clock, sockets};
+use gabion_runtime::{StopFlag, clock};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -29,23 +29,16 @@ use std::time::{Duration, Instant};
 /// there is nothing again, up to this.
 const LOOK_FIRST: Duration = Duration::from_millis(5);
 const LOOK: Duration = Duration::from_millis(100);
-/// How long one turn takes datagrams before what was found is written.
-const DATAGRAMS_TURN: Duration = Duration::from_millis(20);
 /// How often folders are looked into, and names compared with files.
 const FOLDERS_EVERY: Duration = Duration::from_secs(1);
 /// How often what evidence says of the input is looked at.
 const STATE_EVERY: Duration = Duration::from_millis(500);
-/// Lines taken from one log, and datagrams taken, before the others have their turn.
+/// Lines taken from one log before the others have their turn.
 const TURN: usize = 4096;
 /// Bytes of lines that wait in one log.
 const WAITING_MAX: usize = 16 << 20;
 /// Logs followed at once.
 const LOGS_MAX: usize = 1024;
-/// What the kernel may hold of datagrams.
-const SOCKET_BUFFER: usize = 8 << 20;
-/// Longest datagram.
-const DATAGRAM_MAX: usize = 65_535;
-
 /// A log that grows.
 struct Followed {
     path: PathBuf,
@@ -80,11 +73,7 @@ pub(crate) struct LiveSource {
     known: HashSet<(u64, u64)>,
     /// What can be read only once and was opened.
     opened: HashSet<PathBuf>,
-    socket: Option<UdpSocket>,
-    collector: Collector,
-    datagram: Vec<u8>,
-    counted: Counts,
-    netflow: InputReport,
+    exporters: Option<Exporters>,
     /// Of logs that are read no more.
     done: Vec<InputReport>,
     /// The moment of the last record given out.
@@ -106,11 +95,7 @@ impl LiveSource {
         stop: StopFlag,
         lists: Option<Lists>,
     ) -> io::Result<LiveSource> {
-        let socket = netflow.map(listen).transpose()?;
-        let shown = match socket.as_ref().and_then(|s| s.local_addr().ok()) {
-            Some(address) => format!("netflow {address}"),
-            None => "netflow".to_owned(),
-        };
+        let exporters = netflow.map(Exporters::new).transpose()?;
         Ok(LiveSource {
             named,
             format,
@@ -119,11 +104,7 @@ impl LiveSource {
             logs: BTreeMap::new(),
             known: HashSet::new(),
             opened: HashSet::new(),
-            socket,
-            collector: Collector::default(),
-            datagram: Vec::new(),
-            counted: Counts::default(),
-            netflow: InputReport::new(Path::new(&shown)),
+            exporters,
             done: Vec::new(),
             given: None,
             looked: None,
@@ -135,19 +116,19 @@ impl LiveSource {
 
     /// Where datagrams are taken.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.socket.as_ref()?.local_addr().ok()
+        self.exporters.as_ref()?.address()
     }
 
     /// What became of each input so far.
     pub(crate) fn reports(&self) -> Vec<&InputReport> {
         let logs = self.logs.values().map(|l| l.intake.report());
-        let netflow = self.socket.as_ref().map(|_| &self.netflow);
+        let netflow = self.exporters.as_ref().map(Exporters::report);
         self.done.iter().chain(logs).chain(netflow).collect()
     }
 
-    /// What was met in datagrams.
-    pub(crate) fn datagrams(&self) -> Option<Counts> {
-        self.socket.as_ref().map(|_| self.collector.counts)
+    /// What was met in datagrams, and how many the kernel dropped.
+    pub(crate) fn datagrams(&self) -> Option<(Counts, u64)> {
+        self.exporters.as_ref().map(Exporters::counts)
     }
 
     /// Looks for new logs, and for names that belong to other files now.
@@ -209,7 +190,7 @@ impl LiveSource {
 
     /// Whether nothing can come any more: all that was named can be read only once, and was.
     fn is_over(&self) -> bool {
-        self.socket.is_none()
+        self.exporters.is_none()
             && self.logs.is_empty()
             && self.named.iter().all(|path| self.opened.contains(path))
     }
@@ -219,6 +200,11 @@ impl LiveSource {
         if self.stated.is_some_and(|at| at.elapsed() < STATE_EVERY) {
             return None;
         }
+        self.last_state()
+    }
+
+    /// The same now.
+    fn last_state(&mut self) -> Option<String> {
         self.stated = Some(clock::now());
         let mut ledger = Ledger::new();
         self.reports().iter().for_each(|r| ledger.merge(&r.ledger));
@@ -264,55 +250,6 @@ impl LiveSource {
         }
         any
     }
-
-    /// Takes datagrams that have come, waiting a moment for more; whether there was any.
-    fn take_datagrams(&mut self, each: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> bool {
-        let Some(socket) = &self.socket else { return false };
-        let buffer = &mut self.datagram;
-        buffer.resize(DATAGRAM_MAX, 0);
-        let mut any = false;
-        let begun = clock::now();
-        for _ in 0..TURN {
-            let Ok((len, from)) = socket.recv_from(buffer) else { break };
-            any = true;
-            let from = match from.ip() {
-                IpAddr::V4(ip) => Ip::v4(ip.into()),
-                IpAddr::V6(ip) => Ip::from_bytes(ip.octets()),
-            };
-            let given = &mut self.given;
-            self.collector.datagram(from, buffer.get(..len).unwrap_or_default(), &mut |record| {
-                let mut record = *record;
-                record.is_late = given.is_some_and(|g| record.ts < g);
-                if !record.is_late {
-                    *given = Some(record.ts);
-                }
-                let _ = each(&record);
-            });
-            // Exporters that send a little all the time must not keep findings from being written.
-            if begun.elapsed() >= DATAGRAMS_TURN {
-                break;
-            }
-        }
-        let (now, before) = (self.collector.counts, self.counted);
-        let ledger = &mut self.netflow.ledger;
-        let flows = now.flows - before.flows;
-        let others = now.no_flows - before.no_flows;
-        let bad = now.malformed - before.malformed + now.without_template - before.without_template;
-        ledger.receive(flows + others + bad, 0);
-        ledger.pass(flows, 0);
-        ledger.shed(ShedReason::UnusedLog, others, 0);
-        ledger.shed(ShedReason::UnreadableRecord, bad, 0);
-        self.counted = now;
-        any
-    }
-}
-
-fn listen(address: SocketAddr) -> io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(address)?;
-    // What the kernel does not grant is taken as it is; losses are counted by sequence numbers.
-    let _ = sockets::enlarge_receive_buffer(&socket, SOCKET_BUFFER);
-    socket.set_read_timeout(Some(DATAGRAMS_TURN))?;
-    Ok(socket)
 }
 
 impl Source for LiveSource {
@@ -335,11 +272,13 @@ impl Source for LiveSource {
             };
             let mut any = self.take_lines(&mut give);
             self.given = given;
-            any |= self.take_datagrams(&mut |record| {
-                let flow = each(Seen::Records(std::slice::from_ref(record)));
-                is_broken |= flow.is_break();
-                flow
-            });
+            if let Some(exporters) = &mut self.exporters {
+                any |= exporters.take(&mut self.given, &mut |record| {
+                    let flow = each(Seen::Records(std::slice::from_ref(record)));
+                    is_broken |= flow.is_break();
+                    flow
+                });
+            }
             if let Some(intel) = self.lists.as_ref().and_then(Lists::take) {
                 is_broken |= each(Seen::Lists(intel)).is_break();
             }
@@ -347,7 +286,7 @@ impl Source for LiveSource {
                 is_broken |= each(Seen::State(state)).is_break();
             }
             is_broken |= each(Seen::Idle).is_break();
-            if any || self.socket.is_some() {
+            if any || self.exporters.is_some() {
                 wait = LOOK_FIRST;
             } else {
                 std::thread::sleep(wait);
@@ -355,6 +294,14 @@ impl Source for LiveSource {
             }
         }
         let mut given = self.given;
+        if let Some(exporters) = &mut self.exporters {
+            exporters.finish(&mut given, &mut |record| {
+                each(Seen::Records(std::slice::from_ref(record)))
+            });
+        }
+        if let Some(state) = self.last_state() {
+            let _ = each(Seen::State(state));
+        }
         for log in self.logs.values_mut() {
             let _ = log.intake.finish(&mut |record| {
                 let mut record = *record;
@@ -435,32 +382,5 @@ mod tests {
         for report in source.reports() {
             report.ledger.balance().unwrap();
         }
-    }
-
-    #[test]
-    fn datagrams_become_records() {
-        let stop = StopFlag::new();
-        let address = "127.0.0.1:0".parse().unwrap();
-        let mut source = LiveSource::new(Vec::new(), Some(address), None, 0, stop, None).unwrap();
-        let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
-        // Version 5 with one record, and noise.
-        let mut d = vec![0, 5, 0, 1];
-        d.extend([0; 20]);
-        d.extend([10; 48]);
-        sender.send_to(&d, source.address().unwrap()).unwrap();
-        sender.send_to(b"noise", source.address().unwrap()).unwrap();
-        let mut records = 0;
-        for _ in 0..50 {
-            source.take_datagrams(&mut |_| {
-                records += 1;
-                ControlFlow::Continue(())
-            });
-            if source.collector.counts.datagrams == 2 {
-                break;
-            }
-        }
-        let counts = source.datagrams().unwrap();
-        assert_eq!((records, counts.flows, counts.malformed), (1, 1, 1));
-        source.reports()[0].ledger.balance().unwrap();
     }
 }

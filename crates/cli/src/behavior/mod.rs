@@ -6,6 +6,7 @@
 
 mod alone;
 pub(crate) mod capture;
+mod exporters;
 mod intel;
 mod live;
 pub(crate) mod show;
@@ -310,10 +311,10 @@ fn follow(
     }
     let begun = Begun { start: None, state: "live".to_owned(), is_finite: false };
     let (source, ran) = detect(source, begun, settings, o, sink)?;
-    if let (Some(d), false) = (source.datagrams(), o.quiet) {
+    if let (Some((d, dropped)), false) = (source.datagrams(), o.quiet) {
         eprintln!(
-            "gabion: netflow: {} datagrams, {} flows, {} missing by sequence number, {} sets without \
-             template, {} malformed",
+            "gabion: netflow: {} datagrams, {dropped} dropped by the kernel, {} flows, {} missing by sequence \
+             number, {} sets without template, {} malformed",
             d.datagrams, d.flows, d.lost, d.without_template, d.malformed
         );
     }

@@ -3,7 +3,7 @@
 //!
 //! When the sealer is behind, messages wait here by sources (`gabion_logs::fairness`), and it is the
 //! longest line that loses. What the kernel dropped is read with each datagram and, when none comes,
-//! from the kernel's table, so that losses at the end of a burst are seen too.
+//! from the kernel, so that losses at the end of a burst are seen too.
 
 use super::account::{Joint, Losses, Seldom, now_ns};
 use super::batch::{Batch, Queue, Side};
@@ -447,7 +447,9 @@ impl Datagrams {
 
     fn look_for_drops(&mut self) {
         for listener in &mut self.listeners {
-            if let Some(told) = udp_drops(listener.inode) {
+            // A kernel without the option has a table of UDP's sockets.
+            let told = datagrams::drops(listener.socket.as_fd());
+            if let Some(told) = told.or_else(|| udp_drops(listener.inode)) {
                 listener.count_drops(told, &self.losses);
             }
         }

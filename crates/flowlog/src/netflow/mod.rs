@@ -1,8 +1,8 @@
 //! NetFlow version 5, version 9 and IPFIX: datagrams of exporters to records of flows.
 //!
 //! Versions 9 and 10 describe their records by templates, sent now and then; what comes before its
-//! template is counted and passed over. Templates are kept per exporter and domain, a bounded number,
-//! the oldest going first. Gaps in the exporters' sequence numbers are counted as lost.
+//! template is counted and passed over. What is kept of an exporter is bounded by its address (`kept`), so
+//! that no stranger pushes it out. Gaps in the exporters' sequence numbers are counted as lost.
 //!
 //! A flow of NetFlow is one direction as a rule: TCP counts as established when an ACK was among its
 //! flags and it was no bare refusal, others are not held against their source, as with nfdump.
@@ -10,14 +10,13 @@
 //! in one record).
 
 pub mod fields;
+mod kept;
 
-use crate::limits::{EXPORTERS_MAX, TEMPLATE_FIELDS_MAX, TEMPLATES_MAX};
+use crate::limits::TEMPLATE_FIELDS_MAX;
 use fields::{Field, Flow, spec};
-use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::logs::{Record, TimeNs};
-use hashbrown::HashMap;
-use std::collections::VecDeque;
+use kept::{Kept, Next, Template};
 
 /// What was met in datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,12 +29,16 @@ pub struct Counts {
     pub no_flows: u64,
     /// Sets of records whose template has not come yet.
     pub without_template: u64,
+    /// Records in those sets, as far as the exporter tells how many there were; else one a set.
+    pub records_without_template: u64,
     /// Datagrams that are no NetFlow, or end before they should.
     pub malformed: u64,
     /// Flows (IPFIX, version 5) or datagrams (version 9) missing by sequence numbers.
     pub lost: u64,
     /// Templates let go for want of room.
     pub templates_dropped: u64,
+    /// Domains whose sequence numbers were let go for want of room.
+    pub domains_dropped: u64,
 }
 
 /// Who sends: address, and domain or source id or engine.
@@ -44,26 +47,23 @@ type Exporter = (Ip, u32);
 /// What takes records.
 pub type Each<'e> = &'e mut dyn FnMut(&Record<'_>);
 
-#[derive(Debug)]
-struct Template {
-    fields: Vec<Field>,
-    /// Least bytes of a record.
-    least: usize,
-    /// Of options, not of flows.
-    is_options: bool,
-}
-
 /// Decodes datagrams.
 #[derive(Debug, Default)]
 pub struct Collector {
-    templates: HashMap<(Exporter, u16), Template, FixedState>,
-    /// In the order they came.
-    order: VecDeque<(Exporter, u16)>,
-    /// The sequence number that should come next.
-    next: HashMap<Exporter, u32, FixedState>,
+    kept: Kept,
     uid: String,
     /// What was met so far.
     pub counts: Counts,
+}
+
+/// What there was in the sets of a datagram.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    records: u32,
+    templates: u32,
+    /// Sets without a template, and their bytes.
+    unread_sets: u32,
+    unread: u32,
 }
 
 /// The clock of a datagram.
@@ -106,19 +106,24 @@ impl Collector {
         if read.is_none() {
             self.counts.malformed += 1;
         }
+        self.counts.templates_dropped = self.kept.templates_dropped;
+        self.counts.domains_dropped = self.kept.domains_dropped;
     }
 
-    /// Compares an exporter's sequence number with the one that should have come.
-    fn sequence(&mut self, exporter: Exporter, number: u32, then: u32) {
-        if self.next.len() >= EXPORTERS_MAX && !self.next.contains_key(&exporter) {
-            self.next.clear();
+    /// Compares an exporter's sequence number with the one that should have come. Records that could not be
+    /// read are not missing: the exporter counts them, and the gap behind them says how many there were.
+    fn sequence(&mut self, exporter: Exporter, number: u32, next: Next) {
+        let Some(expected) = self.kept.next(exporter, next) else { return };
+        let gap = number.wrapping_sub(expected.number);
+        // Behind what was expected: out of order, or the exporter began anew.
+        if gap >= 1 << 31 {
+            return;
         }
-        if let Some(expected) = self.next.insert(exporter, then) {
-            let gap = number.wrapping_sub(expected);
-            // Behind what was expected: out of order, or the exporter began anew.
-            if gap < 1 << 31 {
-                self.counts.lost += u64::from(gap);
-            }
+        if gap <= expected.unread {
+            let more = gap.saturating_sub(expected.unread_sets);
+            self.counts.records_without_template += u64::from(more);
+        } else {
+            self.counts.lost += u64::from(gap);
         }
     }
 
@@ -133,7 +138,8 @@ impl Collector {
         let _sampling = b.u16()?;
         let clock =
             Clock { exported_ns: i64::from(seconds) * 1_000_000_000 + i64::from(ns), uptime_ms };
-        self.sequence((from, u32::from(engine)), number, number.wrapping_add(u32::from(count)));
+        let next = Next::of(number.wrapping_add(u32::from(count)));
+        self.sequence((from, u32::from(engine)), number, next);
         for at in 0..count {
             let row = b.take(48)?;
             let mut flow = Flow::default();
@@ -152,14 +158,20 @@ impl Collector {
     fn nine(&mut self, from: Ip, bytes: &[u8], each: Each<'_>) -> Option<()> {
         let mut b = Bytes(bytes);
         let _version = b.u16()?;
-        let _count = b.u16()?;
+        let count = u32::from(b.u16()?);
         let uptime_ms = Some(b.u32()?);
         let seconds = b.u32()?;
         let number = b.u32()?;
         let exporter = (from, b.u32()?);
         let clock = Clock { exported_ns: i64::from(seconds) * 1_000_000_000, uptime_ms };
-        self.sequence(exporter, number, number.wrapping_add(1));
-        self.sets(exporter, b, clock, number, (0, 1), each).map(|_| ())
+        self.sequence(exporter, number, Next::of(number.wrapping_add(1)));
+        let seen = self.sets(exporter, b, clock, number, (0, 1), each)?;
+        // The header counts records and templates; some exporters count sets there, and a record takes a
+        // byte at least.
+        let told = count.saturating_sub(seen.records).saturating_sub(seen.templates);
+        let more = told.min(seen.unread).saturating_sub(seen.unread_sets);
+        self.counts.records_without_template += u64::from(more);
+        Some(())
     }
 
     fn ipfix(&mut self, from: Ip, bytes: &[u8], each: Each<'_>) -> Option<()> {
@@ -171,12 +183,18 @@ impl Collector {
         let exporter = (from, b.u32()?);
         let body = Bytes(b.take(len.checked_sub(16)?)?);
         let clock = Clock { exported_ns: i64::from(seconds) * 1_000_000_000, uptime_ms: None };
-        let records = self.sets(exporter, body, clock, number, (2, 3), each);
-        self.sequence(exporter, number, number.wrapping_add(records.unwrap_or(0)));
-        records.map(|_| ())
+        let seen = self.sets(exporter, body, clock, number, (2, 3), each);
+        let known = seen.unwrap_or_default();
+        let next = Next {
+            number: number.wrapping_add(known.records),
+            unread: known.unread,
+            unread_sets: known.unread_sets,
+        };
+        self.sequence(exporter, number, next);
+        seen.map(|_| ())
     }
 
-    /// The sets of a datagram; how many data records there were.
+    /// The sets of a datagram; what there was in them.
     fn sets(
         &mut self,
         exporter: Exporter,
@@ -185,19 +203,22 @@ impl Collector {
         number: u32,
         (templates, options): (u16, u16),
         each: Each<'_>,
-    ) -> Option<u32> {
-        let mut records = 0;
+    ) -> Option<Seen> {
+        let mut seen = Seen::default();
         while b.0.len() >= 4 {
             let id = b.u16()?;
             let len = usize::from(b.u16()?).checked_sub(4)?;
             let mut set = Bytes(b.take(len)?);
             if id == templates {
-                self.templates(exporter, &mut set, templates == 2)?;
+                seen.templates += self.templates(exporter, &mut set, templates == 2)?;
             } else if id == options {
-                self.options(exporter, &mut set, templates == 2)?;
+                seen.templates += self.options(exporter, &mut set, templates == 2)?;
             } else if id >= 256 {
-                let Some(template) = self.templates.remove(&(exporter, id)) else {
+                let Some(template) = self.kept.template(exporter, id) else {
                     self.counts.without_template += 1;
+                    self.counts.records_without_template += 1;
+                    seen.unread_sets += 1;
+                    seen.unread = seen.unread.saturating_add(len as u32);
                     continue;
                 };
                 while set.0.len() >= template.least.max(1) {
@@ -213,50 +234,60 @@ impl Collector {
                         self.counts.malformed += 1;
                         break;
                     }
-                    records += 1;
+                    seen.records += 1;
                     match template.is_options {
                         true => self.counts.no_flows += 1,
-                        false => self.give(&flow, clock, number.wrapping_add(records), each),
+                        false => self.give(&flow, clock, number.wrapping_add(seen.records), each),
                     }
                 }
-                self.templates.insert((exporter, id), template);
             }
         }
-        Some(records)
+        Some(seen)
     }
 
-    fn templates(&mut self, exporter: Exporter, set: &mut Bytes<'_>, is_ipfix: bool) -> Option<()> {
+    /// Takes templates; how many there were.
+    fn templates(
+        &mut self,
+        exporter: Exporter,
+        set: &mut Bytes<'_>,
+        is_ipfix: bool,
+    ) -> Option<u32> {
+        let mut seen = 0;
         // Fewer than four bytes left are padding.
         while set.0.len() >= 4 {
             let (id, count) = (set.u16()?, usize::from(set.u16()?));
             if count == 0 && is_ipfix {
                 // A withdrawal (RFC 7011, 8.1).
-                self.templates.remove(&(exporter, id));
+                self.kept.put(exporter, id, None);
                 continue;
             }
             if id < 256 {
                 // Padding of zeros.
-                return Some(());
+                return Some(seen);
             }
             let fields = Self::fields(set, count, is_ipfix)?;
             self.keep(exporter, id, fields, false);
+            seen += 1;
         }
-        Some(())
+        Some(seen)
     }
 
-    fn options(&mut self, exporter: Exporter, set: &mut Bytes<'_>, is_ipfix: bool) -> Option<()> {
+    /// Takes templates of options; how many there were.
+    fn options(&mut self, exporter: Exporter, set: &mut Bytes<'_>, is_ipfix: bool) -> Option<u32> {
+        let mut seen = 0;
         while set.0.len() >= 6 {
             let id = set.u16()?;
             let (a, b) = (usize::from(set.u16()?), usize::from(set.u16()?));
             // Version 9 tells bytes of scopes and options, IPFIX counts of all and of scopes.
             let count = if is_ipfix { a } else { (a + b) / 4 };
             if id < 256 {
-                return Some(());
+                return Some(seen);
             }
             let fields = Self::fields(set, count, is_ipfix)?;
             self.keep(exporter, id, fields, true);
+            seen += 1;
         }
-        Some(())
+        Some(seen)
     }
 
     fn fields(set: &mut Bytes<'_>, count: usize, is_ipfix: bool) -> Option<Vec<Field>> {
@@ -268,17 +299,7 @@ impl Collector {
 
     fn keep(&mut self, exporter: Exporter, id: u16, fields: Vec<Field>, is_options: bool) {
         let least = fields.iter().map(|f| f.least()).sum();
-        let key = (exporter, id);
-        if self.templates.insert(key, Template { fields, least, is_options }).is_some() {
-            return;
-        }
-        self.order.push_back(key);
-        while self.order.len() > TEMPLATES_MAX {
-            let Some(oldest) = self.order.pop_front() else { break };
-            if self.templates.remove(&oldest).is_some() {
-                self.counts.templates_dropped += 1;
-            }
-        }
+        self.kept.put(exporter, id, Some(Template { fields, least, is_options }));
     }
 
     fn give(&mut self, flow: &Flow, clock: Clock, number: u32, each: Each<'_>) {
@@ -296,7 +317,7 @@ impl Collector {
 
     /// Templates kept now.
     pub fn templates_held(&self) -> usize {
-        self.templates.len()
+        self.kept.templates()
     }
 }
 
@@ -314,6 +335,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::{DOMAINS_PER_ADDRESS, EXPORTERS_MAX, FIELDS_PER_ADDRESS};
     use gabion_record::logs::{Body, Proto};
 
     fn exporter() -> Ip {
@@ -476,20 +498,97 @@ mod tests {
         }
     }
 
-    /// An exporter that makes up templates costs a bounded number of them.
+    /// An exporter that makes up templates costs a bounded number of them, and bounded work.
     #[test]
     fn templates_are_bounded() {
         let mut c = Collector::default();
-        for n in 0..(TEMPLATES_MAX as u32 + 500) {
+        let mut sent = 0u64;
+        for n in 0..30_000u32 {
             let mut d = ipfix(n, &[set(2, &shorts(&[256 + (n % 60_000) as u16, 1, 8, 4]))]);
-            d[12..16].copy_from_slice(&(n / 60_000).to_be_bytes());
+            // Each of a domain of its own.
+            d[12..16].copy_from_slice(&n.to_be_bytes());
             read(&mut c, &d);
+            sent += 1;
         }
-        assert_eq!((c.templates_held(), c.counts.templates_dropped), (TEMPLATES_MAX, 500));
+        let room = (FIELDS_PER_ADDRESS - 8 * DOMAINS_PER_ADDRESS) / 9;
+        assert_eq!(c.templates_held(), room);
+        assert_eq!(c.counts.templates_dropped, sent - room as u64);
+        assert_eq!(c.counts.domains_dropped, sent - DOMAINS_PER_ADDRESS as u64);
+        assert!(c.kept.looks <= 4 * sent, "{}", c.kept.looks);
+        // From addresses made up, too.
+        for n in 0..30_000u32 {
+            let d = ipfix(0, &[set(2, &shorts(&[256, 1, 8, 4]))]);
+            let from = Ip::v4(0x0b00_0000 + n);
+            c.datagram(from, &d, &mut |_| {});
+            sent += 1;
+        }
+        assert!(c.templates_held() <= EXPORTERS_MAX + room, "{}", c.templates_held());
+        assert!(c.kept.looks <= 4 * sent, "{}", c.kept.looks);
         // One that says of itself that it has more fields than any is refused.
         let before = c.counts.malformed;
         read(&mut c, &ipfix(0, &[set(2, &shorts(&[256, 60_000, 8, 4]))]));
         assert_eq!(c.counts.malformed, before + 1);
         assert_eq!(Proto::from_number(6), Proto::Tcp);
+    }
+
+    /// A flow of 10.0.0.1, and its template: addresses, bytes, packets, first and last.
+    fn flow_set() -> (Vec<u8>, Vec<u8>) {
+        let template = shorts(&[300, 6, 8, 4, 12, 4, 1, 4, 2, 4, 22, 4, 21, 4]);
+        let mut row = vec![10, 0, 0, 1, 10, 0, 0, 2];
+        [500u32, 5, 9_000, 9_250].iter().for_each(|n| row.extend(n.to_be_bytes()));
+        (set(0, &template), row)
+    }
+
+    /// Strangers with any number of addresses, domains and templates take nothing from an exporter whose
+    /// templates are used, nor does the exporter's own least used go before its most used.
+    #[test]
+    fn no_stranger_pushes_out_an_exporters_templates() {
+        let (template, row) = flow_set();
+        let mut c = Collector::default();
+        read(&mut c, &nine(0, std::slice::from_ref(&template)));
+        let mut flows = 0;
+        for n in 0..6_000u32 {
+            flows += read(&mut c, &nine(n + 1, &[set(300, &row)])).len();
+            for k in 0..4 {
+                let from = Ip::v4(0x0b00_0000 + n * 4 + k);
+                let mut d = nine(0, &[template.clone(), set(300, &row)]);
+                d[16..20].copy_from_slice(&n.to_be_bytes());
+                c.datagram(from, &d, &mut |_| {});
+            }
+            // And its own templates, made up and never used.
+            let id = 1_000 + (n % 50_000) as u16;
+            read(&mut c, &nine(n + 2, &[set(0, &shorts(&[id, 1, 8, 4]))]));
+        }
+        assert_eq!((flows, c.counts.without_template), (6_000, 0));
+        assert!(c.counts.templates_dropped > 10_000);
+        assert!(c.kept.looks < 10 * c.counts.datagrams, "{}", c.kept.looks);
+    }
+
+    /// Records whose template has not come are counted as far as the exporter says how many there are: by
+    /// version 9's header, by the gap in IPFIX's numbers, else one a set.
+    #[test]
+    fn records_without_a_template_are_counted() {
+        let (template, row) = flow_set();
+        let rows = set(300, &row.repeat(20));
+        let mut c = Collector::default();
+        let mut told = nine(1, &[rows.clone(), template.clone()]);
+        told[2..4].copy_from_slice(&21u16.to_be_bytes());
+        read(&mut c, &told);
+        assert_eq!((c.counts.without_template, c.counts.records_without_template), (1, 20));
+        // A header that counts sets says no more than the sets do; one that lies is bounded by bytes.
+        let mut c = Collector::default();
+        read(&mut c, &nine(1, &[rows.clone(), rows.clone()]));
+        assert_eq!(c.counts.records_without_template, 2);
+        let mut lies = nine(2, &[set(301, &[0; 8])]);
+        lies[2..4].copy_from_slice(&60_000u16.to_be_bytes());
+        read(&mut c, &lies);
+        assert_eq!(c.counts.records_without_template, 2 + 8);
+        let mut c = Collector::default();
+        read(&mut c, &ipfix(100, std::slice::from_ref(&rows)));
+        read(&mut c, &ipfix(120, &[rows]));
+        assert_eq!((c.counts.records_without_template, c.counts.lost), (20 + 1, 0));
+        // More than could have been in it is missing.
+        read(&mut c, &ipfix(100_000, &[]));
+        assert_eq!(c.counts.lost, 100_000 - 120);
     }
 }

@@ -220,6 +220,27 @@ pub fn count_drops(socket: BorrowedFd<'_>) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, ON)
 }
 
+/// Datagrams that the kernel has dropped on this socket since it was opened, of whatever family; the counter
+/// that is told with the next datagram, but there when none comes. 32 bits that turn over.
+#[must_use]
+pub fn drops(socket: BorrowedFd<'_>) -> Option<u32> {
+    // `struct sk_meminfo` (linux/sock_diag.h): nine numbers, the last of which are drops.
+    const DROPS: usize = 8;
+    let mut numbers = [0u32; DROPS + 1];
+    let mut len = size_of_val(&numbers) as libc::socklen_t;
+    // SAFETY: the kernel writes at most `len` bytes, which is what the array holds, and then says how many.
+    let done = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MEMINFO,
+            numbers.as_mut_ptr().cast(),
+            &raw mut len,
+        )
+    };
+    (done == 0 && len as usize == size_of_val(&numbers)).then_some(numbers[DROPS])
+}
+
 /// Has a listening socket ask its peers for segments of at most so many bytes of payload.
 ///
 /// # Errors
@@ -335,6 +356,7 @@ mod tests {
         assert_eq!(texts, [&b"one"[..], b"two"]);
         assert_eq!(batch.receive(socket.as_fd()).unwrap(), 0);
         assert_eq!(crate::sockets::udp_drops(inode), Some(3));
+        assert_eq!(drops(socket.as_fd()), Some(3));
     }
 
     #[test]
@@ -372,6 +394,7 @@ mod tests {
                 n => got += n,
             }
         }
+        assert_eq!(drops(server.as_fd()).expect("a count") as usize, 100 - got);
         client.send(b"last").expect("sent");
         assert_eq!(batch.receive(server.as_fd()).expect("received"), 1);
         let dropped = batch.iter().find_map(|d| d.dropped).expect("a count");

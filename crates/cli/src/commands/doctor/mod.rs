@@ -223,7 +223,7 @@ fn text(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locke
         Locked::All => "all memory of a process that signs is kept out of swap",
         Locked::Seed | Locked::Nothing => locked.complaint().unwrap_or_default(),
     };
-    table.row(["locked".into(), locked.name().into(), kept.into()]);
+    table.row(["locked", locked.name(), kept]);
     let mut out = String::from("Memory\n");
     out.push_str(&table.render(None));
     if !state.levels.is_empty() {
