@@ -324,7 +324,6 @@ fn pipes_and_devices_in_the_place_of_files_are_refused_at_once() {
         &["prune", "log", "--keep", "1d"],
         &["rewrap", "log", "--key", key, "--add", public],
         &["export", "log", "--key", key],
-        &["compare", "anchors", "anchors", "--log", "log"],
         &["import-slog", "anchors", "--priv-key", key, "--log", "log"],
     ];
     let writes = ["append", "recover", "shred", "hold", "prune", "rewrap", "import-slog"];

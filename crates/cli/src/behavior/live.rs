@@ -22,7 +22,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long one look for more waits when there was nothing: a moment, and twice as long each time that
@@ -39,6 +39,7 @@ const TURN: usize = 4096;
 const WAITING_MAX: usize = 16 << 20;
 /// Logs followed at once.
 const LOGS_MAX: usize = 1024;
+
 /// A log that grows.
 struct Followed {
     path: PathBuf,
@@ -320,6 +321,7 @@ mod tests {
     use super::*;
     use std::fs;
     use std::io::Write;
+    use std::path::Path;
 
     fn line(second: u32) -> String {
         format!(
