@@ -19,6 +19,9 @@ use sha2::{Digest, Sha256};
 /// Sum for an hour at which confidence begins, and at which it is full, after the peer.
 const CONFIDENCE: (f64, f64) = (4.8, 26.0);
 
+/// Tellings named last that a further one is compared with.
+const NAMED_LATELY: usize = 32;
+
 /// What a profile's window has gathered.
 #[derive(Debug, Default)]
 struct Sum {
@@ -52,14 +55,8 @@ saved! {
 }
 
 impl Accumulator {
-    /// Takes evidence in. `None` for a repeat; else the sum of its window so far, and an alert when
-    /// it crossed the threshold.
-    pub fn take(
-        &mut self,
-        e: &Evidence,
-        start: TimeNs,
-        settings: &Settings,
-    ) -> Option<(f64, Option<Alert>)> {
+    /// Whether the same was taken in before.
+    pub fn is_repeat(&mut self, e: &Evidence) -> bool {
         if e.window > self.window {
             self.seen_before = std::mem::take(&mut self.seen);
             let oldest = e.window - 1;
@@ -68,12 +65,24 @@ impl Accumulator {
         }
         if self.seen_before.contains(&e.telling) || !self.remember(e.telling) {
             self.repeats += 1;
-            return None;
+            return true;
         }
+        false
+    }
+
+    /// Adds evidence up, however it is told: `telling` is what an alert names for it. The sum of its window
+    /// so far, and an alert when it crossed the threshold.
+    pub fn add(
+        &mut self,
+        e: &Evidence,
+        telling: FindingId,
+        start: TimeNs,
+        settings: &Settings,
+    ) -> (f64, Option<Alert>) {
         let counts = e.attacker.role == Role::Source && e.level != ThreatLevel::Info;
         if !counts {
             let sum = self.sums.get(&(e.profile, e.window)).map_or(0.0, |s| s.level);
-            return Some((sum, None));
+            return (sum, None);
         }
         if self.sums.len() >= SUMS_MAX {
             // Who has gathered least is forgotten, all those below one step of high at once.
@@ -88,15 +97,17 @@ impl Accumulator {
         let add = e.level.weight() * e.confidence;
         sum.level += add;
         sum.total += add;
-        if sum.ids.len() < CORRELATED_MAX {
-            sum.ids.push(e.telling);
+        // Several occurrences of a finding are told once.
+        let is_named = sum.ids.iter().rev().take(NAMED_LATELY).any(|id| *id == telling);
+        if sum.ids.len() < CORRELATED_MAX && !is_named {
+            sum.ids.push(telling);
         }
         let hours = settings.window_ns as f64 / 3.6e12;
         let threshold = settings.alert_threshold * hours * 60.0;
         let reached = sum.level;
         // A sum of tenths is not exact: what is a hair below has reached it.
         if reached + 1e-9 < threshold || settings.is_one_window && threshold <= 0.0 {
-            return Some((reached, None));
+            return (reached, None);
         }
         let (low, full) = (CONFIDENCE.0 * hours, CONFIDENCE.1 * hours);
         let (window_start, window_end) = bounds_of(start, e.window, settings);
@@ -114,7 +125,12 @@ impl Accumulator {
         };
         sum.level = 0.0;
         sum.alerts += 1;
-        Some((reached, Some(alert)))
+        (reached, Some(alert))
+    }
+
+    /// The sum of a profile's window so far.
+    pub fn sum(&self, profile: Ip, window: i64) -> f64 {
+        self.sums.get(&(profile, window)).map_or(0.0, |s| s.level)
     }
 
     /// Whether the id is new.

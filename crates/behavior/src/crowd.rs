@@ -1,9 +1,10 @@
 //! The same evidence of ever new sources: the first few of each shard are said, a thousand in all, then
-//! the 10th, 100th, 1,000th … of a shard.
+//! the 10th, 100th, 1,000th … of a shard, and each that measures more than all before it.
 //!
 //! Only evidence at a source's very first record passes here. Whoever does anything more is told as
 //! always, so that a flood of spoofed sources hides nobody behind it.
 
+use crate::room::Weight;
 use crate::sketch::{Keyed, hash_text, mix};
 use gabion_record::evidence::Evidence;
 use gabion_record::saved;
@@ -15,7 +16,8 @@ const SAID: u64 = 4;
 #[derive(Debug, Default)]
 pub struct Crowd {
     window: i64,
-    counts: Keyed<u64, u64, 512>,
+    /// How many there were, and what the largest measured.
+    counts: Keyed<u64, (u64, u64), 512>,
     /// Evidence not said.
     pub unsaid: u64,
 }
@@ -32,7 +34,7 @@ impl Crowd {
         let port = e.dst_port.map_or(0, |p| u64::from(p) + 1);
         let key = mix(hash_text(e.kind.name.as_bytes()) ^ port);
         let by_kind = hash_text(e.kind.name.as_bytes());
-        let count = match self.counts.get_or_add(key) {
+        let (count, most) = match self.counts.get_or_add(key) {
             Some(count) => count,
             // More ports than there is room for: they are counted together.
             None => match self.counts.get(by_kind) {
@@ -40,11 +42,15 @@ impl Crowd {
                     Some(count) => count,
                     None => return true,
                 },
-                None => self.counts.replace(by_kind, SAID, |_, n| *n),
+                None => self.counts.replace(by_kind, (SAID, 0), |_, n| *n),
             },
         };
         *count += 1;
-        if *count <= SAID {
+        let measured = Weight::of(e).measured();
+        let is_largest = measured > *most;
+        *most = measured.max(*most);
+        // The largest upload of a flood is told, whoever sends it.
+        if *count <= SAID || is_largest {
             return true;
         }
         let is_step = count.checked_ilog10().is_some_and(|log| 10u64.pow(log) == *count);

@@ -8,6 +8,7 @@ use crate::fold_order::NotableFolded;
 use crate::intel::Intel;
 use crate::limits::{BUDGET, TOGETHER};
 use crate::profile::Profile;
+use crate::room::{Fate, Rooms};
 use crate::settings::{Direction, Settings};
 use crate::shard::{Kept, ShardCounts};
 use crate::shards::{Ahead, Ends, Placed, Shards};
@@ -15,18 +16,22 @@ use crate::site::{Facts, Site};
 use crate::sketch::{hash_text, mix};
 use crate::whitelist::{Entry, Learned, Passed, Withheld};
 use gabion_record::Ip;
-use gabion_record::evidence::{Alert, Evidence};
+use gabion_record::evidence::{Alert, Evidence, Telling};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Body, Record, TimeNs};
 use gabion_record::saved;
 use gabion_record::saved::{Saved, load_bytes, save_bytes};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// What the engine says.
 #[derive(Debug)]
 pub enum Finding<'a> {
-    /// Evidence, and the sum of its profile's window so far.
+    /// An occurrence, and the sum of its profile's window so far: what counts and adds up. Whether and how
+    /// often it is told is said by [`Finding::Telling`].
     Evidence(&'a Evidence, f64),
+    /// A finding as it is told now, and the sum of its profile's window so far.
+    Telling(&'a Evidence, f64),
     /// An alert.
     Alert(&'a Alert),
 }
@@ -68,14 +73,23 @@ pub struct Counts {
     pub whitelisted: u64,
     /// Evidence that it kept back.
     pub whitelisted_evidence: u64,
+    /// Findings told: one by one, and growing ones that stand for many.
+    pub findings: u64,
+    /// Tellings of them.
+    pub tellings: u64,
+    /// Evidence that was counted in growing findings.
+    pub folded_evidence: u64,
 }
 
 saved! {
     Counts {
         records, flows, established, not_established, private_to_private, profiles, sources, windows, evidence,
         repeats, crowded, alerts, folded, folded_notable, fold_looks, whitelisted, whitelisted_evidence,
+        findings, tellings, folded_evidence,
     }
 }
+
+saved! { Turn { window, behind } }
 
 /// A part of what an engine is, in a checkpoint. Parts stand in the order of this table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,6 +144,18 @@ pub struct Front {
     latest_flow: Option<i64>,
     /// What the whitelist's side behind profiles is to know.
     learned: Vec<Learned>,
+    /// The latest window that has begun, and those since [`Front::take_turns`].
+    newest: i64,
+    turns: Vec<Turn>,
+}
+
+/// A later window has begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its number.
+    pub window: i64,
+    /// The record it began with: the watermark's second there, and the record's number.
+    behind: (i64, u64),
 }
 
 impl Front {
@@ -137,7 +163,15 @@ impl Front {
     pub fn new(settings: Arc<Settings>, start: Option<TimeNs>) -> Front {
         let site = Site::new(start, &settings);
         let counts = Counts::default();
-        Front { settings, site, counts, latest_flow: None, learned: Vec::new() }
+        Front {
+            settings,
+            site,
+            counts,
+            latest_flow: None,
+            learned: Vec::new(),
+            newest: 0,
+            turns: Vec::new(),
+        }
     }
 
     /// Looks at what records that come next will change, before the first of them is worked on.
@@ -168,7 +202,23 @@ impl Front {
             let (second, number) = (facts.watermark.seconds(), self.counts.records);
             self.learned.extend(self.site.passed.take_news(second, number));
         }
+        if facts.newest > self.newest && !facts.is_ignored {
+            self.newest = facts.newest;
+            let behind = (facts.watermark.seconds(), self.counts.records);
+            self.turns.push(Turn { window: facts.newest, behind });
+        }
         (self.counts.records, facts)
+    }
+
+    /// Whether windows have begun since the last [`Front::take_turns`].
+    #[inline]
+    pub fn has_turned(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// Windows that have begun since the last call: for [`Back::turn`], before evidence of these records.
+    pub fn take_turns(&mut self) -> Vec<Turn> {
+        std::mem::take(&mut self.turns)
     }
 
     /// Whether there is something to be taken by [`Front::take_learned`].
@@ -185,13 +235,15 @@ impl Front {
 
     /// Appends all it knows, for a checkpoint.
     pub fn save(&self, out: &mut Vec<u8>) {
-        let Front { settings, site, counts, latest_flow, learned } = self;
+        let Front { settings, site, counts, latest_flow, learned, newest, turns } = self;
         save_bytes(&footing(settings), out);
         list_of(settings).save(out);
         site.save(out);
         counts.save(out);
         latest_flow.save(out);
         learned.save(out);
+        newest.save(out);
+        turns.save(out);
     }
 
     /// Takes in what [`Front::save`] wrote.
@@ -206,6 +258,7 @@ impl Front {
         let list = u64::load(from).ok_or(DAMAGED)?;
         (self.site, self.counts) = Saved::load(from).ok_or(DAMAGED)?;
         (self.latest_flow, self.learned) = Saved::load(from).ok_or(DAMAGED)?;
+        (self.newest, self.turns) = Saved::load(from).ok_or(DAMAGED)?;
         // Entries of another list mean something else.
         if list != list_of(&self.settings) {
             self.site.passed = Passed::default();
@@ -248,6 +301,10 @@ pub struct Back {
     input_state: String,
     /// What the whitelist keeps back.
     withheld: Withheld,
+    /// What is told singly, and what is folded.
+    rooms: Rooms,
+    /// Windows that have begun, until evidence from behind their begin comes.
+    turns: VecDeque<Turn>,
     counts: Counts,
 }
 
@@ -259,8 +316,35 @@ impl Back {
             accumulator: Accumulator::default(),
             input_state: String::new(),
             withheld: Withheld::default(),
+            rooms: Rooms::default(),
+            turns: VecDeque::new(),
             counts: Counts::default(),
         }
+    }
+
+    /// Takes in what [`Front::take_turns`] gave, in its order and before evidence of those records.
+    pub fn turn(&mut self, turns: impl IntoIterator<Item = Turn>) {
+        self.turns.extend(turns);
+    }
+
+    /// All evidence of the records that [`Back::turn`] was told of has been taken.
+    pub fn turned(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
+        while let Some(turn) = self.turns.pop_front() {
+            self.close(turn.window, sink);
+        }
+    }
+
+    /// All evidence has been taken: what has grown is told with its last numbers.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
+        self.turned(sink);
+        self.close(i64::MAX, sink);
+    }
+
+    fn close(&mut self, window: i64, sink: &mut dyn FnMut(Finding<'_>)) {
+        let accumulator = &self.accumulator;
+        self.rooms.close(window, &mut |e| {
+            sink(Finding::Telling(&e, accumulator.sum(e.profile, e.window)));
+        });
     }
 
     /// Takes in what [`Front::take_learned`] gave, in its order and before evidence of those records.
@@ -290,31 +374,61 @@ impl Back {
         if self.settings.disabled.iter().any(|name| name == e.kind.name) {
             return;
         }
+        while let Some(turn) = self.turns.pop_front_if(|turn| place.is_behind(turn.behind)) {
+            self.close(turn.window, sink);
+        }
+        if e.why == Telling::Final {
+            let accumulator = &self.accumulator;
+            let tell = &mut |e: Evidence| {
+                sink(Finding::Telling(&e, accumulator.sum(e.profile, e.window)));
+            };
+            return self.rooms.last(e, place.is_end(), tell);
+        }
         if self.withheld.hides(e, place.behind(), &self.settings) {
             self.counts.whitelisted_evidence += 1;
             return;
         }
-        match self.accumulator.take(e, start, &self.settings) {
-            None => self.counts.repeats += 1,
-            Some((sum, alert)) => {
-                self.counts.evidence += 1;
-                sink(Finding::Evidence(e, sum));
-                if let Some(alert) = alert {
-                    self.counts.alerts += 1;
-                    sink(Finding::Alert(&alert));
-                }
+        if self.accumulator.is_repeat(e) {
+            self.counts.repeats += 1;
+            return;
+        }
+        self.counts.evidence += 1;
+        let (measured, said) = (e.measures, e.telling);
+        let fate = self.rooms.take(e, &self.settings);
+        let telling = match &fate {
+            Fate::Told => e.telling,
+            Fate::Known(telling) | Fate::Folded(telling, _) => *telling,
+        };
+        let (sum, alert) = self.accumulator.add(e, telling, start, &self.settings);
+        // An occurrence has its own numbers, what is told those of its finding.
+        let of_finding = std::mem::replace(&mut e.measures, measured);
+        e.telling = said;
+        sink(Finding::Evidence(e, sum));
+        (e.measures, e.telling) = (of_finding, telling);
+        match fate {
+            Fate::Told => sink(Finding::Telling(e, sum)),
+            Fate::Folded(_, Some(folded)) => {
+                let sum = self.accumulator.sum(folded.profile, folded.window);
+                sink(Finding::Telling(&folded, sum));
             }
+            Fate::Known(_) | Fate::Folded(_, None) => {}
+        }
+        if let Some(alert) = alert {
+            self.counts.alerts += 1;
+            sink(Finding::Alert(&alert));
         }
     }
 
     /// Appends all it knows, for a checkpoint.
     pub fn save(&self, out: &mut Vec<u8>) {
-        let Back { settings, accumulator, input_state, withheld, counts } = self;
+        let Back { settings, accumulator, input_state, withheld, rooms, turns, counts } = self;
         list_of(settings).save(out);
         accumulator.save(out);
         input_state.save(out);
         withheld.save(out);
         counts.save(out);
+        rooms.save(out);
+        turns.save(out);
     }
 
     /// Takes in what [`Back::save`] wrote.
@@ -327,6 +441,7 @@ impl Back {
         self.accumulator = Saved::load(from).ok_or(DAMAGED)?;
         self.input_state = Saved::load(from).ok_or(DAMAGED)?;
         (self.withheld, self.counts) = Saved::load(from).ok_or(DAMAGED)?;
+        (self.rooms, self.turns) = Saved::load(from).ok_or(DAMAGED)?;
         if list != list_of(&self.settings) {
             self.withheld = Withheld::default();
         }
@@ -339,6 +454,9 @@ impl Back {
         counts.evidence = self.counts.evidence;
         counts.repeats = self.counts.repeats;
         counts.alerts = self.counts.alerts;
+        counts.findings = self.rooms.counts.findings;
+        counts.tellings = self.rooms.counts.tellings;
+        counts.folded_evidence = self.rooms.counts.folded;
     }
 }
 
@@ -426,6 +544,10 @@ impl Engine {
     pub fn record(&mut self, r: &Record<'_>, sink: &mut dyn FnMut(Finding<'_>)) {
         let (number, facts) = self.front.see(r);
         let is_news = self.front.has_learned();
+        let is_turned = self.front.has_turned();
+        if is_turned {
+            self.back.turn(self.front.take_turns());
+        }
         if is_news {
             self.back.learn(self.front.take_learned());
         }
@@ -437,6 +559,9 @@ impl Engine {
             self.shards.fire(facts.watermark, &mut self.placed);
         }
         self.settle(sink);
+        if is_turned {
+            self.back.turned(sink);
+        }
         if is_news {
             self.back.catch_up();
         }
@@ -483,6 +608,7 @@ impl Engine {
     pub fn finish(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
         self.shards.finish(self.front.watermark(), &mut self.placed);
         self.settle(sink);
+        self.back.finish(sink);
     }
 
     /// What was counted so far.
@@ -591,7 +717,7 @@ mod tests {
         let goes_on = before[before.len() / 2].0;
         scan(&mut trial, &goes_on.to_string(), 3600, 12);
         let folded = trial.engine.counts().folded;
-        (0..9).for_each(|host| scan(&mut trial, &format!("9.9.9.{host}"), 3601, 24));
+        (0..7).for_each(|host| scan(&mut trial, &format!("9.9.9.{host}"), 3601, 24));
         assert!(trial.engine.counts().folded > folded);
         let mut kept = trial.engine.take_kept();
         assert!((10..before.len() / 2).contains(&kept.len()), "{}", kept.len());

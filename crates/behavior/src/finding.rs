@@ -12,6 +12,7 @@ use gabion_record::evidence::{
 };
 use gabion_record::logs::{Proto, Record, TimeNs};
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 
 /// Version of what an id is made of.
 const ID_VERSION: u8 = 2;
@@ -50,6 +51,10 @@ pub struct Context<'a, 'r> {
 /// A text from outside, bounded, with what is no text replaced.
 pub fn text(bytes: &[u8]) -> String {
     let cut = bytes.get(..bytes.len().min(TEXT_MAX)).unwrap_or_default();
+    // Nearly all are what they seem to be.
+    if cut.iter().all(|b| (0x20..0x7f).contains(b)) {
+        return String::from_utf8(cut.to_vec()).unwrap_or_default();
+    }
     let mut text = String::from_utf8_lossy(cut).into_owned();
     text.retain(|c| !c.is_control());
     text
@@ -132,7 +137,7 @@ impl Finding {
             telling: FindingId::default(),
             why: Telling::Threshold,
             kind,
-            says: "",
+            says: Cow::Borrowed(""),
             words: Vec::new(),
             measures: Measures { count: 1, first: ts, last: ts, ..Measures::default() },
             about: 0,
@@ -151,6 +156,7 @@ impl Finding {
             method: "Heuristic",
             related: Vec::new(),
             times: 1,
+            others: Vec::new(),
             input_state: String::new(),
         };
         Finding(evidence, About { victim: true, port: true })
@@ -202,6 +208,7 @@ impl Finding {
     /// How often it was seen.
     pub fn seen(mut self, times: Times) -> Finding {
         (self.0.times, self.0.repeat) = (times.count, times.repeat);
+        self.0.measures.count = self.0.measures.count.max(times.count);
         self
     }
 
@@ -215,7 +222,7 @@ impl Finding {
     /// The sentence, with places for numbers and words ([`Evidence::put_description`]); the level is added
     /// where it is written.
     pub fn says(mut self, sentence: &'static str) -> Finding {
-        self.0.says = sentence;
+        self.0.says = Cow::Borrowed(sentence);
         self
     }
 
@@ -305,6 +312,12 @@ impl Finding {
         self.to_port(port)
     }
 
+    /// The finding is the same whatever the port.
+    pub fn any_port(mut self) -> Finding {
+        self.1.port = false;
+        self
+    }
+
     /// The source port matters.
     pub fn from_port(mut self, port: u16) -> Finding {
         self.0.src_port = Some(port);
@@ -356,7 +369,7 @@ fn id_of(e: &Evidence, about: About) -> FindingId {
 }
 
 /// A party, so that no two are the same bytes.
-fn put_party(party: Option<&Party>, out: &mut Vec<u8>) {
+pub(crate) fn put_party(party: Option<&Party>, out: &mut Vec<u8>) {
     let Some(party) = party else { return out.push(0xff) };
     out.push(party.role as u8);
     let (sort, text) = match &party.what {
@@ -392,6 +405,7 @@ pub fn telling_of(e: &Evidence) -> FindingId {
         m.score.to_bits(),
         m.first.0 as u64,
         m.last.0 as u64,
+        e.others.len() as u64,
     ] {
         bytes.extend_from_slice(&number.to_le_bytes());
     }

@@ -81,6 +81,7 @@ fn told(records: &[Vec<u8>], settings: &Settings, bytes: usize, cuts: &[usize]) 
 fn said(finding: Finding<'_>, said: &mut Vec<String>) {
     said.push(match finding {
         Finding::Evidence(e, sum) => format!("{sum} {e:?}"),
+        Finding::Telling(e, sum) => format!("told {sum} {e:?}"),
         Finding::Alert(a) => format!("{a:?}"),
     });
 }
@@ -92,7 +93,9 @@ fn cuts(count: usize, below: usize, seed: u64) -> Vec<usize> {
 }
 
 fn compare(name: &str, cut: &[usize], whole: &Told, parts: &Told) {
-    assert_eq!(parts.said, whole.said, "{name}: cut at {cut:?}");
+    let first = parts.said.iter().zip(&whole.said).find(|(a, b)| a != b);
+    assert!(first.is_none(), "{name}: cut at {cut:?}: {first:#?}");
+    assert_eq!(parts.said.len(), whole.said.len(), "{name}: cut at {cut:?}");
     assert_eq!(
         (parts.counts, &parts.ledger),
         (whole.counts, &whole.ledger),

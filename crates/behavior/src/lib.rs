@@ -34,6 +34,8 @@ pub mod parcel;
 pub mod prevalence;
 pub mod profile;
 pub mod rita;
+pub mod room;
+mod room_saved;
 pub mod seeds;
 pub mod services;
 pub mod settings;

@@ -33,6 +33,26 @@ pub const PAIRS_MAX: usize = 64;
 /// Flow ids that evidence carries; how many there were stands beside them.
 pub const UIDS_MAX: usize = 8;
 
+/// Findings of a type in a window that are told one by one: what a person looks through. What comes after
+/// is counted in findings that grow.
+pub const SINGLE_MAX: usize = 750;
+
+/// Of these, findings of one source: enough to see what it does.
+pub const SINGLE_OF_SOURCE: u32 = 20;
+
+/// Of these, findings about one target, where many sources do the same to it.
+pub const SINGLE_OF_TARGET: u32 = 20;
+
+/// Growing findings of a type and window: for single sources and targets; what comes after is counted in
+/// one for all. Some 128 KiB.
+pub const SCOPES_MAX: usize = 32;
+
+/// The weightiest of what a growing finding stands for, by name.
+pub const HEAVIEST_MAX: usize = 20;
+
+/// Findings of past windows that go on growing and are told again: 1 MiB. Others end with their window.
+pub const LASTING_MAX: usize = 1 << 13;
+
 /// Evidence that one alert names by id; how many there were stands beside them.
 pub const CORRELATED_MAX: usize = 4096;
 

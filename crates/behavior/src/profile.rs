@@ -10,10 +10,10 @@ use crate::finding::{Context, Finding};
 use crate::limits::REPEATS_MAX;
 use crate::settings::Settings;
 use crate::site::Facts;
-use crate::sketch::{Keyed, hash_text, mix};
+use crate::sketch::{Keyed, hash_ip, hash_text, mix};
 use crate::state::{Decoder, Most, State};
 use gabion_record::Ip;
-use gabion_record::evidence::{Evidence, EvidenceType};
+use gabion_record::evidence::{Evidence, EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, Record, TimeNs};
 use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
@@ -23,6 +23,9 @@ const VERSION: u16 = 4;
 
 /// No timer.
 pub const NEVER: TimeNs = TimeNs(i64::MAX);
+
+/// Stands for a type where only is told how often something was seen by now.
+static REPEATED: EvidenceType = EvidenceType { name: "REPEATED", technique: "T1" };
 
 /// How often each thing was seen in a window, to say it at the 1st, 10th, 100th … time.
 #[derive(Debug, Default)]
@@ -47,6 +50,11 @@ impl Repeats {
         };
         *times += 1;
         is_power_of_ten(*times).then_some((*times, key))
+    }
+
+    /// Things that were seen more often than was said, and how often.
+    fn grown(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.things.iter().copied().filter(|(_, times)| !is_power_of_ten(*times))
     }
 }
 
@@ -76,6 +84,8 @@ fn is_power_of_ten(n: u64) -> bool {
 pub struct Window {
     number: i64,
     is_scanner: bool,
+    /// Something was found in it.
+    has_told: bool,
     repeats: Repeats,
     states: WindowStates,
 }
@@ -90,6 +100,7 @@ impl State for Window {
     fn encode(&self, out: &mut Vec<u8>) {
         self.number.encode(out);
         self.is_scanner.encode(out);
+        self.has_told.encode(out);
         self.repeats.encode(out);
         self.states.encode(out);
     }
@@ -97,12 +108,14 @@ impl State for Window {
         Some(Window {
             number: State::decode(from)?,
             is_scanner: State::decode(from)?,
+            has_told: State::decode(from)?,
             repeats: State::decode(from)?,
             states: State::decode(from)?,
         })
     }
     fn merge(&mut self, other: Self) {
         self.is_scanner |= other.is_scanner;
+        self.has_told |= other.has_told;
         self.repeats.merge(other.repeats);
         self.states.merge(other.states);
     }
@@ -402,6 +415,7 @@ fn one(
         _ => gone.insert(Window::of(facts.window)),
     };
     let mut timer = profile.timer.unwrap_or(NEVER);
+    let before = out.len();
     let mut context = Context {
         record,
         facts,
@@ -414,6 +428,7 @@ fn one(
         out,
     };
     detect::record(&mut window.states, &mut profile.kept, &mut context);
+    window.has_told |= context.out.len() > before;
     profile.timer = (timer != NEVER).then_some(timer);
 }
 
@@ -443,6 +458,67 @@ impl Waking<'_> {
     pub fn say(&mut self, finding: Finding) {
         finding.finish(self.out);
     }
+}
+
+/// What a detector sees when a window is over.
+pub struct Closing<'a> {
+    /// Event time.
+    pub now: TimeNs,
+    /// Nothing will follow.
+    pub is_end: bool,
+    /// The window.
+    pub window: i64,
+    /// Thresholds.
+    pub settings: &'a Settings,
+    /// Whose profile this is.
+    pub profile: Ip,
+    /// Last numbers.
+    pub out: &'a mut Vec<Evidence>,
+}
+
+impl Closing<'_> {
+    /// Begins the last telling of something that was found in that window and seen last at `last`.
+    pub fn find(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> Finding {
+        Finding::new(kind, self.profile, last, window).at_last()
+    }
+
+    /// Says it.
+    pub fn say(&mut self, finding: Finding) {
+        finding.finish(self.out);
+    }
+
+    /// Says it of the source, and of the other end: see [`Context::say_pair`].
+    pub fn say_pair(&mut self, finding: Finding, other: Party, ip: Ip, level: ThreatLevel) {
+        let (of_src, of_other) = finding.pair(self.profile, other, ip, level);
+        self.out.push(of_other);
+        self.out.push(of_src);
+    }
+}
+
+/// Says the last numbers of what was found in windows that are over, where it has grown since it was told.
+pub fn close(
+    profile: &mut Profile,
+    (oldest, now): (i64, TimeNs),
+    is_end: bool,
+    settings: &Settings,
+    out: &mut Vec<Evidence>,
+) {
+    let ip = profile.ip;
+    let windows = [profile.past.as_deref_mut(), Some(&mut profile.current)];
+    for window in windows.into_iter().flatten().filter(|w| w.has_told && w.number >= oldest) {
+        let number = window.number;
+        let mut closing = Closing { now, is_end, window: number, settings, profile: ip, out };
+        detect::close_window(&mut window.states, &mut closing);
+        for (key, times) in window.repeats.grown() {
+            // How often it was seen is all that is known here: who tells it knows the rest.
+            let mut finding = Finding::new(&REPEATED, ip, profile.last, number).at_last();
+            (finding.0.times, finding.0.repeat) = (times, mix(key ^ hash_ip(ip)));
+            finding.finish(closing.out);
+        }
+    }
+    let number = profile.current.number;
+    let mut closing = Closing { now, is_end, window: number, settings, profile: ip, out };
+    detect::close_kept(&mut profile.kept, &mut closing);
 }
 
 /// Asks what waits whether its time has come; gives the next such moment.

@@ -8,7 +8,7 @@ use crate::crowd::Crowd;
 use crate::fold_order::{FoldOrder, Folded, NotableFolded, Shown};
 use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX};
 use crate::prevalence::Prevalence;
-use crate::profile::{NEVER, Profile, step, wake};
+use crate::profile::{NEVER, Profile, close, step, wake};
 use crate::seeds::{Seed, Seeds};
 use crate::settings::Settings;
 use crate::site::{Facts, window_of};
@@ -106,7 +106,7 @@ impl Shard {
             let seeds = std::mem::replace(&mut self.seeds, fresh.seeds);
             seeds.each().for_each(|seed| self.put_seed(seed));
         }
-        while self.weight > self.weight_max && self.fold_one() {}
+        while self.weight > self.weight_max && self.fold_one(&mut |_| {}) {}
     }
 
     /// Takes what another shard counted, and gives what it held: for shards of another number.
@@ -130,7 +130,12 @@ impl Shard {
         self.weight += profile.weighed;
         self.order.push(profile.tier, profile.ip(), profile.weighed);
         self.profiles.insert(profile.ip(), profile);
-        while self.weight > self.weight_max && self.fold_one() {}
+        while self.weight > self.weight_max && self.fold_one(&mut |_| {}) {}
+    }
+
+    /// The latest window that has begun.
+    pub(crate) fn window(&self) -> i64 {
+        self.swept
     }
 
     /// Takes in a seed; what it pushes out is folded.
@@ -184,7 +189,8 @@ impl Shard {
             self.order.reweigh(profile.tier, weighed, bytes);
             self.weight = self.weight + bytes - weighed;
         }
-        while self.weight > self.weight_max && self.fold_one() {}
+        let last = &mut |p: &mut Profile| last_numbers(p, facts.watermark, settings, found);
+        while self.weight > self.weight_max && self.fold_one(last) {}
         (after < before).then_some(after)
     }
 
@@ -243,14 +249,15 @@ impl Shard {
         profile.tier = shown(&profile).tier();
         self.order.push(profile.tier, ip, profile.weighed);
         self.profiles.insert(ip, profile);
-        while self.weight > self.weight_max && self.fold_one() {}
+        let last = &mut |p: &mut Profile| last_numbers(p, facts.watermark, settings, out);
+        while self.weight > self.weight_max && self.fold_one(last) {}
         (timer != NEVER).then_some(timer)
     }
 
     /// Folds a profile of the lowest tier that has more than its share: of a few that have waited longest, the
     /// one that has shown least. Those of them that have come to a higher tier go there. `false` when
-    /// there is none.
-    fn fold_one(&mut self) -> bool {
+    /// there is none. What it has found grows no more: `last` says its last numbers.
+    fn fold_one(&mut self, last: &mut dyn FnMut(&mut Profile)) -> bool {
         let Some(tier) = self.order.next_tier(self.weight_max) else { return false };
         let mut least: Option<(u64, TimeNs, Ip)> = None;
         for _ in 0..FOLD_LOOKS {
@@ -283,6 +290,7 @@ impl Shard {
             if shown(&profile).is_notable() {
                 self.counts.folded_notable.add(Folded { shown: profile.shown(), ip });
             }
+            last(profile.as_mut());
             self.seeds.fold(ip);
             self.counts.folded += 1;
             self.ledger.shed(ShedReason::ProfileFolded, 1, 0);
@@ -323,6 +331,21 @@ impl Shard {
         hand_over(profile, &mut self.kept);
         let next = wake(profile, now, is_end, settings, found);
         (next != NEVER && !is_end).then_some(next)
+    }
+
+    /// Windows are over, or the input is: the last numbers of what has grown in them, from the oldest on
+    /// that is still told of.
+    pub fn close(
+        &mut self,
+        oldest: i64,
+        now: TimeNs,
+        is_end: bool,
+        settings: &Settings,
+        found: &mut Vec<Evidence>,
+    ) {
+        for profile in self.profiles.values_mut().filter(|p| p.findings() > 0) {
+            close(profile, (oldest, now), is_end, settings, found);
+        }
     }
 
     /// A later window has begun: lets go of profiles that have not been seen in it and the one
@@ -459,6 +482,18 @@ impl Shard {
 fn shown(profile: &Profile) -> Shown {
     let (is_own, findings) = (profile.is_own, profile.findings());
     Shown { is_own, active_minutes: profile.active_minutes(), findings }
+}
+
+/// Says the last numbers of what a profile that goes has found.
+fn last_numbers(
+    profile: &mut Profile,
+    now: TimeNs,
+    settings: &Settings,
+    found: &mut Vec<Evidence>,
+) {
+    if profile.findings() > 0 {
+        close(profile, (i64::MIN, now), true, settings, found);
+    }
 }
 
 /// Encodes a profile that is to be kept, once.

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::shard::{Kept, Shard, ShardCounts, shard_of, shards_of};
 use crate::site::Facts;
 use gabion_record::Ip;
-use gabion_record::evidence::{Evidence, FindingId};
+use gabion_record::evidence::{Evidence, FindingId, Telling};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Proto, Record, SECOND, TimeNs};
 use gabion_record::saved::Saved;
@@ -23,6 +23,8 @@ use std::sync::Arc;
 pub struct Place {
     second: i64,
     record: u64,
+    /// The last numbers of windows that are over come before what the record says.
+    is_found: bool,
     ts: TimeNs,
     id: FindingId,
 }
@@ -30,7 +32,18 @@ pub struct Place {
 impl Place {
     /// Of a finding: behind that record, or among what was asked for before that second.
     pub(crate) fn of(second: i64, record: u64, e: &Evidence) -> Place {
-        Place { second, record, ts: e.ts, id: e.telling }
+        let is_found = e.why != Telling::Final;
+        Place { second, record, is_found, ts: e.ts, id: e.telling }
+    }
+
+    /// Whether it stands behind the last numbers of windows that ended with that record.
+    pub(crate) fn is_behind(&self, record: (i64, u64)) -> bool {
+        (self.second, self.record, self.is_found) > (record.0, record.1, false)
+    }
+
+    /// Whether nothing comes behind it.
+    pub(crate) fn is_end(&self) -> bool {
+        self.second == i64::MAX
     }
 
     /// The last record that it may know of: the watermark's second there, and the record's number.
@@ -175,10 +188,7 @@ impl Shards {
         ends: Ends,
         out: &mut Vec<Placed>,
     ) {
-        if facts.newest > self.window {
-            self.turn(facts.newest, facts.watermark, out);
-        }
-        self.fire(facts.watermark, out);
+        self.begin(facts.newest, number, facts.watermark, out);
         if ends != Ends::Destination {
             self.give(r.src, r, facts);
         }
@@ -222,11 +232,36 @@ impl Shards {
         }
     }
 
-    /// A later window has begun, at a record with that watermark. What wanted to be asked before it is
-    /// asked first, here as with whoever holds the record's source, so that the same profiles are let go.
-    pub fn turn(&mut self, window: i64, watermark: TimeNs, out: &mut Vec<Placed>) {
+    /// A record with that watermark comes: asks whose moment has come before, and begins its window where
+    /// that is a later one.
+    #[inline]
+    pub fn begin(&mut self, newest: i64, number: u64, watermark: TimeNs, out: &mut Vec<Placed>) {
+        if newest > self.window {
+            self.turn(newest, number, watermark, out);
+        }
         self.fire(watermark, out);
+    }
+
+    /// A later window has begun, with that record and watermark. What wanted to be asked before it is
+    /// asked first, here as with whoever holds the record's source, so that the same profiles are let go;
+    /// then what has grown in the windows before says its last numbers.
+    pub fn turn(&mut self, window: i64, number: u64, watermark: TimeNs, out: &mut Vec<Placed>) {
+        self.fire(watermark, out);
+        // After a checkpoint the window may be the one that was.
+        if window <= self.window {
+            return;
+        }
         self.window = window;
+        for shard in self.held.iter_mut().flatten() {
+            shard.close(
+                window.saturating_sub(2),
+                watermark,
+                false,
+                &self.settings,
+                &mut self.found,
+            );
+        }
+        self.place(watermark.seconds(), number, out);
         for shard in self.held.iter_mut().flatten() {
             shard.sweep(window, self.keeping.is_some());
             if let Some(keeping) = &mut self.keeping {
@@ -276,6 +311,10 @@ impl Shards {
         while let Some((&second, _)) = self.timers.first_key_value() {
             self.ask(second, end, true, out);
         }
+        for shard in self.held.iter_mut().flatten() {
+            shard.close(i64::MIN, end, true, &self.settings, &mut self.found);
+        }
+        self.place(i64::MAX, 0, out);
     }
 
     /// What the profiles of one shard are at the end of the run, when windows are kept: a shard at a time,
@@ -297,7 +336,7 @@ impl Shards {
             return;
         }
         if self.found.len() > 1 {
-            self.found.sort_by_key(|e| (e.ts, e.telling));
+            self.found.sort_by_key(|e| (e.why != Telling::Final, e.ts, e.telling));
         }
         out.extend(
             self.found
@@ -343,10 +382,11 @@ impl Shards {
         let from = &mut { saved };
         let (count, mut shard) = (usize::load(from)?, Box::<Shard>::load(from)?);
         let timers = Vec::<(i64, Ip)>::load(from)?;
-        let fresh = Shard::new(self.bytes_each, self.window);
         if !from.is_empty() || number >= count {
             return None;
         }
+        self.window = self.window.max(shard.window());
+        let fresh = Shard::new(self.bytes_each, self.window);
         if count == self.held.len() {
             shard.fit(fresh);
             *self.held.get_mut(number)? = Some(shard);

@@ -10,7 +10,10 @@ use gabion_record::logs::{Body, Conn, Label, Mac, Proto, Record, SECOND, TimeNs}
 /// An engine with default thresholds.
 pub(crate) struct Trial {
     pub(crate) engine: Engine,
+    /// What counts and adds up.
     pub(crate) said: Vec<Evidence>,
+    /// What is written.
+    pub(crate) told: Vec<Evidence>,
     pub(crate) alerts: Vec<Alert>,
 }
 
@@ -20,17 +23,22 @@ impl Trial {
     }
 
     pub(crate) fn with(settings: Settings) -> Trial {
-        Trial { engine: Engine::new(settings, None), said: Vec::new(), alerts: Vec::new() }
+        Trial {
+            engine: Engine::new(settings, None),
+            said: Vec::new(),
+            told: Vec::new(),
+            alerts: Vec::new(),
+        }
     }
 
     pub(crate) fn with_budget(bytes: usize) -> Trial {
         let engine = Engine::with_budget(Settings::default(), None, bytes);
-        Trial { engine, said: Vec::new(), alerts: Vec::new() }
+        Trial { engine, said: Vec::new(), told: Vec::new(), alerts: Vec::new() }
     }
 
     pub(crate) fn of_settings(settings: Settings, start: Option<TimeNs>, bytes: usize) -> Trial {
         let engine = Engine::with_budget(settings, start, bytes);
-        Trial { engine, said: Vec::new(), alerts: Vec::new() }
+        Trial { engine, said: Vec::new(), told: Vec::new(), alerts: Vec::new() }
     }
 
     pub(crate) fn give(&mut self, c: &Flow) {
@@ -38,13 +46,13 @@ impl Trial {
     }
 
     pub(crate) fn record(&mut self, r: &Record<'_>) {
-        let (said, alerts) = (&mut self.said, &mut self.alerts);
-        self.engine.record(r, &mut |f| keep(f, said, alerts));
+        let (said, told, alerts) = (&mut self.said, &mut self.told, &mut self.alerts);
+        self.engine.record(r, &mut |f| keep(f, said, told, alerts));
     }
 
     pub(crate) fn end(&mut self) {
-        let (said, alerts) = (&mut self.said, &mut self.alerts);
-        self.engine.finish(&mut |f| keep(f, said, alerts));
+        let (said, told, alerts) = (&mut self.said, &mut self.told, &mut self.alerts);
+        self.engine.finish(&mut |f| keep(f, said, told, alerts));
     }
 
     pub(crate) fn of(&self, kind: &EvidenceType) -> Vec<Evidence> {
@@ -56,9 +64,15 @@ impl Trial {
     }
 }
 
-fn keep(f: Finding<'_>, said: &mut Vec<Evidence>, alerts: &mut Vec<Alert>) {
+fn keep(
+    f: Finding<'_>,
+    said: &mut Vec<Evidence>,
+    told: &mut Vec<Evidence>,
+    alerts: &mut Vec<Alert>,
+) {
     match f {
         Finding::Evidence(e, _) => said.push(e.clone()),
+        Finding::Telling(e, _) => told.push(e.clone()),
         Finding::Alert(a) => alerts.push(a.clone()),
     }
 }

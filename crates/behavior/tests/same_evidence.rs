@@ -71,7 +71,7 @@ impl Holders {
             self.newest = facts.newest;
             let (window, watermark) = (facts.newest, facts.watermark);
             let placed = &mut self.placed;
-            self.holders.iter_mut().for_each(|h| h.turn(window, watermark, placed));
+            self.holders.iter_mut().for_each(|h| h.turn(window, number, watermark, placed));
         }
         let mut placed = std::mem::take(&mut self.placed);
         self.holder(r.src).record(number, r, &facts, Ends::Source, &mut placed);
@@ -94,12 +94,17 @@ impl Holders {
         }
         self.placed.sort_by_key(|p| p.place);
         self.back.learn(self.front.take_learned());
+        self.back.turn(self.front.take_turns());
         let said = &mut self.said;
         for mut placed in self.placed.drain(..) {
             self.back
                 .take(&mut placed, self.front.start(), &mut |finding| said.push(told(&finding)));
         }
         self.back.catch_up();
+        self.back.turned(&mut |finding| said.push(told(&finding)));
+        if is_end {
+            self.back.finish(&mut |finding| said.push(told(&finding)));
+        }
     }
 
     /// Hands every third shard to the next holder.
@@ -117,6 +122,7 @@ impl Holders {
 fn told(finding: &Finding<'_>) -> String {
     match finding {
         Finding::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.telling),
+        Finding::Telling(e, sum) => format!("told {} {sum:.6} {e:?}", e.telling),
         Finding::Alert(a) => format!("{} {a:?}", a.id),
     }
 }

@@ -36,6 +36,11 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     j.field("Description", &said);
     j.open_array_key("Source");
     party(&mut j, &e.attacker, e.src_port, Some(e.proto));
+    for ip in &e.others {
+        j.open();
+        j.ip("IP", *ip);
+        j.close();
+    }
     j.close_array();
     if let Some(victim) = &e.victim {
         j.open_array_key("Target");
@@ -335,7 +340,7 @@ mod tests {
             telling: FindingId([8; 16]),
             why: Telling::Threshold,
             kind: &TYPE,
-            says: "Connecting to private IP: {dst} on destination port: {port}",
+            says: "Connecting to private IP: {dst} on destination port: {port}".into(),
             words: vec![],
             measures: Measures { count: 1, first: ts, last: ts, ..Measures::default() },
             about: 0,
@@ -354,6 +359,7 @@ mod tests {
             method: "Heuristic",
             related: vec![],
             times: 1,
+            others: vec![],
             input_state: "complete".into(),
         }
     }

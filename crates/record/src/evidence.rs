@@ -3,6 +3,7 @@
 
 use crate::ip::Ip;
 use crate::logs::{Proto, TimeNs};
+use std::borrow::Cow;
 use std::fmt;
 
 /// How bad an observation is.
@@ -239,7 +240,7 @@ pub struct Evidence {
     /// What was seen.
     pub kind: &'static EvidenceType,
     /// The sentence, with places for what is measured: see [`Evidence::description`].
-    pub says: &'static str,
+    pub says: Cow<'static, str>,
     /// Names and the like that the sentence has beside its numbers: `{0}`, `{1}` …
     pub words: Vec<String>,
     /// The numbers at the moment of the telling.
@@ -277,6 +278,8 @@ pub struct Evidence {
     /// How often the same was seen in this window, this time included; between 1, 10, 100 … it
     /// is not said again before the window's end.
     pub times: u64,
+    /// Other hosts that did the same, the weightiest first, where one finding stands for many.
+    pub others: Vec<Ip>,
     /// State of the input's ledger at that moment (`complete`).
     pub input_state: String,
 }
@@ -301,7 +304,7 @@ impl Evidence {
     /// bytes), `{mins}` (minutes, with fractions), `{minutes}` (whole ones), `{score}`, `{score4}` and
     /// `{times}` are numbers, `{confidence}` and `{sure}` (two digits) how sure it is, `{0}` … are words.
     pub fn put_description(&self, out: &mut Vec<u8>) {
-        let mut rest = self.says;
+        let mut rest = &*self.says;
         while let Some((before, behind)) = rest.split_once('{') {
             out.extend_from_slice(before.as_bytes());
             let Some((name, behind)) = behind.split_once('}') else { break };
@@ -392,7 +395,8 @@ mod tests {
             why: Telling::Final,
             kind: &KIND,
             says: "{dst}:{port}/{PROTO} by {src}: {hosts} of {ports} in {mins} or {minutes} min, {mb} MB, \
-                {0} {1}{2} {confidence} {score4}",
+                {0} {1}{2} {confidence} {score4}"
+                .into(),
             words: vec!["{hosts}".into(), "b".into()],
             measures: Measures {
                 hosts: 101,
@@ -418,6 +422,7 @@ mod tests {
             method: "Heuristic",
             related: Vec::new(),
             times: 1,
+            others: Vec::new(),
             input_state: String::new(),
         };
         assert_eq!(

@@ -6,7 +6,7 @@
 //! and a checksum behind it. Reading ends in `None` rather than in wrong values, and a count is compared
 //! with the bytes that are left before memory is asked for.
 
-use crate::evidence::{FindingId, ThreatLevel};
+use crate::evidence::{FindingId, Indicator, Measures, Party, Role, ThreatLevel};
 use crate::ledger::{Ledger, ShedReason, Tally};
 use crate::logs::{LogKind, Mac, Proto, TimeNs};
 use crate::{Ip, Net};
@@ -286,6 +286,56 @@ impl Saved for ThreatLevel {
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
         ThreatLevel::ALL.get(usize::from(u8::load(from)?)).copied()
+    }
+}
+
+impl Saved for Measures {
+    fn save(&self, out: &mut Vec<u8>) {
+        let Measures { count, hosts, ports, packets, bytes, duration_ns, score, first, last } =
+            self;
+        (count.save(out), hosts.save(out), ports.save(out), packets.save(out), bytes.save(out));
+        (duration_ns.save(out), score.save(out), first.save(out), last.save(out));
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(Measures {
+            count: Saved::load(from)?,
+            hosts: Saved::load(from)?,
+            ports: Saved::load(from)?,
+            packets: Saved::load(from)?,
+            bytes: Saved::load(from)?,
+            duration_ns: Saved::load(from)?,
+            score: Saved::load(from)?,
+            first: Saved::load(from)?,
+            last: Saved::load(from)?,
+        })
+    }
+}
+
+impl Saved for Party {
+    fn save(&self, out: &mut Vec<u8>) {
+        (self.role == Role::Destination).save(out);
+        let (sort, text) = match &self.what {
+            Indicator::Ip(ip) => {
+                out.push(0);
+                return ip.save(out);
+            }
+            Indicator::Domain(text) => (1, text),
+            Indicator::Url(text) => (2, text),
+            Indicator::Md5(text) => (3, text),
+        };
+        out.push(sort);
+        text.save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let role = if bool::load(from)? { Role::Destination } else { Role::Source };
+        let what = match u8::load(from)? {
+            0 => Indicator::Ip(Saved::load(from)?),
+            1 => Indicator::Domain(Saved::load(from)?),
+            2 => Indicator::Url(Saved::load(from)?),
+            3 => Indicator::Md5(Saved::load(from)?),
+            _ => return None,
+        };
+        Some(Party { role, what })
     }
 }
 

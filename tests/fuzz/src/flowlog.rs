@@ -184,7 +184,9 @@ pub fn parcel(data: &[u8]) {
         }
         rest = behind;
         match parcel {
-            Parcel::Turn(window, watermark) => shards.turn(window, watermark, &mut found),
+            Parcel::Turn(window, number, watermark) => {
+                shards.turn(window, number, watermark, &mut found);
+            }
             Parcel::Record(number, ends, r, facts) => {
                 shards.record(number, &r, &facts, ends, &mut found);
             }
@@ -206,7 +208,7 @@ pub fn parcel_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
                 let facts =
                     gabion_behavior::site::Facts { window: 1, newest: 1, ..Default::default() };
                 parcel::put_record(1, gabion_behavior::Ends::Both, &record, &facts, &mut batch);
-                parcel::put_turn(2, record.ts, &mut batch);
+                parcel::put_turn(2, 1, record.ts, &mut batch);
             }
         }
     }

@@ -1,13 +1,14 @@
 //! Much sent to one place.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
 use crate::limits::UPLOADS_MAX;
+use crate::profile::Closing;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind};
+use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
+use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "DATA_UPLOAD", technique: "T1048" };
@@ -41,7 +42,10 @@ state! {
         bytes: u64,
         flows: u64,
         first: First,
+        last: TimeNs,
         told: Most<u8>,
+        is_told: bool,
+        port: u16,
     }
 }
 
@@ -87,6 +91,9 @@ impl Detector for DataUpload {
         );
         let mut crossed = None;
         if let Some(sent) = sent {
+            sent.is_told |= bytes >= FLOW_BYTES;
+            sent.port = r.dst_port;
+            sent.last = sent.last.max(r.ts);
             sent.bytes = sent.bytes.saturating_add(bytes);
             sent.flows += 1;
             sent.first.see(r.ts);
@@ -94,6 +101,7 @@ impl Detector for DataUpload {
             let step = times.checked_ilog10().map_or(0, |log| log as u8 + 1);
             if step > sent.told.0 {
                 sent.told = Most(step);
+                sent.is_told = true;
                 crossed = Some((sent.bytes, sent.first.0, sent.flows));
             }
         }
@@ -103,18 +111,31 @@ impl Detector for DataUpload {
             say(cx, bytes, first, flows);
         }
     }
+
+    fn close_window(window: &mut Slot<Uploads>, closing: &mut Closing<'_>) {
+        let Some(uploads) = window.peek() else { return };
+        for (dst, sent) in uploads.heavy.iter().filter(|s| s.1.is_told && s.1.flows > 1) {
+            let finding = closing.find(&TYPE, closing.window, sent.last);
+            let finding = says(finding, sent.port, sent.bytes, (sent.first.0, sent.flows));
+            closing.say_pair(finding, Party::destination(*dst), *dst, ThreatLevel::High);
+        }
+    }
 }
 
-fn say(cx: &mut Context<'_, '_>, bytes: u64, first: gabion_record::logs::TimeNs, flows: u64) {
-    let r = cx.record;
-    let finding = cx
-        .find(&TYPE)
-        .level(ThreatLevel::High, 0.6)
-        .port_now(r.dst_port)
+fn say(cx: &mut Context<'_, '_>, bytes: u64, first: TimeNs, flows: u64) {
+    let finding = says(cx.find(&TYPE), cx.record.dst_port, bytes, (first, flows));
+    cx.say_both(finding, ThreatLevel::Info, ThreatLevel::High);
+}
+
+fn says(finding: Finding, port: u16, bytes: u64, (first, flows): (TimeNs, u64)) -> Finding {
+    // Whatever protocols its flows are of.
+    finding
+        .of(Proto::Tcp)
+        .level(ThreatLevel::Info, 0.6)
+        .port_now(port)
         .since(first, flows)
         .bytes(bytes)
-        .says("Large data upload. {mb} MBs sent to {dst}");
-    cx.say_both(finding, ThreatLevel::Info, ThreatLevel::High);
+        .says("Large data upload. {mb} MBs sent to {dst}")
 }
 
 #[cfg(test)]

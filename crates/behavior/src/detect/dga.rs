@@ -1,11 +1,13 @@
 //! Many names that do not exist.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
+use crate::profile::Closing;
 use crate::sketch::{Hosts, hash_text};
 use crate::state::{First, Most, Slot, state};
+use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind};
+use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "DGA_NXDOMAINS", technique: "T1568.002" };
@@ -25,7 +27,10 @@ state! {
     pub struct Missing {
         names: Hosts,
         first: First,
+        last: TimeNs,
         told: Most<u64>,
+        /// Who was asked when it was told last.
+        server: Ip,
     }
 }
 
@@ -50,6 +55,7 @@ impl Detector for Dga {
         }
         let missing = window.make();
         missing.first.see(r.ts);
+        missing.last = missing.last.max(r.ts);
         if !missing.names.insert_hash(hash_text(&d.query.to_ascii_lowercase())) {
             return;
         }
@@ -62,14 +68,27 @@ impl Detector for Dga {
             return;
         }
         missing.told = Most(count);
-        let first = missing.first.0;
-        let finding = cx
-            .find(&TYPE)
-            .level(ThreatLevel::High, (count as f64 / 100.0).min(1.0))
-            .victim_now(r.dst)
-            .since(first, count)
-            .says(SAYS);
+        missing.server = r.dst;
+        let finding = missing.says(cx.find(&TYPE));
         cx.say(finding);
+    }
+
+    fn close_window(window: &mut Slot<Missing>, closing: &mut Closing<'_>) {
+        let Some(missing) = window.peek().filter(|m| m.told.0 > 0) else { return };
+        let finding = missing.says(closing.find(&TYPE, closing.window, missing.last));
+        closing.say(finding);
+    }
+}
+
+impl Missing {
+    fn says(&self, finding: Finding) -> Finding {
+        let count = self.names.len();
+        finding
+            .of(Proto::Udp)
+            .level(ThreatLevel::High, (count as f64 / 100.0).min(1.0))
+            .victim_now(self.server)
+            .since(self.first.0, count)
+            .says(SAYS)
     }
 }
 

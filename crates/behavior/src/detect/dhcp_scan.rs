@@ -1,11 +1,12 @@
 //! Many addresses asked for by one host.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
+use crate::profile::Closing;
 use crate::sketch::Hosts;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind};
+use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "DHCP_SCAN", technique: "T1018" };
@@ -55,10 +56,21 @@ impl Detector for DhcpScan {
             return;
         }
         state.told = Most(count);
-        let first = state.first.0;
-        let finding =
-            cx.find(&TYPE).level(ThreatLevel::Medium, 0.8).since(first, count).hosts(count).says(SAYS);
+        let finding = state.says(cx.find(&TYPE));
         cx.say(finding);
+    }
+
+    fn close_window(window: &mut Slot<Requested>, closing: &mut Closing<'_>) {
+        let Some(state) = window.peek().filter(|s| s.told.0 > 0) else { return };
+        let finding = state.says(closing.find(&TYPE, closing.window, closing.now));
+        closing.say(finding);
+    }
+}
+
+impl Requested {
+    fn says(&self, finding: Finding) -> Finding {
+        let count = self.addresses.len();
+        finding.of(Proto::Udp).level(ThreatLevel::Medium, 0.8).since(self.first.0, count).hosts(count).says(SAYS)
     }
 }
 

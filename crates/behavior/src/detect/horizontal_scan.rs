@@ -2,12 +2,14 @@
 
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
 use crate::limits::PORTS_MAX;
+use crate::profile::Closing;
+use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, Sieve, hash_ip, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, Proto};
+use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
@@ -36,6 +38,7 @@ state! {
         hosts: Hosts,
         packets: u64,
         first: First,
+        last: TimeNs,
         told: Most<u8>,
     }
 }
@@ -74,6 +77,7 @@ impl Detector for HorizontalScan {
         let Some(port) = port else { return };
         port.packets = port.packets.saturating_add(c.orig_pkts);
         port.first.see(r.ts);
+        port.last = port.last.max(r.ts);
         if !port.hosts.insert(r.dst) {
             return;
         }
@@ -82,22 +86,34 @@ impl Detector for HorizontalScan {
             return;
         }
         port.told = Most(bucket(count));
-        let about = if port.hosts.is_estimate() { "about " } else { "" };
-        let (packets, first) = (port.packets, port.first.0);
-        let sure = confidence(packets);
-        let name = cx.settings.services.name(r.dst_port, r.proto);
-        let finding = cx
-            .find(&TYPE)
-            .level(ThreatLevel::High, sure)
-            .since(first, count)
-            .hosts(count)
-            .packets(packets)
-            .to_port(r.dst_port)
-            .says(SAYS)
-            .word(name.map(|n| format!("{n} ")).unwrap_or_default())
-            .word(about);
+        let finding = port.says(cx.find(&TYPE), r.dst_port, r.proto, cx.settings);
         *cx.is_scanner = true;
         cx.say(finding);
+    }
+
+    fn close_window(window: &mut Slot<Swept>, closing: &mut Closing<'_>) {
+        let Some(swept) = window.peek() else { return };
+        for (key, port) in swept.entries.iter().filter(|p| p.1.told.0 > 0) {
+            let finding = closing.find(&TYPE, closing.window, port.last);
+            let proto = Proto::from_kept((key >> 16) as u8).unwrap_or_default();
+            closing.say(port.says(finding, *key as u16, proto, closing.settings).of(proto));
+        }
+    }
+}
+
+impl Port {
+    fn says(&self, finding: Finding, port: u16, proto: Proto, settings: &Settings) -> Finding {
+        let count = self.hosts.len();
+        let name = settings.services.name(port, proto);
+        finding
+            .level(ThreatLevel::High, confidence(self.packets))
+            .since(self.first.0, count)
+            .hosts(count)
+            .packets(self.packets)
+            .to_port(port)
+            .says(SAYS)
+            .word(name.map(|n| format!("{n} ")).unwrap_or_default())
+            .word(if self.hosts.is_estimate() { "about " } else { "" })
     }
 }
 

@@ -5,7 +5,7 @@
 //! and what the site knows. Its [`About`] is what `docs/detections.md` is made of.
 
 use crate::finding::Context;
-use crate::profile::Waking;
+use crate::profile::{Closing, Waking};
 use crate::state::{Decoder, Slot, State};
 use gabion_record::evidence::EvidenceType;
 use gabion_record::logs::LogKind;
@@ -40,6 +40,16 @@ pub trait Detector {
         kept: &mut Slot<Self::Kept>,
         context: &mut Context<'_, '_>,
     );
+
+    /// A window is over, or the input is: says the last numbers of what was found in it and has grown since.
+    fn close_window(window: &mut Slot<Self::Window>, closing: &mut Closing<'_>) {
+        let _ = (window, closing);
+    }
+
+    /// The same of what outlasts windows.
+    fn close_kept(kept: &mut Slot<Self::Kept>, closing: &mut Closing<'_>) {
+        let _ = (kept, closing);
+    }
 
     /// Decides what waits for the moment that has come.
     fn wake(kept: &mut Slot<Self::Kept>, waking: &mut Waking<'_>) {
@@ -109,6 +119,16 @@ macro_rules! registry {
         /// Asks every detector what waits.
         pub fn wake(kept: &mut KeptStates, waking: &mut Waking<'_>) {
             $(<$module::$detector as Detector>::wake(&mut kept.$module, waking);)+
+        }
+
+        /// Asks every detector for the last numbers of a window.
+        pub fn close_window(window: &mut WindowStates, closing: &mut Closing<'_>) {
+            $(<$module::$detector as Detector>::close_window(&mut window.$module, closing);)+
+        }
+
+        /// Asks every detector for the last numbers of what outlasts windows.
+        pub fn close_kept(kept: &mut KeptStates, closing: &mut Closing<'_>) {
+            $(<$module::$detector as Detector>::close_kept(&mut kept.$module, closing);)+
         }
 
         states! { WindowStates { $($module,)+ } }

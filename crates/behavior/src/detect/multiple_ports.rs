@@ -1,7 +1,8 @@
 //! Several unknown ports of one host, all answered.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
+use crate::profile::Closing;
 use crate::sketch::{Keyed, Ports};
 use crate::state::{Most, Slot, state};
 use gabion_record::Ip;
@@ -68,18 +69,33 @@ impl Detector for MultiplePorts {
             return;
         }
         victim.told = Most(count);
+        let finding = victim.says(cx.find(&TYPE), r.dst);
+        cx.say(finding);
+    }
+
+    fn close_window(window: &mut Slot<Victims>, closing: &mut Closing<'_>) {
+        let Some(victims) = window.peek() else { return };
+        for (dst, victim) in victims.ports.iter().filter(|v| v.1.ports.len() > v.1.told.0) {
+            if victim.told.0 > 0 {
+                let finding = closing.find(&TYPE, closing.window, closing.now);
+                closing.say(victim.says(finding, *dst));
+            }
+        }
+    }
+}
+
+impl Victim {
+    fn says(&self, finding: Finding, dst: Ip) -> Finding {
+        let count = self.ports.len();
         let list: Vec<String> =
-            victim.ports.sorted().iter().take(NAMED_MAX).map(|p| format!("'{p}'")).collect();
-        let more = if count as usize > NAMED_MAX { ", …" } else { "" };
-        let finding = cx
-            .find(&TYPE)
+            self.ports.sorted().iter().take(NAMED_MAX).map(|p| format!("'{p}'")).collect();
+        finding
             .level(ThreatLevel::Info, 0.5)
-            .victim(r.dst)
+            .victim(dst)
             .ports(u64::from(count))
             .says("Connection to multiple ports [{0}{1}] from {profile} to {dst}. ")
             .word(list.join(", "))
-            .word(more);
-        cx.say(finding);
+            .word(if count as usize > NAMED_MAX { ", …" } else { "" })
     }
 }
 

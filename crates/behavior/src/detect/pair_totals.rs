@@ -2,13 +2,15 @@
 //! often (RITA's long connections and strobes).
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
+use crate::profile::Closing;
 use crate::rita::{self, Beside};
+use crate::settings::Settings;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, Conn, LogKind, SECOND};
+use gabion_record::logs::{Body, Conn, LogKind, Proto, SECOND, TimeNs};
 
 /// Connected for long, in one connection or in many.
 pub static LONG: EvidenceType =
@@ -52,6 +54,11 @@ state! {
         flows: u64,
         first: First,
         told: Most<u64>,
+        /// The seconds that were told last, in which window and at which level.
+        said: u64,
+        window: i64,
+        level: u8,
+        last: TimeNs,
         strobe: Most<u64>,
         beside: Beside,
         /// Flows that had not ended when they were seen, and how long they had lasted then.
@@ -79,6 +86,21 @@ impl Total {
                 (1, lasted)
             }
         }
+    }
+}
+
+impl Total {
+    fn says(&self, finding: Finding, dst: Ip, now: TimeNs, settings: &Settings) -> Finding {
+        let base = rita::bucket(self.seconds as f64, rita::LONG);
+        let (threat, why) = self.beside.score(base, dst, now, settings);
+        // Whatever protocols its connections are of.
+        finding
+            .of(Proto::Tcp)
+            .victim(dst)
+            .since(self.first.0, self.flows)
+            .lasting(i64::try_from(self.nanos).unwrap_or(i64::MAX))
+            .says(LONG_SAYS)
+            .word(format!("{threat:.3} ({why})"))
     }
 }
 
@@ -142,26 +164,20 @@ impl Detector for PairTotals {
         let ended = if is_open { &Conn::default() } else { c };
         total.beside.see(ended, r.ts, &cx.facts.prevalence);
         total.flows += flows;
+        total.last = total.last.max(r.ts);
         total.nanos = total.nanos.saturating_add(more);
         total.seconds = total.nanos / SECOND as u64;
         let (seconds, flows, first) = (total.seconds, total.flows, total.first.0);
+        // A day's worst is told of it until the day is over.
         let long = LONG_S.iter().find(|(least, _)| seconds >= *least);
         if let Some((least, level)) = long
             && total.told.0 < *least
         {
             total.told = Most(*least);
-            let base = rita::bucket(seconds as f64, rita::LONG);
-            let (threat, why) = total.beside.score(base, r.dst, r.ts, cx.settings);
-            let finding = cx
-                .find(&LONG)
-                .level(*level, seconds as f64 / 86_400.0)
-                .victim(r.dst)
-                .port_now(r.dst_port)
-                .since(first, flows)
-                .lasting(i64::try_from(total.nanos).unwrap_or(i64::MAX))
-                .says(LONG_SAYS)
-                .word(format!("{threat:.3} ({why})"));
-            cx.say(finding);
+            total.level = *level as u8;
+            (total.window, total.said) = (cx.facts.window, seconds);
+            let finding = total.says(cx.find(&LONG), r.dst, r.ts, cx.settings);
+            cx.say(finding.level(*level, seconds as f64 / 86_400.0).port_now(r.dst_port));
         }
         if flows >= STROBES && total.strobe.0 == 0 {
             total.strobe = Most(1);
@@ -177,6 +193,21 @@ impl Detector for PairTotals {
             cx.say(finding);
         }
     }
+
+    fn close_kept(kept: &mut Slot<Totals>, closing: &mut Closing<'_>) {
+        let Some(totals) = kept.get() else { return };
+        let mut grown = Vec::new();
+        totals.pairs.retain(|dst, total| {
+            if total.told.0 > 0 && total.seconds > total.said {
+                let level = ThreatLevel::ALL.get(usize::from(total.level)).copied().unwrap_or_default();
+                let finding = closing.find(&LONG, total.window, total.last);
+                let finding = total.says(finding, *dst, total.last, closing.settings);
+                grown.push(finding.level(level, total.seconds as f64 / 86_400.0).any_port());
+            }
+            true
+        });
+        grown.into_iter().for_each(|finding| closing.say(finding));
+    }
 }
 
 #[cfg(test)]
@@ -184,6 +215,24 @@ mod tests {
     use super::*;
     use crate::trial::{Trial, conn};
     use gabion_record::logs::OpenConn;
+
+    /// What was told at twelve hours is told again as it grows, and with its last sum at the end: one
+    /// finding.
+    #[test]
+    fn a_sum_that_grows_is_told_with_its_last_number() {
+        let mut trial = Trial::new();
+        for n in 0..6 {
+            trial.give(&conn(n * 3600, "10.0.0.1", "1.2.3.4", 443).lasting(45_000.0));
+        }
+        trial.end();
+        let told: Vec<_> = trial.told.iter().filter(|e| e.kind == &LONG).collect();
+        let last = told.last().unwrap();
+        assert!(last.description().contains("6 connections from 10.0.0.1 to 1.2.3.4 took 4500 mins"));
+        assert!(told.iter().all(|e| e.id == last.id), "{told:?}");
+        assert!((3..=5).contains(&told.len()), "{}", told.len());
+        // Sums go by what crossed a threshold.
+        assert_eq!(trial.of(&LONG).len(), 1);
+    }
 
     #[test]
     fn the_sum_of_a_days_connections_is_told() {

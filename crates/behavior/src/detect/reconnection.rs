@@ -1,8 +1,9 @@
 //! The same door knocked at again and again.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
 use crate::limits::PAIRS_MAX;
+use crate::profile::Closing;
 use crate::sketch::Keyed;
 use crate::state::{First, Slot, state};
 use gabion_record::Ip;
@@ -73,16 +74,7 @@ impl Detector for Reconnection {
             && let Some((count, first)) =
                 window.make().add((r.dst, u32::from(r.dst_port)), r.ts, REFUSALS)
         {
-            let finding = cx
-                .find(&TYPE)
-                .level(ThreatLevel::Medium, 0.5)
-                .victim(r.dst)
-                .to_port(r.dst_port)
-                .since(first, count)
-                .says(
-                    "Multiple reconnection attempts from IP: {profile} to destination IP: {dst} \
-                     reconnections: {count}.",
-                );
+            let finding = says(cx.find(&TYPE), r.dst, u32::from(r.dst_port), (count, first));
             cx.say(finding);
         }
         let is_telnet = r.proto == Proto::Tcp && matches!(r.dst_port, 23 | 2323);
@@ -90,19 +82,34 @@ impl Detector for Reconnection {
             && !c.is_established
             && let Some((count, first)) = window.make().add((r.dst, ANY_TELNET), r.ts, TELNET)
         {
-            let finding = cx
-                .find(&TYPE)
-                .level(ThreatLevel::Medium, 0.5)
-                .victim(r.dst)
-                .port_now(r.dst_port)
-                .about(TELNETS)
-                .since(first, count)
-                .says(
-                    "Multiple Telnet reconnection attempts from IP: {profile} to Destination IP: {dst}  \
-                     reconnections: {count}",
-                );
-            cx.say(finding);
+            let finding = says(cx.find(&TYPE), r.dst, ANY_TELNET, (count, first));
+            cx.say(finding.port_now(r.dst_port));
         }
+    }
+
+    fn close_window(window: &mut Slot<Counts>, closing: &mut Closing<'_>) {
+        let Some(counts) = window.peek() else { return };
+        for ((dst, port), tries) in counts.pairs.iter() {
+            let each = if *port == ANY_TELNET { TELNET } else { REFUSALS };
+            if tries.count > each {
+                let finding = closing.find(&TYPE, closing.window, tries.last);
+                closing.say(says(finding, *dst, *port, (tries.count, tries.first.0)));
+            }
+        }
+    }
+}
+
+fn says(finding: Finding, dst: Ip, port: u32, (count, first): (u64, TimeNs)) -> Finding {
+    let finding = finding.of(Proto::Tcp).level(ThreatLevel::Medium, 0.5).victim(dst).since(first, count);
+    match u16::try_from(port) {
+        Ok(port) => finding.to_port(port).says(
+            "Multiple reconnection attempts from IP: {profile} to destination IP: {dst} reconnections: \
+             {count}.",
+        ),
+        Err(_) => finding.about(TELNETS).says(
+            "Multiple Telnet reconnection attempts from IP: {profile} to Destination IP: {dst}  \
+             reconnections: {count}",
+        ),
     }
 }
 

@@ -2,14 +2,14 @@
 
 use super::dga::contains;
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::finding::{Context, Finding, text};
 use crate::limits::PAIRS_MAX;
-use crate::profile::Waking;
+use crate::profile::{Closing, Waking};
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND, Ssh as SshLog, TimeNs};
+use gabion_record::logs::{Body, LogKind, Proto, SECOND, Ssh as SshLog, TimeNs};
 
 /// A login that worked.
 pub static SUCCESSFUL: EvidenceType =
@@ -43,6 +43,8 @@ state! {
         attempts: u32,
         told: Most<u8>,
         first: First,
+        last: TimeNs,
+        client: String,
     }
 }
 
@@ -116,6 +118,14 @@ impl Detector for Ssh {
                 campaign(cx, window, s);
             }
             _ => {}
+        }
+    }
+
+    fn close_window(window: &mut Slot<Campaigns>, closing: &mut Closing<'_>) {
+        let Some(campaigns) = window.peek() else { return };
+        for ((dst, port), c) in campaigns.servers.iter().filter(|c| c.1.told.0 > 0) {
+            let finding = closing.find(&GUESSING, closing.window, c.last);
+            closing.say(c.says(finding, *dst, *port as u16, closing.settings.ssh_attempts));
         }
     }
 
@@ -194,6 +204,7 @@ fn campaign(cx: &mut Context<'_, '_>, window: &mut Slot<Campaigns>, s: &SshLog<'
     let Some(c) = servers.get_or_admit(key, |_| true, |_, c| c.attempts) else { return };
     c.attempts = c.attempts.saturating_add(added);
     c.first.see(r.ts);
+    c.last = c.last.max(r.ts);
     let n = c.attempts;
     if n < threshold || added == 0 {
         return;
@@ -203,21 +214,26 @@ fn campaign(cx: &mut Context<'_, '_>, window: &mut Slot<Campaigns>, s: &SshLog<'
         return;
     }
     c.told = Most(bucket);
-    let first = c.first.0;
-    let sure = confidence(n, threshold, s.client);
-    let banner = match s.client {
-        [] => String::new(),
-        client => format!(" Client banner: {}.", text(client)),
-    };
-    let finding = cx
-        .find(&GUESSING)
-        .level(ThreatLevel::Medium, sure)
-        .victim(r.dst)
-        .to_port(r.dst_port)
-        .since(first, u64::from(n))
-        .says(GUESSES)
-        .word(banner);
+    c.client = text(s.client);
+    let finding = c.says(cx.find(&GUESSING), r.dst, r.dst_port, threshold);
     cx.say(finding);
+}
+
+impl Campaign {
+    fn says(&self, finding: Finding, dst: Ip, port: u16, threshold: u32) -> Finding {
+        let banner = match self.client.as_str() {
+            "" => String::new(),
+            client => format!(" Client banner: {client}."),
+        };
+        finding
+            .of(Proto::Tcp)
+            .level(ThreatLevel::Medium, confidence(self.attempts, threshold, self.client.as_bytes()))
+            .victim(dst)
+            .to_port(port)
+            .since(self.first.0, u64::from(self.attempts))
+            .says(GUESSES)
+            .word(banner)
+    }
 }
 
 /// By the number of attempts and what the client calls itself.

@@ -2,14 +2,15 @@
 
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
+use crate::profile::Closing;
 use crate::limits::TARGETS_MAX;
 use crate::sketch::keyed::Key;
 use crate::sketch::{Keyed, Ports, Sieve, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind};
+use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
@@ -38,6 +39,7 @@ state! {
         ports: Ports,
         packets: u64,
         first: First,
+        last: TimeNs,
         told: Most<u8>,
     }
 }
@@ -72,6 +74,7 @@ impl Detector for VerticalScan {
         let Some(target) = target else { return };
         target.packets = target.packets.saturating_add(c.orig_pkts);
         target.first.see(r.ts);
+        target.last = target.last.max(r.ts);
         if !target.ports.insert(r.dst_port) {
             return;
         }
@@ -80,18 +83,31 @@ impl Detector for VerticalScan {
             return;
         }
         target.told = Most(bucket(count));
-        let (packets, first) = (target.packets, target.first.0);
-        let sure = confidence(packets);
-        let finding = cx
-            .find(&TYPE)
-            .level(ThreatLevel::High, sure)
-            .victim(r.dst)
-            .since(first, count)
-            .ports(count)
-            .packets(packets)
-            .says(SAYS);
+        let finding = target.says(cx.find(&TYPE), r.dst);
         *cx.is_scanner = true;
         cx.say(finding);
+    }
+
+    fn close_window(window: &mut Slot<Targets>, closing: &mut Closing<'_>) {
+        let Some(targets) = window.peek() else { return };
+        for ((dst, proto), target) in targets.entries.iter().filter(|t| t.1.told.0 > 0) {
+            let finding = closing.find(&TYPE, closing.window, target.last);
+            let proto = Proto::from_kept(*proto as u8).unwrap_or_default();
+            closing.say(target.says(finding, *dst).of(proto));
+        }
+    }
+}
+
+impl Target {
+    fn says(&self, finding: Finding, dst: Ip) -> Finding {
+        let count = u64::from(self.ports.len());
+        finding
+            .level(ThreatLevel::High, confidence(self.packets))
+            .victim(dst)
+            .since(self.first.0, count)
+            .ports(count)
+            .packets(self.packets)
+            .says(SAYS)
     }
 }
 

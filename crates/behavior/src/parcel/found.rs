@@ -13,6 +13,7 @@ use gabion_record::evidence::{
     Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
 };
 use gabion_record::logs::{Proto, TimeNs};
+use std::borrow::Cow;
 
 /// Findings of one holder of shards, to be read in the order of their places.
 #[derive(Debug, Default)]
@@ -22,7 +23,7 @@ pub struct Found {
     /// What findings name that lives as long as the program.
     kinds: Vec<&'static EvidenceType>,
     methods: Vec<&'static str>,
-    sentences: Vec<&'static str>,
+    sentences: Vec<Cow<'static, str>>,
     last: Option<Place>,
     is_out_of_order: bool,
 }
@@ -176,7 +177,7 @@ impl Found {
             is_final: e.why == Telling::Final,
             kind: place_in(&mut self.kinds, e.kind),
             method: place_in(&mut self.methods, e.method),
-            says: place_in(&mut self.sentences, e.says),
+            says: place_of(&mut self.sentences, &e.says),
             level: e.level,
             confidence: e.confidence,
             profile: e.profile,
@@ -229,7 +230,7 @@ impl Found {
         let mut from = Decoder(bytes.get(FoundHead::LEN..)?);
         let kind = *self.kinds.get(usize::from(head.kind))?;
         let method = *self.methods.get(usize::from(head.method))?;
-        let says = *self.sentences.get(usize::from(head.says))?;
+        let says = self.sentences.get(usize::from(head.says))?.clone();
         let attacker = head.attacker.party(&mut from)??;
         let victim = head.victim.party(&mut from)?;
         // The room of the texts before.
@@ -287,6 +288,8 @@ impl Found {
             method,
             related,
             times: head.times,
+            // Findings that stand for many are made behind this.
+            others: Vec::new(),
             input_state,
         };
         *into = Some(Placed { place: Place::of(head.second, head.record, &evidence), evidence });
@@ -304,6 +307,16 @@ fn place_in<T: ?Sized>(things: &mut Vec<&'static T>, thing: &'static T) -> u16 {
     let at = things.iter().position(|t| std::ptr::eq(*t, thing)).unwrap_or_else(|| {
         things.push(thing);
         things.len() - 1
+    });
+    u16::try_from(at).unwrap_or(u16::MAX)
+}
+
+/// The same of a sentence, which is known by where it stands.
+fn place_of(sentences: &mut Vec<Cow<'static, str>>, says: &Cow<'static, str>) -> u16 {
+    let at = sentences.iter().position(|s| std::ptr::eq(&raw const **s, &raw const **says));
+    let at = at.unwrap_or_else(|| {
+        sentences.push(says.clone());
+        sentences.len() - 1
     });
     u16::try_from(at).unwrap_or(u16::MAX)
 }

@@ -24,7 +24,7 @@ use gabion_record::logs::{
 use gabion_record::{Ip, Net};
 
 /// Version of the form.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// What is on its way.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,8 @@ pub const VERSION: u16 = 3;
 pub enum Parcel<'a> {
     /// A record with its number.
     Record(u64, Ends, Record<'a>, Facts),
-    /// A later window has begun, at a record with that watermark.
-    Turn(i64, TimeNs),
+    /// A later window has begun, with a record of that number and watermark.
+    Turn(i64, u64, TimeNs),
 }
 
 /// Appends a record.
@@ -60,10 +60,11 @@ pub fn put_record(number: u64, ends: Ends, r: &Record<'_>, facts: &Facts, out: &
 }
 
 /// Appends that a later window has begun.
-pub fn put_turn(window: i64, watermark: TimeNs, out: &mut Vec<u8>) {
+pub fn put_turn(window: i64, number: u64, watermark: TimeNs, out: &mut Vec<u8>) {
     framed(out, |out| {
         out.push(TURN);
         window.put(out);
+        number.put(out);
         watermark.put(out);
     });
 }
@@ -88,7 +89,11 @@ pub fn take(batch: &[u8]) -> Option<(Parcel<'_>, &[u8])> {
     let (bytes, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)?;
     let mut from = Decoder(bytes);
     let parcel = match u8::get(&mut from)? {
-        TURN => Parcel::Turn(window(i64::get(&mut from)?)?, TimeNs::get(&mut from)?),
+        TURN => Parcel::Turn(
+            window(i64::get(&mut from)?)?,
+            u64::get(&mut from)?,
+            TimeNs::get(&mut from)?,
+        ),
         ends => {
             let ends = match ends {
                 0 => Ends::Source,
@@ -454,7 +459,7 @@ mod tests {
         };
         let mut batch = Vec::new();
         put_record(7, Ends::Both, &flow.record(), &facts, &mut batch);
-        put_turn(9, TimeNs(11), &mut batch);
+        put_turn(9, 8, TimeNs(11), &mut batch);
         put_record(8, Ends::Destination, &dns, &facts, &mut batch);
         let whole = batch.clone();
         let ends: Vec<_> = std::iter::successors(ahead(&batch), |(_, rest)| ahead(rest))
@@ -466,7 +471,7 @@ mod tests {
         let Parcel::Record(7, Ends::Both, r, f) = parcel else { panic!("{parcel:?}") };
         assert_eq!(show(&r, &f), show(&flow.record(), &facts));
         let (parcel, rest) = take(rest).unwrap();
-        assert!(matches!(parcel, Parcel::Turn(9, TimeNs(11))));
+        assert!(matches!(parcel, Parcel::Turn(9, 8, TimeNs(11))));
         let (parcel, rest) = take(rest).unwrap();
         let Parcel::Record(8, Ends::Destination, r, f) = parcel else { panic!("{parcel:?}") };
         assert_eq!(show(&r, &f), show(&dns, &facts));
@@ -474,7 +479,7 @@ mod tests {
         // What can be no window is no parcel: its neighbours could not be told.
         for odd in [i64::MIN, i64::MAX] {
             let (mut turn, mut at) = (Vec::new(), Vec::new());
-            put_turn(odd, TimeNs(11), &mut turn);
+            put_turn(odd, 8, TimeNs(11), &mut turn);
             let facts = Facts { window: odd, ..Facts::default() };
             put_record(7, Ends::Source, &flow.record(), &facts, &mut at);
             assert!(take(&turn).is_none() && take(&at).is_none());

@@ -87,13 +87,18 @@ impl Paged {
     const FLOWS_LEAST: usize = 8;
     const PAIRS_MAX: usize = 12;
 
-    fn evidence(&mut self, e: &Evidence) {
+    /// Takes an occurrence.
+    fn counts(&mut self, e: &Evidence) {
         let minute = (e.ts.seconds().div_euclid(60), e.level as u8);
         if self.minutes.len() < Self::MINUTES_MAX || self.minutes.contains_key(&minute) {
             *self.minutes.entry(minute).or_default() += 1;
         }
         let sort = self.sorts.entry((Reverse(e.level), e.kind.name)).or_default();
         *sort = (e.kind.technique, sort.1 + 1);
+    }
+
+    /// Takes a telling.
+    fn evidence(&mut self, e: &Evidence) {
         let scanned = match e.kind.name {
             "VERTICAL_PORT_SCAN" => {
                 let target = e.victim.as_ref().and_then(|v| v.ip()).map(|ip| ip.to_string());
@@ -236,8 +241,13 @@ impl Sink {
     pub(crate) fn take(&mut self, finding: Finding<'_>) {
         self.reopen_if_asked();
         match finding {
-            Finding::Evidence(e, sum) => {
+            Finding::Evidence(e, _) => {
                 self.found.evidence(e);
+                if let Some(paged) = &mut self.paged {
+                    paged.counts(e);
+                }
+            }
+            Finding::Telling(e, sum) => {
                 if let Some(paged) = &mut self.paged {
                     paged.evidence(e);
                 }
@@ -352,7 +362,7 @@ mod tests {
                 }),
             };
             engine.record(&record, &mut |finding| {
-                if let Finding::Evidence(e, _) = finding {
+                if let Finding::Telling(e, _) = finding {
                     found.push(e.clone());
                 }
             });

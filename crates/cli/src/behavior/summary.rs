@@ -26,7 +26,13 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
     if ended.found.evidence.is_empty() {
         out.push_str("\nNo evidence.\n");
     } else {
-        let _ = writeln!(out, "\nEvidence ({}, {} repeats left out)", c.evidence, c.repeats);
+        let _ = writeln!(
+            out,
+            "\nEvidence ({}, {} repeats left out; {} written)",
+            c.evidence,
+            c.repeats,
+            many(c.findings, "finding")
+        );
         let columns = [("TYPE", Align::Left), ("LEVEL", Align::Left), ("COUNT", Align::Right)];
         let mut table = Table::new(&columns);
         for ((name, level), count) in &ended.found.evidence {
@@ -102,6 +108,9 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         ("sources", c.sources),
         ("evidence", c.evidence),
         ("repeats", c.repeats),
+        ("findings", c.findings),
+        ("tellings", c.tellings),
+        ("folded_evidence", c.folded_evidence),
         ("alerts", c.alerts),
         ("windows", c.windows),
         ("crowded", c.crowded),

@@ -69,8 +69,8 @@ impl Holder {
                     let Some((parcel, behind)) = parcel::take(rest) else { break };
                     rest = behind;
                     match parcel {
-                        Parcel::Turn(window, watermark) => {
-                            self.shards.turn(window, watermark, &mut placed);
+                        Parcel::Turn(window, number, watermark) => {
+                            self.shards.turn(window, number, watermark, &mut placed);
                         }
                         Parcel::Record(number, ends, r, facts) => {
                             self.shards.record(number, &r, &facts, ends, &mut placed);

@@ -19,6 +19,7 @@ mod writer;
 
 use super::Whitelisted;
 use super::sink::Sink;
+use gabion_behavior::engine::Turn;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::parcel::Found;
 use gabion_behavior::shard::{Kept, Shard, ShardCounts};
@@ -140,6 +141,8 @@ struct Aside {
     state: Option<String>,
     /// What batches taught the whitelist, in their order: as much as there are batches under way.
     learned: VecDeque<(u64, Vec<Learned>)>,
+    /// Windows that began in batches, in their order.
+    turns: VecDeque<(u64, Vec<Turn>)>,
 }
 
 type Past = Arc<Mutex<Aside>>;
@@ -270,6 +273,7 @@ pub(crate) fn run<S: Source + 'static>(
     let mut writer = Writer::new(Arc::clone(&known), plan.workers, Arc::clone(&past), spare_found);
     let mut watch = Watch { workers: plan.workers, stalled: BTreeMap::new(), reader: None };
     write(&found, &past, &supervisor, &mut writer, &mut watch, &mut back, sink, say);
+    back.finish(&mut |finding| sink.take(finding));
     let Some((source, reading)) = reader.join() else {
         let left = || std::iter::from_fn(|| supervisor.poll_event()).find(|e| e.name == READER);
         let why = watch.reader.or_else(|| left().map(|e| e.message));

@@ -143,9 +143,9 @@ impl Reader {
     fn share(&mut self, number: u64, r: &Record<'_>, facts: &Facts) -> bool {
         if facts.newest > self.newest {
             self.newest = facts.newest;
-            self.parts
-                .iter_mut()
-                .for_each(|(part, _)| parcel::put_turn(facts.newest, facts.watermark, part));
+            self.parts.iter_mut().for_each(|(part, _)| {
+                parcel::put_turn(facts.newest, number, facts.watermark, part)
+            });
         }
         let ends = self.front.ends(r);
         let src = self.holder(r.src);
@@ -178,6 +178,10 @@ impl Reader {
         if self.front.has_learned() {
             let learned = (self.batch, self.front.take_learned());
             self.past().learned.push_back(learned);
+        }
+        if self.front.has_turned() {
+            let turns = (self.batch, self.front.take_turns());
+            self.past().turns.push_back(turns);
         }
         let (watermark, start) = (self.front.watermark(), self.front.start());
         for to in 0..self.senders.len() {
@@ -284,6 +288,10 @@ impl Reader {
 
     fn finish(&mut self, pulse: &Pulse) {
         self.send(pulse);
+        if self.front.has_turned() {
+            let turns = (self.batch, self.front.take_turns());
+            self.past().turns.push_back(turns);
+        }
         let (watermark, start) = (self.front.watermark(), self.front.start());
         for to in 0..self.senders.len() {
             self.hand(to, Work::End { number: self.batch, watermark, start }, pulse);

@@ -113,15 +113,19 @@ impl Writer {
             }
             drop(spare);
             back.catch_up();
+            back.turned(&mut |finding| sink.take(finding));
             kept.into_iter().for_each(|kept| sink.keep(kept));
         }
     }
 
-    /// Tells what batches up to the next one taught the whitelist.
+    /// Tells what batches up to the next one taught the whitelist, and which windows began in them.
     fn learn(&self, back: &mut Back) {
         let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((_, learned)) = past.learned.pop_front_if(|(batch, _)| *batch <= self.next) {
             back.learn(learned);
+        }
+        while let Some((_, turns)) = past.turns.pop_front_if(|(batch, _)| *batch <= self.next) {
+            back.turn(turns);
         }
     }
 }

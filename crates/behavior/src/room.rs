@@ -1,0 +1,679 @@
+//! Which findings are told one by one, and what becomes of the others.
+//!
+//! Whoever sends flows must not be able to fill a disk with evidence, nor hide one finding behind many. So
+//! of a type and window a room of findings is told singly: some of each source, some of each target where
+//! many sources do the same to one, and some in all. What has no room is counted in a finding that grows:
+//! how many there were, of how many hosts, and which were the weightiest. Those that weigh more than any
+//! that was told singly are told singly too when their window is over.
+//!
+//! A finding that was told is told again when what it measures has doubled, when it is worse than it was,
+//! and at the end of its window when it has grown since.
+//!
+//! All of this is decided where the findings of all shards meet in their order, so that it does not depend
+//! on how many workers there are. Sums of threat levels do not come here: they go by occurrence.
+
+use crate::finding::{put_party, short, telling_of};
+use crate::limits::{
+    HEAVIEST_MAX, LASTING_MAX, SCOPES_MAX, SINGLE_MAX, SINGLE_OF_SOURCE, SINGLE_OF_TARGET, UIDS_MAX,
+};
+use crate::settings::Settings;
+use crate::sketch::{Hosts, hash_ip, hash_text};
+use foldhash::fast::FixedState;
+use gabion_record::Ip;
+use gabion_record::evidence::{
+    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
+};
+use gabion_record::logs::Proto;
+use hashbrown::HashMap;
+use sha2::{Digest, Sha256};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// Types that tell what comes in: many sources do the same to one target.
+const INCOMING: [&str; 7] = [
+    "VERTICAL_PORT_SCAN",
+    "SLOW_VERTICAL_PORT_SCAN",
+    "PASSWORD_GUESSING",
+    "BAD_SMTP_LOGIN",
+    "SMTP_LOGIN_BRUTEFORCE",
+    "MULTIPLE_RECONNECTION_ATTEMPTS",
+    "UNKNOWN_PORT",
+];
+
+/// Types whose findings go on growing in later windows, for as long as a day.
+const LASTING: [&str; 5] = [
+    "LONG_TOTAL_CONNECTION",
+    "STROBE",
+    "DNS_TUNNEL",
+    "SLOW_VERTICAL_PORT_SCAN",
+    "SLOW_HORIZONTAL_PORT_SCAN",
+];
+
+/// How often such a finding is told again: when it has grown by a half.
+const LASTING_GROWTH: (u64, u64) = (3, 2);
+
+/// How much a finding weighs among those of its type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Weight(pub(crate) ThreatLevel, pub(crate) u64, pub(crate) u32);
+
+impl Weight {
+    /// What it measures.
+    pub(crate) fn measured(&self) -> u64 {
+        self.1
+    }
+
+    pub(crate) fn of(e: &Evidence) -> Weight {
+        let m = &e.measures;
+        let measured = match m {
+            m if m.score > 0.0 => (m.score * 1e9) as u64,
+            m if m.bytes > 0 => m.bytes,
+            m if m.hosts > 0 => m.hosts,
+            m if m.ports > 0 => m.ports,
+            m if m.duration_ns > 0 => m.duration_ns as u64,
+            m => m.count.max(e.times),
+        };
+        Weight(e.level, measured, (e.confidence * 1e6) as u32)
+    }
+}
+
+/// What becomes of an occurrence.
+#[derive(Debug)]
+pub enum Fate {
+    /// It is told as it is now.
+    Told,
+    /// Its finding was told before and has not grown enough: the telling that stands for it.
+    Known(FindingId),
+    /// It is counted in a growing finding, which has this id and may be due to be told.
+    Folded(FindingId, Option<Box<Evidence>>),
+}
+
+/// What the rooms counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoomCounts {
+    /// Findings told: singly, and growing ones that stand for many.
+    pub findings: u64,
+    /// Tellings of them.
+    pub tellings: u64,
+    /// Occurrences that were counted in growing findings.
+    pub folded: u64,
+}
+
+/// A finding that is told singly.
+#[derive(Debug)]
+pub(crate) struct Single {
+    /// As it is by now.
+    pub(crate) now: Box<Evidence>,
+    /// What was told of it last.
+    pub(crate) said: Measures,
+    pub(crate) said_times: u64,
+    pub(crate) said_level: ThreatLevel,
+}
+
+/// A finding that stands for many.
+#[derive(Debug)]
+pub(crate) struct Folded {
+    pub(crate) scope: Scope,
+    /// The first one: the type, window and profile.
+    pub(crate) first: Box<Evidence>,
+    pub(crate) count: u64,
+    pub(crate) said: u64,
+    pub(crate) level: ThreatLevel,
+    pub(crate) confidence: f64,
+    pub(crate) hosts: Hosts,
+    pub(crate) measures: Measures,
+    /// The weightiest, lightest first.
+    pub(crate) heaviest: Vec<(Weight, Box<Evidence>)>,
+}
+
+/// What a growing finding is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Scope {
+    /// One source, many targets.
+    Source(Ip),
+    /// One target (its hash), many sources.
+    Target(u64),
+    /// All that had no room otherwise.
+    Rest,
+}
+
+/// Findings of a type in a window; those worth knowing only, and others, each have a room.
+#[derive(Debug, Default)]
+pub(crate) struct Room {
+    pub(crate) singles: HashMap<FindingId, Single, FixedState>,
+    /// Findings told singly, by source and by target.
+    pub(crate) of_source: HashMap<Ip, u32, FixedState>,
+    pub(crate) of_target: HashMap<u64, u32, FixedState>,
+    /// Findings by where a profile counts their repeats.
+    pub(crate) repeats: HashMap<u64, Vec<FindingId>, FixedState>,
+    pub(crate) folded: BTreeMap<Scope, Folded>,
+    /// The weightiest that was told singly.
+    pub(crate) most: Option<Weight>,
+}
+
+/// A type, and whether it is worth knowing only.
+pub(crate) type Rank = (&'static str, bool);
+
+/// The rooms.
+#[derive(Debug, Default)]
+pub struct Rooms {
+    pub(crate) windows: BTreeMap<i64, BTreeMap<Rank, Room>>,
+    /// Findings of windows that are over, which go on growing.
+    pub(crate) lasting: HashMap<FindingId, Measures, FixedState>,
+    /// What was counted.
+    pub counts: RoomCounts,
+}
+
+impl Rooms {
+    /// Takes an occurrence in. Where it is told, its numbers are those of its finding by now.
+    pub fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Fate {
+        let rank = (e.kind.name, e.level == ThreatLevel::Info);
+        let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
+        if let Some(single) = room.singles.get_mut(&e.id) {
+            let is_told = single.take(e);
+            let telling = single.now.telling;
+            if is_told {
+                room.most = room.most.max(Some(Weight::of(e)));
+                self.counts.tellings += 1;
+                return Fate::Told;
+            }
+            return Fate::Known(telling);
+        }
+        let target = target_of(e, settings);
+        let Some(scope) = room.scope(e, target) else {
+            room.add(e, target);
+            self.counts.findings += 1;
+            self.counts.tellings += 1;
+            return Fate::Told;
+        };
+        self.counts.folded += 1;
+        let folded = room.folded.entry(scope).or_insert_with_key(|scope| {
+            self.counts.findings += 1;
+            Folded::new(scope.clone(), e)
+        });
+        folded.take(e);
+        let is_due = folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
+        let told = is_due.then(|| folded.tell(Telling::Threshold));
+        self.counts.tellings += u64::from(is_due);
+        Fate::Folded(folded.id(), told.map(Box::new))
+    }
+
+    /// Takes the last numbers of a finding whose window is over, to be told when it is closed. What goes on
+    /// growing is told at once, when it has grown enough or nothing follows.
+    pub fn last(&mut self, e: &Evidence, is_end: bool, tell: &mut dyn FnMut(Evidence)) {
+        if e.says.is_empty() {
+            for room in self.windows.get_mut(&e.window).into_iter().flat_map(BTreeMap::values_mut) {
+                // The last of several that were counted together has the number.
+                let id = room.repeats.get(&e.repeat).and_then(|ids| ids.last());
+                if let Some(single) = id.and_then(|id| room.singles.get_mut(id))
+                    && e.times > single.now.times
+                {
+                    (single.now.times, single.now.measures.count) = (e.times, e.times);
+                    (single.now.ts, single.now.measures.last) = (e.ts, e.ts);
+                }
+            }
+            return;
+        }
+        let rank = (e.kind.name, e.level == ThreatLevel::Info);
+        let single = self.windows.get_mut(&e.window).and_then(|r| r.get_mut(&rank));
+        if let Some(single) = single.and_then(|room| room.singles.get_mut(&e.id)) {
+            // Told when the window is closed, with whatever else it has grown by.
+            let related = std::mem::take(&mut single.now.related);
+            let first = single.now.measures.first.min(e.measures.first);
+            *single.now = e.clone();
+            (single.now.related, single.now.measures.first) = (related, first);
+        } else if let Some(said) = self.lasting.get_mut(&e.id)
+            && (grown_by_half(&e.measures, said) || is_end && e.measures.has_grown(said))
+        {
+            *said = e.measures;
+            self.counts.tellings += 1;
+            tell(e.clone());
+        }
+    }
+
+    /// A later window has begun: tells what has grown in those before, and forgets all but the one before.
+    pub fn close(&mut self, window: i64, tell: &mut dyn FnMut(Evidence)) {
+        for (_, rooms) in self.windows.range_mut(..window) {
+            for room in rooms.values_mut() {
+                room.close(&mut self.counts, tell);
+            }
+        }
+        let kept = self.windows.split_off(&window.saturating_sub(1));
+        for room in std::mem::replace(&mut self.windows, kept).into_values().flatten() {
+            let (rank, room) = room;
+            if LASTING.contains(&rank.0) && self.lasting.len() < LASTING_MAX {
+                self.lasting.extend(room.singles.into_iter().map(|(id, s)| (id, s.said)));
+            }
+        }
+    }
+}
+
+impl Single {
+    /// Takes an occurrence in; whether it is told, with the numbers that it has by now.
+    fn take(&mut self, e: &mut Evidence) -> bool {
+        let before = &self.now.measures;
+        if e.measures.count == 1 && e.repeat == 0 {
+            // Each is one of many: they add up.
+            e.measures.count += before.count;
+            e.measures.bytes = e.measures.bytes.saturating_add(before.bytes);
+            e.measures.duration_ns = e.measures.duration_ns.max(before.duration_ns);
+        }
+        e.measures.first = e.measures.first.min(before.first);
+        let m = &e.measures;
+        let doubled = |now: u64, said: u64| now > 0 && now >= said.saturating_mul(2);
+        let is_told = e.level > self.said_level
+            || e.times > self.said_times
+            || doubled(m.count, self.said.count)
+            || doubled(m.hosts, self.said.hosts)
+            || doubled(m.ports, self.said.ports)
+            || doubled(m.bytes, self.said.bytes)
+            || doubled(m.duration_ns as u64, self.said.duration_ns as u64);
+        e.telling = telling_of(e);
+        if is_told {
+            (self.said, self.said_times, self.said_level) = (e.measures, e.times, e.level);
+        } else {
+            e.telling = self.now.telling;
+        }
+        *self.now = e.clone();
+        is_told
+    }
+
+    fn has_grown(&self) -> bool {
+        self.now.measures.has_grown(&self.said) || self.now.times > self.said_times
+    }
+}
+
+impl Room {
+    /// Where a new finding is to be counted; `None` when it is told singly.
+    fn scope(&self, e: &Evidence, target: Option<u64>) -> Option<Scope> {
+        let of_source = self.of_source.get(&e.profile).copied().unwrap_or(0);
+        let of_target = target.and_then(|t| self.of_target.get(&t)).copied().unwrap_or(0);
+        let scope = if of_source >= SINGLE_OF_SOURCE {
+            Scope::Source(e.profile)
+        } else if of_target >= SINGLE_OF_TARGET {
+            Scope::Target(target.unwrap_or(0))
+        } else if self.singles.len() >= SINGLE_MAX {
+            Scope::Rest
+        } else {
+            return None;
+        };
+        let has_room = self.folded.len() < SCOPES_MAX || self.folded.contains_key(&scope);
+        Some(if has_room { scope } else { Scope::Rest })
+    }
+
+    fn add(&mut self, e: &Evidence, target: Option<u64>) {
+        *self.of_source.entry(e.profile).or_default() += 1;
+        if let Some(target) = target {
+            *self.of_target.entry(target).or_default() += 1;
+        }
+        if e.repeat != 0 {
+            self.repeats.entry(e.repeat).or_default().push(e.id);
+        }
+        self.most = self.most.max(Some(Weight::of(e)));
+        let (said, said_times, said_level) = (e.measures, e.times, e.level);
+        let single = Single { now: Box::new(e.clone()), said, said_times, said_level };
+        self.singles.insert(e.id, single);
+    }
+
+    fn close(&mut self, counts: &mut RoomCounts, tell: &mut dyn FnMut(Evidence)) {
+        let mut grown: Vec<_> = self.singles.iter_mut().filter(|(_, s)| s.has_grown()).collect();
+        grown.sort_unstable_by_key(|(id, _)| **id);
+        for (_, single) in grown {
+            (single.said, single.said_times) = (single.now.measures, single.now.times);
+            single.now.why = Telling::Final;
+            single.now.telling = telling_of(&single.now);
+            counts.tellings += 1;
+            tell((*single.now).clone());
+        }
+        let mut heavy = Vec::new();
+        for folded in self.folded.values_mut() {
+            let most = self.most;
+            let split = folded.heaviest.partition_point(|(weight, _)| Some(*weight) <= most);
+            heavy.extend(folded.heaviest.iter().skip(split).map(|(_, e)| (**e).clone()));
+            if folded.count > folded.said {
+                counts.tellings += 1;
+                tell(folded.tell(Telling::Final));
+            }
+        }
+        for e in heavy {
+            if !self.singles.contains_key(&e.id) {
+                self.add(&e, None);
+                (counts.findings, counts.tellings) = (counts.findings + 1, counts.tellings + 1);
+                tell(e);
+            }
+        }
+    }
+}
+
+impl Folded {
+    fn new(scope: Scope, e: &Evidence) -> Folded {
+        Folded {
+            scope,
+            first: Box::new(e.clone()),
+            count: 0,
+            said: 0,
+            level: e.level,
+            confidence: 0.0,
+            hosts: Hosts::default(),
+            measures: Measures { first: e.measures.first, ..Measures::default() },
+            heaviest: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, e: &Evidence) {
+        self.count += 1;
+        self.level = self.level.max(e.level);
+        self.confidence = self.confidence.max(e.confidence);
+        let m = &mut self.measures;
+        m.bytes = m.bytes.saturating_add(e.measures.bytes);
+        m.duration_ns = m.duration_ns.max(e.measures.duration_ns);
+        m.score = m.score.max(e.measures.score);
+        m.first = m.first.min(e.measures.first);
+        m.last = m.last.max(e.ts);
+        match self.scope {
+            Scope::Source(_) => {
+                let target = if e.attacker.role == Role::Source { &e.victim } else { &None };
+                self.hosts.insert_hash(target.as_ref().map_or(e.about, hash_party));
+            }
+            _ => {
+                self.hosts.insert(e.profile);
+            }
+        }
+        let weight = Weight::of(e);
+        let same = self.heaviest.iter().position(|(_, held)| held.id == e.id);
+        if let Some(same) = same {
+            if self.heaviest.get(same).is_some_and(|(held, _)| weight <= *held) {
+                return;
+            }
+            self.heaviest.remove(same);
+        } else if self.heaviest.len() >= HEAVIEST_MAX {
+            if self.heaviest.first().is_some_and(|(least, _)| weight <= *least) {
+                return;
+            }
+            self.heaviest.remove(0);
+        }
+        let at = self.heaviest.partition_point(|(held, _)| *held < weight);
+        self.heaviest.insert(at, (weight, Box::new(e.clone())));
+    }
+
+    /// A function of what it is about.
+    fn id(&self) -> FindingId {
+        let mut bytes = b"folded".to_vec();
+        bytes.push(u8::from(self.first.level == ThreatLevel::Info));
+        bytes.extend_from_slice(self.first.kind.name.as_bytes());
+        bytes.extend_from_slice(&self.first.window.to_le_bytes());
+        match &self.scope {
+            Scope::Source(ip) => bytes.extend_from_slice(&ip.to_bytes()),
+            Scope::Target(_) => put_party(target_party(&self.first), &mut bytes),
+            Scope::Rest => bytes.push(0),
+        }
+        short(Sha256::new_with_prefix(bytes))
+    }
+
+    /// As it is told now.
+    fn tell(&mut self, why: Telling) -> Evidence {
+        self.said = self.count;
+        let heaviest = || self.heaviest.iter().rev().map(|(_, e)| &**e);
+        let is_source = matches!(self.scope, Scope::Source(_));
+        let mut named: Vec<String> = Vec::new();
+        let mut others: Vec<Ip> = Vec::new();
+        for e in heaviest() {
+            let name = match (is_source, target_party(e)) {
+                (true, Some(target)) => target.what.to_string(),
+                (true, None) => e.dst_port.map_or_else(String::new, |p| p.to_string()),
+                (false, _) => e.profile.to_string(),
+            };
+            if !name.is_empty() && !named.contains(&name) {
+                named.push(name);
+            }
+            if !is_source && e.profile != self.first.profile && !others.contains(&e.profile) {
+                others.push(e.profile);
+            }
+        }
+        let says = match &self.scope {
+            Scope::Source(_) => {
+                "{count} more findings of {0} from {profile}, to {1}{hosts} targets. Weightiest: {2}."
+            }
+            Scope::Target(_) => {
+                "{count} more findings of {0} to {dst}, from {1}{hosts} sources. Weightiest: {2}."
+            }
+            Scope::Rest => "{count} more findings of {0}, of {1}{hosts} hosts. Weightiest: {2}.",
+        };
+        let uids = heaviest().flat_map(|e| e.uids.iter().cloned()).take(UIDS_MAX).collect();
+        let victim =
+            if matches!(self.scope, Scope::Target(_)) { self.first.victim.clone() } else { None };
+        let about = if self.hosts.is_estimate() { "about " } else { "" };
+        let mut told = Evidence {
+            id: self.id(),
+            why,
+            says: Cow::Borrowed(says),
+            words: vec![self.first.kind.name.to_owned(), about.to_owned(), named.join(", ")],
+            measures: Measures { count: self.count, hosts: self.hosts.len(), ..self.measures },
+            about: 0,
+            repeat: 0,
+            attacker: Party::source(self.first.profile),
+            victim,
+            level: self.level,
+            confidence: self.confidence,
+            ts: self.measures.last,
+            uids,
+            proto: Proto::Tcp,
+            src_port: None,
+            dst_port: None,
+            related: Vec::new(),
+            times: 1,
+            others,
+            ..(*self.first).clone()
+        };
+        told.telling = telling_of(&told);
+        told
+    }
+}
+
+/// Whether one of the numbers has grown by a half.
+fn grown_by_half(now: &Measures, said: &Measures) -> bool {
+    let (by, of) = LASTING_GROWTH;
+    let grew =
+        |now: u64, said: u64| now.saturating_mul(of) >= said.saturating_mul(by) && now > said;
+    grew(now.count, said.count)
+        || grew(now.hosts, said.hosts)
+        || grew(now.ports, said.ports)
+        || grew(now.duration_ns as u64, said.duration_ns as u64)
+}
+
+fn hash_party(party: &Party) -> u64 {
+    match &party.what {
+        Indicator::Ip(ip) => hash_ip(*ip),
+        Indicator::Domain(text) | Indicator::Url(text) | Indicator::Md5(text) => {
+            hash_text(text.as_bytes())
+        }
+    }
+}
+
+/// To whom a source did it.
+fn target_party(e: &Evidence) -> Option<&Party> {
+    e.victim.as_ref().filter(|_| e.attacker.role == Role::Source)
+}
+
+/// The target whose sources are bounded: of what is worth knowing only, and of what comes in. Hosts of the
+/// site that do the same to one address outside are each told, however many they are.
+fn target_of(e: &Evidence, settings: &Settings) -> Option<u64> {
+    let target = target_party(e)?;
+    let comes_in = || {
+        let is_outside = target.ip().is_none_or(|ip| !ip.is_private() && !settings.is_own(ip));
+        let is_from_inside = e.profile.is_private() || settings.is_own(e.profile);
+        INCOMING.contains(&e.kind.name) && !(is_from_inside && is_outside)
+    };
+    (e.level == ThreatLevel::Info || comes_in()).then(|| hash_party(target))
+}
+
+/// Whether a type is one of those that go on growing in later windows.
+pub fn is_lasting(kind: &EvidenceType) -> bool {
+    LASTING.contains(&kind.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::{data_upload, http_traffic, ssh, unknown_port, vertical_scan};
+    use crate::trial::{Trial, at, conn, log};
+    use gabion_record::logs::{Body, Http, SECOND, Ssh};
+
+    fn told<'a>(trial: &'a Trial, kind: &'a EvidenceType) -> impl Iterator<Item = &'a Evidence> {
+        trial.told.iter().filter(move |e| e.kind == kind)
+    }
+
+    /// A scan of 101 ports is told at 10, at 100 and with its 101 when its window is over: one finding, each
+    /// telling with an id of its own, and adds up as often as it crossed a threshold.
+    #[test]
+    fn what_grew_is_told_with_its_last_numbers_at_the_windows_end() {
+        for is_live in [true, false] {
+            let mut trial = Trial::new();
+            for port in 1..=101u16 {
+                trial.give(&conn(port.into(), "10.0.0.1", "1.2.3.4", 2000 + port).refused());
+            }
+            // Whoever opens the next window, or the end.
+            match is_live {
+                true => trial.give(&conn(3700, "10.0.0.9", "1.2.3.4", 443)),
+                false => trial.end(),
+            }
+            let found: Vec<_> = told(&trial, &vertical_scan::TYPE).collect();
+            let ports: Vec<_> = found.iter().map(|e| e.measures.ports).collect();
+            assert_eq!(ports, [10, 100, 101]);
+            assert!(found.iter().all(|e| e.id == found[0].id));
+            let mut ids: Vec<_> = found.iter().map(|e| e.telling).collect();
+            ids.dedup();
+            assert_eq!(ids.len(), 3);
+            assert_eq!(found[2].why, Telling::Final);
+            assert!(found[2].description().contains("Total 101 TCP ports"));
+            assert_eq!(trial.of(&vertical_scan::TYPE).len(), 2);
+            trial.end();
+            assert_eq!(told(&trial, &vertical_scan::TYPE).count(), 3);
+        }
+    }
+
+    /// What is said at the 1st, 10th, 100th … time has its last number too.
+    #[test]
+    fn repeats_are_told_with_their_last_number() {
+        let mut trial = Trial::new();
+        for n in 0..57 {
+            let body = Body::Http(Http { uri: b"/x", ..Http::default() });
+            trial.record(&log(n, "10.0.0.1", "1.2.3.4", body));
+        }
+        trial.end();
+        let times: Vec<_> = told(&trial, &http_traffic::TRAFFIC).map(|e| e.times).collect();
+        assert_eq!(times, [1, 10, 57]);
+    }
+
+    /// Of a source with many targets some are told singly, and the rest in one finding that grows.
+    #[test]
+    fn a_source_with_many_targets_is_told_in_bounded_room() {
+        let mut trial = Trial::new();
+        for n in 0..128u32 {
+            trial.give(&conn(n.into(), "10.0.0.1", &format!("1.2.3.{n}"), 31_337));
+        }
+        trial.end();
+        let found: Vec<_> = told(&trial, &unknown_port::TYPE).collect();
+        let (folded, single): (Vec<&Evidence>, Vec<&Evidence>) =
+            found.into_iter().partition(|e| e.description().contains("more findings"));
+        assert_eq!(single.len(), SINGLE_OF_SOURCE as usize);
+        let counts: Vec<_> = folded.iter().map(|e| e.measures.count).collect();
+        assert_eq!(counts, [10, 100, 108]);
+        let last = folded[2];
+        assert_eq!(last.measures.hosts, 108);
+        assert!(last.description().contains("from 10.0.0.1"), "{}", last.description());
+        assert!(folded.iter().all(|e| e.id == last.id && e.profile == at("10.0.0.1")));
+        // Sums and counts go by occurrence.
+        let counts = trial.engine.counts();
+        assert_eq!((counts.evidence, counts.findings), (128, 21));
+        assert_eq!(trial.alerts.len(), 6);
+        // An alert names the finding that stands for many.
+        assert!(trial.alerts[5].evidence.contains(&last.id));
+    }
+
+    /// Many sources that knock at one host are told as some and one that grows, but many hosts of the site
+    /// that talk with one address outside are each told.
+    #[test]
+    fn many_sources_of_one_target_are_bounded_where_they_come_in() {
+        let sources = |inside: bool| {
+            let mut trial = Trial::new();
+            for n in 0..60u32 {
+                let (src, dst) = match inside {
+                    true => (format!("10.0.0.{n}"), "1.2.3.4"),
+                    false => (format!("8.8.8.{n}"), "10.0.0.1"),
+                };
+                for m in 0..2 {
+                    trial.give(&conn((n * 2 + m).into(), &src, dst, 31_337));
+                }
+            }
+            trial.end();
+            told(&trial, &unknown_port::TYPE)
+                .map(|e| e.id)
+                .collect::<std::collections::HashSet<_>>()
+                .len()
+        };
+        assert_eq!(sources(true), 60);
+        assert_eq!(sources(false), SINGLE_OF_TARGET as usize + 1);
+    }
+
+    /// A flood of each type hides nobody: a scanner, a guesser and the largest upload in its middle are told
+    /// singly, and the flood itself in bounded room.
+    #[test]
+    fn a_flood_of_a_type_hides_nobody() {
+        let mut trial = Trial::new();
+        let guess = |trial: &mut Trial, second: i64, src: &str, n: u32| {
+            let body = Body::Ssh(Ssh { auth_attempts: n, ..Ssh::default() });
+            let mut r = log(second, src, "1.2.3.4", body);
+            r.dst_port = 22;
+            trial.record(&r);
+        };
+        for n in 0..6000u32 {
+            let src = format!("8.{}.{}.{}", n / 40_000, n / 200 % 200, n % 200);
+            let second = i64::from(n) / 10;
+            for m in 0..2 {
+                let sent = 100_000_000 + u64::from(n.wrapping_mul(2_654_435_761) % 1_000_000);
+                trial.give(&conn(second, &src, "1.2.3.4", 31_337).sending(sent + m));
+            }
+            guess(&mut trial, second, &src, 9);
+            if n == 3000 {
+                trial.give(&conn(second, "9.9.9.9", "1.2.3.4", 443).sending(900_000_000_000));
+                for port in 0..40 {
+                    trial.give(&conn(second, "9.9.9.8", "1.2.3.4", 2000 + port).refused());
+                }
+                guess(&mut trial, second, "9.9.9.7", 500);
+            }
+        }
+        trial.end();
+        for (kind, src) in [
+            (&data_upload::TYPE, "9.9.9.9"),
+            (&vertical_scan::TYPE, "9.9.9.8"),
+            (&ssh::GUESSING, "9.9.9.7"),
+        ] {
+            let is_its = |e: &&Evidence| {
+                e.party(Role::Source).and_then(Party::ip) == Some(at(src)) && e.others.is_empty()
+            };
+            assert!(told(&trial, kind).any(|e| is_its(&e)), "{} of {src}", kind.name);
+        }
+        let counts = trial.engine.counts();
+        assert!(counts.evidence > 20_000, "{counts:?}");
+        assert!(counts.tellings < 9_000, "{counts:?}");
+        assert_eq!(trial.told.len() as u64, counts.tellings);
+        assert!(counts.folded_evidence > 10_000, "{counts:?}");
+    }
+
+    /// What comes late into a window that was closed is told with the next.
+    #[test]
+    fn late_growth_is_told_with_the_next_window() {
+        let mut trial = Trial::new();
+        for port in 1..=12u16 {
+            trial.give(&conn(port.into(), "10.0.0.1", "1.2.3.4", 2000 + port).refused());
+        }
+        trial.give(&conn(3700, "10.0.0.1", "5.6.7.8", 443));
+        let mut late = conn(50, "10.0.0.1", "1.2.3.4", 2013).refused();
+        late.is_late = true;
+        trial.give(&late);
+        late.ts = 51 * SECOND;
+        trial.give(&conn(7300, "10.0.0.1", "5.6.7.8", 443));
+        let ports: Vec<_> = told(&trial, &vertical_scan::TYPE).map(|e| e.measures.ports).collect();
+        assert_eq!(ports, [10, 12, 13]);
+    }
+}
