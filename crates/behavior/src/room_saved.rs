@@ -45,13 +45,32 @@ pub(crate) fn save_evidence(e: &Evidence, out: &mut Vec<u8>) {
         others,
         input_state,
     } = e;
-    (id.save(out), telling.save(out), (*why == Telling::Final).save(out));
-    (kind.name.to_owned().save(out), says.to_string().save(out), words.save(out));
-    (measures.save(out), about.save(out), repeat.save(out), attacker.save(out), victim.save(out));
-    (level.save(out), confidence.save(out), profile.save(out), window.save(out), ts.save(out));
-    (uids.save(out), proto.save(out), src_port.save(out), dst_port.save(out));
+    id.save(out);
+    telling.save(out);
+    (*why == Telling::Final).save(out);
+    kind.name.to_owned().save(out);
+    says.to_string().save(out);
+    words.save(out);
+    measures.save(out);
+    about.save(out);
+    repeat.save(out);
+    attacker.save(out);
+    victim.save(out);
+    level.save(out);
+    confidence.save(out);
+    profile.save(out);
+    window.save(out);
+    ts.save(out);
+    uids.save(out);
+    proto.save(out);
+    src_port.save(out);
+    dst_port.save(out);
     let method = METHODS.iter().position(|m| m == method).unwrap_or(0);
-    (method.save(out), related.save(out), times.save(out), others.save(out), input_state.save(out));
+    method.save(out);
+    related.save(out);
+    times.save(out);
+    others.save(out);
+    input_state.save(out);
 }
 
 /// Reads what [`save_evidence`] wrote.
@@ -89,7 +108,9 @@ impl Saved for Single {
     fn save(&self, out: &mut Vec<u8>) {
         let Single { now, said, said_times, said_level } = self;
         save_evidence(now, out);
-        (said.save(out), said_times.save(out), said_level.save(out));
+        said.save(out);
+        said_times.save(out);
+        said_level.save(out);
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
         Some(Single {
@@ -103,7 +124,9 @@ impl Saved for Single {
 
 impl Saved for Weight {
     fn save(&self, out: &mut Vec<u8>) {
-        (self.0.save(out), self.1.save(out), self.2.save(out));
+        self.0.save(out);
+        self.1.save(out);
+        self.2.save(out);
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
         Some(Weight(Saved::load(from)?, Saved::load(from)?, Saved::load(from)?))
@@ -153,10 +176,15 @@ impl Saved for Folded {
             self;
         scope.save(out);
         save_evidence(first, out);
-        (count.save(out), said.save(out), level.save(out), confidence.save(out));
+        count.save(out);
+        said.save(out);
+        level.save(out);
+        confidence.save(out);
         let mut sketch = Vec::new();
         crate::state::State::encode(hosts, &mut sketch);
-        (sketch.save(out), measures.save(out), heaviest.len().save(out));
+        sketch.save(out);
+        measures.save(out);
+        heaviest.len().save(out);
         for (weight, e) in heaviest {
             weight.save(out);
             save_evidence(e, out);
@@ -188,11 +216,16 @@ saved! {
 impl Saved for Rooms {
     fn save(&self, out: &mut Vec<u8>) {
         let Rooms { windows, lasting, counts } = self;
-        (lasting.save(out), counts.save(out), windows.len().save(out));
+        lasting.save(out);
+        counts.save(out);
+        windows.len().save(out);
         for (window, rooms) in windows {
-            (window.save(out), rooms.len().save(out));
+            window.save(out);
+            rooms.len().save(out);
             for ((kind, is_info), room) in rooms {
-                ((*kind).to_owned().save(out), is_info.save(out), room.save(out));
+                (*kind).to_owned().save(out);
+                is_info.save(out);
+                room.save(out);
             }
         }
     }

@@ -293,8 +293,15 @@ impl Saved for Measures {
     fn save(&self, out: &mut Vec<u8>) {
         let Measures { count, hosts, ports, packets, bytes, duration_ns, score, first, last } =
             self;
-        (count.save(out), hosts.save(out), ports.save(out), packets.save(out), bytes.save(out));
-        (duration_ns.save(out), score.save(out), first.save(out), last.save(out));
+        count.save(out);
+        hosts.save(out);
+        ports.save(out);
+        packets.save(out);
+        bytes.save(out);
+        duration_ns.save(out);
+        score.save(out);
+        first.save(out);
+        last.save(out);
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
         Some(Measures {

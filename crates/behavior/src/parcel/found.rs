@@ -312,6 +312,7 @@ fn place_in<T: ?Sized>(things: &mut Vec<&'static T>, thing: &'static T) -> u16 {
 }
 
 /// The same of a sentence, which is known by where it stands.
+#[expect(clippy::ptr_arg, reason = "a sentence that is borrowed is cloned as what it is")]
 fn place_of(sentences: &mut Vec<Cow<'static, str>>, says: &Cow<'static, str>) -> u16 {
     let at = sentences.iter().position(|s| std::ptr::eq(&raw const **s, &raw const **says));
     let at = at.unwrap_or_else(|| {
