@@ -56,7 +56,7 @@ mod tests {
     fn a_seed_keeps_its_bytes_and_its_place_when_it_is_moved() {
         let seed = Seed::new(Zeroizing::new([7; 32]));
         let place = seed.bytes().as_ptr();
-        let moved = vec![seed];
+        let moved = [seed];
         assert_eq!((moved[0].bytes(), moved[0].bytes().as_ptr()), (&[7; 32], place));
     }
 }
