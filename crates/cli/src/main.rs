@@ -29,6 +29,7 @@ mod exit;
 mod limits;
 mod listen;
 mod log;
+mod operator_file;
 mod packet_log;
 mod pipeline;
 mod report;

@@ -1,5 +1,7 @@
 //! Reputation files: categories (`id,short name,description`) and scores (`address,id,score`).
 
+use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::operator_file;
 use gabion_net::Reputation;
 use gabion_record::{Addr, Tree};
 use gabion_rules::Ruleset;
@@ -11,7 +13,9 @@ use std::path::Path;
 pub(crate) fn load(config: &Tree, set: &Ruleset) -> Result<Reputation, String> {
     let mut r = Reputation::default();
     let Some(categories) = config.text("reputation-categories-file") else { return Ok(r) };
-    let read = |p: &Path| std::fs::read_to_string(p).map_err(|e| format!("{}: {e}", p.display()));
+    let read = |p: &Path| {
+        operator_file::text(p, NAMED_FILE_BYTES_MAX).map_err(|e| format!("{}: {e}", p.display()))
+    };
     let mut ids: Vec<(u32, u32)> = Vec::new();
     for line in read(Path::new(categories))?.lines() {
         let mut parts = line.split(',').map(str::trim);

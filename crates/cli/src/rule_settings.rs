@@ -1,6 +1,8 @@
 //! What a load of rules needs from the configuration: classes, systems of references, thresholds,
 //! files that rules name. What is wrong with them is said in the peer's words.
 
+use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::operator_file;
 use gabion_net::{DatasetFault, DatasetNote, Datasets};
 use gabion_record::Tree;
 use gabion_rules::ruleset::{Classification, DatasetDef, DatasetType};
@@ -88,11 +90,12 @@ fn action_order(config: &Tree) -> [gabion_rules::Action; 4] {
 
 /// Reads a file that a rule names.
 pub(crate) fn read_any(path: &str) -> Result<Vec<u8>, String> {
-    std::fs::read(path).map_err(|e| reason(&e))
+    operator_file::bytes(Path::new(path), NAMED_FILE_BYTES_MAX).map_err(|e| reason(&e))
 }
 
 fn read_text(path: &str) -> Result<String, std::io::Error> {
-    std::fs::read(path).map(|b| String::from_utf8_lossy(&b).into_owned())
+    let bytes = operator_file::bytes(Path::new(path), NAMED_FILE_BYTES_MAX);
+    bytes.map(|b| String::from_utf8_lossy(&b).into_owned())
 }
 
 /// A finding about a file as a whole.
@@ -269,7 +272,7 @@ impl DatasetMaker {
         let mut file = None;
         if let Some(name) = &def.load {
             let path = self.path(def, name);
-            match std::fs::read(&path) {
+            match operator_file::bytes(&path, NAMED_FILE_BYTES_MAX) {
                 Ok(bytes) => file = Some((path.display().to_string(), bytes)),
                 Err(_) if def.save.as_ref() == Some(name) => {}
                 Err(e) => return Err(format!("{}: {e}", path.display())),

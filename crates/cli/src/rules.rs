@@ -1,5 +1,6 @@
 //! Loads rules for a run: which files, with which variables and classes, and what is said of them.
 
+use crate::operator_file;
 use crate::limits::{RULE_FILE_BYTES_MAX, ZSTD_WINDOW_LOG_MAX};
 use crate::rule_settings::{DatasetMaker, load_options, read_any, thresholds};
 use crate::suricata::{EngineLog, Options};
@@ -111,7 +112,7 @@ pub(crate) fn unreadable_files(config: &Tree) -> Vec<Unreadable> {
     let mut found = Vec::new();
     for (key, effect) in files {
         if let Some(path) = config.text(key)
-            && let Err(e) = std::fs::File::open(path)
+            && let Err(e) = operator_file::open(Path::new(path))
         {
             found.push(Unreadable { key, path: path.to_owned(), why: e.to_string(), effect });
         }

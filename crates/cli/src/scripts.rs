@@ -1,5 +1,7 @@
 //! What scripts need of the program: limits of the configuration, a voice, times as text.
 
+use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::operator_file;
 use gabion_net::{OutputScript, ScriptLimits, ScriptSetup, Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
@@ -60,7 +62,8 @@ fn outputs(config: &Tree, setup: &ScriptSetup) -> Vec<OutputScript> {
     let mut out = Vec::new();
     for name in names.iter().filter_map(|(_, n)| n.value.as_deref()) {
         let path = folder.join(name).display().to_string();
-        let source = std::fs::read(&path).map_err(|e| format!("couldn't load file: {e}"));
+        let source = operator_file::bytes(Path::new(&path), NAMED_FILE_BYTES_MAX)
+            .map_err(|e| format!("couldn't load file: {e}"));
         match source.and_then(|source| OutputScript::load(&path, source, setup)) {
             Ok(script) => out.push(script),
             Err(e) => setup.voice.say(Severity::Error, "lua-output", &format!("{path}: {e}")),

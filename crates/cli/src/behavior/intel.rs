@@ -1,6 +1,8 @@
 //! Lists of what is bad: which files the configuration and `--intel` name, reading them, and reading
 //! them again when they change or when asked to (SIGUSR2).
 
+use crate::limits::{LIST_BYTES_MAX, NAMED_FILE_BYTES_MAX, PIPED_LIST_BYTES_MAX};
+use crate::operator_file;
 use crate::exit::Fault;
 use gabion_behavior::intel::{Builder, Intel, Purpose, Texts};
 use gabion_record::Tree;
@@ -11,7 +13,7 @@ use std::io::Read;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// Bytes read at once.
@@ -30,6 +32,8 @@ pub(super) struct Places {
     paths: Vec<(PathBuf, Purpose, Must)>,
     /// Levels of files by their name, from lists of feeds.
     levels: HashMap<String, ThreatLevel>,
+    /// What came through pipes: they can be read only once, and lists are read again.
+    piped: Arc<Mutex<HashMap<PathBuf, Arc<Vec<u8>>>>>,
 }
 
 /// Whether a path has to be there.
@@ -62,7 +66,7 @@ impl Places {
         let mut places = Places::default();
         let path = |key: &str| tree.text(key).map(str::trim).filter(|t| !t.is_empty());
         for key in FEEDS {
-            if let Some(list) = path(key).and_then(|p| std::fs::read_to_string(p).ok()) {
+            if let Some(list) = path(key).and_then(|p| operator_file::text(Path::new(p), NAMED_FILE_BYTES_MAX).ok()) {
                 places.feeds(&list);
             }
         }
@@ -125,8 +129,8 @@ impl Places {
         for (path, purpose) in files {
             let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into());
             let level = self.levels.get(&name).copied().unwrap_or(ThreatLevel::Medium);
-            let mut file = match File::open(&path) {
-                Ok(file) => file,
+            let list = match self.open(&path) {
+                Ok(list) => list,
                 Err(e) => {
                     notes.push(format!("{}: {e}", path.display()));
                     continue;
@@ -143,18 +147,18 @@ impl Places {
                 ));
                 break;
             }
-            loop {
-                match file.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(n) => builder.push(buffer.get(..n).unwrap_or_default()),
-                    Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                    Err(e) => {
+            match list {
+                Opened::Piped(bytes) => {
+                    builder.push(&bytes);
+                    open.push(Some(Opened::Piped(bytes)));
+                }
+                Opened::File(file) => {
+                    if let Err(e) = push(&file, &mut buffer, &mut builder) {
                         notes.push(format!("{}: {e}", path.display()));
-                        break;
                     }
+                    open.push((open.len() < OPEN_MAX).then_some(Opened::File(file)));
                 }
             }
-            open.push((open.len() < OPEN_MAX).then_some(file));
         }
         let intel = builder.finish(Some(Box::new(Files(open))));
         for source in intel.sources().iter().filter(|s| s.counts.wrong > 0) {
@@ -167,6 +171,22 @@ impl Places {
             ));
         }
         Ok((intel, notes))
+    }
+
+    /// Opens a list. A pipe is read to its end the first time, and what it held is kept.
+    fn open(&self, path: &Path) -> std::io::Result<Opened> {
+        let is_file = path.metadata()?.is_file();
+        let mut piped = self.piped.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (Some(bytes), false) = (piped.get(path), is_file) {
+            return Ok(Opened::Piped(Arc::clone(bytes)));
+        }
+        let opened = operator_file::open(path)?;
+        if !opened.is_stream {
+            return Ok(Opened::File(opened.file));
+        }
+        let bytes = Arc::new(operator_file::bytes(path, PIPED_LIST_BYTES_MAX)?);
+        piped.insert(path.to_owned(), Arc::clone(&bytes));
+        Ok(Opened::Piped(bytes))
     }
 
     /// What tells one state of the files from another.
@@ -214,12 +234,42 @@ fn purpose_of(path: &Path, given: Purpose) -> Purpose {
     }
 }
 
+/// A list that was opened.
+enum Opened {
+    File(File),
+    /// What came through a pipe.
+    Piped(Arc<Vec<u8>>),
+}
+
+/// Gives a builder what a file holds.
+fn push(file: &File, buffer: &mut [u8], builder: &mut Builder) -> std::io::Result<()> {
+    let mut file = file.take(LIST_BYTES_MAX);
+    loop {
+        match file.read(buffer) {
+            Ok(0) if file.limit() == 0 => {
+                return Err(std::io::Error::other("is too large: the rest is left out"));
+            }
+            Ok(0) => return Ok(()),
+            Ok(n) => builder.push(buffer.get(..n).unwrap_or_default()),
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
 /// The files, kept open so that entries are read from what was loaded even when a file is replaced.
-struct Files(Vec<Option<File>>);
+struct Files(Vec<Option<Opened>>);
 
 impl Texts for Files {
     fn read(&self, file: usize, offset: u64, len: usize) -> Option<Vec<u8>> {
-        let file = self.0.get(file)?.as_ref()?;
+        let file = match self.0.get(file)?.as_ref()? {
+            Opened::File(file) => file,
+            Opened::Piped(bytes) => {
+                let from = usize::try_from(offset).ok()?;
+                let rest = bytes.get(from..)?;
+                return Some(rest.get(..len).unwrap_or(rest).to_vec());
+            }
+        };
         let mut text = vec![0; len];
         let mut filled = 0;
         while let Some(rest) = text.get_mut(filled..).filter(|r| !r.is_empty()) {
@@ -338,6 +388,28 @@ mod tests {
         assert!(notes.iter().any(|n| n.contains("line 3")), "{notes:?}");
         let gone = Places::of(&Tree::default(), &[dir.path().join("gone")]);
         assert!(gone.load().is_err());
+    }
+
+    /// A pipe is read once, and is there when lists are read again; a device is named and left out.
+    #[test]
+    fn a_list_may_come_through_a_pipe() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        let kind = rustix::fs::FileType::Fifo;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
+        let to = pipe.clone();
+        let writer = std::thread::spawn(move || std::fs::write(to, "1.2.3.4,high,x\nevil.example\n"));
+        let places = Places::of(&Tree::default(), &[pipe, "/dev/zero".into()]);
+        for _ in 0..2 {
+            let (intel, notes) = places.load().unwrap();
+            assert_eq!(intel.len(), 2);
+            assert!(notes.iter().any(|n| n.contains("is a device")), "{notes:?}");
+            let found = intel.domain(b"evil.example").unwrap();
+            let what = Indicator::Domain(b"evil.example");
+            assert_eq!(intel.entry(&found, &what, TimeNs(0)).unwrap().source, "pipe");
+        }
+        writer.join().unwrap().unwrap();
     }
 
     #[test]

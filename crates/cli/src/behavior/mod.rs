@@ -20,7 +20,9 @@ use self::intel::{Places, Reload};
 use crate::command_line::{LogFormat, ReadOptions};
 use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
+use crate::limits::CONFIGURATION_BYTES_MAX;
 use crate::log::seal_findings::FindingLog;
+use crate::operator_file;
 use crate::standard_output;
 use crate::suricata::yaml;
 use gabion_behavior::intel::Intel;
@@ -538,7 +540,7 @@ fn settings(o: &ReadOptions) -> Result<(Settings, Places), Fault> {
     let mut tree = Tree::default();
     if let Some(path) = &o.engine.config {
         let shown = path.display();
-        let text = std::fs::read_to_string(path)
+        let text = operator_file::text(path, CONFIGURATION_BYTES_MAX)
             .map_err(|e| Fault::input(format!("{shown}: {e}: name a configuration with -c")))?;
         tree = yaml::read_text(&shown.to_string(), &text)
             .map_err(|e| Fault::input(format!("{e}: mend the configuration or leave out -c")))?;

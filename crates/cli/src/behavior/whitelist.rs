@@ -1,5 +1,7 @@
 //! The whitelist: which file the configuration or `--whitelist` names, and lists of organizations.
 
+use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::operator_file;
 use crate::exit::Fault;
 use gabion_behavior::whitelist::Whitelist;
 use gabion_record::Tree;
@@ -18,11 +20,11 @@ pub(super) fn load(tree: &Tree, named: Option<&Path>, is_quiet: bool) -> Result<
         _ => return Ok(Whitelist::default()),
     };
     let shown = path.display();
-    let text = std::fs::read_to_string(path)
+    let text = operator_file::text(path, NAMED_FILE_BYTES_MAX)
         .map_err(|e| Fault::input(format!("whitelist: {shown}: {e}: name another file")))?;
     let folder = tree.text("gabion.organizations").map(str::trim).map(Path::new);
     let folder = folder.or(path.parent()).unwrap_or(Path::new(""));
-    let list = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    let list = |name: &str| operator_file::text(&folder.join(name), NAMED_FILE_BYTES_MAX).ok();
     let (list, wrong) = Whitelist::read(&text, &list);
     if !is_quiet {
         wrong.iter().for_each(|what| eprintln!("gabion: whitelist: {shown}: {what}"));

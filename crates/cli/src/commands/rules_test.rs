@@ -4,6 +4,8 @@
 //! one capture leaves behind (flows, thresholds, bits) changes what another says. Captures are read
 //! by several threads; the answer is sorted and does not depend on how many.
 
+use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::operator_file;
 use super::rule_files;
 use crate::command_line::TestOptions;
 use crate::costs::id;
@@ -202,7 +204,7 @@ fn print(counts: &FileCounts, as_lines: bool) {
 
 /// Compares with expected lines; of two fields (id and count) when no files are told apart.
 fn compare(path: &Path, counts: &FileCounts, exit: Exit) -> Result<Exit, Fault> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
+    let text = operator_file::text(path, NAMED_FILE_BYTES_MAX).map_err(|e| {
         Fault::input(format!("{}: unreadable: {e}: name a file with --expect", path.display()))
     })?;
     let (expected, has_files) = expectations(&text)

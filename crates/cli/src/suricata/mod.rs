@@ -11,6 +11,7 @@ mod show;
 mod threads;
 pub(crate) mod yaml;
 
+use crate::operator_file;
 use crate::arrivals::Arrivals;
 use crate::pipeline::{Incident, Input, InputDone, RELOAD, Run, Trouble, Watch};
 use crate::standard_output;
@@ -363,13 +364,8 @@ const FILTER_FILE_MAX: u64 = 128 << 10;
 /// A filter in a file, where what follows `#` in a line is a remark.
 fn filter_file(path: &Path) -> Result<String, String> {
     let fault = |e: String| format!("Failed to open BPF file {}: {e}", path.display());
-    let file = std::fs::File::open(path).map_err(|e| fault(e.to_string()))?;
-    let mut text = String::new();
-    let mut file = std::io::Read::take(file, FILTER_FILE_MAX + 1);
-    std::io::Read::read_to_string(&mut file, &mut text).map_err(|e| fault(e.to_string()))?;
-    if text.len() as u64 > FILTER_FILE_MAX {
-        return Err(fault("larger than 128 KiB".to_string()));
-    }
+    let text =
+        operator_file::text(path, FILTER_FILE_MAX).map_err(|e| fault(e.to_string()))?;
     let lines = text.lines().map(|l| l.split('#').next().unwrap_or(l).trim());
     Ok(lines.filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" "))
 }

@@ -5,6 +5,8 @@
 //! file's content; a mapping key that comes again is merged, scalars of the later one winning;
 //! scalars stay text, and who reads one decides whether it is a truth value or a number.
 
+use crate::limits::{CONFIGURATION_BYTES_MAX, CONFIGURATION_FILES_MAX};
+use crate::operator_file;
 use gabion_record::Tree;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::path::{Path, PathBuf};
@@ -13,13 +15,17 @@ use std::path::{Path, PathBuf};
 const INCLUDE_DEPTH_MAX: usize = 128;
 /// Deepest nesting of nodes.
 const NODE_DEPTH_MAX: usize = 128;
-/// Largest configuration file read.
-const FILE_BYTES_MAX: u64 = 64 << 20;
+/// What a configuration has read so far, all its includes together.
+#[derive(Default)]
+struct Taken {
+    files: u32,
+    bytes: u64,
+}
 
 /// Reads a configuration file with all it includes.
 pub(crate) fn read_file(path: &Path) -> Result<Tree, String> {
     let mut tree = Tree::default();
-    read_into(&mut tree, path, 0, true)?;
+    read_into(&mut tree, path, &mut Taken::default(), 0, true)?;
     Ok(tree)
 }
 
@@ -27,25 +33,39 @@ pub(crate) fn read_file(path: &Path) -> Result<Tree, String> {
 /// the working folder.
 pub(crate) fn read_text(shown: &str, text: &str) -> Result<Tree, String> {
     let mut tree = Tree::default();
-    parse_into(&mut tree, text, PathBuf::new(), shown.to_string(), 0)?;
+    parse_into(&mut tree, text, PathBuf::new(), shown.to_string(), &mut Taken::default(), 0)?;
     Ok(tree)
 }
 
 /// Reads a further file over a tree (`--include`).
 pub(crate) fn include_file(tree: &mut Tree, path: &Path) -> Result<(), String> {
-    read_into(tree, path, 0, true)
+    read_into(tree, path, &mut Taken::default(), 0, true)
 }
 
-fn read_into(tree: &mut Tree, path: &Path, depth: usize, is_top: bool) -> Result<(), String> {
+fn read_into(
+    tree: &mut Tree,
+    path: &Path,
+    taken: &mut Taken,
+    depth: usize,
+    is_top: bool,
+) -> Result<(), String> {
     let shown = path.display();
     if depth > INCLUDE_DEPTH_MAX {
         return Err(format!("{shown}: includes are nested too deeply"));
     }
-    let meta = std::fs::metadata(path).map_err(|e| format!("failed to open file: {shown}: {e}"))?;
-    if meta.len() > FILE_BYTES_MAX {
-        return Err(format!("{shown}: larger than 64 MiB, not read"));
+    taken.files += 1;
+    if taken.files > CONFIGURATION_FILES_MAX {
+        return Err(format!(
+            "{shown}: a configuration of more than {CONFIGURATION_FILES_MAX} files, each include \
+             counted: files include each other again and again"
+        ));
     }
-    let bytes = std::fs::read(path).map_err(|e| format!("failed to open file: {shown}: {e}"))?;
+    let left = CONFIGURATION_BYTES_MAX.saturating_sub(taken.bytes);
+    let bytes = operator_file::bytes(path, left).map_err(|e| match taken.bytes {
+        0 => format!("failed to open file: {shown}: {e}"),
+        read => format!("failed to open file: {shown}: {e} ({read} bytes were included before)"),
+    })?;
+    taken.bytes += bytes.len() as u64;
     let text = String::from_utf8_lossy(&bytes);
     if is_top && !text.trim_start().starts_with("%YAML") && !text.contains("%YAML 1.1") {
         return Err(format!(
@@ -54,7 +74,7 @@ fn read_into(tree: &mut Tree, path: &Path, depth: usize, is_top: bool) -> Result
         ));
     }
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    parse_into(tree, &text, folder, shown.to_string(), depth)
+    parse_into(tree, &text, folder, shown.to_string(), taken, depth)
 }
 
 fn parse_into(
@@ -62,9 +82,10 @@ fn parse_into(
     text: &str,
     folder: PathBuf,
     shown: String,
+    taken: &mut Taken,
     depth: usize,
 ) -> Result<(), String> {
-    let mut reader = Reader { events: Parser::new_from_str(text), folder, shown, depth };
+    let mut reader = Reader { events: Parser::new_from_str(text), folder, shown, taken, depth };
     loop {
         match reader.next()? {
             (Event::StreamEnd, _) => return Ok(()),
@@ -75,14 +96,15 @@ fn parse_into(
     }
 }
 
-struct Reader<'t> {
+struct Reader<'t, 'c> {
     events: Parser<'t, saphyr_parser::StrInput<'t>>,
     folder: PathBuf,
     shown: String,
+    taken: &'c mut Taken,
     depth: usize,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Reader<'t, '_> {
     fn next(&mut self) -> Result<(Event<'t>, u32), String> {
         match self.events.next() {
             Some(Ok((event, span))) => Ok((event, span.start.line() as u32)),
@@ -97,10 +119,10 @@ impl<'t> Reader<'t> {
         }
     }
 
-    fn include(&self, tree: &mut Tree, name: &str) -> Result<(), String> {
+    fn include(&mut self, tree: &mut Tree, name: &str) -> Result<(), String> {
         let path = self.folder.join(name);
         // A file that is included inside a section need not repeat the version line.
-        read_into(tree, &path, self.depth + 1, false)
+        read_into(tree, &path, self.taken, self.depth + 1, false)
     }
 
     fn mapping(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
@@ -220,6 +242,23 @@ mod tests {
         assert_eq!(t.flag("outputs.0.fast.enabled"), Some(false));
         assert_eq!(t.number("x"), Some(1));
         assert_eq!(t.number("more.x"), Some(1));
+    }
+
+    /// Thirty files that include the next one twice are 2^30 includes.
+    #[test]
+    fn includes_are_bounded_in_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |n: u32| dir.path().join(format!("{n}.yaml"));
+        for n in 0..30 {
+            let text = format!("%YAML 1.1\n---\ninclude: [{0}.yaml, {0}.yaml]\n", n + 1);
+            std::fs::write(path(n), text).unwrap();
+        }
+        std::fs::write(path(30), "%YAML 1.1\n---\nx: 1\n").unwrap();
+        let said = read_file(&path(0)).unwrap_err();
+        assert!(said.contains("more than 1000 files"), "{said}");
+        // As many as anybody has are read.
+        assert_eq!(read_file(&path(23)).unwrap().number("x"), Some(1));
+        assert!(read_file(Path::new("/dev/zero")).unwrap_err().contains("device"));
     }
 
     #[test]
