@@ -8,8 +8,8 @@ use std::io::{Error, IsTerminal, Read, Result};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-/// The device that is empty: what is named to say "none".
-const DEV_NULL: u64 = rustix::fs::makedev(1, 3);
+/// Major and minor number of `/dev/null`, the device that is empty: what is named to say "none".
+const DEV_NULL: (u32, u32) = (1, 3);
 
 /// A file that was opened, of which it is known that it has an end.
 pub(crate) struct Opened {
@@ -30,7 +30,10 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
         return Err(rustix::io::Errno::ISDIR.into());
     }
     let is_device = kind.is_block_device() || kind.is_char_device();
-    if is_device && about.rdev() != DEV_NULL && !file.is_terminal() {
+    if is_device
+        && rustix::fs::makedev(DEV_NULL.0, DEV_NULL.1) != about.rdev()
+        && !file.is_terminal()
+    {
         return Err(Error::other("is a device, which has no end: name a file"));
     }
     Ok(Opened { file, is_stream: !kind.is_file() })
@@ -43,7 +46,8 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
 pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
     let Opened { file, is_stream } = open(path)?;
     let length = file.metadata()?.len();
-    let too_large = || Error::other(format!("is larger than {} MiB, which is not read", most >> 20));
+    let too_large =
+        || Error::other(format!("is larger than {} MiB, which is not read", most >> 20));
     if length > most {
         return Err(too_large());
     }

@@ -1,7 +1,7 @@
 //! Loads rules for a run: which files, with which variables and classes, and what is said of them.
 
-use crate::operator_file;
 use crate::limits::{RULE_FILE_BYTES_MAX, ZSTD_WINDOW_LOG_MAX};
+use crate::operator_file;
 use crate::rule_settings::{DatasetMaker, load_options, read_any, thresholds};
 use crate::suricata::{EngineLog, Options};
 use gabion_net::{Datasets, ScriptSetup};

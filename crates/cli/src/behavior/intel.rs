@@ -1,9 +1,9 @@
 //! Lists of what is bad: which files the configuration and `--intel` name, reading them, and reading
 //! them again when they change or when asked to (SIGUSR2).
 
+use crate::exit::Fault;
 use crate::limits::{LIST_BYTES_MAX, NAMED_FILE_BYTES_MAX, PIPED_LIST_BYTES_MAX};
 use crate::operator_file;
-use crate::exit::Fault;
 use gabion_behavior::intel::{Builder, Intel, Purpose, Texts};
 use gabion_record::Tree;
 use gabion_record::evidence::ThreatLevel;
@@ -66,7 +66,9 @@ impl Places {
         let mut places = Places::default();
         let path = |key: &str| tree.text(key).map(str::trim).filter(|t| !t.is_empty());
         for key in FEEDS {
-            if let Some(list) = path(key).and_then(|p| operator_file::text(Path::new(p), NAMED_FILE_BYTES_MAX).ok()) {
+            if let Some(list) =
+                path(key).and_then(|p| operator_file::text(Path::new(p), NAMED_FILE_BYTES_MAX).ok())
+            {
                 places.feeds(&list);
             }
         }
@@ -399,7 +401,8 @@ mod tests {
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         let to = pipe.clone();
-        let writer = std::thread::spawn(move || std::fs::write(to, "1.2.3.4,high,x\nevil.example\n"));
+        let writer =
+            std::thread::spawn(move || std::fs::write(to, "1.2.3.4,high,x\nevil.example\n"));
         let places = Places::of(&Tree::default(), &[pipe, "/dev/zero".into()]);
         for _ in 0..2 {
             let (intel, notes) = places.load().unwrap();

@@ -1,8 +1,8 @@
 //! The whitelist: which file the configuration or `--whitelist` names, and lists of organizations.
 
+use crate::exit::Fault;
 use crate::limits::NAMED_FILE_BYTES_MAX;
 use crate::operator_file;
-use crate::exit::Fault;
 use gabion_behavior::whitelist::Whitelist;
 use gabion_record::Tree;
 use std::path::Path;

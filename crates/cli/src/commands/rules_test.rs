@@ -4,12 +4,12 @@
 //! one capture leaves behind (flows, thresholds, bits) changes what another says. Captures are read
 //! by several threads; the answer is sorted and does not depend on how many.
 
-use crate::limits::NAMED_FILE_BYTES_MAX;
-use crate::operator_file;
 use super::rule_files;
 use crate::command_line::TestOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
+use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::operator_file;
 use crate::pipeline::{Entry, FrameBlock, Input, OneInput, frame_in, has_capture_name};
 use crate::standard_output;
 use crate::{assemble, configuration, pipeline};

@@ -66,10 +66,24 @@ impl Files {
     fn open_file(&self, name: &str, flags: OFlags) -> Result<File> {
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let file = openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
-        if FileType::from_raw_mode(fstat(&file)?.st_mode) != FileType::RegularFile {
+        let stat = fstat(&file)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
             return Err(Error::other(format!("{name} is not a regular file")));
         }
+        // Whoever can write into the folder could have given a file of somebody else's this name, too.
+        let is_written = flags.intersects(OFlags::RDWR | OFlags::WRONLY);
+        if is_written && stat.st_nlink > 1 && self.is_shared()? {
+            let text = format!("{name} is a link in a folder that others may write");
+            return Err(Error::other(text));
+        }
         Ok(File::from(file))
+    }
+
+    /// Whether others than this user and the machine's administrator may put files into the folder.
+    fn is_shared(&self) -> Result<bool> {
+        let folder = fstat(&self.folder)?;
+        let me = rustix::process::geteuid().as_raw();
+        Ok(folder.st_mode & 0o022 != 0 || ![me, 0].contains(&folder.st_uid))
     }
 
     fn for_writing(&mut self, name: &str) -> Result<&File> {
@@ -313,5 +327,22 @@ mod tests {
         assert!(!Files::open(folder.path()).unwrap().lock().unwrap());
         assert!(Files::open(folder.path()).unwrap().is_locked().unwrap());
         assert_eq!(files.list().unwrap(), ["a", "lock"]);
+    }
+
+    /// A name of somebody else's file is written in one's own folder alone.
+    #[test]
+    fn another_s_file_is_not_written_where_others_could_have_linked_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let (log, victim) = (folder.path().join("log"), folder.path().join("victim"));
+        std::fs::create_dir(&log).unwrap();
+        std::fs::write(&victim, "precious").unwrap();
+        std::fs::hard_link(&victim, log.join("reserve")).unwrap();
+        for (mode, is_good) in [(0o1777, false), (0o700, true)] {
+            std::fs::set_permissions(&log, PermissionsExt::from_mode(mode)).unwrap();
+            let written = Files::open(&log).unwrap().write_at("reserve", 0, b"P");
+            assert_eq!(written.is_ok(), is_good, "{mode:o}");
+        }
+        assert_eq!(std::fs::read(&victim).unwrap(), b"Precious");
     }
 }
