@@ -64,15 +64,30 @@ pub struct InputReport {
     /// Times that a followed log was cut off and begun anew in its place. What was written between the last
     /// look and that is not known, unless a copy of it is followed as well.
     pub restarts: u64,
+    /// Times that a followed log was removed while it was not open, so that what was written to it last is not
+    /// known.
+    pub lost_ends: u64,
     /// Why it could not be read, or not to its end.
     pub error: Option<String>,
 }
 
 saved! {
-    InputReport { path, kind, ledger, skips, late, cut, jumps, lateness_ns, restarts, error }
+    InputReport { path, kind, ledger, skips, late, cut, jumps, lateness_ns, restarts, lost_ends, error }
 }
 
 impl InputReport {
+    /// Adds the sums of another one.
+    pub fn take_in(&mut self, other: &InputReport) {
+        self.ledger.merge(&other.ledger);
+        self.skips.merge(&other.skips);
+        self.late += other.late;
+        self.cut += other.cut;
+        self.jumps += other.jumps;
+        self.restarts += other.restarts;
+        self.lost_ends += other.lost_ends;
+        self.error = self.error.take().or_else(|| other.error.clone());
+    }
+
     /// Of an input that nothing was read of.
     pub fn new(path: &Path) -> InputReport {
         InputReport {
@@ -85,6 +100,7 @@ impl InputReport {
             jumps: 0,
             lateness_ns: 0,
             restarts: 0,
+            lost_ends: 0,
             error: None,
         }
     }

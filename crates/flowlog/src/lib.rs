@@ -8,6 +8,7 @@
 //!
 //! - [`reader`]: the lines of one log; a format is one file beside it and one line in its table.
 //! - [`feed`]: many logs as one stream; opens what it is told to read and nothing else.
+//! - [`follow`]: logs that grow, are rotated and packed.
 //! - [`netflow`]: datagrams of exporters, version 5, version 9 and IPFIX.
 //! - [`intake`]: lines handed over one by one, while they are made.
 //!
@@ -18,6 +19,9 @@ pub mod argus;
 pub mod eve;
 pub mod feed;
 pub mod field;
+mod folders;
+pub mod follow;
+mod growing;
 pub mod intake;
 pub mod json;
 pub mod limits;
@@ -31,6 +35,7 @@ mod survey;
 pub mod zeek;
 
 pub use feed::{Feed, InputReport, Options};
+pub use follow::Follow;
 pub use intake::Intake;
 pub use reader::{Format, Reader};
 pub use skip::{Skip, Skips};

@@ -51,3 +51,29 @@ pub const TEMPLATE_FIELDS_MAX: usize = 512;
 /// can look at all their sources before the first is worked on, so few that they stay in the nearest
 /// cache.
 pub const TOGETHER: usize = 8;
+
+/// Logs followed at once. Each takes about a kilobyte; what is beyond is counted and said. A site that
+/// writes a log for each of its machines has thousands.
+pub const FOLLOWED_MAX: usize = 1 << 17;
+
+/// Followed logs up to which all stay open between two looks, so that one that is moved away and removed is
+/// still read to its end: half of the 1,024 descriptors that a process has by default. Of more, each is
+/// opened when it has grown.
+pub const OPEN_MAX: usize = 512;
+
+/// Followed logs with something new whose lines are put together by time: each has a buffer of [`CHUNK`]
+/// then, 8 MiB in all. Of more, so many at a time.
+pub const MERGED_MAX: usize = 64;
+
+/// Logs that are gone of which it is known up to where they were read, so that a copy or a packed form of one
+/// is not read again. The oldest are forgotten; then their copies count as new logs. Some 4 MiB.
+pub const PLACES_MAX: usize = 1 << 16;
+
+/// Reports of logs that are gone; of the oldest beyond, only the sums are kept.
+pub const REPORTS_MAX: usize = 1024;
+
+/// Bytes of lines that wait for earlier ones in one followed log.
+pub const WAITING_MAX: usize = 16 << 20;
+
+/// Deepest folders that are looked into.
+pub const FOLDER_DEPTH_MAX: usize = 16;

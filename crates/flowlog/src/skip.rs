@@ -77,6 +77,16 @@ impl Skips {
         }
     }
 
+    /// Adds those of an earlier log, without their lines.
+    pub fn merge(&mut self, other: &Skips) {
+        for (skip, count, _) in &other.entries {
+            match self.entries.iter_mut().find(|e| e.0 == *skip) {
+                Some(entry) => entry.1 += count,
+                None => self.entries.push((*skip, *count, Vec::new())),
+            }
+        }
+    }
+
     /// All in the order they came up: reason, count, first line numbers.
     pub fn iter(&self) -> impl Iterator<Item = (Skip, u64, &[u64])> {
         self.entries.iter().map(|(skip, count, lines)| (*skip, *count, lines.as_slice()))

@@ -68,6 +68,11 @@ impl Lines {
         Lines::new(Box::new(NoCapture { from, first: [0; 4], seen: 0 }))
     }
 
+    /// From any stream of bytes, by its first ones gzip or zstd or plain.
+    pub fn unpacked(from: Box<dyn Read + Send>) -> Lines {
+        Lines::new(Box::new(Unpacked::new(from)))
+    }
+
     /// From any stream of bytes.
     pub fn new(from: Box<dyn Read + Send>) -> Lines {
         Lines {

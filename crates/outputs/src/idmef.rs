@@ -3,6 +3,7 @@
 //! it was seen, and the state of the input.
 
 use crate::line_file::LineFile;
+use crate::told::Told;
 use gabion_record::Ip;
 use gabion_record::evidence::{
     Alert, Evidence, FindingId, Indicator, Measures, Party, Telling, ThreatLevel,
@@ -258,6 +259,8 @@ pub struct AlertFiles {
     log: LineFile,
     bytes: Vec<u8>,
     text: Vec<u8>,
+    /// What is not to be written again.
+    told: Told,
 }
 
 impl AlertFiles {
@@ -271,7 +274,24 @@ impl AlertFiles {
             log: LineFile::create(&folder.join("alerts.log"), existing)?,
             bytes: Vec::new(),
             text: Vec::new(),
+            told: Told::default(),
         })
+    }
+
+    /// Goes on where a run was cut off: what it wrote is not written again.
+    #[must_use]
+    pub fn going_on(self, told: Told) -> AlertFiles {
+        AlertFiles { told, ..self }
+    }
+
+    /// Writes what is held back, to the disk; the bytes of `alerts.json` and `alerts.log` then, for
+    /// [`Told::read`].
+    ///
+    /// # Errors
+    /// When something could not be written, then or before.
+    pub fn marks(&mut self) -> Result<[u64; 2], String> {
+        self.flush()?;
+        Ok([self.json.synced()?, self.log.synced()?])
     }
 
     /// Writes evidence; gives the line of `alerts.json`.
@@ -293,8 +313,12 @@ impl AlertFiles {
     }
 
     fn write(&mut self) -> &[u8] {
-        self.json.line(&self.bytes);
-        self.log.line(&self.text);
+        if !self.told.has_event(&self.bytes) {
+            self.json.line(&self.bytes);
+        }
+        if !self.told.has_line(&self.text) {
+            self.log.line(&self.text);
+        }
         &self.bytes
     }
 

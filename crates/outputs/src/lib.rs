@@ -20,6 +20,7 @@ pub mod store;
 pub mod table;
 mod tally;
 pub mod timestamp;
+pub mod told;
 pub mod wire;
 
 /// The version reported where the peer reports its own, so that version gates of its tests and of

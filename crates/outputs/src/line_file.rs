@@ -151,6 +151,17 @@ impl LineFile {
         self.file = None;
     }
 
+    /// What was written stands on the disk; its bytes.
+    ///
+    /// # Errors
+    /// When the system says otherwise.
+    pub fn synced(&self) -> Result<u64, String> {
+        // By another descriptor: it is the file that is flushed, not who writes it.
+        let synced = std::fs::File::open(&self.path).and_then(|file| file.sync_data());
+        synced.map_err(|e| format!("{}: {e}", self.path.display()))?;
+        Ok(self.written)
+    }
+
     /// Why nothing is written any more.
     pub fn failure(&self) -> Option<&str> {
         self.failure.as_deref()

@@ -9,7 +9,9 @@ use rusqlite::{Connection, OpenFlags, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Batches that wait for the disk.
 const WAITING_MAX: usize = 16;
@@ -23,6 +25,9 @@ const BYTES_MAX: u64 = 2 << 30;
 const PAGE_BYTES: usize = 16 << 10;
 /// What the database keeps in memory, KiB.
 const CACHE_KIB: usize = 4 << 10;
+
+/// How long one that reads the database is waited for.
+const BUSY: Duration = Duration::from_millis(500);
 
 /// The form of the tables; another is refused.
 const FORM: i64 = 1;
@@ -56,10 +61,19 @@ pub struct Written {
     pub windows_gone: u64,
 }
 
+/// What the thread is given.
+enum Work {
+    Rows(Vec<StoredProfile>),
+    /// To be answered when all before is written.
+    Settle(SyncSender<()>),
+}
+
 /// Writes profiles, off the path of records.
 #[derive(Debug)]
 pub struct ProfileWriter {
-    rows: Option<SyncSender<Vec<StoredProfile>>>,
+    rows: Option<SyncSender<Work>>,
+    /// What went wrong first, until somebody asked.
+    trouble: Arc<Mutex<Option<String>>>,
     thread: Option<JoinHandle<Result<Written, String>>>,
 }
 
@@ -94,37 +108,61 @@ impl ProfileWriter {
             check_form(&database, &path)?;
         }
         let mut held = Held::read(&database, is_there).map_err(told(&path))?;
-        // What a run that is cut off loses is its last batch. Rows stand in the order they come in, each
+        // Whoever reads it meanwhile is waited for a moment, no longer: the run goes on.
+        database.busy_timeout(BUSY).map_err(told(&path))?;
+        // What a run that is cut off loses is its last batch; the journal is a file, or a cut in the middle of
+        // a batch would leave half of it. Rows stand in the order they come in, each
         // behind the one before it, and only the small index is written here and there.
         database
             .execute_batch(&format!(
                 "PRAGMA page_size = {PAGE_BYTES}; PRAGMA cache_size = -{CACHE_KIB};
-                 PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA user_version = {FORM};
+                 PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = OFF; PRAGMA user_version = {FORM};
                  CREATE TABLE IF NOT EXISTS profiles (ip BLOB NOT NULL, time_window INTEGER NOT NULL, profile BLOB NOT NULL,
                      PRIMARY KEY (ip, time_window));"
             ))
             .map_err(told(&path))?;
-        let (rows, batches) = sync_channel::<Vec<StoredProfile>>(WAITING_MAX);
+        let (rows, batches) = sync_channel::<Work>(WAITING_MAX);
+        let trouble = Arc::new(Mutex::new(None));
+        let said = Arc::clone(&trouble);
         let thread = std::thread::Builder::new()
             .name("profiles".to_owned())
             .spawn(move || {
                 let mut written = Written::default();
-                // The first failure ends the writing; who sends more finds nobody there.
-                for batch in batches {
-                    write(&mut database, &batch).map_err(told(&path))?;
-                    written.rows += batch.len() as u64;
-                    batch.iter().for_each(|row| held.add(row));
-                    while let Some(window) = held.surplus(bytes_max) {
-                        database
-                            .execute("DELETE FROM profiles WHERE time_window = ?1", [window])
-                            .map_err(told(&path))?;
-                        written.windows_gone += 1;
+                let mut lost = Lost::default();
+                for work in batches {
+                    let batch = match work {
+                        Work::Rows(batch) => batch,
+                        Work::Settle(done) => {
+                            // Who asked may be gone, and what can't be flushed is as it was before.
+                            let _ = std::fs::File::open(&path).and_then(|file| file.sync_all());
+                            let _ = done.send(());
+                            continue;
+                        }
+                    };
+                    let kept = keep(&mut database, &batch, &mut held, bytes_max);
+                    match kept.map_err(told(&path)) {
+                        Ok(windows_gone) => {
+                            written.rows += batch.len() as u64;
+                            written.windows_gone += windows_gone;
+                        }
+                        Err(e) => {
+                            // Said as it happens; the next batch may fare better.
+                            if lost.rows == 0 {
+                                let mut place = said.lock().unwrap_or_else(PoisonError::into_inner);
+                                *place = Some(e.clone());
+                                lost.why = e;
+                            }
+                            lost.rows += batch.len() as u64;
+                        }
                     }
+                }
+                if lost.rows > 0 {
+                    return Err(format!("{}: {} profiles were not kept", lost.why, lost.rows));
                 }
                 Ok(written)
             })
             .map_err(|e| format!("profiles: {e}"))?;
-        Ok(ProfileWriter { rows: Some(rows), thread: Some(thread) })
+        Ok(ProfileWriter { rows: Some(rows), thread: Some(thread), trouble })
     }
 
     /// Hands profiles over, waiting when the disk is far behind.
@@ -136,12 +174,27 @@ impl ProfileWriter {
             batch.push(row);
             if bytes >= BATCH_BYTES {
                 // Without the thread there was a failure, which the end tells.
-                let _ = rows.send(std::mem::take(&mut batch));
+                let _ = rows.send(Work::Rows(std::mem::take(&mut batch)));
                 bytes = 0;
             }
         }
         if !batch.is_empty() {
-            let _ = rows.send(batch);
+            let _ = rows.send(Work::Rows(batch));
+        }
+    }
+
+    /// What could not be written, once, when it happens: the rows are lost and counted, the run goes on.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Waits until all that was put in is written, for a checkpoint.
+    pub fn settle(&self) {
+        let Some(rows) = &self.rows else { return };
+        let (done, all) = sync_channel(1);
+        if rows.send(Work::Settle(done)).is_ok() {
+            // Without an answer there was a failure, which the end tells.
+            let _ = all.recv();
         }
     }
 
@@ -210,6 +263,30 @@ impl Held {
         self.bytes = self.bytes.saturating_sub(bytes);
         Some(window)
     }
+}
+
+/// Rows that could not be written, and why the first could not.
+#[derive(Default)]
+struct Lost {
+    rows: u64,
+    why: String,
+}
+
+/// Writes a batch and lets the oldest windows go; how many.
+fn keep(
+    database: &mut Connection,
+    batch: &[StoredProfile],
+    held: &mut Held,
+    bytes_max: u64,
+) -> Result<u64, rusqlite::Error> {
+    write(database, batch)?;
+    batch.iter().for_each(|row| held.add(row));
+    let mut gone = 0;
+    while let Some(window) = held.surplus(bytes_max) {
+        database.execute("DELETE FROM profiles WHERE time_window = ?1", [window])?;
+        gone += 1;
+    }
+    Ok(gone)
 }
 
 fn write(database: &mut Connection, batch: &[StoredProfile]) -> Result<(), rusqlite::Error> {
@@ -286,6 +363,32 @@ mod tests {
         std::fs::write(path_in(folder.path()), b"no database at all, but some text").unwrap();
         assert!(windows_of(folder.path(), [7; 16]).is_err());
         assert!(windows_of(&folder.path().join("none"), [7; 16]).is_err());
+    }
+
+    /// A database that somebody holds for long, or that can be written no more: said, counted, and the run
+    /// goes on; what comes later is written.
+    #[test]
+    fn a_locked_database_is_said_and_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let writer = ProfileWriter::create(folder.path(), Existing::Truncate).unwrap();
+        let row = |window| StoredProfile { ip: [7; 16], window, bytes: vec![1] };
+        writer.put([row(1)]);
+        writer.settle();
+        assert_eq!(writer.trouble(), None);
+        let other = Connection::open(path_in(folder.path())).unwrap();
+        other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+        writer.put([row(2)]);
+        writer.settle();
+        assert!(writer.trouble().is_some_and(|said| said.contains("locked")));
+        other.execute_batch("COMMIT").unwrap();
+        writer.put([row(3)]);
+        writer.settle();
+        assert_eq!(writer.trouble(), None);
+        let lost = writer.finish().unwrap_err();
+        assert!(lost.contains("1 profiles were not kept"), "{lost}");
+        let left: Vec<i64> =
+            windows_of(folder.path(), [7; 16]).unwrap().iter().map(|r| r.window).collect();
+        assert_eq!(left, [1, 3]);
     }
 
     /// A database that is full lets the oldest windows go and keeps the latest whole.

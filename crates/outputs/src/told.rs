@@ -1,0 +1,118 @@
+//! What stands in the files of a run that was cut off, behind its last checkpoint.
+//!
+//! Whoever goes on from a checkpoint finds again what was found after it. Of that, what stands in
+//! `alerts.json` is known by its ID, and what stands in `alerts.log` by its text; it is not written again. A
+//! last line without an end, which the cut has left, is taken away.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
+use std::path::Path;
+
+/// Lines that are there already.
+#[derive(Debug, Default)]
+pub struct Told {
+    ids: HashSet<Vec<u8>>,
+    /// Lines of `alerts.log`, and how often.
+    lines: HashMap<Vec<u8>, u32>,
+}
+
+/// Stands before the ID of a line of `alerts.json`.
+const ID: &[u8] = b"\"ID\":\"";
+
+impl Told {
+    /// Reads what stands in `alerts.json` and `alerts.log` of a folder behind so many bytes. A file that is
+    /// shorter was moved away meanwhile: all of the new one is looked at.
+    ///
+    /// # Errors
+    /// What can't be read, or cut.
+    pub fn read(folder: &Path, marks: [u64; 2]) -> Result<Told, String> {
+        let [json, log] = marks;
+        let mut told = Told::default();
+        for line in behind(&folder.join("alerts.json"), json)?.split(|b| *b == b'\n') {
+            told.ids.extend(id_of(line).map(<[u8]>::to_vec));
+        }
+        for line in behind(&folder.join("alerts.log"), log)?.split(|b| *b == b'\n') {
+            if !line.is_empty() {
+                *told.lines.entry(line.to_vec()).or_default() += 1;
+            }
+        }
+        Ok(told)
+    }
+
+    /// Whether a line of `alerts.json` is there already; it is asked about once.
+    pub fn has_event(&mut self, line: &[u8]) -> bool {
+        !self.ids.is_empty() && id_of(line).is_some_and(|id| self.ids.remove(id))
+    }
+
+    /// Whether a line of `alerts.log` is there already; it is asked about once.
+    pub fn has_line(&mut self, line: &[u8]) -> bool {
+        if self.lines.is_empty() {
+            return false;
+        }
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        match self.lines.get_mut(line) {
+            Some(times) if *times > 1 => {
+                *times -= 1;
+                true
+            }
+            Some(_) => self.lines.remove(line).is_some(),
+            None => false,
+        }
+    }
+}
+
+fn id_of(line: &[u8]) -> Option<&[u8]> {
+    let at = line.windows(ID.len()).position(|w| w == ID)? + ID.len();
+    let rest = line.get(at..)?;
+    rest.get(..rest.iter().position(|b| *b == b'"')?)
+}
+
+/// What stands in a file behind an offset; a last line without its end is cut off.
+fn behind(path: &Path, mark: u64) -> Result<Vec<u8>, String> {
+    let failed = |e: std::io::Error| format!("{}: {e}", path.display());
+    let mut file = match OpenOptions::new().read(true).write(true).open(path) {
+        Ok(file) => file,
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) => return Err(failed(e)),
+    };
+    let len = file.metadata().map_err(failed)?.len();
+    let from = if len < mark { 0 } else { mark };
+    file.seek(SeekFrom::Start(from)).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    let whole = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
+    if whole < bytes.len() {
+        file.set_len(from + whole as u64).map_err(failed)?;
+        bytes.truncate(whole);
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_behind_the_mark_is_known_once_and_half_a_line_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let (json, log) = (folder.path().join("alerts.json"), folder.path().join("alerts.log"));
+        std::fs::write(&json, "{\"ID\":\"a\"}\n{\"ID\":\"b\"}\n{\"ID\":\"c\"}\n{\"ID\":\"d")
+            .unwrap();
+        std::fs::write(&log, "one\ntwo\ntwo\nthr").unwrap();
+        let mut told = Told::read(folder.path(), [11, 4]).unwrap();
+        let asked = ["a", "b", "b", "c", "d"].map(|id| {
+            told.has_event(format!("{{\"Version\":\"2\",\"ID\":\"{id}\",\"x\":1}}\n").as_bytes())
+        });
+        assert_eq!(asked, [false, true, false, true, false]);
+        let asked = ["one\n", "two\n", "two\n", "two\n"].map(|l| told.has_line(l.as_bytes()));
+        assert_eq!(asked, [false, true, true, false]);
+        assert!(std::fs::read_to_string(&json).unwrap().ends_with("\"c\"}\n"));
+        assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\ntwo\n");
+        // A file that was moved away is looked at whole.
+        let mut told = Told::read(folder.path(), [1 << 20, 1 << 20]).unwrap();
+        assert!(told.has_event(b"{\"ID\":\"a\"}") && told.has_line(b"one\n"));
+        let empty = tempfile::tempdir().unwrap();
+        assert!(!Told::read(empty.path(), [5, 5]).unwrap().has_line(b"one\n"));
+    }
+}
