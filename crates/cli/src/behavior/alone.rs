@@ -5,6 +5,7 @@
 //! what was found until then is written, and the run ends with an error.
 
 use super::Ran;
+use super::checkpoint::Tag;
 use super::sink::Sink;
 use super::team::{STALL_GRACE, Seen, Source};
 use crate::exit::Fault;
@@ -67,9 +68,18 @@ fn work<S: Source>(
     pulse: &Pulse,
 ) -> (S, Ran) {
     let done = pulse.guard(|| {
-        pulse.rest(|| source.run(&mut |seen| pulse.busy(|| take(seen, &mut engine, sink, pulse))));
-        engine.finish(&mut |finding| pulse.rest(|| lock(sink).take(finding)));
-        engine.keep_rest(&mut |kept| pulse.rest(|| lock(sink).keep(kept)));
+        let mut is_saved = false;
+        pulse.rest(|| {
+            source.run(&mut |seen| {
+                is_saved |= matches!(seen, Seen::Checkpoint(_, true));
+                pulse.busy(|| take(seen, &mut engine, sink, pulse))
+            });
+        });
+        // What waits is decided by whoever goes on from the checkpoint.
+        if !is_saved {
+            engine.finish(&mut |finding| pulse.rest(|| lock(sink).take(finding)));
+            engine.keep_rest(&mut |kept| pulse.rest(|| lock(sink).keep(kept)));
+        }
     });
     let ran = Ran { failed: done.err(), ..Ran::of(&engine, budget) };
     (source, ran)
@@ -92,6 +102,14 @@ fn take(
         Seen::Lists(intel) => engine.set_intel(intel),
         Seen::State(state) => engine.set_input_state(state),
         Seen::Idle => pulse.rest(|| lock(sink).idle()),
+        Seen::Checkpoint(source, _) => pulse.rest(|| {
+            let mut sink = lock(sink);
+            sink.begin_save();
+            sink.save(Tag::Source, &source);
+            engine.save(&mut |section, bytes| sink.save(Tag::Engine(section), &bytes));
+            sink.keep(engine.take_kept());
+            sink.end_save();
+        }),
     }
     ControlFlow::Continue(())
 }

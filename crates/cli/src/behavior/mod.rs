@@ -6,6 +6,7 @@
 
 mod alone;
 pub(crate) mod capture;
+mod checkpoint;
 mod exporters;
 mod intel;
 mod live;
@@ -16,6 +17,7 @@ mod team;
 mod troubles;
 mod whitelist;
 
+use self::checkpoint::{Checkpoint, Tag};
 use self::intel::{Places, Reload};
 use crate::command_line::{LogFormat, ReadOptions};
 use crate::existing::{self, RUN};
@@ -25,16 +27,19 @@ use crate::log::seal_findings::FindingLog;
 use crate::operator_file;
 use crate::standard_output;
 use crate::suricata::yaml;
+use gabion_behavior::engine::DAMAGED;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
 use gabion_behavior::whitelist::Entry;
-use gabion_behavior::{Back, Counts, Engine, Front, Profile, Settings};
+use gabion_behavior::{Back, Counts, Engine, Front, Profile, Section, Settings, Shards};
 use gabion_flowlog::feed::OpenOnce;
+use gabion_flowlog::limits::FOLLOWED_MAX;
 use gabion_flowlog::source::is_read_once;
 use gabion_flowlog::{Feed, Format, InputReport, Options};
 use gabion_outputs::idmef::AlertFiles;
 use gabion_outputs::page::Page;
 use gabion_outputs::store::{ProfileWriter, Written};
+use gabion_outputs::told::Told;
 use gabion_record::Tree;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::ledger::Ledger;
@@ -95,9 +100,14 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         signals.begin();
     }
     let sealed = o.seal.as_deref().map(FindingLog::open).transpose()?;
+    let earlier = earlier(o)?;
+    let told = told(o, earlier.as_ref())?;
+    // One that was killed before it had read anything begins anew.
+    let earlier = earlier.filter(|e| e.sections().next().is_some());
     let mut sink = sink(o, existing, sealed.as_ref())?;
+    sink.files = sink.files.map(|files| files.going_on(told));
     sink.signals.clone_from(&lists.signals);
-    let ended = run_logs(o, started, stop, lists, settings, &paths, &mut sink);
+    let ended = run_logs(o, started, stop, lists, settings, &paths, &mut sink, earlier);
     // The sink has given its last finding, or the run its last breath: what was sealed is signed.
     let closed = sealed.map_or(Ok(()), |sealed| sealed.finish(o.quiet));
     match (ended, closed) {
@@ -109,9 +119,33 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     }
 }
 
-/// Whether a checkpoint of `--follow` lies in a folder, from which a run goes on: there is none yet.
-pub(crate) fn has_checkpoint(_folder: &Path) -> bool {
-    false
+/// Whether a checkpoint of `--follow` lies in a folder, from which a run goes on.
+pub(crate) fn has_checkpoint(folder: &Path) -> bool {
+    std::fs::symlink_metadata(checkpoint::path_in(folder)).is_ok()
+}
+
+/// The checkpoint that a run goes on from; of one that begins anew the one before is taken away.
+fn earlier(o: &ReadOptions) -> Result<Option<Checkpoint>, Fault> {
+    let Some(folder) = o.log_dir.as_deref().filter(|_| o.follow) else { return Ok(None) };
+    let path = checkpoint::path_in(folder);
+    let said = |e: String| Fault::input(format!("{}: {e}", path.display()));
+    if !o.overwrite {
+        return Checkpoint::read(folder).map_err(said);
+    }
+    match std::fs::remove_file(&path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(said(e.to_string())),
+        _ => Ok(None),
+    }
+}
+
+/// Leaves a checkpoint that holds nothing before anything is written, so that a run that is killed at once is
+/// gone on with too.
+fn leave_checkpoint(folder: &Path) -> Result<(), Fault> {
+    let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
+    crate::commands::make_folder(folder).map_err(refuse)?;
+    let written = checkpoint::Writing::begin(folder).and_then(checkpoint::Writing::finish);
+    let path = checkpoint::path_in(folder);
+    written.map(|_| ()).map_err(|e| refuse(format!("{}: {e}", path.display())))
 }
 
 /// Refuses what concerns packets, of which logs of flows have none: without a word it would look as if
@@ -134,7 +168,26 @@ fn refuse_unused(o: &ReadOptions) -> Result<(), Fault> {
     Ok(())
 }
 
+/// What a run that was cut off wrote behind its checkpoint; where there is none, one is left.
+fn told(o: &ReadOptions, earlier: Option<&Checkpoint>) -> Result<Told, Fault> {
+    let Some(earlier) = earlier else {
+        if let Some(folder) = o.log_dir.as_deref().filter(|_| o.follow) {
+            leave_checkpoint(folder)?;
+        }
+        return Ok(Told::default());
+    };
+    let saved = match earlier.section(Tag::Sink) {
+        Some(saved) => sink::marks_of(saved),
+        None => Some([0; 2]),
+    };
+    match (&o.log_dir, saved) {
+        (Some(folder), Some(marks)) => Told::read(folder, marks).map_err(Fault::environment),
+        _ => Ok(Told::default()),
+    }
+}
+
 /// Reads logs of flows to their end, or as long as they grow.
+#[allow(clippy::too_many_arguments, reason = "all that was made ready before")]
 fn run_logs(
     o: &ReadOptions,
     started: std::time::Instant,
@@ -143,16 +196,17 @@ fn run_logs(
     settings: Settings,
     paths: &[PathBuf],
     sink: &mut Sink,
+    earlier: Option<Checkpoint>,
 ) -> Result<Exit, Fault> {
     let format = o.kind.map(format_of);
     if o.follow || o.netflow.is_some() {
-        return follow(o, format, stop, lists, settings, sink);
+        return follow(o, format, stop, lists, settings, sink, earlier);
     }
     let feed = Feed::survey(paths, Options { format, threads: o.workers, ..Options::default() })
         .opening_once(streams(&stop));
     let source = LogSource { feed, stop, lists, is_stopped: false };
     let state = source.feed.surveyed().completeness().to_string();
-    let begun = Begun { start: source.feed.start(), state, is_finite: true };
+    let begun = Begun { start: source.feed.start(), state, is_finite: true, earlier: None };
     let (source, ran) = detect(source, begun, settings, o, sink)?;
     // Whoever manages services asked by SIGTERM: then the end is as it should be.
     let is_interrupted = source.is_stopped && !source.lists.is_terminated();
@@ -290,6 +344,8 @@ struct Begun {
     /// What evidence says of the input.
     state: String,
     is_finite: bool,
+    /// What the run goes on from.
+    earlier: Option<Checkpoint>,
 }
 
 /// Reads what has no end, until somebody asks to stop.
@@ -300,9 +356,10 @@ fn follow(
     lists: Lists,
     settings: Settings,
     sink: &mut Sink,
+    earlier: Option<Checkpoint>,
 ) -> Result<Exit, Fault> {
     let horizon_ns = i64::from(o.reorder.unwrap_or(0)) * SECOND;
-    let source =
+    let mut source =
         live::LiveSource::new(o.inputs.clone(), o.netflow, format, horizon_ns, stop, Some(lists))
             .map_err(|e| {
             let address = o.netflow.map(|a| a.to_string()).unwrap_or_default();
@@ -311,8 +368,28 @@ fn follow(
     if let (Some(address), false) = (source.address(), o.quiet) {
         eprintln!("gabion: netflow: listening on {address}");
     }
-    let begun = Begun { start: None, state: "live".to_owned(), is_finite: false };
+    if o.follow && o.log_dir.is_some() {
+        let window_ns = if settings.is_one_window { i64::MAX } else { settings.window_ns };
+        source.save_windows(window_ns, Arc::clone(&sink.is_asked));
+        sink.folder.clone_from(&o.log_dir);
+    }
+    if let Some(earlier) = &earlier {
+        let damaged = || unfit(o, DAMAGED);
+        source.restore(earlier.section(Tag::Source).ok_or_else(damaged)?).ok_or_else(damaged)?;
+        sink.found.restore(earlier.section(Tag::Sink).ok_or_else(damaged)?).ok_or_else(damaged)?;
+        if !o.quiet {
+            let folder = o.log_dir.as_deref().unwrap_or(Path::new("")).display();
+            eprintln!("gabion: {folder}: goes on from its checkpoint");
+        }
+    }
+    let begun = Begun { start: None, state: "live".to_owned(), is_finite: false, earlier };
     let (source, ran) = detect(source, begun, settings, o, sink)?;
+    let beyond = source.beyond();
+    if beyond > 0 {
+        eprintln!(
+            "gabion: {beyond} files were not followed: there are more than {FOLLOWED_MAX}: name fewer"
+        );
+    }
     if let (Some((d, dropped)), false) = (source.datagrams(), o.quiet) {
         eprintln!(
             "gabion: netflow: {} datagrams, {dropped} dropped by the kernel, {} flows, {} missing by sequence \
@@ -324,6 +401,11 @@ fn follow(
     Ok(lost.max(end(&source.reports(), &ran, o, sink, ran.is_cut(o.workers), Beside::default())))
 }
 
+fn unfit(o: &ReadOptions, why: &str) -> Fault {
+    let path = checkpoint::path_in(o.log_dir.as_deref().unwrap_or(Path::new("")));
+    Fault::input(format!("{}: {why}", path.display()))
+}
+
 /// Runs the engine over a source, on one thread or several.
 fn detect<S: Source + 'static>(
     source: S,
@@ -333,21 +415,43 @@ fn detect<S: Source + 'static>(
     sink: &mut Sink,
 ) -> Result<(S, Ran), Fault> {
     let budget = budget(o);
-    let Begun { start, state, is_finite } = begun;
+    let Begun { start, state, is_finite, earlier } = begun;
+    let parts = || earlier.iter().flat_map(Checkpoint::sections);
+    let engine_parts = || {
+        parts().filter_map(|(tag, bytes)| match tag {
+            Tag::Engine(section) => Some((section, bytes)),
+            _ => None,
+        })
+    };
+    let unfit = |why: &'static str| unfit(o, why);
     let mut say = |said: String| eprintln!("gabion: {said}");
     if o.workers <= 1 {
-        let engine = Engine::with_budget(settings, start, budget);
+        let mut engine = Engine::with_budget(settings, start, budget);
+        for (section, bytes) in engine_parts() {
+            engine.restore(section, bytes).map_err(unfit)?;
+        }
         return alone::run(source, engine, state, budget, sink, &mut say);
     }
     let settings = Arc::new(settings);
-    let front = Front::new(Arc::clone(&settings), start);
+    let mut front = Front::new(Arc::clone(&settings), start);
     let mut back = Back::new(Arc::clone(&settings));
+    let mut shards = earlier.as_ref().map(|_| Shards::new(Arc::clone(&settings), budget));
+    for (section, bytes) in engine_parts() {
+        match (section, &mut shards) {
+            (Section::Front, _) => front.restore(bytes),
+            (Section::Back, _) => back.restore(bytes),
+            (Section::Shard(number), Some(shards)) => shards.restore(number, bytes).ok_or(DAMAGED),
+            (Section::Shard(_), None) => Ok(()),
+        }
+        .map_err(unfit)?;
+    }
     back.set_input_state(state);
     let plan = Plan {
         workers: o.workers,
         budget,
         is_finite,
         keeps_windows: sink.keeps_windows(),
+        shards,
         #[cfg(test)]
         changes: Vec::new(),
         #[cfg(test)]
@@ -416,6 +520,9 @@ pub(crate) fn end(
         && let Err(e) = files.flush()
     {
         eprintln!("{}", Fault::environment(e));
+        exit = exit.max(Exit::Environment);
+    }
+    if sink.unsaved.is_some() {
         exit = exit.max(Exit::Environment);
     }
     let mut stored = None;

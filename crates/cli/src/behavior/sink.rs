@@ -1,17 +1,23 @@
 //! Where evidence and alerts go: files, what the summary shows, and the page about the run.
 
+use super::checkpoint::{self, Tag, Writing};
 use crate::log::seal_findings::Sealer;
+use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
 use gabion_behavior::{Finding, Profile};
 use gabion_outputs::idmef::{self, AlertFiles};
 use gabion_outputs::page::{Host, Page, Pair, Row, Sort};
 use gabion_outputs::store::{ProfileWriter, StoredProfile};
-use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence, Party, ThreatLevel};
 use gabion_record::logs::TimeNs;
+use gabion_record::saved::Saved;
+use gabion_record::{Ip, saved};
 use gabion_runtime::Signals;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What one host has shown.
 #[derive(Clone, Copy, Debug, Default)]
@@ -234,6 +240,50 @@ pub(crate) struct Sink {
     pub(crate) line: Vec<u8>,
     /// Requests from outside, when this is who answers them.
     pub(crate) signals: Option<Signals>,
+    /// Where checkpoints go, of a run that another one may go on from.
+    pub(crate) folder: Option<PathBuf>,
+    /// Files were opened by their names again: a checkpoint is to say how long those are.
+    pub(crate) is_asked: Arc<AtomicBool>,
+    /// The one that is being written.
+    pub(crate) saving: Option<Writing>,
+    /// Why a checkpoint could not be written, when it was said.
+    pub(crate) unsaved: Option<String>,
+}
+
+/// What a checkpoint has to say of where findings go.
+struct SavedSink {
+    marks: [u64; 2],
+    evidence: Vec<(String, ThreatLevel, u64)>,
+    alerts: Vec<(Ip, (i64, f64))>,
+    hosts: BTreeMap<Ip, Shown>,
+}
+
+saved! {
+    Shown { score, levels }
+    SavedSink { marks, evidence, alerts, hosts }
+}
+
+/// Bytes of `alerts.json` and `alerts.log` at a checkpoint.
+pub(crate) fn marks_of(saved: &[u8]) -> Option<[u64; 2]> {
+    SavedSink::load(&mut { saved }).map(|sink| sink.marks)
+}
+
+impl Found {
+    /// Goes on with what was found up to a checkpoint.
+    pub(crate) fn restore(&mut self, saved: &[u8]) -> Option<()> {
+        let sink = SavedSink::load(&mut { saved })?;
+        let types = ALL.iter().flat_map(|(_, about)| about.types);
+        let names: BTreeSet<&'static str> = types.map(|kind| kind.name).collect();
+        for (name, level, n) in sink.evidence {
+            // A type that this version knows no more is not counted any further.
+            if let Some(name) = names.get(name.as_str()) {
+                self.evidence.insert((*name, level), n);
+            }
+        }
+        self.alerts = sink.alerts.into_iter().map(|(ip, (w, sum))| (ip, w, sum)).collect();
+        self.hosts = sink.hosts;
+        Some(())
+    }
 }
 
 impl Sink {
@@ -288,6 +338,7 @@ impl Sink {
     pub(crate) fn reopen(&mut self) {
         if let Some(files) = &mut self.files {
             files.reopen();
+            self.is_asked.store(true, Ordering::Relaxed);
         }
     }
 
@@ -307,6 +358,76 @@ impl Sink {
         if let Some(files) = &mut self.files {
             // A failure stays with the file and is said at the end.
             let _ = files.flush();
+        }
+        if let Some(trouble) = self.profiles.as_ref().and_then(ProfileWriter::trouble) {
+            eprintln!(
+                "gabion: {trouble}: the run goes on, profiles that can't be kept are counted"
+            );
+        }
+    }
+
+    /// Begins a checkpoint.
+    pub(crate) fn begin_save(&mut self) {
+        self.saving = None;
+        if let Some(folder) = &self.folder {
+            match Writing::begin(folder) {
+                Ok(writing) => self.saving = Some(writing),
+                Err(e) => self.not_saved(&e.to_string()),
+            }
+        }
+    }
+
+    /// Adds a section to it.
+    pub(crate) fn save(&mut self, tag: Tag, bytes: &[u8]) {
+        if let Some(writing) = &mut self.saving
+            && let Err(e) = writing.section(tag, bytes)
+        {
+            self.not_saved(&e.to_string());
+        }
+    }
+
+    /// Ends it: all that was found until then stands on the disk before it does.
+    pub(crate) fn end_save(&mut self) {
+        if self.saving.is_none() {
+            return;
+        }
+        self.idle();
+        if let Some(profiles) = &self.profiles {
+            profiles.settle();
+        }
+        // Outputs that can't be written are said at the end; what they hold is all that can be told of them.
+        let marks = self.files.as_mut().map_or(Ok([0; 2]), AlertFiles::marks);
+        let marks = match marks {
+            Ok(marks) => marks,
+            Err(e) => return self.not_saved(&e),
+        };
+        let Found { evidence, alerts, hosts } = &self.found;
+        let saved = SavedSink {
+            marks,
+            evidence: evidence.iter().map(|((k, l), n)| ((*k).to_owned(), *l, *n)).collect(),
+            alerts: alerts.iter().map(|(ip, window, sum)| (*ip, (*window, *sum))).collect(),
+            hosts: hosts.clone(),
+        };
+        let mut bytes = Vec::new();
+        saved.save(&mut bytes);
+        self.save(Tag::Sink, &bytes);
+        if let Some(Err(e)) = self.saving.take().map(Writing::finish) {
+            self.not_saved(&e.to_string());
+        }
+    }
+
+    /// Says that the checkpoint before is the last one, once.
+    fn not_saved(&mut self, why: &str) {
+        self.saving = None;
+        if self.unsaved.is_none()
+            && let Some(folder) = &self.folder
+        {
+            let path = checkpoint::path_in(folder).display().to_string();
+            eprintln!(
+                "gabion: {path}: {why}: a run that goes on from here reads again what came since the last \
+                 checkpoint: make room"
+            );
+            self.unsaved = Some(format!("{path}: {why}"));
         }
     }
 

@@ -176,6 +176,8 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.number("late", report.late);
         j.number("reorder_cut", report.cut);
         j.number("clock_jumps", report.jumps);
+        j.number("restarts", report.restarts);
+        j.number("lost_ends", report.lost_ends);
         if let Some(error) = &report.error {
             j.field("error", error);
         }

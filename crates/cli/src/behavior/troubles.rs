@@ -33,6 +33,23 @@ pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
         if !o.quiet && is_used(report) {
             skipped(report).iter().for_each(|what| eprintln!("gabion: {path}: {what}"));
         }
+        if report.restarts > 0 && !o.quiet {
+            let times = if report.restarts == 1 {
+                "once".to_owned()
+            } else {
+                format!("{} times", report.restarts)
+            };
+            eprintln!(
+                "gabion: {path}: was cut off and begun anew {times}: what was written between the last look and \
+                 the cut is not known, unless a copy of it is followed too"
+            );
+        }
+        if report.lost_ends > 0 && !o.quiet {
+            eprintln!(
+                "gabion: {path}: was removed or moved away while it was not open: what was written to it last is \
+                 not known"
+            );
+        }
         // What was in a buffer when the run was cut off is in no column.
         if !is_cut && let Err(e) = report.ledger.balance() {
             eprintln!("{}", Fault::internal(format!("ledger: {path}: {e}: report it")));

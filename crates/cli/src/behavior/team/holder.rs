@@ -99,7 +99,25 @@ impl Holder {
                     self.shards.adopt(shard, held, timers);
                 }
             }
-            Work::End { number, watermark, start } => {
+            Work::Save { number, start } => {
+                // What waits to be handed over is, so that what is saved is all there is.
+                self.shards.settle_kept();
+                let kept = self.shards.take_kept();
+                let part = |batch| Part::empty(self.worker, batch, start);
+                self.pass_on(Part { kept, ..part(number) }, pulse);
+                self.shards.save(&mut |shard, bytes| {
+                    let batch = number + 1 + shard as u64;
+                    self.pass_on(Part { saved: Some((shard, bytes)), ..part(batch) }, pulse);
+                    pulse.beat();
+                });
+                let last = number + 1 + self.shards.count() as u64;
+                self.pass_on(part(last), pulse);
+            }
+            Work::End { number, start, is_saved: true, .. } => {
+                let part = Part::empty(self.worker, number, start);
+                self.pass_on(Part { is_end: true, ..part }, pulse);
+            }
+            Work::End { number, watermark, start, .. } => {
                 let mut placed = Vec::new();
                 self.shards.finish(watermark, &mut placed);
                 let mut found = self.spare_found();
@@ -181,7 +199,11 @@ impl Holder {
         is_end: bool,
         pulse: &Pulse,
     ) {
-        let part = Part { worker: self.worker, batch, start, found, kept, is_end };
+        let part = Part::empty(self.worker, batch, start);
+        self.pass_on(Part { found, kept, is_end, ..part }, pulse);
+    }
+
+    fn pass_on(&self, part: Part, pulse: &Pulse) {
         // Without a writer the run is over.
         let _ = pulse.rest(|| self.out.send(part).is_ok());
     }

@@ -78,6 +78,9 @@ pub(crate) enum Seen<'a, 'r> {
     State(String),
     /// Nothing at the moment.
     Idle,
+    /// All of the run is to be saved as it is now; with that of the source. With `true` nothing follows: what
+    /// waits is decided by whoever goes on from there.
+    Checkpoint(Vec<u8>, bool),
 }
 
 /// A run by several workers.
@@ -90,6 +93,8 @@ pub(crate) struct Plan {
     pub(crate) is_finite: bool,
     /// Profiles are to be kept at the end of their windows.
     pub(crate) keeps_windows: bool,
+    /// Profiles of an earlier run, for the first worker; of a run without an end.
+    pub(crate) shards: Option<Shards>,
     /// So many workers from these batches on, whatever the judgement.
     #[cfg(test)]
     pub(crate) changes: Vec<(u64, usize)>,
@@ -143,6 +148,18 @@ struct Aside {
     learned: VecDeque<(u64, Vec<Learned>)>,
     /// Windows that began in batches, in their order.
     turns: VecDeque<(u64, Vec<Turn>)>,
+    /// Checkpoints under way: the batch that each begins with, and what the reader has to say.
+    saves: VecDeque<Save>,
+    /// The last of them is all that is left to do.
+    is_saved: bool,
+}
+
+/// A checkpoint under way.
+struct Save {
+    /// Its first batch. One for each shard follows, and one that ends it.
+    batch: u64,
+    source: Vec<u8>,
+    front: Vec<u8>,
 }
 
 type Past = Arc<Mutex<Aside>>;
@@ -156,11 +173,32 @@ type SpareFound = Arc<Mutex<Vec<Found>>>;
 
 /// What goes to a worker.
 enum Work {
-    Batch { number: u64, records: u64, bytes: Vec<u8>, watermark: TimeNs, start: TimeNs },
+    Batch {
+        number: u64,
+        records: u64,
+        bytes: Vec<u8>,
+        watermark: TimeNs,
+        start: TimeNs,
+    },
     Lists(Arc<Intel>),
     Release(usize, mpsc::SyncSender<Moved>),
-    Adopt { shard: usize, holder: usize, from: mpsc::Receiver<Moved> },
-    End { number: u64, watermark: TimeNs, start: TimeNs },
+    Adopt {
+        shard: usize,
+        holder: usize,
+        from: mpsc::Receiver<Moved>,
+    },
+    /// What each shard is, for a checkpoint that begins with that batch.
+    Save {
+        number: u64,
+        start: TimeNs,
+    },
+    /// Nothing follows; with `is_saved` nothing is decided either.
+    End {
+        number: u64,
+        watermark: TimeNs,
+        start: TimeNs,
+        is_saved: bool,
+    },
 }
 
 impl Load for Work {
@@ -185,7 +223,17 @@ struct Part {
     start: TimeNs,
     found: Found,
     kept: Vec<Kept>,
+    /// A shard, for a checkpoint.
+    saved: Option<(usize, Vec<u8>)>,
     is_end: bool,
+}
+
+impl Part {
+    /// One without anything in it.
+    fn empty(worker: usize, batch: u64, start: TimeNs) -> Part {
+        let (found, kept) = (Found::default(), Vec::new());
+        Part { worker, batch, start, found, kept, saved: None, is_end: false }
+    }
 }
 
 impl Load for Part {
@@ -193,7 +241,8 @@ impl Load for Part {
         self.found.count()
     }
     fn bytes(&self) -> u64 {
-        (self.found.bytes() + self.kept.iter().map(|k| k.bytes.len()).sum::<usize>()) as u64
+        let saved = self.saved.as_ref().map_or(0, |s| s.1.len());
+        (self.found.bytes() + self.kept.iter().map(|k| k.bytes.len()).sum::<usize>() + saved) as u64
     }
 }
 
@@ -252,7 +301,7 @@ pub(crate) fn run<S: Source + 'static>(
     front: Front,
     mut back: Back,
     settings: &Arc<Settings>,
-    plan: Plan,
+    mut plan: Plan,
     sink: &mut Sink,
     say: &mut dyn FnMut(String),
 ) -> Result<Done<S>, Failure> {
@@ -260,7 +309,7 @@ pub(crate) fn run<S: Source + 'static>(
     let known: Arc<Vec<Known>> = Arc::new((0..plan.workers).map(|_| Known::default()).collect());
     let (spare, spare_found) = (Spare::default(), SpareFound::default());
     let (senders, workers, found) =
-        holders(&supervisor, settings, &plan, &known, (&spare, &spare_found))
+        holders(&supervisor, settings, &mut plan, &known, (&spare, &spare_found))
             .map_err(Failure::Threads)?;
     let edges: Vec<Arc<Edge>> = senders.iter().map(|s| Arc::clone(s.edge())).collect();
     let count = Shards::new(Arc::clone(settings), plan.budget).count();
@@ -270,10 +319,14 @@ pub(crate) fn run<S: Source + 'static>(
     let reader = supervisor
         .spawn(READER, None, move |pulse| read(source, reader, pulse))
         .map_err(Failure::Threads)?;
-    let mut writer = Writer::new(Arc::clone(&known), plan.workers, Arc::clone(&past), spare_found);
+    let mut writer =
+        Writer::new(Arc::clone(&known), (plan.workers, count), Arc::clone(&past), spare_found);
     let mut watch = Watch { workers: plan.workers, stalled: BTreeMap::new(), reader: None };
     write(&found, &past, &supervisor, &mut writer, &mut watch, &mut back, sink, say);
-    back.finish(&mut |finding| sink.take(finding));
+    // What waits is told by whoever goes on from the checkpoint.
+    if !past.lock().unwrap_or_else(PoisonError::into_inner).is_saved {
+        back.finish(&mut |finding| sink.take(finding));
+    }
     let Some((source, reading)) = reader.join() else {
         let left = || std::iter::from_fn(|| supervisor.poll_event()).find(|e| e.name == READER);
         let why = watch.reader.or_else(|| left().map(|e| e.message));
@@ -325,7 +378,7 @@ type Started = (Vec<Sender<Work>>, Vec<Worker<Given>>, Receiver<Part>);
 fn holders(
     supervisor: &Supervisor,
     settings: &Arc<Settings>,
-    plan: &Plan,
+    plan: &mut Plan,
     known: &Arc<Vec<Known>>,
     (spare, spare_found): (&Spare, &SpareFound),
 ) -> io::Result<Started> {
@@ -335,7 +388,9 @@ fn holders(
     for worker in 0..plan.workers {
         let capacity = Capacity { items: u64::MAX >> 1, bytes: u64::MAX >> 1 };
         let (sender, inbox, edge) = channel::<Work>("reader>shards", capacity);
-        let mut shards = Shards::new(Arc::clone(settings), plan.budget);
+        // The first worker holds all of them when a run without an end begins.
+        let earlier = plan.shards.take();
+        let mut shards = earlier.unwrap_or_else(|| Shards::new(Arc::clone(settings), plan.budget));
         if plan.keeps_windows {
             shards.keep_windows();
         }
@@ -593,6 +648,7 @@ pub(crate) mod tests {
             budget: BUDGET,
             is_finite: true,
             keeps_windows: false,
+            shards: None,
             changes: Vec::new(),
             fault: None,
         }

@@ -81,6 +81,8 @@ pub(super) struct Reader {
     spare: super::Spare,
     changes: u64,
     restarted: u64,
+    /// All was saved, and nothing is to be decided at the end.
+    is_saved: bool,
     #[cfg(test)]
     plan: Vec<(u64, usize)>,
 }
@@ -123,6 +125,7 @@ impl Reader {
             spare,
             changes: 0,
             restarted: 0,
+            is_saved: false,
             #[cfg(test)]
             plan: plan.changes.clone(),
         }
@@ -286,6 +289,23 @@ impl Reader {
         }
     }
 
+    /// Has all saved as it is now: what workers hold between this batch and the next.
+    fn save(&mut self, source: Vec<u8>, is_last: bool, pulse: &Pulse) {
+        self.send(pulse);
+        let mut front = Vec::new();
+        self.front.save(&mut front);
+        let (number, start) = (self.batch, self.front.start());
+        let mut past = self.past();
+        past.saves.push_back(super::Save { batch: number, source, front });
+        past.is_saved |= is_last;
+        drop(past);
+        for to in 0..self.senders.len() {
+            self.hand(to, Work::Save { number, start }, pulse);
+        }
+        self.batch += self.holders.len() as u64 + 2;
+        self.is_saved |= is_last;
+    }
+
     fn finish(&mut self, pulse: &Pulse) {
         self.send(pulse);
         if self.front.has_turned() {
@@ -293,8 +313,9 @@ impl Reader {
             self.past().turns.push_back(turns);
         }
         let (watermark, start) = (self.front.watermark(), self.front.start());
+        let (number, is_saved) = (self.batch, self.is_saved);
         for to in 0..self.senders.len() {
-            self.hand(to, Work::End { number: self.batch, watermark, start }, pulse);
+            self.hand(to, Work::End { number, watermark, start, is_saved }, pulse);
         }
     }
 }
@@ -309,6 +330,7 @@ pub(super) fn read<S: Source>(mut source: S, mut reader: Reader, pulse: &Pulse) 
             }
             Seen::Lists(intel) => reader.set_intel(&intel, pulse),
             Seen::State(state) => reader.past().state = Some(state),
+            Seen::Checkpoint(source, is_last) => reader.save(source, is_last, pulse),
             Seen::Idle if reader.records > 0 => reader.send(pulse),
             Seen::Idle => {
                 pulse.beat();

@@ -2,8 +2,9 @@
 //! alone would have said.
 
 use super::{BATCH_BYTES, Known, Part, Past, Sink, SpareFound};
+use crate::behavior::checkpoint::Tag;
 use gabion_behavior::parcel::Opened;
-use gabion_behavior::{Back, Placed};
+use gabion_behavior::{Back, Placed, Section};
 use gabion_record::logs::TimeNs;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -19,6 +20,9 @@ pub(super) struct Writer {
     /// The batch each worker gave last, and whether it came to its end.
     given: Vec<(Option<u64>, bool)>,
     next: u64,
+    /// The batch that ends the checkpoint under way.
+    saving_until: Option<u64>,
+    shards: usize,
     past: Past,
     /// Where what was read goes, to be filled again: of parts, and of the finding that was read last.
     spare: SpareFound,
@@ -28,12 +32,21 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn new(
         known: Arc<Vec<Known>>,
-        workers: usize,
+        (workers, shards): (usize, usize),
         past: Past,
         spare: SpareFound,
     ) -> Writer {
-        let given = vec![(None, false); workers];
-        Writer { known, waiting: BTreeMap::new(), given, next: 0, past, spare, rooms: Vec::new() }
+        Writer {
+            known,
+            waiting: BTreeMap::new(),
+            given: vec![(None, false); workers],
+            next: 0,
+            saving_until: None,
+            shards,
+            past,
+            spare,
+            rooms: Vec::new(),
+        }
     }
 
     /// Takes a worker's part of a batch. What comes of one that was given up is left out: its shards are
@@ -94,12 +107,16 @@ impl Writer {
                 continue;
             };
             self.learn(back);
+            self.begin_save(sink);
             self.next += 1;
             let start = parts.first().map_or_else(TimeNs::default, |p| p.start);
             let (mut found, mut kept) = (Vec::new(), Vec::new());
             for part in parts {
                 found.push(Opened::new(part.found, self.rooms.pop()));
                 kept.push(part.kept);
+                if let Some((shard, bytes)) = part.saved {
+                    sink.save(Tag::Engine(Section::Shard(shard)), &bytes);
+                }
             }
             merged(&mut found, |placed| back.take(placed, start, &mut |f| sink.take(f)));
             let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +132,25 @@ impl Writer {
             back.catch_up();
             back.turned(&mut |finding| sink.take(finding));
             kept.into_iter().for_each(|kept| sink.keep(kept));
+            if self.saving_until.is_some_and(|until| until < self.next) {
+                self.saving_until = None;
+                let mut bytes = Vec::new();
+                back.save(&mut bytes);
+                sink.save(Tag::Engine(Section::Back), &bytes);
+                sink.end_save();
+            }
         }
+    }
+
+    /// Begins the checkpoint whose first batch has come.
+    fn begin_save(&mut self, sink: &mut Sink) {
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(save) = past.saves.pop_front_if(|save| save.batch <= self.next) else { return };
+        drop(past);
+        self.saving_until = Some(save.batch + 1 + self.shards as u64);
+        sink.begin_save();
+        sink.save(Tag::Source, &save.source);
+        sink.save(Tag::Engine(Section::Front), &save.front);
     }
 
     /// Tells what batches up to the next one taught the whitelist, and which windows began in them.
