@@ -284,6 +284,11 @@ impl AlertFiles {
         AlertFiles { told, ..self }
     }
 
+    /// What an earlier run wrote that was not found again yet.
+    pub fn told(&self) -> &Told {
+        &self.told
+    }
+
     /// Writes what is held back, to the disk; the bytes of `alerts.json` and `alerts.log` then, for
     /// [`Told::read`].
     ///

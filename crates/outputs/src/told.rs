@@ -4,17 +4,31 @@
 //! `alerts.json` is known by its ID, and what stands in `alerts.log` by its text; it is not written again. A
 //! last line without an end, which the cut has left, is taken away.
 
+use gabion_record::saved::Saved;
 use std::collections::{HashMap, HashSet};
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// Lines that are there already.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Told {
     ids: HashSet<Vec<u8>>,
     /// Lines of `alerts.log`, and how often.
     lines: HashMap<Vec<u8>, u32>,
+}
+
+/// A run that goes on may be stopped before it has found all of it again: what is left goes into its checkpoint.
+impl Saved for Told {
+    fn save(&self, out: &mut Vec<u8>) {
+        self.ids.iter().cloned().collect::<Vec<_>>().save(out);
+        self.lines.iter().map(|(line, n)| (line.clone(), *n)).collect::<Vec<_>>().save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let ids = Vec::<Vec<u8>>::load(from)?.into_iter().collect();
+        let lines = Vec::<(Vec<u8>, u32)>::load(from)?.into_iter().collect();
+        Some(Told { ids, lines })
+    }
 }
 
 /// Stands before the ID of a line of `alerts.json`.
@@ -38,6 +52,14 @@ impl Told {
             }
         }
         Ok(told)
+    }
+
+    /// Adds what an earlier run had not found again when it was stopped.
+    pub fn join(&mut self, left: Told) {
+        self.ids.extend(left.ids);
+        for (line, n) in left.lines {
+            *self.lines.entry(line).or_default() += n;
+        }
     }
 
     /// Whether a line of `alerts.json` is there already; it is asked about once.
@@ -109,6 +131,15 @@ mod tests {
         assert_eq!(asked, [false, true, true, false]);
         assert!(std::fs::read_to_string(&json).unwrap().ends_with("\"c\"}\n"));
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\ntwo\n");
+        // What was not found again yet is known to the run after the next, too.
+        let mut told = Told::read(folder.path(), [22, 8]).unwrap();
+        assert!(told.has_line(b"two\n"));
+        let mut saved = Vec::new();
+        told.save(&mut saved);
+        let mut next = Told::read(folder.path(), [33, 12]).unwrap();
+        assert!(!next.clone().has_event(b"{\"ID\":\"c\"}"));
+        next.join(Told::load(&mut saved.as_slice()).unwrap());
+        assert!(next.has_event(b"{\"ID\":\"c\"}") && !next.has_line(b"two\n"));
         // A file that was moved away is looked at whole.
         let mut told = Told::read(folder.path(), [1 << 20, 1 << 20]).unwrap();
         assert!(told.has_event(b"{\"ID\":\"a\"}") && told.has_line(b"one\n"));

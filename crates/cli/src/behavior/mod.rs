@@ -178,10 +178,14 @@ fn told(o: &ReadOptions, earlier: Option<&Checkpoint>) -> Result<Told, Fault> {
     };
     let saved = match earlier.section(Tag::Sink) {
         Some(saved) => sink::marks_of(saved),
-        None => Some([0; 2]),
+        None => Some(([0; 2], Told::default())),
     };
     match (&o.log_dir, saved) {
-        (Some(folder), Some(marks)) => Told::read(folder, marks).map_err(Fault::environment),
+        (Some(folder), Some((marks, left))) => {
+            let mut told = Told::read(folder, marks).map_err(Fault::environment)?;
+            told.join(left);
+            Ok(told)
+        }
         _ => Ok(Told::default()),
     }
 }

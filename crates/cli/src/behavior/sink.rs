@@ -8,6 +8,7 @@ use gabion_behavior::{Finding, Profile};
 use gabion_outputs::idmef::{self, AlertFiles};
 use gabion_outputs::page::{Host, Page, Pair, Row, Sort};
 use gabion_outputs::store::{ProfileWriter, StoredProfile};
+use gabion_outputs::told::Told;
 use gabion_record::evidence::{Alert, Evidence, Party, ThreatLevel};
 use gabion_record::logs::TimeNs;
 use gabion_record::saved::Saved;
@@ -253,6 +254,7 @@ pub(crate) struct Sink {
 /// What a checkpoint has to say of where findings go.
 struct SavedSink {
     marks: [u64; 2],
+    told: Told,
     evidence: Vec<(String, ThreatLevel, u64)>,
     alerts: Vec<(Ip, (i64, f64))>,
     hosts: BTreeMap<Ip, Shown>,
@@ -260,12 +262,12 @@ struct SavedSink {
 
 saved! {
     Shown { score, levels }
-    SavedSink { marks, evidence, alerts, hosts }
+    SavedSink { marks, told, evidence, alerts, hosts }
 }
 
-/// Bytes of `alerts.json` and `alerts.log` at a checkpoint.
-pub(crate) fn marks_of(saved: &[u8]) -> Option<[u64; 2]> {
-    SavedSink::load(&mut { saved }).map(|sink| sink.marks)
+/// Bytes of `alerts.json` and `alerts.log` at a checkpoint, and what of them was not found again by then.
+pub(crate) fn marks_of(saved: &[u8]) -> Option<([u64; 2], Told)> {
+    SavedSink::load(&mut { saved }).map(|sink| (sink.marks, sink.told))
 }
 
 impl Found {
@@ -402,8 +404,10 @@ impl Sink {
             Err(e) => return self.not_saved(&e),
         };
         let Found { evidence, alerts, hosts } = &self.found;
+        let told = self.files.as_ref().map(|files| files.told().clone()).unwrap_or_default();
         let saved = SavedSink {
             marks,
+            told,
             evidence: evidence.iter().map(|((k, l), n)| ((*k).to_owned(), *l, *n)).collect(),
             alerts: alerts.iter().map(|(ip, window, sum)| (*ip, (*window, *sum))).collect(),
             hosts: hosts.clone(),
