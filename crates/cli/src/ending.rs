@@ -7,6 +7,8 @@ use crate::{packet_log, stats};
 use gabion_net::Engine;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::limits;
 use gabion_runtime::output::write_whole;
 use std::path::Path;
 
@@ -43,7 +45,20 @@ pub(crate) fn write(
     if wants.wire {
         done.books.add("packet log", None, &sum.packet_log);
     }
+    enter_limits(done);
     failures
+}
+
+/// Enters which fixed limits were reached: workers' own counts, shed already, and those of all other
+/// threads, that stand in a line of the ledger of their own.
+fn enter_limits(done: &mut Done) {
+    let others = limits::take_all();
+    let mut ledger = Ledger::new();
+    ledger.receive(others.total(), 0);
+    ledger.shed(ShedReason::LimitReached, others.total(), 0);
+    done.books.add("limits", None, &ledger);
+    done.limits = done.counters.limits.clone();
+    done.limits.merge(&others);
 }
 
 /// Checks each joint, and that what one passed on is what the next received.

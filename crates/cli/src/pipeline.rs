@@ -17,6 +17,7 @@ use gabion_net::{Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::ledger::{Books, Ledger, ShedReason};
+use gabion_record::limits::Reached;
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Pulse, Signals, StopFlag, clock};
 use std::collections::VecDeque;
@@ -64,6 +65,8 @@ pub(crate) struct Done {
     pub(crate) memory: Option<BudgetReport>,
     /// The `stats` object, for the record at the end.
     pub(crate) stats: gabion_outputs::files::StatsTexts,
+    /// Fixed limits that were reached, by workers and by all other threads.
+    pub(crate) limits: Reached,
     /// Somebody asked to stop before the end.
     pub(crate) is_stopped: bool,
     /// It was SIGTERM.

@@ -9,6 +9,7 @@ use gabion_outputs::timestamp::Stamp;
 use gabion_record::budget::{BudgetReport, ByteSize};
 use gabion_record::json::Json;
 use gabion_record::ledger::Entry;
+use gabion_record::limits::Reached;
 use std::fmt::Write as _;
 
 /// What there is to say.
@@ -53,6 +54,7 @@ fn unit(joint: &str) -> &'static str {
         "stream" => "segments",
         "app" => "pieces",
         "alerts" => "alerts",
+        "limits" => "items",
         _ => "lines",
     }
 }
@@ -280,6 +282,30 @@ fn ledger(r: &Report<'_>, width: Option<u16>, out: &mut String) {
         ]);
     }
     out.push_str(&t.render(width));
+    limits(r, width, out);
+}
+
+/// The fixed limits that were reached: what the ledger sheds as `limit_reached`, by its cause.
+fn limits(r: &Report<'_>, width: Option<u16>, out: &mut String) {
+    if r.done.limits.is_empty() {
+        return;
+    }
+    out.push_str("\nLimits that were reached\n");
+    let mut t = Table::new(&[
+        ("limit", Align::Left),
+        ("value", Align::Right),
+        ("times", Align::Right),
+        ("what was given up", Align::Left),
+    ]);
+    for (limit, times) in r.done.limits.iter() {
+        t.row([
+            limit.full_name(),
+            thousands(limit.value),
+            thousands(times),
+            limit.meaning.text().to_owned(),
+        ]);
+    }
+    out.push_str(&t.render(width));
 }
 
 /// The JSON object, with its line end.
@@ -380,8 +406,23 @@ pub(crate) fn json(r: &Report<'_>) -> String {
         j.close();
     }
     j.close_array();
+    json_limits(&r.done.limits, &mut j);
     j.close();
     j.into_line()
+}
+
+/// The fixed limits that were reached, with what was given up.
+pub(crate) fn json_limits(limits: &Reached, j: &mut Json) {
+    j.open_array_key("limits");
+    for (limit, times) in limits.iter() {
+        j.open();
+        j.field("limit", limit.full_name());
+        j.number("value", limit.value);
+        j.number("times", times);
+        j.field("given_up", limit.meaning.text());
+        j.close();
+    }
+    j.close_array();
 }
 
 fn json_findings(r: &Report<'_>, j: &mut Json) {

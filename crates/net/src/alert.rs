@@ -10,6 +10,7 @@ use crate::firewall;
 use crate::flow_state::NetFlow;
 use crate::frames;
 use crate::lapsing::Lapsing;
+use crate::limits::{TAGS_MAX, reached};
 use crate::log::{
     FilesObject, MetadataObject, TxObject, app_names, files_of, flow_header, header, summary,
 };
@@ -30,9 +31,6 @@ use gabion_rules::post::{
 };
 use gabion_rules::signature::ActionScope;
 use gabion_rules::{Action, Signature, SignatureFlags};
-
-/// Hosts and flows followed by tags.
-const TAGS_MAX: usize = 65_536;
 
 /// Whom a tag follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -369,7 +367,9 @@ impl Core {
         };
         // Those that count packets or bytes wait for them; flows take theirs with them.
         let is_over = |t: &TagState| t.tag.metric == TagMetric::Seconds && t.is_past(now_ns);
-        let _ = self.tags.active.entry(key, TAGS_MAX, is_over, || state);
+        if self.tags.active.entry(key, TAGS_MAX, is_over, || state).is_none() {
+            reached::TAGS_MAX.count();
+        }
     }
 
     /// Logs the packet when its flow or one of its hosts is tagged.

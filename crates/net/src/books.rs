@@ -19,6 +19,8 @@ pub struct WorkerBooks {
     pub app: Ledger,
     /// Alerts into outputs.
     pub alerts: Ledger,
+    /// What was left out because a fixed limit was reached.
+    pub limits: Ledger,
 }
 
 impl WorkerBooks {
@@ -31,5 +33,6 @@ impl WorkerBooks {
         f("stream", &self.stream);
         f("app", &self.app);
         f("alerts", &self.alerts);
+        f("limits", &self.limits);
     }
 }

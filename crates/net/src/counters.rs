@@ -2,6 +2,7 @@
 
 use crate::app::AppCounters;
 use crate::firewall::is_reason;
+use gabion_record::limits::Reached;
 
 /// What detection and the worker counted.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +43,8 @@ pub struct NetCounters {
     pub ranges_peak: u64,
     /// Flows that timed out because the clock went far on at a frame.
     pub ended_by_leaps: u64,
+    /// Fixed limits that were reached.
+    pub limits: Reached,
     /// Packets seen.
     pub packets: u64,
     /// Bytes seen.
@@ -88,6 +91,7 @@ impl NetCounters {
         self.bytes += o.bytes;
         self.app.merge(&o.app);
         self.scripts.merge(&o.scripts);
+        self.limits.merge(&o.limits);
         for (r, n) in &o.drop_reasons {
             match self.drop_reasons.iter_mut().find(|(x, _)| x == r) {
                 Some(slot) => slot.1 += n,

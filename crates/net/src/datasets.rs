@@ -5,15 +5,13 @@
 
 use crate::dataset_file::{DatasetFault, DatasetNote, Reading};
 use crate::dataset_save;
+use crate::limits::{DATASET_VALUES_MAX, reached};
 use foldhash::fast::RandomState;
 use gabion_rules::Ruleset;
 use gabion_rules::content::{BufferCondition, DatarepTest, DatasetCommand, DatasetTest};
 use gabion_rules::ruleset::{DatasetDef, DatasetType};
 use hashbrown::HashMap;
 use std::sync::RwLock;
-
-/// Values of one set at most, unless its rule says otherwise.
-const VALUES_MAX: usize = 1 << 20;
 
 /// Rows of the peer's table unless the rule says otherwise.
 const ROWS: u32 = 4096;
@@ -82,7 +80,8 @@ impl Values {
                 return Err(self.used + text);
             }
             self.used += text + item;
-        } else if self.map.len() >= VALUES_MAX {
+        } else if self.map.len() >= DATASET_VALUES_MAX {
+            reached::DATASET_VALUES_MAX.count();
             return Ok(false);
         }
         self.map.insert(value, entry);
@@ -228,7 +227,11 @@ impl Datasets {
                 }
                 drop(values);
                 let Ok(mut values) = set.values.write() else { return false };
-                values.add(value.into(), Entry::default(), is_string) == Ok(true)
+                let added = values.add(value.into(), Entry::default(), is_string);
+                if added.is_err() {
+                    reached::DATASET_VALUES_MAX.count();
+                }
+                added == Ok(true)
             }
             DatasetCommand::Unset => {
                 if found.is_none() {

@@ -6,6 +6,7 @@
 use crate::app::Effects;
 use crate::detect::packet::PacketView;
 use crate::flow_state::NetFlow;
+use crate::limits::{END_PIECES_MAX, reached};
 use crate::worker::{Core, Fate};
 use gabion_flow::{EndReason, Flow};
 use gabion_packet::{Decoded, Network, Transport};
@@ -62,6 +63,8 @@ impl Core {
         self.log_flow(&flow, reason, now_ns, sink);
         self.untag(flow.id);
         flow.ext.app.uncharge(&self.app);
+        flow.ext.vars.release(&self.app);
+        self.settle_limits(None);
         self.tcp.recycle(flow.tcp.take());
     }
 
@@ -102,11 +105,16 @@ impl Core {
             fate.skip_detection = true;
         }
         // Data behind holes comes in pieces of its own.
-        for _ in 0..crate::limits::END_PIECES_MAX {
+        let inspects = self.engine.detector.is_some() && !fate.skip_detection;
+        for n in 1.. {
             let view = pseudo_view(&headers, flow, d);
             self.finish_packet(&view, Some(flow), &mut fate, None, sink);
-            let more = flow.tcp.as_ref().is_some_and(|s| s.stream(d).raw_view(1, true).is_some());
-            if !more {
+            let stream = flow.tcp.as_ref().map(|s| s.stream(d));
+            if !inspects || !stream.is_some_and(|s| s.raw_view(1, true).is_some()) {
+                break;
+            }
+            if n == END_PIECES_MAX {
+                reached::END_PIECES_MAX.count();
                 break;
             }
         }

@@ -4,7 +4,7 @@
 //! they name, so that a flow is looked for among the few that fit it, however many wait; the oldest
 //! is taken first.
 
-use crate::limits::{EXPECTATION_SECONDS, EXPECTATIONS_MAX};
+use crate::limits::{EXPECTATION_SECONDS, EXPECTATIONS_MAX, reached};
 use foldhash::fast::RandomState;
 use gabion_flow::Flow;
 use gabion_proto::{Endpoints, Expectation};
@@ -75,6 +75,10 @@ impl Expectations {
     fn put(&mut self, w: Waiting) {
         self.steps += 1;
         if self.waiting.len() >= EXPECTATIONS_MAX {
+            // One that has been taken already costs nobody anything.
+            if self.waiting.front().is_some_and(Option::is_some) {
+                reached::EXPECTATIONS_MAX.count();
+            }
             self.forget_oldest();
         }
         let number = self.first + self.waiting.len() as u64;
@@ -146,6 +150,17 @@ mod tests {
     }
 
     /// Against a list that is walked.
+    #[test]
+    fn the_oldest_makes_room_and_is_counted() {
+        let mut all = Expectations::default();
+        let ends = [Addr::v4([10, 0, 0, 1]), Addr::v4([10, 0, 0, 2])];
+        for n in 0..EXPECTATIONS_MAX as u64 + 3 {
+            all.put(waiting((ends[0], None, ends[1], Some(n as u16)), n, 1));
+        }
+        assert_eq!(gabion_record::limits::take().of(&reached::EXPECTATIONS_MAX), 3);
+        assert_eq!(all.waiting.front().and_then(|w| w.as_ref().map(|w| w.announced_by)), Some(3));
+    }
+
     #[test]
     fn the_oldest_that_fits_is_taken() {
         let mut table = Expectations::default();

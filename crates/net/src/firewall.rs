@@ -74,6 +74,7 @@ impl Core {
             tcp: None,
             parser: None,
             shared: &mut self.shared,
+            budget: &self.app,
             resources: Resources {
                 expressions: &detector.expressions,
                 regex: &mut self.regex,

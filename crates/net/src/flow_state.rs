@@ -3,15 +3,11 @@
 use crate::app::AppLayer;
 use crate::detect::FlowDetect;
 use crate::loss::ShedSoFar;
+use gabion_record::budget::Budget;
 use gabion_record::ledger::Ledger;
 use gabion_rules::packet::{FlowintOp, FlowintTest, FlowintValue};
 use gabion_rules::post::{BitCommand, FlowintCommand};
 use smallvec::SmallVec;
-
-/// Flow variables kept per flow (captures of rules).
-const VARIABLES_MAX: usize = 64;
-/// Bytes kept of a captured value.
-const VALUE_BYTES_MAX: usize = 4096;
 
 /// Hardware addresses seen of one side.
 pub(crate) type Macs = SmallVec<[[u8; 6]; 2]>;
@@ -94,6 +90,10 @@ impl Bits {
 pub(crate) struct FlowVars {
     bits: Bits,
     ints: Vec<(u32, u32)>,
+    /// Bytes of texts that were taken from the application layer's budget.
+    charged: u64,
+    /// That is what they take.
+    is_weighed: bool,
     /// Captured texts: name and value.
     pub(crate) texts: Vec<(u32, Vec<u8>)>,
     /// Entropies by the name of their buffer.
@@ -123,8 +123,7 @@ impl FlowVars {
     pub(crate) fn set_entropy(&mut self, buffer: &'static str, value: f64) {
         match self.entropies.iter().position(|(name, _)| *name == buffer) {
             Some(at) => self.entropies[at].1 = value,
-            None if self.entropies.len() < VARIABLES_MAX => self.entropies.push((buffer, value)),
-            None => {}
+            None => self.entropies.push((buffer, value)),
         }
     }
 
@@ -177,24 +176,63 @@ impl FlowVars {
         };
         match self.ints.iter().position(|(v, _)| *v == variable) {
             Some(at) => self.ints[at].1 = new,
-            None if self.ints.len() < VARIABLES_MAX => self.ints.push((variable, new)),
-            None => {}
+            None => self.ints.push((variable, new)),
         }
     }
 
-    pub(crate) fn set_text(&mut self, name: u32, mut value: Vec<u8>) {
-        value.truncate(VALUE_BYTES_MAX);
+    pub(crate) fn set_text(&mut self, name: u32, value: Vec<u8>) {
+        self.is_weighed = false;
         match self.texts.iter().position(|(n, _)| *n == name) {
             Some(at) => self.texts[at].1 = value,
-            None if self.texts.len() < VARIABLES_MAX => self.texts.push((name, value)),
-            None => {}
+            None => self.texts.push((name, value)),
         }
+    }
+
+    /// Charges the flow for its texts; those that there is no room for are given up, the last first.
+    /// Returns how many and how many bytes.
+    pub(crate) fn settle(&mut self, budget: &Budget) -> (u64, u64) {
+        let mut given_up = (0, 0);
+        if self.is_weighed {
+            return given_up;
+        }
+        self.is_weighed = true;
+        loop {
+            let held = self.texts.iter().map(|(_, value)| value.len() as u64).sum();
+            if budget.try_resize(self.charged, held) {
+                self.charged = held;
+                return given_up;
+            }
+            let Some((_, value)) = self.texts.pop() else { return given_up };
+            given_up = (given_up.0 + 1, given_up.1 + value.len() as u64);
+        }
+    }
+
+    /// Gives back what the flow was charged for.
+    pub(crate) fn release(&mut self, budget: &Budget) {
+        budget.release(std::mem::take(&mut self.charged));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_charged_and_those_without_room_are_given_up() {
+        let budget = Budget::standalone("app-layer", 100_000);
+        let mut v = FlowVars::default();
+        for name in 0..300 {
+            v.set_text(name, vec![b'x'; 200]);
+            assert_eq!(v.settle(&budget), (0, 0));
+        }
+        assert_eq!((v.texts.len(), budget.used()), (300, 60_000));
+        v.set_text(7, vec![b'y'; 50_000]);
+        assert_eq!(v.settle(&budget), (49, 9_800));
+        assert_eq!((v.texts.len(), v.texts[7].1.len()), (251, 50_000));
+        assert_eq!(v.settle(&budget), (0, 0));
+        v.release(&budget);
+        assert_eq!(budget.used(), 0);
+    }
 
     #[test]
     fn bits_and_integers() {

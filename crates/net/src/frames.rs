@@ -7,7 +7,7 @@
 
 use crate::detect::packet::PacketView;
 use crate::flow_state::NetFlow;
-use crate::limits::{FRAMES_PER_DIRECTION, HOLD_BYTES_MAX};
+use crate::limits::{FRAMES_PER_DIRECTION, HOLD_BYTES_MAX, reached};
 use crate::log::{app_names, header};
 use crate::worker::Core;
 use gabion_flow::{Flow, TcpSession, TcpState};
@@ -72,6 +72,7 @@ impl Side {
     fn begin(&mut self, kind: u8, start: u64, len: Option<u64>, tx: Option<u64>) -> bool {
         self.last_id += 1;
         if self.frames.len() >= FRAMES_PER_DIRECTION {
+            reached::FRAMES_PER_DIRECTION.count();
             return false;
         }
         self.frames.push(Frame {
@@ -306,5 +307,7 @@ mod tests {
         }
         assert_eq!(all.take(notes), 7);
         assert_eq!(all.of(Direction::ToClient).len(), FRAMES_PER_DIRECTION);
+        let counts = gabion_record::limits::take();
+        assert_eq!(counts.of(&reached::FRAMES_PER_DIRECTION), 7);
     }
 }

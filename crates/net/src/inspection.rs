@@ -56,6 +56,7 @@ impl Core {
         if fate.drop.is_some() || fate.reject.is_some() {
             self.log_drop(view, flow.as_deref_mut(), fate, sink);
         }
+        self.settle_limits(flow.as_deref_mut());
         if let Some(flow) = flow {
             if view.payload.is_empty() && flow.ext.app.parser.is_none() && verdict.is_none() {
                 return;
@@ -152,6 +153,7 @@ impl Core {
                 tcp: ssn.as_deref(),
                 parser: parser.as_deref(),
                 shared: &mut self.shared,
+                budget: &self.app,
                 resources: Resources {
                     expressions: &detector.expressions,
                     regex: &mut self.regex,
@@ -196,6 +198,12 @@ impl Core {
         if let Some(f) = flow.as_deref_mut() {
             f.tcp = ssn;
             f.ext.app.parser = parser;
+        }
+        self.settle_limits(flow.as_deref_mut());
+        let forgotten = std::mem::take(&mut self.scratch.forgotten);
+        if let Some(f) = flow.as_deref_mut() {
+            let (texts, bytes) = f.ext.vars.settle(&self.app);
+            self.shed_app(f, forgotten + texts, bytes);
         }
         if firewall.is_some() {
             self.verdict(filtered, fate, flow.as_deref_mut());

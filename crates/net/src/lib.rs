@@ -54,8 +54,9 @@ pub use detect::{Detector, Expressions, FirewallPolicies, RuleCost, RuleCosts};
 pub use engine::{Engine, EngineOptions, Policies, RuleText, RuleTexts};
 pub use flow_state::NetFlow;
 pub use keys::packet_key;
+pub use limits::WORKERS_MAX;
 pub use memory::{MemoryPressure, WorkerBudgets};
-pub use order::{Seat, Team, WORKERS_MAX};
+pub use order::{Seat, Team};
 pub use ranges::RangeOptions;
 pub use script::{
     OutputScript, OutputScripts, ScriptCounters, ScriptLimits, ScriptSetup, Severity, Voice,

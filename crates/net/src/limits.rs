@@ -1,42 +1,13 @@
-//! Limits of the engine.
+//! Limits of the engine, each with its reason, its source and what reaching it means.
 
-/// Alerts of one packet that are written (`packet-alert-max`), unless configured.
-pub const PACKET_ALERTS_MAX: usize = 15;
-
-/// Announced flows that wait at most; the oldest go first.
-pub const EXPECTATIONS_MAX: usize = 65_536;
+use gabion_record::limits;
 
 /// Files waiting for pieces that are looked at when there is no room for another piece, beside those
 /// that are given up: so few that refusing costs no more than taking.
 pub const RANGES_LOOKED_AT: usize = 1;
 
-/// Seconds an announced flow is waited for.
+/// Seconds an announced flow is waited for: Suricata's own.
 pub const EXPECTATION_SECONDS: u64 = 30;
-
-/// Flows ended at a time; then whoever calls may say that it is alive, and goes on.
-pub const END_AT_A_TIME: usize = 1_024;
-
-/// Pieces of data behind holes that are inspected at a flow's end.
-pub const END_PIECES_MAX: usize = 64;
-
-/// Frames kept per flow and direction: a peer that sends tiny records is not followed beyond.
-pub const FRAMES_PER_DIRECTION: usize = 1024;
-
-/// Bytes of a frame that are held whole; of a longer one only what was not inspected.
-pub const HOLD_BYTES_MAX: u64 = 64 * 1024;
-
-/// MAC addresses kept per flow and side.
-pub const MACS_PER_SIDE: usize = 10;
-
-/// Bytes of a script's state (`security.lua.max-bytes`), unless configured: the peer's.
-pub const SCRIPT_BYTES_MAX: u64 = 500_000;
-
-/// Instructions of one run of a script (`security.lua.max-instructions`), unless configured: the
-/// peer's.
-pub const SCRIPT_INSTRUCTIONS_MAX: u64 = 500_000;
-
-/// Bytes that one substitution of a script may build outside of its state.
-pub const SCRIPT_RESULT_BYTES_MAX: u64 = 4 << 20;
 
 /// Bytes that a parser takes before it is weighed again at the earliest: what it holds is then known
 /// to some KiB, for a hundredth of what parsing costs.
@@ -46,18 +17,103 @@ pub const WEIGH_BYTES: u32 = 4 << 10;
 /// they came from.
 pub const WEIGH_TXS: u64 = 4;
 
-/// Bytes of a line that a script prints, so that no line grows without bound.
-pub const SCRIPT_LINE_BYTES_MAX: usize = 64 << 10;
+limits! { "net";
+    /// Alerts of one packet that are written (`packet-alert-max`), unless configured: Suricata's default.
+    pub const PACKET_ALERTS_MAX: usize = 15, Counts("alerts beyond it, as `alert_queue`");
 
-/// Byte variables, flow variables or flow integers that one script may register: the peer's.
-pub const SCRIPT_VARIABLES_MAX: usize = 15;
+    /// Announced flows that wait at a time: some 6 MiB, and two thousand a second that are waited for
+    /// 30 seconds.
+    pub const EXPECTATIONS_MAX: usize = 65_536, Loses("the announced flow that has waited longest: its protocol is looked for instead");
 
-/// Header fields that a script is shown.
-pub const SCRIPT_FIELDS_MAX: usize = 1024;
+    /// Flows ended at a time.
+    pub const END_AT_A_TIME: usize = 1_024, Spares("whoever calls may say that it is alive, and goes on");
 
-/// Outcomes of scripts' transforms kept while one packet is inspected.
-pub const SCRIPT_TRANSFORMED_MAX: usize = 64;
+    /// Pieces of one direction that are inspected when its flow ends: one for each run of bytes behind
+    /// holes that a stream keeps, and the last.
+    pub const END_PIECES_MAX: usize = gabion_flow::limits::ISLANDS_MAX + 1, Loses("stream data behind further holes");
 
-/// Rules in the lists of those that fit addresses and ports, kept per worker from flow to flow: four
-/// megabytes. Lists asked for beyond it are made anew.
-pub const FITTING_RULES_MAX: usize = 1 << 20;
+    /// Frames kept per flow and direction until they are inspected and logged: as many as the smallest
+    /// records, of four bytes, that the largest IP packet can hold.
+    pub const FRAMES_PER_DIRECTION: usize = 16_384, Loses("frames: rules and records do not see them");
+
+    /// Bytes of a frame that are held whole.
+    pub const HOLD_BYTES_MAX: u64 = 64 * 1024, Spares("a longer frame is inspected in pieces");
+
+    /// Hardware addresses in a flow's record, by side. Suricata's own: its record of a flow with 12
+    /// addresses on a side names 10.
+    pub const MACS_PER_SIDE: usize = 10, Loses("hardware addresses in a flow's record");
+
+    /// Bytes of a script's state (`security.lua.max-bytes`), unless configured: Suricata's default.
+    pub const SCRIPT_BYTES_MAX: u64 = 500_000, Counts("runs of a script that failed, in `detect.lua`");
+
+    /// Instructions of one run of a script (`security.lua.max-instructions`), unless configured:
+    /// Suricata's default.
+    pub const SCRIPT_INSTRUCTIONS_MAX: u64 = 500_000, Counts("runs of a script that failed, in `detect.lua`");
+
+    /// Bytes that one substitution of a script may build outside of its state: eight times the state.
+    pub const SCRIPT_RESULT_BYTES_MAX: u64 = 4 << 20, Counts("runs of a script that failed, in `detect.lua`");
+
+    /// Bytes of a line that a script prints, so that no line grows without bound.
+    pub const SCRIPT_LINE_BYTES_MAX: usize = 64 << 10, Loses("the end of a line that a script printed");
+
+    /// Byte variables, flow variables or flow integers that one script may register: Suricata's.
+    pub const SCRIPT_VARIABLES_MAX: usize = 15, Refuses("the script");
+
+    /// Header fields that a script is shown: as many as Suricata keeps of a message.
+    pub const SCRIPT_FIELDS_MAX: usize = 1024, Loses("header fields that a script asked for");
+
+    /// Captures of a script's pattern (`LUA_MAXCAPTURES` of Lua 5.4).
+    pub const SCRIPT_CAPTURES_MAX: usize = 32, Counts("runs of a script that failed, in `detect.lua`");
+
+    /// Nesting of a script's pattern (`MAXCCALLS` of Lua 5.4's patterns).
+    pub const SCRIPT_PATTERN_DEPTH_MAX: u32 = 200, Counts("runs of a script that failed, in `detect.lua`");
+
+    /// Outcomes of scripts' transforms kept while one packet is inspected.
+    pub const SCRIPT_TRANSFORMED_MAX: usize = 64, Spares("the script is run again");
+
+    /// Rules in the lists of those that fit addresses and ports, kept per worker from flow to flow: four
+    /// megabytes.
+    pub const FITTING_RULES_MAX: usize = 1 << 20, Spares("lists asked for beyond it are made anew");
+
+    /// Bits of hosts, and of pairs of hosts, that rules set (`hostbits`, `xbits`). Suricata's budgets
+    /// (`host.memcap` 32 MiB, `ippair.memcap` 16 MiB) hold fewer.
+    pub const HOST_BITS_MAX: usize = 1 << 20, Loses("bits of hosts that rules set");
+
+    /// Entries of thresholds by rule and address. Suricata's budget (`detect.thresholds.memcap` 16 MiB)
+    /// holds fewer.
+    pub const THRESHOLDS_MAX: usize = 1 << 20, Loses("thresholds of a rule for an address: it alerts as if it had none");
+
+    /// Flows and hosts of which packets are logged since a rule with `tag` alerted. Suricata keeps them
+    /// with flows and hosts, of which `host.memcap` (32 MiB) holds no more.
+    pub const TAGS_MAX: usize = 65_536, Loses("packets of further flows and hosts that rules tag");
+
+    /// Values of a dataset without a `memcap`: Suricata sets no bound then, and 16 million values of some
+    /// 100 bytes are more than the machine should give.
+    pub const DATASET_VALUES_MAX: usize = 1 << 24, Loses("values of a dataset");
+
+    /// Steps of one rule in one buffer, relative matches tried again (Suricata's
+    /// `detect.inspection-recursion-limit`).
+    pub const CONTENT_STEPS_MAX: u32 = 3000, Loses("looking for a rule's contents in a buffer to the end");
+
+    /// A value taken from the traffic from which on `isdataat` holds no data: Suricata's.
+    pub const DATA_AT_MAX: u64 = 100_000_000, Spares("there is no data, for Suricata too");
+
+    /// Frames of ASN.1 that a rule looks at (Suricata's `asn1-max-frames`).
+    pub const ASN1_FRAMES_MAX: usize = 256, Loses("ASN.1 behind them");
+
+    /// Conditions that are asked once for all rules with them: the bits of a word.
+    pub const GATES_MAX: usize = 64, Spares("further conditions are asked by each rule");
+
+    /// Bytes of a buffer whose grams are kept: half of what the map can tell apart.
+    pub const GRAM_BYTES_MAX: usize = 4096, Spares("rules look at a longer buffer without them");
+
+    /// Bytes of one direction after which a protocol that was not found is given up: Suricata's.
+    pub const DETECT_BYTES_MAX: usize = 100_000, Loses("looking for a stream's protocol");
+
+    /// Bytes of a direction held for a parser that wants more before it says anything: sixteen times the
+    /// largest unit that any waits for.
+    pub const PARSER_PENDING_MAX: usize = gabion_proto::limits::PENDING_BYTES_MAX * 16, Counts("stream bytes, as `app_memcap`");
+
+    /// Workers of a team: positions are told by as many places.
+    pub const WORKERS_MAX: usize = 64, Spares("more are not started");
+}

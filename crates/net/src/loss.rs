@@ -39,6 +39,36 @@ impl NetFlow {
 }
 
 impl Core {
+    /// Takes up which limits this packet has reached, or the flow's end: they are shed, and the flow's
+    /// alerts say so.
+    #[inline]
+    pub(crate) fn settle_limits(&mut self, flow: Option<&mut Flow<NetFlow>>) {
+        if gabion_record::limits::is_any() {
+            self.shed_limits(flow);
+        }
+    }
+
+    #[cold]
+    fn shed_limits(&mut self, flow: Option<&mut Flow<NetFlow>>) {
+        let reached = gabion_record::limits::take();
+        let times = reached.total();
+        self.counters.limits.merge(&reached);
+        self.books.limits.receive(times, 0);
+        self.books.limits.shed(ShedReason::LimitReached, times, 0);
+        if let Some(flow) = flow {
+            flow.ext.lose(ShedReason::LimitReached, times, 0);
+        }
+    }
+
+    /// Counts what a flow's budget had no room for.
+    pub(crate) fn shed_app(&mut self, flow: &mut Flow<NetFlow>, items: u64, bytes: u64) {
+        if items > 0 {
+            self.books.app.receive(items, bytes);
+            self.books.app.shed(ShedReason::AppMemcap, items, bytes);
+            flow.ext.lose(ShedReason::AppMemcap, items, bytes);
+        }
+    }
+
     /// The ledger of a flow since it began; `None` when nothing was lost.
     pub(crate) fn loss(&self, flow: &Flow<NetFlow>) -> Option<Ledger> {
         let now = self.books.shed_so_far();

@@ -9,14 +9,12 @@
 //!
 //! How to wait is the caller's business: the engine knows no threads, it is handed a function.
 
+use crate::limits::WORKERS_MAX;
 use crate::ranges::Ranges;
 use crate::state::Bits;
 use crate::threshold::Thresholds;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// Workers at most.
-pub const WORKERS_MAX: usize = 64;
 
 /// Frames' tickets of a worker that is gone.
 const GONE: u64 = u64::MAX;

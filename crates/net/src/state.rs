@@ -5,6 +5,7 @@
 
 use crate::countries::Countries;
 use crate::lapsing::Lapsing;
+use crate::limits::{HOST_BITS_MAX, reached};
 use crate::order::Across;
 use foldhash::fast::RandomState;
 use gabion_packet::Decoded;
@@ -13,9 +14,6 @@ use gabion_rules::packet::*;
 use gabion_rules::post::BitCommand;
 use hashbrown::HashMap;
 use std::sync::Arc;
-
-/// Entries kept of each kind; expired ones go (`lapsing`), then nothing new is set (and counted).
-const ENTRIES_MAX: usize = 1 << 20;
 
 /// Scores of addresses and networks by category, as loaded from files.
 #[derive(Debug, Default)]
@@ -60,8 +58,6 @@ enum Owner {
 pub(crate) struct Bits {
     xbits: Lapsing<(Owner, u32), u64>,
     hostbits: Lapsing<(Addr, u32), u64>,
-    /// Bits that were not set because the table was full.
-    refused: u64,
 }
 
 /// Bits and reputations.
@@ -126,13 +122,14 @@ impl SharedState {
         any == t.isset
     }
 
+    /// Sets or clears a bit. What there is no room for when expired bits are gone is counted.
     fn change<K: std::hash::Hash + Eq>(
         map: &mut Lapsing<K, u64>,
         key: K,
         command: BitCommand,
         now_ns: u64,
         expire_s: u32,
-    ) -> bool {
+    ) {
         let until = now_ns.saturating_add(u64::from(expire_s) * 1_000_000_000);
         let set = Self::is_set(map, &key, now_ns);
         match command {
@@ -143,13 +140,12 @@ impl SharedState {
                 map.remove(&key);
             }
             BitCommand::Set | BitCommand::Toggle => {
-                match map.entry(key, ENTRIES_MAX, |until| *until < now_ns, || until) {
+                match map.entry(key, HOST_BITS_MAX, |until| *until < now_ns, || until) {
                     Some((held, _)) => *held = until,
-                    None => return false,
+                    None => reached::HOST_BITS_MAX.count(),
                 }
             }
         }
-        true
     }
 
     pub(crate) fn set_xbit(
@@ -163,9 +159,7 @@ impl SharedState {
     ) {
         let Some(o) = owner(track, h) else { return };
         self.bits.write(|b| {
-            if !Self::change(&mut b.xbits, (o, bit), command, now_ns, expire_s) {
-                b.refused += 1;
-            }
+            Self::change(&mut b.xbits, (o, bit), command, now_ns, expire_s);
         });
     }
 
@@ -185,9 +179,7 @@ impl SharedState {
         };
         self.bits.write(|b| {
             for host in hosts {
-                if !Self::change(&mut b.hostbits, (*host, bit), command, now_ns, expire_s) {
-                    b.refused += 1;
-                }
+                Self::change(&mut b.hostbits, (*host, bit), command, now_ns, expire_s);
             }
         });
     }
@@ -232,6 +224,24 @@ pub(crate) mod tests {
             SharedState::change(&mut all.hostbits, (host, 1), BitCommand::Set, now_ns, 60);
         }
         all.xbits.steps() + all.hostbits.steps()
+    }
+
+    #[test]
+    fn a_full_table_of_bits_counts_what_it_refuses() {
+        let mut bits = Bits::default();
+        let mut set = |n: u32, now_ns| {
+            let owner = (Owner::Host(Addr::v4(n.to_be_bytes())), 1);
+            SharedState::change(&mut bits.xbits, owner, BitCommand::Set, now_ns, 30);
+            bits.xbits.len()
+        };
+        for n in 0..HOST_BITS_MAX as u32 {
+            set(n, 0);
+        }
+        assert_eq!((set(7, 1), set(u32::MAX, 1)), (HOST_BITS_MAX, HOST_BITS_MAX));
+        assert_eq!(gabion_record::limits::take().of(&reached::HOST_BITS_MAX), 1);
+        // The expired make room.
+        assert!(set(u32::MAX, 31_000_000_000) < HOST_BITS_MAX);
+        assert!(gabion_record::limits::take().is_empty());
     }
 
     #[test]

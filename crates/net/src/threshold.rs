@@ -4,12 +4,10 @@
 //! microseconds and their end belongs to them, as the peer's.
 
 use crate::lapsing::Lapsing;
+use crate::limits::{THRESHOLDS_MAX, reached};
 use gabion_record::Addr;
 use gabion_rules::Action;
 use gabion_rules::post::{Threshold, ThresholdKind, ThresholdTrack};
-
-/// Entries kept; lapsed ones go first (`lapsing`), then the rule alerts as if it had no threshold.
-const ENTRIES_MAX: usize = 1 << 20;
 
 /// What becomes of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +44,6 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Thresholds {
     entries: Lapsing<(u32, u8, Tracked), Entry>,
-    /// Matches that were let through because the table was full.
-    pub(crate) overflow: u64,
 }
 
 /// The packet side of a decision.
@@ -90,8 +86,8 @@ impl Thresholds {
         let key = (sig, slot, tracked);
         let is_lapsed = |e: &Entry| is_outside(e.start_us, e.window_us, now) && e.next < now;
         let fresh = || Entry { start_us: now, count: 0, next: 0, window_us };
-        let Some((e, is_new)) = self.entries.entry(key, ENTRIES_MAX, is_lapsed, fresh) else {
-            self.overflow += 1;
+        let Some((e, is_new)) = self.entries.entry(key, THRESHOLDS_MAX, is_lapsed, fresh) else {
+            reached::THRESHOLDS_MAX.count();
             return (Decision::Alert, None);
         };
         step(t, e, is_new, now, window_us)
@@ -200,6 +196,36 @@ mod tests {
             ts_ns: s * 1_000_000_000,
         };
         times_s.iter().map(|s| table.decide(1, 0, &t, &subject(*s)).0).collect()
+    }
+
+    #[test]
+    fn a_full_table_sheds_thresholds() {
+        let kind = ThresholdKind::Limit;
+        let t = Threshold { kind, track: ThresholdTrack::Flow, count: 1, seconds: 60 };
+        let mut table = Thresholds::default();
+        let mut decide = |flow: u64, s: u64| {
+            let subject = Subject {
+                src: Addr::default(),
+                dst: Addr::default(),
+                version: 4,
+                flow: Some(flow),
+                ts_ns: s * 1_000_000_000,
+            };
+            table.decide(1, 0, &t, &subject).0
+        };
+        let full = THRESHOLDS_MAX as u64;
+        for flow in 0..full {
+            decide(flow, 0);
+        }
+        // What is known keeps its threshold; what is new has none, and is counted.
+        assert_eq!((decide(7, 1), decide(full, 1), decide(full, 1)), {
+            use Decision::*;
+            (Silent, Alert, Alert)
+        });
+        assert_eq!(gabion_record::limits::take().of(&reached::THRESHOLDS_MAX), 2);
+        // The lapsed make room.
+        assert_eq!((decide(full, 90), decide(full, 91)), (Decision::Alert, Decision::Silent));
+        assert!(gabion_record::limits::take().is_empty());
     }
 
     /// Expected values: the peer's decisions on six packets, one a second (see its documentation

@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::expectation::Expectations;
 use crate::flow_state::NetFlow;
 use crate::keys::{endpoints, packet_key, quoted_key, segment};
-use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE};
+use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE, reached};
 use crate::memory::{MemoryPressure, WorkerBudgets};
 use crate::order::{Across, Team, Turn};
 use crate::ranges::Ranges;
@@ -228,6 +228,7 @@ impl Worker {
             }
         }
         self.set = Some(set);
+        self.core.settle_limits(None);
         if engine.options.wants.wire {
             let facts = std::mem::take(&mut self.core.wire);
             sink.wire(&WireRecord {
@@ -690,8 +691,11 @@ impl Core {
         let (client, server) = if to_server { (src, dst) } else { (dst, src) };
         let macs = flow.ext.macs.get_or_insert_default();
         for (list, mac) in macs.iter_mut().zip([client, server]) {
-            if !list.contains(&mac) && list.len() < MACS_PER_SIDE {
-                list.push(mac);
+            if !list.contains(&mac) {
+                match list.len() < MACS_PER_SIDE {
+                    true => list.push(mac),
+                    false => reached::MACS_PER_SIDE.count(),
+                }
             }
         }
     }

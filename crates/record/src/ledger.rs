@@ -74,6 +74,7 @@ shed_reasons! {
     UnusedLog, "unused_log", "lines of logs or events of kinds that no detector uses";
     ProfileFolded, "profile_folded", "profiles folded into sketches because their budget is used up";
     SequenceGap, "sequence_gap", "datagrams or records that the numbers of their senders say are missing, beyond those that this kernel dropped";
+    LimitReached, "limit_reached", "things left out because a fixed limit was reached; the report names each limit";
 }
 
 impl ShedReason {

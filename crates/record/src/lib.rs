@@ -17,6 +17,7 @@ pub mod evidence;
 pub mod ip;
 pub mod json;
 pub mod ledger;
+pub mod limits;
 pub mod logs;
 pub mod saved;
 

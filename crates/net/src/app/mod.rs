@@ -9,7 +9,7 @@ pub use detection::{is_detected, is_parsed};
 use crate::detect::TxDetect;
 use crate::flow_state::Bits;
 use crate::frames::FlowFrames;
-use crate::limits::{WEIGH_BYTES, WEIGH_TXS};
+use crate::limits::{DETECT_BYTES_MAX, PARSER_PENDING_MAX, WEIGH_BYTES, WEIGH_TXS, reached};
 use gabion_proto::registry::{Settings, protocol};
 use gabion_proto::{
     Endpoints, Expectation, FilePiece, Input, Outcome, ParseContext, Parser, Protocol,
@@ -21,11 +21,6 @@ use gabion_record::eve::Wants;
 use gabion_record::{Direction, Tree};
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-
-/// Bytes of one direction after which a protocol that was not found is given up.
-const DETECT_BYTES_MAX: usize = 100_000;
-/// Bytes of a direction held for a parser that wants more before it says anything.
-const PENDING_MAX: usize = gabion_proto::limits::PENDING_BYTES_MAX * 16;
 
 /// Protocols as configured: shared by all workers.
 pub struct Protocols {
@@ -355,7 +350,7 @@ impl AppLayer {
             effects.other_first = true;
             return 0;
         }
-        if bytes.len() < self.needed[i] && !eof && bytes.len() < PENDING_MAX {
+        if bytes.len() < self.needed[i] && !eof && bytes.len() < PARSER_PENDING_MAX {
             return 0;
         }
         self.needed[i] = 0;
@@ -377,7 +372,7 @@ impl AppLayer {
             Outcome::Done => bytes.len(),
             Outcome::Incomplete { consumed, needed } => {
                 let consumed = consumed.min(bytes.len());
-                if bytes.len() - consumed >= PENDING_MAX {
+                if bytes.len() - consumed >= PARSER_PENDING_MAX {
                     self.disabled[i] = true;
                     effects.disabled = true;
                     effects.overflowed = true;
@@ -443,6 +438,9 @@ impl AppLayer {
                     {
                         self.by_direction[i] = self.expected;
                     } else if self.done[o] || bytes.len() > DETECT_BYTES_MAX {
+                        if !self.done[o] {
+                            reached::DETECT_BYTES_MAX.count();
+                        }
                         self.settle(ProtoId::FAILED, Transport::Tcp, protocols, counters);
                         self.compare_with_announced(effects);
                         effects.disabled = true;
@@ -736,7 +734,10 @@ impl AppLayer {
         if self.charge.is_refused || self.is_all_off() || !self.charge.is_due(next_tx) {
             return !self.charge.is_refused;
         }
-        let held = parser.bytes_held() + self.txs.capacity() * size_of::<TxMemory>();
+        let rules = self.txs.iter().flat_map(|t| &t.detect).map(TxDetect::bytes_held);
+        let held = parser.bytes_held()
+            + self.txs.capacity() * size_of::<TxMemory>()
+            + rules.sum::<usize>();
         let held = u32::try_from(held).unwrap_or(u32::MAX);
         let has_room = budget.try_resize(self.charge.held.into(), held.into());
         if has_room {
@@ -749,6 +750,15 @@ impl AppLayer {
         self.charge.fed = 0;
         self.charge.next_tx = next_tx;
         has_room
+    }
+
+    /// Charges the flow for so many bytes more, that are weighed with all else the next time. False:
+    /// there is no room for them.
+    pub(crate) fn reserve(&mut self, bytes: usize, budget: &Budget) -> bool {
+        let more = u32::try_from(bytes).ok().and_then(|bytes| self.charge.held.checked_add(bytes));
+        let Some(held) = more.filter(|_| budget.try_reserve(bytes as u64)) else { return false };
+        self.charge.held = held;
+        true
     }
 
     /// Gives back what the flow was charged for.

@@ -1,9 +1,7 @@
 //! `asn1`: walks BER frames in the payload and looks for lengths that break decoders.
 
+use crate::limits::{ASN1_FRAMES_MAX, reached};
 use gabion_rules::content::Asn1;
-
-/// Frames looked at (`asn1-max-frames`).
-const FRAMES_MAX: usize = 256;
 
 /// Whether a frame of the bytes shows one of the faults the rule names.
 pub(crate) fn matches(a: &Asn1, bytes: &[u8], pos: usize) -> bool {
@@ -17,7 +15,7 @@ pub(crate) fn matches(a: &Asn1, bytes: &[u8], pos: usize) -> bool {
     };
     let mut ends: Vec<usize> = Vec::new();
     let mut at = start;
-    for _ in 0..FRAMES_MAX {
+    for _ in 0..ASN1_FRAMES_MAX {
         let Some((frame, next)) = read_frame(bytes, at) else { return false };
         if a.oversize_length.is_some_and(|max| frame.length > u64::from(max)) {
             return true;
@@ -54,6 +52,7 @@ pub(crate) fn matches(a: &Asn1, bytes: &[u8], pos: usize) -> bool {
             return false;
         }
     }
+    reached::ASN1_FRAMES_MAX.count();
     false
 }
 
@@ -103,5 +102,16 @@ mod tests {
         let rule = Asn1 { oversize_length: Some(1000), ..Asn1::default() };
         assert!(matches(&rule, &[0x30, 0x06, 0x04, 0x82, 0x10, 0x00, 1, 2], 0));
         assert!(!matches(&rule, &[0x30, 0x03, 0x04, 0x01, 0xff], 0));
+    }
+
+    #[test]
+    fn frames_beyond_the_limit_are_counted() {
+        let rule = Asn1 { oversize_length: Some(1000), ..Asn1::default() };
+        let mut bytes = [0x04, 0x00].repeat(ASN1_FRAMES_MAX);
+        assert!(!matches(&rule, &bytes, 0));
+        assert!(gabion_record::limits::take().is_empty());
+        bytes.extend_from_slice(&[0x04, 0x82, 0x10, 0x00, 1, 2]);
+        assert!(!matches(&rule, &bytes, 0));
+        assert_eq!(gabion_record::limits::take().of(&reached::ASN1_FRAMES_MAX), 1);
     }
 }

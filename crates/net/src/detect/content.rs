@@ -10,13 +10,9 @@
 use super::literal;
 use super::number;
 use super::resources::Resources;
+use crate::limits::{CONTENT_STEPS_MAX, DATA_AT_MAX, reached};
 use gabion_rules::content::*;
 use gabion_rules::{Ruleset, Signature};
-
-/// Tries per buffer (`detect.inspection-recursion-limit`).
-const STEPS_MAX: u32 = 3000;
-/// `isdataat` with a variable of this size never has data.
-const DATA_AT_MAX: u64 = 100_000_000;
 
 /// Outcome of one keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,9 +99,18 @@ struct Run<'r, 'a, 'x> {
 }
 
 impl Run<'_, '_, '_> {
-    fn from(&mut self, conditions: &[BufferCondition]) -> Step {
+    /// Takes a step; true when there were too many, so that the rule is not looked for any further.
+    #[inline]
+    fn is_tired(&mut self) -> bool {
         self.steps += 1;
-        if self.steps > STEPS_MAX {
+        if self.steps == CONTENT_STEPS_MAX + 1 {
+            reached::CONTENT_STEPS_MAX.count();
+        }
+        self.steps > CONTENT_STEPS_MAX
+    }
+
+    fn from(&mut self, conditions: &[BufferCondition]) -> Step {
+        if self.is_tired() {
             return Step::Discontinue;
         }
         let Some((first, rest)) = conditions.split_first() else { return Step::Match };
@@ -242,8 +247,7 @@ impl Run<'_, '_, '_> {
                     return if c.is_relative() { Step::NoMatch } else { Step::Discontinue };
                 }
                 Step::NoMatch => {
-                    self.steps += 1;
-                    if self.steps > STEPS_MAX {
+                    if self.is_tired() {
                         return Step::Discontinue;
                     }
                     resume = Some(at + 1);
@@ -279,8 +283,7 @@ impl Run<'_, '_, '_> {
             self.pos = from + end;
             match self.from(rest) {
                 Step::NoMatch if p.relative_next => {
-                    self.steps += 1;
-                    if self.steps > STEPS_MAX {
+                    if self.is_tired() {
                         return Step::Discontinue;
                     }
                     from += start + 1;

@@ -11,6 +11,7 @@
 //! they are asked once their buffer's state is over, when the answer cannot change any more.
 
 use super::compiled::BufferFacts;
+use crate::limits::GATES_MAX;
 use foldhash::fast::FixedState;
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
@@ -20,8 +21,6 @@ use gabion_rules::transform::ChainId;
 use gabion_rules::{Ruleset, Signature};
 use std::collections::HashMap;
 
-/// Gates of one protocol and direction: bits of a word.
-const GATES_MAX: usize = 64;
 /// Rules that must share a condition before it is worth a gate.
 const SHARED_MIN: u32 = 8;
 

@@ -9,6 +9,7 @@
 
 use super::compiled::BufferFacts;
 use super::gates;
+use crate::limits::GRAM_BYTES_MAX;
 use foldhash::fast::FixedState;
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
@@ -26,8 +27,8 @@ const HASH_BITS: u32 = 13;
 const WORDS: usize = 1 << (HASH_BITS - 6);
 /// Candidates of a transaction from which bitmaps pay.
 pub(crate) const CANDIDATES_MIN: usize = 8;
-/// Bytes of a buffer from which its bitmap would be too full to tell anything.
-const BYTES_MAX: usize = 1 << (HASH_BITS - 1);
+// A longer buffer's bitmap would be too full to tell anything.
+const _: () = assert!(GRAM_BYTES_MAX == 1 << (HASH_BITS - 1));
 
 /// No gram: a slot that does not exist is never asked.
 const NONE: u16 = u16::MAX;
@@ -58,7 +59,7 @@ impl Bitmaps {
 
     fn make(&mut self, slot: usize, bytes: Option<&[u8]>) {
         self.known |= 1 << slot;
-        if bytes.is_some_and(|b| b.len() > BYTES_MAX) {
+        if bytes.is_some_and(|b| b.len() > GRAM_BYTES_MAX) {
             self.open |= 1 << slot;
             return;
         }
@@ -222,7 +223,7 @@ mod tests {
             slots: vec![(7, 1)],
             of_rule: vec![want(b"ind"), want(b"zzz"), [NONE; PER_RULE]],
         };
-        let long = vec![b'a'; BYTES_MAX + 1];
+        let long = vec![b'a'; GRAM_BYTES_MAX + 1];
         for (bytes, settled, refused) in [
             (Some(&b"/index"[..]), true, [false, true, false, false]),
             (Some(&b"/index"[..]), false, [false; 4]),

@@ -19,6 +19,7 @@ use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{Decoded, Flags, Network};
 use gabion_proto::Parser;
 use gabion_record::Direction;
+use gabion_record::budget::Budget;
 use gabion_rules::content::{BufferCondition, CaptureTarget};
 use gabion_rules::packet::{PacketCondition, XbitsTrack};
 use gabion_rules::post::PostMatch;
@@ -84,6 +85,8 @@ pub(crate) struct Scratch {
     pub(crate) bitmaps: Bitmaps,
     /// Rules without a pattern that fit.
     pub(crate) fitting: Fitting,
+    /// Rules that a transaction had no room to remember.
+    pub(crate) forgotten: u64,
 }
 
 impl Scratch {
@@ -106,6 +109,8 @@ pub(crate) struct Run<'r, 'p, 'x> {
     pub(crate) tcp: Option<&'r TcpSession>,
     pub(crate) parser: Option<&'r dyn Parser>,
     pub(crate) shared: &'r mut SharedState,
+    /// Budget of what is kept with transactions.
+    pub(crate) budget: &'r Budget,
     pub(crate) resources: Resources<'x>,
     pub(crate) scratch: &'r mut Scratch,
     /// Stream data that is due.
@@ -706,6 +711,12 @@ impl Run<'_, '_, '_> {
     /// The flow's application layer.
     pub(crate) fn app(&mut self) -> Option<&mut AppLayer> {
         self.flow.as_mut().map(|f| &mut f.ext.app)
+    }
+
+    /// Takes room for what is to be remembered with the flow's transactions. False: there is none.
+    pub(crate) fn reserve(&mut self, bytes: usize) -> bool {
+        let budget = self.budget;
+        self.app().is_some_and(|app| app.reserve(bytes, budget))
     }
 }
 

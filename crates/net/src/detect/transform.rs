@@ -8,9 +8,6 @@ use gabion_rules::transform::Transform;
 use md5::Digest;
 use std::io::Read;
 
-/// Output of decompressing transforms, whatever the rule says.
-const DECOMPRESSED_MAX: u64 = 1 << 20;
-
 /// Runs a chain over `input`; the result is in `out`. False when a step gives nothing at all.
 pub(crate) fn apply(
     chain: &[Transform],
@@ -115,12 +112,9 @@ fn step(t: &Transform, input: &[u8], out: &mut Vec<u8>, resources: &mut Resource
 }
 
 fn inflate(decoder: impl Read, max_size: u32, out: &mut Vec<u8>) {
-    let limit = match max_size {
-        0 => DECOMPRESSED_MAX,
-        n => u64::from(n).min(DECOMPRESSED_MAX),
-    };
-    // What came out before an error is what there is.
-    let _ = decoder.take(limit).read_to_end(out);
+    // The rule says how much, or the rule language's default. What came out before an error is what
+    // there is.
+    let _ = decoder.take(max_size.into()).read_to_end(out);
 }
 
 fn hex(b: u8) -> Option<u8> {
@@ -164,6 +158,19 @@ fn header_lowercase(input: &[u8], out: &mut Vec<u8>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_rule_has_as_much_unpacked_as_it_says() {
+        use flate2::{Compression, write::ZlibEncoder};
+        let mut packed = ZlibEncoder::new(Vec::new(), Compression::fast());
+        std::io::Write::write_all(&mut packed, &vec![b'a'; 5 << 20]).unwrap();
+        let packed = packed.finish().unwrap();
+        for size in [1024, 3 << 20, 16 << 20] {
+            let mut out = Vec::new();
+            inflate(flate2::read::ZlibDecoder::new(&packed[..]), size, &mut out);
+            assert_eq!(out.len(), (size as usize).min(5 << 20));
+        }
+    }
 
     #[test]
     fn text_transforms() {

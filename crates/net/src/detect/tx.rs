@@ -21,11 +21,6 @@ use gabion_rules::signature::{BufferRef, Engine, EngineRun, TxTest};
 use gabion_rules::transform::ChainId;
 use smallvec::SmallVec;
 
-/// Instances of a buffer looked at.
-const INSTANCES_MAX: usize = 1024;
-/// Rules that wait with one transaction and direction.
-const WAITING_MAX: usize = 256;
-
 /// A rule some of whose conditions were met, or that is settled.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
@@ -57,21 +52,36 @@ pub(crate) struct TxDetect {
     events: u16,
     /// Buffers scanned, one bit a [`TxBuffer`] of the program.
     scanned: u128,
+    /// Rules that wait or are settled, by number. Room for them is taken from the application layer's
+    /// budget: a rule is forgotten only when that is used up, and that is counted.
     kept: SmallVec<[Kept; 2]>,
     /// End of the last window of growing buffers, by local number and instance.
-    windows: SmallVec<[((u16, u16), u64); 2]>,
+    windows: SmallVec<[((u16, u32), u64); 2]>,
     /// New end of windows, taken over when the packet's rules are done.
-    pending: SmallVec<[((u16, u16), u64); 2]>,
+    pending: SmallVec<[((u16, u32), u64); 2]>,
 }
 
 impl TxDetect {
+    /// Bytes that the rules take which it remembers, beside its own.
+    pub(crate) fn bytes_held(&self) -> usize {
+        match self.kept.spilled() {
+            true => self.kept.capacity() * size_of::<Kept>(),
+            false => 0,
+        }
+    }
+
+    /// What is remembered of a rule.
+    fn kept(&self, sig: u32) -> Option<&Kept> {
+        self.kept.binary_search_by_key(&sig, |k| k.sig).ok().and_then(|at| self.kept.get(at))
+    }
+
     fn window(&self, local: u16, index: usize) -> u64 {
-        let key = (local, index as u16);
+        let key = (local, index as u32);
         self.windows.iter().find(|(k, _)| *k == key).map_or(0, |(_, e)| *e)
     }
 
     fn note_window(&mut self, local: u16, index: usize, end: u64) {
-        let key = (local, index as u16);
+        let key = (local, index as u32);
         match self.pending.iter_mut().find(|(k, _)| *k == key) {
             Some(slot) => slot.1 = slot.1.max(end),
             None => self.pending.push((key, end)),
@@ -214,6 +224,9 @@ fn one(
     let mut bitmaps = std::mem::take(&mut run.scratch.bitmaps);
     bitmaps.clear();
     let many = candidates.len() >= grams::CANDIDATES_MIN;
+    // Candidates come by number, each once: rules that are new here go behind those known already.
+    let mut seen = Seen { memory, known: 0 };
+    seen.known = seen.memory.kept.len();
     for sig in &candidates {
         let since = run.scratch.costs.now();
         let refused = program.gates.refuse(*sig, &mut answers, |gate| {
@@ -225,12 +238,16 @@ fn one(
                 }
                 settled(of)
             });
-        if refused && !memory.kept.iter().any(|k| k.sig == *sig) {
+        if refused && seen.at(*sig).is_none() {
             run.scratch.costs.add(*sig, since, false);
             continue;
         }
-        let matched = rule(run, tx, *sig, proto, direction, progress, memory);
+        let matched = rule(run, tx, *sig, proto, direction, progress, &mut seen);
         run.scratch.costs.add(*sig, since, matched);
+    }
+    let Seen { memory, known } = seen;
+    if known > 0 && memory.kept.len() > known {
+        memory.kept.sort_unstable_by_key(|k| k.sig);
     }
     run.scratch.bitmaps = bitmaps;
     memory.started = true;
@@ -265,6 +282,36 @@ fn is_open(
         .any(|buffer| buffer_matches(run, s, conditions, ChainId::NONE, &buffer))
 }
 
+/// The memory of a transaction while its candidates are looked at one after the other.
+struct Seen<'m> {
+    memory: &'m mut TxDetect,
+    /// So many of its rules were known before, in order; those behind them are of this packet.
+    known: usize,
+}
+
+impl Seen<'_> {
+    /// The place of a rule that was known before.
+    fn at(&self, sig: u32) -> Option<usize> {
+        self.memory.kept.get(..self.known)?.binary_search_by_key(&sig, |k| k.sig).ok()
+    }
+
+    /// Remembers a rule. What there is no room for in the budget is counted as given up.
+    fn keep(&mut self, run: &mut Run<'_, '_, '_>, kept: Kept) {
+        let list = &mut self.memory.kept;
+        if list.len() == list.capacity() {
+            let more = list.capacity();
+            let held = if list.spilled() { more } else { 0 };
+            let bytes = (list.len() + more - held) * size_of::<Kept>();
+            if !run.reserve(bytes) {
+                run.scratch.forgotten += 1;
+                return;
+            }
+            list.reserve_exact(more);
+        }
+        list.push(kept);
+    }
+}
+
 /// Instances of a buffer to ask for at most.
 fn instances(
     tx: &dyn Transaction,
@@ -275,8 +322,9 @@ fn instances(
 ) -> usize {
     match (multi, streaming) {
         (false, _) => 1,
-        (true, false) => INSTANCES_MAX,
-        (true, true) => tx.streams(local, direction).min(INSTANCES_MAX),
+        // Until there is none: what a transaction holds is bounded by its budget.
+        (true, false) => usize::MAX,
+        (true, true) => tx.streams(local, direction),
     }
 }
 
@@ -326,13 +374,13 @@ fn rule(
     proto: ProtoId,
     direction: Direction,
     progress: u8,
-    memory: &mut TxDetect,
+    seen: &mut Seen<'_>,
 ) -> bool {
     let det = run.det;
     let s = &det.set.signatures[sig as usize];
-    let kept = memory.kept.iter().position(|k| k.sig == sig);
+    let kept = seen.at(sig);
     let mut met = 0u64;
-    match kept.map(|k| memory.kept[k]) {
+    match kept.map(|k| seen.memory.kept[k]) {
         Some(k) if k.state != KeptState::Waiting => return false,
         Some(k) => met = k.met,
         None => {
@@ -376,7 +424,7 @@ fn rule(
             wait = true;
             break;
         }
-        match engine(run, tx, s, e, direction, memory) {
+        match engine(run, tx, s, e, direction, seen.memory) {
             Outcome::Yes => met |= bit,
             Outcome::Wait => {
                 wait = true;
@@ -410,11 +458,10 @@ fn rule(
         other => other,
     };
     match kept {
-        Some(k) => memory.kept[k] = Kept { sig, met, state },
+        Some(k) => seen.memory.kept[k] = Kept { sig, met, state },
         // A rule that fails at its first look need not be remembered: its pattern won't come again.
         None if state == KeptState::Never || (wait && rescanned) => {}
-        None if memory.kept.len() < WAITING_MAX => memory.kept.push(Kept { sig, met, state }),
-        None => {}
+        None => seen.keep(run, Kept { sig, met, state }),
     }
     if alerts {
         run.matched(sig, Some(tx.id()), false, true);
@@ -436,7 +483,7 @@ fn both_sides(
     let Some(other) = run.app().and_then(|a| a.tx_detect(id, direction.opposite())) else {
         return false;
     };
-    other.kept.iter().any(|k| k.sig == sig && k.state == KeptState::HalfDone)
+    other.kept(sig).is_some_and(|k| k.state == KeptState::HalfDone)
 }
 
 fn engine(
@@ -544,9 +591,6 @@ fn test(
                     return Outcome::Yes;
                 }
                 index += 1;
-                if index >= INSTANCES_MAX {
-                    break;
-                }
             }
             Outcome::No
         }

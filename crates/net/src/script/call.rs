@@ -8,6 +8,7 @@ use super::library::{LIBRARIES, Library};
 use super::sandbox::error_at;
 use super::scene::Scene;
 use super::voice::ScriptSetup;
+use crate::limits::{SCRIPT_LINE_BYTES_MAX, reached};
 use mlua::{
     AnyUserData, Function, IntoLua, IntoLuaMulti, Lua, LuaString, MetaMethod, MultiValue, Table,
     UserData, UserDataMethods, Value,
@@ -123,7 +124,8 @@ pub(super) fn install(
                 line.push('\t');
             }
             line.push_str(&String::from_utf8_lossy(v.to_string()?.as_bytes()));
-            if line.len() > crate::limits::SCRIPT_LINE_BYTES_MAX {
+            if line.len() > SCRIPT_LINE_BYTES_MAX {
+                reached::SCRIPT_LINE_BYTES_MAX.count();
                 break;
             }
         }

@@ -5,12 +5,9 @@
 //! steps. Nesting is limited like the manual's implementation limits it.
 
 use super::sandbox::Allowance;
+use crate::limits::{SCRIPT_CAPTURES_MAX, SCRIPT_PATTERN_DEPTH_MAX};
 use mlua::Lua;
 
-/// Captures of a pattern at most.
-const CAPTURES_MAX: usize = 32;
-/// Depth of nested matching.
-const DEPTH_MAX: u32 = 200;
 /// Steps charged as one instruction.
 const STEPS_PER_INSTRUCTION: u32 = 4;
 
@@ -213,7 +210,7 @@ impl<'a> Matcher<'a> {
     /// Matches the pattern from `p` on at `s`; the end of the match.
     fn run(&mut self, s: usize, p: usize) -> Matched {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
+        if self.depth > SCRIPT_PATTERN_DEPTH_MAX {
             return Err(PatternError::Malformed("pattern too complex"));
         }
         let result = self.items(s, p);
@@ -305,7 +302,7 @@ impl<'a> Matcher<'a> {
     }
 
     fn open(&mut self, s: usize, p: usize, capture: Capture) -> Matched {
-        if self.captures.len() >= CAPTURES_MAX {
+        if self.captures.len() >= SCRIPT_CAPTURES_MAX {
             return Err(PatternError::Malformed("too many captures"));
         }
         self.captures.push(capture);

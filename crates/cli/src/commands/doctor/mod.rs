@@ -176,6 +176,10 @@ fn remedy(reason: &str) -> Option<&'static str> {
         "flow_memcap" | "stream_memcap" | "reassembly_memcap" | "defrag_memcap" | "app_memcap" => {
             "raise --budget, or the memcap of that name in the configuration"
         }
+        "limit_reached" => {
+            "traffic that is made to reach a fixed limit, mostly: `limits` in run.json names each, \
+             docs/limits.md says what it means"
+        }
         "output_failed" => "see that the output's disk has room and may be written",
         _ => "see docs/limits.md",
     })

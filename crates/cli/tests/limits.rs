@@ -1,0 +1,136 @@
+//! Limits from outside: what is not forgotten any more, and what is reached and said.
+
+mod program;
+
+use program::packets::{CLIENT, SERVER, capture, connection, ipv4, udp};
+use program::{gabion, ran};
+use serde_json::Value;
+use std::fmt::Write as _;
+
+/// A run over these packets with these rules: its report, and its alerts.
+fn read(packets: &[Vec<u8>], rules: &str, more: &[&str]) -> (Value, Vec<Value>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::write(dir.path().join("r.rules"), rules).unwrap();
+    let input = capture(dir.path(), "in.pcap", packets);
+    let (rules, out) = (path("r.rules"), path("out"));
+    let mut args =
+        vec!["read", "--json", "-k", "none", "--workers", "1", "-S", &rules, "-l", &out, &input];
+    args.extend_from_slice(more);
+    let run = ran(program::command(&args).output().unwrap());
+    assert_eq!(run.code, 0, "{}", run.err);
+    let report = serde_json::from_str(&run.out).unwrap();
+    let eve = std::fs::read_to_string(dir.path().join("out/eve.json")).unwrap();
+    let records = eve.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    (report, records.filter(|r| r["event_type"] == "alert").collect())
+}
+
+fn sids(alerts: &[Value]) -> Vec<u64> {
+    let mut all: Vec<u64> =
+        alerts.iter().filter_map(|a| a["alert"]["signature_id"].as_u64()).collect();
+    all.sort_unstable();
+    all
+}
+
+/// How often a run says that a limit was reached.
+fn times(report: &Value, limit: &str) -> u64 {
+    let all = report["limits"].as_array().unwrap();
+    all.iter().find(|l| l["limit"] == limit).and_then(|l| l["times"].as_u64()).unwrap_or(0)
+}
+
+/// What a joint of the ledger shed for a reason.
+fn shed(report: &Value, joint: &str, reason: &str) -> u64 {
+    let all = report["ledger"].as_array().unwrap();
+    let line = all.iter().find(|l| l["joint"] == joint);
+    line.and_then(|l| l["shed"][reason]["items"].as_u64()).unwrap_or(0)
+}
+
+/// Rules of which all match the request's URI, and these few its body.
+fn waiting_rules(count: u32, matching: &[u32]) -> String {
+    let mut rules = String::new();
+    for sid in 1..=count {
+        let body =
+            if matching.contains(&sid) { "EVILBODY".to_owned() } else { format!("NO{sid}.") };
+        let _ = writeln!(
+            rules,
+            "alert http any any -> any any (msg:\"w\"; flow:to_server; http.uri; \
+             content:\"/upload\"; fast_pattern; http.request_body; content:\"{body}\"; sid:{sid};)"
+        );
+    }
+    rules
+}
+
+/// A request whose body comes in a segment of its own.
+fn upload() -> Vec<Vec<u8>> {
+    let body = b"hello EVILBODY bye";
+    let head = format!(
+        "POST /upload/path HTTP/1.1\r\nHost: x.example\r\nContent-Type: text/plain\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    connection(40_000, &[head.into_bytes(), body.to_vec()])
+}
+
+/// Suricata 8.0.7 alerts 5, 300 and 599 on the same capture and rules.
+#[test]
+fn a_rule_that_waits_is_not_forgotten_however_many_wait() {
+    let (report, alerts) = read(&upload(), &waiting_rules(600, &[5, 300, 599]), &[]);
+    assert_eq!(sids(&alerts), [5, 300, 599]);
+    assert_eq!(shed(&report, "app", "app_memcap"), 0);
+    assert_eq!(report["limits"], serde_json::json!([]));
+}
+
+#[test]
+fn rules_that_the_budget_has_no_room_for_are_counted_in_the_run_and_in_the_alert() {
+    let small = ["--set", "app-layer.memcap=32kb"];
+    let (report, alerts) = read(&upload(), &waiting_rules(6_000, &[5, 5_999]), &small);
+    assert_eq!(sids(&alerts), [5]);
+    assert!(shed(&report, "app", "app_memcap") > 0, "{}", report["ledger"]);
+    let loss = &alerts[0]["alert"]["context"]["loss"]["shed"]["app_memcap"];
+    assert!(loss["items"].as_u64() > Some(0), "{}", alerts[0]);
+}
+
+#[test]
+fn a_rule_that_gives_up_looking_is_counted_in_the_run_and_in_the_alert() {
+    let rules = "alert tcp any any -> any any (msg:\"tired\"; content:\"ab\"; content:\"ab\"; \
+                 distance:0; content:\"ab\"; distance:0; content:\"zz\"; distance:0; sid:1;)\n\
+                 alert tcp any any -> any any (msg:\"there\"; content:\"END\"; sid:2;)\n";
+    let said = [b"ab".repeat(400), b"zEND".to_vec()].concat();
+    let (report, alerts) = read(&connection(40_000, &[said]), rules, &[]);
+    assert_eq!(sids(&alerts), [2]);
+    let reached = times(&report, "net.content_steps_max");
+    assert!(reached > 0, "{}", report["limits"]);
+    assert_eq!(shed(&report, "limits", "limit_reached"), reached);
+    let loss = &alerts[0]["alert"]["context"]["loss"]["shed"]["limit_reached"];
+    assert!(loss["items"].as_u64() > Some(0), "{}", alerts[0]);
+}
+
+#[test]
+fn a_stream_without_a_protocol_is_given_up_and_counted() {
+    let said: Vec<Vec<u8>> = (0..100_u8).map(|n| vec![0xf0 ^ (n & 1); 1_200]).collect();
+    let (report, _) = read(&connection(40_000, &said), "", &[]);
+    assert_eq!(times(&report, "net.detect_bytes_max"), 1, "{}", report["limits"]);
+}
+
+#[test]
+fn hosts_that_are_tagged_beyond_the_limit_are_counted() {
+    let packets: Vec<Vec<u8>> = (0..65_536_u32 + 60)
+        .map(|n| {
+            let [_, a, b, c] = n.to_be_bytes();
+            ipv4(17, 1, 0, [[10, a, b, c], SERVER], &udp([4_000, 4_000], b"x"))
+        })
+        .collect();
+    let rules = "alert udp any any -> any any (dsize:1; tag:host,1,packets,src; sid:1;)\n";
+    let (report, _) = read(&packets, rules, &["--set", "outputs.0.eve-log.types.0=stats"]);
+    assert_eq!(times(&report, "net.tags_max"), 60, "{}", report["limits"]);
+}
+
+#[test]
+fn a_run_without_limits_reached_says_none() {
+    let packets = [ipv4(17, 1, 0, [CLIENT, SERVER], &udp([4_000, 4_001], b"x"))];
+    let dir = tempfile::tempdir().unwrap();
+    let input = capture(dir.path(), "in.pcap", &packets);
+    let run = gabion(&["read", &input]);
+    assert!(run.out.contains("complete, nothing was given up"), "{}", run.out);
+    assert!(!run.out.contains("Limits that were reached"), "{}", run.out);
+}
