@@ -1,36 +1,11 @@
 //! The limits of the readers, each with its reason. Reaching one ends the reading with a note and
 //! a count in the ledger, or cuts what the format itself says to cut.
 
-/// Most captured bytes of one frame, except for the links below. libpcap's `MAXIMUM_SNAPLEN`: a
-/// record that claims more is taken for garbage, there as here.
-pub const CAPLEN_MAX: u32 = 262_144;
-
-/// Most captured bytes of a frame on USB and D-Bus links, whose messages are larger than packets.
-pub const CAPLEN_MAX_BUS: u32 = 128 << 20;
-
-/// Most captured bytes of a frame on EBHSCR links (as in libpcap).
-pub const CAPLEN_MAX_EBHSCR: u32 = 8 << 20;
-
-/// Largest pcapng block that holds no frame of a bus link. libpcap's initial bound: no block of
-/// names, statistics or secrets comes near it.
-pub const NG_BLOCK_MAX: u32 = 16 << 20;
-
-/// Most interfaces of one pcapng section: their numbers are kept in 16 bits.
-pub const NG_INTERFACES_MAX: usize = 1 << 16;
+use gabion_record::limits;
 
 /// Bytes of a block read from a stream: enough for thousands of frames, small enough that a dozen
 /// of them in flight are no burden.
 pub const STREAM_BLOCK: usize = 1 << 20;
-
-/// Blocks of a stream kept for reuse while consumers may still hold them; further ones are
-/// allocated and dropped.
-pub const STREAM_BLOCKS_KEPT: usize = 16;
-
-/// Notes kept of one source; further ones are counted only.
-pub const NOTES_MAX: usize = 16;
-
-/// zstd: largest window accepted (2^27 = 128 MiB, the format's own recommended bound).
-pub const ZSTD_WINDOW_LOG_MAX: u32 = 27;
 
 /// Bytes of a map that stay resident behind the reader before the kernel is told that they are
 /// no longer needed: more than the queues between reader and workers can refer to.
@@ -63,12 +38,6 @@ pub const AGREEING_FRAMES: usize = 2;
 /// Clocks that one run tells apart, the latest in use; more don't write one capture.
 pub const CLOCKS_KNOWN: usize = 4;
 
-/// Deepest folder nesting that a recursive listing follows.
-pub const LISTING_DEPTH_MAX: usize = 32;
-
-/// Most files that a listing gives.
-pub const LISTING_FILES_MAX: usize = 1_000_000;
-
 /// The bound on captured bytes for a link type.
 pub const fn caplen_max(link: u16) -> u32 {
     match link {
@@ -77,4 +46,57 @@ pub const fn caplen_max(link: u16) -> u32 {
         279 => CAPLEN_MAX_EBHSCR,
         _ => CAPLEN_MAX,
     }
+}
+
+limits! { "capture";
+    /// Most captured bytes of one frame, except for the links below. libpcap's `MAXIMUM_SNAPLEN`: a
+    /// record that claims more is taken for garbage, there as here.
+    pub const CAPLEN_MAX: u32 = 262_144,
+        Counts("the rest of the capture, as `unreadable_record` with a note");
+
+    /// Most captured bytes of a frame on USB and D-Bus links, whose messages are larger than packets.
+    pub const CAPLEN_MAX_BUS: u32 = 128 << 20,
+        Counts("the rest of the capture, as `unreadable_record` with a note");
+
+    /// Most captured bytes of a frame on EBHSCR links (as in libpcap).
+    pub const CAPLEN_MAX_EBHSCR: u32 = 8 << 20,
+        Counts("the rest of the capture, as `unreadable_record` with a note");
+
+    /// Largest pcapng block that holds no frame of a bus link. libpcap's initial bound: no block of
+    /// names, statistics or secrets comes near it.
+    pub const NG_BLOCK_MAX: u32 = 16 << 20,
+        Counts("the rest of the capture, as `unreadable_record` with a note");
+
+    /// Most interfaces of one pcapng section: their numbers are kept in 16 bits.
+    pub const NG_INTERFACES_MAX: usize = 1 << 16,
+        Counts("frames of further interfaces, as `unreadable_record` with a note");
+
+    /// Blocks of a stream kept for reuse while consumers may still hold them; further ones are
+    /// allocated and dropped.
+    pub const STREAM_BLOCKS_KEPT: usize = 16,
+        Spares("further blocks are made anew");
+
+    /// Notes kept of one source; further ones are counted only.
+    pub const NOTES_MAX: usize = 16,
+        Counts("further notes, by number");
+
+    /// zstd: largest window accepted (2^27 = 128 MiB, the format's own recommended bound).
+    pub const ZSTD_WINDOW_LOG_MAX: u32 = 27,
+        Refuses("the capture");
+
+    /// Deepest folder nesting that a recursive listing follows.
+    pub const LISTING_DEPTH_MAX: usize = 32,
+        Refuses("the folder");
+
+    /// Most files that a listing gives.
+    pub const LISTING_FILES_MAX: usize = 1_000_000,
+        Refuses("the folder");
+
+    /// Nodes of a capture filter: far beyond any that people write.
+    pub const FILTER_NODES_MAX: usize = 4096,
+        Refuses("the filter");
+
+    /// Depth of parentheses and negations of a capture filter: the stack is bounded by it.
+    pub const FILTER_DEPTH_MAX: usize = 64,
+        Refuses("the filter");
 }

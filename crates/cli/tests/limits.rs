@@ -2,6 +2,7 @@
 
 mod program;
 
+use gabion_record::limits::{Limit, Meaning};
 use program::packets::{CLIENT, SERVER, capture, connection, ipv4, udp};
 use program::{gabion, ran};
 use serde_json::Value;
@@ -133,4 +134,112 @@ fn a_run_without_limits_reached_says_none() {
     let run = gabion(&["read", &input]);
     assert!(run.out.contains("complete, nothing was given up"), "{}", run.out);
     assert!(!run.out.contains("Limits that were reached"), "{}", run.out);
+}
+
+/// The tables of all crates that have one, by their names.
+fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
+    vec![
+        ("Captures", vec![gabion_capture::limits::TABLE]),
+        ("Flows and streams", vec![gabion_flow::limits::TABLE]),
+        ("Protocols", gabion_proto::limits::tables()),
+        ("Rules as they are loaded", vec![gabion_rules::limits::TABLE]),
+        ("Rules and what they keep", vec![gabion_net::limits::TABLE]),
+        ("Outputs", vec![gabion_outputs::limits::TABLE]),
+    ]
+}
+
+fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (at, c) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// The part of the page that says every limit.
+fn page() -> String {
+    let mut out = String::new();
+    for (title, tables) in tables() {
+        let _ = write!(
+            out,
+            "\n## {title}\n\n| limit | value | what it bounds, and why so | when it is reached |\n|---|---|---|---|\n"
+        );
+        for limit in tables.into_iter().flatten() {
+            let reason: Vec<&str> = limit.reason.split_whitespace().collect();
+            let when = match limit.meaning {
+                Meaning::Loses(what) => format!("**given up and counted:** {what}"),
+                Meaning::Counts(what) => format!("given up and said: {what}"),
+                Meaning::Refuses(what) => format!("refused with an error: {what}"),
+                Meaning::Spares(what) => format!("nothing is lost: {what}"),
+            };
+            let (name, value) = (limit.full_name(), grouped(limit.value));
+            let _ = writeln!(out, "| `{name}` | {value} | {} | {when} |", reason.join(" "));
+        }
+    }
+    out
+}
+
+#[test]
+fn the_page_says_every_limit() {
+    let path = program::repository("docs/limits.md");
+    let kept = std::fs::read_to_string(&path).unwrap();
+    let at = kept.find("-->\n").map(|at| at + "-->\n".len()).unwrap();
+    let (said, table) = kept.split_at(at);
+    let page = page();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, format!("{said}{page}")).unwrap();
+        return;
+    }
+    assert!(table == page, "docs/limits.md is not what the tables say: run with UPDATE=1");
+}
+
+#[test]
+fn names_of_limits_are_unique() {
+    let mut names: Vec<String> =
+        tables().into_iter().flat_map(|(_, t)| t).flatten().map(|l| l.full_name()).collect();
+    let count = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), count);
+    assert!(count > 120, "{count}");
+}
+
+/// Suricata 8.0.7 names ten addresses of a side, too.
+#[test]
+fn hardware_addresses_beyond_the_limit_are_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut out = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    out.extend_from_slice(&[0, 0, 4, 0, 1, 0, 0, 0]);
+    for n in 0..12_u8 {
+        let packet = ipv4(17, 1, 0, [CLIENT, SERVER], &udp([4_000, 4_001], b"x"));
+        let frame = [&[2, 0, 0, 0, 0, 9, 2, 0, 0, 0, 1, n, 8, 0][..], &packet].concat();
+        for word in [1_700_000_000, u32::from(n), frame.len() as u32, frame.len() as u32] {
+            out.extend_from_slice(&word.to_le_bytes());
+        }
+        out.extend_from_slice(&frame);
+    }
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    std::fs::write(dir.path().join("in.pcap"), out).unwrap();
+    let config = "%YAML 1.1\n---\noutputs:\n  - eve-log:\n      enabled: yes\n      \
+                  filename: eve.json\n      ethernet: yes\n      types:\n        - flow\n";
+    std::fs::write(dir.path().join("c.yaml"), config).unwrap();
+    let (yaml, folder, input) = (path("c.yaml"), path("out"), path("in.pcap"));
+    let run = gabion(&["read", "--json", "-c", &yaml, "-l", &folder, &input]);
+    assert_eq!(run.code, 0, "{}", run.err);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    assert_eq!(times(&report, "net.macs_per_side"), 2, "{}", report["limits"]);
+}
+
+#[test]
+fn a_search_that_ends_at_its_limit_is_counted() {
+    let rules = "alert tcp any any -> any any (msg:\"x\"; content:\"aaaa\"; \
+                 pcre:\"/^(a+)+(a+)+\\1\\2z/\"; sid:1;)\n";
+    let (report, alerts) =
+        read(&connection(40_000, &[[&vec![b'a'; 400][..], b"yz"].concat()]), rules, &[]);
+    assert!(alerts.is_empty());
+    assert!(times(&report, "net.pcre_steps_max") > 0, "{}", report["limits"]);
 }

@@ -137,6 +137,8 @@ impl EventList {
         if let Some(slot) = self.ids.get_mut(usize::from(self.len)) {
             *slot = event.id();
             self.len += 1;
+        } else {
+            crate::limits::reached::EVENTS_PER_PACKET.count();
         }
     }
 
@@ -180,5 +182,7 @@ mod tests {
         }
         assert_eq!(list.iter().count(), crate::limits::EVENTS_PER_PACKET);
         assert!(list.contains(StreamEvent::HsAckInWrongDir));
+        let counts = gabion_record::limits::take();
+        assert!(counts.of(&crate::limits::reached::EVENTS_PER_PACKET) > 0);
     }
 }

@@ -261,3 +261,36 @@ impl Datasets {
         out
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_rules::ruleset::DatasetFormat;
+
+    #[test]
+    fn values_without_room_are_counted() {
+        let def = DatasetDef {
+            name: "seen".to_owned(),
+            kind: DatasetType::String,
+            load: None,
+            save: None,
+            rule_folder: String::new(),
+            has_reputation: false,
+            memcap: 400_000,
+            hashsize: 16,
+            format: DatasetFormat::Csv,
+            value_key: None,
+            array_key: None,
+            context_key: None,
+            remove_key: false,
+        };
+        let mut sets = Datasets::default();
+        assert!(sets.open(&def, None, &mut Vec::new()));
+        let added =
+            (0..5_000).filter(|n| sets.add("seen", format!("{n:0100}").as_bytes()) == Some(true));
+        let added = added.count() as u64;
+        assert!(added > 100, "{added}");
+        let refused = gabion_record::limits::take().of(&reached::DATASET_VALUES_MAX);
+        assert_eq!(added + refused, 5_000);
+    }
+}

@@ -7,6 +7,7 @@ use crate::certificates::{CertificateFolder, CertificateTexts};
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
 use crate::format::{FileInfo, FileNumbers, Format, Formatter, Store, Take, sink_by_formatter};
+use crate::limits::reached;
 pub use crate::line_file::LineFile;
 use crate::sequence::{self, Judge, LineBatch, WorkerOutputs};
 use crate::stats_log::StatsLog;
@@ -122,10 +123,6 @@ pub struct StatsTexts {
     pub counters: Vec<(String, u64)>,
 }
 
-/// Flows with alerts in doubt that were written, until their own record comes. Beyond so many (their
-/// records are not written, or late) a flow's record may say that it had none.
-const ALERTED_MAX: usize = 1 << 20;
-
 /// Lines of workers on their way into files.
 struct Writing<'a> {
     to: &'a mut Formatter<Files>,
@@ -138,10 +135,8 @@ impl Judge for Writing<'_> {
         let is_written = (self.decide)(question);
         if is_written {
             self.to.tally.kept(alert);
-            if let Some(flow) = question.flow
-                && self.alerted.len() < ALERTED_MAX
-            {
-                self.alerted.insert(flow);
+            if let Some(flow) = question.flow {
+                note_alerted(self.alerted, flow);
             }
         }
         is_written
@@ -156,6 +151,14 @@ impl Judge for Writing<'_> {
             true => self.to.to.marked(output, line),
             false => self.to.to.line(output, line),
         }
+    }
+}
+
+/// Keeps in mind that a flow had an alert. Beyond the limit (flows' records are not written, or late) its
+/// record may say that it had none.
+fn note_alerted(alerted: &mut HashSet<u64>, flow: u64) {
+    if alerted.contains(&flow) || reached::ALERTED_FLOWS_MAX.has_room(alerted.len()) {
+        alerted.insert(flow);
     }
 }
 
@@ -476,3 +479,18 @@ impl Outputs {
 }
 
 sink_by_formatter!(Outputs {});
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_with_alerts_beyond_the_limit_are_counted() {
+        let mut alerted = HashSet::default();
+        for flow in 0..crate::limits::ALERTED_FLOWS_MAX as u64 + 2 {
+            note_alerted(&mut alerted, flow);
+            note_alerted(&mut alerted, 0);
+        }
+        assert_eq!(gabion_record::limits::take().of(&reached::ALERTED_FLOWS_MAX), 2);
+    }
+}

@@ -4,6 +4,7 @@
 use crate::certificates::CertificateTexts;
 use crate::eve::{EveSettings, EveWriter};
 use crate::fast::FastWriter;
+use crate::limits::reached;
 use crate::sequence::Place;
 use crate::stats_log::StatsLog;
 use crate::tally::{AlertTally, Tally};
@@ -186,9 +187,6 @@ impl FileInfo {
     }
 }
 
-/// Files of one flow may be named often; more than so many are not kept in mind at once.
-const NUMBERED_MAX: usize = 1 << 20;
-
 /// Numbers of stored files, in the order in which records name them, from 1.
 #[derive(Debug, Default)]
 pub(crate) struct FileNumbers {
@@ -199,7 +197,7 @@ pub(crate) struct FileNumbers {
 
 impl FileNumbers {
     fn of(&mut self, key: FileKey) -> u64 {
-        if self.known.len() >= NUMBERED_MAX {
+        if !reached::FILE_NUMBERS_MAX.has_room(self.known.len()) {
             self.known.clear();
         }
         *self.known.entry(key).or_insert_with(|| {
@@ -424,6 +422,16 @@ impl<T: Take> NetSink for Formatter<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_that_are_forgotten_are_counted() {
+        let mut numbers = FileNumbers::default();
+        let key = |n: u64| FileKey::new(n, 1);
+        for n in 0..crate::limits::FILE_NUMBERS_MAX as u64 + 1 {
+            numbers.of(key(n));
+        }
+        assert_eq!(gabion_record::limits::take().of(&reached::FILE_NUMBERS_MAX), 1);
+    }
 
     /// A line with the marks of these files.
     fn line(keys: &[FileKey]) -> Vec<u8> {

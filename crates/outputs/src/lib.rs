@@ -11,6 +11,7 @@ pub mod fast;
 pub mod files;
 mod format;
 pub mod idmef;
+pub mod limits;
 mod line_file;
 pub mod names;
 pub mod page;

@@ -4,6 +4,7 @@
 //! in batches through a bounded queue and are written by a thread of their own, a transaction a batch,
 //! so that nobody waits for a disk but the queue.
 
+use crate::limits::{STORE_BATCHES_MAX, STORE_BYTES_MAX};
 use gabion_runtime::output::{Existing, check, create_empty};
 use rusqlite::{Connection, OpenFlags, params};
 use std::collections::BTreeMap;
@@ -13,13 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Batches that wait for the disk.
-const WAITING_MAX: usize = 16;
 /// Bytes of profiles that end a batch: with those that wait some 4 MiB.
 const BATCH_BYTES: usize = 256 << 10;
-
-/// Bytes of profiles kept; beyond, the oldest windows go. Some weeks of a large site.
-const BYTES_MAX: u64 = 2 << 30;
 
 /// Bytes of a page of the database, which takes some profiles as a whole.
 const PAGE_BYTES: usize = 16 << 10;
@@ -85,7 +81,7 @@ impl ProfileWriter {
     /// When either cannot be made; when the database is a link in a folder that others may write, or
     /// another than ours.
     pub fn create(folder: &Path, existing: Existing) -> Result<ProfileWriter, String> {
-        ProfileWriter::bounded(folder, existing, BYTES_MAX)
+        ProfileWriter::bounded(folder, existing, STORE_BYTES_MAX)
     }
 
     /// The same with another bound, in bytes.
@@ -121,7 +117,7 @@ impl ProfileWriter {
                      PRIMARY KEY (ip, time_window));"
             ))
             .map_err(told(&path))?;
-        let (rows, batches) = sync_channel::<Work>(WAITING_MAX);
+        let (rows, batches) = sync_channel::<Work>(STORE_BATCHES_MAX);
         let trouble = Arc::new(Mutex::new(None));
         let said = Arc::clone(&trouble);
         let thread = std::thread::Builder::new()

@@ -6,13 +6,12 @@
 //! out of the ring unseen is counted as evicted. Frames leave as encoded lines (see [`WireLine`]), so
 //! that those of several workers can be put in order like all other output.
 
+use crate::limits::reached;
 use gabion_record::Tree;
 use gabion_record::eve::WireRecord;
 use gabion_record::ledger::{Ledger, ShedReason};
 use std::collections::{HashMap, VecDeque};
 
-/// Flows whose further packets are followed; those beyond are written up to their alert only.
-const FLOWS_MAX: usize = 65_536;
 /// Bytes of the ring, unless configured.
 pub const RING_BYTES: u64 = 16 << 20;
 /// Packets written after an alert, unless configured.
@@ -213,7 +212,9 @@ impl WireLog {
     fn follows(&mut self, flow: Option<u64>, has_alert: bool, after: u32) -> bool {
         let Some(flow) = flow else { return has_alert };
         if has_alert {
-            if self.followed.len() < FLOWS_MAX || self.followed.contains_key(&flow) {
+            if self.followed.contains_key(&flow)
+                || reached::FOLLOWED_FLOWS_MAX.has_room(self.followed.len())
+            {
                 self.followed.insert(flow, after);
             }
             return true;
@@ -313,6 +314,16 @@ mod tests {
         assert_eq!(out, [0, 2, 3, 5]);
         assert_eq!(log.missing, 0);
         assert_eq!(log.ledger().shed_for(ShedReason::NoAlert).items, 3);
+    }
+
+    #[test]
+    fn flows_beyond_the_limit_are_not_followed_and_counted() {
+        let mut log = WireLog::new(settings(WireChoice::Flows { after: 1 }, 1 << 20));
+        for flow in 0..crate::limits::FOLLOWED_FLOWS_MAX as u64 + 3 {
+            log.follows(Some(flow), true, 1);
+            log.follows(Some(0), true, 1);
+        }
+        assert_eq!(gabion_record::limits::take().of(&reached::FOLLOWED_FLOWS_MAX), 3);
     }
 
     #[test]

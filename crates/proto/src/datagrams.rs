@@ -3,16 +3,13 @@
 //! Such a protocol says how a datagram becomes a transaction; this is all the rest.
 
 use crate::detect::PortProbe;
+use crate::limits::reached;
 use crate::registry::{Protocol, Settings};
 use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoTable;
 use std::sync::Arc;
-
-/// Live transactions of a flow: the engine frees one with the datagram it came in, unless its record
-/// waits for something.
-const TXS_PER_FLOW_MAX: usize = 1024;
 
 /// A datagram that became no transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +116,7 @@ impl<T: Message> Parser for Datagrams<T> {
                 if let Some(kind) = T::PDU_FRAME {
                     cx.frames.add(cx.direction, kind, 0, bytes.len() as u64, Some(tx.id()));
                 }
-                self.txs.push(TXS_PER_FLOW_MAX, |_| tx);
+                self.txs.push(Some(&reached::DATAGRAM_TXS_MAX), |_| tx);
                 Outcome::Done
             }
             Err(Refused::Ignored) => Outcome::Done,

@@ -430,7 +430,9 @@ pub struct EventList {
 impl EventList {
     /// Adds an event (each code once, at most [`crate::limits::EVENTS_PER_TX_MAX`]).
     pub fn set(&mut self, code: u16) {
-        if self.codes.len() < crate::limits::EVENTS_PER_TX_MAX && !self.codes.contains(&code) {
+        if !self.codes.contains(&code)
+            && crate::limits::reached::EVENTS_PER_TX_MAX.has_room(self.codes.len())
+        {
             self.codes.push(code);
         }
     }
@@ -438,7 +440,7 @@ impl EventList {
     /// Adds an event each time it occurs, at most
     /// [`crate::limits::EVENT_OCCURRENCES_PER_TX_MAX`] in all.
     pub fn add(&mut self, code: u16) {
-        if self.codes.len() < crate::limits::EVENT_OCCURRENCES_PER_TX_MAX {
+        if crate::limits::reached::EVENT_OCCURRENCES_PER_TX_MAX.has_room(self.codes.len()) {
             self.codes.push(code);
         }
     }
@@ -446,5 +448,28 @@ impl EventList {
     /// The codes, oldest first.
     pub fn codes(&self) -> &[u16] {
         &self.codes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::{EVENT_OCCURRENCES_PER_TX_MAX, EVENTS_PER_TX_MAX, reached};
+
+    #[test]
+    fn events_beyond_the_limits_are_counted() {
+        let (mut kinds, mut occurrences) = (EventList::default(), EventList::default());
+        for n in 0..EVENTS_PER_TX_MAX as u16 + 3 {
+            kinds.set(n);
+            kinds.set(n.min(7));
+        }
+        for _ in 0..EVENT_OCCURRENCES_PER_TX_MAX + 5 {
+            occurrences.add(1);
+        }
+        assert_eq!(kinds.codes().len(), EVENTS_PER_TX_MAX);
+        assert_eq!(occurrences.codes().len(), EVENT_OCCURRENCES_PER_TX_MAX);
+        let counts = gabion_record::limits::take();
+        assert_eq!(counts.of(&reached::EVENTS_PER_TX_MAX), 3);
+        assert_eq!(counts.of(&reached::EVENT_OCCURRENCES_PER_TX_MAX), 5);
     }
 }

@@ -4,6 +4,7 @@
 //! engine asks for them in order and frees mostly from the front.
 
 use crate::Transaction;
+use gabion_record::limits::Limit;
 use std::collections::VecDeque;
 
 /// Live transactions with their ids, oldest first.
@@ -20,10 +21,10 @@ impl<T> Default for TxList<T> {
 }
 
 impl<T> TxList<T> {
-    /// Adds what `make` builds for the next id; the oldest goes when there are `max` already.
-    /// True when nothing had to go.
-    pub fn push(&mut self, max: usize, make: impl FnOnce(u64) -> T) -> bool {
-        let has_room = self.txs.len() < max;
+    /// Adds what `make` builds for the next id. The oldest goes when there are as many already as the
+    /// limit says, which is counted. True when nothing had to go.
+    pub fn push(&mut self, limit: Option<&'static Limit>, make: impl FnOnce(u64) -> T) -> bool {
+        let has_room = limit.is_none_or(|limit| limit.has_room(self.txs.len()));
         if !has_room {
             self.txs.pop_front();
         }
@@ -185,11 +186,16 @@ impl TxTable for () {
 mod tests {
     use super::*;
 
+    gabion_record::limits! { "proto";
+        /// Transactions of a list.
+        const ONE: usize = 1, Loses("the oldest");
+    }
+
     #[test]
     fn ids_stay_when_others_go() {
         let mut l = TxList::default();
         for _ in 0..5 {
-            assert!(l.push(8, |id| id * 10));
+            assert!(l.push(None, |id| id * 10));
         }
         assert_eq!(l.free(1), Some(10));
         assert_eq!(l.free(0), Some(0));
@@ -202,8 +208,10 @@ mod tests {
     #[test]
     fn the_oldest_goes_at_the_limit() {
         let mut l = TxList::default();
-        assert!(l.push(1, |id| id));
-        assert!(!l.push(1, |id| id));
+        assert!(l.push(Some(&reached::ONE), |id| id));
+        assert!(!l.push(Some(&reached::ONE), |id| id));
+        assert_eq!(gabion_record::limits::take().of(&reached::ONE), 1);
+        assert_eq!(ONE, TABLE.len());
         assert_eq!((l.first_id(), l.len()), (1, 1));
     }
 }

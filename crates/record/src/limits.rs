@@ -200,10 +200,14 @@ pub fn take_all() -> Reached {
 /// [`Meaning`](crate::limits::Meaning)).
 ///
 /// ```
-/// gabion_record::limits! { "demo";
-///     /// Rooms of a house: as many as the demonstration needs.
-///     pub const ROOMS_MAX: usize = 3, Loses("further rooms");
+/// mod limits {
+///     gabion_record::limits! { "demo";
+///         /// Rooms of a house: as many as the demonstration needs.
+///         pub const ROOMS_MAX: usize = 3, Loses("further rooms");
+///     }
 /// }
+/// use limits::{ROOMS_MAX, TABLE, reached};
+///
 /// assert_eq!(ROOMS_MAX, 3);
 /// reached::ROOMS_MAX.count();
 /// assert_eq!(gabion_record::limits::take().of(&reached::ROOMS_MAX), 1);
@@ -218,6 +222,7 @@ macro_rules! limits {
         $( $(#[doc = $doc])+ $vis const $name: $type = $value; )+
 
         /// The same limits with their reasons: here reaching one is counted.
+        #[allow(unreachable_pub, reason = "tables of private modules are made the same way")]
         pub mod reached {
             $( $(#[doc = $doc])+
             pub static $name: $crate::limits::Limit = $crate::limits::Limit {
@@ -229,7 +234,8 @@ macro_rules! limits {
             }; )+
         }
 
-        /// All limits of this crate, in the order of its file.
+        /// All limits of this table, in the order of its file.
+        #[allow(unreachable_pub, reason = "tables of private modules are made the same way")]
         pub static TABLE: &[&$crate::limits::Limit] = &[$(&reached::$name),+];
     };
 }

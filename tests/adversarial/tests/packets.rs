@@ -174,6 +174,9 @@ fn floods_of_fragments_stay_within_the_budget() {
         d.fragment(&fragment(1, 0, (n % 4_000) * 8, true, &[n as u8; 16]));
         assert!(d.counters().memuse <= room);
     }
+    let counts = gabion_record::limits::take();
+    let reached = counts.iter().find(|(l, _)| l.full_name() == "flow.fragments_per_datagram");
+    assert!(reached.is_some_and(|(_, times)| times > 0));
 }
 
 struct Wire {

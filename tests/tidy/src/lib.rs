@@ -9,6 +9,7 @@
 
 pub mod arrows;
 pub mod documents;
+pub mod limits;
 pub mod manifests;
 pub mod protocols;
 pub mod sources;

@@ -1,6 +1,6 @@
 //! The rules of the house over this repository: one test a rule, so that each fails by its name.
 
-use gabion_tidy::{Fault, arrows, documents, listing, manifests, protocols, sources, tree};
+use gabion_tidy::{Fault, arrows, documents, limits, listing, manifests, protocols, sources, tree};
 use std::process::Command;
 
 /// Fails with every place that breaks the rule.
@@ -56,6 +56,16 @@ fn a_protocol_is_one_folder_and_one_line() {
     let files = tree::files(&tree::root());
     assert!(protocols::folders(&files).len() >= 2, "protocols are found");
     hold(protocols::check(&files));
+}
+
+#[test]
+fn limits_stand_in_their_tables() {
+    hold(limits::outside(&tree::files(&tree::root())));
+}
+
+#[test]
+fn limits_that_lose_something_are_counted_and_reached() {
+    hold(limits::uncounted(&tree::files(&tree::root())));
 }
 
 #[test]

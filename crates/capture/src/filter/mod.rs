@@ -13,11 +13,6 @@ mod parse;
 use headers::Headers;
 use std::fmt;
 
-/// Nodes of a filter: an expression that needs more is refused.
-const NODES_MAX: usize = 4096;
-/// Depth of parentheses and negations.
-const DEPTH_MAX: usize = 64;
-
 /// Why an expression is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FilterError {

@@ -1,8 +1,7 @@
 //! Text of a filter to its tree.
 
-use super::{
-    DEPTH_MAX, FilterError, Layer, NODES_MAX, Node, Operator, Relation, Side, Test, Value,
-};
+use super::{FilterError, Layer, Node, Operator, Relation, Side, Test, Value};
+use crate::limits::{FILTER_DEPTH_MAX, FILTER_NODES_MAX};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 type Parsed<T> = Result<T, FilterError>;
@@ -259,8 +258,8 @@ impl<'a> Reader<'a> {
 
     fn node(&mut self, node: Node) -> Parsed<Node> {
         self.nodes += 1;
-        if self.nodes > NODES_MAX {
-            return self.fail(format!("the filter has more than {NODES_MAX} conditions"));
+        if self.nodes > FILTER_NODES_MAX {
+            return self.fail(format!("the filter has more than {FILTER_NODES_MAX} conditions"));
         }
         Ok(node)
     }
@@ -272,7 +271,7 @@ impl<'a> Reader<'a> {
 
     fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.depth += 1;
-        if self.depth > DEPTH_MAX {
+        if self.depth > FILTER_DEPTH_MAX {
             return self.fail("the filter is nested too deeply");
         }
         let done = f(self);
@@ -378,8 +377,9 @@ impl<'a> Reader<'a> {
             self.at += 1;
             let right = self.value(strength)?;
             self.nodes += 1;
-            if self.nodes > NODES_MAX {
-                return self.fail(format!("the filter has more than {NODES_MAX} conditions"));
+            if self.nodes > FILTER_NODES_MAX {
+                return self
+                    .fail(format!("the filter has more than {FILTER_NODES_MAX} conditions"));
             }
             left = Value::Binary(Box::new(left), operator, Box::new(right));
         }

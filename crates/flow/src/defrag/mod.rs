@@ -13,7 +13,7 @@ mod pieces;
 
 use crate::config::DefragConfig;
 use crate::counters::DefragCounters;
-use crate::limits::{DATAGRAM_MAX, FRAGMENTS_PER_DATAGRAM};
+use crate::limits::{DATAGRAM_MAX, reached};
 use crate::policy::{ExceptionTrigger, OsPolicy};
 use foldhash::fast::RandomState;
 use gabion_record::Addr;
@@ -286,7 +286,7 @@ impl Defragmenter {
         t.expires_ns = f.ts_ns.saturating_add(u64::from(t.timeout_s) * 1_000_000_000);
         t.fragments += 1;
         self.fragments += 1;
-        if t.fragments as usize > FRAGMENTS_PER_DATAGRAM {
+        if !reached::FRAGMENTS_PER_DATAGRAM.holds(t.fragments as usize) {
             out.event = Some(FragEvent::Ignored);
             return;
         }

@@ -11,7 +11,7 @@
 //! before it, so the search for overlaps never walks back further than they reach.
 
 use super::rooms::{Room, Rooms};
-use crate::limits::{ISLANDS_MAX, REGION_GAP, SEGMENT_COST, SEGMENTS_MAX};
+use crate::limits::{REGION_GAP, SEGMENT_COST, SEGMENTS_MAX, reached};
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
 use std::collections::VecDeque;
@@ -289,7 +289,7 @@ impl Store {
         if joins {
             return true;
         }
-        if self.islands.len() >= ISLANDS_MAX {
+        if !reached::ISLANDS_MAX.has_room(self.islands.len()) {
             return false;
         }
         let at = self.islands.partition_point(|i| i.start < start);

@@ -3,6 +3,7 @@
 
 use super::content::MatchNotes;
 use crate::datasets::Datasets;
+use crate::limits::reached;
 use crate::order::Turn;
 use crate::script::Scripts;
 use foldhash::fast::FixedState;
@@ -120,7 +121,11 @@ impl Resources<'_> {
         let r = self.expressions.compiled.get(*at as usize)?;
         match r.find(hay, self.regex) {
             Found::Match { start, end } => Some((start, end)),
-            _ => None,
+            Found::LimitHit => {
+                reached::PCRE_STEPS_MAX.count();
+                None
+            }
+            Found::NoMatch => None,
         }
     }
 

@@ -120,14 +120,14 @@ pub(super) fn install(
     let print = lua.create_function(|lua, args: MultiValue| {
         let mut line = String::new();
         for (i, v) in args.iter().enumerate() {
-            if i > 0 {
-                line.push('\t');
-            }
-            line.push_str(&String::from_utf8_lossy(v.to_string()?.as_bytes()));
             if line.len() > SCRIPT_LINE_BYTES_MAX {
                 reached::SCRIPT_LINE_BYTES_MAX.count();
                 break;
             }
+            if i > 0 {
+                line.push('\t');
+            }
+            line.push_str(&String::from_utf8_lossy(v.to_string()?.as_bytes()));
         }
         if let Some(state) = lua.app_data_ref::<State>() {
             state.setup.voice.say(super::Severity::Print, "lua", &line);

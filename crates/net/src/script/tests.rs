@@ -332,6 +332,17 @@ fn failures_are_counted_and_said() {
     assert_eq!(heard, wanted.map(|w| format!("{said}{w}")).join("\n"));
 }
 
+#[test]
+fn a_long_line_is_cut_and_counted() {
+    let source = "function match() print(string.rep('x', 70000)) print('a', string.rep('x', 70000), 'z') end";
+    let (mut s, heard) = scripts(&[(source, false)]);
+    assert_eq!(s.matches(0, Scene::default()), Some(false));
+    let lengths: Vec<usize> = heard.lock().unwrap().iter().map(String::len).collect();
+    assert_eq!(lengths, [70_000, 70_002]);
+    let counts = gabion_record::limits::take();
+    assert_eq!(counts.of(&crate::limits::reached::SCRIPT_LINE_BYTES_MAX), 1);
+}
+
 /// Outcomes of transforms: observed with the peer. What is wrong leaves the buffer as it is.
 #[test]
 fn transforms() {

@@ -7,6 +7,7 @@
 
 mod chart;
 
+use crate::limits::PAGE_ROWS_MAX;
 use chart::{bars, intervals, matrix, timeline};
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::TimeNs;
@@ -14,8 +15,6 @@ use std::fmt::Write;
 
 /// Inputs named below the title.
 const INPUTS_SHOWN: usize = 3;
-/// Rows of tables; what is more is said.
-const ROWS_MAX: usize = 500;
 
 /// A host.
 #[derive(Clone, Debug, Default)]
@@ -238,7 +237,7 @@ impl Page {
             "<h2 id=\"what\">How bad: evidence by type</h2><table><tr><th>Level</th><th>Type</th>\
              <th>Technique</th><th class=\"n\">Pieces</th></tr>",
         );
-        for s in self.sorts.iter().take(ROWS_MAX) {
+        for s in self.sorts.iter().take(PAGE_ROWS_MAX) {
             let (kind, technique, count) = (s.kind, s.technique, grouped(s.count));
             let _ = write!(
                 h,
@@ -259,7 +258,7 @@ impl Page {
             h.push_str(
                 "<table><tr><th>Host alerted</th><th class=\"n\">Window</th><th class=\"n\">Sum reached</th></tr>",
             );
-            for (ip, window, sum) in self.alerts.iter().take(ROWS_MAX) {
+            for (ip, window, sum) in self.alerts.iter().take(PAGE_ROWS_MAX) {
                 let ip = escaped(ip);
                 let _ = write!(
                     h,
@@ -291,7 +290,7 @@ impl Page {
             "<table><tr><th>When</th><th>Host</th><th>Level</th><th>What</th><th class=\"n\">Confidence</th>\
              <th class=\"n\">Times</th></tr>",
         );
-        for e in self.evidence.iter().take(ROWS_MAX) {
+        for e in self.evidence.iter().take(PAGE_ROWS_MAX) {
             let _ = write!(
                 h,
                 "<tr><td class=\"t\">{}</td><td>{}</td><td>{}</td><td><b>{}</b> <small>{} · window {}</small><br><code>{}</code></td><td class=\"n\">{:.2}</td>\
@@ -320,7 +319,7 @@ impl Page {
                 "<table><tr><th class=\"n\">Signature</th><th class=\"n\">Priority</th><th>Message</th>\
                  <th>First</th><th class=\"n\">Alerts</th></tr>",
             );
-            for r in self.rules.iter().take(ROWS_MAX) {
+            for r in self.rules.iter().take(PAGE_ROWS_MAX) {
                 let _ = write!(
                     h,
                     "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{} → {}</td>\
@@ -342,7 +341,7 @@ impl Page {
 
     fn books(&self, h: &mut String) {
         h.push_str("<h2 id=\"ledger\">What was read, and what was not</h2><table>");
-        for (name, text) in self.ledger.iter().chain(&self.inputs).take(ROWS_MAX) {
+        for (name, text) in self.ledger.iter().chain(&self.inputs).take(PAGE_ROWS_MAX) {
             let (name, text) = (escaped(name), escaped(text));
             let _ = write!(h, "<tr><td>{name}</td><td>{text}</td></tr>");
         }
@@ -371,10 +370,10 @@ fn grouped(n: u64) -> String {
 }
 
 fn more(there: usize, h: &mut String) {
-    if there > ROWS_MAX {
+    if there > PAGE_ROWS_MAX {
         let _ = write!(
             h,
-            "<p class=\"none\">{ROWS_MAX} of {there} are shown; all are in the files.</p>"
+            "<p class=\"none\">{PAGE_ROWS_MAX} of {there} are shown; all are in the files.</p>"
         );
     }
 }

@@ -1,5 +1,6 @@
 //! DHCP over UDP (RFC 2131, 2132): each message with its options.
 
+pub mod limits;
 mod log;
 mod tables;
 
@@ -15,9 +16,6 @@ use tables::{event, integer};
 
 /// Bytes in front of the options: header and magic cookie.
 const HEADER_LEN: usize = 240;
-
-/// Options kept: there are 255 codes, and few may be repeated.
-const OPTIONS_MAX: usize = 512;
 
 /// Options by their codes (RFC 2132).
 mod option {
@@ -94,7 +92,7 @@ impl DhcpTx {
                     if is_time && to - from != 4 {
                         self.events.set(event::MALFORMED_OPTIONS);
                     } else if let (Ok(from), Ok(to)) = (u16::try_from(from), u16::try_from(to))
-                        && self.options.len() < OPTIONS_MAX
+                        && limits::reached::OPTIONS_MAX.has_room(self.options.len())
                     {
                         self.options.push((code, from, to));
                     }

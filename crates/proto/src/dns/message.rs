@@ -5,7 +5,7 @@
 //! are not are left out and flagged, because a sensor must see the answers of a message whose tail
 //! was spoilt on purpose (the peer's choice since 7.0.7).
 
-use super::limits::TXT_STRINGS_MAX;
+use super::limits::reached;
 use super::name::{Malformed, Name, NameFlags, Names, Span};
 use super::tables::rrtype;
 
@@ -283,7 +283,7 @@ impl Message {
         while let Some((len, tail)) = rest.split_first() {
             let (text, tail) = tail.split_at_checked(usize::from(*len)).ok_or(Malformed)?;
             rest = tail;
-            if self.strings.len() < TXT_STRINGS_MAX {
+            if reached::TXT_STRINGS_MAX.has_room(self.strings.len()) {
                 let text = self.names.keep(text);
                 self.strings.push(text);
             }

@@ -6,7 +6,7 @@
 //! followed (so that parsing goes on behind the first pointer) and breaks the message if not, and a
 //! pointer to itself likewise.
 
-use super::limits::{ARENA_BYTES_MAX, NAME_BYTES_MAX, NAME_STEPS_MAX};
+use super::limits::{ARENA_BYTES_MAX, NAME_BYTES_MAX, NAME_STEPS_MAX, reached};
 
 /// A piece of the arena.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -117,6 +117,9 @@ impl Names {
                 return Ok((self.finish(start, true), behind));
             }
             if self.is_too_long(start) {
+                if self.arena.len() > ARENA_BYTES_MAX {
+                    reached::ARENA_BYTES_MAX.count();
+                }
                 is_truncated = true;
                 self.arena.truncate((start + NAME_BYTES_MAX).min(ARENA_BYTES_MAX.max(start)));
                 self.flags.truncated = true;
@@ -136,6 +139,9 @@ impl Names {
     pub fn keep(&mut self, bytes: &[u8]) -> Span {
         let start = self.arena.len();
         let room = ARENA_BYTES_MAX.saturating_sub(start);
+        if bytes.len() > room {
+            reached::ARENA_BYTES_MAX.count();
+        }
         let bytes = bytes.get(..room).unwrap_or(bytes);
         self.arena.extend_from_slice(bytes);
         Span { start: start as u32, len: bytes.len() as u32 }

@@ -5,7 +5,7 @@
 //! length; an announced length of zero is skipped. A message that does not parse ends the direction
 //! and leaves its event on the youngest transaction, if there is one.
 
-use super::limits::TXS_PER_FLOW_MAX;
+use super::limits::reached;
 use super::message::{HEADER_LEN, Header, Message, ParseError, Section};
 use super::name::Name;
 use super::tables::{buffer, event, frame, integer};
@@ -181,7 +181,7 @@ impl DnsParser {
         let broken = match Message::parse(bytes) {
             Ok(m) if is_query && m.header.is_response() => event::NOT_REQUEST,
             Ok(m) => {
-                self.txs.push(TXS_PER_FLOW_MAX, |id| DnsTx::new(id, direction, m));
+                self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), |id| DnsTx::new(id, direction, m));
                 return true;
             }
             Err(ParseError::Malformed) => event::MALFORMED_DATA,

@@ -2,7 +2,7 @@
 
 use super::command::{self, Kind, Transfer};
 use super::data_channel::Announcement;
-use super::limits::{REPLIES_MAX, REPLY_BYTES_MAX};
+use super::limits::reached;
 use super::settings::Settings;
 use super::tables::event;
 use super::tx::{FtpTx, Reply};
@@ -92,7 +92,7 @@ impl FtpParser {
             }
             return None;
         }
-        self.txs.push(usize::MAX, FtpTx::new);
+        self.txs.push(None, FtpTx::new);
         self.txs.last_mut()
     }
 
@@ -171,7 +171,9 @@ impl FtpParser {
         if !line.text.is_empty() && !is_dropped {
             tx.is_reply_cut |= line.is_cut;
             let text = if code.is_some() { &line.text[4..] } else { line.text };
-            if tx.replies.len() < REPLIES_MAX && tx.reply_bytes + text.len() <= REPLY_BYTES_MAX {
+            if reached::REPLIES_MAX.has_room(tx.replies.len())
+                && reached::REPLY_BYTES_MAX.holds(tx.reply_bytes + text.len())
+            {
                 tx.reply_bytes += text.len();
                 tx.replies.push(Reply { code, text: text.to_vec() });
             }

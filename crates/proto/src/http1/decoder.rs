@@ -641,6 +641,7 @@ mod tests {
     }
 
     /// Whatever the encoding is called, what was sent comes out, in any pieces.
+
     #[test]
     fn encodings_are_undone_whatever_their_name_and_pieces() {
         let text: Vec<u8> = (0..3000u32).flat_map(|i| i.to_string().into_bytes()).collect();

@@ -4,12 +4,10 @@
 //! of the whole when unpacked; the packed part follows. Rules see it as the unpacked file would
 //! be (`FWS`). Source: Adobe's SWF file format specification, chapter 2.
 
+use super::limits::{FLASH_BYTES_MAX, reached};
 use super::settings::SwfDepths;
 use flate2::{Decompress, FlushDecompress};
 use std::io::Write;
-
-/// Bytes made of a Flash file at most, whatever it says and the configuration allows.
-const UNPACKED_BYTES_MAX: usize = 16 << 20;
 
 /// Bytes before the packed part.
 const HEADER_BYTES: usize = 8;
@@ -24,7 +22,9 @@ pub(crate) fn unpack(data: &[u8], depths: &SwfDepths) -> Option<Vec<u8>> {
         0 => said,
         depth => depth.min(said),
     };
-    let room = wanted.saturating_sub(HEADER_BYTES).min(UNPACKED_BYTES_MAX);
+    let wanted = wanted.saturating_sub(HEADER_BYTES);
+    reached::FLASH_BYTES_MAX.holds(wanted);
+    let room = wanted.min(FLASH_BYTES_MAX);
     let packed = data.get(HEADER_BYTES..)?;
     let packed = match usize::try_from(depths.compressed).unwrap_or(usize::MAX) {
         0 => packed,
@@ -79,7 +79,7 @@ fn unlzma(packed: &[u8], room: usize) -> Vec<u8> {
     let Some(stream) = packed.get(LENGTH_BYTES..) else { return Vec::new() };
     let options = lzma_rs::decompress::Options {
         unpacked_size: lzma_rs::decompress::UnpackedSize::UseProvided(Some(room as u64)),
-        memlimit: Some(UNPACKED_BYTES_MAX),
+        memlimit: Some(FLASH_BYTES_MAX),
         allow_incomplete: true,
     };
     let mut out = Bounded { bytes: Vec::new(), room };
@@ -91,6 +91,15 @@ fn unlzma(packed: &[u8], room: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_says_too_much_is_counted() {
+        let depths = SwfDepths { deflate: true, lzma: true, compressed: 0, decompressed: 0 };
+        let mut file = b"CWS\x08".to_vec();
+        file.extend_from_slice(&(64_u32 << 20).to_le_bytes());
+        let _ = unpack(&file, &depths);
+        assert_eq!(gabion_record::limits::take().of(&reached::FLASH_BYTES_MAX), 1);
+    }
 
     #[test]
     fn packed_flash_files_are_unpacked() {

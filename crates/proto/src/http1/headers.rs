@@ -10,7 +10,7 @@
 //! which are those of the peer's HTTP library (they were found by trying browsers, see the
 //! "http-evader" captures).
 
-use super::limits::{FOLDS_MAX, REPETITIONS_MAX};
+use super::limits::{FOLDS_MAX, reached};
 use super::text::{eq_nocase_nozero, is_space, is_token, prefix};
 use std::ops::Range;
 
@@ -438,7 +438,7 @@ impl Headers {
         };
         let mut added = Added::Second;
         if self.list[at].is_repeated {
-            if self.repetitions >= REPETITIONS_MAX {
+            if !reached::REPETITIONS_MAX.has_room(self.repetitions.into()) {
                 return (Added::Further, false);
             }
             self.repetitions += 1;

@@ -333,7 +333,7 @@ impl Message {
         direction: Direction,
         context: &mut FileContext,
     ) -> Option<&mut File> {
-        if self.files.files.len() >= crate::limits::FILES_PER_FLOW_MAX {
+        if !crate::limits::reached::FILES_PER_FLOW_MAX.has_room(self.files.files.len()) {
             return None;
         }
         context.last_id = context.last_id.wrapping_add(1);

@@ -27,7 +27,7 @@ mod events;
 mod flash;
 mod head;
 mod headers;
-mod limits;
+pub mod limits;
 mod log;
 mod lzma;
 mod message;

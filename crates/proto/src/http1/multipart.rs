@@ -4,7 +4,7 @@
 //! handed out as files; the others are skipped. A boundary that might begin at the end of a piece
 //! is held back until it is decided.
 
-use super::limits::{BOUNDARY_BYTES_MAX, FILE_NAME_BYTES_MAX, PART_HEADER_BYTES_MAX};
+use super::limits::{FILE_NAME_BYTES_MAX, PART_HEADER_BYTES_MAX, reached};
 use super::text::{split_prefix, starts_with_nocase, trim};
 
 /// What the parser finds, in order.
@@ -58,7 +58,7 @@ impl Multipart {
             return None;
         }
         let boundary = parameter(content_type, b"boundary")?;
-        if boundary.is_empty() || boundary.len() > BOUNDARY_BYTES_MAX {
+        if boundary.is_empty() || !reached::BOUNDARY_BYTES_MAX.holds(boundary.len()) {
             return None;
         }
         let mut delimiter = b"\r\n--".to_vec();

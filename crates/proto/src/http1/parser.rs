@@ -9,7 +9,7 @@
 use super::decoder::Unpacking;
 use super::events::Event;
 use super::frame;
-use super::limits::WARNINGS_MAX;
+use super::limits::{SPARE_BYTES_MAX, SPARE_MAX, WARNINGS_MAX};
 use super::message::{FileContext, Tx, progress};
 use super::settings::{Config, Settings};
 use crate::FilePiece;
@@ -147,12 +147,6 @@ pub(crate) struct Http1 {
     /// What is found out when a direction ends is not told, as the peer doesn't.
     is_closing: bool,
 }
-
-/// Transactions kept for the next ones.
-const SPARE_MAX: usize = 4;
-
-/// Room above which a transaction isn't kept for the next one.
-const SPARE_BYTES_MAX: usize = 64 * 1024;
 
 impl Http1 {
     pub(crate) fn new(settings: Arc<Settings>) -> Http1 {
@@ -326,7 +320,7 @@ impl Http1 {
                     let rest = if is_carry { carry.get(at..) } else { None }.unwrap_or_default();
                     let mut kept = rest.to_vec();
                     kept.extend_from_slice(bytes.get(used..).unwrap_or_default());
-                    if kept.len() > crate::limits::PENDING_BYTES_MAX {
+                    if !crate::limits::reached::PENDING_BYTES_MAX.holds(kept.len()) {
                         kept.clear();
                     }
                     self.stream(direction).carry = kept;

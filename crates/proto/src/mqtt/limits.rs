@@ -1,33 +1,47 @@
 //! Limits of the MQTT parser.
 
-/// Bytes of a message's contents that are read; longer ones are passed over (the peer's default,
-/// `max-msg-length`).
-pub const MESSAGE_BYTES_MAX: u64 = 1024 * 1024;
+use gabion_record::limits;
 
-/// Live transactions of a flow before open ones are closed (the peer's default, `max-tx`).
-pub const OPEN_TXS_MAX: u64 = 4096;
+limits! { "proto.mqtt";
+    /// Bytes of a message's contents that are read; longer ones are passed over (the peer's default,
+    /// `max-msg-length`).
+    pub const MESSAGE_BYTES_MAX: u64 = 1024 * 1024,
+        Counts("messages passed over, marked `truncated` in the record as Suricata does");
 
-/// Live transactions of a flow, open or not: the engine frees closed ones only behind the piece of
-/// input they came with, and a segment of 64 KiB can hold half as many messages.
-pub const TXS_PER_FLOW_MAX: usize = 32 * 1024;
+    /// Live transactions of a flow before open ones are closed (the peer's default, `max-tx`).
+    pub const OPEN_TXS_MAX: u64 = 4096,
+        Counts("open transactions closed, as event `too_many_transactions`");
 
-/// Messages of a transaction (the peer's default, `max-messages`).
-pub const MESSAGES_PER_TX_MAX: u64 = 1024;
+    /// Live transactions of a flow, open or not: the engine frees closed ones only behind the piece of
+    /// input they came with, and a segment of 64 KiB can hold half as many messages.
+    pub const TXS_PER_FLOW_MAX: usize = 32 * 1024,
+        Loses("the oldest transaction of a flow");
 
-/// Bytes of messages that a flow's transactions hold before open ones are closed and answers are no
-/// longer kept: 4,096 open transactions could each wait with a message of 1 MiB, or keep 1,024 small
-/// answers.
-pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024;
+    /// Messages of a transaction (the peer's default, `max-messages`).
+    pub const MESSAGES_PER_TX_MAX: u64 = 1024,
+        Counts("answers, as event `too_many_messages`");
 
-/// Topics of a SUBSCRIBE or UNSUBSCRIBE that rules look at (the peer's defaults,
-/// `subscribe-topic-match-limit` and `unsubscribe-topic-match-limit`).
-pub const TOPICS_MATCHED_MAX: u64 = 100;
+    /// Bytes of messages that a flow's transactions hold before open ones are closed and answers are no
+    /// longer kept: 4,096 open transactions could each wait with a message of 1 MiB, or keep 1,024 small
+    /// answers.
+    pub const HELD_BYTES_MAX: usize = 8 * 1024 * 1024,
+        Counts("open transactions closed and answers, as events `too_many_transactions` and `too_many_messages`");
 
-/// Topics kept of a message: a message of 1 MiB could carry a third of a million empty ones.
-pub const TOPICS_KEPT_MAX: usize = 16 * 1024;
+    /// Topics of a SUBSCRIBE or UNSUBSCRIBE that rules look at (the peer's defaults,
+    /// `subscribe-topic-match-limit` and `unsubscribe-topic-match-limit`).
+    pub const TOPICS_MATCHED_MAX: u64 = 100,
+        Spares("rules look at the first ones only, as the configuration says");
 
-/// Properties kept of a message: 30 are defined, and but user properties none may be repeated.
-pub const PROPERTIES_KEPT_MAX: usize = 1024;
+    /// Topics kept of a message, so that its record stays below a megabyte: a message of 1 MiB could
+    /// carry a third of a million empty ones.
+    pub const TOPICS_KEPT_MAX: usize = 16 * 1024,
+        Loses("topics of a message");
 
-/// Bytes of a text that are logged (the peer's default, `string-log-limit`).
-pub const LOGGED_BYTES_MAX: u64 = 1024;
+    /// Properties kept of a message: 30 are defined, and but user properties none may be repeated.
+    pub const PROPERTIES_KEPT_MAX: usize = 64 * 1024,
+        Loses("properties of a message");
+
+    /// Bytes of a text that are logged (the peer's default, `string-log-limit`).
+    pub const LOGGED_BYTES_MAX: u64 = 1024,
+        Counts("the end of a text, said in the record as Suricata does");
+}

@@ -4,7 +4,7 @@
 //! UTF-8: where they are not, a copy with replacement characters stands behind the contents, as
 //! rules and logs of the peer see it.
 
-use super::limits::TOPICS_KEPT_MAX;
+use super::limits::reached;
 use super::property::{self, Property};
 use crate::detect::Probe;
 use gabion_record::Direction;
@@ -398,7 +398,7 @@ fn many<T>(
     mut one: impl FnMut(&mut Cursor<'_>) -> Result<T, Malformed>,
 ) -> Result<Vec<T>, Malformed> {
     let mut all = vec![one(c)?];
-    while !c.is_empty() && all.len() < TOPICS_KEPT_MAX {
+    while !c.is_empty() && reached::TOPICS_KEPT_MAX.has_room(all.len()) {
         match one(c) {
             Ok(item) => all.push(item),
             Err(Malformed) => break,

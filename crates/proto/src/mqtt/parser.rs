@@ -4,7 +4,7 @@
 //! peer's behaviour); a CONNACK by a number no message can carry. A message that can't be read ends
 //! the flow.
 
-use super::limits::{HELD_BYTES_MAX, TXS_PER_FLOW_MAX};
+use super::limits::{HELD_BYTES_MAX, TXS_PER_FLOW_MAX, reached};
 use super::message::{Body, Header, Malformed, Message, Start, kind};
 use super::settings::Settings;
 use super::tables::{event, frame};
@@ -91,7 +91,7 @@ impl MqttParser {
         if let Some(id) = opening.waits {
             self.open.push_back(Open { tx: self.txs.next_id(), id });
         }
-        self.txs.push(TXS_PER_FLOW_MAX, |id| MqttTx {
+        self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), |id| MqttTx {
             id,
             direction,
             messages: message.into_iter().collect(),

@@ -1,6 +1,6 @@
 //! Properties of MQTT 5 messages (mqtt-v5.0 2.2.2).
 
-use super::limits::PROPERTIES_KEPT_MAX;
+use super::limits::reached;
 use super::message::{Cursor, Malformed, Span};
 
 /// A property.
@@ -88,7 +88,7 @@ pub fn read(c: &mut Cursor<'_>) -> Result<Option<Box<[Property]>>, Malformed> {
             Form::Bytes => (Some(name), Value::Text(c.bytes()?)),
             Form::Pair => (None, Value::User(c.text()?, c.text()?)),
         };
-        if all.len() < PROPERTIES_KEPT_MAX {
+        if reached::PROPERTIES_KEPT_MAX.has_room(all.len()) {
             all.push(Property { name, value });
         }
     }

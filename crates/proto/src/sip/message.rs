@@ -2,7 +2,7 @@
 //!
 //! A message owns its bytes; what was read from them are places in them.
 
-use super::limits::HEADERS_KEPT_MAX;
+use super::limits::reached;
 use memchr::memmem;
 
 /// A place in a message.
@@ -222,7 +222,9 @@ fn headers(head: &[u8], from: usize) -> Option<Vec<(HeaderKind, Span)>> {
         if value.iter().any(|b| b.is_ascii_control() && !matches!(b, b'\t' | b'\r' | b'\n')) {
             return None;
         }
-        if let Some(kind) = HeaderKind::find(name).filter(|_| all.len() < HEADERS_KEPT_MAX) {
+        if let Some(kind) =
+            HeaderKind::find(name).filter(|_| reached::HEADERS_KEPT_MAX.has_room(all.len()))
+        {
             let start = at + colon + 1 + (value.len() - value.trim_ascii_start().len());
             let end = start + value.trim_ascii().len();
             all.push((kind, Span::new(start, end)));

@@ -4,7 +4,7 @@
 //! 18.3), and empty lines before a message are skipped (7.5: they keep connections alive). What is
 //! no message ends a stream; the next datagram is tried again.
 
-use super::limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX, TXS_PER_FLOW_MAX};
+use super::limits::{BODY_BYTES_MAX, HEAD_BYTES_MAX, reached};
 use super::log;
 use super::message::{Found, HeaderKind, Message, StartLine};
 use super::sdp::Description;
@@ -153,7 +153,7 @@ impl SipParser {
         self.note_frames(cx, &message, body.len(), at);
         let direction = cx.direction;
         let description = Description::read(body);
-        self.txs.push(TXS_PER_FLOW_MAX, |id| SipTx {
+        self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), |id| SipTx {
             id,
             direction,
             message,
@@ -211,11 +211,18 @@ impl SipParser {
         let message = match Message::read(bytes, cx.direction == Direction::ToClient) {
             Found::Message(message) => message,
             Found::More if bytes.len() <= HEAD_BYTES_MAX => return Step::Needs(bytes.len() + 1),
-            Found::More | Found::Wrong => return Step::Wrong,
+            Found::More => {
+                reached::HEAD_BYTES_MAX.count();
+                return Step::Wrong;
+            }
+            Found::Wrong => return Step::Wrong,
         };
         let head_len = message.head_len;
         let body_len = message.body_len().unwrap_or(0);
         let wanted = usize::try_from(body_len).unwrap_or(usize::MAX).min(BODY_BYTES_MAX);
+        if wanted == BODY_BYTES_MAX && body_len > wanted as u64 {
+            reached::BODY_BYTES_MAX.count();
+        }
         let behind = bytes.get(head_len..).unwrap_or_default();
         if behind.len() < wanted && !eof {
             return Step::Needs(head_len + wanted);

@@ -4,7 +4,7 @@
 //! demands the standard's order and narrow alphabets, and drops descriptions whose session name is
 //! `-`, the one most telephones send. Lines of unknown kinds are passed over.
 
-use super::limits::{LINES_KEPT_MAX, MEDIA_KEPT_MAX};
+use super::limits::reached;
 use super::message::Span;
 
 /// A description.
@@ -52,7 +52,7 @@ impl Section {
             slot.get_or_insert(value);
         };
         let more = |list: &mut Vec<Span>| {
-            if list.len() < LINES_KEPT_MAX {
+            if reached::LINES_KEPT_MAX.has_room(list.len()) {
                 list.push(value);
             }
         };
@@ -92,7 +92,7 @@ impl Description {
     fn take(&mut self, kind: u8, value: Span) {
         let is_session = self.media.is_empty();
         match kind {
-            b'm' if self.media.len() < MEDIA_KEPT_MAX => {
+            b'm' if reached::MEDIA_KEPT_MAX.has_room(self.media.len()) => {
                 self.media.push((value, Section::default()));
             }
             _ if !is_session => {
@@ -104,7 +104,9 @@ impl Description {
             b'e' => _ = self.email.get_or_insert(value),
             b'p' => _ = self.phone_number.get_or_insert(value),
             b'z' => _ = self.timezone.get_or_insert(value),
-            b't' if self.times.len() < LINES_KEPT_MAX => self.times.push((value, None)),
+            b't' if reached::LINES_KEPT_MAX.has_room(self.times.len()) => {
+                self.times.push((value, None))
+            }
             b'r' => {
                 if let Some((_, repeat)) = self.times.last_mut() {
                     repeat.get_or_insert(value);

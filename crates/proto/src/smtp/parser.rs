@@ -205,7 +205,7 @@ impl SmtpParser {
         if self.current.is_none() || (is_over && !ends_only) {
             let (helo, settings) = (self.helo.clone(), self.settings.clone());
             self.current = Some(self.txs.next_id());
-            self.txs.push(TXS_PER_FLOW_MAX, |id| SmtpTx::new(id, helo, settings));
+            self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), |id| SmtpTx::new(id, helo, settings));
         }
         let tx = self.current.filter(|_| !(is_over && ends_only));
         if !self.has_greeting {
@@ -251,7 +251,7 @@ impl SmtpParser {
         if matches!(self.waiting.back(), Some((Command::StartTls | Command::Data, _))) {
             self.raise(event::INVALID_PIPELINED_SEQUENCE);
         }
-        if self.waiting.len() < COMMANDS_WAITING_MAX
+        if reached::COMMANDS_WAITING_MAX.has_room(self.waiting.len())
             && let Some(id) = self.current
         {
             self.waiting.push_back((command, id));

@@ -65,7 +65,7 @@ impl SmtpTx {
     }
 
     pub(super) fn add_recipient(&mut self, name: &[u8]) {
-        if self.rcpt_to.len() < limits::RECIPIENTS_MAX {
+        if limits::reached::RECIPIENTS_MAX.has_room(self.rcpt_to.len()) {
             self.rcpt_to.push(name.to_vec());
         }
     }

@@ -1,6 +1,7 @@
 //! SNMP over UDP: versions 1, 2c and 3 (RFC 1157, 3416, 3412). Each message is a transaction.
 
 mod ber;
+pub mod limits;
 mod log;
 mod tables;
 
@@ -14,9 +15,6 @@ use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
 use tables::{buffer, event, integer};
-
-/// Variables kept of a message: a datagram could carry ten thousand empty ones.
-const VARIABLES_MAX: usize = 1024;
 
 /// What a notification of version 1 says beside its variables.
 #[derive(Debug)]
@@ -69,7 +67,7 @@ impl SnmpTx {
         while let Some(variable) = variables.next() {
             let mut r = Reader::new(variable.value);
             let oid = r.expect(ber::OID)?;
-            if self.variables.len() < VARIABLES_MAX {
+            if limits::reached::VARIABLES_MAX.has_room(self.variables.len()) {
                 self.variables.push(oid.into());
             }
         }

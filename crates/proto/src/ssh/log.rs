@@ -1,11 +1,9 @@
 //! EVE records of SSH.
 
+use super::limits::LOGGED_MAX;
 use super::parser::{Side, SshTx};
 use gabion_record::Direction;
 use gabion_record::json::Json;
-
-/// Bytes of a version that are logged; the rest is only counted.
-const LOGGED_MAX: usize = 256;
 
 /// Writes the record. False when no side has introduced itself.
 pub fn write(tx: &SshTx, json: &mut Json) -> bool {

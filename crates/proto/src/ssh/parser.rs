@@ -4,7 +4,7 @@
 //! wanted. Once both sides have sent their new keys all is encrypted and passed over.
 
 use super::kex::{self, KeyExchange};
-use super::limits::{BANNER_BYTES_MAX, HASSH_BYTES_MAX, KEX_BYTES_MAX, LONG_BANNER_BYTES_MAX};
+use super::limits::{BANNER_BYTES_MAX, KEX_BYTES_MAX, LONG_BANNER_BYTES_MAX, reached};
 use super::tables::{buffer, event, frame, state};
 use super::{SshSettings, log};
 use crate::parser::EventList;
@@ -245,7 +245,7 @@ impl SshParser {
 fn add_hassh(side: &mut Side, body: &[u8], is_server: bool) {
     let Some(kex) = KeyExchange::parse(body) else { return };
     let text = kex.hassh_text(is_server);
-    if side.hassh_string.len() + text.len() <= HASSH_BYTES_MAX {
+    if reached::HASSH_BYTES_MAX.holds(side.hassh_string.len() + text.len()) {
         // A further exchange lengthens the text, and its hash stands behind the earlier ones.
         side.hassh_string.extend_from_slice(&text);
         let hash = kex::hassh(&side.hassh_string);

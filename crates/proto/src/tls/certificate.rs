@@ -3,7 +3,7 @@
 //! Names are written as the `x509-parser` crate writes them, which is also what the peer uses, so
 //! that subject and issuer compare byte for byte (`C=US, ST=…, CN=…`).
 
-use super::limits::ALT_NAMES_MAX;
+use super::limits::reached;
 use super::tables::event;
 use sha1::Digest;
 use std::fmt::Write;
@@ -37,8 +37,9 @@ pub fn parse(der: &[u8]) -> Result<Certificate, u16> {
     colon_hex(c.raw_serial(), b"0123456789ABCDEF", &mut serial);
     let mut alt_names = Vec::new();
     if let Ok(Some(names)) = c.subject_alternative_name() {
-        let names = names.value.general_names.iter().take(ALT_NAMES_MAX);
-        alt_names.extend(names.map(alt_name));
+        let names = names.value.general_names.iter().enumerate();
+        let names = names.take_while(|(n, _)| reached::ALT_NAMES_MAX.has_room(*n));
+        alt_names.extend(names.map(|(_, name)| alt_name(name)));
     }
     Ok(Certificate {
         subject: c.subject().to_string().into_bytes(),

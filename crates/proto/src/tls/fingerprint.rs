@@ -3,7 +3,7 @@
 //! JA4 follows its publication (FoxIO, 2023) with the peer's readings: lists add up over repeated
 //! hellos, an empty list is hashed as an empty text, and the last part always has its underscore.
 
-use super::limits::HELLO_LIST_MAX;
+use super::limits::reached;
 use super::version::is_grease;
 use md5::Digest;
 
@@ -96,7 +96,7 @@ impl Hello {
 }
 
 fn add(list: &mut Vec<u16>, value: u16) {
-    if !is_grease(value) && list.len() < HELLO_LIST_MAX {
+    if !is_grease(value) && reached::HELLO_LIST_MAX.has_room(list.len()) {
         list.push(value);
     }
 }
@@ -191,6 +191,15 @@ impl Ja3 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_beyond_the_limit_are_counted() {
+        let mut list = Vec::new();
+        for _ in 0..super::super::limits::HELLO_LIST_MAX + 4 {
+            add(&mut list, 5);
+        }
+        assert_eq!(gabion_record::limits::take().of(&reached::HELLO_LIST_MAX), 4);
+    }
 
     #[test]
     fn ja4_as_the_peer_writes_it() {

@@ -6,7 +6,7 @@
 //! JA3 text without its hash. All of that is the peer's behaviour, measured with crafted hellos.
 
 use super::fingerprint::{Hello, Ja3};
-use super::limits::ALPN_MAX;
+use super::limits::reached;
 use super::parser::Side;
 use super::tables::event;
 use super::version;
@@ -225,7 +225,7 @@ impl Reading<'_> {
             if self.side.alpns.is_empty() {
                 self.hello().set_alpn(protocol);
             }
-            if self.side.alpns.len() < ALPN_MAX {
+            if reached::ALPN_MAX.has_room(self.side.alpns.len()) {
                 self.side.alpns.push(protocol.into());
             }
         }

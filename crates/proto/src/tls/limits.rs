@@ -1,28 +1,37 @@
 //! Limits of the TLS parser.
 
-/// Largest record taken: 2^14 and the 1,024 that compression may add in SSL 3.0 to TLS 1.1 (the
-/// peer's limit; longer ones end the direction).
-pub const RECORD_BYTES_MAX: usize = (1 << 14) + 1024;
+use gabion_record::limits;
 
-/// Largest handshake message put together over records. Longer ones are skipped; certificate chains
-/// stay well below.
-pub const HANDSHAKE_BYTES_MAX: usize = 128 * 1024;
+limits! { "proto.tls";
+    /// Largest record taken: 2^14 and the 1,024 that compression may add in SSL 3.0 to TLS 1.1 (the
+    /// peer's limit; longer ones end the direction).
+    pub const RECORD_BYTES_MAX: usize = (1 << 14) + 1024,
+        Counts("the rest of a direction, as event `invalid_record_length`");
 
-/// Largest certificate that is read (a few KiB is usual).
-pub const CERT_BYTES_MAX: usize = 64 * 1024;
+    /// Largest handshake message put together over records. Longer ones are skipped; certificate chains
+    /// stay well below.
+    pub const HANDSHAKE_BYTES_MAX: usize = 128 * 1024,
+        Loses("a handshake message");
 
-/// Certificates of a chain that are kept.
-pub const CHAIN_CERTS_MAX: usize = 16;
+    /// Largest certificate that is read (a few KiB is usual).
+    pub const CERT_BYTES_MAX: usize = 64 * 1024,
+        Counts("a certificate, as event `invalid_certificate`");
 
-/// Values kept of each list of a hello (ciphers, extensions, groups, algorithms). JA4 stops
-/// counting at 99; a record full of them would hold 8,000, and repeated hellos any number.
-pub const HELLO_LIST_MAX: usize = 16 * 1024;
+    /// Certificates of a chain that are kept: as many as a handshake message of the largest size can
+    /// hold.
+    pub const CHAIN_CERTS_MAX: usize = 32 * 1024,
+        Spares("the largest message holds no more");
 
-/// Protocol names of ALPN that are kept for each side.
-pub const ALPN_MAX: usize = 64;
+    /// Values kept of each list of a hello (ciphers, extensions, groups, algorithms). JA4 stops
+    /// counting at 99; a record full of them would hold 8,000, and repeated hellos any number.
+    pub const HELLO_LIST_MAX: usize = 16 * 1024,
+        Loses("values of a list of a hello");
 
-/// Names of a certificate (subjectAltName) that are kept.
-pub const ALT_NAMES_MAX: usize = 1024;
+    /// Protocol names of ALPN that are kept for each side: as many as the largest list can hold.
+    pub const ALPN_MAX: usize = 32 * 1024,
+        Spares("the largest list holds no more");
 
-/// Longest SSL 2.0 record taken whole (the header allows 32,767).
-pub const SSLV2_RECORD_BYTES_MAX: usize = 32 * 1024;
+    /// Names of a certificate (subjectAltName) that are kept: more than the largest certificate can hold.
+    pub const ALT_NAMES_MAX: usize = 32 * 1024,
+        Spares("the largest certificate holds no more");
+}

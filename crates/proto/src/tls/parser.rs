@@ -9,7 +9,7 @@ use super::certificate::{self, Certificate};
 use super::conditions::state;
 use super::fingerprint::{Hello, Ja3};
 use super::hello::{Found, Reading};
-use super::limits::{CERT_BYTES_MAX, CHAIN_CERTS_MAX, HANDSHAKE_BYTES_MAX, RECORD_BYTES_MAX};
+use super::limits::{CERT_BYTES_MAX, HANDSHAKE_BYTES_MAX, RECORD_BYTES_MAX, reached};
 use super::tables::{buffer, client, event, frame, server};
 use super::{Encryption, TlsSettings, log, version};
 use crate::parser::EventList;
@@ -479,6 +479,7 @@ impl TlsParser {
         let len = u32::from_be_bytes([0, *a, *b, *c]) as usize + 4;
         let is_too_long = len > HANDSHAKE_BYTES_MAX;
         if is_too_long {
+            reached::HANDSHAKE_BYTES_MAX.count();
             self.halves[at].message_skip = len.saturating_sub(rest.len());
         }
         is_too_long
@@ -576,7 +577,7 @@ impl TlsParser {
                     }
                 }
             }
-            if side.chain.len() < CHAIN_CERTS_MAX {
+            if reached::CHAIN_CERTS_MAX.has_room(side.chain.len()) {
                 side.chain.push(der.to_vec());
             }
         }

@@ -16,9 +16,6 @@ fn blank(name: &str, folder: &str) -> DatasetDef {
     DatasetDef { rule_folder: folder.to_string(), ..DatasetDef::new(name) }
 }
 
-/// Names are short: the peer's bound.
-const NAME_MAX: usize = 63;
-
 fn dataset(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     const WHO: &str = "detect-dataset";
     if matches!(d.list, List::NotSet) {
@@ -72,7 +69,9 @@ fn json_settings(def: &DatasetDef, command: DatasetCommand) -> Checked<()> {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.len() <= NAME_MAX && !text.contains(char::is_whitespace)
+    !text.is_empty()
+        && text.len() <= crate::limits::DATASET_NAME_MAX
+        && !text.contains(char::is_whitespace)
 }
 
 fn datarep(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {

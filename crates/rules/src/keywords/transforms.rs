@@ -148,8 +148,6 @@ fn from_base64(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked
 
 /// Bytes of output at most unless written: the peer's default.
 const DECOMPRESSED_DEFAULT: u32 = 1024;
-/// What may be written at most: the peer's bound.
-const DECOMPRESSED_MAX: u64 = 16 << 20;
 
 fn decompress(d: &mut Draft<'_>, v: Value<'_>, make: fn(u32) -> Transform) -> Checked<()> {
     const WHO: &str = "decompress";
@@ -162,7 +160,7 @@ fn decompress(d: &mut Draft<'_>, v: Value<'_>, make: fn(u32) -> Transform) -> Ch
             return Err(Refusal::new(WHO, said));
         }
         let n = crate::integer::number_with_unit(value.trim()).ok_or_else(bad)?;
-        if n == 0 || n > DECOMPRESSED_MAX {
+        if n == 0 || n > crate::limits::DECOMPRESSED_MAX {
             return Err(Refusal::new(WHO, format!("max-size {n} is out of bounds")));
         }
         max_size = n as u32;

@@ -1,7 +1,6 @@
 //! `suricata.http`: an HTTP/1 transaction, by the buffers that rules know.
 
 use super::{Library, member, transaction};
-use crate::limits::{SCRIPT_FIELDS_MAX, reached};
 use crate::script::call::{Answer, Call, Member};
 use gabion_record::Direction::{self, ToClient, ToServer};
 
@@ -40,15 +39,6 @@ fn fields<'a>(c: &Call<'_, 'a>, direction: Direction) -> Vec<(&'a [u8], &'a [u8]
     };
     (0..)
         .map_while(|i| c.scene.buffer(keyword, direction, i))
-        .enumerate()
-        .take_while(|(n, _)| {
-            let fits = *n < SCRIPT_FIELDS_MAX;
-            if !fits {
-                reached::SCRIPT_FIELDS_MAX.count();
-            }
-            fits
-        })
-        .map(|(_, line)| line)
         .filter_map(|line| {
             let at = line.windows(2).position(|w| w == b": ")?;
             Some((line.get(..at)?, line.get(at + 2..)?))

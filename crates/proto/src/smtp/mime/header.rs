@@ -3,7 +3,7 @@
 //! Read as the peer 8.0.7 reads them (measured), not as the standards would have it: names of
 //! parameters are matched in lower case only, nothing is unescaped, comments are text.
 
-use super::super::limits::PARAMETERS_MAX;
+use super::super::limits::{PARAMETERS_MAX, reached};
 
 /// The parameter `name` of a header value (`attachment; filename="a"`): the last one of that name,
 /// or the pieces `name*0`, `name*1`… (RFC 2231) joined.
@@ -40,8 +40,10 @@ fn piece_number(text: &[u8]) -> Option<usize> {
 /// What stands behind the first semicolon, in pairs.
 fn parameters(value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     let mut rest = memchr::memchr(b';', value).map(|at| &value[at + 1..]);
+    let mut count = 0;
     let next = move || {
-        let text = rest?;
+        let text = rest.filter(|_| reached::PARAMETERS_MAX.has_room(count))?;
+        count += 1;
         let at = text.iter().position(|b| !is_blank(*b)).unwrap_or(text.len());
         let text = &text[at..];
         let end = end_of_parameter(text);
@@ -53,7 +55,7 @@ fn parameters(value: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
         };
         Some((key, unquoted(value)))
     };
-    std::iter::from_fn(next).take(PARAMETERS_MAX)
+    std::iter::from_fn(next)
 }
 
 fn is_blank(b: u8) -> bool {

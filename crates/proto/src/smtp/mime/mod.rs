@@ -16,7 +16,6 @@ use super::limits::*;
 use super::settings::MimeSettings;
 use super::tables::event;
 use crate::files::{File, FileList, FileState, FileWants};
-use crate::limits::FILES_PER_FLOW_MAX;
 use crate::parser::EventList;
 use decode::{Base64, QuotedPrintable};
 use gabion_record::Direction;
@@ -48,7 +47,7 @@ pub struct Sink<'a> {
 impl Sink<'_> {
     /// Opens a file; false when there are too many.
     pub fn open(&mut self, name: &[u8]) -> bool {
-        if self.files.files.len() >= FILES_PER_FLOW_MAX {
+        if !crate::limits::reached::FILES_PER_FLOW_MAX.has_room(self.files.files.len()) {
             return false;
         }
         *self.last_file_id += 1;
@@ -267,6 +266,9 @@ impl Mime {
             if let Some(f) = fields.last_mut() {
                 let text = &line[skip_blanks(line)..];
                 let room = HEADER_VALUE_BYTES_MAX.saturating_sub(f.value.len());
+                if text.len() > room {
+                    reached::HEADER_VALUE_BYTES_MAX.count();
+                }
                 f.value.extend_from_slice(&text[..text.len().min(room)]);
             }
             return;
@@ -281,7 +283,7 @@ impl Mime {
             sink.events.add(event::MIME_LONG_HEADER_VALUE);
             value = &value[..settings.header_value_depth];
         }
-        if fields.len() < HEADERS_MAX {
+        if reached::HEADERS_MAX.has_room(fields.len()) {
             fields.push(Field { name: name.to_vec(), value: value.to_vec() });
         }
     }
@@ -320,7 +322,7 @@ impl Mime {
             self.open_part = fields;
         }
         let is_named = !file_name.is_empty();
-        if is_named && self.attachments.len() < ATTACHMENTS_MAX {
+        if is_named && reached::ATTACHMENTS_MAX.has_room(self.attachments.len()) {
             self.attachments.push(file_name.clone());
         }
         if self.content == ContentType::Message {
@@ -338,7 +340,7 @@ impl Mime {
             sink.events.add(event::MIME_LONG_BOUNDARY);
             boundary.truncate(BOUNDARY_BYTES_MAX);
         }
-        if self.boundaries.len() < NESTING_MAX {
+        if reached::NESTING_MAX.has_room(self.boundaries.len()) {
             self.boundaries.push(boundary);
         }
     }

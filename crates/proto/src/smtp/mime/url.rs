@@ -1,6 +1,6 @@
 //! URLs in texts.
 
-use super::super::limits::{URL_BYTES_MAX, URLS_MAX};
+use super::super::limits::reached;
 use super::super::settings::MimeSettings;
 
 /// URLs found, without their schemes unless these are wanted.
@@ -49,7 +49,9 @@ impl Urls {
                 let text = &rest[at + scheme.len()..];
                 let end = text.iter().position(|b| ends_url(*b)).unwrap_or(text.len());
                 let keep = if settings.log_scheme { scheme.as_slice() } else { b"" };
-                if self.list.len() < URLS_MAX && self.bytes + keep.len() + end <= URL_BYTES_MAX {
+                if reached::URLS_MAX.has_room(self.list.len())
+                    && reached::URL_BYTES_MAX.holds(self.bytes + keep.len() + end)
+                {
                     let url = [keep, &text[..end]].concat();
                     self.bytes += url.len();
                     self.list.push(url);

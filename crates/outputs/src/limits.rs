@@ -1,0 +1,30 @@
+//! Limits of outputs, each with its reason.
+
+use gabion_record::limits;
+
+limits! { "outputs";
+    /// Flows of which packets are followed after an alert: as many as have alerts at a time in any
+    /// network seen, some 4 MiB.
+    pub const FOLLOWED_FLOWS_MAX: usize = 65_536,
+        Loses("packets of a flow after its alert");
+
+    /// Numbers of stored files that are known at a time: some 64 MiB.
+    pub const FILE_NUMBERS_MAX: usize = 1 << 20,
+        Loses("numbers of all files so far: one that is named again gets a new one");
+
+    /// Flows with alerts in doubt that were written, until their own record comes: some 16 MiB.
+    pub const ALERTED_FLOWS_MAX: usize = 1 << 20,
+        Loses("`alerted` in a flow's record");
+
+    /// Rows of a table of the page.
+    pub const PAGE_ROWS_MAX: usize = 500,
+        Spares("the page says how many there are; all are in the files");
+
+    /// Batches of profiles that wait for the disk.
+    pub const STORE_BATCHES_MAX: usize = 16,
+        Spares("who gives one waits");
+
+    /// Bytes of profiles kept: some weeks of a large site.
+    pub const STORE_BYTES_MAX: u64 = 2 << 30,
+        Counts("the oldest windows, told at the end of the run");
+}

@@ -1,0 +1,204 @@
+//! Limits stand in the tables of `limits.rs`; one that loses something is counted and reached by a test.
+//!
+//! A constant counts as a limit by its name: what holds, keeps or allows so many at most. Names that only
+//! look like it stand in [`NO_LIMITS`] with the reason.
+
+use crate::Fault;
+use crate::tree::File;
+
+/// Crates whose limits all stand in their tables.
+const CRATES: &[&str] =
+    &["capture", "flow", "matcher", "net", "outputs", "packet", "proto", "record", "rules"];
+
+/// Words in the name of a constant that bounds work or memory.
+const WORDS: &[&str] = &[
+    "MAX", "LIMIT", "CAP", "CAPACITY", "DEPTH", "ROOM", "ROOMS", "MOST", "LONGEST", "LARGEST",
+    "BUDGET", "SPARE", "SPARES", "STEPS",
+];
+
+/// Types of numbers.
+const NUMBERS: &[&str] =
+    &["usize", "u8", "u16", "u32", "u64", "u128", "i32", "i64", "Duration", "f64"];
+
+/// Constants that bound nothing: file, name, what they are.
+const NO_LIMITS: &[(&str, &str, &str)] = &[
+    ("crates/record/src/applayer.rs", "FRAME_KINDS_MAX", "a check of tables at compile time"),
+    ("crates/record/src/budget.rs", "CHUNK_MAX", "how much of a budget moves at a time"),
+    ("crates/record/src/ip.rs", "V4_TEXT_MAX", "the longest text that an address has"),
+    ("crates/rules/src/keywords/content.rs", "ANCHOR_MAX", "a range of the rule language"),
+    ("crates/rules/src/keywords/content.rs", "VALUE_MAX", "a range of the rule language"),
+    ("crates/net/src/script/pattern.rs", "STEPS_PER_INSTRUCTION", "what is charged at a time"),
+    ("crates/net/src/datasets.rs", "ROOM", "what the memory account of a dataset starts with"),
+];
+
+/// What a limit of a table means when it is reached, by the word in its line.
+const LOSES: &str = "Loses(";
+
+/// Constants outside of `limits.rs` that bound something.
+#[must_use]
+pub fn outside(files: &[File]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for file in files.iter().filter(|f| is_source(&f.path) && !f.path.ends_with("/limits.rs")) {
+        for (number, line) in work(file).lines().enumerate() {
+            let Some(name) = constant(line).filter(|name| is_limit(name)) else { continue };
+            let is_known = NO_LIMITS.iter().any(|(path, n, _)| *path == file.path && *n == name);
+            if !is_known {
+                let what = format!("{name} bounds something: put it into the table of limits.rs");
+                faults.push(Fault::new(&file.path, number + 1, what));
+            }
+        }
+    }
+    faults
+}
+
+/// Limits of tables that lose something and are counted nowhere, or reached by no test.
+#[must_use]
+pub fn uncounted(files: &[File]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for table in files.iter().filter(|f| is_source(&f.path) && f.path.ends_with("/limits.rs")) {
+        let folder = table.path.trim_end_matches("limits.rs");
+        let lines = work(table);
+        let room = room_of(lines).unwrap_or_default();
+        for (number, name) in losing(lines) {
+            let counts = format!("reached::{name}");
+            let full = format!("{room}.{}", name.to_lowercase());
+            let is_counted = files.iter().any(|f| {
+                f.path.starts_with(folder) && f.path != table.path && has(work(f), &counts)
+            });
+            let is_tested = files.iter().any(|f| {
+                let tests = tests_of(f);
+                let own = f.path.starts_with(folder) && has(tests, &counts);
+                own || tests.contains(&format!("\"{full}\""))
+            });
+            let mut fault = |what: &str| {
+                faults.push(Fault::new(&table.path, number, format!("{name} {what}")));
+            };
+            if !is_counted {
+                fault("loses something and is counted nowhere (reached::NAME.count())");
+            }
+            if !is_tested {
+                fault("loses something and no test reaches it");
+            }
+        }
+    }
+    faults
+}
+
+fn is_source(path: &str) -> bool {
+    CRATES.iter().any(|name| path.starts_with(&format!("crates/{name}/src/")))
+}
+
+/// Whether the word stands there whole.
+fn has(text: &str, word: &str) -> bool {
+    text.match_indices(word).any(|(at, _)| {
+        let next = text.get(at + word.len()..).and_then(|rest| rest.chars().next());
+        !next.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
+}
+
+/// The part of a file that is no test.
+fn work(file: &File) -> &str {
+    if is_test(&file.path) { "" } else { split(&file.text).0 }
+}
+
+/// The part of a file that is a test.
+fn tests_of(file: &File) -> &str {
+    match is_test(&file.path) {
+        true => &file.text,
+        false if file.path.ends_with(".rs") => split(&file.text).1,
+        false => "",
+    }
+}
+
+/// Files of nothing but tests.
+fn is_test(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    path.contains("/tests/") || matches!(name, "tests.rs" | "model.rs")
+}
+
+/// A file at its tests, which stand at its end.
+fn split(text: &str) -> (&str, &str) {
+    let forms = ["#[cfg(test)]\nmod ", "#[cfg(test)]\npub(crate) mod "];
+    let at = forms.iter().filter_map(|form| text.find(form)).min();
+    at.map_or((text, ""), |at| text.split_at(at))
+}
+
+/// The name of a constant that is a number, declared in a line.
+fn constant(line: &str) -> Option<&str> {
+    let mut line = line.trim_start();
+    for before in ["pub(crate) ", "pub(super) ", "pub "] {
+        line = line.strip_prefix(before).unwrap_or(line);
+    }
+    let (name, rest) = line.strip_prefix("const ")?.split_once(": ")?;
+    let kind = rest.split_once(" =")?.0.rsplit("::").next()?;
+    NUMBERS.contains(&kind).then_some(name)
+}
+
+fn is_limit(name: &str) -> bool {
+    name.split('_').any(|word| WORDS.contains(&word))
+}
+
+/// The name under which a table's limits are counted.
+fn room_of(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("limits! { \"")?;
+    rest.split_once('"').map(|(room, _)| room)
+}
+
+/// Line and name of the limits that lose something.
+fn losing(text: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut last = None;
+    for (at, line) in text.lines().enumerate() {
+        last = constant(line).map(|name| (at + 1, name)).or(last);
+        if line.contains(LOSES) {
+            found.extend(last);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, text: &str) -> File {
+        File { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    fn said(faults: &[Fault]) -> Vec<String> {
+        faults.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_limit_outside_of_its_table_is_found() {
+        let text = "//! A.\nconst PIECES_MAX: usize = 7;\npub(super) const LEN: usize = 2;\n\
+                    fn f() {\n    const WAIT_MOST: std::time::Duration = W;\n}\n\
+                    #[cfg(test)]\nmod tests {\n    const N_MAX: usize = 1;\n}\n";
+        let files = [
+            file("crates/net/src/a.rs", text),
+            file("crates/net/src/limits.rs", text),
+            file("crates/record/src/ip.rs", "const V4_TEXT_MAX: usize = 15;\n"),
+        ];
+        let found = said(&outside(&files));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("crates/net/src/a.rs:2: PIECES_MAX"), "{found:?}");
+        assert!(found[1].starts_with("crates/net/src/a.rs:5: WAIT_MOST"), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_lost_must_be_counted_and_reached() {
+        let table = "limits! { \"net\";\n    pub const A_MAX: usize = 1,\n        Loses(\"a\");\n    \
+                     pub const B_MAX: usize = 1, Spares(\"b\");\n    pub const C_MAX: usize = 1, \
+                     Loses(\"c\");\n}\n";
+        let source = "fn f() { reached::A_MAX.count(); reached::C_MAX_OF_ALL.count() }\n\
+                      #[cfg(test)]\nmod tests { fn t() { of(&reached::C_MAX) } }\n";
+        let mut files =
+            vec![file("crates/net/src/limits.rs", table), file("crates/net/src/a.rs", source)];
+        let found = said(&uncounted(&files));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("crates/net/src/limits.rs:2: A_MAX loses"), "{found:?}");
+        assert!(found[1].contains("C_MAX loses something and is counted nowhere"), "{found:?}");
+        files.push(file("crates/cli/tests/limits.rs", "times(&report, \"net.a_max\")"));
+        assert_eq!(uncounted(&files).len(), 1);
+    }
+}
