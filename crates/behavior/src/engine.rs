@@ -659,7 +659,7 @@ mod tests {
             let src = format!("8.8.{}.{}", n / 200, n % 200);
             // Whoever comes later does more.
             for m in 0..2 + n / 10 {
-                trial.give(&conn(n, &src, "1.2.3.4", 53).lasting(m as f64 / 100.0).udp());
+                trial.give(&conn(n, &src, "1.2.3.4", 123).lasting(m as f64 / 100.0).udp());
             }
         }
         let kept = later(&mut trial, 4000);

@@ -105,9 +105,19 @@ impl Context<'_, '_> {
     /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
     /// in the profile of `ip`.
     pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) {
-        let (of_src, of_other) = src.pair(self.profile, attacker, ip, level);
-        self.out.push(of_other);
-        self.out.push(of_src);
+        let (mut of_src, mut of_other) = src.pair(self.profile, attacker, ip, level);
+        match (can_attack(&of_src), can_attack(&of_other)) {
+            (true, true) => self.out.extend([of_other, of_src]),
+            (true, false) => {
+                of_src.related.clear();
+                self.out.push(of_src);
+            }
+            (false, true) => {
+                of_other.related.clear();
+                self.out.push(of_other);
+            }
+            (false, false) => {}
+        }
     }
 
     /// Says evidence twice: of the source as attacker, and of the destination as attacker, each
@@ -162,11 +172,13 @@ impl Finding {
         Finding(evidence, About { victim: true, port: true })
     }
 
-    /// Completes it: its ids are functions of all the rest.
+    /// Completes it, unless it names an address that can't send: its ids are functions of all the rest.
     pub fn finish(self, out: &mut Vec<Evidence>) -> FindingId {
         let evidence = self.done();
         let id = evidence.id;
-        out.push(evidence);
+        if can_attack(&evidence) {
+            out.push(evidence);
+        }
         id
     }
 
@@ -268,6 +280,12 @@ impl Finding {
         self
     }
 
+    /// Measures RITA's threat.
+    pub fn threat(mut self, threat: f64) -> Finding {
+        self.0.measures.threat = threat;
+        self
+    }
+
     /// Measures a score.
     pub fn score(mut self, score: f64) -> Finding {
         self.0.measures.score = score;
@@ -352,6 +370,12 @@ impl Finding {
     }
 }
 
+/// Whether whom evidence names can have done it: nobody sends from a broadcast address, a group or 0.0.0.0. What
+/// such an address is said to do (a host that asks for its first address) is nobody's.
+fn can_attack(e: &Evidence) -> bool {
+    e.attacker.ip().is_none_or(Ip::can_send)
+}
+
 /// The id of a finding: a hash of its type, profile, window and what it is about. What grows while it goes
 /// on, how bad it is and in which words it is told are no part of it.
 fn id_of(e: &Evidence, about: About) -> FindingId {
@@ -403,6 +427,7 @@ pub fn telling_of(e: &Evidence) -> FindingId {
         m.bytes,
         m.duration_ns as u64,
         m.score.to_bits(),
+        m.threat.to_bits(),
         m.first.0 as u64,
         m.last.0 as u64,
         e.others.len() as u64,
@@ -478,5 +503,22 @@ mod tests {
         ] {
             assert_ne!(same, id(other));
         }
+    }
+
+    /// Nobody sends from a broadcast address, a group or 0.0.0.0: none of them is an attacker, the other end of the
+    /// same observation still may be.
+    #[test]
+    fn addresses_that_cannot_send_are_no_attackers() {
+        let mut trial = Trial::new();
+        for n in 0..200 {
+            trial.give(&conn(n, "192.168.1.1", "169.254.255.255", 138).udp());
+            trial.give(&conn(n, "192.168.1.1", "169.254.255.255", 9999).sending(600_000_000));
+            trial.give(&conn(n, "0.0.0.0", &format!("10.0.0.{n}"), 67).udp().refused());
+            trial.give(&conn(n, "224.0.0.5", "10.0.0.1", 2000 + n as u16).refused());
+        }
+        trial.end();
+        let attackers: Vec<_> = trial.said.iter().filter_map(|e| e.attacker.ip()).collect();
+        assert!(attackers.iter().all(|ip| ip.can_send()), "{attackers:?}");
+        assert!(!attackers.is_empty());
     }
 }

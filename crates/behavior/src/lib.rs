@@ -17,10 +17,14 @@
 //! - [`intel`]: what lists from files say is bad.
 //! - [`shards`]: profiles in shards that one thread holds and can hand to another; [`parcel`]: a record
 //!   on its way there.
+//! - [`asked`]: who asked whom, so that answers are no attempts; [`called`]: the name that a request is for.
 //! - [`engine`]: the three stages, and all of them joined on one thread.
 #![forbid(unsafe_code)]
 
 pub mod accumulate;
+pub mod asked;
+mod block_list;
+pub mod called;
 pub mod command_and_control;
 pub mod crowd;
 pub mod detect;
@@ -33,6 +37,7 @@ pub mod mime;
 pub mod parcel;
 pub mod prevalence;
 pub mod profile;
+pub mod regularity;
 pub mod rita;
 pub mod room;
 mod room_saved;
@@ -56,6 +61,7 @@ mod peer_defects;
 #[cfg(test)]
 mod trial;
 
+pub use detect::beacon::Calls;
 pub use engine::{Back, Counts, Engine, Finding, Front, Section, whitelisted};
 pub use profile::{Profile, step};
 pub use settings::Settings;

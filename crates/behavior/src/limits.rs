@@ -115,3 +115,37 @@ pub const OUTSIDE_MAX: usize = 1 << 15;
 /// Places of seeds that one shard of a checkpoint may have: more than the largest budget gives one, so that
 /// a damaged checkpoint asks for no more than 48 MiB.
 pub const SEEDS_SAVED_MAX: usize = 1 << 20;
+
+/// Sets of four of the memory of who asked whom: 2^16 questions of 8 bytes, half a mebibyte for the site. A
+/// question is of use for minutes, so this holds some 200 a second; more are counted as forgotten.
+pub const ASKED_SETS: usize = 1 << 14;
+
+/// Seconds after its flow's end in which a question is answered: SSDP spreads answers over two minutes, and
+/// exporters of one-way flows tell a half that goes on anew within five.
+pub const ANSWER_S: u32 = 300;
+
+/// Addresses of which is kept whether they resolve names: resolvers of a site are few.
+pub const RESOLVERS_MAX: usize = 1 << 10;
+
+/// Registered domains that an address answers for before it is a resolver: who answers for one or two may be the
+/// other end of a tunnel.
+pub const RESOLVER_DOMAINS: usize = 3;
+
+/// Addresses of which is kept that they are proxies.
+pub const PROXIES_MAX: usize = 1 << 10;
+
+/// Destinations of a source of which flows are kept exactly, and names: who has come in the most half hours stays, so
+/// that a program that calls every hour outlives the pages of a day. 200 bytes each, and 8 a flow.
+pub const REGULAR_MAX: usize = 32;
+
+/// See [`REGULAR_MAX`].
+pub const NAMES_MAX: usize = 32;
+
+/// Flows of a pair kept exactly for a day; what is more is counted in the evidence.
+pub const FLOWS_MAX: usize = 1024;
+
+/// Connections of a source that a request may still name: a handshake comes within a second of its connection.
+pub const RECENT_MAX: usize = 16;
+
+/// Hosts of the site that poll a clock before it is one: a channel that looks like NTP is one or two hosts'.
+pub const CLOCK_HOSTS: u32 = 3;

@@ -202,8 +202,8 @@ impl Profile {
         self.timer.unwrap_or(NEVER)
     }
 
-    /// Destinations whose flows of the last day are kept exactly: port, and second and bytes of each.
-    pub fn pairs(&self) -> impl Iterator<Item = (Ip, u16, &[(u32, u32)])> {
+    /// Destinations and names whose flows of the last day are kept exactly.
+    pub fn pairs(&self) -> impl Iterator<Item = detect::beacon::Calls<'_>> {
         detect::pairs(&self.kept)
     }
 

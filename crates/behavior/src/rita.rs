@@ -174,6 +174,17 @@ impl Beside {
     }
 }
 
+/// The score of one flow's pair that is worth `base` by itself, with what the site knows of its other end; 0 where it
+/// is worth nothing by itself.
+pub fn of_flow(base: f64, known: &Prevalence, dst: Ip, now: TimeNs, settings: &Settings) -> f64 {
+    if base <= 0.0 {
+        return 0.0;
+    }
+    let mut beside = Beside::default();
+    beside.see(&Conn::default(), now, known);
+    beside.score(base, dst, now, settings).0
+}
+
 /// The score of a domain below which so many names were asked for. `connections` are those to names below
 /// it, `None` where the input has no log that names whom connections are for.
 pub fn of_names(

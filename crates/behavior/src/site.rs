@@ -2,15 +2,19 @@
 //! before the profiles are parted.
 //!
 //! It keeps a few bounded tables (where windows begin, the local network, the gateway, which
-//! hardware address belongs to which address, DHCP servers, ports of FTP data) and
+//! hardware address belongs to which address, DHCP servers, who asked whom, resolvers, proxies) and
 //! writes what `step` needs beside the record as [`Facts`].
 
-use crate::limits::SITE_ENTRIES_MAX;
+use crate::asked::Asked;
+use crate::called::{Called, called};
+use crate::detect::dns_tunnel::registered;
+use crate::limits::{CLOCK_HOSTS, PROXIES_MAX, RESOLVER_DOMAINS, RESOLVERS_MAX, SITE_ENTRIES_MAX};
 use crate::prevalence::{Outsides, Prevalence};
 use crate::settings::Settings;
+use crate::sketch::hash_text;
 use crate::whitelist::Passed;
 use foldhash::fast::FixedState;
-use gabion_record::logs::{Body, LogKind, Mac, Record, TimeNs};
+use gabion_record::logs::{Body, Conn, Dns, LogKind, Mac, Proto, Record, TimeNs};
 use gabion_record::{Ip, Net, saved};
 use hashbrown::{HashMap, HashSet};
 
@@ -37,16 +41,33 @@ pub struct Facts {
     pub src_mac: Option<Mac>,
     /// The destination answers DHCP.
     pub is_dhcp_server: bool,
-    /// The destination port is one that FTP data was announced for.
-    pub is_ftp_data: bool,
+    /// An application layer announced that these two hosts would talk at this port (data of FTP).
+    pub is_announced: bool,
+    /// It goes back to who asked for it.
+    pub is_answer: bool,
+    /// It is what every host does all day: DNS to an address that resolves names for the site, or a poll of a clock
+    /// that several of its hosts poll.
+    pub is_routine: bool,
+    /// The destination is a proxy.
+    pub is_proxy: bool,
     /// The destination's address was an answer to a query within the last day.
     pub is_resolved: bool,
     /// The whitelist says to pass it over.
     pub is_ignored: bool,
     /// There is more than one log, so that the lack of something in another means something.
     pub has_other_logs: bool,
-    /// How many of the site's hosts talk with the flow's end outside.
+    /// How many of the site's hosts talk with the flow's end outside, or with the name of a request.
     pub prevalence: Prevalence,
+}
+
+/// Whether a flow polls a clock (NTP, by the application where the input names it) that several of the site's hosts
+/// poll, or that is the site's own. What is regular by its protocol tells nothing; a channel at that port that is no
+/// NTP, or that few hosts know, is none of these.
+fn is_clock(r: &Record<'_>, c: &Conn<'_>, known: &Prevalence, settings: &Settings) -> bool {
+    r.dst_port == 123
+        && r.proto == Proto::Udp
+        && (c.service == b"ntp" || !c.knows_service)
+        && (known.hosts >= CLOCK_HOSTS || settings.is_own(r.dst))
 }
 
 /// The number of the window that holds a moment, of windows that begin at `start`.
@@ -85,7 +106,13 @@ pub struct Site {
     /// Hardware addresses by address, where a table of makers asks for them.
     hardware: Map<Ip, Mac>,
     dhcp_servers: HashSet<Ip, FixedState>,
-    ftp_ports: HashSet<u16, FixedState>,
+    /// Who asked whom, and ports that were announced.
+    pub(crate) asked: Asked,
+    /// Addresses that answer queries, with the registered domains they did it for.
+    resolvers: Map<Ip, [u64; RESOLVER_DOMAINS]>,
+    proxies: HashSet<Ip, FixedState>,
+    /// As `outsides`, by name.
+    named: Outsides,
     resolved: Map<Ip, TimeNs>,
     outsides: Outsides,
     logs: u32,
@@ -100,8 +127,8 @@ pub struct Site {
 
 saved! {
     Site {
-        start, local, gateway_mac, gateway, owners, hardware, dhcp_servers, ftp_ports, resolved, outsides,
-        logs, newest, watermark, private_pairs, passed,
+        start, local, gateway_mac, gateway, owners, hardware, dhcp_servers, asked, resolvers, proxies, named,
+        resolved, outsides, logs, newest, watermark, private_pairs, passed,
     }
 }
 
@@ -151,7 +178,8 @@ impl Site {
             watermark: self.watermark,
             start: self.start(),
             local: self.local,
-            is_ftp_data: !self.ftp_ports.is_empty() && self.ftp_ports.contains(&r.dst_port),
+            is_announced: self.asked.is_announced(r.src, r.dst, r.dst_port, r.ts),
+            is_proxy: !self.proxies.is_empty() && self.proxies.contains(&r.dst),
             is_dhcp_server: self.dhcp_servers.contains(&r.dst),
             has_other_logs: self.logs.count_ones() > 1,
             ..Facts::default()
@@ -162,9 +190,12 @@ impl Site {
                     self.private_pairs += 1;
                 }
                 self.macs(r, c.src_mac, c.dst_mac, &mut facts);
+                facts.is_answer = self.asked.see(r, c);
                 if c.is_established {
                     facts.prevalence = self.talk(r, settings);
                 }
+                facts.is_routine =
+                    self.is_resolving(r, c) || is_clock(r, c, &facts.prevalence, settings);
                 if !self.resolved.is_empty() {
                     let at = self.resolved.get(&r.dst);
                     facts.is_resolved = at.is_some_and(|at| r.ts.since(*at) <= RESOLVED_NS);
@@ -175,6 +206,7 @@ impl Site {
             }
             Body::Arp(a) => self.macs(r, a.src_mac.or(a.src_hw), None, &mut facts),
             Body::Dns(d) => {
+                self.resolver(r, d);
                 for answer in d.answers.iter() {
                     if let Some(ip) = Ip::parse(answer) {
                         self.resolve(ip, r.ts);
@@ -182,7 +214,13 @@ impl Site {
                 }
             }
             Body::Ftp(f) if f.data_port != 0 => {
-                self.ftp_ports.insert(f.data_port);
+                self.asked.announce(r.src, r.dst, f.data_port, r.ts);
+            }
+            Body::Http(_) | Body::Ssl(_) => {
+                if let Some(named) = called(&r.body) {
+                    facts.prevalence = self.call(r, &named, settings);
+                    facts.is_proxy |= named.is_proxied;
+                }
             }
             Body::Dhcp(d) => {
                 if let Some(server) = d.server
@@ -219,6 +257,53 @@ impl Site {
             (false, true) => self.outsides.see(r.dst, r.src, r.ts),
             _ => Prevalence::default(),
         }
+    }
+
+    /// Counts a request of one of the site's hosts by the name it is for.
+    fn call(&mut self, r: &Record<'_>, named: &Called<'_>, settings: &Settings) -> Prevalence {
+        // Whoever scans for proxies makes none: it is one where the site's own hosts got through.
+        let is_open = matches!(&r.body, Body::Http(h) if (200..300).contains(&h.status));
+        let is_used = named.is_proxied && is_open && settings.is_own(r.src);
+        if is_used && self.proxies.len() < PROXIES_MAX {
+            self.proxies.insert(r.dst);
+        }
+        match settings.is_own(r.src) && (named.is_proxied || !settings.is_own(r.dst)) {
+            true => self.named.see(r.src, named.as_ip(), r.ts),
+            false => Prevalence::default(),
+        }
+    }
+
+    /// Learns that an address answered a query, until it has for several registered domains.
+    fn resolver(&mut self, r: &Record<'_>, d: &Dns<'_>) {
+        if d.answers.is_empty() && d.rcode.is_empty() {
+            return;
+        }
+        let has_room = self.resolvers.len() < RESOLVERS_MAX;
+        let domains = match self.resolvers.get_mut(&r.dst) {
+            Some(domains) => domains,
+            None if has_room => self.resolvers.entry(r.dst).or_default(),
+            None => return,
+        };
+        let Some(free) = domains.iter().position(|hash| *hash == 0) else { return };
+        let lower = d.query.to_ascii_lowercase();
+        let Some(hash) = registered(&lower).map(|domain| hash_text(domain).max(1)) else { return };
+        if !domains.contains(&hash)
+            && let Some(place) = domains.get_mut(free)
+        {
+            *place = hash;
+        }
+    }
+
+    /// Whether a flow is DNS to an address that resolves names of several domains. Where there is no log of
+    /// names nobody can tell a resolver from another end, and DNS is taken for what it says it is.
+    fn is_resolving(&self, r: &Record<'_>, c: &Conn<'_>) -> bool {
+        if r.dst_port != 53 || !(c.service.is_empty() || c.service == b"dns") {
+            return false;
+        }
+        if self.logs & 1 << LogKind::Dns as u32 == 0 {
+            return true;
+        }
+        self.resolvers.get(&r.dst).is_some_and(|domains| domains.iter().all(|hash| *hash != 0))
     }
 
     /// Learns which hardware an address is of, and says it of the source.

@@ -65,6 +65,8 @@ pub(crate) enum Verb {
 pub(crate) enum BehaviorVerb {
     /// Show an address: its windows, its evidence in order of time, whom it talks to again and again
     Show(crate::behavior::show::ShowOptions),
+    /// List what was found: whom hosts call, the hosts, and the findings, narrowed and in order
+    List(crate::behavior::list::ListOptions),
 }
 
 /// What to do with rules.

@@ -9,14 +9,14 @@
 //! What can be read only once ([`is_read_once`]) is opened once, has no pass over its times, and its lines
 //! wait for no earlier ones.
 
-use crate::limits::TOGETHER;
+use crate::limits::{HORIZON_NS, TOGETHER};
 use crate::reader::{Format, LayoutId, Line, Reader};
 use crate::skip::{Skip, Skips};
 use crate::sorter::{Leaving, Sorter};
 use crate::source::{LineRead, Lines, is_read_once, open_once};
 use crate::survey::{Survey, survey};
 use gabion_record::ledger::{Ledger, ShedReason};
-use gabion_record::logs::{LogKind, Record, SECOND, TimeNs};
+use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;
 use smallvec::SmallVec;
 use std::io::{self, Read};
@@ -38,7 +38,7 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { format: None, horizon_ns: 60 * SECOND, buffer_bytes: 64 << 20, threads: 1 }
+        Options { format: None, horizon_ns: HORIZON_NS, buffer_bytes: 64 << 20, threads: 1 }
     }
 }
 
@@ -507,6 +507,7 @@ pub(crate) fn shed(report: &mut InputReport, skip: Skip, bytes: u64, line: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gabion_record::logs::SECOND;
     use std::fs;
 
     fn conn(ts: &str, uid: &str) -> String {

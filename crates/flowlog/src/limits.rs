@@ -77,3 +77,8 @@ pub const WAITING_MAX: usize = 16 << 20;
 
 /// Deepest folders that are looked into.
 pub const FOLDER_DEPTH_MAX: usize = 16;
+
+/// The longest that lines of a file wait for earlier ones, where nobody says otherwise. Zeek writes a flow of UDP a
+/// minute after its last packet, so that a question that lasted some seconds stands behind its answers: a minute
+/// would make it late. Two hold 33,000 lines of a log of a million an hour, some 5 MB.
+pub const HORIZON_NS: i64 = 120 * gabion_record::logs::SECOND;

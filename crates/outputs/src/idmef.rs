@@ -3,10 +3,11 @@
 //! it was seen, and the state of the input.
 
 use crate::line_file::LineFile;
+use crate::rank;
 use crate::told::Told;
 use gabion_record::Ip;
 use gabion_record::evidence::{
-    Alert, Evidence, FindingId, Indicator, Measures, Party, Telling, ThreatLevel,
+    Alert, Evidence, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
 };
 use gabion_record::json::{self, Json};
 use gabion_record::ledger::Ledger;
@@ -58,6 +59,9 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
         j.boolean("final", true);
     }
     measures(&mut j, &e.measures);
+    if rank::is_call(e.kind.name) {
+        calls(&mut j, e);
+    }
     j.number("times", e.times);
     if !e.input_state.is_empty() {
         j.field("input", &e.input_state);
@@ -67,6 +71,26 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     j.close();
     j.push(b"\n");
     *out = j.take();
+}
+
+/// Whom a host calls: the ends of the flow, whichever of them is the attacker.
+fn calls(j: &mut Json, e: &Evidence) {
+    let (Some(src), Some(dst)) = (e.party(Role::Source), e.party(Role::Destination)) else {
+        return;
+    };
+    if let Some(src) = src.ip() {
+        j.ip("src", src);
+    }
+    match &dst.what {
+        Indicator::Ip(dst) => j.ip("dst", *dst),
+        what => j.field("dst", what.to_string()),
+    }
+    if let Some(port) = e.dst_port {
+        j.number("port", port);
+    }
+    if e.measures.threat > 0.0 {
+        j.float("threat", round(e.measures.threat));
+    }
 }
 
 /// What was measured; what is 0 was not.

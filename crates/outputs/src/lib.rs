@@ -15,6 +15,7 @@ pub mod limits;
 mod line_file;
 pub mod names;
 pub mod page;
+pub mod rank;
 pub mod sequence;
 mod stats_log;
 pub mod store;

@@ -197,6 +197,8 @@ pub struct Measures {
     pub duration_ns: i64,
     /// A score, 0 to 1.
     pub score: f64,
+    /// RITA's threat of a host and whom it calls, 0 to 1: what tables are put in order by.
+    pub threat: f64,
     /// When what was found began.
     pub first: TimeNs,
     /// When it was seen last.

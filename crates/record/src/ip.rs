@@ -119,6 +119,17 @@ impl Ip {
         self.as_v4() == Some(u32::MAX)
     }
 
+    /// Whether a host can send from it: no group, nobody (0.0.0.0, ::), and no broadcast of all or of the
+    /// link-local network (169.254.255.255).
+    #[inline]
+    pub fn can_send(self) -> bool {
+        const LINK_LOCAL_ALL: u32 = 0xa9fe_ffff;
+        !self.is_multicast()
+            && !self.is_broadcast()
+            && !self.is_unspecified()
+            && self.as_v4() != Some(LINK_LOCAL_ALL)
+    }
+
     /// Reserved by the IETF for later (240/4, and the unassigned eighths of IPv6).
     pub fn is_reserved(self) -> bool {
         if let Some(n) = self.as_v4() {

@@ -291,8 +291,18 @@ impl Saved for ThreatLevel {
 
 impl Saved for Measures {
     fn save(&self, out: &mut Vec<u8>) {
-        let Measures { count, hosts, ports, packets, bytes, duration_ns, score, first, last } =
-            self;
+        let Measures {
+            count,
+            hosts,
+            ports,
+            packets,
+            bytes,
+            duration_ns,
+            score,
+            threat,
+            first,
+            last,
+        } = self;
         count.save(out);
         hosts.save(out);
         ports.save(out);
@@ -300,6 +310,7 @@ impl Saved for Measures {
         bytes.save(out);
         duration_ns.save(out);
         score.save(out);
+        threat.save(out);
         first.save(out);
         last.save(out);
     }
@@ -312,6 +323,7 @@ impl Saved for Measures {
             bytes: Saved::load(from)?,
             duration_ns: Saved::load(from)?,
             score: Saved::load(from)?,
+            threat: Saved::load(from)?,
             first: Saved::load(from)?,
             last: Saved::load(from)?,
         })

@@ -1,20 +1,27 @@
 //! The same two hosts at regular intervals: a beacon, scored as RITA does, with the parts of the score
 //! in the evidence.
 //!
+//! A pair is a source and whom it calls: a name where a request says one (TLS's server name, HTTP's `Host`, what
+//! `CONNECT` asks a proxy for), else an address, as in RITA 5. A connection that is a name's is not counted for its
+//! address.
+//!
 //! From the fourth flow of a pair on its times and sizes are kept exactly for a day (at most
 //! `FLOWS_MAX`; what is more is said). Once an hour of event time, and at the end, the day is scored:
 //! how alike intervals are (skew and spread of their quartiles), how alike sizes are, how evenly flows
 //! fill the 24 parts of the day, and how much of the day they cover.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::called::{Called, called};
+use crate::finding::{Context, text};
+use crate::limits::{FLOWS_MAX, NAMES_MAX, RECENT_MAX, REGULAR_MAX as PAIRS_MAX, UIDS_MAX};
 use crate::profile::Waking;
+use crate::regularity::score;
 use crate::rita::{self, Beside};
-use crate::sketch::{Keyed, hash_ip};
+use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Most, Slot, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
+use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
+use gabion_record::logs::{Body, Conn, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "BEACON", technique: "T1071" };
@@ -23,10 +30,6 @@ pub static TYPE: EvidenceType = EvidenceType { name: "BEACON", technique: "T1071
 #[derive(Debug)]
 pub struct Beacon;
 
-/// Pairs of a source, by how lately they were seen.
-const PAIRS_MAX: usize = 16;
-/// Flows of a pair kept exactly.
-const FLOWS_MAX: usize = 1024;
 /// Flows before a pair is kept.
 const BEGINNING: u8 = 3;
 /// Cells that count flows before that.
@@ -38,7 +41,9 @@ const HOUR: i64 = 3_600;
 /// Silence up to which a pair is scored on, seconds.
 const SILENT: i64 = 2 * HOUR - 1;
 /// Flows that are told of; fewer are regular by chance.
-const FLOWS_TOLD: usize = 24;
+const FLOWS_TOLD: usize = 16;
+/// Seconds of the slots that tell who comes again and again from who comes often at once.
+const SLOT: u32 = 1_800;
 /// What a pair's flows cover at least before they are told of while the input goes on.
 const SPAN_LEAST: i64 = 6 * HOUR;
 /// Scores (thousandths) that are told of, and the level from each on: RITA's medium and high.
@@ -47,16 +52,20 @@ const TOLD: [(u16, ThreatLevel); 2] = [(900, ThreatLevel::High), (800, ThreatLev
 state! {
     /// Pairs of one source.
     pub struct Pairs {
-        /// Flows by hash of the destination, until they are worth a pair.
-        seen: Vec<u8>,
+        /// Flows by hash of the destination, until they are worth a pair: see [`Cell`].
+        seen: Vec<u16>,
         pairs: Keyed<Ip, Pair, PAIRS_MAX>,
+        /// By hash of the name.
+        names: Keyed<u64, Pair, NAMES_MAX>,
+        /// Connections that a request may still name.
+        recent: Vec<Recent>,
         first: Most<u32>,
         scored: TimeNs,
     }
 }
 
 state! {
-    /// One destination.
+    /// One destination, or one name.
     pub struct Pair {
         /// Second and bytes, in order.
         flows: Vec<(u32, u32)>,
@@ -64,17 +73,229 @@ state! {
         last: Most<u32>,
         /// Flows of the day that had no room.
         more: u64,
+        /// Flows before those that are kept.
+        before: u32,
+        /// Half hours in which there were flows, and the last of them: who comes again and again stays.
+        slots: u32,
+        slot: Most<u32>,
         port: Most<u16>,
         told: Most<u16>,
         window: Most<u32>,
         beside: Beside,
+        /// The name, empty where the pair is one of addresses.
+        name: String,
+        /// Where flows of a name went last.
+        to: Ip,
+        is_proxied: bool,
+        /// The first ids of its flows, from where it may be told of.
+        uids: Vec<String>,
+    }
+}
+
+state! {
+    /// A connection of the last moments.
+    pub struct Recent {
+        uid: u64,
+        second: u32,
+        bytes: u32,
+        /// A request has said whom it is for.
+        is_named: bool,
+    }
+}
+
+/// A pair whose flows are kept exactly.
+#[derive(Clone, Copy, Debug)]
+pub struct Calls<'a> {
+    /// The other end, or the proxy before it.
+    pub to: Ip,
+    /// Its port.
+    pub port: u16,
+    /// The name that is called, empty where it is not known or the address is called by many names.
+    pub name: &'a str,
+    /// The other end is behind the proxy [`Calls::to`].
+    pub is_proxied: bool,
+    /// Second and bytes of each flow.
+    pub flows: &'a [(u32, u32)],
+}
+
+/// Flows to the destinations of one hash: how many (up to [`BEGINNING`]), how many of them in a row went to the last
+/// of these, and twelve bits of its hash.
+struct Cell {
+    flows: u8,
+    own: u8,
+    tag: u16,
+}
+
+impl Cell {
+    fn of(packed: u16) -> Cell {
+        Cell { flows: (packed & 3) as u8, own: (packed >> 2 & 3) as u8, tag: packed >> 4 }
+    }
+
+    fn packed(&self) -> u16 {
+        u16::from(self.flows) | u16::from(self.own) << 2 | self.tag << 4
+    }
+
+    /// Takes a flow in: `None` until there are enough, then the flows to this destination before.
+    fn take(&mut self, hash: u64) -> Option<u32> {
+        let tag = (hash >> 52) as u16;
+        let is_own = self.tag == tag;
+        if self.flows >= BEGINNING {
+            let before = if is_own { self.own } else { 0 };
+            (self.own, self.tag) = (0, 0);
+            return Some(u32::from(before));
+        }
+        self.flows += 1;
+        self.own = if is_own { self.own + 1 } else { 1 };
+        self.tag = tag;
+        None
     }
 }
 
 impl Pairs {
-    /// Destinations whose flows are kept exactly: port, and second and bytes of each.
-    pub fn each(&self) -> impl Iterator<Item = (Ip, u16, &[(u32, u32)])> {
-        self.pairs.iter().map(|(ip, pair)| (*ip, pair.port.0, pair.flows.as_slice()))
+    /// Pairs whose flows are kept exactly, by address and by name.
+    pub fn each(&self) -> impl Iterator<Item = Calls<'_>> {
+        let addresses = self.pairs.iter().map(|(ip, pair)| (*ip, pair));
+        addresses.chain(self.names.iter().map(|(_, pair)| (pair.to, pair))).map(|(to, pair)| Calls {
+            to,
+            port: pair.port.0,
+            name: &pair.name,
+            is_proxied: pair.is_proxied,
+            flows: &pair.flows,
+        })
+    }
+
+    /// A connection, by its address.
+    fn connect(&mut self, c: &Conn<'_>, second: u32, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let bytes = if c.orig_ip_bytes > 0 { c.orig_ip_bytes } else { c.orig_bytes };
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        if cx.facts.has_other_logs && !r.uid.is_empty() {
+            let uid = hash_text(r.uid);
+            // In a live run the request may come first: it has counted the connection.
+            if self.recent.iter().any(|c| c.uid == uid && c.is_named) {
+                return;
+            }
+            self.remember(Recent { uid, second, bytes, is_named: false });
+        }
+        if self.seen.is_empty() {
+            self.seen = vec![0; CELLS];
+        }
+        let hash = hash_ip(r.dst);
+        let mut before = 0;
+        if self.pairs.get(r.dst).is_none() {
+            let Some(packed) = self.seen.get_mut(hash as usize % CELLS) else { return };
+            let mut cell = Cell::of(*packed);
+            let taken = cell.take(hash);
+            *packed = cell.packed();
+            let Some(flows) = taken else { return };
+            before = flows;
+        }
+        let Some(pair) = self.pairs.get_or_admit(r.dst, |_| true, Pair::worth) else { return };
+        pair.before += before;
+        (pair.to, pair.is_proxied) = (r.dst, cx.facts.is_proxy);
+        pair.take(second, bytes, cx);
+        pair.beside.see(c, r.ts, &cx.facts.prevalence);
+        self.begin(cx);
+    }
+
+    /// A request or a handshake: the connection is the name's, and not the address'.
+    fn name(&mut self, named: &Called<'_>, second: u32, cx: &mut Context<'_, '_>) {
+        let r = cx.record;
+        let asked = match &r.body {
+            Body::Http(h) => h.request_len.saturating_add(h.uri.len() as u64),
+            _ => 0,
+        };
+        let (mut second, mut bytes) = (second, u32::try_from(asked).unwrap_or(u32::MAX));
+        let uid = hash_text(r.uid);
+        let known = self.recent.iter_mut().find(|c| c.uid == uid && !r.uid.is_empty());
+        let mut is_again = false;
+        match known {
+            Some(c) if c.is_named => is_again = true,
+            Some(c) => {
+                c.is_named = true;
+                (second, bytes) = (c.second, c.bytes);
+                if let Some(pair) = self.pairs.get(r.dst) {
+                    pair.give_back(second, bytes);
+                }
+            }
+            None => self.remember(Recent { uid, second, bytes, is_named: true }),
+        }
+        // The handshake inside of a tunnel that `CONNECT` made is the same call.
+        if is_again && matches!(r.body, Body::Ssl(_)) {
+            return;
+        }
+        let hash = named.hash();
+        let Some(pair) = self.names.get_or_admit(hash, |_| true, Pair::worth) else { return };
+        // A page asks for many things at once.
+        if is_again && pair.last.0 >= second {
+            return;
+        }
+        if pair.name.is_empty() {
+            pair.name = text(named.name).to_ascii_lowercase();
+        }
+        (pair.to, pair.is_proxied) = (r.dst, named.is_proxied);
+        pair.take(second, bytes, cx);
+        let sent = Conn { orig_ip_bytes: bytes.into(), ..Conn::default() };
+        pair.beside.see(&sent, r.ts, &cx.facts.prevalence);
+        pair.beside.ask(r, cx.signature);
+        self.begin(cx);
+    }
+
+    fn remember(&mut self, c: Recent) {
+        if self.recent.len() >= RECENT_MAX {
+            self.recent.remove(0);
+        }
+        self.recent.push(c);
+    }
+
+    fn begin(&mut self, cx: &mut Context<'_, '_>) {
+        self.first = Most(u32::try_from(cx.facts.start.seconds()).unwrap_or(0));
+        cx.wake(cx.record.ts.plus(HOUR * SECOND));
+    }
+}
+
+impl Pair {
+    /// Who is kept when there is no room: who was told of, who came again and again, who came last.
+    fn worth<K>(_: &K, pair: &Pair) -> (u16, u32, u32) {
+        (pair.told.0, pair.slots, pair.last.0)
+    }
+
+    fn take(&mut self, second: u32, bytes: u32, cx: &Context<'_, '_>) {
+        if self.flows.len() >= FLOWS_MAX {
+            forget(self, second);
+        }
+        if self.flows.len() >= FLOWS_MAX {
+            self.more += 1;
+        } else {
+            self.flows.push((second, bytes));
+            self.last = Most(self.last.0.max(second));
+        }
+        let slot = second / SLOT + 1;
+        self.slots += u32::from(slot > self.slot.0);
+        self.slot = Most(self.slot.0.max(slot));
+        if self.flows.len() >= FLOWS_TOLD / 2
+            && self.uids.len() < UIDS_MAX / 2
+            && !cx.record.uid.is_empty()
+        {
+            self.uids.push(text(cx.record.uid));
+        }
+        self.port = Most(cx.record.dst_port);
+        self.window = Most(u32::try_from(cx.facts.window).unwrap_or(0));
+    }
+
+    /// A flow turned out to be a name's.
+    fn give_back(&mut self, second: u32, bytes: u32) {
+        let lately = self.flows.len().saturating_sub(RECENT_MAX);
+        let tail = self.flows.get(lately..).unwrap_or_default();
+        match tail.iter().rposition(|f| *f == (second, bytes)) {
+            Some(at) => drop(self.flows.remove(lately + at)),
+            None => self.before = self.before.saturating_sub(1),
+        }
+    }
+
+    /// Flows of the day, as far as they were counted.
+    fn count(&self) -> usize {
+        self.flows.len() + self.before as usize
     }
 }
 
@@ -85,7 +306,10 @@ impl Detector for Beacon {
         types: &[&TYPE],
         condition: "RITA's beacon score of a pair's flows of the last 24 h reaches 0.8, or 0.9: the mean \
             of the regularity of intervals, of sizes, of the histogram of the day and of its coverage; \
-            at least 24 flows over 6 h; scored once an hour, and at the end over whatever there is; the \
+            a pair is a source and a name (TLS's server name, HTTP's Host, or what CONNECT asks a proxy \
+            for), or an address where connections name nobody; not DNS to an address that resolves names \
+            of several domains, polls of a clock (NTP) that three hosts poll, nor answers; at least 16 flows, over 6 h; scored once an hour, and at the \
+            end over whatever there is; the \
             text names RITA's threat score as well, which knows how many of the site's hosts talk with \
             the other end, since when, whether lists name it and how much went there, whether requests \
             name a host, whether answers are what their paths say, and whether the user agent or JA3 is \
@@ -98,54 +322,39 @@ impl Detector for Beacon {
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Pairs>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
-        let c = match &r.body {
-            Body::Conn(c) => c,
-            Body::Http(_) | Body::Ssl(_) if !r.is_late => {
-                if let Some(pair) = kept.get().and_then(|pairs| pairs.pairs.get(r.dst)) {
-                    pair.beside.ask(r, cx.signature);
-                }
-                return;
-            }
-            _ => return,
-        };
-        if r.is_late || r.dst.is_multicast() || r.dst.is_broadcast() {
-            return;
-        }
-        let pairs = kept.make();
-        if pairs.seen.is_empty() {
-            pairs.seen = vec![0; CELLS];
-        }
-        // Who has a pair has filled its cell before.
-        let Some(cell) = pairs.seen.get_mut(hash_ip(r.dst) as usize % CELLS) else { return };
-        if *cell < BEGINNING {
-            *cell += 1;
+        if r.is_late || !r.dst.can_send() {
             return;
         }
         let Ok(second) = u32::try_from(r.ts.seconds()) else { return };
-        let bytes = if c.orig_ip_bytes > 0 { c.orig_ip_bytes } else { c.orig_bytes };
-        let newest = |_: &Ip, p: &Pair| (p.told.0, p.last.0);
-        let Some(pair) = pairs.pairs.get_or_admit(r.dst, |_| true, newest) else { return };
-        if pair.flows.len() >= FLOWS_MAX {
-            forget(pair, second);
+        match &r.body {
+            Body::Conn(_) if cx.facts.is_answer => {}
+            Body::Conn(_) if cx.facts.is_routine => {
+                // Before it was known to resolve names, its flows may have begun a pair.
+                if let Some(pairs) = kept.get()
+                    && pairs.pairs.get(r.dst).is_some_and(|pair| pair.port.0 == r.dst_port)
+                {
+                    pairs.pairs.remove(r.dst);
+                }
+            }
+            Body::Conn(c) => kept.make().connect(c, second, cx),
+            Body::Http(_) | Body::Ssl(_) => {
+                if let Some(named) = called(&r.body)
+                    && cx.profile == r.src
+                {
+                    kept.make().name(&named, second, cx);
+                }
+                if let Some(pair) = kept.get().and_then(|pairs| pairs.pairs.get(r.dst)) {
+                    pair.beside.ask(r, cx.signature);
+                }
+            }
+            _ => {}
         }
-        if pair.flows.len() >= FLOWS_MAX {
-            pair.more += 1;
-        } else {
-            pair.flows.push((second, u32::try_from(bytes).unwrap_or(u32::MAX)));
-            pair.last = Most(second);
-        }
-        pair.beside.see(c, r.ts, &cx.facts.prevalence);
-        pair.port = Most(r.dst_port);
-        pair.window = Most(u32::try_from(cx.facts.window).unwrap_or(0));
-        let start = u32::try_from(cx.facts.start.seconds()).unwrap_or(0);
-        pairs.first = Most(start);
-        cx.wake(r.ts.plus(HOUR * SECOND));
     }
 
     fn wake(kept: &mut Slot<Pairs>, waking: &mut Waking<'_>) {
         let Some(pairs) = kept.get() else { return };
         let hour = HOUR * SECOND;
-        if pairs.pairs.is_empty() {
+        if pairs.pairs.is_empty() && pairs.names.is_empty() {
             return;
         }
         let since = waking.now.since(pairs.scored);
@@ -156,14 +365,17 @@ impl Detector for Beacon {
         pairs.scored = waking.now;
         let Ok(now) = u32::try_from(waking.now.seconds()) else { return };
         let first = pairs.first.0;
-        pairs.pairs.retain(|dst, pair| {
+        let mut is_left = |pair: &mut Pair| {
             forget(pair, now);
-            judge(*dst, pair, (first, now), waking);
+            judge(pair, (first, now), waking);
             !pair.flows.is_empty()
-        });
+        };
+        pairs.pairs.retain(|_, pair| is_left(pair));
+        pairs.names.retain(|_, pair| is_left(pair));
         // A pair that falls silent is let go of with its profile. One flow of the future is no reason to ask
         // every hour until then.
-        let latest = pairs.pairs.iter().filter_map(|(_, p)| p.flows.last()).map(|f| f.0).max();
+        let all = pairs.pairs.iter().map(|p| &p.1).chain(pairs.names.iter().map(|p| &p.1));
+        let latest = all.filter_map(|p| p.flows.last()).map(|f| f.0).max();
         let next = latest.and_then(|l| match i64::from(now) - i64::from(l) {
             ..0 => Some(TimeNs(i64::from(l) * SECOND).plus(hour)),
             0..=SILENT => Some(waking.now.plus(hour)),
@@ -179,11 +391,18 @@ impl Detector for Beacon {
 fn forget(pair: &mut Pair, now: u32) {
     let begin = i64::from(now) - DAY;
     let begin = begin - begin.rem_euclid(HOUR);
+    let were = pair.flows.len();
     pair.flows.retain(|(second, _)| i64::from(*second) >= begin);
+    if pair.flows.len() < were {
+        pair.before = 0;
+    }
 }
 
-fn judge(dst: Ip, pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
-    if pair.flows.len() < FLOWS_TOLD {
+const SAYS: &str =
+    "Beacon from {profile} to {dst}{3}, {count} connections. Score: {score} ({0}). Threat {1}.{2}";
+
+fn judge(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
+    if pair.count() < FLOWS_TOLD {
         return;
     }
     let covered = pair.flows.last().zip(pair.flows.first()).map_or(0, |(l, f)| l.0 - f.0.min(l.0));
@@ -206,7 +425,13 @@ fn judge(dst: Ip, pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking
         0 => String::new(),
         n => format!(" {n} further flows had no room."),
     };
-    let (port, count) = (pair.port.0, pair.flows.len());
+    let (port, count, dst) = (pair.port.0, pair.count(), pair.to);
+    let beside = match (pair.name.is_empty(), pair.is_proxied) {
+        (true, false) => String::new(),
+        (true, true) => " (a proxy)".to_owned(),
+        (false, false) => format!(" ({dst})"),
+        (false, true) => format!(" behind the proxy {dst}"),
+    };
     let base = rita::bucket(score.all * 100.0, rita::BEACON);
     let (threat, why) = pair.beside.score(base, dst, ts, waking.settings);
     let since = pair.flows.first().map_or(ts, |f| TimeNs(i64::from(f.0) * SECOND));
@@ -215,9 +440,11 @@ fn judge(dst: Ip, pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking
         .level(*level, score.all)
         .port_now(port)
         .since(since, count as u64)
+        .flows(pair.uids.clone(), count as u64)
         .score(score.all)
+        .threat(threat)
         .by("Statistical")
-        .says("Beacon from {profile} to {dst}, {count} connections. Score: {score} ({0}). Threat {1}.{2}")
+        .says(SAYS)
         .word(format!(
             "intervals {:.3}, sizes {:.3}, histogram {:.3} of {:.3} and {:.3}, coverage {:.3}",
             score.intervals,
@@ -228,153 +455,20 @@ fn judge(dst: Ip, pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking
             score.coverage
         ))
         .word(format!("{threat:.3} ({why})"))
-        .word(more);
-    finding.0.victim = Some(Party::destination(dst));
+        .word(more)
+        .word(beside);
+    finding.0.victim = Some(match pair.name.is_empty() {
+        true => Party::destination(dst),
+        false => Party { role: Role::Destination, what: Indicator::Domain(pair.name.clone()) },
+    });
     waking.say(finding);
-}
-
-/// A score and its parts, each 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Score {
-    /// The mean of the four.
-    pub all: f64,
-    /// Of intervals.
-    pub intervals: f64,
-    /// Of sizes.
-    pub sizes: f64,
-    /// Of the histogram: how little its bins vary.
-    pub evenness: f64,
-    /// Of the histogram: how much of it has two heights only.
-    pub bimodal: f64,
-    /// How much of the span is covered.
-    pub coverage: f64,
-}
-
-impl Score {
-    /// The better view of the histogram.
-    pub fn histogram(&self) -> f64 {
-        self.evenness.max(self.bimodal)
-    }
-}
-
-/// Scores flows (second, bytes) of a span; `None` when there are too few.
-pub fn score(flows: &[(u32, u32)], begin: i64, end: i64) -> Option<Score> {
-    let mut times: Vec<i64> = flows.iter().map(|f| i64::from(f.0)).collect();
-    times.sort_unstable();
-    let mut unique = times.clone();
-    unique.dedup();
-    if unique.len() < 4 || flows.len() >= DAY as usize {
-        return None;
-    }
-    let mut intervals: Vec<f64> =
-        unique.windows(2).filter_map(|w| Some((w.get(1)? - w.first()?) as f64)).collect();
-    let mut sizes: Vec<f64> = flows.iter().map(|f| f64::from(f.1)).collect();
-    if intervals.len() < 3 || sizes.len() < 3 {
-        return None;
-    }
-    let bins = histogram(&times, begin, end);
-    let used = bins.iter().filter(|n| **n > 0).count();
-    let span = (end - begin).max(1) as f64;
-    let covered = (times.last()? - times.first()?) as f64;
-    let intervals = regularity(&mut intervals, 1.0);
-    let sizes = regularity(&mut sizes, 0.0);
-    let evenness = evenness(&bins);
-    let bimodal = if used >= 11 { bimodal(&bins, used) } else { 0.0 };
-    let coverage = match used {
-        0..6 => 0.0,
-        _ => ceil3(covered / span).min(1.0).max(ceil3(longest_run(&bins) as f64 / 12.0).min(1.0)),
-    };
-    let parts = intervals + sizes + coverage + evenness.max(bimodal);
-    Some(Score { all: round3(parts / 4.0), intervals, sizes, evenness, bimodal, coverage })
-}
-
-/// Parts of the day.
-const BINS: usize = 24;
-
-fn histogram(times: &[i64], begin: i64, end: i64) -> [u32; BINS] {
-    let mut bins = [0u32; BINS];
-    let width = (end - begin).max(1) as f64 / BINS as f64;
-    for t in times {
-        let at = (((t - begin) as f64) / width).clamp(0.0, (BINS - 1) as f64) as usize;
-        if let Some(bin) = bins.get_mut(at) {
-            *bin += 1;
-        }
-    }
-    bins
-}
-
-/// How alike values are: by Bowley's skew of their quartiles and their median's deviation.
-/// `otherwise` counts for the deviation when the median is below 1.
-fn regularity(values: &mut [f64], otherwise: f64) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let half = values.len() / 2;
-    let (lower, upper) = (values.get(..half), values.get(values.len() - half..));
-    let q1 = median(lower.unwrap_or_default());
-    let q2 = median(values);
-    let q3 = median(upper.unwrap_or_default());
-    let range = q3 - q1;
-    let skew = if range < 10.0 || q2 == q1 || q2 == q3 { 0.0 } else { (q1 + q3 - 2.0 * q2) / range };
-    let mut distances: Vec<f64> = values.iter().map(|x| (x - q2).abs()).collect();
-    distances.sort_unstable_by(f64::total_cmp);
-    let deviation = median(&distances);
-    let even = if q2 >= 1.0 { ((q2 - deviation) / q2).max(0.0) } else { otherwise };
-    round3((1.0 - skew.abs() + even) / 2.0)
-}
-
-fn median(sorted: &[f64]) -> f64 {
-    let half = sorted.len() / 2;
-    let at = |i: usize| sorted.get(i).copied().unwrap_or(0.0);
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => at(half),
-        _ => (at(half - 1) + at(half)) / 2.0,
-    }
-}
-
-fn evenness(bins: &[u32; BINS]) -> f64 {
-    let n = BINS as f64;
-    let mean = bins.iter().map(|b| f64::from(*b)).sum::<f64>() / n;
-    if mean == 0.0 {
-        return 0.0;
-    }
-    let variance = bins.iter().map(|b| (f64::from(*b) - mean).powi(2)).sum::<f64>() / n;
-    round3((1.0 - variance.sqrt() / mean).max(0.0))
-}
-
-fn bimodal(bins: &[u32; BINS], used: usize) -> f64 {
-    let most = bins.iter().copied().max().unwrap_or(0);
-    let step = (f64::from(most) * 0.05).ceil().max(1.0) as u32;
-    let mut heights: Vec<u32> = bins.iter().filter(|b| **b > 0).map(|b| b / step).collect();
-    heights.sort_unstable();
-    let mut counts: Vec<usize> = heights.chunk_by(|a, b| a == b).map(<[u32]>::len).collect();
-    counts.sort_unstable_by(|a, b| b.cmp(a));
-    let two: usize = counts.iter().take(2).sum();
-    round3((two as f64 / (used - 1).max(1) as f64).min(1.0))
-}
-
-/// The longest run of used bins, the day taken as a circle.
-fn longest_run(bins: &[u32; BINS]) -> usize {
-    let (mut run, mut longest) = (0, 0);
-    for bin in bins.iter().chain(bins.iter()) {
-        run = if *bin > 0 { run + 1 } else { 0 };
-        longest = longest.max(run);
-    }
-    longest.min(BINS)
-}
-
-fn round3(x: f64) -> f64 {
-    (x * 1000.0).round() / 1000.0
-}
-
-fn ceil3(x: f64) -> f64 {
-    (x * 1000.0).ceil() / 1000.0
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::trial::{Trial, conn, log};
-    use gabion_record::logs::Http;
+    use gabion_record::logs::{Dns, Http, Ssl};
 
     fn visits(every: impl Fn(i64) -> i64, count: i64) -> Trial {
         let mut trial = Trial::new();
@@ -391,7 +485,7 @@ mod tests {
         let trial = visits(|n| n * 300, 280);
         let found = trial.of(&TYPE);
         // When it crossed, and at the end of the input.
-        assert_eq!(found.iter().map(|e| e.measures.count).collect::<Vec<_>>(), [81, 277]);
+        assert_eq!(found.iter().map(|e| e.measures.count).collect::<Vec<_>>(), [84, 280]);
         assert_eq!(found[0].level, ThreatLevel::High);
         assert!(found[0].confidence > 0.95);
     }
@@ -426,7 +520,7 @@ mod tests {
         order.sort_unstable();
         let trial = visits(|n| order.get(n as usize).copied().unwrap_or(0), 200);
         assert!(trial.of(&TYPE).iter().all(|e| e.level < ThreatLevel::High));
-        assert!(visits(|n| n * 3600, 20).of(&TYPE).is_empty());
+        assert!(visits(|n| n * 3600, 15).of(&TYPE).is_empty());
     }
 
     /// Ten thousand destinations and a flood to one: room is bounded, and what is left out is said.
@@ -455,16 +549,119 @@ mod tests {
         assert!(profile.timer().seconds() >= AGE, "{}", profile.timer().seconds());
     }
 
+    /// What a request says, in the connection of that second.
+    fn ask(trial: &mut Trial, second: i64, dst: &str, body: Body<'_>) {
+        let flow = conn(second, "10.0.0.1", dst, 443);
+        trial.give(&flow);
+        let mut r = log(second, "10.0.0.1", dst, body);
+        (r.uid, r.dst_port) = (flow.uid.as_bytes(), 443);
+        trial.record(&r);
+    }
+
+    /// A name behind ever other addresses of a content network: no address is called often, the name is.
     #[test]
-    fn parts_of_the_score_are_ritas() {
-        // Bowley's skew of 1..8 is 0; the median 4.5 deviates by 2.
-        assert_eq!(regularity(&mut [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0], 1.0), 0.778);
-        assert_eq!(evenness(&[5; BINS]), 1.0);
-        assert_eq!(bimodal(&[7; BINS], 24), 1.0);
-        let mut night = [0; BINS];
-        night[22..].fill(1);
-        night[..3].fill(1);
-        assert_eq!(longest_run(&night), 5);
-        assert_eq!(score(&[(1, 1), (1, 1), (2, 1)], 0, 10), None);
+    fn a_name_is_a_pair_whatever_its_addresses() {
+        let mut trial = Trial::new();
+        for n in 0..100 {
+            let ssl = Ssl { server_name: b"Calls.Example", ..Ssl::default() };
+            ask(&mut trial, n * 300, &format!("1.2.3.{n}"), Body::Ssl(ssl));
+        }
+        trial.end();
+        let found = trial.of(&TYPE);
+        let last = found.last().unwrap();
+        assert!(last.description().contains("to calls.example (1.2.3.99), 100 connections"), "{last:?}");
+        let victim = last.victim.as_ref().map(|v| v.what.to_string());
+        assert_eq!((victim.as_deref(), last.uids.len()), (Some("calls.example"), UIDS_MAX / 2));
+        assert!(found.iter().all(|e| !e.description().contains("to 1.2.3.")), "{found:?}");
+    }
+
+    /// A host behind a proxy, beside browsing through the same: the host is named, and the proxy as such; the
+    /// address of the proxy is no beacon, since its connections are those of names.
+    #[test]
+    fn the_host_behind_a_proxy_is_named() {
+        let mut trial = Trial::new();
+        for n in 0..397 {
+            let h = Http { method: b"CONNECT", uri: b"calls.example:443", ..Http::default() };
+            ask(&mut trial, n * 200, "10.0.0.250", Body::Http(h));
+            // The handshake inside of the tunnel is no other call.
+            let mut r = log(n * 200, "10.0.0.1", "10.0.0.250", Body::Ssl(Ssl::default()));
+            let uid = format!("C{}10.0.0.1443", n * 200);
+            r.uid = uid.as_bytes();
+            r.body = Body::Ssl(Ssl { server_name: b"calls.example", ..Ssl::default() });
+            trial.record(&r);
+            let uri = format!("page{}.example:443", n * n % 89);
+            let h = Http { method: b"CONNECT", uri: uri.as_bytes(), ..Http::default() };
+            ask(&mut trial, n * 200 + n * n % 190, "10.0.0.250", Body::Http(h));
+        }
+        trial.end();
+        let found = trial.of(&TYPE);
+        let last = found.last().unwrap();
+        let said = "to calls.example behind the proxy 10.0.0.250, 397 connections";
+        assert!(last.description().contains(said), "{}", last.description());
+        assert!(found.iter().all(|e| !e.description().contains("(a proxy)")), "{found:?}");
+    }
+
+    /// Queries of many names to a resolver are no beacon; to an address that answers for one domain only they are
+    /// one, and so is what calls port 53 and is no DNS.
+    #[test]
+    fn dns_to_a_resolver_is_none() {
+        let run = |domains: i64, service: &'static str| {
+            let mut trial = Trial::new();
+            for n in 0..100 {
+                let query = format!("a{n}.of{}.example", n % domains);
+                let query = Body::Dns(Dns { query: query.as_bytes(), rcode: b"NOERROR", ..Dns::default() });
+                trial.record(&log(n * 300, "10.0.0.1", "9.9.9.9", query));
+                let mut flow = conn(n * 300, "10.0.0.1", "9.9.9.9", 53).udp();
+                flow.service = service;
+                trial.give(&flow);
+            }
+            trial.end();
+            trial.of(&TYPE).len()
+        };
+        assert_eq!((run(50, "dns"), run(50, "")), (0, 0));
+        assert!(run(1, "dns") > 0 && run(50, "ssl") > 0);
+    }
+
+    /// Polls of a clock by three hosts are what the protocol makes them; by two, or without being NTP, they are told.
+    #[test]
+    fn polls_of_a_clock_are_none() {
+        let run = |hosts: i64, service: &'static str| {
+            let mut trial = Trial::new();
+            for n in 0..300 {
+                let src = format!("10.0.0.{}", n % hosts);
+                let mut flow = conn(n / hosts * 1024, &src, "9.9.9.9", 123).udp();
+                flow.service = service;
+                trial.give(&flow);
+            }
+            trial.end();
+            trial.of(&TYPE).len()
+        };
+        assert_eq!(run(3, "ntp"), 0);
+        assert!(run(2, "ntp") > 0 && run(3, "") > 0);
+    }
+
+    /// Twenty-two calls of three seconds each way round, the whole of an input: told, and all counted.
+    #[test]
+    fn a_short_input_is_told_of_at_its_end() {
+        let trial = visits(|n| n * 3, 22);
+        let found = trial.of(&TYPE);
+        assert_eq!(found.len(), 1);
+        assert!(found[0].description().contains(", 22 connections"), "{}", found[0].description());
+    }
+
+    /// A call an hour outlives the pages that come between.
+    #[test]
+    fn who_comes_again_and_again_stays_among_many() {
+        let mut trial = Trial::new();
+        for n in 0..24 * 60 {
+            let dst = format!("9.{}.{}.1", n / 200, n % 200);
+            trial.give(&conn(n * 60, "10.0.0.1", &dst, 443));
+            if n % 60 == 30 {
+                trial.give(&conn(n * 60 + n / 60 % 5, "10.0.0.1", "1.2.3.4", 443));
+            }
+        }
+        trial.end();
+        let found = trial.of(&TYPE);
+        assert!(found.iter().any(|e| e.description().contains("to 1.2.3.4, 2")), "{found:?}");
     }
 }

@@ -6,6 +6,7 @@ use super::{About, Detector, bit};
 use crate::command_and_control::features::GROUPS;
 use crate::command_and_control::letters::{self, LONGEST};
 use crate::finding::Context;
+use crate::rita;
 use crate::sketch::Keyed;
 use crate::state::{Slot, state};
 use gabion_record::Ip;
@@ -87,6 +88,9 @@ impl Detector for CommandControl {
     fn record(window: &mut Slot<Pairs>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let Body::Conn(c) = &r.body else { return };
+        if cx.facts.is_answer || cx.facts.is_routine {
+            return;
+        }
         // Whose order is not known enters no string.
         if r.proto != Proto::Tcp || r.is_late || r.dst.is_multicast() || cx.profile != r.src {
             return;
@@ -145,7 +149,10 @@ fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
         )
         .word(port)
         .word(parts.join(", "));
-    let mut finding = finding;
+    let sure = (pair.letters.len() as f64 / 100.0).min(1.0);
+    let known = &cx.facts.prevalence;
+    let threat = rita::of_flow(rita::HIGH * found.score * sure, known, r.dst, r.ts, cx.settings);
+    let mut finding = finding.threat(threat);
     finding.0.measures.count = u64::from(pair.flows);
     finding.0.confidence = finding.0.confidence.min(1.0);
     cx.say_both(finding, level, level);

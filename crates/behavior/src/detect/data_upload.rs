@@ -4,6 +4,7 @@ use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
 use crate::limits::UPLOADS_MAX;
 use crate::profile::Closing;
+use crate::rita;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -19,6 +20,8 @@ pub struct DataUpload;
 
 /// Bytes of one flow that are much.
 const FLOW_BYTES: u64 = 100_000_000;
+/// Megabytes between which the threat of an upload rises as RITA's threats do: from one great flow to a disk.
+const MUCH: [f64; 4] = [100.0, 500.0, 2_000.0, 10_000.0];
 /// The peer's megabyte.
 const MEGABYTE: u64 = 1_000_000;
 /// Flows smaller than this join the table only while it has room, and when the window has seen some.
@@ -135,6 +138,7 @@ fn says(finding: Finding, port: u16, bytes: u64, (first, flows): (TimeNs, u64)) 
         .port_now(port)
         .since(first, flows)
         .bytes(bytes)
+        .threat(rita::bucket(bytes as f64 / MEGABYTE as f64, MUCH))
         .says("Large data upload. {mb} MBs sent to {dst}")
 }
 

@@ -1,6 +1,7 @@
 //! Many names that do not exist.
 
 use super::{About, Detector, bit};
+use crate::block_list;
 use crate::finding::{Context, Finding};
 use crate::profile::Closing;
 use crate::sketch::{Hosts, hash_text};
@@ -40,7 +41,8 @@ impl Detector for Dga {
     const ABOUT: About = About {
         types: &[&TYPE],
         condition: "NXDOMAIN for 10 distinct names in a window, then at every 5 up to 100 and every \
-            tenth part more beyond; not names below arpa or local",
+            tenth part more beyond; not names below arpa or local; all look-ups below one block list (a \
+            reversed address before its zone, or a known operator of lists) are one name",
         level: "high; a hundredth for each name",
         settings: &[],
     };
@@ -56,7 +58,9 @@ impl Detector for Dga {
         let missing = window.make();
         missing.first.see(r.ts);
         missing.last = missing.last.max(r.ts);
-        if !missing.names.insert_hash(hash_text(&d.query.to_ascii_lowercase())) {
+        let lower = d.query.to_ascii_lowercase();
+        let name = block_list::zone(&lower).unwrap_or(&lower);
+        if !missing.names.insert_hash(hash_text(name)) {
             return;
         }
         let count = missing.names.len();
@@ -143,6 +147,22 @@ mod tests {
             ask(&mut trial, n, &format!("p{n}.local"));
         }
         assert!(trial.of(&TYPE).is_empty());
+    }
+
+    /// A mail server asks block lists about ever new addresses: one name a list. As many zones are as many names.
+    #[test]
+    fn look_ups_below_a_block_list_are_one_name() {
+        let mut trial = Trial::new();
+        for n in 0..200 {
+            ask(&mut trial, n, &format!("{}.{n}.31.83.zen.spamhaus.org", n % 7));
+            ask(&mut trial, n, &format!("7.{n}.31.83.list.example"));
+            ask(&mut trial, n, &format!("host{n}.example.multi.surbl.org"));
+        }
+        assert!(trial.of(&TYPE).is_empty());
+        for n in 0..10 {
+            ask(&mut trial, 300, &format!("7.6.31.83.list{n}.example"));
+        }
+        assert_eq!(trial.of(&TYPE).len(), 1);
     }
 
     #[test]

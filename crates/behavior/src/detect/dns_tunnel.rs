@@ -2,6 +2,7 @@
 
 use super::dga::is_below;
 use super::{About, Detector, bit};
+use crate::block_list;
 use crate::finding::{Context, text};
 use crate::rita;
 use crate::sketch::{Hosts, Keyed, hash_text};
@@ -75,7 +76,8 @@ impl Detector for DnsTunnel {
     const ABOUT: About = About {
         types: &[&TYPE],
         condition: "500, 800, 1,000 distinct names below one registered domain (by the list of public \
-            suffixes) asked for within a day; not below arpa or local; the text names RITA's threat score, \
+            suffixes) asked for within a day; not below arpa or local, nor look-ups \
+            at known operators of block lists; the text names RITA's threat score, \
             which knows whether lists name the domain, and, where the input has logs that tell, whether \
             anything below it was connected to",
         level: "from 1,000 on high, 800 medium, 500 low; 0.8",
@@ -98,7 +100,7 @@ impl Detector for DnsTunnel {
         }
         let lower = d.query.to_ascii_lowercase();
         let Some(domain) = registered(&lower) else { return };
-        if domain.len() >= lower.len() {
+        if domain.len() >= lower.len() || block_list::operator(&lower).is_some() {
             return;
         }
         let least = |_: &u64, n: &Names| (n.names.len(), n.last);
@@ -129,6 +131,7 @@ impl Detector for DnsTunnel {
             .since(first, count)
             .lasting(r.ts.since(first))
             .says(SAYS)
+            .threat(threat)
             .word(format!("{threat:.3} ({why})"));
         cx.say(finding);
     }

@@ -5,6 +5,7 @@
 //! asked.
 
 use super::dga::is_below;
+use crate::block_list;
 use super::{About, Detector, bit};
 use crate::finding::{Context, text};
 use crate::limits::WAITING_MAX;
@@ -13,7 +14,7 @@ use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
+use gabion_record::logs::{Body, Dns, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
@@ -54,7 +55,8 @@ impl Detector for DnsWithoutConnection {
     const ABOUT: About = About {
         types: &[&TYPE],
         condition: "an A or AAAA query is answered by addresses and the source connects to none of \
-            them within 30 min before or after; not names below arpa, local or cymru.com, nor names \
+            them within 30 min before or after; not names below arpa, local or cymru.com, nor what a \
+            block list answers (127/8), nor names \
             without a dot or with a star; a name is told once while it waits",
         level: "info; 0.8",
         settings: &[],
@@ -81,6 +83,7 @@ impl Detector for DnsWithoutConnection {
                     && (d.rcode == b"NOERROR" || d.rcode.is_empty())
                     && d.query.contains(&b'.')
                     && !d.query.contains(&b'*')
+                    && !is_verdict(d)
                     && !["arpa", "local", "cymru.com"]
                         .iter()
                         .any(|parent| is_below(d.query, parent.as_bytes()));
@@ -157,6 +160,12 @@ impl Detector for DnsWithoutConnection {
     }
 }
 
+
+/// Whether a block list answered, so that there is nothing to be connected to.
+fn is_verdict(d: &Dns<'_>) -> bool {
+    let mut answers = d.answers.iter().filter_map(Ip::parse);
+    block_list::zone(d.query).is_some() && answers.all(block_list::is_verdict)
+}
 
 #[cfg(test)]
 mod tests {

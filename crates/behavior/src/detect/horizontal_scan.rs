@@ -64,7 +64,7 @@ impl Detector for HorizontalScan {
     fn record(window: &mut Slot<Swept>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let Body::Conn(c) = &r.body else { return };
-        if !counts(r, c) || c.history.contains(&b'^') {
+        if !counts(r, c, cx.facts) || c.history.contains(&b'^') {
             return;
         }
         let swept = window.make();

@@ -1,6 +1,7 @@
 //! A name that is answered by a private address.
 
 use super::dga::is_below;
+use crate::block_list;
 use super::{About, Detector, bit};
 use crate::finding::{Context, text};
 use crate::sketch::hash_text;
@@ -22,7 +23,8 @@ impl Detector for InvalidDns {
     type Kept = ();
     const ABOUT: About = About {
         types: &[&TYPE],
-        condition: "an answer is a private address; not for localhost or names below local or arpa; \
+        condition: "an answer is a private address; not for localhost or names below local or arpa, \
+            nor the verdict (127/8) of a block list; \
             at the 1st, 10th, 100th … time by name",
         level: "info; 0.8",
         settings: &[],
@@ -35,9 +37,9 @@ impl Detector for InvalidDns {
         if d.query == b"localhost" || is_below(d.query, b"local") || is_below(d.query, b"arpa") {
             return;
         }
-        let Some(answer) = d.answers.iter().filter_map(Ip::parse).find(|ip| ip.is_private()) else {
-            return;
-        };
+        let is_listed = block_list::zone(d.query).is_some();
+        let is_odd = |ip: &Ip| ip.is_private() && !(is_listed && block_list::is_verdict(*ip));
+        let Some(answer) = d.answers.iter().filter_map(Ip::parse).find(is_odd) else { return };
         cx.say_damped(hash_text(d.query), |cx| {
             cx.find(&TYPE)
                 .level(ThreatLevel::Info, 0.8)
@@ -74,6 +76,9 @@ mod tests {
         assert_eq!(found("a.example", "8.8.4.4", 1), 0);
         assert_eq!(found("printer.local", "192.168.1.1", 1), 0);
         assert_eq!(found("localhost", "127.0.0.1", 1), 0);
+        assert_eq!(found("1.2.3.4.zen.spamhaus.org", "127.0.0.11", 1), 0);
+        assert_eq!(found("1.2.3.4.zen.spamhaus.org", "192.168.1.1", 1), 1);
+        assert_eq!(found("a.example", "127.0.0.11", 1), 1);
     }
 
     #[test]

@@ -206,8 +206,8 @@ registry! {
 
 pub(crate) use tls::ORGANIZATIONS;
 
-/// Destinations of a profile whose flows are kept exactly: port, and second and bytes of each.
-pub fn pairs(kept: &KeptStates) -> impl Iterator<Item = (gabion_record::Ip, u16, &[(u32, u32)])> {
+/// Destinations and names of a profile whose flows are kept exactly.
+pub fn pairs(kept: &KeptStates) -> impl Iterator<Item = beacon::Calls<'_>> {
     kept.beacon.peek().into_iter().flat_map(beacon::Pairs::each)
 }
 

@@ -100,6 +100,7 @@ impl Total {
             .since(self.first.0, self.flows)
             .lasting(i64::try_from(self.nanos).unwrap_or(i64::MAX))
             .says(LONG_SAYS)
+            .threat(threat)
             .word(format!("{threat:.3} ({why})"))
     }
 }
@@ -189,6 +190,7 @@ impl Detector for PairTotals {
                 .port_now(r.dst_port)
                 .since(first, flows)
                 .says(STROBE_SAYS)
+                .threat(threat)
                 .word(format!("{threat:.3} ({why})"));
             cx.say(finding);
         }

@@ -1,12 +1,15 @@
 //! What both kinds of port scans share: which flows count, when a count is told, how sure it is.
 
+use crate::site::Facts;
 use gabion_record::logs::{Conn, Proto, Record};
 
-/// Whether a flow counts towards scans: TCP or UDP, not established, to a host that could answer.
+/// Whether a flow counts towards scans: TCP or UDP, not established, to a host that could answer and did not
+/// ask for it.
 #[inline]
-pub(super) fn counts(r: &Record<'_>, c: &Conn<'_>) -> bool {
+pub(super) fn counts(r: &Record<'_>, c: &Conn<'_>, facts: &Facts) -> bool {
     let d = r.dst;
     !c.is_established
+        && !facts.is_answer
         && matches!(r.proto, Proto::Tcp | Proto::Udp)
         && !d.is_multicast()
         && !d.is_link_local()

@@ -83,7 +83,7 @@ impl Detector for SlowScan {
         let r = cx.record;
         let Body::Conn(c) = &r.body else { return };
         let is_own = cx.profile == r.src && !c.history.contains(&b'^');
-        if r.is_late || *cx.is_scanner || !is_own || !counts(r, c) {
+        if r.is_late || *cx.is_scanner || !is_own || !counts(r, c, cx.facts) {
             return;
         }
         let attempts = kept.make();

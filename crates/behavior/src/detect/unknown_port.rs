@@ -46,13 +46,13 @@ impl Peers {
     }
 }
 
-/// The half of a conversation that goes back to who began it: exporters of one-way flows tell it as a flow
-/// of its own, others what answers a question to a group. An attempt of TCP is none, whatever port it is
-/// made from.
-fn is_answer(r: &Record<'_>, c: &Conn<'_>, settings: &Settings) -> bool {
+/// The half of a conversation that goes back to who began it, in formats that have no field for the application
+/// (NetFlow, nfdump): they tell the two halves in any order, and often of the same moment, so that the answer may
+/// stand before its question. An attempt of TCP is none, whatever port it is made from.
+fn is_back(r: &Record<'_>, c: &Conn<'_>, settings: &Settings) -> bool {
     let is_one_way = c.resp_pkts == 0 && c.resp_bytes == 0 && c.resp_ip_bytes == 0;
     let is_begun = r.proto == Proto::Udp || c.is_established;
-    is_one_way && is_begun && settings.services.knows(r.src_port, r.proto)
+    !c.knows_service && is_one_way && is_begun && settings.services.knows(r.src_port, r.proto)
 }
 
 impl Detector for UnknownPort {
@@ -61,9 +61,11 @@ impl Detector for UnknownPort {
     const ABOUT: About = About {
         types: &[&TYPE],
         condition: "a flow to a port without a known service; not of a source found to scan ports \
-            in this window, not ICMP, not ports of FTP data, not UDP above 30,000 of a profile that \
-            talks to 5 such peers or 6 times to one, not an answer (from a port with a service, nothing \
-            comes back, and of TCP both have talked); at the 1st, 10th, 100th … time",
+            in this window, not ICMP, not a port that an application layer announced to these two \
+            (data of FTP), not an answer to whoever asked for it from that port (SSDP, TFTP), not UDP above \
+            30,000 of a profile that talks to 5 such peers or 6 times to one; of formats without a field for \
+            the application not what comes from a port with a service one-way, unless it is an attempt of \
+            TCP; at the 1st, 10th, 100th … time",
         level: "established high, else medium; 1",
         settings: &["services (lines name,port,protocol)"],
     };
@@ -78,8 +80,10 @@ impl Detector for UnknownPort {
             || *cx.is_scanner
             || !matches!(r.proto, Proto::Tcp | Proto::Udp | Proto::Sctp)
             || cx.settings.services.knows(r.dst_port, r.proto)
-            || cx.facts.is_ftp_data
-            || is_answer(r, c, cx.settings)
+            || cx.facts.is_announced
+            || cx.facts.is_answer
+            || c.service == b"ftp-data"
+            || is_back(r, c, cx.settings)
         {
             return;
         }
@@ -142,8 +146,8 @@ mod tests {
         assert_eq!(trial.of(&TYPE).len(), 6);
     }
 
-    /// What comes back from a service is no flow to a port of its own; an attempt from such a port, a
-    /// conversation, and an answer from nowhere are.
+    /// What comes back from a service is no flow to a port of its own where the format has no field for the
+    /// application; an attempt from such a port, a conversation, and an answer from nowhere are.
     #[test]
     fn answers_are_not_told() {
         for (src_port, is_tcp, is_established, reply_bytes, count) in [
@@ -161,9 +165,52 @@ mod tests {
             let mut r = c.record();
             if let Body::Conn(c) = &mut r.body {
                 c.resp_pkts = u64::from(reply_bytes > 0);
+                c.knows_service = false;
             }
             trial.record(&r);
             assert_eq!(trial.of(&TYPE).len(), count, "{src_port} {is_tcp} {is_established}");
         }
+    }
+
+    fn udp(second: i64, src: &str, src_port: u16, dst: &str, dst_port: u16) -> crate::trial::Flow {
+        let mut c = conn(second, src, dst, dst_port).udp().refused();
+        c.src_port = src_port;
+        c
+    }
+
+    /// A television set answers a search for devices from ever new ports, and a server of TFTP from one of its
+    /// own; the same without a question is told, from a port with a service too.
+    #[test]
+    fn who_asked_is_answered() {
+        for (is_asked, count) in [(true, 0), (false, 5)] {
+            let mut trial = Trial::new();
+            if is_asked {
+                trial.give(&udp(0, "10.0.0.1", 50_000, "239.255.255.250", 1900));
+                trial.give(&udp(0, "10.0.0.1", 50_001, "10.0.0.3", 69));
+            }
+            for n in 0..4 {
+                trial.give(&udp(1, "10.0.0.9", 38_000 + n, "10.0.0.1", 50_000 - u16::from(!is_asked) * n));
+            }
+            trial.give(&udp(1, "10.0.0.3", 53, "10.0.0.1", 50_001));
+            let told = trial.of(&TYPE).iter().filter(|e| e.dst_port != Some(1900)).count();
+            assert_eq!(told, count, "{is_asked}");
+        }
+    }
+
+    /// What FTP announced to two hosts, and what the network engine or Zeek calls its data, is known; the same
+    /// port of another host is not.
+    #[test]
+    fn announced_ports_are_known() {
+        let mut trial = Trial::new();
+        let ftp = gabion_record::logs::Ftp { data_port: 60_061, command: b"PASV" };
+        trial.record(&crate::trial::log(0, "10.0.0.1", "1.2.3.4", Body::Ftp(ftp)));
+        trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 60_061));
+        let mut data = conn(1, "10.0.0.1", "1.2.3.4", 61_954);
+        data.service = "ftp-data";
+        trial.give(&data);
+        assert!(trial.of(&TYPE).is_empty());
+        trial.give(&conn(1, "10.0.0.1", "1.2.3.5", 60_061));
+        trial.give(&conn(1, "10.0.0.1", "1.2.3.4", 4444));
+        assert_eq!(trial.of(&TYPE).len(), 2);
     }
 }

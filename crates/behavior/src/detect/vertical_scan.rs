@@ -60,7 +60,7 @@ impl Detector for VerticalScan {
     fn record(window: &mut Slot<Targets>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let Body::Conn(c) = &r.body else { return };
-        if !counts(r, c) {
+        if !counts(r, c, cx.facts) {
             return;
         }
         let targets = window.make();
@@ -153,5 +153,27 @@ mod tests {
         let told: Vec<String> = trial.of(&TYPE).iter().map(|e| e.description()).collect();
         assert_eq!(told.len(), 4, "{told:?}");
         assert!(trial.profile_bytes("10.0.0.1") < 64 << 10);
+    }
+
+    /// Answers to a search for devices, each to the port that asked, are no scan; attempts from port 53 or 1900
+    /// at as many ports are one, of UDP and of TCP.
+    #[test]
+    fn answers_are_no_scan_and_a_source_port_is_no_excuse() {
+        for (is_asked, is_tcp, port, count) in
+            [(true, false, 1900, 0), (false, false, 1900, 1), (false, false, 53, 1), (false, true, 53, 1)]
+        {
+            let mut trial = Trial::new();
+            for n in 0..43 {
+                let mut search = conn(n, "10.0.0.1", "239.255.255.250", 1900).udp().refused();
+                search.src_port = 50_000 + n as u16;
+                if is_asked {
+                    trial.give(&search);
+                }
+                let mut answer = conn(n, "10.0.0.9", "10.0.0.1", 50_000 + n as u16).refused();
+                answer.src_port = port;
+                trial.give(&if is_tcp { answer } else { answer.udp() });
+            }
+            assert_eq!(trial.of(&TYPE).len(), count, "{is_asked} {is_tcp} {port}");
+        }
     }
 }

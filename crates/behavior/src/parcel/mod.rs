@@ -203,7 +203,8 @@ fixed! {
     Facts {
         window: i64, newest: i64, watermark: TimeNs, start: TimeNs, local: Option<Net>,
         gateway: Option<Ip>, mac_owner: Option<Ip>, is_mac_new: bool, src_mac: Option<Mac>,
-        is_dhcp_server: bool, is_ftp_data: bool, is_resolved: bool, is_ignored: bool,
+        is_dhcp_server: bool, is_announced: bool, is_answer: bool, is_routine: bool, is_proxy: bool,
+        is_resolved: bool, is_ignored: bool,
         has_other_logs: bool, prevalence: Prevalence,
     }
     Prevalence { hosts: u32, of: u32, first: TimeNs, }

@@ -8,8 +8,11 @@ mod alone;
 pub(crate) mod capture;
 mod checkpoint;
 mod exporters;
+mod findings;
 mod intel;
+pub(crate) mod list;
 mod live;
+mod ranked;
 pub(crate) mod show;
 pub(crate) mod sink;
 mod summary;
@@ -47,7 +50,7 @@ use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag, clock};
-use sink::{Found, Paged, Sink};
+use sink::{Found, Lines, Paged, Sink};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -594,6 +597,7 @@ pub(crate) fn sink(
         paged: o.report.as_ref().map(|_| Paged::default()),
         profiles: folder.map(|folder| keep_profiles(folder, existing)).transpose()?,
         sealed: sealed.map(|log| log.sealer("behavior")),
+        found: Found { lines: o.json.then(Lines::default), ..Found::default() },
         ..Sink::default()
     })
 }

@@ -171,14 +171,22 @@ fn pairs(profile: &Profile) -> Vec<Pair> {
     };
     let mut pairs: Vec<Pair> = profile
         .pairs()
-        .filter(|(_, _, flows)| flows.len() >= FLOWS_LEAST)
-        .map(|(to, port, flows)| {
+        .filter(|calls| calls.flows.len() >= FLOWS_LEAST)
+        .map(|calls| {
+            let flows = calls.flows;
             let mut seconds: Vec<u32> = flows.iter().map(|f| f.0).collect();
             seconds.sort_unstable();
             let gap = |w: &[u32]| Some(w.get(1)?.saturating_sub(*w.first()?));
             let (median_s, spread_s) = middle(seconds.windows(2).filter_map(gap).collect());
             let (median_bytes, _) = middle(flows.iter().map(|f| f.1).collect());
-            Pair { to: to.to_string(), port, flows: flows.len(), median_s, spread_s, median_bytes }
+            Pair {
+                to: super::sink::whom(&calls),
+                port: calls.port,
+                flows: flows.len(),
+                median_s,
+                spread_s,
+                median_bytes,
+            }
         })
         .collect();
     pairs.sort_by(|a, b| b.flows.cmp(&a.flows).then_with(|| a.to.cmp(&b.to)));

@@ -4,12 +4,13 @@ use super::checkpoint::{self, Tag, Writing};
 use crate::log::seal_findings::Sealer;
 use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
-use gabion_behavior::{Finding, Profile};
+use gabion_behavior::{Calls, Finding, Profile};
 use gabion_outputs::idmef::{self, AlertFiles};
 use gabion_outputs::page::{Host, Page, Pair, Row, Sort};
+use gabion_outputs::rank::{self, Rank};
 use gabion_outputs::store::{ProfileWriter, StoredProfile};
 use gabion_outputs::told::Told;
-use gabion_record::evidence::{Alert, Evidence, Party, ThreatLevel};
+use gabion_record::evidence::{Alert, Evidence, FindingId, Party, Role, ThreatLevel};
 use gabion_record::logs::TimeNs;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
@@ -38,6 +39,10 @@ pub(crate) struct Found {
     pub(crate) alerts: Vec<(Ip, i64, f64)>,
     /// Hosts with evidence above info.
     pub(crate) hosts: BTreeMap<Ip, Shown>,
+    /// Whom hosts call, and which host is the worst.
+    pub(crate) rank: Rank,
+    /// The weightiest findings with the last line of each, where somebody wants them in JSON.
+    pub(crate) lines: Option<Lines>,
 }
 
 impl Found {
@@ -48,6 +53,7 @@ impl Found {
 
     fn evidence(&mut self, e: &Evidence) {
         *self.evidence.entry((e.kind.name, e.level)).or_default() += 1;
+        self.rank(e);
         let score = e.level.weight() * e.confidence;
         let is_known = self.hosts.contains_key(&e.profile);
         if is_known || (self.hosts.len() < Self::HOSTS_MAX && score > 0.0) {
@@ -59,10 +65,75 @@ impl Found {
         }
     }
 
+    /// A finding as it is told: with its final numbers at its window's end.
+    fn told(&mut self, e: &Evidence) {
+        self.rank(e);
+        if let Some(lines) = &mut self.lines {
+            lines.take(e);
+        }
+    }
+
+    fn rank(&mut self, e: &Evidence) {
+        let is_call = rank::is_call(e.kind.name);
+        let whom = e.party(Role::Destination).filter(|_| is_call).map(|p| p.what.to_string());
+        let m = &e.measures;
+        self.rank.take(&rank::Seen {
+            kind: e.kind.name,
+            level: e.level,
+            confidence: e.confidence,
+            host: e.profile,
+            src: e.party(Role::Source).and_then(Party::ip),
+            dst: whom.as_deref().unwrap_or_default(),
+            port: e.dst_port.unwrap_or(0),
+            threat: m.threat,
+            count: m.count,
+            bytes: m.bytes,
+            seconds: m.duration_ns as f64 / 1e9,
+            span: (m.first.seconds(), m.last.max(e.ts).seconds()),
+        });
+    }
+
     fn alert(&mut self, a: &Alert) {
         if self.alerts.len() < Self::ALERTS_MAX {
             self.alerts.push((a.profile, a.window, a.accumulated));
         }
+    }
+}
+
+/// Findings of a run for JSON: the weightiest, each as it was told last.
+#[derive(Default)]
+pub(crate) struct Lines {
+    by_id: BTreeMap<FindingId, (f64, TimeNs, Vec<u8>)>,
+    /// Findings that had no room; all are in `alerts.json`.
+    pub(crate) left: u64,
+}
+
+impl Lines {
+    /// Findings at most.
+    const MOST: usize = 1_000;
+
+    fn take(&mut self, e: &Evidence) {
+        let mut line = Vec::new();
+        idmef::evidence(e, 0.0, None, &mut line);
+        self.by_id.insert(e.id, (e.level.weight() * e.confidence, e.ts, line));
+        if self.by_id.len() >= 2 * Self::MOST {
+            let all = std::mem::take(self);
+            let kept = all.sorted();
+            self.left = all.left + (kept.len() - Self::MOST) as u64;
+            let kept = kept.into_iter().take(Self::MOST).map(|(id, found)| (*id, found.clone()));
+            self.by_id = kept.collect();
+        }
+    }
+
+    fn sorted(&self) -> Vec<(&FindingId, &(f64, TimeNs, Vec<u8>))> {
+        let mut all: Vec<_> = self.by_id.iter().collect();
+        all.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then((a.1.1, a.0).cmp(&(b.1.1, b.0))));
+        all
+    }
+
+    /// The weightiest first, an object each.
+    pub(crate) fn objects(&self) -> impl Iterator<Item = &[u8]> {
+        self.sorted().into_iter().take(Self::MOST).map(|(_, found)| found.2.trim_ascii_end())
     }
 }
 
@@ -77,8 +148,8 @@ pub(crate) struct Paged {
     /// Evidence by level and type: technique, pieces.
     sorts: BTreeMap<(Reverse<ThreatLevel>, &'static str), (&'static str, u64)>,
     /// Who was told to call whom again and again.
-    beacons: BTreeSet<(Ip, Ip)>,
-    pairs: BTreeMap<(Ip, Ip), Vec<u32>>,
+    beacons: BTreeSet<(Ip, String)>,
+    pairs: BTreeMap<(Ip, String), Vec<u32>>,
 }
 
 impl Paged {
@@ -116,9 +187,9 @@ impl Paged {
             }
             "BEACON" | "COMMAND_AND_CONTROL_CHANNEL" => {
                 let ends = [Some(&e.attacker), e.victim.as_ref()].into_iter().flatten();
-                for other in ends.filter_map(Party::ip).filter(|ip| *ip != e.profile) {
+                for other in ends.filter(|party| party.ip() != Some(e.profile)) {
                     if self.beacons.len() < Self::BEACONS_MAX {
-                        self.beacons.insert((e.profile, other));
+                        self.beacons.insert((e.profile, other.what.to_string()));
                     }
                 }
                 None
@@ -161,13 +232,15 @@ impl Paged {
     fn keep(&mut self, kept: &[Kept]) {
         let beacons = &self.beacons;
         let is_told =
-            |ip: Ip| beacons.range((ip, Ip::default())..).next().is_some_and(|b| b.0 == ip);
+            |ip: Ip| beacons.range((ip, String::new())..).next().is_some_and(|b| b.0 == ip);
         for kept in kept.iter().filter(|k| is_told(k.ip)) {
             let Some(profile) = Profile::decode(&kept.bytes) else { continue };
-            let told = profile.pairs().filter(|p| beacons.contains(&(kept.ip, p.0)));
-            for (to, _, flows) in told.filter(|p| p.2.len() >= Self::FLOWS_LEAST) {
-                let seconds = flows.iter().map(|f| f.0).collect();
-                self.pairs.insert((kept.ip, to), seconds);
+            for calls in profile.pairs().filter(|p| p.flows.len() >= Self::FLOWS_LEAST) {
+                let ends = (kept.ip, whom(&calls));
+                if beacons.contains(&ends) {
+                    let seconds = calls.flows.iter().map(|f| f.0).collect();
+                    self.pairs.insert(ends, seconds);
+                }
             }
         }
     }
@@ -197,13 +270,13 @@ impl Paged {
             .collect();
         page.scans = self.scans.into_iter().map(|((who, what), n)| (who, what, n)).collect();
         let mut pairs: Vec<_> = self.pairs.into_iter().collect();
-        pairs.sort_by_key(|(ends, seconds)| (Reverse(seconds.len()), *ends));
+        pairs.sort_by(|a, b| (Reverse(a.1.len()), &a.0).cmp(&(Reverse(b.1.len()), &b.0)));
         page.pairs = pairs
             .into_iter()
             .take(Self::PAIRS_MAX)
             .map(|((from, to), mut seconds)| {
                 seconds.sort_unstable();
-                Pair { from: from.to_string(), to: to.to_string(), seconds }
+                Pair { from: from.to_string(), to, seconds }
             })
             .collect();
         let alerts = |ip: &Ip| found.alerts.iter().filter(|a| a.0 == *ip).count() as u64;
@@ -221,6 +294,14 @@ impl Paged {
             .collect();
         page.hosts_total = found.hosts.len() as u64;
         page.alerts = found.alerts.iter().map(|(ip, w, sum)| (ip.to_string(), *w, *sum)).collect();
+    }
+}
+
+/// Who is called: the name, where there is one, else the address.
+pub(crate) fn whom(calls: &Calls<'_>) -> String {
+    match calls.name {
+        "" => calls.to.to_string(),
+        name => name.to_owned(),
     }
 }
 
@@ -300,6 +381,7 @@ impl Sink {
                 }
             }
             Finding::Telling(e, sum) => {
+                self.found.told(e);
                 if let Some(paged) = &mut self.paged {
                     paged.evidence(e);
                 }

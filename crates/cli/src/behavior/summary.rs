@@ -1,11 +1,11 @@
 //! What a run of the behaviour engine found, on one page or as one JSON object.
 
-use super::Ended;
+use super::{Ended, ranked};
 use gabion_outputs::table::{Align, Table};
 use gabion_record::json::Json;
 use std::fmt::Write;
 
-/// Hosts shown.
+/// Rows of each table of what was found.
 const HOSTS: usize = 10;
 
 /// For people.
@@ -40,18 +40,7 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         }
         out.push_str(&table.render(None));
     }
-    let mut hosts: Vec<_> = ended.found.hosts.iter().collect();
-    hosts.sort_by(|a, b| b.1.score.total_cmp(&a.1.score).then(a.0.cmp(b.0)));
-    if !hosts.is_empty() {
-        out.push_str("\nHosts by threat\n");
-        let columns = [("HOST", Align::Left), ("SCORE", Align::Right), ("ALERTS", Align::Right)];
-        let mut table = Table::new(&columns);
-        for (ip, shown) in hosts.into_iter().take(HOSTS) {
-            let alerts = ended.found.alerts.iter().filter(|a| a.0 == *ip).count();
-            table.row([ip.to_string(), format!("{:.1}", shown.score), alerts.to_string()]);
-        }
-        out.push_str(&table.render(None));
-    }
+    ranked::text(&ended.found.rank, HOSTS, &mut out);
     if c.crowded > 0 {
         let n = c.crowded;
         let _ =
@@ -139,6 +128,16 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.close();
     }
     j.close_array();
+    ranked::json(&ended.found.rank, &mut j);
+    if let Some(lines) = &ended.found.lines {
+        j.open_array_key("findings");
+        for object in lines.objects() {
+            j.next_item();
+            j.push(object);
+        }
+        j.close_array();
+        j.number("findings_left", lines.left);
+    }
     j.open_array_key("alerts");
     for (ip, window, sum) in &ended.found.alerts {
         j.open();

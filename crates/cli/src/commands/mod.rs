@@ -38,6 +38,7 @@ pub(crate) fn run(args: &[String]) -> u8 {
             RulesVerb::Test(o) => rules_test::run(&o),
         },
         Verb::Behavior { verb: BehaviorVerb::Show(o) } => crate::behavior::show::run(&o),
+        Verb::Behavior { verb: BehaviorVerb::List(o) } => crate::behavior::list::run(&o),
         Verb::Doctor(o) => doctor::run(&o),
         Verb::Listen(o) => crate::listen::run(&o),
         Verb::Log { verb } => return crate::log::run(&verb),

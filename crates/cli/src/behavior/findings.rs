@@ -1,0 +1,197 @@
+//! `alerts.json` read again: what a run has found, as typed values.
+
+use crate::exit::Fault;
+use gabion_flowlog::json::{self, Value, members};
+use gabion_outputs::rank::Seen;
+use gabion_record::Ip;
+use gabion_record::evidence::ThreatLevel;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+
+/// Longest line of a findings' file that is read; longer ones are not ours.
+const LINE_MAX: usize = 1 << 20;
+
+/// One line about a finding.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Line {
+    /// The finding: tellings of the same have the same.
+    pub(crate) finding: String,
+    /// When it was told, ISO 8601.
+    pub(crate) when: String,
+    /// Its type.
+    pub(crate) kind: String,
+    /// How bad.
+    pub(crate) level: ThreatLevel,
+    /// How sure.
+    pub(crate) confidence: f64,
+    /// Its window.
+    pub(crate) window: i64,
+    /// Who did it: an address or a name.
+    pub(crate) source: String,
+    /// To whom.
+    pub(crate) target: String,
+    /// Who began the flow, and with whom, where it is about a pair that calls.
+    pub(crate) call: Option<(Ip, String)>,
+    /// Destination port, 0 for none.
+    pub(crate) port: u16,
+    /// RITA's threat.
+    pub(crate) threat: f64,
+    /// How many of what it counts.
+    pub(crate) count: u64,
+    /// Bytes sent.
+    pub(crate) bytes: u64,
+    /// Seconds it lasted.
+    pub(crate) seconds: f64,
+    /// How often the same was seen.
+    pub(crate) times: u64,
+    /// Ids of flows, as the log has them.
+    pub(crate) uids: Vec<String>,
+    /// In words.
+    pub(crate) text: String,
+    /// The first moment of what was found, ISO 8601.
+    pub(crate) start: String,
+}
+
+impl Line {
+    /// What its rank depends on; `None` where it is about no address.
+    pub(crate) fn seen(&self) -> Option<Seen<'_>> {
+        Some(Seen {
+            kind: &self.kind,
+            level: self.level,
+            confidence: self.confidence,
+            host: Ip::parse(self.source.as_bytes())?,
+            src: self.call.as_ref().map(|c| c.0),
+            dst: self.call.as_ref().map_or("", |c| &c.1),
+            port: self.port,
+            threat: self.threat,
+            count: self.count,
+            bytes: self.bytes,
+            seconds: self.seconds,
+            span: (second(&self.start), second(&self.when)),
+        })
+    }
+}
+
+/// Seconds since 1970 of a moment in ISO 8601.
+pub(crate) fn second(iso: &str) -> i64 {
+    iso.parse::<jiff::Timestamp>().map_or(0, |t| t.as_second())
+}
+
+/// Gives each finding's last telling to `each`, in the order of their first.
+///
+/// # Errors
+/// When the folder has no findings.
+pub(crate) fn read(folder: &Path) -> Result<Vec<Line>, Fault> {
+    let path = folder.join("alerts.json");
+    let hint = "name a folder that `gabion read --behavior -l` wrote";
+    let fault = |e: std::io::Error| Fault::input(format!("{}: {e}: {hint}", path.display()));
+    let mut reader = BufReader::new(File::open(&path).map_err(fault)?);
+    let mut all: Vec<Line> = Vec::new();
+    let mut places = std::collections::HashMap::new();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        if reader.read_until(b'\n', &mut line).map_err(fault)? == 0 {
+            return Ok(all);
+        }
+        let Some(found) = (line.len() <= LINE_MAX).then(|| one(&line)).flatten() else { continue };
+        match places.get(&found.finding) {
+            Some(at) => all.get_mut(*at).into_iter().for_each(|line| *line = found.clone()),
+            None => {
+                places.insert(found.finding.clone(), all.len());
+                all.push(found);
+            }
+        }
+    }
+}
+
+fn own(value: Value<'_>) -> String {
+    let mut text = Vec::new();
+    json::unescape(value.raw(), &mut text);
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn number<T: std::str::FromStr + Default>(value: Value<'_>) -> T {
+    std::str::from_utf8(value.raw()).ok().and_then(|t| t.trim().parse().ok()).unwrap_or_default()
+}
+
+/// The members of the first object of an array.
+fn party(value: Value<'_>) -> (String, u16) {
+    let (mut who, mut port) = (String::new(), 0);
+    let raw = value.raw();
+    let object = raw.iter().position(|b| *b == b'{').and_then(|at| raw.get(at..));
+    let _ = members(object.unwrap_or_default(), |key, value| match key {
+        b"IP" | b"Hostname" | b"URL" => who = own(value),
+        b"Port" => {
+            let digits = value.raw().iter().skip_while(|b| !b.is_ascii_digit());
+            let digits: Vec<u8> = digits.copied().take_while(u8::is_ascii_digit).collect();
+            port = std::str::from_utf8(&digits).ok().and_then(|t| t.parse().ok()).unwrap_or(0);
+        }
+        _ => {}
+    });
+    (who, port)
+}
+
+/// A line of evidence; alerts are none.
+fn one(line: &[u8]) -> Option<Line> {
+    let mut found = Line::default();
+    let mut is_evidence = false;
+    let mut target_port = 0;
+    members(line, |key, value| match key {
+        b"Status" => is_evidence = value.raw() == b"Event",
+        b"ID" => found.finding = own(value),
+        b"StartTime" => found.start = own(value),
+        b"Confidence" => found.confidence = number(value),
+        b"Description" => found.text = own(value),
+        b"Source" => found.source = party(value).0,
+        b"Target" => (found.target, target_port) = party(value),
+        b"_gabion" => {
+            let _ = members(value.raw(), |key, value| match key {
+                b"type" => found.kind = own(value),
+                b"detected" => found.when = own(value),
+                b"finding" => found.finding = own(value),
+                b"threat" => found.threat = number(value),
+                b"count" => found.count = number(value),
+                b"bytes" => found.bytes = number(value),
+                b"seconds" => found.seconds = number(value),
+                b"times" => found.times = number(value),
+                b"port" => found.port = number(value),
+                b"src" => {
+                    let src = Ip::parse(value.raw());
+                    let dst = found.call.take().map_or_else(String::new, |c| c.1);
+                    found.call = src.map(|src| (src, dst));
+                }
+                b"dst" => {
+                    if let Some(call) = &mut found.call {
+                        call.1 = own(value);
+                    }
+                }
+                _ => {}
+            });
+        }
+        b"Note" => {
+            let note = own(value);
+            let _ = members(note.as_bytes(), |key, value| match key {
+                b"threat_level" => {
+                    found.level = ThreatLevel::from_name(value.raw()).unwrap_or_default();
+                }
+                b"timewindow" => found.window = number(value),
+                b"uids" => {
+                    let raw = String::from_utf8_lossy(value.raw()).into_owned();
+                    let ids = raw.split('"').skip(1).step_by(2);
+                    found.uids = ids.map(str::to_owned).collect();
+                }
+                _ => {}
+            });
+        }
+        _ => {}
+    })?;
+    if found.port == 0 {
+        found.port = target_port;
+    }
+    if found.when.is_empty() {
+        found.when.clone_from(&found.start);
+    }
+    is_evidence.then_some(found)
+}

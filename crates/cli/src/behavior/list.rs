@@ -1,0 +1,271 @@
+//! `gabion behavior list`: the findings of a run, narrowed and put in order, with whom hosts call and who to look at
+//! first.
+
+use super::findings::{Line, read};
+use super::ranked;
+use crate::exit::{Exit, Fault};
+use clap::{Args, ValueEnum};
+use gabion_outputs::rank::Rank;
+use gabion_outputs::table::{Align, Table};
+use gabion_record::evidence::ThreatLevel;
+use gabion_record::json::Json;
+use std::cmp::Reverse;
+use std::fmt::Write;
+use std::path::PathBuf;
+
+/// Options of `behavior list`.
+#[derive(Debug, Args)]
+pub(crate) struct ListOptions {
+    /// Folder that a run wrote (`gabion read --behavior -l OUTDIR`)
+    #[arg(value_name = "OUTDIR")]
+    folder: PathBuf,
+    /// Only findings of this type (BEACON); may be given several times
+    #[arg(long = "type", value_name = "TYPE")]
+    kinds: Vec<String>,
+    /// Only findings of this level or above: info, low, medium, high, critical
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<String>,
+    /// Only findings with this address or name at either end
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+    /// Only findings from this moment on (2026-11-23, 2026-11-23T04:00:00)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Order of findings [default: rank]
+    #[arg(long, value_name = "ORDER", value_enum)]
+    sort: Option<Order>,
+    /// Rows of each table [default: 20]
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
+    /// Print all findings as comma-separated values
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Print one JSON object with both tables and all findings
+    #[arg(long)]
+    json: bool,
+}
+
+/// Order of findings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Order {
+    /// Level times confidence, then threat
+    #[default]
+    Rank,
+    /// The threat score
+    Threat,
+    /// The time
+    Time,
+    /// The host's address
+    Host,
+    /// The type
+    Type,
+    /// How many of what it counts
+    Count,
+}
+
+/// Rows of a table where nobody says otherwise.
+const ROWS: usize = 20;
+
+/// Runs the verb.
+pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
+    let level = match &o.level {
+        Some(name) => ThreatLevel::from_name(name.as_bytes()).ok_or_else(|| {
+            let why = "no level: write info, low, medium, high or critical";
+            Fault::usage(format!("{name}: {why}"))
+        })?,
+        None => ThreatLevel::Info,
+    };
+    let since = o.since.as_deref().map(moment).transpose()?;
+    let mut all = read(&o.folder)?;
+    let is_type = |l: &Line| o.kinds.iter().any(|kind| l.kind.eq_ignore_ascii_case(kind));
+    all.retain(|l| {
+        l.level >= level
+            && (o.kinds.is_empty() || is_type(l))
+            && o.host.as_deref().is_none_or(|host| has_end(l, host))
+            && since.is_none_or(|since| super::findings::second(&l.when) >= since)
+    });
+    sort(&mut all, o.sort.unwrap_or_default());
+    let mut rank = Rank::default();
+    all.iter().filter_map(Line::seen).for_each(|seen| rank.take(&seen));
+    let said = match (o.csv, o.json) {
+        (true, _) => csv(&all),
+        (_, true) => as_json(&rank, &all),
+        _ => text(&rank, &all, o.rows.unwrap_or(ROWS)),
+    };
+    crate::standard_output::text(&said);
+    Ok(if all.is_empty() { Exit::No } else { Exit::Done })
+}
+
+/// A day, or a moment of RFC 3339 with or without a zone (UTC): seconds since 1970.
+fn moment(text: &str) -> Result<i64, Fault> {
+    let whole = match text.len() {
+        10 => format!("{text}T00:00:00Z"),
+        16 => format!("{}:00Z", text.replace(' ', "T")),
+        19 => format!("{}Z", text.replace(' ', "T")),
+        _ => text.replace(' ', "T"),
+    };
+    whole.parse::<jiff::Timestamp>().map(|t| t.as_second()).map_err(|_| {
+        Fault::usage(format!(
+            "{text}: no time: write 2026-11-23, '2026-11-23 04:00' or 2026-11-23T04:00:00Z"
+        ))
+    })
+}
+
+fn has_end(line: &Line, host: &str) -> bool {
+    let call = line.call.as_ref();
+    line.source.eq_ignore_ascii_case(host)
+        || line.target.eq_ignore_ascii_case(host)
+        || call.is_some_and(|c| c.1.eq_ignore_ascii_case(host) || c.0.to_string() == host)
+}
+
+fn sort(all: &mut [Line], order: Order) {
+    let weight = |l: &Line| l.level.weight() * l.confidence;
+    let by_rank = |a: &Line, b: &Line| {
+        weight(b)
+            .total_cmp(&weight(a))
+            .then(b.threat.total_cmp(&a.threat))
+            .then_with(|| (&a.when, &a.finding).cmp(&(&b.when, &b.finding)))
+    };
+    all.sort_by(|a, b| {
+        let first = match order {
+            Order::Rank => std::cmp::Ordering::Equal,
+            Order::Threat => b.threat.total_cmp(&a.threat),
+            Order::Time => a.when.cmp(&b.when),
+            Order::Host => a.source.cmp(&b.source),
+            Order::Type => a.kind.cmp(&b.kind),
+            Order::Count => Reverse(a.count).cmp(&Reverse(b.count)),
+        };
+        first.then_with(|| by_rank(a, b))
+    });
+}
+
+fn text(rank: &Rank, all: &[Line], rows: usize) -> String {
+    let mut out = String::new();
+    if all.is_empty() {
+        out.push_str("No findings.\n");
+        return out;
+    }
+    ranked::text(rank, rows, &mut out);
+    let shown: Vec<&Line> =
+        all.iter().filter(|l| l.seen().is_none_or(|seen| !seen.is_faint())).collect();
+    let _ = writeln!(out, "\nFindings ({}; --json and --csv have all)", all.len());
+    let right = Align::Right;
+    let mut table = Table::new(&[
+        ("WHEN", Align::Left),
+        ("LEVEL", Align::Left),
+        ("SURE", right),
+        ("TYPE", Align::Left),
+        ("IN WORDS", Align::Left),
+    ]);
+    for l in shown.iter().take(rows) {
+        table.row([
+            l.when.get(..19).unwrap_or(&l.when).replace('T', " "),
+            l.level.to_string(),
+            format!("{:.2}", l.confidence),
+            l.kind.clone(),
+            l.text.clone(),
+        ]);
+    }
+    out.push_str(&table.render(None));
+    if shown.len() > rows {
+        let _ = writeln!(out, "{} more: --rows N shows them", shown.len() - rows);
+    }
+    out
+}
+
+const COLUMNS: [&str; 15] = [
+    "finding",
+    "when",
+    "type",
+    "level",
+    "confidence",
+    "source",
+    "target",
+    "port",
+    "threat",
+    "count",
+    "bytes",
+    "seconds",
+    "times",
+    "uids",
+    "description",
+];
+
+/// Comma-separated values after RFC 4180.
+fn csv(all: &[Line]) -> String {
+    let cell = |text: &str| match text.contains([',', '"', '\n', '\r']) {
+        // A cell that begins like a formula is made text.
+        _ if text.starts_with(['=', '+', '-', '@']) => {
+            format!("\"'{}\"", text.replace('"', "\"\""))
+        }
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    };
+    let mut out = COLUMNS.join(",");
+    out.push('\n');
+    for l in all {
+        let numbers = [l.count, l.bytes].map(|n| n.to_string());
+        let cells = [
+            l.finding.clone(),
+            l.when.clone(),
+            l.kind.clone(),
+            l.level.to_string(),
+            l.confidence.to_string(),
+            l.source.clone(),
+            l.target.clone(),
+            l.port.to_string(),
+            l.threat.to_string(),
+            numbers[0].clone(),
+            numbers[1].clone(),
+            l.seconds.to_string(),
+            l.times.to_string(),
+            l.uids.join(" "),
+            l.text.clone(),
+        ];
+        let cells: Vec<String> = cells.iter().map(|c| cell(c)).collect();
+        out.push_str(&cells.join(","));
+        out.push('\n');
+    }
+    out
+}
+
+fn as_json(rank: &Rank, all: &[Line]) -> String {
+    let mut j = Json::new();
+    j.open();
+    ranked::json(rank, &mut j);
+    j.open_array_key("findings");
+    for l in all {
+        j.open();
+        j.field("finding", &l.finding);
+        j.field("when", &l.when);
+        j.field("start", &l.start);
+        j.field("type", &l.kind);
+        j.field_plain("level", l.level.name());
+        j.float("confidence", l.confidence);
+        j.number("window", l.window);
+        j.field("source", &l.source);
+        j.field("target", &l.target);
+        if l.port > 0 {
+            j.number("port", l.port);
+        }
+        if l.threat > 0.0 {
+            j.float("threat", l.threat);
+        }
+        for (name, n) in [("count", l.count), ("bytes", l.bytes), ("times", l.times)] {
+            if n > 0 {
+                j.number(name, n);
+            }
+        }
+        if l.seconds > 0.0 {
+            j.float("seconds", l.seconds);
+        }
+        j.open_array_key("uids");
+        l.uids.iter().for_each(|uid| j.item(uid));
+        j.close_array();
+        j.field("description", &l.text);
+        j.close();
+    }
+    j.close_array();
+    j.close();
+    j.into_line()
+}

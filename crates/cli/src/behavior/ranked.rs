@@ -1,0 +1,121 @@
+//! The two tables of a run, *calls out* and *hosts*, for people and for programs.
+
+use gabion_outputs::rank::{Call, Rank};
+use gabion_outputs::table::{Align, Table, thousands};
+use gabion_record::budget::ByteSize;
+use gabion_record::json::Json;
+use gabion_record::logs::{SECOND, TimeNs};
+use std::fmt::Write;
+
+/// Rows of each table in JSON.
+const JSON_ROWS: usize = 1_000;
+
+/// Whom a pair calls, with the port.
+pub(crate) fn whom(call: &Call) -> String {
+    match call.port {
+        0 => call.dst.clone(),
+        port if call.dst.contains(':') => format!("[{}]:{port}", call.dst),
+        port => format!("{}:{port}", call.dst),
+    }
+}
+
+/// For people: so many rows of each.
+pub(crate) fn text(rank: &Rank, rows: usize, out: &mut String) {
+    let right = Align::Right;
+    let calls = rank.calls();
+    if !calls.is_empty() {
+        let _ = writeln!(out, "\nCalls out, by threat{}", of(rows, calls.len()));
+        let mut table = Table::new(&[
+            ("THREAT", right),
+            ("FROM", Align::Left),
+            ("TO", Align::Left),
+            ("WHAT", Align::Left),
+            ("FLOWS", right),
+            ("SENT", right),
+            ("LEVEL", Align::Left),
+        ]);
+        for c in calls.into_iter().take(rows) {
+            table.row([
+                format!("{:.3}", c.threat),
+                c.src.to_string(),
+                whom(c),
+                c.kinds.join(", "),
+                thousands(c.count),
+                if c.bytes > 0 { ByteSize(c.bytes).to_string() } else { String::new() },
+                c.level.to_string(),
+            ]);
+        }
+        out.push_str(&table.render(None));
+    }
+    let hosts = rank.hosts();
+    if !hosts.is_empty() {
+        let _ = writeln!(out, "\nHosts, by their worst finding{}", of(rows, hosts.len()));
+        let mut table = Table::new(&[
+            ("HOST", Align::Left),
+            ("WORST", right),
+            ("BY", Align::Left),
+            ("LEVEL", Align::Left),
+            ("KINDS", right),
+        ]);
+        for h in hosts.into_iter().take(rows) {
+            table.row([
+                h.host.to_string(),
+                format!("{:.2}", h.worst),
+                h.kind.clone(),
+                h.level.to_string(),
+                h.kinds.to_string(),
+            ]);
+        }
+        out.push_str(&table.render(None));
+    }
+    if rank.dropped > 0 {
+        let _ = writeln!(out, "{} rows of less had no room", thousands(rank.dropped));
+    }
+}
+
+/// How many of how many are shown, where not all are.
+fn of(rows: usize, all: usize) -> String {
+    if all > rows {
+        format!(" (the first {rows} of {})", thousands(all as u64))
+    } else {
+        String::new()
+    }
+}
+
+/// For programs: members of an open object.
+pub(crate) fn json(rank: &Rank, j: &mut Json) {
+    let moment = |second: i64| TimeNs(second.saturating_mul(SECOND));
+    j.open_array_key("calls_out");
+    for c in rank.calls().into_iter().take(JSON_ROWS) {
+        j.open();
+        j.ip("src", c.src);
+        j.field("dst", &c.dst);
+        if c.port > 0 {
+            j.number("port", c.port);
+        }
+        j.float("threat", c.threat);
+        j.open_array_key("what");
+        c.kinds.iter().for_each(|kind| j.item(kind));
+        j.close_array();
+        j.field_plain("level", c.level.name());
+        j.number("count", c.count);
+        if c.bytes > 0 {
+            j.number("bytes", c.bytes);
+        }
+        j.moment("first", moment(c.span.0));
+        j.moment("last", moment(c.span.1));
+        j.close();
+    }
+    j.close_array();
+    j.open_array_key("hosts");
+    for h in rank.hosts().into_iter().take(JSON_ROWS) {
+        j.open();
+        j.ip("host", h.host);
+        j.float("worst", (h.worst * 1000.0).round() / 1000.0);
+        j.field("type", &h.kind);
+        j.field_plain("level", h.level.name());
+        j.number("kinds", h.kinds as u64);
+        j.close();
+    }
+    j.close_array();
+}

@@ -1,0 +1,331 @@
+//! Who to look at first: findings of a run put into two tables.
+//!
+//! *Calls out* has a row for each pair of a host and whom it calls: beacons, command-and-control channels, long
+//! connections, uploads, tunnels. They stand in order of RITA's threat, which knows more than the level does: how
+//! regular, how long, how many of the site's hosts talk with the other end, since when, and what lists say. *Hosts*
+//! has a row for each host: the worst that was found about it by level times confidence, then how many kinds of things
+//! were. What is found again is found once.
+//!
+//! The same tables stand on the terminal at the end of a run, on the page, and in `gabion behavior list`.
+
+use gabion_record::Ip;
+use gabion_record::evidence::ThreatLevel;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Confidence below which a command-and-control channel is in JSON only, unless nothing worse is known of its source:
+/// fewer flows than that have letters that look like anything (a hundredth of a letter each).
+pub const CHANNEL_SURE: f64 = 0.15;
+/// Rows of a table that are kept while a run goes on, and those that are left when there are twice as many.
+const ROWS_MAX: usize = 1 << 13;
+/// Kinds of findings of a host that are told apart: there are some seventy.
+const KINDS_MAX: usize = 128;
+
+/// Types that say whom a host calls, with the word for each.
+const CALLS: &[(&str, &str)] = &[
+    ("BEACON", "beacon"),
+    ("COMMAND_AND_CONTROL_CHANNEL", "C&C"),
+    ("LONG_CONNECTION", "long"),
+    ("LONG_TOTAL_CONNECTION", "long"),
+    ("STROBE", "strobe"),
+    ("DATA_UPLOAD", "upload"),
+    ("DNS_TUNNEL", "DNS tunnel"),
+];
+
+/// Whether a type says whom a host calls.
+#[must_use]
+pub fn is_call(kind: &str) -> bool {
+    CALLS.iter().any(|(name, _)| *name == kind)
+}
+
+/// A finding, as far as its rank depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'a> {
+    /// Its type.
+    pub kind: &'a str,
+    /// How bad.
+    pub level: ThreatLevel,
+    /// How sure, 0 to 1.
+    pub confidence: f64,
+    /// Whose.
+    pub host: Ip,
+    /// The flow's source, where it has one.
+    pub src: Option<Ip>,
+    /// The flow's destination or the name that was called, where it has one.
+    pub dst: &'a str,
+    /// Destination port, 0 for none.
+    pub port: u16,
+    /// RITA's threat, 0 where it has none.
+    pub threat: f64,
+    /// How many of what it counts.
+    pub count: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Seconds it lasted.
+    pub seconds: f64,
+    /// First and last moment, seconds since 1970.
+    pub span: (i64, i64),
+}
+
+impl Seen<'_> {
+    /// Whether tables leave it out: it is in JSON only.
+    #[must_use]
+    pub fn is_faint(&self) -> bool {
+        self.kind == "COMMAND_AND_CONTROL_CHANNEL" && self.confidence < CHANNEL_SURE
+    }
+
+    fn weight(&self) -> f64 {
+        self.level.weight() * self.confidence
+    }
+}
+
+/// A host and whom it calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Call {
+    /// Who calls.
+    pub src: Ip,
+    /// Whom: a name or an address.
+    pub dst: String,
+    /// Its port, 0 for none.
+    pub port: u16,
+    /// RITA's threat, the largest that was told.
+    pub threat: f64,
+    /// What it does: `beacon`, `long` …
+    pub kinds: Vec<&'static str>,
+    /// The worst level.
+    pub level: ThreatLevel,
+    /// Flows, the largest count that was told.
+    pub count: u64,
+    /// Bytes sent.
+    pub bytes: u64,
+    /// Seconds connected.
+    pub seconds: f64,
+    /// First and last moment.
+    pub span: (i64, i64),
+    /// Level times confidence, the largest.
+    weight: f64,
+    /// It is no more than a channel of little confidence.
+    is_faint: bool,
+}
+
+/// A host with what was found about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Ranked {
+    /// Its address.
+    pub host: Ip,
+    /// Level times confidence of the worst finding.
+    pub worst: f64,
+    /// The worst finding's type.
+    pub kind: String,
+    /// Its level.
+    pub level: ThreatLevel,
+    /// Kinds of findings above info.
+    pub kinds: usize,
+    /// Findings by level, from info to critical, each kind of a level once for every telling.
+    pub levels: [u64; 5],
+    /// Sum of the worst of each kind: between hosts with equal kinds.
+    sum: f64,
+    by_kind: BTreeMap<String, f64>,
+}
+
+/// Both tables while they grow.
+#[derive(Clone, Debug, Default)]
+pub struct Rank {
+    calls: BTreeMap<(Ip, String), Call>,
+    hosts: BTreeMap<Ip, Ranked>,
+    /// Rows that had to go for want of room, the last of their table.
+    pub dropped: u64,
+}
+
+impl Rank {
+    /// Takes a finding in.
+    pub fn take(&mut self, f: &Seen<'_>) {
+        if !f.is_faint() {
+            self.host(f);
+        }
+        let Some((_, word)) = CALLS.iter().find(|(kind, _)| *kind == f.kind) else { return };
+        let Some(src) = f.src.filter(|_| !f.dst.is_empty()) else { return };
+        let call = self.calls.entry((src, f.dst.to_owned())).or_default();
+        if call.dst.is_empty() {
+            (call.src, call.dst, call.span) = (src, f.dst.to_owned(), f.span);
+            call.is_faint = true;
+        }
+        if !call.kinds.contains(word) {
+            call.kinds.push(word);
+            call.kinds.sort_unstable();
+        }
+        call.port = if f.port > 0 { f.port } else { call.port };
+        call.is_faint &= f.is_faint();
+        call.threat = call.threat.max(f.threat);
+        call.level = call.level.max(f.level);
+        call.weight = call.weight.max(f.weight());
+        call.count = call.count.max(f.count);
+        call.bytes = call.bytes.max(f.bytes);
+        call.seconds = call.seconds.max(f.seconds);
+        call.span = (call.span.0.min(f.span.0), call.span.1.max(f.span.1));
+        if self.calls.len() > 2 * ROWS_MAX {
+            let kept: Vec<Call> = self.calls().into_iter().take(ROWS_MAX).cloned().collect();
+            self.dropped += (self.calls.len() - kept.len()) as u64;
+            self.calls = kept.into_iter().map(|c| ((c.src, c.dst.clone()), c)).collect();
+        }
+    }
+
+    fn host(&mut self, f: &Seen<'_>) {
+        let host = self.hosts.entry(f.host).or_default();
+        host.host = f.host;
+        if let Some(n) = host.levels.get_mut(f.level as usize) {
+            *n += 1;
+        }
+        let weight = f.weight();
+        if weight > 0.0 {
+            let has_room = host.by_kind.len() < KINDS_MAX;
+            match host.by_kind.get_mut(f.kind) {
+                Some(worst) => {
+                    host.sum += (weight - *worst).max(0.0);
+                    *worst = worst.max(weight);
+                }
+                None if has_room => {
+                    host.by_kind.insert(f.kind.to_owned(), weight);
+                    host.sum += weight;
+                }
+                None => {}
+            }
+            host.kinds = host.by_kind.len();
+        }
+        if weight > host.worst || host.kind.is_empty() {
+            (host.worst, host.level) = (weight, f.level);
+            host.kind = f.kind.to_owned();
+        }
+        if self.hosts.len() > 2 * ROWS_MAX {
+            let kept: Vec<Ranked> = self.hosts().into_iter().take(ROWS_MAX).cloned().collect();
+            self.dropped += (self.hosts.len() - kept.len()) as u64;
+            self.hosts = kept.into_iter().map(|h| (h.host, h)).collect();
+        }
+    }
+
+    /// *Calls out*: by threat, then by level times confidence, then by count.
+    #[must_use]
+    pub fn calls(&self) -> Vec<&Call> {
+        let worst = |c: &Call| self.hosts.get(&c.src).map_or(0.0, |h| h.worst);
+        let mut all: Vec<&Call> =
+            self.calls.values().filter(|c| !c.is_faint || worst(c) < c.weight).collect();
+        all.sort_by(|a, b| {
+            b.threat
+                .total_cmp(&a.threat)
+                .then(b.weight.total_cmp(&a.weight))
+                .then(b.count.cmp(&a.count))
+                .then_with(|| (&a.src, &a.dst).cmp(&(&b.src, &b.dst)))
+        });
+        all
+    }
+
+    /// *Hosts*: by the worst level times confidence, then by kinds. A host with nothing above info is none.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<&Ranked> {
+        let mut all: Vec<&Ranked> = self.hosts.values().collect();
+        all.retain(|h| h.worst > 0.0);
+        all.sort_by(|a, b| {
+            b.worst
+                .total_cmp(&a.worst)
+                .then(Reverse(a.kinds).cmp(&Reverse(b.kinds)))
+                .then(b.sum.total_cmp(&a.sum))
+                .then_with(|| a.host.cmp(&b.host))
+        });
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ip: &str) -> Ip {
+        Ip::parse(ip.as_bytes()).unwrap()
+    }
+
+    fn seen<'a>(kind: &'a str, host: &str, dst: &'a str) -> Seen<'a> {
+        Seen {
+            kind,
+            level: ThreatLevel::High,
+            confidence: 1.0,
+            host: at(host),
+            src: Some(at(host)),
+            dst,
+            port: 443,
+            threat: 0.5,
+            count: 10,
+            bytes: 1,
+            seconds: 1.0,
+            span: (10, 20),
+        }
+    }
+
+    /// One pair is one row however often and by how many kinds it was told, and the threat says where.
+    #[test]
+    fn calls_stand_by_threat_a_row_a_pair() {
+        let mut rank = Rank::default();
+        for n in 0..50 {
+            rank.take(&Seen { count: n, ..seen("LONG_TOTAL_CONNECTION", "10.0.0.9", "5.5.5.5") });
+        }
+        rank.take(&Seen {
+            threat: 0.9,
+            level: ThreatLevel::Medium,
+            ..seen("BEACON", "10.0.0.1", "c2.example")
+        });
+        rank.take(&Seen { span: (5, 90), ..seen("DATA_UPLOAD", "10.0.0.1", "c2.example") });
+        rank.take(&seen("UNKNOWN_PORT", "10.0.0.2", "5.5.5.5"));
+        let calls = rank.calls();
+        let rows: Vec<_> =
+            calls.iter().map(|c| (c.dst.as_str(), c.count, c.kinds.join(" "))).collect();
+        let all =
+            [("c2.example", 10, "beacon upload".to_owned()), ("5.5.5.5", 49, "long".to_owned())];
+        assert_eq!(rows, all);
+        assert_eq!((calls[0].span, calls[0].level), ((5, 90), ThreatLevel::High));
+    }
+
+    /// A hundred repeats weigh as one; two kinds weigh more than one.
+    #[test]
+    fn hosts_stand_by_their_worst_and_then_by_kinds() {
+        let mut rank = Rank::default();
+        for _ in 0..100 {
+            rank.take(&seen("UNKNOWN_PORT", "10.0.0.1", "5.5.5.5"));
+        }
+        rank.take(&seen("UNKNOWN_PORT", "10.0.0.2", "5.5.5.5"));
+        rank.take(&seen("VERTICAL_PORT_SCAN", "10.0.0.2", "5.5.5.5"));
+        rank.take(&Seen {
+            level: ThreatLevel::Info,
+            ..seen("HTTP_TRAFFIC", "10.0.0.3", "5.5.5.5")
+        });
+        rank.take(&Seen {
+            level: ThreatLevel::Critical,
+            confidence: 0.2,
+            ..seen("MITM_ARP_ATTACK", "10.0.0.4", "x")
+        });
+        let order: Vec<_> = rank.hosts().iter().map(|h| h.host).collect();
+        assert_eq!(order, [at("10.0.0.2"), at("10.0.0.1"), at("10.0.0.4")]);
+    }
+
+    #[test]
+    fn a_faint_channel_is_in_no_table_where_worse_is_known() {
+        let mut rank = Rank::default();
+        let faint =
+            Seen { confidence: 0.09, ..seen("COMMAND_AND_CONTROL_CHANNEL", "10.0.0.1", "1.2.3.4") };
+        rank.take(&faint);
+        assert_eq!((rank.calls().len(), rank.hosts().len()), (1, 0));
+        rank.take(&seen("UNKNOWN_PORT", "10.0.0.1", "5.5.5.5"));
+        assert_eq!((rank.calls().len(), rank.hosts().len()), (0, 1));
+        rank.take(&Seen { confidence: CHANNEL_SURE, ..faint });
+        assert_eq!((rank.calls().len(), rank.hosts().len()), (1, 1));
+    }
+
+    #[test]
+    fn a_flood_of_pairs_is_bounded_and_hides_no_worse_one() {
+        let mut rank = Rank::default();
+        rank.take(&Seen { threat: 0.9, ..seen("BEACON", "10.0.0.1", "c2.example") });
+        for n in 0..40_000 {
+            rank.take(&seen("BEACON", &format!("10.{}.{}.1", n / 200, n % 200), "5.5.5.5"));
+        }
+        assert!(rank.calls.len() <= 2 * ROWS_MAX && rank.dropped > 0);
+        assert_eq!(rank.calls()[0].dst, "c2.example");
+    }
+}
