@@ -110,7 +110,7 @@ impl Core {
             let view = pseudo_view(&headers, flow, d);
             self.finish_packet(&view, Some(flow), &mut fate, None, sink);
             let stream = flow.tcp.as_ref().map(|s| s.stream(d));
-            if !inspects || !stream.is_some_and(|s| s.raw_view(1, true).is_some()) {
+            if !inspects || stream.is_none_or(|s| s.raw_view(1, true).is_none()) {
                 break;
             }
             if n == END_PIECES_MAX {
