@@ -8,8 +8,9 @@
 //!
 //! The same tables stand on the terminal at the end of a run, on the page, and in `gabion behavior list`.
 
-use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
+use gabion_record::saved::Saved;
+use gabion_record::{Ip, saved};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -135,6 +136,57 @@ pub struct Rank {
     hosts: BTreeMap<Ip, Ranked>,
     /// Rows that had to go for want of room, the last of their table.
     pub dropped: u64,
+}
+
+saved! {
+    Ranked { host, worst, kind, level, kinds, levels, sum, by_kind }
+    Rank { calls, hosts, dropped }
+}
+
+impl Saved for Call {
+    fn save(&self, out: &mut Vec<u8>) {
+        let Call {
+            src,
+            dst,
+            port,
+            threat,
+            kinds,
+            level,
+            count,
+            bytes,
+            seconds,
+            span,
+            weight,
+            is_faint,
+        } = self;
+        ((*src, dst.clone()), (*port, *threat)).save(out);
+        kinds.iter().map(|kind| (*kind).to_owned()).collect::<Vec<String>>().save(out);
+        ((*level, *count), (*bytes, *seconds)).save(out);
+        (*span, *weight, *is_faint).save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let ((src, dst), (port, threat)) = Saved::load(from)?;
+        let words = Vec::<String>::load(from)?;
+        let ((level, count), (bytes, seconds)) = Saved::load(from)?;
+        let (span, weight, is_faint) = Saved::load(from)?;
+        // A word that this version knows no more is left out.
+        let known = |word: &String| CALLS.iter().map(|(_, w)| *w).find(|w| w == word);
+        let kinds = words.iter().filter_map(known).collect();
+        Some(Call {
+            src,
+            dst,
+            port,
+            threat,
+            kinds,
+            level,
+            count,
+            bytes,
+            seconds,
+            span,
+            weight,
+            is_faint,
+        })
+    }
 }
 
 impl Rank {

@@ -339,11 +339,12 @@ struct SavedSink {
     evidence: Vec<(String, ThreatLevel, u64)>,
     alerts: Vec<(Ip, (i64, f64))>,
     hosts: BTreeMap<Ip, Shown>,
+    rank: Rank,
 }
 
 saved! {
     Shown { score, levels }
-    SavedSink { marks, told, evidence, alerts, hosts }
+    SavedSink { marks, told, evidence, alerts, hosts, rank }
 }
 
 /// Bytes of `alerts.json` and `alerts.log` at a checkpoint, and what of them was not found again by then.
@@ -365,6 +366,7 @@ impl Found {
         }
         self.alerts = sink.alerts.into_iter().map(|(ip, (w, sum))| (ip, w, sum)).collect();
         self.hosts = sink.hosts;
+        self.rank = sink.rank;
         Some(())
     }
 }
@@ -485,7 +487,8 @@ impl Sink {
             Ok(marks) => marks,
             Err(e) => return self.not_saved(&e),
         };
-        let Found { evidence, alerts, hosts } = &self.found;
+        // Lines for JSON are those that this run tells.
+        let Found { evidence, alerts, hosts, rank, lines: _ } = &self.found;
         let told = self.files.as_ref().map(|files| files.told().clone()).unwrap_or_default();
         let saved = SavedSink {
             marks,
@@ -493,6 +496,7 @@ impl Sink {
             evidence: evidence.iter().map(|((k, l), n)| ((*k).to_owned(), *l, *n)).collect(),
             alerts: alerts.iter().map(|(ip, window, sum)| (*ip, (*window, *sum))).collect(),
             hosts: hosts.clone(),
+            rank: rank.clone(),
         };
         let mut bytes = Vec::new();
         saved.save(&mut bytes);
