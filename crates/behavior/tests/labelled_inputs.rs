@@ -230,15 +230,14 @@ const OTHERS: &str = "\n## Ends that begin no flow\n\nDestinations that evidence
 const READING: &str = "\n## Reading\n\n\
     These are few hosts, and whoever labelled them went by addresses: one infected host in each of three inputs, two quiet \
     neighbours; in the\nfourth no host is known to be either. They say which mistakes there are, not how often.\n\n\
-    **False positives.** None adds up to an alert. One is left by evidence: 192.168.1.135, a television set, answers a search \
-    for devices\n(SSDP) from ever new ports to the port that asked. Flow by flow that is a flow to a port without a service \
-    which nobody answers, and\nuntil a profile has six such flows to one address it is told as UNKNOWN_PORT, medium; the peer's \
-    rule says the same. A memory of who asked a\ngroup from which port would settle it and is not built; \
-    `ip,192.168.1.135,src,alerts` in a [whitelist](whitelist.md) does. This page found\nanother kind, which is mended: answers \
-    *from* a port with a service (192.168.1.132 from 1900, and each second flow of nfdump's one-way\nflows, the resolver's \
-    among them) were told as flows *to* an unknown port; what comes from such a port and is one-way is an answer, unless\nit \
-    is an attempt of TCP.\n\n\
-    **False negatives.** None by evidence; two by alert: 10.0.2.15 is found, and seven of its servers are named, \
+    **False positives.** None, by evidence or by alert. This page found two kinds, which are mended. A television set (192.168.1.135)
+answers a search for devices (SSDP) from ever new ports to the port that asked: flow by flow that is a flow to a port without a service
+which nobody answers, and Slips' rule tells it. A bounded memory of who asked whom, and from which port, knows it for an answer; the
+source port is no excuse, so a scan from port 53 or 1900 is found as before. And nfdump tells the two halves of a conversation as two
+flows of one moment, in any order: of formats that have no field for the application, what comes one-way from a port with a service is
+taken for an answer to an unknown port, unless it is an attempt of TCP.
+
+**False negatives.** None by evidence; two by alert: 10.0.2.15 is found, and seven of its servers are named, \
     all of them malicious, but\na channel is told when it is found and not again, and the peer's arithmetic, which is kept, wants fifteen in an \
     hour: nineteen times high\nat full confidence. Of hosts that mostly call home evidence is what to look at, \
     or `detection.evidence_detection_threshold` is to be\nlowered (the peer's sensitive preset of 0.08 wants 4.8).\n\n\

@@ -100,10 +100,13 @@ impl Found {
     }
 }
 
+/// How much a finding weighs, when it was found, and its line.
+type Line = (f64, TimeNs, Vec<u8>);
+
 /// Findings of a run for JSON: the weightiest, each as it was told last.
 #[derive(Default)]
 pub(crate) struct Lines {
-    by_id: BTreeMap<FindingId, (f64, TimeNs, Vec<u8>)>,
+    by_id: BTreeMap<FindingId, Line>,
     /// Findings that had no room; all are in `alerts.json`.
     pub(crate) left: u64,
 }
@@ -125,7 +128,7 @@ impl Lines {
         }
     }
 
-    fn sorted(&self) -> Vec<(&FindingId, &(f64, TimeNs, Vec<u8>))> {
+    fn sorted(&self) -> Vec<(&FindingId, &Line)> {
         let mut all: Vec<_> = self.by_id.iter().collect();
         all.sort_by(|a, b| b.1.0.total_cmp(&a.1.0).then((a.1.1, a.0).cmp(&(b.1.1, b.0))));
         all
