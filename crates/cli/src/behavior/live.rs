@@ -407,7 +407,7 @@ mod tests {
             LiveSource::new(vec![folder.path().to_owned()], None, None, 0, stop, None).unwrap();
         for (text, state) in [
             ("", Some("live, complete")),
-            ("nonsense\n", Some("live, 33.3 % of items shed: unreadable_record")),
+            ("nonsense\n", Some("live, 33.4 % of items shed: unreadable_record")),
             ("", None),
         ] {
             appended(&path, text);
