@@ -197,6 +197,7 @@ impl Follow {
         if log.content.is_cut() || !log.content.stands() {
             self.restart(number);
         }
+        self.close(number);
         self.settle(number);
     }
 
@@ -261,7 +262,17 @@ impl Follow {
         };
         self.by_identity.insert(log.identity, number);
         self.logs.insert(number, log);
+        self.close(number);
         self.settle(number);
+    }
+
+    /// Of more logs than may stay open, one is opened again when its turn to be read comes.
+    fn close(&mut self, number: u64) {
+        if self.logs.len() > OPEN_MAX
+            && let Some(log) = self.logs.get_mut(&number)
+        {
+            log.content.rest(true);
+        }
     }
 
     /// Finds out what a log begins with, when that is not known yet, and whether it is a copy.
@@ -376,6 +387,11 @@ impl Follow {
         while group.len() < MERGED_MAX
             && let Some(number) = self.due.pop_front()
         {
+            let Some(log) = self.logs.get_mut(&number) else { continue };
+            if !log.is_held && !log.open() {
+                // What can't be opened now is tried again at the next look.
+                log.stated = (0, 0);
+            }
             if !group.contains(&number) {
                 group.push(number);
             }
