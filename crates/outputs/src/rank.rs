@@ -8,6 +8,7 @@
 //!
 //! The same tables stand on the terminal at the end of a run, on the page, and in `gabion behavior list`.
 
+use crate::limits::{RANK_ROWS_MAX, RANKED_KINDS_MAX};
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
@@ -17,10 +18,6 @@ use std::collections::BTreeMap;
 /// Confidence below which a command-and-control channel is in JSON only, unless nothing worse is known of its source:
 /// fewer flows than that have letters that look like anything (a hundredth of a letter each).
 pub const CHANNEL_SURE: f64 = 0.15;
-/// Rows of a table that are kept while a run goes on, and those that are left when there are twice as many.
-const ROWS_MAX: usize = 1 << 13;
-/// Kinds of findings of a host that are told apart: there are some seventy.
-const KINDS_MAX: usize = 128;
 
 /// Types that say whom a host calls, with the word for each.
 const CALLS: &[(&str, &str)] = &[
@@ -215,8 +212,8 @@ impl Rank {
         call.bytes = call.bytes.max(f.bytes);
         call.seconds = call.seconds.max(f.seconds);
         call.span = (call.span.0.min(f.span.0), call.span.1.max(f.span.1));
-        if self.calls.len() > 2 * ROWS_MAX {
-            let kept: Vec<Call> = self.calls().into_iter().take(ROWS_MAX).cloned().collect();
+        if self.calls.len() > 2 * RANK_ROWS_MAX {
+            let kept: Vec<Call> = self.calls().into_iter().take(RANK_ROWS_MAX).cloned().collect();
             self.dropped += (self.calls.len() - kept.len()) as u64;
             self.calls = kept.into_iter().map(|c| ((c.src, c.dst.clone()), c)).collect();
         }
@@ -230,7 +227,7 @@ impl Rank {
         }
         let weight = f.weight();
         if weight > 0.0 {
-            let has_room = host.by_kind.len() < KINDS_MAX;
+            let has_room = host.by_kind.len() < RANKED_KINDS_MAX;
             match host.by_kind.get_mut(f.kind) {
                 Some(worst) => {
                     host.sum += (weight - *worst).max(0.0);
@@ -248,8 +245,8 @@ impl Rank {
             (host.worst, host.level) = (weight, f.level);
             host.kind = f.kind.to_owned();
         }
-        if self.hosts.len() > 2 * ROWS_MAX {
-            let kept: Vec<Ranked> = self.hosts().into_iter().take(ROWS_MAX).cloned().collect();
+        if self.hosts.len() > 2 * RANK_ROWS_MAX {
+            let kept: Vec<Ranked> = self.hosts().into_iter().take(RANK_ROWS_MAX).cloned().collect();
             self.dropped += (self.hosts.len() - kept.len()) as u64;
             self.hosts = kept.into_iter().map(|h| (h.host, h)).collect();
         }
@@ -377,7 +374,7 @@ mod tests {
         for n in 0..40_000 {
             rank.take(&seen("BEACON", &format!("10.{}.{}.1", n / 200, n % 200), "5.5.5.5"));
         }
-        assert!(rank.calls.len() <= 2 * ROWS_MAX && rank.dropped > 0);
+        assert!(rank.calls.len() <= 2 * RANK_ROWS_MAX && rank.dropped > 0);
         assert_eq!(rank.calls()[0].dst, "c2.example");
     }
 }
