@@ -35,7 +35,7 @@ pub const UIDS_MAX: usize = 8;
 
 /// Findings of a type in a window that are told one by one: what a person looks through. What comes after
 /// is counted in findings that grow.
-pub const SINGLE_MAX: usize = 750;
+pub const SINGLE_MAX: usize = 700;
 
 /// Of these, findings of one source: enough to see what it does.
 pub const SINGLE_OF_SOURCE: u32 = 20;
