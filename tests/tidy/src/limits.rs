@@ -1,7 +1,7 @@
 //! Limits stand in the tables of `limits.rs`; one that loses something is counted and reached by a test.
 //!
 //! A constant counts as a limit by its name: what holds, keeps or allows so many at most. Names that only
-//! look like it stand in [`NO_LIMITS`] with the reason.
+//! look like it stand in `NO_LIMITS` with the reason.
 
 use crate::Fault;
 use crate::tree::File;
