@@ -1,6 +1,6 @@
 //! Limits: each crate's table of what bounds its work and memory, and the count of what reached one.
 //!
-//! A crate writes its table once, in its `limits.rs`, with [`limits!`](crate::limits): a line gives
+//! A crate writes its table once, in its `limits.rs`, with [`limits!`](crate::limits!): a line gives
 //! name, reason, value and what reaching it means. From it come the constant, the row of
 //! `docs/limits.md` and the counter. Code that reaches a limit which loses something says
 //! `reached::NAME.count()`; `tests/tidy` fails where a limit stands elsewhere, is not counted, or is
@@ -39,7 +39,7 @@ impl Meaning {
     }
 }
 
-/// One limit. Made by [`limits!`](crate::limits).
+/// One limit. Made by [`limits!`](crate::limits!).
 #[derive(Debug)]
 pub struct Limit {
     /// The crate it belongs to, without `gabion-`.
@@ -197,7 +197,7 @@ pub fn take_all() -> Reached {
 
 /// Writes a crate's table of limits. Each line: what it bounds and why (the documentation), the
 /// constant, and what reaching it means with a text that says so (see
-/// [`Meaning`](crate::limits::Meaning)).
+/// [`Meaning`]).
 ///
 /// ```
 /// mod limits {

@@ -1,6 +1,6 @@
 //! Values that a checkpoint holds: written as bytes, and read back as they were.
 //!
-//! A run that goes on where another one ended needs all of that one's state. [`saved!`] writes a struct
+//! A run that goes on where another one ended needs all of that one's state. [`saved!`](crate::saved!) writes a struct
 //! field by field and names every field of it, so that a new field that nobody saves does not compile.
 //! The form is little-endian and without names; whoever writes a whole checkpoint puts a version before it
 //! and a checksum behind it. Reading ends in `None` rather than in wrong values, and a count is compared
