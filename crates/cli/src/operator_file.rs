@@ -39,32 +39,54 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
     Ok(Opened { file, is_stream: !kind.is_file() })
 }
 
+/// Whether a file could be read. A pipe is not opened for it: whoever writes into it would take the end
+/// of the look for the end of its reader.
+///
+/// # Errors
+/// Those of [`open`].
+pub(crate) fn check(path: &Path) -> Result<()> {
+    if path.metadata()?.file_type().is_fifo() {
+        return Ok(());
+    }
+    open(path).map(drop)
+}
+
 /// The bytes of a file of at most that many.
 ///
 /// # Errors
 /// What the system says; that it is larger, a device or a folder.
 pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
-    let Opened { file, is_stream } = open(path)?;
-    let length = file.metadata()?.len();
-    let too_large =
-        || Error::other(format!("is larger than {} MiB, which is not read", most >> 20));
-    if length > most {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
-    let stop = StopFlag::of_process();
-    if is_stream {
-        Stoppable::new(file, stop.clone()).take(most + 1).read_to_end(&mut bytes)?;
-        if stop.is_set() {
-            return Err(Error::other("asked to stop before it was read"));
+    open(path)?.bytes(most)
+}
+
+impl Opened {
+    /// The rest of it, of at most that many bytes.
+    ///
+    /// # Errors
+    /// What the system says; that it is larger.
+    pub(crate) fn bytes(self, most: u64) -> Result<Vec<u8>> {
+        let Opened { file, is_stream } = self;
+        let length = file.metadata()?.len();
+        let too_large =
+            || Error::other(format!("is larger than {} MiB, which is not read", most >> 20));
+        if length > most {
+            return Err(too_large());
         }
-    } else {
-        file.take(most + 1).read_to_end(&mut bytes)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        let stop = StopFlag::of_process();
+        if is_stream {
+            Stoppable::new(file, stop.clone()).take(most + 1).read_to_end(&mut bytes)?;
+            if stop.is_set() {
+                return Err(Error::other("asked to stop before it was read"));
+            }
+        } else {
+            file.take(most + 1).read_to_end(&mut bytes)?;
+        }
+        if bytes.len() as u64 > most {
+            return Err(too_large());
+        }
+        Ok(bytes)
     }
-    if bytes.len() as u64 > most {
-        return Err(too_large());
-    }
-    Ok(bytes)
 }
 
 /// The same as text.
@@ -96,6 +118,7 @@ mod tests {
         let kind = rustix::fs::FileType::Fifo;
         rustix::fs::mknodat(rustix::fs::CWD, &pipe, kind, mode, 0).unwrap();
         for (most, is_good) in [(3, true), (2, false)] {
+            check(&pipe).unwrap();
             let to = pipe.clone();
             let writer = std::thread::spawn(move || std::fs::write(to, "abc"));
             assert_eq!(text(&pipe, most).is_ok_and(|t| t == "abc"), is_good);

@@ -112,7 +112,7 @@ pub(crate) fn unreadable_files(config: &Tree) -> Vec<Unreadable> {
     let mut found = Vec::new();
     for (key, effect) in files {
         if let Some(path) = config.text(key)
-            && let Err(e) = operator_file::open(Path::new(path))
+            && let Err(e) = operator_file::check(Path::new(path))
         {
             found.push(Unreadable { key, path: path.to_owned(), why: e.to_string(), effect });
         }

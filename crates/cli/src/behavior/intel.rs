@@ -186,7 +186,7 @@ impl Places {
         if !opened.is_stream {
             return Ok(Opened::File(opened.file));
         }
-        let bytes = Arc::new(operator_file::bytes(path, PIPED_LIST_BYTES_MAX)?);
+        let bytes = Arc::new(opened.bytes(PIPED_LIST_BYTES_MAX)?);
         piped.insert(path.to_owned(), Arc::clone(&bytes));
         Ok(Opened::Piped(bytes))
     }
