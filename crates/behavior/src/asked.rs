@@ -9,7 +9,7 @@
 //! It has a fixed size: four entries a set, the one that ends first goes. Losing an entry can make an answer look
 //! like an attempt; it never hides an attempt. [`Asked::forgotten`] counts the entries that went before their time.
 
-use crate::limits::{ANSWER_S, ASKED_SETS};
+use crate::limits::{ANSWER_S, ASKED_SETS, reached};
 use crate::sketch::{hash_ip, mix};
 use gabion_record::Ip;
 use gabion_record::logs::{Conn, Proto, Record, SECOND, TimeNs};
@@ -149,7 +149,10 @@ impl Asked {
             return;
         }
         let Some(entry) = set.iter_mut().min_by_key(|e| e.until) else { return };
-        self.forgotten += u64::from(entry.until >= now);
+        if entry.until >= now {
+            self.forgotten += 1;
+            reached::ASKED_SETS.count();
+        }
         *entry = Entry { tag, until };
     }
 }

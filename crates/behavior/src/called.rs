@@ -3,12 +3,11 @@
 //! A program that calls home behind a content network, or through a proxy, changes the address it talks to but not
 //! the name. So names are pairs of their own, as in RITA 5.
 
+use crate::limits::NAME_BYTES_MAX;
 use crate::sketch::{hash_text, mix};
 use gabion_record::Ip;
 use gabion_record::logs::Body;
 
-/// Longest name (RFC 1035).
-const NAME_MAX: usize = 253;
 /// Where a hash of a name goes: the site's table of addresses has names too, in the unassigned eighth that begins
 /// with 111.
 const AS_IP: u8 = 0xe0;
@@ -25,7 +24,7 @@ pub struct Called<'a> {
 impl Called<'_> {
     /// A hash of the name that does not depend on capitals.
     pub fn hash(&self) -> u64 {
-        let mut lower = [0; NAME_MAX];
+        let mut lower = [0; NAME_BYTES_MAX];
         let Some(place) = lower.get_mut(..self.name.len()) else { return hash_text(self.name) };
         place.copy_from_slice(self.name);
         place.make_ascii_lowercase();
@@ -59,7 +58,7 @@ pub fn called<'a>(body: &Body<'a>) -> Option<Called<'a>> {
     let name = without_port(text);
     let name = name.strip_suffix(b".").unwrap_or(name);
     let is_word = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_' | b':');
-    if name.is_empty() || name.len() > NAME_MAX || !name.iter().all(is_word) {
+    if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.iter().all(is_word) {
         return None;
     }
     (is_proxied || Ip::parse(name).is_none()).then_some(Called { name, is_proxied })

@@ -4,6 +4,7 @@
 //! Only evidence at a source's very first record passes here. Whoever does anything more is told as
 //! always, so that a flood of spoofed sources hides nobody behind it.
 
+use crate::limits::{CROWD_MAX, reached};
 use crate::room::Weight;
 use crate::sketch::{Keyed, hash_text, mix};
 use gabion_record::evidence::Evidence;
@@ -17,7 +18,7 @@ const SAID: u64 = 4;
 pub struct Crowd {
     window: i64,
     /// How many there were, and what the largest measured.
-    counts: Keyed<u64, (u64, u64), 512>,
+    counts: Keyed<u64, (u64, u64), CROWD_MAX>,
     /// Evidence not said.
     pub unsaid: u64,
 }
@@ -34,7 +35,7 @@ impl Crowd {
         let port = e.dst_port.map_or(0, |p| u64::from(p) + 1);
         let key = mix(hash_text(e.kind.name.as_bytes()) ^ port);
         let by_kind = hash_text(e.kind.name.as_bytes());
-        let (count, most) = match self.counts.get_or_add(key) {
+        let (count, most) = match self.counts.get_or_add(key, &reached::CROWD_MAX) {
             Some(count) => count,
             // More ports than there is room for: they are counted together.
             None => match self.counts.get(by_kind) {

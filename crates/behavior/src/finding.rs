@@ -1,6 +1,6 @@
 //! How detectors say what they found.
 
-use crate::limits::{TEXT_MAX, UIDS_MAX};
+use crate::limits::{TEXT_MAX, UIDS_MAX, reached};
 use crate::profile::Repeats;
 use crate::rita::Signature;
 use crate::settings::Settings;
@@ -50,6 +50,9 @@ pub struct Context<'a, 'r> {
 
 /// A text from outside, bounded, with what is no text replaced.
 pub fn text(bytes: &[u8]) -> String {
+    if bytes.len() > TEXT_MAX {
+        reached::TEXT_MAX.count();
+    }
     let cut = bytes.get(..bytes.len().min(TEXT_MAX)).unwrap_or_default();
     // Nearly all are what they seem to be.
     if cut.iter().all(|b| (0x20..0x7f).contains(b)) {

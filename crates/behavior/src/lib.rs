@@ -5,7 +5,7 @@
 //! that are functions of what they say. What it holds: a profile for each address seen in the
 //! current and the past window, and a few tables of the site, all bounded.
 //!
-//! It has no clock, no thread, does no I/O and has no globals. Three stages, each of which can run
+//! It has no clock, no thread, does no I/O and has no globals but the counts of limits that were reached. Three stages, each of which can run
 //! elsewhere:
 //!
 //! ```text
@@ -50,6 +50,7 @@ pub mod shards;
 pub mod site;
 pub mod sketch;
 pub mod state;
+mod steps;
 pub mod whitelist;
 
 #[cfg(test)]

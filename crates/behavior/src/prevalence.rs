@@ -7,8 +7,9 @@
 //! them). When the table is full, addresses that one host talked to and that have been silent for an
 //! hour go first; when all are busy, new ones are not taken in, and nothing is said of them.
 
-use crate::limits::{OUTSIDE_MAX, SET_MAX};
+use crate::limits::{OUTSIDE_MAX, SET_MAX, reached};
 use crate::sketch::{Hosts, hash_ip};
+use crate::steps;
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::logs::{SECOND, TimeNs};
@@ -164,6 +165,7 @@ impl Outsides {
         }
         if !self.has_room(outside, ts) {
             self.unknown += 1;
+            reached::OUTSIDE_MAX.count();
             return Prevalence::default();
         }
         let entry = self.all.entry(outside).or_insert_with(|| Outside {
@@ -192,6 +194,7 @@ impl Outsides {
         if self.full_until.is_some_and(|until| ts < until && until.since(ts) <= SILENT_NS) {
             return false;
         }
+        steps::add(self.all.len());
         self.all.retain(|_, o| o.talkers.count() > 1 || ts.since(o.last) < SILENT_NS);
         if self.all.len() >= OUTSIDE_MAX / 8 * 7 {
             self.full_until = Some(ts.plus(SILENT_NS / 60));

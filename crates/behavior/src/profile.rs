@@ -7,7 +7,7 @@
 
 use crate::detect::{self, KeptStates, WindowStates};
 use crate::finding::{Context, Finding};
-use crate::limits::REPEATS_MAX;
+use crate::limits::{REPEATED_TYPES_MAX, REPEATS_MAX, reached};
 use crate::settings::Settings;
 use crate::site::Facts;
 use crate::sketch::{Keyed, hash_ip, hash_text, mix};
@@ -32,7 +32,7 @@ static REPEATED: EvidenceType = EvidenceType { name: "REPEATED", technique: "T1"
 pub struct Repeats {
     things: Keyed<u64, u64, REPEATS_MAX>,
     /// What came when there was no room for things, by type.
-    others: Keyed<u64, u64, 128>,
+    others: Keyed<u64, u64, REPEATED_TYPES_MAX>,
 }
 
 impl Repeats {
@@ -41,11 +41,11 @@ impl Repeats {
     pub fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<(u64, u64)> {
         let by_kind = hash_text(kind.name.as_bytes());
         let mut key = mix(by_kind ^ what);
-        let times = match self.things.get_or_add(key) {
+        let times = match self.things.get_or_add(key, &reached::REPEATS_MAX) {
             Some(times) => times,
             None => {
                 key = by_kind;
-                self.others.get_or_add(by_kind)?
+                self.others.get_or_add(by_kind, &reached::REPEATED_TYPES_MAX)?
             }
         };
         *times += 1;

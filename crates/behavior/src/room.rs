@@ -14,7 +14,8 @@
 
 use crate::finding::{put_party, short, telling_of};
 use crate::limits::{
-    HEAVIEST_MAX, LASTING_MAX, SCOPES_MAX, SINGLE_MAX, SINGLE_OF_SOURCE, SINGLE_OF_TARGET, UIDS_MAX,
+    HEAVIEST_MAX, LASTING_MAX, SCOPES_MAX, SINGLE_MAX, SINGLE_OF_SOURCE, SINGLE_OF_TARGET,
+    UIDS_MAX, reached,
 };
 use crate::settings::Settings;
 use crate::sketch::{Hosts, hash_ip, hash_text};
@@ -240,8 +241,13 @@ impl Rooms {
         let kept = self.windows.split_off(&window.saturating_sub(1));
         for room in std::mem::replace(&mut self.windows, kept).into_values().flatten() {
             let (rank, room) = room;
-            if LASTING.contains(&rank.0) && self.lasting.len() < LASTING_MAX {
+            if !LASTING.contains(&rank.0) {
+                continue;
+            }
+            if self.lasting.len() < LASTING_MAX {
                 self.lasting.extend(room.singles.into_iter().map(|(id, s)| (id, s.said)));
+            } else {
+                reached::LASTING_MAX.count_times(room.singles.len() as u64);
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use crate::crowd::Crowd;
 use crate::fold_order::{FoldOrder, Folded, NotableFolded, Shown};
-use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX};
+use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX, reached};
 use crate::prevalence::Prevalence;
 use crate::profile::{NEVER, Profile, close, step, wake};
 use crate::seeds::{Seed, Seeds};
@@ -401,11 +401,15 @@ impl Shard {
         quiet.sort_unstable();
         let mut room = QUIET_KEPT_BYTES;
         let mut bytes = Vec::new();
-        for (_, ip) in quiet {
+        let all = quiet.len();
+        for (at, (_, ip)) in quiet.into_iter().enumerate() {
             let Some(profile) = self.profile(ip) else { continue };
             bytes.clear();
             profile.encode(&mut bytes);
-            let Some(left) = room.checked_sub(bytes.len()) else { break };
+            let Some(left) = room.checked_sub(bytes.len()) else {
+                reached::QUIET_KEPT_BYTES.count_times((all - at) as u64);
+                break;
+            };
             room = left;
             chosen.push(ip);
         }

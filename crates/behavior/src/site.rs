@@ -8,10 +8,11 @@
 use crate::asked::Asked;
 use crate::called::{Called, called};
 use crate::detect::dns_tunnel::registered;
-use crate::limits::{CLOCK_HOSTS, PROXIES_MAX, RESOLVER_DOMAINS, RESOLVERS_MAX, SITE_ENTRIES_MAX};
+use crate::limits::{CLOCK_HOSTS, RESOLVER_DOMAINS, SITE_ENTRIES_MAX, reached};
 use crate::prevalence::{Outsides, Prevalence};
 use crate::settings::Settings;
 use crate::sketch::hash_text;
+use crate::steps;
 use crate::whitelist::Passed;
 use foldhash::fast::FixedState;
 use gabion_record::logs::{Body, Conn, Dns, LogKind, Mac, Proto, Record, TimeNs};
@@ -224,7 +225,8 @@ impl Site {
             }
             Body::Dhcp(d) => {
                 if let Some(server) = d.server
-                    && self.dhcp_servers.len() < SITE_ENTRIES_MAX
+                    && !self.dhcp_servers.contains(&server)
+                    && reached::SITE_ENTRIES_MAX.has_room(self.dhcp_servers.len())
                 {
                     self.dhcp_servers.insert(server);
                 }
@@ -264,7 +266,10 @@ impl Site {
         // Whoever scans for proxies makes none: it is one where the site's own hosts got through.
         let is_open = matches!(&r.body, Body::Http(h) if (200..300).contains(&h.status));
         let is_used = named.is_proxied && is_open && settings.is_own(r.src);
-        if is_used && self.proxies.len() < PROXIES_MAX {
+        if is_used
+            && !self.proxies.contains(&r.dst)
+            && reached::PROXIES_MAX.has_room(self.proxies.len())
+        {
             self.proxies.insert(r.dst);
         }
         match settings.is_own(r.src) && (named.is_proxied || !settings.is_own(r.dst)) {
@@ -278,10 +283,12 @@ impl Site {
         if d.answers.is_empty() && d.rcode.is_empty() {
             return;
         }
-        let has_room = self.resolvers.len() < RESOLVERS_MAX;
+        let held = self.resolvers.len();
         let domains = match self.resolvers.get_mut(&r.dst) {
             Some(domains) => domains,
-            None if has_room => self.resolvers.entry(r.dst).or_default(),
+            None if reached::RESOLVERS_MAX.has_room(held) => {
+                self.resolvers.entry(r.dst).or_default()
+            }
             None => return,
         };
         let Some(free) = domains.iter().position(|hash| *hash == 0) else { return };
@@ -315,7 +322,8 @@ impl Site {
             _ => None,
         };
         if let Some(mac) = mac
-            && (self.hardware.len() < SITE_ENTRIES_MAX || self.hardware.contains_key(&r.src))
+            && (self.hardware.contains_key(&r.src)
+                || reached::SITE_ENTRIES_MAX.has_room(self.hardware.len()))
         {
             self.hardware.insert(r.src, mac);
         }
@@ -324,13 +332,24 @@ impl Site {
 
     fn resolve(&mut self, ip: Ip, ts: TimeNs) {
         if self.resolved.len() >= SITE_ENTRIES_MAX && !self.resolved.contains_key(&ip) {
-            // What is a day old is of no use; when all is younger, all is let go.
-            self.resolved.retain(|_, at| ts.since(*at) <= RESOLVED_NS);
-            if self.resolved.len() >= SITE_ENTRIES_MAX {
-                self.resolved.clear();
-            }
+            self.make_room(ts);
         }
         self.resolved.insert(ip, ts);
+    }
+
+    /// Lets an eighth of what was resolved go, so that all is gone through for each so many answers only: what
+    /// is a day old is of no use, and what is younger and goes was resolved longest ago.
+    fn make_room(&mut self, ts: TimeNs) {
+        let mut moments: Vec<TimeNs> = self.resolved.values().copied().collect();
+        steps::add(moments.len());
+        let (_, oldest, _) = moments.select_nth_unstable(SITE_ENTRIES_MAX / 8);
+        let oldest = *oldest;
+        let before = self.resolved.len();
+        let is_of_use = |at: &TimeNs| ts.since(*at) <= RESOLVED_NS;
+        let young = moments.iter().filter(|at| is_of_use(at)).count();
+        self.resolved.retain(|_, at| is_of_use(at) && *at > oldest);
+        reached::SITE_ENTRIES_MAX.count_times(young.saturating_sub(self.resolved.len()) as u64);
+        debug_assert!(self.resolved.len() < before);
     }
 
     /// Learns the gateway and who has which hardware address.
@@ -358,7 +377,7 @@ impl Site {
         match self.owners.get(&mac) {
             Some(owner) if *owner != r.src => facts.mac_owner = Some(*owner),
             Some(_) => {}
-            None if self.owners.len() < SITE_ENTRIES_MAX => {
+            None if reached::SITE_ENTRIES_MAX.has_room(self.owners.len()) => {
                 self.owners.insert(mac, r.src);
                 facts.is_mac_new = true;
             }

@@ -8,7 +8,7 @@
 use crate::detect::ORGANIZATIONS;
 use crate::intel::indicator::bare;
 use crate::intel::ranges::{Ranges, bounds};
-use crate::limits::SITE_ENTRIES_MAX;
+use crate::limits::{NAME_BYTES_MAX, WHITELIST_ENTRIES_MAX, reached};
 use crate::settings::Settings;
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
@@ -52,11 +52,6 @@ pub struct Whitelist {
     asns: Map<u32>,
 }
 
-/// Entries of a file.
-const ENTRIES_MAX: usize = 1 << 20;
-/// Longest name.
-const NAME_MAX: usize = 253;
-
 impl Whitelist {
     /// Reads the peer's format (`type,value,direction,ignore`); `lists` gives the text of an
     /// organization's list by its name (`google_domains`). Also what could not be used.
@@ -80,7 +75,7 @@ impl Whitelist {
                 wrong.push(format!("line {}: direction or what is ignored", at + 1));
                 continue;
             };
-            if made.entries.len() >= ENTRIES_MAX {
+            if made.entries.len() >= WHITELIST_ENTRIES_MAX {
                 wrong.push(format!("line {}: too many entries", at + 1));
                 break;
             }
@@ -126,7 +121,8 @@ impl Whitelist {
             },
             "domain" => {
                 let name = value.strip_prefix("*.").unwrap_or(value).trim_end_matches('.');
-                let is_name = !name.is_empty() && name.len() <= NAME_MAX && !name.contains(' ');
+                let is_name =
+                    !name.is_empty() && name.len() <= NAME_BYTES_MAX && !name.contains(' ');
                 if is_name {
                     self.names.insert(name.to_ascii_lowercase().into_bytes().into(), number);
                 }
@@ -206,10 +202,10 @@ impl Whitelist {
 
     /// The entry for a name or for the nearest one above it.
     fn name(&self, name: &[u8]) -> Option<u32> {
-        if self.names.is_empty() || name.is_empty() || name.len() > NAME_MAX {
+        if self.names.is_empty() || name.is_empty() || name.len() > NAME_BYTES_MAX {
             return None;
         }
-        let mut lower = [0; NAME_MAX];
+        let mut lower = [0; NAME_BYTES_MAX];
         let lower = lower.get_mut(..name.len())?;
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
@@ -283,7 +279,7 @@ impl Known {
 
     /// Whether that was news.
     fn set(&mut self, ip: Ip, entry: u32) -> bool {
-        let has_room = self.0.len() < SITE_ENTRIES_MAX || self.0.contains_key(&ip);
+        let has_room = self.0.contains_key(&ip) || reached::SITE_ENTRIES_MAX.has_room(self.0.len());
         has_room && self.0.insert(ip, entry) != Some(entry)
     }
 }

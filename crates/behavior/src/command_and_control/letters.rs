@@ -1,15 +1,12 @@
 //! Flows as letters, after Stratosphere's alphabet, in which the peer writes them too.
 
+use crate::limits::{GAP_HOURS_MAX, LETTERS_MAX};
 use gabion_record::logs::SECOND;
 
 /// Letters by regularity (unknown, strong … none) and then by size and duration.
 const SETS: [&[u8; 9]; 5] = [b"123456789", b"abcdefghi", b"ABCDEFGHI", b"rstuvwxyz", b"RSTUVWXYZ"];
 /// Kinds of gaps and the longest of each, seconds.
 const GAPS: [(u8, i64); 4] = [(b'.', 5), (b',', 60), (b'+', 300), (b'*', 3600)];
-/// Longest string.
-pub const LONGEST: usize = 500;
-/// Hours written for one gap: more than a window has, and what one record of the future may add.
-const HOURS_MAX: i64 = 24;
 
 /// One flow of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,13 +34,13 @@ pub fn push(text: &mut Vec<u8>, gap: Option<i64>, before: Option<i64>, bytes: u6
     let size = usize::from(bytes > 250) + usize::from(bytes > 1100);
     let long = usize::from(duration > SECOND / 10) + usize::from(duration > 10 * SECOND);
     let gap = gap.unwrap_or(0);
-    let zeros = (gap / (3600 * SECOND)).clamp(0, HOURS_MAX);
+    let zeros = (gap / (3600 * SECOND)).clamp(0, GAP_HOURS_MAX);
     let letter = SETS.get(class).and_then(|set| set.get(size * 3 + long)).copied();
     let kind = GAPS.iter().find(|(_, most)| gap > 0 && gap <= most * SECOND);
     text.extend(std::iter::repeat_n(b'0', zeros as usize));
     text.extend(letter);
     text.extend(kind.map(|k| k.0));
-    text.truncate(LONGEST);
+    text.truncate(LETTERS_MAX);
 }
 
 /// How alike two gaps are.
@@ -57,7 +54,7 @@ fn regularity(a: i64, b: i64) -> usize {
 pub fn tokens(text: &[u8]) -> Vec<Token> {
     let mut out: Vec<Token> = Vec::new();
     let mut hours = 0;
-    for b in text.iter().take(LONGEST) {
+    for b in text.iter().take(LETTERS_MAX) {
         if *b == b'0' {
             hours += 1;
             continue;
@@ -115,6 +112,6 @@ mod tests {
         for _ in 0..1000 {
             push(&mut text, Some(i64::MAX), Some(1), u64::MAX, i64::MAX);
         }
-        assert_eq!(text.len(), LONGEST);
+        assert_eq!(text.len(), LETTERS_MAX);
     }
 }

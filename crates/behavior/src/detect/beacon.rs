@@ -13,7 +13,7 @@
 use super::{About, Detector, bit};
 use crate::called::{Called, called};
 use crate::finding::{Context, text};
-use crate::limits::{FLOWS_MAX, NAMES_MAX, RECENT_MAX, REGULAR_MAX as PAIRS_MAX, UIDS_MAX};
+use crate::limits::{FLOWS_MAX, NAMES_MAX, RECENT_MAX, REGULAR_MAX as PAIRS_MAX, UIDS_MAX, reached};
 use crate::profile::Waking;
 use crate::regularity::score;
 use crate::rita::{self, Beside};
@@ -42,6 +42,8 @@ const HOUR: i64 = 3_600;
 const SILENT: i64 = 2 * HOUR - 1;
 /// Flows that are told of; fewer are regular by chance.
 const FLOWS_TOLD: usize = 16;
+/// Seconds within which a request names its connection.
+const NAMED_WITHIN: u32 = 1;
 /// Seconds of the slots that tell who comes again and again from who comes often at once.
 const SLOT: u32 = 1_800;
 /// What a pair's flows cover at least before they are told of while the input goes on.
@@ -190,7 +192,8 @@ impl Pairs {
             let Some(flows) = taken else { return };
             before = flows;
         }
-        let Some(pair) = self.pairs.get_or_admit(r.dst, |_| true, Pair::worth) else { return };
+        let limit = &reached::REGULAR_MAX;
+        let Some(pair) = self.pairs.get_or_admit(r.dst, limit, |_| true, Pair::worth) else { return };
         pair.before += before;
         (pair.to, pair.is_proxied) = (r.dst, cx.facts.is_proxy);
         pair.take(second, bytes, cx);
@@ -225,7 +228,8 @@ impl Pairs {
             return;
         }
         let hash = named.hash();
-        let Some(pair) = self.names.get_or_admit(hash, |_| true, Pair::worth) else { return };
+        let limit = &reached::NAMES_MAX;
+        let Some(pair) = self.names.get_or_admit(hash, limit, |_| true, Pair::worth) else { return };
         // A page asks for many things at once.
         if is_again && pair.last.0 >= second {
             return;
@@ -243,7 +247,10 @@ impl Pairs {
 
     fn remember(&mut self, c: Recent) {
         if self.recent.len() >= RECENT_MAX {
-            self.recent.remove(0);
+            let oldest = self.recent.remove(0);
+            if !oldest.is_named && c.second.saturating_sub(oldest.second) <= NAMED_WITHIN {
+                reached::RECENT_MAX.count();
+            }
         }
         self.recent.push(c);
     }

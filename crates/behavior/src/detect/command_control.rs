@@ -4,8 +4,9 @@
 
 use super::{About, Detector, bit};
 use crate::command_and_control::features::GROUPS;
-use crate::command_and_control::letters::{self, LONGEST};
+use crate::command_and_control::letters;
 use crate::finding::Context;
+use crate::limits::{LETTERED_PAIRS_MAX, LETTERS_MAX, reached};
 use crate::rita;
 use crate::sketch::Keyed;
 use crate::state::{Slot, state};
@@ -21,15 +22,13 @@ pub static TYPE: EvidenceType =
 #[derive(Debug)]
 pub struct CommandControl;
 
-/// Pairs of a source in a window, by how much they were used.
-const PAIRS_MAX: usize = 12;
 /// Flows before a pair is scored the first time.
 pub const FIRST: u32 = 5;
 
 state! {
     /// Pairs of one window.
     pub struct Pairs {
-        pairs: Keyed<(Ip, u32), Pair, PAIRS_MAX>,
+        pairs: Keyed<(Ip, u32), Pair, LETTERED_PAIRS_MAX>,
     }
 }
 
@@ -98,10 +97,11 @@ impl Detector for CommandControl {
         let pairs = &mut window.make().pairs;
         let least = |_: &(Ip, u32), p: &Pair| (p.flows, p.last);
         let key = (r.dst, u32::from(r.dst_port));
-        let Some(pair) = pairs.get_or_admit(key, |_| true, least) else { return };
+        let limit = &reached::LETTERED_PAIRS_MAX;
+        let Some(pair) = pairs.get_or_admit(key, limit, |_| true, least) else { return };
         let gap = (pair.flows > 0).then(|| r.ts.since(pair.last).max(0));
         let before = (pair.flows > 1).then_some(pair.gap);
-        if pair.letters.len() < LONGEST {
+        if pair.letters.len() < LETTERS_MAX {
             let bytes = c.orig_bytes.saturating_add(c.resp_bytes);
             letters::push(&mut pair.letters, gap, before, bytes, c.duration_ns);
         }

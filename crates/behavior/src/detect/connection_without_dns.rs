@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, Times, text};
-use crate::limits::WAITING_MAX;
+use crate::limits::{WAITING_MAX, reached};
 use crate::profile::Waking;
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
@@ -70,7 +70,7 @@ impl Detector for ConnectionWithoutDns {
                     return;
                 }
                 let waiting = &mut kept.make().waiting;
-                if waiting.get(r.dst).is_some() || waiting.is_full() {
+                if waiting.get(r.dst).is_some() || !reached::WAITING_MAX.has_room(waiting.len()) {
                     return;
                 }
                 let Some(times) = cx.is_due(&TYPE, hash_ip(r.dst)) else { return };
@@ -82,7 +82,7 @@ impl Detector for ConnectionWithoutDns {
                     times: times.count,
                     repeat: times.repeat,
                 };
-                waiting.add(r.dst, visit);
+                waiting.add(r.dst, visit, &reached::WAITING_MAX);
                 cx.wake(r.ts.plus(PATIENCE));
             }
             Body::Dns(d) => {

@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
-use crate::limits::UPLOADS_MAX;
+use crate::limits::{UPLOADS_MAX, reached};
 use crate::profile::Closing;
 use crate::rita;
 use crate::sketch::Keyed;
@@ -80,15 +80,19 @@ impl Detector for DataUpload {
         let limit = cx.settings.upload_mb.saturating_mul(MEGABYTE);
         let uploads = window.make();
         uploads.all = uploads.all.saturating_add(bytes);
-        if bytes < SMALL
-            && (uploads.all < limit / UNTOLD || uploads.heavy.is_full())
-            && uploads.heavy.get(r.dst).is_none()
-        {
-            return;
+        if bytes < SMALL && uploads.heavy.get(r.dst).is_none() {
+            let is_full = uploads.heavy.is_full();
+            if is_full {
+                reached::UPLOADS_MAX.count();
+            }
+            if is_full || uploads.all < limit / UNTOLD {
+                return;
+            }
         }
         // The lightest goes, unless it is heavier than this flow.
         let sent = uploads.heavy.get_or_admit(
             r.dst,
+            &reached::UPLOADS_MAX,
             |heavy| heavy.iter().map(|(_, s)| s.bytes).min().is_none_or(|least| bytes > least),
             |_, s| s.bytes,
         );

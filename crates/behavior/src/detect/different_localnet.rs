@@ -2,6 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::Context;
+use crate::limits::{LOCAL_RESOLVERS_MAX, reached};
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
 use gabion_record::Ip;
@@ -22,7 +23,7 @@ const FORGIVEN: u32 = 4;
 state! {
     /// Resolvers of a profile.
     pub struct Resolvers {
-        answered: Keyed<Ip, u32, 16>,
+        answered: Keyed<Ip, u32, LOCAL_RESOLVERS_MAX>,
     }
 }
 
@@ -51,7 +52,8 @@ impl Detector for DifferentLocalnet {
         match &r.body {
             Body::Dns(d) if is_dns => {
                 if !d.answers.is_empty() && !local.contains(r.dst) {
-                    let answered = kept.make().answered.get_or_add(r.dst);
+                    let limit = &reached::LOCAL_RESOLVERS_MAX;
+                    let answered = kept.make().answered.get_or_add(r.dst, limit);
                     if let Some(n) = answered {
                         *n = n.saturating_add(1);
                     }

@@ -4,6 +4,7 @@ use super::dga::is_below;
 use super::{About, Detector, bit};
 use crate::block_list;
 use crate::finding::{Context, text};
+use crate::limits::{TUNNEL_DOMAINS_MAX, reached};
 use crate::rita;
 use crate::sketch::{Hosts, Keyed, hash_text};
 use crate::state::{First, Most, Slot, state};
@@ -20,8 +21,6 @@ const SAYS: &str = "possible DNS tunnel. {profile} asked for about {count} disti
 #[derive(Debug)]
 pub struct DnsTunnel;
 
-/// Registered domains of a source, by how many names below them it asked for.
-const DOMAINS_MAX: usize = 8;
 /// Names of a day and the level from each on: RITA's low, medium and high.
 const NAMES: [(u64, ThreatLevel); 3] =
     [(1000, ThreatLevel::High), (800, ThreatLevel::Medium), (500, ThreatLevel::Low)];
@@ -32,7 +31,7 @@ const DAY: i64 = 24 * 3600 * SECOND;
 state! {
     /// Of one source.
     pub struct Asked {
-        domains: Keyed<u64, Names, DOMAINS_MAX>,
+        domains: Keyed<u64, Names, TUNNEL_DOMAINS_MAX>,
         /// The input has logs that name whom connections are for.
         has_named: bool,
     }
@@ -107,7 +106,8 @@ impl Detector for DnsTunnel {
         let asked = kept.make();
         let has_named = asked.has_named;
         let domains = &mut asked.domains;
-        let Some(names) = domains.get_or_admit(hash_text(domain), |_| true, least) else { return };
+        let (key, limit) = (hash_text(domain), &reached::TUNNEL_DOMAINS_MAX);
+        let Some(names) = domains.get_or_admit(key, limit, |_| true, least) else { return };
         if r.ts.since(names.first.0) > DAY {
             *names = Names::default();
         }

@@ -8,7 +8,7 @@ use super::dga::is_below;
 use crate::block_list;
 use super::{About, Detector, bit};
 use crate::finding::{Context, text};
-use crate::limits::WAITING_MAX;
+use crate::limits::{NAME_ANSWERS_MAX, VISITED_MAX, WAITING_MAX, reached};
 use crate::profile::Waking;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Slot, state};
@@ -26,15 +26,13 @@ pub struct DnsWithoutConnection;
 
 /// How long a connection may come after its name.
 const PATIENCE: i64 = 1800 * SECOND;
-/// Addresses of a name that are waited for.
-const ANSWERS: usize = 8;
 
 state! {
     /// What a profile asked for, and where it went.
     pub struct Asked {
         waiting: Keyed<u64, Name, WAITING_MAX>,
         /// Where it went lately: hashes of addresses, and when.
-        visited: Keyed<u64, TimeNs, 256>,
+        visited: Keyed<u64, TimeNs, VISITED_MAX>,
     }
 }
 
@@ -73,9 +71,9 @@ impl Detector for DnsWithoutConnection {
                 // Only who asks for names needs to be remembered.
                 let Some(asked) = kept.get() else { return };
                 let to = hash_ip(r.dst);
-                asked.visited.get_or_admit(to, |_| true, |_, ts| *ts).into_iter().for_each(|ts| {
-                    *ts = r.ts;
-                });
+                let is_lately = |ts: &TimeNs| r.ts.since(*ts) <= PATIENCE;
+                let limit = &reached::VISITED_MAX;
+                *asked.visited.get_or_renew(to, limit, is_lately, |_, ts| *ts) = r.ts;
                 asked.waiting.retain(|_, name| !name.answers.contains(&to));
             }
             Body::Dns(d) => {
@@ -90,8 +88,11 @@ impl Detector for DnsWithoutConnection {
                 if !is_meant {
                     return;
                 }
-                let answers: Vec<u64> =
-                    d.answers.iter().filter_map(Ip::parse).map(hash_ip).take(ANSWERS).collect();
+                let mut all = d.answers.iter().filter_map(Ip::parse).map(hash_ip);
+                let answers: Vec<u64> = all.by_ref().take(NAME_ANSWERS_MAX).collect();
+                if all.next().is_some() {
+                    reached::NAME_ANSWERS_MAX.count();
+                }
                 if answers.is_empty() {
                     return;
                 }
@@ -106,7 +107,9 @@ impl Detector for DnsWithoutConnection {
                 }
                 if let Some(name) = asked.waiting.get(key) {
                     for answer in answers {
-                        if name.answers.len() < 2 * ANSWERS && !name.answers.contains(&answer) {
+                        if !name.answers.contains(&answer)
+                            && reached::NAME_ADDRESSES_MAX.has_room(name.answers.len())
+                        {
                             name.answers.push(answer);
                         }
                     }
@@ -119,7 +122,7 @@ impl Detector for DnsWithoutConnection {
                     window: cx.facts.window,
                     answers,
                 };
-                if asked.waiting.add(key, name).is_some() {
+                if asked.waiting.add(key, name, &reached::WAITING_MAX).is_some() {
                     cx.wake(r.ts.plus(PATIENCE));
                 }
             }

@@ -3,7 +3,7 @@
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
-use crate::limits::PORTS_MAX;
+use crate::limits::{PORTS_MAX, reached};
 use crate::profile::Closing;
 use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, Sieve, hash_ip, mix};
@@ -71,6 +71,7 @@ impl Detector for HorizontalScan {
         let key = key(r.dst_port, r.proto);
         let port = swept.entries.get_or_admit(
             key,
+            &reached::PORTS_MAX,
             |_| swept.sieve.passes(mix(key), hash_ip(r.dst)),
             |_, p| p.hosts.len(),
         );

@@ -12,6 +12,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
+use crate::limits::{COMPARED_FLOWS_MAX, HOURS_MAX, KNOWN_ADDRESSES_MAX, KNOWN_SERVERS_MAX, reached};
 use crate::profile::Waking;
 use crate::settings::HttpsSettings;
 use crate::sketch::{Hosts, Keyed, hash_ip, hash_text};
@@ -31,15 +32,8 @@ const NAMES: [&str; 5] =
     ["ssl_flows", "unique_servers", "new_servers", "ja3_changes", "known_server_avg_bytes"];
 /// Where in it the changes of JA3 stand.
 const JA3_CHANGES: usize = 3;
-/// Flows to known servers that a flow is compared with, and the fewest.
-const FLOWS_MAX: usize = 32;
+/// The fewest flows to known servers that a flow is compared with.
 const FLOWS_LEAST: usize = 16;
-/// Addresses of servers that are remembered, with the hour of the first handshake.
-const ADDRESSES_MAX: usize = 64;
-/// Hours compared with.
-const HOURS_MAX: usize = 256;
-/// Servers that are remembered as known.
-const SERVERS_MAX: usize = 256;
 /// A thousand makes a one: state is whole numbers.
 const UNIT: f64 = 1000.0;
 /// The floor of the unit at first, least, and how quickly it follows.
@@ -55,12 +49,12 @@ state! {
         servers: Hosts,
         new: u32,
         changes: u32,
-        known: Keyed<u64, u64, SERVERS_MAX>,
+        known: Keyed<u64, u64, KNOWN_SERVERS_MAX>,
         before: Vec<Measure>,
         odd: Vec<i64>,
         /// Hours closed so far.
         closed: u32,
-        addresses: Keyed<u64, i64, ADDRESSES_MAX>,
+        addresses: Keyed<u64, i64, KNOWN_ADDRESSES_MAX>,
         /// Of flows to servers known from an earlier hour, in this one.
         bytes: u64,
         byte_flows: u32,
@@ -141,7 +135,7 @@ fn handshake(s: &Ssl<'_>, hours: &mut Hours, cx: &mut Context<'_, '_>) {
     let server = if s.server_name.is_empty() { hash_ip(r.dst) } else { hash_text(s.server_name) };
     hours.servers.insert_hash(server);
     if hours.addresses.get(hash_ip(r.dst)).is_none() {
-        hours.addresses.add(hash_ip(r.dst), hour);
+        hours.addresses.add(hash_ip(r.dst), hour, &reached::KNOWN_ADDRESSES_MAX);
     }
     let ja3 = if s.ja3.is_empty() { 0 } else { hash_text(s.ja3) };
     match hours.known.get(server) {
@@ -155,7 +149,7 @@ fn handshake(s: &Ssl<'_>, hours: &mut Hours, cx: &mut Context<'_, '_>) {
         }
         None => {
             hours.new = hours.new.saturating_add(1);
-            hours.known.add(server, ja3);
+            hours.known.add(server, ja3, &reached::KNOWN_SERVERS_MAX);
         }
     }
 }
@@ -175,7 +169,7 @@ fn flow(c: &Conn<'_>, hours: &mut Hours, cx: &mut Context<'_, '_>) {
     let z = deviation(y, &mut hours.flow);
     let compared = hours.flow.values.len();
     if compared < FLOWS_LEAST || z < cx.settings.https.flow {
-        take_in(y, &mut hours.flow, FLOWS_MAX);
+        take_in(y, &mut hours.flow, COMPARED_FLOWS_MAX);
         return;
     }
     set_aside(y, &mut hours.flow, &cx.settings.https);

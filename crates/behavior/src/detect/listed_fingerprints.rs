@@ -2,6 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, Times, text};
+use crate::limits::{CHAIN_MAX, reached};
 use crate::intel::Entry;
 use crate::intel::indicator::Indicator;
 use crate::sketch::{hash_ip, hash_text};
@@ -17,8 +18,6 @@ pub static JA3S: EvidenceType = EvidenceType { name: "MALICIOUS_JA3S", technique
 pub static CERTIFICATE: EvidenceType =
     EvidenceType { name: "MALICIOUS_SSL_CERT", technique: "T1587.003" };
 
-/// Certificates of one chain that are looked up.
-const CHAIN_MAX: usize = 8;
 
 /// The detector.
 #[derive(Debug)]
@@ -44,7 +43,11 @@ impl Detector for ListedFingerprints {
             Body::Ssl(s) => {
                 client(s.ja3, cx);
                 server(s.ja3s, cx);
-                s.cert_fps.iter().take(CHAIN_MAX).for_each(|hex| certificate(hex, cx));
+                let mut all = s.cert_fps.iter();
+                all.by_ref().take(CHAIN_MAX).for_each(|hex| certificate(hex, cx));
+                if all.next().is_some() {
+                    reached::CHAIN_MAX.count();
+                }
             }
             Body::Files(f) if f.source == b"SSL" => certificate(f.sha1, cx),
             _ => {}

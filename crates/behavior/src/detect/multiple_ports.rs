@@ -2,6 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
+use crate::limits::{NAMED_PORTS_MAX, VICTIMS_MAX, reached};
 use crate::profile::Closing;
 use crate::sketch::{Keyed, Ports};
 use crate::state::{Most, Slot, state};
@@ -16,11 +17,6 @@ pub static TYPE: EvidenceType =
 /// The detector.
 #[derive(Debug)]
 pub struct MultiplePorts;
-
-/// Destinations of a window; further ones are not looked at, since this is worth knowing only.
-const VICTIMS_MAX: usize = 32;
-/// Ports that the text names.
-const NAMED_MAX: usize = 20;
 
 state! {
     /// Of one window.
@@ -60,7 +56,7 @@ impl Detector for MultiplePorts {
         {
             return;
         }
-        let Some(victim) = window.make().ports.get_or_add(r.dst) else { return };
+        let Some(victim) = window.make().ports.get_or_add(r.dst, &reached::VICTIMS_MAX) else { return };
         if !victim.ports.insert(r.dst_port) {
             return;
         }
@@ -88,14 +84,14 @@ impl Victim {
     fn says(&self, finding: Finding, dst: Ip) -> Finding {
         let count = self.ports.len();
         let list: Vec<String> =
-            self.ports.sorted().iter().take(NAMED_MAX).map(|p| format!("'{p}'")).collect();
+            self.ports.sorted().iter().take(NAMED_PORTS_MAX).map(|p| format!("'{p}'")).collect();
         finding
             .level(ThreatLevel::Info, 0.5)
             .victim(dst)
             .ports(u64::from(count))
             .says("Connection to multiple ports [{0}{1}] from {profile} to {dst}. ")
             .word(list.join(", "))
-            .word(if count as usize > NAMED_MAX { ", …" } else { "" })
+            .word(if count as usize > NAMED_PORTS_MAX { ", …" } else { "" })
     }
 }
 

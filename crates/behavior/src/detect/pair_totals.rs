@@ -3,6 +3,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
+use crate::limits::{OPEN_FLOWS_MAX, SUMMED_PAIRS_MAX, reached};
 use crate::profile::Closing;
 use crate::rita::{self, Beside};
 use crate::settings::Settings;
@@ -26,8 +27,6 @@ const STROBE_SAYS: &str = "Strobe. {count} connections from {src} to {dst} in a 
 #[derive(Debug)]
 pub struct PairTotals;
 
-/// Destinations of a source that are summed, by how long and how often.
-const PAIRS_MAX: usize = 8;
 /// Total seconds of a day and the level from each on: RITA's low, medium and high.
 const LONG_S: [(u64, ThreatLevel); 3] =
     [(43_200, ThreatLevel::High), (28_800, ThreatLevel::Medium), (14_400, ThreatLevel::Low)];
@@ -36,13 +35,11 @@ const STROBES: u64 = 86_400;
 /// Flows shorter than this begin a sum only at one in 64, which a strobe meets within minutes.
 const WORTH_NS: i64 = 60 * SECOND;
 const DAY: i64 = 24 * 3600 * SECOND;
-/// Open flows of a pair that are told apart.
-const OPEN_MAX: usize = 4;
 
 state! {
     /// Of one source.
     pub struct Totals {
-        pairs: Keyed<Ip, Total, PAIRS_MAX>,
+        pairs: Keyed<Ip, Total, SUMMED_PAIRS_MAX>,
     }
 }
 
@@ -62,7 +59,7 @@ state! {
         strobe: Most<u64>,
         beside: Beside,
         /// Flows that had not ended when they were seen, and how long they had lasted then.
-        open: Keyed<u64, u64, OPEN_MAX>,
+        open: Keyed<u64, u64, OPEN_FLOWS_MAX>,
     }
 }
 
@@ -81,7 +78,8 @@ impl Total {
             }
             None => {
                 if is_open {
-                    self.open.get_or_admit(uid, |_| true, |_, n| *n).into_iter().for_each(|n| *n = lasted);
+                    let limit = &reached::OPEN_FLOWS_MAX;
+                    *self.open.get_or_renew(uid, limit, |_| true, |_, n| *n) = lasted;
                 }
                 (1, lasted)
             }
@@ -148,7 +146,7 @@ impl Detector for PairTotals {
         let totals = kept.make();
         let least = |_: &Ip, t: &Total| t.flows.max(t.seconds / 60);
         let total = match is_worth {
-            true => totals.pairs.get_or_admit(r.dst, |_| true, least),
+            true => totals.pairs.get_or_admit(r.dst, &reached::SUMMED_PAIRS_MAX, |_| true, least),
             false => totals.pairs.get(r.dst),
         };
         let Some(total) = total else { return };

@@ -3,6 +3,7 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::finding::{Context, text};
+use crate::limits::{PASTE_SERVERS_MAX, reached};
 use crate::sketch::hash_ip;
 use crate::state::{Slot, state};
 use gabion_record::Ip;
@@ -19,7 +20,7 @@ pub struct PasteSite;
 state! {
     /// Servers known by their name.
     pub struct Servers {
-        known: crate::sketch::Keyed<Ip, u64, 16>,
+        known: crate::sketch::Keyed<Ip, u64, PASTE_SERVERS_MAX>,
     }
 }
 
@@ -52,7 +53,7 @@ impl Detector for PasteSite {
                 c.resp_bytes
             }
             Body::Ssl(s) if !s.server_name.is_empty() && is_paste(s.server_name) => {
-                kept.make().known.get_or_admit(r.dst, |_| true, |_, n| *n);
+                kept.make().known.get_or_admit(r.dst, &reached::PASTE_SERVERS_MAX, |_| true, |_, n| *n);
                 return;
             }
             _ => return,

@@ -6,7 +6,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, Times, text};
-use crate::limits::WAITING_MAX;
+use crate::limits::{RECOGNIZED_MAX, WAITING_MAX, reached};
 use crate::profile::Waking;
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
@@ -27,9 +27,6 @@ pub struct PlainPort;
 
 /// How far away a recognized flow excuses.
 const SPAN: i64 = 300 * SECOND;
-
-/// Recognized flows remembered, the latest of each destination and port.
-const RECOGNIZED_MAX: usize = 32;
 
 state! {
     /// Flows recognized and flows that wait, by destination and port.
@@ -90,22 +87,26 @@ impl Detector for PlainPort {
             if !flows.waiting.is_empty() {
                 flows.waiting.remove(key);
             }
-            let at = flows.recognized.get_or_admit(hash_ip(r.dst) ^ u64::from(key.1), |_| true, |_, ts| *ts);
-            if let Some(at) = at {
-                *at = (*at).max(r.ts);
-            }
+            let excuses = |at: &TimeNs| r.ts.since(*at) <= SPAN;
+            let (key, limit) = (hash_ip(r.dst) ^ u64::from(key.1), &reached::RECOGNIZED_MAX);
+            let at = flows.recognized.get_or_renew(key, limit, excuses, |_, ts| *ts);
+            *at = (*at).max(r.ts);
             return;
         }
         let flows = kept.make();
         let is_excused =
             flows.recognized.get(hash_ip(r.dst) ^ u64::from(key.1)).is_some_and(|at| r.ts.since(*at).abs() <= SPAN);
-        if is_excused || flows.waiting.get(key).is_some() || flows.waiting.is_full() || r.is_late {
+        if is_excused
+            || flows.waiting.get(key).is_some()
+            || r.is_late
+            || !reached::WAITING_MAX.has_room(flows.waiting.len())
+        {
             return;
         }
         let kind = if r.dst_port == 443 { &NON_SSL } else { &NON_HTTP };
         let Some(times) = cx.is_due(kind, hash_ip(r.dst)) else { return };
         let wait = Wait { at: r.ts, window: cx.facts.window, uid: text(r.uid), times: times.count, repeat: times.repeat };
-        flows.waiting.add(key, wait);
+        flows.waiting.add(key, wait, &reached::WAITING_MAX);
         cx.wake(r.ts.plus(SPAN));
     }
 

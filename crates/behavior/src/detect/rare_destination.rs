@@ -3,6 +3,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::Context;
+use crate::limits::{RARE_MAX, reached};
 use crate::sketch::Keyed;
 use crate::state::{First, Slot, state};
 use gabion_record::Ip;
@@ -24,8 +25,6 @@ const WATCHED: i64 = 24 * 3600 * SECOND;
 /// Hosts that make a share mean something, and the share that is rare.
 const HOSTS_LEAST: u32 = 50;
 const SHARE: f64 = 0.02;
-/// Rare destinations of a source that are counted, by use.
-const PAIRS_MAX: usize = 8;
 /// Flows before one is told, and the time they cover at least.
 const FLOWS: u32 = 10;
 const SPAN: i64 = 3600 * SECOND;
@@ -33,7 +32,7 @@ const SPAN: i64 = 3600 * SECOND;
 state! {
     /// Of one source.
     pub struct Rare {
-        pairs: Keyed<Ip, Use, PAIRS_MAX>,
+        pairs: Keyed<Ip, Use, RARE_MAX>,
     }
 }
 
@@ -86,7 +85,9 @@ impl Detector for RareDestination {
             return;
         }
         let least = |_: &Ip, u: &Use| (u.is_told, u.flows, u.first);
-        let Some(pair) = kept.make().pairs.get_or_admit(r.dst, |_| true, least) else { return };
+        let pairs = &mut kept.make().pairs;
+        let limit = &reached::RARE_MAX;
+        let Some(pair) = pairs.get_or_admit(r.dst, limit, |_| true, least) else { return };
         pair.flows = pair.flows.saturating_add(1);
         pair.first.see(r.ts);
         let is_due = pair.flows >= FLOWS && r.ts.since(pair.first.0) >= SPAN;

@@ -3,6 +3,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, text};
+use crate::limits::{SIGNATURES_MAX, reached};
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{First, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
@@ -15,8 +16,6 @@ pub static TYPE: EvidenceType = EvidenceType { name: "RARE_SIGNATURE", technique
 #[derive(Debug)]
 pub struct RareSignature;
 
-/// Signatures of a source, by how much they are used.
-const SIGNATURES_MAX: usize = 8;
 /// Uses before it is told, and the time they cover at least.
 const USES: u32 = 10;
 const SPAN: i64 = 3600 * SECOND;
@@ -65,7 +64,8 @@ impl Detector for RareSignature {
         let all = &mut kept.make().by_hash;
         let least = |_: &u64, s: &Signature| (s.is_wide, s.uses, s.last);
         let key = hash_text(signature);
-        let Some(one) = all.get_or_admit(key, |_| true, least) else { return };
+        let limit = &reached::SIGNATURES_MAX;
+        let Some(one) = all.get_or_admit(key, limit, |_| true, least) else { return };
         let dst = hash_ip(r.dst);
         one.is_wide |= one.uses > 0 && one.dst != dst;
         one.dst = dst;

@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
-use crate::limits::PAIRS_MAX;
+use crate::limits::{PAIRS_MAX, reached};
 use crate::profile::Closing;
 use crate::sketch::Keyed;
 use crate::state::{First, Slot, state};
@@ -46,7 +46,7 @@ state! {
 impl Counts {
     /// Counts one; how many there were and since when, at every so manyth.
     fn add(&mut self, key: (Ip, u32), now: TimeNs, each: u64) -> Option<(u64, TimeNs)> {
-        let tries = self.pairs.get_or_admit(key, |_| true, |_, t| t.count)?;
+        let tries = self.pairs.get_or_admit(key, &reached::PAIRS_MAX, |_| true, |_, t| t.count)?;
         tries.count = tries.count.saturating_add(1);
         tries.first.see(now);
         tries.last = tries.last.max(now);

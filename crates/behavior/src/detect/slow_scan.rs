@@ -7,6 +7,7 @@
 use super::scan::counts;
 use super::{About, Detector, bit};
 use crate::finding::Context;
+use crate::limits::{SLOW_THINGS_MAX, reached};
 use crate::sketch::{Hosts, Keyed, Ports};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -29,8 +30,6 @@ const HORIZONTAL_SAYS: &str = "slow horizontal port scan to port {port}/{proto}.
 #[derive(Debug)]
 pub struct SlowScan;
 
-/// Hosts, and ports, that are counted for one source.
-const THINGS_MAX: usize = 8;
 /// What makes a scan, as in a window.
 const LEAST: u64 = 10;
 /// What a scan lasts at least to be slow: what is quicker is seen in its window.
@@ -41,8 +40,8 @@ const DAY: i64 = 24 * 3600 * SECOND;
 state! {
     /// Of one source.
     pub struct Attempts {
-        hosts: Keyed<Ip, OnHost, THINGS_MAX>,
-        ports: Keyed<u64, OnPort, THINGS_MAX>,
+        hosts: Keyed<Ip, OnHost, SLOW_THINGS_MAX>,
+        ports: Keyed<u64, OnPort, SLOW_THINGS_MAX>,
     }
 }
 
@@ -113,7 +112,7 @@ fn is_told(count: u64, told: &mut Most<u64>, first: TimeNs, now: TimeNs) -> bool
 
 fn on_host(all: &mut Attempts, dst: Ip, port: u16, now: TimeNs) -> Option<(u64, TimeNs)> {
     let least = |_: &Ip, h: &OnHost| (h.ports.len(), h.last);
-    let host = all.hosts.get_or_admit(dst, |_| true, least)?;
+    let host = all.hosts.get_or_admit(dst, &reached::SLOW_THINGS_MAX, |_| true, least)?;
     if now.since(host.first.0) > DAY {
         *host = OnHost::default();
     }
@@ -128,7 +127,7 @@ fn on_host(all: &mut Attempts, dst: Ip, port: u16, now: TimeNs) -> Option<(u64, 
 
 fn on_port(all: &mut Attempts, key: u64, dst: Ip, now: TimeNs) -> Option<(u64, TimeNs)> {
     let least = |_: &u64, p: &OnPort| (p.hosts.len(), p.last);
-    let port = all.ports.get_or_admit(key, |_| true, least)?;
+    let port = all.ports.get_or_admit(key, &reached::SLOW_THINGS_MAX, |_| true, least)?;
     if now.since(port.first.0) > DAY {
         *port = OnPort::default();
     }

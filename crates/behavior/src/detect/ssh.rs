@@ -3,7 +3,7 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding, text};
-use crate::limits::PAIRS_MAX;
+use crate::limits::{PAIRS_MAX, SSH_JOINS_MAX, reached};
 use crate::profile::{Closing, Waking};
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{First, Most, Slot, state};
@@ -51,8 +51,8 @@ state! {
 state! {
     /// Flows and handshakes that wait for each other, by flow id.
     pub struct Joins {
-        flows: Keyed<u64, Flow, 16>,
-        handshakes: Keyed<u64, Handshake, 16>,
+        flows: Keyed<u64, Flow, SSH_JOINS_MAX>,
+        handshakes: Keyed<u64, Handshake, SSH_JOINS_MAX>,
     }
 }
 
@@ -104,10 +104,10 @@ impl Detector for Ssh {
                     worked(cx, handshake.server, bytes);
                     return;
                 }
-                let flow = joins.flows.get_or_admit(key, |_| true, |_, f| f.at);
-                if let Some(flow) = flow {
-                    *flow = Flow { bytes, at: r.ts };
-                }
+                let waits = |f: &Flow| r.ts.since(f.at) <= PATIENCE;
+                let limit = &reached::SSH_JOINS_MAX;
+                let flow = joins.flows.get_or_renew(key, limit, waits, |_, f| f.at);
+                *flow = Flow { bytes, at: r.ts };
             }
             Body::Ssh(s) => {
                 match s.auth_success {
@@ -162,9 +162,8 @@ fn join(cx: &mut Context<'_, '_>, kept: &mut Slot<Joins>, verdict: Option<bool>)
     }
     let handshake =
         Handshake { at: r.ts, server: r.dst, window: cx.facts.window, uid: text(r.uid) };
-    if let Some(place) = joins.handshakes.get_or_admit(key, |_| true, |_, h| h.at) {
-        *place = handshake;
-    }
+    let limit = &reached::SSH_JOINS_MAX;
+    *joins.handshakes.get_or_renew(key, limit, |_| true, |_, h| h.at) = handshake;
     cx.wake(r.ts.plus(PATIENCE));
 }
 
@@ -201,7 +200,8 @@ fn campaign(cx: &mut Context<'_, '_>, window: &mut Slot<Campaigns>, s: &SshLog<'
     let threshold = cx.settings.ssh_attempts;
     let key = (r.dst, u32::from(r.dst_port));
     let servers = &mut window.make().servers;
-    let Some(c) = servers.get_or_admit(key, |_| true, |_, c| c.attempts) else { return };
+    let limit = &reached::PAIRS_MAX;
+    let Some(c) = servers.get_or_admit(key, limit, |_| true, |_, c| c.attempts) else { return };
     c.attempts = c.attempts.saturating_add(added);
     c.first.see(r.ts);
     c.last = c.last.max(r.ts);

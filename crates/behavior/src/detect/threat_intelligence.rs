@@ -7,6 +7,7 @@
 use super::dga::is_below;
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding, Times, text};
+use crate::limits::{LISTED_ANSWERS_MAX, reached};
 use crate::intel::indicator::Indicator as Listed;
 use crate::intel::{Entry, Match};
 use crate::sketch::{hash_ip, hash_text, mix};
@@ -41,9 +42,6 @@ pub static FILE: EvidenceType =
     EvidenceType { name: "MALICIOUS_DOWNLOADED_FILE", technique: "T1105" };
 /// A relay of Tor.
 pub static TOR: EvidenceType = EvidenceType { name: "TOR_EXIT_NODE", technique: "T1090.003" };
-
-/// Answers of one query that are looked up.
-const ANSWERS_MAX: usize = 16;
 
 /// The detector.
 #[derive(Debug)]
@@ -237,7 +235,11 @@ fn said_of_name(name: &[u8], e: &Entry, confidence: f64, finding: Finding) -> Fi
 }
 
 fn query(d: &Dns<'_>, cx: &mut Context<'_, '_>) {
-    let answers: Vec<&[u8]> = d.answers.iter().take(ANSWERS_MAX).collect();
+    let mut all = d.answers.iter();
+    let answers: Vec<&[u8]> = all.by_ref().take(LISTED_ANSWERS_MAX).collect();
+    if all.next().is_some() {
+        reached::LISTED_ANSWERS_MAX.count();
+    }
     let first = answers.iter().find_map(|a| Ip::parse(a));
     let is_listed = cx.settings.intel.domain(d.query).is_some() && !is_outside_lists(d.query);
     listed_name(&DOMAIN, d.query, first, cx, |e, confidence, finding| {

@@ -2,6 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::finding::Context;
+use crate::limits::{PEERS_MAX, reached};
 use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, hash_ip};
 use crate::state::{Slot, state};
@@ -27,7 +28,7 @@ state! {
     /// Destinations of UDP to high ports.
     pub struct Peers {
         all: Hosts,
-        flows: Keyed<Ip, u8, 16>,
+        flows: Keyed<Ip, u8, PEERS_MAX>,
     }
 }
 
@@ -36,7 +37,7 @@ impl Peers {
     fn is_p2p(&mut self, dst: Ip) -> bool {
         let is_known = self.flows.get(dst).is_some_and(|n| *n >= P2P_FLOWS);
         let is_peer = self.all.len() >= P2P_PEERS;
-        if let Some(n) = self.flows.get_or_add(dst) {
+        if let Some(n) = self.flows.get_or_add(dst, &reached::PEERS_MAX) {
             *n = n.saturating_add(1);
         }
         if !is_peer {

@@ -3,8 +3,8 @@
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
+use crate::limits::{TARGETS_MAX, reached};
 use crate::profile::Closing;
-use crate::limits::TARGETS_MAX;
 use crate::sketch::keyed::Key;
 use crate::sketch::{Keyed, Ports, Sieve, mix};
 use crate::state::{First, Most, Slot, state};
@@ -68,6 +68,7 @@ impl Detector for VerticalScan {
         // Who has shown least goes.
         let target = targets.entries.get_or_admit(
             key,
+            &reached::TARGETS_MAX,
             |_| targets.sieve.passes(key.hash(), mix(u64::from(r.dst_port))),
             |_, t| t.ports.len(),
         );

@@ -4,6 +4,7 @@
 use super::indicator::{bare, number};
 use super::line::columns;
 use super::ranges::{Ranges, bounds};
+use crate::limits::WRONG_LINES_MAX;
 use gabion_record::Ip;
 
 /// The table.
@@ -18,9 +19,6 @@ pub struct AsnTable {
     /// Ranges read.
     pub count: u64,
 }
-
-/// Wrong lines named.
-const WRONG_MAX: usize = 8;
 
 impl AsnTable {
     /// Takes a line in.
@@ -42,7 +40,7 @@ impl AsnTable {
                 self.count += 1;
             }
             None if self.line == 1 => {}
-            None if self.wrong.len() < WRONG_MAX => self.wrong.push(self.line),
+            None if self.wrong.len() < WRONG_LINES_MAX => self.wrong.push(self.line),
             None => {}
         }
     }

@@ -1,10 +1,11 @@
 //! Takes files in, line by line or object by object, as their bytes come.
 
-use super::index::{FILES_MAX, OFFSET_MAX, Place};
+use super::index::Place;
 use super::indicator::{self, Class, Indicator};
 use super::line::{self, Line};
 use super::objects::{self, Objects, is_no_target};
-use super::{AsnTable, Intel, LINE_MAX, Source, Texts};
+use super::{AsnTable, Intel, Source, Texts};
+use crate::limits::{LIST_LINE_MAX, LIST_OFFSET_MAX, LISTS_MAX, WRONG_LINES_MAX};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 
@@ -43,9 +44,6 @@ pub struct FileCounts {
     pub wrong_lines: Vec<u64>,
 }
 
-/// Wrong lines named.
-const WRONG_MAX: usize = 8;
-
 /// Makes an [`Intel`].
 #[derive(Debug, Default)]
 pub struct Builder {
@@ -65,7 +63,7 @@ impl Builder {
     /// Begins a file; `level` is that of entries that tell none. False when there are too many.
     pub fn file(&mut self, name: &str, level: ThreatLevel, purpose: Purpose) -> bool {
         self.end_file();
-        if self.made.sources.len() >= FILES_MAX {
+        if self.made.sources.len() >= LISTS_MAX {
             return false;
         }
         self.purpose = purpose;
@@ -131,7 +129,7 @@ impl Builder {
 
     fn hold(&mut self, part: &[u8]) {
         self.held_len += part.len() as u64;
-        let room = LINE_MAX.saturating_sub(self.held.len());
+        let room = LIST_LINE_MAX.saturating_sub(self.held.len());
         self.is_too_long |= part.len() > room;
         self.held.extend_from_slice(part.get(..part.len().min(room)).unwrap_or_default());
     }
@@ -172,7 +170,7 @@ impl Builder {
         let line = self.line;
         if let Some(counts) = self.counts() {
             counts.wrong += 1;
-            if counts.wrong_lines.len() < WRONG_MAX {
+            if counts.wrong_lines.len() < WRONG_LINES_MAX {
                 counts.wrong_lines.push(line);
             }
         }
@@ -248,7 +246,7 @@ impl Builder {
         let file = self.made.sources.len().saturating_sub(1);
         let level = level.or_else(|| self.made.sources.last().map(|s| s.level)).unwrap_or_default();
         let Ok(number) = u16::try_from(file) else { return };
-        let place = Place::new(number, offset.min(OFFSET_MAX - 1), level as u8);
+        let place = Place::new(number, offset.min(LIST_OFFSET_MAX - 1), level as u8);
         let is_taken = match (self.purpose, found) {
             (Purpose::TorExits, Indicator::Ip(ip)) => {
                 self.add(Class::TorExit, indicator::of_ip(Class::TorExit, *ip), place);

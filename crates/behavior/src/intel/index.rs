@@ -9,6 +9,7 @@
 
 use super::filter::{Filter, scale};
 use super::memory::{LINE, Memory};
+use crate::limits::LIST_OFFSET_MAX;
 
 /// Parts that fingerprints are gathered in, by their highest byte, so that sorting them needs room for
 /// one part only.
@@ -24,15 +25,10 @@ const ENDS_MIN: usize = 1 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place(u64);
 
-/// Offsets that a place can name: 4 TiB.
-pub const OFFSET_MAX: u64 = 1 << 42;
-/// Files that a place can name.
-pub const FILES_MAX: usize = 1 << 16;
-
 impl Place {
     /// A place; the level is the higher part, so that the larger of two places is the graver one.
     pub fn new(file: u16, offset: u64, level: u8) -> Place {
-        Place(u64::from(level & 7) << 58 | (offset % OFFSET_MAX) << 16 | u64::from(file))
+        Place(u64::from(level & 7) << 58 | (offset % LIST_OFFSET_MAX) << 16 | u64::from(file))
     }
 
     /// The number of its file.
@@ -42,7 +38,7 @@ impl Place {
 
     /// Bytes before it in the file.
     pub fn offset(self) -> u64 {
-        self.0 >> 16 & (OFFSET_MAX - 1)
+        self.0 >> 16 & (LIST_OFFSET_MAX - 1)
     }
 
     /// The number of its level.

@@ -1,11 +1,9 @@
 //! What a text is: an address, a range, a name, a URL, a hash, a network's number.
 
 use super::ranges;
+use crate::limits::NAME_BYTES_MAX;
 use crate::sketch::mix;
 use gabion_record::Ip;
-
-/// Longest name (RFC 1035).
-pub const NAME_MAX: usize = 253;
 
 /// One indicator, its text as it stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -309,7 +307,7 @@ fn host(text: &[u8]) -> Option<Indicator<'_>> {
 fn name(text: &[u8]) -> Option<&[u8]> {
     let text = text.strip_prefix(b"*.").or_else(|| text.strip_prefix(b".")).unwrap_or(text);
     let text = text.strip_suffix(b".").unwrap_or(text);
-    if text.len() > NAME_MAX || !text.contains(&b'.') {
+    if text.len() > NAME_BYTES_MAX || !text.contains(&b'.') {
         return None;
     }
     let mut last: &[u8] = b"";
@@ -388,7 +386,7 @@ mod tests {
             assert_eq!(seen.insert(of_name(&name), name), None);
         }
         // Each byte counts, in names of any length.
-        for len in 0..=NAME_MAX {
+        for len in 0..=NAME_BYTES_MAX {
             let same = vec![b'a'; len];
             for at in 0..len {
                 let mut other = same.clone();

@@ -4,11 +4,10 @@
 //! level. What else a line says is read when somebody asks for it.
 
 use super::indicator::{Indicator, bare};
+use crate::limits::LIST_COLUMNS_MAX;
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 
-/// Columns looked at.
-const COLUMNS_MAX: usize = 24;
 /// Names of columns that say what an entry is, in parts and lower case.
 const DESCRIPTIONS: [&str; 7] =
     ["desc", "collect", "malware", "tags_str", "source", "threat", "family"];
@@ -49,7 +48,7 @@ pub fn columns(line: &[u8]) -> impl Iterator<Item = &[u8]> {
             None => rest.take(),
         }
     })
-    .take(COLUMNS_MAX)
+    .take(LIST_COLUMNS_MAX)
 }
 
 fn is_comment(line: &[u8]) -> bool {

@@ -20,16 +20,14 @@ pub use ages::{Ages, Maker, Makers};
 pub use asn::AsnTable;
 pub use builder::{Builder, FileCounts, Purpose};
 
+use crate::limits::{LIST_LINE_MAX, NAME_BYTES_MAX, OBJECT_MAX};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::{Mac, TimeNs};
 use index::{Found, Index, Place};
-use indicator::{Class, Fnv, Indicator, NAME_MAX};
+use indicator::{Class, Fnv, Indicator};
 use ranges::Ranges;
 use std::fmt;
-
-/// Longest line that is read back.
-pub const LINE_MAX: usize = 4096;
 
 /// Reads the files again that an [`Intel`] was made of.
 pub trait Texts: Send + Sync {
@@ -140,7 +138,7 @@ impl Intel {
     /// Most names end as no listed one does, and the most of those that remain are listed themselves.
     #[inline]
     pub fn domain(&self, name: &[u8]) -> Option<Match> {
-        if !self.has(Class::Domain) || name.len() > NAME_MAX {
+        if !self.has(Class::Domain) || name.len() > NAME_BYTES_MAX {
             return None;
         }
         if name.last() == Some(&b'.') { self.rooted(name) } else { self.name(name) }
@@ -247,7 +245,7 @@ impl Intel {
         };
         let source = self.sources.get(place.file())?;
         let mut entry = Entry { source: source.name.clone(), confidence: 1.0, ..Entry::default() };
-        let len = if source.is_json { objects::OBJECT_MAX } else { LINE_MAX };
+        let len = if source.is_json { OBJECT_MAX } else { LIST_LINE_MAX };
         let text = self.texts.as_ref();
         let text = text.and_then(|t| t.read(place.file(), place.offset(), len));
         // A file that is gone says nothing more, but it was listed.

@@ -4,15 +4,11 @@
 //! one object only; each object is then read by itself, and again when somebody asks what it says.
 
 use super::indicator::{Indicator, find, number};
+use crate::limits::{BLANK_MAX, OBJECT_DEPTH_MAX, OBJECT_MAX, OF_PATTERN_MAX};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::{SECOND, TimeNs, days};
 use serde_json::Value;
-
-/// Longest object that is read.
-pub const OBJECT_MAX: usize = 256 << 10;
-/// Indicators of one pattern.
-const OF_PATTERN_MAX: usize = 256;
 
 /// Cuts objects out of a stream of JSON.
 #[derive(Debug, Default)]
@@ -35,8 +31,6 @@ pub struct Objects {
 
 /// Names of lists whose members are taken one by one.
 const LISTS: [&str; 4] = ["\"objects\"", "\"indicators\"", "\"data\"", "\"results\""];
-/// Deepest nesting that is told apart.
-const DEPTH_MAX: usize = 64;
 
 impl Objects {
     /// Takes bytes in; `each` gets every object with its place in the stream.
@@ -98,7 +92,7 @@ impl Objects {
     fn begin_object(&mut self) {
         let is_inner = self.in_list && matches!(self.open.as_slice(), [b'{', b'[']);
         let is_outer = matches!(self.open.as_slice(), [] | [b'[']);
-        if self.open.len() > DEPTH_MAX {
+        if self.open.len() > OBJECT_DEPTH_MAX {
             self.is_too_long = true;
         }
         if is_inner || is_outer {
@@ -314,8 +308,6 @@ fn moment(text: &str) -> Option<TimeNs> {
 
 /// Bytes behind a `[` within which an object of a list begins.
 const LIST_BEGIN: usize = 64;
-/// White space before anything that a file of JSON may begin with.
-const BLANK_MAX: usize = 4096;
 
 fn unmarked(begin: &[u8]) -> &[u8] {
     begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin).trim_ascii_start()

@@ -1,6 +1,7 @@
 //! A small table with a bound: keys found by comparing 32-bit tags in one run of memory.
 
 use crate::state::{Decoder, State};
+use gabion_record::limits::{Limit, Meaning};
 
 /// Keys a [`Keyed`] can have.
 pub trait Key: Copy + Eq + State {
@@ -29,7 +30,8 @@ impl Key for (gabion_record::Ip, u32) {
     }
 }
 
-/// At most `MAX` values by key. Who is to go when it is full is the owner's decision.
+/// At most `MAX` values by key. Who is to go when it is full is the owner's decision; whoever adds says which
+/// limit of the crate's table `MAX` is, where it is counted that there was no room.
 #[derive(Debug)]
 pub struct Keyed<K, V, const MAX: usize> {
     tags: Vec<u32>,
@@ -69,11 +71,16 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         self.entries.len() >= MAX
     }
 
-    /// Adds a key that is not there; `None` when there is no room.
-    pub fn add(&mut self, key: K, value: V) -> Option<&mut V> {
+    /// Adds a key that is not there; `None` when there is no room, which is counted.
+    pub fn add(&mut self, key: K, value: V, limit: &'static Limit) -> Option<&mut V> {
         if self.is_full() {
+            count(limit, MAX);
             return None;
         }
+        self.push(key, value)
+    }
+
+    fn push(&mut self, key: K, value: V) -> Option<&mut V> {
         // Most tables of most profiles have one entry or two: room for four at once is waste.
         if self.entries.len() < 4 {
             self.tags.reserve_exact(1);
@@ -84,24 +91,25 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         self.entries.last_mut().map(|e| &mut e.1)
     }
 
-    /// The value of a key, made if there is room.
+    /// The value of a key, made if there is room; if not, that is counted.
     #[inline]
-    pub fn get_or_add(&mut self, key: K) -> Option<&mut V>
+    pub fn get_or_add(&mut self, key: K, limit: &'static Limit) -> Option<&mut V>
     where
         V: Default,
     {
         match self.find(key) {
             Some(at) => self.entries.get_mut(at).map(|e| &mut e.1),
-            None => self.add(key, V::default()),
+            None => self.add(key, V::default(), limit),
         }
     }
 
     /// The value of a key, made if there is room or if `admit` says that it is worth the entry
-    /// that `least` orders first.
+    /// that `least` orders first. Either of the two is given up where there is none, which is counted.
     #[inline]
     pub fn get_or_admit<O: Ord>(
         &mut self,
         key: K,
+        limit: &'static Limit,
         admit: impl FnOnce(&Self) -> bool,
         least: impl Fn(&K, &V) -> O,
     ) -> Option<&mut V>
@@ -112,19 +120,57 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
             return self.entries.get_mut(at).map(|e| &mut e.1);
         }
         if !self.is_full() {
-            return self.add(key, V::default());
+            return self.push(key, V::default());
         }
+        count(limit, MAX);
         if !admit(self) {
             return None;
         }
         Some(self.replace(key, V::default(), least))
     }
 
+    /// The value of a key, made in the place of the entry that `least` orders first where there is no room. What
+    /// goes is counted if it `is_of_use` still.
+    #[inline]
+    pub fn get_or_renew<O: Ord>(
+        &mut self,
+        key: K,
+        limit: &'static Limit,
+        is_of_use: impl Fn(&V) -> bool,
+        least: impl Fn(&K, &V) -> O,
+    ) -> &mut V
+    where
+        V: Default,
+    {
+        if let Some(at) = self.find(key) {
+            return &mut self.entries[at].1;
+        }
+        if !self.is_full() {
+            self.tags.push(key.hash() as u32);
+            self.entries.push((key, V::default()));
+            let last = self.entries.len() - 1;
+            return &mut self.entries[last].1;
+        }
+        let least = self.least(least);
+        if self.entries.get(least).is_some_and(|(_, v)| is_of_use(v)) {
+            count(limit, MAX);
+        }
+        self.put(least, key, V::default())
+    }
+
     /// Puts a new key in the place of the entry that `least` orders first.
     pub fn replace<O: Ord>(&mut self, key: K, value: V, least: impl Fn(&K, &V) -> O) -> &mut V {
-        let at = (0..self.entries.len())
+        let at = self.least(least);
+        self.put(at, key, value)
+    }
+
+    fn least<O: Ord>(&self, least: impl Fn(&K, &V) -> O) -> usize {
+        (0..self.entries.len())
             .min_by_key(|at| self.entries.get(*at).map(|(k, v)| least(k, v)))
-            .unwrap_or(0);
+            .unwrap_or(0)
+    }
+
+    fn put(&mut self, at: usize, key: K, value: V) -> &mut V {
         if self.entries.is_empty() {
             self.tags.push(0);
             self.entries.push((key, value));
@@ -166,6 +212,15 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     }
 }
 
+/// Counts that a table has no room for one more, where that loses something.
+#[cold]
+fn count(limit: &'static Limit, max: usize) {
+    debug_assert_eq!(limit.value, max as u64, "{}", limit.name);
+    if matches!(limit.meaning, Meaning::Loses(_)) {
+        limit.count();
+    }
+}
+
 impl<K: Key, V: State, const MAX: usize> State for Keyed<K, V, MAX> {
     fn encode(&self, out: &mut Vec<u8>) {
         u32::try_from(self.entries.len()).unwrap_or(u32::MAX).encode(out);
@@ -183,7 +238,10 @@ impl<K: Key, V: State, const MAX: usize> State for Keyed<K, V, MAX> {
             if made.find(key).is_some() {
                 return None;
             }
-            made.add(key, value)?;
+            if made.is_full() {
+                return None;
+            }
+            made.push(key, value)?;
         }
         Some(made)
     }
@@ -195,8 +253,9 @@ impl<K: Key, V: State, const MAX: usize> State for Keyed<K, V, MAX> {
                         entry.1.merge(value);
                     }
                 }
+                None if self.is_full() => {}
                 None => {
-                    self.add(key, value);
+                    self.push(key, value);
                 }
             }
         }
@@ -216,15 +275,21 @@ impl<K: Key, V: State, const MAX: usize> State for Keyed<K, V, MAX> {
 mod tests {
     use super::*;
 
+    gabion_record::limits! { "test";
+        /// Entries of a test's table.
+        const EIGHT: usize = 8, Loses("entries");
+    }
+
     #[test]
     fn a_table_is_bounded_and_returns_from_its_encoding() {
         let mut table = Keyed::<u64, u32, 8>::default();
         for n in 0..20u64 {
-            if let Some(v) = table.get_or_add(n) {
+            if let Some(v) = table.get_or_add(n, &reached::EIGHT) {
                 *v = n as u32;
             }
         }
-        assert_eq!((table.len(), table.is_full()), (8, true));
+        assert_eq!((table.len(), table.is_full()), (EIGHT, true));
+        assert_eq!(gabion_record::limits::take().of(&reached::EIGHT), 12);
         *table.replace(99, 50, |_, v| *v) += 1;
         assert_eq!((table.get(0).copied(), table.get(99).copied()), (None, Some(51)));
         let mut bytes = Vec::new();
