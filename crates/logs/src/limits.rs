@@ -37,11 +37,11 @@ pub const UNPACKED_MAX: usize = 64 * 1024;
 /// wrapped key of 8,192 bits stay below this.
 pub const ENVELOPE_BYTES_MAX: usize = 160 * 1024;
 
-/// Envelopes that the replay window remembers: 24 MiB, taken at the start.
+/// Envelopes that the replay window remembers: 28 MiB, taken at the start.
 pub const REPLAY_ENVELOPES_MAX: usize = 1_000_000;
 
-/// How long an envelope is remembered: a day, in nanoseconds.
-pub const REPLAY_AGE_NS: u64 = 24 * 3600 * 1_000_000_000;
+/// How long an envelope is remembered: a day, in seconds.
+pub const REPLAY_AGE_S: u32 = 24 * 3600;
 
 /// Bytes of a slog configuration file.
 pub const CONFIG_BYTES_MAX: usize = 1024 * 1024;

@@ -2,15 +2,17 @@
 //! last day, whichever is less.
 //!
 //! Only envelopes that were opened are remembered. Anybody could send millions that can't be, and so
-//! push out those that matter. Of each a keyed hash of 64 bits is kept: a fresh envelope is taken for one
+//! push out those that matter. The age goes by a clock that nobody can set: a host whose calendar leaps a day
+//! ahead forgets nothing. Of each a keyed hash of 64 bits is kept: a fresh envelope is taken for one
 //! of a million once in 18 million million times, and nobody without the key, which is made at the start,
-//! can look for such a one. All memory, 24 MiB for a million, is taken at the start: a flood that fills
+//! can look for such a one. All memory, 28 MiB for a million, is taken at the start: a flood that fills
 //! the window makes nothing grow.
 
 use crate::envelope::EnvelopeId;
-use crate::limits::{REPLAY_AGE_NS, REPLAY_ENVELOPES_MAX};
+use crate::limits::{REPLAY_AGE_S, REPLAY_ENVELOPES_MAX};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
+use std::time::Duration;
 
 /// No envelope's place.
 const EMPTY: u32 = u32::MAX;
@@ -23,54 +25,61 @@ struct Seen {
     time_ns: u64,
 }
 
-/// The window. Event time is that of receipt, given with each envelope.
+/// The window. The time of receipt is given with each envelope, and so is the time that has passed on a
+/// clock that is never set, by which envelopes grow old.
 #[derive(Debug)]
 pub struct ReplayWindow {
     key: RandomState,
     /// In the order in which they came, in a circle.
     ring: Box<[Seen]>,
+    /// When each came by the clock that is never set, in whole seconds.
+    passed: Box<[u32]>,
     oldest: usize,
     len: usize,
     /// Places in the circle by hash: open addressing with linear steps, at most half full.
     table: Box<[u32]>,
-    age_ns: u64,
+    age_s: u32,
 }
 
 impl Default for ReplayWindow {
     fn default() -> ReplayWindow {
-        ReplayWindow::new(REPLAY_ENVELOPES_MAX, REPLAY_AGE_NS)
+        ReplayWindow::new(REPLAY_ENVELOPES_MAX, REPLAY_AGE_S)
     }
 }
 
 impl ReplayWindow {
-    /// A window of so many envelopes (at least one) and so much time.
-    pub fn new(envelopes_max: usize, age_ns: u64) -> ReplayWindow {
+    /// A window of so many envelopes (at least one) and so many seconds.
+    pub fn new(envelopes_max: usize, age_s: u32) -> ReplayWindow {
         let max = envelopes_max.clamp(1, EMPTY as usize / 2);
         // Other values than zero, which the system would take as leave to give memory later.
         ReplayWindow {
             key: RandomState::new(),
             ring: vec![Seen { hash: u64::MAX, time_ns: u64::MAX }; max].into(),
+            passed: vec![u32::MAX; max].into(),
             oldest: 0,
             len: 0,
             table: vec![EMPTY; (max * 2).next_power_of_two()].into(),
-            age_ns,
+            age_s,
         }
     }
 
-    /// Takes an envelope; whether it was seen before.
-    pub fn is_replayed(&mut self, id: &EnvelopeId, now_ns: u64) -> bool {
-        self.first_seen(id, now_ns).is_some()
+    /// Takes an envelope that was received at that time of the calendar, in nanoseconds; when it came
+    /// first, if it was seen before. `passed` is the time since any fixed moment on a clock that is never
+    /// set (CLOCK_MONOTONIC); it never gets less from one envelope to the next.
+    pub fn first_seen(
+        &mut self,
+        id: &EnvelopeId,
+        received_ns: u64,
+        passed: Duration,
+    ) -> Option<u64> {
+        let passed_s = u32::try_from(passed.as_secs()).unwrap_or(u32::MAX);
+        self.first_seen_hash(self.key.hash_one(id), received_ns, passed_s)
     }
 
-    /// Takes an envelope; when it came first, if it was seen before.
-    pub fn first_seen(&mut self, id: &EnvelopeId, now_ns: u64) -> Option<u64> {
-        self.first_seen_hash(self.key.hash_one(id), now_ns)
-    }
-
-    fn first_seen_hash(&mut self, hash: u64, now_ns: u64) -> Option<u64> {
+    fn first_seen_hash(&mut self, hash: u64, received_ns: u64, passed_s: u32) -> Option<u64> {
         while self.len > 0 {
-            let time_ns = self.ring[self.oldest].time_ns;
-            if self.len < self.ring.len() && now_ns.saturating_sub(time_ns) <= self.age_ns {
+            let age_s = passed_s.saturating_sub(self.passed[self.oldest]);
+            if self.len < self.ring.len() && age_s <= self.age_s {
                 break;
             }
             self.forget_oldest();
@@ -80,7 +89,8 @@ impl ReplayWindow {
             return Some(first.time_ns);
         }
         let place = (self.oldest + self.len) % self.ring.len();
-        self.ring[place] = Seen { hash, time_ns: now_ns };
+        self.ring[place] = Seen { hash, time_ns: received_ns };
+        self.passed[place] = passed_s;
         self.table[slot] = place as u32;
         self.len += 1;
         None
@@ -141,16 +151,32 @@ mod tests {
     #[test]
     fn the_window_is_bounded_by_number_and_age() {
         let mut window = ReplayWindow::new(2, 100);
-        let id = |n: u8| [n; 28];
-        assert!(!window.is_replayed(&id(1), 0));
-        assert!(window.is_replayed(&id(1), 1));
-        assert_eq!(window.first_seen(&id(1), 2), Some(0));
-        assert!(!window.is_replayed(&id(2), 2));
-        assert!(!window.is_replayed(&id(3), 3));
-        assert_eq!(window.len(), 2);
-        assert!(!window.is_replayed(&id(1), 4), "pushed out by number");
-        assert!(!window.is_replayed(&id(3), 200), "too old");
-        assert_eq!(window.len(), 1);
+        let mut see = |n: u8, s: u64| {
+            let first = window.first_seen(&[n; 28], s * 10, Duration::from_secs(s));
+            (first, window.len())
+        };
+        assert_eq!(see(1, 0), (None, 1));
+        assert_eq!(see(1, 1), (Some(0), 1));
+        assert_eq!(see(2, 2), (None, 2));
+        assert_eq!(see(3, 3), (None, 2));
+        assert_eq!(see(1, 4), (None, 2), "pushed out by number");
+        assert_eq!(see(3, 200), (None, 1), "too old");
+        assert_eq!(see(3, 300), (Some(2_000), 1));
+    }
+
+    /// The calendar of a host is set: by hand, by time servers, by whoever can lie to them.
+    #[test]
+    fn a_calendar_that_leaps_makes_nothing_old_and_keeps_nothing_for_ever() {
+        let day = 24 * 3600;
+        let at = |days: u64| days * day * 1_000_000_000;
+        let mut window = ReplayWindow::new(10, day as u32);
+        let mut see = |n: u8, received_ns, s| {
+            window.first_seen(&[n; 28], received_ns, Duration::from_secs(s))
+        };
+        assert_eq!(see(1, at(100), 5), None);
+        assert_eq!(see(1, at(400), 6), Some(at(100)), "set ahead");
+        assert_eq!(see(1, at(1), 7), Some(at(100)), "set back");
+        assert_eq!(see(1, at(1), 6 + day), None, "old, whatever the calendar says");
     }
 
     #[test]
@@ -159,20 +185,21 @@ mod tests {
         let mut x = 0x2545_f491_4f6c_dd1d_u64;
         for (max, values, age) in [(5, 16, 40), (64, 300, 1000), (100, 90, 50)] {
             let mut window = ReplayWindow::new(max, age);
-            let mut plain: std::collections::VecDeque<(u64, u64)> = [].into();
-            for time_ns in 0..20_000_u64 {
+            let mut plain: std::collections::VecDeque<(u64, u32)> = [].into();
+            for s in 0..20_000_u32 {
+                let time_ns = u64::from(s) * 7;
                 x ^= x << 13;
                 x ^= x >> 7;
                 x ^= x << 17;
                 let hash = (x % values) << (x >> 60 & 3);
-                while plain.len() >= max || plain.front().is_some_and(|(_, t)| time_ns - t > age) {
+                while plain.len() >= max || plain.front().is_some_and(|(_, t)| s - t > age) {
                     plain.pop_front();
                 }
-                let want = plain.iter().find(|(h, _)| *h == hash).map(|(_, t)| *t);
+                let want = plain.iter().find(|(h, _)| *h == hash).map(|(_, t)| u64::from(*t) * 7);
                 if want.is_none() {
-                    plain.push_back((hash, time_ns));
+                    plain.push_back((hash, s));
                 }
-                assert_eq!(window.first_seen_hash(hash, time_ns), want, "{max} at {time_ns}");
+                assert_eq!(window.first_seen_hash(hash, time_ns, s), want, "{max} at {s}");
                 assert_eq!(window.len(), plain.len());
             }
         }

@@ -8,12 +8,13 @@ use gabion_logs::envelope::{EnvelopeKey, Suspicion};
 use gabion_logs::fairness::FairQueue;
 use gabion_logs::replay::ReplayWindow;
 use gabion_record::ledger::ShedReason;
+use gabion_runtime::clock::now;
 use gabion_runtime::metrics::{Counter, Metrics};
 use gabion_seal::record::{Flags, Kind, Source};
 use gabion_seal::statement::statement;
 use gabion_seal::text::hex;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Bytes of envelopes that wait for a worker: some 7,000 of them, two seconds of one core.
 const WAITING_BYTES: usize = 8 << 20;
@@ -44,6 +45,8 @@ pub(crate) struct Envelopes {
     state: Mutex<State>,
     filled: Condvar,
     window: Mutex<ReplayWindow>,
+    /// What the age of remembered envelopes counts from.
+    started: Instant,
     key: Option<Arc<EnvelopeKey>>,
     opened: Counter,
     replayed: Counter,
@@ -66,6 +69,7 @@ impl Envelopes {
             }),
             filled: Condvar::new(),
             window: Mutex::default(),
+            started: now(),
             key,
             opened: count("opened"),
             replayed: count("replayed"),
@@ -170,7 +174,9 @@ impl Envelopes {
                 self.opened.add(1);
                 let mut flags = Flags::OPENED;
                 let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(first_ns) = window.first_seen(&opened.id, envelope.time_ns) {
+                let passed = now().duration_since(self.started);
+                let first = window.first_seen(&opened.id, envelope.time_ns, passed);
+                if let Some(first_ns) = first {
                     again = Some((opened.id, first_ns));
                     self.replayed.add(1);
                     flags = flags.with(Flags::REPLAYED);
