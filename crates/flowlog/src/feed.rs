@@ -376,10 +376,9 @@ impl Input {
             };
             let (start, end) = match next {
                 LineRead::Line(start, end) => (start, end),
-                LineRead::TooLong => {
-                    self.report.ledger.receive(1, 0);
-                    self.report.ledger.shed(ShedReason::UnreadableRecord, 1, 0);
-                    self.report.skips.add(Skip::TooLong, open.lines.number());
+                LineRead::TooLong(bytes) => {
+                    self.report.ledger.receive(1, bytes);
+                    shed(&mut self.report, Skip::TooLong, bytes, open.lines.number());
                     continue;
                 }
                 LineRead::End | LineRead::Pending => break,

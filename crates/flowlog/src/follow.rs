@@ -207,7 +207,7 @@ impl Follow {
         let Some(log) = self.logs.get_mut(&number) else { return };
         let place = log.content.place();
         log.intake.restart();
-        log.content = Content::at(Place::default(), false);
+        log.content = Content::at(Place::default(), 0);
         log.next = None;
         let head = log.head.take();
         log.open();
@@ -317,7 +317,7 @@ impl Follow {
         match log.content.go_to(place, log.stated.0, &mut |line| intake.pass_over(line)) {
             // Not so long yet.
             None => {
-                log.content = Content::at(Place::default(), false);
+                log.content = Content::at(Place::default(), 0);
                 log.intake = Intake::new(&log.path, format, horizon_ns, WAITING_MAX);
             }
             Some(true) => {
@@ -328,7 +328,7 @@ impl Follow {
             }
             // It goes on otherwise: another log.
             Some(false) => {
-                log.content = Content::at(Place::default(), false);
+                log.content = Content::at(Place::default(), 0);
                 log.intake = Intake::new(&log.path, format, horizon_ns, WAITING_MAX);
                 self.release(number);
             }
@@ -354,9 +354,9 @@ impl Follow {
             return;
         }
         match log.content.go_to(place, log.stated.0, &mut |_| {}) {
-            None => log.content = Content::at(Place::default(), false),
+            None => log.content = Content::at(Place::default(), 0),
             Some(false) => {
-                log.content = Content::at(Place::default(), false);
+                log.content = Content::at(Place::default(), 0);
                 self.release(number);
             }
             Some(true) => {
@@ -476,10 +476,10 @@ impl Follow {
     pub fn save(&self, out: &mut Vec<u8>) {
         self.logs.len().save(out);
         for (number, log) in &self.logs {
-            let is_skipping = log.content.is_skipping();
+            let skipped = log.content.skipped();
             (*number, log.identity.0, log.identity.1).save(out);
             log.path.save(out);
-            (log.content.place(), is_skipping, log.is_packed).save(out);
+            (log.content.place(), skipped, log.is_packed).save(out);
             // A line that was looked at is looked at again.
             let mut intake = Vec::new();
             log.intake.save(&mut intake);
@@ -498,7 +498,7 @@ impl Follow {
         for _ in 0..usize::load(from)? {
             let (number, dev, ino) = <(u64, u64, u64)>::load(from)?;
             let path = PathBuf::load(from)?;
-            let (place, is_skipping, is_packed) = <(Place, bool, bool)>::load(from)?;
+            let (place, skipped, is_packed) = <(Place, u64, bool)>::load(from)?;
             let mut intake = Intake::load(&mut saved::load_bytes(from)?)?;
             let (was_looked_at, head, is_held) = <(bool, Option<u64>, bool)>::load(from)?;
             if was_looked_at {
@@ -508,7 +508,7 @@ impl Follow {
             let log = Log {
                 path,
                 identity: (dev, ino),
-                content: Content::at(place, is_skipping),
+                content: Content::at(place, skipped),
                 is_packed,
                 intake,
                 head,
@@ -588,7 +588,7 @@ impl Log {
                         None => self.content.pass(),
                     }
                 }
-                Next::TooLong => self.intake.too_long(),
+                Next::TooLong(bytes) => self.intake.too_long(bytes),
                 Next::None => return None,
             }
         }

@@ -90,8 +90,8 @@ pub(crate) struct Plain {
     /// Of these, up to where lines were given out; and the end of the line that was given last.
     done: usize,
     current: usize,
-    /// A line of more than the limit is being passed over.
-    is_skipping: bool,
+    /// Bytes passed over of a line that is longer than the limit.
+    skipped: u64,
     /// It was cut off while it was read: nothing more is to be had here.
     is_cut: bool,
 }
@@ -110,8 +110,8 @@ pub(crate) struct Packed {
 pub(crate) enum Next {
     /// A line: [`Content::line`].
     Line,
-    /// One that was too long, passed over.
-    TooLong,
+    /// One of so many bytes, which was too long; passed over.
+    TooLong(u64),
     /// Nothing at the moment.
     None,
 }
@@ -143,8 +143,8 @@ impl Content {
     }
 
     /// Of a log that was read up to there, and is not open.
-    pub(crate) fn at(place: Place, is_skipping: bool) -> Content {
-        Content::Plain(Plain { place, is_skipping, ..Plain::default() })
+    pub(crate) fn at(place: Place, skipped: u64) -> Content {
+        Content::Plain(Plain { place, skipped, ..Plain::default() })
     }
 
     /// What it begins with, read up to `visible` bytes.
@@ -218,7 +218,7 @@ impl Content {
             }
             Content::Packed(packed) => {
                 let place = packed.place;
-                *self = Content::at(place, false);
+                *self = Content::at(place, 0);
             }
         }
     }
@@ -253,9 +253,12 @@ impl Content {
         matches!(self, Content::Plain(plain) if plain.is_cut)
     }
 
-    /// Whether a line that is too long is being passed over.
-    pub(crate) fn is_skipping(&self) -> bool {
-        matches!(self, Content::Plain(plain) if plain.is_skipping)
+    /// Bytes passed over of a line that is too long.
+    pub(crate) fn skipped(&self) -> u64 {
+        match self {
+            Content::Plain(plain) => plain.skipped,
+            Content::Packed(_) => 0,
+        }
     }
 
     /// Goes to a place that a copy of this log was read up to; each line before it goes to `each`. False when
@@ -272,7 +275,7 @@ impl Content {
                     each(self.line());
                     self.pass();
                 }
-                Next::TooLong => {}
+                Next::TooLong(_) => {}
                 Next::None => return None,
             }
             // Of a plain log the place costs a look back, which only the last line is worth.
@@ -305,9 +308,10 @@ impl Plain {
             let rest = self.chunk.get(self.done..).unwrap_or_default();
             if let Some(at) = memchr::memchr(b'\n', rest) {
                 self.current = self.done + at + 1;
-                if std::mem::take(&mut self.is_skipping) {
+                let before = std::mem::take(&mut self.skipped);
+                if before > 0 {
                     self.done = self.current;
-                    return Next::TooLong;
+                    return Next::TooLong(before + at as u64);
                 }
                 return Next::Line;
             }
@@ -322,7 +326,7 @@ impl Plain {
         let held = self.chunk.len() - self.done;
         if held > LINE_MAX {
             // Its beginning is of no use without its end.
-            self.is_skipping = true;
+            self.skipped += held as u64;
             self.done = self.chunk.len();
         }
         self.place = self.place();
@@ -358,9 +362,9 @@ impl Packed {
                 self.behind = self.lines.bytes();
                 Next::Line
             }
-            LineRead::TooLong => {
+            LineRead::TooLong(bytes) => {
                 self.place = Place { offset: self.lines.bytes(), ..Place::default() };
-                Next::TooLong
+                Next::TooLong(bytes)
             }
             LineRead::Pending | LineRead::End => Next::None,
         }

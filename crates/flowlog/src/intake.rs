@@ -116,11 +116,11 @@ impl Intake {
         self.report.path = path.to_owned();
     }
 
-    /// A line that was longer than lines may be.
-    pub fn too_long(&mut self) {
+    /// A line that was longer than lines may be: of so many bytes.
+    pub fn too_long(&mut self, bytes: u64) {
         self.lines += 1;
-        self.report.ledger.receive(1, 0);
-        shed(&mut self.report, crate::skip::Skip::TooLong, 0, self.lines);
+        self.report.ledger.receive(1, bytes);
+        shed(&mut self.report, crate::skip::Skip::TooLong, bytes, self.lines);
     }
 
     /// No line will follow: what waits goes out.

@@ -15,8 +15,8 @@ pub struct Lines {
     /// Offset up to which no line end was found.
     searched: usize,
     is_at_end: bool,
-    /// A line of more than the limit is being passed over.
-    is_skipping: bool,
+    /// Bytes passed over of a line that is longer than the limit.
+    skipped: u64,
     number: u64,
     bytes: u64,
     error: Option<String>,
@@ -27,8 +27,8 @@ pub struct Lines {
 pub enum LineRead {
     /// It stands at these offsets of [`Lines::text`].
     Line(usize, usize),
-    /// Too long; passed over.
-    TooLong,
+    /// One of so many bytes, which is too long; passed over.
+    TooLong(u64),
     /// No more yet: the file may grow (its reader said that it would block).
     Pending,
     /// No more.
@@ -82,7 +82,7 @@ impl Lines {
             end: 0,
             searched: 0,
             is_at_end: false,
-            is_skipping: false,
+            skipped: 0,
             number: 0,
             bytes: 0,
             error: None,
@@ -117,8 +117,9 @@ impl Lines {
             let window = self.buffer.get(self.searched..self.end).unwrap_or_default();
             if let Some(at) = memchr::memchr(b'\n', window) {
                 let line = self.take_to(self.searched + at);
-                if std::mem::take(&mut self.is_skipping) {
-                    return LineRead::TooLong;
+                let before = std::mem::take(&mut self.skipped);
+                if before > 0 {
+                    return LineRead::TooLong(before + (line.1 - line.0) as u64);
                 }
                 return LineRead::Line(line.0, line.1);
             }
@@ -136,7 +137,7 @@ impl Lines {
     /// is.
     #[inline]
     pub fn line_at_hand(&mut self) -> Option<(usize, usize)> {
-        if self.is_skipping {
+        if self.skipped > 0 {
             return None;
         }
         let window = self.buffer.get(self.searched..self.end)?;
@@ -159,15 +160,16 @@ impl Lines {
     }
 
     fn last_line(&mut self) -> LineRead {
-        if self.start == self.end && !self.is_skipping {
+        if self.start == self.end && self.skipped == 0 {
             return LineRead::End;
         }
         let line = (self.start, trim_return(&self.buffer, self.start, self.end));
         self.bytes += (self.end - self.start) as u64;
         self.start = self.end;
         self.number += 1;
-        if std::mem::take(&mut self.is_skipping) {
-            return LineRead::TooLong;
+        let before = std::mem::take(&mut self.skipped);
+        if before > 0 {
+            return LineRead::TooLong(before + (line.1 - line.0) as u64);
         }
         LineRead::Line(line.0, line.1)
     }
@@ -183,7 +185,7 @@ impl Lines {
         if self.end > LINE_MAX {
             // Its beginning is of no use without its end.
             self.bytes += self.end as u64;
-            self.is_skipping = true;
+            self.skipped += self.end as u64;
             (self.end, self.searched) = (0, 0);
         }
         if self.end == self.buffer.len() {
@@ -420,7 +422,7 @@ mod tests {
                 LineRead::Line(a, b) => {
                     all.push(String::from_utf8_lossy(&lines.text()[a..b]).into_owned());
                 }
-                LineRead::TooLong => all.push("<too long>".into()),
+                LineRead::TooLong(bytes) => all.push(format!("<{bytes} bytes>")),
                 LineRead::End | LineRead::Pending => break,
             }
         }
@@ -443,8 +445,9 @@ mod tests {
     fn a_line_without_end_is_passed_over() {
         let mut text = vec![b'x'; 3 * LINE_MAX];
         text.extend_from_slice(b"\nafter\n");
-        assert_eq!(lines(&text, 1 << 16), ["<too long>", "after"]);
+        assert_eq!(lines(&text, 1 << 16), [format!("<{} bytes>", 3 * LINE_MAX).as_str(), "after"]);
     }
+
     /// Gives one byte, then says that nothing has come yet, and so on.
     struct Halting(io::Cursor<Vec<u8>>, bool);
 
@@ -467,7 +470,7 @@ mod tests {
                 LineRead::Line(a, b) => {
                     all.push(String::from_utf8_lossy(&lines.text()[a..b]).into_owned());
                 }
-                LineRead::Pending | LineRead::TooLong => {}
+                LineRead::Pending | LineRead::TooLong(_) => {}
                 LineRead::End => return (all, lines.error().map(str::to_owned)),
             }
         }

@@ -127,7 +127,7 @@ impl Pass {
             let (start, end) = match lines.next_line() {
                 LineRead::Line(start, end) => (start, end),
                 LineRead::End => break,
-                LineRead::TooLong | LineRead::Pending => return None,
+                LineRead::TooLong(_) | LineRead::Pending => return None,
             };
             match reader.line(lines.text().get(start..end).unwrap_or_default()) {
                 Line::Record(ts, of) if of == layout => pass.record(ts),
@@ -166,7 +166,7 @@ impl Pass {
     ) -> bool {
         let (start, end) = match lines.next_line() {
             LineRead::Line(start, end) => (start, end),
-            LineRead::TooLong => {
+            LineRead::TooLong(_) => {
                 self.survey.lines += 1;
                 self.survey.skipped += 1;
                 return true;

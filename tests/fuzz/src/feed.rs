@@ -55,8 +55,8 @@ fn grow(name: &str, text: &[u8], piece: usize) -> (InputReport, u64) {
             LineRead::Line(start, end) => {
                 intake.line(lines.text().get(start..end).unwrap_or_default(), &mut each)
             }
-            LineRead::TooLong => {
-                intake.too_long();
+            LineRead::TooLong(bytes) => {
+                intake.too_long(bytes);
                 ControlFlow::Continue(())
             }
             LineRead::Pending => {

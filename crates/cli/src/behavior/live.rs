@@ -271,7 +271,7 @@ impl LiveSource {
                             return any;
                         }
                     }
-                    LineRead::TooLong => log.intake.too_long(),
+                    LineRead::TooLong(bytes) => log.intake.too_long(bytes),
                     LineRead::Pending => break,
                     LineRead::End => {
                         ended.push(path.clone());
