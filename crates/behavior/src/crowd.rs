@@ -26,22 +26,22 @@ pub struct Crowd {
 saved! { Crowd { window, counts, unsaid } }
 
 impl Crowd {
-    /// Whether evidence at the first record of a source is to be said.
-    pub fn is_said(&mut self, e: &mut Evidence) -> bool {
+    /// Evidence at the first record of a source: how often it was seen, where it is to be said.
+    pub fn said(&mut self, e: &Evidence) -> Option<u64> {
         if e.window > self.window {
             self.window = e.window;
             self.counts = Keyed::default();
         }
         let port = e.dst_port.map_or(0, |p| u64::from(p) + 1);
-        let key = mix(hash_text(e.kind.name.as_bytes()) ^ port);
         let by_kind = hash_text(e.kind.name.as_bytes());
+        let key = mix(by_kind ^ port);
         let (count, most) = match self.counts.get_or_add(key, &reached::CROWD_MAX) {
             Some(count) => count,
             // More ports than there is room for: they are counted together.
             None => match self.counts.get(by_kind) {
                 Some(_) => match self.counts.get(by_kind) {
                     Some(count) => count,
-                    None => return true,
+                    None => return Some(e.times),
                 },
                 None => self.counts.replace(by_kind, (SAID, 0), |_, n| *n),
             },
@@ -52,14 +52,10 @@ impl Crowd {
         *most = measured.max(*most);
         // The largest upload of a flood is told, whoever sends it.
         if *count <= SAID || is_largest {
-            return true;
+            return Some(e.times);
         }
         let is_step = count.checked_ilog10().is_some_and(|log| 10u64.pow(log) == *count);
-        if is_step {
-            e.times = *count;
-        } else {
-            self.unsaid += 1;
-        }
-        is_step
+        self.unsaid += u64::from(!is_step);
+        is_step.then_some(*count)
     }
 }

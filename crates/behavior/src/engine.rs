@@ -341,8 +341,9 @@ impl Back {
     }
 
     fn close(&mut self, window: i64, sink: &mut dyn FnMut(Finding<'_>)) {
-        let accumulator = &self.accumulator;
-        self.rooms.close(window, &mut |e| {
+        let (accumulator, state) = (&self.accumulator, &self.input_state);
+        self.rooms.close(window, &mut |mut e| {
+            with_state(&mut e, state);
             sink(Finding::Telling(&e, accumulator.sum(e.profile, e.window)));
         });
     }
@@ -365,7 +366,7 @@ impl Back {
     /// Takes what was found in, in order of places; `start` is where windows begin.
     pub fn take(&mut self, placed: &mut Placed, start: TimeNs, sink: &mut dyn FnMut(Finding<'_>)) {
         let Placed { place, evidence: e } = placed;
-        if !self.input_state.is_empty() {
+        if !self.input_state.is_empty() && e.why != Telling::Counted {
             if !e.input_state.is_empty() {
                 e.input_state.insert_str(0, "; ");
             }
@@ -407,7 +408,8 @@ impl Back {
         (e.measures, e.telling) = (of_finding, telling);
         match fate {
             Fate::Told => sink(Finding::Telling(e, sum)),
-            Fate::Folded(_, Some(folded)) => {
+            Fate::Folded(_, Some(mut folded)) => {
+                with_state(&mut folded, &self.input_state);
                 let sum = self.accumulator.sum(folded.profile, folded.window);
                 sink(Finding::Telling(&folded, sum));
             }
@@ -457,6 +459,13 @@ impl Back {
         counts.findings = self.rooms.counts.findings;
         counts.tellings = self.rooms.counts.tellings;
         counts.folded_evidence = self.rooms.counts.folded;
+    }
+}
+
+/// What stands for many that were only counted says what is known of the input now.
+fn with_state(e: &mut Evidence, state: &str) {
+    if e.input_state.is_empty() {
+        e.input_state.push_str(state);
     }
 }
 
@@ -845,7 +854,7 @@ mod tests {
         }
         let counts = trial.engine.counts();
         assert!(counts.folded_notable.count > 1_000 && counts.folded_notable.each().count() == 8);
-        let last = trial.said.last().unwrap();
+        let last = trial.said.iter().rfind(|e| e.why != Telling::Counted).unwrap();
         assert!(
             last.input_state.ends_with(" of them own or active over minutes"),
             "{}",

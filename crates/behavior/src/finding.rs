@@ -1,6 +1,7 @@
 //! How detectors say what they found.
 
 use crate::limits::{TEXT_MAX, UIDS_MAX, reached};
+use crate::outlet::Outlet;
 use crate::profile::Repeats;
 use crate::rita::Signature;
 use crate::settings::Settings;
@@ -45,7 +46,7 @@ pub struct Context<'a, 'r> {
     /// The earliest moment a detector wants to be asked again.
     pub timer: &'a mut TimeNs,
     /// What was found.
-    pub out: &'a mut Vec<Evidence>,
+    pub out: &'a mut Outlet,
 }
 
 /// A text from outside, bounded, with what is no text replaced.
@@ -74,15 +75,18 @@ impl Context<'_, '_> {
         let r = self.record;
         let mut finding = Finding::new(kind, self.profile, r.ts, self.facts.window);
         finding.0.proto = r.proto;
-        if !r.uid.is_empty() {
-            finding.0.uids.push(text(r.uid));
-        }
+        finding.1.has_flow = true;
         finding
     }
 
     /// Says it.
-    pub fn say(&mut self, finding: Finding) -> FindingId {
-        finding.finish(self.out)
+    pub fn say(&mut self, finding: Finding) {
+        self.out.put(finding, self.record.uid, |finding| finding);
+    }
+
+    /// Says it; `complete` adds the words of its sentence, and is asked only where somebody may read them.
+    pub fn say_in_words(&mut self, finding: Finding, complete: impl FnOnce(Finding) -> Finding) {
+        self.out.put(finding, self.record.uid, complete);
     }
 
     /// Says it at the 1st, 10th, 100th … time in this window; `what` tells one thing from
@@ -94,7 +98,7 @@ impl Context<'_, '_> {
 
     fn damp(&mut self, what: u64, finding: Finding) {
         if let Some(times) = self.is_due(finding.0.kind, what) {
-            finding.seen(times).finish(self.out);
+            self.say(finding.seen(times));
         }
     }
 
@@ -108,19 +112,7 @@ impl Context<'_, '_> {
     /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
     /// in the profile of `ip`.
     pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) {
-        let (mut of_src, mut of_other) = src.pair(self.profile, attacker, ip, level);
-        match (can_attack(&of_src), can_attack(&of_other)) {
-            (true, true) => self.out.extend([of_other, of_src]),
-            (true, false) => {
-                of_src.related.clear();
-                self.out.push(of_src);
-            }
-            (false, true) => {
-                of_other.related.clear();
-                self.out.push(of_other);
-            }
-            (false, false) => {}
-        }
+        self.out.put_pair(src, self.record.uid, (self.profile, attacker, ip), level);
     }
 
     /// Says evidence twice: of the source as attacker, and of the destination as attacker, each
@@ -133,13 +125,17 @@ impl Context<'_, '_> {
 }
 
 /// Evidence being made.
-pub struct Finding(pub Evidence, About);
+pub struct Finding(pub Evidence, pub(crate) About);
 
 /// What a finding is about beside its type, profile and window.
-#[derive(Clone, Copy)]
-struct About {
-    victim: bool,
-    port: bool,
+#[derive(Clone, Copy, Debug)]
+pub struct About {
+    /// To whom is part of it.
+    pub(crate) victim: bool,
+    /// The port is part of it.
+    pub(crate) port: bool,
+    /// It is about the flow of its record.
+    pub(crate) has_flow: bool,
 }
 
 impl Finding {
@@ -172,21 +168,33 @@ impl Finding {
             others: Vec::new(),
             input_state: String::new(),
         };
-        Finding(evidence, About { victim: true, port: true })
+        Finding(evidence, About { victim: true, port: true, has_flow: false })
     }
 
-    /// Completes it, unless it names an address that can't send: its ids are functions of all the rest.
-    pub fn finish(self, out: &mut Vec<Evidence>) -> FindingId {
-        let evidence = self.done();
-        let id = evidence.id;
+    /// Completes it and adds it, unless it names an address that can't send.
+    pub fn finish(self, out: &mut Vec<Evidence>) {
+        let evidence = self.sure().done();
         if can_attack(&evidence) {
             out.push(evidence);
         }
-        id
     }
 
-    fn done(mut self) -> Evidence {
+    /// Its confidence within bounds.
+    pub(crate) fn sure(mut self) -> Finding {
         self.0.confidence = self.0.confidence.clamp(0.0, 1.0);
+        self
+    }
+
+    /// With the id of the flow that it is about.
+    pub(crate) fn with_flow(mut self, uid: &[u8]) -> Finding {
+        if self.1.has_flow && !uid.is_empty() {
+            self.0.uids.push(text(uid));
+        }
+        self
+    }
+
+    /// Completes it: its ids are functions of all the rest.
+    pub(crate) fn done(mut self) -> Evidence {
         self.0.id = id_of(&self.0, self.1);
         self.0.telling = telling_of(&self.0);
         self.0
@@ -201,6 +209,21 @@ impl Finding {
         ip: Ip,
         level: ThreatLevel,
     ) -> (Evidence, Evidence) {
+        let (src, other) = self.sure().ends(profile, attacker, ip, level);
+        let (mut src, mut other) = (src.done(), other.done());
+        src.related = vec![other.telling];
+        other.related = vec![src.telling];
+        (src, other)
+    }
+
+    /// Both before they are completed.
+    pub(crate) fn ends(
+        self,
+        profile: Ip,
+        attacker: Party,
+        ip: Ip,
+        level: ThreatLevel,
+    ) -> (Finding, Finding) {
         let Finding(mut src, about) = self;
         let mut other = src.clone();
         src.attacker = Party::source(profile);
@@ -208,10 +231,7 @@ impl Finding {
         other.attacker = attacker;
         other.victim = Some(Party::source(profile));
         (other.profile, other.level) = (ip, level);
-        let (mut src, mut other) = (Finding(src, about).done(), Finding(other, about).done());
-        src.related = vec![other.telling];
-        other.related = vec![src.telling];
-        (src, other)
+        (Finding(src, about), Finding(other, about))
     }
 
     /// Its window is over: these are its last numbers.
@@ -366,6 +386,7 @@ impl Finding {
 
     /// The flows it is about, the first few.
     pub fn flows(mut self, uids: Vec<String>, count: u64) -> Finding {
+        self.1.has_flow = false;
         self.0.uids = uids;
         self.0.uids.truncate(UIDS_MAX);
         self.0.measures.count = count;
@@ -375,7 +396,7 @@ impl Finding {
 
 /// Whether whom evidence names can have done it: nobody sends from a broadcast address, a group or 0.0.0.0. What
 /// such an address is said to do (a host that asks for its first address) is nobody's.
-fn can_attack(e: &Evidence) -> bool {
+pub(crate) fn can_attack(e: &Evidence) -> bool {
     e.attacker.ip().is_none_or(Ip::can_send)
 }
 
@@ -487,7 +508,7 @@ mod tests {
         assert_eq!(tellings.len(), 4);
 
         let base = || Finding::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1);
-        let id = |finding: Finding| finding.done().id;
+        let id = |finding: Finding| finding.sure().done().id;
         let same = id(base().to_port(7).victim(crate::trial::at("1.2.3.4")));
         let of_later = base().to_port(7).victim(crate::trial::at("1.2.3.4")).from_port(9);
         let of_later =

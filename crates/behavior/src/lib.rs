@@ -14,6 +14,7 @@
 //!
 //! - [`profile`]: `step`, and the profile's encoding and merging.
 //! - [`detect`]: a file and a registry line for each detector.
+//! - [`outlet`]: where they put what they found, and how much of it is made whole.
 //! - [`intel`]: what lists from files say is bad.
 //! - [`shards`]: profiles in shards that one thread holds and can hand to another; [`parcel`]: a record
 //!   on its way there.
@@ -34,6 +35,7 @@ pub mod fold_order;
 pub mod intel;
 pub mod limits;
 pub mod mime;
+pub mod outlet;
 pub mod parcel;
 pub mod prevalence;
 pub mod profile;

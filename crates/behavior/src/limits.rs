@@ -99,6 +99,21 @@ limits! { "behavior";
     pub const SCOPES_MAX: usize = 32,
         Spares("further ones are counted in one for all");
 
+    /// Findings of a type and window that a shard makes whole, beside twice its share of [`SINGLE_MAX`]: so many that
+    /// three sources of a small site that meet in one shard are told as if each had its own.
+    pub const WHOLE_LEAST: usize = 60,
+        Spares("further ones are counted in findings that grow");
+
+    /// The weightiest of a type and window that a shard has seen: what weighs as much is made whole, however many
+    /// came before. In a flood in no order that is one in some hundred.
+    pub const WHOLE_HEAVY: usize = 4,
+        Spares("what weighs less is counted in findings that grow");
+
+    /// Types and windows in which a shard counts what it makes whole: more than the types of a host that does
+    /// everything. Some 2 KiB each where a flood fills them.
+    pub const CELLS_MAX: usize = 64,
+        Spares("findings of further ones are all made whole");
+
     /// The weightiest of what a growing finding stands for, by name.
     pub const HEAVIEST_MAX: usize = 20,
         Spares("their number stands beside them");

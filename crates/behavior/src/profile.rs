@@ -8,6 +8,7 @@
 use crate::detect::{self, KeptStates, WindowStates};
 use crate::finding::{Context, Finding};
 use crate::limits::{REPEATED_TYPES_MAX, REPEATS_MAX, reached};
+use crate::outlet::Outlet;
 use crate::settings::Settings;
 use crate::site::Facts;
 use crate::sketch::{Keyed, hash_ip, hash_text, mix};
@@ -370,12 +371,12 @@ pub fn step(
     profile: &mut Profile,
     records: &[Seen<'_, '_>],
     settings: &Settings,
-    out: &mut Vec<Evidence>,
+    out: &mut Outlet,
 ) -> TimeNs {
     for (record, facts) in records {
-        let before = out.len();
+        let before = out.made();
         one(profile, record, facts, settings, out);
-        profile.findings += (out.len() - before) as u64;
+        profile.findings += out.made() - before;
     }
     profile.timer()
 }
@@ -386,7 +387,7 @@ fn one(
     record: &Record<'_>,
     facts: &Facts,
     settings: &Settings,
-    out: &mut Vec<Evidence>,
+    out: &mut Outlet,
 ) {
     profile.records += 1;
     profile.flows += u64::from(matches!(record.body, Body::Conn(_)));
@@ -415,7 +416,7 @@ fn one(
         _ => gone.insert(Window::of(facts.window)),
     };
     let mut timer = profile.timer.unwrap_or(NEVER);
-    let before = out.len();
+    let before = out.made();
     let mut context = Context {
         record,
         facts,
@@ -428,7 +429,7 @@ fn one(
         out,
     };
     detect::record(&mut window.states, &mut profile.kept, &mut context);
-    window.has_told |= context.out.len() > before;
+    window.has_told |= context.out.made() > before;
     profile.timer = (timer != NEVER).then_some(timer);
 }
 
@@ -445,7 +446,7 @@ pub struct Waking<'a> {
     /// The earliest moment a detector wants to be asked again.
     pub timer: &'a mut TimeNs,
     /// What was found.
-    pub out: &'a mut Vec<Evidence>,
+    pub out: &'a mut Outlet,
 }
 
 impl Waking<'_> {
@@ -456,7 +457,7 @@ impl Waking<'_> {
 
     /// Says it.
     pub fn say(&mut self, finding: Finding) {
-        finding.finish(self.out);
+        self.out.put(finding, b"", |finding| finding);
     }
 }
 
@@ -527,13 +528,13 @@ pub fn wake(
     now: TimeNs,
     is_end: bool,
     settings: &Settings,
-    out: &mut Vec<Evidence>,
+    out: &mut Outlet,
 ) -> TimeNs {
-    let before = out.len();
+    let before = out.made();
     let mut timer = NEVER;
     let mut waking = Waking { now, is_end, settings, profile: profile.ip, timer: &mut timer, out };
     detect::wake(&mut profile.kept, &mut waking);
     profile.timer = (timer != NEVER).then_some(timer);
-    profile.findings += (out.len() - before) as u64;
+    profile.findings += out.made() - before;
     timer
 }

@@ -57,27 +57,85 @@ pub fn bucket(value: f64, steps: [f64; 4]) -> f64 {
     }
 }
 
-/// A sum with its reasons in words.
-struct Sum {
-    score: f64,
-    words: String,
+/// Why a score is what it is.
+#[derive(Clone, Copy, Debug, Default)]
+enum Why {
+    #[default]
+    Nothing,
+    /// So many hosts of so many.
+    Hosts(u32, u32),
+    /// Days ago.
+    FirstSeen(i64),
+    /// Requests.
+    Nameless(u32),
+    /// Answers.
+    Mismatched(u32),
+    OwnSignature,
+    /// Megabytes.
+    Listed(u64),
+    Unconnected,
 }
 
-impl Sum {
-    fn of(base: f64, is_listed: bool) -> Sum {
-        match is_listed && base <= HIGH {
-            true => Sum { score: HIGH, words: format!("{HIGH:.3} as listed") },
-            false => Sum { score: base, words: format!("{base:.3}") },
+/// Reasons that a score may have.
+const REASONS_MAX: usize = 7;
+
+/// A score with its reasons, which become words where somebody reads them.
+#[derive(Clone, Copy, Debug)]
+pub struct Score {
+    base: f64,
+    is_listed: bool,
+    sum: f64,
+    why: [(Why, f64); REASONS_MAX],
+    reasons: usize,
+}
+
+impl Score {
+    fn of(base: f64, is_listed: bool) -> Score {
+        let is_listed = is_listed && base <= HIGH;
+        let base = if is_listed { HIGH } else { base };
+        Score { base, is_listed, sum: base, why: Default::default(), reasons: 0 }
+    }
+
+    fn add(&mut self, by: f64, why: Why) {
+        self.sum += by;
+        if let Some(place) = self.why.get_mut(self.reasons) {
+            *place = (why, by);
+            self.reasons += 1;
         }
     }
 
-    fn add(&mut self, by: f64, why: std::fmt::Arguments<'_>) {
-        self.score += by;
-        let _ = write!(self.words, ", {why} {by:+.2}");
+    /// The score, 0 to 1 in thousandths.
+    pub fn threat(&self) -> f64 {
+        (self.sum.clamp(0.0, 1.0) * 1000.0).round() / 1000.0
     }
 
-    fn done(self) -> (f64, String) {
-        ((self.score.clamp(0.0, 1.0) * 1000.0).round() / 1000.0, self.words)
+    /// The score, and behind it where it comes from.
+    pub fn words(&self) -> String {
+        format!("{:.3} ({})", self.threat(), self.reasons())
+    }
+
+    fn reasons(&self) -> String {
+        let mut words = format!("{:.3}", self.base);
+        if self.is_listed {
+            words.push_str(" as listed");
+        }
+        for (why, by) in self.why.iter().take(self.reasons) {
+            // Writing to memory cannot fail.
+            let _ = match why {
+                Why::Nothing => Ok(()),
+                Why::Hosts(hosts, of) => write!(words, ", {hosts} of {of} hosts"),
+                Why::FirstSeen(days) => write!(words, ", first seen {days} days ago"),
+                Why::Nameless(n) => write!(words, ", {n} requests without host"),
+                Why::Mismatched(n) => {
+                    write!(words, ", {n} answers of another type than their path")
+                }
+                Why::OwnSignature => write!(words, ", signature for this end only"),
+                Why::Listed(mb) => write!(words, ", {mb} MB with a listed end"),
+                Why::Unconnected => write!(words, ", no connection below it"),
+            };
+            let _ = write!(words, " {by:+.2}");
+        }
+        words
     }
 }
 
@@ -134,13 +192,13 @@ impl Beside {
         }
     }
 
-    /// The score of a pair with `dst` that is worth `base` by itself, and in words where it comes from.
-    pub fn score(&self, base: f64, dst: Ip, now: TimeNs, settings: &Settings) -> (f64, String) {
+    /// The score of a pair with `dst` that is worth `base` by itself, and where it comes from.
+    pub fn score(&self, base: f64, dst: Ip, now: TimeNs, settings: &Settings) -> Score {
         let intel = &settings.intel;
         // The entry itself is asked for, since its time may be over.
         let is_listed = !dst.is_ignored()
             && intel.ip(dst).is_some_and(|m| intel.entry(&m, &Indicator::Ip(dst), now).is_some());
-        let mut sum = Sum::of(base, is_listed);
+        let mut sum = Score::of(base, is_listed);
         let known = Prevalence { hosts: self.hosts.0, of: self.of.0, first: self.first.0 };
         if let Some(share) = known.share() {
             let by = match share {
@@ -148,29 +206,28 @@ impl Beside {
                 s if s >= COMMON.0 => COMMON.1,
                 _ => 0.0,
             };
-            sum.add(by, format_args!("{} of {} hosts", known.hosts, known.of));
+            sum.add(by, Why::Hosts(known.hosts, known.of));
             let days = now.since(known.first).max(0) / DAY_NS;
             let by = match now.since(known.first) {
                 ns if ns <= NEW.0 * DAY_NS => NEW.1,
                 ns if ns >= OLD.0 * DAY_NS => OLD.1,
                 _ => 0.0,
             };
-            sum.add(by, format_args!("first seen {days} days ago"));
+            sum.add(by, Why::FirstSeen(days));
         }
         if self.nameless > 0 {
-            sum.add(NAMELESS, format_args!("{} requests without host", self.nameless));
+            sum.add(NAMELESS, Why::Nameless(self.nameless));
         }
         if self.mismatched > 0 {
-            let n = self.mismatched;
-            sum.add(MISMATCHED, format_args!("{n} answers of another type than their path"));
+            sum.add(MISMATCHED, Why::Mismatched(self.mismatched));
         }
         if self.signature.0 != 0 {
-            sum.add(OWN_SIGNATURE, format_args!("signature for this end only"));
+            sum.add(OWN_SIGNATURE, Why::OwnSignature);
         }
         if is_listed && self.bytes >= LISTED.0 {
-            sum.add(LISTED.1, format_args!("{} MB with a listed end", self.bytes / 1_000_000));
+            sum.add(LISTED.1, Why::Listed(self.bytes / 1_000_000));
         }
-        sum.done()
+        sum
     }
 }
 
@@ -182,7 +239,7 @@ pub fn of_flow(base: f64, known: &Prevalence, dst: Ip, now: TimeNs, settings: &S
     }
     let mut beside = Beside::default();
     beside.see(&Conn::default(), now, known);
-    beside.score(base, dst, now, settings).0
+    beside.score(base, dst, now, settings).threat()
 }
 
 /// The score of a domain below which so many names were asked for. `connections` are those to names below
@@ -193,15 +250,15 @@ pub fn of_names(
     domain: &[u8],
     now: TimeNs,
     settings: &Settings,
-) -> (f64, String) {
+) -> Score {
     let intel = &settings.intel;
     let asked = Indicator::Domain(domain);
     let is_listed = intel.domain(domain).is_some_and(|m| intel.entry(&m, &asked, now).is_some());
-    let mut sum = Sum::of(bucket(names as f64, DNS), is_listed);
+    let mut sum = Score::of(bucket(names as f64, DNS), is_listed);
     if connections == Some(0) {
-        sum.add(UNCONNECTED, format_args!("no connection below it"));
+        sum.add(UNCONNECTED, Why::Unconnected);
     }
-    sum.done()
+    sum
 }
 
 #[cfg(test)]
@@ -232,7 +289,11 @@ mod tests {
     }
 
     fn score(beside: &Beside, base: f64, now: TimeNs) -> (f64, String) {
-        beside.score(base, there(), now, &Settings::default())
+        both(&beside.score(base, there(), now, &Settings::default()))
+    }
+
+    fn both(score: &Score) -> (f64, String) {
+        (score.threat(), score.reasons())
     }
 
     /// The steps of RITA's configuration: its scores at and between thresholds.
@@ -297,7 +358,7 @@ mod tests {
                 let ts = TimeNs(second * SECOND);
                 beside.see(&flow(*bytes), ts, &Prevalence::default());
             }
-            beside.score(0.3, there(), TimeNs(0), &settings)
+            both(&beside.score(0.3, there(), TimeNs(0), &settings))
         };
         let (worth, words) = after(&[(0, 24_000_000), (86_400, 1_000_000)]);
         assert_eq!(
@@ -311,7 +372,7 @@ mod tests {
         beside.see(&flow(30_000_000), TimeNs(0), &Prevalence::default());
         assert_eq!(score(&beside, 0.3, TimeNs(0)), (0.3, "0.300".to_owned()));
         // A tunnel below a listed domain, by the same rule.
-        assert_eq!(of_names(500, None, b"bad.example", TimeNs(0), &settings).0, 0.8);
+        assert_eq!(of_names(500, None, b"bad.example", TimeNs(0), &settings).threat(), 0.8);
     }
 
     /// A program that came as a picture adds, one refused does not.

@@ -114,6 +114,8 @@ pub(crate) struct Single {
 #[derive(Debug)]
 pub(crate) struct Folded {
     pub(crate) scope: Scope,
+    /// A function of what it is about.
+    pub(crate) id: FindingId,
     /// The first one: the type, window and profile.
     pub(crate) first: Box<Evidence>,
     pub(crate) count: u64,
@@ -169,7 +171,8 @@ impl Rooms {
     pub fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Fate {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
-        if let Some(single) = room.singles.get_mut(&e.id) {
+        let is_counted = e.why == Telling::Counted;
+        if !is_counted && let Some(single) = room.singles.get_mut(&e.id) {
             let is_told = single.take(e);
             let telling = single.now.telling;
             if is_told {
@@ -180,7 +183,9 @@ impl Rooms {
             return Fate::Known(telling);
         }
         let target = target_of(e, settings);
-        let Some(scope) = room.scope(e, target) else {
+        let scope = room.scope(e, target);
+        let scope = if is_counted { scope.or(Some(Scope::Rest)) } else { scope };
+        let Some(scope) = scope else {
             room.add(e, target);
             self.counts.findings += 1;
             self.counts.tellings += 1;
@@ -195,7 +200,7 @@ impl Rooms {
         let is_due = folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
         let told = is_due.then(|| folded.tell(Telling::Threshold));
         self.counts.tellings += u64::from(is_due);
-        Fate::Folded(folded.id(), told.map(Box::new))
+        Fate::Folded(folded.id, told.map(Box::new))
     }
 
     /// Takes the last numbers of a finding whose window is over, to be told when it is closed. What goes on
@@ -353,6 +358,7 @@ impl Room {
 impl Folded {
     fn new(scope: Scope, e: &Evidence) -> Folded {
         Folded {
+            id: id_of(&scope, e),
             scope,
             first: Box::new(e.clone()),
             count: 0,
@@ -384,6 +390,11 @@ impl Folded {
                 self.hosts.insert(e.profile);
             }
         }
+        // What is only counted weighs less than others of its shard.
+        if e.why == Telling::Counted {
+            return;
+        }
+        self.first.input_state.clone_from(&e.input_state);
         let weight = Weight::of(e);
         let same = self.heaviest.iter().position(|(_, held)| held.id == e.id);
         if let Some(same) = same {
@@ -399,20 +410,6 @@ impl Folded {
         }
         let at = self.heaviest.partition_point(|(held, _)| *held < weight);
         self.heaviest.insert(at, (weight, Box::new(e.clone())));
-    }
-
-    /// A function of what it is about.
-    fn id(&self) -> FindingId {
-        let mut bytes = b"folded".to_vec();
-        bytes.push(u8::from(self.first.level == ThreatLevel::Info));
-        bytes.extend_from_slice(self.first.kind.name.as_bytes());
-        bytes.extend_from_slice(&self.first.window.to_le_bytes());
-        match &self.scope {
-            Scope::Source(ip) => bytes.extend_from_slice(&ip.to_bytes()),
-            Scope::Target(_) => put_party(target_party(&self.first), &mut bytes),
-            Scope::Rest => bytes.push(0),
-        }
-        short(Sha256::new_with_prefix(bytes))
     }
 
     /// As it is told now.
@@ -449,7 +446,7 @@ impl Folded {
             if matches!(self.scope, Scope::Target(_)) { self.first.victim.clone() } else { None };
         let about = if self.hosts.is_estimate() { "about " } else { "" };
         let mut told = Evidence {
-            id: self.id(),
+            id: self.id,
             why,
             says: Cow::Borrowed(says),
             words: vec![self.first.kind.name.to_owned(), about.to_owned(), named.join(", ")],
@@ -475,6 +472,20 @@ impl Folded {
     }
 }
 
+/// The id of a finding that stands for many, of which this is the first.
+pub(crate) fn id_of(scope: &Scope, first: &Evidence) -> FindingId {
+    let mut bytes = b"folded".to_vec();
+    bytes.push(u8::from(first.level == ThreatLevel::Info));
+    bytes.extend_from_slice(first.kind.name.as_bytes());
+    bytes.extend_from_slice(&first.window.to_le_bytes());
+    match scope {
+        Scope::Source(ip) => bytes.extend_from_slice(&ip.to_bytes()),
+        Scope::Target(_) => put_party(target_party(first), &mut bytes),
+        Scope::Rest => bytes.push(0),
+    }
+    short(Sha256::new_with_prefix(bytes))
+}
+
 /// Whether one of the numbers has grown by a half.
 fn grown_by_half(now: &Measures, said: &Measures) -> bool {
     let (by, of) = LASTING_GROWTH;
@@ -486,7 +497,7 @@ fn grown_by_half(now: &Measures, said: &Measures) -> bool {
         || grew(now.duration_ns as u64, said.duration_ns as u64)
 }
 
-fn hash_party(party: &Party) -> u64 {
+pub(crate) fn hash_party(party: &Party) -> u64 {
     match &party.what {
         Indicator::Ip(ip) => hash_ip(*ip),
         Indicator::Domain(text) | Indicator::Url(text) | Indicator::Md5(text) => {

@@ -9,8 +9,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The type of that name.
-fn kind_of(name: &str) -> Option<&'static EvidenceType> {
+pub(crate) fn kind_of(name: &str) -> Option<&'static EvidenceType> {
     ALL.iter().flat_map(|(_, about)| about.types).copied().find(|kind| kind.name == name)
+}
+
+/// Why a finding is told, by its number.
+pub(crate) fn telling_of(number: u8) -> Option<Telling> {
+    let all = [Telling::Threshold, Telling::Final, Telling::Counted];
+    all.into_iter().find(|why| *why as u8 == number)
 }
 
 /// Methods that detectors name.
@@ -47,7 +53,7 @@ pub(crate) fn save_evidence(e: &Evidence, out: &mut Vec<u8>) {
     } = e;
     id.save(out);
     telling.save(out);
-    (*why == Telling::Final).save(out);
+    (*why as u8).save(out);
     kind.name.to_owned().save(out);
     says.to_string().save(out);
     words.save(out);
@@ -78,7 +84,7 @@ pub(crate) fn load_evidence(from: &mut &[u8]) -> Option<Evidence> {
     Some(Evidence {
         id: Saved::load(from)?,
         telling: Saved::load(from)?,
-        why: if bool::load(from)? { Telling::Final } else { Telling::Threshold },
+        why: telling_of(u8::load(from)?)?,
         kind: kind_of(&String::load(from)?)?,
         says: Cow::Owned(Saved::load(from)?),
         words: Saved::load(from)?,
@@ -172,9 +178,10 @@ impl Saved for Heavy {
 
 impl Saved for Folded {
     fn save(&self, out: &mut Vec<u8>) {
-        let Folded { scope, first, count, said, level, confidence, hosts, measures, heaviest } =
+        let Folded { scope, id, first, count, said, level, confidence, hosts, measures, heaviest } =
             self;
         scope.save(out);
+        id.save(out);
         save_evidence(first, out);
         count.save(out);
         said.save(out);
@@ -193,6 +200,7 @@ impl Saved for Folded {
     fn load(from: &mut &[u8]) -> Option<Self> {
         Some(Folded {
             scope: Saved::load(from)?,
+            id: Saved::load(from)?,
             first: Box::new(load_evidence(from)?),
             count: Saved::load(from)?,
             said: Saved::load(from)?,

@@ -4,9 +4,9 @@
 //! what is folded or told does not depend on how many threads hold shards, nor on which shard is
 //! where. A shard moves as a whole.
 
-use crate::crowd::Crowd;
 use crate::fold_order::{FoldOrder, Folded, NotableFolded, Shown};
 use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX, reached};
+use crate::outlet::{Mode, Outlet};
 use crate::prevalence::Prevalence;
 use crate::profile::{NEVER, Profile, close, step, wake};
 use crate::seeds::{Seed, Seeds};
@@ -15,7 +15,7 @@ use crate::site::{Facts, window_of};
 use crate::sketch::{hash_ip, mix};
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
-use gabion_record::evidence::Evidence;
+use gabion_record::evidence::{Evidence, Telling};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{Body, Record, TimeNs};
 use gabion_record::saved;
@@ -63,7 +63,8 @@ pub struct Shard {
     weight: usize,
     weight_max: usize,
     seeds: Seeds,
-    crowd: Crowd,
+    /// What was found.
+    out: Outlet,
     /// Sources: come, gone with their windows, folded, held.
     ledger: Ledger,
     counts: ShardCounts,
@@ -92,7 +93,7 @@ saved! { ShardCounts { profiles, sources, crowded, folded, folded_notable, fold_
 
 saved! {
     Shard {
-        profiles, order, weight, weight_max, seeds, crowd, ledger, counts, swept;
+        profiles, order, weight, weight_max, seeds, out, ledger, counts, swept;
         waiting = VecDeque::new(), gone = Vec::new(), kept = Vec::new(),
     }
 }
@@ -102,6 +103,7 @@ impl Shard {
     /// room for is folded.
     pub(crate) fn fit(&mut self, fresh: Shard) {
         self.weight_max = fresh.weight_max;
+        self.out.fit(&fresh.out);
         if !self.seeds.bounded_as(&fresh.seeds) {
             let seeds = std::mem::replace(&mut self.seeds, fresh.seeds);
             seeds.each().for_each(|seed| self.put_seed(seed));
@@ -117,7 +119,7 @@ impl Shard {
     ) -> (Vec<Box<Profile>>, impl Iterator<Item = Seed> + use<>) {
         self.ledger.merge(&other.ledger);
         self.counts.merge(&other.counts);
-        self.crowd.unsaid += other.crowd.unsaid;
+        self.out.crowd.unsaid += other.out.crowd.unsaid;
         self.swept = self.swept.max(other.swept);
         let mut profiles = other.profiles;
         let held = other.order.each().filter_map(|(_, ip)| profiles.remove(&ip)).collect();
@@ -146,15 +148,15 @@ impl Shard {
         }
     }
 
-    /// A shard of so many bytes for seeds (at most half of it) and profiles, made in a window.
-    pub fn new(bytes: usize, window: i64) -> Shard {
+    /// One of so many shards, of so many bytes for seeds (at most half of it) and profiles, made in a window.
+    pub fn new(shards: usize, bytes: usize, window: i64) -> Shard {
         Shard {
             profiles: HashMap::default(),
             order: FoldOrder::default(),
             weight: 0,
             weight_max: bytes / 2,
             seeds: Seeds::new(bytes / 2),
-            crowd: Crowd::default(),
+            out: Outlet::of_shards(shards),
             ledger: Ledger::new(),
             counts: ShardCounts::default(),
             swept: window,
@@ -172,25 +174,24 @@ impl Shard {
         r: &Record<'_>,
         facts: &Facts,
         settings: &Settings,
-        found: &mut Vec<Evidence>,
     ) -> Option<TimeNs> {
+        self.out.begin(settings);
         let Some(profile) = self.profiles.get_mut(&ip) else {
-            return self.first(ip, r, facts, settings, found);
+            return self.first(ip, r, facts, settings);
         };
         if profile.flows() == 0 && matches!(r.body, Body::Conn(_)) {
             self.counts.sources += 1;
         }
         hand_over(profile, &mut self.kept);
         let before = profile.timer();
-        let after = step(profile, &[(r, facts)], settings, found);
+        let after = step(profile, &[(r, facts)], settings, &mut self.out);
         if profile.is_to_weigh() {
             let bytes = profile.bytes();
             let weighed = std::mem::replace(&mut profile.weighed, bytes);
             self.order.reweigh(profile.tier, weighed, bytes);
             self.weight = self.weight + bytes - weighed;
         }
-        let last = &mut |p: &mut Profile| last_numbers(p, facts.watermark, settings, found);
-        while self.weight > self.weight_max && self.fold_one(last) {}
+        self.make_room(facts.watermark, settings);
         (after < before).then_some(after)
     }
 
@@ -202,10 +203,8 @@ impl Shard {
         r: &Record<'_>,
         facts: &Facts,
         settings: &Settings,
-        out: &mut Vec<Evidence>,
     ) -> Option<TimeNs> {
         let mut profile = Box::new(Profile::new(ip));
-        let found = out.len();
         let seed = if ip == r.src { self.seeds.take(ip) } else { None };
         if let Some(seed) = &seed {
             let earlier = seed.record();
@@ -213,24 +212,18 @@ impl Shard {
             if window >= facts.window - 1 {
                 // What it says has been said when it came.
                 let facts = Facts { window, prevalence: Prevalence::default(), ..*facts };
-                step(&mut profile, &[(&earlier, &facts)], settings, out);
-                out.truncate(found);
+                self.out.mode = Mode::Muted;
+                step(&mut profile, &[(&earlier, &facts)], settings, &mut self.out);
             }
         } else {
             self.ledger.receive(1, 0);
             self.counts.profiles += 1;
             self.counts.sources += u64::from(matches!(r.body, Body::Conn(_)));
         }
-        let timer = step(&mut profile, &[(r, facts)], settings, out);
         let is_again = seed.is_some() || self.seeds.was_folded(ip);
-        if !is_again {
-            let crowd = &mut self.crowd;
-            let mut at = 0;
-            out.retain_mut(|e| {
-                at += 1;
-                at <= found || crowd.is_said(e)
-            });
-        }
+        self.out.mode = if is_again { Mode::All } else { Mode::First };
+        let timer = step(&mut profile, &[(r, facts)], settings, &mut self.out);
+        self.out.mode = Mode::All;
         if !is_again
             && timer == NEVER
             && ip == r.src
@@ -249,9 +242,19 @@ impl Shard {
         profile.tier = shown(&profile).tier();
         self.order.push(profile.tier, ip, profile.weighed);
         self.profiles.insert(ip, profile);
-        let last = &mut |p: &mut Profile| last_numbers(p, facts.watermark, settings, out);
-        while self.weight > self.weight_max && self.fold_one(last) {}
+        self.make_room(facts.watermark, settings);
         (timer != NEVER).then_some(timer)
+    }
+
+    /// Folds profiles while there are too many.
+    #[inline]
+    fn make_room(&mut self, now: TimeNs, settings: &Settings) {
+        if self.weight > self.weight_max {
+            let mut found = self.out.take();
+            let last = &mut |p: &mut Profile| last_numbers(p, now, settings, &mut found);
+            while self.weight > self.weight_max && self.fold_one(last) {}
+            self.out.found = found;
+        }
     }
 
     /// Folds a profile of the lowest tier that has more than its share: of a few that have waited longest, the
@@ -298,12 +301,23 @@ impl Shard {
         true
     }
 
-    /// Says in what was found here how much had been let go by then.
+    /// Adds what was found here to `found`.
     #[inline]
-    pub fn state(&self, found: Option<&mut [Evidence]>) {
+    pub fn take_found(&mut self, found: &mut Vec<Evidence>) {
+        if !self.out.found.is_empty() {
+            self.state();
+            match found.is_empty() {
+                true => std::mem::swap(found, &mut self.out.found),
+                false => found.append(&mut self.out.found),
+            }
+        }
+    }
+
+    /// Says in what was found how much had been let go by then.
+    fn state(&mut self) {
         if self.counts.folded > 0 {
             let (folded, notable) = (self.counts.folded, self.counts.folded_notable.count);
-            for e in found.into_iter().flatten() {
+            for e in self.out.found.iter_mut().filter(|e| e.why != Telling::Counted) {
                 e.input_state = match notable {
                     0 => format!("{folded} sources of its shard folded"),
                     _ => format!(
@@ -322,14 +336,14 @@ impl Shard {
         now: TimeNs,
         is_end: bool,
         settings: &Settings,
-        found: &mut Vec<Evidence>,
     ) -> Option<TimeNs> {
+        self.out.begin(settings);
         let profile = self.profiles.get_mut(&ip)?;
         if !is_end && profile.timer().seconds() > second {
             return None;
         }
         hand_over(profile, &mut self.kept);
-        let next = wake(profile, now, is_end, settings, found);
+        let next = wake(profile, now, is_end, settings, &mut self.out);
         (next != NEVER && !is_end).then_some(next)
     }
 
@@ -456,7 +470,7 @@ impl Shard {
 
     /// What was counted so far.
     pub fn counts(&self) -> ShardCounts {
-        ShardCounts { crowded: self.crowd.unsaid, ..self.counts }
+        ShardCounts { crowded: self.out.crowd.unsaid, ..self.counts }
     }
 
     /// Sources: come, gone with their windows, folded, held now.

@@ -218,10 +218,9 @@ impl Shards {
     fn give(&mut self, ip: Ip, r: &Record<'_>, facts: &Facts) {
         let (count, bytes, window) = (self.held.len(), self.bytes_each, self.window);
         let Some(shard) = self.held.get_mut(shard_of(ip, count)) else { return };
-        let shard = shard.get_or_insert_with(|| Box::new(Shard::new(bytes, window)));
-        let before = self.found.len();
-        let at = shard.give(ip, r, facts, &self.settings, &mut self.found);
-        shard.state(self.found.get_mut(before..));
+        let shard = shard.get_or_insert_with(|| Box::new(Shard::new(count, bytes, window)));
+        let at = shard.give(ip, r, facts, &self.settings);
+        shard.take_found(&mut self.found);
         if let Some(keeping) = &mut self.keeping {
             keeping.take_from(shard);
         }
@@ -293,9 +292,8 @@ impl Shards {
         let count = self.held.len();
         for ip in due {
             let Some(Some(shard)) = self.held.get_mut(shard_of(ip, count)) else { continue };
-            let before = self.found.len();
-            let next = shard.wake(ip, second, now, is_end, &self.settings, &mut self.found);
-            shard.state(self.found.get_mut(before..));
+            let next = shard.wake(ip, second, now, is_end, &self.settings);
+            shard.take_found(&mut self.found);
             if let Some(keeping) = &mut self.keeping {
                 keeping.take_from(shard);
             }
@@ -386,7 +384,7 @@ impl Shards {
             return None;
         }
         self.window = self.window.max(shard.window());
-        let fresh = Shard::new(self.bytes_each, self.window);
+        let fresh = Shard::new(self.held.len(), self.bytes_each, self.window);
         if count == self.held.len() {
             shard.fit(fresh);
             *self.held.get_mut(number)? = Some(shard);
@@ -408,8 +406,8 @@ impl Shards {
     }
 
     fn shard(&mut self, number: usize) -> &mut Shard {
-        let (bytes, window) = (self.bytes_each, self.window);
-        self.held[number].get_or_insert_with(|| Box::new(Shard::new(bytes, window)))
+        let (count, bytes, window) = (self.held.len(), self.bytes_each, self.window);
+        self.held[number].get_or_insert_with(|| Box::new(Shard::new(count, bytes, window)))
     }
 
     /// Takes a shard out, to be held elsewhere, with the moments of its profiles.

@@ -227,6 +227,9 @@ pub enum Telling {
     Threshold,
     /// Its window is over and it has grown since it was told.
     Final,
+    /// It is not told by itself, but counted in a finding that stands for many. It has no [`Evidence::id`], no
+    /// [`Evidence::words`] and no [`Evidence::uids`].
+    Counted,
 }
 
 /// One observation about a host, as it is told once. A finding may be told several times while it grows:

@@ -440,7 +440,7 @@ fn judge(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
         (false, true) => format!(" behind the proxy {dst}"),
     };
     let base = rita::bucket(score.all * 100.0, rita::BEACON);
-    let (threat, why) = pair.beside.score(base, dst, ts, waking.settings);
+    let threat = pair.beside.score(base, dst, ts, waking.settings);
     let since = pair.flows.first().map_or(ts, |f| TimeNs(i64::from(f.0) * SECOND));
     let mut finding = waking
         .find(&TYPE, ts, window)
@@ -449,7 +449,7 @@ fn judge(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
         .since(since, count as u64)
         .flows(pair.uids.clone(), count as u64)
         .score(score.all)
-        .threat(threat)
+        .threat(threat.threat())
         .by("Statistical")
         .says(SAYS)
         .word(format!(
@@ -461,7 +461,7 @@ fn judge(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
             score.bimodal,
             score.coverage
         ))
-        .word(format!("{threat:.3} ({why})"))
+        .word(threat.words())
         .word(more)
         .word(beside);
     finding.0.victim = Some(match pair.name.is_empty() {

@@ -123,7 +123,7 @@ impl Detector for DnsTunnel {
         }
         names.told = Most(*least);
         let (first, connections) = (names.first.0, has_named.then_some(names.connections));
-        let (threat, why) = rita::of_names(count, connections, domain, r.ts, cx.settings);
+        let score = rita::of_names(count, connections, domain, r.ts, cx.settings);
         let finding = cx
             .find(&TYPE)
             .level(*level, 0.8)
@@ -131,8 +131,8 @@ impl Detector for DnsTunnel {
             .since(first, count)
             .lasting(r.ts.since(first))
             .says(SAYS)
-            .threat(threat)
-            .word(format!("{threat:.3} ({why})"));
+            .threat(score.threat())
+            .word(score.words());
         cx.say(finding);
     }
 }

@@ -5,7 +5,7 @@ use super::{About, Detector, bit};
 use crate::finding::{Context, Finding};
 use crate::limits::{OPEN_FLOWS_MAX, SUMMED_PAIRS_MAX, reached};
 use crate::profile::Closing;
-use crate::rita::{self, Beside};
+use crate::rita::{self, Beside, Score};
 use crate::settings::Settings;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
@@ -88,18 +88,19 @@ impl Total {
 }
 
 impl Total {
-    fn says(&self, finding: Finding, dst: Ip, now: TimeNs, settings: &Settings) -> Finding {
+    /// The finding, and the word that its sentence lacks.
+    fn says(&self, finding: Finding, dst: Ip, now: TimeNs, settings: &Settings) -> (Finding, Score) {
         let base = rita::bucket(self.seconds as f64, rita::LONG);
-        let (threat, why) = self.beside.score(base, dst, now, settings);
+        let score = self.beside.score(base, dst, now, settings);
         // Whatever protocols its connections are of.
-        finding
+        let finding = finding
             .of(Proto::Tcp)
             .victim(dst)
             .since(self.first.0, self.flows)
             .lasting(i64::try_from(self.nanos).unwrap_or(i64::MAX))
             .says(LONG_SAYS)
-            .threat(threat)
-            .word(format!("{threat:.3} ({why})"))
+            .threat(score.threat());
+        (finding, score)
     }
 }
 
@@ -175,12 +176,13 @@ impl Detector for PairTotals {
             total.told = Most(*least);
             total.level = *level as u8;
             (total.window, total.said) = (cx.facts.window, seconds);
-            let finding = total.says(cx.find(&LONG), r.dst, r.ts, cx.settings);
-            cx.say(finding.level(*level, seconds as f64 / 86_400.0).port_now(r.dst_port));
+            let (finding, score) = total.says(cx.find(&LONG), r.dst, r.ts, cx.settings);
+            let finding = finding.level(*level, seconds as f64 / 86_400.0).port_now(r.dst_port);
+            cx.say_in_words(finding, |finding| finding.word(score.words()));
         }
         if flows >= STROBES && total.strobe.0 == 0 {
             total.strobe = Most(1);
-            let (threat, why) = total.beside.score(rita::HIGH, r.dst, r.ts, cx.settings);
+            let score = total.beside.score(rita::HIGH, r.dst, r.ts, cx.settings);
             let finding = cx
                 .find(&STROBE)
                 .level(ThreatLevel::High, 0.8)
@@ -188,8 +190,8 @@ impl Detector for PairTotals {
                 .port_now(r.dst_port)
                 .since(first, flows)
                 .says(STROBE_SAYS)
-                .threat(threat)
-                .word(format!("{threat:.3} ({why})"));
+                .threat(score.threat())
+                .word(score.words());
             cx.say(finding);
         }
     }
@@ -201,7 +203,8 @@ impl Detector for PairTotals {
             if total.told.0 > 0 && total.seconds > total.said {
                 let level = ThreatLevel::ALL.get(usize::from(total.level)).copied().unwrap_or_default();
                 let finding = closing.find(&LONG, total.window, total.last);
-                let finding = total.says(finding, *dst, total.last, closing.settings);
+                let (finding, score) = total.says(finding, *dst, total.last, closing.settings);
+                let finding = finding.word(score.words());
                 grown.push(finding.level(level, total.seconds as f64 / 86_400.0).any_port());
             }
             true

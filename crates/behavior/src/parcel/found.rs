@@ -6,11 +6,12 @@
 
 use super::fixed::fixed;
 use super::{Fixed, len_of};
+use crate::room_saved::telling_of;
 use crate::shards::{Place, Placed};
 use crate::state::Decoder;
 use gabion_record::Ip;
 use gabion_record::evidence::{
-    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
+    Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, ThreatLevel,
 };
 use gabion_record::logs::{Proto, TimeNs};
 use std::borrow::Cow;
@@ -34,7 +35,7 @@ struct FoundHead {
     record: u64,
     id: FindingId,
     telling: FindingId,
-    is_final: bool,
+    why: u8,
     kind: u16,
     method: u16,
     says: u16,
@@ -76,7 +77,7 @@ struct PartyHead {
 
 fixed! {
     FoundHead {
-        second: i64, record: u64, id: FindingId, telling: FindingId, is_final: bool, kind: u16,
+        second: i64, record: u64, id: FindingId, telling: FindingId, why: u8, kind: u16,
         method: u16, says: u16, level: ThreatLevel, confidence: f64, profile: Ip, window: i64, ts: TimeNs,
         count: u64, hosts: u64, ports: u64, packets: u64, bytes: u64, duration_ns: i64, score: f64,
         threat: f64,
@@ -176,7 +177,7 @@ impl Found {
             record,
             id: e.id,
             telling: e.telling,
-            is_final: e.why == Telling::Final,
+            why: e.why as u8,
             kind: place_in(&mut self.kinds, e.kind),
             method: place_in(&mut self.methods, e.method),
             says: place_of(&mut self.sentences, &e.says),
@@ -260,7 +261,7 @@ impl Found {
         let evidence = Evidence {
             id: head.id,
             telling: head.telling,
-            why: if head.is_final { Telling::Final } else { Telling::Threshold },
+            why: telling_of(head.why)?,
             kind,
             says,
             words,

@@ -30,6 +30,14 @@ pub const fn hash_ip(ip: Ip) -> u64 {
     if high == 0 { mix(low) } else { mix(mix(high) ^ low) }
 }
 
+/// Hash of bytes, eight at a time.
+#[inline]
+pub fn hash_words(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let whole = words.iter().fold(bytes.len() as u64, |h, w| mix(h ^ u64::from_le_bytes(*w)));
+    rest.iter().fold(whole, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+}
+
 /// Hash of a text (FNV-1a over it, mixed).
 #[inline]
 pub fn hash_text(text: &[u8]) -> u64 {
