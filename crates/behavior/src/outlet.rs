@@ -41,8 +41,8 @@ enum Fate {
     Dropped,
     /// It is made whole.
     Whole(u64),
-    /// It is only counted.
-    Counted(u64),
+    /// It is only counted; and a hash of what it is about.
+    Counted(u64, u64),
 }
 
 /// Where findings go.
@@ -103,7 +103,7 @@ impl Outlet {
         let finding = finding.sure();
         match self.fate(&finding.0, finding.1) {
             Fate::Dropped => {}
-            Fate::Counted(times) => self.found.push(counted(finding, flow, times)),
+            Fate::Counted(times, key) => self.found.push(counted(finding, flow, times, key)),
             Fate::Whole(times) => {
                 let mut evidence = complete(finding).with_flow(flow).done();
                 evidence.times = times;
@@ -128,7 +128,7 @@ impl Outlet {
             }
             match self.fate(&finding.0, finding.1) {
                 Fate::Dropped => {}
-                Fate::Counted(times) => self.found.push(counted(finding, flow, times)),
+                Fate::Counted(times, key) => self.found.push(counted(finding, flow, times, key)),
                 Fate::Whole(times) => {
                     let mut evidence = finding.with_flow(flow).done();
                     evidence.times = times;
@@ -154,13 +154,15 @@ impl Outlet {
                 None => return Fate::Dropped,
             },
         };
-        if self.gate.is_whole(e, about) { Fate::Whole(times) } else { Fate::Counted(times) }
+        match self.gate.left_out(e, about) {
+            None => Fate::Whole(times),
+            Some(key) => Fate::Counted(times, key),
+        }
     }
 }
 
 /// A finding that is only counted: known again where the same is read twice, and nothing more.
-fn counted(finding: Finding, flow: &[u8], times: u64) -> Evidence {
-    let key = key_of(&finding.0, finding.1);
+fn counted(finding: Finding, flow: &[u8], times: u64, key: u64) -> Evidence {
     let mut e = finding.0;
     let m = &e.measures;
     let numbers = mix(m.bytes ^ (m.duration_ns as u64).rotate_left(20) ^ m.count.rotate_left(40));
@@ -205,7 +207,7 @@ struct Cell {
     /// What was made whole, and whose it was.
     known: HashMap<u64, Ip, FixedState>,
     /// The weightiest, lightest first.
-    heaviest: Vec<Weight>,
+    heaviest: [Option<Weight>; WHOLE_HEAVY],
 }
 
 impl Saved for Cell {
@@ -213,36 +215,37 @@ impl Saved for Cell {
         let Cell { kind, is_info, window, known, heaviest } = self;
         (kind.name.to_owned(), *is_info, *window).save(out);
         known.iter().map(|(key, ip)| (*key, *ip)).collect::<Vec<_>>().save(out);
-        heaviest.save(out);
+        heaviest.to_vec().save(out);
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
         let (name, is_info, window) = <(String, bool, i64)>::load(from)?;
         let known = Vec::<(u64, Ip)>::load(from)?.into_iter().collect();
-        Some(Cell { kind: kind_of(&name)?, is_info, window, known, heaviest: Saved::load(from)? })
+        let heaviest = Vec::<Option<Weight>>::load(from)?.try_into().ok()?;
+        Some(Cell { kind: kind_of(&name)?, is_info, window, known, heaviest })
     }
 }
 
 impl Gate {
-    fn is_whole(&mut self, e: &Evidence, about: About) -> bool {
-        let Some(room) = self.room.filter(|_| !self.is_open) else { return true };
+    /// What a finding is about, by its hash, where it is not to be made whole.
+    fn left_out(&mut self, e: &Evidence, about: About) -> Option<u64> {
+        let room = self.room.filter(|_| !self.is_open)?;
         let is_info = e.level == ThreatLevel::Info;
         let is_its =
             |c: &Cell| std::ptr::eq(c.kind, e.kind) && c.window == e.window && c.is_info == is_info;
         let cell = match self.cells.iter().position(is_its) {
             Some(at) => self.cells.get_mut(at),
             None => self.begin(e, is_info),
-        };
-        let Some(cell) = cell else { return true };
+        }?;
         let is_heavy = cell.weigh(Weight::of(e));
         let key = key_of(e, about);
         if cell.known.contains_key(&key) {
-            return true;
+            return None;
         }
         let has_room = cell.known.len() < room && cell.of(e.profile) < SINGLE_OF_SOURCE as usize;
         if (has_room || is_heavy) && cell.known.len() < room + SINGLE_MAX {
             cell.known.insert(key, e.profile);
         }
-        has_room || is_heavy
+        (!has_room && !is_heavy).then_some(key)
     }
 
     /// The first finding of a type in a window.
@@ -260,7 +263,7 @@ impl Gate {
             is_info,
             window: e.window,
             known: HashMap::default(),
-            heaviest: Vec::new(),
+            heaviest: [None; WHOLE_HEAVY],
         });
         self.cells.last_mut()
     }
@@ -274,14 +277,123 @@ impl Cell {
 
     /// Whether it is one of the weightiest so far.
     fn weigh(&mut self, weight: Weight) -> bool {
-        if self.heaviest.len() >= WHOLE_HEAVY {
-            if self.heaviest.first().is_some_and(|least| weight <= *least) {
-                return false;
-            }
-            self.heaviest.remove(0);
+        let weight = Some(weight);
+        // The place of the lightest is taken, and those that are lighter than what comes step down.
+        let lighter = self.heaviest.iter().take_while(|held| **held < weight).count();
+        let Some(last) = lighter.checked_sub(1) else { return false };
+        if let Some(lightest) = self.heaviest.get_mut(..lighter) {
+            lightest.rotate_left(1);
         }
-        let at = self.heaviest.partition_point(|held| *held < weight);
-        self.heaviest.insert(at, weight);
+        if let Some(place) = self.heaviest.get_mut(last) {
+            *place = weight;
+        }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::{data_upload, long_connection, unknown_port};
+    use crate::trial::{Trial, at, conn};
+    use crate::whitelist::Whitelist;
+    use std::sync::Arc;
+
+    fn whole(e: &&Evidence) -> bool {
+        e.why != Telling::Counted
+    }
+
+    /// Sources that each do three loud things: of 9,000 findings and more a shard makes whole what may be told,
+    /// and the others have neither ids nor texts; all count and add up.
+    #[test]
+    fn a_flood_is_counted_and_not_made() {
+        let mut trial = Trial::with_budget(2 << 20);
+        for n in 0..3000u32 {
+            let src = format!("8.8.{}.{}", n / 250, n % 250);
+            for m in 0..3u32 {
+                let dst = format!("9.{m}.{}.{}", n / 250, n % 250);
+                let bytes = 100_000_000 + u64::from(crate::sketch::mix((n * 3 + m).into()) as u16);
+                trial.give(&conn(n.into(), &src, &dst, 31_337).lasting(9000.0).sending(bytes));
+            }
+        }
+        trial.end();
+        let kinds = [&unknown_port::TYPE, &long_connection::TYPE, &data_upload::TYPE];
+        for kind in kinds {
+            let said = trial.of(kind);
+            let (made, counted): (Vec<_>, Vec<_>) = said.iter().partition(whole);
+            assert!(said.len() > 6_000, "{}: {}", kind.name, said.len());
+            // 8 shards, uploads of two levels, and a few that weigh more than those before.
+            let most = 8 * 2 * (WHOLE_LEAST + 2 * SINGLE_MAX / 8 + 100);
+            assert!(
+                made.len() > SINGLE_MAX && made.len() < most.min(said.len() * 2 / 3),
+                "{}",
+                made.len()
+            );
+            assert!(made.iter().all(|e| e.id != FindingId::default() && e.uids.len() == 1));
+            assert!(counted.iter().all(|e| e.id == FindingId::default() && e.uids.is_empty()));
+            // The heaviest of all is one of those that are made.
+            let heaviest = |of: &[&Evidence]| of.iter().map(|e| Weight::of(e)).max();
+            assert!(heaviest(&made) >= heaviest(&counted));
+        }
+        let counts = trial.engine.counts();
+        assert_eq!(trial.said.len() as u64, counts.evidence);
+        assert!(trial.told.iter().all(|e| e.why != Telling::Counted));
+        assert!(trial.told.iter().all(|e| !e.kind.name.is_empty() && e.id != FindingId::default()));
+    }
+
+    /// What was told grows with all that comes of it, however much else there is; and three sources in one shard
+    /// are told as if each had its own.
+    #[test]
+    fn what_is_known_grows_and_small_sites_are_told_whole() {
+        let mut trial = Trial::new();
+        let shard = |ip: &str| crate::shard::shard_of(at(ip), 256);
+        let all: Vec<String> = (0..4000).map(|n| format!("10.0.{}.{}", n / 250, n % 250)).collect();
+        let mut near = all.iter().filter(|ip| shard(ip) == shard(&all[0]));
+        let sources: Vec<&String> = near.by_ref().take(3).collect();
+        for (who, src) in sources.iter().enumerate() {
+            for n in 0..40u32 {
+                for m in 0..5 {
+                    let second = i64::from(n * 5 + m);
+                    let dst = format!("9.9.{who}.{n}");
+                    // One that goes on among others that come once.
+                    if m == 0 {
+                        trial.give(&conn(second, src, "9.9.9.9", 443).lasting(2000.0));
+                    }
+                    trial.give(&conn(second, src, &dst, 443).lasting(2000.0));
+                }
+            }
+        }
+        trial.end();
+        for src in sources {
+            let told = trial.told.iter().filter(|e| e.kind == &long_connection::TYPE);
+            let its: Vec<_> = told.filter(|e| e.profile == at(src)).collect();
+            let mut single: Vec<_> =
+                its.iter().filter(|e| e.victim.is_some()).map(|e| e.id).collect();
+            single.sort_unstable();
+            single.dedup();
+            assert_eq!(single.len(), SINGLE_OF_SOURCE as usize, "{src}");
+            let last =
+                its.iter().rfind(|e| e.victim.as_ref().and_then(Party::ip) == Some(at("9.9.9.9")));
+            assert_eq!(last.map(|e| e.measures.count), Some(40), "{src}");
+        }
+    }
+
+    /// What a whitelist hides takes no room of what it does not hide.
+    #[test]
+    fn what_a_whitelist_hides_takes_no_room() {
+        let (list, wrong) = Whitelist::read("ip,9.9.9.0/24,dst,alerts\n", &|_| None);
+        assert!(wrong.is_empty(), "{wrong:?}");
+        let settings = Settings { whitelist: Arc::new(list), ..Settings::default() };
+        let mut trial = Trial::with(settings);
+        for n in 0..60 {
+            trial.give(&conn(n, "10.0.0.1", &format!("9.9.9.{n}"), 443).lasting(2000.0));
+        }
+        for n in 0..10 {
+            trial.give(&conn(60 + n, "10.0.0.1", &format!("7.7.7.{n}"), 443).lasting(2000.0));
+        }
+        trial.end();
+        let long = |e: &&Evidence| e.kind == &long_connection::TYPE;
+        assert_eq!(trial.said.iter().filter(long).filter(whole).count(), 10);
+        assert_eq!(trial.told.iter().filter(long).count(), 10);
     }
 }

@@ -504,6 +504,10 @@ pub fn close(
     settings: &Settings,
     out: &mut Vec<Evidence>,
 ) {
+    // One record was told as it is.
+    if profile.records <= 1 {
+        return;
+    }
     let ip = profile.ip;
     let windows = [profile.past.as_deref_mut(), Some(&mut profile.current)];
     for window in windows.into_iter().flatten().filter(|w| w.has_told && w.number >= oldest) {

@@ -203,6 +203,37 @@ fn ten_runs_over_the_corpus_say_the_same() {
     }
 }
 
+/// A flood of findings, of which most are only counted: which ones does not depend on who holds what.
+#[test]
+fn a_flood_of_findings_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("conn.log");
+    let line = |n: u32| {
+        let (src, dst) = (n % 700, n.wrapping_mul(2_654_435_761) >> 18);
+        format!(
+            "{{\"ts\":{}.5,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.{}.{}\",\"id.orig_p\":40000,\
+             \"id.resp_h\":\"45.9.{}.{}\",\"id.resp_p\":{},\"proto\":\"tcp\",\"conn_state\":\"SF\",\
+             \"duration\":{},\"orig_bytes\":{},\"resp_bytes\":5,\"orig_pkts\":9,\"resp_pkts\":9}}\n",
+            n / 4,
+            src / 250,
+            src % 250,
+            dst / 250,
+            dst % 250,
+            [6667, 31337, 4444][n as usize % 3],
+            2000 + n * 37 % 80_000,
+            100_000_000 + u64::from(n) * 7_919 % 900_000_000,
+        )
+    };
+    std::fs::write(&path, (0..12_000).map(line).collect::<String>()).unwrap();
+    let paths = [path];
+    let alone = run(&paths, 1, false);
+    let counted = alone.iter().filter(|line| line.contains("why: Counted")).count();
+    assert!(counted > 10_000 && alone.len() > counted + 2_000, "{counted} of {}", alone.len());
+    for (count, is_changing) in [(2, false), (3, true), (5, true)] {
+        assert!(run(&paths, count, is_changing) == alone, "{count}");
+    }
+}
+
 /// Where windows begin, which network is local and who the gateway is follow the moments of records, not
 /// the order of lines: lines moved by less than a minute change no byte.
 #[test]
