@@ -1,5 +1,6 @@
 //! `gabion read --follow` that is killed and stopped while its log grows, and started again each time, with
-//! any number of workers: in the end it has written what one run writes that nobody disturbed, once each.
+//! any number of workers: in the end it has written and sealed what one run does that nobody disturbed, once
+//! each.
 //!
 //! Five kills (SIGKILL) and five stops (SIGTERM) by default; `GABION_KILLS=50` for as many of each, and
 //! `GABION_KILLS_SEED` for other moments. Nothing here measures time: a run is disturbed after so many bytes of
@@ -63,8 +64,10 @@ fn start(folder: &Path, workers: u64) -> Child {
     let out = folder.join("out");
     let (log, out) = (folder.join("conn.log"), out.to_str().unwrap().to_owned());
     let workers = workers.to_string();
+    let sealed = folder.join("sealed").to_str().unwrap().to_owned();
     let args = ["read", "--behavior", log.to_str().unwrap(), "--follow", "-q", "-l", &out];
-    command(&[&args[..], &["--workers", &workers]].concat())
+    let seal: &[&str] = if Path::new(&sealed).exists() { &["--seal", &sealed] } else { &[] };
+    command(&[&args[..], &["--workers", &workers], seal].concat())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
@@ -118,6 +121,38 @@ fn written(folder: &Path) -> (Vec<Value>, String) {
     (events.collect(), fs::read_to_string(out.join("alerts.log")).unwrap())
 }
 
+/// Makes a log that the runs of a folder seal their findings into.
+fn make_log(folder: &Path) {
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (key, recipient) = (path("key"), path("key/recipient.pub"));
+    for args in [
+        &["log", "keygen", "--out", &key][..],
+        &["log", "init", &path("sealed"), "--origin", "host/log", "--recipient", &recipient],
+    ] {
+        let done = command(args).output().unwrap();
+        assert!(done.status.success(), "{done:?}");
+    }
+}
+
+/// IDs of what was sealed and of what was written, sorted.
+fn ids(folder: &Path) -> [Vec<String>; 2] {
+    let (log, key) = (folder.join("sealed"), folder.join("key/recipient.key"));
+    let args = ["log", "show", log.to_str().unwrap(), "--key", key.to_str().unwrap()];
+    let shown = command(&[&args[..], &["--kind", "finding"]].concat()).output().unwrap();
+    assert!(shown.status.success(), "{shown:?}");
+    let written = fs::read_to_string(alerts(folder)).unwrap();
+    [String::from_utf8(shown.stdout).unwrap(), written].map(|text| {
+        let id = |line: &str| {
+            let event: Value = serde_json::from_str(line).unwrap();
+            // A record of the log has the finding inside it.
+            event.get("data").unwrap_or(&event)["ID"].as_str().unwrap().to_owned()
+        };
+        let mut ids: Vec<String> = text.lines().map(id).collect();
+        ids.sort_unstable();
+        ids
+    })
+}
+
 fn counts(folder: &Path) -> Value {
     let text = fs::read_to_string(folder.join("out/run.json")).unwrap();
     let run: Value = serde_json::from_str(&text).unwrap();
@@ -141,6 +176,7 @@ fn a_follower_that_is_killed_and_stopped_writes_what_one_that_is_not_does() {
     assert!(expected.0.len() > 200, "{}", expected.0.len());
 
     let folder = tempfile::tempdir().unwrap();
+    make_log(folder.path());
     let kills = number("GABION_KILLS", 5);
     let mut state = number("GABION_KILLS_SEED", 1);
     let mut next = |below: usize| {
@@ -201,6 +237,8 @@ fn a_follower_that_is_killed_and_stopped_writes_what_one_that_is_not_does() {
     assert_eq!(found.0.len(), expected.0.len());
     assert_eq!(found.1, expected.1);
     assert_eq!(counts(folder.path()), counts(whole.path()));
+    let [sealed, written] = ids(folder.path());
+    assert_eq!(sealed, written);
 }
 
 /// `truncated.sh`: all lines are read, and that the log was cut off is said.

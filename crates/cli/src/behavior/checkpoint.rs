@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const NAME: &str = "follow.checkpoint";
 const MAGIC: [u8; 8] = *b"GBNFOLLO";
 /// Of the form; the states of detectors carry their own.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const DIGEST: usize = 32;
 
 /// What a section holds.
@@ -70,15 +70,7 @@ pub(crate) struct Writing {
 impl Writing {
     /// Begins one in a folder.
     pub(crate) fn begin(folder: &Path) -> io::Result<Writing> {
-        let path = beside(folder);
-        match std::fs::remove_file(&path) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
-        let mut options = std::fs::OpenOptions::new();
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        // Made new, so that it is no link that somebody put there.
-        let file = options.write(true).create_new(true).open(path)?;
+        let file = make_new(&beside(folder))?;
         let mut writing = Writing {
             file: BufWriter::new(file),
             digest: Context::new(&SHA256),
@@ -116,6 +108,18 @@ impl Writing {
         File::open(&self.folder)?.sync_all()?;
         Ok(self.bytes)
     }
+}
+
+/// Makes a file that only its owner may read, in place of one that an earlier run left.
+pub(crate) fn make_new(path: &Path) -> io::Result<File> {
+    match std::fs::remove_file(path) {
+        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
+        _ => {}
+    }
+    let mut options = std::fs::OpenOptions::new();
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    // Made new, so that it is no link that somebody put there.
+    options.write(true).create_new(true).open(path)
 }
 
 fn beside(folder: &Path) -> PathBuf {

@@ -13,6 +13,7 @@ mod intel;
 pub(crate) mod list;
 mod live;
 mod ranked;
+mod sealed_ids;
 pub(crate) mod show;
 pub(crate) mod sink;
 mod summary;
@@ -50,7 +51,8 @@ use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag, clock};
-use sink::{Found, Lines, Paged, Sink};
+use sealed_ids::SealedIds;
+use sink::{Before, Found, Lines, Paged, Sink};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -104,11 +106,16 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     }
     let sealed = o.seal.as_deref().map(FindingLog::open).transpose()?;
     let earlier = earlier(o)?;
-    let told = told(o, earlier.as_ref())?;
+    let before = before(o, earlier.as_ref())?;
+    let goes_on = earlier.is_some();
     // One that was killed before it had read anything begins anew.
     let earlier = earlier.filter(|e| e.sections().next().is_some());
     let mut sink = sink(o, existing, sealed.as_ref())?;
-    sink.files = sink.files.map(|files| files.going_on(told));
+    sink.files = sink.files.map(|files| files.going_on(before.told));
+    if let (Some(folder), Some(log)) = (o.log_dir.as_deref().filter(|_| o.follow), &sealed) {
+        let ids = SealedIds::open(folder, log.opened, before.sealed, goes_on);
+        sink.sealed_ids = Some(ids.map_err(Fault::environment)?);
+    }
     sink.signals.clone_from(&lists.signals);
     let ended = run_logs(o, started, stop, lists, settings, &paths, &mut sink, earlier);
     // The sink has given its last finding, or the run its last breath: what was sealed is signed.
@@ -171,26 +178,22 @@ fn refuse_unused(o: &ReadOptions) -> Result<(), Fault> {
     Ok(())
 }
 
-/// What a run that was cut off wrote behind its checkpoint; where there is none, one is left.
-fn told(o: &ReadOptions, earlier: Option<&Checkpoint>) -> Result<Told, Fault> {
+/// What a run that was cut off had written and sealed; where there is no checkpoint, one is left.
+fn before(o: &ReadOptions, earlier: Option<&Checkpoint>) -> Result<Before, Fault> {
     let Some(earlier) = earlier else {
         if let Some(folder) = o.log_dir.as_deref().filter(|_| o.follow) {
             leave_checkpoint(folder)?;
         }
-        return Ok(Told::default());
+        return Ok(Before::default());
     };
     let saved = match earlier.section(Tag::Sink) {
-        Some(saved) => sink::marks_of(saved),
-        None => Some(([0; 2], Told::default())),
+        Some(saved) => sink::before(saved),
+        None => Some(Before::default()),
     };
-    match (&o.log_dir, saved) {
-        (Some(folder), Some((marks, left))) => {
-            let mut told = Told::read(folder, marks).map_err(Fault::environment)?;
-            told.join(left);
-            Ok(told)
-        }
-        _ => Ok(Told::default()),
-    }
+    let (Some(folder), Some(before)) = (&o.log_dir, saved) else { return Ok(Before::default()) };
+    let mut told = Told::read(folder, before.marks).map_err(Fault::environment)?;
+    told.join(before.told);
+    Ok(Before { told, ..before })
 }
 
 /// Reads logs of flows to their end, or as long as they grow.

@@ -1,6 +1,7 @@
 //! Where evidence and alerts go: files, what the summary shows, and the page about the run.
 
 use super::checkpoint::{self, Tag, Writing};
+use super::sealed_ids::SealedIds;
 use crate::log::seal_findings::Sealer;
 use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
@@ -321,6 +322,8 @@ pub(crate) struct Sink {
     pub(crate) paged: Option<Paged>,
     /// Where findings are sealed.
     pub(crate) sealed: Option<Sealer>,
+    /// Which findings are sealed, of a run that another one may go on from.
+    pub(crate) sealed_ids: Option<SealedIds>,
     /// A line that is sealed and written nowhere else.
     pub(crate) line: Vec<u8>,
     /// Requests from outside, when this is who answers them.
@@ -343,16 +346,44 @@ struct SavedSink {
     alerts: Vec<(Ip, (i64, f64))>,
     hosts: BTreeMap<Ip, Shown>,
     rank: Rank,
+    /// Findings that an earlier run sealed and that were not found again yet.
+    sealed: Vec<FindingId>,
 }
 
 saved! {
     Shown { score, levels }
-    SavedSink { marks, told, evidence, alerts, hosts, rank }
+    SavedSink { marks, told, evidence, alerts, hosts, rank, sealed }
 }
 
-/// Bytes of `alerts.json` and `alerts.log` at a checkpoint, and what of them was not found again by then.
-pub(crate) fn marks_of(saved: &[u8]) -> Option<([u64; 2], Told)> {
-    SavedSink::load(&mut { saved }).map(|sink| (sink.marks, sink.told))
+/// What a run that was cut off had written and sealed.
+#[derive(Default)]
+pub(crate) struct Before {
+    /// Bytes of `alerts.json` and `alerts.log` at the checkpoint.
+    pub(crate) marks: [u64; 2],
+    /// What of them was not found again by then.
+    pub(crate) told: Told,
+    /// The same of what is sealed.
+    pub(crate) sealed: Vec<FindingId>,
+}
+
+/// What a checkpoint says of that.
+pub(crate) fn before(saved: &[u8]) -> Option<Before> {
+    let SavedSink { marks, told, sealed, .. } = SavedSink::load(&mut { saved })?;
+    Some(Before { marks, told, sealed })
+}
+
+/// Seals a finding that an earlier run has not sealed.
+fn seal(to: Option<&Sealer>, ids: Option<&mut SealedIds>, id: FindingId, line: &[u8]) {
+    let Some(to) = to else { return };
+    let Some(ids) = ids else {
+        to.seal(line);
+        return;
+    };
+    if !ids.has(id)
+        && let Some(chunk) = to.seal(line)
+    {
+        ids.add(id, chunk);
+    }
 }
 
 impl Found {
@@ -400,9 +431,7 @@ impl Sink {
                         &self.line
                     }
                 };
-                if let Some(sealed) = &self.sealed {
-                    sealed.seal(line);
-                }
+                seal(self.sealed.as_ref(), self.sealed_ids.as_mut(), e.telling, line);
             }
             Finding::Alert(a) => {
                 self.found.alert(a);
@@ -416,9 +445,7 @@ impl Sink {
                         &self.line
                     }
                 };
-                if let Some(sealed) = &self.sealed {
-                    sealed.seal(line);
-                }
+                seal(self.sealed.as_ref(), self.sealed_ids.as_mut(), a.id, line);
             }
         }
     }
@@ -481,6 +508,9 @@ impl Sink {
             return;
         }
         self.idle();
+        if self.sealed.as_ref().is_some_and(|sealed| !sealed.commit()) {
+            return self.not_saved("findings are not sealed");
+        }
         if let Some(profiles) = &self.profiles {
             profiles.settle();
         }
@@ -500,12 +530,19 @@ impl Sink {
             alerts: alerts.iter().map(|(ip, window, sum)| (*ip, (*window, *sum))).collect(),
             hosts: hosts.clone(),
             rank: rank.clone(),
+            sealed: self.sealed_ids.as_ref().map(SealedIds::left).unwrap_or_default(),
         };
         let mut bytes = Vec::new();
         saved.save(&mut bytes);
         self.save(Tag::Sink, &bytes);
-        if let Some(Err(e)) = self.saving.take().map(Writing::finish) {
-            self.not_saved(&e.to_string());
+        match self.saving.take().map(Writing::finish) {
+            Some(Err(e)) => self.not_saved(&e.to_string()),
+            Some(Ok(_)) => {
+                if let Some(ids) = &mut self.sealed_ids {
+                    ids.begin_anew();
+                }
+            }
+            None => {}
         }
     }
 

@@ -12,7 +12,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A log that findings are sealed into.
 pub(crate) struct FindingLog {
     log: PathBuf,
+    /// As it was opened.
+    pub(crate) opened: Opened,
     state: Arc<Mutex<State>>,
+}
+
+/// A log as it was opened.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    /// Its id.
+    pub(crate) log_id: [u8; 16],
+    /// Chunks that it held.
+    pub(crate) chunks: u64,
 }
 
 struct State {
@@ -27,16 +38,19 @@ struct State {
 impl FindingLog {
     /// Opens the log for writing.
     pub(crate) fn open(log: &Path) -> Result<FindingLog, Fault> {
-        let (writer, _) = folders::writer_at(log, None, None).map_err(LogFault::into_fault)?;
+        let (writer, found) = folders::writer_at(log, None, None).map_err(LogFault::into_fault)?;
+        let opened = Opened { log_id: writer.identity().log_id(), chunks: found.chunks };
         let state = State { writer: Some(writer), sealed: 0, lost: 0, failed: None };
-        Ok(FindingLog { log: log.to_path_buf(), state: Arc::new(Mutex::new(state)) })
+        Ok(FindingLog { log: log.to_path_buf(), opened, state: Arc::new(Mutex::new(state)) })
     }
 
     /// Has the outputs give it their alerts.
     pub(crate) fn listen(&self, outputs: &mut Outputs) {
         let to = self.sealer("net");
         outputs.add_alerts(Box::new(move |what| match what {
-            ForLines::Line(line) => to.seal(line),
+            ForLines::Line(line) => {
+                to.seal(line);
+            }
             ForLines::Reopen => {}
         }));
     }
@@ -85,21 +99,39 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    /// Seals one, as it is written elsewhere, without the line's end.
-    pub(crate) fn seal(&self, line: &[u8]) {
+    /// Seals one, as it is written elsewhere, without the line's end; the chunk that it will be in.
+    pub(crate) fn seal(&self, line: &[u8]) -> Option<u64> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         let Some(writer) = state.writer.as_mut().filter(|_| state.failed.is_none()) else {
             state.lost += 1;
-            return;
+            return None;
         };
         let bytes = line.strip_suffix(b"\n").unwrap_or(line);
         let record =
             Record { time_ns: now_ns(), kind: Kind::Finding, flags: Flags::default(), bytes };
         match writer.append(&record, &self.source) {
-            Ok(_) => state.sealed += 1,
-            Err(e) => state.fail(e, 1),
+            Ok(_) => {
+                state.sealed += 1;
+                // What waits is the next chunk: findings have no classes.
+                Some(writer.size())
+            }
+            Err(e) => {
+                state.fail(e, 1);
+                None
+            }
         }
+    }
+
+    /// Makes all that was sealed so far durable; false when something is not.
+    pub(crate) fn commit(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.failed.is_none()
+            && let Some(Err(e)) = state.writer.as_mut().map(|writer| writer.commit(now_ns()))
+        {
+            state.fail(e, 0);
+        }
+        state.failed.is_none()
     }
 
     /// Nothing comes at the moment: what has waited long enough is made durable.

@@ -95,6 +95,8 @@ pub struct Opened {
     pub cut_offset: u64,
     /// Bytes of a torn note cut off.
     pub cut_note_bytes: u64,
+    /// Chunks that the log holds.
+    pub chunks: u64,
     /// Chunks behind the last checkpoint that commit marks cover; the first checkpoint signs them.
     pub unsigned_chunks: u64,
     /// An epoch switch that a crash had interrupted was finished.
@@ -148,6 +150,7 @@ impl<S: Storage> Writer<S> {
         let checkpoint = mend_checkpoints(&mut log, &signer.head, &mut opened)?;
         let good = find_good(&log, &log_id, &mut signer, checkpoint.size)?;
         cut(&mut log, &good, &mut opened)?;
+        opened.chunks = good.range.size();
         opened.unsigned_chunks = good.range.size().saturating_sub(checkpoint.size);
         let waiting = (0..=policy.classes.len()).map(|_| Waiting::default()).collect();
         let mut writer = Writer {
