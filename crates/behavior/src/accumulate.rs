@@ -5,7 +5,7 @@
 //! and counts for nothing.
 
 use crate::finding::short;
-use crate::limits::{CORRELATED_MAX, IDS_MAX, SUMS_MAX};
+use crate::limits::{IDS_MAX, SUMS_MAX, reached};
 use crate::settings::Settings;
 use crate::site::bounds_of;
 use foldhash::fast::FixedState;
@@ -91,7 +91,9 @@ impl Accumulator {
             if self.sums.len() >= SUMS_MAX / 4 * 3 {
                 self.sums.retain(|_, sum| sum.alerts > 0);
             }
-            self.forgotten += (before - self.sums.len()) as u64;
+            let forgotten = (before - self.sums.len()) as u64;
+            reached::SUMS_MAX.count_times(forgotten);
+            self.forgotten += forgotten;
         }
         let sum = self.sums.entry((e.profile, e.window)).or_default();
         let add = e.level.weight() * e.confidence;
@@ -99,7 +101,7 @@ impl Accumulator {
         sum.total += add;
         // Several occurrences of a finding are told once.
         let is_named = sum.ids.iter().rev().take(NAMED_LATELY).any(|id| *id == telling);
-        if sum.ids.len() < CORRELATED_MAX && !is_named {
+        if !is_named && reached::CORRELATED_MAX.has_room(sum.ids.len()) {
             sum.ids.push(telling);
         }
         let hours = settings.window_ns as f64 / 3.6e12;
@@ -137,7 +139,9 @@ impl Accumulator {
     fn remember(&mut self, id: FindingId) -> bool {
         // A bound over all profiles; beyond it a repeat may be told again.
         if self.seen.len() >= IDS_MAX {
-            return !self.seen.contains(&id);
+            let is_new = !self.seen.contains(&id);
+            reached::IDS_MAX.count_times(u64::from(is_new));
+            return is_new;
         }
         self.seen.insert(id)
     }

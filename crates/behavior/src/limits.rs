@@ -31,6 +31,9 @@ pub const ACTIVE_MINUTES: u32 = 4;
 /// of the budget for all eight, and the rest for those that have shown most.
 pub const TIER_SHARES: usize = 16;
 
+/// Addresses outside that are looked at to find one to go for a new one.
+pub const OUTSIDE_LOOKS: usize = 2;
+
 /// Records whose profiles are looked at together before the first is worked on.
 pub const TOGETHER: usize = 8;
 
@@ -357,3 +360,6 @@ limits! { "behavior";
     pub const LISTS_MAX: usize = 1 << 16,
         Refuses("the further list");
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,10 +4,11 @@
 //! profiles are parted: of flows where both sides talked, so that neither a scan nor spoofed sources
 //! fill the table. An address has its hosts exactly up to eight, then a small HyperLogLog of 64
 //! registers (a standard error of 13 %: what is asked is whether it is two hosts of a hundred or half of
-//! them). When the table is full, addresses that one host talked to and that have been silent for an
-//! hour go first; when all are busy, new ones are not taken in, and nothing is said of them.
+//! them). When the table is full, an address that one host talked to and that has been silent for an hour goes,
+//! as far as two looks find one: those taken in first are looked at first, and who stays goes to the end. When
+//! there is none, the new one is not taken in, and nothing is said of it.
 
-use crate::limits::{OUTSIDE_MAX, SET_MAX, reached};
+use crate::limits::{OUTSIDE_LOOKS, OUTSIDE_MAX, SET_MAX, reached};
 use crate::sketch::{Hosts, hash_ip};
 use crate::steps;
 use foldhash::fast::FixedState;
@@ -16,6 +17,7 @@ use gabion_record::logs::{SECOND, TimeNs};
 use gabion_record::saved;
 use gabion_record::saved::Saved;
 use hashbrown::HashMap;
+use std::collections::VecDeque;
 
 /// Hosts kept exactly.
 const EXACT: usize = 8;
@@ -83,7 +85,7 @@ impl Saved for Talkers {
 
 saved! {
     Outside { first, last, talkers }
-    Outsides { all, inside, of, full_until, unknown }
+    Outsides { all, order, inside, of, unknown }
 }
 
 impl Talkers {
@@ -147,11 +149,11 @@ fn estimate(registers: &[u8; REGISTERS]) -> u32 {
 #[derive(Debug, Default)]
 pub struct Outsides {
     all: HashMap<Ip, Outside, FixedState>,
+    /// All of them: who is looked at next for room stands first.
+    order: VecDeque<Ip>,
     inside: Hosts,
     /// How many those are.
     of: u32,
-    /// Not before then is room looked for again.
-    full_until: Option<TimeNs>,
     /// Flows with addresses that had no room.
     pub unknown: u64,
 }
@@ -168,10 +170,10 @@ impl Outsides {
             reached::OUTSIDE_MAX.count();
             return Prevalence::default();
         }
-        let entry = self.all.entry(outside).or_insert_with(|| Outside {
-            first: ts,
-            last: ts,
-            talkers: Talkers::Few([0; EXACT], 0),
+        let order = &mut self.order;
+        let entry = self.all.entry(outside).or_insert_with(|| {
+            order.push_back(outside);
+            Outside { first: ts, last: ts, talkers: Talkers::Few([0; EXACT], 0) }
         });
         entry.first = entry.first.min(ts);
         entry.last = entry.last.max(ts);
@@ -191,15 +193,17 @@ impl Outsides {
         if self.all.len() < OUTSIDE_MAX || self.all.contains_key(&outside) {
             return true;
         }
-        if self.full_until.is_some_and(|until| ts < until && until.since(ts) <= SILENT_NS) {
-            return false;
+        for _ in 0..OUTSIDE_LOOKS {
+            let Some(ip) = self.order.pop_front() else { break };
+            steps::add(1);
+            let may_go = |o: &Outside| o.talkers.count() <= 1 && ts.since(o.last) >= SILENT_NS;
+            if self.all.get(&ip).is_none_or(may_go) {
+                self.all.remove(&ip);
+                return true;
+            }
+            self.order.push_back(ip);
         }
-        steps::add(self.all.len());
-        self.all.retain(|_, o| o.talkers.count() > 1 || ts.since(o.last) < SILENT_NS);
-        if self.all.len() >= OUTSIDE_MAX / 8 * 7 {
-            self.full_until = Some(ts.plus(SILENT_NS / 60));
-        }
-        self.all.len() < OUTSIDE_MAX
+        false
     }
 }
 

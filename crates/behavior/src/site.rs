@@ -18,6 +18,7 @@ use foldhash::fast::FixedState;
 use gabion_record::logs::{Body, Conn, Dns, LogKind, Mac, Proto, Record, TimeNs};
 use gabion_record::{Ip, Net, saved};
 use hashbrown::{HashMap, HashSet};
+use std::collections::VecDeque;
 
 /// What the site knows at the moment of one record.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +116,8 @@ pub struct Site {
     /// As `outsides`, by name.
     named: Outsides,
     resolved: Map<Ip, TimeNs>,
+    /// All of them with a moment of theirs: who was resolved longest ago stands first, or was resolved again.
+    resolved_order: VecDeque<(Ip, TimeNs)>,
     outsides: Outsides,
     logs: u32,
     newest: i64,
@@ -129,7 +132,7 @@ pub struct Site {
 saved! {
     Site {
         start, local, gateway_mac, gateway, owners, hardware, dhcp_servers, asked, resolvers, proxies, named,
-        resolved, outsides, logs, newest, watermark, private_pairs, passed,
+        resolved, resolved_order, outsides, logs, newest, watermark, private_pairs, passed,
     }
 }
 
@@ -331,25 +334,33 @@ impl Site {
     }
 
     fn resolve(&mut self, ip: Ip, ts: TimeNs) {
-        if self.resolved.len() >= SITE_ENTRIES_MAX && !self.resolved.contains_key(&ip) {
-            self.make_room(ts);
+        if let Some(at) = self.resolved.get_mut(&ip) {
+            *at = ts;
+            return;
+        }
+        if self.resolved.len() >= SITE_ENTRIES_MAX {
+            self.forget_resolved(ts);
         }
         self.resolved.insert(ip, ts);
+        self.resolved_order.push_back((ip, ts));
     }
 
-    /// Lets an eighth of what was resolved go, so that all is gone through for each so many answers only: what
-    /// is a day old is of no use, and what is younger and goes was resolved longest ago.
-    fn make_room(&mut self, ts: TimeNs) {
-        let mut moments: Vec<TimeNs> = self.resolved.values().copied().collect();
-        steps::add(moments.len());
-        let (_, oldest, _) = moments.select_nth_unstable(SITE_ENTRIES_MAX / 8);
-        let oldest = *oldest;
-        let before = self.resolved.len();
-        let is_of_use = |at: &TimeNs| ts.since(*at) <= RESOLVED_NS;
-        let young = moments.iter().filter(|at| is_of_use(at)).count();
-        self.resolved.retain(|_, at| is_of_use(at) && *at > oldest);
-        reached::SITE_ENTRIES_MAX.count_times(young.saturating_sub(self.resolved.len()) as u64);
-        debug_assert!(self.resolved.len() < before);
+    /// Lets one go that was resolved longest ago. Whoever was resolved again since it was put into the order
+    /// goes to its end first, so that a look is paid for by an answer, or by one that goes.
+    fn forget_resolved(&mut self, ts: TimeNs) {
+        while let Some((ip, then)) = self.resolved_order.pop_front() {
+            steps::add(1);
+            match self.resolved.get(&ip) {
+                Some(at) if *at > then => self.resolved_order.push_back((ip, *at)),
+                _ => {
+                    if ts.since(then) <= RESOLVED_NS {
+                        reached::SITE_ENTRIES_MAX.count();
+                    }
+                    self.resolved.remove(&ip);
+                    return;
+                }
+            }
+        }
     }
 
     /// Learns the gateway and who has which hardware address.

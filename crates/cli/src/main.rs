@@ -26,6 +26,7 @@ mod countries;
 mod ending;
 mod existing;
 mod exit;
+#[allow(dead_code, reason = "tests alone read the whole table")]
 mod limits;
 mod listen;
 mod log;

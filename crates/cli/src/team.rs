@@ -12,6 +12,9 @@
 //! on. So is one that stalls, after it was waited for a while.
 
 use crate::arrivals::Queue;
+use crate::limits::{
+    FRAME_BATCHES_MAX, PENDING_FRAMES_MAX, SPARE_LINES_BYTES_MAX, SPARE_LINES_MAX,
+};
 use crate::pipeline::{
     BATCH, Done, Entry, FrameBlock, Incident, Input, InputDone, OneInput, Position, Run, Trouble,
     Watch, WorkerEnd, frame_in,
@@ -40,13 +43,6 @@ use std::time::{Duration, Instant};
 /// pages, which are given back to the system not far behind the reader: what lies further back would
 /// be read again.
 const TO_WORKER: Capacity = Capacity { items: 8_192, bytes: 2 << 20 };
-/// Most frames under way to one worker that a configuration may ask for: the peer's bound.
-const PENDING_MAX: u64 = 65_534;
-/// Batches under way to one worker: some have no frame of its own.
-const BATCHES_MAX: u64 = 256;
-/// Emptied line batches kept, and the largest kept.
-const SPARES_MAX: usize = 16;
-const SPARE_BYTES_MAX: usize = 512 << 10;
 /// Batches after which workers hand their lines over: each time two threads are woken.
 const BATCHES_A_WRITE: u64 = 8;
 /// How long the reader waits for room before it looks whether the worker was given up.
@@ -178,7 +174,7 @@ pub(crate) fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
 
 /// The bounds of the way to a worker: room for at least a few batches.
 fn to_worker(pending: Option<u64>) -> Capacity {
-    let items = pending.map_or(TO_WORKER.items, |n| n.clamp(4 * BATCH as u64, PENDING_MAX));
+    let items = pending.map_or(TO_WORKER.items, |n| n.clamp(4 * BATCH as u64, PENDING_FRAMES_MAX));
     Capacity { items, ..TO_WORKER }
 }
 
@@ -546,7 +542,7 @@ fn hand_out(
         is_written,
     });
     for (n, (to, (items, bytes))) in workers.iter().zip(shares).enumerate() {
-        while !is_lost(n) && !to.await_room(items, bytes, BATCHES_MAX, WAIT_FOR_ROOM) {}
+        while !is_lost(n) && !to.await_room(items, bytes, FRAME_BATCHES_MAX, WAIT_FOR_ROOM) {}
         if items > 0 || !is_lost(n) {
             // What a lost worker does not take any more is shed in the edge's ledger.
             let _ = to.try_send(Work { batch: Arc::clone(&batch), items, bytes });
@@ -588,8 +584,8 @@ impl Writer<'_> {
             let verdicts = &mut self.verdicts;
             self.outputs.write(&mut batches, &mut |question| verdicts.ask(question));
             let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-            for mut batch in batches.drain(..).filter(|b| b.capacity() <= SPARE_BYTES_MAX) {
-                if spare.len() < SPARES_MAX {
+            for mut batch in batches.drain(..).filter(|b| b.capacity() <= SPARE_LINES_BYTES_MAX) {
+                if spare.len() < SPARE_LINES_MAX {
                     batch.clear();
                     spare.push(batch);
                 }

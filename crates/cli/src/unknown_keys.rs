@@ -1,6 +1,7 @@
 //! Keys of a configuration that nothing is made of: most are slips of the pen, which the peer passes
 //! over in silence. They are named once and end nothing.
 
+use crate::limits::UNKNOWN_KEYS_NAMED_MAX;
 use gabion_record::Tree;
 use std::collections::HashSet;
 
@@ -17,17 +18,14 @@ const FREE: &[&str] = &[
     "multi-detect",
 ];
 
-/// At most so many are named; a file of another kind would be nothing else.
-const NAMED_MAX: usize = 20;
-
 /// One line that names them, if there are any.
 pub(crate) fn line(config: &Tree) -> Option<String> {
     let known: HashSet<&str> =
         KNOWN.lines().filter(|l| !l.starts_with('#')).flat_map(str::split_whitespace).collect();
     let mut found = Vec::new();
     collect("", config, &known, &mut found);
-    let more = found.len().saturating_sub(NAMED_MAX);
-    found.truncate(NAMED_MAX);
+    let more = found.len().saturating_sub(UNKNOWN_KEYS_NAMED_MAX);
+    found.truncate(UNKNOWN_KEYS_NAMED_MAX);
     let list = found.join(", ");
     match (found.is_empty(), more) {
         (true, _) => None,

@@ -2,6 +2,11 @@
 
 mod program;
 
+/// The table of the program itself, which is no library.
+#[path = "../src/limits.rs"]
+#[allow(dead_code, reason = "the table alone is read")]
+mod own;
+
 use gabion_record::limits::{Limit, Meaning};
 use program::packets::{CLIENT, SERVER, capture, connection, ipv4, udp};
 use program::{gabion, ran};
@@ -144,7 +149,13 @@ fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
         ("Protocols", gabion_proto::limits::tables()),
         ("Rules as they are loaded", vec![gabion_rules::limits::TABLE]),
         ("Rules and what they keep", vec![gabion_net::limits::TABLE]),
+        ("Behaviour", vec![gabion_behavior::limits::TABLE]),
+        ("Logs of flows", vec![gabion_flowlog::limits::TABLE]),
+        ("Sealed logs", vec![gabion_seal::limits::TABLE]),
+        ("Intake of logs", vec![gabion_logs::limits::TABLE]),
         ("Outputs", vec![gabion_outputs::limits::TABLE]),
+        ("Threads and sockets", vec![gabion_runtime::limits::TABLE]),
+        ("The program's own readers and reports", vec![own::TABLE]),
     ]
 }
 
@@ -205,7 +216,7 @@ fn names_of_limits_are_unique() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), count);
-    assert!(count > 120, "{count}");
+    assert!(count > 250, "{count}");
 }
 
 /// Suricata 8.0.7 names ten addresses of a side, too.
@@ -242,4 +253,82 @@ fn a_search_that_ends_at_its_limit_is_counted() {
         read(&connection(40_000, &[[&vec![b'a'; 400][..], b"yz"].concat()]), rules, &[]);
     assert!(alerts.is_empty());
     assert!(times(&report, "net.pcre_steps_max") > 0, "{}", report["limits"]);
+}
+
+/// Flows of a host that tries a port of so many hosts, as Zeek writes them.
+fn sweep(hosts: u32) -> String {
+    let mut log = String::from(
+        "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tid.orig_h\tid.orig_p\tid.resp_h\tid.resp_p\t\
+         proto\tservice\tduration\torig_bytes\tresp_bytes\tconn_state\torig_pkts\tresp_pkts\n",
+    );
+    for n in 0..hosts {
+        let (a, b) = (n / 200, n % 200 + 1);
+        let _ = writeln!(
+            log,
+            "{}.0\tC{n}\t10.0.0.1\t40000\t9.9.{a}.{b}\t23\ttcp\t-\t-\t-\t-\tS0\t1\t0",
+            1_700_000_000 + n
+        );
+    }
+    log
+}
+
+/// Tables of profiles that are full say so: in `run.json`, in its ledger and in the report.
+#[test]
+fn a_run_of_flows_says_which_limits_it_reached() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    for (hosts, is_reached) in [(5, false), (100, true)] {
+        let (log, out) = (path("conn.log"), path(&format!("out{hosts}")));
+        std::fs::write(&log, sweep(hosts)).unwrap();
+        for workers in ["1", "2"] {
+            let args =
+                ["read", "--behavior", "--overwrite", "--workers", workers, "-l", &out, &log];
+            let run = gabion(&args);
+            assert_eq!(run.code, 0, "{}", run.err);
+            assert_eq!(run.out.contains("Limits that were reached"), is_reached, "{}", run.out);
+            let text = std::fs::read_to_string(dir.path().join(&out).join("run.json")).unwrap();
+            let report: Value = serde_json::from_str(&text).unwrap();
+            let reached = times(&report, "behavior.targets_max");
+            assert_eq!(reached, if is_reached { 36 } else { 0 }, "{}", report["limits"]);
+            let losses = &report["limit_losses"]["shed"]["limit_reached"]["items"];
+            let all = report["limits"].as_array().unwrap().iter();
+            let sum: u64 = all.filter_map(|l| l["times"].as_u64()).sum();
+            assert_eq!(losses.as_u64().unwrap_or(0), sum, "{report}");
+        }
+    }
+}
+
+/// A budget that is named is taken as it is: the report tells who has too little to raise it.
+#[test]
+fn a_budget_that_is_named_is_not_cut() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = dir.path().join("conn.log").display().to_string();
+    std::fs::write(&log, sweep(3)).unwrap();
+    for (budget, limit) in [("32MiB", 32 << 20), ("1GiB", 1_u64 << 30)] {
+        let run = gabion(&["read", "--behavior", "--json", "--budget", budget, &log]);
+        let report: Value = serde_json::from_str(&run.out).unwrap();
+        assert_eq!(report["budgets"][0]["limit"].as_u64(), Some(limit), "{}", run.err);
+    }
+}
+
+/// Folders of lists that are too deep, and findings too long, are said.
+#[test]
+fn lists_and_findings_that_are_left_out_are_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut deep = dir.path().join("lists");
+    (0..10).for_each(|n| deep.push(format!("d{n}")));
+    std::fs::create_dir_all(&deep).unwrap();
+    std::fs::write(deep.join("bad.txt"), "9.9.9.9\n").unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    let (log, out, lists) = (path("conn.log"), path("out"), path("lists"));
+    std::fs::write(&log, sweep(100)).unwrap();
+    let run = gabion(&["read", "--behavior", "--intel", &lists, "-l", &out, &log]);
+    assert!(run.err.contains("folders deep: lists in it are not read"), "{}", run.err);
+    let findings = dir.path().join("out/alerts.json");
+    let mut text = std::fs::read_to_string(&findings).unwrap();
+    text.insert_str(0, &format!("{{\"x\":\"{}\"}}\n", "y".repeat(3 << 20)));
+    std::fs::write(&findings, text).unwrap();
+    let list = gabion(&["behavior", "list", &out]);
+    assert!(list.err.contains("alerts.json: 1 lines of more than"), "{}", list.err);
+    assert!(list.out.contains("HORIZONTAL_PORT_SCAN"), "{}", list.out);
 }

@@ -81,7 +81,7 @@ impl Layout {
         let commas = line.iter().filter(|b| **b == b',').count();
         let separator = if commas > 5 { b',' } else { b'\t' };
         let mut at = Vec::new();
-        for name in line.split(|b| *b == separator).take(crate::limits::COLUMNS_MAX) {
+        for name in crate::reader::columns(line.split(|b| *b == separator)) {
             let name = name.to_ascii_lowercase();
             // `appproto` contains `proto` too.
             let is_app = name.windows(8).any(|w| w == b"appproto");

@@ -4,7 +4,7 @@
 //! of very many logs would cost more to list than their logs to read. What changed in the same moments as it
 //! was read is read once more.
 
-use crate::limits::FOLDER_DEPTH_MAX;
+use crate::limits::{FOLDER_DEPTH_MAX, reached};
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use std::fs::{FileType, Metadata};
@@ -43,7 +43,8 @@ impl Folders {
             }
         }
         if self.known.len() > seen.len() {
-            self.known.retain(|path, _| seen.contains(path));
+            seen.sort_unstable();
+            self.known.retain(|path, _| seen.binary_search(path).is_ok());
         }
         all
     }
@@ -60,6 +61,9 @@ impl Folders {
         let is_known = |l: &Listed| l.is_settled && l.changed == changed;
         if !self.known.get(folder).is_some_and(is_known) {
             let Some((files, folders)) = entries(folder) else { return };
+            if depth >= FOLDER_DEPTH_MAX {
+                reached::FOLDER_DEPTH_MAX.count_times(folders.len() as u64);
+            }
             let is_settled = now_ns.saturating_sub(changed) > STEP_NS;
             let listed = Listed { changed, is_settled, files, folders };
             self.known.insert(folder.to_owned(), listed);
@@ -102,4 +106,32 @@ fn entries(folder: &Path) -> Option<(Vec<PathBuf>, Vec<PathBuf>)> {
     files.sort_unstable();
     folders.sort_unstable();
     Some((files, folders))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_too_deep_are_counted_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut path = dir.path().to_owned();
+        for depth in 0..=FOLDER_DEPTH_MAX {
+            std::fs::write(path.join("conn.log"), "x").unwrap();
+            path.push(format!("d{depth}"));
+            std::fs::create_dir(&path).unwrap();
+        }
+        std::fs::write(path.join("conn.log"), "x").unwrap();
+        let mut folders = Folders::default();
+        for look in 0..3 {
+            let found = folders.list(&[dir.path().to_owned()], i64::MAX);
+            assert_eq!(found.len(), FOLDER_DEPTH_MAX + 1);
+            let counted = gabion_record::limits::take().of(&reached::FOLDER_DEPTH_MAX);
+            assert_eq!(counted, u64::from(look == 0));
+        }
+        // What is gone is forgotten.
+        std::fs::remove_dir_all(dir.path().join("d0")).unwrap();
+        assert_eq!(folders.list(&[dir.path().to_owned()], i64::MAX).len(), 1);
+        assert_eq!(folders.known.len(), 1);
+    }
 }

@@ -14,7 +14,9 @@ use crate::feed::InputReport;
 use crate::folders::{Folders, changed_ns};
 use crate::growing::{Content, Next, Place};
 use crate::intake::{Each, Intake};
-use crate::limits::{FOLLOWED_MAX, MERGED_MAX, OPEN_MAX, PLACES_MAX, REPORTS_MAX, WAITING_MAX};
+use crate::limits::{
+    FOLLOWED_MAX, MERGED_MAX, OPEN_MAX, PLACES_MAX, REPORTS_MAX, WAITING_MAX, reached,
+};
 use crate::reader::{Format, LayoutId};
 use crate::source::is_packed;
 use foldhash::fast::FixedState;
@@ -233,6 +235,7 @@ impl Follow {
         while self.placed.len() > PLACES_MAX
             && let Some(oldest) = self.placed.pop_front()
         {
+            reached::PLACES_MAX.count();
             self.places.remove(&oldest);
         }
     }
@@ -608,4 +611,20 @@ fn identity(about: &Metadata) -> Identity {
 /// Bytes, and when it was changed last.
 fn stated(about: &Metadata) -> (u64, i64) {
     (about.len(), changed_ns(about))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logs_gone_longest_are_forgotten_and_counted() {
+        let mut follow = Follow::new(Vec::new(), None, 0);
+        for head in 0..PLACES_MAX as u64 + 7 {
+            follow.leave(Some(head), Place::default());
+            follow.leave(Some(head), Place::default());
+        }
+        assert_eq!((follow.places.len(), follow.placed.len()), (PLACES_MAX, PLACES_MAX));
+        assert_eq!(gabion_record::limits::take().of(&reached::PLACES_MAX), 7);
+    }
 }

@@ -1,84 +1,115 @@
 //! Every limit of this crate, each with its reason. Reaching one is a counted skip.
 
-/// Longest line read, bytes. Zeek's longest real lines (x509.log with hundreds of names) are below
-/// 64 KiB; a "line" of more is no log.
-pub const LINE_MAX: usize = 1 << 20;
+use gabion_record::limits;
+
+/// Bytes in which a part of a file that is looked at by itself finds its first line's begin; where it finds none,
+/// the file is looked at line by line.
+pub const LINE_ROOM: u64 = 64 << 10;
 
 /// Bytes taken from a file at a time: large enough that a system call a chunk costs nothing, small
 /// enough that hundreds of open files fit into any budget.
 pub const CHUNK: usize = 128 << 10;
 
-/// Headers of one file. A rotated file that was put together of a day's parts has a few dozen.
-pub const LAYOUTS_MAX: usize = 4096;
-
-/// Columns of a header that are looked at. The widest log of Zeek (notice.log) has 28.
-pub const COLUMNS_MAX: usize = 256;
-
-/// Nesting of JSON that is walked; EVE needs 3.
-pub const JSON_DEPTH_MAX: usize = 64;
-
-/// Skips of which line numbers are kept per file and reason, so that a person finds them; the rest
-/// is counted.
-pub const SKIP_LINES_KEPT: usize = 3;
-
-/// Bytes that a compressed log may become for each of its own read so far, beyond the first mebibyte;
-/// logs pack 10 to 30 fold, so more is a bomb.
-pub const EXPANSION_MAX: u64 = 2_000;
-
-/// Addresses that send NetFlow or IPFIX and of which something is kept. A busy collector hears some hundred;
-/// beyond it the one that was used least is let go.
-pub const EXPORTERS_MAX: usize = 4096;
-
-/// Fields of all templates of one address, each of 8 bytes; a template and a domain count as 8 more. Real
-/// exporters have 20 templates of 20 to 60 fields, a chassis with 20 cards has 20 times as many. Beyond it the
-/// address's own least used template goes, and nobody else's.
-pub const FIELDS_PER_ADDRESS: usize = 32 << 10;
-
-/// The same of all addresses together: 16 MiB, so 64 addresses at their bound, or 4,096 of 512 fields.
-pub const FIELDS_MAX: usize = 2 << 20;
-
 /// Templates that can be held at the most, as each counts as 8 fields at least.
 pub const TEMPLATES_MAX: usize = FIELDS_MAX / 8;
-
-/// Observation domains of an address whose sequence numbers are kept: one a line card, or a virtual router.
-/// Beyond it the least used is let go, and a gap in its numbers may be missed.
-pub const DOMAINS_PER_ADDRESS: usize = 256;
-
-/// Fields of a template. Real ones have up to 60.
-pub const TEMPLATE_FIELDS_MAX: usize = 512;
 
 /// Records that are given out together where they stand in order already: so many that who takes them
 /// can look at all their sources before the first is worked on, so few that they stay in the nearest
 /// cache.
 pub const TOGETHER: usize = 8;
 
-/// Logs followed at once. Each takes about a kilobyte; what is beyond is counted and said. A site that
-/// writes a log for each of its machines has thousands.
-pub const FOLLOWED_MAX: usize = 1 << 17;
-
-/// Followed logs up to which all stay open between two looks, so that one that is moved away and removed is
-/// still read to its end: half of the 1,024 descriptors that a process has by default. Of more, each is
-/// opened when it has grown.
-pub const OPEN_MAX: usize = 512;
-
-/// Followed logs with something new whose lines are put together by time: each has a buffer of [`CHUNK`]
-/// then, 8 MiB in all. Of more, so many at a time.
-pub const MERGED_MAX: usize = 64;
-
-/// Logs that are gone of which it is known up to where they were read, so that a copy or a packed form of one
-/// is not read again. The oldest are forgotten; then their copies count as new logs. Some 4 MiB.
-pub const PLACES_MAX: usize = 1 << 16;
-
-/// Reports of logs that are gone; of the oldest beyond, only the sums are kept.
-pub const REPORTS_MAX: usize = 1024;
-
-/// Bytes of lines that wait for earlier ones in one followed log.
-pub const WAITING_MAX: usize = 16 << 20;
-
-/// Deepest folders that are looked into.
-pub const FOLDER_DEPTH_MAX: usize = 16;
-
 /// The longest that lines of a file wait for earlier ones, where nobody says otherwise. Zeek writes a flow of UDP a
 /// minute after its last packet, so that a question that lasted some seconds stands behind its answers: a minute
 /// would make it late. Two hold 33,000 lines of a log of a million an hour, some 5 MB.
 pub const HORIZON_NS: i64 = 120 * gabion_record::logs::SECOND;
+
+limits! { "flowlog";
+    /// Longest line read, bytes. Zeek's longest real lines (x509.log with hundreds of names) are below
+    /// 64 KiB; a "line" of more is no log.
+    pub const LINE_MAX: usize = 1 << 20,
+        Counts("the line, as `too_long` among those skipped");
+
+    /// Headers of one file. A rotated file that was put together of a day's parts has a few dozen.
+    pub const LAYOUTS_MAX: usize = 4096,
+        Counts("lines behind a further header, as `too_many_headers` among those skipped");
+
+    /// Columns of a header that are looked at. The widest log of Zeek (notice.log) has 28.
+    pub const COLUMNS_MAX: usize = 256,
+        Loses("further columns of a header");
+
+    /// Nesting of JSON that is walked; EVE needs 3.
+    pub const JSON_DEPTH_MAX: usize = 64,
+        Counts("the line, as `cut_short` among those skipped");
+
+    /// Skips of which line numbers are kept per file and reason, so that a person finds them; the rest
+    /// is counted.
+    pub const SKIP_LINES_KEPT: usize = 3,
+        Spares("their number stands beside them");
+
+    /// Bytes that a compressed log may become for each of its own read so far, beyond the first mebibyte;
+    /// logs pack 10 to 30 fold, so more is a bomb.
+    pub const EXPANSION_MAX: u64 = 2_000,
+        Refuses("the rest of the log");
+
+    /// Addresses that send NetFlow or IPFIX and of which something is kept. A busy collector hears some hundred;
+    /// beyond it the one that was used least is let go.
+    pub const EXPORTERS_MAX: usize = 4096,
+        Loses("templates and sequence numbers of the address that was used least");
+
+    /// Fields of all templates of one address, each of 8 bytes; a template and a domain count as 8 more. Real
+    /// exporters have 20 templates of 20 to 60 fields, a chassis with 20 cards has 20 times as many. Beyond it the
+    /// address's own least used template goes, and nobody else's.
+    pub const FIELDS_PER_ADDRESS: usize = 32 << 10,
+        Loses("the template of that address that was used least");
+
+    /// The same of all addresses together: 16 MiB, so 64 addresses at their bound, or 4,096 of 512 fields.
+    pub const FIELDS_MAX: usize = 2 << 20,
+        Loses("templates and sequence numbers of the address that was used least");
+
+    /// Observation domains of an address whose sequence numbers are kept: one a line card, or a virtual router.
+    /// Beyond it the least used is let go, and a gap in its numbers may be missed.
+    pub const DOMAINS_PER_ADDRESS: usize = 256,
+        Loses("the sequence number of that address that was used least: a gap may be missed");
+
+    /// Fields of a template. Real ones have up to 60.
+    pub const TEMPLATE_FIELDS_MAX: usize = 512,
+        Counts("the template, as `malformed`");
+
+    /// Logs followed at once. Each takes about a kilobyte; what is beyond is counted and said. A site that
+    /// writes a log for each of its machines has thousands.
+    pub const FOLLOWED_MAX: usize = 1 << 17,
+        Counts("further logs, by their number at the end");
+
+    /// Followed logs up to which all stay open between two looks, so that one that is moved away and removed is
+    /// still read to its end: half of the 1,024 descriptors that a process has by default. Of more, each is
+    /// opened when it has grown.
+    pub const OPEN_MAX: usize = 512,
+        Spares("each is opened when it has grown; one that is removed before is said");
+
+    /// Followed logs with something new whose lines are put together by time: each has a buffer of [`CHUNK`]
+    /// then, 8 MiB in all. Of more, so many at a time.
+    pub const MERGED_MAX: usize = 64,
+        Spares("the next so many follow");
+
+    /// Logs that are gone of which it is known up to where they were read, so that a copy or a packed form of one
+    /// is not read again. The oldest are forgotten; then their copies count as new logs. Some 4 MiB.
+    pub const PLACES_MAX: usize = 1 << 16,
+        Loses("up to where the log was read that is gone longest: a copy of it would be read again");
+
+    /// Reports of logs that are gone; of the oldest beyond, only the sums are kept.
+    pub const REPORTS_MAX: usize = 1024,
+        Spares("the counts of earlier ones stand in one report");
+
+    /// Bytes of lines that wait for earlier ones in one followed log.
+    pub const WAITING_MAX: usize = 16 << 20,
+        Counts("order: the earliest lines go on early, as `reorder_cut` and, behind others, as late");
+
+    /// Deepest folders that are looked into.
+    pub const FOLDER_DEPTH_MAX: usize = 16,
+        Loses("folders below");
+
+    /// Uses of a template, a domain or an address that are remembered: an entry in use outlives so many rounds of
+    /// others being let go.
+    pub const TEMPLATE_USES_MAX: u8 = 200,
+        Spares("who was used so often stays as long");
+}

@@ -87,9 +87,8 @@ impl Layout {
         if line.starts_with(b"Date flow start") || line.starts_with(b"Date first seen") {
             return Some(Layout::Text);
         }
-        let columns: Vec<Option<u8>> = line
-            .split(|b| *b == b',')
-            .take(crate::limits::COLUMNS_MAX)
+        let columns: Vec<Option<u8>> = crate::reader::columns(line.split(|b| *b == b','))
+            .into_iter()
             .map(|name| {
                 let name = name.trim_ascii().to_ascii_lowercase();
                 let known = NAMES.iter().find(|(n, _)| n.as_bytes() == name)?;

@@ -4,7 +4,7 @@
 //! full: [`Reader::line`] says what a line is and when, [`Reader::record`] makes its record. Between
 //! the two a line carries the number of the header it stood under ([`LayoutId`]).
 
-use crate::limits::{LAYOUTS_MAX, LINE_MAX};
+use crate::limits::{COLUMNS_MAX, LAYOUTS_MAX, LINE_MAX, reached};
 use crate::skip::Skip;
 use crate::zeek::{self, Separator};
 use crate::{argus, eve, nfdump};
@@ -421,6 +421,13 @@ fn json_kind(line: &[u8]) -> Option<LogKind> {
     by_path.or(by_column)
 }
 
+/// The columns of a header, as far as they are looked at.
+pub(crate) fn columns<'a>(mut all: impl Iterator<Item = &'a [u8]>) -> Vec<&'a [u8]> {
+    let columns = all.by_ref().take(COLUMNS_MAX).collect();
+    reached::COLUMNS_MAX.count_times(all.count() as u64);
+    columns
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -440,6 +447,15 @@ mod tests {
         ] {
             assert_eq!(kind_of(name), kind, "{name}");
         }
+    }
+
+    #[test]
+    fn columns_beyond_those_looked_at_are_counted() {
+        let header = vec!["ts"; COLUMNS_MAX + 44].join(",");
+        assert_eq!(columns(header.as_bytes().split(|b| *b == b',')).len(), COLUMNS_MAX);
+        assert_eq!(gabion_record::limits::take().of(&reached::COLUMNS_MAX), 44);
+        assert_eq!(columns(b"a,b".split(|b| *b == b',')), [b"a", b"b"]);
+        assert!(gabion_record::limits::take().is_empty());
     }
 
     /// A header may change where rotated files were put together.

@@ -293,6 +293,42 @@ mod tests {
         assert_eq!(order(&times, 60, 1 << 20).0, times);
     }
 
+    /// However little room there is, and in whatever order lines come: each waits once, in one slice, and slices
+    /// that leave are no more than lines.
+    #[test]
+    fn a_flood_of_moments_costs_no_more_slices_than_lines() {
+        const ROOM: usize = 1 << 20;
+        const LINES: i64 = 60_000;
+        let moments: [fn(i64) -> i64; 4] =
+            [|n| n, |n| LINES - n, |n| n * 7_919 % LINES, |n| n % 2 * 3_000 + n / 100];
+        for (at, moment) in moments.into_iter().enumerate() {
+            for part in [16, 4, 1] {
+                let mut sorter = Sorter::new(7_200 * SECOND, ROOM / part);
+                let (mut slices, mut left) = (0_i64, 0_i64);
+                for n in 0..=LINES {
+                    let is_end = n == LINES;
+                    if !is_end {
+                        sorter.push(
+                            TimeNs(moment(n) * SECOND),
+                            &[b'x'; 80],
+                            LayoutId::default(),
+                            0,
+                        );
+                    }
+                    while sorter.advance(is_end) {
+                        slices += i64::from(sorter.next == 0);
+                        left += sorter.heads().count() as i64;
+                        sorter.pop(sorter.heads().count());
+                    }
+                    assert!(sorter.bytes <= ROOM / part);
+                }
+                assert_eq!(left, LINES, "{at} {part}");
+                assert!(slices <= LINES && sorter.spare.len() <= 64, "{at} {part}: {slices}");
+                assert!(sorter.cut as i64 <= slices);
+            }
+        }
+    }
+
     #[test]
     fn equal_moments_are_in_order_of_their_text() {
         for lines in [["b", "a", "c"], ["c", "b", "a"], ["a", "c", "b"]] {

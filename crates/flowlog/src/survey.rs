@@ -6,6 +6,7 @@
 //! the first part on for which that does not hold, the file is looked at line by line, so that what is
 //! found is the same with any number of threads.
 
+use crate::limits::LINE_ROOM;
 use crate::reader::{LayoutId, Line, Reader};
 use crate::skip::Skip;
 use crate::sorter::LogClock;
@@ -17,8 +18,6 @@ use std::path::Path;
 
 /// Bytes that are worth a thread.
 const PART_LEAST: u64 = 8 << 20;
-/// Bytes in which a part finds its first line's begin.
-const LINE_ROOM: u64 = 64 << 10;
 
 /// What the pass over the times found of one file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

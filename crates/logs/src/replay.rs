@@ -9,7 +9,7 @@
 //! the window makes nothing grow.
 
 use crate::envelope::EnvelopeId;
-use crate::limits::{REPLAY_AGE_S, REPLAY_ENVELOPES_MAX};
+use crate::limits::{REPLAY_AGE_S, REPLAY_ENVELOPES_MAX, reached};
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::time::Duration;
@@ -79,8 +79,11 @@ impl ReplayWindow {
     fn first_seen_hash(&mut self, hash: u64, received_ns: u64, passed_s: u32) -> Option<u64> {
         while self.len > 0 {
             let age_s = passed_s.saturating_sub(self.passed[self.oldest]);
-            if self.len < self.ring.len() && age_s <= self.age_s {
-                break;
+            if age_s <= self.age_s {
+                if self.len < self.ring.len() {
+                    break;
+                }
+                reached::REPLAY_ENVELOPES_MAX.count();
             }
             self.forget_oldest();
         }
@@ -162,6 +165,9 @@ mod tests {
         assert_eq!(see(1, 4), (None, 2), "pushed out by number");
         assert_eq!(see(3, 200), (None, 1), "too old");
         assert_eq!(see(3, 300), (Some(2_000), 1));
+        // What was forgotten for want of room alone is counted: an envelope could be sent again.
+        let counts = gabion_record::limits::take();
+        assert_eq!(counts.of(&reached::REPLAY_ENVELOPES_MAX), 2);
     }
 
     /// The calendar of a host is set: by hand, by time servers, by whoever can lie to them.

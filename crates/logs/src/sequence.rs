@@ -1,14 +1,11 @@
 //! Follows `meta sequenceId` of RFC 5424 per originator: numbers that are missing are messages that were
 //! lost before they came here, which nothing on this machine can count otherwise.
 
-use crate::limits::SEQUENCES_MAX;
+use crate::limits::{SEQUENCE_GAP_MAX, SEQUENCES_MAX, reached};
 use std::collections::{HashMap, VecDeque};
 
 /// The largest number; the next one is 1.
 const LAST: u32 = i32::MAX as u32;
-
-/// Numbers skipped beyond which it is no loss but a new beginning.
-const GAP_MAX: u32 = 1 << 20;
 
 /// The last number of each originator.
 #[derive(Debug, Default)]
@@ -18,6 +15,8 @@ pub struct Sequences {
     /// the end again before it makes room. So a flood of new ones walks no table.
     queue: VecDeque<(Vec<u8>, u64)>,
     heard: u64,
+    /// Originators that were looked at to make room.
+    looks: u64,
 }
 
 impl Sequences {
@@ -30,9 +29,11 @@ impl Sequences {
             while self.last.len() >= SEQUENCES_MAX
                 && let Some((oldest, then)) = self.queue.pop_front()
             {
+                self.looks += 1;
                 match self.last.get(&oldest).filter(|last| last.1 != then) {
                     Some(last) => self.queue.push_back((oldest, last.1)),
                     None => {
+                        reached::SEQUENCES_MAX.count();
                         self.last.remove(&oldest);
                     }
                 }
@@ -44,7 +45,7 @@ impl Sequences {
         let expected = if last.0 >= LAST { 1 } else { last.0 + 1 };
         let skipped = number.checked_sub(expected);
         *last = (number, heard);
-        skipped.filter(|n| *n <= GAP_MAX).unwrap_or(0)
+        skipped.filter(|n| *n <= SEQUENCE_GAP_MAX).unwrap_or(0)
     }
 }
 
@@ -61,6 +62,29 @@ mod tests {
             assert_eq!(sequences.missing(b"steady", 2 * n + 1), u32::from(n > 0));
             assert!(sequences.last.len() <= SEQUENCES_MAX);
             assert_eq!(sequences.queue.len(), sequences.last.len());
+        }
+        let forgotten = gabion_record::limits::take().of(&reached::SEQUENCES_MAX);
+        assert_eq!(forgotten, 3 * SEQUENCES_MAX as u64 + 1);
+    }
+
+    /// However those heard of before and new ones follow each other: looks stay below two a message.
+    #[test]
+    fn a_flood_of_originators_costs_no_more_looks_than_messages() {
+        const MESSAGES: u64 = 300_000;
+        let patterns: [fn(u64) -> u64; 4] = [
+            |n| n,
+            |n| n % (SEQUENCES_MAX as u64 + 1),
+            |n| if n.is_multiple_of(2) { n } else { n % SEQUENCES_MAX as u64 },
+            // All are heard of again, and then one is new.
+            |n| if n.is_multiple_of(SEQUENCES_MAX as u64) { n } else { n % SEQUENCES_MAX as u64 },
+        ];
+        for (at, pattern) in patterns.into_iter().enumerate() {
+            let mut sequences = Sequences::default();
+            (0..MESSAGES).for_each(|n| {
+                sequences.missing(&pattern(n).to_be_bytes(), 1);
+            });
+            assert!(sequences.looks <= 2 * MESSAGES, "{at}: {}", sequences.looks);
+            assert!(sequences.last.len() <= SEQUENCES_MAX);
         }
     }
 

@@ -1,10 +1,7 @@
 //! The limits and intervals of the machinery, each with its reason.
 
+use gabion_record::limits;
 use std::time::Duration;
-
-/// Most messages of one channel, whatever its items and bytes allow: the queue's slots are
-/// allocated at its beginning. Batches hold 64 to 256 frames, so this is more than enough.
-pub const CHANNEL_MESSAGES_MAX: u64 = 4096;
 
 /// A worker that has work and did not beat for so long is taken for stalled. With the interval
 /// below, a stall is noticed within two seconds of the last beat, with a margin for a busy machine.
@@ -20,16 +17,8 @@ pub const WORKER_STACK_BYTES: usize = 8 << 20;
 /// How often who waits for input looks whether it is asked to stop.
 pub const STOP_LOOK_MS: i64 = 200;
 
-/// How many such looks a writer goes on waiting for a reader once it was asked to stop: with the last
-/// look before, a second and a bit, so that a reader that is only slow gets the end of the results and
-/// the process ends within two.
-pub const LOOKS_AFTER_STOP: u32 = 5;
-
 /// Bytes for which a pipe has room whenever the system says that it has some (`PIPE_BUF` on Linux).
 pub const PIPE_ROOM_BYTES: usize = 4096;
-
-/// Most bytes of a panic's message that are kept.
-pub const PANIC_MESSAGE_MAX: usize = 1024;
 
 /// The process's share of the memory limit, as a divisor: a quarter leaves room for the page
 /// cache, for compiled rules (which are not under budget) and for a neighbor.
@@ -41,5 +30,36 @@ pub const BUDGET_UNKNOWN: u64 = 512 << 20;
 /// A limit of version 1 from here on is none: it stands as the largest number of whole pages.
 pub const NO_LIMIT: u64 = 1 << 62;
 
-/// Most bytes of a file under `/proc` or `/sys` that are read: `/proc/self/cgroup` is the longest.
-pub const SYSTEM_FILE_MAX: u64 = 64 * 1024;
+/// Receive buffer asked for: 64 MiB hold 0.8 s of 100,000 short datagrams a second.
+pub const RECEIVE_BUFFER: usize = 64 * 1024 * 1024;
+
+/// Below this a short pause of the receiver loses datagrams.
+pub const RECEIVE_BUFFER_ENOUGH: usize = 4 * 1024 * 1024;
+
+/// Descriptors told of in one call; further ready ones are told of in the next.
+pub const EVENTS_TOLD: usize = 256;
+
+limits! { "runtime";
+    /// Most messages of one channel, whatever its items and bytes allow: the queue's slots are
+    /// allocated at its beginning. Batches hold 64 to 256 frames, so this is more than enough.
+    pub const CHANNEL_MESSAGES_MAX: u64 = 4096,
+        Spares("who sends waits");
+
+    /// How many such looks a writer goes on waiting for a reader once it was asked to stop: with the last
+    /// look before, a second and a bit, so that a reader that is only slow gets the end of the results and
+    /// the process ends within two.
+    pub const LOOKS_AFTER_STOP: u32 = 5,
+        Counts("the rest of the output, by an error and exit code 4");
+
+    /// Most bytes of a panic's message that are kept.
+    pub const PANIC_MESSAGE_MAX: usize = 1024,
+        Spares("the end of a longer message is left out; the panic and its place are told");
+
+    /// Most bytes of a file under `/proc` or `/sys` that are read: `/proc/self/cgroup` is the longest.
+    pub const SYSTEM_FILE_MAX: u64 = 64 * 1024,
+        Spares("those files are shorter");
+
+    /// Bytes of a datagram that are taken: UDP's own limit lies below it, and longer ones come from local sockets only.
+    pub const DATAGRAM_MAX: usize = 64 * 1024,
+        Counts("the rest of the datagram, which is marked and counted as cut");
+}

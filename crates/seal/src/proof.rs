@@ -9,7 +9,7 @@
 use crate::chunk::{HEADER_LEN, Header, leaf};
 use crate::error::{Error, Result};
 use crate::leaves::{checkpoints_where, leaves};
-use crate::limits::{PROOF_FILE_MAX, PROOF_HASHES_MAX};
+use crate::limits::{PROOF_EPOCHS_MAX, PROOF_FILE_MAX, PROOF_HASHES_MAX};
 use crate::note::{Checkpoint, Note, Vkey};
 use crate::reader::Located;
 use crate::record::{Flags, Kind, Record, SourceView};
@@ -24,10 +24,6 @@ use gabion_record::json::Json;
 use serde_json::Value;
 
 const FIRST_LINE: &str = "c2sp.org/tlog-proof@v1";
-/// Epochs that a proof carries the announcements of. A log whose first key lies further back is proven
-/// against the key of a later epoch.
-const EPOCHS_MAX: usize = 2_048;
-
 /// What a proof is to show.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
@@ -87,7 +83,7 @@ fn epoch_chain(log: &dyn Storage, all: &[Hash], _chunk: u64, size: u64) -> Resul
         if note.signatures.len() < 4 || checkpoint.size == 0 {
             continue;
         }
-        if hops.len() == EPOCHS_MAX {
+        if hops.len() == PROOF_EPOCHS_MAX {
             return Ok(Vec::new());
         }
         let Some((head, body, segment_hash)) = announcement(log, checkpoint.size - 1)? else {

@@ -7,7 +7,7 @@
 //! better parser applies to old logs; the bytes are the evidence.
 
 use crate::error::{Error, Result};
-use crate::limits::{CHUNK_RECORDS_MAX, CHUNK_SOURCES_MAX, RECORD_MAX, SOURCE_TEXT_MAX};
+use crate::limits::{CHUNK_RECORDS_MAX, CHUNK_SOURCES_MAX, RECORD_MAX, SOURCE_TEXT_MAX, reached};
 use crate::tree::{Hash, sha256};
 use crate::wire::{Take, put_varint, unzigzag, zigzag};
 
@@ -145,6 +145,7 @@ impl Source {
         let mut entry = vec![transport as u8];
         entry.extend_from_slice(&listener.to_be_bytes());
         for text in [peer, identity] {
+            reached::SOURCE_TEXT_MAX.holds(text.len());
             let bytes = &text.as_bytes()[..text.floor_char_boundary(SOURCE_TEXT_MAX)];
             entry.push(bytes.len() as u8);
             entry.extend_from_slice(bytes);
@@ -464,6 +465,17 @@ impl<'a> Decoded<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_sources_that_are_cut_are_counted() {
+        let long = "x".repeat(SOURCE_TEXT_MAX + 1);
+        let cut = Source::new(Transport::Tls, 1, "192.0.2.1:514", &long);
+        let view = SourceView::read(&mut Take::new(cut.entry())).unwrap();
+        assert_eq!(view.identity.len(), SOURCE_TEXT_MAX);
+        let _ = Source::new(Transport::Tls, 1, "192.0.2.1:514", &long[1..]);
+        let counts = gabion_record::limits::take();
+        assert_eq!(counts.of(&reached::SOURCE_TEXT_MAX), 1);
+    }
 
     #[test]
     fn records_come_back_with_their_leaves() {

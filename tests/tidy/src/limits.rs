@@ -7,8 +7,10 @@ use crate::Fault;
 use crate::tree::File;
 
 /// Crates whose limits all stand in their tables.
-const CRATES: &[&str] =
-    &["capture", "flow", "matcher", "net", "outputs", "packet", "proto", "record", "rules"];
+const CRATES: &[&str] = &[
+    "behavior", "capture", "cli", "flow", "flowlog", "logs", "matcher", "net", "outputs", "packet",
+    "proto", "record", "rules", "runtime", "seal",
+];
 
 /// Words in the name of a constant that bounds work or memory.
 const WORDS: &[&str] = &[
@@ -28,6 +30,15 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("crates/rules/src/keywords/content.rs", "ANCHOR_MAX", "a range of the rule language"),
     ("crates/rules/src/keywords/content.rs", "VALUE_MAX", "a range of the rule language"),
     ("crates/net/src/script/pattern.rs", "STEPS_PER_INSTRUCTION", "what is charged at a time"),
+    ("crates/behavior/src/goes_on.rs", "ROOM", "the budget of a test"),
+    ("crates/behavior/src/hostile.rs", "ROOM", "the budget of a test"),
+    (
+        "crates/behavior/src/sketch/hyperloglog.rs",
+        "RANK_MAX",
+        "the largest rank of a hash of 64 bits",
+    ),
+    ("crates/cli/src/team.rs", "WAIT_FOR_ROOM", "how long a look for room waits"),
+    ("crates/cli/src/behavior/team/reader.rs", "WAIT_FOR_ROOM", "how long a look for room waits"),
     ("crates/net/src/datasets.rs", "ROOM", "what the memory account of a dataset starts with"),
 ];
 

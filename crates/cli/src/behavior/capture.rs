@@ -9,6 +9,7 @@
 use super::{Beside, Ran, Sink, budget, end, settings, sink};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
+use crate::limits::CAPTURE_WAITING_MAX;
 use crate::log::seal_findings::FindingLog;
 use crate::suricata::yaml;
 use gabion_behavior::Engine;
@@ -45,8 +46,6 @@ types:
 /// The longest that a record waits for earlier ones: captures are finite, and a flow is told when it
 /// ends.
 const HORIZON_NS: i64 = 3600 * SECOND;
-/// Bytes of lines that wait.
-const WAITING_MAX: usize = 64 << 20;
 
 /// Whether inputs are captures: all that are named, or a folder that holds captures and no logs.
 pub(crate) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Fault> {
@@ -117,7 +116,12 @@ impl Tap {
             engine.keep_windows();
         }
         let taken = Arc::new(Mutex::new(Taken {
-            intake: Intake::new(&name, Some(Format::Eve), HORIZON_NS, WAITING_MAX.min(bytes / 8)),
+            intake: Intake::new(
+                &name,
+                Some(Format::Eve),
+                HORIZON_NS,
+                CAPTURE_WAITING_MAX.min(bytes / 8),
+            ),
             engine,
             sink,
         }));

@@ -1,16 +1,14 @@
 //! `alerts.json` read again: what a run has found, as typed values.
 
 use crate::exit::Fault;
+use crate::limits::FINDING_BYTES_MAX;
 use gabion_flowlog::json::{self, Value, members};
 use gabion_outputs::rank::Seen;
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-
-/// Longest line of a findings' file that is read; longer ones are not ours.
-const LINE_MAX: usize = 1 << 20;
 
 /// One line about a finding.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -86,22 +84,72 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<Line>, Fault> {
     let path = folder.join("alerts.json");
     let hint = "name a folder that `gabion read --behavior -l` wrote";
     let fault = |e: std::io::Error| Fault::input(format!("{}: {e}: {hint}", path.display()));
-    let mut reader = BufReader::new(File::open(&path).map_err(fault)?);
+    let mut lines = Lines::of(BufReader::new(File::open(&path).map_err(fault)?));
     let mut all: Vec<Line> = Vec::new();
     let mut places = std::collections::HashMap::new();
     let mut line = Vec::new();
     loop {
         line.clear();
-        if reader.read_until(b'\n', &mut line).map_err(fault)? == 0 {
+        if !lines.next(&mut line).map_err(fault)? {
+            lines.warn(&path);
             return Ok(all);
         }
-        let Some(found) = (line.len() <= LINE_MAX).then(|| one(&line)).flatten() else { continue };
+        let Some(found) = one(&line) else { continue };
         match places.get(&found.finding) {
             Some(at) => all.get_mut(*at).into_iter().for_each(|line| *line = found.clone()),
             None => {
                 places.insert(found.finding.clone(), all.len());
                 all.push(found);
             }
+        }
+    }
+}
+
+/// Lines of a file of findings, of which none takes more room than one that this program writes.
+pub(crate) struct Lines<R> {
+    from: R,
+    /// Lines that were too long.
+    left_out: u64,
+}
+
+impl<R: BufRead> Lines<R> {
+    /// The lines of a file.
+    pub(crate) fn of(from: R) -> Lines<R> {
+        Lines { from, left_out: 0 }
+    }
+
+    /// Reads the next line that is none too long; false at the end.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn next(&mut self, line: &mut Vec<u8>) -> std::io::Result<bool> {
+        loop {
+            line.clear();
+            let most = FINDING_BYTES_MAX as u64 + 1;
+            if (&mut self.from).take(most).read_until(b'\n', line)? == 0 {
+                return Ok(false);
+            }
+            if line.len() <= FINDING_BYTES_MAX {
+                return Ok(true);
+            }
+            self.left_out += 1;
+            while line.last() != Some(&b'\n') {
+                line.clear();
+                if (&mut self.from).take(most).read_until(b'\n', line)? == 0 {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+
+    /// Says how many lines were left out, where some were.
+    pub(crate) fn warn(&self, path: &Path) {
+        if self.left_out > 0 {
+            let (n, path) = (self.left_out, path.display());
+            eprintln!(
+                "gabion: {path}: {n} lines of more than {FINDING_BYTES_MAX} bytes were left out: no \
+                 finding has so many"
+            );
         }
     }
 }

@@ -2,7 +2,9 @@
 //! them again when they change or when asked to (SIGUSR2).
 
 use crate::exit::Fault;
-use crate::limits::{LIST_BYTES_MAX, NAMED_FILE_BYTES_MAX, PIPED_LIST_BYTES_MAX};
+use crate::limits::{
+    LIST_BYTES_MAX, LIST_FOLDERS_MAX, NAMED_FILE_BYTES_MAX, OPEN_LISTS_MAX, PIPED_LIST_BYTES_MAX,
+};
 use crate::operator_file;
 use gabion_behavior::intel::{Builder, Intel, Purpose, Texts};
 use gabion_record::Tree;
@@ -18,10 +20,6 @@ use std::time::{Duration, SystemTime};
 
 /// Bytes read at once.
 const CHUNK: usize = 1 << 20;
-/// Files kept open to read entries again; of more, only the name of the list is told.
-const OPEN_MAX: usize = 512;
-/// Deepest folders looked into.
-const DEPTH_MAX: usize = 8;
 /// How often files are looked at for changes.
 const LOOK: Duration = Duration::from_secs(10);
 
@@ -97,12 +95,12 @@ impl Places {
         }
     }
 
-    /// All files, in order of their names; what is to be there and is not.
-    fn files(&self) -> (Vec<(PathBuf, Purpose)>, Vec<String>) {
-        let (mut files, mut missing) = (Vec::new(), Vec::new());
+    /// All files, in order of their names; what is to be there and is not; folders too deep to be looked into.
+    fn files(&self) -> (Vec<(PathBuf, Purpose)>, Vec<String>, Vec<PathBuf>) {
+        let (mut files, mut missing, mut deep) = (Vec::new(), Vec::new(), Vec::new());
         for (path, purpose, must) in &self.paths {
             match std::fs::metadata(path) {
-                Ok(m) if m.is_dir() => below(path, *purpose, &mut files, 0),
+                Ok(m) if m.is_dir() => below(path, *purpose, (&mut files, &mut deep), 0),
                 Ok(_) => files.push((path.clone(), purpose_of(path, *purpose))),
                 Err(e) if *must == Must::Be => missing.push(format!("{}: {e}", path.display())),
                 Err(_) => {}
@@ -110,7 +108,7 @@ impl Places {
         }
         let mut seen = std::collections::HashSet::new();
         files.retain(|(path, _)| seen.insert(path.clone()));
-        (files, missing)
+        (files, missing, deep)
     }
 
     /// Whether nothing is named.
@@ -120,11 +118,17 @@ impl Places {
 
     /// Reads all of them; also what a person is to know.
     pub(super) fn load(&self) -> Result<(Intel, Vec<String>), Fault> {
-        let (files, missing) = self.files();
+        let (files, missing, deep) = self.files();
         if let Some(what) = missing.first() {
             return Err(Fault::input(format!("lists: {what}: name a file or folder of lists")));
         }
-        let mut notes = Vec::new();
+        let mut notes: Vec<String> = deep
+            .iter()
+            .map(|folder| {
+                let folder = folder.display();
+                format!("{folder}: is more than {LIST_FOLDERS_MAX} folders deep: lists in it are not read")
+            })
+            .collect();
         let mut builder = Builder::default();
         let mut open = Vec::new();
         let mut buffer = vec![0; CHUNK];
@@ -158,9 +162,15 @@ impl Places {
                     if let Err(e) = push(&file, &mut buffer, &mut builder) {
                         notes.push(format!("{}: {e}", path.display()));
                     }
-                    open.push((open.len() < OPEN_MAX).then_some(Opened::File(file)));
+                    open.push((open.len() < OPEN_LISTS_MAX).then_some(Opened::File(file)));
                 }
             }
+        }
+        let closed = open.iter().filter(|list| list.is_none()).count();
+        if closed > 0 {
+            notes.push(format!(
+                "{closed} lists beyond {OPEN_LISTS_MAX}: of their entries only the list and the level are told"
+            ));
         }
         let intel = builder.finish(Some(Box::new(Files(open))));
         for source in intel.sources().iter().filter(|s| s.counts.wrong > 0) {
@@ -202,7 +212,12 @@ impl Places {
     }
 }
 
-fn below(folder: &Path, purpose: Purpose, files: &mut Vec<(PathBuf, Purpose)>, depth: usize) {
+fn below(
+    folder: &Path,
+    purpose: Purpose,
+    (files, deep): (&mut Vec<(PathBuf, Purpose)>, &mut Vec<PathBuf>),
+    depth: usize,
+) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
     let mut paths: Vec<PathBuf> = entries.filter_map(|e| e.ok().map(|e| e.path())).collect();
     paths.sort();
@@ -212,8 +227,8 @@ fn below(folder: &Path, purpose: Purpose, files: &mut Vec<(PathBuf, Purpose)>, d
             continue;
         }
         match path.is_dir() {
-            true if depth < DEPTH_MAX => below(&path, purpose, files, depth + 1),
-            true => {}
+            true if depth < LIST_FOLDERS_MAX => below(&path, purpose, (files, deep), depth + 1),
+            true => deep.push(path),
             false => {
                 let purpose = purpose_of(&path, purpose);
                 files.push((path, purpose));

@@ -8,6 +8,7 @@
 use super::Lists;
 use super::exporters::Exporters;
 use super::team::{Seen, Source};
+use crate::limits::PIPE_WAITING_MAX;
 use gabion_flowlog::netflow::Counts;
 use gabion_flowlog::source::{LineRead, Lines, is_read_once};
 use gabion_flowlog::{Follow, Format, InputReport, Intake};
@@ -37,8 +38,6 @@ const STATE_EVERY: Duration = Duration::from_millis(500);
 const TURN: usize = 4096;
 /// Lines taken from followed logs before what was found is written.
 const LINES_TURN: usize = 1 << 16;
-/// Bytes of lines that wait in one pipe.
-const WAITING_MAX: usize = 16 << 20;
 /// While very much is read at once, records between two checkpoints: saving a large site takes as long as
 /// reading some hundred thousand.
 const RECORDS_LEAST: u64 = 1 << 20;
@@ -215,7 +214,7 @@ impl LiveSource {
         match open_once(&path) {
             Ok(file) => {
                 let lines = Lines::once(Box::new(Unwaiting::new(file)));
-                let intake = Intake::new(&path, self.format, self.horizon_ns, WAITING_MAX);
+                let intake = Intake::new(&path, self.format, self.horizon_ns, PIPE_WAITING_MAX);
                 self.piped.insert(path, Piped { lines, intake });
             }
             Err(e) => {

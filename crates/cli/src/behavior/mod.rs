@@ -26,7 +26,7 @@ use self::intel::{Places, Reload};
 use crate::command_line::{LogFormat, ReadOptions};
 use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
-use crate::limits::CONFIGURATION_BYTES_MAX;
+use crate::limits::{CONFIGURATION_BYTES_MAX, DEFAULT_BUDGET_MAX};
 use crate::log::seal_findings::FindingLog;
 use crate::operator_file;
 use crate::standard_output;
@@ -37,7 +37,7 @@ use gabion_behavior::settings_keys::not_used;
 use gabion_behavior::whitelist::Entry;
 use gabion_behavior::{Back, Counts, Engine, Front, Profile, Section, Settings, Shards};
 use gabion_flowlog::feed::OpenOnce;
-use gabion_flowlog::limits::FOLLOWED_MAX;
+use gabion_flowlog::limits::{FOLDER_DEPTH_MAX, FOLLOWED_MAX, reached};
 use gabion_flowlog::source::is_read_once;
 use gabion_flowlog::{Feed, Format, InputReport, Options};
 use gabion_outputs::idmef::AlertFiles;
@@ -47,6 +47,7 @@ use gabion_outputs::told::Told;
 use gabion_record::Tree;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::ledger::Ledger;
+use gabion_record::limits::Reached;
 use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::output::{Existing, write_whole};
@@ -71,6 +72,8 @@ struct Ended<'a> {
     network: Option<String>,
     /// Profiles in the folder's database.
     stored: Option<Written>,
+    /// Fixed limits that were reached.
+    limits: Reached,
 }
 
 /// What the network engine has to say of a run that was both engines'.
@@ -403,8 +406,14 @@ fn follow(
     if let (Some((d, dropped)), false) = (source.datagrams(), o.quiet) {
         eprintln!(
             "gabion: netflow: {} datagrams, {dropped} dropped by the kernel, {} flows, {} missing by sequence \
-             number, {} sets without template, {} malformed",
-            d.datagrams, d.flows, d.lost, d.without_template, d.malformed
+             number, {} sets without template, {} malformed, {} templates and {} domains let go",
+            d.datagrams,
+            d.flows,
+            d.lost,
+            d.without_template,
+            d.malformed,
+            d.templates_dropped,
+            d.domains_dropped
         );
     }
     let lost = if ran.lost() > 0 { Exit::Internal } else { Exit::Done };
@@ -510,8 +519,10 @@ impl Ran {
 
 /// Bytes for seeds and profiles.
 pub(crate) fn budget(o: &ReadOptions) -> usize {
-    let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0)).limit();
-    usize::try_from(budget).unwrap_or(usize::MAX).min(BUDGET_MAX)
+    let stated = o.budget.map(|b| b.0);
+    let budget = gabion_runtime::memory::process_budget(stated).limit();
+    let budget = usize::try_from(budget).unwrap_or(usize::MAX);
+    if stated.is_some() { budget } else { budget.min(DEFAULT_BUDGET_MAX) }
 }
 
 /// What every run does when all is read: writes what is buffered, says what was wrong and what was
@@ -550,7 +561,8 @@ pub(crate) fn end(
     }
     let paged = sink.paged.take();
     let Beside { page, network } = beside;
-    let ended = Ended { reports, ran, found: &sink.found, ledger, network, stored };
+    let limits = gabion_record::limits::take_all();
+    let ended = Ended { reports, ran, found: &sink.found, ledger, network, stored, limits };
     exit = exit.max(troubles::say(&ended, o, is_cut));
     if let Err(e) = leave(&ended, o, paged, page) {
         eprintln!("{e}");
@@ -726,15 +738,6 @@ fn paths(inputs: &[PathBuf]) -> Result<Vec<PathBuf>, Fault> {
     Ok(all)
 }
 
-/// Most that seeds and profiles take without being told: half a million sources seen once, and some fifteen
-/// thousand hosts that do something. The allocator needs up to as much again under a flood of ever new
-/// sources, and each worker some 15 MiB; the whole program then stays below 256 MiB with up to four workers. A
-/// larger site says so.
-const BUDGET_MAX: usize = 80 << 20;
-
-/// Deepest folders looked into.
-const DEPTH_MAX: usize = 16;
-
 fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> std::io::Result<()> {
     let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)?
         .collect::<Result<Vec<_>, _>>()?
@@ -744,8 +747,10 @@ fn below(folder: &Path, all: &mut Vec<PathBuf>, depth: usize) -> std::io::Result
     entries.sort();
     for path in entries {
         if path.is_dir() {
-            if depth < DEPTH_MAX {
+            if depth < FOLDER_DEPTH_MAX {
                 below(&path, all, depth + 1)?;
+            } else {
+                reached::FOLDER_DEPTH_MAX.count();
             }
         } else if !is_read_once(&path) {
             // What nobody named is not waited for.

@@ -1,14 +1,12 @@
 //! The two tables of a run, *calls out* and *hosts*, for people and for programs.
 
+use crate::limits::RANKED_ROWS_MAX;
 use gabion_outputs::rank::{Call, Rank};
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::budget::ByteSize;
 use gabion_record::json::Json;
 use gabion_record::logs::{SECOND, TimeNs};
 use std::fmt::Write;
-
-/// Rows of each table in JSON.
-const JSON_ROWS: usize = 1_000;
 
 /// Whom a pair calls, with the port.
 pub(crate) fn whom(call: &Call) -> String {
@@ -85,8 +83,14 @@ fn of(rows: usize, all: usize) -> String {
 /// For programs: members of an open object.
 pub(crate) fn json(rank: &Rank, j: &mut Json) {
     let moment = |second: i64| TimeNs(second.saturating_mul(SECOND));
+    let (calls, hosts) = (rank.calls(), rank.hosts());
+    let left = |all: usize| all.saturating_sub(RANKED_ROWS_MAX) as u64;
+    j.number("calls_out_left", left(calls.len()));
+    j.number("hosts_left", left(hosts.len()));
+    // Rows of either table that had no room while the run went on.
+    j.number("rows_dropped", rank.dropped);
     j.open_array_key("calls_out");
-    for c in rank.calls().into_iter().take(JSON_ROWS) {
+    for c in calls.into_iter().take(RANKED_ROWS_MAX) {
         j.open();
         j.ip("src", c.src);
         j.field("dst", &c.dst);
@@ -108,7 +112,7 @@ pub(crate) fn json(rank: &Rank, j: &mut Json) {
     }
     j.close_array();
     j.open_array_key("hosts");
-    for h in rank.hosts().into_iter().take(JSON_ROWS) {
+    for h in hosts.into_iter().take(RANKED_ROWS_MAX) {
         j.open();
         j.ip("host", h.host);
         j.float("worst", (h.worst * 1000.0).round() / 1000.0);

@@ -1,6 +1,7 @@
 //! `gabion behavior show`: what a run knows of one address: its windows, its evidence in order of time,
 //! its tuples as letters with their scores, and whom it talks to again and again.
 
+use super::findings::Lines;
 use crate::exit::{Exit, Fault};
 use crate::standard_output;
 use clap::Args;
@@ -14,7 +15,7 @@ use gabion_outputs::table::{Align, Table};
 use gabion_record::Ip;
 use gabion_record::json::Json;
 use std::fmt::Write;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 /// Options of `behavior show`.
@@ -40,8 +41,6 @@ const FLOWS_LEAST: usize = 4;
 const LETTERS_LEAST: u32 = 3;
 /// Letters that a table shows; `--json` has all.
 const LETTERS_SHOWN: usize = 60;
-/// Longest line of a findings' file that is read; longer ones are not ours.
-const LINE_MAX: usize = 1 << 20;
 
 /// One line of `alerts.json` about the address.
 #[derive(Debug, Default)]
@@ -202,14 +201,12 @@ fn found(folder: &Path, ip: &str) -> Result<Vec<Found>, Fault> {
     })?;
     let mut all = Vec::new();
     let mut line = Vec::new();
-    let mut reader = BufReader::new(file);
+    let mut lines = Lines::of(BufReader::new(file));
     let needle = format!("\"IP\":\"{ip}\"");
     loop {
-        line.clear();
-        match reader.read_until(b'\n', &mut line) {
-            Ok(0) => break,
-            Ok(_) if line.len() > LINE_MAX => continue,
-            Ok(_) => {}
+        match lines.next(&mut line) {
+            Ok(false) => break,
+            Ok(true) => {}
             Err(e) => return Err(Fault::input(format!("{}: {e}: try again", path.display()))),
         }
         // A look before the reading: most lines are about others.
@@ -219,6 +216,7 @@ fn found(folder: &Path, ip: &str) -> Result<Vec<Found>, Fault> {
             all.push(found);
         }
     }
+    lines.warn(&path);
     all.sort_by(|a, b| a.when.cmp(&b.when));
     Ok(all)
 }

@@ -2,6 +2,7 @@
 
 use super::checkpoint::{self, Tag, Writing};
 use super::sealed_ids::SealedIds;
+use crate::limits::{CHARTED_PAIRS_MAX, EVIDENCE_ROWS_MAX, TOLD_FINDINGS_MAX, reached};
 use crate::log::seal_findings::Sealer;
 use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
@@ -47,17 +48,12 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Addresses of which scores are kept; the summary shows a few.
-    const HOSTS_MAX: usize = 1 << 16;
-    /// Alerts that are shown; all are in the files.
-    const ALERTS_MAX: usize = 1 << 16;
-
     fn evidence(&mut self, e: &Evidence) {
         *self.evidence.entry((e.kind.name, e.level)).or_default() += 1;
         self.rank(e);
         let score = e.level.weight() * e.confidence;
         let is_known = self.hosts.contains_key(&e.profile);
-        if is_known || (self.hosts.len() < Self::HOSTS_MAX && score > 0.0) {
+        if is_known || (score > 0.0 && reached::SCORED_HOSTS_MAX.has_room(self.hosts.len())) {
             let host = self.hosts.entry(e.profile).or_default();
             host.score += score;
             if let Some(n) = host.levels.get_mut(e.level as usize) {
@@ -95,7 +91,7 @@ impl Found {
     }
 
     fn alert(&mut self, a: &Alert) {
-        if self.alerts.len() < Self::ALERTS_MAX {
+        if reached::TOLD_ALERTS_MAX.has_room(self.alerts.len()) {
             self.alerts.push((a.profile, a.window, a.accumulated));
         }
     }
@@ -113,18 +109,16 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Findings at most.
-    const MOST: usize = 1_000;
-
     fn take(&mut self, e: &Evidence) {
         let mut line = Vec::new();
         idmef::evidence(e, 0.0, None, &mut line);
         self.by_id.insert(e.id, (e.level.weight() * e.confidence, e.ts, line));
-        if self.by_id.len() >= 2 * Self::MOST {
+        if self.by_id.len() >= 2 * TOLD_FINDINGS_MAX {
             let all = std::mem::take(self);
             let kept = all.sorted();
-            self.left = all.left + (kept.len() - Self::MOST) as u64;
-            let kept = kept.into_iter().take(Self::MOST).map(|(id, found)| (*id, found.clone()));
+            self.left = all.left + (kept.len() - TOLD_FINDINGS_MAX) as u64;
+            let kept =
+                kept.into_iter().take(TOLD_FINDINGS_MAX).map(|(id, found)| (*id, found.clone()));
             self.by_id = kept.collect();
         }
     }
@@ -137,7 +131,7 @@ impl Lines {
 
     /// The weightiest first, an object each.
     pub(crate) fn objects(&self) -> impl Iterator<Item = &[u8]> {
-        self.sorted().into_iter().take(Self::MOST).map(|(_, found)| found.2.trim_ascii_end())
+        self.sorted().into_iter().take(TOLD_FINDINGS_MAX).map(|(_, found)| found.2.trim_ascii_end())
     }
 }
 
@@ -157,22 +151,17 @@ pub(crate) struct Paged {
 }
 
 impl Paged {
-    /// Rows kept while a run goes on, and those that a page may show of each level.
-    const ROWS_MAX: usize = 4_000;
+    /// Rows that a page may show of each level.
     const ROWS_KEPT: usize = 1_000;
-    /// Minutes of a run that are told apart.
-    const MINUTES_MAX: usize = 1 << 16;
-    /// Scans and beacons that are drawn.
-    const SCANS_MAX: usize = 1 << 12;
-    const BEACONS_MAX: usize = 64;
-    /// Flows that make two hosts worth a chart, and charts at most.
+    /// Flows that make two hosts worth a chart.
     const FLOWS_LEAST: usize = 8;
-    const PAIRS_MAX: usize = 12;
 
     /// Takes an occurrence.
     fn counts(&mut self, e: &Evidence) {
         let minute = (e.ts.seconds().div_euclid(60), e.level as u8);
-        if self.minutes.len() < Self::MINUTES_MAX || self.minutes.contains_key(&minute) {
+        if self.minutes.contains_key(&minute)
+            || reached::CHARTED_MINUTES_MAX.has_room(self.minutes.len())
+        {
             *self.minutes.entry(minute).or_default() += 1;
         }
         let sort = self.sorts.entry((Reverse(e.level), e.kind.name)).or_default();
@@ -192,8 +181,11 @@ impl Paged {
             "BEACON" | "COMMAND_AND_CONTROL_CHANNEL" => {
                 let ends = [Some(&e.attacker), e.victim.as_ref()].into_iter().flatten();
                 for other in ends.filter(|party| party.ip() != Some(e.profile)) {
-                    if self.beacons.len() < Self::BEACONS_MAX {
-                        self.beacons.insert((e.profile, other.what.to_string()));
+                    let ends = (e.profile, other.what.to_string());
+                    if !self.beacons.contains(&ends)
+                        && reached::CHARTED_BEACONS_MAX.has_room(self.beacons.len())
+                    {
+                        self.beacons.insert(ends);
                     }
                 }
                 None
@@ -201,11 +193,14 @@ impl Paged {
             _ => None,
         };
         // Zeek's own notices name no number.
-        if let Some((target, n)) = scanned.filter(|s| s.1 > 0)
-            && self.scans.len() < Self::SCANS_MAX
-        {
-            let cell = self.scans.entry((e.profile.to_string(), target)).or_default();
-            *cell = n.max(*cell);
+        if let Some((target, n)) = scanned.filter(|s| s.1 > 0) {
+            let ends = (e.profile.to_string(), target);
+            if self.scans.contains_key(&ends)
+                || reached::CHARTED_SCANS_MAX.has_room(self.scans.len())
+            {
+                let cell = self.scans.entry(ends).or_default();
+                *cell = n.max(*cell);
+            }
         }
         self.rows.push(Row {
             ts: e.ts,
@@ -218,7 +213,7 @@ impl Paged {
             window: e.window,
             times: e.times,
         });
-        if self.rows.len() >= Self::ROWS_MAX {
+        if self.rows.len() >= EVIDENCE_ROWS_MAX {
             self.thin();
         }
     }
@@ -277,7 +272,7 @@ impl Paged {
         pairs.sort_by(|a, b| (Reverse(a.1.len()), &a.0).cmp(&(Reverse(b.1.len()), &b.0)));
         page.pairs = pairs
             .into_iter()
-            .take(Self::PAIRS_MAX)
+            .take(CHARTED_PAIRS_MAX)
             .map(|((from, to), mut seconds)| {
                 seconds.sort_unstable();
                 Pair { from: from.to_string(), to, seconds }
@@ -592,6 +587,16 @@ mod tests {
     #[test]
     fn scans_are_drawn_with_what_was_measured() {
         let mut paged = Paged::default();
+        scans().iter().for_each(|e| paged.evidence(e));
+        let drawn: Vec<_> = paged.scans.into_iter().collect();
+        // A sketch counts the thousand.
+        let [((who, what), n)] = drawn.as_slice() else { panic!("{drawn:?}") };
+        assert_eq!((who.as_str(), what.as_str()), ("10.0.0.1", "23/tcp"));
+        assert!((990..=1010).contains(n), "{n}");
+    }
+
+    /// All tellings of a scan.
+    fn scans() -> Vec<Evidence> {
         let settings = gabion_behavior::Settings::default();
         let mut engine = gabion_behavior::Engine::new(settings, None);
         let mut found = Vec::new();
@@ -618,11 +623,57 @@ mod tests {
                 }
             });
         }
-        found.iter().for_each(|e| paged.evidence(e));
-        let drawn: Vec<_> = paged.scans.into_iter().collect();
-        // A sketch counts the thousand.
-        let [((who, what), n)] = drawn.as_slice() else { panic!("{drawn:?}") };
-        assert_eq!((who.as_str(), what.as_str()), ("10.0.0.1", "23/tcp"));
-        assert!((990..=1010).contains(n), "{n}");
+        found
+    }
+
+    /// What a summary and a page have no room for is counted.
+    #[test]
+    fn what_has_no_room_in_summary_and_page_is_counted() {
+        use crate::limits::*;
+        let first = scan();
+        gabion_record::limits::take();
+        let (mut found, mut paged) = (Found::default(), Paged::default());
+        for n in 0..SCORED_HOSTS_MAX as u32 + 2 {
+            let mut e = first.clone();
+            e.profile = Ip::v4(n);
+            e.ts = TimeNs(i64::from(n) * 60_000_000_000);
+            found.evidence(&e);
+            paged.counts(&e);
+            if n < CHARTED_SCANS_MAX as u32 + 2 {
+                paged.evidence(&e);
+            }
+        }
+        for n in 0..=TOLD_ALERTS_MAX {
+            let (start, end) = (TimeNs(0), TimeNs(1));
+            let alert = Alert {
+                id: FindingId::default(),
+                profile: Ip::v4(1),
+                window: n as i64,
+                window_start: start,
+                window_end: end,
+                ts: start,
+                accumulated: 1.0,
+                confidence: 1.0,
+                evidence: Vec::new(),
+            };
+            found.alert(&alert);
+        }
+        let mut beacon = first.clone();
+        beacon.kind = ALL.iter().flat_map(|d| d.1.types).find(|t| t.name == "BEACON").unwrap();
+        for n in 0..CHARTED_BEACONS_MAX as u32 + 2 {
+            beacon.victim = Some(Party::destination(Ip::v4(0x0900_0000 + n)));
+            paged.evidence(&beacon);
+        }
+        let counts = gabion_record::limits::take();
+        assert_eq!(counts.of(&reached::SCORED_HOSTS_MAX), 2);
+        assert_eq!(counts.of(&reached::CHARTED_MINUTES_MAX), 2);
+        assert_eq!(counts.of(&reached::CHARTED_SCANS_MAX), 2);
+        assert_eq!(counts.of(&reached::TOLD_ALERTS_MAX), 1);
+        assert_eq!(counts.of(&reached::CHARTED_BEACONS_MAX), 2);
+    }
+
+    /// A scan of a thousand hosts, as it was told last.
+    fn scan() -> Evidence {
+        scans().pop().unwrap()
     }
 }

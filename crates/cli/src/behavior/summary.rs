@@ -1,12 +1,16 @@
 //! What a run of the behaviour engine found, on one page or as one JSON object.
 
 use super::{Ended, ranked};
-use gabion_outputs::table::{Align, Table};
+use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
+use gabion_record::ledger::{Ledger, ShedReason};
+use std::cmp::Reverse;
 use std::fmt::Write;
 
 /// Rows of each table of what was found.
 const HOSTS: usize = 10;
+/// Limits named that were reached.
+const LIMITS: usize = 5;
 
 /// For people.
 pub(super) fn text(ended: &Ended<'_>) -> String {
@@ -68,12 +72,42 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         }
         out.push_str(&table.render(None));
     }
+    limits(ended, &mut out);
     let _ =
         writeln!(out, "\nLedger\n  logs     {}\n  sources  {}", ended.ledger, ended.ran.sources);
     if let Some(team) = &ended.ran.team {
         let _ = writeln!(out, "  workers  {}", team.parcels);
     }
     out
+}
+
+/// Limits that were reached, those reached most often first.
+fn limits(ended: &Ended<'_>, out: &mut String) {
+    let mut all: Vec<_> = ended.limits.iter().collect();
+    if all.is_empty() {
+        return;
+    }
+    all.sort_by_key(|(_, times)| Reverse(*times));
+    let beyond = all.len().saturating_sub(LIMITS);
+    out.push_str("\nLimits that were reached\n");
+    let mut table = Table::new(&[
+        ("LIMIT", Align::Left),
+        ("VALUE", Align::Right),
+        ("TIMES", Align::Right),
+        ("WHAT WAS GIVEN UP", Align::Left),
+    ]);
+    for (limit, times) in all.into_iter().take(LIMITS) {
+        let given_up = limit.meaning.text().to_owned();
+        table.row([limit.full_name(), thousands(limit.value), thousands(times), given_up]);
+    }
+    out.push_str(&table.render(None));
+    if beyond > 0 {
+        let _ = writeln!(
+            out,
+            "and {}: run.json and --json have all",
+            many(beyond as u64, "more limit")
+        );
+    }
 }
 
 /// So many of a thing.
@@ -188,6 +222,16 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     ended.ledger.write_json_fields(&mut ledger);
     j.members(&ledger);
     j.close();
+    // Items that a fixed limit gave up: `limits` says which.
+    j.open_key("limit_losses");
+    let (mut losses, times) = (Ledger::new(), ended.limits.total());
+    losses.receive(times, 0);
+    losses.shed(ShedReason::LimitReached, times, 0);
+    let mut ledger = Vec::new();
+    losses.write_json_fields(&mut ledger);
+    j.members(&ledger);
+    j.close();
+    crate::report::json_limits(&ended.limits, &mut j);
     j.open_key("sources");
     let mut ledger = Vec::new();
     ended.ran.sources.write_json_fields(&mut ledger);

@@ -4,13 +4,11 @@
 use super::Ended;
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
+use crate::limits::UNUSED_NAMED_MAX;
 use gabion_flowlog::InputReport;
 use gabion_flowlog::skip::Skip;
 use gabion_flowlog::source::CAPTURE;
 use gabion_record::ledger::{Ledger, ShedReason};
-
-/// Files named one by one; of more the number is said.
-const NAMED_MAX: usize = 8;
 
 /// Says what was wrong, and judges the run.
 pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
@@ -102,13 +100,13 @@ fn unused(reports: &[&InputReport]) {
             (_, false) => broken.push(report),
         }
     }
-    for report in broken.iter().take(NAMED_MAX) {
+    for report in broken.iter().take(UNUSED_NAMED_MAX) {
         let path = report.path.display();
         let what = skipped(report).into_iter().next().unwrap_or_default();
         eprintln!("gabion: {path}: nothing of it was used: {what}");
     }
-    if broken.len() > NAMED_MAX {
-        let more = broken.len() - NAMED_MAX;
+    if broken.len() > UNUSED_NAMED_MAX {
+        let more = broken.len() - UNUSED_NAMED_MAX;
         eprintln!(
             "gabion: {more} more files of which nothing could be used: run.json has them all"
         );
@@ -122,8 +120,8 @@ fn unused(reports: &[&InputReport]) {
         let mut kinds: Vec<String> = others.iter().filter_map(stem).collect();
         kinds.sort();
         kinds.dedup();
-        let (n, more) = (others.len(), kinds.len().saturating_sub(NAMED_MAX));
-        kinds.truncate(NAMED_MAX);
+        let (n, more) = (others.len(), kinds.len().saturating_sub(UNUSED_NAMED_MAX));
+        kinds.truncate(UNUSED_NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         let (kinds, logs) = (kinds.join(", "), if n == 1 { "log" } else { "logs" });
         eprintln!("gabion: {n} {logs} of kinds that no detector uses: {kinds}{more}");

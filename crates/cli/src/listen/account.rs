@@ -3,6 +3,7 @@
 
 use super::sealer::{Sink, own_source};
 use crate::exit::Fault;
+use crate::limits::LOSS_ROWS_MAX;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::metrics::{LedgerSlot, Metrics};
 use gabion_seal::record::{Flags, Kind};
@@ -49,10 +50,6 @@ struct Place {
     reason: &'static str,
 }
 
-/// Rows of losses between two writings: a flood from forged addresses must not become a flood of loss
-/// records. Further sources of the second are told together.
-const ROWS_MAX: usize = 1024;
-
 /// Losses that wait to be told; clones are the same.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Losses(Arc<Mutex<BTreeMap<Place, u64>>>);
@@ -75,7 +72,7 @@ impl Losses {
             peer: peer.to_owned(),
             reason,
         };
-        if rows.len() >= ROWS_MAX && !rows.contains_key(&place) {
+        if rows.len() >= LOSS_ROWS_MAX && !rows.contains_key(&place) {
             place.peer = "others".to_owned();
         }
         *rows.entry(place).or_insert(0) += count;

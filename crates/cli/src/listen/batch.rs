@@ -2,6 +2,7 @@
 //! a share for each side. Sources that can wait wait for room in theirs; those that can't are told
 //! that there is none and keep what they hold in their own fair queue.
 
+use crate::limits::SPARE_BATCHES_MAX;
 use gabion_seal::record::{Flags, Kind, Source};
 use gabion_seal::statement::statement;
 use std::collections::VecDeque;
@@ -141,10 +142,6 @@ pub(crate) enum Side {
 
 const SIDES: usize = 3;
 
-/// Empty batches kept for use again: as many as are under way at full speed. One that is thrown away was
-/// grown step by step in one thread and is freed in another, which costs time and leaves holes.
-const SPARE_BATCHES: usize = 8;
-
 #[derive(Debug, Default)]
 struct State {
     batches: VecDeque<(Side, Batch)>,
@@ -261,7 +258,7 @@ impl Queue {
         batch.clear();
         let mut state = self.lock();
         state.held[side as usize] = state.held[side as usize].saturating_sub(footprint);
-        if state.spare.len() < SPARE_BATCHES {
+        if state.spare.len() < SPARE_BATCHES_MAX {
             state.spare.push(batch);
         }
         if state.waiting_for_room > 0 {

@@ -8,6 +8,7 @@
 use super::account::{Joint, Losses, Seldom, now_ns};
 use super::batch::{Batch, Queue, Side};
 use super::envelopes::{Envelope, Envelopes};
+use crate::limits::DATAGRAM_SENDERS_MAX;
 use gabion_logs::fairness::FairQueue;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::StopFlag;
@@ -28,9 +29,6 @@ const WAITING_BYTES: usize = 4 << 20;
 
 /// Bytes at which a batch goes on.
 const BATCH_BYTES: usize = 64 << 10;
-
-/// Sources remembered; a flood of forged addresses empties the table, no more.
-const SOURCES_MAX: usize = 4096;
 
 /// Silence after which the kernel's table is read.
 const IDLE: Duration = Duration::from_millis(200);
@@ -206,6 +204,7 @@ impl Datagrams {
                 None => Duration::from_millis(50),
             };
             poll.wait(wait, &mut ready)?;
+            gabion_record::limits::publish();
             let mut came = 0;
             for event in &ready {
                 came += self.receive(usize::try_from(event.key).unwrap_or(usize::MAX));
@@ -375,7 +374,7 @@ impl Datagrams {
         {
             return Arc::clone(source);
         }
-        if self.sources.len() >= SOURCES_MAX {
+        if self.sources.len() >= DATAGRAM_SENDERS_MAX {
             self.sources.clear();
         }
         let listener = &self.listeners[at];

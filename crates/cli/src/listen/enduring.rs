@@ -14,6 +14,7 @@ use super::account::now_ns;
 use super::sealed::LogPlace;
 use super::sealer::{Dropped, Sink, own_source};
 use crate::exit::Fault;
+use crate::limits::GIVEN_UP_SOURCES_MAX;
 use crate::log::folders::guard_secrets;
 use gabion_runtime::StopFlag;
 use gabion_seal::record::{Flags, Kind, Record, Source};
@@ -36,8 +37,6 @@ pub(crate) enum OnFull {
 
 /// How often it is tried whether a disk has room again.
 const TRY_EVERY: Duration = Duration::from_millis(500);
-/// Sources whose given-up messages are counted apart; the rest are counted together.
-const SOURCES_MAX: usize = 4_096;
 
 /// Messages that are in the writer and not durable yet.
 #[derive(Default)]
@@ -324,7 +323,8 @@ impl EnduringLog {
         self.dropped.messages += 1;
         self.dropped.bytes += bytes.len() as u64;
         let peer = source.peer().rsplit_once(':').map_or_else(|| source.peer(), |(host, _)| host);
-        let peer = if self.given_up.len() < SOURCES_MAX || self.given_up.contains_key(peer) {
+        let peer = if self.given_up.len() < GIVEN_UP_SOURCES_MAX || self.given_up.contains_key(peer)
+        {
             peer
         } else {
             "others"

@@ -134,6 +134,7 @@ impl Envelopes {
         let _ = rustix::process::nice(3);
         let mut batch = Batch::default();
         loop {
+            gabion_record::limits::publish();
             let next = {
                 let mut state = self.lock();
                 loop {

@@ -4,6 +4,7 @@
 //! there are too many the one that has been silent longest makes room. So a scrape is answered at once
 //! however many others have begun a request and do not finish it.
 
+use crate::limits::{REQUEST_BYTES_MAX, reached};
 use gabion_runtime::StopFlag;
 use gabion_runtime::metrics::Metrics;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -12,14 +13,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Longest request that is read.
-const REQUEST_MAX: usize = 8 * 1024;
-
 /// A client is given so long.
 const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Connections at once: some scrapers ask at the same time, and each takes a descriptor and little more.
-const CLIENTS_MAX: usize = 128;
 
 /// Connections taken in before those that are there are looked after.
 const TURN: usize = 64;
@@ -41,6 +36,7 @@ pub(crate) fn serve(listener: &TcpListener, metrics: &Metrics, stop: &StopFlag) 
         }
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         drop(fds);
+        gabion_record::limits::publish();
         // A client that goes away, or says what is no request, is no fault of ours.
         let mut at = 0;
         clients.retain_mut(|client| {
@@ -69,9 +65,7 @@ fn take_in(listener: &TcpListener, clients: &mut VecDeque<Client>) {
         if stream.set_nonblocking(true).is_err() {
             continue;
         }
-        if clients.len() >= CLIENTS_MAX {
-            clients.pop_front();
-        }
+        make_room(clients);
         clients.push_back(Client {
             stream,
             began: Instant::now(),
@@ -79,6 +73,13 @@ fn take_in(listener: &TcpListener, clients: &mut VecDeque<Client>) {
             answer: Vec::new(),
             written: 0,
         });
+    }
+}
+
+/// Lets the one that has waited longest go where there is no room for one more.
+fn make_room<T>(clients: &mut VecDeque<T>) {
+    if !reached::SCRAPERS_MAX.has_room(clients.len()) {
+        clients.pop_front();
     }
 }
 
@@ -109,7 +110,7 @@ impl Client {
             }
             if self.request.windows(4).any(|w| w == b"\r\n\r\n") {
                 self.answer = answer(&self.request, metrics);
-            } else if self.request.len() > REQUEST_MAX {
+            } else if self.request.len() > REQUEST_BYTES_MAX {
                 return false;
             }
         }
@@ -144,6 +145,7 @@ fn answer(request: &[u8], metrics: &Metrics) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::SCRAPERS_MAX;
 
     /// More half requests than there is room for, all before a whole one: it is answered after no more
     /// than a look at each, not after their patience.
@@ -175,5 +177,16 @@ mod tests {
         stop.set();
         server.join().unwrap();
         drop(half);
+    }
+
+    #[test]
+    fn requests_that_have_to_go_for_others_are_counted() {
+        let mut clients = VecDeque::new();
+        for n in 0..SCRAPERS_MAX + 3 {
+            make_room(&mut clients);
+            clients.push_back(n);
+        }
+        assert_eq!((clients.len(), clients.front()), (SCRAPERS_MAX, Some(&3)));
+        assert_eq!(gabion_record::limits::take().of(&reached::SCRAPERS_MAX), 3);
     }
 }

@@ -38,8 +38,9 @@ use account::{Joint, Losses};
 use batch::Queue;
 use datagrams::Datagrams;
 use envelopes::Envelopes;
-use gabion_record::ledger::Books;
-use gabion_runtime::metrics::Metrics;
+use gabion_record::ledger::{Books, Ledger, ShedReason};
+use gabion_record::limits::{self, Reached};
+use gabion_runtime::metrics::{LedgerSlot, Metrics};
 use gabion_runtime::sockets::{self, poll::Waker};
 use gabion_runtime::{Signals, StopFlag};
 use gaps::Gaps;
@@ -199,6 +200,7 @@ fn run_with<S: Sink + Send + 'static>(
         envelopes: envelopes.as_ref(),
         said: Instant::now(),
         beat: Instant::now(),
+        limits: Limits::of(&metrics),
     };
     while !stop.is_set() {
         thread::sleep(Duration::from_millis(50));
@@ -222,9 +224,11 @@ fn run_with<S: Sink + Send + 'static>(
     if let Some(serving) = serving {
         let _ = serving.join();
     }
+    watch.limits.look();
     let books = metrics.books();
     if !o.quiet {
         eprintln!("gabion: listen: {}", told(&books));
+        watch.limits.say();
     }
     sealed?;
     ends.into_iter().collect::<Result<(), Fault>>()?;
@@ -256,6 +260,7 @@ struct Watch<'a> {
     envelopes: Option<&'a Arc<Envelopes>>,
     said: Instant,
     beat: Instant,
+    limits: Limits,
 }
 
 impl Watch<'_> {
@@ -263,6 +268,7 @@ impl Watch<'_> {
         if self.beat.elapsed() >= BEAT {
             self.beat = Instant::now();
             sockets::notify("WATCHDOG=1");
+            self.limits.look();
         }
         let Some(every) = every else { return };
         if self.said.elapsed() < Duration::from_secs(every.max(1)) {
@@ -273,6 +279,42 @@ impl Watch<'_> {
             envelopes.publish();
         }
         eprintln!("gabion: listen: {}", told(&self.metrics.books()));
+    }
+}
+
+/// Fixed limits that threads have reached: a joint of the ledger, and named at the end.
+struct Limits {
+    reached: Reached,
+    slot: LedgerSlot,
+}
+
+impl Limits {
+    fn of(metrics: &Metrics) -> Limits {
+        Limits { reached: Reached::new(), slot: metrics.ledger("limits", None) }
+    }
+
+    /// Takes up what threads have counted since.
+    fn look(&mut self) {
+        let new = limits::take_all();
+        if new.is_empty() {
+            return;
+        }
+        self.reached.merge(&new);
+        let mut ledger = Ledger::new();
+        ledger.receive(self.reached.total(), 0);
+        ledger.shed(ShedReason::LimitReached, self.reached.total(), 0);
+        self.slot.publish_last(&ledger);
+    }
+
+    /// Names them.
+    fn say(&self) {
+        for (limit, times) in self.reached.iter() {
+            let (name, what) = (limit.full_name(), limit.meaning.text());
+            eprintln!(
+                "gabion: listen: limit {name} of {} reached {times} times: {what}",
+                limit.value
+            );
+        }
     }
 }
 

@@ -131,6 +131,7 @@ impl<S: Sink> Sealer<S> {
                 Some(due) => due.saturating_duration_since(Instant::now()),
                 None => TICK,
             };
+            gabion_record::limits::publish();
             let is_end = match self.queue.take(wait) {
                 Taken::Batch(side, batch) => {
                     self.append(side, batch, &mut receipts, &mut open)?;

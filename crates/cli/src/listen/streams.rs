@@ -42,9 +42,6 @@ const ACCEPTS: usize = 64;
 /// How often connections are looked through for what is overdue.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Longest pause of a listener after errors of accepting.
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-
 /// Pause of a listener whose connections all wait for us.
 const BEHIND: Duration = Duration::from_millis(10);
 
@@ -208,6 +205,7 @@ impl Streams {
         while !stop.is_set() {
             self.poll.wait(Duration::from_millis(50), &mut ready)?;
             self.round(&ready, &mut receipts);
+            gabion_record::limits::publish();
             let now = Instant::now();
             self.open_paused(now);
             if now - looked >= LOOK {
@@ -306,7 +304,7 @@ impl Streams {
                         }
                         let name = Arc::clone(&listener.name);
                         listener.paused = Some(Instant::now() + listener.pause);
-                        listener.pause = (listener.pause * 2).min(PAUSE_MAX);
+                        listener.pause = (listener.pause * 2).min(crate::limits::PAUSE_MAX);
                         let none = Interest { read: false, write: false };
                         let _ = self.poll.change(&listener.socket, 1 + at as u64, none);
                         if let Some(times) = self.complaint.happened() {

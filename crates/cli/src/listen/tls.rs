@@ -1,15 +1,13 @@
 //! TLS for listeners: the server's certificate and key, and whom of the clients to trust.
 
 use crate::exit::Fault;
+use crate::limits::{CLIENT_NAME_MAX, reached};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Longest name kept.
-const NAME_MAX: usize = 255;
 
 /// A server's configuration. With authorities, clients may show a certificate that they vouch for, or
 /// must.
@@ -81,5 +79,28 @@ pub(crate) fn peer_name(certificate: &CertificateDer<'_>) -> String {
     let name = alternative
         .or_else(|| parsed.subject().iter_common_name().next()?.as_str().ok().map(str::to_owned))
         .unwrap_or_else(fingerprint);
-    name.chars().filter(|c| !c.is_control()).take(NAME_MAX).collect()
+    kept(&name)
+}
+
+/// As much of a name as is kept, without control characters.
+fn kept(name: &str) -> String {
+    let mut all = name.chars().filter(|c| !c.is_control());
+    let kept = all.by_ref().take(CLIENT_NAME_MAX).collect();
+    if all.next().is_some() {
+        reached::CLIENT_NAME_MAX.count();
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_cut_are_counted() {
+        assert_eq!(kept(&"x".repeat(CLIENT_NAME_MAX + 1)).len(), CLIENT_NAME_MAX);
+        assert_eq!(gabion_record::limits::take().of(&reached::CLIENT_NAME_MAX), 1);
+        assert_eq!(kept("client.example\n"), "client.example");
+        assert!(gabion_record::limits::take().is_empty());
+    }
 }

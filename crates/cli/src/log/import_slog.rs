@@ -91,7 +91,11 @@ fn seal(
 fn seal_raw(writer: &mut Writer<Files>, line: &[u8]) -> Result<(), LogFault> {
     let source = Source::new(Transport::Import, 0, "", "slog");
     let bytes = &line[..line.len().min(gabion_seal::limits::RECORD_MAX)];
-    let record = Record { time_ns: now_ns(), kind: Kind::Message, flags: Flags::SUSPICIOUS, bytes };
+    let flags = match bytes.len() < line.len() {
+        true => Flags::SUSPICIOUS.with(Flags::TRUNCATED),
+        false => Flags::SUSPICIOUS,
+    };
+    let record = Record { time_ns: now_ns(), kind: Kind::Message, flags, bytes };
     writer.append(&record, &source)?;
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! change hands how many came, went on, wait, and were lost for which reason.
 
 use super::{Ended, LogFault};
+use crate::limits::METRICS_BYTES_MAX;
 use crate::standard_output;
 use gabion_record::json::Json;
 use std::collections::BTreeMap;
@@ -11,8 +12,6 @@ use std::time::Duration;
 
 /// How long an answer is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of an answer.
-const ANSWER_MAX: u64 = 4 << 20;
 
 /// One such place.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -35,7 +34,12 @@ pub(super) fn run(address: SocketAddr, is_json: bool) -> Ended {
     stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
     write!(stream, "GET /metrics HTTP/1.0\r\nHost: {address}\r\n\r\n").map_err(failed)?;
     let mut answer = String::new();
-    stream.take(ANSWER_MAX).read_to_string(&mut answer).map_err(failed)?;
+    stream.take(METRICS_BYTES_MAX + 1).read_to_string(&mut answer).map_err(failed)?;
+    if answer.len() as u64 > METRICS_BYTES_MAX {
+        let why =
+            format!("answers more than {METRICS_BYTES_MAX} bytes: that is no listener's metrics");
+        return Err(LogFault::input(format!("{address}: {why}")));
+    }
     let text = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
     let joints = read(text);
     if joints.is_empty() {

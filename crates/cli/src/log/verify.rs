@@ -3,6 +3,7 @@
 use super::options::Verify;
 use super::times::{age, now_ns};
 use super::{Ended, LogFault, folders, push};
+use crate::limits::ANCHORS_BYTES_MAX;
 use crate::standard_output;
 use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::storage::Files;
@@ -10,14 +11,11 @@ use gabion_seal::verify::{Anchor, Options, Report, Verdict, verify};
 use std::io::IsTerminal;
 use std::path::PathBuf;
 
-/// Bytes of an anchor file that are read.
-const ANCHORS_MAX: u64 = 1 << 30;
-
 /// Reads anchor files.
 pub(super) fn anchors(paths: &[PathBuf]) -> Result<Vec<Anchor>, LogFault> {
     let mut all = Vec::new();
     for path in paths {
-        let bytes = folders::read_bytes(path, ANCHORS_MAX)?;
+        let bytes = folders::read_bytes(path, ANCHORS_BYTES_MAX)?;
         let read = Anchor::parse_file(&path.to_string_lossy(), &bytes);
         all.extend(read.map_err(|e| LogFault::from(e).about(path))?);
     }

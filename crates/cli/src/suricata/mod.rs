@@ -12,6 +12,7 @@ mod threads;
 pub(crate) mod yaml;
 
 use crate::arrivals::Arrivals;
+use crate::limits::FILTER_BYTES_MAX;
 use crate::operator_file;
 use crate::pipeline::{Incident, Input, InputDone, RELOAD, Run, Trouble, Watch};
 use crate::standard_output;
@@ -358,13 +359,10 @@ fn capture_filter(o: &Options, config: &Tree) -> Result<Option<Filter>, String> 
     Ok(Some(filter))
 }
 
-/// Most bytes of a file with a filter: the peer's bound is 128 KiB.
-const FILTER_FILE_MAX: u64 = 128 << 10;
-
 /// A filter in a file, where what follows `#` in a line is a remark.
 fn filter_file(path: &Path) -> Result<String, String> {
     let fault = |e: String| format!("Failed to open BPF file {}: {e}", path.display());
-    let text = operator_file::text(path, FILTER_FILE_MAX).map_err(|e| fault(e.to_string()))?;
+    let text = operator_file::text(path, FILTER_BYTES_MAX).map_err(|e| fault(e.to_string()))?;
     let lines = text.lines().map(|l| l.split('#').next().unwrap_or(l).trim());
     Ok(lines.filter(|l| !l.is_empty()).collect::<Vec<_>>().join(" "))
 }

@@ -8,12 +8,10 @@
 //! times the processors there are.
 
 use super::Options;
+use crate::limits::PROCESSORS_MAX;
 use crate::pipeline::Plan;
 use gabion_record::Tree;
 use gabion_runtime::processors;
-
-/// Processors that a list may name: the peer's bound.
-const PROCESSORS_MAX: usize = 1024;
 
 /// The threads of a run; an error is the peer's message.
 pub(crate) fn plan(o: &Options, config: &Tree) -> Result<Plan, String> {

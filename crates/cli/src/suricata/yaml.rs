@@ -5,16 +5,14 @@
 //! file's content; a mapping key that comes again is merged, scalars of the later one winning;
 //! scalars stay text, and who reads one decides whether it is a truth value or a number.
 
-use crate::limits::{CONFIGURATION_BYTES_MAX, CONFIGURATION_FILES_MAX};
+use crate::limits::{
+    CONFIGURATION_BYTES_MAX, CONFIGURATION_FILES_MAX, INCLUDE_DEPTH_MAX, NODE_DEPTH_MAX,
+};
 use crate::operator_file;
 use gabion_record::Tree;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::path::{Path, PathBuf};
 
-/// Deepest nesting of `include`.
-const INCLUDE_DEPTH_MAX: usize = 128;
-/// Deepest nesting of nodes.
-const NODE_DEPTH_MAX: usize = 128;
 /// What a configuration has read so far, all its includes together.
 #[derive(Default)]
 struct Taken {

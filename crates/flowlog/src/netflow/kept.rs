@@ -6,16 +6,15 @@
 //! pushes out who sends flows.
 
 use super::fields::Field;
-use crate::limits::{DOMAINS_PER_ADDRESS, EXPORTERS_MAX, FIELDS_MAX, FIELDS_PER_ADDRESS};
+use crate::limits::{
+    DOMAINS_PER_ADDRESS, EXPORTERS_MAX, FIELDS_MAX, FIELDS_PER_ADDRESS, TEMPLATE_USES_MAX, reached,
+};
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use hashbrown::HashMap;
 use std::collections::VecDeque;
 use std::hash::Hash;
 use std::sync::Arc;
-
-/// Uses that are remembered: an entry in use outlives so many rounds of others being let go.
-const USES_MAX: u8 = 200;
 
 /// What records are read by.
 #[derive(Debug)]
@@ -63,7 +62,7 @@ impl<K: Clone + Eq + Hash, V> Clock<K, V> {
     /// An entry, which is used by this.
     fn used(&mut self, key: &K) -> Option<&mut V> {
         let (value, uses) = self.entries.get_mut(key)?;
-        *uses = uses.saturating_add(1).min(USES_MAX);
+        *uses = uses.saturating_add(1).min(TEMPLATE_USES_MAX);
         Some(value)
     }
 
@@ -175,6 +174,7 @@ impl Kept {
         }
         let after = sender.fields;
         self.fields = self.fields + after - before;
+        reached::FIELDS_PER_ADDRESS.count_times(dropped);
         self.templates_dropped += dropped;
         self.looks += looks;
         self.shrink(from);
@@ -192,6 +192,7 @@ impl Kept {
             let mut looks = 0;
             let gone = sender.domains.let_go(&domain, &mut looks).is_some();
             self.looks += looks;
+            reached::DOMAINS_PER_ADDRESS.count_times(u64::from(gone));
             self.domains_dropped += u64::from(gone);
         } else if expected.is_some() {
             let _ = sender.domains.used(&domain);
@@ -210,11 +211,17 @@ impl Kept {
     /// Lets addresses go until all rooms together are as small as they have to be.
     fn shrink(&mut self, spared: Ip) {
         while self.senders.len() > EXPORTERS_MAX || self.fields > FIELDS_MAX {
+            let limit = match self.senders.len() > EXPORTERS_MAX {
+                true => &reached::EXPORTERS_MAX,
+                false => &reached::FIELDS_MAX,
+            };
             let Some(gone) = self.senders.let_go(&spared, &mut self.looks) else { return };
             self.fields -= gone.fields;
             let templates = gone.templates.entries.values().filter(|(t, _)| t.is_some());
-            self.templates_dropped += templates.count() as u64;
-            self.domains_dropped += gone.domains.len() as u64;
+            let (templates, domains) = (templates.count() as u64, gone.domains.len() as u64);
+            limit.count_times(templates + domains);
+            self.templates_dropped += templates;
+            self.domains_dropped += domains;
         }
     }
 

@@ -335,7 +335,9 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{DOMAINS_PER_ADDRESS, EXPORTERS_MAX, FIELDS_PER_ADDRESS};
+    use crate::limits::{
+        DOMAINS_PER_ADDRESS, EXPORTERS_MAX, FIELDS_PER_ADDRESS, TEMPLATES_MAX, reached,
+    };
     use gabion_record::logs::{Body, Proto};
 
     fn exporter() -> Ip {
@@ -515,6 +517,9 @@ mod tests {
         assert_eq!(c.counts.templates_dropped, sent - room as u64);
         assert_eq!(c.counts.domains_dropped, sent - DOMAINS_PER_ADDRESS as u64);
         assert!(c.kept.looks <= 4 * sent, "{}", c.kept.looks);
+        let counts = gabion_record::limits::take();
+        assert_eq!(counts.of(&reached::FIELDS_PER_ADDRESS), c.counts.templates_dropped);
+        assert_eq!(counts.of(&reached::DOMAINS_PER_ADDRESS), c.counts.domains_dropped);
         // From addresses made up, too.
         for n in 0..30_000u32 {
             let d = ipfix(0, &[set(2, &shorts(&[256, 1, 8, 4]))]);
@@ -524,11 +529,30 @@ mod tests {
         }
         assert!(c.templates_held() <= EXPORTERS_MAX + room, "{}", c.templates_held());
         assert!(c.kept.looks <= 4 * sent, "{}", c.kept.looks);
+        assert!(gabion_record::limits::take().of(&reached::EXPORTERS_MAX) > 20_000);
         // One that says of itself that it has more fields than any is refused.
         let before = c.counts.malformed;
         read(&mut c, &ipfix(0, &[set(2, &shorts(&[256, 60_000, 8, 4]))]));
         assert_eq!(c.counts.malformed, before + 1);
         assert_eq!(Proto::from_number(6), Proto::Tcp);
+    }
+
+    /// Addresses that each fill their own room push out no more than fits into that of all.
+    #[test]
+    fn rooms_of_all_addresses_are_bounded_together() {
+        let mut c = Collector::default();
+        let fields = TEMPLATE_FIELDS_MAX as u16;
+        for n in 0..5_000u32 {
+            let mut template = vec![256 + n as u16 % 80, fields];
+            (0..fields).for_each(|at| template.extend([1 + at % 200, 4]));
+            let from = Ip::v4(0x0b00_0000 + n / 60);
+            c.datagram(from, &ipfix(0, &[set(2, &shorts(&template))]), &mut |_| {});
+            assert!(c.templates_held() <= TEMPLATES_MAX);
+        }
+        let counts = gabion_record::limits::take();
+        assert!(counts.of(&reached::FIELDS_MAX) > 0, "{counts:?}");
+        assert_eq!(counts.total(), c.counts.templates_dropped + c.counts.domains_dropped);
+        assert!(c.kept.looks <= 10_000, "{}", c.kept.looks);
     }
 
     /// A flow of 10.0.0.1, and its template: addresses, bytes, packets, first and last.

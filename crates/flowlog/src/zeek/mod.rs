@@ -9,7 +9,6 @@ pub mod build;
 pub mod columns;
 
 use crate::json::{self, Value};
-use crate::limits::COLUMNS_MAX;
 use crate::skip::Skip;
 use columns::{NONE, Slots};
 use gabion_record::logs::{LogKind, Record, TimeNs};
@@ -70,7 +69,7 @@ impl Layout {
         names: &[u8],
         unset: &[u8],
     ) -> Result<Layout, Skip> {
-        let columns: Vec<&[u8]> = split(names, separator).take(COLUMNS_MAX).collect();
+        let columns: Vec<&[u8]> = crate::reader::columns(split(names, separator));
         let mut places: Vec<u8> = Vec::with_capacity(columns.len());
         for name in &columns {
             // Of columns of one name the first counts.

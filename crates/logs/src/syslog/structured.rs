@@ -1,7 +1,7 @@
 //! Structured data: `[id name="value" …]…`. Values stay as written; what is escaped in them (`\"`, `\\`,
 //! `\]`) is the reader's to undo.
 
-use crate::limits::SD_PARAMS_MAX;
+use crate::limits::reached;
 
 /// One element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,14 +14,17 @@ pub struct Element<'a> {
 impl<'a> Element<'a> {
     /// Its parameters, name and value as written.
     pub fn params(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
-        let mut rest = self.params;
+        let (mut rest, mut given) = (self.params, 0);
         std::iter::from_fn(move || {
             rest = rest.trim_ascii_start();
             let (param, behind) = param(rest)?;
-            rest = behind;
+            if !reached::SD_PARAMS_MAX.has_room(given) {
+                rest = &[];
+                return None;
+            }
+            (rest, given) = (behind, given + 1);
             Some(param)
         })
-        .take(SD_PARAMS_MAX)
     }
 }
 
@@ -109,6 +112,17 @@ const fn is_name(byte: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::SD_PARAMS_MAX;
+
+    #[test]
+    fn parameters_beyond_those_handed_out_are_counted() {
+        let sd = format!("[x{}]", " a=\"b\"".repeat(SD_PARAMS_MAX + 9));
+        let count = |sd: &str| elements(sd.as_bytes()).map(|e| e.params().count()).sum::<usize>();
+        assert_eq!(count(&sd), SD_PARAMS_MAX);
+        assert_eq!(gabion_record::limits::take().of(&reached::SD_PARAMS_MAX), 1);
+        assert_eq!(count("[x a=\"b\"]"), 1);
+        assert!(gabion_record::limits::take().is_empty());
+    }
 
     #[test]
     fn elements_and_parameters() {

@@ -12,9 +12,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 
-/// Largest datagram that is taken whole: UDP's own limit lies below it. Longer ones (local sockets
-/// only) are cut and say so.
-pub const DATAGRAM_MAX: usize = 64 * 1024;
+pub use crate::limits::DATAGRAM_MAX;
 
 /// Room for control data of one datagram: a counter and credentials, with headers and padding.
 const CONTROL: usize = 128;

@@ -11,11 +11,7 @@ use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Receive buffer asked for: 64 MiB hold 0.8 s of 100,000 short datagrams a second.
-pub const RECEIVE_BUFFER: usize = 64 * 1024 * 1024;
-
-/// Below this a short pause of the receiver loses datagrams.
-pub const RECEIVE_BUFFER_ENOUGH: usize = 4 * 1024 * 1024;
+pub use crate::limits::{RECEIVE_BUFFER, RECEIVE_BUFFER_ENOUGH};
 
 /// Asks for a large receive buffer, past the system's limit when allowed; never makes one smaller that
 /// was given along with an inherited socket. Returns what there is, in bytes as the kernel counts (twice

@@ -1,5 +1,6 @@
 //! Waiting for many descriptors at once, level-triggered, and a waker for whoever waits.
 
+use crate::limits::EVENTS_TOLD;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use std::io;
 use std::mem::MaybeUninit;
@@ -45,9 +46,6 @@ pub struct Poll {
     epoll: OwnedFd,
 }
 
-/// Descriptors told of in one call; further ready ones are told of in the next.
-const EVENTS: usize = 256;
-
 impl Poll {
     /// An empty set.
     ///
@@ -92,7 +90,7 @@ impl Poll {
     /// What the system says; an interruption by a signal is none.
     pub fn wait(&self, longest: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
         ready.clear();
-        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS];
+        let mut events = [const { MaybeUninit::<epoll::Event>::uninit() }; EVENTS_TOLD];
         let longest = Timespec {
             tv_sec: longest.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: longest.subsec_nanos().into(),

@@ -4,6 +4,7 @@
 //! and nothing but regular files is opened.
 
 use super::Storage;
+use crate::limits::{LISTINGS, LOCK_TRIES, OPEN_FILES_MAX};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fdatasync, flock,
     fstat, fsync, ftruncate, openat, renameat_with, statat, unlinkat,
@@ -16,14 +17,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Times a folder is read again until it is the same twice.
-const LISTINGS: u32 = 100;
-/// How often a lock is tried for, and how long after each time.
-const LOCK_TRIES: u32 = 5;
+/// How long after each try a lock is tried for again.
 const LOCK_PAUSE: std::time::Duration = std::time::Duration::from_millis(10);
-
-/// Files kept open for reading; a log of years has thousands of segments.
-const OPEN_MAX: usize = 32;
 
 /// A folder of the machine.
 #[derive(Debug)]
@@ -196,7 +191,7 @@ impl Storage for Files {
             match open.get(name) {
                 Some(file) => Arc::clone(file),
                 None => {
-                    if open.len() >= OPEN_MAX {
+                    if open.len() >= OPEN_FILES_MAX {
                         open.clear();
                     }
                     let file = Arc::new(self.open_file(name, OFlags::RDONLY)?);

@@ -501,6 +501,12 @@ impl<'a> Judge<'a> {
         // The last two say how far what was signed goes, and how far without the last group.
         let looked = behind.iter().rev().take(MARKS_BEHIND_MAX).filter(|m| self.is_signed(m));
         let last: Vec<u64> = looked.take(2).map(|m| m.size).collect();
+        if last.len() < 2 && behind.len() > MARKS_BEHIND_MAX {
+            let more = behind.len() - MARKS_BEHIND_MAX;
+            self.report.warn(format!(
+                "{name}: {more} further commit marks behind damage were not checked"
+            ));
+        }
         last.iter().rev().for_each(|size| self.cover(*size));
         Ok(!last.is_empty())
     }
@@ -592,6 +598,8 @@ impl<'a> Judge<'a> {
     fn damage(&mut self, chunk: u64, place: Place) {
         if self.damages.len() < REPORT_LINES_MAX {
             self.damages.push(Damage { chunk, place });
+        } else {
+            self.report.places_beyond += 1;
         }
     }
 
@@ -661,6 +669,9 @@ impl<'a> Judge<'a> {
             let epoch = self.epoch_of(size).map_or(0, |e| e.number);
             if self.unknown.len() < REPORT_LINES_MAX {
                 self.unknown.push(Unknown { entry, epoch });
+            } else {
+                let what = "checkpoints by keys that are not known: no more of them are judged";
+                self.report.warn(what.to_owned());
             }
             return;
         };

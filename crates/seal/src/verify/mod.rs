@@ -17,6 +17,7 @@ pub use report::{Anchored, Place, Pruned, Report, Verdict};
 use crate::checkpoints;
 use crate::error::{Error, Result};
 use crate::identity::{self, Identity};
+use crate::limits::LOOKS;
 use crate::note::{Checkpoint, Note, Vkey};
 use crate::recipient::SecretKey;
 use crate::segment::parse_file_name;
@@ -76,10 +77,6 @@ pub struct Options<'a> {
     /// Threads; at least one.
     pub jobs: usize,
 }
-
-/// How often a log is looked at again because a segment went away while it was read: a small log of small
-/// segments may be pruned many times in a second.
-const LOOKS: u32 = 20;
 
 /// Verifies a log, which may be written, rotated and pruned meanwhile. `progress` is told the bytes read so far and in all.
 pub fn verify(

@@ -146,6 +146,8 @@ pub struct Report {
     pub places: Vec<(Verdict, Place)>,
     /// What should be looked at though no record is altered or missing by it.
     pub warnings: Vec<String>,
+    /// Places beyond those kept.
+    pub(crate) places_beyond: u64,
     /// Warnings beyond those kept.
     pub(crate) warnings_beyond: u64,
     /// What is to be known.
@@ -187,13 +189,15 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds a place to a verdict; long lists are cut, the verdict stays.
+    /// Adds a place to a verdict; long lists are cut, the verdict stays, and it is said by how much.
     pub(crate) fn place(&mut self, verdict: Verdict, place: Place) {
         if !self.verdicts.contains(&verdict) {
             self.verdicts.push(verdict);
         }
         if self.places.len() < REPORT_LINES_MAX {
             self.places.push((verdict, place));
+        } else {
+            self.places_beyond += 1;
         }
     }
 
@@ -216,6 +220,9 @@ impl Report {
                     format!("newest signed time {} is older than asked for", self.signed_time);
                 self.place(Verdict::Stale, Place::file(crate::checkpoints::FILE, reason));
             }
+        }
+        if self.places_beyond > 0 {
+            self.warnings.push(format!("and {} places more", self.places_beyond));
         }
         if self.warnings_beyond > 0 {
             self.warnings.push(format!("and {} warnings more", self.warnings_beyond));

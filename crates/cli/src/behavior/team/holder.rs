@@ -33,6 +33,7 @@ impl Holder {
             let is_end = matches!(work, Work::End { .. });
             self.work(work, pulse);
             self.account();
+            gabion_record::limits::publish();
             if self.is_given_up() {
                 // Its shards are held elsewhere by now. What still waits for it is counted as lost at the
                 // end of the run, so it must not vanish before.

@@ -46,8 +46,6 @@ use writer::Writer;
 const BATCH_RECORDS: u64 = 8_192;
 /// Bytes of one worker's part that end a batch.
 const BATCH_BYTES: usize = 512 << 10;
-/// Batches under way to one worker. With the bytes above this is all that waits.
-const BATCHES_MAX: u64 = 4;
 /// Findings under way from all workers.
 const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 2 << 20 };
 /// How long one look for findings waits before events are looked at.
@@ -697,6 +695,25 @@ pub(crate) mod tests {
         }
     }
 
+    /// However little room there is for a flood, and with any number of workers: profiles that are looked at to
+    /// make room stay below two a record, and are the same ones.
+    #[test]
+    fn a_flood_costs_no_more_looks_than_records() {
+        const RECORDS: u32 = 60_000;
+        for part in [16, 4, 1] {
+            let runs: Vec<Counts> = [1, 2, 4]
+                .map(|workers| {
+                    let plan = Plan { budget: BUDGET / part, ..plan(workers) };
+                    team(RECORDS, plan, &mut Sink::default(), &mut Vec::new()).counts
+                })
+                .into();
+            let looks = runs.first().map_or(0, |counts| counts.fold_looks);
+            assert!(looks <= 2 * u64::from(RECORDS), "{part}: {looks} looks");
+            assert!(part == 1 || looks > 0, "{part}");
+            assert!(runs.iter().all(|counts| *counts == runs[0]), "{part}: {runs:?}");
+        }
+    }
+
     /// The engine on one thread: its lines, and what it counted.
     fn alone(records: u32) -> (Vec<String>, Counts) {
         lines(|sink| {
@@ -741,7 +758,7 @@ pub(crate) mod tests {
             // The batch it was at, and those that waited for it: not more than may wait and one more.
             assert!(lost_records > 0 && lost_records <= BATCH_RECORDS, "{lost_records}");
             let shed = parcels.shed_for(ShedReason::WorkerLost).items;
-            assert!(shed <= (BATCHES_MAX + 2) * BATCH_RECORDS, "{shed}");
+            assert!(shed <= (crate::limits::RECORD_BATCHES_MAX + 2) * BATCH_RECORDS, "{shed}");
             assert_eq!(parcels.received().items, u64::from(RECORDS));
             // Half of the shards, with the sources they held behind two batches.
             let shards = Shards::new(Arc::new(Settings::default()), BUDGET).count() as u64;

@@ -4,7 +4,8 @@
 //! Shards move between two batches: their holder is asked to let go, their next one waits for them. A
 //! lost worker's shards begin anew with those that are left.
 
-use super::{Aside, BATCH_BYTES, BATCH_RECORDS, BATCHES_MAX, Known, Plan, Seen, Source, Work};
+use super::{Aside, BATCH_BYTES, BATCH_RECORDS, Known, Plan, Seen, Source, Work};
+use crate::limits::RECORD_BATCHES_MAX;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::parcel;
 use gabion_behavior::shard::shard_of;
@@ -211,10 +212,13 @@ impl Reader {
         let Some(sender) = self.senders.get(to) else { return };
         let is_lost = || self.known.get(to).is_some_and(Known::is_lost);
         let (items, bytes) = (work.items(), work.bytes());
-        if sender.edge().queued() >= BATCHES_MAX {
+        if sender.edge().queued() >= RECORD_BATCHES_MAX {
             let from = clock::now();
             pulse.rest(|| {
-                while !is_lost() && !sender.await_room(items, bytes, BATCHES_MAX, WAIT_FOR_ROOM) {}
+                while !is_lost()
+                    && !sender.await_room(items, bytes, RECORD_BATCHES_MAX, WAIT_FOR_ROOM)
+                {
+                }
             });
             self.waited += from.elapsed();
         }

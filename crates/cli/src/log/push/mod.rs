@@ -10,6 +10,7 @@ mod post;
 pub(crate) use post::Url;
 
 use super::{LogFault, folders};
+use crate::limits::{AGAIN_MAX, COMMAND_MAX, LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX};
 use clap::Args;
 use gabion_runtime::clock::now;
 use gabion_runtime::output::{Existing, OutputFile};
@@ -28,17 +29,10 @@ use std::time::{Duration, Instant};
 
 /// File in the log's folder with the newest cosigned checkpoint of each witness.
 pub(crate) const WITNESSED: &str = "witnessed";
-/// Bytes of it that are read.
-const WITNESSED_MAX: u64 = 1 << 20;
 /// How often the log is looked at.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A failure is followed by another try after this, doubled each time up to that.
+/// A failure is followed by another try after this, doubled each time up to [`AGAIN_MAX`].
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
-const AGAIN_MAX: Duration = Duration::from_secs(300);
-/// The admin's program may take so long.
-const COMMAND_MAX: Duration = Duration::from_secs(30);
-/// Leaves kept between two pushes: 32 MiB. More are read again each time.
-const LEAVES_KEPT: usize = 1 << 20;
 
 /// Where checkpoints are carried.
 #[derive(Clone, Debug, Default, Args)]
@@ -162,7 +156,7 @@ impl Pusher {
             }
         }
         self.ways = ways;
-        if self.leaves.len() > LEAVES_KEPT {
+        if self.leaves.len() > LEAVES_KEPT_MAX {
             self.leaves = Vec::new();
         }
         faults
@@ -271,7 +265,7 @@ fn keep(path: &Path, last: &Entry, answer: &str) -> Result<(), String> {
 
 /// Cosigned checkpoints in the log's folder.
 pub(crate) fn of_witnesses(log: &Files) -> Vec<Note> {
-    let bytes = log.read(WITNESSED, WITNESSED_MAX).ok().flatten().unwrap_or_default();
+    let bytes = log.read(WITNESSED, WITNESSED_BYTES_MAX).ok().flatten().unwrap_or_default();
     let read = gabion_seal::verify::Anchor::parse_file(WITNESSED, &bytes);
     read.unwrap_or_default().into_iter().map(|a| a.note).collect()
 }

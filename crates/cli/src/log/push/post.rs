@@ -1,5 +1,6 @@
 //! One HTTP POST to a witness: over TCP or TLS, with a bound on time and on what is read.
 
+use crate::limits::WITNESS_ANSWER_MAX;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -11,8 +12,6 @@ use std::time::Duration;
 
 /// A witness answers within this, for each read and write.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of an answer: a few signature lines.
-const ANSWER_MAX: u64 = 64 << 10;
 /// Where the system keeps the certificates of authorities.
 const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
@@ -123,7 +122,7 @@ fn speak(
     stream.write_all(request.as_bytes())?;
     stream.flush()?;
     let mut answer = Vec::new();
-    match stream.take(ANSWER_MAX).read_to_end(&mut answer) {
+    match stream.take(WITNESS_ANSWER_MAX).read_to_end(&mut answer) {
         // Some servers end a session of TLS without saying so; what came is judged by its form.
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {}
         other => drop(other?),
