@@ -31,6 +31,7 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("crates/rules/src/keywords/content.rs", "VALUE_MAX", "a range of the rule language"),
     ("crates/net/src/script/pattern.rs", "STEPS_PER_INSTRUCTION", "what is charged at a time"),
     ("crates/behavior/src/goes_on.rs", "ROOM", "the budget of a test"),
+    ("crates/behavior/src/rita.rs", "REASONS_MAX", "how many reasons there are"),
     ("crates/behavior/src/hostile.rs", "ROOM", "the budget of a test"),
     (
         "crates/behavior/src/sketch/hyperloglog.rs",
