@@ -79,13 +79,17 @@ pub struct Counts {
     pub tellings: u64,
     /// Evidence that was counted in growing findings.
     pub folded_evidence: u64,
+    /// Where windows begin: the first moment of the input. Means nothing where there were no records.
+    pub first: TimeNs,
+    /// The latest moment before which all has been seen.
+    pub last: TimeNs,
 }
 
 saved! {
     Counts {
         records, flows, established, not_established, private_to_private, profiles, sources, windows, evidence,
         repeats, crowded, alerts, folded, folded_notable, fold_looks, whitelisted, whitelisted_evidence,
-        findings, tellings, folded_evidence,
+        findings, tellings, folded_evidence, first, last,
     }
 }
 
@@ -288,7 +292,12 @@ impl Front {
 
     /// What was counted so far.
     pub fn counts(&self) -> Counts {
-        Counts { private_to_private: self.site.private_pairs, ..self.counts }
+        Counts {
+            private_to_private: self.site.private_pairs,
+            first: self.site.start(),
+            last: self.site.watermark,
+            ..self.counts
+        }
     }
 }
 
@@ -378,7 +387,7 @@ impl Back {
         while let Some(turn) = self.turns.pop_front_if(|turn| place.is_behind(turn.behind)) {
             self.close(turn.window, sink);
         }
-        if e.why == Telling::Final {
+        if e.why.is_last() {
             let accumulator = &self.accumulator;
             let tell = &mut |e: Evidence| {
                 sink(Finding::Telling(&e, accumulator.sum(e.profile, e.window)));

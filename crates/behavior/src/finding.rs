@@ -79,6 +79,12 @@ impl Context<'_, '_> {
         finding
     }
 
+    /// Begins the last telling of something that was found in that window, seen last at `last`, and is counted no
+    /// further.
+    pub fn find_last(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> Finding {
+        Finding::new(kind, self.profile, last, window).for_good()
+    }
+
     /// Says it.
     pub fn say(&mut self, finding: Finding) {
         self.out.put(finding, self.record.uid, |finding| finding);
@@ -237,6 +243,12 @@ impl Finding {
     /// Its window is over: these are its last numbers.
     pub fn at_last(mut self) -> Finding {
         self.0.why = Telling::Final;
+        self
+    }
+
+    /// These are its last numbers, and nothing will follow.
+    pub fn for_good(mut self) -> Finding {
+        self.0.why = Telling::Ended;
         self
     }
 

@@ -43,6 +43,7 @@ pub mod regularity;
 pub mod rita;
 pub mod room;
 mod room_saved;
+pub mod said;
 pub mod seeds;
 pub mod services;
 pub mod settings;
@@ -59,6 +60,8 @@ pub mod whitelist;
 mod goes_on;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod last_numbers;
 #[cfg(test)]
 mod peer_defects;
 #[cfg(test)]

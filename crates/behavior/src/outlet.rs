@@ -100,6 +100,13 @@ impl Outlet {
         if !can_attack(&finding.0) {
             return;
         }
+        // Last numbers are no occurrence: they are told where their finding was.
+        if finding.0.why.is_last() {
+            if self.mode != Mode::Muted {
+                complete(finding).finish(&mut self.found);
+            }
+            return;
+        }
         let finding = finding.sure();
         match self.fate(&finding.0, finding.1) {
             Fate::Dropped => {}

@@ -20,7 +20,7 @@ use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
 /// Version of the encoding; it changes with the states of detectors. From the first release on older
 /// ones are to decode for ever; until then another version is refused.
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 
 /// No timer.
 pub const NEVER: TimeNs = TimeNs(i64::MAX);
@@ -131,6 +131,8 @@ pub struct Profile {
     ip: Ip,
     records: u64,
     flows: u64,
+    /// Bytes it sent in them.
+    sent: u64,
     findings: u64,
     last: TimeNs,
     /// Minutes in which it was active, and the latest of them since 1970.
@@ -171,6 +173,11 @@ impl Profile {
     /// Flows among them.
     pub fn flows(&self) -> u64 {
         self.flows
+    }
+
+    /// Bytes it has sent in them.
+    pub fn bytes_sent(&self) -> u64 {
+        self.sent
     }
 
     /// Evidence it has given.
@@ -234,6 +241,7 @@ impl Profile {
             ip,
             records,
             flows,
+            sent,
             findings,
             last,
             active_minutes,
@@ -252,6 +260,7 @@ impl Profile {
         ip.encode(out);
         records.encode(out);
         flows.encode(out);
+        sent.encode(out);
         findings.encode(out);
         last.encode(out);
         active_minutes.encode(out);
@@ -292,6 +301,7 @@ impl Profile {
             ip: State::decode(&mut from)?,
             records: State::decode(&mut from)?,
             flows: State::decode(&mut from)?,
+            sent: State::decode(&mut from)?,
             findings: State::decode(&mut from)?,
             last: State::decode(&mut from)?,
             active_minutes: State::decode(&mut from)?,
@@ -311,6 +321,7 @@ impl Profile {
     pub fn merge(&mut self, mut other: Profile) {
         self.records = self.records.saturating_add(other.records);
         self.flows = self.flows.saturating_add(other.flows);
+        self.sent = self.sent.saturating_add(other.sent);
         self.findings = self.findings.saturating_add(other.findings);
         self.last = self.last.max(other.last);
         self.active_minutes.merge(other.active_minutes);
@@ -390,7 +401,11 @@ fn one(
     out: &mut Outlet,
 ) {
     profile.records += 1;
-    profile.flows += u64::from(matches!(record.body, Body::Conn(_)));
+    if let Body::Conn(c) = &record.body {
+        profile.flows += 1;
+        let sent = if profile.ip == record.src { c.orig_bytes } else { c.resp_bytes };
+        profile.sent = profile.sent.saturating_add(sent);
+    }
     if !record.is_late {
         profile.last = profile.last.max(record.ts);
         let minute = u32::try_from(record.ts.seconds() / 60).unwrap_or(0);
@@ -465,7 +480,7 @@ impl Waking<'_> {
 pub struct Closing<'a> {
     /// Event time.
     pub now: TimeNs,
-    /// Nothing will follow.
+    /// Nothing will follow: the input is over, or the profile is let go of.
     pub is_end: bool,
     /// The window.
     pub window: i64,
@@ -480,7 +495,8 @@ pub struct Closing<'a> {
 impl Closing<'_> {
     /// Begins the last telling of something that was found in that window and seen last at `last`.
     pub fn find(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> Finding {
-        Finding::new(kind, self.profile, last, window).at_last()
+        let finding = Finding::new(kind, self.profile, last, window);
+        if self.is_end { finding.for_good() } else { finding.at_last() }
     }
 
     /// Says it.

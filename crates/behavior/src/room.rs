@@ -42,7 +42,10 @@ const INCOMING: [&str; 7] = [
 ];
 
 /// Types whose findings go on growing in later windows, for as long as a day.
-const LASTING: [&str; 5] = [
+const LASTING: [&str; 8] = [
+    "BEACON",
+    "RARE_DESTINATION",
+    "RARE_SIGNATURE",
     "LONG_TOTAL_CONNECTION",
     "STROBE",
     "DNS_TUNNEL",
@@ -208,31 +211,47 @@ impl Rooms {
     pub fn last(&mut self, e: &Evidence, is_end: bool, tell: &mut dyn FnMut(Evidence)) {
         if e.says.is_empty() {
             for room in self.windows.get_mut(&e.window).into_iter().flat_map(BTreeMap::values_mut) {
-                // The last of several that were counted together has the number.
-                let id = room.repeats.get(&e.repeat).and_then(|ids| ids.last());
-                if let Some(single) = id.and_then(|id| room.singles.get_mut(id))
-                    && e.times > single.now.times
-                {
-                    (single.now.times, single.now.measures.count) = (e.times, e.times);
-                    (single.now.ts, single.now.measures.last) = (e.ts, e.ts);
+                // Of several that were counted together those have the number that were told last: one, or the two
+                // ends of an observation.
+                let Some(ids) = room.repeats.get(&e.repeat) else { continue };
+                let times = |id| room.singles.get(id).map_or(0, |single: &Single| single.now.times);
+                let most = ids.iter().map(times).max().unwrap_or(0);
+                for id in ids {
+                    if let Some(single) = room.singles.get_mut(id)
+                        && single.now.times == most
+                        && e.times > most
+                    {
+                        (single.now.times, single.now.measures.count) = (e.times, e.times);
+                        (single.now.ts, single.now.measures.last) = (e.ts, e.ts);
+                    }
                 }
             }
             return;
         }
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let single = self.windows.get_mut(&e.window).and_then(|r| r.get_mut(&rank));
+        let is_end = is_end || e.why == Telling::Ended;
         if let Some(single) = single.and_then(|room| room.singles.get_mut(&e.id)) {
-            // Told when the window is closed, with whatever else it has grown by.
-            let related = std::mem::take(&mut single.now.related);
-            let first = single.now.measures.first.min(e.measures.first);
-            *single.now = e.clone();
-            (single.now.related, single.now.measures.first) = (related, first);
+            // Told when the window is closed, with whatever else it has grown by. What last numbers do not name
+            // is as it was.
+            let mut before = std::mem::replace(&mut *single.now, e.clone());
+            let now = &mut single.now;
+            now.why = Telling::Final;
+            now.related = before.related;
+            now.measures.first = now.measures.first.min(before.measures.first);
+            now.measures.threat = now.measures.threat.max(before.measures.threat);
+            if now.uids.is_empty() {
+                now.uids = std::mem::take(&mut before.uids);
+            }
         } else if let Some(said) = self.lasting.get_mut(&e.id)
             && (grown_by_half(&e.measures, said) || is_end && e.measures.has_grown(said))
         {
             *said = e.measures;
             self.counts.tellings += 1;
-            tell(e.clone());
+            let mut told = e.clone();
+            told.why = Telling::Final;
+            told.telling = telling_of(&told);
+            tell(told);
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) fn kind_of(name: &str) -> Option<&'static EvidenceType> {
 
 /// Why a finding is told, by its number.
 pub(crate) fn telling_of(number: u8) -> Option<Telling> {
-    let all = [Telling::Threshold, Telling::Final, Telling::Counted];
+    let all = [Telling::Threshold, Telling::Final, Telling::Counted, Telling::Ended];
     all.into_iter().find(|why| *why as u8 == number)
 }
 

@@ -54,6 +54,7 @@ pub const KEYS: &[(&str, Use)] = &[
     ("gabion.tor_exit_nodes", Honoured),
     ("gabion.harmless_files", Honoured),
     ("gabion.autonomous_systems", Honoured),
+    ("geoip-database", Honoured),
     ("gabion.domain_ages", Honoured),
     ("gabion.mac_vendors", Honoured),
     ("gabion.organizations", Honoured),

@@ -348,17 +348,19 @@ impl Shard {
     }
 
     /// Windows are over, or the input is: the last numbers of what has grown in them, from the oldest on
-    /// that is still told of.
+    /// that is still told of. Profiles that were not seen since window `gone` are let go of next
+    /// ([`Shard::sweep`]): theirs are the last for good.
     pub fn close(
         &mut self,
-        oldest: i64,
+        (oldest, gone): (i64, i64),
         now: TimeNs,
         is_end: bool,
         settings: &Settings,
         found: &mut Vec<Evidence>,
     ) {
         for profile in self.profiles.values_mut().filter(|p| p.findings() > 0) {
-            close(profile, (oldest, now), is_end, settings, found);
+            let goes = profile.window() < gone && profile.timer() == NEVER;
+            close(profile, (oldest, now), is_end || goes, settings, found);
         }
     }
 

@@ -10,7 +10,7 @@ use crate::settings::Settings;
 use crate::shard::{Kept, Shard, ShardCounts, shard_of, shards_of};
 use crate::site::Facts;
 use gabion_record::Ip;
-use gabion_record::evidence::{Evidence, FindingId, Telling};
+use gabion_record::evidence::{Evidence, FindingId};
 use gabion_record::ledger::Ledger;
 use gabion_record::logs::{Proto, Record, SECOND, TimeNs};
 use gabion_record::saved::Saved;
@@ -32,7 +32,7 @@ pub struct Place {
 impl Place {
     /// Of a finding: behind that record, or among what was asked for before that second.
     pub(crate) fn of(second: i64, record: u64, e: &Evidence) -> Place {
-        let is_found = e.why != Telling::Final;
+        let is_found = !e.why.is_last();
         Place { second, record, is_found, ts: e.ts, id: e.telling }
     }
 
@@ -253,7 +253,7 @@ impl Shards {
         self.window = window;
         for shard in self.held.iter_mut().flatten() {
             shard.close(
-                window.saturating_sub(2),
+                (window.saturating_sub(2), window.saturating_sub(1)),
                 watermark,
                 false,
                 &self.settings,
@@ -310,7 +310,7 @@ impl Shards {
             self.ask(second, end, true, out);
         }
         for shard in self.held.iter_mut().flatten() {
-            shard.close(i64::MIN, end, true, &self.settings, &mut self.found);
+            shard.close((i64::MIN, i64::MIN), end, true, &self.settings, &mut self.found);
         }
         self.place(i64::MAX, 0, out);
     }
@@ -334,7 +334,7 @@ impl Shards {
             return;
         }
         if self.found.len() > 1 {
-            self.found.sort_by_key(|e| (e.why != Telling::Final, e.ts, e.telling));
+            self.found.sort_by_key(|e| (!e.why.is_last(), e.ts, e.telling));
         }
         out.extend(
             self.found

@@ -62,14 +62,22 @@ pub struct Facts {
     pub prevalence: Prevalence,
 }
 
+/// Questions and answers of NTP without extensions, in which there is room for nothing else: 48 bytes each (RFC 5905,
+/// 7.3).
+fn is_bare_ntp(c: &Conn<'_>) -> bool {
+    let is_whole = |bytes: u64| bytes > 0 && bytes.is_multiple_of(48);
+    is_whole(c.orig_bytes) && is_whole(c.resp_bytes)
+}
+
 /// Whether a flow polls a clock (NTP, by the application where the input names it) that several of the site's hosts
-/// poll, or that is the site's own. What is regular by its protocol tells nothing; a channel at that port that is no
-/// NTP, or that few hosts know, is none of these.
+/// poll, or that is the site's own, or that is asked and answers by nothing but NTP's own fields. What is regular by its
+/// protocol tells nothing; a channel at that port that is no NTP, or that carries more and few hosts know, is none of
+/// these.
 fn is_clock(r: &Record<'_>, c: &Conn<'_>, known: &Prevalence, settings: &Settings) -> bool {
     r.dst_port == 123
         && r.proto == Proto::Udp
         && (c.service == b"ntp" || !c.knows_service)
-        && (known.hosts >= CLOCK_HOSTS || settings.is_own(r.dst))
+        && (known.hosts >= CLOCK_HOSTS || settings.is_own(r.dst) || is_bare_ntp(c))
 }
 
 /// The number of the window that holds a moment, of windows that begin at `start`.

@@ -230,6 +230,15 @@ pub enum Telling {
     /// It is not told by itself, but counted in a finding that stands for many. It has no [`Evidence::id`], no
     /// [`Evidence::words`] and no [`Evidence::uids`].
     Counted,
+    /// As [`Telling::Final`], and nothing will follow: what it is about is let go of.
+    Ended,
+}
+
+impl Telling {
+    /// Whether these are last numbers, of a window or for good.
+    pub fn is_last(self) -> bool {
+        matches!(self, Telling::Final | Telling::Ended)
+    }
 }
 
 /// One observation about a host, as it is told once. A finding may be told several times while it grows:

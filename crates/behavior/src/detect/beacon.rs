@@ -12,16 +12,18 @@
 
 use super::{About, Detector, bit};
 use crate::called::{Called, called};
-use crate::finding::{Context, text};
+use crate::finding::{Context, Finding, text};
 use crate::limits::{FLOWS_MAX, NAMES_MAX, RECENT_MAX, REGULAR_MAX as PAIRS_MAX, UIDS_MAX, reached};
-use crate::profile::Waking;
-use crate::regularity::score;
+use crate::profile::{Closing, Waking};
+use crate::regularity::{Score, score};
 use crate::rita::{self, Beside};
+use crate::said::Said;
+use crate::settings::Settings;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
-use gabion_record::logs::{Body, Conn, LogKind, SECOND, TimeNs};
+use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "BEACON", technique: "T1071" };
@@ -81,7 +83,11 @@ state! {
         slots: u32,
         slot: Most<u32>,
         port: Most<u16>,
+        /// Connections, and those of them that nobody answered and that went to another port than the one before.
+        connections: u32,
+        probes: u32,
         told: Most<u16>,
+        said: Said,
         window: Most<u32>,
         beside: Beside,
         /// The name, empty where the pair is one of addresses.
@@ -195,6 +201,9 @@ impl Pairs {
         let limit = &reached::REGULAR_MAX;
         let Some(pair) = self.pairs.get_or_admit(r.dst, limit, |_| true, Pair::worth) else { return };
         pair.before += before;
+        pair.connections = pair.connections.saturating_add(1);
+        let is_probe = !c.is_established && pair.port.0 != r.dst_port;
+        pair.probes = pair.probes.saturating_add(u32::from(is_probe));
         (pair.to, pair.is_proxied) = (r.dst, cx.facts.is_proxy);
         pair.take(second, bytes, cx);
         pair.beside.see(c, r.ts, &cx.facts.prevalence);
@@ -315,7 +324,7 @@ impl Detector for Beacon {
             of the regularity of intervals, of sizes, of the histogram of the day and of its coverage; \
             a pair is a source and a name (TLS's server name, HTTP's Host, or what CONNECT asks a proxy \
             for), or an address where connections name nobody; not DNS to an address that resolves names \
-            of several domains, polls of a clock (NTP) that three hosts poll, nor answers; at least 16 flows, over 6 h; scored once an hour, and at the \
+            of several domains, polls of a clock (NTP) that three hosts poll or that have NTP's own sizes, messages of ICMP about packets, nor answers, nor unanswered flows to ever other ports; at least 16 flows, over 6 h; scored once an hour, and at the \
             end over whatever there is; the \
             text names RITA's threat score as well, which knows how many of the site's hosts talk with \
             the other end, since when, whether lists name it and how much went there, whether requests \
@@ -334,7 +343,7 @@ impl Detector for Beacon {
         }
         let Ok(second) = u32::try_from(r.ts.seconds()) else { return };
         match &r.body {
-            Body::Conn(_) if cx.facts.is_answer => {}
+            Body::Conn(_) if cx.facts.is_answer || is_complaint(r) => {}
             Body::Conn(_) if cx.facts.is_routine => {
                 // Before it was known to resolve names, its flows may have begun a pair.
                 if let Some(pairs) = kept.get()
@@ -375,6 +384,7 @@ impl Detector for Beacon {
         let mut is_left = |pair: &mut Pair| {
             forget(pair, now);
             judge(pair, (first, now), waking);
+            fall_silent(pair, (first, now), waking);
             !pair.flows.is_empty()
         };
         pairs.pairs.retain(|_, pair| is_left(pair));
@@ -391,6 +401,27 @@ impl Detector for Beacon {
         if let Some(next) = next {
             *waking.timer = (*waking.timer).min(next);
         }
+    }
+
+    fn close_kept(kept: &mut Slot<Pairs>, closing: &mut Closing<'_>) {
+        let Some(pairs) = kept.peek() else { return };
+        let all = pairs.pairs.iter().map(|p| &p.1).chain(pairs.names.iter().map(|p| &p.1));
+        for pair in all.filter(|pair| pair.has_grown()) {
+            if let Some((score, ts)) = pair.score_of_last(pairs.first.0) {
+                let finding = closing.find(&TYPE, pair.said.window(), ts);
+                closing.say(pair.says(finding, &score, closing.settings));
+            }
+        }
+    }
+}
+
+/// Whether it is a message of ICMP about somebody's packet (RFC 792, RFC 4443): it answers, and calls nobody. Its
+/// type stands in the place of the source's port.
+fn is_complaint(r: &Record<'_>) -> bool {
+    match r.proto {
+        Proto::Icmp => matches!(r.src_port, 3 | 4 | 5 | 11 | 12),
+        Proto::IcmpV6 => (1..=4).contains(&r.src_port),
+        _ => false,
     }
 }
 
@@ -409,7 +440,7 @@ const SAYS: &str =
     "Beacon from {profile} to {dst}{3}, {count} connections. Score: {score} ({0}). Threat {1}.{2}";
 
 fn judge(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
-    if pair.count() < FLOWS_TOLD {
+    if pair.count() < FLOWS_TOLD || pair.is_scan() {
         return;
     }
     let covered = pair.flows.last().zip(pair.flows.first()).map_or(0, |(l, f)| l.0 - f.0.min(l.0));
@@ -428,53 +459,92 @@ fn judge(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
     let at = pair.flows.last().map_or(now, |f| f.0);
     let ts = TimeNs(i64::from(at) * SECOND);
     let window = i64::from(pair.window.0);
-    let more = match pair.more {
-        0 => String::new(),
-        n => format!(" {n} further flows had no room."),
-    };
-    let (port, count, dst) = (pair.port.0, pair.count(), pair.to);
-    let beside = match (pair.name.is_empty(), pair.is_proxied) {
-        (true, false) => String::new(),
-        (true, true) => " (a proxy)".to_owned(),
-        (false, false) => format!(" ({dst})"),
-        (false, true) => format!(" behind the proxy {dst}"),
-    };
-    let base = rita::bucket(score.all * 100.0, rita::BEACON);
-    let threat = pair.beside.score(base, dst, ts, waking.settings);
-    let since = pair.flows.first().map_or(ts, |f| TimeNs(i64::from(f.0) * SECOND));
-    let mut finding = waking
-        .find(&TYPE, ts, window)
-        .level(*level, score.all)
-        .port_now(port)
-        .since(since, count as u64)
-        .flows(pair.uids.clone(), count as u64)
-        .score(score.all)
-        .threat(threat.threat())
-        .by("Statistical")
-        .says(SAYS)
-        .word(format!(
-            "intervals {:.3}, sizes {:.3}, histogram {:.3} of {:.3} and {:.3}, coverage {:.3}",
-            score.intervals,
-            score.sizes,
-            score.histogram(),
-            score.evenness,
-            score.bimodal,
-            score.coverage
-        ))
-        .word(threat.words())
-        .word(more)
-        .word(beside);
-    finding.0.victim = Some(match pair.name.is_empty() {
-        true => Party::destination(dst),
-        false => Party { role: Role::Destination, what: Indicator::Domain(pair.name.clone()) },
-    });
+    pair.said.tell(pair.count() as u64, window, *level);
+    let finding = pair.says(waking.find(&TYPE, ts, window), &score, waking.settings);
     waking.say(finding);
+}
+
+/// A pair that has fallen silent says what it came to.
+fn fall_silent(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
+    let silent = i64::from(now) - i64::from(pair.last.0);
+    if silent <= SILENT || !pair.has_grown() {
+        return;
+    }
+    let Some((score, ts)) = pair.score_of_last(first) else { return };
+    let window = pair.said.window();
+    let finding = waking.find(&TYPE, ts, window).for_good();
+    let finding = pair.says(finding, &score, waking.settings);
+    pair.said.tell(pair.count() as u64, window, pair.said.level());
+    waking.say(finding);
+}
+
+impl Pair {
+    /// Whether it is somebody's who tries one port after the other: that is told as a scan, and calls nobody.
+    fn is_scan(&self) -> bool {
+        u64::from(self.probes) * 2 > u64::from(self.connections)
+    }
+
+    /// Whether it has grown since it was told.
+    fn has_grown(&self) -> bool {
+        self.said.is_less(self.count() as u64)
+    }
+
+    /// The score of its day up to its last flow, and the moment of that.
+    fn score_of_last(&self, first: u32) -> Option<(Score, TimeNs)> {
+        let last = i64::from(self.flows.last()?.0);
+        let begin = i64::from(first).max(last - DAY);
+        Some((score(&self.flows, begin, last)?, TimeNs(last * SECOND)))
+    }
+
+    fn says(&self, finding: Finding, score: &Score, settings: &Settings) -> Finding {
+        let ts = finding.0.ts;
+        let more = match self.more {
+            0 => String::new(),
+            n => format!(" {n} further flows had no room."),
+        };
+        let (count, dst) = (self.count() as u64, self.to);
+        let beside = match (self.name.is_empty(), self.is_proxied) {
+            (true, false) => String::new(),
+            (true, true) => " (a proxy)".to_owned(),
+            (false, false) => format!(" ({dst})"),
+            (false, true) => format!(" behind the proxy {dst}"),
+        };
+        let base = rita::bucket(score.all * 100.0, rita::BEACON);
+        let threat = self.beside.score(base, dst, ts, settings);
+        let since = self.flows.first().map_or(ts, |f| TimeNs(i64::from(f.0) * SECOND));
+        let mut finding = finding
+            .level(self.said.level(), score.all)
+            .port_now(self.port.0)
+            .since(since, count)
+            .flows(self.uids.clone(), count)
+            .score(score.all)
+            .threat(threat.threat())
+            .by("Statistical")
+            .says(SAYS)
+            .word(format!(
+                "intervals {:.3}, sizes {:.3}, histogram {:.3} of {:.3} and {:.3}, coverage {:.3}",
+                score.intervals,
+                score.sizes,
+                score.histogram(),
+                score.evenness,
+                score.bimodal,
+                score.coverage
+            ))
+            .word(threat.words())
+            .word(more)
+            .word(beside);
+        finding.0.victim = Some(match self.name.is_empty() {
+            true => Party::destination(dst),
+            false => Party { role: Role::Destination, what: Indicator::Domain(self.name.clone()) },
+        });
+        finding
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::{Trial, conn, log};
+    use crate::trial::{Flow, Trial, conn, log};
     use gabion_record::logs::{Dns, Http, Ssl};
 
     fn visits(every: impl Fn(i64) -> i64, count: i64) -> Trial {
@@ -645,6 +715,51 @@ mod tests {
         };
         assert_eq!(run(3, "ntp"), 0);
         assert!(run(2, "ntp") > 0 && run(3, "") > 0);
+    }
+
+    /// Somebody who tries one port after the other is a scanner, however regular; calls to one port that is closed, or
+    /// to ever other ones that answer, are a beacon. Messages about packets call nobody.
+    #[test]
+    fn regular_probes_of_ever_other_ports_are_no_beacon() {
+        let run = |port: fn(u16) -> u16, change: fn(Flow) -> Flow| {
+            let mut trial = Trial::new();
+            for n in 0..100u16 {
+                let flow = conn(i64::from(n) * 300, "10.0.0.1", "1.2.3.4", port(n));
+                trial.give(&change(flow));
+            }
+            trial.end();
+            trial.of(&TYPE).len()
+        };
+        assert_eq!(run(|n| 2_000 + n * 7 % 500, Flow::refused), 0);
+        assert!(run(|_| 443, Flow::refused) > 0);
+        assert!(run(|n| 2_000 + n * 7 % 500, |flow| flow) > 0);
+        let unreachable = |mut flow: Flow| {
+            (flow.proto, flow.src_port) = (Proto::Icmp, 3);
+            flow
+        };
+        assert_eq!(run(|_| 3, unreachable), 0);
+        let echo = |mut flow: Flow| {
+            (flow.proto, flow.src_port) = (Proto::Icmp, 8);
+            flow
+        };
+        assert!(run(|_| 0, echo) > 0);
+    }
+
+    /// One host's polls of a clock, with NTP's own sizes; with others they may be anything.
+    #[test]
+    fn polls_without_extensions_are_none() {
+        let run = |bytes: u64| {
+            let mut trial = Trial::new();
+            for n in 0..100 {
+                let mut flow = conn(n * 1024, "10.0.0.1", "9.9.9.9", 123).udp();
+                (flow.service, flow.bytes, flow.reply_bytes) = ("ntp", bytes, 48);
+                trial.give(&flow);
+            }
+            trial.end();
+            trial.of(&TYPE).len()
+        };
+        assert_eq!((run(48), run(96)), (0, 0));
+        assert!(run(100) > 0);
     }
 
     /// Twenty-two calls of three seconds each way round, the whole of an input: told, and all counted.

@@ -3,15 +3,20 @@
 //! What the score is made of and what it is worth stands in `docs/command-and-control.md`.
 
 use super::{About, Detector, bit};
+use crate::command_and_control::Score;
 use crate::command_and_control::features::GROUPS;
 use crate::command_and_control::letters;
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
+use crate::prevalence::Prevalence;
+use crate::profile::Closing;
+use crate::said::Said;
+use crate::settings::Settings;
 use crate::limits::{LETTERED_PAIRS_MAX, LETTERS_MAX, reached};
 use crate::rita;
 use crate::sketch::Keyed;
-use crate::state::{Slot, state};
+use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{EvidenceType, ThreatLevel};
+use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
@@ -41,6 +46,11 @@ state! {
         flows: u32,
         asked: u32,
         told: u8,
+        said: Said,
+        /// What the site knew of the other end when it was told.
+        hosts: Most<u32>,
+        of: Most<u32>,
+        known_since: First,
     }
 }
 
@@ -116,6 +126,16 @@ impl Detector for CommandControl {
         pair.asked = pair.flows + (pair.flows / 4).max(1);
         judge(pair, cx);
     }
+
+    fn close_window(window: &mut Slot<Pairs>, closing: &mut Closing<'_>) {
+        let Some(pairs) = window.peek() else { return };
+        for ((dst, port), pair) in pairs.pairs.iter().filter(|(_, p)| p.said.is_less(p.flows.into())) {
+            let Some(found) = closing.settings.command_and_control.score(&pair.letters) else { continue };
+            let finding = closing.find(&TYPE, closing.window, pair.last);
+            let finding = pair.says(finding, &found, (*dst, *port as u16), closing.settings);
+            closing.say_pair(finding, Party::destination(*dst), *dst, pair.said.level());
+        }
+    }
 }
 
 fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
@@ -132,30 +152,46 @@ fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
         return;
     }
     pair.told = step;
-    let port = match cx.settings.services.name(r.dst_port, r.proto) {
-        Some(name) => format!("{name} {}/tcp", r.dst_port),
-        None => format!("{}/tcp", r.dst_port),
-    };
-    let parts: Vec<String> =
-        GROUPS.iter().zip(found.parts).map(|(name, part)| format!("{name} {part:+.2}")).collect();
-    let finding = cx
-        .find(&TYPE)
-        .level(level, pair.letters.len() as f64 / 100.0)
-        .to_port(r.dst_port)
-        .by("AI")
-        .score(found.score)
-        .says(
-            "C&C channel, client IP: {src} server IP: {dst} port: {0} score: {score4}. {count} flows; {1}.",
-        )
-        .word(port)
-        .word(parts.join(", "));
-    let sure = (pair.letters.len() as f64 / 100.0).min(1.0);
+    pair.said.tell(pair.flows.into(), cx.facts.window, level);
     let known = &cx.facts.prevalence;
-    let threat = rita::of_flow(rita::HIGH * found.score * sure, known, r.dst, r.ts, cx.settings);
-    let mut finding = finding.threat(threat);
-    finding.0.measures.count = u64::from(pair.flows);
-    finding.0.confidence = finding.0.confidence.min(1.0);
+    (pair.hosts, pair.of, pair.known_since) = (Most(known.hosts), Most(known.of), First(known.first));
+    let finding = pair.says(cx.find(&TYPE), &found, (r.dst, r.dst_port), cx.settings);
     cx.say_both(finding, level, level);
+}
+
+impl Pair {
+    fn says(
+        &self,
+        finding: Finding,
+        found: &Score,
+        (dst, port): (Ip, u16),
+        settings: &Settings,
+    ) -> Finding {
+        let named = match settings.services.name(port, Proto::Tcp) {
+            Some(name) => format!("{name} {port}/tcp"),
+            None => format!("{port}/tcp"),
+        };
+        let parts = GROUPS.iter().zip(found.parts).map(|(name, part)| format!("{name} {part:+.2}"));
+        let parts: Vec<String> = parts.collect();
+        let sure = (self.letters.len() as f64 / 100.0).min(1.0);
+        let known =
+            Prevalence { hosts: self.hosts.0, of: self.of.0, first: self.known_since.0 };
+        let base = rita::HIGH * found.score * sure;
+        let threat = rita::of_flow(base, &known, dst, self.last, settings);
+        let mut finding = finding
+            .level(self.said.level(), sure)
+            .to_port(port)
+            .by("AI")
+            .score(found.score)
+            .says(
+                "C&C channel, client IP: {src} server IP: {dst} port: {0} score: {score4}. {count} flows; {1}.",
+            )
+            .word(named)
+            .word(parts.join(", "))
+            .threat(threat);
+        finding.0.measures.count = u64::from(self.flows);
+        finding
+    }
 }
 
 #[cfg(test)]

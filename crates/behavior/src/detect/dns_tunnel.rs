@@ -3,13 +3,16 @@
 use super::dga::is_below;
 use super::{About, Detector, bit};
 use crate::block_list;
-use crate::finding::{Context, text};
+use crate::finding::{Context, Finding, text};
+use crate::profile::Closing;
+use crate::said::Said;
+use crate::settings::Settings;
 use crate::limits::{TUNNEL_DOMAINS_MAX, reached};
 use crate::rita;
 use crate::sketch::{Hosts, Keyed, hash_text};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
+use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "DNS_TUNNEL", technique: "T1071.004" };
@@ -44,8 +47,27 @@ state! {
         first: First,
         last: TimeNs,
         told: Most<u64>,
+        said: Said,
+        proto: Most<u8>,
+        /// The domain, once it was told.
+        domain: String,
         /// Connections to names below it since there were `WATCHED`.
         connections: u64,
+    }
+}
+
+impl Names {
+    fn says(&self, finding: Finding, has_named: bool, now: TimeNs, settings: &Settings) -> Finding {
+        let (count, connections) = (self.names.len(), has_named.then_some(self.connections));
+        let score = rita::of_names(count, connections, self.domain.as_bytes(), now, settings);
+        finding
+            .level(self.said.level(), 0.8)
+            .victim_domain(self.domain.clone())
+            .since(self.first.0, count)
+            .lasting(self.last.since(self.first.0))
+            .says(SAYS)
+            .threat(score.threat())
+            .word(score.words())
     }
 }
 
@@ -109,7 +131,12 @@ impl Detector for DnsTunnel {
         let (key, limit) = (hash_text(domain), &reached::TUNNEL_DOMAINS_MAX);
         let Some(names) = domains.get_or_admit(key, limit, |_| true, least) else { return };
         if r.ts.since(names.first.0) > DAY {
-            *names = Names::default();
+            let gone = std::mem::take(names);
+            if gone.said.is_less(gone.names.len()) {
+                let finding = cx.find_last(&TYPE, gone.said.window(), gone.last);
+                let proto = Proto::from_kept(gone.proto.0).unwrap_or_default();
+                cx.say(gone.says(finding.of(proto), has_named, gone.last, cx.settings));
+            }
         }
         names.first.see(r.ts);
         names.last = r.ts;
@@ -122,18 +149,22 @@ impl Detector for DnsTunnel {
             return;
         }
         names.told = Most(*least);
-        let (first, connections) = (names.first.0, has_named.then_some(names.connections));
-        let score = rita::of_names(count, connections, domain, r.ts, cx.settings);
-        let finding = cx
-            .find(&TYPE)
-            .level(*level, 0.8)
-            .victim_domain(text(domain))
-            .since(first, count)
-            .lasting(r.ts.since(first))
-            .says(SAYS)
-            .threat(score.threat())
-            .word(score.words());
+        names.said.tell(count, cx.facts.window, *level);
+        names.proto = Most(r.proto as u8);
+        if names.domain.is_empty() {
+            names.domain = text(domain);
+        }
+        let finding = names.says(cx.find(&TYPE), has_named, r.ts, cx.settings);
         cx.say(finding);
+    }
+
+    fn close_kept(kept: &mut Slot<Asked>, closing: &mut Closing<'_>) {
+        let Some(asked) = kept.peek() else { return };
+        for (_, names) in asked.domains.iter().filter(|(_, n)| n.said.is_less(n.names.len())) {
+            let proto = Proto::from_kept(names.proto.0).unwrap_or_default();
+            let finding = closing.find(&TYPE, names.said.window(), names.last).of(proto);
+            closing.say(names.says(finding, asked.has_named, names.last, closing.settings));
+        }
     }
 }
 

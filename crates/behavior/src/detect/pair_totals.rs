@@ -6,6 +6,7 @@ use crate::finding::{Context, Finding};
 use crate::limits::{OPEN_FLOWS_MAX, SUMMED_PAIRS_MAX, reached};
 use crate::profile::Closing;
 use crate::rita::{self, Beside, Score};
+use crate::said::Said;
 use crate::settings::Settings;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
@@ -51,12 +52,11 @@ state! {
         flows: u64,
         first: First,
         told: Most<u64>,
-        /// The seconds that were told last, in which window and at which level.
-        said: u64,
-        window: i64,
-        level: u8,
+        /// The seconds that were told last.
+        said: Said,
         last: TimeNs,
-        strobe: Most<u64>,
+        /// The flows that were told last as a strobe.
+        strobe: Said,
         beside: Beside,
         /// Flows that had not ended when they were seen, and how long they had lasted then.
         open: Keyed<u64, u64, OPEN_FLOWS_MAX>,
@@ -101,6 +101,37 @@ impl Total {
             .says(LONG_SAYS)
             .threat(score.threat());
         (finding, score)
+    }
+
+    fn says_strobe(&self, finding: Finding, dst: Ip, now: TimeNs, settings: &Settings) -> Finding {
+        let score = self.beside.score(rita::HIGH, dst, now, settings);
+        finding
+            .of(Proto::Tcp)
+            .level(ThreatLevel::High, 0.8)
+            .victim(dst)
+            .since(self.first.0, self.flows)
+            .says(STROBE_SAYS)
+            .threat(score.threat())
+            .word(score.words())
+    }
+
+    /// Last numbers of what was told of it and has grown since.
+    fn last(
+        &self,
+        find: &dyn Fn(&'static EvidenceType, i64, TimeNs) -> Finding,
+        dst: Ip,
+        settings: &Settings,
+    ) -> [Option<Finding>; 2] {
+        let long = self.said.is_less(self.seconds).then(|| {
+            let finding = find(&LONG, self.said.window(), self.last);
+            let (finding, score) = self.says(finding, dst, self.last, settings);
+            finding.word(score.words()).level(self.said.level(), self.seconds as f64 / 86_400.0).any_port()
+        });
+        let strobe = self.strobe.is_less(self.flows).then(|| {
+            let finding = find(&STROBE, self.strobe.window(), self.last);
+            self.says_strobe(finding, dst, self.last, settings).any_port()
+        });
+        [long, strobe]
     }
 }
 
@@ -152,7 +183,12 @@ impl Detector for PairTotals {
         };
         let Some(total) = total else { return };
         if r.ts.since(total.first.0) > DAY {
-            *total = Total::default();
+            let gone = std::mem::take(total);
+            let find = |kind, window, last| cx.find_last(kind, window, last);
+            let grown = gone.last(&find, r.dst, cx.settings);
+            for finding in grown.into_iter().flatten() {
+                cx.say(finding);
+            }
         }
         total.first.see(r.ts);
         let lasted = u64::try_from(c.duration_ns).unwrap_or(0);
@@ -167,48 +203,30 @@ impl Detector for PairTotals {
         total.last = total.last.max(r.ts);
         total.nanos = total.nanos.saturating_add(more);
         total.seconds = total.nanos / SECOND as u64;
-        let (seconds, flows, first) = (total.seconds, total.flows, total.first.0);
+        let (seconds, flows) = (total.seconds, total.flows);
         // A day's worst is told of it until the day is over.
         let long = LONG_S.iter().find(|(least, _)| seconds >= *least);
         if let Some((least, level)) = long
             && total.told.0 < *least
         {
             total.told = Most(*least);
-            total.level = *level as u8;
-            (total.window, total.said) = (cx.facts.window, seconds);
+            total.said.tell(seconds, cx.facts.window, *level);
             let (finding, score) = total.says(cx.find(&LONG), r.dst, r.ts, cx.settings);
             let finding = finding.level(*level, seconds as f64 / 86_400.0).port_now(r.dst_port);
             cx.say_in_words(finding, |finding| finding.word(score.words()));
         }
-        if flows >= STROBES && total.strobe.0 == 0 {
-            total.strobe = Most(1);
-            let score = total.beside.score(rita::HIGH, r.dst, r.ts, cx.settings);
-            let finding = cx
-                .find(&STROBE)
-                .level(ThreatLevel::High, 0.8)
-                .victim(r.dst)
-                .port_now(r.dst_port)
-                .since(first, flows)
-                .says(STROBE_SAYS)
-                .threat(score.threat())
-                .word(score.words());
-            cx.say(finding);
+        if flows >= STROBES && !total.strobe.is_told() {
+            total.strobe.tell(flows, cx.facts.window, ThreatLevel::High);
+            let finding = total.says_strobe(cx.find(&STROBE), r.dst, r.ts, cx.settings);
+            cx.say(finding.port_now(r.dst_port));
         }
     }
 
     fn close_kept(kept: &mut Slot<Totals>, closing: &mut Closing<'_>) {
-        let Some(totals) = kept.get() else { return };
-        let mut grown = Vec::new();
-        totals.pairs.retain(|dst, total| {
-            if total.told.0 > 0 && total.seconds > total.said {
-                let level = ThreatLevel::ALL.get(usize::from(total.level)).copied().unwrap_or_default();
-                let finding = closing.find(&LONG, total.window, total.last);
-                let (finding, score) = total.says(finding, *dst, total.last, closing.settings);
-                let finding = finding.word(score.words());
-                grown.push(finding.level(level, total.seconds as f64 / 86_400.0).any_port());
-            }
-            true
-        });
+        let Some(totals) = kept.peek() else { return };
+        let find = |kind, window, last| closing.find(kind, window, last);
+        let last = |(dst, total): &(Ip, Total)| total.last(&find, *dst, closing.settings);
+        let grown: Vec<Finding> = totals.pairs.iter().flat_map(last).flatten().collect();
         grown.into_iter().for_each(|finding| closing.say(finding));
     }
 }

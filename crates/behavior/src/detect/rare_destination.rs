@@ -2,13 +2,16 @@
 //! one host keeps talking with (RITA's first-seen and prevalence).
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
+use crate::prevalence::Prevalence;
+use crate::profile::Closing;
+use crate::said::Said;
 use crate::limits::{RARE_MAX, reached};
 use crate::sketch::Keyed;
-use crate::state::{First, Slot, state};
+use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND};
+use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Nobody of the site talked with it before.
 pub static NEW: EvidenceType =
@@ -41,7 +44,31 @@ state! {
     pub struct Use {
         flows: u32,
         first: First,
-        is_told: bool,
+        last: TimeNs,
+        said: Said,
+        proto: Most<u8>,
+        /// The site's hosts that talk with it, and all, as they were told.
+        hosts: Most<u32>,
+        of: Most<u32>,
+    }
+}
+
+impl Use {
+    fn says(&self, finding: Finding, dst: Ip) -> Finding {
+        finding
+            .level(ThreatLevel::Low, 0.5)
+            .victim(dst)
+            .since(self.first.0, self.flows.into())
+            .says(
+                "Rare destination. {src} talked {count} times with {dst}, with which {0} of {1} hosts \
+                 talk.",
+            )
+            .word(self.hosts.0.to_string())
+            .word(self.of.0.to_string())
+    }
+
+    fn see(&mut self, known: &Prevalence) {
+        (self.hosts, self.of) = (Most(known.hosts), Most(known.of));
     }
 }
 
@@ -84,31 +111,33 @@ impl Detector for RareDestination {
         if known.of < HOSTS_LEAST || share > SHARE {
             return;
         }
-        let least = |_: &Ip, u: &Use| (u.is_told, u.flows, u.first);
+        let least = |_: &Ip, u: &Use| (u.said.is_told(), u.flows, u.first);
         let pairs = &mut kept.make().pairs;
         let limit = &reached::RARE_MAX;
         let Some(pair) = pairs.get_or_admit(r.dst, limit, |_| true, least) else { return };
         pair.flows = pair.flows.saturating_add(1);
         pair.first.see(r.ts);
+        pair.last = r.ts;
+        if pair.said.is_told() {
+            pair.see(known);
+        }
         let is_due = pair.flows >= FLOWS && r.ts.since(pair.first.0) >= SPAN;
-        if pair.is_told || !is_due {
+        if pair.said.is_told() || !is_due {
             return;
         }
-        pair.is_told = true;
-        let (flows, first) = (u64::from(pair.flows), pair.first.0);
-        let finding = cx
-            .find(&RARE)
-            .level(ThreatLevel::Low, 0.5)
-            .victim(r.dst)
-            .port_now(r.dst_port)
-            .since(first, flows)
-            .says(
-                "Rare destination. {src} talked {count} times with {dst}, with which {0} of {1} hosts \
-                 talk.",
-            )
-            .word(known.hosts.to_string())
-            .word(known.of.to_string());
-        cx.say(finding);
+        pair.see(known);
+        pair.said.tell(pair.flows.into(), cx.facts.window, ThreatLevel::Low);
+        pair.proto = Most(r.proto as u8);
+        cx.say(pair.says(cx.find(&RARE), r.dst).port_now(r.dst_port));
+    }
+
+    fn close_kept(kept: &mut Slot<Rare>, closing: &mut Closing<'_>) {
+        let Some(rare) = kept.peek() else { return };
+        for (dst, pair) in rare.pairs.iter().filter(|(_, p)| p.said.is_less(p.flows.into())) {
+            let proto = Proto::from_kept(pair.proto.0).unwrap_or_default();
+            let finding = closing.find(&RARE, pair.said.window(), pair.last).of(proto);
+            closing.say(pair.says(finding, *dst).any_port());
+        }
     }
 }
 

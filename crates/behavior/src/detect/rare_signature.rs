@@ -2,12 +2,15 @@
 //! widely (RITA's rare signatures): a program of its own that talks to one server.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::finding::{Context, Finding, text};
+use crate::profile::Closing;
+use crate::said::Said;
 use crate::limits::{SIGNATURES_MAX, reached};
 use crate::sketch::{Keyed, hash_ip, hash_text};
-use crate::state::{First, Slot, state};
+use crate::state::{First, Most, Slot, state};
+use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
+use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType = EvidenceType { name: "RARE_SIGNATURE", technique: "T1071.001" };
@@ -35,7 +38,25 @@ state! {
         uses: u32,
         first: First,
         last: TimeNs,
-        is_told: bool,
+        said: Said,
+        /// Once it was told: whom with, whether it is a JA3, and the signature.
+        to: Ip,
+        proto: Most<u8>,
+        is_ja3: bool,
+        text: String,
+    }
+}
+
+impl Signature {
+    fn says(&self, finding: Finding, key: u64) -> Finding {
+        finding
+            .level(ThreatLevel::Low, 0.5)
+            .victim(self.to)
+            .about(key)
+            .since(self.first.0, self.uses.into())
+            .says("Rare signature. {src} uses the {0} {1} for {dst} only, {count} times.")
+            .word(if self.is_ja3 { "JA3" } else { "user agent" })
+            .word(self.text.clone())
     }
 }
 
@@ -53,9 +74,9 @@ impl Detector for RareSignature {
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Signatures>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
-        let (name, signature) = match &r.body {
-            Body::Http(h) => ("user agent", h.user_agent),
-            Body::Ssl(s) => ("JA3", s.ja3),
+        let (is_ja3, signature) = match &r.body {
+            Body::Http(h) => (false, h.user_agent),
+            Body::Ssl(s) => (true, s.ja3),
             _ => return,
         };
         if signature.is_empty() || r.is_late || cx.profile != r.src {
@@ -73,28 +94,29 @@ impl Detector for RareSignature {
         one.first.see(r.ts);
         one.last = r.ts;
         let is_wide = one.is_wide;
-        let is_due = one.uses >= USES && r.ts.since(one.first.0) >= SPAN && !one.is_told;
-        let (uses, first) = (u64::from(one.uses), one.first.0);
+        let is_due = one.uses >= USES && r.ts.since(one.first.0) >= SPAN && !one.said.is_told();
         // The only signature of a source is no other than all of its traffic.
         let is_own = !is_wide && all.iter().any(|(_, s)| s.is_wide);
         cx.signature = Some((key, is_own));
         if !is_due || !is_own {
             return;
         }
-        if let Some(one) = all.get(key) {
-            one.is_told = true;
+        let Some(one) = all.get(key) else { return };
+        one.said.tell(one.uses.into(), cx.facts.window, ThreatLevel::Low);
+        (one.to, one.is_ja3, one.text) = (r.dst, is_ja3, text(signature));
+        one.proto = Most(r.proto as u8);
+        cx.say(one.says(cx.find(&TYPE), key).port_now(r.dst_port));
+    }
+
+    fn close_kept(kept: &mut Slot<Signatures>, closing: &mut Closing<'_>) {
+        let Some(signatures) = kept.peek() else { return };
+        // One that went to another destination too is rare no more, and was as often as it was told.
+        let has_grown = |s: &Signature| !s.is_wide && s.said.is_less(s.uses.into());
+        for (key, one) in signatures.by_hash.iter().filter(|(_, s)| has_grown(s)) {
+            let proto = Proto::from_kept(one.proto.0).unwrap_or_default();
+            let finding = closing.find(&TYPE, one.said.window(), one.last).of(proto);
+            closing.say(one.says(finding, *key).any_port());
         }
-        let finding = cx
-            .find(&TYPE)
-            .level(ThreatLevel::Low, 0.5)
-            .victim(r.dst)
-            .port_now(r.dst_port)
-            .about(key)
-            .since(first, uses)
-            .says("Rare signature. {src} uses the {0} {1} for {dst} only, {count} times.")
-            .word(name)
-            .word(text(signature));
-        cx.say(finding);
     }
 }
 

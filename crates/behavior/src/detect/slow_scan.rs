@@ -6,13 +6,15 @@
 
 use super::scan::counts;
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::finding::{Context, Finding};
+use crate::profile::Closing;
+use crate::said::Said;
 use crate::limits::{SLOW_THINGS_MAX, reached};
 use crate::sketch::{Hosts, Keyed, Ports};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
+use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Many ports of one host.
 pub static VERTICAL: EvidenceType =
@@ -52,6 +54,9 @@ state! {
         first: First,
         last: TimeNs,
         told: Most<u64>,
+        said: Said,
+        /// As it was told.
+        proto: Most<u8>,
     }
 }
 
@@ -62,6 +67,39 @@ state! {
         first: First,
         last: TimeNs,
         told: Most<u64>,
+        said: Said,
+    }
+}
+
+impl OnHost {
+    fn says(&self, finding: Finding, dst: Ip) -> Finding {
+        let ports = u64::from(self.ports.len());
+        let finding = finding.level(ThreatLevel::Medium, 0.7).victim(dst).since(self.first.0, ports);
+        finding.ports(ports).lasting(self.last.since(self.first.0)).says(VERTICAL_SAYS)
+    }
+
+    /// Its last numbers, when it has grown since it was told.
+    fn last(&self, finding: impl FnOnce(&Said, TimeNs) -> Finding, dst: Ip) -> Option<Finding> {
+        self.said.is_less(u64::from(self.ports.len())).then(|| {
+            let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
+            self.says(finding(&self.said, self.last).of(proto), dst)
+        })
+    }
+}
+
+impl OnPort {
+    fn says(&self, finding: Finding, port: u16) -> Finding {
+        let hosts = self.hosts.len();
+        let finding = finding.level(ThreatLevel::Medium, 0.7).to_port(port).since(self.first.0, hosts);
+        finding.hosts(hosts).lasting(self.last.since(self.first.0)).says(HORIZONTAL_SAYS)
+    }
+
+    /// Its last numbers, when it has grown since it was told.
+    fn last(&self, finding: impl FnOnce(&Said, TimeNs) -> Finding, key: u64) -> Option<Finding> {
+        self.said.is_less(self.hosts.len()).then(|| {
+            let proto = Proto::from_kept(key as u8).unwrap_or_default();
+            self.says(finding(&self.said, self.last).of(proto), (key >> 8) as u16)
+        })
     }
 }
 
@@ -86,17 +124,21 @@ impl Detector for SlowScan {
             return;
         }
         let attempts = kept.make();
-        if let Some((count, first)) = on_host(attempts, r.dst, r.dst_port, r.ts) {
-            let finding = cx.find(&VERTICAL).level(ThreatLevel::Medium, 0.7).victim(r.dst);
-            let finding = finding.since(first, count).ports(count).lasting(r.ts.since(first));
-            cx.say(finding.says(VERTICAL_SAYS));
-        }
         let key = u64::from(r.dst_port) << 8 | r.proto as u64;
-        if let Some((count, first)) = on_port(attempts, key, r.dst, r.ts) {
-            let finding = cx.find(&HORIZONTAL).level(ThreatLevel::Medium, 0.7).to_port(r.dst_port);
-            let finding = finding.since(first, count).hosts(count).lasting(r.ts.since(first));
-            cx.say(finding.says(HORIZONTAL_SAYS));
-        }
+        on_host(attempts, cx);
+        on_port(attempts, key, cx);
+    }
+
+    fn close_kept(kept: &mut Slot<Attempts>, closing: &mut Closing<'_>) {
+        let Some(attempts) = kept.peek() else { return };
+        let find = |kind| {
+            let closing = &*closing;
+            move |said: &Said, last| closing.find(kind, said.window(), last)
+        };
+        let mut grown: Vec<Finding> = Vec::new();
+        grown.extend(attempts.hosts.iter().filter_map(|(dst, host)| host.last(find(&VERTICAL), *dst)));
+        grown.extend(attempts.ports.iter().filter_map(|(key, port)| port.last(find(&HORIZONTAL), *key)));
+        grown.into_iter().for_each(|finding| closing.say(finding));
     }
 }
 
@@ -110,34 +152,52 @@ fn is_told(count: u64, told: &mut Most<u64>, first: TimeNs, now: TimeNs) -> bool
     true
 }
 
-fn on_host(all: &mut Attempts, dst: Ip, port: u16, now: TimeNs) -> Option<(u64, TimeNs)> {
+fn on_host(all: &mut Attempts, cx: &mut Context<'_, '_>) {
+    let (dst, now) = (cx.record.dst, cx.record.ts);
     let least = |_: &Ip, h: &OnHost| (h.ports.len(), h.last);
-    let host = all.hosts.get_or_admit(dst, &reached::SLOW_THINGS_MAX, |_| true, least)?;
+    let limit = &reached::SLOW_THINGS_MAX;
+    let Some(host) = all.hosts.get_or_admit(dst, limit, |_| true, least) else { return };
     if now.since(host.first.0) > DAY {
-        *host = OnHost::default();
+        let gone = std::mem::take(host);
+        if let Some(finding) = gone.last(|said, last| cx.find_last(&VERTICAL, said.window(), last), dst) {
+            cx.say(finding);
+        }
     }
     host.first.see(now);
     host.last = now;
-    if !host.ports.insert(port) {
-        return None;
+    if !host.ports.insert(cx.record.dst_port) {
+        return;
     }
-    let (count, first) = (u64::from(host.ports.len()), host.first.0);
-    is_told(count, &mut host.told, first, now).then_some((count, first))
+    let count = u64::from(host.ports.len());
+    if is_told(count, &mut host.told, host.first.0, now) {
+        host.said.tell(count, cx.facts.window, ThreatLevel::Medium);
+        host.proto = Most(cx.record.proto as u8);
+        cx.say(host.says(cx.find(&VERTICAL), dst));
+    }
 }
 
-fn on_port(all: &mut Attempts, key: u64, dst: Ip, now: TimeNs) -> Option<(u64, TimeNs)> {
+fn on_port(all: &mut Attempts, key: u64, cx: &mut Context<'_, '_>) {
+    let now = cx.record.ts;
     let least = |_: &u64, p: &OnPort| (p.hosts.len(), p.last);
-    let port = all.ports.get_or_admit(key, &reached::SLOW_THINGS_MAX, |_| true, least)?;
+    let limit = &reached::SLOW_THINGS_MAX;
+    let Some(port) = all.ports.get_or_admit(key, limit, |_| true, least) else { return };
     if now.since(port.first.0) > DAY {
-        *port = OnPort::default();
+        let gone = std::mem::take(port);
+        if let Some(finding) = gone.last(|said, last| cx.find_last(&HORIZONTAL, said.window(), last), key)
+        {
+            cx.say(finding);
+        }
     }
     port.first.see(now);
     port.last = now;
-    if !port.hosts.insert(dst) {
-        return None;
+    if !port.hosts.insert(cx.record.dst) {
+        return;
     }
-    let (count, first) = (port.hosts.len(), port.first.0);
-    is_told(count, &mut port.told, first, now).then_some((count, first))
+    let count = port.hosts.len();
+    if is_told(count, &mut port.told, port.first.0, now) {
+        port.said.tell(count, cx.facts.window, ThreatLevel::Medium);
+        cx.say(port.says(cx.find(&HORIZONTAL), cx.record.dst_port));
+    }
 }
 
 #[cfg(test)]

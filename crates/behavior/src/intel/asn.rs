@@ -11,7 +11,8 @@ use gabion_record::Ip;
 #[derive(Debug, Default)]
 pub struct AsnTable {
     ranges: Ranges,
-    systems: Vec<(u32, Box<str>)>,
+    /// Number, name and country (two letters, blanks for none).
+    systems: Vec<(u32, Box<str>, [u8; 2])>,
     by_number: std::collections::BTreeMap<u32, u32>,
     /// Numbers of the first lines that could not be read.
     pub wrong: Vec<u64>,
@@ -30,10 +31,10 @@ impl AsnTable {
         }
         match read(line) {
             // Ranges that nobody has are announced as number 0.
-            Some((_, _, 0, _)) => {}
-            Some((first, last, number, name)) => {
+            Some(Line { number: 0, .. }) => {}
+            Some(Line { first, last, number, name, country }) => {
                 let system = *self.by_number.entry(number).or_insert_with(|| {
-                    self.systems.push((number, crate::finding::text(bare(name)).into()));
+                    self.systems.push((number, crate::finding::text(bare(name)).into(), country));
                     self.systems.len() as u32 - 1
                 });
                 self.ranges.add(first, last, system);
@@ -54,8 +55,14 @@ impl AsnTable {
     /// Number and name of the system that an address belongs to.
     #[inline]
     pub fn get(&self, ip: Ip) -> Option<(u32, &str)> {
-        let (number, name) = self.systems.get(self.ranges.get(ip)? as usize)?;
+        let (number, name, _) = self.systems.get(self.ranges.get(ip)? as usize)?;
         Some((*number, name))
+    }
+
+    /// The country of the system that an address belongs to.
+    pub fn country(&self, ip: Ip) -> Option<&str> {
+        let (_, _, country) = self.systems.get(self.ranges.get(ip)? as usize)?;
+        std::str::from_utf8(country).ok().filter(|c| *c != "  ")
     }
 
     /// Whether there is none.
@@ -65,23 +72,39 @@ impl AsnTable {
 
     /// Bytes it takes.
     pub fn bytes(&self) -> usize {
-        let names: usize = self.systems.iter().map(|(_, name)| name.len() + 24).sum();
+        let names: usize = self.systems.iter().map(|(_, name, _)| name.len() + 32).sum();
         self.ranges.bytes() + names
     }
 }
 
-fn read(line: &[u8]) -> Option<(Ip, Ip, u32, &[u8])> {
+/// What a line says.
+struct Line<'a> {
+    first: Ip,
+    last: Ip,
+    number: u32,
+    name: &'a [u8],
+    country: [u8; 2],
+}
+
+fn read(line: &[u8]) -> Option<Line<'_>> {
     let all: Vec<&[u8]> = columns(line).collect();
     let at = |n: usize| all.get(n).copied().map(bare);
     let system = |text: &[u8]| number(text.strip_prefix(b"AS").unwrap_or(text));
+    let country = |text: Option<&[u8]>| {
+        let code = text.and_then(|text| <[u8; 2]>::try_from(text).ok());
+        code.filter(|code| code.iter().all(u8::is_ascii_uppercase)).unwrap_or(*b"  ")
+    };
     let first = at(0)?;
     if first.contains(&b'/') {
         let (first, last) = bounds(first)?;
-        return Some((first, last, system(at(1)?)?, at(2).unwrap_or_default()));
+        let (number, name) = (system(at(1)?)?, at(2).unwrap_or_default());
+        return Some(Line { first, last, number, name, country: country(at(3)) });
     }
     let (first, last) = (Ip::parse(first)?, Ip::parse(at(1)?)?);
     let name = at(4).or_else(|| at(3)).unwrap_or_default();
-    (first <= last).then_some((first, last, system(at(2)?)?, name))
+    let country = if all.len() > 4 { country(at(3)) } else { *b"  " };
+    let number = system(at(2)?)?;
+    (first <= last).then_some(Line { first, last, number, name, country })
 }
 
 #[cfg(test)]
@@ -107,6 +130,8 @@ mod tests {
         assert_eq!(of("203.0.113.127"), Some((64_501, "OTHER")));
         assert_eq!(of("203.0.113.128"), None);
         assert_eq!(of("2001:db8::9"), Some((64_502, "SIX")));
+        let country = |ip: &str| table.country(Ip::parse(ip.as_bytes()).unwrap());
+        assert_eq!((country("203.0.113.9"), country("198.51.100.9")), (Some("CZ"), None));
         assert_eq!((of("1.0.0.1"), table.wrong.as_slice()), (None, &[6][..]));
     }
 }

@@ -214,6 +214,11 @@ impl Intel {
         if self.asns.is_empty() { None } else { self.asns.get(ip) }
     }
 
+    /// The country of an address, where the table of systems says so: two letters.
+    pub fn country_of(&self, ip: Ip) -> Option<&str> {
+        self.asns.country(ip)
+    }
+
     /// When domains were registered.
     pub fn ages(&self) -> &Ages {
         &self.ages

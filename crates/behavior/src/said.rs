@@ -1,0 +1,42 @@
+//! What was told of something that goes on growing: the number, in which window, and how bad. Its last telling says
+//! what it has come to since.
+
+use crate::state::{Most, state};
+use gabion_record::evidence::ThreatLevel;
+
+state! {
+    /// What was told last.
+    pub struct Said {
+        number: Most<u64>,
+        window: Most<i64>,
+        level: Most<u8>,
+    }
+}
+
+impl Said {
+    /// It is told.
+    pub fn tell(&mut self, number: u64, window: i64, level: ThreatLevel) {
+        (self.number, self.window) = (Most(number), Most(window));
+        self.level = Most(level as u8);
+    }
+
+    /// Whether it was told and has grown since.
+    pub fn is_less(&self, number: u64) -> bool {
+        self.number.0 > 0 && number > self.number.0
+    }
+
+    /// Whether it was told.
+    pub fn is_told(&self) -> bool {
+        self.number.0 > 0
+    }
+
+    /// The window that it was told in last.
+    pub fn window(&self) -> i64 {
+        self.window.0
+    }
+
+    /// How bad it was.
+    pub fn level(&self) -> ThreatLevel {
+        ThreatLevel::ALL.get(usize::from(self.level.0)).copied().unwrap_or_default()
+    }
+}
