@@ -76,6 +76,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Names of files may hold line ends; a message is one line.
         let text = self.text.replace(['\n', '\r'], " ");
+        let text = crate::secrets::redacted(&text);
         write!(f, "gabion: {text}")
     }
 }

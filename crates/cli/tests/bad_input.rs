@@ -287,3 +287,43 @@ fn outputs_that_may_not_grow_end_in_whole_lines() {
     assert_eq!(eve.unwrap()["balanced"], true);
     assert!(json_lines(&out.join("eve.json")) > 10);
 }
+
+/// A secret that was given where a path, a public key or anything else is wanted is in no error text.
+#[test]
+fn secrets_given_by_mistake_are_not_repeated() {
+    let seed = "0123456789abcdef".repeat(4);
+    let key = "gabion-secret-x25519 q83vASNFZ4mrze8BI0VniavN7wEjRWeJq83vASNFZ4k=";
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().display().to_string();
+    for secret in [seed.as_str(), key] {
+        for args in [
+            vec!["log", "verify", &log, "--vkey", secret],
+            vec!["log", "verify", &log, "--witness", secret],
+            vec!["log", "show", &log, "--key", secret],
+            vec!["log", "check-proof", "/nowhere", "--vkey", secret],
+            vec!["log", "anchor", "add", secret, &log],
+            vec!["listen", "--recipient", secret, "--log", &log],
+            vec!["read", secret],
+            vec!["read", "/nowhere", "-S", secret],
+            vec!["read", "/nowhere", "--behavior", "--intel", secret],
+            vec!["log", "show", secret],
+            vec![secret],
+            vec!["read", "--no-such-option", secret],
+        ] {
+            let said = gabion(&args);
+            assert_ne!(said.code, 0, "{args:?}");
+            let part = secret.rsplit(' ').next().unwrap();
+            assert!(!said.err.contains(part) && !said.out.contains(part), "{args:?}: {}", said.err);
+        }
+    }
+    let said = gabion(&[
+        "log",
+        "import-slog",
+        "/nowhere",
+        "--priv-key",
+        "/nowhere",
+        "--password-file",
+        "hunter2",
+    ]);
+    assert!(!said.err.contains("hunter2"), "{}", said.err);
+}

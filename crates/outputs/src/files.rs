@@ -11,7 +11,7 @@ use crate::limits::reached;
 pub use crate::line_file::LineFile;
 use crate::sequence::{self, Judge, LineBatch, WorkerOutputs};
 use crate::stats_log::StatsLog;
-pub use crate::tally::{AlertTally, Tally};
+pub use crate::tally::{AlertSeen, AlertTally, HostAlerts, Tally};
 use crate::wire::{WireLine, WireLog, WireSettings};
 use gabion_record::Tree;
 use gabion_record::eve::*;
@@ -377,6 +377,16 @@ impl Outputs {
     /// Findings counted so far.
     pub fn tally(&self) -> &Tally {
         &self.formatter.tally
+    }
+
+    /// Puts the name of its capture into each EVE record, for a run that reads several; an output whose
+    /// configuration says `pcap-file: no` does without.
+    pub fn name_captures(&mut self) {
+        for format in &mut self.formatter.formats {
+            if let Format::Eve(writer) = format {
+                writer.name_captures();
+            }
+        }
     }
 
     /// Names the capture read from now on.

@@ -7,7 +7,7 @@ use crate::fast::FastWriter;
 use crate::limits::reached;
 use crate::sequence::Place;
 use crate::stats_log::StatsLog;
-use crate::tally::{AlertTally, Tally};
+use crate::tally::{AlertSeen, AlertTally, Tally};
 use crate::wire::WireLog;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
@@ -15,6 +15,7 @@ use gabion_record::{Direction, Tree};
 use gabion_runtime::output::write_whole;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// One output's way of writing records.
 pub(crate) enum Format {
@@ -90,11 +91,13 @@ pub(crate) struct Formatter<T> {
     pub(crate) tally: Tally,
     /// Place of the frame at hand among all frames.
     pub(crate) at: Place,
+    /// The capture that is read.
+    capture: Option<Arc<str>>,
 }
 
 impl<T: Take> Formatter<T> {
     pub(crate) fn new(formats: Vec<Format>, to: T) -> Formatter<T> {
-        Formatter { formats, to, tally: Tally::default(), at: (0, 0) }
+        Formatter { formats, to, tally: Tally::default(), at: (0, 0), capture: None }
     }
 
     /// What was counted, with what became of files and frames.
@@ -119,6 +122,7 @@ impl<T: Take> Formatter<T> {
 
     /// Names the capture read from now on.
     pub(crate) fn set_capture(&mut self, name: &str) {
+        self.capture = Some(name.into());
         for f in &mut self.formats {
             if let Format::Eve(writer) = f {
                 writer.set_capture(name);
@@ -296,9 +300,10 @@ macro_rules! each_line {
 
 impl<T: Take> NetSink for Formatter<T> {
     fn alert(&mut self, r: &AlertRecord<'_>) {
+        let seen = AlertSeen::of(r, self.at, self.capture.as_ref());
         match &r.question {
-            Some(q) => self.to.ask(q, AlertTally::of(r, self.at)),
-            None => self.tally.alert(r, self.at),
+            Some(q) => self.to.ask(q, AlertTally::of(seen, r)),
+            None => self.tally.alert(r, seen),
         }
         for (n, f) in self.formats.iter_mut().enumerate() {
             match f {

@@ -7,7 +7,7 @@ use crate::rank;
 use crate::told::Told;
 use gabion_record::Ip;
 use gabion_record::evidence::{
-    Alert, Evidence, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
+    Alert, Evidence, FindingId, Indicator, Measures, Party, Role, ThreatLevel,
 };
 use gabion_record::json::{self, Json};
 use gabion_record::ledger::Ledger;
@@ -55,7 +55,7 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     j.field_plain("technique", e.kind.technique);
     j.moment("detected", e.ts);
     j.field("finding", e.id.text());
-    if e.why == Telling::Final {
+    if e.why.is_last() {
         j.boolean("final", true);
     }
     measures(&mut j, &e.measures);
@@ -380,7 +380,7 @@ impl AlertFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_record::evidence::EvidenceType;
+    use gabion_record::evidence::{EvidenceType, Telling};
 
     static TYPE: EvidenceType =
         EvidenceType { name: "CONNECTION_TO_PRIVATE_IP", technique: "T1021" };

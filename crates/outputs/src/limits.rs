@@ -20,6 +20,14 @@ limits! { "outputs";
     pub const PAGE_ROWS_MAX: usize = 500,
         Spares("the page says how many there are; all are in the files");
 
+    /// Alerts of a rule that the page shows with their flows.
+    pub const ALERTS_SHOWN_MAX: usize = 8,
+        Spares("the page says how many there are; all are in eve.json");
+
+    /// Hosts in alerts with the rules of each, for the page: some 2 MiB a worker.
+    pub const ALERTED_HOSTS_MAX: usize = 1 << 14,
+        Spares("the page's table has those that came first; all alerts are in eve.json");
+
     /// Batches of profiles that wait for the disk.
     pub const STORE_BATCHES_MAX: usize = 16,
         Spares("who gives one waits");

@@ -6,7 +6,7 @@
 //! bytes. With several workers the network engine merges their lines by packet first; what comes here
 //! is always in the same order.
 
-use super::{Beside, Ran, Sink, budget, end, settings, sink};
+use super::{Beside, Configured, Ran, Sink, budget, end, settings, sink};
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::limits::CAPTURE_WAITING_MAX;
@@ -107,10 +107,11 @@ impl Tap {
     ) -> Result<Tap, Fault> {
         let node = yaml::read_text("events", EVENTS)
             .map_err(|e| Fault::internal(format!("events: {e}: report it")))?;
-        let (settings, _) = settings(o)?;
+        let Configured { settings, known, .. } = settings(o)?;
         let bytes = budget(o);
         let name = o.inputs.first().cloned().unwrap_or_default();
-        let sink = sink(o, existing, sealed)?;
+        let mut sink = sink(o, existing, sealed)?;
+        sink.known = known;
         let mut engine = Engine::with_budget(settings, None, bytes);
         if sink.keeps_windows() {
             engine.keep_windows();

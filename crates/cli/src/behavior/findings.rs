@@ -25,8 +25,12 @@ pub(crate) struct Line {
     pub(crate) confidence: f64,
     /// Its window.
     pub(crate) window: i64,
+    /// An alert about a host: it has no finding, and of what follows a window, a time and a source.
+    pub(crate) is_alert: bool,
     /// Who did it: an address or a name.
     pub(crate) source: String,
+    /// Others that did the same, where one finding stands for many.
+    pub(crate) others: Vec<String>,
     /// To whom.
     pub(crate) target: String,
     /// Who began the flow, and with whom, where it is about a pair that calls.
@@ -76,27 +80,60 @@ pub(crate) fn second(iso: &str) -> i64 {
     iso.parse::<jiff::Timestamp>().map_or(0, |t| t.as_second())
 }
 
-/// Gives each finding's last telling to `each`, in the order of their first.
+/// Each finding as it was told last, in the order of their first tellings.
 ///
 /// # Errors
 /// When the folder has no findings.
 pub(crate) fn read(folder: &Path) -> Result<Vec<Line>, Fault> {
+    let (findings, _) = read_with(folder, None)?;
+    Ok(findings)
+}
+
+/// The same of those that an address is a source of, and the alerts about it.
+///
+/// # Errors
+/// When the folder has no findings.
+pub(crate) fn read_about(folder: &Path, ip: &str) -> Result<(Vec<Line>, Vec<Line>), Fault> {
+    read_with(folder, Some(ip))
+}
+
+fn read_with(folder: &Path, ip: Option<&str>) -> Result<(Vec<Line>, Vec<Line>), Fault> {
+    let needle = ip.map(|ip| format!("\"IP\":\"{ip}\""));
+    // A look before the reading: most lines are about others.
+    let may_be = |line: &[u8]| {
+        needle.as_ref().is_none_or(|n| line.windows(n.len()).any(|w| w == n.as_bytes()))
+    };
+    let is_wanted =
+        |l: &Line| ip.is_none_or(|ip| l.source == ip || l.others.iter().any(|other| other == ip));
     let path = folder.join("alerts.json");
     let hint = "name a folder that `gabion read --behavior -l` wrote";
     let fault = |e: std::io::Error| Fault::input(format!("{}: {e}: {hint}", path.display()));
     let mut lines = Lines::of(BufReader::new(File::open(&path).map_err(fault)?));
-    let mut all: Vec<Line> = Vec::new();
+    let (mut all, mut alerts): (Vec<Line>, Vec<Line>) = Default::default();
     let mut places = std::collections::HashMap::new();
     let mut line = Vec::new();
     loop {
         line.clear();
         if !lines.next(&mut line).map_err(fault)? {
             lines.warn(&path);
-            return Ok(all);
+            return Ok((all, alerts));
         }
-        let Some(found) = one(&line) else { continue };
-        match places.get(&found.finding) {
-            Some(at) => all.get_mut(*at).into_iter().for_each(|line| *line = found.clone()),
+        if !may_be(&line) {
+            continue;
+        }
+        let Some(mut found) = one(&line).filter(is_wanted) else { continue };
+        if found.is_alert {
+            alerts.push(found);
+            continue;
+        }
+        match places.get(&found.finding).and_then(|at: &usize| all.get_mut(*at)) {
+            Some(earlier) => {
+                // Last numbers name no flows: those told before are the same finding's.
+                if found.uids.is_empty() {
+                    found.uids = std::mem::take(&mut earlier.uids);
+                }
+                *earlier = found;
+            }
             None => {
                 places.insert(found.finding.clone(), all.len());
                 all.push(found);
@@ -164,6 +201,13 @@ fn number<T: std::str::FromStr + Default>(value: Value<'_>) -> T {
     std::str::from_utf8(value.raw()).ok().and_then(|t| t.trim().parse().ok()).unwrap_or_default()
 }
 
+/// Addresses of the objects of an array.
+fn addresses(value: Value<'_>) -> Vec<String> {
+    let text = String::from_utf8_lossy(value.raw());
+    let parts = text.split("\"IP\":\"").skip(1);
+    parts.filter_map(|p| p.split('"').next().map(str::to_owned)).collect()
+}
+
 /// The members of the first object of an array.
 fn party(value: Value<'_>) -> (String, u16) {
     let (mut who, mut port) = (String::new(), 0);
@@ -181,18 +225,24 @@ fn party(value: Value<'_>) -> (String, u16) {
     (who, port)
 }
 
-/// A line of evidence; alerts are none.
+/// A line of evidence, or of an alert.
 fn one(line: &[u8]) -> Option<Line> {
     let mut found = Line::default();
     let mut is_evidence = false;
     let mut target_port = 0;
     members(line, |key, value| match key {
-        b"Status" => is_evidence = value.raw() == b"Event",
+        b"Status" => {
+            is_evidence = value.raw() == b"Event";
+            found.is_alert = value.raw() == b"Incident";
+        }
         b"ID" => found.finding = own(value),
         b"StartTime" => found.start = own(value),
         b"Confidence" => found.confidence = number(value),
         b"Description" => found.text = own(value),
-        b"Source" => found.source = party(value).0,
+        b"Source" => {
+            found.source = party(value).0;
+            found.others = addresses(value).into_iter().skip(1).collect();
+        }
         b"Target" => (found.target, target_port) = party(value),
         b"_gabion" => {
             let _ = members(value.raw(), |key, value| match key {
@@ -241,5 +291,5 @@ fn one(line: &[u8]) -> Option<Line> {
     if found.when.is_empty() {
         found.when.clone_from(&found.start);
     }
-    is_evidence.then_some(found)
+    (is_evidence || found.is_alert).then_some(found)
 }

@@ -81,6 +81,13 @@ impl Places {
         places
     }
 
+    /// Tables of autonomous systems alone.
+    pub(super) fn systems(tree: &Tree) -> Places {
+        let path = tree.text("gabion.autonomous_systems").map(str::trim).filter(|t| !t.is_empty());
+        let paths = path.map(|p| (p.into(), Purpose::Systems, Must::Be)).into_iter().collect();
+        Places { paths, ..Places::default() }
+    }
+
     fn feeds(&mut self, list: &str) {
         for line in list.lines().map(str::trim).filter(|l| !l.starts_with(['#', ';'])) {
             let mut columns = line.split(',').map(|c| c.trim().trim_matches('"'));
@@ -95,19 +102,21 @@ impl Places {
         }
     }
 
-    /// All files, in order of their names; what is to be there and is not; folders too deep to be looked into.
-    fn files(&self) -> (Vec<(PathBuf, Purpose)>, Vec<String>, Vec<PathBuf>) {
+    /// All files, in order of their names, each with whether the operator named it himself; what is to be there and
+    /// is not; folders too deep to be looked into.
+    #[allow(clippy::type_complexity, reason = "three lists, each said in words")]
+    fn files(&self) -> (Vec<(PathBuf, Purpose, Must)>, Vec<String>, Vec<PathBuf>) {
         let (mut files, mut missing, mut deep) = (Vec::new(), Vec::new(), Vec::new());
         for (path, purpose, must) in &self.paths {
             match std::fs::metadata(path) {
                 Ok(m) if m.is_dir() => below(path, *purpose, (&mut files, &mut deep), 0),
-                Ok(_) => files.push((path.clone(), purpose_of(path, *purpose))),
+                Ok(_) => files.push((path.clone(), purpose_of(path, *purpose), *must)),
                 Err(e) if *must == Must::Be => missing.push(format!("{}: {e}", path.display())),
                 Err(_) => {}
             }
         }
         let mut seen = std::collections::HashSet::new();
-        files.retain(|(path, _)| seen.insert(path.clone()));
+        files.retain(|(path, ..)| seen.insert(path.clone()));
         (files, missing, deep)
     }
 
@@ -132,18 +141,18 @@ impl Places {
         let mut builder = Builder::default();
         let mut open = Vec::new();
         let mut buffer = vec![0; CHUNK];
-        for (path, purpose) in files {
+        for (path, purpose, must) in files {
             let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into());
             let level = self.levels.get(&name).copied().unwrap_or(ThreatLevel::Medium);
             let list = match self.open(&path) {
                 Ok(list) => list,
                 Err(e) => {
-                    notes.push(format!("{}: {e}", path.display()));
+                    unread(&mut notes, &path, must, &e.to_string())?;
                     continue;
                 }
             };
             if name.ends_with(".gz") || name.ends_with(".zst") || name.ends_with(".zip") {
-                notes.push(format!("{}: packed lists are not read: unpack it", path.display()));
+                unread(&mut notes, &path, must, "packed lists are not read: unpack it")?;
                 continue;
             }
             if !builder.file(&name, level, purpose) {
@@ -160,7 +169,7 @@ impl Places {
                 }
                 Opened::File(file) => {
                     if let Err(e) = push(&file, &mut buffer, &mut builder) {
-                        notes.push(format!("{}: {e}", path.display()));
+                        unread(&mut notes, &path, must, &e.to_string())?;
                     }
                     open.push((open.len() < OPEN_LISTS_MAX).then_some(Opened::File(file)));
                 }
@@ -203,7 +212,7 @@ impl Places {
 
     /// What tells one state of the files from another.
     fn stamp(&self) -> Vec<(PathBuf, Option<SystemTime>, u64)> {
-        let stamp = |(path, _): (PathBuf, Purpose)| {
+        let stamp = |(path, ..): (PathBuf, Purpose, Must)| {
             let m = std::fs::metadata(&path).ok();
             let changed = m.as_ref().and_then(|m| m.modified().ok());
             (path, changed, m.map_or(0, |m| m.len()))
@@ -212,10 +221,22 @@ impl Places {
     }
 }
 
+/// A list that can't be read: an error where somebody named it, a note where it lies in a folder.
+fn unread(notes: &mut Vec<String>, path: &Path, must: Must, why: &str) -> Result<(), Fault> {
+    let said = format!("{}: {why}", path.display());
+    match must {
+        Must::Be => Err(Fault::input(format!("lists: {said}"))),
+        Must::MayBe => {
+            notes.push(said);
+            Ok(())
+        }
+    }
+}
+
 fn below(
     folder: &Path,
     purpose: Purpose,
-    (files, deep): (&mut Vec<(PathBuf, Purpose)>, &mut Vec<PathBuf>),
+    (files, deep): (&mut Vec<(PathBuf, Purpose, Must)>, &mut Vec<PathBuf>),
     depth: usize,
 ) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
@@ -231,7 +252,7 @@ fn below(
             true => deep.push(path),
             false => {
                 let purpose = purpose_of(&path, purpose);
-                files.push((path, purpose));
+                files.push((path, purpose, Must::MayBe));
             }
         }
     }
@@ -407,7 +428,8 @@ mod tests {
         assert!(gone.load().is_err());
     }
 
-    /// A pipe is read once, and is there when lists are read again; a device is named and left out.
+    /// A pipe is read once, and is there when lists are read again; a device that is named is refused, one that
+    /// lies in a folder is a note.
     #[test]
     fn a_list_may_come_through_a_pipe() {
         let dir = tempfile::tempdir().unwrap();
@@ -418,7 +440,13 @@ mod tests {
         let to = pipe.clone();
         let writer =
             std::thread::spawn(move || std::fs::write(to, "1.2.3.4,high,x\nevil.example\n"));
-        let places = Places::of(&Tree::default(), &[pipe, "/dev/zero".into()]);
+        let refused = Places::of(&Tree::default(), &["/dev/zero".into()]).load().unwrap_err();
+        assert_eq!(refused.exit.code(), 3);
+        assert!(refused.to_string().contains("/dev/zero: is a device"), "{refused}");
+        let folder = dir.path().join("folder");
+        std::fs::create_dir(&folder).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", folder.join("zero")).unwrap();
+        let places = Places::of(&Tree::default(), &[pipe, folder]);
         for _ in 0..2 {
             let (intel, notes) = places.load().unwrap();
             assert_eq!(intel.len(), 2);

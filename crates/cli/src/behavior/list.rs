@@ -4,9 +4,12 @@
 use super::findings::{Line, read};
 use super::ranked;
 use crate::exit::{Exit, Fault};
+use crate::moments;
 use clap::{Args, ValueEnum};
+use gabion_behavior::detect::ALL;
 use gabion_outputs::rank::Rank;
 use gabion_outputs::table::{Align, Table};
+use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::json::Json;
 use std::cmp::Reverse;
@@ -28,8 +31,8 @@ pub(crate) struct ListOptions {
     /// Only findings with this address or name at either end
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// Only findings from this moment on (2026-11-23, 2026-11-23T04:00:00)
-    #[arg(long, value_name = "TIME")]
+    /// Only findings told from this moment on (2026-11-23, '2026-11-23 04:00', yesterday, 2h)
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     since: Option<String>,
     /// Order of findings [default: rank]
     #[arg(long, value_name = "ORDER", value_enum)]
@@ -71,17 +74,25 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
     let level = match &o.level {
         Some(name) => ThreatLevel::from_name(name.as_bytes()).ok_or_else(|| {
             let why = "no level: write info, low, medium, high or critical";
-            Fault::usage(format!("{name}: {why}"))
+            Fault::usage(format!("--level {name}: {why}"))
         })?,
         None => ThreatLevel::Info,
     };
-    let since = o.since.as_deref().map(moment).transpose()?;
+    let since = o.since.as_deref().map(since).transpose()?;
+    let kinds: Vec<&str> = ALL.iter().flat_map(|(_, a)| a.types).map(|kind| kind.name).collect();
+    for kind in &o.kinds {
+        if !kinds.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
+            let why = "no type of findings: docs/detections.md has them all";
+            return Err(Fault::usage(format!("--type {kind}: {why}")));
+        }
+    }
+    let host = o.host.as_deref().map(host).transpose()?;
     let mut all = read(&o.folder)?;
     let is_type = |l: &Line| o.kinds.iter().any(|kind| l.kind.eq_ignore_ascii_case(kind));
     all.retain(|l| {
         l.level >= level
             && (o.kinds.is_empty() || is_type(l))
-            && o.host.as_deref().is_none_or(|host| has_end(l, host))
+            && host.as_deref().is_none_or(|host| has_end(l, host))
             && since.is_none_or(|since| super::findings::second(&l.when) >= since)
     });
     sort(&mut all, o.sort.unwrap_or_default());
@@ -93,28 +104,34 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
         _ => text(&rank, &all, o.rows.unwrap_or(ROWS)),
     };
     crate::standard_output::text(&said);
+    if all.is_empty() && (o.csv || o.json) {
+        eprintln!("gabion: {}: no findings match", o.folder.display());
+    }
     Ok(if all.is_empty() { Exit::No } else { Exit::Done })
 }
 
-/// A day, or a moment of RFC 3339 with or without a zone (UTC): seconds since 1970.
-fn moment(text: &str) -> Result<i64, Fault> {
-    let whole = match text.len() {
-        10 => format!("{text}T00:00:00Z"),
-        16 => format!("{}:00Z", text.replace(' ', "T")),
-        19 => format!("{}Z", text.replace(' ', "T")),
-        _ => text.replace(' ', "T"),
-    };
-    whole.parse::<jiff::Timestamp>().map(|t| t.as_second()).map_err(|_| {
-        Fault::usage(format!(
-            "{text}: no time: write 2026-11-23, '2026-11-23 04:00' or 2026-11-23T04:00:00Z"
-        ))
-    })
+/// The moment that findings are wanted from.
+fn since(text: &str) -> Result<i64, Fault> {
+    let wrong = || Fault::usage(format!("--since {text}: no time: {}", moments::FORMS));
+    let now =
+        jiff::Timestamp::from_nanosecond(crate::stats::now_ns().into()).map_err(|_| wrong())?;
+    moments::moment(text, now).ok_or_else(wrong)
+}
+
+/// A host as findings write it: an address in its own form, or a name.
+fn host(text: &str) -> Result<String, Fault> {
+    if text.trim().is_empty() {
+        return Err(Fault::usage("--host: is empty: write an address or a name"));
+    }
+    Ok(Ip::parse(text.trim().as_bytes())
+        .map_or_else(|| text.trim().to_owned(), |ip| ip.to_string()))
 }
 
 fn has_end(line: &Line, host: &str) -> bool {
     let call = line.call.as_ref();
     line.source.eq_ignore_ascii_case(host)
         || line.target.eq_ignore_ascii_case(host)
+        || line.others.iter().any(|other| other == host)
         || call.is_some_and(|c| c.1.eq_ignore_ascii_case(host) || c.0.to_string() == host)
 }
 
@@ -142,7 +159,7 @@ fn sort(all: &mut [Line], order: Order) {
 fn text(rank: &Rank, all: &[Line], rows: usize) -> String {
     let mut out = String::new();
     if all.is_empty() {
-        out.push_str("No findings.\n");
+        out.push_str("No findings match.\n");
         return out;
     }
     ranked::text(rank, rows, &mut out);
@@ -234,38 +251,41 @@ fn as_json(rank: &Rank, all: &[Line]) -> String {
     j.open();
     ranked::json(rank, &mut j);
     j.open_array_key("findings");
-    for l in all {
-        j.open();
-        j.field("finding", &l.finding);
-        j.field("when", &l.when);
-        j.field("start", &l.start);
-        j.field("type", &l.kind);
-        j.field_plain("level", l.level.name());
-        j.float("confidence", l.confidence);
-        j.number("window", l.window);
-        j.field("source", &l.source);
-        j.field("target", &l.target);
-        if l.port > 0 {
-            j.number("port", l.port);
-        }
-        if l.threat > 0.0 {
-            j.float("threat", l.threat);
-        }
-        for (name, n) in [("count", l.count), ("bytes", l.bytes), ("times", l.times)] {
-            if n > 0 {
-                j.number(name, n);
-            }
-        }
-        if l.seconds > 0.0 {
-            j.float("seconds", l.seconds);
-        }
-        j.open_array_key("uids");
-        l.uids.iter().for_each(|uid| j.item(uid));
-        j.close_array();
-        j.field("description", &l.text);
-        j.close();
-    }
+    all.iter().for_each(|l| json_of(l, &mut j));
     j.close_array();
     j.close();
     j.into_line()
+}
+
+/// A finding as an object.
+pub(super) fn json_of(l: &Line, j: &mut Json) {
+    j.open();
+    j.field("finding", &l.finding);
+    j.field("when", &l.when);
+    j.field("start", &l.start);
+    j.field("type", &l.kind);
+    j.field_plain("level", l.level.name());
+    j.float("confidence", l.confidence);
+    j.number("window", l.window);
+    j.field("source", &l.source);
+    j.field("target", &l.target);
+    if l.port > 0 {
+        j.number("port", l.port);
+    }
+    if l.threat > 0.0 {
+        j.float("threat", l.threat);
+    }
+    for (name, n) in [("count", l.count), ("bytes", l.bytes), ("times", l.times)] {
+        if n > 0 {
+            j.number(name, n);
+        }
+    }
+    if l.seconds > 0.0 {
+        j.float("seconds", l.seconds);
+    }
+    j.open_array_key("uids");
+    l.uids.iter().for_each(|uid| j.item(uid));
+    j.close_array();
+    j.field("description", &l.text);
+    j.close();
 }

@@ -10,8 +10,10 @@ mod checkpoint;
 mod exporters;
 mod findings;
 mod intel;
+pub(crate) mod known;
 pub(crate) mod list;
 mod live;
+mod paged;
 mod ranked;
 mod sealed_ids;
 pub(crate) mod show;
@@ -52,8 +54,10 @@ use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::output::{Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag, clock};
+use known::Known;
+use paged::Paged;
 use sealed_ids::SealedIds;
-use sink::{Before, Found, Lines, Paged, Sink};
+use sink::{Before, Found, Lines, Sink};
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -93,7 +97,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     refuse_unused(o)?;
     let signals = Signals::preparing().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
-    let (settings, places) = settings(o)?;
+    let Configured { settings, places, known } = settings(o)?;
     let lists = Lists { signals, reload: Reload::watch(places) };
     let paths = paths(&o.inputs)?;
     let existing = match &o.log_dir {
@@ -114,6 +118,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     // One that was killed before it had read anything begins anew.
     let earlier = earlier.filter(|e| e.sections().next().is_some());
     let mut sink = sink(o, existing, sealed.as_ref())?;
+    sink.known = known;
     sink.files = sink.files.map(|files| files.going_on(before.told));
     if let (Some(folder), Some(log)) = (o.log_dir.as_deref().filter(|_| o.follow), &sealed) {
         let ids = SealedIds::open(folder, log.opened, before.sealed, goes_on);
@@ -559,7 +564,7 @@ pub(crate) fn end(
     for report in reports {
         ledger.merge(&report.ledger);
     }
-    let paged = sink.paged.take();
+    let paged = sink.paged.take().map(|paged| (paged, std::mem::take(&mut sink.known)));
     let Beside { page, network } = beside;
     let limits = gabion_record::limits::take_all();
     let ended = Ended { reports, ran, found: &sink.found, ledger, network, stored, limits };
@@ -625,7 +630,7 @@ fn refuse(path: &Path, e: std::io::Error) -> Fault {
 fn leave(
     ended: &Ended<'_>,
     o: &ReadOptions,
-    paged: Option<Paged>,
+    paged: Option<(Paged, Known)>,
     mut page: Page,
 ) -> Result<(), Fault> {
     if let Some(folder) = &o.log_dir {
@@ -633,13 +638,14 @@ fn leave(
         let text = summary::json(ended);
         write_whole(&path, text.as_bytes()).map_err(|e| refuse(&path, e))?;
     }
-    let (Some(path), Some(paged)) = (&o.report, paged) else { return Ok(()) };
+    let (Some(path), Some((paged, known))) = (&o.report, paged) else { return Ok(()) };
     let c = &ended.ran.counts;
     for (name, n) in [
         ("flows", c.flows),
         ("sources", c.sources),
         ("windows", c.windows),
-        ("pieces of evidence", c.evidence),
+        ("evidence", c.evidence),
+        ("findings", c.findings),
         ("alerts of hosts", c.alerts),
     ] {
         page.counts.push((name.to_owned(), n));
@@ -652,7 +658,10 @@ fn leave(
     page.named = o.inputs.iter().map(|path| path.display().to_string()).collect();
     page.ledger.push(("records".to_owned(), ended.ledger.to_string()));
     page.ledger.push(("sources".to_owned(), ended.ran.sources.to_string()));
-    paged.page(ended.found, &mut page);
+    page.findings_total = c.findings;
+    let span = (c.records > 0).then_some((c.first, c.last));
+    page.span = page.span.or(span);
+    paged.page(ended.found, &known, &mut page);
     write_whole(path, page.html().as_bytes()).map_err(|e| refuse(path, e))
 }
 
@@ -665,8 +674,16 @@ fn format_of(kind: LogFormat) -> Format {
     }
 }
 
+/// What the configuration and the command line ask for.
+struct Configured {
+    settings: Settings,
+    places: Places,
+    /// For the page, where one is wanted.
+    known: Known,
+}
+
 /// Thresholds of the peer's YAML, with `--set`, and the lists it and `--intel` name.
-fn settings(o: &ReadOptions) -> Result<(Settings, Places), Fault> {
+fn settings(o: &ReadOptions) -> Result<Configured, Fault> {
     let mut tree = Tree::default();
     if let Some(path) = &o.engine.config {
         let shown = path.display();
@@ -703,7 +720,11 @@ fn settings(o: &ReadOptions) -> Result<(Settings, Places), Fault> {
         }
         settings.intel = Arc::new(intel);
     }
-    Ok((settings, places))
+    let known = match o.report {
+        Some(_) => Known::with(Arc::clone(&settings.intel), &tree)?,
+        None => Known::default(),
+    };
+    Ok(Configured { settings, places, known })
 }
 
 /// Names what of a configuration is not used.

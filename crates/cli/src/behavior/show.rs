@@ -1,7 +1,7 @@
 //! `gabion behavior show`: what a run knows of one address: its windows, its evidence in order of time,
 //! its tuples as letters with their scores, and whom it talks to again and again.
 
-use super::findings::Lines;
+use super::findings::{Line, read_about};
 use crate::exit::{Exit, Fault};
 use crate::standard_output;
 use clap::Args;
@@ -9,14 +9,14 @@ use gabion_behavior::Profile;
 use gabion_behavior::command_and_control::features::GROUPS;
 use gabion_behavior::command_and_control::{Model, Score};
 use gabion_behavior::detect::command_control::FIRST;
-use gabion_flowlog::json::{self, Value, members};
 use gabion_outputs::store::windows_of;
-use gabion_outputs::table::{Align, Table};
+use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::Ip;
+use gabion_record::budget::ByteSize;
 use gabion_record::json::Json;
+use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Options of `behavior show`.
 #[derive(Debug, Args)]
@@ -39,29 +39,21 @@ pub(crate) struct ShowOptions {
 const FLOWS_LEAST: usize = 4;
 /// Flows from which on letters say something.
 const LETTERS_LEAST: u32 = 3;
+/// Ids of flows that a row of the timeline shows.
+const UIDS_SHOWN: usize = 2;
 /// Letters that a table shows; `--json` has all.
 const LETTERS_SHOWN: usize = 60;
-
-/// One line of `alerts.json` about the address.
+/// What the address was at the end of a window: totals since it was first seen.
 #[derive(Debug, Default)]
-struct Found {
-    when: String,
-    kind: String,
-    level: String,
-    window: String,
-    text: String,
-    is_alert: bool,
-}
-
-/// What one window held.
-#[derive(Debug)]
 struct Window {
     number: i64,
     records: u64,
     flows: u64,
+    /// Bytes that it sent.
+    bytes: u64,
+    /// Findings of this window and those before.
     findings: u64,
     last: String,
-    bytes: usize,
 }
 
 /// A destination whose flows of the last day are kept exactly.
@@ -91,7 +83,10 @@ struct Tuple {
 #[derive(Debug, Default)]
 struct Shown {
     windows: Vec<Window>,
-    found: Vec<Found>,
+    /// Findings in order of time, each as it was told last.
+    found: Vec<Line>,
+    /// Alerts about it.
+    alerts: Vec<Line>,
     pairs: Vec<Pair>,
     tuples: Vec<Tuple>,
 }
@@ -101,28 +96,17 @@ pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
     let ip = Ip::parse(o.profile.as_bytes()).ok_or_else(|| {
         Fault::usage(format!("{}: no address: name an IPv4 or IPv6 address", o.profile))
     })?;
-    let found = found(&o.folder, &ip.to_string())?;
+    let (mut found, alerts) = read_about(&o.folder, &ip.to_string())?;
+    found.sort_by(|a, b| (&a.when, &a.finding).cmp(&(&b.when, &b.finding)));
     let rows = windows_of(&o.folder, ip.to_bytes()).map_err(|e| {
         Fault::input(format!("{e}: name a folder that `gabion read --behavior -l` wrote"))
     })?;
-    let profiles: Vec<(i64, usize, Profile)> = rows
-        .into_iter()
-        .filter_map(|r| Profile::decode(&r.bytes).map(|p| (r.window, r.bytes.len(), p)))
-        .collect();
-    let windows: Vec<Window> = profiles
-        .iter()
-        .map(|(number, bytes, p)| Window {
-            number: *number,
-            records: p.records(),
-            flows: p.flows(),
-            findings: p.findings(),
-            last: p.last().iso().to_string(),
-            bytes: *bytes,
-        })
-        .collect();
-    let pairs = profiles.last().map(|(_, _, p)| pairs(p)).unwrap_or_default();
+    let profiles: Vec<(i64, Profile)> =
+        rows.into_iter().filter_map(|r| Profile::decode(&r.bytes).map(|p| (r.window, p))).collect();
+    let windows = windows(&profiles, &found);
+    let pairs = profiles.last().map(|(_, p)| pairs(p)).unwrap_or_default();
     let tuples = tuples(&profiles);
-    let shown = Shown { windows, found, pairs, tuples };
+    let shown = Shown { windows, found, alerts, pairs, tuples };
     let said = match o.json {
         true => as_json(&ip.to_string(), &shown),
         false => text(&ip.to_string(), &shown, o.rows.unwrap_or(100)),
@@ -134,16 +118,46 @@ pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
 
 impl Shown {
     fn is_empty(&self) -> bool {
-        self.windows.is_empty() && self.found.is_empty()
+        self.windows.is_empty() && self.found.is_empty() && self.alerts.is_empty()
     }
+}
+
+/// The windows that profiles were kept of, and those that findings are of; the findings counted in them are those
+/// that are shown.
+fn windows(profiles: &[(i64, Profile)], found: &[Line]) -> Vec<Window> {
+    let mut all: BTreeMap<i64, Window> = BTreeMap::new();
+    for (number, p) in profiles {
+        let window = Window {
+            records: p.records(),
+            flows: p.flows(),
+            bytes: p.bytes_sent(),
+            last: p.last().iso().to_string(),
+            ..Window::default()
+        };
+        all.insert(*number, window);
+    }
+    for line in found {
+        let window = all.entry(line.window).or_default();
+        window.findings += 1;
+        // Of a window whose profile was not kept nothing else is known.
+        if window.records == 0 && window.last < line.when {
+            window.last.clone_from(&line.when);
+        }
+    }
+    let mut findings = 0;
+    for (number, window) in &mut all {
+        findings += window.findings;
+        (window.number, window.findings) = (*number, findings);
+    }
+    all.into_values().collect()
 }
 
 /// Tuples of all windows, scored by the model that this program has; in each window those most like a
 /// controller first.
-fn tuples(profiles: &[(i64, usize, Profile)]) -> Vec<Tuple> {
+fn tuples(profiles: &[(i64, Profile)]) -> Vec<Tuple> {
     let model = Model::default();
     let mut all = Vec::new();
-    for (window, _, profile) in profiles {
+    for (window, profile) in profiles {
         all.extend(profile.tuples().filter(|t| t.flows >= LETTERS_LEAST).map(|t| Tuple {
             window: *window,
             to: t.to.to_string(),
@@ -192,111 +206,52 @@ fn pairs(profile: &Profile) -> Vec<Pair> {
     pairs
 }
 
-/// Lines of `alerts.json` whose source is the address, in order of time.
-fn found(folder: &Path, ip: &str) -> Result<Vec<Found>, Fault> {
-    let path = folder.join("alerts.json");
-    let file = std::fs::File::open(&path).map_err(|e| {
-        let shown = path.display();
-        Fault::input(format!("{shown}: {e}: name a folder that `gabion read --behavior -l` wrote"))
-    })?;
-    let mut all = Vec::new();
-    let mut line = Vec::new();
-    let mut lines = Lines::of(BufReader::new(file));
-    let needle = format!("\"IP\":\"{ip}\"");
-    loop {
-        match lines.next(&mut line) {
-            Ok(false) => break,
-            Ok(true) => {}
-            Err(e) => return Err(Fault::input(format!("{}: {e}: try again", path.display()))),
-        }
-        // A look before the reading: most lines are about others.
-        if line.windows(needle.len()).any(|w| w == needle.as_bytes())
-            && let Some(found) = one(&line, &needle)
-        {
-            all.push(found);
-        }
-    }
-    lines.warn(&path);
-    all.sort_by(|a, b| a.when.cmp(&b.when));
-    Ok(all)
-}
-
-fn one(line: &[u8], needle: &str) -> Option<Found> {
-    let own = |value: Value<'_>| {
-        let mut text = Vec::new();
-        json::unescape(value.raw(), &mut text);
-        String::from_utf8_lossy(&text).into_owned()
-    };
-    let mut found = Found::default();
-    let mut is_source = false;
-    members(line, |key, value| match key {
-        b"Status" => found.is_alert = value.raw() == b"Incident",
-        b"StartTime" => found.when = own(value),
-        b"Description" => found.text = own(value),
-        b"Source" => {
-            is_source = value.raw().windows(needle.len()).any(|w| w == needle.as_bytes());
-        }
-        b"_gabion" => {
-            let _ = members(value.raw(), |key, value| match key {
-                b"type" => found.kind = own(value),
-                b"detected" => found.when = own(value),
-                _ => {}
-            });
-        }
-        b"Note" => {
-            let note = own(value);
-            let _ = members(note.as_bytes(), |key, value| match key {
-                b"threat_level" => found.level = own(value),
-                b"timewindow" => found.window = own(value),
-                _ => {}
-            });
-        }
-        _ => {}
-    })?;
-    if found.is_alert {
-        (found.kind, found.level) = ("ALERT".to_owned(), "alert".to_owned());
-        found.text = "Generated an alert given enough evidence".to_owned();
-    }
-    is_source.then_some(found)
-}
-
 fn text(ip: &str, shown: &Shown, rows: usize) -> String {
-    let Shown { windows, found, pairs, tuples } = shown;
+    let Shown { windows, found, alerts, pairs, tuples } = shown;
     let mut out = format!("Profile {ip}\n");
     if shown.is_empty() {
         out.push_str("\nNothing was found about it, or it is not in this run.\n");
         return out;
     }
     let time = |iso: &str| iso.get(..19).unwrap_or(iso).replace('T', " ");
-    out.push_str("\nWindows\n");
+    out.push_str("\nWindows (totals at the end of each)\n");
     let right = Align::Right;
     let mut table = Table::new(&[
         ("WINDOW", right),
-        ("RECORDS SO FAR", right),
-        ("FLOWS SO FAR", right),
-        ("FINDINGS SO FAR", right),
+        ("RECORDS", right),
+        ("FLOWS", right),
+        ("SENT", right),
+        ("FINDINGS", right),
         ("LAST SEEN", Align::Left),
-        ("BYTES", right),
     ]);
     for w in windows {
+        let number = |n: u64| if w.records > 0 { thousands(n) } else { String::new() };
         table.row([
             w.number.to_string(),
-            w.records.to_string(),
-            w.flows.to_string(),
-            w.findings.to_string(),
+            number(w.records),
+            number(w.flows),
+            if w.records > 0 { ByteSize(w.bytes).to_string() } else { String::new() },
+            thousands(w.findings),
             time(&w.last),
-            w.bytes.to_string(),
         ]);
     }
     out.push_str(&table.render(None));
+    if !alerts.is_empty() {
+        let _ = writeln!(out, "\nAlerts ({})", alerts.len());
+        let mut table = Table::new(&[("WINDOW", right), ("BEGAN", Align::Left)]);
+        for a in alerts {
+            table.row([a.window.to_string(), time(&a.start)]);
+        }
+        out.push_str(&table.render(None));
+    }
     let left = found.len().saturating_sub(rows);
     let _ = writeln!(
         out,
         "\nTimeline ({} findings{})",
-        found.len(),
+        thousands(found.len() as u64),
         match left {
             0 => String::new(),
-            n => format!(", the first {n} left out: --rows shows more"),
+            n => format!(", the first {} left out: --rows shows more", thousands(n as u64)),
         }
     );
     let mut table = Table::new(&[
@@ -305,14 +260,16 @@ fn text(ip: &str, shown: &Shown, rows: usize) -> String {
         ("LEVEL", Align::Left),
         ("WHAT", Align::Left),
         ("IN WORDS", Align::Left),
+        ("FLOWS", Align::Left),
     ]);
     for f in found.iter().skip(left) {
         table.row([
             time(&f.when),
-            f.window.clone(),
-            f.level.clone(),
+            f.window.to_string(),
+            f.level.to_string(),
             f.kind.clone(),
             f.text.clone(),
+            flows_of(f),
         ]);
     }
     out.push_str(&table.render(None));
@@ -325,6 +282,16 @@ fn text(ip: &str, shown: &Shown, rows: usize) -> String {
         out.push_str(&pairs_table(pairs));
     }
     out
+}
+
+/// The first ids of a finding's flows, and how many more there are here; `--json` has all.
+fn flows_of(line: &Line) -> String {
+    let mut text = line.uids.iter().take(UIDS_SHOWN).cloned().collect::<Vec<_>>().join(" ");
+    let more = line.uids.len().saturating_sub(UIDS_SHOWN);
+    if more > 0 {
+        let _ = write!(text, " +{more}");
+    }
+    text
 }
 
 fn tuples_table(tuples: &[Tuple]) -> String {
@@ -387,7 +354,7 @@ fn pairs_table(pairs: &[Pair]) -> String {
 }
 
 fn as_json(ip: &str, shown: &Shown) -> String {
-    let Shown { windows, found, pairs, tuples } = shown;
+    let Shown { windows, found, alerts, pairs, tuples } = shown;
     let mut j = Json::new();
     j.open();
     j.field_plain("profile", ip);
@@ -397,21 +364,22 @@ fn as_json(ip: &str, shown: &Shown) -> String {
         j.number("window", w.number);
         j.number("records", w.records);
         j.number("flows", w.flows);
+        j.number("bytes_sent", w.bytes);
         j.number("findings", w.findings);
         j.field_plain("last", &w.last);
         j.close();
     }
     j.close_array();
-    j.open_array_key("timeline");
-    for f in found {
+    j.open_array_key("alerts");
+    for a in alerts {
         j.open();
-        j.field_plain("when", &f.when);
-        j.field_plain("window", &f.window);
-        j.field_plain("level", &f.level);
-        j.field_plain("type", &f.kind);
-        j.field("text", f.text.as_bytes());
+        j.number("window", a.window);
+        j.field_plain("start", &a.start);
         j.close();
     }
+    j.close_array();
+    j.open_array_key("timeline");
+    found.iter().for_each(|line| super::list::json_of(line, &mut j));
     j.close_array();
     j.open_array_key("tuples");
     for t in tuples {

@@ -1,14 +1,15 @@
 //! Where evidence and alerts go: files, what the summary shows, and the page about the run.
 
 use super::checkpoint::{self, Tag, Writing};
+use super::known::Known;
+use super::paged::Paged;
 use super::sealed_ids::SealedIds;
-use crate::limits::{CHARTED_PAIRS_MAX, EVIDENCE_ROWS_MAX, TOLD_FINDINGS_MAX, reached};
+use crate::limits::{TOLD_FINDINGS_MAX, reached};
 use crate::log::seal_findings::Sealer;
 use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
-use gabion_behavior::{Calls, Finding, Profile};
+use gabion_behavior::{Calls, Finding};
 use gabion_outputs::idmef::{self, AlertFiles};
-use gabion_outputs::page::{Host, Page, Pair, Row, Sort};
 use gabion_outputs::rank::{self, Rank};
 use gabion_outputs::store::{ProfileWriter, StoredProfile};
 use gabion_outputs::told::Told;
@@ -17,7 +18,6 @@ use gabion_record::logs::TimeNs;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
 use gabion_runtime::Signals;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(crate) struct Shown {
     /// Sum of threat levels by confidence.
     pub(crate) score: f64,
     /// Evidence by level.
-    levels: [u64; 5],
+    pub(crate) levels: [u64; 5],
 }
 
 /// What a run found, for the summary.
@@ -48,7 +48,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    fn evidence(&mut self, e: &Evidence) {
+    pub(super) fn evidence(&mut self, e: &Evidence) {
         *self.evidence.entry((e.kind.name, e.level)).or_default() += 1;
         self.rank(e);
         let score = e.level.weight() * e.confidence;
@@ -90,7 +90,7 @@ impl Found {
         });
     }
 
-    fn alert(&mut self, a: &Alert) {
+    pub(super) fn alert(&mut self, a: &Alert) {
         if reached::TOLD_ALERTS_MAX.has_room(self.alerts.len()) {
             self.alerts.push((a.profile, a.window, a.accumulated));
         }
@@ -135,167 +135,6 @@ impl Lines {
     }
 }
 
-/// What the page about a run needs beside what was found.
-#[derive(Default)]
-pub(crate) struct Paged {
-    /// The most telling evidence.
-    rows: Vec<Row>,
-    /// Evidence by minute and level.
-    minutes: BTreeMap<(i64, u8), u64>,
-    scans: BTreeMap<(String, String), u64>,
-    /// Evidence by level and type: technique, pieces.
-    sorts: BTreeMap<(Reverse<ThreatLevel>, &'static str), (&'static str, u64)>,
-    /// Who was told to call whom again and again.
-    beacons: BTreeSet<(Ip, String)>,
-    pairs: BTreeMap<(Ip, String), Vec<u32>>,
-}
-
-impl Paged {
-    /// Rows that a page may show of each level.
-    const ROWS_KEPT: usize = 1_000;
-    /// Flows that make two hosts worth a chart.
-    const FLOWS_LEAST: usize = 8;
-
-    /// Takes an occurrence.
-    fn counts(&mut self, e: &Evidence) {
-        let minute = (e.ts.seconds().div_euclid(60), e.level as u8);
-        if self.minutes.contains_key(&minute)
-            || reached::CHARTED_MINUTES_MAX.has_room(self.minutes.len())
-        {
-            *self.minutes.entry(minute).or_default() += 1;
-        }
-        let sort = self.sorts.entry((Reverse(e.level), e.kind.name)).or_default();
-        *sort = (e.kind.technique, sort.1 + 1);
-    }
-
-    /// Takes a telling.
-    fn evidence(&mut self, e: &Evidence) {
-        let scanned = match e.kind.name {
-            "VERTICAL_PORT_SCAN" => {
-                let target = e.victim.as_ref().and_then(|v| v.ip()).map(|ip| ip.to_string());
-                target.map(|target| (target, e.measures.ports))
-            }
-            "HORIZONTAL_PORT_SCAN" => {
-                e.dst_port.map(|p| (format!("{p}/{}", e.proto.name()), e.measures.hosts))
-            }
-            "BEACON" | "COMMAND_AND_CONTROL_CHANNEL" => {
-                let ends = [Some(&e.attacker), e.victim.as_ref()].into_iter().flatten();
-                for other in ends.filter(|party| party.ip() != Some(e.profile)) {
-                    let ends = (e.profile, other.what.to_string());
-                    if !self.beacons.contains(&ends)
-                        && reached::CHARTED_BEACONS_MAX.has_room(self.beacons.len())
-                    {
-                        self.beacons.insert(ends);
-                    }
-                }
-                None
-            }
-            _ => None,
-        };
-        // Zeek's own notices name no number.
-        if let Some((target, n)) = scanned.filter(|s| s.1 > 0) {
-            let ends = (e.profile.to_string(), target);
-            if self.scans.contains_key(&ends)
-                || reached::CHARTED_SCANS_MAX.has_room(self.scans.len())
-            {
-                let cell = self.scans.entry(ends).or_default();
-                *cell = n.max(*cell);
-            }
-        }
-        self.rows.push(Row {
-            ts: e.ts,
-            ip: e.profile.to_string(),
-            kind: e.kind.name,
-            technique: e.kind.technique,
-            level: e.level,
-            confidence: e.confidence,
-            text: e.description(),
-            window: e.window,
-            times: e.times,
-        });
-        if self.rows.len() >= EVIDENCE_ROWS_MAX {
-            self.thin();
-        }
-    }
-
-    /// Lets the least telling rows go.
-    fn thin(&mut self) {
-        let order = |r: &Row| (Reverse(r.level), r.ts);
-        self.rows.sort_by(|a, b| {
-            order(a).cmp(&order(b)).then_with(|| (&a.ip, &a.text).cmp(&(&b.ip, &b.text)))
-        });
-        self.rows.truncate(Self::ROWS_KEPT);
-    }
-
-    /// Two hosts of a profile that was told to call again and again.
-    fn keep(&mut self, kept: &[Kept]) {
-        let beacons = &self.beacons;
-        let is_told =
-            |ip: Ip| beacons.range((ip, String::new())..).next().is_some_and(|b| b.0 == ip);
-        for kept in kept.iter().filter(|k| is_told(k.ip)) {
-            let Some(profile) = Profile::decode(&kept.bytes) else { continue };
-            for calls in profile.pairs().filter(|p| p.flows.len() >= Self::FLOWS_LEAST) {
-                let ends = (kept.ip, whom(&calls));
-                if beacons.contains(&ends) {
-                    let seconds = calls.flows.iter().map(|f| f.0).collect();
-                    self.pairs.insert(ends, seconds);
-                }
-            }
-        }
-    }
-
-    /// Puts all into a page.
-    pub(crate) fn page(mut self, found: &Found, page: &mut Page) {
-        self.thin();
-        page.evidence_total = found.evidence.values().sum();
-        page.evidence = self.rows;
-        page.moments = self
-            .minutes
-            .iter()
-            .filter_map(|((minute, level), n)| {
-                let level = *ThreatLevel::ALL.get(usize::from(*level))?;
-                Some((minute.saturating_mul(60), level, *n))
-            })
-            .collect();
-        page.sorts = self
-            .sorts
-            .into_iter()
-            .map(|((level, kind), (technique, count))| Sort {
-                kind,
-                technique,
-                level: level.0,
-                count,
-            })
-            .collect();
-        page.scans = self.scans.into_iter().map(|((who, what), n)| (who, what, n)).collect();
-        let mut pairs: Vec<_> = self.pairs.into_iter().collect();
-        pairs.sort_by(|a, b| (Reverse(a.1.len()), &a.0).cmp(&(Reverse(b.1.len()), &b.0)));
-        page.pairs = pairs
-            .into_iter()
-            .take(CHARTED_PAIRS_MAX)
-            .map(|((from, to), mut seconds)| {
-                seconds.sort_unstable();
-                Pair { from: from.to_string(), to, seconds }
-            })
-            .collect();
-        let alerts = |ip: &Ip| found.alerts.iter().filter(|a| a.0 == *ip).count() as u64;
-        let mut hosts: Vec<_> = found.hosts.iter().collect();
-        hosts.sort_by(|a, b| b.1.score.total_cmp(&a.1.score).then(a.0.cmp(b.0)));
-        page.hosts = hosts
-            .into_iter()
-            .take(1000)
-            .map(|(ip, shown)| Host {
-                ip: ip.to_string(),
-                score: shown.score,
-                alerts: alerts(ip),
-                levels: shown.levels,
-            })
-            .collect();
-        page.hosts_total = found.hosts.len() as u64;
-        page.alerts = found.alerts.iter().map(|(ip, w, sum)| (ip.to_string(), *w, *sum)).collect();
-    }
-}
-
 /// Who is called: the name, where there is one, else the address.
 pub(crate) fn whom(calls: &Calls<'_>) -> String {
     match calls.name {
@@ -315,6 +154,8 @@ pub(crate) struct Sink {
     pub(crate) profiles: Option<ProfileWriter>,
     /// For the page, when one is wanted.
     pub(crate) paged: Option<Paged>,
+    /// What is known of addresses, for the page.
+    pub(crate) known: Known,
     /// Where findings are sealed.
     pub(crate) sealed: Option<Sealer>,
     /// Which findings are sealed, of a run that another one may go on from.
@@ -414,7 +255,7 @@ impl Sink {
             Finding::Telling(e, sum) => {
                 self.found.told(e);
                 if let Some(paged) = &mut self.paged {
-                    paged.evidence(e);
+                    paged.finding(e);
                 }
                 let created = created();
                 let line = match &mut self.files {
@@ -577,103 +418,4 @@ impl Sink {
 /// When a finding is written.
 fn created() -> Option<TimeNs> {
     i64::try_from(crate::stats::now_ns()).ok().map(TimeNs)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The chart of scans has the numbers that were measured, the last and largest of each.
-    #[test]
-    fn scans_are_drawn_with_what_was_measured() {
-        let mut paged = Paged::default();
-        scans().iter().for_each(|e| paged.evidence(e));
-        let drawn: Vec<_> = paged.scans.into_iter().collect();
-        // A sketch counts the thousand.
-        let [((who, what), n)] = drawn.as_slice() else { panic!("{drawn:?}") };
-        assert_eq!((who.as_str(), what.as_str()), ("10.0.0.1", "23/tcp"));
-        assert!((990..=1010).contains(n), "{n}");
-    }
-
-    /// All tellings of a scan.
-    fn scans() -> Vec<Evidence> {
-        let settings = gabion_behavior::Settings::default();
-        let mut engine = gabion_behavior::Engine::new(settings, None);
-        let mut found = Vec::new();
-        for n in 0..1000u32 {
-            let record = gabion_record::logs::Record {
-                ts: TimeNs(i64::from(n) * 1_000_000_000),
-                src: Ip::parse(b"10.0.0.1").unwrap(),
-                dst: Ip::v4(0x0102_0000 + n),
-                src_port: 40_000,
-                dst_port: 23,
-                proto: gabion_record::logs::Proto::Tcp,
-                uid: b"C1",
-                label: gabion_record::logs::Label::None,
-                is_late: false,
-                body: gabion_record::logs::Body::Conn(gabion_record::logs::Conn {
-                    orig_pkts: 1,
-                    state: b"S0",
-                    ..gabion_record::logs::Conn::default()
-                }),
-            };
-            engine.record(&record, &mut |finding| {
-                if let Finding::Telling(e, _) = finding {
-                    found.push(e.clone());
-                }
-            });
-        }
-        found
-    }
-
-    /// What a summary and a page have no room for is counted.
-    #[test]
-    fn what_has_no_room_in_summary_and_page_is_counted() {
-        use crate::limits::*;
-        let first = scan();
-        gabion_record::limits::take();
-        let (mut found, mut paged) = (Found::default(), Paged::default());
-        for n in 0..SCORED_HOSTS_MAX as u32 + 2 {
-            let mut e = first.clone();
-            e.profile = Ip::v4(n);
-            e.ts = TimeNs(i64::from(n) * 60_000_000_000);
-            found.evidence(&e);
-            paged.counts(&e);
-            if n < CHARTED_SCANS_MAX as u32 + 2 {
-                paged.evidence(&e);
-            }
-        }
-        for n in 0..=TOLD_ALERTS_MAX {
-            let (start, end) = (TimeNs(0), TimeNs(1));
-            let alert = Alert {
-                id: FindingId::default(),
-                profile: Ip::v4(1),
-                window: n as i64,
-                window_start: start,
-                window_end: end,
-                ts: start,
-                accumulated: 1.0,
-                confidence: 1.0,
-                evidence: Vec::new(),
-            };
-            found.alert(&alert);
-        }
-        let mut beacon = first.clone();
-        beacon.kind = ALL.iter().flat_map(|d| d.1.types).find(|t| t.name == "BEACON").unwrap();
-        for n in 0..CHARTED_BEACONS_MAX as u32 + 2 {
-            beacon.victim = Some(Party::destination(Ip::v4(0x0900_0000 + n)));
-            paged.evidence(&beacon);
-        }
-        let counts = gabion_record::limits::take();
-        assert_eq!(counts.of(&reached::SCORED_HOSTS_MAX), 2);
-        assert_eq!(counts.of(&reached::CHARTED_MINUTES_MAX), 2);
-        assert_eq!(counts.of(&reached::CHARTED_SCANS_MAX), 2);
-        assert_eq!(counts.of(&reached::TOLD_ALERTS_MAX), 1);
-        assert_eq!(counts.of(&reached::CHARTED_BEACONS_MAX), 2);
-    }
-
-    /// A scan of a thousand hosts, as it was told last.
-    fn scan() -> Evidence {
-        scans().pop().unwrap()
-    }
 }

@@ -145,6 +145,10 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.number(name, n);
     }
     j.close();
+    if c.records > 0 {
+        j.moment("first", c.first);
+        j.moment("last", c.last);
+    }
     j.open_array_key("folded_notable");
     for folded in c.folded_notable.each() {
         j.open();

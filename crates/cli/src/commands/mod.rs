@@ -65,7 +65,7 @@ fn say(e: &clap::Error) {
     } && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
     let text = if is_colored { text.ansi().to_string() } else { text.to_string() };
     match e.use_stderr() {
-        true => eprintln!("{}", text.trim_end()),
+        true => eprintln!("{}", crate::secrets::redacted(text.trim_end())),
         false => standard_output::text(text),
     }
 }

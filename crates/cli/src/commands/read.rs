@@ -3,21 +3,25 @@
 use super::{rule_files, terminal_width};
 use crate::behavior::Beside;
 use crate::behavior::capture::Tap;
+use crate::behavior::known::Known;
 use crate::command_line::ReadOptions;
 use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::FindingLog;
-use crate::pipeline::{self, Done, Input, Plan, Run, Unwatched, Watch};
+use crate::pipeline::{self, Done, Input, InputDone, Plan, Run, Unwatched, Watch};
 use crate::report::{self, Report};
 use crate::standard_output;
 use crate::suricata::eve_options;
 use crate::{assemble, configuration, costs, ending, packet_log, team, unknown_keys};
 use gabion_capture::filter::Filter;
 use gabion_net::Engine;
-use gabion_outputs::files::{Outputs, Tally};
-use gabion_outputs::page::{Page, RuleAlert};
+use gabion_outputs::files::{AlertSeen, AlertTally, HostAlerts, Outputs, Tally};
+use gabion_outputs::page::{AlertFlow, AlertedHost, Page, RuleAlert};
+use gabion_outputs::table::thousands;
 use gabion_outputs::wire::WireSettings;
 use gabion_record::Tree;
+use gabion_record::budget::ByteSize;
+use gabion_record::logs::TimeNs;
 use gabion_rules::Counts;
 use gabion_runtime::clock;
 use gabion_runtime::output::{self, Existing, write_whole};
@@ -57,13 +61,21 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     let inputs = pipeline::inputs(&o.inputs)?;
     let logged = Arc::default();
     let existing = existing(o, &config)?;
+    let mut known = Known::default();
     if let Some(path) = &o.report {
         check_report(path)?;
+        if !o.behavior {
+            known = Known::of(&config)?;
+        }
     }
     let mut outputs = open(&config, o, existing, &logged)?;
     let sealed = o.seal.as_deref().map(FindingLog::open).transpose()?;
     if let Some(sealed) = &sealed {
         sealed.listen(&mut outputs);
+    }
+    if inputs.len() > 1 {
+        // Whoever looks at an alert is to know where it came from.
+        outputs.name_captures();
     }
     let filter = capture_filter(o, &config)?;
     if !o.quiet && !outputs.unknown.is_empty() {
@@ -123,7 +135,7 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     if let (Some(folder), None) = (&o.log_dir, &tap) {
         exit = exit.max(leave(&folder.join(RUN), &told));
     }
-    let page = page(&done, &outputs);
+    let mut page = page(&done, &outputs, o);
     let is_one_object = o.json && tap.is_some();
     if !is_one_object {
         write_report(&report, o);
@@ -132,6 +144,7 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
         let beside = Beside { page, network: Some(told) };
         exit = exit.max(tap.finish(o, done.is_stopped, beside));
     } else if let Some(path) = &o.report {
+        known.name(&mut page);
         exit = exit.max(leave(path, &page.html()));
     }
     // Only now: what hosts did is told at the very end.
@@ -343,32 +356,101 @@ fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
 }
 
 /// What the page about a run shows of the network engine.
-fn page(done: &Done, outputs: &Outputs) -> Page {
+fn page(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Page {
     let tally = outputs.tally();
+    let are_several = done.inputs.len() > 1;
+    let flow = |seen: &AlertSeen| AlertFlow {
+        ts: moment(seen.ts_ns),
+        ends: seen.ends(),
+        flow_id: seen.flow_id,
+        packet: seen.packet,
+        capture: seen.capture.as_deref().filter(|_| are_several).unwrap_or_default().to_owned(),
+    };
     let mut rules: Vec<RuleAlert> = tally
         .alerts
         .iter()
         .map(|a| RuleAlert {
+            gid: a.gid,
             sid: a.sid,
             msg: a.msg.clone(),
             severity: a.severity,
             count: a.count,
-            first: a.first.clone(),
+            flows: a.seen.iter().map(flow).collect(),
         })
         .collect();
     rules.sort_by(|a, b| (a.severity, b.count, a.sid).cmp(&(b.severity, a.count, b.sid)));
     let alerts = rules.iter().map(|r| r.count).sum();
     let joints = done.books.by_joint();
+    let hosts = tally.hosts();
+    let read = || done.inputs.iter().filter(|i| i.error.is_none());
+    let spans = || read().filter_map(|i| i.span_ns);
+    let span = spans().map(|s| s.0).min().zip(spans().map(|s| s.1).max());
     Page {
-        counts: vec![
-            ("packets".to_owned(), done.counters.packets),
-            ("alerts of rules".to_owned(), alerts),
-        ],
+        named: o.inputs.iter().map(|path| path.display().to_string()).collect(),
+        span: span.map(|(first, last)| (moment(first), moment(last))),
+        inputs: done.inputs.iter().map(input).collect(),
+        counts: [
+            ("packets", done.counters.packets, true),
+            ("captures", read().count() as u64, are_several),
+            ("alerts of rules", alerts, true),
+        ]
+        .into_iter()
+        .filter_map(|(name, n, is_shown)| is_shown.then(|| (name.to_owned(), n)))
+        .collect(),
+        has_network: true,
+        alerted_total: hosts.len() as u64,
+        alerted: hosts
+            .into_iter()
+            .take(HOSTS_SHOWN)
+            .map(|host| alerted(host, &tally.alerts, &flow))
+            .collect(),
         rules,
         records: tally.records.clone(),
         ledger: joints.iter().map(|e| (e.joint.clone(), e.ledger.to_string())).collect(),
         ..Page::default()
     }
+}
+
+/// Hosts in alerts that the page shows, and rules of each.
+const HOSTS_SHOWN: usize = 50;
+const RULES_SHOWN: usize = 10;
+
+/// A host with its rules, each with the first alert that it is an end of, where that is known.
+fn alerted(
+    host: HostAlerts,
+    alerts: &[AlertTally],
+    flow: &dyn Fn(&AlertSeen) -> AlertFlow,
+) -> AlertedHost {
+    let first = |gid: u32, sid: u32| {
+        let rule = alerts.iter().find(|a| (a.gid, a.sid) == (gid, sid))?;
+        rule.seen.iter().find(|seen| seen.has_end(&host.ip)).map(flow)
+    };
+    let rules = host.rules.iter().take(RULES_SHOWN);
+    AlertedHost {
+        rules: rules.map(|(gid, sid, n)| (*gid, *sid, *n, first(*gid, *sid))).collect(),
+        alerts: host.count,
+        severity: host.severity,
+        ip: host.ip,
+    }
+}
+
+/// A moment of a capture.
+fn moment(ns: u64) -> TimeNs {
+    TimeNs(i64::try_from(ns).unwrap_or(i64::MAX))
+}
+
+/// What became of a capture.
+fn input(done: &InputDone) -> (String, String) {
+    let mut text = match &done.error {
+        Some(e) => e.clone(),
+        None => format!("{} packets, {}", thousands(done.frames), ByteSize(done.bytes)),
+    };
+    if let Some((first, last)) = done.span_ns {
+        let at = |ns| moment(ns).iso().to_string().chars().take(19).collect::<String>();
+        text = format!("{text}, {} to {} UTC", at(first), at(last)).replace('T', " ");
+    }
+    done.notes.iter().for_each(|note| text = format!("{text}; {note}"));
+    (done.path.display().to_string(), text)
 }
 
 fn write_report(report: &Report<'_>, o: &ReadOptions) {

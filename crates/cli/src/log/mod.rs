@@ -135,7 +135,8 @@ pub(crate) fn run(verb: &LogVerb) -> u8 {
     match ended {
         Ok(code) => code,
         Err(fault) => {
-            eprintln!("gabion: {}", fault.text.replace(['\n', '\r'], " "));
+            let text = fault.text.replace(['\n', '\r'], " ");
+            eprintln!("gabion: {}", crate::secrets::redacted(&text));
             fault.code
         }
     }

@@ -52,6 +52,11 @@ impl EveWriter {
         self.pcap_file = Some(name.to_string());
     }
 
+    /// Puts the capture's name into each record, unless the configuration says no.
+    pub fn name_captures(&mut self) {
+        self.settings.pcap_file.get_or_insert(true);
+    }
+
     /// What these settings need from the engine.
     pub fn wants(&self) -> Wants {
         self.wants
@@ -114,7 +119,7 @@ impl EveWriter {
         if let Some(host) = &self.settings.sensor_name {
             self.line.field("host", host);
         }
-        if self.settings.pcap_file
+        if self.settings.pcap_file == Some(true)
             && let Some(name) = &self.pcap_file
         {
             self.line.field("pcap_filename", name);

@@ -73,8 +73,8 @@ pub struct EveSettings {
     pub community_id: Option<u16>,
     /// MAC addresses.
     pub ethernet: bool,
-    /// The capture's name in each record.
-    pub pcap_file: bool,
+    /// The capture's name in each record, where the configuration says so or not.
+    pub pcap_file: Option<bool>,
     /// The program's version in each record.
     pub version: bool,
     /// Host name.
@@ -125,7 +125,7 @@ impl EveSettings {
             community_id: (node.flag("community-id") == Some(true))
                 .then(|| u16::try_from(node.number("community-id-seed").unwrap_or(0)).unwrap_or(0)),
             ethernet: node.flag("ethernet").unwrap_or(false),
-            pcap_file: node.flag("pcap-file").unwrap_or(false),
+            pcap_file: node.flag("pcap-file"),
             version: node.flag("suricata-version").unwrap_or(false),
             sensor_name: node.text("sensor-name").or(sensor_name).map(str::to_string),
             types,

@@ -1,28 +1,36 @@
-//! Charts as SVG text: bars of hosts, a timeline, a matrix of scans, intervals of a beacon.
+//! Charts that fit any width: bars as HTML, a timeline and intervals as SVG that is stretched, with their
+//! labels as HTML beside it so that no letter is. The matrix of scans needs room; where there is little, a list
+//! of the same stands in its place.
 
-use super::{Host, LEVELS, Pair, colour, escaped};
+use super::{LEVELS, Pair, colour, escaped, grouped};
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::{SECOND, TimeNs};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// Width of all charts, in their own units.
+/// Width of all drawings, in their own units.
 const WIDTH: f64 = 1000.0;
-/// Bars shown.
-const HOSTS: usize = 20;
-/// Rows and columns of the matrix.
+/// Rows and columns of the matrix, and rows of its list.
 const SOURCES: usize = 24;
 const TARGETS: usize = 24;
+const SCANS_LISTED: usize = 40;
 /// Bars of the timeline.
 const BINS: usize = 96;
 /// Dots of a beacon.
 const DOTS: usize = 1024;
+/// Rows of counts.
+const COUNTS: usize = 30;
 
-fn figure(height: f64, caption: &str, body: &str) -> String {
+fn figure(attributes: &str, caption: &str, body: &str) -> String {
+    format!("<figure{attributes}>{body}<figcaption>{}</figcaption></figure>", escaped(caption))
+}
+
+/// A drawing that is stretched to the room there is.
+fn drawing(height: f64, caption: &str, body: &str) -> String {
     let caption = escaped(caption);
     format!(
-        "<figure><svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{caption}\">{body}</svg>\
-         <figcaption>{caption}</figcaption></figure>"
+        "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" preserveAspectRatio=\"none\" role=\"img\" \
+         aria-label=\"{caption}\">{body}</svg>"
     )
 }
 
@@ -32,48 +40,56 @@ pub(super) fn time(second: i64) -> String {
     text.get(..16).unwrap_or_default().replace('T', " ")
 }
 
-/// Hosts by score; the parts of a bar are their evidence by level.
-pub(super) fn bars(hosts: &[Host], there: u64) -> String {
-    let most = hosts.iter().map(|h| h.score).fold(1e-9, f64::max);
-    let mut body = String::new();
-    for (n, host) in hosts.iter().take(HOSTS).enumerate() {
-        let y = n as f64 * 24.0;
-        let whole = (host.score / most * 640.0).max(2.0);
-        let weight = |at: usize| LEVELS.get(at).map_or(0.0, |l| l.weight()).max(0.02);
-        let sum: f64 = host.levels.iter().enumerate().map(|(at, n)| *n as f64 * weight(at)).sum();
-        let _ = write!(body, "<text x=\"0\" y=\"{}\">{}</text>", y + 16.0, escaped(&host.ip));
-        let mut x = 270.0;
-        for (at, n) in host.levels.iter().enumerate().filter(|(_, n)| **n > 0) {
-            let width = whole * (*n as f64 * weight(at)) / sum.max(1e-9);
-            let Some(level) = LEVELS.get(at) else { continue };
-            let _ = write!(
-                body,
-                "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"16\" fill=\"{}\"><title>{n} {}</title></rect>",
-                y + 4.0,
-                colour(*level),
-                level.name()
-            );
-            x += width;
-        }
-        let alerts = match host.alerts {
-            0 => String::new(),
-            1 => ", 1 alert".to_owned(),
-            n => format!(", {n} alerts"),
-        };
+/// The moments from the first to the last, below a drawing.
+fn moments_below(first: i64, last: i64) -> String {
+    // A short time has no need of three marks.
+    let marks: &[f64] = match last.saturating_sub(first) {
+        0 => &[0.0],
+        1..240 => &[0.0, 1.0],
+        _ => &[0.0, 0.25, 0.5, 0.75, 1.0],
+    };
+    let mut h = String::from("<div class=\"x\">");
+    for mark in marks {
+        let class = if *mark > 0.0 && *mark < 1.0 { " class=\"m\"" } else { "" };
+        let second = first.saturating_add((last.saturating_sub(first) as f64 * mark) as i64);
+        let _ = write!(h, "<span{class}>{}</span>", time(second));
+    }
+    h.push_str("</div>");
+    h
+}
+
+/// The findings of a host by level, as long as its share of the highest score.
+pub(super) fn level_bar(levels: &[u64; 5], share: f64) -> String {
+    let weight = |at: usize| LEVELS.get(at).map_or(0.0, |l| l.weight()).max(0.02);
+    let sum: f64 = levels.iter().enumerate().map(|(at, n)| *n as f64 * weight(at)).sum();
+    let whole = (share * 100.0).clamp(1.0, 100.0);
+    let mut h = String::from("<span class=\"bar\">");
+    for (at, n) in levels.iter().enumerate().filter(|(_, n)| **n > 0) {
+        let Some(level) = LEVELS.get(at) else { continue };
+        let width = whole * (*n as f64 * weight(at)) / sum.max(1e-9);
+        let (fill, name, n) = (colour(*level), level.name(), grouped(*n));
+        let _ =
+            write!(h, "<i style=\"width:{width:.2}%;background:{fill}\" title=\"{n} {name}\"></i>");
+    }
+    h.push_str("</span>");
+    h
+}
+
+/// A list of bars: a name, its bar, its number.
+fn bar_list(rows: &[(String, f64, u64)], fill: &str) -> String {
+    let mut h = String::from("<ul class=\"bars\">");
+    for (name, share, n) in rows {
         let _ = write!(
-            body,
-            "<text x=\"{:.1}\" y=\"{}\">{:.1}{alerts}</text>",
-            x + 6.0,
-            y + 16.0,
-            host.score
+            h,
+            "<li><span>{}</span><span class=\"bar\"><i style=\"width:{:.2}%;background:{fill}\"></i></span>\
+             <span class=\"n\">{}</span></li>",
+            escaped(name),
+            (share * 100.0).clamp(0.5, 100.0),
+            grouped(*n)
         );
     }
-    let shown = hosts.len().min(HOSTS);
-    let caption = format!(
-        "{shown} of {} hosts with evidence, by the sum of threat level times confidence",
-        there.max(hosts.len() as u64)
-    );
-    figure((shown.max(1) * 24) as f64, &caption, &body)
+    h.push_str("</ul>");
+    h
 }
 
 /// Evidence over time, stacked by level; heights are logarithmic, so that one critical finding stands
@@ -82,9 +98,11 @@ pub(super) fn timeline(moments: &[(i64, ThreatLevel, u64)]) -> String {
     let first = moments.iter().map(|m| m.0).min().unwrap_or(0);
     let last = moments.iter().map(|m| m.0).max().unwrap_or(0);
     let span = last.saturating_sub(first).max(1) as f64 + 1.0;
-    let mut bins = vec![[0u64; 5]; BINS];
+    // Minutes are told apart: a short run has fewer bars, of more width.
+    let count = usize::try_from(last.saturating_sub(first) / 60 + 1).unwrap_or(BINS).min(BINS);
+    let mut bins = vec![[0u64; 5]; count];
     for (second, level, times) in moments {
-        let at = (second.saturating_sub(first) as f64 / span * BINS as f64) as usize;
+        let at = (second.saturating_sub(first) as f64 / span * count as f64) as usize;
         let place = LEVELS.iter().position(|l| l == level).unwrap_or(0);
         if let Some(n) = bins.get_mut(at).and_then(|b| b.get_mut(place)) {
             *n += times;
@@ -94,14 +112,14 @@ pub(super) fn timeline(moments: &[(i64, ThreatLevel, u64)]) -> String {
     let of = |bin: &[u64; 5]| bin.iter().map(|n| height(*n)).sum::<f64>();
     let most = bins.iter().map(of).fold(10.0, f64::max);
     let mut body = String::new();
-    let width = WIDTH / BINS as f64;
+    let width = WIDTH / count as f64;
     for (at, bin) in bins.iter().enumerate() {
         let mut y = 180.0;
         for (place, n) in bin.iter().enumerate().filter(|(_, n)| **n > 0) {
-            let tall = height(*n) / most * 170.0;
+            let tall = height(*n) / most * 176.0;
             y -= tall;
             let Some(level) = LEVELS.get(place) else { continue };
-            let begin = first.saturating_add((at as f64 * span / BINS as f64) as i64);
+            let begin = first.saturating_add((at as f64 * span / count as f64) as i64);
             let _ = write!(
                 body,
                 "<rect x=\"{:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{tall:.1}\" fill=\"{}\"><title>{} {}: {n}</title></rect>",
@@ -113,35 +131,13 @@ pub(super) fn timeline(moments: &[(i64, ThreatLevel, u64)]) -> String {
             );
         }
     }
-    // A short time has no need of three marks.
-    let marks: &[f64] = match last.saturating_sub(first) {
-        0 => &[0.0],
-        1..240 => &[0.0, 1.0],
-        _ => &[0.0, 0.25, 0.5, 0.75, 1.0],
-    };
-    for mark in marks {
-        let anchor = match *mark {
-            m if m <= 0.0 => "start",
-            m if m >= 1.0 => "end",
-            _ => "middle",
-        };
-        let second = first.saturating_add((last.saturating_sub(first) as f64 * mark) as i64);
-        let _ = write!(
-            body,
-            "<text x=\"{:.1}\" y=\"198\" text-anchor=\"{anchor}\">{}</text>",
-            mark * WIDTH,
-            time(second)
-        );
-    }
-    figure(
-        204.0,
-        "Pieces of evidence over event time (UTC), by level; heights are logarithmic",
-        &body,
-    )
+    let caption = "Evidence over event time (UTC), by level; heights are logarithmic";
+    let drawn = format!("<div class=\"plot\">{}</div>", drawing(180.0, caption, &body));
+    figure("", caption, &(drawn + &moments_below(first, last)))
 }
 
-/// Who scanned which port or host, and how much of it.
-pub(super) fn matrix(scans: &[(String, String, u64)]) -> String {
+/// Who scanned which port or host, and how much of it: a matrix where there is room, a list where there is not.
+pub(super) fn scans(scans: &[(String, String, u64)]) -> String {
     let mut cells: BTreeMap<(&str, &str), u64> = BTreeMap::new();
     let (mut sources, mut targets): (BTreeMap<&str, u64>, BTreeMap<&str, u64>) = Default::default();
     for (source, target, n) in scans {
@@ -157,7 +153,37 @@ pub(super) fn matrix(scans: &[(String, String, u64)]) -> String {
     };
     let (rows, columns) = (top(&sources, SOURCES), top(&targets, TARGETS));
     let most = cells.values().copied().max().unwrap_or(1).max(2) as f64;
-    let width = (WIDTH - 280.0) / columns.len().max(1) as f64;
+    let caption = format!(
+        "Hosts tried on a port, or ports tried on a host, as last reported: {} of {} sources, {} of {} targets",
+        rows.len(),
+        sources.len(),
+        columns.len(),
+        targets.len()
+    );
+    let matrix = matrix(&cells, (&rows, &columns), most, &caption);
+    let mut all: Vec<_> = cells.iter().collect();
+    all.sort_by(|a, b| b.1.cmp(a.1).then(a.0.cmp(b.0)));
+    let listed: Vec<_> = all
+        .into_iter()
+        .take(SCANS_LISTED)
+        .map(|((from, to), n)| (format!("{from} → {to}"), (*n as f64).ln_1p() / most.ln_1p(), *n))
+        .collect();
+    let said = format!(
+        "Hosts tried on a port, or ports tried on a host, as last reported: {} of {} pairs",
+        listed.len(),
+        cells.len()
+    );
+    let list = bar_list(&listed, colour(ThreatLevel::High));
+    figure(" class=\"wide\"", &caption, &matrix) + &figure(" class=\"narrow\"", &said, &list)
+}
+
+fn matrix(
+    cells: &BTreeMap<(&str, &str), u64>,
+    (rows, columns): (&[String], &[String]),
+    most: f64,
+    caption: &str,
+) -> String {
+    let width = ((WIDTH - 280.0) / columns.len().max(1) as f64).min(120.0);
     let mut body = String::new();
     for (n, column) in columns.iter().enumerate() {
         let x = 280.0 + (n as f64 + 0.5) * width;
@@ -186,25 +212,23 @@ pub(super) fn matrix(scans: &[(String, String, u64)]) -> String {
             if width > 34.0 {
                 let _ = write!(
                     body,
-                    "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{count}</text>",
+                    "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
                     x + width / 2.0,
-                    y + 16.0
+                    y + 16.0,
+                    grouped(*count)
                 );
             }
         }
     }
-    let caption = format!(
-        "Hosts tried on a port, or ports tried on a host, as last reported: {} of {} sources, {} of {} targets",
-        rows.len(),
-        sources.len(),
-        columns.len(),
-        targets.len()
-    );
-    figure(116.0 + rows.len() as f64 * 24.0, &caption, &body)
+    let height = 116.0 + rows.len() as f64 * 24.0;
+    let caption = escaped(caption);
+    format!(
+        "<svg viewBox=\"0 0 {WIDTH} {height:.0}\" role=\"img\" aria-label=\"{caption}\">{body}</svg>"
+    )
 }
 
-/// Time from one flow of a pair to the next, over time: a beacon is a line.
-pub(super) fn intervals(pair: &Pair) -> String {
+/// Time from one flow of a pair to the next, over time: a beacon is a line. `id` is what links name.
+pub(super) fn intervals(pair: &Pair, id: usize) -> String {
     let gaps: Vec<(u32, u32)> = pair
         .seconds
         .windows(2)
@@ -217,38 +241,47 @@ pub(super) fn intervals(pair: &Pair) -> String {
     let (first, last) =
         (pair.seconds.first().copied().unwrap_or(0), pair.seconds.last().copied().unwrap_or(1));
     let span = f64::from(last.saturating_sub(first).max(1));
-    let mut body = String::new();
-    let y = |gap: f64| 140.0 - (gap / top).min(1.0) * 130.0;
+    let (mut body, mut labels) = (String::new(), String::new());
+    let y = |gap: f64| 144.0 - (gap / top).min(1.0) * 138.0;
     // Nothing, the median and the top of the scale.
     for (gap, is_median) in [(0.0, false), (f64::from(median), true), (top, false)] {
-        let is_beside = !is_median && (y(gap) - y(f64::from(median))).abs() < 14.0;
+        let is_beside = !is_median && (y(gap) - y(f64::from(median))).abs() < 18.0;
         let strength = if is_median { 0.5 } else { 0.15 };
         let _ = write!(
             body,
-            "<line x1=\"70\" x2=\"{WIDTH}\" y1=\"{0:.1}\" y2=\"{0:.1}\" stroke=\"currentColor\" \
-             stroke-opacity=\"{strength}\"/>",
+            "<path d=\"M0 {:.1}H{WIDTH}\" class=\"g\" stroke-opacity=\"{strength}\"/>",
             y(gap)
         );
         if !is_beside {
-            let _ = write!(body, "<text x=\"0\" y=\"{:.1}\">{gap:.0} s</text>", y(gap) + 4.0);
+            let _ = write!(
+                labels,
+                "<span style=\"top:{:.1}%\">{gap:.0} s</span>",
+                y(gap) / 150.0 * 100.0
+            );
         }
     }
+    // Dots are ends of lines of no length, which stay round however the drawing is stretched.
     let mut drawn = BTreeSet::new();
+    body.push_str("<path class=\"d\" d=\"");
     for (second, gap) in gaps.iter().take(DOTS) {
-        let x = 70.0 + f64::from(second.saturating_sub(first)) / span * (WIDTH - 76.0);
+        let x = 6.0 + f64::from(second.saturating_sub(first)) / span * (WIDTH - 12.0);
         let y = y(f64::from(*gap));
         if drawn.insert((x as u32, y as u32)) {
-            let fill = colour(ThreatLevel::High);
-            let _ = write!(body, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.5\" fill=\"{fill}\"/>");
+            let _ = write!(body, "M{x:.1} {y:.1}h.01");
         }
     }
-    let (from, to, n) = (&pair.from, &pair.to, pair.seconds.len());
+    body.push_str("\"/>");
+    let (from, to, n) = (&pair.from, &pair.to, grouped(pair.seconds.len() as u64));
     let caption = format!(
         "{from} → {to}: {n} flows from {} to {}, median interval {median} s",
         time(first.into()),
         time(last.into())
     );
-    figure(150.0, &caption, &body)
+    let plot = format!(
+        "<div class=\"plot\"><div class=\"y\">{labels}</div>{}</div>",
+        drawing(150.0, &caption, &body)
+    );
+    figure(&format!(" id=\"b-{id}\""), &caption, &plot)
 }
 
 /// Numbers by name.
@@ -256,25 +289,11 @@ pub(super) fn counts(all: &[(String, u64)]) -> String {
     let mut sorted: Vec<&(String, u64)> = all.iter().collect();
     sorted.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     let most = sorted.first().map_or(1, |r| r.1).max(1) as f64;
-    let mut body = String::new();
-    for (n, (name, count)) in sorted.iter().take(30).enumerate() {
-        let y = n as f64 * 22.0;
-        let width = (*count as f64).ln_1p() / most.ln_1p() * 600.0;
-        let _ = write!(
-            body,
-            "<text x=\"0\" y=\"{:.0}\">{}</text><rect x=\"200\" y=\"{:.0}\" width=\"{width:.1}\" height=\"14\" fill=\"{}\"/>\
-             <text x=\"{:.1}\" y=\"{:.0}\">{count}</text>",
-            y + 14.0,
-            escaped(name),
-            y + 3.0,
-            colour(ThreatLevel::Low),
-            206.0 + width,
-            y + 14.0
-        );
-    }
-    figure(
-        (sorted.len().clamp(1, 30) * 22) as f64,
-        "Records written, by kind; lengths are logarithmic",
-        &body,
-    )
+    let rows: Vec<_> = sorted
+        .into_iter()
+        .take(COUNTS)
+        .map(|(name, n)| (name.clone(), (*n as f64).ln_1p() / most.ln_1p(), *n))
+        .collect();
+    let list = bar_list(&rows, colour(ThreatLevel::Low));
+    figure("", "Records written, by kind; lengths are logarithmic", &list)
 }
