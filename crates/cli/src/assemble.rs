@@ -119,6 +119,8 @@ pub(crate) fn engine(
     };
     let frames = detector.as_ref().map(Detector::frame_kinds).unwrap_or_default();
     protocols.want_frames(frames, wants.frames);
+    let all = || vec![true; gabion_proto::registry().len() + 1];
+    protocols.leave(detector.as_ref().map_or_else(all, Detector::unlooked), wants);
     let alerts_max = config
         .number("packet-alert-max")
         .and_then(|n| usize::try_from(n).ok())

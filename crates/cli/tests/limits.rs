@@ -111,6 +111,32 @@ fn a_rule_that_gives_up_looking_is_counted_in_the_run_and_in_the_alert() {
     assert!(loss["items"].as_u64() > Some(0), "{}", alerts[0]);
 }
 
+/// A segment of 700 messages of two bytes: rules see all of them, records are written for as many as the
+/// flow's bytes allow, and the rest is counted. What comes behind in packets of its own is written.
+#[test]
+fn records_of_a_flow_are_bounded_by_what_it_says() {
+    let pings = b"\xc0\0".repeat(700);
+    let mut said = vec![b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a".to_vec(), pings.clone(), pings];
+    said.extend(vec![b"\x30\x09\0\x03endlast".to_vec(); 3]);
+    let rules = "alert mqtt any any -> any any (msg:\"last\"; mqtt.publish.topic; content:\"end\"; \
+                 sid:1;)\n";
+    let mut packets = connection(40_000, &said);
+    for p in &mut packets {
+        // To the port where MQTT is looked for.
+        let at = if p[20..22] == [0, 80] { 20 } else { 22 };
+        p[at..at + 2].copy_from_slice(&1_883_u16.to_be_bytes());
+    }
+    let bytes: u64 = packets.iter().map(|p| p.len() as u64).sum();
+    let (report, alerts) = read(&packets, rules, &[]);
+    assert_eq!(sids(&alerts), [1, 1, 1]);
+    // A record for each ping, and one for its event: the session was never answered.
+    let (pings, refused) = (2 * 1_400, times(&report, "net.flow_records_max"));
+    assert!(refused < pings && pings - refused <= 256 + bytes / 16, "{refused} of {bytes} bytes");
+    assert_eq!(shed(&report, "limits", "limit_reached"), refused);
+    let loss = &alerts[0]["alert"]["context"]["loss"]["shed"]["limit_reached"];
+    assert_eq!(loss["items"].as_u64(), Some(refused), "{}", alerts[0]);
+}
+
 #[test]
 fn a_stream_without_a_protocol_is_given_up_and_counted() {
     let said: Vec<Vec<u8>> = (0..100_u8).map(|n| vec![0xf0 ^ (n & 1); 1_200]).collect();

@@ -17,7 +17,25 @@ pub const WEIGH_BYTES: u32 = 4 << 10;
 /// they came from.
 pub const WEIGH_TXS: u64 = 4;
 
+/// Bytes of a flow's packets, headers too, for which it may have one more record of its transactions
+/// and of their events, see [`FLOW_RECORDS_MAX`]. A packet of its own is longer than that, and so is
+/// what people say to each other; a record takes some 300 bytes and more, so 16 bytes that come in
+/// make some twenty that go out, beside those that are repeated.
+pub const BYTES_OF_RECORD: u64 = 16;
+
+/// Transactions of a flow beyond which a packet looks at those alone that it has changed.
+pub const CROWD_MIN: usize = 64;
+
+/// Youngest transactions of a flow that are kept though nobody looks at them, since an alert of the
+/// packet that brought them may name one.
+pub const YOUNGEST_KEPT: u64 = 2;
+
 limits! { "net";
+    /// Records of a flow's transactions and of their events, beside one for each [`BYTES_OF_RECORD`] of
+    /// its packets: a full segment can hold 700 messages of two bytes, whose records would be 300 times
+    /// as long. Rules see all of them.
+    pub const FLOW_RECORDS_MAX: u64 = 256, Loses("records of transactions and of their events, of a flow with more than one for each 16 bytes");
+
     /// Alerts of one packet that are written (`packet-alert-max`), unless configured: Suricata's default.
     pub const PACKET_ALERTS_MAX: usize = 15, Counts("alerts beyond it, as `alert_queue`");
 
@@ -102,6 +120,9 @@ limits! { "net";
 
     /// Frames of ASN.1 that a rule looks at (Suricata's `asn1-max-frames`).
     pub const ASN1_FRAMES_MAX: usize = 256, Loses("ASN.1 behind them");
+
+    /// Notes on transactions that a worker keeps to be used again: of those of some dozen flows.
+    pub const SPARE_NOTES_MAX: usize = 64, Spares("further ones are made anew");
 
     /// Conditions that are asked once for all rules with them: the bits of a word.
     pub const GATES_MAX: usize = 64, Spares("further conditions are asked by each rule");

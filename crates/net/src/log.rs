@@ -5,17 +5,19 @@ use crate::app::AppLayer;
 use crate::detect::packet::PacketView;
 use crate::firewall::is_reason;
 use crate::flow_state::{FlowVars, NetFlow};
+use crate::limits::{BYTES_OF_RECORD, FLOW_RECORDS_MAX, reached};
 use crate::worker::{Core, Fate};
 use gabion_flow::{EndReason, Flow};
 use gabion_packet::{Arp, Decoded, Transport};
-use gabion_proto::files::{File, FileState};
+use gabion_proto::files::{File, FileList, FileState};
 use gabion_proto::registry::protocol;
-use gabion_proto::{LogOptions, Transaction};
+use gabion_proto::{LogOptions, Protocol, Transaction};
 use gabion_record::applayer::{Catalog, ProtoId};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
 use gabion_rules::Ruleset;
+use smallvec::SmallVec;
 
 /// A transaction's object.
 pub(crate) struct TxObject<'a> {
@@ -325,57 +327,81 @@ impl Core {
             return;
         }
         let Some(mut parser) = flow.ext.app.parser.take() else { return };
-        let silent = flow.ext.flags.no_app_log;
-        let proto = flow.ext.app.proto;
-        let last = [
-            flow.ext.app.last_state(Direction::ToServer),
-            flow.ext.app.last_state(Direction::ToClient),
-        ];
+        let news = flow.ext.app.news();
+        let mut memories = flow.ext.app.take_txs();
+        let mut allowance = flow.ext.app.records;
+        let told = &*flow;
+        let app = &told.ext.app;
+        let silent = told.ext.flags.no_app_log;
+        let last = [app.last_state(Direction::ToServer), app.last_state(Direction::ToClient)];
         // With both sides closed nothing more can come of any transaction.
-        let at_eof = flow.ext.app.eof == [true; 2];
-        let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
-        for id in flow.ext.app.tx_ids() {
-            let Some(m) = flow.ext.app.tx_memory(id) else { continue };
-            if m.is_free {
-                continue;
+        let at_eof = app.eof == [true; 2];
+        let seen = told.tcp.as_ref().and_then(|t| t.only_direction());
+        let meta = self.metadata(told);
+        let mut told = Told {
+            view,
+            flow: told,
+            protocol: protocol(app.proto),
+            names: app_names(&self.engine.catalog, app),
+            heads: [None; 2],
+            meta: &meta,
+            sent: told.seen[0].bytes + told.seen[1].bytes,
+        };
+        let wants_all = at_end || at_eof;
+        let all: TxIds = match news {
+            Some(_) if !wants_all => TxIds::new(),
+            _ => memories.entries().map(|(id, _)| id).collect(),
+        };
+        for id in news.as_ref().filter(|_| !wants_all).map_or(all.as_slice(), Vec::as_slice) {
+            let id = *id;
+            let (Some(tx), Some(m)) = (parser.txs().at(id), memories.get_mut(id)) else { continue };
+            let is = tx.standing();
+            if is.events > m.events_logged {
+                if w.anomaly_app {
+                    let news = tx.events().get(m.events_logged..).unwrap_or_default();
+                    self.app_anomalies(&told, &mut allowance, tx, news, sink);
+                }
+                m.events_logged = is.events;
             }
-            let (events_logged, logged, no_log) = (m.events_logged, m.is_logged, m.no_log);
-            let Some(tx) = parser.tx(id) else { continue };
-            let events = tx.events().len();
-            if w.anomaly_app && events > events_logged {
-                self.app_anomalies(view, flow, tx, &tx.events()[events_logged..], sink);
-            }
-            let due = !logged && (at_end || at_eof || is_due(tx, last, seen));
-            if due && w.app && !silent && !no_log {
-                self.log_transaction(view, flow, tx, proto, sink);
-                if !self.outputs.is_empty() {
-                    self.script_tx(view, flow, parser.as_ref(), tx);
+            let wanted = is.log_progress.map_or(last, |(ts, tc)| [ts, tc]);
+            if !m.is_logged && (wants_all || is.has_reached(wanted, seen)) {
+                m.is_logged = true;
+                if w.app && !silent && !m.no_log && allowance.takes(told.sent) {
+                    log_transaction(&mut told, tx, sink);
+                    if !self.outputs.is_empty() {
+                        self.script_tx(view, told.flow, parser.as_ref(), tx);
+                    }
                 }
             }
-            if w.files || w.file_store {
-                self.log_files(view, flow, parser.as_mut(), id, at_end, sink);
-            }
-            if let Some(m) = flow.ext.app.tx_memory(id) {
-                m.events_logged = events;
-                m.is_logged |= due;
+            if (w.files || w.file_store) && is.has_files && has_files_to_log(tx) {
+                self.log_files(view, told.flow, parser.as_mut(), id, at_end, sink);
             }
         }
+        flow.ext.app.records = allowance;
+        flow.ext.app.put_back_txs(memories);
+        if let Some(news) = news {
+            flow.ext.app.put_back_news(news);
+        }
+        reached::FLOW_RECORDS_MAX.count_times(std::mem::take(&mut flow.ext.app.records.refused));
         flow.ext.app.parser = Some(parser);
+        self.settle_limits(Some(flow));
     }
 
     fn app_anomalies(
         &self,
-        view: &PacketView<'_>,
-        flow: &Flow<NetFlow>,
+        told: &Told<'_>,
+        allowance: &mut RecordAllowance,
         tx: &dyn Transaction,
         codes: &[u16],
         sink: &mut dyn NetSink,
     ) {
-        let Some(p) = protocol(flow.ext.app.proto) else { return };
-        let meta = self.metadata(flow);
-        let head = header(view, Some(flow), Some(&meta));
+        let Some(p) = told.protocol else { return };
+        let head = header(told.view, Some(told.flow), Some(told.meta));
         for code in codes {
             let Some(e) = p.table.events.iter().find(|e| e.code == *code) else { continue };
+            if !allowance.takes(told.sent) {
+                continue;
+            }
             sink.anomaly(&AnomalyRecord {
                 header: head,
                 kind: AnomalyKind::AppLayer,
@@ -385,36 +411,6 @@ impl Core {
                 packet: &[],
                 link: self.link,
                 in_capitals: p.table.events_in_capitals,
-            });
-        }
-    }
-
-    fn log_transaction(
-        &self,
-        view: &PacketView<'_>,
-        flow: &Flow<NetFlow>,
-        tx: &dyn Transaction,
-        proto: ProtoId,
-        sink: &mut dyn NetSink,
-    ) {
-        let Some(p) = protocol(proto) else { return };
-        let event_type = tx.event_type().unwrap_or(p.event_type);
-        let config = sink.type_config(event_type);
-        let how = LogOptions { config, in_alert: false, part: 0 };
-        let parts = tx.log_parts(how);
-        let from = tx.log_direction(how);
-        let meta = self.metadata(flow);
-        let mut head = flow_header(view, flow, from);
-        head.metadata = Some(&meta);
-        for part in 0..parts {
-            let object = TxPart { tx, part };
-            sink.app(&AppRecord {
-                header: head,
-                event_type,
-                tx_id: tx.id(),
-                tx_id_on_top: matches!(event_type, "http" | "smtp"),
-                object: &object,
-                app_proto: app_names(&self.engine.catalog, &flow.ext.app),
             });
         }
     }
@@ -429,11 +425,7 @@ impl Core {
         sink: &mut dyn NetSink,
     ) {
         for d in Direction::BOTH {
-            let has = parser
-                .tx(id)
-                .and_then(|t| t.files(d))
-                .is_some_and(|l| l.files.iter().any(|f| !f.is_logged));
-            if !has {
+            if !parser.tx(id).and_then(|t| t.files(d)).is_some_and(has_open_record) {
                 continue;
             }
             // A file goes with the packets of its own direction.
@@ -721,15 +713,83 @@ fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>)
     is_first || reason == "rules"
 }
 
-/// Whether a transaction is to be logged now; `seen`: nothing will come of the other direction.
-fn is_due(tx: &dyn Transaction, last: [u8; 2], seen: Option<Direction>) -> bool {
-    let wanted = match tx.log_progress() {
-        Some((ts, tc)) => [ts, tc],
-        None => last,
-    };
-    Direction::BOTH.iter().all(|d| {
-        tx.only().or(seen).is_some_and(|o| o != *d) || tx.progress(*d) >= wanted[d.index()]
-    })
+/// Ids of a packet's transactions, mostly few.
+type TxIds = SmallVec<[u64; 16]>;
+
+/// What all records of a flow's transactions with one packet have in common.
+struct Told<'a> {
+    view: &'a PacketView<'a>,
+    flow: &'a Flow<NetFlow>,
+    protocol: Option<&'static Protocol>,
+    names: AppProtoNames,
+    /// The common part by who sends, once it was wanted.
+    heads: [Option<Header<'a>>; 2],
+    meta: &'a MetadataObject<'a>,
+    /// Bytes of the flow's packets so far.
+    sent: u64,
+}
+
+/// How many records of its transactions a flow has had.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RecordAllowance {
+    written: u64,
+    /// Those refused that are not counted yet.
+    refused: u64,
+}
+
+impl RecordAllowance {
+    /// How many more may be written for a flow whose packets have so many bytes. Records that are not
+    /// written take nothing from those that come.
+    pub(crate) fn left(&self, sent: u64) -> u64 {
+        (FLOW_RECORDS_MAX + sent / BYTES_OF_RECORD).saturating_sub(self.written)
+    }
+
+    /// So many are not written.
+    pub(crate) fn refuse(&mut self, records: u64) {
+        self.refused += records;
+    }
+
+    /// Whether one more may be written for a flow whose packets have so many bytes; noted where not.
+    fn takes(&mut self, sent: u64) -> bool {
+        let may = self.left(sent) > 0;
+        match may {
+            true => self.written += 1,
+            false => self.refuse(1),
+        }
+        may
+    }
+}
+
+/// Writes the records of a transaction.
+fn log_transaction(told: &mut Told<'_>, tx: &dyn Transaction, sink: &mut dyn NetSink) {
+    let Some(p) = told.protocol else { return };
+    let event_type = tx.event_type().unwrap_or(p.event_type);
+    let how = LogOptions { config: sink.type_config(event_type), in_alert: false, part: 0 };
+    let (parts, from) = (tx.log_parts(how), tx.log_direction(how));
+    let head = told.heads[from.index()].get_or_insert_with(|| Header {
+        metadata: Some(told.meta),
+        ..flow_header(told.view, told.flow, from)
+    });
+    for part in 0..parts {
+        let object = TxPart { tx, part };
+        sink.app(&AppRecord {
+            header: *head,
+            event_type,
+            tx_id: tx.id(),
+            tx_id_on_top: matches!(event_type, "http" | "smtp"),
+            object: &object,
+            app_proto: told.names,
+        });
+    }
+}
+
+/// A file of the list is not logged.
+fn has_open_record(list: &FileList) -> bool {
+    list.files.iter().any(|f| !f.is_logged)
+}
+
+fn has_files_to_log(tx: &dyn Transaction) -> bool {
+    Direction::BOTH.iter().any(|d| tx.files(*d).is_some_and(has_open_record))
 }
 
 struct ArpObject(Arp);

@@ -810,6 +810,7 @@ impl Core {
         let counters: &mut AppCounters = &mut self.counters.app;
         let app = &mut flow.ext.app;
         app.is_midstream = ssn.is_midstream();
+        app.sent = flow.seen[0].bytes + flow.seen[1].bytes;
         let mut again = None;
         let mut unparsed = 0;
         loop {
@@ -937,6 +938,7 @@ impl Core {
         let mut effects = Effects::default();
         let ends = endpoints(flow);
         let since = self.scratch.costs.now();
+        flow.ext.app.sent = flow.seen[0].bytes + flow.seen[1].bytes;
         flow.ext.app.datagram(
             &self.engine.protocols,
             &ends,

@@ -38,6 +38,6 @@ pub mod tx_list;
 
 pub use parser::{
     Buffer, CertificateChain, Endpoints, Expectation, FilePiece, Input, Inspect, LogOptions,
-    Outcome, ParseContext, Parser, ProtocolChange, Requirements, Transaction,
+    Outcome, ParseContext, Parser, ProtocolChange, Requirements, Standing, Transaction,
 };
 pub use registry::{Protocol, registry};

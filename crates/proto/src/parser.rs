@@ -345,6 +345,47 @@ pub trait Transaction: Any + Send {
 
     /// Itself, for conditions that know its type.
     fn as_any(&self) -> &dyn Any;
+
+    /// How far it is, all at once: asked of each transaction with each packet.
+    fn standing(&self) -> Standing {
+        Standing {
+            only: self.only(),
+            progress: Direction::BOTH.map(|d| self.progress(d)),
+            log_progress: self.log_progress(),
+            events: self.events().len(),
+            has_files: Direction::BOTH.iter().any(|d| self.files(*d).is_some()),
+        }
+    }
+}
+
+/// How far a transaction is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// See [`Transaction::only`].
+    pub only: Option<Direction>,
+    /// [`Transaction::progress`] to server and to client.
+    pub progress: [u8; 2],
+    /// See [`Transaction::log_progress`].
+    pub log_progress: Option<(u8, u8)>,
+    /// How many [`Transaction::events`] there are.
+    pub events: usize,
+    /// There are [`Transaction::files`] in some direction.
+    pub has_files: bool,
+}
+
+impl Standing {
+    /// Whether it has come so far in both directions. `seen` is the only direction there is of a
+    /// one-sided flow: nothing will come in the other.
+    pub fn has_reached(&self, wanted: [u8; 2], seen: Option<Direction>) -> bool {
+        Direction::BOTH
+            .iter()
+            .all(|d| self.is_without(*d, seen) || self.progress[d.index()] >= wanted[d.index()])
+    }
+
+    /// Whether nothing is to come in a direction.
+    pub fn is_without(&self, direction: Direction, seen: Option<Direction>) -> bool {
+        self.only.or(seen).is_some_and(|only| only != direction)
+    }
 }
 
 /// Certificates that a side showed.

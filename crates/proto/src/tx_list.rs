@@ -1,22 +1,55 @@
 //! The transactions of one flow: ids count up, freeing one leaves the others alone.
 //!
 //! Flows hold one to a few live transactions, so a deque that stays sorted by id is enough: the
-//! engine asks for them in order and frees mostly from the front.
+//! engine asks for them in order and frees mostly from the front. One that is freed behind others
+//! leaves a hole, and holes are closed when they are more than what lives: a step each, however long
+//! an old transaction stays.
 
 use crate::Transaction;
 use gabion_record::limits::Limit;
 use std::collections::VecDeque;
 
+/// Holes that are left alone however few live.
+const HOLES_FREE: usize = 16;
+
+/// Transactions that were changed, of which a list is kept however few live.
+const CHANGED_FREE: usize = 64;
+
 /// Live transactions with their ids, oldest first.
 #[derive(Debug)]
 pub struct TxList<T> {
-    txs: VecDeque<(u64, T)>,
+    /// The first and the last one live.
+    txs: VecDeque<(u64, Option<T>)>,
     next_id: u64,
+    live: usize,
+    changed: Changed,
+}
+
+/// Transactions that were changed since somebody asked.
+#[derive(Debug, Default)]
+struct Changed {
+    ids: Vec<u64>,
+    /// So many that they were not noted one by one.
+    is_all: bool,
+}
+
+impl Changed {
+    fn add(&mut self, id: u64, live: usize) {
+        if self.is_all || self.ids.last() == Some(&id) {
+            return;
+        }
+        if self.ids.len() > live + CHANGED_FREE {
+            self.ids.clear();
+            self.is_all = true;
+        } else {
+            self.ids.push(id);
+        }
+    }
 }
 
 impl<T> Default for TxList<T> {
     fn default() -> TxList<T> {
-        TxList { txs: VecDeque::new(), next_id: 0 }
+        TxList { txs: VecDeque::new(), next_id: 0, live: 0, changed: Changed::default() }
     }
 }
 
@@ -24,17 +57,19 @@ impl<T> TxList<T> {
     /// Adds what `make` builds for the next id. The oldest goes when there are as many already as the
     /// limit says, which is counted. True when nothing had to go.
     pub fn push(&mut self, limit: Option<&'static Limit>, make: impl FnOnce(u64) -> T) -> bool {
-        let has_room = limit.is_none_or(|limit| limit.has_room(self.txs.len()));
+        let has_room = limit.is_none_or(|limit| limit.has_room(self.live));
         if !has_room {
-            self.txs.pop_front();
+            self.discard(self.first_id());
         }
         if self.txs.capacity() == 0 {
             // Most flows never hold a second one.
             self.txs.reserve_exact(1);
         }
         let id = self.next_id;
-        self.txs.push_back((id, make(id)));
+        self.txs.push_back((id, Some(make(id))));
         self.next_id += 1;
+        self.live += 1;
+        self.changed.add(id, self.live);
         has_room
     }
 
@@ -48,55 +83,146 @@ impl<T> TxList<T> {
         self.next_id
     }
 
+    /// Lets the next one get this id, if none has it yet.
+    pub fn go_on_with(&mut self, id: u64) {
+        self.next_id = self.next_id.max(id);
+    }
+
+    #[inline]
     fn position(&self, id: u64) -> Option<usize> {
-        // Without holes the id is a plain distance from the front.
-        let guess = usize::try_from(id.checked_sub(self.first_id())?).ok()?;
-        if self.txs.get(guess).is_some_and(|(at, _)| *at == id) {
-            return Some(guess);
+        let (first, last) = (self.txs.front()?.0, self.txs.back()?.0);
+        if id < first || id > last {
+            return None;
         }
-        self.txs.binary_search_by_key(&id, |(at, _)| *at).ok()
+        // Without ids left out it is a plain distance from the front, or from the back.
+        let is_it = |at: &usize| self.txs.get(*at).is_some_and(|(found, _)| *found == id);
+        let from_front = usize::try_from(id - first).ok().filter(is_it);
+        let from_back = || {
+            let distance = usize::try_from(last - id).ok()?;
+            self.txs.len().checked_sub(distance + 1).filter(is_it)
+        };
+        from_front
+            .or_else(from_back)
+            .or_else(|| self.txs.binary_search_by_key(&id, |(at, _)| *at).ok())
     }
 
     /// The one of that id.
+    #[inline]
     pub fn get(&self, id: u64) -> Option<&T> {
-        self.txs.get(self.position(id)?).map(|(_, tx)| tx)
+        self.txs.get(self.position(id)?)?.1.as_ref()
     }
 
     /// The same, to be changed.
     pub fn get_mut(&mut self, id: u64) -> Option<&mut T> {
         let at = self.position(id)?;
-        self.txs.get_mut(at).map(|(_, tx)| tx)
+        self.changed.add(id, self.live);
+        self.txs.get_mut(at)?.1.as_mut()
     }
 
     /// The youngest.
     pub fn last_mut(&mut self) -> Option<&mut T> {
-        self.txs.back_mut().map(|(_, tx)| tx)
+        let (id, tx) = self.txs.back_mut()?;
+        self.changed.add(*id, self.live);
+        tx.as_mut()
     }
 
     /// All of them, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.txs.iter().map(|(_, tx)| tx)
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> {
+        self.txs.iter().filter_map(|(_, tx)| tx.as_ref())
     }
 
     /// The same, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.txs.iter_mut().map(|(_, tx)| tx)
+        self.changed.is_all = true;
+        self.txs.iter_mut().filter_map(|(_, tx)| tx.as_mut())
+    }
+
+    /// All of them with their ids, oldest first.
+    pub fn entries(&self) -> impl DoubleEndedIterator<Item = (u64, &T)> {
+        self.txs.iter().filter_map(|(id, tx)| Some((*id, tx.as_ref()?)))
+    }
+
+    /// The same, to be changed.
+    pub fn entries_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+        self.changed.is_all = true;
+        self.txs.iter_mut().filter_map(|(id, tx)| Some((*id, tx.as_mut()?)))
+    }
+
+    /// Those from this id on with their ids.
+    pub fn entries_from(&self, id: u64) -> impl Iterator<Item = (u64, &T)> {
+        let at = match id <= self.first_id() {
+            true => 0,
+            false => match self.position(id) {
+                Some(at) => at,
+                None => self.txs.partition_point(|(at, _)| *at < id),
+            },
+        };
+        self.txs.range(at..).filter_map(|(id, tx)| Some((*id, tx.as_ref()?)))
     }
 
     /// Takes one out.
     pub fn free(&mut self, id: u64) -> Option<T> {
         let at = self.position(id)?;
-        self.txs.remove(at).map(|(_, tx)| tx)
+        let tx = self.txs.get_mut(at)?.1.take()?;
+        self.live -= 1;
+        self.close_holes();
+        Some(tx)
+    }
+
+    /// Gives one up.
+    pub fn discard(&mut self, id: u64) {
+        if let Some((_, slot)) = self.position(id).and_then(|at| self.txs.get_mut(at))
+            && slot.is_some()
+        {
+            *slot = None;
+            self.live -= 1;
+            self.close_holes();
+        }
+    }
+
+    /// Takes out those of which this is true.
+    pub fn free_where(&mut self, mut is_over: impl FnMut(u64, &mut T) -> bool) {
+        for (id, slot) in &mut self.txs {
+            if slot.as_mut().is_some_and(|tx| is_over(*id, tx)) {
+                *slot = None;
+                self.live -= 1;
+            }
+        }
+        self.close_holes();
+    }
+
+    fn close_holes(&mut self) {
+        while self.txs.front().is_some_and(|(_, tx)| tx.is_none()) {
+            self.txs.pop_front();
+        }
+        while self.txs.back().is_some_and(|(_, tx)| tx.is_none()) {
+            self.txs.pop_back();
+        }
+        if self.txs.len() > 2 * self.live + HOLES_FREE {
+            self.txs.retain(|(_, tx)| tx.is_some());
+        }
+    }
+
+    /// Hands over the ids of those that were changed since this was asked last, in no order, some more
+    /// than once. False: it may have been any.
+    pub fn take_changed(&mut self, ids: &mut Vec<u64>) -> bool {
+        ids.append(&mut self.changed.ids);
+        !std::mem::take(&mut self.changed.is_all)
     }
 
     /// How many are alive.
     pub fn len(&self) -> usize {
-        self.txs.len()
+        self.live
     }
 
     /// None is alive.
     pub fn is_empty(&self) -> bool {
-        self.txs.is_empty()
+        self.live == 0
+    }
+
+    /// Bytes of the list itself, whatever they hold.
+    pub fn bytes_held(&self) -> usize {
+        self.txs.capacity() * size_of::<(u64, Option<T>)>()
     }
 }
 
@@ -112,6 +238,16 @@ pub trait TxTable {
     fn at_mut(&mut self, id: u64) -> Option<&mut dyn Transaction>;
     /// Gives one up.
     fn give_up(&mut self, id: u64);
+    /// Whether it knows which of them were changed.
+    fn notes_changes(&self) -> bool {
+        false
+    }
+    /// Hands over the ids of those that may have changed since this was asked last, see
+    /// [`TxList::take_changed`]. False: it may have been any.
+    fn take_changed(&mut self, ids: &mut Vec<u64>) -> bool {
+        let _ = ids;
+        false
+    }
 }
 
 impl<T: Transaction> TxTable for TxList<T> {
@@ -132,7 +268,15 @@ impl<T: Transaction> TxTable for TxList<T> {
     }
 
     fn give_up(&mut self, id: u64) {
-        self.free(id);
+        self.discard(id);
+    }
+
+    fn notes_changes(&self) -> bool {
+        true
+    }
+
+    fn take_changed(&mut self, ids: &mut Vec<u64>) -> bool {
+        self.take_changed(ids)
     }
 }
 
@@ -203,6 +347,65 @@ mod tests {
         assert_eq!(l.free(3), Some(30));
         assert_eq!((l.get(2), l.get(3), l.get(4)), (Some(&20), None, Some(&40)));
         assert_eq!(l.get(7), None);
+    }
+
+    /// With an old one that stays, the others come and go in steps that do not grow.
+    #[test]
+    fn holes_are_closed() {
+        let mut l = TxList::default();
+        l.push(None, |id| id);
+        for round in 0..1000 {
+            for _ in 0..40 {
+                l.push(None, |id| id);
+            }
+            for id in l.next_id() - 40..l.next_id() {
+                assert_eq!(l.free(id), Some(id));
+            }
+            assert_eq!((l.len(), l.first_id(), l.next_id()), (1, 0, 1 + 40 * (round + 1)));
+            assert!(l.txs.len() <= 2 + HOLES_FREE, "{}", l.txs.len());
+        }
+        for _ in 0..100 {
+            l.push(None, |id| id);
+        }
+        let next = l.next_id();
+        (next - 99..next - 1).for_each(|id| l.discard(id));
+        assert_eq!(l.entries().map(|(id, _)| id).collect::<Vec<_>>(), [0, next - 100, next - 1]);
+        for (from, first) in
+            [(0, Some(0)), (1, Some(next - 100)), (next - 99, Some(next - 1)), (next, None)]
+        {
+            assert_eq!(l.entries_from(from).next().map(|(id, _)| id), first);
+        }
+        assert_eq!(l.iter().rev().count(), 3);
+        assert!(l.bytes_held() >= 3 * size_of::<(u64, Option<u64>)>());
+        (0..next).for_each(|id| l.discard(id));
+        assert_eq!((l.len(), l.first_id()), (0, next));
+        l.go_on_with(next + 7);
+        l.push(None, |id| id);
+        assert_eq!((l.first_id(), l.len()), (next + 7, 1));
+    }
+
+    #[test]
+    fn what_changed_is_known() {
+        let mut l = TxList::default();
+        let mut ids = Vec::new();
+        assert!((0..100).all(|_| l.push(None, |id| id)));
+        assert!(l.take_changed(&mut ids));
+        assert_eq!(ids, (0..100).collect::<Vec<_>>());
+        ids.clear();
+        assert!(l.take_changed(&mut ids) && ids.is_empty());
+        assert_eq!((l.get(3), l.entries_from(5).count(), l.iter().count()), (Some(&3), 95, 100));
+        assert_eq!([7, 7, 99, 200].map(|id| l.get_mut(id).is_some()), [true, true, true, false]);
+        l.last_mut();
+        l.free(9);
+        assert!(l.take_changed(&mut ids));
+        assert_eq!(ids, [7, 99]);
+        // However often they change, the list is no longer than they are.
+        (0..10_000).filter(|n| l.get_mut(n % 2).is_none()).for_each(|n| panic!("{n}"));
+        ids.clear();
+        assert!(!l.take_changed(&mut ids) && ids.len() <= 100 + CHANGED_FREE);
+        assert!(l.take_changed(&mut ids));
+        l.iter_mut().for_each(|_| {});
+        assert!(!l.take_changed(&mut ids));
     }
 
     #[test]

@@ -80,6 +80,20 @@ fn mqtt_without_answers_is_limited() {
     assert!(talk.account.events.contains("too_many_transactions"), "{:?}", talk.account.events);
 }
 
+/// A session that publishes for long, and is answered, is no flood: what is over takes no room.
+#[test]
+fn mqtt_sessions_that_last_are_no_floods() {
+    let mut talk = mqtt_session().freeing();
+    for id in 1..=400u16 {
+        let [hi, lo] = id.to_be_bytes();
+        let contents = [&[0, 1, b't', hi, lo][..], &[b'x'; 40_000]].concat();
+        talk.client(&mqtt_message(0x32, &contents));
+        talk.server(&mqtt_message(0x40, &[hi, lo]));
+    }
+    assert!(talk.account.said > 2 * mqtt::limits::HELD_BYTES_MAX as u64 - (1 << 20));
+    assert!(talk.account.events.is_empty(), "{:?}", talk.account.events);
+}
+
 /// A message of 256 MiB by its length is passed over as it comes; one of a length that can't be ends the
 /// session; one of a megabyte is handed over once, however it is cut.
 #[test]

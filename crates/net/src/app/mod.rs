@@ -1,26 +1,31 @@
 //! The application layer of a flow: finds the protocol, feeds its parser, keeps account of its
 //! transactions until they are inspected, logged and free.
 
+mod crowd;
 mod detection;
 
+use crowd::Crowd;
 pub(crate) use detection::{Answer, Detection};
 pub use detection::{is_detected, is_parsed};
 
 use crate::detect::TxDetect;
 use crate::flow_state::Bits;
 use crate::frames::FlowFrames;
-use crate::limits::{DETECT_BYTES_MAX, PARSER_PENDING_MAX, WEIGH_BYTES, WEIGH_TXS, reached};
+use crate::limits::{
+    CROWD_MIN, DETECT_BYTES_MAX, PARSER_PENDING_MAX, WEIGH_BYTES, WEIGH_TXS, YOUNGEST_KEPT, reached,
+};
+use crate::log::RecordAllowance;
 use gabion_proto::registry::{Settings, protocol};
+use gabion_proto::tx_list::TxList;
 use gabion_proto::{
     Endpoints, Expectation, FilePiece, Input, Outcome, ParseContext, Parser, Protocol,
-    ProtocolChange, Requirements,
+    ProtocolChange, Requirements, Standing, Transaction,
 };
 use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
 use gabion_record::budget::Budget;
 use gabion_record::eve::Wants;
 use gabion_record::{Direction, Tree};
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 
 /// Protocols as configured: shared by all workers.
 pub struct Protocols {
@@ -29,6 +34,10 @@ pub struct Protocols {
     pub(crate) requirements: Requirements,
     /// Frames that are wanted, one bit a kind, by protocol id; empty: none of any protocol.
     pub(crate) frames: Vec<u32>,
+    /// Protocols, by id, at whose transactions no rule looks.
+    unlooked: Vec<bool>,
+    /// What records are written of them.
+    wants: Wants,
 }
 
 impl Protocols {
@@ -47,7 +56,8 @@ impl Protocols {
                 false => None,
             });
         }
-        Ok(Protocols { detection, settings, requirements, frames: Vec::new() })
+        let (frames, unlooked, wants) = (Vec::new(), Vec::new(), Wants::default());
+        Ok(Protocols { detection, settings, requirements, frames, unlooked, wants })
     }
 
     /// Names the frames that are wanted: kinds as bits by protocol id, or all.
@@ -60,10 +70,23 @@ impl Protocols {
         }
     }
 
+    /// Says at whose transactions no rule looks, by protocol id, and what is written of them.
+    pub fn leave(&mut self, unlooked: Vec<bool>, wants: Wants) {
+        (self.unlooked, self.wants) = (unlooked, wants);
+    }
+
     fn open(&self, id: ProtoId, transport: Transport) -> Option<Box<dyn Parser>> {
         let p = protocol(id)?;
         let settings = self.settings.get(usize::from(id.0) - 1)?.as_ref()?;
         Some((p.open)(settings, transport))
+    }
+}
+
+impl Protocols {
+    /// Records that are written of a transaction that is over.
+    fn records_of(&self, is: &Standing) -> u64 {
+        let events = if self.wants.anomaly_app { is.events as u64 } else { 0 };
+        u64::from(self.wants.app) + events
     }
 }
 
@@ -132,11 +155,18 @@ pub struct AppCounters {
 }
 
 fn bump(v: &mut Vec<[u64; 2]>, id: ProtoId, transport: Transport) {
+    bump_by(v, id, transport, 1);
+}
+
+fn bump_by(v: &mut Vec<[u64; 2]>, id: ProtoId, transport: Transport, times: u64) {
+    if times == 0 {
+        return;
+    }
     let at = if id.is_known() { usize::from(id.0) } else { 0 };
     if v.len() <= at {
         v.resize(at + 1, [0; 2]);
     }
-    v[at][usize::from(transport == Transport::Udp)] += 1;
+    v[at][usize::from(transport == Transport::Udp)] += times;
 }
 
 impl AppCounters {
@@ -172,8 +202,9 @@ pub(crate) struct TxMemory {
     pub(crate) no_log: bool,
     /// `xbits` of the transaction.
     pub(crate) bits: Bits,
-    /// Freed already (out of order).
-    pub(crate) is_free: bool,
+    /// It stands in the lists of a [`Crowd`]: to be inspected, by direction, and as news.
+    is_due: [bool; 2],
+    is_news: bool,
 }
 
 /// The application layer of one flow.
@@ -201,8 +232,13 @@ pub(crate) struct AppLayer {
     pub(crate) eof: [bool; 2],
     change: Option<ProtocolChange>,
     announced: Option<Vec<u8>>,
-    txs: VecDeque<TxMemory>,
-    first_tx: u64,
+    txs: TxList<TxMemory>,
+    /// Which of them are to be looked at, where they are many.
+    crowd: Option<Box<Crowd>>,
+    /// Records of its transactions so far.
+    pub(crate) records: RecordAllowance,
+    /// Bytes of the flow's packets so far.
+    pub(crate) sent: u64,
     /// Transactions seen, those before a change of protocol too.
     pub(crate) tx_total: u64,
     only_one_direction_raised: bool,
@@ -647,15 +683,14 @@ impl AppLayer {
         if cx.change.is_some() {
             self.change = cx.change;
         }
-        let before = self.first_tx + self.txs.len() as u64;
-        self.sync();
-        let after = self.first_tx + self.txs.len() as u64;
+        let before = self.txs.next_id();
+        self.sync(protocols);
+        let after = self.txs.next_id();
         effects.fed[d.index()] |= after > before;
         effects.flush |= cx.flush;
-        for _ in before..after {
-            self.tx_total += 1;
-            bump(&mut counters.txs, self.proto, transport);
-        }
+        let made = after.saturating_sub(before);
+        self.tx_total += made;
+        bump_by(&mut counters.txs, self.proto, transport, made);
         if outcome == Outcome::Error {
             bump(&mut counters.errors, self.proto, transport);
             effects.parser_error = true;
@@ -670,25 +705,44 @@ impl AppLayer {
     }
 
     /// Remembers transactions the parser has made.
-    fn sync(&mut self) {
-        let Some(parser) = &self.parser else { return };
-        let next = parser.next_tx_id();
+    fn sync(&mut self, protocols: &Protocols) {
+        let Some(parser) = &mut self.parser else { return };
         if self.txs.is_empty() {
-            self.first_tx = self.first_tx.max(parser.first_tx_id());
+            self.txs.go_on_with(parser.first_tx_id());
         }
-        while self.first_tx + (self.txs.len() as u64) < next {
-            let id = self.first_tx + self.txs.len() as u64;
-            let no_log = !self.silent_pairs.is_empty()
-                && parser
-                    .tx(id)
-                    .and_then(|t| t.pair_key())
-                    .is_some_and(|k| self.silent_pairs.contains(&k));
-            if self.txs.capacity() == 0 {
-                // Most flows never hold a second one.
-                self.txs.reserve_exact(1);
+        let next = parser.next_tx_id();
+        // The youngest stay: alerts of the packet name them.
+        let spared = match protocols.unlooked.get(usize::from(self.proto.0)) {
+            Some(true) => next.saturating_sub(YOUNGEST_KEPT),
+            _ => 0,
+        };
+        let last =
+            Direction::BOTH.map(|d| protocol(self.proto).map_or(1, |p| p.table.last_state(d)));
+        let mut left = self.records.left(self.sent);
+        while self.txs.next_id() < next {
+            let id = self.txs.next_id();
+            let tx = parser.txs().at(id);
+            if id < spared
+                && let Some(is) = tx.map(Transaction::standing)
+                && is.has_reached(last, None)
+                && !is.has_files
+            {
+                let records = protocols.records_of(&is);
+                if records == 0 || records > left {
+                    // Nobody sees it: neither a rule nor who reads the records.
+                    self.records.refuse(records);
+                    parser.free(id);
+                    self.txs.go_on_with(id + 1);
+                    continue;
+                }
+                left -= records;
             }
-            self.txs.push_back(TxMemory { no_log, ..TxMemory::default() });
+            let silent = &self.silent_pairs;
+            let no_log = !silent.is_empty()
+                && tx.and_then(|t| t.pair_key()).is_some_and(|k| silent.contains(&k));
+            self.txs.push(None, |_| TxMemory { no_log, ..TxMemory::default() });
         }
+        self.note_changes();
     }
 
     /// Gives the old protocol up and looks for another.
@@ -703,8 +757,8 @@ impl AppLayer {
         self.eof = [false; 2];
         self.parser = None;
         self.frames = None;
-        self.txs.clear();
-        self.first_tx = 0;
+        self.txs = TxList::default();
+        self.crowd = None;
         self.only_one_direction_raised = false;
         self.is_fed = false;
         self.expected = change
@@ -735,9 +789,7 @@ impl AppLayer {
             return !self.charge.is_refused;
         }
         let rules = self.txs.iter().flat_map(|t| &t.detect).map(TxDetect::bytes_held);
-        let held = parser.bytes_held()
-            + self.txs.capacity() * size_of::<TxMemory>()
-            + rules.sum::<usize>();
+        let held = parser.bytes_held() + self.txs.bytes_held() + rules.sum::<usize>();
         let held = u32::try_from(held).unwrap_or(u32::MAX);
         let has_room = budget.try_resize(self.charge.held.into(), held.into());
         if has_room {
@@ -771,25 +823,32 @@ impl AppLayer {
         self.change.is_some()
     }
 
-    /// First transaction that is not wholly inspected in a direction.
-    pub(crate) fn first_uninspected(&self, d: Direction) -> u64 {
-        let skip = self.txs.iter().take_while(|t| t.is_free || t.detect[d.index()].is_done).count();
-        self.first_tx + skip as u64
+    /// The first transaction from an id on that is not wholly inspected in a direction.
+    pub(crate) fn next_uninspected(&self, from: u64, d: Direction) -> Option<u64> {
+        let mut all = self.txs.entries_from(from);
+        all.find(|(_, t)| !t.detect[d.index()].is_done).map(|(id, _)| id)
     }
 
     /// Ids of the transactions that are remembered.
     pub(crate) fn tx_ids(&self) -> std::ops::Range<u64> {
-        self.first_tx..self.first_tx + self.txs.len() as u64
+        self.txs.first_id()..self.txs.next_id()
+    }
+
+    /// Takes the transactions' memories out, for [`AppLayer::put_back_txs`].
+    pub(crate) fn take_txs(&mut self) -> TxList<TxMemory> {
+        std::mem::take(&mut self.txs)
+    }
+
+    pub(crate) fn put_back_txs(&mut self, txs: TxList<TxMemory>) {
+        self.txs = txs;
     }
 
     pub(crate) fn tx_known(&self, id: u64) -> Option<&TxMemory> {
-        let at = usize::try_from(id.checked_sub(self.first_tx)?).ok()?;
-        self.txs.get(at)
+        self.txs.get(id)
     }
 
     pub(crate) fn tx_memory(&mut self, id: u64) -> Option<&mut TxMemory> {
-        let at = usize::try_from(id.checked_sub(self.first_tx)?).ok()?;
-        self.txs.get_mut(at)
+        self.txs.get_mut(id)
     }
 
     pub(crate) fn tx_detect(&mut self, id: u64, d: Direction) -> Option<&mut TxDetect> {
@@ -810,23 +869,19 @@ impl AppLayer {
 
     /// Whether a transaction is left that was not inspected in this direction or not logged.
     pub(crate) fn has_open_work(&self, d: Direction, detection: bool) -> bool {
-        self.txs
-            .iter()
-            .any(|t| !t.is_free && (!t.is_logged || (detection && !t.detect[d.index()].is_done)))
+        self.txs.iter().any(|t| !t.is_logged || (detection && !t.detect[d.index()].is_done))
     }
 
     /// The youngest transaction, if it goes in that direction.
     pub(crate) fn newest_tx(&self, d: Direction) -> Option<u64> {
-        let id = self.tx_ids().next_back()?;
+        let id = self.txs.next_id().checked_sub(1)?;
         let tx = self.parser.as_deref()?.tx(id)?;
         tx.only().is_none_or(|only| only == d).then_some(id)
     }
 
     /// The one transaction that is there, if it is one only.
     pub(crate) fn only_live_tx(&self) -> Option<u64> {
-        let mut live = self.txs.iter().enumerate().filter(|(_, t)| !t.is_free);
-        let (n, _) = live.next()?;
-        live.next().is_none().then_some(self.first_tx + n as u64)
+        (self.txs.len() == 1).then(|| self.txs.first_id())
     }
 
     /// Frees transactions that are complete, inspected and logged. `seen`: the only direction there
@@ -835,39 +890,57 @@ impl AppLayer {
         let logging = wants.app;
         let files = wants.files || wants.file_store;
         let Some(parser) = &mut self.parser else { return };
+        if self.txs.is_empty() {
+            return;
+        }
         let last = [
             protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToServer)),
             protocol(self.proto).map_or(1, |p| p.table.last_state(Direction::ToClient)),
         ];
-        for (n, t) in self.txs.iter_mut().enumerate() {
-            if t.is_free {
-                continue;
+        let is_told = |tx: &dyn Transaction| {
+            let all =
+                |d: &Direction| tx.files(*d).is_none_or(|l| l.files.iter().all(|f| f.is_logged));
+            !files || Direction::BOTH.iter().all(all)
+        };
+        let is_over = |tx: &dyn Transaction, t: &TxMemory| {
+            let is = tx.standing();
+            let is_inspected =
+                |d: &Direction| is.is_without(*d, seen) || t.detect[d.index()].is_done;
+            (t.is_logged || !logging)
+                && is.has_reached(last, seen)
+                && (!detection || Direction::BOTH.iter().all(is_inspected))
+                && (!is.has_files || is_told(tx))
+        };
+        let Some(crowd) = self.crowd.as_deref_mut() else {
+            self.txs.free_where(|id, t| {
+                let is_over = parser.txs().at(id).is_none_or(|tx| is_over(tx, t));
+                if is_over {
+                    parser.free(id);
+                }
+                is_over
+            });
+            return;
+        };
+        crowd.news.retain(|id| {
+            let Some(t) = self.txs.get_mut(*id) else { return false };
+            t.is_news = false;
+            match parser.txs().at(*id) {
+                Some(tx) if !is_over(tx, t) => {
+                    // A file is told of with a packet of its own direction.
+                    t.is_news = !is_told(tx);
+                    t.is_news
+                }
+                _ => {
+                    parser.free(*id);
+                    self.txs.discard(*id);
+                    false
+                }
             }
-            let id = self.first_tx + n as u64;
-            let Some(tx) = parser.tx(id) else {
-                t.is_free = true;
-                continue;
-            };
-            let only = tx.only().or(seen);
-            let complete = Direction::BOTH
-                .iter()
-                .all(|d| only.is_some_and(|o| o != *d) || tx.progress(*d) >= last[d.index()]);
-            let inspected = !detection
-                || Direction::BOTH
-                    .iter()
-                    .all(|d| t.detect[d.index()].is_done || only.is_some_and(|o| o != *d));
-            let files_logged = Direction::BOTH
-                .iter()
-                .filter_map(|d| tx.files(*d))
-                .all(|l| l.files.iter().all(|f| f.is_logged || !files));
-            if complete && inspected && (t.is_logged || !logging) && files_logged {
-                parser.free(id);
-                t.is_free = true;
-            }
-        }
-        while self.txs.front().is_some_and(|t| t.is_free) {
-            self.txs.pop_front();
-            self.first_tx += 1;
+        });
+        if self.txs.len() < CROWD_MIN / 2 {
+            self.leave_crowd();
+        } else {
+            crowd.prune(&self.txs);
         }
     }
 }

@@ -811,6 +811,30 @@ impl Detector {
         kinds
     }
 
+    /// Protocols, by id, at whose transactions no rule looks, neither by what they hold nor by what was
+    /// found in the payload beside them.
+    pub fn unlooked(&self) -> Vec<bool> {
+        let mut unlooked: Vec<bool> = self
+            .tx
+            .iter()
+            .map(|p| self.firewall.is_none() && p.iter().all(|p| p.is_empty))
+            .collect();
+        let mut looks_at = |p: ProtoId| match unlooked.get_mut(usize::from(p.0)) {
+            Some(slot) if p != ProtoId::UNKNOWN => *slot = false,
+            _ => unlooked.fill(false),
+        };
+        for s in self.set.signatures.iter().filter(|s| s.inert.is_none()) {
+            if s.kind == RuleType::AppTx || !s.engines.is_empty() {
+                s.engines.iter().for_each(|e| looks_at(e.proto));
+                s.header.apps.iter().for_each(|p| looks_at(*p));
+                if s.engines.is_empty() && s.header.apps.is_empty() {
+                    looks_at(ProtoId::UNKNOWN);
+                }
+            }
+        }
+        unlooked
+    }
+
     /// Bytes held by matchers.
     pub fn matcher_bytes(&self) -> usize {
         let tx =

@@ -9,7 +9,7 @@
 use super::firewall::{AppTables, Firewall, Policy};
 use super::frame;
 use super::run::{Hit, Run};
-use super::tx::{self, TxDetect};
+use super::tx::{self, TxNotes};
 use gabion_proto::Transaction;
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
@@ -188,14 +188,16 @@ impl Run<'_, '_, '_> {
         }
     }
 
-    /// Asks the tables of a transaction's states. False: its packet is dropped.
+    /// Asks the tables of a transaction's states. False: its packet is dropped. `known` is what the
+    /// firewall knows of the transaction, `notes` what the rules have seen of it.
     pub(super) fn tx_tables(
         &mut self,
         firewall: &Firewall,
         tx: &dyn Transaction,
         proto: ProtoId,
         direction: Direction,
-        memory: &mut TxDetect,
+        known: &mut Option<Box<TxFilter>>,
+        notes: &TxNotes,
     ) -> bool {
         let Some(tables) = firewall.app(proto, direction) else { return true };
         let Some(last) = tables.states.len().checked_sub(1) else { return true };
@@ -203,16 +205,16 @@ impl Run<'_, '_, '_> {
         if !(self.fed || self.p.is_pseudo) {
             return true;
         }
-        let mut filter = memory.filter.take().unwrap_or_default();
+        let mut filter = known.take().unwrap_or_default();
         if filter.is_accepted {
-            memory.filter = Some(filter);
+            *known = Some(filter);
             return true;
         }
         let from = std::mem::replace(&mut filter.progress, progress);
         let mut goes_on = true;
         for state in from..=progress {
             let at = State { proto, direction, state, progress, last: last as u8 };
-            match self.state_table(tables, tx, &at, memory, &mut filter) {
+            match self.state_table(tables, tx, &at, notes, &mut filter) {
                 Next::Transaction => {
                     filter.is_accepted = true;
                     let other = direction.opposite();
@@ -228,7 +230,7 @@ impl Run<'_, '_, '_> {
                 Next::Rule | Next::Table => {}
             }
         }
-        memory.filter = Some(filter);
+        *known = Some(filter);
         goes_on
     }
 
@@ -237,7 +239,7 @@ impl Run<'_, '_, '_> {
         tables: &AppTables,
         tx: &dyn Transaction,
         at: &State,
-        memory: &TxDetect,
+        notes: &TxNotes,
         filter: &mut TxFilter,
     ) -> Next {
         let det = self.det;
@@ -247,7 +249,7 @@ impl Run<'_, '_, '_> {
             let since = self.scratch.costs.now();
             let is_known = filter.matched.contains(sig);
             let fits = is_known || self.fits(*sig, s);
-            let matched = is_known || (fits && self.engines_match(tx, s, at, memory));
+            let matched = is_known || (fits && self.engines_match(tx, s, at, notes));
             self.scratch.costs.add(*sig, since, matched);
             if !matched {
                 // A state that lasts may still bring what a rule for all states up to it waits for.
@@ -295,7 +297,7 @@ impl Run<'_, '_, '_> {
         tx: &dyn Transaction,
         s: &Signature,
         at: &State,
-        memory: &TxDetect,
+        notes: &TxNotes,
     ) -> bool {
         self.scratch.notes.captured.clear();
         self.scratch.notes.context_json.clear();
@@ -314,7 +316,7 @@ impl Run<'_, '_, '_> {
             .iter()
             .filter(|e| e.direction == at.direction)
             .filter(|e| e.proto == at.proto || e.proto == ProtoId::UNKNOWN)
-            .all(|e| e.progress <= at.progress && tx::engine_holds(self, tx, s, e, memory))
+            .all(|e| e.progress <= at.progress && tx::engine_holds(self, tx, s, e, notes))
     }
 }
 

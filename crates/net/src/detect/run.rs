@@ -9,10 +9,12 @@ use super::fitting::{Fitting, Question};
 use super::grams::Bitmaps;
 use super::packet::{self, PacketView};
 use super::profile::RuleCosts;
+use super::tx::TxNotes;
 use super::{Resources, frame, tx};
 use crate::app::AppLayer;
 use crate::flow_state::NetFlow;
 use crate::frames::Frame;
+use crate::limits::SPARE_NOTES_MAX;
 use crate::script::{FlowAt, Scene};
 use crate::state::SharedState;
 use gabion_flow::{Flow, TcpSession};
@@ -87,6 +89,8 @@ pub(crate) struct Scratch {
     pub(crate) fitting: Fitting,
     /// Rules that a transaction had no room to remember.
     pub(crate) forgotten: u64,
+    /// Notes of transactions that are done, for the next ones.
+    pub(crate) spare_notes: Vec<Box<TxNotes>>,
 }
 
 impl Scratch {
@@ -96,6 +100,14 @@ impl Scratch {
         self.packet_variables.clear();
         self.deferred.clear();
         self.costs.begin_packet();
+    }
+
+    /// Keeps notes that nobody needs any more for the next transaction.
+    pub(super) fn spare(&mut self, mut notes: Box<TxNotes>) {
+        if self.spare_notes.len() < SPARE_NOTES_MAX {
+            notes.clear();
+            self.spare_notes.push(notes);
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use super::filter::TxFilter;
 use super::gates::{Answers, Gate};
 use super::grams;
 use super::run::Run;
+use gabion_proto::tx_list::TxTable;
 use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoId;
@@ -39,13 +40,33 @@ enum KeptState {
     Never,
 }
 
-/// What detection remembers of a transaction in one direction.
-#[derive(Clone, Debug, Default)]
+/// What detection remembers of a transaction in one direction. Most are inspected once and are done
+/// then, so this holds little; what else there is to remember of others stands in [`TxNotes`].
+#[derive(Debug, Default)]
 pub(crate) struct TxDetect {
     /// Nothing more will match.
     pub(crate) is_done: bool,
     /// What the firewall knows of it.
     pub(super) filter: Option<Box<TxFilter>>,
+    notes: Option<Box<TxNotes>>,
+}
+
+impl TxDetect {
+    /// Bytes that what it remembers takes, beside its own.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.notes.as_deref().map_or(0, |notes| size_of::<TxNotes>() + notes.bytes_held())
+    }
+
+    /// What is remembered of a rule.
+    fn kept(&self, sig: u32) -> Option<&Kept> {
+        let kept = &self.notes.as_deref()?.kept;
+        kept.binary_search_by_key(&sig, |k| k.sig).ok().and_then(|at| kept.get(at))
+    }
+}
+
+/// What detection remembers of a transaction in one direction while more may come of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct TxNotes {
     /// Something was inspected already.
     started: bool,
     progress: u8,
@@ -61,18 +82,32 @@ pub(crate) struct TxDetect {
     pending: SmallVec<[((u16, u32), u64); 2]>,
 }
 
-impl TxDetect {
+impl TxNotes {
+    /// Forgets everything and keeps no more room than a new one has.
+    pub(super) fn clear(&mut self) {
+        self.started = false;
+        self.progress = 0;
+        self.events = 0;
+        self.scanned = 0;
+        if self.kept.spilled() {
+            self.kept = SmallVec::new();
+        }
+        self.kept.clear();
+        self.windows.clear();
+        self.pending.clear();
+    }
+
+    /// A rule waits for what comes.
+    fn has_waiting(&self) -> bool {
+        self.kept.iter().any(|k| k.state == KeptState::Waiting)
+    }
+
     /// Bytes that the rules take which it remembers, beside its own.
-    pub(crate) fn bytes_held(&self) -> usize {
+    fn bytes_held(&self) -> usize {
         match self.kept.spilled() {
             true => self.kept.capacity() * size_of::<Kept>(),
             false => 0,
         }
-    }
-
-    /// What is remembered of a rule.
-    fn kept(&self, sig: u32) -> Option<&Kept> {
-        self.kept.binary_search_by_key(&sig, |k| k.sig).ok().and_then(|at| self.kept.get(at))
     }
 
     fn window(&self, local: u16, index: usize) -> u64 {
@@ -116,43 +151,84 @@ pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
     let Some(program) = det.tx.get(usize::from(proto.0)).map(|p| &p[direction.index()]) else {
         return;
     };
-    let last = app.last_state(direction);
-    let first = app.first_uninspected(direction);
-    let mut is_dropped = false;
-    for id in first..parser.next_tx_id() {
-        let Some(tx) = parser.tx(id) else { continue };
-        let Some(app) = run.app() else { return };
-        let Some(memory) = app.tx_detect(id, direction) else { continue };
-        if memory.is_done {
-            continue;
-        }
-        let mut memory = std::mem::take(memory);
-        run.tx = Some(id);
-        if tx.only().is_some_and(|d| d != direction) {
-            memory.is_done = true;
-        } else {
-            let mut passes = true;
-            if run.filters
-                && let Some(firewall) = &det.firewall
-            {
-                passes = run.tx_tables(firewall, tx, proto, direction, &mut memory);
-                run.filters &= !(run.filtered.accept_flow || run.filtered.accept_packet);
-                run.detects &= !run.filtered.pass;
+    let has_payload = !run.scratch.payload_tx.is_empty();
+    let has_rules = !program.is_empty || has_payload;
+    let of = Inspected { txs: parser.txs(), proto, direction, has_rules };
+    // What is found in the payload concerns all of them, and so do the end and the firewall.
+    let wants_all = has_payload || run.filters || run.at_end;
+    match run.app().filter(|_| !wants_all).and_then(|app| app.take_due(direction)) {
+        Some(due) => due.into_iter().for_each(|id| {
+            of.transaction(run, id);
+        }),
+        None => {
+            let mut from = 0;
+            while let Some(id) = run.app().and_then(|a| a.next_uninspected(from, direction)) {
+                from = id + 1;
+                if !of.transaction(run, id) {
+                    break;
+                }
             }
-            if passes && run.detects && !(program.is_empty && run.scratch.payload_tx.is_empty()) {
-                one(run, tx, proto, direction, &mut memory);
-            }
-            memory.is_done = tx.progress(direction) >= last;
-            is_dropped = !passes;
-        }
-        if let Some(slot) = run.app().and_then(|a| a.tx_detect(id, direction)) {
-            *slot = memory;
-        }
-        if is_dropped {
-            break;
         }
     }
     run.tx = None;
+}
+
+/// The transactions that a packet's rules look at.
+struct Inspected<'a> {
+    txs: &'a dyn TxTable,
+    proto: ProtoId,
+    direction: Direction,
+    /// There are rules that look at transactions of this protocol and direction.
+    has_rules: bool,
+}
+
+impl Inspected<'_> {
+    /// Runs the rules on one of them. False: its packet is dropped.
+    fn transaction(&self, run: &mut Run<'_, '_, '_>, id: u64) -> bool {
+        let (det, direction) = (run.det, self.direction);
+        let is_looked_at = run.filters || (run.detects && self.has_rules);
+        let Some(app) = run.app() else { return false };
+        let last = app.last_state(direction);
+        let Some(tx) = self.txs.at(id) else { return true };
+        let is = tx.standing();
+        let is_other = is.is_without(direction, None);
+        let is_done = is_other || is.progress[direction.index()] >= last;
+        if is_other || !is_looked_at {
+            app.pass_over(id, direction, is_done);
+            return true;
+        }
+        let Some(memory) = app.begin_inspection(id, direction) else { return true };
+        let mut memory = std::mem::take(memory);
+        let mut notes = memory.notes.take().or_else(|| run.scratch.spare_notes.pop());
+        run.tx = Some(id);
+        let mut passes = true;
+        if run.filters
+            && let Some(firewall) = &det.firewall
+        {
+            let (known, notes) = (&mut memory.filter, notes.get_or_insert_default());
+            passes = run.tx_tables(firewall, tx, self.proto, direction, known, notes);
+            run.filters &= !(run.filtered.accept_flow || run.filtered.accept_packet);
+            run.detects &= !run.filtered.pass;
+        }
+        if passes && run.detects && self.has_rules {
+            one(run, tx, self.proto, direction, notes.get_or_insert_default());
+        }
+        memory.is_done = is_done;
+        let waits = !memory.is_done && notes.as_ref().is_some_and(|notes| notes.has_waiting());
+        match notes {
+            // The other side of a rule on both looks at what this side's rules have come to.
+            Some(notes) if !memory.is_done || !notes.kept.is_empty() => memory.notes = Some(notes),
+            Some(notes) => run.scratch.spare(notes),
+            None => {}
+        }
+        if let Some(app) = run.app() {
+            if let Some(slot) = app.tx_detect(id, direction) {
+                *slot = memory;
+            }
+            app.inspected(id, direction, waits);
+        }
+        passes
+    }
 }
 
 /// Whether one step of a rule's inspection is met now.
@@ -161,7 +237,7 @@ pub(super) fn engine_holds(
     tx: &dyn Transaction,
     s: &Signature,
     e: &Engine,
-    memory: &TxDetect,
+    memory: &TxNotes,
 ) -> bool {
     engine(run, tx, s, e, e.direction, memory) == Outcome::Yes
 }
@@ -171,7 +247,7 @@ fn one(
     tx: &dyn Transaction,
     proto: ProtoId,
     direction: Direction,
-    memory: &mut TxDetect,
+    memory: &mut TxNotes,
 ) {
     let det = run.det;
     let program = &det.tx[usize::from(proto.0)][direction.index()];
@@ -284,7 +360,7 @@ fn is_open(
 
 /// The memory of a transaction while its candidates are looked at one after the other.
 struct Seen<'m> {
-    memory: &'m mut TxDetect,
+    memory: &'m mut TxNotes,
     /// So many of its rules were known before, in order; those behind them are of this packet.
     known: usize,
 }
@@ -334,7 +410,7 @@ fn scan(
     b: &TxBuffer,
     direction: Direction,
     how: Inspect,
-    memory: &TxDetect,
+    memory: &TxNotes,
     candidates: &mut Vec<u32>,
 ) {
     for index in 0..instances(tx, b.local, direction, b.multi, b.streaming) {
@@ -492,7 +568,7 @@ fn engine(
     s: &Signature,
     e: &Engine,
     direction: Direction,
-    memory: &TxDetect,
+    memory: &TxNotes,
 ) -> Outcome {
     match e.run {
         EngineRun::Buffer(b) => {

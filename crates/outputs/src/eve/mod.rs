@@ -3,13 +3,15 @@
 //! The writer turns a record into a line in its own buffer and hands the line to whoever gave it a
 //! record; where lines go (file, folder of workers' buffers) is not its business.
 
+mod beginning;
 mod settings;
 
 pub use settings::{AlertSettings, EveSettings, Xff};
 
+use self::beginning::Beginning;
+use crate::VERSION;
 use crate::names::{TCP_FLAGS, ip_protocol, link_type};
 use crate::timestamp::Stamp;
-use crate::{VERSION, community};
 use gabion_record::eve::*;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};
@@ -27,6 +29,7 @@ pub struct EveWriter {
     scratch: Vec<u8>,
     pcap_file: Option<String>,
     wants: Wants,
+    beginning: Beginning,
 }
 
 impl EveWriter {
@@ -39,6 +42,7 @@ impl EveWriter {
             line: Json::with_capacity(4096),
             scratch: Vec::new(),
             pcap_file: None,
+            beginning: Beginning::default(),
         }
     }
 
@@ -62,40 +66,13 @@ impl EveWriter {
         self.wants
     }
 
-    fn begin(&mut self, h: &Header<'_>, event_type: &str) {
-        let j = &mut self.line;
-        j.clear();
-        j.open();
-        timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
-        ids(j, h);
-        if let Some(n) = h.pcap_cnt {
-            j.number("pcap_cnt", n);
-        }
-        j.field_plain("event_type", event_type);
-        vlans(j, h);
-        endpoints(j, &mut self.scratch, h);
-        if h.ip_version != 0 {
-            proto(j, h.ip_proto);
-            j.number("ip_v", h.ip_version);
-        }
-        if let Some((t, c)) = h.icmp {
-            j.number("icmp_type", t);
-            j.number("icmp_code", c);
-        }
-        spi(j, h);
-        j.field_plain("pkt_src", h.pkt_src);
-        self.common(h, event_type);
-    }
-
-    /// What every record may carry: version, MAC addresses, metadata, community id.
-    fn common(&mut self, h: &Header<'_>, event_type: &str) {
+    /// What a flow's record may carry too: version, MAC addresses, metadata, community id.
+    fn common(&mut self, h: &Header<'_>) {
         let j = &mut self.line;
         if self.settings.version {
             j.field_plain("suricata_version", VERSION);
         }
-        // What has no addresses is known by its frame's.
-        let in_place = h.ip_version == 0 && matches!(event_type, "alert" | "anomaly");
-        if (self.settings.ethernet || in_place)
+        if self.settings.ethernet
             && let Some(e) = &h.ether
         {
             ether(j, e);
@@ -105,14 +82,7 @@ impl EveWriter {
         {
             m.write(j, None, false);
         }
-        if let Some(seed) = self.settings.community_id
-            && h.flow_id.is_some()
-            && h.ip_version != 0
-        {
-            self.scratch.clear();
-            community::write(h, seed, &mut self.scratch);
-            j.field("community_id", &self.scratch);
-        }
+        self.community(h);
     }
 
     fn end(&mut self) -> &[u8] {
@@ -276,7 +246,7 @@ impl EveWriter {
         spi(j, h);
         app_proto(j, &r.app_proto);
         self.flow_object(r);
-        self.common(h, "flow");
+        self.common(h);
         if let Some(t) = &r.tcp {
             let j = &mut self.line;
             j.open_key("tcp");
@@ -373,7 +343,7 @@ impl EveWriter {
         if !from.is_empty() || !to.is_empty() {
             macs(&mut self.line, (from, to), self.settings.ethernet);
         }
-        self.common(&h, "netflow");
+        self.common(&h);
         Some(self.end())
     }
 

@@ -1,6 +1,7 @@
 //! What one EVE output was configured to write.
 
 use gabion_record::Tree;
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// How the client behind a proxy is told.
@@ -81,6 +82,8 @@ pub struct EveSettings {
     pub sensor_name: Option<String>,
     /// Options of alerts, when alerts are written.
     pub alert: Option<Arc<AlertSettings>>,
+    /// Place among the types of the one that was asked for last.
+    last: Cell<usize>,
 }
 
 impl EveSettings {
@@ -131,6 +134,7 @@ impl EveSettings {
             types,
             only_named,
             alert,
+            last: Cell::new(0),
         }
     }
 
@@ -142,7 +146,14 @@ impl EveSettings {
     /// The node of a type, when the type is written. Data connections of FTP go with FTP.
     pub fn type_node(&self, name: &str) -> Option<&Tree> {
         let name = if name == "ftp_data" { "ftp" } else { name };
-        self.types.iter().find(|(n, _)| n == name).map(|(_, t)| t)
+        let is_it = |(n, _): &&(String, Tree)| n == name;
+        // Records of a packet are mostly of one type.
+        let (at, (_, tree)) = match self.types.get(self.last.get()).filter(is_it) {
+            Some(found) => return Some(&found.1),
+            None => self.types.iter().enumerate().find(|(_, t)| is_it(t))?,
+        };
+        self.last.set(at);
+        Some(tree)
     }
 }
 

@@ -9,7 +9,7 @@
 
 use super::limits::{
     BROTLI_WINDOW_BITS_MAX, BROTLI_WINDOW_BITS_MIN, DECODED_PIECE_BYTES, ENCODING_HEAD_BYTES_MAX,
-    ENCODING_RETRIES_MAX, UNPACKED_BYTES_FREE, UNPACKED_BYTES_FROM_ONE,
+    ENCODING_RETRIES_MAX, UNPACKED_BYTES_FROM_ONE, UNPACKED_BYTES_MAX,
 };
 use super::lzma::{Lzma, LzmaStep};
 use brotli::enc::StandardAlloc;
@@ -47,7 +47,7 @@ impl Unpacking {
     /// Bytes that may be made yet; `free` of them are given for nothing.
     fn left(&self, free: u64) -> u64 {
         let earned = self.sent.saturating_mul(UNPACKED_BYTES_FROM_ONE);
-        free.max(UNPACKED_BYTES_FREE).saturating_add(earned).saturating_sub(self.made.get())
+        free.max(UNPACKED_BYTES_MAX).saturating_add(earned).saturating_sub(self.made.get())
     }
 
     /// Takes a piece into account and says how much of it there is room for.
@@ -746,7 +746,7 @@ mod tests {
                 exhausted += usize::from(d.feed(packed, &budget, &mut sink) == Fed::Exhausted);
                 exhausted += usize::from(d.finish(&budget, &mut sink) == Fed::Exhausted);
             }
-            let bound = UNPACKED_BYTES_FREE + 20 * packed.len() as u64 * UNPACKED_BYTES_FROM_ONE;
+            let bound = UNPACKED_BYTES_MAX + 20 * packed.len() as u64 * UNPACKED_BYTES_FROM_ONE;
             // One piece more may be made, and is not handed on.
             let overrun = 20 * DECODED_PIECE_BYTES as u64;
             assert!(budget.made.get() <= bound + overrun, "{encodings:?} {budget:?}");

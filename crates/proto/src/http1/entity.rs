@@ -2,7 +2,7 @@
 
 use super::decoder::Fed;
 use super::events::Event;
-use super::limits::{BOMB_RATIO, FILE_NAME_BYTES_MAX};
+use super::limits::{BOMB_RATIO_MAX, FILE_NAME_BYTES_MAX, reached};
 use super::message::{FileContext, RequestBody, Tx};
 use super::multipart::{Multipart, Part, file_name};
 use super::parser::Http1;
@@ -74,7 +74,7 @@ fn take_decoded(
     m.entity_len = m.entity_len.saturating_add(piece.len() as u64);
     let (made, sent) = (m.entity_len, m.message_len);
     take_entity(tx, direction, piece, files, events);
-    let is_bomb = made > sent.saturating_mul(BOMB_RATIO);
+    let is_bomb = made > sent.saturating_mul(BOMB_RATIO_MAX);
     if made <= limit {
         // It may become a bomb yet, which is told.
         return is_bomb || !tx.message(direction).body.is_cut();
@@ -110,10 +110,11 @@ fn exhausted(
     events: &mut Vec<Event>,
 ) {
     let m = tx.message(direction);
-    if m.entity_len > m.message_len.saturating_mul(BOMB_RATIO) {
+    if m.entity_len > m.message_len.saturating_mul(BOMB_RATIO_MAX) {
         tell_bomb(tx, bombs, events);
     }
     if is_seen(tx, direction, files) {
+        reached::UNPACKED_BYTES_MAX.count();
         tx.message_mut(direction).close_file(FileState::Truncated);
     }
 }

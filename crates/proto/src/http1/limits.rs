@@ -6,15 +6,9 @@ use gabion_record::limits;
 /// Output of a decoder handed on at a time: small enough that a bomb is noticed early.
 pub(crate) const DECODED_PIECE_BYTES: usize = 8 * 1024;
 
-/// Output to input ratio above which a large body is a bomb: only lzma reaches it (peer's number).
-pub(crate) const BOMB_RATIO: u64 = 2048;
-
-/// Bytes that a flow may have unpacked whatever it sends: more than the default limits of bodies let
-/// anybody see. (A window of brotli holds 16 bytes less than a power of two.)
-pub(crate) const UNPACKED_BYTES_FREE: u64 = (256 << 10) - 16;
-
-/// Bytes that a flow may have unpacked for each packed byte that it sent, all layers together. Text
-/// gives up to some tens; a full packet then costs no more than thirty ordinary ones.
+/// Bytes that a flow may have unpacked for each packed byte that it sent, all layers together, beside
+/// [`UNPACKED_BYTES_MAX`]. Text gives up to some tens; a full packet then costs no more than thirty
+/// ordinary ones.
 pub(crate) const UNPACKED_BYTES_FROM_ONE: u64 = 64;
 
 /// Bits of brotli's windows: the smallest that a larger one is cut to, and the largest there is.
@@ -22,11 +16,22 @@ pub(crate) const BROTLI_WINDOW_BITS_MIN: u8 = 18;
 /// See above (RFC 7932 9.1).
 pub(crate) const BROTLI_WINDOW_BITS_MAX: u8 = 24;
 
-/// Lines of a header block taken before it is looked at again: a folded field is walked again each
-/// time, and what is behind the block's end is copied for nothing.
-pub(crate) const LINES_AT_ONCE_MAX: usize = 64;
-
 limits! { "proto.http1";
+    /// Bytes that a flow may have unpacked beside 64 for each packed byte that it sent: more than the
+    /// default limits of bodies let anybody see. (A window of brotli holds 16 bytes less than a power of
+    /// two.)
+    pub(crate) const UNPACKED_BYTES_MAX: u64 = (256 << 10) - 16,
+        Loses("the end of a body that unpacks to more than its flow may have unpacked");
+
+    /// Output to input ratio above which a large body is a bomb: only lzma reaches it (Suricata's number).
+    pub(crate) const BOMB_RATIO_MAX: u64 = 2048,
+        Counts("the end of a body, as event `compression_bomb`");
+
+    /// Lines of a header block taken before it is looked at again: a folded field is walked again each
+    /// time, and what is behind the block's end is copied for nothing.
+    pub(crate) const LINES_AT_ONCE_MAX: usize = 64,
+        Spares("the lines behind are taken with the next look");
+
     /// Bytes of a header block (request or response, trailers included) that are kept. Single fields
     /// are bound by the configurable field limit and their number by the headers limit; this bounds
     /// the product of the two, which would be 18 MB.

@@ -483,3 +483,25 @@ fn nonsense_is_survived() {
         fuzz(&bytes);
     }
 }
+
+/// What a flow has unpacked is bounded by what it sent; what somebody would have looked at is counted
+/// when it is given up.
+#[test]
+fn bodies_beyond_what_a_flow_may_have_unpacked_are_counted() {
+    use std::io::Write;
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    packer.write_all(&vec![0; 90 << 10]).unwrap();
+    let body = packer.finish().unwrap();
+    let head = format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut f = Flow::new();
+    for _ in 0..6 {
+        f.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n").server([head.as_bytes(), &body].concat());
+    }
+    let whole = (String::from("/"), 90 << 10, FileState::Closed);
+    assert_eq!((f.files(0, ToClient), f.files(2, ToClient)), (vec![whole.clone()], vec![whole]));
+    let counts = gabion_record::limits::take();
+    assert_eq!(counts.of(&super::limits::reached::UNPACKED_BYTES_MAX), 3);
+}

@@ -14,7 +14,7 @@ use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser};
 use gabion_record::Direction;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// Number of a CONNECT, beyond those of 16 bits that messages carry.
 const CONNECT_ID: u32 = u32::MAX;
@@ -26,13 +26,95 @@ struct Open {
     id: Option<u32>,
 }
 
+/// Entries of answered transactions that are left among the open ones, however few are open.
+const ANSWERED_LEFT: usize = 16;
+
+/// Transactions that wait for the same number.
+#[derive(Debug)]
+struct Same {
+    oldest: u64,
+    /// In order.
+    others: VecDeque<u64>,
+}
+
+/// Transactions that wait for an answer. An answer finds its own in one step, however many wait: a
+/// segment can hold hundreds of answers to nothing.
+#[derive(Debug, Default)]
+struct Waiting {
+    /// Oldest first; some were answered since.
+    all: VecDeque<Open>,
+    /// Those that wait by the number they wait for.
+    by_id: HashMap<u32, Same>,
+    /// How many of all wait.
+    live: usize,
+}
+
+impl Waiting {
+    fn push(&mut self, open: Open) {
+        if self.all.len() > 2 * self.live + ANSWERED_LEFT {
+            let by_id = &self.by_id;
+            self.all.retain(|o| is_waiting(by_id, o));
+        }
+        if let Some(id) = open.id {
+            self.by_id
+                .entry(id)
+                .and_modify(|same| same.others.push_back(open.tx))
+                .or_insert_with(|| Same { oldest: open.tx, others: VecDeque::new() });
+        }
+        self.all.push_back(open);
+        self.live += 1;
+    }
+
+    /// The oldest that waits for this number.
+    fn find(&self, id: u32) -> Option<u64> {
+        self.by_id.get(&id).map(|same| same.oldest)
+    }
+
+    /// The oldest that waits for this number waits no more.
+    fn answered(&mut self, id: u32) {
+        let Some(same) = self.by_id.get_mut(&id) else { return };
+        match same.others.pop_front() {
+            Some(next) => same.oldest = next,
+            None => drop(self.by_id.remove(&id)),
+        }
+        self.live -= 1;
+    }
+
+    /// Takes the oldest out.
+    fn pop_oldest(&mut self) -> Option<u64> {
+        while let Some(oldest) = self.all.pop_front() {
+            if is_waiting(&self.by_id, &oldest) {
+                match oldest.id {
+                    Some(id) => self.answered(id),
+                    None => self.live -= 1,
+                }
+                return Some(oldest.tx);
+            }
+        }
+        None
+    }
+
+    fn bytes_held(&self) -> usize {
+        self.all.capacity() * size_of::<Open>()
+            + self.by_id.capacity() * size_of::<(u32, Same)>()
+            + self.live * size_of::<u64>()
+    }
+}
+
+/// Whether a transaction was not answered since. What waits for no number waits until it is closed.
+fn is_waiting(by_id: &HashMap<u32, Same>, open: &Open) -> bool {
+    let Some(id) = open.id else { return true };
+    let is_one =
+        |same: &Same| same.oldest == open.tx || same.others.binary_search(&open.tx).is_ok();
+    by_id.get(&id).is_some_and(is_one)
+}
+
 /// Parser of an MQTT session.
 #[derive(Debug)]
 pub struct MqttParser {
     settings: Settings,
     txs: TxList<MqttTx>,
-    /// Oldest first.
-    open: VecDeque<Open>,
+    open: Waiting,
     /// Version of the last CONNECT.
     version: u8,
     /// A CONNECT was accepted, or refused, but answered.
@@ -56,7 +138,7 @@ impl MqttParser {
         MqttParser {
             settings,
             txs: TxList::default(),
-            open: VecDeque::new(),
+            open: Waiting::default(),
             version: 0,
             is_connected: false,
             skip: [0; 2],
@@ -66,8 +148,8 @@ impl MqttParser {
 
     /// The peer closes the oldest that is open; closed ones are about to go anyway.
     fn close_oldest(&mut self) {
-        while let Some(oldest) = self.open.pop_front() {
-            if let Some(tx) = self.txs.get_mut(oldest.tx) {
+        while let Some(oldest) = self.open.pop_oldest() {
+            if let Some(tx) = self.txs.get_mut(oldest) {
                 tx.is_complete = true;
                 tx.events.add(event::TOO_MANY_TRANSACTIONS);
                 return;
@@ -84,17 +166,21 @@ impl MqttParser {
             let gone = self.txs.iter().next().map_or(0, MqttTx::message_bytes);
             self.held = self.held.saturating_sub(gone);
         }
+        let messages = match message {
+            Some(message) => SmallVec::from_buf([message]),
+            None => SmallVec::new(),
+        };
         let mut events = EventList::default();
         opening.events.iter().for_each(|code| events.add(*code));
         let matched = [self.settings.subscribe_matched_max, self.settings.unsubscribe_matched_max];
         let version = self.version;
         if let Some(id) = opening.waits {
-            self.open.push_back(Open { tx: self.txs.next_id(), id });
+            self.open.push(Open { tx: self.txs.next_id(), id });
         }
         self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), |id| MqttTx {
             id,
             direction,
-            messages: message.into_iter().collect(),
+            messages,
             version,
             matched_max: matched.map(|n| match n {
                 0 => usize::MAX,
@@ -107,16 +193,14 @@ impl MqttParser {
 
     /// Adds an answer to the transaction that waits for it. Gives the message back when none does.
     fn answer(&mut self, id: u32, message: Message, is_last: bool) -> Option<Message> {
-        let Some(at) = self.open.iter().position(|o| o.id == Some(id)) else {
-            return Some(message);
-        };
-        let Some(tx) = self.open.get(at).and_then(|o| self.txs.get_mut(o.tx)) else {
-            self.open.remove(at);
+        let Some(at) = self.open.find(id) else { return Some(message) };
+        let Some(tx) = self.txs.get_mut(at) else {
+            self.open.answered(id);
             return Some(message);
         };
         if is_last {
             tx.is_complete = true;
-            self.open.remove(at);
+            self.open.answered(id);
         } else if tx.messages.len() as u64 >= self.settings.messages_max
             || self.held > HELD_BYTES_MAX
         {
@@ -277,9 +361,14 @@ impl Parser for MqttParser {
         &mut self.txs
     }
 
+    fn free(&mut self, id: u64) {
+        let gone = self.txs.get(id).map_or(0, MqttTx::message_bytes);
+        self.held = self.held.saturating_sub(gone);
+        self.txs.discard(id);
+    }
+
     fn bytes_held(&self) -> usize {
-        size_of::<MqttParser>()
-            + self.open.capacity() * size_of::<Open>()
-            + self.txs.iter().map(MqttTx::bytes_held).sum::<usize>()
+        // What the messages take is kept up to date: here hundreds may have come at once.
+        size_of::<MqttParser>() + self.open.bytes_held() + self.txs.bytes_held() + self.held
     }
 }

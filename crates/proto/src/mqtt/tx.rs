@@ -89,14 +89,6 @@ impl MqttTx {
         (0..).map_while(move |i| self.integer(local, self.direction, i))
     }
 
-    /// Bytes held.
-    pub fn bytes_held(&self) -> usize {
-        let spilled = if self.messages.spilled() { self.messages.capacity() } else { 0 };
-        size_of::<MqttTx>()
-            + spilled * size_of::<Message>()
-            + self.messages.iter().map(Message::bytes_held).sum::<usize>()
-    }
-
     /// Bytes that its messages take, as the limit of a flow counts them.
     pub(super) fn message_bytes(&self) -> usize {
         self.messages.iter().map(Message::cost).sum()

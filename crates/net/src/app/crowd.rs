@@ -1,0 +1,268 @@
+//! Flows with many transactions: a packet looks at those that it has changed.
+//!
+//! A flow can hold thousands of requests that nobody has answered yet, and a packet of a few bytes
+//! would cost as much as all of them if it looked at each. So of many transactions lists are kept of
+//! those that are to be looked at; few are all looked at, which is as cheap and needs no lists.
+
+use super::{AppLayer, TxMemory};
+use crate::detect::TxDetect;
+use crate::limits::CROWD_MIN;
+use gabion_proto::tx_list::TxList;
+use gabion_record::Direction;
+
+impl AppLayer {
+    /// Takes up which transactions the parser has changed.
+    pub(super) fn note_changes(&mut self) {
+        let Some(parser) = &mut self.parser else { return };
+        // The parser gives up the oldest ones by itself.
+        while !self.txs.is_empty() && self.txs.first_id() < parser.first_tx_id() {
+            self.txs.discard(self.txs.first_id());
+        }
+        let is_few = self.txs.len() <= CROWD_MIN && self.crowd.is_none();
+        if is_few || !parser.txs().notes_changes() {
+            return;
+        }
+        let mut changed = std::mem::take(&mut self.crowd.get_or_insert_default().changed);
+        let is_known = parser.txs_mut().take_changed(&mut changed);
+        if let Some(crowd) = self.crowd.as_deref_mut() {
+            let was_begun = std::mem::replace(&mut crowd.is_begun, true);
+            if is_known && was_begun {
+                changed.iter().for_each(|id| crowd.add_changed(*id, self.txs.get_mut(*id)));
+            } else {
+                self.txs.entries_mut().for_each(|(id, t)| crowd.add_changed(id, Some(t)));
+            }
+            changed.clear();
+            crowd.changed = changed;
+        }
+    }
+
+    /// Those of many transactions that are to be inspected in a direction, in order. `None`: all are to
+    /// be looked at.
+    pub(crate) fn take_due(&mut self, d: Direction) -> Option<Vec<u64>> {
+        let crowd = self.crowd.as_deref_mut()?;
+        let mut due = std::mem::take(&mut crowd.due[d.index()]);
+        if !due.is_sorted() {
+            due.sort_unstable();
+        }
+        Some(due)
+    }
+
+    /// What detection remembers of a transaction whose turn it is, unless it is through with it.
+    pub(crate) fn begin_inspection(&mut self, id: u64, d: Direction) -> Option<&mut TxDetect> {
+        let t = self.txs.get_mut(id)?;
+        t.is_due[d.index()] = false;
+        let detect = &mut t.detect[d.index()];
+        (!detect.is_done).then_some(detect)
+    }
+
+    /// The turn of a transaction that no rule looks at, which has come so far.
+    pub(crate) fn pass_over(&mut self, id: u64, d: Direction, is_done: bool) {
+        let Some(t) = self.txs.get_mut(id) else { return };
+        t.is_due[d.index()] = false;
+        t.detect[d.index()].is_done |= is_done;
+        if let Some(crowd) = self.crowd.as_deref_mut() {
+            crowd.add(id, Some(t), None);
+        }
+    }
+
+    /// A transaction was inspected. `waits`: it is to be inspected with the next packet too, whatever
+    /// becomes of it.
+    pub(crate) fn inspected(&mut self, id: u64, d: Direction, waits: bool) {
+        if let Some(crowd) = self.crowd.as_deref_mut() {
+            crowd.add(id, self.txs.get_mut(id), waits.then_some(d));
+        }
+    }
+
+    /// Those of many transactions that something has become of, in order. `None`: it may be any.
+    pub(crate) fn news(&mut self) -> Option<Vec<u64>> {
+        let crowd = self.crowd.as_deref_mut()?;
+        if !crowd.news.is_sorted() {
+            crowd.news.sort_unstable();
+        }
+        Some(std::mem::take(&mut crowd.news))
+    }
+
+    /// Gives back what [`AppLayer::news`] has given.
+    pub(crate) fn put_back_news(&mut self, news: Vec<u64>) {
+        if let Some(crowd) = self.crowd.as_deref_mut() {
+            crowd.news = news;
+        }
+    }
+
+    /// There are few of them again.
+    pub(super) fn leave_crowd(&mut self) {
+        self.crowd = None;
+        for t in self.txs.iter_mut() {
+            (t.is_due, t.is_news) = ([false; 2], false);
+        }
+    }
+}
+
+/// Which of many transactions are to be looked at: those that changed. What most packets change is
+/// one of them, and looking at all would cost a packet as much as a flow has open.
+#[derive(Debug, Default)]
+pub(super) struct Crowd {
+    /// Those there were when it began stand in the lists.
+    is_begun: bool,
+    /// To be inspected, by direction.
+    due: [Vec<u64>; 2],
+    /// Changed or inspected: there may be something to be written, or they may be over.
+    pub(super) news: Vec<u64>,
+    /// Room for what the parser says.
+    changed: Vec<u64>,
+}
+
+impl Crowd {
+    /// The parser has changed a transaction.
+    fn add_changed(&mut self, id: u64, memory: Option<&mut TxMemory>) {
+        let Some(t) = memory else { return };
+        for (list, is_there) in self.due.iter_mut().zip(&mut t.is_due) {
+            if !std::mem::replace(is_there, true) {
+                list.push(id);
+            }
+        }
+        self.add(id, Some(t), None);
+    }
+
+    /// There is news of a transaction; it may be due again in a direction.
+    fn add(&mut self, id: u64, memory: Option<&mut TxMemory>, due: Option<Direction>) {
+        let Some(t) = memory else { return };
+        if !std::mem::replace(&mut t.is_news, true) {
+            self.news.push(id);
+        }
+        if let Some(d) = due
+            && !std::mem::replace(&mut t.is_due[d.index()], true)
+        {
+            self.due[d.index()].push(id);
+        }
+    }
+
+    /// Forgets those that are gone, of directions in which nothing is inspected.
+    pub(super) fn prune(&mut self, txs: &TxList<TxMemory>) {
+        for list in &mut self.due {
+            if list.len() > 2 * (txs.len() + CROWD_MIN) {
+                list.retain(|id| txs.get(*id).is_some());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::app::{AppCounters, Effects, Protocols};
+    use gabion_proto::registry::protocol;
+    use gabion_proto::{Endpoints, Input, Requirements};
+    use gabion_record::Tree;
+    use gabion_record::applayer::{ProtoId, Transport};
+    use gabion_record::eve::Wants;
+
+    /// A flow of MQTT whose client has said that it is there.
+    fn session(protocols: &Protocols) -> AppLayer {
+        let all = gabion_proto::registry();
+        let at = all.iter().position(|p| p.table.name == "mqtt").unwrap();
+        let mut app = AppLayer::default();
+        app.open(ProtoId(at as u8 + 1), Transport::Tcp, protocols);
+        assert_eq!(protocol(app.proto).unwrap().table.name, "mqtt");
+        say(&mut app, protocols, b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a");
+        app
+    }
+
+    /// One packet of the client, inspected and logged; how many transactions were looked at.
+    fn say(app: &mut AppLayer, protocols: &Protocols, bytes: &[u8]) -> usize {
+        let (ends, mut effects) = (Endpoints::default(), Effects::default());
+        let mut counters = AppCounters::default();
+        let (d, tcp) = (Direction::ToServer, Transport::Tcp);
+        let input = Input::Data { bytes, eof: false };
+        app.parse(protocols, &ends, 0, d, input, &mut effects, &mut counters, tcp);
+        let all: Vec<u64> = app.txs.entries().map(|(id, _)| id).collect();
+        let due = app.take_due(d).unwrap_or_else(|| all.clone());
+        for id in &due {
+            let is_over = app.parser.as_ref().unwrap().tx(*id).is_some_and(|tx| tx.progress(d) > 0);
+            app.begin_inspection(*id, d).unwrap().is_done = is_over;
+            app.inspected(*id, d, false);
+        }
+        let news = app.news();
+        let told = news.clone().unwrap_or(all);
+        for id in &told {
+            let is_over = app.parser.as_ref().unwrap().tx(*id).is_some_and(|tx| tx.progress(d) > 0);
+            app.tx_memory(*id).unwrap().is_logged = is_over;
+        }
+        news.into_iter().for_each(|news| app.put_back_news(news));
+        app.free_finished(true, Wants { app: true, ..Wants::default() }, None);
+        due.len() + told.len()
+    }
+
+    fn publish(id: u16) -> Vec<u8> {
+        let [high, low] = id.to_be_bytes();
+        vec![0x32, 6, 0, 1, b'a', high, low, b'b']
+    }
+
+    /// However many wait for an answer, a packet looks at those it has changed, and at no more of them
+    /// when they are many than when they are few.
+    #[test]
+    fn a_packet_looks_at_what_it_has_changed() {
+        let tree = Tree::default();
+        let protocols = Protocols::new(&tree, Requirements::default()).unwrap();
+        for waiting in [10_u16, 100, 1_000, 4_000] {
+            let mut app = session(&protocols);
+            for id in 1..=waiting {
+                say(&mut app, &protocols, &publish(id));
+            }
+            let open = app.txs.len();
+            assert_eq!(open, usize::from(waiting) + 1);
+            let mut looks = 0;
+            for _ in 0..1_000 {
+                // Two pings, and an answer to nothing: three transactions that are over at once.
+                looks += say(&mut app, &protocols, b"\xc0\0\xc0\0\x40\x02\xff\xff");
+            }
+            assert_eq!(app.txs.len(), open, "what is over is freed");
+            let most = 1_000 * 2 * (3 + if open > CROWD_MIN { 0 } else { open });
+            assert!(looks <= most, "{waiting} wait: {looks} looks");
+            // All are answered: nobody is forgotten.
+            for id in 1..=waiting {
+                let [high, low] = id.to_be_bytes();
+                say(&mut app, &protocols, &[0x40, 2, high, low]);
+            }
+            assert_eq!(app.txs.len(), 1, "the introduction is not answered");
+            assert!(app.crowd.is_none());
+        }
+    }
+
+    /// Transactions that go unseen in one direction leave nothing behind in the lists.
+    #[test]
+    fn lists_stay_as_short_as_the_flow_is() {
+        let tree = Tree::default();
+        let protocols = Protocols::new(&tree, Requirements::default()).unwrap();
+        let mut app = session(&protocols);
+        for id in 1..=200 {
+            say(&mut app, &protocols, &publish(id));
+        }
+        for _ in 0..5_000 {
+            say(&mut app, &protocols, b"\xc0\0\xc0\0");
+        }
+        let crowd = app.crowd.as_deref().unwrap();
+        for list in crowd.due.iter().chain([&crowd.news]) {
+            assert!(list.len() <= 2 * (app.txs.len() + CROWD_MIN), "{}", list.len());
+        }
+    }
+    /// What no rule looks at and no record is written of is not kept; an alert may name the youngest.
+    #[test]
+    fn what_nobody_sees_is_not_kept() {
+        let tree = Tree::default();
+        let mut protocols = Protocols::new(&tree, Requirements::default()).unwrap();
+        let count = gabion_proto::registry().len() + 1;
+        protocols.leave(vec![true; count], Wants { app: true, ..Wants::default() });
+        let mut app = session(&protocols);
+        // The room for records of a flow of no bytes, and the two youngest.
+        let pings = b"\xc0\0".repeat(700);
+        let looks = say(&mut app, &protocols, &pings);
+        let kept = crate::limits::FLOW_RECORDS_MAX as usize + 2;
+        assert!(looks <= 2 * (kept + 1), "{looks}");
+        assert_eq!(app.tx_total, 701);
+        assert_eq!(app.txs.next_id(), 701);
+        assert_eq!(app.newest_tx(Direction::ToServer), None, "all but the first are over and free");
+        protocols.leave(vec![false; count], Wants { app: true, ..Wants::default() });
+        assert_eq!(say(&mut app, &protocols, &pings), 2 * 700 + 1, "a rule looks at all");
+    }
+}

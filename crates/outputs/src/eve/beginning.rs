@@ -1,0 +1,189 @@
+//! What a record begins with: kept from record to record, since a packet's records share it.
+
+use super::{EveWriter, endpoints, ether, ids, proto, spi, timestamp, vlans};
+use crate::{VERSION, community};
+use gabion_record::Addr;
+use gabion_record::eve::Header;
+
+/// Tags of a packet by which its beginning is known; what has more is written anew.
+const VLANS_KEPT: usize = 4;
+
+/// All of a record's common part that its beginning is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct HeaderKey {
+    times: (u64, Option<u64>),
+    flow: (Option<u64>, Option<u64>),
+    vlan: ([u16; VLANS_KEPT], usize),
+    ip: (u8, u8),
+    ends: (Addr, Addr),
+    ports: Option<(u16, u16)>,
+    icmp: Option<(u8, u8)>,
+    spi: Option<u32>,
+    pkt_src: &'static str,
+}
+
+impl HeaderKey {
+    /// None where it is not known by a few numbers.
+    fn of(h: &Header<'_>) -> Option<HeaderKey> {
+        let mut vlan = [0; VLANS_KEPT];
+        vlan.get_mut(..h.vlan.len())?.copy_from_slice(h.vlan);
+        h.in_iface.is_none().then_some(HeaderKey {
+            times: (h.ts_ns, h.pcap_cnt),
+            flow: (h.flow_id, h.parent_id),
+            vlan: (vlan, h.vlan.len()),
+            ip: (h.ip_version, h.ip_proto),
+            ends: (h.src, h.dst),
+            ports: h.ports,
+            icmp: h.icmp,
+            spi: h.spi,
+            pkt_src: h.pkt_src,
+        })
+    }
+}
+
+/// What the last record began with: members of an object.
+#[derive(Debug, Default)]
+pub(super) struct Beginning {
+    key: Option<HeaderKey>,
+    text: Vec<u8>,
+    /// Time and ids end here; the type follows.
+    ids_end: usize,
+    /// Bytes of what says where it was seen; the community id follows.
+    place_len: usize,
+}
+
+impl EveWriter {
+    /// Begins the line of a record.
+    pub(super) fn begin(&mut self, h: &Header<'_>, event_type: &str) {
+        let key = HeaderKey::of(h);
+        if key.is_none() || self.beginning.key != key {
+            self.make_beginning(h);
+            self.beginning.key = key;
+        }
+        let j = &mut self.line;
+        j.clear();
+        j.open();
+        let (ids, rest) = self.beginning.text.split_at(self.beginning.ids_end);
+        let (place, community) = rest.split_at(self.beginning.place_len);
+        j.members(ids);
+        j.field_plain("event_type", event_type);
+        j.members(place);
+        // What has no addresses is known by its frame's.
+        let in_place = h.ip_version == 0 && matches!(event_type, "alert" | "anomaly");
+        if (self.settings.ethernet || in_place)
+            && let Some(e) = &h.ether
+        {
+            ether(j, e);
+        }
+        if self.settings.metadata
+            && let Some(m) = h.metadata
+        {
+            m.write(j, None, false);
+        }
+        j.members(community);
+    }
+
+    /// Writes what a record begins with, but for its type: records of one packet share it, and a
+    /// packet may have hundreds.
+    fn make_beginning(&mut self, h: &Header<'_>) {
+        let (j, text) = (&mut self.line, &mut self.beginning.text);
+        text.clear();
+        j.clear();
+        timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
+        ids(j, h);
+        if let Some(n) = h.pcap_cnt {
+            j.number("pcap_cnt", n);
+        }
+        text.extend_from_slice(j.bytes());
+        self.beginning.ids_end = text.len();
+        j.clear();
+        vlans(j, h);
+        endpoints(j, &mut self.scratch, h);
+        if h.ip_version != 0 {
+            proto(j, h.ip_proto);
+            j.number("ip_v", h.ip_version);
+        }
+        if let Some((t, c)) = h.icmp {
+            j.number("icmp_type", t);
+            j.number("icmp_code", c);
+        }
+        spi(j, h);
+        j.field_plain("pkt_src", h.pkt_src);
+        if self.settings.version {
+            j.field_plain("suricata_version", VERSION);
+        }
+        text.extend_from_slice(j.bytes());
+        self.beginning.place_len = j.len();
+        j.clear();
+        self.community(h);
+        self.beginning.text.extend_from_slice(self.line.bytes());
+    }
+
+    /// Writes the community id, where it is wanted.
+    pub(super) fn community(&mut self, h: &Header<'_>) {
+        if let Some(seed) = self.settings.community_id
+            && h.flow_id.is_some()
+            && h.ip_version != 0
+        {
+            self.scratch.clear();
+            community::write(h, seed, &mut self.scratch);
+            self.line.field("community_id", &self.scratch);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eve::EveSettings;
+    use gabion_record::Tree;
+
+    fn header(n: u64, vlan: &[u16]) -> Header<'_> {
+        Header {
+            ts_ns: 1_000_000_000,
+            flow_id: Some(n),
+            parent_id: None,
+            in_iface: None,
+            pcap_cnt: Some(n),
+            vlan,
+            ip_version: 4,
+            src: Addr::v4([1, 2, 3, n as u8]),
+            dst: Addr::v4([5, 6, 7, 8]),
+            ports: Some((9, 10)),
+            ip_proto: 6,
+            icmp: None,
+            spi: None,
+            pkt_src: "wire/pcap",
+            metadata: None,
+            ether: None,
+        }
+    }
+
+    /// A writer that has written other records before writes what a new one writes.
+    #[test]
+    fn what_is_kept_of_one_packet_is_in_no_record_of_another() {
+        let mut node = Tree::default();
+        node.set("community-id", "yes");
+        node.set("suricata-version", "yes");
+        let writer = || EveWriter::new(EveSettings::read(&node, None));
+        let mut old = writer();
+        let (many, few) = ([1, 2, 3, 4, 5], [1, 2]);
+        let mut others = vec![header(1, &[]), header(2, &few), header(2, &many), header(3, &many)];
+        let (mut ported, mut later, mut iface) = (header(3, &[]), header(3, &[]), header(3, &[]));
+        ported.ports = None;
+        later.ts_ns += 1000;
+        iface.in_iface = Some("eth0");
+        others.extend([ported, later, iface, header(4, &[])]);
+        for h in &others {
+            for event_type in ["alert", "http"] {
+                for _ in 0..2 {
+                    old.begin(h, event_type);
+                    let mut new = writer();
+                    new.begin(h, event_type);
+                    let (old, new) = (old.line.bytes(), new.line.bytes());
+                    assert_eq!(String::from_utf8_lossy(old), String::from_utf8_lossy(new));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+# Measures what the dearest packets cost: those that are made to mean as much work as their bytes allow.
+"""Dear packets: CPU microseconds a packet of each kind, and as a multiple of an ordinary packet's.
+
+  lab/bench/dear.py --rules FILE --ordinary CAPTURE [--binary PATH] [--runs N] [--kinds A,B] [--smoke]
+
+Every capture is TCP over IPv4 with full segments: some flows, many packets each, and flows of one such packet. All outputs are written, as
+`gabion read -l` does. The time to load the rules is measured and taken off. Ends with 1 when a ratio is above
+30. The tests bound the same in steps (docs/adversarial.md)."""
+import argparse, gzip, os, pathlib, struct, subprocess, sys, tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+TARGET = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+MOST, FULL = 30.0, 1400
+
+
+def text(value):
+    return struct.pack(">H", len(value)) + value
+
+
+def mqtt(first, body):
+    return bytes([first, len(body)]) + body
+
+
+CONNECT = mqtt(0x10, text(b"MQTT") + b"\4\2\0\x3c" + text(b"a"))
+CONNACK = mqtt(0x20, b"\0\0")
+
+
+def nested(layers, body):
+    for _ in range(layers):
+        body = gzip.compress(body, 9, mtime=0)
+    coding = b", ".join([b"gzip"] * layers)
+    return (b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: %s\r\nContent-Length: %d\r\n\r\n"
+            % (coding, len(body))) + body
+
+
+SIP = (b"OPTIONS sip:a@b SIP/2.0\r\nVia: SIP/2.0/TCP a\r\nFrom: a\r\nTo: b\r\nCall-ID: 1\r\nCSeq: 1 OPTIONS\r\n"
+       b"Content-Length: 0\r\n\r\n")
+SIP_SMALL = b"A sip:a SIP/2.0\r\n\r\n"
+DNS = text(struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\1a\0\0\1\0\1")
+DNS_EMPTY = text(struct.pack(">HHHHHH", 7, 0x100, 0, 0, 0, 0))
+
+# Name: port, what the client says first, what the server says first, what one side then repeats, which side.
+KINDS = {
+    "mqtt-ping": (1883, CONNECT, CONNACK, b"\xc0\0", 0),
+    "mqtt-ping-alone": (1883, b"\xc0\0", b"", b"\xc0\0", 0),
+    "mqtt-publish": (1883, CONNECT, CONNACK, mqtt(0x30, text(b"a") + b"b"), 0),
+    "mqtt-publish-acked": (1883, CONNECT, CONNACK, mqtt(0x32, text(b"a") + b"\0\1b"), 0),
+    "mqtt-acks": (1883, CONNECT, CONNACK, mqtt(0x40, b"\0\1"), 0),
+    "mqtt-subscribe": (1883, CONNECT, CONNACK, mqtt(0x82, b"\0\1" + text(b"a") + b"\0"), 0),
+    "mqtt-open": (1883, CONNECT + mqtt(0x32, text(b"a") + b"\0\1b") * 4000, CONNACK, b"\xc0\0", 0),
+    "mqtt-open-acks": (1883, CONNECT + mqtt(0x32, text(b"a") + b"\0\1b") * 4000, CONNACK, mqtt(0x40, b"\0\2"), 0),
+    "mqtt-unassigned": (1883, CONNECT, CONNACK, b"\0\0", 0),
+    "http-pipelined": (80, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+                       b"GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0),
+    "http-short": (80, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"GET / HTTP/1.1\n\n", 0),
+    "http-shortest": (80, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"G\n\n\n", 0),
+    "http-answers": (80, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 2\n\n", 1),
+    "sip": (5060, SIP, b"", SIP, 0),
+    "sip-short": (5060, SIP_SMALL, b"", SIP_SMALL, 0),
+    "dns": (53, DNS, b"", DNS, 0),
+    "dns-empty": (53, DNS_EMPTY, b"", DNS_EMPTY, 0),
+    "ftp": (21, b"USER a\r\n", b"220 a\r\n331 b\r\n", b"A\r\n", 0),
+    "ftp-answers": (21, b"USER a\r\n", b"220 a\r\n331 b\r\n", b"220 \n", 1),
+    "smtp": (25, b"EHLO a\r\n", b"220 a\r\n250 b\r\n", b"A\r\n", 0),
+    "smtp-mails": (25, b"EHLO a\r\n", b"220 a\r\n250 b\r\n", b"MAIL FROM:<a>\r\nRSET\r\n", 0),
+}
+
+
+class Capture:
+    """A capture that is written, microsecond by microsecond."""
+
+    def __init__(self, path):
+        self.file, self.now, self.packets = open(path, "wb"), 0, 0
+        self.file.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
+
+    def put(self, source, target, ports, sequence, acknowledged, flags, data=b""):
+        self.now += 10
+        self.packets += 1
+        ip = struct.pack(">BBHHHBBHII", 0x45, 0, 40 + len(data), 0, 0, 64, 6, 0, source, target)
+        tcp = struct.pack(">HHIIBBHHH", *ports, sequence & 0xFFFFFFFF, acknowledged & 0xFFFFFFFF, 0x50, flags, 65535, 0, 0)
+        size = 40 + len(data)
+        second, rest = divmod(self.now, 1_000_000)
+        self.file.write(struct.pack("<IIII", 1_700_000_000 + second, rest, size, size) + ip + tcp + data)
+
+
+class Session:
+    """A TCP session: what is said is acknowledged at once, by the other side's next packet."""
+
+    def __init__(self, capture, number, port):
+        self.capture, self.hosts, self.port = capture, (0x0A000001 + number, 0xC0000201), port
+        self.next = [1000, 5000]
+        self.send(0, 2)
+        self.next[0] += 1
+        self.send(1, 18)
+        self.next[1] += 1
+        self.send(0, 16)
+
+    def send(self, side, flags, data=b""):
+        ports = (40_000, self.port) if side == 0 else (self.port, 40_000)
+        self.capture.put(self.hosts[side], self.hosts[1 - side], ports, self.next[side],
+                         0 if flags == 2 else self.next[1 - side], flags, data)
+        self.next[side] += len(data)
+
+    def say(self, side, data):
+        for at in range(0, len(data), FULL):
+            self.send(side, 24, data[at:at + FULL])
+            self.send(1 - side, 16)
+
+
+def make(path, kind, flows, packets):
+    """Writes the capture of a kind; gives back how many of its packets are dear."""
+    capture = Capture(path)
+    for number in range(flows):
+        if kind.startswith("gzip"):
+            session = Session(capture, number, 80)
+            body = nested(int(kind[4:]), b"\0" * (1 << 20))
+            for _ in range(packets):
+                session.say(0, b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+                session.say(1, body)
+        else:
+            port, client, server, item, side = KINDS[kind]
+            session = Session(capture, number, port)
+            session.say(0, client)
+            session.say(1, server)
+            session.say(side, item * (FULL * packets // len(item)))
+    return capture.packets
+
+
+def cpu(argv):
+    """CPU seconds of one process that writes into a folder of its own."""
+    with tempfile.TemporaryFile() as said, tempfile.TemporaryDirectory() as out:
+        process = subprocess.Popen([*argv, "-l", out], stdout=said, stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        code = os.waitstatus_to_exitcode(status)
+        process.returncode = code
+        if code not in (0, 10):
+            said.seek(0)
+            raise SystemExit(f"dear: {' '.join(argv)}: exit {code}\n{said.read().decode(errors='replace')}")
+        written = sum(f.stat().st_size for f in pathlib.Path(out).rglob("*") if f.is_file())
+    return usage.ru_utime + usage.ru_stime, written
+
+
+def main():
+    a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    a.add_argument("--binary", default=os.environ.get("GABION", str(TARGET / "release/gabion")))
+    a.add_argument("--rules", help="rules to load, such as those of ET")
+    a.add_argument("--ordinary", help="a capture of ordinary packets, such as the corpus's bench/mixed, unpacked")
+    a.add_argument("--kinds", help="only these, by comma")
+    a.add_argument("--runs", type=int, default=3)
+    a.add_argument("--smoke", action="store_true", help="small captures, no bound")
+    o = a.parse_args()
+    work = TARGET / "bench"
+    work.mkdir(parents=True, exist_ok=True)
+    read = [o.binary, "read", "-q", "-k", "none", "--workers", "1", *(["-S", o.rules] if o.rules else [])]
+    flows, packets, runs = (2, 4, 1) if o.smoke else (10, 600, o.runs)
+
+    def best(capture):
+        return min(cpu([*read, str(capture)]) for _ in range(runs))
+
+    empty = work / "dear-empty.pcap"
+    empty.write_bytes(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 101))
+    start, _ = best(empty)
+    ordinary = None
+    if o.ordinary:
+        with open(o.ordinary, "rb") as f:
+            f.seek(24)
+            count = 0
+            while head := f.read(16):
+                f.seek(struct.unpack("<I", head[8:12])[0], 1)
+                count += 1
+        ordinary = (best(o.ordinary)[0] - start) / count
+        print(f"start {start:.2f} s; an ordinary packet {ordinary * 1e6:.2f} µs", flush=True)
+    worst = 0.0
+    shapes = [("long", flows, packets), ("short", flows * 100, 1)]
+    for kind in (o.kinds.split(",") if o.kinds else [*KINDS, "gzip1", "gzip2"]):
+        for shape, flows, packets in shapes:
+            capture = work / f"dear-{kind}.pcap"
+            count = make(capture, kind, flows, packets)
+            took, written = best(capture)
+            # Of the short flows all packets, as an attacker must send them; of the long ones the full half.
+            each = (took - start) / (count / 2 if shape == "long" else count)
+            ratio = each / ordinary if ordinary else 0.0
+            worst = max(worst, ratio)
+            print(f"{kind:20} {shape:5} {count:6} packets {took - start:7.3f} s  {each * 1e6:8.1f} µs a packet  {ratio:6.1f} times"
+                  f"  {written / capture.stat().st_size:6.1f} bytes out for one in", flush=True)
+            capture.unlink()
+    print(f"dear: at most {worst:.1f} times (bound {MOST})")
+    return 0 if o.smoke or worst <= MOST else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
