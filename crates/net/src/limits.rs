@@ -31,7 +31,7 @@ pub const CROWD_MIN: usize = 64;
 pub const YOUNGEST_KEPT: u64 = 2;
 
 limits! { "net";
-    /// Records of a flow's transactions and of their events, beside one for each [`BYTES_OF_RECORD`] of
+    /// Records of a flow's transactions and of their events, beside one for each 16 bytes of
     /// its packets: a full segment can hold 700 messages of two bytes, whose records would be 300 times
     /// as long. Rules see all of them.
     pub const FLOW_RECORDS_MAX: u64 = 256, Loses("records of transactions and of their events, of a flow with more than one for each 16 bytes");

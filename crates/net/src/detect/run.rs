@@ -90,6 +90,7 @@ pub(crate) struct Scratch {
     /// Rules that a transaction had no room to remember.
     pub(crate) forgotten: u64,
     /// Notes of transactions that are done, for the next ones.
+    #[expect(clippy::vec_box, reason = "they move to transactions and back as they are")]
     pub(crate) spare_notes: Vec<Box<TxNotes>>,
 }
 
