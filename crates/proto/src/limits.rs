@@ -32,7 +32,6 @@ limits! { "proto";
 pub fn tables() -> Vec<&'static [&'static limits::Limit]> {
     vec![
         TABLE,
-        crate::dhcp::limits::TABLE,
         crate::dns::limits::TABLE,
         crate::ftp::limits::TABLE,
         crate::http1::limits::TABLE,

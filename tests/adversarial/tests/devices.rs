@@ -191,7 +191,7 @@ fn dhcp_one_way_is_limited() {
     let mut talk = udp("dhcp");
     talk.client(&[&dhcp_header()[..], &[12, 0].repeat(32_000)].concat());
     talk.client(&[&dhcp_header()[..], &[12, 200, 0]].concat());
-    assert!(talk.account.held_max < 512 << 10, "{}", talk.account.held_max);
+    assert!(talk.account.held_max < 256 << 10, "{}", talk.account.held_max);
     assert!(talk.account.events.contains("truncated_options"), "{:?}", talk.account.events);
     talk.transactions().for_each(|tx| assert!(Talk::record(tx).len() < 64 << 10));
 }

@@ -1,6 +1,5 @@
 //! DHCP over UDP (RFC 2131, 2132): each message with its options.
 
-pub mod limits;
 mod log;
 mod tables;
 
@@ -41,17 +40,31 @@ pub struct DhcpTx {
     id: u64,
     direction: Direction,
     bytes: Box<[u8]>,
-    /// Code and place of each option.
-    options: Vec<(u8, u16, u16)>,
     events: EventList,
 }
 
 impl DhcpTx {
-    /// Values of options, as they stand.
+    /// Options as they stand, found as they are asked for: a list of them would be several times as large
+    /// as the message.
     fn options(&self) -> impl Iterator<Item = (u8, &[u8])> {
-        self.options.iter().map(|(code, from, to)| {
-            let value = self.bytes.get(usize::from(*from)..usize::from(*to));
-            (*code, value.unwrap_or_default())
+        let options = self.read_options().map_while(Result::ok);
+        options.filter(|(code, value)| !is_malformed(*code, value))
+    }
+
+    /// Options up to the end, or to where they are cut off.
+    fn read_options(&self) -> impl Iterator<Item = Result<(u8, &[u8]), Truncated>> {
+        let mut at = HEADER_LEN;
+        std::iter::from_fn(move || {
+            while self.bytes.get(at) == Some(&option::PAD) {
+                at += 1;
+            }
+            let option = match self.bytes.get(at..) {
+                Some([option::END, ..]) => return None,
+                Some([code, len, rest @ ..]) => rest.get(..usize::from(*len)).map(|v| (*code, v)),
+                _ => None,
+            };
+            at += 2 + option.map_or(0, |(_, value)| value.len());
+            Some(option.ok_or(Truncated))
         })
     }
 
@@ -71,37 +84,32 @@ impl DhcpTx {
         found.unwrap_or_default()
     }
 
-    fn read_options(&mut self) {
-        let mut at = HEADER_LEN;
-        loop {
-            match self.bytes.get(at) {
-                Some(&option::PAD) => at += 1,
-                Some(&option::END) => return,
-                Some(&code) => {
-                    let Some(len) = self.bytes.get(at + 1) else {
-                        return self.events.set(event::TRUNCATED_OPTIONS);
-                    };
-                    let (from, to) = (at + 2, at + 2 + usize::from(*len));
-                    if to > self.bytes.len() {
-                        return self.events.set(event::TRUNCATED_OPTIONS);
-                    }
-                    let is_time = matches!(
-                        code,
-                        option::LEASE_TIME | option::RENEWAL_TIME | option::REBINDING_TIME
-                    );
-                    if is_time && to - from != 4 {
-                        self.events.set(event::MALFORMED_OPTIONS);
-                    } else if let (Ok(from), Ok(to)) = (u16::try_from(from), u16::try_from(to))
-                        && limits::reached::OPTIONS_MAX.has_room(self.options.len())
-                    {
-                        self.options.push((code, from, to));
-                    }
-                    at = to;
+    fn note_events(&mut self) {
+        let mut events = EventList::default();
+        for option in self.read_options() {
+            match option {
+                Ok((code, value)) if is_malformed(code, value) => {
+                    events.set(event::MALFORMED_OPTIONS);
                 }
-                None => return self.events.set(event::TRUNCATED_OPTIONS),
+                Ok(_) => {}
+                Err(Truncated) => {
+                    events.set(event::TRUNCATED_OPTIONS);
+                    break;
+                }
             }
         }
+        self.events = events;
     }
+}
+
+/// Options are cut off.
+struct Truncated;
+
+/// A time is not of four bytes: Suricata does not take it for an option.
+fn is_malformed(code: u8, value: &[u8]) -> bool {
+    let is_time =
+        matches!(code, option::LEASE_TIME | option::RENEWAL_TIME | option::REBINDING_TIME);
+    is_time && value.len() != 4
 }
 
 impl Message for DhcpTx {
@@ -110,15 +118,13 @@ impl Message for DhcpTx {
             return Err(Refused::Wrong);
         }
         let (bytes, events) = (bytes.into(), EventList::default());
-        let mut tx = DhcpTx { id, direction, bytes, options: Vec::new(), events };
-        tx.read_options();
+        let mut tx = DhcpTx { id, direction, bytes, events };
+        tx.note_events();
         Ok(tx)
     }
 
     fn bytes_held(&self) -> usize {
-        size_of::<DhcpTx>()
-            + self.bytes.len()
-            + self.options.capacity() * size_of::<(u8, u16, u16)>()
+        size_of::<DhcpTx>() + self.bytes.len()
     }
 }
 
@@ -178,5 +184,11 @@ mod tests {
             assert_eq!(tx.events(), [event::TRUNCATED_OPTIONS], "{end}");
         }
         assert!(DhcpTx::read(0, Direction::ToClient, &bytes[..239]).is_err());
+        let bad = [&bytes[..], &[58, 2, 0, 1, 12, 1, b'h', 255]].concat();
+        let tx = DhcpTx::read(0, Direction::ToClient, &bad).unwrap();
+        assert_eq!(tx.events(), [event::MALFORMED_OPTIONS]);
+        let codes: Vec<u8> = tx.options().map(|(code, _)| code).collect();
+        assert_eq!(codes, [53, 51, 12]);
+        assert!(tx.bytes_held() <= size_of::<DhcpTx>() + bad.len());
     }
 }
