@@ -395,7 +395,8 @@ fn page(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Page {
             ("alerts of rules", alerts, true),
         ]
         .into_iter()
-        .filter_map(|(name, n, is_shown)| is_shown.then(|| (name.to_owned(), n)))
+        .filter(|(_, _, is_shown)| *is_shown)
+        .map(|(name, n, _)| (name.to_owned(), n))
         .collect(),
         has_network: true,
         alerted_total: hosts.len() as u64,
