@@ -35,6 +35,13 @@ struct Sum {
     total: f64,
 }
 
+impl Sum {
+    /// What orders sums where some have to go: levels are never below zero, so that their bits are in order too.
+    fn rank(&self) -> (u32, u64) {
+        (self.alerts, self.level.to_bits())
+    }
+}
+
 /// The stage.
 #[derive(Debug, Default)]
 pub struct Accumulator {
@@ -47,11 +54,13 @@ pub struct Accumulator {
     pub repeats: u64,
     /// Sums forgotten for want of room.
     pub forgotten: u64,
+    /// Sums that were looked at to find those to forget: work that a flood causes.
+    pub looks: u64,
 }
 
 saved! {
     Sum { level, ids, alerts, total }
-    Accumulator { sums, seen, seen_before, window, repeats, forgotten }
+    Accumulator { sums, seen, seen_before, window, repeats, forgotten, looks }
 }
 
 impl Accumulator {
@@ -84,16 +93,8 @@ impl Accumulator {
             let sum = self.sums.get(&(e.profile, e.window)).map_or(0.0, |s| s.level);
             return (sum, None);
         }
-        if self.sums.len() >= SUMS_MAX {
-            // Who has gathered least is forgotten, all those below one step of high at once.
-            let before = self.sums.len();
-            self.sums.retain(|_, sum| sum.level >= 1.0 || sum.alerts > 0);
-            if self.sums.len() >= SUMS_MAX / 4 * 3 {
-                self.sums.retain(|_, sum| sum.alerts > 0);
-            }
-            let forgotten = (before - self.sums.len()) as u64;
-            reached::SUMS_MAX.count_times(forgotten);
-            self.forgotten += forgotten;
+        if self.sums.len() >= SUMS_MAX && !self.sums.contains_key(&(e.profile, e.window)) {
+            self.make_room();
         }
         let sum = self.sums.entry((e.profile, e.window)).or_default();
         let add = e.level.weight() * e.confidence;
@@ -135,6 +136,20 @@ impl Accumulator {
         self.sums.get(&(profile, window)).map_or(0.0, |s| s.level)
     }
 
+    /// Forgets the quarter of all sums that has gathered least: first those without an alert, and of these
+    /// the smallest. Each sum that comes pays for at most four that are looked at, whatever the sums are.
+    #[cold]
+    fn make_room(&mut self) {
+        let mut all: Vec<_> = self.sums.iter().map(|(key, sum)| (sum.rank(), *key)).collect();
+        self.looks += all.len() as u64;
+        let (least, ..) = all.select_nth_unstable(SUMS_MAX / 4);
+        for (_, key) in least {
+            self.sums.remove(key);
+        }
+        reached::SUMS_MAX.count_times((SUMS_MAX / 4) as u64);
+        self.forgotten += (SUMS_MAX / 4) as u64;
+    }
+
     /// Whether the id is new.
     fn remember(&mut self, id: FindingId) -> bool {
         // A bound over all profiles; beyond it a repeat may be told again.
@@ -155,4 +170,44 @@ fn alert_id(profile: Ip, window: i64, number: u32, evidence: &[FindingId]) -> Fi
     hash.update(number.to_le_bytes());
     evidence.iter().for_each(|id| hash.update(id.0));
     short(hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::detect::unknown_port;
+    use crate::finding::Finding;
+
+    fn add(all: &mut Accumulator, profile: u32, level: ThreatLevel, settings: &Settings) -> bool {
+        let profile = Ip::v4(profile);
+        let mut found = Vec::new();
+        Finding::new(&unknown_port::TYPE, profile, TimeNs(0), 1)
+            .level(level, 1.0)
+            .finish(&mut found);
+        found.iter().any(|e| all.add(e, e.telling, TimeNs(0), settings).1.is_some())
+    }
+
+    /// More sources than there is room for, none of them in alert, then each: the table keeps its size, work does
+    /// not grow, what had to go is counted, and who has gathered most stays.
+    #[test]
+    fn sums_are_bounded_in_number_and_work() {
+        for is_alerted in [false, true] {
+            // One finding of high is an alert, or never.
+            let threshold = if is_alerted { 0.01 } else { 1e9 };
+            let settings = Settings { alert_threshold: threshold, ..Settings::default() };
+            let mut all = Accumulator::default();
+            for _ in 0..3 {
+                add(&mut all, 7, ThreatLevel::High, &settings);
+            }
+            let adds = 3 * SUMS_MAX as u32;
+            for n in 0..adds {
+                let told = add(&mut all, 0x1000_0000 + n, ThreatLevel::High, &settings);
+                assert_eq!(told, is_alerted);
+                assert!(all.sums.len() <= SUMS_MAX);
+            }
+            assert!(all.looks <= 4 * u64::from(adds), "{}", all.looks);
+            assert_eq!(all.forgotten, u64::from(adds) + 1 - all.sums.len() as u64);
+            assert!(all.sums.contains_key(&(Ip::v4(7), 1)), "{is_alerted}");
+        }
+    }
 }

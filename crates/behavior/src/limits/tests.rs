@@ -279,7 +279,8 @@ fn what_is_added_up_counts_what_has_no_room() {
         e.profile = Ip::v4(n as u32);
         all.add(&e, id(n), TimeNs(0), &settings);
     }
-    assert_eq!(of(&reached::SUMS_MAX), SUMS_MAX as u64);
+    // Those that had gathered least, a quarter of all.
+    assert_eq!(of(&reached::SUMS_MAX), SUMS_MAX as u64 / 4);
     let mut crowd = Crowd::default();
     for n in 0..CROWD_MAX + 3 {
         e.dst_port = Some(n as u16);
