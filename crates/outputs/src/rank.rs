@@ -13,7 +13,7 @@ use gabion_record::evidence::ThreatLevel;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 /// Confidence below which a command-and-control channel is in JSON only, unless nothing worse is known of its source:
 /// fewer flows than that have letters that look like anything (a hundredth of a letter each).
@@ -36,6 +36,39 @@ pub fn is_call(kind: &str) -> bool {
     CALLS.iter().any(|(name, _)| *name == kind)
 }
 
+/// Whom a host calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whom<'a> {
+    /// An address.
+    Ip(Ip),
+    /// A name.
+    Name(&'a str),
+}
+
+impl<'a> Whom<'a> {
+    /// Of a text: an address, where it is one.
+    #[must_use]
+    pub fn of(text: &'a str) -> Whom<'a> {
+        Ip::parse(text.as_bytes()).map_or(Whom::Name(text), Whom::Ip)
+    }
+}
+
+/// [`Whom`] as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Callee {
+    Ip(Ip),
+    Name(String),
+}
+
+impl Callee {
+    fn of(whom: Whom<'_>) -> Callee {
+        match whom {
+            Whom::Ip(ip) => Callee::Ip(ip),
+            Whom::Name(name) => Callee::Name(name.to_owned()),
+        }
+    }
+}
+
 /// A finding, as far as its rank depends on it.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen<'a> {
@@ -50,7 +83,7 @@ pub struct Seen<'a> {
     /// The flow's source, where it has one.
     pub src: Option<Ip>,
     /// The flow's destination or the name that was called, where it has one.
-    pub dst: &'a str,
+    pub dst: Option<Whom<'a>>,
     /// Destination port, 0 for none.
     pub port: u16,
     /// RITA's threat, 0 where it has none.
@@ -123,21 +156,50 @@ pub struct Ranked {
     pub levels: [u64; 5],
     /// Sum of the worst of each kind: between hosts with equal kinds.
     sum: f64,
-    by_kind: BTreeMap<String, f64>,
+    /// Level times confidence of the worst finding of each kind, by the place of its name in [`Rank::names`].
+    by_kind: Vec<(u16, f64)>,
 }
 
-/// Both tables while they grow.
+/// Both tables while they grow. Most of what comes changes nothing, so that looking is to be cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Rank {
-    calls: BTreeMap<(Ip, String), Call>,
-    hosts: BTreeMap<Ip, Ranked>,
+    calls: HashMap<(Ip, Callee), Call>,
+    hosts: HashMap<Ip, Ranked>,
+    /// Kinds of findings met.
+    names: Vec<String>,
     /// Rows that had to go for want of room, the last of their table.
     pub dropped: u64,
 }
 
-saved! {
-    Ranked { host, worst, kind, level, kinds, levels, sum, by_kind }
-    Rank { calls, hosts, dropped }
+saved! { Ranked { host, worst, kind, level, kinds, levels, sum, by_kind } }
+
+/// Rows in order of whom they are of, so that the same tables are the same bytes.
+impl Saved for Rank {
+    fn save(&self, out: &mut Vec<u8>) {
+        let Rank { calls, hosts, names, dropped } = self;
+        let mut calls: Vec<Call> = calls.values().cloned().collect();
+        calls.sort_by(|a, b| (a.src, &a.dst).cmp(&(b.src, &b.dst)));
+        let mut hosts: Vec<Ranked> = hosts.values().cloned().collect();
+        hosts.sort_by_key(|h| h.host);
+        calls.save(out);
+        hosts.save(out);
+        names.save(out);
+        dropped.save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let (calls, hosts) = (Vec::<Call>::load(from)?, Vec::<Ranked>::load(from)?);
+        let names = Saved::load(from)?;
+        let dropped = Saved::load(from)?;
+        let calls = calls.into_iter().map(|c| (c.key(), c)).collect();
+        let hosts = hosts.into_iter().map(|h| (h.host, h)).collect();
+        Some(Rank { calls, hosts, names, dropped })
+    }
+}
+
+impl Call {
+    fn key(&self) -> (Ip, Callee) {
+        (self.src, Callee::of(Whom::of(&self.dst)))
+    }
 }
 
 impl Saved for Call {
@@ -193,10 +255,15 @@ impl Rank {
             self.host(f);
         }
         let Some((_, word)) = CALLS.iter().find(|(kind, _)| *kind == f.kind) else { return };
-        let Some(src) = f.src.filter(|_| !f.dst.is_empty()) else { return };
-        let call = self.calls.entry((src, f.dst.to_owned())).or_default();
+        let dst = f.dst.filter(|dst| *dst != Whom::Name(""));
+        let Some((src, dst)) = f.src.zip(dst) else { return };
+        let call = self.calls.entry((src, Callee::of(dst))).or_default();
         if call.dst.is_empty() {
-            (call.src, call.dst, call.span) = (src, f.dst.to_owned(), f.span);
+            (call.src, call.span) = (src, f.span);
+            call.dst = match dst {
+                Whom::Ip(ip) => ip.to_string(),
+                Whom::Name(name) => name.to_owned(),
+            };
             call.is_faint = true;
         }
         if !call.kinds.contains(word) {
@@ -215,29 +282,31 @@ impl Rank {
         if self.calls.len() > 2 * RANK_ROWS_MAX {
             let kept: Vec<Call> = self.calls().into_iter().take(RANK_ROWS_MAX).cloned().collect();
             self.dropped += (self.calls.len() - kept.len()) as u64;
-            self.calls = kept.into_iter().map(|c| ((c.src, c.dst.clone()), c)).collect();
+            self.calls = kept.into_iter().map(|c| (c.key(), c)).collect();
         }
     }
 
     fn host(&mut self, f: &Seen<'_>) {
+        let kind = self.place_of(f.kind);
         let host = self.hosts.entry(f.host).or_default();
         host.host = f.host;
         if let Some(n) = host.levels.get_mut(f.level as usize) {
             *n += 1;
         }
         let weight = f.weight();
-        if weight > 0.0 {
-            let has_room = host.by_kind.len() < RANKED_KINDS_MAX;
-            match host.by_kind.get_mut(f.kind) {
-                Some(worst) => {
+        if weight > 0.0
+            && let Some(kind) = kind
+        {
+            match host.by_kind.iter_mut().find(|(of, _)| *of == kind) {
+                Some((_, worst)) => {
                     host.sum += (weight - *worst).max(0.0);
                     *worst = worst.max(weight);
                 }
-                None if has_room => {
-                    host.by_kind.insert(f.kind.to_owned(), weight);
+                None => {
+                    host.by_kind.reserve_exact(1);
+                    host.by_kind.push((kind, weight));
                     host.sum += weight;
                 }
-                None => {}
             }
             host.kinds = host.by_kind.len();
         }
@@ -250,6 +319,17 @@ impl Rank {
             self.dropped += (self.hosts.len() - kept.len()) as u64;
             self.hosts = kept.into_iter().map(|h| (h.host, h)).collect();
         }
+    }
+
+    /// The place of a kind's name; none when there are more than can be told apart.
+    fn place_of(&mut self, kind: &str) -> Option<u16> {
+        let known = self.names.iter().position(|name| name == kind);
+        let place = known.or_else(|| {
+            let has_room = self.names.len() < RANKED_KINDS_MAX;
+            has_room.then(|| self.names.push(kind.to_owned()))?;
+            Some(self.names.len() - 1)
+        });
+        place.and_then(|place| u16::try_from(place).ok())
     }
 
     /// *Calls out*: by threat, then by level times confidence, then by count.
@@ -299,7 +379,7 @@ mod tests {
             confidence: 1.0,
             host: at(host),
             src: Some(at(host)),
-            dst,
+            dst: Some(Whom::of(dst)),
             port: 443,
             threat: 0.5,
             count: 10,
@@ -365,6 +445,30 @@ mod tests {
         assert_eq!((rank.calls().len(), rank.hosts().len()), (0, 1));
         rank.take(&Seen { confidence: CHANNEL_SURE, ..faint });
         assert_eq!((rank.calls().len(), rank.hosts().len()), (1, 1));
+    }
+
+    /// What is kept of a run and taken up again goes on as it was: the same rows, whether called by name or address.
+    #[test]
+    fn tables_go_on_where_they_were_kept() {
+        let mut rank = Rank::default();
+        let give = |rank: &mut Rank| {
+            for (host, dst) in
+                [("10.0.0.1", "c2.example"), ("10.0.0.2", "5.5.5.5"), ("10.0.0.2", "::7")]
+            {
+                rank.take(&seen("BEACON", host, dst));
+                rank.take(&seen("UNKNOWN_PORT", host, dst));
+            }
+        };
+        give(&mut rank);
+        let (mut bytes, mut again) = (Vec::new(), Vec::new());
+        rank.save(&mut bytes);
+        let mut back = Rank::load(&mut &bytes[..]).unwrap();
+        back.save(&mut again);
+        assert_eq!(bytes, again);
+        give(&mut back);
+        give(&mut rank);
+        assert_eq!((back.calls(), back.hosts()), (rank.calls(), rank.hosts()));
+        assert_eq!((back.calls().len(), back.hosts()[0].kinds), (3, 2));
     }
 
     #[test]

@@ -10,10 +10,10 @@ use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
 use gabion_behavior::{Calls, Finding};
 use gabion_outputs::idmef::{self, AlertFiles};
-use gabion_outputs::rank::{self, Rank};
+use gabion_outputs::rank::{self, Rank, Whom};
 use gabion_outputs::store::{ProfileWriter, StoredProfile};
 use gabion_outputs::told::Told;
-use gabion_record::evidence::{Alert, Evidence, FindingId, Party, Role, ThreatLevel};
+use gabion_record::evidence::{Alert, Evidence, FindingId, Indicator, Party, Role, ThreatLevel};
 use gabion_record::logs::TimeNs;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
@@ -72,7 +72,7 @@ impl Found {
 
     fn rank(&mut self, e: &Evidence) {
         let is_call = rank::is_call(e.kind.name);
-        let whom = e.party(Role::Destination).filter(|_| is_call).map(|p| p.what.to_string());
+        let whom = e.party(Role::Destination).filter(|_| is_call);
         let m = &e.measures;
         self.rank.take(&rank::Seen {
             kind: e.kind.name,
@@ -80,7 +80,12 @@ impl Found {
             confidence: e.confidence,
             host: e.profile,
             src: e.party(Role::Source).and_then(Party::ip),
-            dst: whom.as_deref().unwrap_or_default(),
+            dst: whom.map(|party| match &party.what {
+                Indicator::Ip(ip) => Whom::Ip(*ip),
+                Indicator::Domain(text) | Indicator::Url(text) | Indicator::Md5(text) => {
+                    Whom::of(text)
+                }
+            }),
             port: e.dst_port.unwrap_or(0),
             threat: m.threat,
             count: m.count,
