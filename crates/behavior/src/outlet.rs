@@ -213,22 +213,28 @@ struct Cell {
     window: i64,
     /// What was made whole, and whose it was.
     known: HashMap<u64, Ip, FixedState>,
+    /// A bit for each of those: most of what a flood brings is not known, and is not looked for further.
+    bits: [u64; BITS / 64],
     /// The weightiest, lightest first.
     heaviest: [Option<Weight>; WHOLE_HEAVY],
 }
 
+/// Bits of a cell: a tenth of them is set when a shard of many has all that it makes whole.
+const BITS: usize = 1024;
+
 impl Saved for Cell {
     fn save(&self, out: &mut Vec<u8>) {
-        let Cell { kind, is_info, window, known, heaviest } = self;
+        let Cell { kind, is_info, window, known, bits: _, heaviest } = self;
         (kind.name.to_owned(), *is_info, *window).save(out);
         known.iter().map(|(key, ip)| (*key, *ip)).collect::<Vec<_>>().save(out);
         heaviest.to_vec().save(out);
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
         let (name, is_info, window) = <(String, bool, i64)>::load(from)?;
-        let known = Vec::<(u64, Ip)>::load(from)?.into_iter().collect();
-        let heaviest = Vec::<Option<Weight>>::load(from)?.try_into().ok()?;
-        Some(Cell { kind: kind_of(&name)?, is_info, window, known, heaviest })
+        let mut cell = Cell::new(kind_of(&name)?, is_info, window);
+        Vec::<(u64, Ip)>::load(from)?.into_iter().for_each(|(key, ip)| cell.know(key, ip));
+        cell.heaviest = Vec::<Option<Weight>>::load(from)?.try_into().ok()?;
+        Some(cell)
     }
 }
 
@@ -245,12 +251,12 @@ impl Gate {
         }?;
         let is_heavy = cell.weigh(Weight::of(e));
         let key = key_of(e, about);
-        if cell.known.contains_key(&key) {
+        if cell.knows(key) {
             return None;
         }
         let has_room = cell.known.len() < room && cell.of(e.profile) < SINGLE_OF_SOURCE as usize;
         if (has_room || is_heavy) && cell.known.len() < room + SINGLE_MAX {
-            cell.known.insert(key, e.profile);
+            cell.know(key, e.profile);
         }
         (!has_room && !is_heavy).then_some(key)
     }
@@ -265,18 +271,42 @@ impl Gate {
         if self.cells.len() >= CELLS_MAX {
             return None;
         }
-        self.cells.push(Cell {
-            kind: e.kind,
-            is_info,
-            window: e.window,
-            known: HashMap::default(),
-            heaviest: [None; WHOLE_HEAVY],
-        });
+        self.cells.push(Cell::new(e.kind, is_info, e.window));
         self.cells.last_mut()
     }
 }
 
 impl Cell {
+    fn new(kind: &'static EvidenceType, is_info: bool, window: i64) -> Cell {
+        Cell {
+            kind,
+            is_info,
+            window,
+            known: HashMap::default(),
+            bits: [0; BITS / 64],
+            heaviest: [None; WHOLE_HEAVY],
+        }
+    }
+
+    /// Where the bit of a finding is.
+    fn place(key: u64) -> (usize, u64) {
+        let bit = (key >> 32) as usize % BITS;
+        (bit / 64, 1 << (bit % 64))
+    }
+
+    fn knows(&self, key: u64) -> bool {
+        let (at, bit) = Cell::place(key);
+        self.bits.get(at).is_some_and(|bits| bits & bit != 0) && self.known.contains_key(&key)
+    }
+
+    fn know(&mut self, key: u64, source: Ip) {
+        let (at, bit) = Cell::place(key);
+        if let Some(bits) = self.bits.get_mut(at) {
+            *bits |= bit;
+        }
+        self.known.insert(key, source);
+    }
+
     /// Findings of a source that were made whole.
     fn of(&self, source: Ip) -> usize {
         self.known.values().filter(|ip| **ip == source).count()
