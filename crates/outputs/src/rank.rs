@@ -12,7 +12,7 @@ use crate::limits::{RANK_ROWS_MAX, RANKED_KINDS_MAX};
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::HashMap;
 
 /// Confidence below which a command-and-control channel is in JSON only, unless nothing worse is known of its source:
@@ -196,7 +196,29 @@ impl Saved for Rank {
     }
 }
 
+impl Ranked {
+    /// Its place among hosts: the least stands first.
+    fn order(&self, other: &Ranked) -> Ordering {
+        let (a, b) = (self, other);
+        b.worst
+            .total_cmp(&a.worst)
+            .then(b.kinds.cmp(&a.kinds))
+            .then(b.sum.total_cmp(&a.sum))
+            .then_with(|| a.host.cmp(&b.host))
+    }
+}
+
 impl Call {
+    /// Its place among calls: the least stands first.
+    fn order(&self, other: &Call) -> Ordering {
+        let (a, b) = (self, other);
+        b.threat
+            .total_cmp(&a.threat)
+            .then(b.weight.total_cmp(&a.weight))
+            .then(b.count.cmp(&a.count))
+            .then_with(|| (&a.src, &a.dst).cmp(&(&b.src, &b.dst)))
+    }
+
     fn key(&self) -> (Ip, Callee) {
         (self.src, Callee::of(Whom::of(&self.dst)))
     }
@@ -280,9 +302,7 @@ impl Rank {
         call.seconds = call.seconds.max(f.seconds);
         call.span = (call.span.0.min(f.span.0), call.span.1.max(f.span.1));
         if self.calls.len() > 2 * RANK_ROWS_MAX {
-            let kept: Vec<Call> = self.calls().into_iter().take(RANK_ROWS_MAX).cloned().collect();
-            self.dropped += (self.calls.len() - kept.len()) as u64;
-            self.calls = kept.into_iter().map(|c| (c.key(), c)).collect();
+            self.thin_calls();
         }
     }
 
@@ -315,10 +335,32 @@ impl Rank {
             host.kind = f.kind.to_owned();
         }
         if self.hosts.len() > 2 * RANK_ROWS_MAX {
-            let kept: Vec<Ranked> = self.hosts().into_iter().take(RANK_ROWS_MAX).cloned().collect();
-            self.dropped += (self.hosts.len() - kept.len()) as u64;
-            self.hosts = kept.into_iter().map(|h| (h.host, h)).collect();
+            self.thin_hosts();
         }
+    }
+
+    /// Lets calls go that stand last. The others stay where they are: a flood makes this happen again and again.
+    #[cold]
+    fn thin_calls(&mut self) {
+        let hosts = &self.hosts;
+        let mut listed: Vec<&Call> = self.calls.values().filter(|c| is_listed(hosts, c)).collect();
+        let last = last_of(&mut listed, Call::order).cloned();
+        let before = self.calls.len();
+        self.calls.retain(|_, c| {
+            is_listed(hosts, c) && last.as_ref().is_none_or(|last| c.order(last).is_le())
+        });
+        self.dropped += (before - self.calls.len()) as u64;
+    }
+
+    /// The same of hosts.
+    #[cold]
+    fn thin_hosts(&mut self) {
+        let mut listed: Vec<&Ranked> = self.hosts.values().filter(|h| h.worst > 0.0).collect();
+        let last = last_of(&mut listed, Ranked::order).cloned();
+        let before = self.hosts.len();
+        self.hosts
+            .retain(|_, h| h.worst > 0.0 && last.as_ref().is_none_or(|last| h.order(last).is_le()));
+        self.dropped += (before - self.hosts.len()) as u64;
     }
 
     /// The place of a kind's name; none when there are more than can be told apart.
@@ -335,16 +377,9 @@ impl Rank {
     /// *Calls out*: by threat, then by level times confidence, then by count.
     #[must_use]
     pub fn calls(&self) -> Vec<&Call> {
-        let worst = |c: &Call| self.hosts.get(&c.src).map_or(0.0, |h| h.worst);
         let mut all: Vec<&Call> =
-            self.calls.values().filter(|c| !c.is_faint || worst(c) < c.weight).collect();
-        all.sort_by(|a, b| {
-            b.threat
-                .total_cmp(&a.threat)
-                .then(b.weight.total_cmp(&a.weight))
-                .then(b.count.cmp(&a.count))
-                .then_with(|| (&a.src, &a.dst).cmp(&(&b.src, &b.dst)))
-        });
+            self.calls.values().filter(|c| is_listed(&self.hosts, c)).collect();
+        all.sort_by(|a, b| a.order(b));
         all
     }
 
@@ -353,15 +388,21 @@ impl Rank {
     pub fn hosts(&self) -> Vec<&Ranked> {
         let mut all: Vec<&Ranked> = self.hosts.values().collect();
         all.retain(|h| h.worst > 0.0);
-        all.sort_by(|a, b| {
-            b.worst
-                .total_cmp(&a.worst)
-                .then(Reverse(a.kinds).cmp(&Reverse(b.kinds)))
-                .then(b.sum.total_cmp(&a.sum))
-                .then_with(|| a.host.cmp(&b.host))
-        });
+        all.sort_by(|a, b| a.order(b));
         all
     }
+}
+
+/// Whether a call stands in the table: one that is no more than a channel of little confidence does where nothing
+/// worse is known of its source.
+fn is_listed(hosts: &HashMap<Ip, Ranked>, c: &Call) -> bool {
+    !c.is_faint || hosts.get(&c.src).map_or(0.0, |h| h.worst) < c.weight
+}
+
+/// The last row that is kept, where there are more.
+fn last_of<'a, T>(rows: &mut [&'a T], order: impl Fn(&T, &T) -> Ordering) -> Option<&'a T> {
+    let last = RANK_ROWS_MAX - 1;
+    (rows.len() > last).then(|| *rows.select_nth_unstable_by(last, |a, b| order(a, b)).1)
 }
 
 #[cfg(test)]
@@ -469,6 +510,28 @@ mod tests {
         give(&mut rank);
         assert_eq!((back.calls(), back.hosts()), (rank.calls(), rank.hosts()));
         assert_eq!((back.calls().len(), back.hosts()[0].kinds), (3, 2));
+    }
+
+    /// However often rows had to go, those that are left are the first of all.
+    #[test]
+    fn rows_that_are_left_are_the_first_of_all() {
+        let mut rank = Rank::default();
+        let threat = |n: u32| f64::from(n.wrapping_mul(2_654_435_761) >> 8);
+        for n in 0..60_000u32 {
+            let host = format!("10.{}.{}.{}", n / 40_000, n / 200 % 200, n % 200);
+            let confidence = threat(n) / 1e8;
+            rank.take(&Seen { threat: threat(n), confidence, ..seen("BEACON", &host, "5.5.5.5") });
+        }
+        let mut all: Vec<f64> = (0..60_000).map(threat).collect();
+        all.sort_by(|a, b| b.total_cmp(a));
+        let first = |got: Vec<f64>| {
+            got.into_iter().take(RANK_ROWS_MAX).eq(all[..RANK_ROWS_MAX].iter().copied())
+        };
+        assert!(first(rank.calls().iter().map(|c| c.threat).collect()));
+        let worst: Vec<f64> = rank.hosts().iter().map(|h| h.worst).collect();
+        assert!(worst.is_sorted_by(|a, b| a >= b) && worst.len() >= RANK_ROWS_MAX);
+        assert!((worst[RANK_ROWS_MAX - 1] - all[RANK_ROWS_MAX - 1] / 1e8 * 0.8).abs() < 1e-9);
+        assert!(rank.dropped > 2 * 40_000, "{}", rank.dropped);
     }
 
     #[test]
