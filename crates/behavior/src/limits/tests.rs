@@ -174,7 +174,7 @@ fn tables_of_programs_count_what_has_no_room() {
     };
     assert_eq!(times(&reached::SIGNATURES_MAX, agents), 2);
     let chain = |trial: &mut Trial| {
-        let prints = vec!["ab"; CHAIN_MAX + 1].join(",");
+        let prints = ["ab"; CHAIN_MAX + 1].join(",");
         let cert_fps = List { raw: prints.as_bytes(), is_json: false };
         trial.record(&log(0, WHO, "9.9.9.9", Body::Ssl(Ssl { cert_fps, ..Ssl::default() })));
     };
@@ -352,9 +352,10 @@ fn questions_that_could_still_be_answered_are_counted() {
 /// budget: entries that are looked at to make room are at most two a record.
 #[test]
 fn a_flood_of_new_keys_costs_no_more_steps_than_records() {
+    type Moment = fn(usize) -> i64;
     const RECORDS: usize = 300_000;
     let settings = Settings::default();
-    let moments: [(&str, fn(usize) -> i64); 3] =
+    let moments: [(&str, Moment); 3] =
         [("at once", |_| 0), ("a minute each", |n| n as i64 * 60), ("a second each", |n| n as i64)];
     for (name, moment) in moments {
         let mut site = Site::new(None, &settings);
