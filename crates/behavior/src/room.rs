@@ -53,8 +53,8 @@ const LASTING: [&str; 8] = [
     "SLOW_HORIZONTAL_PORT_SCAN",
 ];
 
-/// How often such a finding is told again: when it has grown by a half.
-const LASTING_GROWTH: (u64, u64) = (3, 2);
+/// How often such a finding is told again: when it has doubled, as the others are.
+const LASTING_GROWTH: (u64, u64) = (2, 1);
 
 /// How much a finding weighs among those of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -244,7 +244,7 @@ impl Rooms {
                 now.uids = std::mem::take(&mut before.uids);
             }
         } else if let Some(said) = self.lasting.get_mut(&e.id)
-            && (grown_by_half(&e.measures, said) || is_end && e.measures.has_grown(said))
+            && (has_grown(&e.measures, said) || is_end && e.measures.has_grown(said))
         {
             *said = e.measures;
             self.counts.tellings += 1;
@@ -505,8 +505,8 @@ pub(crate) fn id_of(scope: &Scope, first: &Evidence) -> FindingId {
     short(Sha256::new_with_prefix(bytes))
 }
 
-/// Whether one of the numbers has grown by a half.
-fn grown_by_half(now: &Measures, said: &Measures) -> bool {
+/// Whether one of the numbers has doubled.
+fn has_grown(now: &Measures, said: &Measures) -> bool {
     let (by, of) = LASTING_GROWTH;
     let grew =
         |now: u64, said: u64| now.saturating_mul(of) >= said.saturating_mul(by) && now > said;

@@ -53,16 +53,20 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     j.open_key("_gabion");
     j.field_plain("type", e.kind.name);
     j.field_plain("technique", e.kind.technique);
-    j.moment("detected", e.ts);
+    if e.ts != e.measures.first {
+        j.moment("detected", e.ts);
+    }
     j.field("finding", e.id.text());
     if e.why.is_last() {
         j.boolean("final", true);
     }
-    measures(&mut j, &e.measures);
+    measures(&mut j, &e.measures, e.ts);
     if rank::is_call(e.kind.name) {
         calls(&mut j, e);
     }
-    j.number("times", e.times);
+    if e.times > 1 {
+        j.number("times", e.times);
+    }
     if !e.input_state.is_empty() {
         j.field("input", &e.input_state);
     }
@@ -93,8 +97,8 @@ fn calls(j: &mut Json, e: &Evidence) {
     }
 }
 
-/// What was measured; what is 0 was not.
-fn measures(j: &mut Json, m: &Measures) {
+/// What was measured; what is 0 was not. The last moment is left out where it is that of detection.
+fn measures(j: &mut Json, m: &Measures, detected: TimeNs) {
     for (name, n) in [
         ("count", m.count),
         ("hosts", m.hosts),
@@ -112,7 +116,7 @@ fn measures(j: &mut Json, m: &Measures) {
     if m.score > 0.0 {
         j.float("score", round(m.score));
     }
-    if m.last > m.first {
+    if m.last > m.first && m.last != detected {
         j.moment("last", m.last);
     }
 }

@@ -22,6 +22,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What is done with a file that is there already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,6 +104,9 @@ impl Write for OutputFile {
     }
 }
 
+/// Whole files written so far, by which the names that they have meanwhile are told apart.
+static WRITTEN: AtomicU64 = AtomicU64::new(0);
+
 /// Writes a whole file so that what is there under its name is always whole: into a file beside it,
 /// which then takes its name. What is no file of its own (a pipe, a device, a link that may be
 /// followed) is written as it is.
@@ -122,7 +126,9 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
         },
     };
     let mut fresh = place.name.to_owned();
-    fresh.push(format!(".{}.new", std::process::id()));
+    // Two threads may write the same file at the same time: the later one's stays.
+    let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
+    fresh.push(format!(".{}.{number}.new", std::process::id()));
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // One of a process that was killed and had the same number.
     let _ = unlinkat(&place.folder, &fresh, AtFlags::empty());
@@ -355,6 +361,21 @@ mod tests {
         assert_eq!(std::fs::read(&victim).unwrap(), b"meant");
         OutputFile::open(&own, Existing::Append).unwrap().write_all(b" so").unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"meant so");
+    }
+
+    /// Two workers store the same file: both have written it, and nothing is left beside it.
+    #[test]
+    fn threads_that_write_the_same_file_do_not_disturb_each_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let write = || (0..300).for_each(|_| write_whole(&path, b"text").unwrap());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(write);
+            }
+        });
+        assert_eq!(std::fs::read(&path).unwrap(), b"text");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 
     #[test]

@@ -227,7 +227,8 @@ fn party(value: Value<'_>) -> (String, u16) {
 
 /// A line of evidence, or of an alert.
 fn one(line: &[u8]) -> Option<Line> {
-    let mut found = Line::default();
+    // Left out where it is 1.
+    let mut found = Line { times: 1, ..Line::default() };
     let mut is_evidence = false;
     let mut target_port = 0;
     members(line, |key, value| match key {
@@ -287,6 +288,9 @@ fn one(line: &[u8]) -> Option<Line> {
     })?;
     if found.port == 0 {
         found.port = target_port;
+    }
+    if found.is_alert {
+        found.times = 0;
     }
     if found.when.is_empty() {
         found.when.clone_from(&found.start);
