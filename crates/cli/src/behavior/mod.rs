@@ -111,6 +111,9 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     if let Some(signals) = &lists.signals {
         signals.begin();
     }
+    if let Some(folder) = o.log_dir.as_deref().filter(|_| o.follow) {
+        sealed_ids::put_aside(folder).map_err(Fault::environment)?;
+    }
     let sealed = o.seal.as_deref().map(FindingLog::open).transpose()?;
     let earlier = earlier(o)?;
     let before = before(o, earlier.as_ref())?;

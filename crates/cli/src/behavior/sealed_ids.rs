@@ -5,8 +5,8 @@
 //! says of each finding that was given to the log which chunk of the log it is in. A chunk is durable as a
 //! whole or not at all, and the log says how many it holds when it is opened again: findings of those are
 //! sealed, findings of later ones are not. The entry is written before its chunk is, so a kill at any moment
-//! leaves no sealed finding without one. (The machine's own fall may lose entries; such findings are sealed
-//! twice, with the same ID.) If another program wrote into the log between the kill and the next run, its
+//! leaves no sealed finding without one. (The machine's own fall may lose entries, and a run that is killed
+//! while it opens the log does not know them; such findings are sealed twice, with the same ID.) If another program wrote into the log between the kill and the next run, its
 //! chunks are taken for the ones that were lost.
 //!
 //! The form: eight bytes that name it, the log's id (16), then entries of 24 bytes: the finding's ID (16) and
@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 
 /// Its name in the run's folder.
 pub(crate) const NAME: &str = "follow.sealed";
+/// Its name while the log is opened.
+const ASIDE: &str = "follow.sealed.aside";
 const MAGIC: [u8; 8] = *b"GBNSEALD";
 const HEAD: usize = MAGIC.len() + 16;
 const ENTRY: usize = 16 + 8;
@@ -33,6 +35,23 @@ pub(crate) struct SealedIds {
     /// Gone after a failure, which is said once.
     file: Option<File>,
     known: HashSet<FindingId>,
+}
+
+/// Puts the file of a folder aside before the log is opened, which grows by that: where a run is killed before
+/// [`SealedIds::open`], nobody can say any more which of the entries' chunks are those that were lost.
+///
+/// # Errors
+/// When it can't be put aside.
+pub(crate) fn put_aside(folder: &Path) -> Result<(), String> {
+    let (path, aside) = (folder.join(NAME), folder.join(ASIDE));
+    let moved = match std::fs::rename(&path, &aside) {
+        Err(e) if e.kind() == ErrorKind::NotFound => std::fs::remove_file(&aside),
+        done => done,
+    };
+    match moved {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(format!("{}: {e}", path.display())),
+        _ => Ok(()),
+    }
 }
 
 impl SealedIds {
@@ -48,9 +67,11 @@ impl SealedIds {
     ) -> Result<SealedIds, String> {
         let path = folder.join(NAME);
         let failed = |e: io::Error| format!("{}: {e}", path.display());
-        let before = if goes_on { sealed(&path, log).map_err(failed)? } else { Vec::new() };
+        let aside = folder.join(ASIDE);
+        let before = if goes_on { sealed(&aside, log).map_err(failed)? } else { Vec::new() };
         // Written anew: entries of chunks that were lost would soon be taken for ones that are there.
         let file = write(&path, &log.log_id, &before).map_err(failed)?;
+        let _ = std::fs::remove_file(aside);
         let known = before.into_iter().map(|(id, _)| id).chain(left).collect();
         Ok(SealedIds { path, log_id: log.log_id, file: Some(file), known })
     }
@@ -159,13 +180,20 @@ mod tests {
         let mut bytes = std::fs::read(&path).unwrap();
         bytes.extend_from_slice(&[7; 11]);
         std::fs::write(&path, bytes).unwrap();
+        put_aside(folder.path()).unwrap();
         let mut ids = SealedIds::open(folder.path(), at(6), vec![id(8)], true).unwrap();
         assert_eq!([1, 2, 3, 8].map(|n| ids.has(id(n))), [true, true, false, true]);
         assert!(!ids.has(id(1)), "it is asked about once");
         drop(ids);
         // The entry of the lost chunk is gone, whatever the log has grown to since.
+        put_aside(folder.path()).unwrap();
         let ids = SealedIds::open(folder.path(), at(50), vec![], true).unwrap();
         assert_eq!(ids.left(), [id(1), id(2)]);
+        // A run that is killed while it opens the log leaves nothing that can be relied on.
+        put_aside(folder.path()).unwrap();
+        put_aside(folder.path()).unwrap();
+        let ids = SealedIds::open(folder.path(), at(50), vec![], true).unwrap();
+        assert_eq!(ids.left(), []);
     }
 
     #[test]
@@ -177,8 +205,10 @@ mod tests {
         ids.add(id(2), 1);
         drop(ids);
         let other = Opened { log_id: [8; 16], chunks: 9 };
-        let known =
-            |log, goes_on| SealedIds::open(folder.path(), log, vec![], goes_on).unwrap().left();
+        let known = |log, goes_on| {
+            put_aside(folder.path()).unwrap();
+            SealedIds::open(folder.path(), log, vec![], goes_on).unwrap().left()
+        };
         assert_eq!(known(at(9), true), [id(2)]);
         assert_eq!(known(other, true), []);
         assert_eq!(known(at(9), true), []);
