@@ -142,6 +142,7 @@ impl Accumulator {
     fn make_room(&mut self) {
         let mut all: Vec<_> = self.sums.iter().map(|(key, sum)| (sum.rank(), *key)).collect();
         self.looks += all.len() as u64;
+        crate::steps::add(all.len());
         let (least, ..) = all.select_nth_unstable(SUMS_MAX / 4);
         for (_, key) in least {
             self.sums.remove(key);

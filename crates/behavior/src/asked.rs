@@ -11,6 +11,7 @@
 
 use crate::limits::{ANSWER_S, ASKED_SETS, reached};
 use crate::sketch::{hash_ip, mix};
+use crate::steps;
 use gabion_record::Ip;
 use gabion_record::logs::{Conn, Proto, Record, SECOND, TimeNs};
 use gabion_record::saved;
@@ -142,6 +143,7 @@ impl Asked {
         if self.sets.is_empty() {
             self.sets = vec![[Entry::default(); WAYS]; ASKED_SETS];
         }
+        steps::add(1);
         let Some(set) = self.sets.get_mut(key as usize % ASKED_SETS) else { return };
         let tag = (key >> 32) as u32;
         if let Some(entry) = set.iter_mut().find(|e| e.tag == tag && e.until > 0) {
@@ -149,6 +151,7 @@ impl Asked {
             return;
         }
         let Some(entry) = set.iter_mut().min_by_key(|e| e.until) else { return };
+        steps::add(1);
         if entry.until >= now {
             self.forgotten += 1;
             reached::ASKED_SETS.count();

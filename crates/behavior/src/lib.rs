@@ -65,6 +65,8 @@ mod last_numbers;
 #[cfg(test)]
 mod peer_defects;
 #[cfg(test)]
+mod step_floods;
+#[cfg(test)]
 mod trial;
 
 pub use detect::beacon::Calls;

@@ -6,8 +6,9 @@
 //! how many there were, of how many hosts, and which were the weightiest. Those that weigh more than any
 //! that was told singly are told singly too when their window is over.
 //!
-//! A finding that was told is told again when what it measures has doubled, when it is worse than it was,
-//! and at the end of its window when it has grown since.
+//! A finding that was told is told again when what it measures has grown tenfold, when it is worse than it
+//! was, and at the end of its window when it has grown since. One that is worth knowing only waits for that
+//! end, and one that goes on growing over a day is told again when it has doubled, and when nothing follows.
 //!
 //! All of this is decided where the findings of all shards meet in their order, so that it does not depend
 //! on how many workers there are. Sums of threat levels do not come here: they go by occurrence.
@@ -19,6 +20,7 @@ use crate::limits::{
 };
 use crate::settings::Settings;
 use crate::sketch::{Hosts, hash_ip, hash_text};
+use crate::steps;
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::evidence::{
@@ -53,8 +55,12 @@ const LASTING: [&str; 8] = [
     "SLOW_HORIZONTAL_PORT_SCAN",
 ];
 
-/// How often such a finding is told again: when it has doubled, as the others are.
-const LASTING_GROWTH: (u64, u64) = (2, 1);
+/// How often such a finding is told again while its day goes on: when it has doubled.
+const LASTING_GROWTH: u64 = 2;
+
+/// How often the others are, while their window goes on: in steps of ten, as scans and repeats are. The end of
+/// the window, with the last numbers, is an hour away.
+const GROWTH: u64 = 10;
 
 /// How much a finding weighs among those of its type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -165,6 +171,8 @@ pub struct Rooms {
     pub(crate) windows: BTreeMap<i64, BTreeMap<Rank, Room>>,
     /// Findings of windows that are over, which go on growing.
     pub(crate) lasting: HashMap<FindingId, Measures, FixedState>,
+    /// Windows before this one have been closed: what goes on growing was told then.
+    pub(crate) closed: i64,
     /// What was counted.
     pub counts: RoomCounts,
 }
@@ -175,8 +183,9 @@ impl Rooms {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
         let is_counted = e.why == Telling::Counted;
+        steps::add(1);
         if !is_counted && let Some(single) = room.singles.get_mut(&e.id) {
-            let is_told = single.take(e);
+            let is_told = single.take(e, rank.1);
             let telling = single.now.telling;
             if is_told {
                 room.most = room.most.max(Some(Weight::of(e)));
@@ -200,7 +209,8 @@ impl Rooms {
             Folded::new(scope.clone(), e)
         });
         folded.take(e);
-        let is_due = folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
+        let is_due =
+            !rank.1 && folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
         let told = is_due.then(|| folded.tell(Telling::Threshold));
         self.counts.tellings += u64::from(is_due);
         Fate::Folded(folded.id, told.map(Box::new))
@@ -214,6 +224,7 @@ impl Rooms {
                 // Of several that were counted together those have the number that were told last: one, or the two
                 // ends of an observation.
                 let Some(ids) = room.repeats.get(&e.repeat) else { continue };
+                steps::add(ids.len());
                 let times = |id| room.singles.get(id).map_or(0, |single: &Single| single.now.times);
                 let most = ids.iter().map(times).max().unwrap_or(0);
                 for id in ids {
@@ -236,7 +247,8 @@ impl Rooms {
             // is as it was.
             let mut before = std::mem::replace(&mut *single.now, e.clone());
             let now = &mut single.now;
-            now.why = Telling::Final;
+            // What goes on growing is told at its window's end, and then when nothing follows.
+            now.why = if is_end { Telling::Ended } else { Telling::Final };
             now.related = before.related;
             now.measures.first = now.measures.first.min(before.measures.first);
             now.measures.threat = now.measures.threat.max(before.measures.threat);
@@ -244,7 +256,8 @@ impl Rooms {
                 now.uids = std::mem::take(&mut before.uids);
             }
         } else if let Some(said) = self.lasting.get_mut(&e.id)
-            && (has_grown(&e.measures, said) || is_end && e.measures.has_grown(said))
+            && (has_grown(&e.measures, said, LASTING_GROWTH)
+                || is_end && e.measures.has_grown(said))
         {
             *said = e.measures;
             self.counts.tellings += 1;
@@ -257,11 +270,14 @@ impl Rooms {
 
     /// A later window has begun: tells what has grown in those before, and forgets all but the one before.
     pub fn close(&mut self, window: i64, tell: &mut dyn FnMut(Evidence)) {
-        for (_, rooms) in self.windows.range_mut(..window) {
-            for room in rooms.values_mut() {
-                room.close(&mut self.counts, tell);
+        for (number, rooms) in self.windows.range_mut(..window) {
+            let was_closed = *number < self.closed;
+            for (rank, room) in rooms {
+                let goes_on = was_closed && window < i64::MAX && LASTING.contains(&rank.0);
+                room.close(goes_on, &mut self.counts, tell);
             }
         }
+        self.closed = self.closed.max(window);
         let kept = self.windows.split_off(&window.saturating_sub(1));
         for room in std::mem::replace(&mut self.windows, kept).into_values().flatten() {
             let (rank, room) = room;
@@ -279,7 +295,7 @@ impl Rooms {
 
 impl Single {
     /// Takes an occurrence in; whether it is told, with the numbers that it has by now.
-    fn take(&mut self, e: &mut Evidence) -> bool {
+    fn take(&mut self, e: &mut Evidence, is_info: bool) -> bool {
         let before = &self.now.measures;
         if e.measures.count == 1 && e.repeat == 0 {
             // Each is one of many: they add up.
@@ -288,15 +304,11 @@ impl Single {
             e.measures.duration_ns = e.measures.duration_ns.max(before.duration_ns);
         }
         e.measures.first = e.measures.first.min(before.first);
-        let m = &e.measures;
-        let doubled = |now: u64, said: u64| now > 0 && now >= said.saturating_mul(2);
-        let is_told = e.level > self.said_level
-            || e.times > self.said_times
-            || doubled(m.count, self.said.count)
-            || doubled(m.hosts, self.said.hosts)
-            || doubled(m.ports, self.said.ports)
-            || doubled(m.bytes, self.said.bytes)
-            || doubled(m.duration_ns as u64, self.said.duration_ns as u64);
+        let is_told = !is_info
+            && (e.level > self.said_level
+                || e.times > self.said_times
+                || has_grown(&e.measures, &self.said, GROWTH)
+                || has_grown(&e.measures, &self.said, LASTING_GROWTH) && is_lasting(e.kind));
         e.telling = telling_of(e);
         if is_told {
             (self.said, self.said_times, self.said_level) = (e.measures, e.times, e.level);
@@ -344,8 +356,17 @@ impl Room {
         self.singles.insert(e.id, single);
     }
 
-    fn close(&mut self, counts: &mut RoomCounts, tell: &mut dyn FnMut(Evidence)) {
-        let mut grown: Vec<_> = self.singles.iter_mut().filter(|(_, s)| s.has_grown()).collect();
+    /// Tells what has grown; of what `goes_on` growing, and was told at its window's end, what has doubled since or
+    /// has its last numbers.
+    fn close(&mut self, goes_on: bool, counts: &mut RoomCounts, tell: &mut dyn FnMut(Evidence)) {
+        steps::add(self.singles.len() + self.folded.len());
+        let is_due = |s: &Single| {
+            s.has_grown()
+                && (!goes_on
+                    || s.now.why == Telling::Ended
+                    || has_grown(&s.now.measures, &s.said, LASTING_GROWTH))
+        };
+        let mut grown: Vec<_> = self.singles.iter_mut().filter(|(_, s)| is_due(s)).collect();
         grown.sort_unstable_by_key(|(id, _)| **id);
         for (_, single) in grown {
             (single.said, single.said_times) = (single.now.measures, single.now.times);
@@ -354,6 +375,8 @@ impl Room {
             counts.tellings += 1;
             tell((*single.now).clone());
         }
+        // What is told singly is told with its last numbers by now.
+        self.most = self.most.max(self.singles.values().map(|s| Weight::of(&s.now)).max());
         let mut heavy = Vec::new();
         for folded in self.folded.values_mut() {
             let most = self.most;
@@ -422,6 +445,7 @@ impl Folded {
             }
             self.heaviest.remove(same);
         } else if self.heaviest.len() >= HEAVIEST_MAX {
+            steps::add(1);
             if self.heaviest.first().is_some_and(|(least, _)| weight <= *least) {
                 return;
             }
@@ -505,14 +529,13 @@ pub(crate) fn id_of(scope: &Scope, first: &Evidence) -> FindingId {
     short(Sha256::new_with_prefix(bytes))
 }
 
-/// Whether one of the numbers has doubled.
-fn has_grown(now: &Measures, said: &Measures) -> bool {
-    let (by, of) = LASTING_GROWTH;
-    let grew =
-        |now: u64, said: u64| now.saturating_mul(of) >= said.saturating_mul(by) && now > said;
+/// Whether one of the numbers is so many times what was said.
+fn has_grown(now: &Measures, said: &Measures, times: u64) -> bool {
+    let grew = |now: u64, said: u64| now > said && now >= said.saturating_mul(times);
     grew(now.count, said.count)
         || grew(now.hosts, said.hosts)
         || grew(now.ports, said.ports)
+        || grew(now.bytes, said.bytes)
         || grew(now.duration_ns as u64, said.duration_ns as u64)
 }
 
@@ -550,7 +573,9 @@ pub fn is_lasting(kind: &EvidenceType) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::detect::{data_upload, http_traffic, ssh, unknown_port, vertical_scan};
+    use crate::detect::{
+        data_upload, http_traffic, reconnection, slow_scan, ssh, unknown_port, vertical_scan,
+    };
     use crate::trial::{Trial, at, conn, log};
     use gabion_record::logs::{Body, Http, SECOND, Ssh};
 
@@ -587,17 +612,61 @@ mod tests {
         }
     }
 
-    /// What is said at the 1st, 10th, 100th … time has its last number too.
+    /// What is counted at the 1st, 10th, 100th … time has its last number too; what is worth knowing only is not
+    /// told in between.
     #[test]
     fn repeats_are_told_with_their_last_number() {
         let mut trial = Trial::new();
         for n in 0..57 {
             let body = Body::Http(Http { uri: b"/x", ..Http::default() });
             trial.record(&log(n, "10.0.0.1", "1.2.3.4", body));
+            trial.give(&conn(n, "10.0.0.1", "1.2.3.4", 31_337));
         }
         trial.end();
-        let times: Vec<_> = told(&trial, &http_traffic::TRAFFIC).map(|e| e.times).collect();
-        assert_eq!(times, [1, 10, 57]);
+        let times = |kind| told(&trial, kind).map(|e| e.times).collect::<Vec<_>>();
+        assert_eq!(times(&http_traffic::TRAFFIC), [1, 57]);
+        assert_eq!(times(&unknown_port::TYPE), [1, 10, 57]);
+        assert_eq!(trial.of(&http_traffic::TRAFFIC).len(), 2);
+    }
+
+    /// Refusals at one port, counted at each fifth, are told in steps of ten while the window goes on, and with
+    /// their last number.
+    #[test]
+    fn what_grows_in_small_steps_is_told_in_large_ones() {
+        let mut trial = Trial::new();
+        for n in 0..230 {
+            let mut flow = conn(n, "10.0.0.1", "1.2.3.4", 443).refused();
+            (flow.state, flow.history) = ("REJ", "Sr");
+            trial.give(&flow);
+        }
+        trial.end();
+        let counts: Vec<_> = told(&trial, &reconnection::TYPE).map(|e| e.measures.count).collect();
+        assert_eq!(counts, [5, 50, 230]);
+        assert_eq!(trial.of(&reconnection::TYPE).len(), 46);
+    }
+
+    /// A slow scan is told at the end of the window in which it was found, as it doubles over the day, and with its
+    /// last number; not in each hour by how little it has grown, and not a second time for the next window.
+    #[test]
+    fn what_goes_on_growing_is_told_as_it_doubles() {
+        for ports in 60..=70u16 {
+            let mut trial = Trial::new();
+            for port in 0..ports {
+                let second = i64::from(port) * 500;
+                trial.give(&conn(second, "10.0.0.1", "1.2.3.4", 2000 + port).refused());
+            }
+            trial.end();
+            let told: Vec<_> = told(&trial, &slow_scan::VERTICAL)
+                .map(|e| (e.measures.ports, e.measures))
+                .collect();
+            let numbers: Vec<_> = told.iter().map(|t| t.0).collect();
+            assert_eq!(numbers.last(), Some(&u64::from(ports)), "{numbers:?}");
+            // At 10, at its window's end, and from there on each time that it has doubled.
+            assert_eq!(numbers[..2], [10, 15], "{numbers:?}");
+            let later = told.get(1..told.len() - 1).unwrap_or_default();
+            let has_doubled = |pair: &[(u64, Measures)]| has_grown(&pair[1].1, &pair[0].1, 2);
+            assert!(later.len() > 2 && later.windows(2).all(has_doubled), "{numbers:?}");
+        }
     }
 
     /// Of a source with many targets some are told singly, and the rest in one finding that grows.

@@ -223,8 +223,9 @@ saved! {
 
 impl Saved for Rooms {
     fn save(&self, out: &mut Vec<u8>) {
-        let Rooms { windows, lasting, counts } = self;
+        let Rooms { windows, lasting, closed, counts } = self;
         lasting.save(out);
+        closed.save(out);
         counts.save(out);
         windows.len().save(out);
         for (window, rooms) in windows {
@@ -238,7 +239,8 @@ impl Saved for Rooms {
         }
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
-        let (lasting, counts) = (Saved::load(from)?, Saved::load(from)?);
+        let (lasting, closed, counts) =
+            (Saved::load(from)?, Saved::load(from)?, Saved::load(from)?);
         let mut windows = BTreeMap::new();
         for _ in 0..usize::load(from)? {
             let (window, len) = <(i64, usize)>::load(from)?;
@@ -249,6 +251,6 @@ impl Saved for Rooms {
             }
             windows.insert(window, rooms);
         }
-        Some(Rooms { windows, lasting, counts })
+        Some(Rooms { windows, lasting, closed, counts })
     }
 }

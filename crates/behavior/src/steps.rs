@@ -1,12 +1,13 @@
-//! Steps that tables take beside the look-up of a record's own entry: tests count them, so that no input makes
-//! work grow faster than itself. Outside of tests nothing is counted.
+//! Steps that tables take: a look-up, and entries that are looked at or moved to make room. Tests count them, so
+//! that no input makes work grow faster than itself. A run over a table that has some dozens of entries at most is
+//! one step. Outside of tests nothing is counted.
 
 #[cfg(test)]
 thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Entries were looked at, or moved, to make room.
+/// Entries were looked up, looked at, or moved.
 #[inline]
 pub(crate) fn add(entries: usize) {
     #[cfg(test)]

@@ -21,6 +21,7 @@ use crate::said::Said;
 use crate::settings::Settings;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Most, Slot, state};
+use crate::steps;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
@@ -79,6 +80,8 @@ state! {
         more: u64,
         /// Flows before those that are kept.
         before: u32,
+        /// Flows before this second were let go of.
+        forgot: Most<u32>,
         /// Half hours in which there were flows, and the last of them: who comes again and again stays.
         slots: u32,
         slot: Most<u32>,
@@ -285,6 +288,10 @@ impl Pair {
         } else {
             self.flows.push((second, bytes));
             self.last = Most(self.last.0.max(second));
+            // A request may name a connection of the day before: it goes when flows are looked at again.
+            if second < self.forgot.0 {
+                self.forgot = Most(0);
+            }
         }
         let slot = second / SLOT + 1;
         self.slots += u32::from(slot > self.slot.0);
@@ -425,12 +432,18 @@ fn is_complaint(r: &Record<'_>) -> bool {
     }
 }
 
-/// Lets go of what is older than a day; the begin is rounded down to the hour.
+/// Lets go of what is older than a day; the begin is rounded down to the hour, so that flows are looked at once an
+/// hour, however many come.
 fn forget(pair: &mut Pair, now: u32) {
     let begin = i64::from(now) - DAY;
-    let begin = begin - begin.rem_euclid(HOUR);
+    let begin = u32::try_from(begin - begin.rem_euclid(HOUR)).unwrap_or(0);
+    if begin <= pair.forgot.0 {
+        return;
+    }
+    pair.forgot = Most(begin);
     let were = pair.flows.len();
-    pair.flows.retain(|(second, _)| i64::from(*second) >= begin);
+    steps::add(were);
+    pair.flows.retain(|(second, _)| *second >= begin);
     if pair.flows.len() < were {
         pair.before = 0;
     }

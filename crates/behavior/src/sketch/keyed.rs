@@ -1,6 +1,7 @@
 //! A small table with a bound: keys found by comparing 32-bit tags in one run of memory.
 
 use crate::state::{Decoder, State};
+use crate::steps;
 use gabion_record::limits::{Limit, Meaning};
 
 /// Keys a [`Keyed`] can have.
@@ -47,6 +48,7 @@ impl<K, V, const MAX: usize> Default for Keyed<K, V, MAX> {
 impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     #[inline]
     fn find(&self, key: K) -> Option<usize> {
+        steps::add(1);
         let tag = key.hash() as u32;
         let mut from = 0;
         loop {
@@ -164,7 +166,9 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         self.put(at, key, value)
     }
 
+    /// Runs over all entries: some dozens at most, so that it is one step.
     fn least<O: Ord>(&self, least: impl Fn(&K, &V) -> O) -> usize {
+        steps::add(1);
         (0..self.entries.len())
             .min_by_key(|at| self.entries.get(*at).map(|(k, v)| least(k, v)))
             .unwrap_or(0)
