@@ -331,6 +331,18 @@ fn growing_logs_are_followed_until_the_end() {
     assert!(end.status.success(), "{text} {err}");
 }
 
+/// Three days of `missing_host` (29 MiB of logs) are told in at most 15,000 findings and 16 MB.
+fn is_bounded(out: &Path) {
+    let len = |name: &str| std::fs::metadata(out.join(name)).map_or(0, |file| file.len());
+    let bytes = len("alerts.json") + len("alerts.log");
+    assert!((1_000_000..=16_000_000).contains(&bytes), "{bytes}");
+    let told = std::fs::read_to_string(out.join("alerts.json")).unwrap();
+    let lines = told.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let ids: std::collections::HashSet<String> =
+        lines.filter_map(|e| e["_gabion"]["finding"].as_str().map(str::to_owned)).collect();
+    assert!(ids.len() <= 15_000, "{}", ids.len());
+}
+
 /// What a run knows of a host: windows, evidence in order of time, whom it calls again and again; the
 /// same with several workers.
 #[test]
@@ -343,6 +355,7 @@ fn a_profile_is_shown_after_the_run() {
         let out = folder.path().join(workers).display().to_string();
         let ran = gabion(&["read", &input, "--behavior", "-q", "-l", &out, "--workers", workers]);
         assert_eq!(ran.code, 0, "{}", ran.err);
+        is_bounded(Path::new(&out));
         let said = gabion(&["behavior", "show", &out, "--profile", "73.54.23.243"]);
         assert_eq!(said.code, 0, "{}", said.err);
         let mut words = said.out.split_whitespace();

@@ -29,7 +29,7 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
     if let Some(created) = created {
         j.moment("CreateTime", created);
     }
-    j.float("Confidence", e.confidence);
+    j.float("Confidence", round(e.confidence));
     let mut said = Vec::new();
     e.put_description(&mut said);
     said.extend_from_slice(b" Threat level: ");
