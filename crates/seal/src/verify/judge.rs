@@ -671,7 +671,9 @@ impl<'a> Judge<'a> {
                 self.unknown.push(Unknown { entry, epoch });
             } else {
                 let what = "checkpoints by keys that are not known: no more of them are judged";
-                self.report.warn(what.to_owned());
+                if self.report.warnings.last().is_none_or(|last| last != what) {
+                    self.report.warn(what.to_owned());
+                }
             }
             return;
         };

@@ -152,6 +152,7 @@ fn epoch_end(log: &Log) -> u64 {
 }
 
 fn checkpoints_repeated() {
+    checkpoints_of_nobody();
     let (log, anchor) = log();
     let before = log.verify_anchored(&anchor).checked_signatures;
     let notes = log.notes();
@@ -206,6 +207,28 @@ fn checkpoints_repeated() {
         assert!(report.checked_signatures < before + 200, "{}", report.checked_signatures);
         assert!(report.warnings.iter().any(|w| w.contains("were not looked at")), "{report:?}");
     }
+}
+
+/// Notes by keys that nobody knows: the first are named, and that there are more is said once.
+fn checkpoints_of_nobody() {
+    let (log, anchor) = log();
+    let last = log.notes().last().unwrap().0.clone();
+    let text = String::from_utf8(log.get(checkpoints::FILE)[last.clone()][9..].to_vec()).unwrap();
+    let (body, _) = text.split_once("\n\n").unwrap();
+    let origin = body.lines().next().unwrap();
+    let most = gabion_seal::limits::REPORT_LINES_MAX as u32;
+    log.change(checkpoints::FILE, |b| {
+        b.drain(last);
+        for n in 1..=most + 500 {
+            let id = gabion_seal::text::base64(&[&n.to_be_bytes()[..], &[7; 64]].concat());
+            b.extend(checkpoints::frame(&format!("{body}\n\n\u{2014} {origin} {id}\n")));
+        }
+    });
+    let report = log.verify_anchored(&anchor);
+    let said = "checkpoints by keys that are not known: no more of them are judged";
+    let times = report.warnings.iter().filter(|w| *w == said).count();
+    assert_eq!(times, 1, "{:?} {}", report.verdicts, report.warnings.len());
+    judged(&report, Tampered, 20, &["is not signed by the key of its epoch"]);
 }
 
 fn indexes() {
@@ -297,6 +320,9 @@ fn marks_repeated() {
     let report = cut.verify_anchored(&anchor);
     judged(&report, Tampered, 20, &[&name]);
     assert!(report.checked_signatures < before + 1_200, "{}", report.checked_signatures);
+    let more = 20_000 - gabion_seal::limits::MARKS_BEHIND_MAX;
+    let said = format!("{name}: {more} further commit marks behind damage were not checked");
+    assert!(report.warnings.contains(&said), "{:?}", report.warnings);
 }
 
 fn pruned_checkpoints() {
