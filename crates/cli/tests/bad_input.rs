@@ -210,6 +210,32 @@ fn an_interrupted_run_leaves_whole_outputs() {
     json_lines(&out.join("eve.json"));
 }
 
+/// A rule that is refused is said, also with `-q`; the others are used. Where none is left the run ends with 3.
+#[test]
+fn refused_rules_are_said_and_a_run_without_any_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let good = "alert ip any any -> any any (msg:\"a\"; sid:1;)\n";
+    let bad = "alert nothing any any -> any any (msg:\"b\"; sid:2;)\n";
+    let some = write(dir.path(), "some.rules", format!("{good}{bad}").as_bytes());
+    let none =
+        write(dir.path(), "none.rules", bad.repeat(2).replacen("sid:2", "sid:3", 1).as_bytes());
+    for quiet in [&[][..], &["-q"]] {
+        let ran = |rules: &str| gabion(&[&["read", &demo(), "-S", rules], quiet].concat());
+        let r = ran(&some);
+        assert_eq!(r.code, 0, "{}", r.err);
+        assert_eq!(r.err.matches("gabion: rules: 1 refused").count(), 1, "{}", r.err);
+        ran(&none).refuses(3, &["rules: all 2 rules were refused", "none.rules"]);
+    }
+    gabion(&["rules", "test", &demo(), "-S", &none]).refuses(3, &["all 2 rules were refused"]);
+    let set = ["--set", "vars.address-groups.HOME_NET=banana"];
+    let home = write(dir.path(), "home.rules", good.replacen("any", "$HOME_NET", 1).as_bytes());
+    gabion(&[&["read", &demo(), "-q", "-S", &home], &set[..]].concat())
+        .refuses(3, &["the only rule was refused"]);
+    // No rule was meant: nothing was refused.
+    let empty = write(dir.path(), "empty.rules", b"# nothing\n");
+    assert_eq!(gabion(&["read", &demo(), "-q", "-S", &empty]).code, 0);
+}
+
 /// A packed rule file of nothing but zeros unpacks to more than any rule set: it is refused before it
 /// takes the memory.
 #[test]

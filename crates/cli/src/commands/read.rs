@@ -1,6 +1,7 @@
 //! `gabion read`: captures in, findings and the ledger out.
 
-use super::{rule_files, terminal_width};
+use super::rule_files::{self, Say};
+use super::terminal_width;
 use crate::behavior::Beside;
 use crate::behavior::capture::Tap;
 use crate::behavior::known::Known;
@@ -252,9 +253,8 @@ fn engine(
         [] => None,
         files => {
             let compiled = rule_files::compile(files, config, &catalog, false)?;
-            if !o.quiet {
-                rule_files::say(&compiled.diagnostics, o.verbose);
-            }
+            rule_files::say(&compiled.diagnostics, Say::of(o.quiet, o.verbose));
+            rule_files::is_any_left(&compiled)?;
             counts = compiled.set.counts;
             Some((compiled.set, compiled.datasets))
         }

@@ -52,18 +52,62 @@ pub(crate) fn load(o: &RuleOptions, files: &[PathBuf]) -> Result<(Compiled, Cata
     Ok((compiled, catalog))
 }
 
+/// How much is said of rules that were refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Say {
+    /// That there are some (`-q`): whoever wants to read nothing still wants to know that a rule is not looked for.
+    Refused,
+    /// How many, and how many have warnings.
+    Counts,
+    /// Each one too.
+    All,
+}
+
+impl Say {
+    /// As the options of a run ask for.
+    pub(crate) fn of(is_quiet: bool, is_verbose: bool) -> Say {
+        match (is_quiet, is_verbose) {
+            (true, _) => Say::Refused,
+            (false, false) => Say::Counts,
+            (false, true) => Say::All,
+        }
+    }
+}
+
 /// Says on standard error which rules were refused: each one, or only how many.
-pub(crate) fn say(diagnostics: &[Diagnostic], in_full: bool) {
+pub(crate) fn say(diagnostics: &[Diagnostic], how: Say) {
     let of = |s: Severity| diagnostics.iter().filter(move |d| d.severity == s).count();
     let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
-    if in_full {
+    if how == Say::All {
         for d in diagnostics {
             eprintln!("gabion: {d}");
         }
     }
-    if errors + warnings > 0 {
-        eprintln!(
+    match how {
+        Say::Refused if errors > 0 => {
+            eprintln!("gabion: rules: {errors} refused: see gabion rules check");
+        }
+        Say::Counts | Say::All if errors + warnings > 0 => eprintln!(
             "gabion: rules: {errors} refused, {warnings} with warnings: see gabion rules check"
-        );
+        ),
+        _ => {}
     }
+}
+
+/// Refuses rules of which none is left: a run without any would look as if nothing had been found.
+///
+/// # Errors
+/// When all rules were refused.
+pub(crate) fn is_any_left(compiled: &Compiled) -> Result<(), Fault> {
+    let counts = compiled.set.counts;
+    if counts.loaded > 0 || counts.failed == 0 {
+        return Ok(());
+    }
+    let refused = match counts.failed {
+        1 => "the only rule was refused".to_owned(),
+        n => format!("all {n} rules were refused"),
+    };
+    let first = compiled.diagnostics.iter().find(|d| d.severity == Severity::Error);
+    let first = first.map_or_else(String::new, |d| format!(", first {d}"));
+    Err(Fault::input(format!("rules: {refused}{first}: gabion rules check tells of each")))
 }
