@@ -109,8 +109,9 @@ pub enum Section {
 /// What a checkpoint can't be gone on from.
 pub const OTHER_SETTINGS: &str = "it was written with another time_window_width, only_one_tw, analysis_direction \
     or client_ips: use those again, or begin anew with --overwrite";
-/// The same of one that is none.
-pub const DAMAGED: &str = "it is damaged or of another version: begin anew with --overwrite";
+/// The same of one that is whole, but not of this form.
+pub const OTHER_VERSION: &str = "it was written by another version of Gabion: go on from it with that version, or \
+    begin anew with --overwrite, or in another folder (-l)";
 
 /// What has to be the same so that windows and profiles mean the same.
 fn footing(settings: &Settings) -> Vec<u8> {
@@ -256,19 +257,19 @@ impl Front {
     /// When it is none of this version, or of other settings.
     pub fn restore(&mut self, saved: &[u8]) -> Result<(), &'static str> {
         let from = &mut { saved };
-        if load_bytes(from).ok_or(DAMAGED)? != footing(&self.settings) {
+        if load_bytes(from).ok_or(OTHER_VERSION)? != footing(&self.settings) {
             return Err(OTHER_SETTINGS);
         }
-        let list = u64::load(from).ok_or(DAMAGED)?;
-        (self.site, self.counts) = Saved::load(from).ok_or(DAMAGED)?;
-        (self.latest_flow, self.learned) = Saved::load(from).ok_or(DAMAGED)?;
-        (self.newest, self.turns) = Saved::load(from).ok_or(DAMAGED)?;
+        let list = u64::load(from).ok_or(OTHER_VERSION)?;
+        (self.site, self.counts) = Saved::load(from).ok_or(OTHER_VERSION)?;
+        (self.latest_flow, self.learned) = Saved::load(from).ok_or(OTHER_VERSION)?;
+        (self.newest, self.turns) = Saved::load(from).ok_or(OTHER_VERSION)?;
         // Entries of another list mean something else.
         if list != list_of(&self.settings) {
             self.site.passed = Passed::default();
             self.learned.clear();
         }
-        if from.is_empty() { Ok(()) } else { Err(DAMAGED) }
+        if from.is_empty() { Ok(()) } else { Err(OTHER_VERSION) }
     }
 
     /// Which ends of a record get it into their profile.
@@ -448,15 +449,15 @@ impl Back {
     /// When it is none of this version.
     pub fn restore(&mut self, saved: &[u8]) -> Result<(), &'static str> {
         let from = &mut { saved };
-        let list = u64::load(from).ok_or(DAMAGED)?;
-        self.accumulator = Saved::load(from).ok_or(DAMAGED)?;
-        self.input_state = Saved::load(from).ok_or(DAMAGED)?;
-        (self.withheld, self.counts) = Saved::load(from).ok_or(DAMAGED)?;
-        (self.rooms, self.turns) = Saved::load(from).ok_or(DAMAGED)?;
+        let list = u64::load(from).ok_or(OTHER_VERSION)?;
+        self.accumulator = Saved::load(from).ok_or(OTHER_VERSION)?;
+        self.input_state = Saved::load(from).ok_or(OTHER_VERSION)?;
+        (self.withheld, self.counts) = Saved::load(from).ok_or(OTHER_VERSION)?;
+        (self.rooms, self.turns) = Saved::load(from).ok_or(OTHER_VERSION)?;
         if list != list_of(&self.settings) {
             self.withheld = Withheld::default();
         }
-        if from.is_empty() { Ok(()) } else { Err(DAMAGED) }
+        if from.is_empty() { Ok(()) } else { Err(OTHER_VERSION) }
     }
 
     /// Enters what became of evidence so far.
@@ -618,7 +619,7 @@ impl Engine {
         match section {
             Section::Front => self.front.restore(saved),
             Section::Back => self.back.restore(saved),
-            Section::Shard(number) => self.shards.restore(number, saved).ok_or(DAMAGED),
+            Section::Shard(number) => self.shards.restore(number, saved).ok_or(OTHER_VERSION),
         }
     }
 

@@ -107,7 +107,8 @@ impl Reached {
         Reached(Vec::new())
     }
 
-    fn add(&mut self, limit: &'static Limit, times: u64) {
+    /// Adds what was counted of one.
+    pub fn add(&mut self, limit: &'static Limit, times: u64) {
         match self.0.iter_mut().find(|(l, _)| std::ptr::eq(*l, limit)) {
             Some((_, n)) => *n = n.saturating_add(times),
             None => self.0.push((limit, times)),

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const NAME: &str = "follow.checkpoint";
 const MAGIC: [u8; 8] = *b"GBNFOLLO";
 /// Of the form; the states of detectors carry their own.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const DIGEST: usize = 32;
 
 /// What a section holds.
@@ -122,6 +122,18 @@ pub(crate) fn make_new(path: &Path) -> io::Result<File> {
     options.write(true).create_new(true).open(path)
 }
 
+/// What is said of one whose checksum is wrong.
+const DAMAGED: &str = "it is damaged: begin anew with --overwrite, or in another folder (-l)";
+
+/// What is said of a whole one of another form.
+fn of_version(version: u32) -> String {
+    let which = if version < VERSION { "an older" } else { "a newer" };
+    format!(
+        "it was written by {which} version of Gabion (form {version}, this version reads {VERSION}): go on from it \
+         with that version, or begin anew with --overwrite, or in another folder (-l)"
+    )
+}
+
 fn beside(folder: &Path) -> PathBuf {
     folder.join("follow.checkpoint.new")
 }
@@ -144,14 +156,18 @@ impl Checkpoint {
     }
 
     fn of(mut bytes: Vec<u8>) -> Result<Checkpoint, String> {
-        let damaged = || gabion_behavior::engine::DAMAGED.to_owned();
+        let damaged = || DAMAGED.to_owned();
         let head = MAGIC.len() + 4;
         let body =
             bytes.len().checked_sub(DIGEST).filter(|len| *len >= head).ok_or_else(damaged)?;
         let (all, sum) = bytes.split_at(body);
-        let is_ours = all.starts_with(&MAGIC) && all.get(8..head) == Some(&VERSION.to_le_bytes());
-        if !is_ours || digest(&SHA256, all).as_ref() != sum {
+        if !all.starts_with(&MAGIC) || digest(&SHA256, all).as_ref() != sum {
             return Err(damaged());
+        }
+        let version = all.get(8..head).and_then(|bytes| bytes.try_into().ok());
+        let version = version.map(u32::from_le_bytes).ok_or_else(damaged)?;
+        if version != VERSION {
+            return Err(of_version(version));
         }
         bytes.truncate(body);
         bytes.drain(..head);
@@ -204,6 +220,28 @@ mod tests {
             other[at] ^= 1;
             assert!(Checkpoint::of(other).is_err(), "{at}");
             assert!(Checkpoint::of(bytes[..at].to_vec()).is_err(), "{at}");
+        }
+    }
+
+    /// One of another form is not damaged: it is said which version wrote it, and what can be done.
+    #[test]
+    fn a_checkpoint_of_another_version_is_refused_as_such() {
+        let folder = tempfile::tempdir().unwrap();
+        Writing::begin(folder.path()).unwrap().finish().unwrap();
+        let written = std::fs::read(path_in(folder.path())).unwrap();
+        for (version, which) in
+            [(VERSION - 1, "an older version"), (VERSION + 1, "a newer version")]
+        {
+            let mut bytes = written[..written.len() - DIGEST].to_vec();
+            bytes[8..12].copy_from_slice(&version.to_le_bytes());
+            let sum = digest(&SHA256, &bytes);
+            bytes.extend_from_slice(sum.as_ref());
+            let said = Checkpoint::of(bytes.clone()).err().unwrap();
+            for part in [which, &format!("form {version}"), "with that version", "--overwrite"] {
+                assert!(said.contains(part), "{said}");
+            }
+            bytes[9] ^= 1;
+            assert_eq!(Checkpoint::of(bytes).err().as_deref(), Some(DAMAGED));
         }
     }
 }

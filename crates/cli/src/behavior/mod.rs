@@ -33,7 +33,7 @@ use crate::log::seal_findings::FindingLog;
 use crate::operator_file;
 use crate::standard_output;
 use crate::suricata::yaml;
-use gabion_behavior::engine::DAMAGED;
+use gabion_behavior::engine::OTHER_VERSION;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
 use gabion_behavior::whitelist::Entry;
@@ -111,10 +111,10 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     if let Some(signals) = &lists.signals {
         signals.begin();
     }
-    if let Some(folder) = o.log_dir.as_deref().filter(|_| o.follow) {
-        sealed_ids::put_aside(folder).map_err(Fault::environment)?;
-    }
-    let sealed = o.seal.as_deref().map(FindingLog::open).transpose()?;
+    let folder = o.log_dir.as_deref().filter(|_| o.follow);
+    let mut settle = |log| folder.map_or(Ok(()), |folder| sealed_ids::settle(folder, log));
+    let sealed =
+        o.seal.as_deref().map(|log| FindingLog::open_telling(log, &mut settle)).transpose()?;
     let earlier = earlier(o)?;
     let before = before(o, earlier.as_ref())?;
     let goes_on = earlier.is_some();
@@ -395,9 +395,9 @@ fn follow(
         sink.folder.clone_from(&o.log_dir);
     }
     if let Some(earlier) = &earlier {
-        let damaged = || unfit(o, DAMAGED);
-        source.restore(earlier.section(Tag::Source).ok_or_else(damaged)?).ok_or_else(damaged)?;
-        sink.found.restore(earlier.section(Tag::Sink).ok_or_else(damaged)?).ok_or_else(damaged)?;
+        let other = || unfit(o, OTHER_VERSION);
+        source.restore(earlier.section(Tag::Source).ok_or_else(other)?).ok_or_else(other)?;
+        sink.restore(earlier.section(Tag::Sink).ok_or_else(other)?).ok_or_else(other)?;
         if !o.quiet {
             let folder = o.log_dir.as_deref().unwrap_or(Path::new("")).display();
             eprintln!("gabion: {folder}: goes on from its checkpoint");
@@ -442,6 +442,9 @@ fn detect<S: Source + 'static>(
     sink: &mut Sink,
 ) -> Result<(S, Ran), Fault> {
     let budget = budget(o);
+    // Limits that were reached while the run was prepared are no part of what a checkpoint holds: who goes on from it
+    // is prepared again.
+    gabion_record::limits::publish();
     let Begun { start, state, is_finite, earlier } = begun;
     let parts = || earlier.iter().flat_map(Checkpoint::sections);
     let engine_parts = || {
@@ -467,7 +470,9 @@ fn detect<S: Source + 'static>(
         match (section, &mut shards) {
             (Section::Front, _) => front.restore(bytes),
             (Section::Back, _) => back.restore(bytes),
-            (Section::Shard(number), Some(shards)) => shards.restore(number, bytes).ok_or(DAMAGED),
+            (Section::Shard(number), Some(shards)) => {
+                shards.restore(number, bytes).ok_or(OTHER_VERSION)
+            }
             (Section::Shard(_), None) => Ok(()),
         }
         .map_err(unfit)?;
@@ -569,7 +574,8 @@ pub(crate) fn end(
     }
     let paged = sink.paged.take().map(|paged| (paged, std::mem::take(&mut sink.known)));
     let Beside { page, network } = beside;
-    let limits = gabion_record::limits::take_all();
+    let mut limits = gabion_record::limits::take_all();
+    limits.merge(&sink.limits);
     let ended = Ended { reports, ran, found: &sink.found, ledger, network, stored, limits };
     exit = exit.max(troubles::say(&ended, o, is_cut));
     if let Err(e) = leave(&ended, o, paged, page) {

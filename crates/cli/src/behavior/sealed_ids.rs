@@ -4,10 +4,11 @@
 //! The sealed log can't be asked: what it holds is encrypted to its readers. So a file beside the checkpoint
 //! says of each finding that was given to the log which chunk of the log it is in. A chunk is durable as a
 //! whole or not at all, and the log says how many it holds when it is opened again: findings of those are
-//! sealed, findings of later ones are not. The entry is written before its chunk is, so a kill at any moment
-//! leaves no sealed finding without one. (The machine's own fall may lose entries, and a run that is killed
-//! while it opens the log does not know them; such findings are sealed twice, with the same ID.) If another program wrote into the log between the kill and the next run, its
-//! chunks are taken for the ones that were lost.
+//! sealed, findings of later ones are not. The entry is written before its chunk is, and entries of chunks that
+//! were lost are taken out before the log grows again ([`settle`]), so that after a kill at any moment each entry
+//! tells the truth. (The machine's own fall may lose entries; such findings are sealed twice, with the same ID.)
+//! If another program wrote into the log between the kill and the next run, its chunks are taken for the ones
+//! that were lost.
 //!
 //! The form: eight bytes that name it, the log's id (16), then entries of 24 bytes: the finding's ID (16) and
 //! the chunk's number (little-endian).
@@ -22,8 +23,6 @@ use std::path::{Path, PathBuf};
 
 /// Its name in the run's folder.
 pub(crate) const NAME: &str = "follow.sealed";
-/// Its name while the log is opened.
-const ASIDE: &str = "follow.sealed.aside";
 const MAGIC: [u8; 8] = *b"GBNSEALD";
 const HEAD: usize = MAGIC.len() + 16;
 const ENTRY: usize = 16 + 8;
@@ -37,25 +36,27 @@ pub(crate) struct SealedIds {
     known: HashSet<FindingId>,
 }
 
-/// Puts the file of a folder aside before the log is opened, which grows by that: where a run is killed before
-/// [`SealedIds::open`], nobody can say any more which of the entries' chunks are those that were lost.
+/// Takes out what stands in chunks that the log does not hold: it was lost in a kill. The log has been recovered
+/// and nothing was added yet; once it has grown, nobody could say any more which chunks were lost. A file of
+/// another log stays as it is.
 ///
 /// # Errors
-/// When it can't be put aside.
-pub(crate) fn put_aside(folder: &Path) -> Result<(), String> {
-    let (path, aside) = (folder.join(NAME), folder.join(ASIDE));
-    let moved = match std::fs::rename(&path, &aside) {
-        Err(e) if e.kind() == ErrorKind::NotFound => std::fs::remove_file(&aside),
-        done => done,
-    };
-    match moved {
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(format!("{}: {e}", path.display())),
-        _ => Ok(()),
+/// When it can't be read or written.
+pub(crate) fn settle(folder: &Path, log: Opened) -> gabion_seal::Result<()> {
+    let path = folder.join(NAME);
+    let failed =
+        |e: io::Error| gabion_seal::Error::Storage { name: path.display().to_string(), source: e };
+    let Some(all) = entries(&path, &log.log_id).map_err(failed)? else { return Ok(()) };
+    let held: Vec<_> = all.iter().copied().filter(|(_, chunk)| *chunk < log.chunks).collect();
+    if held.len() < all.len() {
+        write(&path, &log.log_id, &held).map_err(failed)?;
     }
+    Ok(())
 }
 
 impl SealedIds {
-    /// Goes on with the file of a folder, or begins it. `left` is what the checkpoint says of runs before.
+    /// Goes on with the file of a folder, which was settled, or begins it. `left` is what the checkpoint says of
+    /// runs before.
     ///
     /// # Errors
     /// When it can't be read or written.
@@ -67,11 +68,10 @@ impl SealedIds {
     ) -> Result<SealedIds, String> {
         let path = folder.join(NAME);
         let failed = |e: io::Error| format!("{}: {e}", path.display());
-        let aside = folder.join(ASIDE);
-        let before = if goes_on { sealed(&aside, log).map_err(failed)? } else { Vec::new() };
-        // Written anew: entries of chunks that were lost would soon be taken for ones that are there.
+        let before = if goes_on { entries(&path, &log.log_id).map_err(failed)? } else { None };
+        let before = before.unwrap_or_default();
+        // Written anew: what a kill left of a last entry is gone, and it is open for more.
         let file = write(&path, &log.log_id, &before).map_err(failed)?;
-        let _ = std::fs::remove_file(aside);
         let known = before.into_iter().map(|(id, _)| id).chain(left).collect();
         Ok(SealedIds { path, log_id: log.log_id, file: Some(file), known })
     }
@@ -135,28 +135,29 @@ fn write(path: &Path, log_id: &[u8; 16], entries: &[(FindingId, u64)]) -> io::Re
     Ok(file)
 }
 
-/// Findings of chunks that the log holds. A last entry that is not whole was never acted upon.
-fn sealed(path: &Path, log: Opened) -> io::Result<Vec<(FindingId, u64)>> {
+/// What the file says, where it is of this log. A last entry that is not whole was never acted upon.
+fn entries(path: &Path, log_id: &[u8; 16]) -> io::Result<Option<Vec<(FindingId, u64)>>> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(e),
     };
-    let Some((head, entries)) = bytes.split_at_checked(HEAD) else { return Ok(Vec::new()) };
-    if head != [&MAGIC[..], &log.log_id].concat() {
-        return Ok(Vec::new());
+    let Some((head, entries)) = bytes.split_at_checked(HEAD) else { return Ok(None) };
+    if head != [&MAGIC[..], log_id].concat() {
+        return Ok(None);
     }
     let entry = |bytes: &[u8]| {
         let (id, chunk) = bytes.split_first_chunk::<16>()?;
-        let chunk = u64::from_le_bytes(*chunk.first_chunk()?);
-        (chunk < log.chunks).then_some((FindingId(*id), chunk))
+        Some((FindingId(*id), u64::from_le_bytes(*chunk.first_chunk()?)))
     };
-    Ok(entries.chunks_exact(ENTRY).filter_map(entry).collect())
+    Ok(Some(entries.chunks_exact(ENTRY).filter_map(entry).collect()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gabion_seal::storage::{Fault, Left, Memory};
+    use gabion_seal::{Flags, Init, Kind, Policy, Record, SecretKey, Source, Transport, Writer};
 
     fn id(n: u8) -> FindingId {
         FindingId([n; 16])
@@ -166,10 +167,15 @@ mod tests {
         Opened { log_id: [9; 16], chunks }
     }
 
+    fn reopened(folder: &Path, log: Opened, left: Vec<FindingId>, goes_on: bool) -> SealedIds {
+        settle(folder, log).unwrap();
+        SealedIds::open(folder, log, left, goes_on).unwrap()
+    }
+
     #[test]
     fn findings_of_chunks_that_the_log_holds_are_known_once() {
         let folder = tempfile::tempdir().unwrap();
-        let mut ids = SealedIds::open(folder.path(), at(5), vec![], false).unwrap();
+        let mut ids = reopened(folder.path(), at(5), vec![], false);
         for (n, chunk) in [(1, 5), (2, 5), (3, 6)] {
             assert!(!ids.has(id(n)));
             ids.add(id(n), chunk);
@@ -180,37 +186,128 @@ mod tests {
         let mut bytes = std::fs::read(&path).unwrap();
         bytes.extend_from_slice(&[7; 11]);
         std::fs::write(&path, bytes).unwrap();
-        put_aside(folder.path()).unwrap();
-        let mut ids = SealedIds::open(folder.path(), at(6), vec![id(8)], true).unwrap();
+        let mut ids = reopened(folder.path(), at(6), vec![id(8)], true);
         assert_eq!([1, 2, 3, 8].map(|n| ids.has(id(n))), [true, true, false, true]);
         assert!(!ids.has(id(1)), "it is asked about once");
         drop(ids);
         // The entry of the lost chunk is gone, whatever the log has grown to since.
-        put_aside(folder.path()).unwrap();
-        let ids = SealedIds::open(folder.path(), at(50), vec![], true).unwrap();
-        assert_eq!(ids.left(), [id(1), id(2)]);
-        // A run that is killed while it opens the log leaves nothing that can be relied on.
-        put_aside(folder.path()).unwrap();
-        put_aside(folder.path()).unwrap();
-        let ids = SealedIds::open(folder.path(), at(50), vec![], true).unwrap();
-        assert_eq!(ids.left(), []);
+        assert_eq!(reopened(folder.path(), at(50), vec![], true).left(), [id(1), id(2)]);
     }
 
     #[test]
     fn a_checkpoint_or_another_log_begins_it_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let mut ids = SealedIds::open(folder.path(), at(0), vec![], true).unwrap();
+        let mut ids = reopened(folder.path(), at(0), vec![], true);
         ids.add(id(1), 0);
         ids.begin_anew();
         ids.add(id(2), 1);
         drop(ids);
         let other = Opened { log_id: [8; 16], chunks: 9 };
-        let known = |log, goes_on| {
-            put_aside(folder.path()).unwrap();
-            SealedIds::open(folder.path(), log, vec![], goes_on).unwrap().left()
-        };
+        let known = |log, goes_on| reopened(folder.path(), log, vec![], goes_on).left();
         assert_eq!(known(at(9), true), [id(2)]);
         assert_eq!(known(other, true), []);
         assert_eq!(known(at(9), true), []);
+    }
+
+    const NOW: u64 = 1_700_000_000_000_000_000;
+
+    /// A run over a log in memory, beside a folder: its files, and the numbers of findings that are in the log.
+    struct Run<'a> {
+        log: &'a Memory,
+        state: &'a Memory,
+        key: &'a SecretKey,
+        folder: &'a Path,
+    }
+
+    impl Run<'_> {
+        fn open(&self) -> gabion_seal::Result<(Writer<Memory>, SealedIds)> {
+            let (log, state) = (self.log.clone(), self.state.clone());
+            let recipients = vec![self.key.recipient().clone()];
+            let mut settle = |log_id, opened: &gabion_seal::writer::Opened| {
+                settle(self.folder, Opened { log_id, chunks: opened.chunks })
+            };
+            let policy = Policy { chunk_plain: 64, ..Policy::default() };
+            let (writer, opened) =
+                Writer::open_telling(log, state, recipients, policy, NOW, &mut settle)?;
+            let log = Opened { log_id: writer.identity().log_id(), chunks: opened.chunks };
+            let ids = SealedIds::open(self.folder, log, vec![], true).unwrap();
+            Ok((writer, ids))
+        }
+
+        fn seal(
+            writer: &mut Writer<Memory>,
+            ids: &mut SealedIds,
+            n: u8,
+        ) -> gabion_seal::Result<()> {
+            let bytes = [n; 40];
+            let (kind, flags) = (Kind::Finding, Flags::default());
+            let record = Record { time_ns: NOW, kind, flags, bytes: &bytes };
+            writer.append(&record, &Source::new(Transport::Finding, 0, "test", ""))?;
+            ids.add(id(n), writer.size());
+            Ok(())
+        }
+    }
+
+    fn copied(from: &Path) -> tempfile::TempDir {
+        let to = tempfile::tempdir().unwrap();
+        std::fs::copy(from.join(NAME), to.path().join(NAME)).unwrap();
+        to
+    }
+
+    /// A run is killed with findings that are in the log and findings that are not, the next one at each step of
+    /// opening the log, in three ways, and the one after that as well: those that are in the log are known, and no
+    /// others.
+    #[test]
+    fn a_kill_while_the_log_is_opened_loses_and_doubles_nothing() {
+        let (mut log, state) = (Memory::new(), Memory::new());
+        Init::new("log.example/test", NOW).create(&mut log, state.clone()).unwrap();
+        let key = SecretKey::generate().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let first = Run { log: &log, state: &state, key: &key, folder: folder.path() };
+        let (mut writer, mut ids) = first.open().unwrap();
+        for n in 1..=5 {
+            Run::seal(&mut writer, &mut ids, n).unwrap();
+        }
+        writer.commit(NOW).unwrap();
+        // Eight more, of which none is durable: their chunks have numbers that the log will have soon.
+        for n in 6..=13 {
+            Run::seal(&mut writer, &mut ids, n).unwrap();
+        }
+        drop((writer, ids));
+        let expected: Vec<FindingId> = (1..=5).map(id).collect();
+        let (log, state) = (log.after_crash(Left::Kept), state.after_crash(Left::Kept));
+        let kills =
+            |log: &Memory, state: &Memory, folder: &Path, each: &mut dyn FnMut(&Run<'_>)| {
+                for fault in [Fault::Nothing, Fault::Half, Fault::After] {
+                    for is_state in [false, true] {
+                        for step in 1.. {
+                            let folder = copied(folder);
+                            let (log, state) = (log.snapshot(), state.snapshot());
+                            let failing = if is_state { &state } else { &log };
+                            failing.fail_at(step, fault);
+                            let run =
+                                Run { log: &log, state: &state, key: &key, folder: folder.path() };
+                            let opened = run.open();
+                            if opened.is_ok() {
+                                break;
+                            }
+                            drop(opened);
+                            let (log, state) = (log.snapshot(), state.snapshot());
+                            each(&Run { log: &log, state: &state, ..run });
+                        }
+                    }
+                }
+            };
+        let mut killed = 0;
+        kills(&log, &state, folder.path(), &mut |run| {
+            killed += 1;
+            kills(run.log, run.state, run.folder, &mut |run| {
+                let (_, ids) = run.open().unwrap();
+                assert_eq!(ids.left(), expected);
+            });
+            let (_, ids) = run.open().unwrap();
+            assert_eq!(ids.left(), expected);
+        });
+        assert!(killed > 20, "{killed}");
     }
 }

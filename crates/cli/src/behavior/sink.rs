@@ -14,6 +14,7 @@ use gabion_outputs::rank::{self, Rank, Whom};
 use gabion_outputs::store::{ProfileWriter, StoredProfile};
 use gabion_outputs::told::Told;
 use gabion_record::evidence::{Alert, Evidence, FindingId, Indicator, Party, Role, ThreatLevel};
+use gabion_record::limits::{self, Limit, Reached};
 use gabion_record::logs::TimeNs;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
@@ -177,6 +178,9 @@ pub(crate) struct Sink {
     pub(crate) saving: Option<Writing>,
     /// Why a checkpoint could not be written, when it was said.
     pub(crate) unsaved: Option<String>,
+    /// Limits that were reached in what was found up to now, as far as whoever counts them has said so. With those
+    /// of the runs that this one goes on from.
+    pub(crate) limits: Reached,
 }
 
 /// What a checkpoint has to say of where findings go.
@@ -189,11 +193,13 @@ struct SavedSink {
     rank: Rank,
     /// Findings that an earlier run sealed and that were not found again yet.
     sealed: Vec<FindingId>,
+    /// Limits that were reached, by name.
+    limits: Vec<(String, u64)>,
 }
 
 saved! {
     Shown { score, levels }
-    SavedSink { marks, told, evidence, alerts, hosts, rank, sealed }
+    SavedSink { marks, told, evidence, alerts, hosts, rank, sealed, limits }
 }
 
 /// What a run that was cut off had written and sealed.
@@ -227,10 +233,22 @@ fn seal(to: Option<&Sealer>, ids: Option<&mut SealedIds>, id: FindingId, line: &
     }
 }
 
+/// The limit of that name, of whatever counts in a run over flows.
+fn limit_named(name: &str) -> Option<&'static Limit> {
+    let tables = [
+        gabion_behavior::limits::TABLE,
+        gabion_flowlog::limits::TABLE,
+        gabion_outputs::limits::TABLE,
+        gabion_runtime::limits::TABLE,
+        gabion_seal::limits::TABLE,
+        crate::limits::TABLE,
+    ];
+    tables.into_iter().flatten().copied().find(|limit| limit.full_name() == name)
+}
+
 impl Found {
     /// Goes on with what was found up to a checkpoint.
-    pub(crate) fn restore(&mut self, saved: &[u8]) -> Option<()> {
-        let sink = SavedSink::load(&mut { saved })?;
+    fn restore(&mut self, sink: SavedSink) {
         let types = ALL.iter().flat_map(|(_, about)| about.types);
         let names: BTreeSet<&'static str> = types.map(|kind| kind.name).collect();
         for (name, level, n) in sink.evidence {
@@ -242,11 +260,23 @@ impl Found {
         self.alerts = sink.alerts.into_iter().map(|(ip, (w, sum))| (ip, w, sum)).collect();
         self.hosts = sink.hosts;
         self.rank = sink.rank;
-        Some(())
     }
 }
 
 impl Sink {
+    /// Goes on with what was found up to a checkpoint, and with the limits that were reached by then.
+    pub(crate) fn restore(&mut self, saved: &[u8]) -> Option<()> {
+        let mut saved = SavedSink::load(&mut { saved })?;
+        for (name, times) in std::mem::take(&mut saved.limits) {
+            // One that this version does not have is not counted any further.
+            if let Some(limit) = limit_named(&name) {
+                self.limits.add(limit, times);
+            }
+        }
+        self.found.restore(saved);
+        Some(())
+    }
+
     /// Takes one.
     pub(crate) fn take(&mut self, finding: Finding<'_>) {
         self.reopen_if_asked();
@@ -361,6 +391,8 @@ impl Sink {
             Ok(marks) => marks,
             Err(e) => return self.not_saved(&e),
         };
+        // What this thread counted belongs to what was found up to here; others give theirs with what they find.
+        self.limits.merge(&limits::take());
         // Lines for JSON are those that this run tells.
         let Found { evidence, alerts, hosts, rank, lines: _ } = &self.found;
         let told = self.files.as_ref().map(|files| files.told().clone()).unwrap_or_default();
@@ -372,6 +404,7 @@ impl Sink {
             hosts: hosts.clone(),
             rank: rank.clone(),
             sealed: self.sealed_ids.as_ref().map(SealedIds::left).unwrap_or_default(),
+            limits: self.limits.iter().map(|(limit, n)| (limit.full_name(), n)).collect(),
         };
         let mut bytes = Vec::new();
         saved.save(&mut bytes);

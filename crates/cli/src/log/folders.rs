@@ -214,6 +214,16 @@ pub(super) fn writer_at(
     state: Option<&Path>,
     seal: Option<&SealOptions>,
 ) -> Result<(Writer<Files>, Opened), LogFault> {
+    writer_telling(log, state, seal, &mut |_, _| Ok(()))
+}
+
+/// The same; `found` is told what [`Writer::open_telling`] tells.
+pub(super) fn writer_telling(
+    log: &Path,
+    state: Option<&Path>,
+    seal: Option<&SealOptions>,
+    found: &mut dyn FnMut([u8; 16], &Opened) -> gabion_seal::Result<()>,
+) -> Result<(Writer<Files>, Opened), LogFault> {
     // What ends soon is hardly swapped out: only what can't be helped is said.
     if let (Locked::Nothing, Some(text)) = (guard_secrets(), Locked::Nothing.complaint()) {
         eprintln!("gabion: {text}");
@@ -234,7 +244,8 @@ pub(super) fn writer_at(
         }
         policy.classes.clone_from(&seal.classes);
     }
-    let (writer, opened) = Writer::open(folder, open(&state)?, recipients, policy, now_ns())
+    let state = open(&state)?;
+    let (writer, opened) = Writer::open_telling(folder, state, recipients, policy, now_ns(), found)
         .map_err(|e| LogFault::from(e).about(log))?;
     if opened.was_torn() {
         eprintln!(

@@ -38,7 +38,19 @@ struct State {
 impl FindingLog {
     /// Opens the log for writing.
     pub(crate) fn open(log: &Path) -> Result<FindingLog, Fault> {
-        let (writer, found) = folders::writer_at(log, None, None).map_err(LogFault::into_fault)?;
+        FindingLog::open_telling(log, &mut |_| Ok(()))
+    }
+
+    /// The same; `found` is told what the log holds before anything is added.
+    pub(crate) fn open_telling(
+        log: &Path,
+        found: &mut dyn FnMut(Opened) -> gabion_seal::Result<()>,
+    ) -> Result<FindingLog, Fault> {
+        let mut tell = |log_id, opened: &gabion_seal::writer::Opened| {
+            found(Opened { log_id, chunks: opened.chunks })
+        };
+        let (writer, found) =
+            folders::writer_telling(log, None, None, &mut tell).map_err(LogFault::into_fault)?;
         let opened = Opened { log_id: writer.identity().log_id(), chunks: found.chunks };
         let state = State { writer: Some(writer), sealed: 0, lost: 0, failed: None };
         Ok(FindingLog { log: log.to_path_buf(), opened, state: Arc::new(Mutex::new(state)) })

@@ -123,11 +123,27 @@ struct Good {
 impl<S: Storage> Writer<S> {
     /// Opens a log for writing: recovers it, and begins a segment.
     pub fn open(
+        log: S,
+        state: S,
+        recipients: Vec<Recipient>,
+        policy: Policy,
+        now_ns: u64,
+    ) -> Result<(Writer<S>, Opened)> {
+        Writer::open_telling(log, state, recipients, policy, now_ns, &mut |_, _| Ok(()))
+    }
+
+    /// The same; `found` is told the log's id and what was found when the log is recovered and before a chunk is
+    /// added: who keeps account of chunks beside the log knows then which of them it holds.
+    ///
+    /// # Errors
+    /// Also those of `found`; then nothing was added.
+    pub fn open_telling(
         mut log: S,
         state: S,
         recipients: Vec<Recipient>,
         policy: Policy,
         now_ns: u64,
+        found: &mut dyn FnMut([u8; 16], &Opened) -> Result<()>,
     ) -> Result<(Writer<S>, Opened)> {
         if !log.lock().map_err(|e| Error::storage("lock", e))? {
             let holder = log.read("lock", 64).ok().flatten().unwrap_or_default();
@@ -152,6 +168,7 @@ impl<S: Storage> Writer<S> {
         cut(&mut log, &good, &mut opened)?;
         opened.chunks = good.range.size();
         opened.unsigned_chunks = good.range.size().saturating_sub(checkpoint.size);
+        found(log_id, &opened)?;
         let waiting = (0..=policy.classes.len()).map(|_| Waiting::default()).collect();
         let mut writer = Writer {
             sealer: Sealer::new(policy.manner)?,

@@ -6,6 +6,7 @@ use gabion_behavior::parcel::{self, Found, Parcel};
 use gabion_behavior::shard::Kept;
 use gabion_behavior::shards::Ahead;
 use gabion_behavior::{Placed, Shards};
+use gabion_record::limits;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::{Pulse, Receiver, Sender};
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,7 +34,6 @@ impl Holder {
             let is_end = matches!(work, Work::End { .. });
             self.work(work, pulse);
             self.account();
-            gabion_record::limits::publish();
             if self.is_given_up() {
                 // Its shards are held elsewhere by now. What still waits for it is counted as lost at the
                 // end of the run, so it must not vanish before.
@@ -204,7 +204,12 @@ impl Holder {
         self.pass_on(Part { found, kept, is_end, ..part }, pulse);
     }
 
+    /// Gives a part, and with it which limits were reached up to there.
     fn pass_on(&self, part: Part, pulse: &Pulse) {
+        let part = match limits::is_any() {
+            true => Part { limits: limits::take(), ..part },
+            false => part,
+        };
         // Without a writer the run is over.
         let _ = pulse.rest(|| self.out.send(part).is_ok());
     }

@@ -27,6 +27,7 @@ use gabion_behavior::whitelist::Learned;
 use gabion_behavior::{Back, Counts, Front, Settings, Shards, whitelisted};
 use gabion_record::Ip;
 use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::limits::Reached;
 use gabion_record::logs::{Record, TimeNs};
 use gabion_runtime::channel::Empty;
 use gabion_runtime::{
@@ -158,6 +159,8 @@ struct Save {
     batch: u64,
     source: Vec<u8>,
     front: Vec<u8>,
+    /// Limits that the reader reached since it said so last.
+    limits: Reached,
 }
 
 type Past = Arc<Mutex<Aside>>;
@@ -223,14 +226,16 @@ struct Part {
     kept: Vec<Kept>,
     /// A shard, for a checkpoint.
     saved: Option<(usize, Vec<u8>)>,
+    /// Limits that were reached in this batch.
+    limits: Reached,
     is_end: bool,
 }
 
 impl Part {
     /// One without anything in it.
     fn empty(worker: usize, batch: u64, start: TimeNs) -> Part {
-        let (found, kept) = (Found::default(), Vec::new());
-        Part { worker, batch, start, found, kept, saved: None, is_end: false }
+        let (found, kept, limits) = (Found::default(), Vec::new(), Reached::new());
+        Part { worker, batch, start, found, kept, saved: None, limits, is_end: false }
     }
 }
 

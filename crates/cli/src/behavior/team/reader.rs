@@ -299,8 +299,9 @@ impl Reader {
         let mut front = Vec::new();
         self.front.save(&mut front);
         let (number, start) = (self.batch, self.front.start());
+        let limits = gabion_record::limits::take();
         let mut past = self.past();
-        past.saves.push_back(super::Save { batch: number, source, front });
+        past.saves.push_back(super::Save { batch: number, source, front, limits });
         past.is_saved |= is_last;
         drop(past);
         for to in 0..self.senders.len() {

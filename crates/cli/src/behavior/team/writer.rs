@@ -53,6 +53,7 @@ impl Writer {
     /// held by others since, and its batches are written.
     pub(super) fn take(&mut self, part: Part, back: &mut Back, sink: &mut Sink) {
         if self.is_lost(part.worker) {
+            sink.limits.merge(&part.limits);
             return;
         }
         if let Some(given) = self.given.get_mut(part.worker) {
@@ -114,6 +115,7 @@ impl Writer {
             for part in parts {
                 found.push(Opened::new(part.found, self.rooms.pop()));
                 kept.push(part.kept);
+                sink.limits.merge(&part.limits);
                 if let Some((shard, bytes)) = part.saved {
                     sink.save(Tag::Engine(Section::Shard(shard)), &bytes);
                 }
@@ -149,6 +151,7 @@ impl Writer {
         drop(past);
         self.saving_until = Some(save.batch + 1 + self.shards as u64);
         sink.begin_save();
+        sink.limits.merge(&save.limits);
         sink.save(Tag::Source, &save.source);
         sink.save(Tag::Engine(Section::Front), &save.front);
     }
