@@ -123,7 +123,7 @@ limits! { "behavior";
 
     /// Findings of past windows that go on growing and are told again: 1 MiB. Others end with their window.
     pub const LASTING_MAX: usize = 1 << 13,
-        Loses("that a finding of a past window is told again when it grows");
+        Loses("that the findings of past windows that were told longest ago are told again when they grow");
 
     /// Evidence that one alert names by id; how many there were stands beside them.
     pub const CORRELATED_MAX: usize = 4096,

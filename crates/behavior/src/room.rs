@@ -183,9 +183,11 @@ impl Rooms {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
         let is_counted = e.why == Telling::Counted;
+        // What is worth knowing only waits for the end of its window, where that comes soon.
+        let waits = rank.1 && !settings.is_one_window;
         steps::add(1);
         if !is_counted && let Some(single) = room.singles.get_mut(&e.id) {
-            let is_told = single.take(e, rank.1);
+            let is_told = single.take(e, waits);
             let telling = single.now.telling;
             if is_told {
                 room.most = room.most.max(Some(Weight::of(e)));
@@ -210,7 +212,7 @@ impl Rooms {
         });
         folded.take(e);
         let is_due =
-            !rank.1 && folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
+            !waits && folded.count >= 10 && folded.count.ilog10() > folded.said.max(1).ilog10();
         let told = is_due.then(|| folded.tell(Telling::Threshold));
         self.counts.tellings += u64::from(is_due);
         Fate::Folded(folded.id, told.map(Box::new))
@@ -284,18 +286,31 @@ impl Rooms {
             if !LASTING.contains(&rank.0) {
                 continue;
             }
-            if self.lasting.len() < LASTING_MAX {
-                self.lasting.extend(room.singles.into_iter().map(|(id, s)| (id, s.said)));
-            } else {
-                reached::LASTING_MAX.count_times(room.singles.len() as u64);
+            self.lasting.extend(room.singles.into_iter().map(|(id, s)| (id, s.said)));
+            if self.lasting.len() > LASTING_MAX {
+                self.forget_lasting();
             }
         }
+    }
+
+    /// Lets the half go that was told longest ago: a run that follows logs for months has room for what it finds
+    /// now.
+    fn forget_lasting(&mut self) {
+        let mut all: Vec<_> = self.lasting.iter().map(|(id, said)| (said.last, *id)).collect();
+        steps::add(all.len());
+        all.sort_unstable();
+        let gone = all.len() - LASTING_MAX / 2;
+        for (_, id) in all.iter().take(gone) {
+            self.lasting.remove(id);
+        }
+        reached::LASTING_MAX.count_times(gone as u64);
     }
 }
 
 impl Single {
-    /// Takes an occurrence in; whether it is told, with the numbers that it has by now.
-    fn take(&mut self, e: &mut Evidence, is_info: bool) -> bool {
+    /// Takes an occurrence in; whether it is told, with the numbers that it has by now. One that `waits` is told at
+    /// its window's end.
+    fn take(&mut self, e: &mut Evidence, waits: bool) -> bool {
         let before = &self.now.measures;
         if e.measures.count == 1 && e.repeat == 0 {
             // Each is one of many: they add up.
@@ -304,7 +319,7 @@ impl Single {
             e.measures.duration_ns = e.measures.duration_ns.max(before.duration_ns);
         }
         e.measures.first = e.measures.first.min(before.first);
-        let is_told = !is_info
+        let is_told = !waits
             && (e.level > self.said_level
                 || e.times > self.said_times
                 || has_grown(&e.measures, &self.said, GROWTH)

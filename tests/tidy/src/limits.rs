@@ -33,6 +33,7 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
     ("crates/behavior/src/goes_on.rs", "ROOM", "the budget of a test"),
     ("crates/behavior/src/rita.rs", "REASONS_MAX", "how many reasons there are"),
     ("crates/behavior/src/hostile.rs", "ROOM", "the budget of a test"),
+    ("crates/behavior/src/step_floods.rs", "ROOM", "the budget of a test"),
     (
         "crates/behavior/src/sketch/hyperloglog.rs",
         "RANK_MAX",
