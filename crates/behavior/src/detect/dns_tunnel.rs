@@ -129,14 +129,16 @@ impl Detector for DnsTunnel {
         let has_named = asked.has_named;
         let domains = &mut asked.domains;
         let (key, limit) = (hash_text(domain), &reached::TUNNEL_DOMAINS_MAX);
-        let Some(names) = domains.get_or_admit(key, limit, |_| true, least) else { return };
+        let (names, gone) = domains.get_or_replace(key, limit, least);
+        let mut gone = gone.map(|(_, gone)| gone);
         if r.ts.since(names.first.0) > DAY {
-            let gone = std::mem::take(names);
-            if gone.said.is_less(gone.names.len()) {
-                let finding = cx.find_last(&TYPE, gone.said.window(), gone.last);
-                let proto = Proto::from_kept(gone.proto.0).unwrap_or_default();
-                cx.say(gone.says(finding.of(proto), has_named, gone.last, cx.settings));
-            }
+            gone = Some(std::mem::take(names));
+        }
+        // Its day is over, or it has no room any more.
+        if let Some(gone) = gone.filter(|gone| gone.said.is_less(gone.names.len())) {
+            let finding = cx.find_last(&TYPE, gone.said.window(), gone.last);
+            let proto = Proto::from_kept(gone.proto.0).unwrap_or_default();
+            cx.say(gone.says(finding.of(proto), has_named, gone.last, cx.settings));
         }
         names.first.see(r.ts);
         names.last = r.ts;
@@ -172,6 +174,7 @@ impl Detector for DnsTunnel {
 mod tests {
     use super::*;
     use crate::trial::{Trial, log};
+    use gabion_record::evidence::Evidence;
     use gabion_record::logs::{Dns, Http, Ssl};
 
     fn ask(trial: &mut Trial, second: i64, name: &str) {
@@ -188,6 +191,23 @@ mod tests {
         let levels: Vec<_> = trial.of(&TYPE).iter().map(|e| e.level).collect();
         assert_eq!(levels, [ThreatLevel::Low, ThreatLevel::Medium, ThreatLevel::High]);
         assert!(trial.of(&TYPE)[0].description().contains("below tunnel.co.uk in"));
+    }
+
+    /// A tunnel that has no room any more beside domains with more names says how many it had come to.
+    #[test]
+    fn a_tunnel_that_has_no_room_any_more_says_its_last_number() {
+        let mut trial = Trial::new();
+        (0..600).for_each(|n| ask(&mut trial, n, &format!("{n:x}.first.example")));
+        for n in 0..800 {
+            for domain in 1..TUNNEL_DOMAINS_MAX {
+                ask(&mut trial, 600 + n, &format!("{n:x}.other{domain}.example"));
+            }
+        }
+        ask(&mut trial, 1500, "one.more.last.example");
+        trial.end();
+        let is_first = |e: &&Evidence| e.description().contains("below first.example");
+        let told = trial.told.iter().rfind(is_first).unwrap();
+        assert!(told.measures.count.abs_diff(600) < 12, "{}", told.measures.count);
     }
 
     #[test]

@@ -177,16 +177,21 @@ impl Detector for PairTotals {
         }
         let totals = kept.make();
         let least = |_: &Ip, t: &Total| t.flows.max(t.seconds / 60);
-        let total = match is_worth {
-            true => totals.pairs.get_or_admit(r.dst, &reached::SUMMED_PAIRS_MAX, |_| true, least),
-            false => totals.pairs.get(r.dst),
+        let limit = &reached::SUMMED_PAIRS_MAX;
+        let (total, mut gone) = match is_worth {
+            true => totals.pairs.get_or_replace(r.dst, limit, least),
+            false => match totals.pairs.get(r.dst) {
+                Some(total) => (total, None),
+                None => return,
+            },
         };
-        let Some(total) = total else { return };
         if r.ts.since(total.first.0) > DAY {
-            let gone = std::mem::take(total);
+            gone = Some((r.dst, std::mem::take(total)));
+        }
+        // Its day is over, or it has no room any more.
+        if let Some((dst, gone)) = gone {
             let find = |kind, window, last| cx.find_last(kind, window, last);
-            let grown = gone.last(&find, r.dst, cx.settings);
-            for finding in grown.into_iter().flatten() {
+            for finding in gone.last(&find, dst, cx.settings).into_iter().flatten() {
                 cx.say(finding);
             }
         }
@@ -235,6 +240,7 @@ impl Detector for PairTotals {
 mod tests {
     use super::*;
     use crate::trial::{Trial, conn};
+    use gabion_record::evidence::{Evidence, Party};
     use gabion_record::logs::OpenConn;
 
     /// What was told at twelve hours is told again as it grows, and with its last sum at the end: one
@@ -253,6 +259,25 @@ mod tests {
         assert!((3..=5).contains(&told.len()), "{}", told.len());
         // Sums go by what crossed a threshold.
         assert_eq!(trial.of(&LONG).len(), 1);
+    }
+
+    /// A pair that has no room any more beside longer ones says what it had come to.
+    #[test]
+    fn a_sum_that_has_no_room_any_more_says_its_last_number() {
+        let mut trial = Trial::new();
+        for n in 0..7 {
+            for pair in 0..=SUMMED_PAIRS_MAX as i64 {
+                let flow = conn(n * 3600 + pair, "10.0.0.1", &format!("1.2.3.{pair}"), 443);
+                // The first ends at 350 minutes; the last comes when all the others have more.
+                if (pair > 0 || n < 6) && (pair < SUMMED_PAIRS_MAX as i64 || n == 6) {
+                    trial.give(&flow.lasting(3500.0 + pair as f64));
+                }
+            }
+        }
+        let first = Some(crate::trial::at("1.2.3.0"));
+        let of_first = |e: &&Evidence| e.victim.as_ref().and_then(Party::ip) == first;
+        let told = trial.told.iter().filter(|e| e.kind == &LONG).rfind(of_first).unwrap();
+        assert_eq!((told.measures.count, told.measures.duration_ns / SECOND), (6, 21_000));
     }
 
     #[test]

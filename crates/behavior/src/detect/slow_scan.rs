@@ -156,7 +156,11 @@ fn on_host(all: &mut Attempts, cx: &mut Context<'_, '_>) {
     let (dst, now) = (cx.record.dst, cx.record.ts);
     let least = |_: &Ip, h: &OnHost| (h.ports.len(), h.last);
     let limit = &reached::SLOW_THINGS_MAX;
-    let Some(host) = all.hosts.get_or_admit(dst, limit, |_| true, least) else { return };
+    let find = |said: &Said, last| cx.find_last(&VERTICAL, said.window(), last);
+    let (host, gone) = all.hosts.get_or_replace(dst, limit, least);
+    if let Some(finding) = gone.and_then(|(dst, gone)| gone.last(find, dst)) {
+        cx.say(finding);
+    }
     if now.since(host.first.0) > DAY {
         let gone = std::mem::take(host);
         if let Some(finding) = gone.last(|said, last| cx.find_last(&VERTICAL, said.window(), last), dst) {
@@ -180,7 +184,11 @@ fn on_port(all: &mut Attempts, key: u64, cx: &mut Context<'_, '_>) {
     let now = cx.record.ts;
     let least = |_: &u64, p: &OnPort| (p.hosts.len(), p.last);
     let limit = &reached::SLOW_THINGS_MAX;
-    let Some(port) = all.ports.get_or_admit(key, limit, |_| true, least) else { return };
+    let find = |said: &Said, last| cx.find_last(&HORIZONTAL, said.window(), last);
+    let (port, gone) = all.ports.get_or_replace(key, limit, least);
+    if let Some(finding) = gone.and_then(|(key, gone)| gone.last(find, key)) {
+        cx.say(finding);
+    }
     if now.since(port.first.0) > DAY {
         let gone = std::mem::take(port);
         if let Some(finding) = gone.last(|said, last| cx.find_last(&HORIZONTAL, said.window(), last), key)
@@ -205,6 +213,7 @@ mod tests {
     use super::*;
     use crate::detect::{horizontal_scan, vertical_scan};
     use crate::trial::{Trial, conn};
+    use gabion_record::evidence::{Evidence, Party};
 
     /// D29 of the peer: nine ports an hour are never a scan there.
     #[test]
@@ -237,6 +246,35 @@ mod tests {
             trial.give(&conn(i64::from(n) * 10_000, "10.0.0.2", "1.2.3.4", 1000 + n).refused());
         }
         assert!(trial.of(&VERTICAL).is_empty() && trial.of(&HORIZONTAL).is_empty());
+    }
+
+    /// Who tries ever more hosts, or ports, so that one has no room any more: it says what it had come to.
+    #[test]
+    fn a_scan_that_has_no_room_any_more_says_its_last_number() {
+        let mut trial = Trial::new();
+        for hour in 0..4u16 {
+            for n in 0..6u16 {
+                for thing in 0..SLOW_THINGS_MAX as u16 {
+                    // The first ends after three hours, with fewer than the others.
+                    if thing == 0 && (hour == 3 || n == 5) {
+                        continue;
+                    }
+                    let second = i64::from(hour) * 3600 + i64::from(n * 590 + thing * 10);
+                    let (nth, port) = (hour * 6 + n, 2000 + thing * 100);
+                    trial.give(&conn(second, "10.0.0.1", &format!("1.2.3.{thing}"), port + nth).refused());
+                    trial.give(&conn(second, "10.0.0.2", &format!("5.6.{thing}.{nth}"), port).refused());
+                }
+            }
+        }
+        trial.give(&conn(4 * 3600, "10.0.0.1", "1.2.3.99", 9000).refused());
+        trial.give(&conn(4 * 3600, "10.0.0.2", "5.6.7.8", 9000).refused());
+        let first = Some(crate::trial::at("1.2.3.0"));
+        let of_host = |e: &&Evidence| e.victim.as_ref().and_then(Party::ip) == first;
+        let ports = trial.told.iter().filter(|e| e.kind == &VERTICAL).rfind(of_host);
+        assert_eq!(ports.map(|e| e.measures.ports), Some(15));
+        let of_port = |e: &&Evidence| e.dst_port == Some(2000);
+        let hosts = trial.told.iter().filter(|e| e.kind == &HORIZONTAL).rfind(of_port);
+        assert_eq!(hosts.map(|e| e.measures.hosts), Some(15));
     }
 
     /// A quick scan is told as one and not as a slow one too; late records, repeats and records of

@@ -131,6 +131,33 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         Some(self.replace(key, V::default(), least))
     }
 
+    /// The value of a key, made in the place of the entry that `least` orders first where there is no room, which is
+    /// counted; with what went.
+    #[inline]
+    pub fn get_or_replace<O: Ord>(
+        &mut self,
+        key: K,
+        limit: &'static Limit,
+        least: impl Fn(&K, &V) -> O,
+    ) -> (&mut V, Option<(K, V)>)
+    where
+        V: Default,
+    {
+        if let Some(at) = self.find(key) {
+            return (&mut self.entries[at].1, None);
+        }
+        if !self.is_full() {
+            self.push(key, V::default());
+            let last = self.entries.len() - 1;
+            return (&mut self.entries[last].1, None);
+        }
+        count(limit, MAX);
+        let at = self.least(least);
+        let gone = std::mem::replace(&mut self.entries[at], (key, V::default()));
+        self.tags[at] = key.hash() as u32;
+        (&mut self.entries[at].1, Some(gone))
+    }
+
     /// The value of a key, made in the place of the entry that `least` orders first where there is no room. What
     /// goes is counted if it `is_of_use` still.
     #[inline]
@@ -305,5 +332,12 @@ mod tests {
         assert_eq!(back.get(7), Some(&mut 14));
         assert_eq!(back.remove(7), Some(14));
         assert_eq!(back.get(6), Some(&mut 12));
+        // There is room for one; then the least goes, and is handed out.
+        assert_eq!(back.get_or_replace(6, &reached::EIGHT, |_, v| *v), (&mut 12, None));
+        assert_eq!(back.get_or_replace(200, &reached::EIGHT, |_, v| *v), (&mut 0, None));
+        *back.get(200).unwrap() = 30;
+        assert_eq!(back.get_or_replace(201, &reached::EIGHT, |_, v| *v), (&mut 0, Some((1, 2))));
+        assert_eq!((back.get(1).copied(), back.get(201).copied()), (None, Some(0)));
+        assert_eq!(back.len(), EIGHT);
     }
 }
