@@ -38,8 +38,9 @@ pub const REFILE_PER_FLOW: usize = 2;
 
 limits! { "flow";
     /// Segments whose boundaries one stream remembers. Boundaries only decide overlaps; above this the
-    /// oldest neighbours are joined, which costs nothing but the finest grain of that decision. 8,192
-    /// full-size segments are 11 MiB in flight, more than windows in use.
+    /// oldest neighbours are joined, which costs nothing but the finest grain of that decision. Where they
+    /// do not touch, half as many more come before it is tried again. 8,192 full-size segments are 11 MiB
+    /// in flight, more than windows in use.
     pub const SEGMENTS_MAX: usize = 8_192,
         Spares("the oldest neighbours are joined");
 

@@ -1,6 +1,6 @@
 //! What the decoders can be told: which UDP ports carry tunnels, and how deep to look.
 
-use crate::limits::{MAX_LAYERS, MAX_TUNNEL_PORTS};
+use crate::limits::{MAX_LAYERS, MAX_TUNNEL_PORTS, reached};
 use gabion_record::Tree;
 
 /// The UDP ports on which one kind of tunnel is looked for.
@@ -39,7 +39,9 @@ impl TunnelPorts {
         let mut count = 0;
         let inside = text.trim_start_matches('[').trim_end_matches(']');
         for port in inside.split(',').filter_map(|word| word.trim().parse::<u16>().ok()) {
-            if let Some(place) = list.get_mut(count) {
+            if reached::MAX_TUNNEL_PORTS.has_room(count)
+                && let Some(place) = list.get_mut(count)
+            {
                 *place = port;
                 count += 1;
             }
@@ -127,6 +129,7 @@ mod tests {
         assert!(!TunnelPorts::NONE.has(0));
         let many = TunnelPorts::parse("1,2,3,4,5,6,7,8,9");
         assert!(many.has(8) && !many.has(9));
+        assert_eq!(gabion_record::limits::take().of(&reached::MAX_TUNNEL_PORTS), 1);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! lifetime. Nothing here allocates.
 
 use crate::event::{DecoderEvent, EventList};
-use crate::limits::{MAX_INNER, MAX_SCTP_CHUNKS, MAX_VLANS};
+use crate::limits::{MAX_INNER, MAX_VLANS};
 use crate::transport::Transport;
 use gabion_record::Addr;
 
@@ -379,8 +379,7 @@ impl Decoded {
         range(frame, self.l4, header.saturating_add(self.payload_len))
     }
 
-    /// Chunks of an SCTP packet, counted as far as their lengths hold (RFC 9260 section 3.2); at
-    /// most [`MAX_SCTP_CHUNKS`].
+    /// Chunks of an SCTP packet, counted as far as their lengths hold (RFC 9260 section 3.2).
     pub fn sctp_chunk_count(&self, frame: &[u8]) -> u32 {
         if !matches!(self.transport, Transport::Sctp(_)) {
             return 0;
@@ -389,7 +388,7 @@ impl Decoded {
         let mut count = 0;
         while let [_, _, high, low, ..] = *rest {
             let len = usize::from(u16::from_be_bytes([high, low]));
-            if len < 4 || len > rest.len() || count == MAX_SCTP_CHUNKS {
+            if len < 4 || len > rest.len() {
                 break;
             }
             count += 1;

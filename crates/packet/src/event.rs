@@ -9,7 +9,7 @@
 //! `ipv4.opt_unknown`, `ipv6.pkt_too_small`, `ipv6.exthdr_dupl_eh` (an ESP header ends the walk),
 //! `gre.version1_malformed_sre_hdr`, `udp.hlen_invalid` and `arp.invalid_pkt`.
 
-use crate::limits::MAX_EVENTS;
+use crate::limits::{MAX_EVENTS, reached};
 
 macro_rules! decoder_events {
     ($($variant:ident = $name:literal, $meaning:literal;)+) => {
@@ -231,7 +231,10 @@ impl EventList {
                 *place = event;
                 self.count += 1;
             }
-            None => self.lost = self.lost.saturating_add(1),
+            None => {
+                self.lost = self.lost.saturating_add(1);
+                reached::MAX_EVENTS.count();
+            }
         }
     }
 
@@ -286,6 +289,7 @@ mod tests {
         }
         assert_eq!(list.as_slice().len(), MAX_EVENTS);
         assert_eq!(list.lost(), 3);
+        assert_eq!(gabion_record::limits::take().of(&reached::MAX_EVENTS), 3);
         assert!(list.contains(DecoderEvent::Ipv4OptInvalid));
         list.clear();
         assert!(list.is_empty() && !list.contains(DecoderEvent::Ipv4OptInvalid));

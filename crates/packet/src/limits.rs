@@ -1,25 +1,31 @@
-//! Every bound of the decoders, with its reason.
+//! Every bound of the decoders, with its reason, its source and what reaching it means.
 
-/// Layers one frame may be nested before decoding stops with `too_many_layers`: the peer's default
-/// of `decoder.max-layers`. It bounds recursion and the work one frame can ask for.
-pub const MAX_LAYERS: u8 = 16;
-
-/// Packets found inside one frame at most. Each costs a layer, so the bound above is reached first.
-pub const MAX_INNER: usize = MAX_LAYERS as usize - 1;
-
-/// VLAN tags kept of one packet; the fourth raises `vlan.too_many_layers` (the peer's bound).
-pub const MAX_VLANS: usize = 3;
-
-/// Events kept of one packet; those beyond are counted in [`crate::EventList::lost`]. The peer
-/// keeps as many.
-pub const MAX_EVENTS: usize = 15;
-
-/// SCTP chunks counted in one packet: more than a full Ethernet frame of empty chunks holds.
-pub const MAX_SCTP_CHUNKS: u32 = 512;
-
-/// UDP ports of one tunnel kind (VXLAN, Geneve, Teredo): the peer reads four from its file.
-pub const MAX_TUNNEL_PORTS: usize = 8;
+use gabion_record::limits;
 
 /// Longest IP packet in bytes that its length field can say. Only a longer buffer may have a length
 /// of zero: hardware offload hands such packets over ("BIG TCP"), and all of the buffer is theirs.
 pub const MAX_IP_LEN: usize = 65_535;
+
+limits! { "packet";
+    /// Layers one frame may be nested before decoding stops: Suricata's default of
+    /// `decoder.max-layers`. It bounds recursion and the work one frame can ask for.
+    pub const MAX_LAYERS: u8 = 16,
+        Counts("the layers within, as event `too_many_layers`");
+
+    /// Packets found inside one frame at most, one less than its layers.
+    pub const MAX_INNER: usize = MAX_LAYERS as usize - 1,
+        Spares("each costs a layer, so their limit is reached first");
+
+    /// VLAN tags kept of one packet: Suricata's own.
+    pub const MAX_VLANS: usize = 3,
+        Counts("the packet, as event `vlan.too_many_layers`");
+
+    /// Events kept of one packet. Suricata keeps as many.
+    pub const MAX_EVENTS: usize = 15,
+        Loses("decoder events of a packet");
+
+    /// UDP ports of one tunnel kind (VXLAN, Geneve, Teredo) in the configuration: twice as many as
+    /// Suricata reads.
+    pub const MAX_TUNNEL_PORTS: usize = 8,
+        Loses("further ports of a tunnel kind: no tunnel is looked for on them");
+}

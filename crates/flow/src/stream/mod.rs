@@ -9,6 +9,7 @@
 //! up when both are past them and the receiver has acknowledged them; acknowledged or not matters
 //! because a retransmission is compared with what was sent first.
 
+mod islands;
 #[cfg(test)]
 mod model;
 mod overlap;

@@ -22,6 +22,15 @@ pub(crate) struct Rooms {
     free: Vec<Room>,
     /// For overlaps.
     pub(super) overlaps: Vec<u8>,
+    /// Segments and islands that stores have looked at so far.
+    pub(super) steps: u64,
+}
+
+impl Rooms {
+    /// Segments and islands that stores have looked at so far.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps
+    }
 }
 
 impl Rooms {

@@ -10,6 +10,7 @@
 //! overlaps plus shifting the list, bounded by `limits`. Each segment keeps the farthest end of all
 //! before it, so the search for overlaps never walks back further than they reach.
 
+use super::islands::{Island, Islands};
 use super::rooms::{Room, Rooms};
 use crate::limits::{REGION_GAP, SEGMENT_COST, SEGMENTS_MAX, reached};
 use crate::policy::OsPolicy;
@@ -23,18 +24,6 @@ pub(super) struct Segment {
     end: u64,
     /// Farthest end of this and all segments before it.
     reach: u64,
-}
-
-#[derive(Debug, Default)]
-struct Island {
-    start: u64,
-    bytes: Vec<u8>,
-}
-
-impl Island {
-    fn end(&self) -> u64 {
-        self.start + self.bytes.len() as u64
-    }
 }
 
 /// What became of a segment.
@@ -83,10 +72,12 @@ pub(crate) struct Store {
     /// The front run is `run[head..]`, beginning at `base`.
     run: Vec<u8>,
     head: usize,
-    islands: Vec<Island>,
+    islands: Islands,
     segments: VecDeque<Segment>,
     /// Bytes reserved for all this.
     reserved: u64,
+    /// Segments of which neighbours are joined, where that is more than the limit.
+    join_at: u32,
     /// Most regions at once.
     regions_seen: u8,
 }
@@ -127,7 +118,7 @@ impl Store {
             return self.run.get(self.head + skip..).unwrap_or_default();
         }
         self.islands
-            .get(self.islands.partition_point(|i| i.end() <= from))
+            .get(self.islands.ending_behind(from, false))
             .filter(|i| i.start <= from)
             .and_then(|i| i.bytes.get((from - i.start) as usize..))
             .unwrap_or_default()
@@ -138,7 +129,7 @@ impl Store {
         if from < self.run_end() {
             return Some(from.max(self.base));
         }
-        let next = self.islands.partition_point(|i| i.end() <= from);
+        let next = self.islands.ending_behind(from, false);
         self.islands.get(next).map(|i| i.start.max(from))
     }
 
@@ -148,7 +139,7 @@ impl Store {
             return self.base.max(floor);
         }
         self.islands
-            .get(self.islands.partition_point(|i| i.end() < at))
+            .get(self.islands.ending_behind(at, true))
             .filter(|i| i.start <= at)
             .map_or(at, |i| i.start.max(floor))
     }
@@ -213,6 +204,7 @@ impl Store {
         scratch.clear();
         scratch.extend_from_slice(bytes);
         let found = self.resolve_overlaps(start, end, policy, scratch);
+        rooms.steps += found.looked;
         let rewrite = policy == OsPolicy::First;
         // The same segment again does not count as different data, whatever it holds: a middle box
         // or a retransmitting stack may have changed it. Inline it must be rewritten.
@@ -220,11 +212,15 @@ impl Store {
         if found.duplicate && !found.differs {
             return Stored::Yes { overlap: found.overlap, differs: false, lost: false };
         }
-        if self.segments.len() >= SEGMENTS_MAX {
-            self.join_segments(budget);
-        }
         if !self.has_room(start, end, max_regions) {
             return Stored::TooMany { overlap: found.overlap };
+        }
+        if self.segments.len() >= SEGMENTS_MAX.max(self.join_at as usize) {
+            rooms.steps += self.segments.len() as u64;
+            self.join_segments(budget);
+            // Those that do not touch stay: the next ones come first.
+            let next = self.segments.len() + self.segments.len() / 2;
+            self.join_at = u32::try_from(next).unwrap_or(u32::MAX);
         }
         // Charged in full although some bytes may be stored already; set right below.
         let charge = bytes.len() as u64 + SEGMENT_COST;
@@ -232,10 +228,10 @@ impl Store {
             return Stored::NoMemory;
         }
         let before = self.stored_bytes();
-        self.write(start, scratch);
+        rooms.steps += self.write(start, scratch) as u64;
         let added = self.stored_bytes() - before;
         if !found.duplicate {
-            self.remember(start, end);
+            rooms.steps += self.remember(start, end);
         }
         let used = added + if found.duplicate { 0 } else { SEGMENT_COST };
         self.release(charge.saturating_sub(used), budget);
@@ -258,6 +254,7 @@ impl Store {
             if old.start >= end {
                 break;
             }
+            found.looked += 1;
             let (a, b) = (old.start.max(start).max(self.base), old.end.min(end));
             if a >= b {
                 continue;
@@ -284,7 +281,8 @@ impl Store {
 
     /// Whether the pieces stay within bounds with this one.
     fn has_room(&self, start: u64, end: u64, max_regions: u8) -> bool {
-        let next = self.islands.get(self.islands.partition_point(|i| i.end() < start));
+        let at = self.islands.ending_behind(start, true);
+        let next = self.islands.get(at);
         let joins = start <= self.run_end() || next.is_some_and(|i| end >= i.start);
         if joins {
             return true;
@@ -292,26 +290,20 @@ impl Store {
         if !reached::ISLANDS_MAX.has_room(self.islands.len()) {
             return false;
         }
-        let at = self.islands.partition_point(|i| i.start < start);
-        let before = if at == 0 { self.run_end() } else { self.islands[at - 1].end() };
+        // It touches none, so those that begin before it end before it.
+        let before = at.checked_sub(1).and_then(|at| self.islands.get(at));
+        let before = before.map_or_else(|| self.run_end(), Island::end);
         start - before < REGION_GAP || self.regions() < max_regions.max(1)
     }
 
     /// Groups of data that lie farther apart than the region gap.
     fn regions(&self) -> u8 {
-        let mut count = 1_u8;
-        let mut end = self.run_end();
-        for island in &self.islands {
-            if island.start - end >= REGION_GAP {
-                count = count.saturating_add(1);
-            }
-            end = island.end();
-        }
-        count
+        u8::try_from(1 + self.islands.wide_holes(self.run_end())).unwrap_or(u8::MAX)
     }
 
-    /// Puts bytes in their place, over what is there; joins what touches.
-    fn write(&mut self, start: u64, bytes: &[u8]) {
+    /// Puts bytes in their place, over what is there; joins what touches. Returns how many islands were
+    /// looked at.
+    fn write(&mut self, start: u64, bytes: &[u8]) -> usize {
         let end = start + bytes.len() as u64;
         if start <= self.run_end() {
             let inside = (self.run_end().min(end) - start) as usize;
@@ -322,51 +314,24 @@ impl Store {
             }
             let rest = bytes.get(inside..).unwrap_or_default();
             self.append_run(rest);
-            self.absorb_islands();
-            return;
+            return self.absorb_islands();
         }
-        let first = self.islands.partition_point(|i| i.end() < start);
-        let last = self.islands.partition_point(|i| i.start <= end);
-        if first == last {
-            self.islands.insert(first, Island { start, bytes: bytes.to_vec() });
-            return;
-        }
-        // All of first..last touch or overlap the new bytes: they become one.
-        let mut merged = std::mem::take(&mut self.islands[first]);
-        if start < merged.start {
-            let gap = (merged.start - start) as usize;
-            let tail = std::mem::take(&mut merged.bytes);
-            merged.start = start;
-            merged.bytes.extend_from_slice(&bytes[..gap.min(bytes.len())]);
-            merged.bytes.extend_from_slice(&tail);
-        }
-        for mut next in self.islands.drain(first + 1..last) {
-            let at = (next.start - merged.start) as usize;
-            // The hole between them is filled by the new bytes, which are written below.
-            merged.bytes.resize(at, 0);
-            merged.bytes.append(&mut next.bytes);
-        }
-        let at = (start - merged.start) as usize;
-        if merged.bytes.len() < at + bytes.len() {
-            merged.bytes.resize(at + bytes.len(), 0);
-        }
-        merged.bytes[at..at + bytes.len()].copy_from_slice(bytes);
-        self.islands[first] = merged;
+        self.islands.put(start, bytes)
     }
 
-    /// Appends the islands the front run has reached.
-    fn absorb_islands(&mut self) {
-        while let Some(island) = self.islands.first() {
-            let end = self.run_end();
-            if island.start > end {
-                break;
-            }
-            let island = self.islands.remove(0);
+    /// Appends the islands the front run has reached. Returns how many.
+    fn absorb_islands(&mut self) -> usize {
+        let mut count = 0;
+        while self.islands.get(count).is_some_and(|i| i.start <= self.run_end())
+            && let Some((start, bytes)) = self.islands.take(count)
+        {
+            count += 1;
             // Bytes of the island that the run covers were overwritten through the run already.
-            let skip = (end - island.start) as usize;
-            let rest = island.bytes.get(skip..).unwrap_or_default();
-            self.append_run(rest);
+            let skip = (self.run_end() - start) as usize;
+            self.append_run(bytes.get(skip..).unwrap_or_default());
         }
+        self.islands.drop_first(count);
+        count
     }
 
     #[inline]
@@ -384,19 +349,22 @@ impl Store {
         self.run.extend_from_slice(bytes);
     }
 
-    /// Keeps the boundaries of a segment in the list, sorted by start.
-    fn remember(&mut self, start: u64, end: u64) {
+    /// Keeps the boundaries of a segment in the list, sorted by start. Returns how many were looked at.
+    fn remember(&mut self, start: u64, end: u64) -> u64 {
+        let mut looked = 1;
         let at = self.segments.partition_point(|s| s.start <= start);
         let before = at.checked_sub(1).and_then(|n| self.segments.get(n)).map_or(0, |s| s.reach);
         let mut reach = end.max(before);
         self.segments.insert(at, Segment { start, end, reach });
         for later in self.segments.range_mut(at + 1..) {
             reach = reach.max(later.end);
+            looked += 1;
             if later.reach == reach {
                 break;
             }
             later.reach = reach;
         }
+        looked
     }
 
     /// Joins neighbours that touch, oldest first, to halve the list.
@@ -430,7 +398,7 @@ impl Store {
             self.run.clear();
             self.head = 0;
             self.base = to;
-            self.promote_islands(to);
+            rooms.steps += self.promote_islands(to) as u64;
         }
         let mut freed = before - self.stored_bytes();
         while self.segments.front().is_some_and(|s| s.reach <= to) {
@@ -451,15 +419,19 @@ impl Store {
         });
     }
 
-    /// Makes the island that holds `base` the front run; drops those before it.
-    fn promote_islands(&mut self, to: u64) {
-        let gone = self.islands.partition_point(|i| i.end() <= to);
-        self.islands.drain(..gone);
-        if self.islands.first().is_some_and(|i| i.start <= to) {
-            let island = self.islands.remove(0);
-            self.head = (to - island.start) as usize;
-            self.run = island.bytes;
+    /// Makes the island that holds `base` the front run; drops those before it. Returns how many went.
+    fn promote_islands(&mut self, to: u64) -> usize {
+        let mut count = self.islands.ending_behind(to, false);
+        (0..count).for_each(|at| drop(self.islands.take(at)));
+        if self.islands.get(count).is_some_and(|i| i.start <= to)
+            && let Some((start, bytes)) = self.islands.take(count)
+        {
+            count += 1;
+            self.head = (to - start) as usize;
+            self.run = bytes;
         }
+        self.islands.drop_first(count);
+        count
     }
 
     /// Gives up all bytes and their reservation, and forgets the past for the next stream.
@@ -473,8 +445,7 @@ impl Store {
     }
 
     fn stored_bytes(&self) -> u64 {
-        let islands: usize = self.islands.iter().map(|i| i.bytes.len()).sum();
-        (self.run.len() - self.head + islands) as u64
+        (self.run.len() - self.head) as u64 + self.islands.bytes()
     }
 
     #[inline]
@@ -494,6 +465,8 @@ impl Store {
 
 #[derive(Default)]
 struct Overlaps {
+    /// Segments that were looked at.
+    looked: u64,
     overlap: bool,
     differs: bool,
     lost: bool,

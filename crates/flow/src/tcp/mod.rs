@@ -47,6 +47,8 @@ pub struct TcpTracker {
     #[allow(clippy::vec_box)]
     free: Vec<Box<TcpSession>>,
     rooms: Rooms,
+    /// Packets taken, sessions made, refused and taken back.
+    steps: u64,
 }
 
 impl TcpTracker {
@@ -59,6 +61,7 @@ impl TcpTracker {
             data_budget,
             free: Vec::new(),
             rooms: Rooms::default(),
+            steps: 0,
         }
     }
 
@@ -70,6 +73,12 @@ impl TcpTracker {
     /// Its budgets: of sessions, of stream data.
     pub fn budgets(&self) -> [&Budget; 2] {
         [&self.ssn_budget, &self.data_budget]
+    }
+
+    /// Work so far: packets taken, sessions made and taken back, segments and runs of bytes looked at to
+    /// put another in its place.
+    pub fn steps(&self) -> u64 {
+        self.steps + self.rooms.steps()
     }
 
     /// The counters as of now.
@@ -89,6 +98,7 @@ impl TcpTracker {
         seg: &TcpSegment<'_>,
         dir: Direction,
     ) -> TcpVerdict {
+        self.steps += 1;
         self.count_flags(seg);
         if !seg.checksum_ok && self.cfg.checksum_validation {
             self.counters.invalid_checksum += 1;
@@ -149,6 +159,7 @@ impl TcpTracker {
     /// Takes a session back when its flow has ended.
     pub fn recycle(&mut self, ssn: Option<Box<TcpSession>>) {
         let Some(mut ssn) = ssn else { return };
+        self.steps += 1;
         ssn.reset(&self.data_budget, &mut self.rooms);
         self.counters.active_sessions = self.counters.active_sessions.saturating_sub(1);
         self.ssn_budget.release(SESSION_COST);
@@ -168,6 +179,7 @@ impl TcpTracker {
     }
 
     fn new_session(&mut self, seg: &TcpSegment<'_>, dir: Direction) -> Option<Box<TcpSession>> {
+        self.steps += 1;
         let simulated =
             self.cfg.simulate_ssn_memcap_at != 0 && seg.number == self.cfg.simulate_ssn_memcap_at;
         if simulated || !self.ssn_budget.try_reserve(SESSION_COST) {
