@@ -40,6 +40,11 @@ SIP_SMALL = b"A sip:a SIP/2.0\r\n\r\n"
 DNS = text(struct.pack(">HHHHHH", 7, 0x100, 1, 0, 0, 0) + b"\1a\0\0\1\0\1")
 DNS_EMPTY = text(struct.pack(">HHHHHH", 7, 0x100, 0, 0, 0, 0))
 
+GET = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+MANY_HEADERS = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"%x:\n" % n for n in range(1000)) + b"\r\n"
+MANY_FOLDS = b"GET / HTTP/1.1\r\nHost: a\r\nF: a\r\n" + b" b\r\n" * 3000 + b"\r\n"
+LONG = b"Content-Length: 1000000000\r\n\r\n"
+
 # Name: port, what the client says first, what the server says first, what one side then repeats, which side.
 KINDS = {
     "mqtt-ping": (1883, CONNECT, CONNACK, b"\xc0\0", 0),
@@ -56,6 +61,10 @@ KINDS = {
     "http-short": (80, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"GET / HTTP/1.1\n\n", 0),
     "http-shortest": (80, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"G\n\n\n", 0),
     "http-answers": (80, b"GET / HTTP/1.1\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", b"HTTP/1.1 2\n\n", 1),
+    "http-headers": (80, GET, b"", MANY_HEADERS, 0),
+    "http-folds": (80, GET, b"", MANY_FOLDS, 0),
+    "http-open": (80, GET * 510 + b"POST / HTTP/1.1\r\n" + LONG, b"", b"x" * FULL, 0),
+    "http-open-answers": (80, GET * 510, b"HTTP/1.1 200 OK\r\n" + LONG, b"x" * FULL, 1),
     "sip": (5060, SIP, b"", SIP, 0),
     "sip-short": (5060, SIP_SMALL, b"", SIP_SMALL, 0),
     "dns": (53, DNS, b"", DNS, 0),
@@ -123,7 +132,7 @@ def make(path, kind, flows, packets):
             session = Session(capture, number, port)
             session.say(0, client)
             session.say(1, server)
-            session.say(side, item * (FULL * packets // len(item)))
+            session.say(side, item * max(1, FULL * packets // len(item)))
     return capture.packets
 
 

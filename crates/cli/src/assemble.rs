@@ -69,6 +69,7 @@ pub(crate) fn engine(
     stream.simulate_reassembly_memcap_at = mode.simulate.reassembly_memcap.unwrap_or(0);
     let policies = policies(config, &flow, &stream, &defrag, mode.inline)?;
     let rules_need = rules.as_ref().map(|(r, _)| needs(r, &catalog)).unwrap_or_default();
+    let rules_look = rules.as_ref().is_some_and(|(r, _)| look_into_bodies(r, &catalog));
     let flag = |path: &str| config.flag(path);
     let file_store = config.get("outputs").and_then(|o| o.item("file-store"));
     let requirements = Requirements {
@@ -91,6 +92,15 @@ pub(crate) fn engine(
             .and_then(|f| f.size("stream-depth"))
             .or_else(|| config.size("stream.reassembly.depth"))
             .unwrap_or(1 << 20),
+        bodies_unseen: !(rules_look
+            || rules_need.file_data
+            || wants.bodies
+            || wants.files
+            || wants.file_data
+            || wants.file_store
+            || wants.store_all_files
+            || wants.anomaly_app
+            || file_store.is_some()),
     };
     let mut protocols = Protocols::new(config, requirements)?;
     let mut rule_texts = RuleTexts::default();
@@ -195,6 +205,30 @@ fn midstream(stream: &StreamConfig, inline: bool, is_own: bool) -> Result<Except
         ));
     }
     Ok(policy.resolve_midstream(inline, stream.midstream).0)
+}
+
+/// Whether a rule looks into bodies of messages: at what they hold, at files in them, or at events
+/// that are only known when they are unpacked.
+fn look_into_bodies(rules: &Ruleset, catalog: &Catalog) -> bool {
+    use gabion_rules::signature::{BufferRef, TxTest};
+    const BODIES: [&str; 5] =
+        ["file.data", "file.name", "file.magic", "http.request_body", "http.response_body"];
+    let is_body = |buffer: BufferRef| match buffer {
+        BufferRef::App(id) => {
+            catalog.buffer(id).is_some_and(|found| BODIES.contains(&found.def.name))
+        }
+        _ => false,
+    };
+    let tests_body = |test: &TxTest| match test {
+        TxTest::Event(_) | TxTest::Files(_) | TxTest::Lua { .. } | TxTest::Condition(_) => true,
+        TxTest::Integer(_) | TxTest::Reached | TxTest::State(_) => false,
+    };
+    !rules.scripts.is_empty()
+        || rules.signatures.iter().filter(|s| s.inert.is_none()).any(|s| {
+            s.flags.has(SignatureFlags::FILESTORE)
+                || s.buffers.iter().any(|b| is_body(b.buffer))
+                || s.tx.iter().any(|t| tests_body(&t.test))
+        })
 }
 
 /// What the rules need parsers to do.

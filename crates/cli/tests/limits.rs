@@ -15,6 +15,12 @@ use std::fmt::Write as _;
 
 /// A run over these packets with these rules: its report, and its alerts.
 fn read(packets: &[Vec<u8>], rules: &str, more: &[&str]) -> (Value, Vec<Value>) {
+    let (report, records) = read_all(packets, rules, more);
+    (report, records.into_iter().filter(|r| r["event_type"] == "alert").collect())
+}
+
+/// The same with all records.
+fn read_all(packets: &[Vec<u8>], rules: &str, more: &[&str]) -> (Value, Vec<Value>) {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name).display().to_string();
     std::fs::write(dir.path().join("r.rules"), rules).unwrap();
@@ -27,8 +33,7 @@ fn read(packets: &[Vec<u8>], rules: &str, more: &[&str]) -> (Value, Vec<Value>) 
     assert_eq!(run.code, 0, "{}", run.err);
     let report = serde_json::from_str(&run.out).unwrap();
     let eve = std::fs::read_to_string(dir.path().join("out/eve.json")).unwrap();
-    let records = eve.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    (report, records.filter(|r| r["event_type"] == "alert").collect())
+    (report, eve.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect())
 }
 
 fn sids(alerts: &[Value]) -> Vec<u64> {
@@ -111,6 +116,76 @@ fn a_rule_that_gives_up_looking_is_counted_in_the_run_and_in_the_alert() {
     assert!(loss["items"].as_u64() > Some(0), "{}", alerts[0]);
 }
 
+/// Requests with bodies that unpack to 90 KiB each.
+fn packed_uploads(count: usize) -> Vec<Vec<u8>> {
+    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    std::io::Write::write_all(&mut packer, &vec![0; 90 << 10]).unwrap();
+    let body = packer.finish().unwrap();
+    let head = format!(
+        "POST /up HTTP/1.1\r\nHost: a\r\nContent-Encoding: gzip\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    connection(40_000, &vec![[head.into_bytes(), body].concat(); count])
+}
+
+#[test]
+fn bodies_that_unpack_to_more_than_a_flow_may_are_counted_in_the_run_and_in_the_alert() {
+    let rules = "alert http any any -> any any (msg:\"zeros\"; flow:to_server; \
+                 http.request_body; content:\"|00 00 00 00|\"; sid:1;)\n\
+                 alert http any any -> any any (msg:\"sixth\"; flow:to_server; http.uri; \
+                 content:\"/up\"; sid:2;)\n";
+    let (report, alerts) = read(&packed_uploads(6), rules, &[]);
+    let reached = times(&report, "proto.http1.unpacked_bytes_max");
+    assert!(reached >= 3, "{}", report["limits"]);
+    assert_eq!(shed(&report, "limits", "limit_reached"), reached);
+    let all = sids(&alerts);
+    assert_eq!(all.iter().filter(|sid| **sid == 2).count(), 6, "{all:?}");
+    assert!(all.iter().filter(|sid| **sid == 1).count() >= 3, "{all:?}");
+    let loss = &alerts.last().unwrap()["alert"]["context"]["loss"]["shed"]["limit_reached"];
+    assert!(loss["items"].as_u64() > Some(0), "{}", alerts[alerts.len() - 1]);
+}
+
+/// Where nobody looks into bodies nothing is unpacked, so that no limit of it is reached; records are
+/// the same. A rule, a record of files or of events, or an alert that names files looks.
+#[test]
+fn bodies_that_nobody_looks_at_are_not_unpacked() {
+    let dir = tempfile::tempdir().unwrap();
+    let packets = packed_uploads(6);
+    let run = |rules: &str, more: &str| {
+        let text = format!(
+            "%YAML 1.1\n---\noutputs:\n  - eve-log:\n      enabled: yes\n      types:\n        \
+             - http\n        - flow\n        - {more}\napp-layer:\n  protocols:\n    http:\n      \
+             libhtp:\n        default-config:\n          personality: IDS\n          \
+             request-body-limit: 100 KiB\n"
+        );
+        let config = dir.path().join("c.yaml");
+        std::fs::write(&config, text).unwrap();
+        let (report, records) = read_all(&packets, rules, &["-c", &config.display().to_string()]);
+        let http = records.into_iter().filter(|r| r["event_type"] == "http");
+        (
+            times(&report, "proto.http1.unpacked_bytes_max"),
+            http.map(|mut r| r["http"].take()).collect(),
+        )
+    };
+    let (reached, unseen): (u64, Vec<Value>) = run("", "dns");
+    assert_eq!((reached, unseen.len()), (0, 6));
+    let uri = "alert http any any -> any any (http.uri; content:\"/up\"; sid:1;)\n";
+    assert_eq!(run(uri, "dns").0, 0);
+    let reached = |rules: &str, more: &str| {
+        let (reached, seen) = run(rules, more);
+        assert_eq!(seen, unseen, "{rules} {more}");
+        reached > 0
+    };
+    for more in ["files", "anomaly", "alert"] {
+        assert!(reached("", more), "{more}");
+    }
+    for looks in ["file.data; content:\"x\";", "http.request_body; content:\"x\";", "filesize:>1;"]
+    {
+        let rule = format!("alert http any any -> any any (flow:to_server; {looks} sid:1;)\n");
+        assert!(reached(&rule, "dns"), "{looks}");
+    }
+}
+
 /// A segment of 700 messages of two bytes: rules see all of them, records are written for as many as the
 /// flow's bytes allow, and the rest is counted. What comes behind in packets of its own is written.
 #[test]
@@ -171,6 +246,7 @@ fn a_run_without_limits_reached_says_none() {
 fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
     vec![
         ("Captures", vec![gabion_capture::limits::TABLE]),
+        ("Packets", vec![gabion_packet::limits::TABLE]),
         ("Flows and streams", vec![gabion_flow::limits::TABLE]),
         ("Protocols", gabion_proto::limits::tables()),
         ("Rules as they are loaded", vec![gabion_rules::limits::TABLE]),

@@ -3,16 +3,19 @@
 //! costs at most twice the work of what is kept. Work is counted in steps (keys looked for, entries
 //! looked at, filed, taken out), so that the answer does not depend on the machine.
 
+use crate::app::{AppCounters, AppLayer, Effects, Protocols};
 use crate::lapsing::Lapsing;
 use crate::ranges::{RangeOptions, Ranges};
 use crate::state::tests::set_bits;
 use crate::threshold::{Subject, Thresholds};
 use gabion_flow::{
     DefragConfig, Defragmenter, FlowConfig, FlowTable, Fragment, PacketFacts, PacketKey,
+    StreamConfig, TcpSegment, TcpSession, TcpTracker,
 };
-use gabion_proto::FilePiece;
-use gabion_record::Addr;
+use gabion_proto::{Endpoints, FilePiece, Requirements};
+use gabion_record::applayer::Transport;
 use gabion_record::budget::{Budget, BudgetPool};
+use gabion_record::{Addr, Direction, Tree};
 use gabion_rules::post::{Threshold, ThresholdKind, ThresholdTrack};
 
 const SECOND: u64 = 1_000_000_000;
@@ -176,5 +179,168 @@ fn ranges_of_files() {
             table.add(&piece, n * 10_000, &options);
         }
         table.steps()
+    });
+}
+
+/// TCP connections of one worker, by their number.
+struct Connections {
+    tracker: TcpTracker,
+    sessions: Vec<Option<Box<TcpSession>>>,
+}
+
+impl Connections {
+    fn new(sessions: Budget, data: Budget) -> Connections {
+        let tracker = TcpTracker::new(StreamConfig::default(), sessions, data);
+        Connections { tracker, sessions: Vec::new() }
+    }
+
+    /// A segment of one of them; what comes from the server is empty.
+    fn segment(
+        &mut self,
+        of: usize,
+        d: Direction,
+        flags: u8,
+        [seq, ack]: [u32; 2],
+        payload: &[u8],
+    ) {
+        if self.sessions.len() <= of {
+            self.sessions.resize_with(of + 1, || None);
+        }
+        let segment = TcpSegment {
+            seq,
+            ack,
+            flags,
+            window: u16::MAX,
+            payload,
+            ts_ns: SECOND,
+            checksum_ok: true,
+            src: stranger(of as u64),
+            dst: Addr::v4([192, 0, 2, 1]),
+            ip_version: 4,
+            ..TcpSegment::default()
+        };
+        let Some(slot) = self.sessions.get_mut(of) else { return };
+        self.tracker.handle(slot, &segment, d);
+        if let Some(session) = slot.as_deref_mut() {
+            self.tracker.trim(session, d);
+        }
+    }
+
+    fn open(&mut self, of: usize) {
+        self.segment(of, Direction::ToServer, 2, [0, 0], &[]);
+        self.segment(of, Direction::ToClient, 0x12, [0, 1], &[]);
+        self.segment(of, Direction::ToServer, 0x10, [1, 1], &[]);
+    }
+
+    fn steps(&self) -> u64 {
+        self.tracker.steps()
+    }
+}
+
+#[test]
+fn sessions() {
+    const SESSIONS: u64 = 20_000;
+    compare("TCP sessions", SESSIONS * size_of::<TcpSession>() as u64 * 2, |room, workers| {
+        let new = |budget| Connections::new(budget, Budget::standalone("data", u64::MAX));
+        let put = |table: &mut Connections, n: u64| {
+            let of = n as usize / workers;
+            table.open(of);
+            table.segment(of, Direction::ToServer, 0x18, [1, 1], b"hello");
+            table.segment(of, Direction::ToClient, 0x10, [1, 6], &[]);
+        };
+        spread((SESSIONS, room, workers), new, put, Connections::steps)
+    });
+}
+
+/// Segments behind holes, in some connections, never acknowledged: first every second one, then those
+/// between, in any order.
+#[test]
+fn reassembly() {
+    const SEGMENTS: u64 = 40_000;
+    const CONNECTIONS: u64 = 20;
+    compare("reassembly", SEGMENTS * 200, |room, workers| {
+        let new = |budget| {
+            let mut all = Connections::new(Budget::standalone("sessions", u64::MAX), budget);
+            (0..CONNECTIONS as usize).for_each(|of| all.open(of));
+            all
+        };
+        let put = |table: &mut Connections, n: u64| {
+            let (of, n) = ((n / workers as u64) % CONNECTIONS, n / CONNECTIONS);
+            let each = SEGMENTS / CONNECTIONS;
+            let place =
+                if n < each / 2 { 2 * (n * 7_919 % (each / 2)) + 1 } else { 2 * (each - n) };
+            let seq = 1 + place as u32 * 100;
+            table.segment(of as usize, Direction::ToServer, 0x18, [seq, 1], &[7; 100]);
+        };
+        spread((SEGMENTS, room, workers), new, put, Connections::steps)
+    });
+}
+
+/// Segments of one stream beyond those whose boundaries it remembers: islands, and bytes that each
+/// lengthen the last of many.
+#[test]
+fn segments_of_a_stream() {
+    let stream = |data: Budget| {
+        let mut one = Connections::new(Budget::standalone("sessions", u64::MAX), data);
+        one.open(0);
+        one
+    };
+    let places: [(&str, fn(u32) -> u32); 3] = [
+        ("islands", |n| 2 * n),
+        ("islands from the end", |n| 60_000 - 2 * n),
+        ("islands, and the last grows", |n| if n < 8_000 { 2 * n } else { 8_000 + n }),
+    ];
+    for (name, place) in places {
+        compare_fixed(name, 8_192, |items| {
+            let mut one = stream(Budget::standalone("data", u64::MAX));
+            for n in 0..items as u32 {
+                one.segment(0, Direction::ToServer, 0x18, [10 + place(n), 1], b"x");
+            }
+            one.steps()
+        });
+    }
+}
+
+/// Flows of MQTT whose messages wait for answers that never come: what it takes to weigh them.
+#[test]
+fn what_protocols_hold() {
+    const MESSAGES: u64 = 20_000;
+    const FLOWS: u64 = 40;
+    let protocols = Protocols::new(&Tree::default(), Requirements::default()).unwrap();
+    let ends = Endpoints { server_port: 1_883, is_tcp: true, ..Endpoints::default() };
+    struct Flows {
+        flows: Vec<AppLayer>,
+        budget: Budget,
+        counters: AppCounters,
+        steps: u64,
+    }
+    compare("application layer", 8 << 20, |room, workers| {
+        let new = |budget| Flows {
+            flows: (0..FLOWS).map(|_| AppLayer::default()).collect(),
+            budget,
+            counters: AppCounters::default(),
+            steps: 0,
+        };
+        let put = |all: &mut Flows, n: u64| {
+            let app = &mut all.flows[(n / workers as u64 % FLOWS) as usize];
+            let [high, low] = (n as u16).to_be_bytes();
+            let message = [0x32, 6, 0, 1, b'a', high, low, b'b'];
+            let (d, tcp, mut effects) = (Direction::ToServer, Transport::Tcp, Effects::default());
+            let counters = &mut all.counters;
+            all.steps += 1;
+            app.stream(&protocols, &ends, 0, d, &message, false, &mut effects, counters);
+            app.charge(message.len(), &all.budget, counters, tcp);
+            if app.is_to_give_up() {
+                app.give_up(&all.budget);
+            }
+        };
+        let steps = |all: &Flows| {
+            let held: u64 = all.flows.iter().map(AppLayer::charged).sum();
+            assert_eq!(all.budget.used(), held, "what is held is what was charged for");
+            let refused = all.flows.iter().filter(|app| app.parser.is_none()).count();
+            assert!(room >= 8 << 20 || refused > 0, "{room}: none was refused");
+            all.steps + all.counters.weighed
+        };
+        spread((MESSAGES, room, workers), new, put, steps)
     });
 }

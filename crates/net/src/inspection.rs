@@ -70,6 +70,10 @@ impl Core {
             let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
             let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
             flow.ext.app.free_finished(detection, self.engine.options.wants, seen);
+            if flow.ext.app.is_to_give_up() {
+                self.log_transactions(view, flow, true, sink);
+                flow.ext.app.give_up(&self.app);
+            }
         } else if view.headers.network == Network::Arp {
             self.log_arp(view, sink);
         }

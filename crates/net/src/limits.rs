@@ -26,10 +26,6 @@ pub const BYTES_OF_RECORD: u64 = 16;
 /// Transactions of a flow beyond which a packet looks at those alone that it has changed.
 pub const CROWD_MIN: usize = 64;
 
-/// Youngest transactions of a flow that are kept though nobody looks at them, since an alert of the
-/// packet that brought them may name one.
-pub const YOUNGEST_KEPT: u64 = 2;
-
 limits! { "net";
     /// Records of a flow's transactions and of their events, beside one for each 16 bytes of
     /// its packets: a full segment can hold 700 messages of two bytes, whose records would be 300 times

@@ -356,12 +356,13 @@ impl Core {
             let id = *id;
             let (Some(tx), Some(m)) = (parser.txs().at(id), memories.get_mut(id)) else { continue };
             let is = tx.standing();
-            if is.events > m.events_logged {
+            let told_of = m.events_logged as usize;
+            if is.events > told_of {
                 if w.anomaly_app {
-                    let news = tx.events().get(m.events_logged..).unwrap_or_default();
+                    let news = tx.events().get(told_of..).unwrap_or_default();
                     self.app_anomalies(&told, &mut allowance, tx, news, sink);
                 }
-                m.events_logged = is.events;
+                m.events_logged = u32::try_from(is.events).unwrap_or(u32::MAX);
             }
             let wanted = is.log_progress.map_or(last, |(ts, tc)| [ts, tc]);
             if !m.is_logged && (wants_all || is.has_reached(wanted, seen)) {

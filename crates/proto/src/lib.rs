@@ -38,6 +38,6 @@ pub mod tx_list;
 
 pub use parser::{
     Buffer, CertificateChain, Endpoints, Expectation, FilePiece, Input, Inspect, LogOptions,
-    Outcome, ParseContext, Parser, ProtocolChange, Requirements, Standing, Transaction,
+    Outcome, ParseContext, Parser, ProtocolChange, Requirements, Sparing, Standing, Transaction,
 };
 pub use registry::{Protocol, registry};

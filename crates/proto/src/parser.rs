@@ -133,6 +133,55 @@ pub struct Requirements {
     /// Bytes of a stored file at most, where a protocol limits what it inspects to less (0: no
     /// limit).
     pub store_depth: u64,
+    /// Nobody looks into bodies of messages, nor at files in them or events about them: they are
+    /// measured as they were sent, and not unpacked.
+    pub bodies_unseen: bool,
+}
+
+/// What need not be kept of a flow whose transactions no rule looks at: one that is over before
+/// another two have come is known by its records alone, and of those a flow has only so many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sparing {
+    /// Progress to server and to client at which a transaction is over.
+    pub last: [u8; 2],
+    /// A transaction has a record.
+    pub has_records: bool,
+    /// So has each of its events.
+    pub has_event_records: bool,
+    /// Records that the flow may have yet.
+    pub left: u64,
+    /// Records of transactions that were not kept.
+    pub refused: u64,
+}
+
+impl Sparing {
+    /// Whether a transaction is kept of which another two have come behind. Its records are taken from
+    /// those left.
+    pub fn keeps(&mut self, is: &Standing) -> bool {
+        if !is.has_reached(self.last, None) || is.has_files {
+            return true;
+        }
+        let (events, keeps) = (is.events as u64, !self.refuses(is.events as u64));
+        if keeps {
+            self.left -= self.records(events);
+        }
+        keeps
+    }
+
+    /// Records of a transaction that is over with so many events.
+    fn records(&self, events: u64) -> u64 {
+        u64::from(self.has_records) + if self.has_event_records { events } else { 0 }
+    }
+
+    /// Whether nobody sees a transaction that is over with so many events: its records are refused.
+    pub fn refuses(&mut self, events: u64) -> bool {
+        let records = self.records(events);
+        let is_seen = records > 0 && records <= self.left;
+        if !is_seen {
+            self.refused += records;
+        }
+        !is_seen
+    }
 }
 
 /// What a parser is given beside the bytes, and where it leaves what concerns the flow.
@@ -167,6 +216,8 @@ pub struct ParseContext<'a> {
     pub flush: bool,
     /// Frames that begin or end in this input.
     pub frames: FrameNotes,
+    /// No rule looks at the transactions: what of them need not be kept.
+    pub sparing: Option<Sparing>,
 }
 
 impl<'a> ParseContext<'a> {
@@ -187,6 +238,7 @@ impl<'a> ParseContext<'a> {
             stop_payload_inspection: false,
             flush: false,
             frames: FrameNotes::default(),
+            sparing: None,
         }
     }
 }
@@ -444,6 +496,12 @@ pub trait Parser: Send {
 
     /// Bytes held, for the budget.
     fn bytes_held(&self) -> usize;
+
+    /// Bytes that it has made beside those it was given: what bodies were unpacked to, and what that
+    /// takes. Only grows: where it has grown, the parser may hold as much more.
+    fn bytes_made(&self) -> u64 {
+        0
+    }
 
     /// Whether it reads at all; a protocol that is only recognized does not, and its flows are left
     /// alone once it is known.

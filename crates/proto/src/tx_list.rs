@@ -5,7 +5,7 @@
 //! leaves a hole, and holes are closed when they are more than what lives: a step each, however long
 //! an old transaction stays.
 
-use crate::Transaction;
+use crate::{Sparing, Transaction};
 use gabion_record::limits::Limit;
 use std::collections::VecDeque;
 
@@ -27,14 +27,15 @@ pub struct TxList<T> {
 
 /// Transactions that were changed since somebody asked.
 #[derive(Debug, Default)]
-struct Changed {
+pub(crate) struct Changed {
     ids: Vec<u64>,
     /// So many that they were not noted one by one.
     is_all: bool,
 }
 
 impl Changed {
-    fn add(&mut self, id: u64, live: usize) {
+    /// Notes one of so many that live.
+    pub(crate) fn add(&mut self, id: u64, live: usize) {
         if self.is_all || self.ids.last() == Some(&id) {
             return;
         }
@@ -44,6 +45,17 @@ impl Changed {
         } else {
             self.ids.push(id);
         }
+    }
+
+    /// Any may have changed.
+    pub(crate) fn add_all(&mut self) {
+        self.is_all = true;
+    }
+
+    /// See [`TxList::take_changed`].
+    pub(crate) fn take(&mut self, ids: &mut Vec<u64>) -> bool {
+        ids.append(&mut self.ids);
+        !std::mem::take(&mut self.is_all)
     }
 }
 
@@ -81,6 +93,11 @@ impl<T> TxList<T> {
     /// Id the next one gets.
     pub fn next_id(&self) -> u64 {
         self.next_id
+    }
+
+    /// One that nobody sees has come and gone: its id is used.
+    pub fn skip(&mut self) {
+        self.next_id += 1;
     }
 
     /// Lets the next one get this id, if none has it yet.
@@ -133,7 +150,7 @@ impl<T> TxList<T> {
 
     /// The same, to be changed.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.changed.is_all = true;
+        self.changed.add_all();
         self.txs.iter_mut().filter_map(|(_, tx)| tx.as_mut())
     }
 
@@ -144,7 +161,7 @@ impl<T> TxList<T> {
 
     /// The same, to be changed.
     pub fn entries_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
-        self.changed.is_all = true;
+        self.changed.add_all();
         self.txs.iter_mut().filter_map(|(id, tx)| Some((*id, tx.as_mut()?)))
     }
 
@@ -206,8 +223,7 @@ impl<T> TxList<T> {
     /// Hands over the ids of those that were changed since this was asked last, in no order, some more
     /// than once. False: it may have been any.
     pub fn take_changed(&mut self, ids: &mut Vec<u64>) -> bool {
-        ids.append(&mut self.changed.ids);
-        !std::mem::take(&mut self.changed.is_all)
+        self.changed.take(ids)
     }
 
     /// How many are alive.
@@ -226,6 +242,35 @@ impl<T> TxList<T> {
     }
 }
 
+/// Youngest transactions of a flow that are kept though nobody looks at them, since an alert of the
+/// packet that brought them may name one.
+pub const YOUNGEST_KEPT: usize = 2;
+
+impl<T: Transaction> TxList<T> {
+    /// As [`TxList::push`]. Where transactions need not be kept, the youngest but two is looked at, and
+    /// handed out if it is over and nobody sees it: so they take no memory, however many a packet
+    /// brings.
+    pub fn push_sparing(
+        &mut self,
+        limit: Option<&'static Limit>,
+        sparing: Option<&mut Sparing>,
+        make: impl FnOnce(u64) -> T,
+    ) -> Option<T> {
+        self.push(limit, make);
+        let sparing = sparing?;
+        let at = self.txs.len().checked_sub(YOUNGEST_KEPT + 1)?;
+        let (id, tx) = self.txs.get(at)?;
+        if *id + YOUNGEST_KEPT as u64 + 1 != self.next_id || sparing.keeps(&tx.as_ref()?.standing())
+        {
+            return None;
+        }
+        let (_, gone) = self.txs.remove(at)?;
+        self.live -= 1;
+        self.close_holes();
+        gone
+    }
+}
+
 /// Transactions by their ids, whatever their type: what a parser shows of them.
 pub trait TxTable {
     /// Id of the oldest one (the next id when there is none).
@@ -236,6 +281,10 @@ pub trait TxTable {
     fn at(&self, id: u64) -> Option<&dyn Transaction>;
     /// The same, to be changed.
     fn at_mut(&mut self, id: u64) -> Option<&mut dyn Transaction>;
+    /// The first that is there from an id on, at most the next one's.
+    fn first_from(&self, id: u64) -> u64 {
+        id
+    }
     /// Gives one up.
     fn give_up(&mut self, id: u64);
     /// Whether it knows which of them were changed.
@@ -265,6 +314,10 @@ impl<T: Transaction> TxTable for TxList<T> {
 
     fn at_mut(&mut self, id: u64) -> Option<&mut dyn Transaction> {
         self.get_mut(id).map(|tx| tx as &mut dyn Transaction)
+    }
+
+    fn first_from(&self, id: u64) -> u64 {
+        self.entries_from(id).next().map_or(self.next_id, |(id, _)| id)
     }
 
     fn give_up(&mut self, id: u64) {

@@ -796,6 +796,8 @@ pub struct Wants {
     pub metadata: bool,
     /// TCP packets with their sessions.
     pub streams: bool,
+    /// What bodies of messages hold, in alerts or for scripts: the files in them, and themselves.
+    pub bodies: bool,
 }
 
 impl Wants {
@@ -828,5 +830,6 @@ impl Wants {
         self.certificates |= o.certificates;
         self.metadata |= o.metadata;
         self.streams |= o.streams;
+        self.bodies |= o.bodies;
     }
 }

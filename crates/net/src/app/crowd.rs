@@ -12,7 +12,7 @@ use gabion_record::Direction;
 
 impl AppLayer {
     /// Takes up which transactions the parser has changed.
-    pub(super) fn note_changes(&mut self) {
+    pub(super) fn note_changes(&mut self, first_new: u64) {
         let Some(parser) = &mut self.parser else { return };
         // The parser gives up the oldest ones by itself.
         while !self.txs.is_empty() && self.txs.first_id() < parser.first_tx_id() {
@@ -27,9 +27,15 @@ impl AppLayer {
         if let Some(crowd) = self.crowd.as_deref_mut() {
             let was_begun = std::mem::replace(&mut crowd.is_begun, true);
             if is_known && was_begun {
-                changed.iter().for_each(|id| crowd.add_changed(*id, self.txs.get_mut(*id)));
+                // Old ones and new ones each come in order.
+                for is_new in [false, true] {
+                    for id in changed.iter().filter(|id| (**id >= first_new) == is_new) {
+                        crowd.add_changed(*id, self.txs.get_mut(*id), self.is_unlooked);
+                    }
+                }
             } else {
-                self.txs.entries_mut().for_each(|(id, t)| crowd.add_changed(id, Some(t)));
+                let all = self.txs.entries_mut();
+                all.for_each(|(id, t)| crowd.add_changed(id, Some(t), self.is_unlooked));
             }
             changed.clear();
             crowd.changed = changed;
@@ -40,6 +46,7 @@ impl AppLayer {
     /// be looked at.
     pub(crate) fn take_due(&mut self, d: Direction) -> Option<Vec<u64>> {
         let crowd = self.crowd.as_deref_mut()?;
+        crowd.is_unasked[d.index()] = false;
         let mut due = std::mem::take(&mut crowd.due[d.index()]);
         if !due.is_sorted() {
             due.sort_unstable();
@@ -59,10 +66,17 @@ impl AppLayer {
     pub(crate) fn pass_over(&mut self, id: u64, d: Direction, is_done: bool) {
         let Some(t) = self.txs.get_mut(id) else { return };
         t.is_due[d.index()] = false;
-        t.detect[d.index()].is_done |= is_done;
-        if let Some(crowd) = self.crowd.as_deref_mut() {
+        let was_done = std::mem::replace(&mut t.detect[d.index()].is_done, is_done);
+        t.detect[d.index()].is_done |= was_done;
+        // It may be over now.
+        if let Some(crowd) = self.crowd.as_deref_mut().filter(|_| is_done && !was_done) {
             crowd.add(id, Some(t), None);
         }
+    }
+
+    /// Whether nothing is inspected of the flow's many transactions: no rule looks at any.
+    pub(crate) fn is_uninspected(&self) -> bool {
+        self.is_unlooked && self.crowd.is_some()
     }
 
     /// A transaction was inspected. `waits`: it is to be inspected with the next packet too, whatever
@@ -71,6 +85,12 @@ impl AppLayer {
         if let Some(crowd) = self.crowd.as_deref_mut() {
             crowd.add(id, self.txs.get_mut(id), waits.then_some(d));
         }
+    }
+
+    /// Whether transactions with nothing in this direction wait to be passed over by a packet of it.
+    pub(super) fn has_unasked(&self, d: Direction) -> bool {
+        self.crowd.as_deref().is_some_and(|crowd| crowd.is_unasked[d.index()])
+            && self.txs.iter().any(|t| self.is_unlooked || t.only.is_some_and(|only| only != d))
     }
 
     /// Those of many transactions that something has become of, in order. `None`: it may be any.
@@ -106,6 +126,8 @@ pub(super) struct Crowd {
     is_begun: bool,
     /// To be inspected, by direction.
     due: [Vec<u64>; 2],
+    /// Some changed of which nothing is inspected in a direction, and no packet of it has come since.
+    is_unasked: [bool; 2],
     /// Changed or inspected: there may be something to be written, or they may be over.
     pub(super) news: Vec<u64>,
     /// Room for what the parser says.
@@ -114,14 +136,23 @@ pub(super) struct Crowd {
 
 impl Crowd {
     /// The parser has changed a transaction.
-    fn add_changed(&mut self, id: u64, memory: Option<&mut TxMemory>) {
+    fn add_changed(&mut self, id: u64, memory: Option<&mut TxMemory>, is_unlooked: bool) {
         let Some(t) = memory else { return };
-        for (list, is_there) in self.due.iter_mut().zip(&mut t.is_due) {
-            if !std::mem::replace(is_there, true) {
-                list.push(id);
+        for d in Direction::BOTH {
+            if t.only.is_some_and(|only| only != d) {
+                // There is nothing to be inspected of it.
+                t.detect[d.index()].is_done = true;
+                self.is_unasked[d.index()] = true;
+            } else if is_unlooked {
+                self.is_unasked[d.index()] = true;
+            } else if !std::mem::replace(&mut t.is_due[d.index()], true) {
+                self.due[d.index()].push(id);
             }
         }
-        self.add(id, Some(t), None);
+        // One that only waits is no news until it changes.
+        if std::mem::replace(&mut t.is_begun, true) {
+            self.add(id, Some(t), None);
+        }
     }
 
     /// There is news of a transaction; it may be due again in a direction.
@@ -264,6 +295,7 @@ mod tests {
         assert_eq!(app.txs.next_id(), 701);
         assert_eq!(app.newest_tx(Direction::ToServer), None, "all but the first are over and free");
         protocols.leave(vec![false; count], Wants { app: true, ..Wants::default() });
+        let mut app = session(&protocols);
         // With the introduction, which nobody has answered.
         assert_eq!(say(&mut app, &protocols, &pings), 2 * 701, "a rule looks at all");
     }

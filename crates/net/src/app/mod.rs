@@ -1,9 +1,11 @@
 //! The application layer of a flow: finds the protocol, feeds its parser, keeps account of its
 //! transactions until they are inspected, logged and free.
 
+mod charge;
 mod crowd;
 mod detection;
 
+use charge::Charge;
 use crowd::Crowd;
 pub(crate) use detection::{Answer, Detection};
 pub use detection::{is_detected, is_parsed};
@@ -11,18 +13,15 @@ pub use detection::{is_detected, is_parsed};
 use crate::detect::TxDetect;
 use crate::flow_state::Bits;
 use crate::frames::FlowFrames;
-use crate::limits::{
-    CROWD_MIN, DETECT_BYTES_MAX, PARSER_PENDING_MAX, WEIGH_BYTES, WEIGH_TXS, YOUNGEST_KEPT, reached,
-};
+use crate::limits::{CROWD_MIN, DETECT_BYTES_MAX, PARSER_PENDING_MAX, reached};
 use crate::log::RecordAllowance;
 use gabion_proto::registry::{Settings, protocol};
-use gabion_proto::tx_list::TxList;
+use gabion_proto::tx_list::{TxList, YOUNGEST_KEPT};
 use gabion_proto::{
     Endpoints, Expectation, FilePiece, Input, Outcome, ParseContext, Parser, Protocol,
-    ProtocolChange, Requirements, Standing, Transaction,
+    ProtocolChange, Requirements, Sparing, Transaction,
 };
 use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
-use gabion_record::budget::Budget;
 use gabion_record::eve::Wants;
 use gabion_record::{Direction, Tree};
 use smallvec::SmallVec;
@@ -83,10 +82,17 @@ impl Protocols {
 }
 
 impl Protocols {
-    /// Records that are written of a transaction that is over.
-    fn records_of(&self, is: &Standing) -> u64 {
-        let events = if self.wants.anomaly_app { is.events as u64 } else { 0 };
-        u64::from(self.wants.app) + events
+    /// What need not be kept of transactions of a protocol, where no rule looks at them, of a flow that
+    /// had these records and whose packets have so many bytes.
+    fn sparing(&self, proto: ProtoId, had: &RecordAllowance, sent: u64) -> Option<Sparing> {
+        let is_unlooked = self.unlooked.get(usize::from(proto.0)) == Some(&true);
+        is_unlooked.then(|| Sparing {
+            last: Direction::BOTH.map(|d| protocol(proto).map_or(1, |p| p.table.last_state(d))),
+            has_records: self.wants.app,
+            has_event_records: self.wants.anomaly_app,
+            left: had.left(sent),
+            refused: 0,
+        })
     }
 }
 
@@ -152,6 +158,8 @@ pub struct AppCounters {
     pub expectations: u64,
     /// Frames there was no room for.
     pub frames_dropped: u64,
+    /// Transactions looked at to weigh what parsers hold.
+    pub weighed: u64,
 }
 
 fn bump(v: &mut Vec<[u64; 2]>, id: ProtoId, transport: Transport) {
@@ -188,6 +196,7 @@ impl AppCounters {
         add(&mut self.refused, &o.refused);
         self.expectations += o.expectations;
         self.frames_dropped += o.frames_dropped;
+        self.weighed += o.weighed;
     }
 }
 
@@ -197,14 +206,27 @@ pub(crate) struct TxMemory {
     pub(crate) detect: [TxDetect; 2],
     pub(crate) is_logged: bool,
     /// Events that anomaly records were written for.
-    pub(crate) events_logged: usize,
+    pub(crate) events_logged: u32,
     /// A `config` rule switched its record off.
     pub(crate) no_log: bool,
     /// `xbits` of the transaction.
-    pub(crate) bits: Bits,
+    pub(crate) bits: Option<Box<Bits>>,
     /// It stands in the lists of a [`Crowd`]: to be inspected, by direction, and as news.
     is_due: [bool; 2],
     is_news: bool,
+    /// See [`Transaction::only`].
+    only: Option<Direction>,
+    /// There was something of it to be told when it was made, or it has changed since.
+    is_begun: bool,
+}
+
+/// Whether there may be something to be written of a transaction, or it may be over (with this progress),
+/// whichever directions the flow has.
+fn may_be_told(tx: &dyn Transaction, last: [u8; 2]) -> bool {
+    let is = tx.standing();
+    let wanted = is.log_progress.map_or(last, |(to_server, to_client)| [to_server, to_client]);
+    let seen = [None, Some(Direction::ToServer), Some(Direction::ToClient)];
+    is.events > 0 || is.has_files || seen.iter().any(|seen| is.has_reached(wanted, *seen))
 }
 
 /// The application layer of one flow.
@@ -246,32 +268,11 @@ pub(crate) struct AppLayer {
     pub(crate) is_midstream: bool,
     /// The parser was given something.
     is_fed: bool,
+    /// No rule looks at transactions of its protocol.
+    is_unlooked: bool,
     /// Transactions with these keys are not logged either.
     silent_pairs: SmallVec<[u64; 1]>,
     charge: Charge,
-}
-
-/// What a flow's parser is charged for. To weigh a parser takes time by what it holds, so it is done
-/// when it took so much more, in bytes or in transactions, that it may hold noticeably more.
-#[derive(Clone, Copy, Debug, Default)]
-struct Charge {
-    /// Bytes reserved.
-    held: u32,
-    /// Bytes taken since it was weighed.
-    fed: u32,
-    /// The transaction that was next when it was weighed.
-    next_tx: u64,
-    /// There was no room for more.
-    is_refused: bool,
-}
-
-impl Charge {
-    fn is_due(&self, next_tx: u64) -> bool {
-        let txs = next_tx.wrapping_sub(self.next_tx);
-        self.held == 0
-            || self.fed >= WEIGH_BYTES.max(self.held / 8)
-            || txs >= WEIGH_TXS.max(u64::from(self.held / WEIGH_BYTES))
-    }
 }
 
 impl AppLayer {
@@ -341,6 +342,7 @@ impl AppLayer {
 
     fn open(&mut self, proto: ProtoId, transport: Transport, protocols: &Protocols) {
         self.proto = proto;
+        self.is_unlooked = protocols.unlooked.get(usize::from(proto.0)) == Some(&true);
         if proto.is_known() {
             self.parser = protocols.open(proto, transport).filter(|p| p.follows());
             if let (Some(p), Some(payload)) = (&mut self.parser, self.announced.take()) {
@@ -668,7 +670,9 @@ impl AppLayer {
             cx.frames.wanted = wanted;
             cx.frames.at = self.offsets;
         }
+        cx.sparing = protocols.sparing(self.proto, &self.records, self.sent);
         let outcome = parser.parse(&mut cx, input);
+        self.records.refuse(cx.sparing.map_or(0, |sparing| sparing.refused));
         if let Some(frames) = self.frames.as_mut()
             && wanted != 0
         {
@@ -711,38 +715,43 @@ impl AppLayer {
             self.txs.go_on_with(parser.first_tx_id());
         }
         let next = parser.next_tx_id();
-        // The youngest stay: alerts of the packet name them.
-        let spared = match protocols.unlooked.get(usize::from(self.proto.0)) {
-            Some(true) => next.saturating_sub(YOUNGEST_KEPT),
-            _ => 0,
-        };
+        let first_new = self.txs.next_id();
         let last =
             Direction::BOTH.map(|d| protocol(self.proto).map_or(1, |p| p.table.last_state(d)));
-        let mut left = self.records.left(self.sent);
+        let mut sparing = protocols.sparing(self.proto, &self.records, self.sent);
         while self.txs.next_id() < next {
+            // Parsers spare the same themselves, as far as they know of it.
+            self.txs.go_on_with(parser.txs().first_from(self.txs.next_id()).min(next));
             let id = self.txs.next_id();
+            if id == next {
+                break;
+            }
             let tx = parser.txs().at(id);
-            if id < spared
+            // The youngest stay: alerts of the packet name them.
+            if id + (YOUNGEST_KEPT as u64) < next
+                && let Some(sparing) = &mut sparing
                 && let Some(is) = tx.map(Transaction::standing)
-                && is.has_reached(last, None)
-                && !is.has_files
+                && !sparing.keeps(&is)
             {
-                let records = protocols.records_of(&is);
-                if records == 0 || records > left {
-                    // Nobody sees it: neither a rule nor who reads the records.
-                    self.records.refuse(records);
-                    parser.free(id);
-                    self.txs.go_on_with(id + 1);
-                    continue;
-                }
-                left -= records;
+                // Nobody sees it: neither a rule nor who reads the records.
+                parser.free(id);
+                self.txs.go_on_with(id + 1);
+                continue;
             }
             let silent = &self.silent_pairs;
             let no_log = !silent.is_empty()
                 && tx.and_then(|t| t.pair_key()).is_some_and(|k| silent.contains(&k));
-            self.txs.push(None, |_| TxMemory { no_log, ..TxMemory::default() });
+            let only = tx.and_then(Transaction::only);
+            let is_news = self.crowd.is_none() || tx.is_none_or(|tx| may_be_told(tx, last));
+            self.txs.push(None, |_| TxMemory {
+                no_log,
+                only,
+                is_begun: is_news,
+                ..TxMemory::default()
+            });
         }
-        self.note_changes();
+        self.records.refuse(sparing.map_or(0, |sparing| sparing.refused));
+        self.note_changes(first_new);
     }
 
     /// Gives the old protocol up and looks for another.
@@ -768,54 +777,6 @@ impl AppLayer {
                 Some(ProtoId(at as u8 + 1))
             })
             .unwrap_or_default();
-    }
-
-    /// Charges the flow for what its parser holds after another piece of so many bytes. False: there
-    /// is no room for it, and the flow is not followed any further.
-    pub(crate) fn charge(
-        &mut self,
-        fed: usize,
-        budget: &Budget,
-        counters: &mut AppCounters,
-        transport: Transport,
-    ) -> bool {
-        let Some(parser) = &self.parser else {
-            self.uncharge(budget);
-            return true;
-        };
-        let next_tx = parser.next_tx_id();
-        self.charge.fed = self.charge.fed.saturating_add(u32::try_from(fed).unwrap_or(u32::MAX));
-        if self.charge.is_refused || self.is_all_off() || !self.charge.is_due(next_tx) {
-            return !self.charge.is_refused;
-        }
-        let rules = self.txs.iter().flat_map(|t| &t.detect).map(TxDetect::bytes_held);
-        let held = parser.bytes_held() + self.txs.bytes_held() + rules.sum::<usize>();
-        let held = u32::try_from(held).unwrap_or(u32::MAX);
-        let has_room = budget.try_resize(self.charge.held.into(), held.into());
-        if has_room {
-            self.charge.held = held;
-        } else {
-            bump(&mut counters.refused, self.proto, transport);
-            self.disabled = [true; 2];
-            self.charge.is_refused = true;
-        }
-        self.charge.fed = 0;
-        self.charge.next_tx = next_tx;
-        has_room
-    }
-
-    /// Charges the flow for so many bytes more, that are weighed with all else the next time. False:
-    /// there is no room for them.
-    pub(crate) fn reserve(&mut self, bytes: usize, budget: &Budget) -> bool {
-        let more = u32::try_from(bytes).ok().and_then(|bytes| self.charge.held.checked_add(bytes));
-        let Some(held) = more.filter(|_| budget.try_reserve(bytes as u64)) else { return false };
-        self.charge.held = held;
-        true
-    }
-
-    /// Gives back what the flow was charged for.
-    pub(crate) fn uncharge(&mut self, budget: &Budget) {
-        budget.release(std::mem::take(&mut self.charge).held.into());
     }
 
     /// Whether a change of protocol waits for the next data.
@@ -870,6 +831,7 @@ impl AppLayer {
     /// Whether a transaction is left that was not inspected in this direction or not logged.
     pub(crate) fn has_open_work(&self, d: Direction, detection: bool) -> bool {
         self.txs.iter().any(|t| !t.is_logged || (detection && !t.detect[d.index()].is_done))
+            || (detection && self.has_unasked(d))
     }
 
     /// The youngest transaction, if it goes in that direction.
@@ -888,6 +850,7 @@ impl AppLayer {
     /// is of a one-sided flow.
     pub(crate) fn free_finished(&mut self, detection: bool, wants: Wants, seen: Option<Direction>) {
         let logging = wants.app;
+        let detection = detection && !self.is_uninspected();
         let files = wants.files || wants.file_store;
         let Some(parser) = &mut self.parser else { return };
         if self.txs.is_empty() {

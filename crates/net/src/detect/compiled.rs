@@ -824,12 +824,15 @@ impl Detector {
             _ => unlooked.fill(false),
         };
         for s in self.set.signatures.iter().filter(|s| s.inert.is_none()) {
-            if s.kind == RuleType::AppTx || !s.engines.is_empty() {
-                s.engines.iter().for_each(|e| looks_at(e.proto));
-                s.header.apps.iter().for_each(|p| looks_at(*p));
-                if s.engines.is_empty() && s.header.apps.is_empty() {
-                    looks_at(ProtoId::UNKNOWN);
-                }
+            if s.kind != RuleType::AppTx && s.engines.is_empty() {
+                continue;
+            }
+            // A rule that is bound to protocols never gets to the transactions of others, whatever else
+            // it looks for in the payload.
+            match (&*s.header.apps, &*s.engines) {
+                ([], []) => looks_at(ProtoId::UNKNOWN),
+                ([], engines) => engines.iter().for_each(|e| looks_at(e.proto)),
+                (apps, _) => apps.iter().for_each(|p| looks_at(*p)),
             }
         }
         unlooked
@@ -860,5 +863,40 @@ pub(crate) fn fast_content(s: &Signature) -> Option<(&Content, &[BufferCondition
     match i.conditions.get(usize::from(f.condition))? {
         BufferCondition::Content(c) if !c.is_negated() => Some((c, &i.conditions, i.buffer)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_rules::{LoadOptions, RuleSource, RuleVars};
+
+    /// Names of the protocols at whose transactions these rules look.
+    fn looked_at(text: &str) -> Vec<&'static str> {
+        let catalog = gabion_proto::registry::catalog();
+        let source = RuleSource { name: "x.rules", text, is_firewall: false };
+        let (set, said) =
+            Ruleset::load(&[source], &catalog, &RuleVars::default(), &LoadOptions::default());
+        assert!(said.is_empty(), "{said:?}");
+        let detector = Detector::new(set, &catalog, Expressions::default(), Datasets::default());
+        let all = detector.unlooked().into_iter().skip(1).zip(gabion_proto::registry());
+        all.filter(|(unlooked, _)| !unlooked).map(|(_, p)| p.table.name).collect()
+    }
+
+    /// A rule looks at the protocols it is bound to, by its header or a keyword, though it looks into
+    /// the payload too; one that is bound to none looks at those that have what it looks into.
+    #[test]
+    fn rules_look_at_what_they_are_bound_to() {
+        let rule = |what: &str| looked_at(&format!("alert {what} sid:1;)\n"));
+        assert_eq!(rule("tcp any any -> any any (content:\"a\";"), Vec::<&str>::new());
+        assert_eq!(rule("mqtt any any -> any any (content:\"a\";"), Vec::<&str>::new());
+        assert_eq!(rule("tcp any any -> any any (http.uri; content:\"a\";"), ["http1"]);
+        let mixed = "(content:\"a\"; http.uri; content:\"b\";";
+        assert_eq!(rule(&format!("tcp any any -> any any {mixed}")), ["http1"]);
+        assert_eq!(rule(&format!("http any any -> any any {mixed}")), ["http1"]);
+        let files = rule("tcp any any -> any any (file.data; content:\"a\";");
+        assert!(files.contains(&"smtp") && !files.contains(&"mqtt"), "{files:?}");
+        let any = rule("tcp any any -> any any (content:\"b\"; file.data; content:\"a\";");
+        assert!(any.contains(&"mqtt"), "{any:?}");
     }
 }

@@ -472,7 +472,7 @@ impl Run<'_, '_, '_> {
     /// Whether a bit of the transaction at hand is set.
     fn tx_bit(&self, bit: u32) -> bool {
         let memory = self.flow.as_ref().zip(self.tx).and_then(|(f, id)| f.ext.app.tx_known(id));
-        memory.is_some_and(|m| m.bits.has(bit))
+        memory.and_then(|m| m.bits.as_ref()).is_some_and(|bits| bits.has(bit))
     }
 
     fn hook(&self, hook: RuleHook) -> bool {
@@ -699,7 +699,7 @@ impl Run<'_, '_, '_> {
             PostMatch::Xbits { bit, command, track: XbitsTrack::Transaction, .. } => {
                 let memory = tx.and_then(|id| self.app()?.tx_memory(id));
                 if let Some(memory) = memory {
-                    memory.bits.apply(*bit, *command);
+                    memory.bits.get_or_insert_default().apply(*bit, *command);
                 }
             }
             PostMatch::Xbits { bit, command, track, expire_s } => {

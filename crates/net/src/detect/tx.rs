@@ -11,6 +11,7 @@ use super::filter::TxFilter;
 use super::gates::{Answers, Gate};
 use super::grams;
 use super::run::Run;
+use crate::app::AppLayer;
 use gabion_proto::tx_list::TxTable;
 use gabion_proto::{Buffer, Inspect, Transaction};
 use gabion_record::Direction;
@@ -155,8 +156,9 @@ pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
     let has_rules = !program.is_empty || has_payload;
     let of = Inspected { txs: parser.txs(), proto, direction, has_rules };
     // What is found in the payload concerns all of them, and so do the end and the firewall.
-    let wants_all = has_payload || run.filters || run.at_end;
-    match run.app().filter(|_| !wants_all).and_then(|app| app.take_due(direction)) {
+    let (wants_all, run_filters) = (has_payload || run.filters || run.at_end, run.filters);
+    let takes_due = |app: &&mut AppLayer| !wants_all || (app.is_uninspected() && !run_filters);
+    match run.app().filter(takes_due).and_then(|app| app.take_due(direction)) {
         Some(due) => due.into_iter().for_each(|id| {
             of.transaction(run, id);
         }),

@@ -116,6 +116,7 @@ impl OutputScripts {
             files: any(|k| k == OutputKind::File),
             flows: any(|k| k == OutputKind::Flow),
             file_data: any(|k| k == OutputKind::HttpBody),
+            bodies: !scripts.is_empty(),
             ..Wants::default()
         }
     }

@@ -41,9 +41,18 @@ impl HeaderKey {
     }
 }
 
-/// What the last record began with: members of an object.
+/// What the last records began with: those of a packet name its sender first, or the client of its
+/// flow.
 #[derive(Debug, Default)]
-pub(super) struct Beginning {
+pub(super) struct Beginnings {
+    kept: [Beginning; 2],
+    /// The one that was used last.
+    last: usize,
+}
+
+/// What a record began with: members of an object.
+#[derive(Debug, Default)]
+struct Beginning {
     key: Option<HeaderKey>,
     text: Vec<u8>,
     /// Time and ids end here; the type follows.
@@ -56,15 +65,21 @@ impl EveWriter {
     /// Begins the line of a record.
     pub(super) fn begin(&mut self, h: &Header<'_>, event_type: &str) {
         let key = HeaderKey::of(h);
-        if key.is_none() || self.beginning.key != key {
-            self.make_beginning(h);
-            self.beginning.key = key;
+        let kept = &mut self.beginnings;
+        let is_it = |at: &usize| key.is_some() && kept.kept[*at].key == key;
+        let found = [kept.last, 1 - kept.last].into_iter().find(is_it);
+        kept.last = found.unwrap_or(1 - kept.last);
+        let last = kept.last;
+        if found.is_none() {
+            self.make_beginning(h, last);
+            self.beginnings.kept[last].key = key;
         }
+        let begun = &self.beginnings.kept[last];
         let j = &mut self.line;
         j.clear();
         j.open();
-        let (ids, rest) = self.beginning.text.split_at(self.beginning.ids_end);
-        let (place, community) = rest.split_at(self.beginning.place_len);
+        let (ids, rest) = begun.text.split_at(begun.ids_end);
+        let (place, community) = rest.split_at(begun.place_len);
         j.members(ids);
         j.field_plain("event_type", event_type);
         j.members(place);
@@ -85,8 +100,9 @@ impl EveWriter {
 
     /// Writes what a record begins with, but for its type: records of one packet share it, and a
     /// packet may have hundreds.
-    fn make_beginning(&mut self, h: &Header<'_>) {
-        let (j, text) = (&mut self.line, &mut self.beginning.text);
+    fn make_beginning(&mut self, h: &Header<'_>, at: usize) {
+        let j = &mut self.line;
+        let Beginning { text, ids_end, place_len, .. } = &mut self.beginnings.kept[at];
         text.clear();
         j.clear();
         timestamp(j, &mut self.stamp, &mut self.scratch, "timestamp", h.ts_ns);
@@ -95,7 +111,7 @@ impl EveWriter {
             j.number("pcap_cnt", n);
         }
         text.extend_from_slice(j.bytes());
-        self.beginning.ids_end = text.len();
+        *ids_end = text.len();
         j.clear();
         vlans(j, h);
         endpoints(j, &mut self.scratch, h);
@@ -113,10 +129,10 @@ impl EveWriter {
             j.field_plain("suricata_version", VERSION);
         }
         text.extend_from_slice(j.bytes());
-        self.beginning.place_len = j.len();
+        *place_len = j.len();
         j.clear();
         self.community(h);
-        self.beginning.text.extend_from_slice(self.line.bytes());
+        self.beginnings.kept[at].text.extend_from_slice(self.line.bytes());
     }
 
     /// Writes the community id, where it is wanted.

@@ -8,7 +8,7 @@ mod settings;
 
 pub use settings::{AlertSettings, EveSettings, Xff};
 
-use self::beginning::Beginning;
+use self::beginning::Beginnings;
 use crate::VERSION;
 use crate::names::{TCP_FLAGS, ip_protocol, link_type};
 use crate::timestamp::Stamp;
@@ -29,7 +29,7 @@ pub struct EveWriter {
     scratch: Vec<u8>,
     pcap_file: Option<String>,
     wants: Wants,
-    beginning: Beginning,
+    beginnings: Beginnings,
 }
 
 impl EveWriter {
@@ -42,7 +42,7 @@ impl EveWriter {
             line: Json::with_capacity(4096),
             scratch: Vec::new(),
             pcap_file: None,
-            beginning: Beginning::default(),
+            beginnings: Beginnings::default(),
         }
     }
 
@@ -551,6 +551,7 @@ fn read_wants(settings: &EveSettings) -> Wants {
         ja4: tls.is_some(),
         hassh: has("ssh"),
         macs: settings.ethernet,
+        bodies: settings.alert.as_ref().is_some_and(|a| a.app_layer),
     }
 }
 

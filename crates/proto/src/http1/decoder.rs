@@ -8,8 +8,9 @@
 //! bounded by what the flow has sent (see [`Unpacking`]), never by a clock.
 
 use super::limits::{
-    BROTLI_WINDOW_BITS_MAX, BROTLI_WINDOW_BITS_MIN, DECODED_PIECE_BYTES, ENCODING_HEAD_BYTES_MAX,
-    ENCODING_RETRIES_MAX, UNPACKED_BYTES_FROM_ONE, UNPACKED_BYTES_MAX,
+    BROTLI_STATE_BYTES, BROTLI_WINDOW_BITS_MAX, BROTLI_WINDOW_BITS_MIN, DECODED_PIECE_BYTES,
+    ENCODING_HEAD_BYTES_MAX, ENCODING_RETRIES_MAX, INFLATE_BYTES, UNPACKED_BYTES_FROM_ONE,
+    UNPACKED_BYTES_MAX,
 };
 use super::lzma::{Lzma, LzmaStep};
 use brotli::enc::StandardAlloc;
@@ -36,12 +37,24 @@ pub(crate) type Sink<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 pub(crate) struct Unpacking {
     sent: u64,
     made: Cell<u64>,
+    /// Bytes that decoders took to begin with.
+    held: u64,
 }
 
 impl Unpacking {
     /// Packed bytes have come.
     pub(crate) fn send(&mut self, bytes: usize) {
         self.sent = self.sent.saturating_add(bytes as u64);
+    }
+
+    /// A decoder was made that takes so many bytes.
+    pub(crate) fn hold(&mut self, bytes: usize) {
+        self.held = self.held.saturating_add(bytes as u64);
+    }
+
+    /// All bytes that were made, and that decoders took to make them.
+    pub(crate) fn bytes_made(&self) -> u64 {
+        self.made.get().saturating_add(self.held)
     }
 
     /// Bytes that may be made yet; `free` of them are given for nothing.
@@ -95,6 +108,11 @@ impl Decoder {
         let mut layer = Layer::new(Encoding::Lzma, Bounds::default());
         layer.codec = Codec::Over;
         Decoder { layers: vec![layer] }
+    }
+
+    /// Bytes that it holds.
+    pub(crate) fn bytes_held(&self) -> usize {
+        self.layers.iter().map(Layer::bytes_held).sum()
     }
 
     /// No encoding is to be undone.
@@ -217,6 +235,16 @@ impl Codec {
             _ => 1,
         }
     }
+
+    /// Bytes that it holds.
+    fn bytes_held(&self) -> usize {
+        match self {
+            Codec::Pass | Codec::Over => 0,
+            Codec::Gzip(..) | Codec::Inflate(_) => INFLATE_BYTES,
+            Codec::Brotli(brotli) => brotli.bytes_held(),
+            Codec::Lzma(lzma) => lzma.bytes_held(),
+        }
+    }
 }
 
 impl Layer {
@@ -231,6 +259,10 @@ impl Layer {
             bounds,
             is_exhausted: false,
         }
+    }
+
+    fn bytes_held(&self) -> usize {
+        size_of::<Layer>() + self.head.capacity() + self.trial.capacity() + self.codec.bytes_held()
     }
 
     fn write(&mut self, data: &[u8], budget: &Unpacking, sink: &mut Sink<'_>) -> bool {
@@ -521,6 +553,12 @@ impl Brotli {
             BROTLI_WINDOW_BITS_MAX => 1,
             bits => brotli_window(bits) as u64,
         }
+    }
+
+    /// The library takes memory for the whole window with the first byte.
+    fn bytes_held(&self) -> usize {
+        let window = if self.is_started { brotli_window(self.window_bits) } else { 0 };
+        BROTLI_STATE_BYTES + window
     }
 
     /// Bytes of the window that may have been made and were not handed on.

@@ -18,6 +18,13 @@ pub(crate) fn decode_entity(
     direction: Direction,
     data: Option<&[u8]>,
 ) {
+    if http.bodies_unseen {
+        if let (Some(tx), Some(data)) = (http.current(direction), data) {
+            let m = tx.message_mut(direction);
+            m.message_len = m.message_len.saturating_add(data.len() as u64);
+        }
+        return;
+    }
     let mut files = http.files;
     let mut bombs = http.bombs;
     let mut unpacking = std::mem::take(&mut http.unpacking);
@@ -291,9 +298,13 @@ fn piece(tx: &Tx) -> Option<FilePiece> {
 /// Bytes of a body are lost.
 pub(crate) fn gap_entity(http: &mut Http1, direction: Direction, len: u64) {
     let mut files = http.files;
+    let bodies_unseen = http.bodies_unseen;
     if let Some(tx) = http.current(direction) {
         let m = tx.message_mut(direction);
         m.message_len = m.message_len.saturating_add(len);
+        if bodies_unseen {
+            return;
+        }
         if m.decoder.take().is_some() {
             // What follows can't be decoded any more.
             let over = super::decoder::Decoder::ended();

@@ -189,6 +189,7 @@ fn add_field(http: &mut Http1, side: Side, field: &Field) -> Result<(), Halt> {
 pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt> {
     let direction = side.direction();
     let bombs = http.bombs;
+    let bodies_unseen = http.bodies_unseen;
     let (is_stored, files_limit) = (http.files.wants.store, http.files.store_depth);
     let tx = http.tx_at(direction)?;
     let config = std::sync::Arc::clone(&tx.config);
@@ -232,8 +233,10 @@ pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt
             }
         }
     }
-    if !decoder.is_empty() && bombs < config.bombs_max {
+    if !decoder.is_empty() && bombs < config.bombs_max && !bodies_unseen {
+        let held = decoder.bytes_held();
         tx.message_mut(direction).decoder = Some(Box::new(decoder));
+        http.unpacking.hold(held);
     }
     for event in events {
         http.warn(direction, event);

@@ -11,8 +11,23 @@
 //! "http-evader" captures).
 
 use super::limits::{FOLDS_MAX, reached};
+use super::names::Names;
 use super::text::{eq_nocase_nozero, is_space, is_token, prefix};
 use std::ops::Range;
+
+#[cfg(test)]
+thread_local! {
+    /// Bytes of blocks that were looked at.
+    pub(crate) static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Bytes of a block are looked at.
+fn count_steps(bytes: usize) {
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + bytes);
+    #[cfg(not(test))]
+    let _ = bytes;
+}
 
 /// Who wrote the block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +89,10 @@ pub(crate) fn scan(side: Side, data: &[u8], is_last: bool, looked: &mut usize) -
         Step::More => return Scan::More,
         Step::No => {}
     }
-    let (name, odd) = match find_name(side, data, looked) {
+    let from = *looked;
+    let name = find_name(side, data, looked);
+    count_steps(looked.saturating_sub(from) + 1);
+    let (name, odd) = match name {
         Step::Yes(colon) => describe_name(data, colon),
         Step::More => return Scan::More,
         Step::No => {
@@ -231,11 +249,12 @@ fn scan_line(
     is_last: bool,
 ) -> Option<(Range<usize>, LineEnd)> {
     let tail = data.get(from..)?;
-    let mut stop = from
-        + match side {
-            Side::Request => memchr::memchr(b'\n', tail)?,
-            Side::Response => memchr::memchr2(b'\n', b'\r', tail)?,
-        };
+    let stop = match side {
+        Side::Request => memchr::memchr(b'\n', tail),
+        Side::Response => memchr::memchr2(b'\n', b'\r', tail),
+    };
+    count_steps(stop.unwrap_or(tail.len()) + 1);
+    let mut stop = from + stop?;
     if side == Side::Request && stop > from && data[stop - 1] == b'\r' {
         stop -= 1;
     }
@@ -314,6 +333,7 @@ fn is_field_start(data: &[u8], from: usize) -> Step {
     let start = prefix(text, blank);
     let end = start + prefix(&text[start..], is_token);
     let colon = end + prefix(&text[end..], blank);
+    count_steps(colon + 1);
     match text.get(colon) {
         None => Step::More,
         Some(b':') if end > start => Step::Yes(colon),
@@ -357,13 +377,15 @@ pub(crate) struct Headers {
     /// Folded and joined values.
     joined: Vec<u8>,
     list: Vec<Entry>,
+    /// Where they stand, by name.
+    names: Names,
     repetitions: u16,
 }
 
-/// FNV-1a (Fowler, Noll, Vo) of a name in lower case.
+/// FNV-1a (Fowler, Noll, Vo) of a name in lower case without NUL bytes.
 fn name_hash(name: &[u8]) -> u32 {
     let step = |h: u32, b: &u8| (h ^ u32::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0193);
-    name.iter().fold(0x811c_9dc5, step)
+    name.iter().filter(|b| **b != 0).fold(0x811c_9dc5, step)
 }
 
 /// Ranges at and above this position are in `joined`.
@@ -388,6 +410,7 @@ impl Headers {
     /// Forgets everything, the block as well, and keeps the room.
     pub(crate) fn clear(&mut self) {
         self.list.clear();
+        self.names.clear();
         self.raw.clear();
         self.joined.clear();
         self.repetitions = 0;
@@ -395,7 +418,10 @@ impl Headers {
 
     /// Bytes held.
     pub(crate) fn bytes_held(&self) -> usize {
-        self.raw.capacity() + self.joined.capacity() + self.list.capacity() * size_of::<Entry>()
+        self.raw.capacity()
+            + self.joined.capacity()
+            + self.list.capacity() * size_of::<Entry>()
+            + self.names.bytes_held()
     }
 
     fn text(&self, range: &Range<u32>) -> &[u8] {
@@ -411,14 +437,21 @@ impl Headers {
 
     /// The value of a field; `name` in lower case. NUL bytes in the name on the wire don't count.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        let e = self.list.iter().find(|e| eq_nocase_nozero(self.text(&e.name), name))?;
-        Some(self.text(&e.value))
+        let hash = name_hash(name);
+        let at = self.find(hash, name, |text| eq_nocase_nozero(text, name))?;
+        Some(self.text(&self.list.get(at)?.value))
+    }
+
+    /// The first field of that hash whose name is it.
+    fn find(&self, hash: u32, name: &[u8], is_it: impl Fn(&[u8]) -> bool) -> Option<usize> {
+        self.names.find(name, self.list.len(), |at| {
+            self.list.get(at).is_some_and(|e| e.hash == hash && is_it(self.text(&e.name)))
+        })
     }
 
     /// Where a field of that very name (case aside) stands.
     fn position(&self, hash: u32, name: &[u8]) -> Option<usize> {
-        let is_it = |e: &Entry| e.hash == hash && self.text(&e.name).eq_ignore_ascii_case(name);
-        self.list.iter().position(is_it)
+        self.find(hash, name, |text| text.eq_ignore_ascii_case(name))
     }
 
     /// Adds a field whose ranges are relative to position `base` of the block. A second one of its
@@ -434,6 +467,11 @@ impl Headers {
                 Value::Folded(text) => self.keep(text),
             };
             self.list.push(Entry { hash, name, value, is_repeated: false });
+            let mut names = std::mem::take(&mut self.names);
+            names.add(self.list.len(), |at| {
+                self.list.get(at).map(|e| self.text(&e.name)).unwrap_or_default()
+            });
+            self.names = names;
             return (Added::New, false);
         };
         let mut added = Added::Second;
@@ -594,5 +632,57 @@ mod tests {
         assert_eq!(h.get(b"a"), Some(&b"1, 2, 3"[..]));
         assert_eq!(h.get(b"content-length"), Some(&b"3"[..]));
         assert_eq!(h.len(), 2);
+    }
+
+    /// A block of so many fields, each of a name of its own: taken up, and each asked for once.
+    fn steps_of_names(count: usize) -> u64 {
+        let mut h = Headers::default();
+        for n in 0..count {
+            let line = format!("{}n{n}:{n}\r\n", if n % 3 == 0 { "\0" } else { "" });
+            let base = h.raw().len();
+            h.raw_mut().extend_from_slice(line.as_bytes());
+            let Scan::Field(f) = scan(Side::Request, line.as_bytes(), true, &mut 0) else {
+                panic!("{line:?}");
+            };
+            assert_eq!(h.add(base, &f), (Added::New, false));
+        }
+        for n in 0..count {
+            assert_eq!(h.get(format!("n{n}").as_bytes()), Some(n.to_string().as_bytes()));
+        }
+        assert_eq!(h.get(b"n"), None);
+        h.names.steps()
+    }
+
+    /// However many fields a block has, one more is as cheap as the ones before, and so is finding it.
+    #[test]
+    fn names_are_found_in_as_many_steps_in_large_blocks_as_in_small_ones() {
+        let few = steps_of_names(32) as f64 / 32.0;
+        for count in [33, 100, 500, 1_000, 1_024, 2_000, 12_000, 25_000] {
+            let each = steps_of_names(count) as f64 / count as f64;
+            assert!(each <= 2.0 * few, "{count} fields: {each} steps for each, {few} of 32");
+        }
+    }
+
+    /// Names that differ in NUL bytes and case alone are of one field for who asks, the first one.
+    #[test]
+    fn of_equal_names_the_first_is_found() {
+        for others in [0, 1_000] {
+            let mut h = Headers::default();
+            let mut add = |h: &mut Headers, line: &str| {
+                let base = h.raw().len();
+                h.raw_mut().extend_from_slice(line.as_bytes());
+                match scan(Side::Request, line.as_bytes(), true, &mut 0) {
+                    Scan::Field(f) => h.add(base, &f).0,
+                    other => panic!("{line:?}: {other:?}"),
+                }
+            };
+            (0..others).for_each(|n| assert_eq!(add(&mut h, &format!("x{n}:0\n")), Added::New));
+            assert_eq!(add(&mut h, "H\0ost: first\n"), Added::New);
+            (0..others).for_each(|n| assert_eq!(add(&mut h, &format!("y{n}:0\n")), Added::New));
+            assert_eq!(add(&mut h, "Host: second\n"), Added::New);
+            assert_eq!(add(&mut h, "hOST: third\n"), Added::Second);
+            assert_eq!(h.get(b"host"), Some(&b"first"[..]));
+            assert_eq!(h.len(), 2 * others + 2);
+        }
     }
 }

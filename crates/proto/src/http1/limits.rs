@@ -16,6 +16,12 @@ pub(crate) const BROTLI_WINDOW_BITS_MIN: u8 = 18;
 /// See above (RFC 7932 9.1).
 pub(crate) const BROTLI_WINDOW_BITS_MAX: u8 = 24;
 
+/// Bytes that a decoder of deflate data takes: its window of 32 KiB, and tables.
+pub(crate) const INFLATE_BYTES: usize = 44 << 10;
+
+/// Bytes that a decoder of brotli takes beside its window, tables of codes above all.
+pub(crate) const BROTLI_STATE_BYTES: usize = 64 << 10;
+
 limits! { "proto.http1";
     /// Bytes that a flow may have unpacked beside 64 for each packed byte that it sent: more than the
     /// default limits of bodies let anybody see. (A window of brotli holds 16 bytes less than a power of

@@ -293,6 +293,19 @@ impl Lzma {
         }
     }
 
+    /// Bytes that it holds.
+    pub(crate) fn bytes_held(&self) -> usize {
+        let literals = self.literals.iter().flatten().count() * LITERAL_PROBABILITIES * 2;
+        size_of::<Lzma>()
+            + size_of::<Probabilities>()
+            + self.literals.capacity() * size_of::<usize>()
+            + literals
+            + self.dictionary.bytes.capacity()
+            + self.head.capacity()
+            + self.pending.capacity()
+            + self.piece.capacity()
+    }
+
     /// Decodes a further piece; `is_last`: no more will come.
     pub(crate) fn decode(
         &mut self,

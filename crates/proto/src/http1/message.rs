@@ -178,6 +178,7 @@ impl Message {
             + self.body.bytes_held()
             + self.files.bytes_held()
             + self.views.bytes_held()
+            + self.decoder.as_ref().map_or(0, |d| d.bytes_held())
     }
 }
 

@@ -32,6 +32,7 @@ mod log;
 mod lzma;
 mod message;
 mod multipart;
+mod names;
 mod parser;
 mod request;
 mod response;

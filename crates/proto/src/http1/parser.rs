@@ -14,7 +14,7 @@ use super::message::{FileContext, Tx, progress};
 use super::settings::{Config, Settings};
 use crate::FilePiece;
 use crate::files::FileState;
-use crate::tx_list::TxTable;
+use crate::tx_list::{Changed, TxTable};
 use crate::{Endpoints, Input, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
 use std::collections::VecDeque;
@@ -130,11 +130,15 @@ pub(crate) struct Http1 {
     txs: VecDeque<Option<Box<Tx>>>,
     first: u64,
     alive: usize,
+    /// Those that may have changed: a packet looks at no others where many are open.
+    changed: Changed,
     #[allow(clippy::vec_box)] // They move to `txs` and back: a kilobyte each.
     spare: Vec<Box<Tx>>,
     pub(crate) request: Stream,
     pub(crate) response: Stream,
     pub(crate) files: FileContext,
+    /// Nobody looks into bodies.
+    pub(crate) bodies_unseen: bool,
     /// Ranges that ended and were not handed on yet.
     pub(crate) pieces: Vec<FilePiece>,
     /// Compression bombs met in this flow.
@@ -156,10 +160,12 @@ impl Http1 {
             txs: VecDeque::new(),
             first: 0,
             alive: 0,
+            changed: Changed::default(),
             spare: Vec::new(),
             request: Stream::default(),
             response: Stream::default(),
             files: FileContext::default(),
+            bodies_unseen: false,
             pieces: Vec::new(),
             bombs: 0,
             unpacking: Unpacking::default(),
@@ -188,6 +194,7 @@ impl Http1 {
 
     fn slot(&mut self, id: u64) -> Option<&mut Tx> {
         let i = self.index(id)?;
+        self.changed.add(id, self.alive);
         self.txs.get_mut(i)?.as_deref_mut()
     }
 
@@ -226,6 +233,7 @@ impl Http1 {
             };
             self.txs.push_back(Some(tx));
             self.alive += 1;
+            self.changed.add(next, self.alive);
         }
         Ok(())
     }
@@ -428,6 +436,7 @@ impl Parser for Http1 {
     fn parse(&mut self, cx: &mut ParseContext<'_>, input: Input<'_>) -> Outcome {
         self.files.wants = cx.requirements.into();
         self.files.store_depth = cx.requirements.store_depth;
+        self.bodies_unseen = cx.requirements.bodies_unseen;
         self.config(cx.endpoints);
         let direction = cx.direction;
         let outcome = match input {
@@ -472,6 +481,7 @@ impl Parser for Http1 {
         if self.config.is_some() {
             self.close(&mut cx, direction);
         }
+        self.changed.add_all();
         for tx in self.txs.iter_mut().flatten() {
             let m = tx.message_mut(direction);
             m.close_file(FileState::Truncated);
@@ -485,6 +495,10 @@ impl Parser for Http1 {
         let streams = [&self.request, &self.response];
         let kept: usize = streams.iter().map(|s| s.line.capacity() + s.carry.capacity()).sum();
         size_of::<Http1>() + txs + spare + kept
+    }
+
+    fn bytes_made(&self) -> u64 {
+        self.unpacking.bytes_made()
     }
 }
 
@@ -508,8 +522,9 @@ impl TxTable for Http1 {
 
     fn give_up(&mut self, id: u64) {
         let Some(i) = self.index(id) else { return };
-        if let Some(tx) = self.txs.get_mut(i).and_then(Option::take) {
+        if let Some(mut tx) = self.txs.get_mut(i).and_then(Option::take) {
             self.alive -= 1;
+            (tx.request.decoder, tx.response.decoder) = (None, None);
             if self.spare.len() < SPARE_MAX && tx.bytes_held() < SPARE_BYTES_MAX {
                 self.spare.push(tx);
             }
@@ -518,5 +533,13 @@ impl TxTable for Http1 {
             self.txs.pop_front();
             self.first += 1;
         }
+    }
+
+    fn notes_changes(&self) -> bool {
+        true
+    }
+
+    fn take_changed(&mut self, ids: &mut Vec<u64>) -> bool {
+        self.changed.take(ids)
     }
 }

@@ -505,3 +505,71 @@ fn bodies_beyond_what_a_flow_may_have_unpacked_are_counted() {
     let counts = gabion_record::limits::take();
     assert_eq!(counts.of(&super::limits::reached::UNPACKED_BYTES_MAX), 3);
 }
+
+/// Bytes of header blocks looked at for each byte of a request with these lines, in pieces.
+fn steps_of_head(lines: &str, piece: usize) -> f64 {
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
+    let mut f = Flow::new();
+    super::headers::STEPS.set(0);
+    for part in request.as_bytes().chunks(piece) {
+        f.client(part);
+        if f.outcome == Outcome::Error {
+            break;
+        }
+    }
+    super::headers::STEPS.get() as f64 / request.len() as f64
+}
+
+/// However many headers a block has, and over however many lines one of them is folded, what it costs
+/// to read grows as the block does: there are no steps in the curve.
+#[test]
+fn folds_and_headers_are_read_in_a_line_of_steps() {
+    let folds = |n: usize| format!("F: a\r\n{}", " b\r\n".repeat(n));
+    let fields = |n: usize| (0..n).map(|n| format!("h{n}: {n}\r\n")).collect::<String>();
+    let bare = |n: usize| "x\r\n".repeat(n);
+    let makers: [(&str, &dyn Fn(usize) -> String, [usize; 4]); 3] = [
+        ("folds", &folds, [100, 12_000, 25_000, 200_000]),
+        ("headers", &fields, [100, 1_020, 12_000, 25_000]),
+        ("lines without a colon", &bare, [100, 12_000, 25_000, 200_000]),
+    ];
+    for (name, lines, counts) in makers {
+        for piece in [1_400, 1 << 20] {
+            let few = steps_of_head(&lines(1_000), piece);
+            assert!(few <= 4.0, "1000 {name} in pieces of {piece}: {few} steps a byte");
+            for count in counts {
+                let each = steps_of_head(&lines(count), piece);
+                assert!(
+                    each <= 2.0 * few,
+                    "{count} {name} in pieces of {piece}: {each} steps a byte, {few} of 1000"
+                );
+            }
+        }
+    }
+}
+
+/// A packet of a flow with many open requests changes one of them, and says so: the others are not
+/// looked at.
+#[test]
+fn of_many_open_requests_those_that_changed_are_known() {
+    let mut f = Flow::new();
+    for _ in 0..510 {
+        f.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    }
+    f.client("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n");
+    let mut changed = Vec::new();
+    assert!(f.parser.txs().notes_changes());
+    f.parser.txs_mut().take_changed(&mut changed);
+    let mut looks = 0;
+    for n in 0..1_000 {
+        changed.clear();
+        match n % 2 {
+            0 => f.client("more of the body"),
+            _ => f.server("HTTP/1.1 100 Continue\r\n\r\n"),
+        };
+        assert!(f.parser.txs_mut().take_changed(&mut changed));
+        let expected = if n % 2 == 0 { 510 } else { 0 };
+        assert!(changed.contains(&expected), "{n}: {changed:?}");
+        looks += changed.len();
+    }
+    assert!(looks <= 4_000, "{looks}");
+}

@@ -83,7 +83,7 @@ impl Writer<'_> {
             Body::Unsubscribe { id, topics, .. } => {
                 json.number("message_id", *id);
                 json.open_array_key("topics");
-                for topic in topics {
+                for topic in topics.iter() {
                     json.item(self.message.bytes(*topic));
                 }
                 json.close_array();

@@ -186,7 +186,7 @@ pub enum Body {
         /// Number.
         id: u16,
         /// Topics with their options.
-        topics: Vec<(Span, u8)>,
+        topics: Box<[(Span, u8)]>,
         /// Properties.
         properties: Option<Box<[Property]>>,
     },
@@ -195,7 +195,7 @@ pub enum Body {
         /// Number.
         id: u16,
         /// Topics.
-        topics: Vec<Span>,
+        topics: Box<[Span]>,
         /// Properties.
         properties: Option<Box<[Property]>>,
     },
@@ -301,10 +301,10 @@ impl Message {
             | Body::SubscribeAnswer { properties, .. }
             | Body::Reason { properties, .. } => of(properties),
             Body::Subscribe { topics, properties, .. } => {
-                topics.capacity() * size_of::<(Span, u8)>() + of(properties)
+                topics.len() * size_of::<(Span, u8)>() + of(properties)
             }
             Body::Unsubscribe { topics, properties, .. } => {
-                topics.capacity() * size_of::<Span>() + of(properties)
+                topics.len() * size_of::<Span>() + of(properties)
             }
         };
         self.contents.len() + inside
@@ -396,7 +396,7 @@ fn read_connect(c: &mut Cursor<'_>) -> Result<Connect, Malformed> {
 fn many<T>(
     c: &mut Cursor<'_>,
     mut one: impl FnMut(&mut Cursor<'_>) -> Result<T, Malformed>,
-) -> Result<Vec<T>, Malformed> {
+) -> Result<Box<[T]>, Malformed> {
     let mut all = vec![one(c)?];
     while !c.is_empty() && reached::TOPICS_KEPT_MAX.has_room(all.len()) {
         match one(c) {
@@ -404,7 +404,7 @@ fn many<T>(
             Err(Malformed) => break,
         }
     }
-    Ok(all)
+    Ok(all.into())
 }
 
 /// Whether bytes begin with a message.

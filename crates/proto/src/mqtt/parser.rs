@@ -10,10 +10,10 @@ use super::settings::Settings;
 use super::tables::{event, frame};
 use super::tx::MqttTx;
 use crate::parser::EventList;
-use crate::tx_list::{TxList, TxTable};
-use crate::{Input, Outcome, ParseContext, Parser};
-use gabion_record::Direction;
+use crate::tx_list::{TxList, TxTable, YOUNGEST_KEPT};
+use crate::{Input, Outcome, ParseContext, Parser, Sparing, Transaction};
 use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 
 /// Number of a CONNECT, beyond those of 16 bits that messages carry.
@@ -29,22 +29,16 @@ struct Open {
 /// Entries of answered transactions that are left among the open ones, however few are open.
 const ANSWERED_LEFT: usize = 16;
 
-/// Transactions that wait for the same number.
-#[derive(Debug)]
-struct Same {
-    oldest: u64,
-    /// In order.
-    others: VecDeque<u64>,
-}
-
 /// Transactions that wait for an answer. An answer finds its own in one step, however many wait: a
 /// segment can hold hundreds of answers to nothing.
 #[derive(Debug, Default)]
 struct Waiting {
     /// Oldest first; some were answered since.
     all: VecDeque<Open>,
-    /// Those that wait by the number they wait for.
-    by_id: HashMap<u32, Same>,
+    /// The oldest of those that wait for a number.
+    by_id: HashMap<u32, u64>,
+    /// The others that wait for a number, in order: few clients use one twice.
+    others: HashMap<u32, VecDeque<u64>>,
     /// How many of all wait.
     live: usize,
 }
@@ -52,14 +46,15 @@ struct Waiting {
 impl Waiting {
     fn push(&mut self, open: Open) {
         if self.all.len() > 2 * self.live + ANSWERED_LEFT {
-            let by_id = &self.by_id;
-            self.all.retain(|o| is_waiting(by_id, o));
+            let mut all = std::mem::take(&mut self.all);
+            all.retain(|o| self.is_waiting(o));
+            self.all = all;
         }
         if let Some(id) = open.id {
-            self.by_id
-                .entry(id)
-                .and_modify(|same| same.others.push_back(open.tx))
-                .or_insert_with(|| Same { oldest: open.tx, others: VecDeque::new() });
+            match self.by_id.entry(id) {
+                Entry::Occupied(_) => self.others.entry(id).or_default().push_back(open.tx),
+                Entry::Vacant(free) => drop(free.insert(open.tx)),
+            }
         }
         self.all.push_back(open);
         self.live += 1;
@@ -67,23 +62,37 @@ impl Waiting {
 
     /// The oldest that waits for this number.
     fn find(&self, id: u32) -> Option<u64> {
-        self.by_id.get(&id).map(|same| same.oldest)
+        self.by_id.get(&id).copied()
     }
 
     /// The oldest that waits for this number waits no more.
     fn answered(&mut self, id: u32) {
-        let Some(same) = self.by_id.get_mut(&id) else { return };
-        match same.others.pop_front() {
-            Some(next) => same.oldest = next,
-            None => drop(self.by_id.remove(&id)),
+        let Some(oldest) = self.by_id.get_mut(&id) else { return };
+        let next = match self.others.is_empty() {
+            true => None,
+            false => self.others.get_mut(&id).and_then(VecDeque::pop_front),
+        };
+        match next {
+            Some(next) => *oldest = next,
+            None => {
+                self.by_id.remove(&id);
+                self.others.remove(&id);
+            }
         }
         self.live -= 1;
+    }
+
+    /// Whether a transaction was not answered since. What waits for no number waits until it is closed.
+    fn is_waiting(&self, open: &Open) -> bool {
+        let Some(id) = open.id else { return true };
+        self.by_id.get(&id) == Some(&open.tx)
+            || self.others.get(&id).is_some_and(|others| others.binary_search(&open.tx).is_ok())
     }
 
     /// Takes the oldest out.
     fn pop_oldest(&mut self) -> Option<u64> {
         while let Some(oldest) = self.all.pop_front() {
-            if is_waiting(&self.by_id, &oldest) {
+            if self.is_waiting(&oldest) {
                 match oldest.id {
                     Some(id) => self.answered(id),
                     None => self.live -= 1,
@@ -96,17 +105,10 @@ impl Waiting {
 
     fn bytes_held(&self) -> usize {
         self.all.capacity() * size_of::<Open>()
-            + self.by_id.capacity() * size_of::<(u32, Same)>()
+            + self.by_id.capacity() * size_of::<(u32, u64)>()
+            + self.others.capacity() * size_of::<(u32, VecDeque<u64>)>()
             + self.live * size_of::<u64>()
     }
-}
-
-/// Whether a transaction was not answered since. What waits for no number waits until it is closed.
-fn is_waiting(by_id: &HashMap<u32, Same>, open: &Open) -> bool {
-    let Some(id) = open.id else { return true };
-    let is_one =
-        |same: &Same| same.oldest == open.tx || same.others.binary_search(&open.tx).is_ok();
-    by_id.get(&id).is_some_and(is_one)
 }
 
 /// Parser of an MQTT session.
@@ -123,6 +125,8 @@ pub struct MqttParser {
     skip: [u64; 2],
     /// Bytes of the messages of all live transactions.
     held: usize,
+    /// Transactions of the input at hand that were not kept: they count as live until it ends.
+    spared: usize,
 }
 
 /// What a new transaction is like.
@@ -143,24 +147,39 @@ impl MqttParser {
             is_connected: false,
             skip: [0; 2],
             held: 0,
+            spared: 0,
         }
     }
 
+    /// There are so many that an open one is closed for the next.
+    fn is_crowded(&self) -> bool {
+        let live = self.txs.len() + self.spared;
+        live as u64 > self.settings.txs_max || self.held > HELD_BYTES_MAX
+    }
+
     /// The peer closes the oldest that is open; closed ones are about to go anyway.
-    fn close_oldest(&mut self) {
+    fn close_oldest(&mut self, sparing: Option<&mut Sparing>) {
+        let next_id = self.txs.next_id();
         while let Some(oldest) = self.open.pop_oldest() {
             if let Some(tx) = self.txs.get_mut(oldest) {
                 tx.is_complete = true;
                 tx.events.add(event::TOO_MANY_TRANSACTIONS);
+                if oldest + (YOUNGEST_KEPT as u64) < next_id
+                    && sparing.is_some_and(|sparing| !sparing.keeps(&tx.standing()))
+                {
+                    self.spared += 1;
+                    self.free(oldest);
+                }
                 return;
             }
         }
     }
 
-    fn push(&mut self, direction: Direction, message: Option<Message>, opening: Opening) {
+    fn push(&mut self, cx: &mut ParseContext<'_>, message: Option<Message>, opening: Opening) {
+        let direction = cx.direction;
         self.held += message.as_ref().map_or(0, Message::cost);
-        if self.txs.len() as u64 > self.settings.txs_max || self.held > HELD_BYTES_MAX {
-            self.close_oldest();
+        if self.is_crowded() {
+            self.close_oldest(cx.sparing.as_mut());
         }
         if self.txs.len() >= TXS_PER_FLOW_MAX {
             let gone = self.txs.iter().next().map_or(0, MqttTx::message_bytes);
@@ -177,18 +196,23 @@ impl MqttParser {
         if let Some(id) = opening.waits {
             self.open.push(Open { tx: self.txs.next_id(), id });
         }
-        self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), |id| MqttTx {
+        let limit = Some(&reached::TXS_PER_FLOW_MAX);
+        let spared = self.txs.push_sparing(limit, cx.sparing.as_mut(), |id| MqttTx {
             id,
             direction,
             messages,
             version,
             matched_max: matched.map(|n| match n {
-                0 => usize::MAX,
-                n => usize::try_from(n).unwrap_or(usize::MAX),
+                0 => u32::MAX,
+                n => u32::try_from(n).unwrap_or(u32::MAX),
             }),
             is_complete: opening.waits.is_none(),
             events,
         });
+        if let Some(gone) = spared {
+            self.spared += 1;
+            self.held = self.held.saturating_sub(gone.message_bytes());
+        }
     }
 
     /// Adds an answer to the transaction that waits for it. Gives the message back when none does.
@@ -212,7 +236,7 @@ impl MqttParser {
         None
     }
 
-    fn message(&mut self, direction: Direction, message: Message) {
+    fn message(&mut self, cx: &mut ParseContext<'_>, message: Message) {
         let mut events: SmallVec<[u16; 2]> = SmallVec::new();
         let qos = message.header.qos();
         let kind = message.header.kind();
@@ -284,7 +308,68 @@ impl MqttParser {
         if has_to_be_connected && !self.is_connected {
             events.push(event::UNINTRODUCED_MESSAGE);
         }
-        self.push(direction, Some(message), Opening { events, waits });
+        self.push(cx, Some(message), Opening { events, waits });
+    }
+
+    /// A message at the beginning of `bytes` that becomes a transaction of its own, over at once, however
+    /// it is read: its length, and its events.
+    fn single(&self, bytes: &[u8]) -> Option<(Header, u64)> {
+        let Start::Header(header) = Header::read(bytes) else { return None };
+        if u64::from(header.len) > self.settings.message_max {
+            return None;
+        }
+        let total = usize::try_from(header.total_len()).ok()?;
+        let contents = bytes.get(usize::from(header.header_len)..total)?;
+        let unintroduced = u64::from(!self.is_connected);
+        let events = match (header.kind(), contents) {
+            (kind::UNASSIGNED, _) => 1,
+            (kind::PINGREQ | kind::PINGRESP, _) => unintroduced,
+            (kind::PUBACK | kind::PUBREC | kind::PUBREL | kind::PUBCOMP, [high, low, ..])
+                if self.version != 5 =>
+            {
+                let id = u16::from_be_bytes([*high, *low]);
+                self.open.find(id.into()).is_none().then_some(1 + unintroduced)?
+            }
+            (kind::PUBLISH, [high, low, rest @ ..]) if self.version != 5 && header.qos() == 0 => {
+                let topic = u16::from_be_bytes([*high, *low]);
+                (rest.len() >= usize::from(topic)).then_some(unintroduced)?
+            }
+            _ => return None,
+        };
+        Some((header, events))
+    }
+
+    /// Passes over messages that become transactions which are over at once and nobody sees, as long as
+    /// two such ones stand behind (the youngest are kept). Returns the bytes they take.
+    fn pass_over(&mut self, cx: &mut ParseContext<'_>, bytes: &[u8], at: usize) -> usize {
+        let mut used = 0;
+        let single = |parser: &MqttParser, from: usize| {
+            let (header, events) = parser.single(bytes.get(from..)?)?;
+            Some((header, events, from + header.total_len() as usize))
+        };
+        let Some(mut first) = cx.sparing.and_then(|_| single(self, 0)) else { return 0 };
+        let Some(mut second) = single(self, first.2) else { return 0 };
+        while let Some(third) = single(self, second.2) {
+            let (header, events, end) = first;
+            let is_spared = |sparing: &mut Sparing| sparing.refuses(events);
+            if self.is_crowded() || !cx.sparing.as_mut().is_some_and(is_spared) {
+                break;
+            }
+            self.note_frames(cx, header, at + used);
+            self.txs.skip();
+            self.spared += 1;
+            used = end;
+            (first, second) = (second, third);
+        }
+        used
+    }
+
+    fn note_frames(&self, cx: &mut ParseContext<'_>, header: Header, at: usize) {
+        let (d, header_len) = (cx.direction, usize::from(header.header_len));
+        cx.frames.add(d, frame::PDU, at, header.total_len(), None);
+        // The peer places these two at the input's first message, whichever message they are of.
+        cx.frames.add(d, frame::HEADER, 0, header_len as u64, None);
+        cx.frames.add(d, frame::DATA, header_len, header.len.into(), None);
     }
 
     /// Takes what stands at the beginning of `bytes`, which is so far into the input. `Ok`: bytes
@@ -304,7 +389,7 @@ impl MqttParser {
         if u64::from(header.len) > self.settings.message_max {
             cx.frames.add(d, frame::PDU, at, header.total_len(), None);
             self.skip[d.index()] = header.total_len();
-            self.message(d, Message::skipped(header));
+            self.message(cx, Message::skipped(header));
             return Ok(Step::Used(0));
         }
         let total = usize::try_from(header.total_len()).map_err(|_| Malformed)?;
@@ -312,12 +397,8 @@ impl MqttParser {
             return Ok(Step::Needs(total));
         };
         let message = Message::read(header, contents, self.version)?;
-        let header_len = usize::from(header.header_len);
-        cx.frames.add(d, frame::PDU, at, header.total_len(), None);
-        // The peer places these two at the input's first message, whichever message they are of.
-        cx.frames.add(d, frame::HEADER, 0, header_len as u64, None);
-        cx.frames.add(d, frame::DATA, header_len, header.len.into(), None);
-        self.message(d, message);
+        self.note_frames(cx, header, at);
+        self.message(cx, message);
         Ok(Step::Used(total))
     }
 }
@@ -332,6 +413,7 @@ impl Parser for MqttParser {
         let Input::Data { bytes, .. } = input else { return Outcome::Error };
         let d = cx.direction;
         let mut at = 0;
+        self.spared = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
             let skip = &mut self.skip[d.index()];
             if *skip > 0 {
@@ -340,12 +422,19 @@ impl Parser for MqttParser {
                 at += here as usize;
                 continue;
             }
+            match self.pass_over(cx, rest, at) {
+                0 => {}
+                passed => {
+                    at += passed;
+                    continue;
+                }
+            }
             match self.one(cx, rest, at) {
                 Ok(Step::Used(len)) => at += len,
                 Ok(Step::Needs(needed)) => return Outcome::Incomplete { consumed: at, needed },
                 Err(Malformed) => {
                     let events = SmallVec::from_slice(&[event::MALFORMED_TRAFFIC]);
-                    self.push(d, None, Opening { events, waits: None });
+                    self.push(cx, None, Opening { events, waits: None });
                     return Outcome::Error;
                 }
             }
@@ -370,5 +459,99 @@ impl Parser for MqttParser {
     fn bytes_held(&self) -> usize {
         // What the messages take is kept up to date: here hundreds may have come at once.
         size_of::<MqttParser>() + self.open.bytes_held() + self.txs.bytes_held() + self.held
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Endpoints;
+    use gabion_record::Direction;
+
+    fn sparing(left: u64, has_event_records: bool) -> Sparing {
+        Sparing { last: [1; 2], has_records: true, has_event_records, left, refused: 0 }
+    }
+
+    /// What the engine does behind a piece of input: those that are over, but the youngest two, are told
+    /// of as far as may be, and go. Returns how many were told of.
+    fn settle(parser: &mut MqttParser, sparing: &mut Sparing) -> u64 {
+        let mut told = 0;
+        for id in parser.first_tx_id()..parser.next_tx_id().saturating_sub(2) {
+            let Some(is) = parser.tx(id).map(Transaction::standing) else { continue };
+            if is.has_reached([1; 2], None) {
+                told += u64::from(sparing.keeps(&is));
+                parser.free(id);
+            }
+        }
+        told
+    }
+
+    /// What is left of a session in these pieces: ids and events, how many transactions there were, how
+    /// many were told of, and how many were not.
+    fn run(pieces: &[Vec<u8>], spares: bool) -> (Vec<(u64, Vec<u16>)>, [u64; 3]) {
+        let mut parser = MqttParser::new(Settings { txs_max: 20, ..Settings::default() });
+        let ends = Endpoints::default();
+        let (mut told, mut refused) = (0, 0);
+        for piece in pieces {
+            let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
+            cx.sparing = spares.then(|| sparing(5, false));
+            parser.parse(&mut cx, Input::Data { bytes: piece, eof: false });
+            refused += cx.sparing.map_or(0, |s| s.refused);
+            let mut left = sparing(5, false);
+            told += settle(&mut parser, &mut left);
+            refused += left.refused;
+        }
+        let kept = parser.txs.iter().map(|tx| (tx.id, tx.events().to_vec())).collect();
+        (kept, [parser.next_tx_id(), told, refused])
+    }
+
+    /// What a parser spares itself is what the engine would free behind it: what is left is the same,
+    /// and as many are told of.
+    #[test]
+    fn what_is_spared_is_what_nobody_sees() {
+        let messages: [&[u8]; 9] = [
+            b"\xc0\0",
+            b"\xd0\x01x",
+            b"\0\0",
+            b"\x40\x02\0\x01",
+            b"\x62\x02\0\x02",
+            b"\x30\x04\0\x01ab",
+            b"\x32\x06\0\x01a\0\x01b",
+            b"\x82\x06\0\x02\0\x01a\0",
+            b"\x10\x0d\0\x04MQTT\x04\x02\0\x3c\0\x01a",
+        ];
+        let mut state = 3_u64;
+        let mut random = |n: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % n
+        };
+        for _ in 0..500 {
+            let mut piece = || {
+                let count = 1 + random(60);
+                let kinds = 1 + random(messages.len() as u64);
+                (0..count).flat_map(|_| messages[random(kinds) as usize].to_vec()).collect()
+            };
+            let pieces: Vec<Vec<u8>> = (0..5).map(|_| piece()).collect();
+            assert_eq!(run(&pieces, true), run(&pieces, false), "{pieces:x?}");
+        }
+    }
+
+    /// However many messages a packet brings that nobody sees, none of them is kept for a moment.
+    #[test]
+    fn messages_that_nobody_sees_take_no_room() {
+        for (message, events) in
+            [(&b"\xc0\0"[..], 1), (b"\0\0", 1), (b"\x40\x02\0\x01", 2), (b"\x30\x04\0\x01ab", 1)]
+        {
+            let mut parser = MqttParser::new(Settings::default());
+            let ends = Endpoints::default();
+            let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
+            cx.sparing = Some(sparing(0, true));
+            let bytes = message.repeat(10_000);
+            parser.parse(&mut cx, Input::Data { bytes: &bytes, eof: false });
+            assert_eq!((parser.next_tx_id(), parser.txs.len()), (10_000, 2));
+            assert!(parser.txs.bytes_held() < 4_096, "{}", parser.txs.bytes_held());
+            let refused = cx.sparing.map(|s| s.refused);
+            assert_eq!(refused, Some((10_000 - 2) * (1 + events)), "{message:x?}");
+        }
     }
 }

@@ -22,7 +22,7 @@ pub struct MqttTx {
     /// Version of the session's last CONNECT, 0 before it.
     pub version: u8,
     /// Topics that rules look at, of a SUBSCRIBE and of an UNSUBSCRIBE.
-    pub(super) matched_max: [usize; 2],
+    pub(super) matched_max: [u32; 2],
     /// Nothing more is expected.
     pub(super) is_complete: bool,
     pub(super) events: EventList,
@@ -42,10 +42,10 @@ impl MqttTx {
     }
 
     fn topic(&self, index: usize) -> Option<&[u8]> {
-        let max = self.matched_max[0];
+        let max = self.matched_max[0] as usize;
         let mut all = self.messages.iter().flat_map(|m| {
             let topics = match &m.body {
-                Body::Subscribe { topics, .. } => topics.as_slice(),
+                Body::Subscribe { topics, .. } => &**topics,
                 _ => &[],
             };
             topics.iter().take(max).map(|(span, _)| m.bytes(*span))
@@ -54,10 +54,10 @@ impl MqttTx {
     }
 
     fn dropped_topic(&self, index: usize) -> Option<&[u8]> {
-        let max = self.matched_max[1];
+        let max = self.matched_max[1] as usize;
         let mut all = self.messages.iter().flat_map(|m| {
             let topics = match &m.body {
-                Body::Unsubscribe { topics, .. } => topics.as_slice(),
+                Body::Unsubscribe { topics, .. } => &**topics,
                 _ => &[],
             };
             topics.iter().take(max).map(|span| m.bytes(*span))

@@ -134,6 +134,50 @@ pub struct SipParser {
     txs: TxList<SipTx>,
     /// Bytes of bodies still to be passed over.
     skip: [u64; 2],
+    /// What is known of the head that has begun.
+    begun: [Begun; 2],
+}
+
+/// What is known of the beginning of a head, so that it isn't read from its first byte with each
+/// piece that comes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Begun {
+    /// Bytes that hold no end of what is looked for.
+    looked: usize,
+    /// The first line is there and good.
+    has_line: bool,
+}
+
+impl Begun {
+    /// Whether the end is there of what has begun: of the first line, then of the head.
+    fn goes_on(&mut self, bytes: &[u8]) -> bool {
+        let end: &[u8] = if self.has_line { b"\r\n\r\n" } else { b"\r\n" };
+        let from = self.looked.saturating_sub(end.len() - 1);
+        let unseen = bytes.get(from..).unwrap_or_default();
+        let found = memchr::memmem::find(unseen, end);
+        count_steps(found.unwrap_or(unseen.len()));
+        self.has_line |= found.is_some();
+        found.is_some()
+    }
+
+    /// More is to come.
+    fn wait(&mut self, bytes: &[u8]) {
+        self.looked = bytes.len();
+    }
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Bytes that were looked at.
+    static STEPS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+/// Bytes are looked at.
+fn count_steps(bytes: usize) {
+    #[cfg(test)]
+    STEPS.set(STEPS.get() + bytes);
+    #[cfg(not(test))]
+    let _ = bytes;
 }
 
 /// What stood at the beginning of the input.
@@ -146,14 +190,15 @@ enum Step {
 impl SipParser {
     /// A parser of a stream or of datagrams.
     pub fn new(is_stream: bool) -> SipParser {
-        SipParser { is_stream, txs: TxList::default(), skip: [0; 2] }
+        SipParser { is_stream, txs: TxList::default(), skip: [0; 2], begun: Default::default() }
     }
 
     fn push(&mut self, cx: &mut ParseContext<'_>, message: Message, body: &[u8], at: usize) {
         self.note_frames(cx, &message, body.len(), at);
         let direction = cx.direction;
         let description = Description::read(body);
-        self.txs.push(Some(&reached::TXS_PER_FLOW_MAX), |id| SipTx {
+        let limit = Some(&reached::TXS_PER_FLOW_MAX);
+        self.txs.push_sparing(limit, cx.sparing.as_mut(), |id| SipTx {
             id,
             direction,
             message,
@@ -208,15 +253,29 @@ impl SipParser {
         if let Some(rest) = bytes.strip_prefix(b"\r\n") {
             return Step::Used(bytes.len() - rest.len());
         }
-        let message = match Message::read(bytes, cx.direction == Direction::ToClient) {
+        let begun = &mut self.begun[cx.direction.index()];
+        let found = match begun.goes_on(bytes) {
+            // A line or head that is whole is read from its first byte.
+            true => Message::read(bytes, cx.direction == Direction::ToClient),
+            false => Found::More,
+        };
+        match &found {
+            Found::Message(message) => count_steps(2 * message.head_len),
+            Found::More | Found::Wrong => {}
+        }
+        let message = match found {
             Found::Message(message) => message,
-            Found::More if bytes.len() <= HEAD_BYTES_MAX => return Step::Needs(bytes.len() + 1),
+            Found::More if bytes.len() <= HEAD_BYTES_MAX => {
+                begun.wait(bytes);
+                return Step::Needs(bytes.len() + 1);
+            }
             Found::More => {
                 reached::HEAD_BYTES_MAX.count();
                 return Step::Wrong;
             }
             Found::Wrong => return Step::Wrong,
         };
+        *begun = Begun::default();
         let head_len = message.head_len;
         let body_len = message.body_len().unwrap_or(0);
         let wanted = usize::try_from(body_len).unwrap_or(usize::MAX).min(BODY_BYTES_MAX);
@@ -284,4 +343,53 @@ impl Parser for SipParser {
 /// peer's test).
 pub fn names_sip(bytes: &[u8], _: Direction) -> Probe {
     if memchr::memmem::find(bytes, b"SIP/").is_some() { Probe::Yes } else { Probe::No }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Endpoints;
+
+    /// Bytes looked at for each byte of a stream of messages with so many headers, in such pieces.
+    fn steps(headers: usize, piece: usize) -> f64 {
+        let mut message = b"INVITE sip:a@b SIP/2.0\r\n".to_vec();
+        (0..headers).for_each(|n| message.extend_from_slice(format!("h{n}: {n}\r\n").as_bytes()));
+        message.extend_from_slice(b"From: a\r\n\r\n");
+        let stream = message.repeat(3);
+        let mut parser = SipParser::new(true);
+        let ends = Endpoints::default();
+        STEPS.set(0);
+        let (mut from, mut to, mut needed) = (0, 0, 0);
+        while to < stream.len() {
+            to = (to + piece).min(stream.len());
+            if to - from < needed {
+                continue;
+            }
+            let mut cx = ParseContext::new(0, Direction::ToServer, &ends);
+            let input = Input::Data { bytes: &stream[from..to], eof: false };
+            match parser.parse(&mut cx, input) {
+                Outcome::Done => (from, needed) = (to, 0),
+                Outcome::Incomplete { consumed, needed: n } => {
+                    (from, needed) = (from + consumed, n)
+                }
+                Outcome::Error => panic!("{headers} headers in pieces of {piece}"),
+            }
+        }
+        assert_eq!(parser.txs.next_id(), 3);
+        let froms = parser.txs.iter().filter(|tx| tx.message.header(HeaderKind::From, 0).is_some());
+        assert_eq!(froms.count(), 3);
+        STEPS.get() as f64 / stream.len() as f64
+    }
+
+    /// A head is read once, however many headers it has and whatever pieces it comes in.
+    #[test]
+    fn heads_in_pieces_are_looked_at_once() {
+        for piece in [1, 7, 100, 1_400, 1 << 20] {
+            for headers in [1, 100, 1_000, 4_000] {
+                // The head, its end's first bytes with each piece, and the line and head once whole.
+                let each = steps(headers, piece);
+                assert!(each <= 8.0, "{headers} headers in pieces of {piece}: {each} steps a byte");
+            }
+        }
+    }
 }

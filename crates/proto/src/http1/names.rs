@@ -1,0 +1,109 @@
+//! Where the fields of a large header block stand, by their names.
+//!
+//! A block of a thousand fields fits into three packets. Looking through all of them for each field
+//! that is added, and for each field that a rule asks for, would cost a hundred times as much as
+//! reading the block does. So a block with many fields gets a hash table; one with few is looked
+//! through, which is as fast and needs none.
+
+use std::cell::Cell;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
+
+/// Fields of a block that are looked through one by one.
+const FEW: usize = 32;
+
+/// Bytes of a name that are hashed at a time.
+const PIECE: usize = 32;
+
+/// Places of fields by name: open addressing, so that of equal names the first one is found first.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    /// Place of a field, from 1; 0 is free. A power of two of them, or none.
+    slots: Vec<u32>,
+    /// Fields looked at so far.
+    steps: Cell<u64>,
+}
+
+/// Hash of a name in lower case without NUL bytes, by a key of this process: who writes the names
+/// can't make them meet.
+fn keyed(name: &[u8]) -> u64 {
+    static KEY: OnceLock<RandomState> = OnceLock::new();
+    let mut hasher = KEY.get_or_init(RandomState::new).build_hasher();
+    let (mut piece, mut len) = ([0; PIECE], 0);
+    for b in name.iter().filter(|b| **b != 0) {
+        if let Some(place) = piece.get_mut(len) {
+            *place = b.to_ascii_lowercase();
+        }
+        len += 1;
+        if len == PIECE {
+            hasher.write(&piece);
+            len = 0;
+        }
+    }
+    hasher.write(piece.get(..len).unwrap_or_default());
+    hasher.finish()
+}
+
+impl Names {
+    /// Forgets all and keeps the room.
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    pub(super) fn bytes_held(&self) -> usize {
+        self.slots.capacity() * size_of::<u32>()
+    }
+
+    /// Fields looked at so far.
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> u64 {
+        self.steps.get()
+    }
+
+    /// The first of `count` fields with this name: `is_it` says which has it.
+    pub(super) fn find(
+        &self,
+        name: &[u8],
+        count: usize,
+        is_it: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
+        let is_it = |at: &usize| {
+            self.steps.set(self.steps.get().wrapping_add(1));
+            is_it(*at)
+        };
+        if self.slots.is_empty() {
+            return (0..count).find(is_it);
+        }
+        self.chain(name).map_while(|(_, at)| at).find(is_it)
+    }
+
+    /// Slots from that of a name on, each with the field that stands there.
+    fn chain(&self, name: &[u8]) -> impl Iterator<Item = (usize, Option<usize>)> {
+        let mask = self.slots.len().wrapping_sub(1);
+        let first = keyed(name) as usize & mask;
+        (0..self.slots.len()).map(move |n| {
+            let slot = first.wrapping_add(n) & mask;
+            let field = self.slots.get(slot).and_then(|at| at.checked_sub(1));
+            (slot, field.map(|at| at as usize))
+        })
+    }
+
+    /// Takes up the last of `count` fields; `name` gives the name of each.
+    pub(super) fn add<'n>(&mut self, count: usize, name: impl Fn(usize) -> &'n [u8]) {
+        if count <= FEW {
+            return;
+        }
+        let mut from = count - 1;
+        if self.slots.len() < 2 * count {
+            self.slots.clear();
+            self.slots.resize((4 * count).next_power_of_two(), 0);
+            from = 0;
+        }
+        for at in from..count {
+            let free = self.chain(name(at)).find(|(_, field)| field.is_none());
+            if let Some(slot) = free.and_then(|(slot, _)| self.slots.get_mut(slot)) {
+                *slot = u32::try_from(at + 1).unwrap_or(0);
+            }
+        }
+    }
+}
