@@ -188,7 +188,7 @@ limits! { "behavior";
         Loses("that a further address is a proxy");
 
     /// Destinations of a source of which flows are kept exactly, and names: who has come in the most half hours stays, so
-    /// that a program that calls every hour outlives the pages of a day. 200 bytes each, and 8 a flow.
+    /// that a program that calls every hour outlives the pages of a day. 120 bytes each, and 8 a flow.
     pub const REGULAR_MAX: usize = 32,
         Loses("flows of the destination that came in the fewest half hours");
 

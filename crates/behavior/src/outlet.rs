@@ -66,6 +66,11 @@ impl Outlet {
         Outlet { gate: Gate { room: Some(room), ..Gate::default() }, ..Outlet::default() }
     }
 
+    /// One that takes nothing: for what was said before.
+    pub(crate) fn muted() -> Outlet {
+        Outlet { mode: Mode::Muted, ..Outlet::default() }
+    }
+
     /// Takes over the room that another was made with.
     pub(crate) fn fit(&mut self, fresh: &Outlet) {
         self.gate.room = fresh.gate.room;

@@ -9,6 +9,8 @@ use crate::detect::{self, KeptStates, WindowStates};
 use crate::finding::{Context, Finding};
 use crate::limits::{REPEATED_TYPES_MAX, REPEATS_MAX, reached};
 use crate::outlet::Outlet;
+use crate::prevalence::Prevalence;
+use crate::seeds::Seed;
 use crate::settings::Settings;
 use crate::site::Facts;
 use crate::sketch::{Keyed, hash_ip, hash_text, mix};
@@ -142,6 +144,9 @@ pub struct Profile {
     current: Window,
     past: Option<Box<Window>>,
     kept: KeptStates,
+    /// Its first flow, as long as only those detectors have seen it that may say something of one flow; of a
+    /// profile that was merged, of each part.
+    first_flows: Vec<Seed>,
     /// Bytes as last weighed, for the owner's budget; no part of the encoding, as what follows.
     pub(crate) weighed: usize,
     /// Its tier in the order of folding, as it was queued.
@@ -223,7 +228,8 @@ impl Profile {
     /// Bytes it takes.
     pub fn bytes(&self) -> usize {
         let past = self.past.as_ref().map_or(0, |p| size_of::<Window>() + p.heap());
-        size_of::<Profile>() + self.current.heap() + self.kept.heap() + past
+        let first = self.first_flows.heap();
+        size_of::<Profile>() + self.current.heap() + self.kept.heap() + past + first
     }
 
     /// Of these, bytes of what is kept of pairs: flows of beacons, letters.
@@ -250,6 +256,7 @@ impl Profile {
             current,
             past,
             kept,
+            first_flows,
             weighed: _,
             tier: _,
             is_own: _,
@@ -272,6 +279,7 @@ impl Profile {
             past.encode(out);
         }
         kept.encode(out);
+        first_flows.encode(out);
     }
 
     /// Looks at where its states are, so that they are near when a flow comes; means nothing.
@@ -314,6 +322,7 @@ impl Profile {
             profile.past = Some(Box::new(State::decode(&mut from)?));
         }
         profile.kept = State::decode(&mut from)?;
+        profile.first_flows = State::decode(&mut from)?;
         from.0.is_empty().then_some(profile)
     }
 
@@ -331,6 +340,7 @@ impl Profile {
             (a, b) => a.or(b),
         };
         self.kept.merge(other.kept);
+        self.first_flows.merge(other.first_flows);
         if other.current.number > self.current.number {
             std::mem::swap(&mut self.current, &mut other.current);
             std::mem::swap(&mut self.past, &mut other.past);
@@ -345,6 +355,37 @@ impl Profile {
                     past => *past = Some(Box::new(window)),
                 }
             }
+        }
+    }
+
+    /// Remembers its first flow for the detectors that [`first`] did not ask.
+    pub(crate) fn remember(&mut self, flow: Seed) {
+        self.first_flows.reserve_exact(1);
+        self.first_flows.push(flow);
+    }
+
+    /// Gives its first flow to the detectors that have not seen it. `facts` are those of a later record.
+    #[cold]
+    pub fn complete(&mut self, facts: &Facts, settings: &Settings) {
+        // What it says has been said when it came.
+        let (mut unsaid, mut timer) = (Outlet::muted(), NEVER);
+        let window = &mut self.current;
+        let (number, prevalence) = (window.number, Prevalence::default());
+        let facts =
+            Facts { window: number, prevalence, is_answer: false, is_routine: false, ..*facts };
+        for flow in std::mem::take(&mut self.first_flows) {
+            let mut context = Context {
+                record: &flow.record(),
+                facts: &facts,
+                settings,
+                profile: self.ip,
+                repeats: &mut window.repeats,
+                is_scanner: &mut window.is_scanner,
+                signature: None,
+                timer: &mut timer,
+                out: &mut unsaid,
+            };
+            detect::after_first(&mut window.states, &mut self.kept, &mut context);
         }
     }
 
@@ -386,9 +427,24 @@ pub fn step(
 ) -> TimeNs {
     for (record, facts) in records {
         let before = out.made();
-        one(profile, record, facts, settings, out);
+        one(profile, record, facts, settings, out, detect::record);
         profile.findings += out.made() - before;
     }
+    profile.timer()
+}
+
+/// Takes the first flow of a profile in where it fits a seed: the same evidence and the same moment as of [`step`],
+/// but detectors that say nothing of a first flow are not given it. Who keeps the profile lets it
+/// [`Profile::remember`] the flow.
+pub(crate) fn first(
+    profile: &mut Profile,
+    (record, facts): Seen<'_, '_>,
+    settings: &Settings,
+    out: &mut Outlet,
+) -> TimeNs {
+    let before = out.made();
+    one(profile, record, facts, settings, out, detect::first);
+    profile.findings += out.made() - before;
     profile.timer()
 }
 
@@ -399,7 +455,11 @@ fn one(
     facts: &Facts,
     settings: &Settings,
     out: &mut Outlet,
+    give: impl FnOnce(&mut WindowStates, &mut KeptStates, &mut Context<'_, '_>),
 ) {
+    if !profile.first_flows.is_empty() {
+        profile.complete(facts, settings);
+    }
     profile.records += 1;
     if let Body::Conn(c) = &record.body {
         profile.flows += 1;
@@ -443,7 +503,7 @@ fn one(
         timer: &mut timer,
         out,
     };
-    detect::record(&mut window.states, &mut profile.kept, &mut context);
+    give(&mut window.states, &mut profile.kept, &mut context);
     window.has_told |= context.out.made() > before;
     profile.timer = (timer != NEVER).then_some(timer);
 }

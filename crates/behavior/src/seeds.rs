@@ -7,6 +7,7 @@
 
 use crate::limits::SEEDS_SAVED_MAX;
 use crate::sketch::{hash_ip, mix};
+use crate::state::{Decoder, State};
 use gabion_record::Ip;
 use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
 use gabion_record::saved;
@@ -155,6 +156,17 @@ impl Seed {
     }
 }
 
+/// As a part of a profile.
+impl State for Seed {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.save(out);
+    }
+    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
+        Seed::load(&mut from.0)
+    }
+    fn merge(&mut self, _: Self) {}
+}
+
 /// The table, and what was folded out of it.
 #[derive(Debug)]
 pub struct Seeds {
@@ -246,6 +258,17 @@ impl Seeds {
         }
         let at = (mix(hash_ip(ip)) as usize % self.sets) * WAYS;
         self.places.get_mut(at..at + WAYS).unwrap_or_default()
+    }
+
+    /// Looks at the places of a source and at what was folded there, so that they are in the cache when its turn
+    /// comes; what it gives means nothing.
+    #[inline]
+    pub fn near(&self, ip: Ip) -> usize {
+        let at = (mix(hash_ip(ip)) as usize % self.sets) * WAYS;
+        let places = self.places.get(at..at + WAYS).unwrap_or_default();
+        let seen = places.iter().fold(0, |sum, seed| sum ^ usize::from(seed.marks));
+        let Some(folded) = &self.folded else { return seen };
+        cells(ip).filter_map(|at| folded.get(at)).fold(seen, |sum, n| sum ^ usize::from(*n))
     }
 
     /// Takes a source's seed out.

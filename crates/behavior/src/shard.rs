@@ -8,7 +8,7 @@ use crate::fold_order::{FoldOrder, Folded, NotableFolded, Shown};
 use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX, reached};
 use crate::outlet::{Mode, Outlet};
 use crate::prevalence::Prevalence;
-use crate::profile::{NEVER, Profile, close, step, wake};
+use crate::profile::{NEVER, Profile, close, first, step, wake};
 use crate::seeds::{Seed, Seeds};
 use crate::settings::Settings;
 use crate::site::{Facts, window_of};
@@ -166,6 +166,12 @@ impl Shard {
         }
     }
 
+    /// Looks at where an address without a profile has its seed; what it gives means nothing.
+    #[inline]
+    pub fn near(&self, ip: Ip) -> usize {
+        self.seeds.near(ip)
+    }
+
     /// Gives a record to an address's profile. The moment it wants to be asked, when that is new.
     #[inline]
     pub fn give(
@@ -204,38 +210,61 @@ impl Shard {
         facts: &Facts,
         settings: &Settings,
     ) -> Option<TimeNs> {
-        let mut profile = Box::new(Profile::new(ip));
         let seed = if ip == r.src { self.seeds.take(ip) } else { None };
+        if seed.is_none() {
+            self.ledger.receive(1, 0);
+            self.counts.profiles += 1;
+            self.counts.sources += u64::from(matches!(r.body, Body::Conn(_)));
+        }
+        let is_again = seed.is_some() || self.seeds.was_folded(ip);
+        let packed = if !is_again && ip == r.src { Seed::of(r) } else { None };
+        self.out.mode = if is_again { Mode::All } else { Mode::First };
+        if let Some(flow) = packed
+            && !facts.is_answer
+            && !facts.is_routine
+        {
+            let mut small = Profile::new(ip);
+            let timer = first(&mut small, (r, facts), settings, &mut self.out);
+            self.out.mode = Mode::All;
+            if timer == NEVER {
+                self.put_seed(flow);
+                return None;
+            }
+            small.remember(flow);
+            self.add(Box::new(small), facts, settings);
+            return Some(timer);
+        }
+        let mut profile = Box::new(Profile::new(ip));
         if let Some(seed) = &seed {
             let earlier = seed.record();
             let window = window_of(facts.start, earlier.ts, settings);
             if window >= facts.window - 1 {
                 // What it says has been said when it came.
                 let facts = Facts { window, prevalence: Prevalence::default(), ..*facts };
-                self.out.mode = Mode::Muted;
+                let mode = std::mem::replace(&mut self.out.mode, Mode::Muted);
                 step(&mut profile, &[(&earlier, &facts)], settings, &mut self.out);
+                self.out.mode = mode;
             }
-        } else {
-            self.ledger.receive(1, 0);
-            self.counts.profiles += 1;
-            self.counts.sources += u64::from(matches!(r.body, Body::Conn(_)));
         }
-        let is_again = seed.is_some() || self.seeds.was_folded(ip);
-        self.out.mode = if is_again { Mode::All } else { Mode::First };
         let timer = step(&mut profile, &[(r, facts)], settings, &mut self.out);
         self.out.mode = Mode::All;
-        if !is_again
-            && timer == NEVER
-            && ip == r.src
-            && let Some(seed) = Seed::of(r)
+        if timer == NEVER
+            && let Some(flow) = packed
         {
-            self.put_seed(seed);
+            self.put_seed(flow);
             return None;
         }
+        self.add(profile, facts, settings);
+        (timer != NEVER).then_some(timer)
+    }
+
+    /// Puts in a profile that was not there.
+    fn add(&mut self, mut profile: Box<Profile>, facts: &Facts, settings: &Settings) {
         // Room for one that comes is made by one that has gone, however many come before their turn.
         if let Some(mut gone) = self.gone.pop() {
             hand_over(&mut gone, &mut self.kept);
         }
+        let ip = profile.ip();
         profile.weighed = profile.bytes();
         self.weight += profile.weighed;
         profile.is_own = settings.is_own(ip);
@@ -243,7 +272,6 @@ impl Shard {
         self.order.push(profile.tier, ip, profile.weighed);
         self.profiles.insert(ip, profile);
         self.make_room(facts.watermark, settings);
-        (timer != NEVER).then_some(timer)
     }
 
     /// Folds profiles while there are too many.

@@ -253,70 +253,130 @@ impl<T: State> State for Vec<T> {
     }
 }
 
-/// State that most profiles never have: nothing until it is first asked for.
-#[derive(Debug)]
-pub struct Slot<T>(Option<Box<T>>);
+/// What a [`Slot`] keeps its state in: a box, or nothing at all where a detector has no state, as most have of
+/// one of the two sorts.
+pub trait Stored: Sized {
+    /// The place, empty at first.
+    type Place: Default + std::fmt::Debug;
+    /// A place with a state in it.
+    fn put(self) -> Self::Place;
+    /// The state, made now if there is none.
+    fn make(place: &mut Self::Place) -> &mut Self;
+    /// The state, if there is any.
+    fn get(place: &mut Self::Place) -> Option<&mut Self>;
+    /// The state, if there is any, to look at.
+    fn peek(place: &Self::Place) -> Option<&Self>;
+    /// Takes the state out.
+    fn take(place: Self::Place) -> Option<Self>;
+}
 
-impl<T> Default for Slot<T> {
-    fn default() -> Slot<T> {
-        Slot(None)
+/// State that stands in a box of its own.
+pub trait Boxed: Default + std::fmt::Debug {}
+
+impl<T: Boxed> Stored for T {
+    type Place = Option<Box<T>>;
+    fn put(self) -> Self::Place {
+        Some(Box::new(self))
+    }
+    #[inline]
+    fn make(place: &mut Self::Place) -> &mut Self {
+        place.get_or_insert_default()
+    }
+    #[inline]
+    fn get(place: &mut Self::Place) -> Option<&mut Self> {
+        place.as_deref_mut()
+    }
+    #[inline]
+    fn peek(place: &Self::Place) -> Option<&Self> {
+        place.as_deref()
+    }
+    fn take(place: Self::Place) -> Option<Self> {
+        place.map(|state| *state)
     }
 }
 
-impl<T: Default> Slot<T> {
+impl Stored for () {
+    type Place = ();
+    fn put(self) {}
+    #[inline]
+    fn make(place: &mut ()) -> &mut () {
+        place
+    }
+    #[inline]
+    fn get((): &mut ()) -> Option<&mut ()> {
+        None
+    }
+    #[inline]
+    fn peek((): &()) -> Option<&()> {
+        None
+    }
+    fn take((): ()) -> Option<()> {
+        None
+    }
+}
+
+/// State that most profiles never have: nothing until it is first asked for.
+#[derive(Debug)]
+pub struct Slot<T: Stored>(T::Place);
+
+impl<T: Stored> Default for Slot<T> {
+    fn default() -> Slot<T> {
+        Slot(T::Place::default())
+    }
+}
+
+impl<T: Stored> Slot<T> {
     /// The state, made now if there is none.
     #[inline]
     pub fn make(&mut self) -> &mut T {
-        self.0.get_or_insert_default()
+        T::make(&mut self.0)
     }
 
     /// The state, if there is any.
     #[inline]
     pub fn get(&mut self) -> Option<&mut T> {
-        self.0.as_deref_mut()
+        T::get(&mut self.0)
     }
 
     /// The state, if there is any, to look at.
     #[inline]
     pub fn peek(&self) -> Option<&T> {
-        self.0.as_deref()
+        T::peek(&self.0)
+    }
+
+    /// Where the state is, as a number that means nothing: see [`State::touch`].
+    #[inline]
+    pub fn place(&self) -> usize {
+        self.peek().map_or(0, |state| std::ptr::from_ref(state).addr())
     }
 }
 
-impl<T: State> State for Slot<T> {
+impl<T: State + Stored> State for Slot<T> {
     fn encode(&self, out: &mut Vec<u8>) {
-        self.0.is_some().encode(out);
-        if let Some(state) = &self.0 {
+        self.peek().is_some().encode(out);
+        if let Some(state) = self.peek() {
             state.encode(out);
         }
     }
     fn decode(from: &mut Decoder<'_>) -> Option<Self> {
         if !bool::decode(from)? {
-            return Some(Slot(None));
+            return Some(Slot::default());
         }
-        T::decode(from).map(|state| Slot(Some(Box::new(state))))
+        T::decode(from).map(|state| Slot(state.put()))
     }
     fn merge(&mut self, other: Self) {
-        match (&mut self.0, other.0) {
-            (_, None) => {}
-            (Some(mine), Some(theirs)) => mine.merge(*theirs),
-            (mine @ None, theirs) => *mine = theirs,
+        let Some(theirs) = T::take(other.0) else { return };
+        match self.get() {
+            Some(mine) => mine.merge(theirs),
+            None => self.0 = theirs.put(),
         }
     }
     fn heap(&self) -> usize {
-        self.0.as_deref().map_or(0, |state| size_of::<T>() + state.heap())
+        self.peek().map_or(0, |state| size_of::<T>() + state.heap())
     }
     #[inline]
     fn touch(&self) -> usize {
-        self.0.as_deref().map_or(0, State::touch)
-    }
-}
-
-impl<T> Slot<T> {
-    /// Where the state is, as a number that means nothing: see [`State::touch`].
-    #[inline]
-    pub fn place(&self) -> usize {
-        self.0.as_deref().map_or(0, |state| std::ptr::from_ref(state).addr())
+        self.peek().map_or(0, State::touch)
     }
 }
 
@@ -360,6 +420,8 @@ macro_rules! state {
         $(#[$doc])*
         #[derive(Debug, Default)]
         pub struct $name { $($(#[$field_doc])* $field: $t,)* }
+
+        impl $crate::state::Boxed for $name {}
 
         impl $crate::state::State for $name {
             fn encode(&self, out: &mut Vec<u8>) {

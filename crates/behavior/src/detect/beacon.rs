@@ -47,6 +47,8 @@ const SILENT: i64 = 2 * HOUR - 1;
 const FLOWS_TOLD: usize = 16;
 /// Seconds within which a request names its connection.
 const NAMED_WITHIN: u32 = 1;
+/// Flows from behind which ids are kept, so that there are enough of them where a pair is told of first.
+const IDS_FROM: usize = FLOWS_TOLD - UIDS_MAX / 2;
 /// Seconds of the slots that tell who comes again and again from who comes often at once.
 const SLOT: u32 = 1_800;
 /// What a pair's flows cover at least before they are told of while the input goes on.
@@ -70,14 +72,12 @@ state! {
 }
 
 state! {
-    /// One destination, or one name.
+    /// One destination, or one name. There are many, and a flow looks at one: what few have stands elsewhere.
     pub struct Pair {
         /// Second and bytes, in order.
         flows: Vec<(u32, u32)>,
         /// Second of the last of them.
         last: Most<u32>,
-        /// Flows of the day that had no room.
-        more: u64,
         /// Flows before those that are kept.
         before: u32,
         /// Flows before this second were let go of.
@@ -93,13 +93,24 @@ state! {
         said: Said,
         window: Most<u32>,
         beside: Beside,
+        rest: Slot<Rest>,
+    }
+}
+
+state! {
+    /// What is known of a name, of a proxy, and of a pair that may be told of.
+    pub struct Rest {
         /// The name, empty where the pair is one of addresses.
         name: String,
         /// Where flows of a name went last.
         to: Ip,
         is_proxied: bool,
-        /// The first ids of its flows, from where it may be told of.
-        uids: Vec<String>,
+        /// Flows of the day that had no room.
+        more: u64,
+        /// The first ids of its flows, from where it may be told of, a line each.
+        uids: String,
+        /// How many those are.
+        ids: u8,
     }
 }
 
@@ -165,14 +176,8 @@ impl Cell {
 impl Pairs {
     /// Pairs whose flows are kept exactly, by address and by name.
     pub fn each(&self) -> impl Iterator<Item = Calls<'_>> {
-        let addresses = self.pairs.iter().map(|(ip, pair)| (*ip, pair));
-        addresses.chain(self.names.iter().map(|(_, pair)| (pair.to, pair))).map(|(to, pair)| Calls {
-            to,
-            port: pair.port.0,
-            name: &pair.name,
-            is_proxied: pair.is_proxied,
-            flows: &pair.flows,
-        })
+        let addresses = self.pairs.iter().map(|(ip, pair)| pair.calls(*ip));
+        addresses.chain(self.names.iter().map(|(_, pair)| pair.calls(pair.named_at())))
     }
 
     /// A connection, by its address.
@@ -191,23 +196,27 @@ impl Pairs {
         if self.seen.is_empty() {
             self.seen = vec![0; CELLS];
         }
-        let hash = hash_ip(r.dst);
-        let mut before = 0;
-        if self.pairs.get(r.dst).is_none() {
-            let Some(packed) = self.seen.get_mut(hash as usize % CELLS) else { return };
-            let mut cell = Cell::of(*packed);
-            let taken = cell.take(hash);
-            *packed = cell.packed();
-            let Some(flows) = taken else { return };
-            before = flows;
-        }
-        let limit = &reached::REGULAR_MAX;
-        let Some(pair) = self.pairs.get_or_admit(r.dst, limit, |_| true, Pair::worth) else { return };
-        pair.before += before;
+        let is_probe = |pair: &Pair| !c.is_established && pair.port.0 != r.dst_port;
+        let pair = match self.pairs.place(r.dst) {
+            Some(place) => self.pairs.at(place),
+            None => {
+                let hash = hash_ip(r.dst);
+                let Some(packed) = self.seen.get_mut(hash as usize % CELLS) else { return };
+                let mut cell = Cell::of(*packed);
+                let taken = cell.take(hash);
+                *packed = cell.packed();
+                let Some(before) = taken else { return };
+                let pair = self.pairs.admit(r.dst, &reached::REGULAR_MAX, Pair::worth);
+                pair.map(|pair| {
+                    pair.before = before;
+                    pair
+                })
+            }
+        };
+        let Some(pair) = pair else { return };
         pair.connections = pair.connections.saturating_add(1);
-        let is_probe = !c.is_established && pair.port.0 != r.dst_port;
-        pair.probes = pair.probes.saturating_add(u32::from(is_probe));
-        (pair.to, pair.is_proxied) = (r.dst, cx.facts.is_proxy);
+        pair.probes = pair.probes.saturating_add(u32::from(is_probe(pair)));
+        pair.set_proxied(cx.facts.is_proxy);
         pair.take(second, bytes, cx);
         pair.beside.see(c, r.ts, &cx.facts.prevalence);
         self.begin(cx);
@@ -246,10 +255,11 @@ impl Pairs {
         if is_again && pair.last.0 >= second {
             return;
         }
-        if pair.name.is_empty() {
-            pair.name = text(named.name).to_ascii_lowercase();
+        let rest = pair.rest.make();
+        if rest.name.is_empty() {
+            rest.name = text(named.name).to_ascii_lowercase();
         }
-        (pair.to, pair.is_proxied) = (r.dst, named.is_proxied);
+        (rest.to, rest.is_proxied) = (r.dst, named.is_proxied);
         pair.take(second, bytes, cx);
         let sent = Conn { orig_ip_bytes: bytes.into(), ..Conn::default() };
         pair.beside.see(&sent, r.ts, &cx.facts.prevalence);
@@ -284,8 +294,12 @@ impl Pair {
             forget(self, second);
         }
         if self.flows.len() >= FLOWS_MAX {
-            self.more += 1;
+            self.rest.make().more += 1;
         } else {
+            // Room for half as many again would be waste: most pairs end soon.
+            if self.flows.len() == self.flows.capacity() {
+                self.flows.reserve_exact((self.flows.len() / 4).max(4));
+            }
             self.flows.push((second, bytes));
             self.last = Most(self.last.0.max(second));
             // A request may name a connection of the day before: it goes when flows are looked at again.
@@ -296,14 +310,36 @@ impl Pair {
         let slot = second / SLOT + 1;
         self.slots += u32::from(slot > self.slot.0);
         self.slot = Most(self.slot.0.max(slot));
-        if self.flows.len() >= FLOWS_TOLD / 2
-            && self.uids.len() < UIDS_MAX / 2
-            && !cx.record.uid.is_empty()
-        {
-            self.uids.push(text(cx.record.uid));
+        if self.flows.len() > IDS_FROM && !cx.record.uid.is_empty() {
+            self.rest.make().keep_id(cx.record.uid);
         }
         self.port = Most(cx.record.dst_port);
         self.window = Most(u32::try_from(cx.facts.window).unwrap_or(0));
+    }
+
+    #[inline]
+    fn set_proxied(&mut self, is_proxied: bool) {
+        if is_proxied {
+            self.rest.make().is_proxied = true;
+        } else if let Some(rest) = self.rest.get() {
+            rest.is_proxied = false;
+        }
+    }
+
+    /// Where flows of a name went last.
+    fn named_at(&self) -> Ip {
+        self.rest.peek().map_or(Ip::default(), |rest| rest.to)
+    }
+
+    fn calls(&self, to: Ip) -> Calls<'_> {
+        let rest = self.rest.peek();
+        Calls {
+            to,
+            port: self.port.0,
+            name: rest.map_or("", |rest| &rest.name),
+            is_proxied: rest.is_some_and(|rest| rest.is_proxied),
+            flows: &self.flows,
+        }
     }
 
     /// A flow turned out to be a name's.
@@ -319,6 +355,20 @@ impl Pair {
     /// Flows of the day, as far as they were counted.
     fn count(&self) -> usize {
         self.flows.len() + self.before as usize
+    }
+}
+
+impl Rest {
+    #[inline]
+    fn keep_id(&mut self, uid: &[u8]) {
+        if usize::from(self.ids) >= UIDS_MAX / 2 {
+            return;
+        }
+        let uid = text(uid);
+        self.uids.reserve_exact(uid.len() + 1);
+        self.uids.push_str(&uid);
+        self.uids.push('\n');
+        self.ids += 1;
     }
 }
 
@@ -341,6 +391,12 @@ impl Detector for Beacon {
         settings: &[],
     };
     const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::Ssl);
+
+    /// It says nothing of fewer than 16 flows, and waits for nothing before the fourth.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Pairs>, cx: &mut Context<'_, '_>) {
@@ -388,14 +444,14 @@ impl Detector for Beacon {
         pairs.scored = waking.now;
         let Ok(now) = u32::try_from(waking.now.seconds()) else { return };
         let first = pairs.first.0;
-        let mut is_left = |pair: &mut Pair| {
+        let mut is_left = |pair: &mut Pair, to: Ip| {
             forget(pair, now);
-            judge(pair, (first, now), waking);
-            fall_silent(pair, (first, now), waking);
+            judge(pair, to, (first, now), waking);
+            fall_silent(pair, to, (first, now), waking);
             !pair.flows.is_empty()
         };
-        pairs.pairs.retain(|_, pair| is_left(pair));
-        pairs.names.retain(|_, pair| is_left(pair));
+        pairs.pairs.retain(|to, pair| is_left(pair, *to));
+        pairs.names.retain(|_, pair| is_left(pair, pair.named_at()));
         // A pair that falls silent is let go of with its profile. One flow of the future is no reason to ask
         // every hour until then.
         let all = pairs.pairs.iter().map(|p| &p.1).chain(pairs.names.iter().map(|p| &p.1));
@@ -412,11 +468,12 @@ impl Detector for Beacon {
 
     fn close_kept(kept: &mut Slot<Pairs>, closing: &mut Closing<'_>) {
         let Some(pairs) = kept.peek() else { return };
-        let all = pairs.pairs.iter().map(|p| &p.1).chain(pairs.names.iter().map(|p| &p.1));
-        for pair in all.filter(|pair| pair.has_grown()) {
+        let addresses = pairs.pairs.iter().map(|(to, pair)| (*to, pair));
+        let all = addresses.chain(pairs.names.iter().map(|(_, pair)| (pair.named_at(), pair)));
+        for (to, pair) in all.filter(|(_, pair)| pair.has_grown()) {
             if let Some((score, ts)) = pair.score_of_last(pairs.first.0) {
                 let finding = closing.find(&TYPE, pair.said.window(), ts);
-                closing.say(pair.says(finding, &score, closing.settings));
+                closing.say(pair.says(finding, to, &score, closing.settings));
             }
         }
     }
@@ -452,7 +509,7 @@ fn forget(pair: &mut Pair, now: u32) {
 const SAYS: &str =
     "Beacon from {profile} to {dst}{3}, {count} connections. Score: {score} ({0}). Threat {1}.{2}";
 
-fn judge(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
+fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking<'_>) {
     if pair.count() < FLOWS_TOLD || pair.is_scan() {
         return;
     }
@@ -473,12 +530,12 @@ fn judge(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
     let ts = TimeNs(i64::from(at) * SECOND);
     let window = i64::from(pair.window.0);
     pair.said.tell(pair.count() as u64, window, *level);
-    let finding = pair.says(waking.find(&TYPE, ts, window), &score, waking.settings);
+    let finding = pair.says(waking.find(&TYPE, ts, window), dst, &score, waking.settings);
     waking.say(finding);
 }
 
 /// A pair that has fallen silent says what it came to.
-fn fall_silent(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_>) {
+fn fall_silent(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking<'_>) {
     let silent = i64::from(now) - i64::from(pair.last.0);
     if silent <= SILENT || !pair.has_grown() {
         return;
@@ -486,7 +543,7 @@ fn fall_silent(pair: &mut Pair, (first, now): (u32, u32), waking: &mut Waking<'_
     let Some((score, ts)) = pair.score_of_last(first) else { return };
     let window = pair.said.window();
     let finding = waking.find(&TYPE, ts, window).for_good();
-    let finding = pair.says(finding, &score, waking.settings);
+    let finding = pair.says(finding, dst, &score, waking.settings);
     pair.said.tell(pair.count() as u64, window, pair.said.level());
     waking.say(finding);
 }
@@ -509,14 +566,16 @@ impl Pair {
         Some((score(&self.flows, begin, last)?, TimeNs(last * SECOND)))
     }
 
-    fn says(&self, finding: Finding, score: &Score, settings: &Settings) -> Finding {
+    fn says(&self, finding: Finding, dst: Ip, score: &Score, settings: &Settings) -> Finding {
+        let nothing = Rest::default();
+        let Rest { name, is_proxied, more, uids, .. } = self.rest.peek().unwrap_or(&nothing);
         let ts = finding.0.ts;
-        let more = match self.more {
+        let more = match more {
             0 => String::new(),
             n => format!(" {n} further flows had no room."),
         };
-        let (count, dst) = (self.count() as u64, self.to);
-        let beside = match (self.name.is_empty(), self.is_proxied) {
+        let count = self.count() as u64;
+        let beside = match (name.is_empty(), is_proxied) {
             (true, false) => String::new(),
             (true, true) => " (a proxy)".to_owned(),
             (false, false) => format!(" ({dst})"),
@@ -529,7 +588,7 @@ impl Pair {
             .level(self.said.level(), score.all)
             .port_now(self.port.0)
             .since(since, count)
-            .flows(self.uids.clone(), count)
+            .flows(uids.lines().map(str::to_owned).collect(), count)
             .score(score.all)
             .threat(threat.threat())
             .by("Statistical")
@@ -546,9 +605,9 @@ impl Pair {
             .word(threat.words())
             .word(more)
             .word(beside);
-        finding.0.victim = Some(match self.name.is_empty() {
+        finding.0.victim = Some(match name.is_empty() {
             true => Party::destination(dst),
-            false => Party { role: Role::Destination, what: Indicator::Domain(self.name.clone()) },
+            false => Party { role: Role::Destination, what: Indicator::Domain(name.clone()) },
         });
         finding
     }

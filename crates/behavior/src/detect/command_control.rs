@@ -93,6 +93,12 @@ impl Detector for CommandControl {
     };
     const KINDS: u16 = bit(LogKind::Conn);
 
+    /// It says nothing of fewer than 5 flows.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     #[inline]
     fn record(window: &mut Slot<Pairs>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

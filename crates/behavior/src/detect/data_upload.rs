@@ -64,6 +64,12 @@ impl Detector for DataUpload {
     };
     const KINDS: u16 = bit(LogKind::Conn);
 
+    /// It says nothing of one flow of less than 100 MB, unless less is much by the settings.
+    #[inline]
+    fn speaks_first(cx: &Context<'_, '_>) -> bool {
+        matches!(&cx.record.body, Body::Conn(c) if c.orig_bytes / MEGABYTE >= cx.settings.upload_mb)
+    }
+
     #[inline]
     fn record(window: &mut Slot<Uploads>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

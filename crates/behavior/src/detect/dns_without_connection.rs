@@ -61,6 +61,12 @@ impl Detector for DnsWithoutConnection {
     };
     const KINDS: u16 = bit(LogKind::Dns) | bit(LogKind::Conn);
 
+    /// It waits for names only.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     fn record(_: &mut Slot<()>, kept: &mut Slot<Asked>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         if r.is_late {

@@ -60,6 +60,12 @@ impl Detector for HorizontalScan {
     };
     const KINDS: u16 = bit(LogKind::Conn);
 
+    /// It says nothing of fewer than 10 hosts.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     #[inline]
     fn record(window: &mut Slot<Swept>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

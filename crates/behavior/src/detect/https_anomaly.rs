@@ -89,6 +89,12 @@ impl Detector for HttpsAnomaly {
     };
     const KINDS: u16 = bit(LogKind::Ssl) | bit(LogKind::Conn);
 
+    /// It compares with flows before.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Hours>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

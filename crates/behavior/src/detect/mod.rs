@@ -6,7 +6,7 @@
 
 use crate::finding::Context;
 use crate::profile::{Closing, Waking};
-use crate::state::{Decoder, Slot, State};
+use crate::state::{Decoder, Slot, State, Stored};
 use gabion_record::evidence::EvidenceType;
 use gabion_record::logs::LogKind;
 
@@ -26,13 +26,22 @@ pub struct About {
 /// A detector.
 pub trait Detector {
     /// State of one time window.
-    type Window: State;
+    type Window: State + Stored;
     /// State that outlasts windows.
-    type Kept: State;
+    type Kept: State + Stored;
     /// What it is.
     const ABOUT: About;
     /// The kinds of logs it takes, a bit each ([`bit`]).
     const KINDS: u16;
+
+    /// Whether it may say something of the first flow of a profile, or ask to be woken by it, where that flow
+    /// fits a seed ([`crate::seeds`]): what lasted no longer than 65 s and sent less than 16 MiB. What such a
+    /// flow leaves in its state is made when the second comes.
+    #[inline]
+    fn speaks_first(context: &Context<'_, '_>) -> bool {
+        let _ = context;
+        true
+    }
 
     /// Takes a record in.
     fn record(
@@ -88,6 +97,24 @@ macro_rules! registry {
             context: &mut Context<'_, '_>,
         ) {
             $(if <$module::$detector as Detector>::KINDS & KIND != 0 {
+                <$module::$detector as Detector>::record(
+                    &mut window.$module,
+                    &mut kept.$module,
+                    context,
+                );
+            })+
+        }
+
+        /// Gives the first flow of a profile, one that fits a seed, to the detectors that may say something of
+        /// it, or else to the others, which would only remember it.
+        fn run_first<const SPEAKS: bool>(
+            window: &mut WindowStates,
+            kept: &mut KeptStates,
+            context: &mut Context<'_, '_>,
+        ) {
+            $(if <$module::$detector as Detector>::KINDS & bit(LogKind::Conn) != 0
+                && <$module::$detector as Detector>::speaks_first(context) == SPEAKS
+            {
                 <$module::$detector as Detector>::record(
                     &mut window.$module,
                     &mut kept.$module,
@@ -249,9 +276,105 @@ pub fn record(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Co
     }
 }
 
+/// Gives the first flow of a profile, one that fits a seed, to the detectors that may say something of it.
+pub fn first(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Context<'_, '_>) {
+    run_first::<true>(window, kept, context);
+}
+
+/// Gives that flow to the detectors that would only have remembered it: a second one has come.
+#[cold]
+pub fn after_first(
+    window: &mut WindowStates,
+    kept: &mut KeptStates,
+    context: &mut Context<'_, '_>,
+) {
+    run_first::<false>(window, kept, context);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Flows of many kinds that fit a seed: what is said of each, and when it wants to be asked again, is the same
+    /// whether its profile is made or not.
+    #[test]
+    fn the_first_flow_says_the_same_without_a_profile() {
+        use crate::outlet::Outlet;
+        use crate::profile::{NEVER, Profile, first, step};
+        use crate::seeds::Seed;
+        use crate::settings::Settings;
+        use crate::site::Site;
+        use crate::trial::conn;
+        let eager = Settings { upload_mb: 1, long_connection_s: 10.0, ..Settings::default() };
+        let (mut said, mut asked, mut seeds) = (0, 0, 0);
+        for settings in [Settings::default(), eager] {
+            let mut site = Site::new(None, &settings);
+            for n in 0..40_000u32 {
+                let pick = |of: u32, by: u32| crate::sketch::mix(u64::from(n / by)) as u32 % of;
+                let src = ["10.0.0.1", "9.9.9.9", "192.168.3.4"][pick(3, 1) as usize];
+                let dst = ["1.2.3.4", "10.0.0.7", "192.168.9.9", "224.0.0.5"][pick(4, 2) as usize];
+                let port = [0, 22, 23, 53, 80, 123, 443, 4444, 40_000][pick(9, 3) as usize];
+                let mut c = conn(i64::from(n) * 7, src, dst, port);
+                c.service = ["", "ssl", "http", "dns"][pick(4, 5) as usize];
+                c.src_port = [0, 53, 40_000][pick(3, 7) as usize];
+                c.bytes = [0, 100, 70_000, 2_000_000, 16_000_000][pick(5, 11) as usize];
+                c.seconds = [0.0, 3.0, 65.0][pick(3, 13) as usize];
+                c = if pick(2, 17) == 0 { c } else { c.udp() };
+                c = if pick(2, 19) == 0 { c } else { c.refused() };
+                if pick(4, 23) == 0 {
+                    c.state = "REJ";
+                }
+                let r = c.record();
+                let facts = site.see(&r, &settings);
+                if Seed::of(&r).is_none() {
+                    continue;
+                }
+                seeds += 1;
+                let (mut with, mut without) = (Outlet::default(), Outlet::default());
+                let seen = (&r, &facts);
+                let (mut made, mut small) = (Profile::new(r.src), Profile::new(r.src));
+                let timer = step(&mut made, &[seen], &settings, &mut with);
+                assert_eq!(first(&mut small, seen, &settings, &mut without), timer, "{r:?}");
+                let (with, without) = (with.take(), without.take());
+                assert_eq!(format!("{without:?}"), format!("{with:?}"), "{r:?}");
+                small.remember(Seed::of(&r).unwrap());
+                assert!(small.bytes() <= made.bytes() + size_of::<Seed>());
+                said += with.len();
+                asked += usize::from(timer != NEVER);
+            }
+        }
+        assert!(seeds > 10_000 && said > 5_000 && asked > 500, "{seeds} {said} {asked}");
+    }
+
+    /// What waits is a profile with its first flow packed in it: the flow counts once a second comes, and once
+    /// whoever reads the profile asks for all of it.
+    #[test]
+    fn a_packed_first_flow_counts_when_the_second_comes() {
+        use crate::profile::Profile;
+        use crate::settings::Settings;
+        use crate::site::Facts;
+        use crate::trial::{Trial, at, conn};
+        let mut trial = Trial::new();
+        trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443));
+        let letters =
+            |p: &Profile| p.tuples().map(|t| (t.flows, t.letters.len())).collect::<Vec<_>>();
+        let profile = trial.engine.profile(at("10.0.0.1")).unwrap();
+        assert!(letters(profile).is_empty() && profile.timer() != crate::profile::NEVER);
+        let mut bytes = Vec::new();
+        profile.encode(&mut bytes);
+        let mut back = Profile::decode(&bytes).unwrap();
+        let (mut half, other) =
+            (Profile::decode(&bytes).unwrap(), Profile::decode(&bytes).unwrap());
+        back.complete(&Facts::default(), &Settings::default());
+        assert_eq!(letters(&back)[0].0, 1);
+        half.merge(other);
+        half.complete(&Facts::default(), &Settings::default());
+        assert_eq!(letters(&half)[0].0, 2);
+        trial.give(&conn(60, "10.0.0.1", "1.2.3.4", 443));
+        let profile = trial.engine.profile(at("10.0.0.1")).unwrap();
+        assert_eq!(letters(profile)[0].0, 2);
+        assert!(bytes.len() < 1 << 10 && size_of::<Profile>() <= 512, "{}", size_of::<Profile>());
+    }
 
     #[test]
     fn every_type_has_a_technique_and_one_detector() {

@@ -45,6 +45,12 @@ impl Detector for MultiplePorts {
     };
     const KINDS: u16 = bit(LogKind::Conn);
 
+    /// It says nothing of one port.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     #[inline]
     fn record(window: &mut Slot<Victims>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

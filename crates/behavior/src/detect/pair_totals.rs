@@ -29,7 +29,7 @@ const STROBE_SAYS: &str = "Strobe. {count} connections from {src} to {dst} in a 
 pub struct PairTotals;
 
 /// Total seconds of a day and the level from each on: RITA's low, medium and high.
-const LONG_S: [(u64, ThreatLevel); 3] =
+const LONG_S: [(u32, ThreatLevel); 3] =
     [(43_200, ThreatLevel::High), (28_800, ThreatLevel::Medium), (14_400, ThreatLevel::Low)];
 /// Connections of a day that are a strobe: one each second.
 const STROBES: u64 = 86_400;
@@ -47,11 +47,10 @@ state! {
 state! {
     /// One destination.
     pub struct Total {
-        seconds: u64,
         nanos: u64,
         flows: u64,
         first: First,
-        told: Most<u64>,
+        told: Most<u32>,
         /// The seconds that were told last.
         said: Said,
         last: TimeNs,
@@ -59,7 +58,14 @@ state! {
         strobe: Said,
         beside: Beside,
         /// Flows that had not ended when they were seen, and how long they had lasted then.
-        open: Keyed<u64, u64, OPEN_FLOWS_MAX>,
+        open: Slot<Open>,
+    }
+}
+
+state! {
+    /// Open flows of a pair.
+    pub struct Open {
+        flows: Keyed<u64, u64, OPEN_FLOWS_MAX>,
     }
 }
 
@@ -67,30 +73,37 @@ impl Total {
     /// A flow of a pair that has open ones: how many flows and how much time it adds to what was counted
     /// of it before.
     fn open_or_closed(&mut self, uid: u64, lasted: u64, is_open: bool) -> (u64, u64) {
-        match self.open.get(uid) {
+        let open = &mut self.open.make().flows;
+        match open.get(uid) {
             Some(counted) => {
                 let more = lasted.saturating_sub(*counted);
                 *counted = lasted.max(*counted);
                 if !is_open {
-                    self.open.remove(uid);
+                    open.remove(uid);
                 }
                 (0, more)
             }
             None => {
                 if is_open {
                     let limit = &reached::OPEN_FLOWS_MAX;
-                    *self.open.get_or_renew(uid, limit, |_| true, |_, n| *n) = lasted;
+                    *open.get_or_renew(uid, limit, |_| true, |_, n| *n) = lasted;
                 }
                 (1, lasted)
             }
         }
+    }
+
+    /// Seconds connected in all.
+    #[inline]
+    fn seconds(&self) -> u64 {
+        self.nanos / SECOND as u64
     }
 }
 
 impl Total {
     /// The finding, and the word that its sentence lacks.
     fn says(&self, finding: Finding, dst: Ip, now: TimeNs, settings: &Settings) -> (Finding, Score) {
-        let base = rita::bucket(self.seconds as f64, rita::LONG);
+        let base = rita::bucket(self.seconds() as f64, rita::LONG);
         let score = self.beside.score(base, dst, now, settings);
         // Whatever protocols its connections are of.
         let finding = finding
@@ -122,10 +135,10 @@ impl Total {
         dst: Ip,
         settings: &Settings,
     ) -> [Option<Finding>; 2] {
-        let long = self.said.is_less(self.seconds).then(|| {
+        let long = self.said.is_less(self.seconds()).then(|| {
             let finding = find(&LONG, self.said.window(), self.last);
             let (finding, score) = self.says(finding, dst, self.last, settings);
-            finding.word(score.words()).level(self.said.level(), self.seconds as f64 / 86_400.0).any_port()
+            finding.word(score.words()).level(self.said.level(), self.seconds() as f64 / 86_400.0).any_port()
         });
         let strobe = self.strobe.is_less(self.flows).then(|| {
             let finding = find(&STROBE, self.strobe.window(), self.last);
@@ -153,6 +166,12 @@ impl Detector for PairTotals {
         | bit(LogKind::Ssl)
         | bit(LogKind::OpenConn);
 
+    /// It says nothing of less than 4 hours, or fewer than 86,400 flows.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Totals>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
@@ -176,7 +195,7 @@ impl Detector for PairTotals {
             return;
         }
         let totals = kept.make();
-        let least = |_: &Ip, t: &Total| t.flows.max(t.seconds / 60);
+        let least = |_: &Ip, t: &Total| t.flows.max(t.seconds() / 60);
         let limit = &reached::SUMMED_PAIRS_MAX;
         let (total, mut gone) = match is_worth {
             true => totals.pairs.get_or_replace(r.dst, limit, least),
@@ -197,7 +216,7 @@ impl Detector for PairTotals {
         }
         total.first.see(r.ts);
         let lasted = u64::try_from(c.duration_ns).unwrap_or(0);
-        let (flows, more) = match is_open || !total.open.is_empty() {
+        let (flows, more) = match is_open || total.open.peek().is_some() {
             true => total.open_or_closed(hash_text(r.uid), lasted, is_open),
             false => (1, lasted),
         };
@@ -207,10 +226,9 @@ impl Detector for PairTotals {
         total.flows += flows;
         total.last = total.last.max(r.ts);
         total.nanos = total.nanos.saturating_add(more);
-        total.seconds = total.nanos / SECOND as u64;
-        let (seconds, flows) = (total.seconds, total.flows);
+        let (seconds, flows) = (total.seconds(), total.flows);
         // A day's worst is told of it until the day is over.
-        let long = LONG_S.iter().find(|(least, _)| seconds >= *least);
+        let long = LONG_S.iter().find(|(least, _)| seconds >= u64::from(*least));
         if let Some((least, level)) = long
             && total.told.0 < *least
         {

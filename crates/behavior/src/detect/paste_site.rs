@@ -37,6 +37,12 @@ impl Detector for PasteSite {
     };
     const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::Ssl);
 
+    /// It says nothing of a server of which no handshake was seen.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     fn record(_: &mut Slot<()>, kept: &mut Slot<Servers>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let least = cx.settings.pastebin_bytes;

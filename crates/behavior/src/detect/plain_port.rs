@@ -12,7 +12,7 @@ use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
-use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
+use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
 
 /// Port 443 without TLS.
 pub static NON_SSL: EvidenceType =
@@ -47,6 +47,13 @@ state! {
     }
 }
 
+/// Whether the application is the one that the port stands for.
+#[inline]
+fn is_recognized(r: &Record<'_>, c: &Conn<'_>) -> bool {
+    let name: &[u8] = if r.dst_port == 443 { b"ssl" } else { b"http" };
+    c.service.split(|b| *b == b',').any(|s| s == name)
+}
+
 impl Detector for PlainPort {
     type Window = ();
     type Kept = Flows;
@@ -60,6 +67,13 @@ impl Detector for PlainPort {
     };
     const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Ssl) | bit(LogKind::Http);
 
+    /// Of a flow that is what its port says it only remembers that.
+    #[inline]
+    fn speaks_first(cx: &Context<'_, '_>) -> bool {
+        let r = cx.record;
+        matches!(r.dst_port, 80 | 443) && !matches!(&r.body, Body::Conn(c) if is_recognized(r, c))
+    }
+
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Flows>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
@@ -71,14 +85,13 @@ impl Detector for PlainPort {
             Body::Ssl(_) => r.dst_port == 443,
             Body::Http(_) => r.dst_port == 80,
             Body::Conn(c) => {
-                let name: &[u8] = if r.dst_port == 443 { b"ssl" } else { b"http" };
                 if !c.knows_service
                     || !c.is_established
                     || c.orig_bytes.saturating_add(c.resp_bytes) == 0
                 {
                     return;
                 }
-                c.service.split(|b| *b == b',').any(|s| s == name)
+                is_recognized(r, c)
             }
             _ => return,
         };

@@ -66,6 +66,12 @@ impl Detector for Reconnection {
     };
     const KINDS: u16 = bit(LogKind::Conn);
 
+    /// It says nothing of fewer than 4 flows.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     #[inline]
     fn record(window: &mut Slot<Counts>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

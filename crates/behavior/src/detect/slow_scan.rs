@@ -115,6 +115,12 @@ impl Detector for SlowScan {
     };
     const KINDS: u16 = bit(LogKind::Conn);
 
+    /// It says nothing of fewer than 10 ports or hosts.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Attempts>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -90,6 +90,12 @@ impl Detector for Ssh {
     };
     const KINDS: u16 = bit(LogKind::Ssh) | bit(LogKind::Conn);
 
+    /// Flows of SSH fit no seed.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     fn record(window: &mut Slot<Campaigns>, kept: &mut Slot<Joins>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         match &r.body {

@@ -56,6 +56,12 @@ impl Detector for VerticalScan {
     };
     const KINDS: u16 = bit(LogKind::Conn);
 
+    /// It says nothing of fewer than 10 ports.
+    #[inline]
+    fn speaks_first(_: &Context<'_, '_>) -> bool {
+        false
+    }
+
     #[inline]
     fn record(window: &mut Slot<Targets>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

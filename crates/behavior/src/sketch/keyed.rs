@@ -4,6 +4,9 @@ use crate::state::{Decoder, State};
 use crate::steps;
 use gabion_record::limits::{Limit, Meaning};
 
+/// Tags that are compared at once.
+const TOGETHER: usize = 16;
+
 /// Keys a [`Keyed`] can have.
 pub trait Key: Copy + Eq + State {
     /// A hash that is the same in every process.
@@ -51,13 +54,18 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         steps::add(1);
         let tag = key.hash() as u32;
         let mut from = 0;
-        loop {
-            let at = from + self.tags.get(from..)?.iter().position(|t| *t == tag)?;
-            if self.entries.get(at)?.0 == key {
-                return Some(at);
+        for some in self.tags.chunks(TOGETHER) {
+            // All of them, so that they are compared at once; nearly always none is the one.
+            if some.iter().fold(false, |is_there, t| is_there | (*t == tag)) {
+                for (at, _) in some.iter().enumerate().filter(|(_, t)| **t == tag) {
+                    if self.entries.get(from + at)?.0 == key {
+                        return Some(from + at);
+                    }
+                }
             }
-            from = at + 1;
+            from += TOGETHER;
         }
+        None
     }
 
     /// The value of a key.
@@ -65,6 +73,36 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     pub fn get(&mut self, key: K) -> Option<&mut V> {
         let at = self.find(key)?;
         self.entries.get_mut(at).map(|e| &mut e.1)
+    }
+
+    /// Where a key stands: for [`Keyed::at`], until the table changes.
+    #[inline]
+    pub fn place(&self, key: K) -> Option<usize> {
+        self.find(key)
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub fn at(&mut self, place: usize) -> Option<&mut V> {
+        self.entries.get_mut(place).map(|e| &mut e.1)
+    }
+
+    /// Puts in a key that is not there, in the place of the entry that `least` orders first where there is no
+    /// room, which is counted.
+    pub fn admit<O: Ord>(
+        &mut self,
+        key: K,
+        limit: &'static Limit,
+        least: impl Fn(&K, &V) -> O,
+    ) -> Option<&mut V>
+    where
+        V: Default,
+    {
+        if !self.is_full() {
+            return self.push(key, V::default());
+        }
+        count(limit, MAX);
+        Some(self.replace(key, V::default(), least))
     }
 
     /// Whether there is room for one more.

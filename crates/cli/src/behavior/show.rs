@@ -5,10 +5,11 @@ use super::findings::{Line, read_about};
 use crate::exit::{Exit, Fault};
 use crate::standard_output;
 use clap::Args;
-use gabion_behavior::Profile;
 use gabion_behavior::command_and_control::features::GROUPS;
 use gabion_behavior::command_and_control::{Model, Score};
 use gabion_behavior::detect::command_control::FIRST;
+use gabion_behavior::site::Facts;
+use gabion_behavior::{Profile, Settings};
 use gabion_outputs::store::windows_of;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::Ip;
@@ -101,8 +102,12 @@ pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
     let rows = windows_of(&o.folder, ip.to_bytes()).map_err(|e| {
         Fault::input(format!("{e}: name a folder that `gabion read --behavior -l` wrote"))
     })?;
-    let profiles: Vec<(i64, Profile)> =
+    let mut profiles: Vec<(i64, Profile)> =
         rows.into_iter().filter_map(|r| Profile::decode(&r.bytes).map(|p| (r.window, p))).collect();
+    // Of one flow only those detectors have seen it that may say something; what is shown is of all.
+    for (_, profile) in &mut profiles {
+        profile.complete(&Facts::default(), &Settings::default());
+    }
     let windows = windows(&profiles, &found);
     let pairs = profiles.last().map(|(_, p)| pairs(p)).unwrap_or_default();
     let tuples = tuples(&profiles);
