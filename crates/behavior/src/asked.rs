@@ -10,6 +10,7 @@
 //! like an attempt; it never hides an attempt. [`Asked::forgotten`] counts the entries that went before their time.
 
 use crate::limits::{ANSWER_S, ASKED_SETS, reached};
+use crate::shards::Ahead;
 use crate::sketch::{hash_ip, mix};
 use crate::steps;
 use gabion_record::Ip;
@@ -85,6 +86,19 @@ fn second(ts: TimeNs) -> u32 {
 }
 
 impl Asked {
+    /// Looks at where a datagram's question and answer stand, so that they are near when it comes; what it gives
+    /// means nothing.
+    #[inline]
+    pub(crate) fn near(&self, ahead: &Ahead) -> usize {
+        if ahead.proto != Proto::Udp {
+            return 0;
+        }
+        let asks = key(ahead.src, ahead.src_port, hash_ip(ahead.dst), Proto::Udp);
+        let answers = key(ahead.dst, ahead.dst_port, hash_ip(ahead.src), Proto::Udp);
+        let at = |key: u64| self.sets.get(key as usize % ASKED_SETS).map_or(0, |set| set[0].tag);
+        (at(asks) ^ at(answers)) as usize
+    }
+
     /// Takes a flow in; whether it answers one that the table knows. A flow that answers asks nothing.
     #[inline]
     pub fn see(&mut self, r: &Record<'_>, c: &Conn<'_>) -> bool {

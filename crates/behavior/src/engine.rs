@@ -182,7 +182,7 @@ impl Front {
     /// Looks at what records that come next will change, before the first of them is worked on.
     #[inline]
     pub fn expect(&self, records: impl Iterator<Item = Ahead>) {
-        let near = records.fold(0, |sum, ahead| sum ^ self.site.near(ahead.dst));
+        let near = records.fold(0, |sum, ahead| sum ^ self.site.near(&ahead));
         std::hint::black_box(near);
     }
 
@@ -625,8 +625,10 @@ impl Engine {
 
     /// Ends: all that waits is decided.
     pub fn finish(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
-        self.shards.finish(self.front.watermark(), &mut self.placed);
-        self.settle(sink);
+        let (start, back) = (self.front.start(), &mut self.back);
+        self.shards.finish(self.front.watermark(), &mut |mut placed| {
+            back.take(&mut placed, start, sink);
+        });
         self.back.finish(sink);
     }
 

@@ -117,16 +117,18 @@ impl Context<'_, '_> {
 
     /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
     /// in the profile of `ip`.
-    pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) {
-        self.out.put_pair(src, self.record.uid, (self.profile, attacker, ip), level);
+    /// Whether it was made whole: see [`Outlet::put`].
+    pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) -> bool {
+        self.out.put_pair(src, self.record.uid, (self.profile, attacker, ip), level)
     }
 
     /// Says evidence twice: of the source as attacker, and of the destination as attacker, each
     /// with its level and naming the other.
-    pub fn say_both(&mut self, mut finding: Finding, src: ThreatLevel, dst: ThreatLevel) {
+    /// Whether it was made whole.
+    pub fn say_both(&mut self, mut finding: Finding, src: ThreatLevel, dst: ThreatLevel) -> bool {
         let peer = self.record.dst;
         finding.0.level = src;
-        self.say_pair(finding, Party::destination(peer), peer, dst);
+        self.say_pair(finding, Party::destination(peer), peer, dst)
     }
 }
 

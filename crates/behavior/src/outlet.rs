@@ -94,23 +94,34 @@ impl Outlet {
         std::mem::take(&mut self.found)
     }
 
+    /// What was made whole where repeats are counted under a key ([`Evidence::repeat`]).
+    pub(crate) fn whole(&self) -> &Whole {
+        &self.gate.whole
+    }
+
+    /// Takes that out for a while, or puts it back.
+    pub(crate) fn swap_whole(&mut self, whole: &mut Whole) {
+        std::mem::swap(&mut self.gate.whole, whole);
+    }
+
     /// Takes a finding, unless it names an address that can't send. `flow` is the id of the flow that it is about;
-    /// `complete` adds words to its sentence and is asked only where somebody may read them.
+    /// `complete` adds words to its sentence and is asked only where somebody may read them. Whether it was made
+    /// whole: last numbers of what was only counted are told nowhere.
     pub(crate) fn put(
         &mut self,
         finding: Finding,
         flow: &[u8],
         complete: impl FnOnce(Finding) -> Finding,
-    ) {
+    ) -> bool {
         if !can_attack(&finding.0) {
-            return;
+            return false;
         }
         // Last numbers are no occurrence: they are told where their finding was.
         if finding.0.why.is_last() {
             if self.mode != Mode::Muted {
                 complete(finding).finish(&mut self.found);
             }
-            return;
+            return true;
         }
         let finding = finding.sure();
         match self.fate(&finding.0, finding.1) {
@@ -120,18 +131,20 @@ impl Outlet {
                 let mut evidence = complete(finding).with_flow(flow).done();
                 evidence.times = times;
                 self.found.push(evidence);
+                return true;
             }
         }
+        false
     }
 
-    /// Takes the pair of an observation ([`Finding::pair`]).
+    /// Takes the pair of an observation ([`Finding::pair`]). Whether one of them was made whole.
     pub(crate) fn put_pair(
         &mut self,
         src: Finding,
         flow: &[u8],
         (profile, attacker, ip): (Ip, Party, Ip),
         level: ThreatLevel,
-    ) {
+    ) -> bool {
         let (src, other) = src.sure().ends(profile, attacker, ip, level);
         let mut told: Option<usize> = None;
         for finding in [other, src] {
@@ -154,6 +167,7 @@ impl Outlet {
                 }
             }
         }
+        told.is_some()
     }
 
     fn fate(&mut self, e: &Evidence, about: About) -> Fate {
@@ -167,7 +181,10 @@ impl Outlet {
             },
         };
         match self.gate.left_out(e, about) {
-            None => Fate::Whole(times),
+            None => {
+                self.gate.whole.note(e);
+                Fate::Whole(times)
+            }
             Some(key) => Fate::Counted(times, key),
         }
     }
@@ -205,10 +222,33 @@ struct Gate {
     newest: i64,
     /// Findings of a type and window; no bound where there is none.
     room: Option<usize>,
+    whole: Whole,
     is_open: bool,
 }
 
-saved! { Gate { cells, newest, room; is_open = false } }
+saved! { Gate { cells, newest, room, whole; is_open = false } }
+
+/// Where a profile counts repeats of what was made whole, and the window. How often something was seen in all is
+/// told only where it was told at all.
+#[derive(Debug, Default)]
+pub(crate) struct Whole {
+    repeats: HashMap<u64, i64, FixedState>,
+}
+
+saved! { Whole { repeats } }
+
+impl Whole {
+    fn note(&mut self, e: &Evidence) {
+        if e.repeat != 0 {
+            self.repeats.insert(e.repeat, e.window);
+        }
+    }
+
+    /// Whether repeats that are counted under this key are of something that was made whole.
+    pub(crate) fn has(&self, repeat: u64) -> bool {
+        self.repeats.contains_key(&repeat)
+    }
+}
 
 /// Findings of a type in a window; those worth knowing only, and others, each have one.
 #[derive(Debug)]
@@ -271,7 +311,9 @@ impl Gate {
     fn begin(&mut self, e: &Evidence, is_info: bool) -> Option<&mut Cell> {
         if e.window > self.newest {
             self.newest = e.window;
-            self.cells.retain(|c| c.window >= e.window.saturating_sub(1));
+            let oldest = e.window.saturating_sub(1);
+            self.cells.retain(|c| c.window >= oldest);
+            self.whole.repeats.retain(|_, window| *window >= oldest);
         }
         if self.cells.len() >= CELLS_MAX {
             return None;

@@ -8,12 +8,13 @@
 use crate::detect::{self, KeptStates, WindowStates};
 use crate::finding::{Context, Finding};
 use crate::limits::{REPEATED_TYPES_MAX, REPEATS_MAX, reached};
-use crate::outlet::Outlet;
+use crate::outlet::{Outlet, Whole};
 use crate::prevalence::Prevalence;
 use crate::seeds::Seed;
 use crate::settings::Settings;
+use crate::shards::Ahead;
 use crate::site::Facts;
-use crate::sketch::{Keyed, hash_ip, hash_text, mix};
+use crate::sketch::{Keyed, hash_ip, mix};
 use crate::state::{Decoder, Most, State};
 use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, EvidenceType, Party, ThreatLevel};
@@ -28,7 +29,7 @@ const VERSION: u16 = 6;
 pub const NEVER: TimeNs = TimeNs(i64::MAX);
 
 /// Stands for a type where only is told how often something was seen by now.
-static REPEATED: EvidenceType = EvidenceType { name: "REPEATED", technique: "T1" };
+static REPEATED: EvidenceType = EvidenceType::new("REPEATED", "T1");
 
 /// How often each thing was seen in a window, to say it at the 1st, 10th, 100th … time.
 #[derive(Debug, Default)]
@@ -42,7 +43,7 @@ impl Repeats {
     /// Counts one; the times so far when it is to be said now, and the hash under which it is counted.
     #[inline]
     pub fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<(u64, u64)> {
-        let by_kind = hash_text(kind.name.as_bytes());
+        let by_kind = mix(kind.hash);
         let mut key = mix(by_kind ^ what);
         let times = match self.things.get_or_add(key, &reached::REPEATS_MAX) {
             Some(times) => times,
@@ -292,6 +293,12 @@ impl Profile {
     #[inline]
     pub(crate) fn touch(&self) -> usize {
         detect::touch(&self.current.states, &self.kept) ^ self.current.repeats.things.touch()
+    }
+
+    /// Looks at what this flow changes of them.
+    #[inline]
+    pub(crate) fn near(&self, ahead: &Ahead) -> usize {
+        detect::near(&self.current.states, &self.kept, ahead)
     }
 
     /// Whether it is time to weigh it again: often while it is young, then at every 32nd record.
@@ -572,13 +579,14 @@ impl Closing<'_> {
     }
 }
 
-/// Says the last numbers of what was found in windows that are over, where it has grown since it was told.
-pub fn close(
+/// Says the last numbers of what was found in windows that are over and made whole, where it has grown since it
+/// was told.
+pub(crate) fn close(
     profile: &mut Profile,
     (oldest, now): (i64, TimeNs),
     is_end: bool,
     settings: &Settings,
-    out: &mut Vec<Evidence>,
+    (whole, out): (&Whole, &mut Vec<Evidence>),
 ) {
     // One record was told as it is.
     if profile.records <= 1 {
@@ -591,9 +599,13 @@ pub fn close(
         let mut closing = Closing { now, is_end, window: number, settings, profile: ip, out };
         detect::close_window(&mut window.states, &mut closing);
         for (key, times) in window.repeats.grown() {
+            let repeat = mix(key ^ hash_ip(ip));
+            if !whole.has(repeat) {
+                continue;
+            }
             // How often it was seen is all that is known here: who tells it knows the rest.
             let mut finding = Finding::new(&REPEATED, ip, profile.last, number).at_last();
-            (finding.0.times, finding.0.repeat) = (times, mix(key ^ hash_ip(ip)));
+            (finding.0.times, finding.0.repeat) = (times, repeat);
             finding.finish(closing.out);
         }
     }

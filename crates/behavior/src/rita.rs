@@ -163,6 +163,12 @@ state! {
 }
 
 impl Beside {
+    /// Looks at what a flow changes; what it gives means nothing.
+    #[inline]
+    pub(crate) fn near(&self) -> usize {
+        self.hosts.0 as usize ^ self.day.0.0 as usize
+    }
+
     /// Takes in a flow of the pair, and what the site knows at it.
     #[inline]
     pub fn see(&mut self, c: &Conn<'_>, ts: TimeNs, known: &Prevalence) {

@@ -324,8 +324,8 @@ impl Single {
                 || e.times > self.said_times
                 || has_grown(&e.measures, &self.said, GROWTH)
                 || has_grown(&e.measures, &self.said, LASTING_GROWTH) && is_lasting(e.kind));
-        e.telling = telling_of(e);
         if is_told {
+            e.telling = telling_of(e);
             (self.said, self.said_times, self.said_level) = (e.measures, e.times, e.level);
         } else {
             e.telling = self.now.telling;

@@ -6,6 +6,7 @@ use gabion_record::evidence::ThreatLevel;
 
 state! {
     /// What was told last.
+    #[derive(Clone, Copy)]
     pub struct Said {
         number: Most<u64>,
         window: Most<i64>,

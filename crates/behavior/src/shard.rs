@@ -6,7 +6,7 @@
 
 use crate::fold_order::{FoldOrder, Folded, NotableFolded, Shown};
 use crate::limits::{FOLD_LOOKS, QUIET_KEPT_BYTES, SHARD_BYTES_LEAST, SHARDS_MAX, reached};
-use crate::outlet::{Mode, Outlet};
+use crate::outlet::{Mode, Outlet, Whole};
 use crate::prevalence::Prevalence;
 use crate::profile::{NEVER, Profile, close, first, step, wake};
 use crate::seeds::{Seed, Seeds};
@@ -278,9 +278,11 @@ impl Shard {
     #[inline]
     fn make_room(&mut self, now: TimeNs, settings: &Settings) {
         if self.weight > self.weight_max {
-            let mut found = self.out.take();
-            let last = &mut |p: &mut Profile| last_numbers(p, now, settings, &mut found);
+            let (mut found, mut whole) = (self.out.take(), Whole::default());
+            self.out.swap_whole(&mut whole);
+            let last = &mut |p: &mut Profile| last_numbers(p, now, settings, (&whole, &mut found));
             while self.weight > self.weight_max && self.fold_one(last) {}
+            self.out.swap_whole(&mut whole);
             self.out.found = found;
         }
     }
@@ -386,9 +388,10 @@ impl Shard {
         settings: &Settings,
         found: &mut Vec<Evidence>,
     ) {
+        let whole = self.out.whole();
         for profile in self.profiles.values_mut().filter(|p| p.findings() > 0) {
             let goes = profile.window() < gone && profile.timer() == NEVER;
-            close(profile, (oldest, now), is_end || goes, settings, found);
+            close(profile, (oldest, now), is_end || goes, settings, (whole, found));
         }
     }
 
@@ -537,7 +540,7 @@ fn last_numbers(
     profile: &mut Profile,
     now: TimeNs,
     settings: &Settings,
-    found: &mut Vec<Evidence>,
+    found: (&Whole, &mut Vec<Evidence>),
 ) {
     if profile.findings() > 0 {
         close(profile, (i64::MIN, now), true, settings, found);

@@ -68,7 +68,9 @@ pub struct Ahead {
     pub src: Ip,
     /// Its destination.
     pub dst: Ip,
-    /// The port there.
+    /// The ports of both.
+    pub src_port: u16,
+    /// See [`Ahead::src_port`].
     pub dst_port: u16,
     /// Its protocol.
     pub proto: Proto,
@@ -78,7 +80,8 @@ impl Ahead {
     /// Of a record.
     #[inline]
     pub fn of(r: &Record<'_>) -> Ahead {
-        Ahead { src: r.src, dst: r.dst, dst_port: r.dst_port, proto: r.proto }
+        let (src_port, dst_port) = (r.src_port, r.dst_port);
+        Ahead { src: r.src, dst: r.dst, src_port, dst_port, proto: r.proto }
     }
 }
 
@@ -203,22 +206,24 @@ impl Shards {
     /// what is not in the cache is fetched for all at once rather than for one after the other.
     #[inline]
     pub fn expect(&self, records: impl Iterator<Item = Ahead>) {
-        let mut near: [Option<&Profile>; TOGETHER] = [None; TOGETHER];
+        let mut near: [Option<(&Profile, Ahead)>; TOGETHER] = [None; TOGETHER];
         let mut seeds = 0;
         for (place, ahead) in near.iter_mut().zip(records) {
             let shard = self.held.get(shard_of(ahead.src, self.held.len()));
             let Some(Some(shard)) = shard else { continue };
-            *place = shard.profile(ahead.src);
+            *place = shard.profile(ahead.src).map(|profile| (profile, ahead));
             if place.is_none() {
                 seeds ^= shard.near(ahead.src);
             }
         }
         std::hint::black_box(seeds);
         // The second look needs what the first has fetched.
-        let places = near.iter().flatten().fold(0, |sum, p| sum ^ p.places());
+        let places = near.iter().flatten().fold(0, |sum, (p, _)| sum ^ p.places());
         std::hint::black_box(places);
-        let touched = near.iter().flatten().fold(0, |sum, p| sum ^ p.touch());
+        let touched = near.iter().flatten().fold(0, |sum, (p, _)| sum ^ p.touch());
         std::hint::black_box(touched);
+        let changed = near.iter().flatten().fold(0, |sum, (p, ahead)| sum ^ p.near(ahead));
+        std::hint::black_box(changed);
     }
 
     #[inline]
@@ -311,15 +316,27 @@ impl Shards {
         self.place(second.saturating_add(1), 0, out);
     }
 
-    /// Ends: all that waits is decided.
-    pub fn finish(&mut self, end: TimeNs, out: &mut Vec<Placed>) {
+    /// Ends: all that waits is decided, and what was found goes to `each`, in order. Nearly every profile has
+    /// last numbers to say now: they are handed over one by one, and never stand here twice.
+    pub fn finish(&mut self, end: TimeNs, each: &mut dyn FnMut(Placed)) {
+        let mut out = Vec::new();
         while let Some((&second, _)) = self.timers.first_key_value() {
-            self.ask(second, end, true, out);
+            self.ask(second, end, true, &mut out);
+            out.drain(..).for_each(&mut *each);
         }
         for shard in self.held.iter_mut().flatten() {
             shard.close((i64::MIN, i64::MIN), end, true, &self.settings, &mut self.found);
         }
-        self.place(i64::MAX, 0, out);
+        let found = std::mem::take(&mut self.found);
+        let places = found.iter().map(|e| Place::of(i64::MAX, 0, e)).enumerate();
+        let mut order: Vec<(Place, usize)> = places.map(|(at, place)| (place, at)).collect();
+        order.sort_unstable();
+        let mut found: Vec<Option<Evidence>> = found.into_iter().map(Some).collect();
+        for (place, at) in order {
+            if let Some(evidence) = found.get_mut(at).and_then(Option::take) {
+                each(Placed { place, evidence });
+            }
+        }
     }
 
     /// What the profiles of one shard are at the end of the run, when windows are kept: a shard at a time,

@@ -11,6 +11,7 @@ use crate::detect::dns_tunnel::registered;
 use crate::limits::{CLOCK_HOSTS, RESOLVER_DOMAINS, SITE_ENTRIES_MAX, reached};
 use crate::prevalence::{Outsides, Prevalence};
 use crate::settings::Settings;
+use crate::shards::Ahead;
 use crate::sketch::hash_text;
 use crate::steps;
 use crate::whitelist::Passed;
@@ -162,10 +163,10 @@ impl Site {
         window_of(self.start(), ts, settings)
     }
 
-    /// Looks at what a flow to this address changes; what it gives means nothing.
+    /// Looks at what this flow changes; what it gives means nothing.
     #[inline]
-    pub fn near(&self, dst: Ip) -> usize {
-        self.outsides.near(dst)
+    pub fn near(&self, ahead: &Ahead) -> usize {
+        self.outsides.near(ahead.dst) ^ self.asked.near(ahead)
     }
 
     /// Takes a record in and says what is known at it.

@@ -386,8 +386,7 @@ mod tests {
     use super::*;
     use gabion_record::evidence::{EvidenceType, Telling};
 
-    static TYPE: EvidenceType =
-        EvidenceType { name: "CONNECTION_TO_PRIVATE_IP", technique: "T1021" };
+    static TYPE: EvidenceType = EvidenceType::new("CONNECTION_TO_PRIVATE_IP", "T1021");
 
     fn sample() -> Evidence {
         let ip = |text: &[u8]| Ip::parse(text).unwrap();

@@ -9,11 +9,12 @@
 //! The same tables stand on the terminal at the end of a run, on the page, and in `gabion behavior list`.
 
 use crate::limits::{RANK_ROWS_MAX, RANKED_KINDS_MAX};
+use foldhash::fast::RandomState;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
+use hashbrown::HashMap;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 /// Confidence below which a command-and-control channel is in JSON only, unless nothing worse is known of its source:
 /// fewer flows than that have letters that look like anything (a hundredth of a letter each).
@@ -163,8 +164,8 @@ pub struct Ranked {
 /// Both tables while they grow. Most of what comes changes nothing, so that looking is to be cheap.
 #[derive(Clone, Debug, Default)]
 pub struct Rank {
-    calls: HashMap<(Ip, Callee), Call>,
-    hosts: HashMap<Ip, Ranked>,
+    calls: HashMap<(Ip, Callee), Call, RandomState>,
+    hosts: HashMap<Ip, Ranked, RandomState>,
     /// Kinds of findings met.
     names: Vec<String>,
     /// Rows that had to go for want of room, the last of their table.
@@ -395,7 +396,7 @@ impl Rank {
 
 /// Whether a call stands in the table: one that is no more than a channel of little confidence does where nothing
 /// worse is known of its source.
-fn is_listed(hosts: &HashMap<Ip, Ranked>, c: &Call) -> bool {
+fn is_listed(hosts: &HashMap<Ip, Ranked, RandomState>, c: &Call) -> bool {
     !c.is_faint || hosts.get(&c.src).map_or(0.0, |h| h.worst) < c.weight
 }
 

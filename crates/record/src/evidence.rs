@@ -81,6 +81,27 @@ pub struct EvidenceType {
     pub name: &'static str,
     /// Technique of MITRE ATT&CK, `T1046`
     pub technique: &'static str,
+    /// A hash of the name, the same in every process.
+    pub hash: u64,
+}
+
+impl EvidenceType {
+    /// A type of that name and technique.
+    #[must_use]
+    pub const fn new(name: &'static str, technique: &'static str) -> EvidenceType {
+        EvidenceType { name, technique, hash: hash_of(name.as_bytes()) }
+    }
+}
+
+/// FNV-1a.
+const fn hash_of(text: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut at = 0;
+    while at < text.len() {
+        hash = (hash ^ text[at] as u64).wrapping_mul(0x0100_0000_01b3);
+        at += 1;
+    }
+    hash
 }
 
 /// Which end of a flow something is.
@@ -401,7 +422,7 @@ mod tests {
     /// Each place of a sentence is filled once; what a word holds is not looked at again.
     #[test]
     fn a_sentence_is_made_of_its_numbers_and_words() {
-        static KIND: EvidenceType = EvidenceType { name: "A", technique: "T1" };
+        static KIND: EvidenceType = EvidenceType::new("A", "T1");
         let ip = |text: &[u8]| Ip::parse(text).unwrap();
         let e = Evidence {
             id: FindingId::default(),

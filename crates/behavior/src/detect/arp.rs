@@ -9,16 +9,16 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Arp as ArpLog, Body, LogKind, Mac, Record, SECOND, TimeNs};
 
 /// Many hosts asked for.
-pub static SCAN: EvidenceType = EvidenceType { name: "ARP_SCAN", technique: "T1018" };
+pub static SCAN: EvidenceType = EvidenceType::new("ARP_SCAN", "T1018");
 /// A host outside the local network asked for.
 pub static OUTSIDE: EvidenceType =
-    EvidenceType { name: "ARP_OUTSIDE_LOCALNET", technique: "T1557.002" };
+    EvidenceType::new("ARP_OUTSIDE_LOCALNET", "T1557.002");
 /// A reply to all that nobody asked for.
 pub static UNSOLICITED: EvidenceType =
-    EvidenceType { name: "UNSOLICITED_ARP", technique: "T1557.002" };
+    EvidenceType::new("UNSOLICITED_ARP", "T1557.002");
 /// An address taken over.
 pub static MITM: EvidenceType =
-    EvidenceType { name: "MITM_ARP_ATTACK", technique: "T1557.002" };
+    EvidenceType::new("MITM_ARP_ATTACK", "T1557.002");
 
 /// The detector.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "DNS_ARPA_SCAN", technique: "T1018" };
+pub static TYPE: EvidenceType = EvidenceType::new("DNS_ARPA_SCAN", "T1018");
 
 /// The detector.
 #[derive(Debug)]

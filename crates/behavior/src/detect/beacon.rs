@@ -19,6 +19,7 @@ use crate::regularity::{Score, score};
 use crate::rita::{self, Beside};
 use crate::said::Said;
 use crate::settings::Settings;
+use crate::shards::Ahead;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Most, Slot, state};
 use crate::steps;
@@ -27,7 +28,7 @@ use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel}
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "BEACON", technique: "T1071" };
+pub static TYPE: EvidenceType = EvidenceType::new("BEACON", "T1071");
 
 /// The detector.
 #[derive(Debug)]
@@ -90,7 +91,6 @@ state! {
         connections: u32,
         probes: u32,
         told: Most<u16>,
-        said: Said,
         window: Most<u32>,
         beside: Beside,
         rest: Slot<Rest>,
@@ -111,6 +111,8 @@ state! {
         uids: String,
         /// How many those are.
         ids: u8,
+        /// What was told of it last.
+        said: Said,
     }
 }
 
@@ -399,6 +401,14 @@ impl Detector for Beacon {
     }
 
     #[inline]
+    fn near(_: &Slot<()>, kept: &Slot<Pairs>, ahead: &Ahead) -> usize {
+        let Some(pairs) = kept.peek() else { return 0 };
+        let cell = pairs.seen.get(hash_ip(ahead.dst) as usize % CELLS).map_or(0, |c| usize::from(*c));
+        let last = |p: &Pair| p.flows.last().map_or(0, |f| f.0 as usize);
+        cell ^ pairs.pairs.near(ahead.dst, |p| p.last.0 as usize ^ last(p) ^ p.beside.near())
+    }
+
+    #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Pairs>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         if r.is_late || !r.dst.can_send() {
@@ -472,7 +482,7 @@ impl Detector for Beacon {
         let all = addresses.chain(pairs.names.iter().map(|(_, pair)| (pair.named_at(), pair)));
         for (to, pair) in all.filter(|(_, pair)| pair.has_grown()) {
             if let Some((score, ts)) = pair.score_of_last(pairs.first.0) {
-                let finding = closing.find(&TYPE, pair.said.window(), ts);
+                let finding = closing.find(&TYPE, pair.said().window(), ts);
                 closing.say(pair.says(finding, to, &score, closing.settings));
             }
         }
@@ -529,7 +539,8 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
     let at = pair.flows.last().map_or(now, |f| f.0);
     let ts = TimeNs(i64::from(at) * SECOND);
     let window = i64::from(pair.window.0);
-    pair.said.tell(pair.count() as u64, window, *level);
+    let count = pair.count() as u64;
+    pair.rest.make().said.tell(count, window, *level);
     let finding = pair.says(waking.find(&TYPE, ts, window), dst, &score, waking.settings);
     waking.say(finding);
 }
@@ -541,10 +552,10 @@ fn fall_silent(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut 
         return;
     }
     let Some((score, ts)) = pair.score_of_last(first) else { return };
-    let window = pair.said.window();
+    let (window, level, count) = (pair.said().window(), pair.said().level(), pair.count() as u64);
     let finding = waking.find(&TYPE, ts, window).for_good();
     let finding = pair.says(finding, dst, &score, waking.settings);
-    pair.said.tell(pair.count() as u64, window, pair.said.level());
+    pair.rest.make().said.tell(count, window, level);
     waking.say(finding);
 }
 
@@ -554,9 +565,14 @@ impl Pair {
         u64::from(self.probes) * 2 > u64::from(self.connections)
     }
 
+    /// What was told of it last.
+    fn said(&self) -> Said {
+        self.rest.peek().map_or(Said::default(), |rest| rest.said)
+    }
+
     /// Whether it has grown since it was told.
     fn has_grown(&self) -> bool {
-        self.said.is_less(self.count() as u64)
+        self.rest.peek().is_some_and(|rest| rest.said.is_less(self.count() as u64))
     }
 
     /// The score of its day up to its last flow, and the moment of that.
@@ -585,7 +601,7 @@ impl Pair {
         let threat = self.beside.score(base, dst, ts, settings);
         let since = self.flows.first().map_or(ts, |f| TimeNs(i64::from(f.0) * SECOND));
         let mut finding = finding
-            .level(self.said.level(), score.all)
+            .level(self.said().level(), score.all)
             .port_now(self.port.0)
             .since(since, count)
             .flows(uids.lines().map(str::to_owned).collect(), count)

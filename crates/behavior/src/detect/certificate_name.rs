@@ -11,7 +11,7 @@ use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "CN_URL_MISMATCH", technique: "T1587.003" };
+    EvidenceType::new("CN_URL_MISMATCH", "T1587.003");
 
 /// The detector.
 #[derive(Debug)]

@@ -13,6 +13,7 @@ use crate::said::Said;
 use crate::settings::Settings;
 use crate::limits::{LETTERED_PAIRS_MAX, LETTERS_MAX, reached};
 use crate::rita;
+use crate::shards::Ahead;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -21,7 +22,7 @@ use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "COMMAND_AND_CONTROL_CHANNEL", technique: "T1071" };
+    EvidenceType::new("COMMAND_AND_CONTROL_CHANNEL", "T1071");
 
 /// The detector.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ state! {
 }
 
 state! {
-    /// One destination and port.
+    /// One destination and port. There are many, and each flow looks at several: what few have stands elsewhere.
     pub struct Pair {
         letters: Vec<u8>,
         last: TimeNs,
@@ -46,8 +47,14 @@ state! {
         flows: u32,
         asked: u32,
         told: u8,
+        then: Slot<Then>,
+    }
+}
+
+state! {
+    /// What was told of a pair, and what the site knew of the other end when it was.
+    pub struct Then {
         said: Said,
-        /// What the site knew of the other end when it was told.
         hosts: Most<u32>,
         of: Most<u32>,
         known_since: First,
@@ -100,6 +107,13 @@ impl Detector for CommandControl {
     }
 
     #[inline]
+    fn near(window: &Slot<Pairs>, _: &Slot<()>, ahead: &Ahead) -> usize {
+        let Some(pairs) = window.peek() else { return 0 };
+        let last = |p: &Pair| p.letters.last().map_or(0, |l| usize::from(*l));
+        pairs.pairs.near((ahead.dst, u32::from(ahead.dst_port)), |p| p.flows as usize ^ last(p))
+    }
+
+    #[inline]
     fn record(window: &mut Slot<Pairs>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let Body::Conn(c) = &r.body else { return };
@@ -135,11 +149,14 @@ impl Detector for CommandControl {
 
     fn close_window(window: &mut Slot<Pairs>, closing: &mut Closing<'_>) {
         let Some(pairs) = window.peek() else { return };
-        for ((dst, port), pair) in pairs.pairs.iter().filter(|(_, p)| p.said.is_less(p.flows.into())) {
+        for ((dst, port), pair) in pairs.pairs.iter() {
+            let Some(then) = pair.then.peek().filter(|t| t.said.is_less(pair.flows.into())) else {
+                continue;
+            };
             let Some(found) = closing.settings.command_and_control.score(&pair.letters) else { continue };
             let finding = closing.find(&TYPE, closing.window, pair.last);
-            let finding = pair.says(finding, &found, (*dst, *port as u16), closing.settings);
-            closing.say_pair(finding, Party::destination(*dst), *dst, pair.said.level());
+            let finding = pair.says(finding, then, &found, (*dst, *port as u16), closing.settings);
+            closing.say_pair(finding, Party::destination(*dst), *dst, then.said.level());
         }
     }
 }
@@ -158,17 +175,21 @@ fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
         return;
     }
     pair.told = step;
-    pair.said.tell(pair.flows.into(), cx.facts.window, level);
     let known = &cx.facts.prevalence;
-    (pair.hosts, pair.of, pair.known_since) = (Most(known.hosts), Most(known.of), First(known.first));
-    let finding = pair.says(cx.find(&TYPE), &found, (r.dst, r.dst_port), cx.settings);
-    cx.say_both(finding, level, level);
+    let (hosts, of) = (Most(known.hosts), Most(known.of));
+    let mut then = Then { said: Said::default(), hosts, of, known_since: First(known.first) };
+    then.said.tell(pair.flows.into(), cx.facts.window, level);
+    let finding = pair.says(cx.find(&TYPE), &then, &found, (r.dst, r.dst_port), cx.settings);
+    if cx.say_both(finding, level, level) {
+        *pair.then.make() = then;
+    }
 }
 
 impl Pair {
     fn says(
         &self,
         finding: Finding,
+        then: &Then,
         found: &Score,
         (dst, port): (Ip, u16),
         settings: &Settings,
@@ -181,11 +202,11 @@ impl Pair {
         let parts: Vec<String> = parts.collect();
         let sure = (self.letters.len() as f64 / 100.0).min(1.0);
         let known =
-            Prevalence { hosts: self.hosts.0, of: self.of.0, first: self.known_since.0 };
+            Prevalence { hosts: then.hosts.0, of: then.of.0, first: then.known_since.0 };
         let base = rita::HIGH * found.score * sure;
         let threat = rita::of_flow(base, &known, dst, self.last, settings);
         let mut finding = finding
-            .level(self.said.level(), sure)
+            .level(then.said.level(), sure)
             .to_port(port)
             .by("AI")
             .score(found.score)

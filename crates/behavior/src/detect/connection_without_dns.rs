@@ -12,7 +12,7 @@ use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "CONNECTION_WITHOUT_DNS", technique: "T1071" };
+    EvidenceType::new("CONNECTION_WITHOUT_DNS", "T1071");
 
 /// The detector.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "DATA_UPLOAD", technique: "T1048" };
+pub static TYPE: EvidenceType = EvidenceType::new("DATA_UPLOAD", "T1048");
 
 /// The detector.
 #[derive(Debug)]

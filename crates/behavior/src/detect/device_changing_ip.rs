@@ -8,7 +8,7 @@ use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "DEVICE_CHANGING_IP", technique: "T1036" };
+    EvidenceType::new("DEVICE_CHANGING_IP", "T1036");
 
 /// The detector.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "DGA_NXDOMAINS", technique: "T1568.002" };
+pub static TYPE: EvidenceType = EvidenceType::new("DGA_NXDOMAINS", "T1568.002");
 
 const SAYS: &str =
     "Possible DGA or domain scanning. {profile} failed to resolve {count} different domains";

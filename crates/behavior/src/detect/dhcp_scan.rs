@@ -9,7 +9,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "DHCP_SCAN", technique: "T1018" };
+pub static TYPE: EvidenceType = EvidenceType::new("DHCP_SCAN", "T1018");
 
 /// The detector.
 #[derive(Debug)]

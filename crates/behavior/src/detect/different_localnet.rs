@@ -11,7 +11,7 @@ use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "DIFFERENT_LOCALNET", technique: "T1021" };
+    EvidenceType::new("DIFFERENT_LOCALNET", "T1021");
 
 /// The detector.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "DNS_TUNNEL", technique: "T1071.004" };
+pub static TYPE: EvidenceType = EvidenceType::new("DNS_TUNNEL", "T1071.004");
 
 const SAYS: &str = "possible DNS tunnel. {profile} asked for about {count} distinct names below {dst} in \
     {minutes} minutes. Threat {0}.";

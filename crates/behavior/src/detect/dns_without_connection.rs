@@ -18,7 +18,7 @@ use gabion_record::logs::{Body, Dns, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "DNS_WITHOUT_CONNECTION", technique: "T1071.004" };
+    EvidenceType::new("DNS_WITHOUT_CONNECTION", "T1071.004");
 
 /// The detector.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// A tunnel in use.
-pub static TUNNEL: EvidenceType = EvidenceType { name: "GRE_TUNNEL", technique: "T1572" };
+pub static TUNNEL: EvidenceType = EvidenceType::new("GRE_TUNNEL", "T1572");
 /// A tunnel looked for.
-pub static SCAN: EvidenceType = EvidenceType { name: "GRE_SCAN", technique: "T1572" };
+pub static SCAN: EvidenceType = EvidenceType::new("GRE_SCAN", "T1572");
 
 /// The detector.
 #[derive(Debug)]

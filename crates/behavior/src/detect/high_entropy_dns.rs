@@ -10,7 +10,7 @@ use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "HIGH_ENTROPY_DNS_ANSWER", technique: "T1071.004" };
+    EvidenceType::new("HIGH_ENTROPY_DNS_ANSWER", "T1071.004");
 
 /// The detector.
 #[derive(Debug)]

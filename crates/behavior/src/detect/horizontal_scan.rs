@@ -13,7 +13,7 @@ use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "HORIZONTAL_PORT_SCAN", technique: "T1046" };
+    EvidenceType::new("HORIZONTAL_PORT_SCAN", "T1046");
 
 const SAYS: &str = "Horizontal port scan to port {0}{port}/{proto}. From {profile} to {1}{hosts} unique \
     destination IPs. Total packets sent: {packets}. Confidence: {confidence}. by Gabion";

@@ -9,19 +9,19 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Http, LogKind};
 
 /// Every request.
-pub static TRAFFIC: EvidenceType = EvidenceType { name: "HTTP_TRAFFIC", technique: "T1071.001" };
+pub static TRAFFIC: EvidenceType = EvidenceType::new("HTTP_TRAFFIC", "T1071.001");
 /// An agent that malware uses.
 pub static SUSPICIOUS: EvidenceType =
-    EvidenceType { name: "SUSPICIOUS_USER_AGENT", technique: "T1071.001" };
+    EvidenceType::new("SUSPICIOUS_USER_AGENT", "T1071.001");
 /// Requests for nothing.
 pub static EMPTY: EvidenceType =
-    EvidenceType { name: "EMPTY_CONNECTIONS", technique: "T1016.001" };
+    EvidenceType::new("EMPTY_CONNECTIONS", "T1016.001");
 /// An agent of another system than before.
 pub static MULTIPLE: EvidenceType =
-    EvidenceType { name: "MULTIPLE_USER_AGENT", technique: "T1071.001" };
+    EvidenceType::new("MULTIPLE_USER_AGENT", "T1071.001");
 /// A program.
 pub static EXECUTABLE: EvidenceType =
-    EvidenceType { name: "EXECUTABLE_MIME_TYPE", technique: "T1105" };
+    EvidenceType::new("EXECUTABLE_MIME_TYPE", "T1105");
 
 /// The detector.
 #[derive(Debug)]

@@ -21,7 +21,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, SECOND, Ssl, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "MALICIOUS_FLOW", technique: "T1573" };
+pub static TYPE: EvidenceType = EvidenceType::new("MALICIOUS_FLOW", "T1573");
 
 /// The detector.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "INVALID_DNS_RESOLUTION", technique: "T1584.002" };
+    EvidenceType::new("INVALID_DNS_RESOLUTION", "T1584.002");
 
 /// The detector.
 #[derive(Debug)]

@@ -11,12 +11,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Of a client.
-pub static JA3: EvidenceType = EvidenceType { name: "MALICIOUS_JA3", technique: "T1071.001" };
+pub static JA3: EvidenceType = EvidenceType::new("MALICIOUS_JA3", "T1071.001");
 /// Of a server.
-pub static JA3S: EvidenceType = EvidenceType { name: "MALICIOUS_JA3S", technique: "T1071.001" };
+pub static JA3S: EvidenceType = EvidenceType::new("MALICIOUS_JA3S", "T1071.001");
 /// Of a certificate.
 pub static CERTIFICATE: EvidenceType =
-    EvidenceType { name: "MALICIOUS_SSL_CERT", technique: "T1587.003" };
+    EvidenceType::new("MALICIOUS_SSL_CERT", "T1587.003");
 
 
 /// The detector.

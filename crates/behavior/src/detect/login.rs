@@ -8,7 +8,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "LOGIN", technique: "T1021" };
+pub static TYPE: EvidenceType = EvidenceType::new("LOGIN", "T1021");
 
 /// The detector.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "LONG_CONNECTION", technique: "T1071" };
+pub static TYPE: EvidenceType = EvidenceType::new("LONG_CONNECTION", "T1071");
 
 /// The detector.
 #[derive(Debug)]

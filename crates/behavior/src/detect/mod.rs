@@ -6,6 +6,7 @@
 
 use crate::finding::Context;
 use crate::profile::{Closing, Waking};
+use crate::shards::Ahead;
 use crate::state::{Decoder, Slot, State, Stored};
 use gabion_record::evidence::EvidenceType;
 use gabion_record::logs::LogKind;
@@ -41,6 +42,14 @@ pub trait Detector {
     fn speaks_first(context: &Context<'_, '_>) -> bool {
         let _ = context;
         true
+    }
+
+    /// Looks at what a flow changes beyond what [`State::touch`] looks at, so that it is in the cache when its
+    /// turn comes; what it gives means nothing.
+    #[inline]
+    fn near(window: &Slot<Self::Window>, kept: &Slot<Self::Kept>, ahead: &Ahead) -> usize {
+        let _ = (window, kept, ahead);
+        0
     }
 
     /// Takes a record in.
@@ -138,6 +147,16 @@ macro_rules! registry {
         pub(crate) fn touch(window: &WindowStates, kept: &KeptStates) -> usize {
             0 $(^ if <$module::$detector as Detector>::KINDS & bit(LogKind::Conn) != 0 {
                 window.$module.touch() ^ kept.$module.touch()
+            } else {
+                0
+            })+
+        }
+
+        /// Looks at what this flow changes of each state.
+        #[inline]
+        pub(crate) fn near(window: &WindowStates, kept: &KeptStates, ahead: &Ahead) -> usize {
+            0 $(^ if <$module::$detector as Detector>::KINDS & bit(LogKind::Conn) != 0 {
+                <$module::$detector as Detector>::near(&window.$module, &kept.$module, ahead)
             } else {
                 0
             })+

@@ -12,7 +12,7 @@ use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "CONNECTION_TO_MULTIPLE_PORTS", technique: "T1046" };
+    EvidenceType::new("CONNECTION_TO_MULTIPLE_PORTS", "T1046");
 
 /// The detector.
 #[derive(Debug)]

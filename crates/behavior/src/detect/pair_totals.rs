@@ -8,6 +8,7 @@ use crate::profile::Closing;
 use crate::rita::{self, Beside, Score};
 use crate::said::Said;
 use crate::settings::Settings;
+use crate::shards::Ahead;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -16,9 +17,9 @@ use gabion_record::logs::{Body, Conn, LogKind, Proto, SECOND, TimeNs};
 
 /// Connected for long, in one connection or in many.
 pub static LONG: EvidenceType =
-    EvidenceType { name: "LONG_TOTAL_CONNECTION", technique: "T1071" };
+    EvidenceType::new("LONG_TOTAL_CONNECTION", "T1071");
 /// Connections without end.
-pub static STROBE: EvidenceType = EvidenceType { name: "STROBE", technique: "T1499" };
+pub static STROBE: EvidenceType = EvidenceType::new("STROBE", "T1499");
 
 const LONG_SAYS: &str = "Long total connection. {count} connections from {src} to {dst} took {minutes} mins \
     in all. Threat {0}.";
@@ -51,14 +52,21 @@ state! {
         flows: u64,
         first: First,
         told: Most<u32>,
-        /// The seconds that were told last.
-        said: Said,
         last: TimeNs,
-        /// The flows that were told last as a strobe.
-        strobe: Said,
+        then: Slot<Then>,
         beside: Beside,
         /// Flows that had not ended when they were seen, and how long they had lasted then.
         open: Slot<Open>,
+    }
+}
+
+state! {
+    /// What was told of a pair last; few are told of.
+    pub struct Then {
+        /// The seconds.
+        said: Said,
+        /// The flows of a strobe.
+        strobe: Said,
     }
 }
 
@@ -135,13 +143,14 @@ impl Total {
         dst: Ip,
         settings: &Settings,
     ) -> [Option<Finding>; 2] {
-        let long = self.said.is_less(self.seconds()).then(|| {
-            let finding = find(&LONG, self.said.window(), self.last);
+        let Some(Then { said, strobe }) = self.then.peek() else { return [None, None] };
+        let long = said.is_less(self.seconds()).then(|| {
+            let finding = find(&LONG, said.window(), self.last);
             let (finding, score) = self.says(finding, dst, self.last, settings);
-            finding.word(score.words()).level(self.said.level(), self.seconds() as f64 / 86_400.0).any_port()
+            finding.word(score.words()).level(said.level(), self.seconds() as f64 / 86_400.0).any_port()
         });
-        let strobe = self.strobe.is_less(self.flows).then(|| {
-            let finding = find(&STROBE, self.strobe.window(), self.last);
+        let strobe = strobe.is_less(self.flows).then(|| {
+            let finding = find(&STROBE, strobe.window(), self.last);
             self.says_strobe(finding, dst, self.last, settings).any_port()
         });
         [long, strobe]
@@ -170,6 +179,12 @@ impl Detector for PairTotals {
     #[inline]
     fn speaks_first(_: &Context<'_, '_>) -> bool {
         false
+    }
+
+    #[inline]
+    fn near(_: &Slot<()>, kept: &Slot<Totals>, ahead: &Ahead) -> usize {
+        let look = |t: &Total| t.flows as usize ^ t.beside.near();
+        kept.peek().map_or(0, |totals| totals.pairs.near(ahead.dst, look))
     }
 
     #[inline]
@@ -233,13 +248,13 @@ impl Detector for PairTotals {
             && total.told.0 < *least
         {
             total.told = Most(*least);
-            total.said.tell(seconds, cx.facts.window, *level);
+            total.then.make().said.tell(seconds, cx.facts.window, *level);
             let (finding, score) = total.says(cx.find(&LONG), r.dst, r.ts, cx.settings);
             let finding = finding.level(*level, seconds as f64 / 86_400.0).port_now(r.dst_port);
             cx.say_in_words(finding, |finding| finding.word(score.words()));
         }
-        if flows >= STROBES && !total.strobe.is_told() {
-            total.strobe.tell(flows, cx.facts.window, ThreatLevel::High);
+        if flows >= STROBES && !total.then.peek().is_some_and(|then| then.strobe.is_told()) {
+            total.then.make().strobe.tell(flows, cx.facts.window, ThreatLevel::High);
             let finding = total.says_strobe(cx.find(&STROBE), r.dst, r.ts, cx.settings);
             cx.say(finding.port_now(r.dst_port));
         }

@@ -11,7 +11,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "PASTEBIN_DOWNLOAD", technique: "T1105" };
+pub static TYPE: EvidenceType = EvidenceType::new("PASTEBIN_DOWNLOAD", "T1105");
 
 /// The detector.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use super::{About, Detector, bit};
 use crate::finding::{Context, Times, text};
 use crate::limits::{RECOGNIZED_MAX, WAITING_MAX, reached};
 use crate::profile::Waking;
+use crate::shards::Ahead;
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
 use gabion_record::Ip;
@@ -16,10 +17,10 @@ use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
 
 /// Port 443 without TLS.
 pub static NON_SSL: EvidenceType =
-    EvidenceType { name: "NON_SSL_PORT_443_CONNECTION", technique: "T1571" };
+    EvidenceType::new("NON_SSL_PORT_443_CONNECTION", "T1571");
 /// Port 80 without HTTP.
 pub static NON_HTTP: EvidenceType =
-    EvidenceType { name: "NON_HTTP_PORT_80_CONNECTION", technique: "T1571" };
+    EvidenceType::new("NON_HTTP_PORT_80_CONNECTION", "T1571");
 
 /// The detector.
 #[derive(Debug)]
@@ -72,6 +73,15 @@ impl Detector for PlainPort {
     fn speaks_first(cx: &Context<'_, '_>) -> bool {
         let r = cx.record;
         matches!(r.dst_port, 80 | 443) && !matches!(&r.body, Body::Conn(c) if is_recognized(r, c))
+    }
+
+    #[inline]
+    fn near(_: &Slot<()>, kept: &Slot<Flows>, ahead: &Ahead) -> usize {
+        if !matches!(ahead.dst_port, 80 | 443) {
+            return 0;
+        }
+        let key = hash_ip(ahead.dst) ^ u64::from(ahead.dst_port);
+        kept.peek().map_or(0, |flows| flows.recognized.near(key, |at| at.0 as usize))
     }
 
     #[inline]

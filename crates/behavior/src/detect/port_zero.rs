@@ -9,7 +9,7 @@ use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "PORT_0_CONNECTION", technique: "T1571" };
+    EvidenceType::new("PORT_0_CONNECTION", "T1571");
 
 /// The detector.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "CONNECTION_TO_PRIVATE_IP", technique: "T1021" };
+    EvidenceType::new("CONNECTION_TO_PRIVATE_IP", "T1021");
 
 /// The detector.
 #[derive(Debug)]

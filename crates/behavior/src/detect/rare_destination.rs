@@ -15,9 +15,9 @@ use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Nobody of the site talked with it before.
 pub static NEW: EvidenceType =
-    EvidenceType { name: "FIRST_SEEN_DESTINATION", technique: "T1071" };
+    EvidenceType::new("FIRST_SEEN_DESTINATION", "T1071");
 /// Hardly anybody else talks with it.
-pub static RARE: EvidenceType = EvidenceType { name: "RARE_DESTINATION", technique: "T1071" };
+pub static RARE: EvidenceType = EvidenceType::new("RARE_DESTINATION", "T1071");
 
 /// The detector.
 #[derive(Debug)]

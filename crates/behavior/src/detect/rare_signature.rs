@@ -13,7 +13,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "RARE_SIGNATURE", technique: "T1071.001" };
+pub static TYPE: EvidenceType = EvidenceType::new("RARE_SIGNATURE", "T1071.001");
 
 /// The detector.
 #[derive(Debug)]

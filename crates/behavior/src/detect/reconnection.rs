@@ -12,7 +12,7 @@ use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "MULTIPLE_RECONNECTION_ATTEMPTS", technique: "T1110" };
+    EvidenceType::new("MULTIPLE_RECONNECTION_ATTEMPTS", "T1110");
 
 /// The detector.
 #[derive(Debug)]

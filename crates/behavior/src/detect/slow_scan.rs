@@ -18,10 +18,10 @@ use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Many ports of one host.
 pub static VERTICAL: EvidenceType =
-    EvidenceType { name: "SLOW_VERTICAL_PORT_SCAN", technique: "T1046" };
+    EvidenceType::new("SLOW_VERTICAL_PORT_SCAN", "T1046");
 /// One port of many hosts.
 pub static HORIZONTAL: EvidenceType =
-    EvidenceType { name: "SLOW_HORIZONTAL_PORT_SCAN", technique: "T1046" };
+    EvidenceType::new("SLOW_HORIZONTAL_PORT_SCAN", "T1046");
 
 const VERTICAL_SAYS: &str = "slow vertical port scan to IP {dst} from {src}. Total {ports} {PROTO} ports \
     were scanned in {minutes} minutes.";

@@ -9,10 +9,10 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
 
 /// One refusal.
-pub static BAD: EvidenceType = EvidenceType { name: "BAD_SMTP_LOGIN", technique: "T1110.001" };
+pub static BAD: EvidenceType = EvidenceType::new("BAD_SMTP_LOGIN", "T1110.001");
 /// Several.
 pub static BRUTEFORCE: EvidenceType =
-    EvidenceType { name: "SMTP_LOGIN_BRUTEFORCE", technique: "T1110.001" };
+    EvidenceType::new("SMTP_LOGIN_BRUTEFORCE", "T1110.001");
 
 /// The detector.
 #[derive(Debug)]

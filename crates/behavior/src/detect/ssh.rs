@@ -13,10 +13,10 @@ use gabion_record::logs::{Body, LogKind, Proto, SECOND, Ssh as SshLog, TimeNs};
 
 /// A login that worked.
 pub static SUCCESSFUL: EvidenceType =
-    EvidenceType { name: "SSH_SUCCESSFUL", technique: "T1021.004" };
+    EvidenceType::new("SSH_SUCCESSFUL", "T1021.004");
 /// Passwords guessed.
 pub static GUESSING: EvidenceType =
-    EvidenceType { name: "PASSWORD_GUESSING", technique: "T1110.001" };
+    EvidenceType::new("PASSWORD_GUESSING", "T1110.001");
 
 const GUESSES: &str = "SSH brute force detector from {profile} to {dst} on ssh {port}/tcp. Attempts \
     observed: {count}.{0} Confidence: {sure}. by Gabion";

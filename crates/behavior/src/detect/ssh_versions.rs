@@ -9,7 +9,7 @@ use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "MULTIPLE_SSH_VERSIONS", technique: "T1036" };
+    EvidenceType::new("MULTIPLE_SSH_VERSIONS", "T1036");
 
 /// The detector.
 #[derive(Debug)]

@@ -18,30 +18,30 @@ use gabion_record::logs::{Body, Dns, Files, Http, LogKind};
 
 /// A connection to a listed address.
 pub static TO_IP: EvidenceType =
-    EvidenceType { name: "THREAT_INTELLIGENCE_TO_BLACKLISTED_IP", technique: "T1583" };
+    EvidenceType::new("THREAT_INTELLIGENCE_TO_BLACKLISTED_IP", "T1583");
 /// A connection from one.
 pub static FROM_IP: EvidenceType =
-    EvidenceType { name: "THREAT_INTELLIGENCE_FROM_BLACKLISTED_IP", technique: "T1583" };
+    EvidenceType::new("THREAT_INTELLIGENCE_FROM_BLACKLISTED_IP", "T1583");
 /// A network that is listed as a whole.
 pub static ASN: EvidenceType =
-    EvidenceType { name: "THREAT_INTELLIGENCE_BLACKLISTED_ASN", technique: "T1583" };
+    EvidenceType::new("THREAT_INTELLIGENCE_BLACKLISTED_ASN", "T1583");
 /// An answer that is listed.
 pub static DNS_ANSWER: EvidenceType =
-    EvidenceType { name: "THREAT_INTELLIGENCE_BLACKLISTED_DNS_ANSWER", technique: "T1584" };
+    EvidenceType::new("THREAT_INTELLIGENCE_BLACKLISTED_DNS_ANSWER", "T1584");
 /// A name that is listed.
 pub static DOMAIN: EvidenceType =
-    EvidenceType { name: "THREAT_INTELLIGENCE_BLACKLISTED_DOMAIN", technique: "T1583.001" };
+    EvidenceType::new("THREAT_INTELLIGENCE_BLACKLISTED_DOMAIN", "T1583.001");
 /// What a listed name was answered with.
 pub static ANSWER_OF_QUERY: EvidenceType =
-    EvidenceType { name: "THREAT_INTELLIGENCE_ANSWER_OF_BLACKLISTED_QUERY", technique: "T1584" };
+    EvidenceType::new("THREAT_INTELLIGENCE_ANSWER_OF_BLACKLISTED_QUERY", "T1584");
 /// A URL that is listed.
 pub static URL: EvidenceType =
-    EvidenceType { name: "THREAT_INTELLIGENCE_MALICIOUS_URL", technique: "T1583" };
+    EvidenceType::new("THREAT_INTELLIGENCE_MALICIOUS_URL", "T1583");
 /// A file that is listed.
 pub static FILE: EvidenceType =
-    EvidenceType { name: "MALICIOUS_DOWNLOADED_FILE", technique: "T1105" };
+    EvidenceType::new("MALICIOUS_DOWNLOADED_FILE", "T1105");
 /// A relay of Tor.
-pub static TOR: EvidenceType = EvidenceType { name: "TOR_EXIT_NODE", technique: "T1090.003" };
+pub static TOR: EvidenceType = EvidenceType::new("TOR_EXIT_NODE", "T1090.003");
 
 /// The detector.
 #[derive(Debug)]
@@ -201,7 +201,9 @@ fn listed_name(
     let mut finding = says(&e, confidence, finding);
     let party = Party { role: Role::Destination, what: Indicator::Domain(text(asked)) };
     match at {
-        Some(ip) => cx.say_pair(finding, party, ip, found.level),
+        Some(ip) => {
+            cx.say_pair(finding, party, ip, found.level);
+        }
         None => {
             // Nobody answered for it: the one that asked is all there is.
             finding.0.victim = Some(party);

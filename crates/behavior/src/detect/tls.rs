@@ -10,12 +10,12 @@ use gabion_record::logs::{Body, LogKind};
 
 /// A certificate that vouches for itself.
 pub static SELF_SIGNED: EvidenceType =
-    EvidenceType { name: "SELF_SIGNED_CERTIFICATE", technique: "T1587.003" };
+    EvidenceType::new("SELF_SIGNED_CERTIFICATE", "T1587.003");
 /// A certificate that claims to be of an organization whose names the server does not have.
 pub static INCOMPATIBLE_CN: EvidenceType =
-    EvidenceType { name: "INCOMPATIBLE_CN", technique: "T1587.003" };
+    EvidenceType::new("INCOMPATIBLE_CN", "T1587.003");
 /// DNS over HTTPS.
-pub static DOH: EvidenceType = EvidenceType { name: "DOH_USE", technique: "T1572" };
+pub static DOH: EvidenceType = EvidenceType::new("DOH_USE", "T1572");
 
 /// The detector.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "UNKNOWN_PORT", technique: "T1571" };
+pub static TYPE: EvidenceType = EvidenceType::new("UNKNOWN_PORT", "T1571");
 
 /// The detector.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "INCOMPATIBLE_USER_AGENT", technique: "T1071.001" };
+    EvidenceType::new("INCOMPATIBLE_USER_AGENT", "T1071.001");
 
 /// The detector.
 #[derive(Debug)]

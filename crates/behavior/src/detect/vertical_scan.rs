@@ -14,7 +14,7 @@ use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
 pub static TYPE: EvidenceType =
-    EvidenceType { name: "VERTICAL_PORT_SCAN", technique: "T1046" };
+    EvidenceType::new("VERTICAL_PORT_SCAN", "T1046");
 
 const SAYS: &str = "new vertical port scan to IP {dst} from {profile}. Total {ports} {PROTO} ports were \
     scanned. Total packets sent to all ports: {packets}. Confidence: {confidence}. by Gabion";

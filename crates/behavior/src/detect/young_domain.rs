@@ -10,7 +10,7 @@ use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel}
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType { name: "YOUNG_DOMAIN", technique: "T1583.001" };
+pub static TYPE: EvidenceType = EvidenceType::new("YOUNG_DOMAIN", "T1583.001");
 
 /// The detector.
 #[derive(Debug)]
@@ -60,7 +60,9 @@ impl Detector for YoungDomain {
             .seen(times);
         let party = Party { role: Role::Destination, what: Indicator::Domain(text(name)) };
         match at {
-            Some(ip) => cx.say_pair(finding, party, ip, ThreatLevel::Low),
+            Some(ip) => {
+                cx.say_pair(finding, party, ip, ThreatLevel::Low);
+            }
             None => {
                 finding.0.victim = Some(party);
                 cx.say(finding);

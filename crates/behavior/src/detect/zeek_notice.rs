@@ -14,16 +14,16 @@ use gabion_record::logs::{Body, LogKind, Notice, Proto};
 
 /// Hosts asked for by ICMP.
 pub static ICMP_ADDRESS: EvidenceType =
-    EvidenceType { name: "ICMP_ADDRESS_SCAN", technique: "T1018" };
+    EvidenceType::new("ICMP_ADDRESS_SCAN", "T1018");
 /// Clocks asked for by ICMP.
 pub static ICMP_TIMESTAMP: EvidenceType =
-    EvidenceType { name: "ICMP_TIMESTAMP_SCAN", technique: "T1018" };
+    EvidenceType::new("ICMP_TIMESTAMP_SCAN", "T1018");
 /// Masks asked for by ICMP.
 pub static ICMP_MASK: EvidenceType =
-    EvidenceType { name: "ICMP_ADDRESS_MASK_SCAN", technique: "T1018" };
+    EvidenceType::new("ICMP_ADDRESS_MASK_SCAN", "T1018");
 /// An HTTP method that is none.
 pub static WEIRD_METHOD: EvidenceType =
-    EvidenceType { name: "WEIRD_HTTP_METHOD", technique: "T1071.001" };
+    EvidenceType::new("WEIRD_HTTP_METHOD", "T1071.001");
 
 /// The detector.
 #[derive(Debug)]

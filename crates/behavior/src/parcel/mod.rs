@@ -138,8 +138,8 @@ pub fn ahead(batch: &[u8]) -> Option<(Option<Ahead>, &[u8])> {
     if u8::get(&mut from)? == TURN {
         return Some((None, rest));
     }
-    let Head { src, dst, dst_port, proto, .. } = Head::read(bytes.get(..Head::LEN)?)?;
-    Some((Some(Ahead { src, dst, dst_port, proto }), rest))
+    let Head { src, dst, src_port, dst_port, proto, .. } = Head::read(bytes.get(..Head::LEN)?)?;
+    Some((Some(Ahead { src, dst, src_port, dst_port, proto }), rest))
 }
 
 /// What each record has, and what the site knows at it.

@@ -75,6 +75,13 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         self.entries.get_mut(at).map(|e| &mut e.1)
     }
 
+    /// Looks at the value of a key, so that it is in the cache when its turn comes; what it gives means nothing.
+    #[inline]
+    pub fn near(&self, key: K, look: impl Fn(&V) -> usize) -> usize {
+        let at = self.find(key).and_then(|at| self.entries.get(at));
+        at.map_or(0, |(_, value)| look(value))
+    }
+
     /// Where a key stands: for [`Keyed::at`], until the table changes.
     #[inline]
     pub fn place(&self, key: K) -> Option<usize> {

@@ -601,7 +601,7 @@ fn judged(found: &Found, o: &ReadOptions) -> Exit {
         Some(2) => ThreatLevel::Medium,
         Some(_) => ThreatLevel::Low,
     };
-    let is_reached = found.evidence.keys().any(|(_, level)| *level >= least);
+    let is_reached = found.evidence.each().any(|(_, level, _)| level >= least);
     if is_reached || !found.alerts.is_empty() { Exit::No } else { Exit::Done }
 }
 

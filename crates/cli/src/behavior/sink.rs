@@ -6,6 +6,7 @@ use super::paged::Paged;
 use super::sealed_ids::SealedIds;
 use crate::limits::{TOLD_FINDINGS_MAX, reached};
 use crate::log::seal_findings::Sealer;
+use foldhash::fast::RandomState;
 use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
 use gabion_behavior::{Calls, Finding};
@@ -19,6 +20,8 @@ use gabion_record::logs::TimeNs;
 use gabion_record::saved::Saved;
 use gabion_record::{Ip, saved};
 use gabion_runtime::Signals;
+use hashbrown::HashMap;
+use hashbrown::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,29 +40,68 @@ pub(crate) struct Shown {
 #[derive(Default)]
 pub(crate) struct Found {
     /// Evidence by type and level.
-    pub(crate) evidence: BTreeMap<(&'static str, ThreatLevel), u64>,
+    pub(crate) evidence: Kinds,
     /// Alerts by profile and window.
     pub(crate) alerts: Vec<(Ip, i64, f64)>,
     /// Hosts with evidence above info.
-    pub(crate) hosts: BTreeMap<Ip, Shown>,
+    pub(crate) hosts: HashMap<Ip, Shown, RandomState>,
     /// Whom hosts call, and which host is the worst.
     pub(crate) rank: Rank,
     /// The weightiest findings with the last line of each, where somebody wants them in JSON.
     pub(crate) lines: Option<Lines>,
 }
 
+/// How much evidence there is by type and level. There are few types, and each finding looks for its own: the
+/// address of a type's name says which it is in nearly all cases.
+#[derive(Default)]
+pub(crate) struct Kinds(Vec<(&'static str, [u64; 5])>);
+
+impl Kinds {
+    fn add(&mut self, name: &'static str, level: ThreatLevel, n: u64) {
+        let known = self.0.iter().position(|(of, _)| std::ptr::eq(*of, name));
+        let at = match known.or_else(|| self.0.iter().position(|(of, _)| *of == name)) {
+            Some(at) => at,
+            None => {
+                self.0.push((name, [0; 5]));
+                self.0.len() - 1
+            }
+        };
+        if let Some(count) = self.0.get_mut(at).and_then(|(_, by)| by.get_mut(level as usize)) {
+            *count += n;
+        }
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Type, level and how many, in order of names and levels.
+    pub(crate) fn each(&self) -> impl Iterator<Item = (&'static str, ThreatLevel, u64)> {
+        let mut names: Vec<_> = self.0.iter().collect();
+        names.sort_unstable_by_key(|(name, _)| *name);
+        names.into_iter().flat_map(|(name, by)| {
+            let counts = ThreatLevel::ALL.iter().zip(by).filter(|(_, n)| **n > 0);
+            counts.map(|(level, n)| (*name, *level, *n))
+        })
+    }
+}
+
 impl Found {
     pub(super) fn evidence(&mut self, e: &Evidence) {
-        *self.evidence.entry((e.kind.name, e.level)).or_default() += 1;
+        self.evidence.add(e.kind.name, e.level, 1);
         self.rank(e);
         let score = e.level.weight() * e.confidence;
-        let is_known = self.hosts.contains_key(&e.profile);
-        if is_known || (score > 0.0 && reached::SCORED_HOSTS_MAX.has_room(self.hosts.len())) {
-            let host = self.hosts.entry(e.profile).or_default();
-            host.score += score;
-            if let Some(n) = host.levels.get_mut(e.level as usize) {
-                *n += 1;
-            }
+        let count = self.hosts.len();
+        let has_room = || score > 0.0 && reached::SCORED_HOSTS_MAX.has_room(count);
+        let host = match self.hosts.entry(e.profile) {
+            Entry::Occupied(host) => host.into_mut(),
+            Entry::Vacant(place) if has_room() => place.insert(Shown::default()),
+            Entry::Vacant(_) => return,
+        };
+        host.score += score;
+        if let Some(n) = host.levels.get_mut(e.level as usize) {
+            *n += 1;
         }
     }
 
@@ -254,11 +296,11 @@ impl Found {
         for (name, level, n) in sink.evidence {
             // A type that this version knows no more is not counted any further.
             if let Some(name) = names.get(name.as_str()) {
-                self.evidence.insert((*name, level), n);
+                self.evidence.add(name, level, n);
             }
         }
         self.alerts = sink.alerts.into_iter().map(|(ip, (w, sum))| (ip, w, sum)).collect();
-        self.hosts = sink.hosts;
+        self.hosts = sink.hosts.into_iter().collect();
         self.rank = sink.rank;
     }
 }
@@ -399,9 +441,9 @@ impl Sink {
         let saved = SavedSink {
             marks,
             told,
-            evidence: evidence.iter().map(|((k, l), n)| ((*k).to_owned(), *l, *n)).collect(),
+            evidence: evidence.each().map(|(kind, level, n)| (kind.to_owned(), level, n)).collect(),
             alerts: alerts.iter().map(|(ip, window, sum)| (*ip, (*window, *sum))).collect(),
-            hosts: hosts.clone(),
+            hosts: hosts.iter().map(|(ip, shown)| (*ip, *shown)).collect(),
             rank: rank.clone(),
             sealed: self.sealed_ids.as_ref().map(SealedIds::left).unwrap_or_default(),
             limits: self.limits.iter().map(|(limit, n)| (limit.full_name(), n)).collect(),

@@ -39,8 +39,8 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         );
         let columns = [("TYPE", Align::Left), ("LEVEL", Align::Left), ("COUNT", Align::Right)];
         let mut table = Table::new(&columns);
-        for ((name, level), count) in &ended.found.evidence {
-            table.row([(*name).to_owned(), level.to_string(), count.to_string()]);
+        for (name, level, count) in ended.found.evidence.each() {
+            table.row([name.to_owned(), level.to_string(), count.to_string()]);
         }
         out.push_str(&table.render(None));
     }
@@ -158,11 +158,11 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     }
     j.close_array();
     j.open_array_key("evidence");
-    for ((name, level), count) in &ended.found.evidence {
+    for (name, level, count) in ended.found.evidence.each() {
         j.open();
         j.field_plain("type", name);
         j.field_plain("level", level.name());
-        j.number("count", *count);
+        j.number("count", count);
         j.close();
     }
     j.close_array();

@@ -119,10 +119,8 @@ impl Holder {
                 self.pass_on(Part { is_end: true, ..part }, pulse);
             }
             Work::End { number, watermark, start, .. } => {
-                let mut placed = Vec::new();
-                self.shards.finish(watermark, &mut placed);
                 let mut found = self.spare_found();
-                pack(&mut placed, &mut found);
+                self.shards.finish(watermark, &mut |placed| found.put(&placed));
                 self.give(number, start, found, pulse);
                 // Each shard's profiles go as a batch of their own, the same one whoever holds it.
                 let mut next = number;
