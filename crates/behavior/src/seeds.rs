@@ -26,6 +26,7 @@ const WIDTH: usize = 1 << 12;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Seed {
     src: Ip,
+    /// The responder's address, or that and large numbers: see [`Wide`].
     dst: Ip,
     /// Microseconds since 1970 in 52 bits, then the application protocol's place in [`SERVICES`] and what
     /// `port_or_time` is.
@@ -37,8 +38,42 @@ pub struct Seed {
     marks: u8,
     /// Packets of the originator, and in the highest bit whether the responder sent bytes.
     packets: u8,
-    /// Bytes of the originator, 24 bits.
+    /// Bytes of the originator, 24 bits. Of a wide seed the upper bits of its packets.
     bytes: [u8; 3],
+}
+
+/// An IPv4 address needs a quarter of the room of `dst`: the rest holds numbers that are too large for other seeds.
+#[derive(Clone, Copy, Debug)]
+struct Wide {
+    dst: u32,
+    /// Bytes of the originator, 56 bits.
+    bytes: u64,
+    /// Milliseconds that the flow lasted.
+    lasted: u32,
+}
+
+/// The first byte of a wide seed's `dst`. No address begins with it: 4000::/3 is not assigned (RFC 4291, and IANA's
+/// table of it).
+const WIDE: u8 = 0x4d;
+
+impl Wide {
+    fn of(dst: Ip, bytes: u64, lasted: i64) -> Option<Wide> {
+        let bytes = Some(bytes).filter(|bytes| *bytes < 1 << 56)?;
+        Some(Wide { dst: dst.as_v4()?, bytes, lasted: u32::try_from(lasted).ok()? })
+    }
+
+    fn packed(self) -> Ip {
+        let high = u64::from(WIDE) << 56 | self.bytes;
+        let low = u64::from(self.lasted) << 32 | u64::from(self.dst);
+        Ip::from_bytes((u128::from(high) << 64 | u128::from(low)).to_be_bytes())
+    }
+
+    fn read(packed: Ip) -> Option<Wide> {
+        let all = u128::from_be_bytes(packed.to_bytes());
+        let (high, low) = ((all >> 64) as u64, all as u64);
+        let wide = Wide { dst: low as u32, bytes: high << 8 >> 8, lasted: (low >> 32) as u32 };
+        (high >> 56 == u64::from(WIDE)).then_some(wide)
+    }
 }
 
 /// Application protocols that a seed can name, as Zeek writes them; a flow of another becomes a profile at once.
@@ -72,25 +107,34 @@ impl Seed {
             && c.src_mac.is_none()
             && c.dst_mac.is_none();
         let micros = u64::try_from(r.ts.0 / 1000).ok().filter(|t| *t < 1 << (56 - SERVICE_BITS))?;
-        let bytes = u32::try_from(c.orig_bytes).ok().filter(|b| *b < 1 << 24)?;
-        let packets = u8::try_from(c.orig_pkts).ok().filter(|n| *n < REPLIED)?;
-        let lasted = u16::try_from(c.duration_ns / 1_000_000).ok()?;
-        let (port_or_time, mark_lasted) = match lasted {
-            0 => (r.src_port, 0),
-            _ if r.src_port >= EPHEMERAL => (lasted, LASTED),
-            _ => return None,
-        };
-        let place = service << 1 | mark_lasted;
+        let lasted = c.duration_ns / 1_000_000;
+        let is_wide = c.orig_bytes >= 1 << 24
+            || c.orig_pkts >= u64::from(REPLIED)
+            || lasted > i64::from(u16::MAX)
+            || lasted > 0 && r.src_port < EPHEMERAL;
         // A seed holds microseconds.
-        if !is_plain || r.ts.0 % 1000 != 0 {
+        if !is_plain || r.ts.0 % 1000 != 0 || r.dst.to_bytes()[0] == WIDE {
             return None;
         }
+        let packets = (c.orig_pkts % u64::from(REPLIED)) as u8;
+        let (dst, upper, port_or_time, mark_lasted) = if is_wide {
+            let packets = u32::try_from(c.orig_pkts / u64::from(REPLIED)).ok()?;
+            let wide = Wide::of(r.dst, c.orig_bytes, lasted)?;
+            (wide.packed(), packets, r.src_port, 0)
+        } else {
+            let bytes = u32::try_from(c.orig_bytes).ok()?;
+            match u16::try_from(lasted).ok()? {
+                0 => (r.dst, bytes, r.src_port, 0),
+                lasted => (r.dst, bytes, lasted, LASTED),
+            }
+        };
+        let place = service << 1 | mark_lasted;
         let [_, time @ ..] = (micros << SERVICE_BITS | place).to_be_bytes();
-        let [_, bytes @ ..] = bytes.to_be_bytes();
+        let [0, bytes @ ..] = upper.to_be_bytes() else { return None };
         let mark = |is: bool, bit: u8| if is { bit } else { 0 };
         Some(Seed {
             src: r.src,
-            dst: r.dst,
+            dst,
             time,
             port_or_time,
             dst_port: r.dst_port,
@@ -125,15 +169,22 @@ impl Seed {
         let has = |bit: u8| self.marks & bit != 0;
         let [a, b, c] = self.bytes;
         let place = self.time_and_service() & ((1 << SERVICE_BITS) - 1);
-        let (src_port, lasted) = match place & LASTED {
-            0 => (self.port_or_time, 0),
-            _ => (u16::MAX, self.port_or_time),
+        let upper = u64::from(u32::from_be_bytes([0, a, b, c]));
+        let packets = u64::from(self.packets % REPLIED);
+        let (dst, lasted, bytes, packets) = match Wide::read(self.dst) {
+            Some(wide) => {
+                let packets = upper * u64::from(REPLIED) + packets;
+                (Ip::v4(wide.dst), wide.lasted, wide.bytes, packets)
+            }
+            None if place & LASTED == 0 => (self.dst, 0, upper, packets),
+            None => (self.dst, self.port_or_time.into(), upper, packets),
         };
+        let src_port = if place & LASTED == 0 { self.port_or_time } else { u16::MAX };
         let proto = Proto::from_kept(self.marks & 0x0f).unwrap_or_default();
         Record {
             ts: self.ts(),
             src: self.src,
-            dst: self.dst,
+            dst,
             src_port,
             dst_port: self.dst_port,
             proto,
@@ -144,9 +195,9 @@ impl Seed {
                 service: SERVICES.get(place as usize >> 1).copied().unwrap_or_default(),
                 knows_service: has(KNOWS_SERVICE),
                 duration_ns: i64::from(lasted) * 1_000_000,
-                orig_bytes: u64::from(u32::from_be_bytes([0, a, b, c])),
+                orig_bytes: bytes,
                 resp_bytes: u64::from(self.packets >= REPLIED),
-                orig_pkts: u64::from(self.packets % REPLIED),
+                orig_pkts: packets,
                 state: if has(REFUSED) { b"REJ" } else { b"" },
                 is_established: has(ESTABLISHED),
                 history: if has(FLIPPED) { b"^" } else { b"" },
@@ -346,7 +397,7 @@ fn cells(ip: Ip) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trial::conn;
+    use crate::trial::{at, conn};
 
     #[test]
     fn a_seed_is_48_bytes_and_gives_its_flow_back() {
@@ -366,10 +417,25 @@ mod tests {
         assert_eq!(back.ts, TimeNs(flow.ts));
         let mut low = flow.clone();
         low.src_port = 53;
+        assert_eq!(Seed::of(&low.clone().lasting(0.0).record()).unwrap().record().src_port, 53);
+        // Behind an IPv4 address there is room for large numbers; behind one of IPv6 there is none.
         for larger in [flow.clone().sending(1 << 24), flow.clone().lasting(66.0), low.clone()] {
-            assert_eq!(Seed::of(&larger.record()), None);
+            let mut six = larger.clone();
+            six.dst = at("2001:db8::1");
+            assert_eq!(Seed::of(&six.record()), None);
+            assert_eq!(size_of_val(&Seed::of(&larger.record()).unwrap()), 48);
         }
-        assert_eq!(Seed::of(&low.lasting(0.0).record()).unwrap().record().src_port, 53);
+        let huge = low.sending((1 << 56) - 1).lasting(4_294_967.0);
+        let (there, seed) = (huge.record(), Seed::of(&huge.record()).unwrap());
+        let back = seed.record();
+        assert_eq!((back.dst, back.dst_port, back.src_port), (there.dst, 443, 53));
+        let (Body::Conn(a), Body::Conn(b)) = (back.body, there.body) else { panic!("not a conn") };
+        assert_eq!((a.orig_bytes, a.duration_ns), (b.orig_bytes, b.duration_ns));
+        assert_eq!((a.orig_pkts, a.service), (b.orig_pkts, b.service));
+        // An address that begins as a wide seed does is no seed, however little was sent there.
+        let mut odd = flow;
+        odd.dst = at("4d00::1");
+        assert_eq!(Seed::of(&odd.record()), None);
     }
 
     #[test]

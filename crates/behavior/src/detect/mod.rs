@@ -36,7 +36,7 @@ pub trait Detector {
     const KINDS: u16;
 
     /// Whether it may say something of the first flow of a profile, or ask to be woken by it, where that flow
-    /// fits a seed ([`crate::seeds`]): what lasted no longer than 65 s and sent less than 16 MiB. What such a
+    /// fits a seed ([`crate::seeds`]): of such a flow a seed knows how long it lasted and what it sent. What such a
     /// flow leaves in its state is made when the second comes.
     #[inline]
     fn speaks_first(context: &Context<'_, '_>) -> bool {
@@ -336,8 +336,9 @@ mod tests {
                 let mut c = conn(i64::from(n) * 7, src, dst, port);
                 c.service = ["", "ssl", "http", "dns"][pick(4, 5) as usize];
                 c.src_port = [0, 53, 40_000][pick(3, 7) as usize];
-                c.bytes = [0, 100, 70_000, 2_000_000, 16_000_000][pick(5, 11) as usize];
-                c.seconds = [0.0, 3.0, 65.0][pick(3, 13) as usize];
+                c.bytes =
+                    [0, 100, 70_000, 2_000_000, 16_000_000, 900_000_000][pick(6, 11) as usize];
+                c.seconds = [0.0, 3.0, 65.0, 5_000.0, 50_000.0][pick(5, 13) as usize];
                 c = if pick(2, 17) == 0 { c } else { c.udp() };
                 c = if pick(2, 19) == 0 { c } else { c.refused() };
                 if pick(4, 23) == 0 {

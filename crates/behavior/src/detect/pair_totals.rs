@@ -177,8 +177,9 @@ impl Detector for PairTotals {
 
     /// It says nothing of less than 4 hours, or fewer than 86,400 flows.
     #[inline]
-    fn speaks_first(_: &Context<'_, '_>) -> bool {
-        false
+    fn speaks_first(cx: &Context<'_, '_>) -> bool {
+        let least = LONG_S.iter().map(|(least, _)| i64::from(*least)).min().unwrap_or(0) * SECOND;
+        matches!(&cx.record.body, Body::Conn(c) if c.duration_ns >= least)
     }
 
     #[inline]
