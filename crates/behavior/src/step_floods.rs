@@ -69,7 +69,7 @@ impl Holders {
         let watermark = self.front.watermark();
         for holder in &mut self.holders {
             match is_end {
-                true => holder.finish(watermark, &mut self.placed),
+                true => holder.finish(watermark, &mut |placed| self.placed.push(placed)),
                 false => holder.fire(watermark, &mut self.placed),
             }
         }
