@@ -67,7 +67,8 @@ impl Detector for DataUpload {
     /// It says nothing of one flow of less than 100 MB, unless less is much by the settings.
     #[inline]
     fn speaks_first(cx: &Context<'_, '_>) -> bool {
-        matches!(&cx.record.body, Body::Conn(c) if c.orig_bytes / MEGABYTE >= cx.settings.upload_mb)
+        let least = cx.settings.upload_mb.saturating_mul(MEGABYTE).min(FLOW_BYTES);
+        matches!(&cx.record.body, Body::Conn(c) if c.orig_bytes >= least)
     }
 
     #[inline]

@@ -337,7 +337,7 @@ mod tests {
                 c.service = ["", "ssl", "http", "dns"][pick(4, 5) as usize];
                 c.src_port = [0, 53, 40_000][pick(3, 7) as usize];
                 c.bytes =
-                    [0, 100, 70_000, 2_000_000, 16_000_000, 900_000_000][pick(6, 11) as usize];
+                    [0, 100, 70_000, 2_000_000, 200_000_000, 900_000_000][pick(6, 11) as usize];
                 c.seconds = [0.0, 3.0, 65.0, 5_000.0, 50_000.0][pick(5, 13) as usize];
                 c = if pick(2, 17) == 0 { c } else { c.udp() };
                 c = if pick(2, 19) == 0 { c } else { c.refused() };
