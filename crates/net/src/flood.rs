@@ -285,7 +285,8 @@ fn segments_of_a_stream() {
         one.open(0);
         one
     };
-    let places: [(&str, fn(u32) -> u32); 3] = [
+    type Place = (&'static str, fn(u32) -> u32);
+    let places: [Place; 3] = [
         ("islands", |n| 2 * n),
         ("islands from the end", |n| 60_000 - 2 * n),
         ("islands, and the last grows", |n| if n < 8_000 { 2 * n } else { 8_000 + n }),

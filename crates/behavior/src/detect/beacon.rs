@@ -209,10 +209,9 @@ impl Pairs {
                 *packed = cell.packed();
                 let Some(before) = taken else { return };
                 let pair = self.pairs.admit(r.dst, &reached::REGULAR_MAX, Pair::worth);
-                pair.map(|pair| {
-                    pair.before = before;
-                    pair
-                })
+                let Some(pair) = pair else { return };
+                pair.before = before;
+                Some(pair)
             }
         };
         let Some(pair) = pair else { return };

@@ -668,7 +668,7 @@ mod tests {
     fn of_equal_names_the_first_is_found() {
         for others in [0, 1_000] {
             let mut h = Headers::default();
-            let mut add = |h: &mut Headers, line: &str| {
+            let add = |h: &mut Headers, line: &str| {
                 let base = h.raw().len();
                 h.raw_mut().extend_from_slice(line.as_bytes());
                 match scan(Side::Request, line.as_bytes(), true, &mut 0) {

@@ -527,7 +527,8 @@ fn folds_and_headers_are_read_in_a_line_of_steps() {
     let folds = |n: usize| format!("F: a\r\n{}", " b\r\n".repeat(n));
     let fields = |n: usize| (0..n).map(|n| format!("h{n}: {n}\r\n")).collect::<String>();
     let bare = |n: usize| "x\r\n".repeat(n);
-    let makers: [(&str, &dyn Fn(usize) -> String, [usize; 4]); 3] = [
+    type Maker<'a> = (&'a str, &'a dyn Fn(usize) -> String, [usize; 4]);
+    let makers: [Maker<'_>; 3] = [
         ("folds", &folds, [100, 12_000, 25_000, 200_000]),
         ("headers", &fields, [100, 1_020, 12_000, 25_000]),
         ("lines without a colon", &bare, [100, 12_000, 25_000, 200_000]),
