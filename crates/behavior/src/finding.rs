@@ -117,7 +117,7 @@ impl Context<'_, '_> {
 
     /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
     /// in the profile of `ip`.
-    /// Whether it was made whole: see [`Outlet::put`].
+    /// Whether it was made whole: last numbers of what was only counted are told nowhere.
     pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) -> bool {
         self.out.put_pair(src, self.record.uid, (self.profile, attacker, ip), level)
     }
