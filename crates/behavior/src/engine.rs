@@ -404,6 +404,9 @@ impl Back {
             return;
         }
         self.counts.evidence += 1;
+        if self.rooms.is_third(e.window) {
+            self.close(e.window, sink);
+        }
         let (measured, said) = (e.measures, e.telling);
         let fate = self.rooms.take(e, &self.settings);
         let telling = match &fate {
@@ -885,6 +888,26 @@ mod tests {
             trial.give(&flow);
         }
         assert_eq!(trial.of(&horizontal_scan::TYPE).len(), 1);
+    }
+
+    /// After one record of the future all others are late and turn no window: the windows that they begin are
+    /// closed nevertheless, and what grew in them is told.
+    #[test]
+    fn windows_of_late_records_are_closed() {
+        let mut trial = Trial::new();
+        trial.give(&conn(100_000_000, "10.0.0.9", "1.2.3.4", 9999));
+        for n in 0..3000i64 {
+            let hour = n / 10;
+            let src = format!("10.0.{}.{}", hour / 200, hour % 200);
+            let mut flow = conn(n * 360, &src, "1.2.3.4", 9999);
+            flow.is_late = true;
+            trial.give(&flow);
+            let open = trial.engine.back.rooms.open();
+            assert!(open <= 4, "{n}: {open}");
+        }
+        trial.end();
+        // Each source in each of its windows.
+        assert!(trial.told.len() > 590, "{}", trial.told.len());
     }
 
     /// One record of the future, one of the past, and time that jumps by fifty years.

@@ -178,6 +178,18 @@ pub struct Rooms {
 }
 
 impl Rooms {
+    /// Whether evidence of a window begins it while two before it are open. Late records begin windows behind the
+    /// latest, to which nothing turns: whoever is asked this closes those before.
+    pub(crate) fn is_third(&self, window: i64) -> bool {
+        !self.windows.contains_key(&window) && self.windows.range(..window).nth(1).is_some()
+    }
+
+    /// How many windows are open.
+    #[cfg(test)]
+    pub(crate) fn open(&self) -> usize {
+        self.windows.len()
+    }
+
     /// Takes an occurrence in. Where it is told, its numbers are those of its finding by now.
     pub fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Fate {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
