@@ -196,9 +196,10 @@ limits! { "behavior";
     pub const NAMES_MAX: usize = 32,
         Loses("requests for the name that came in the fewest half hours");
 
-    /// Flows of a pair kept exactly for a day; what is more is counted in the evidence.
+    /// Flows of a pair kept exactly for a day; of what is more is counted when it came, in steps of two minutes: it
+    /// counts in the finding, in the histogram and in what the flows cover.
     pub const FLOWS_MAX: usize = 1024,
-        Counts("further flows of that day, by their number in the finding");
+        Counts("intervals and sizes of further flows of that day, in the sentence of the finding");
 
     /// Connections of a source that a request may still name: a handshake comes within a second of its connection.
     pub const RECENT_MAX: usize = 16,

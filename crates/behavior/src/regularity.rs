@@ -30,13 +30,15 @@ impl Score {
     }
 }
 
-/// Scores flows (second, bytes) of a span; `None` when there are too few.
-pub fn score(flows: &[(u32, u32)], begin: i64, end: i64) -> Option<Score> {
+/// Scores flows (second, bytes) of a span, and others of which is only known how many there were at which moments;
+/// `None` when there are too few.
+pub fn score(flows: &[(u32, u32)], others: &[(u32, u32)], begin: i64, end: i64) -> Option<Score> {
     let mut times: Vec<i64> = flows.iter().map(|f| i64::from(f.0)).collect();
     times.sort_unstable();
     let mut unique = times.clone();
     unique.dedup();
-    if unique.len() < 4 || flows.len() >= DAY as usize {
+    let all = others.iter().fold(flows.len(), |sum, (_, n)| sum + *n as usize);
+    if unique.len() < 4 || all >= DAY as usize {
         return None;
     }
     let mut intervals: Vec<f64> =
@@ -45,10 +47,11 @@ pub fn score(flows: &[(u32, u32)], begin: i64, end: i64) -> Option<Score> {
     if intervals.len() < 3 || sizes.len() < 3 {
         return None;
     }
-    let bins = histogram(&times, begin, end);
+    let bins = histogram(&times, others, begin, end);
     let used = bins.iter().filter(|n| **n > 0).count();
     let span = (end - begin).max(1) as f64;
-    let covered = (times.last()? - times.first()?) as f64;
+    let last = others.iter().map(|(at, _)| i64::from(*at)).max().max(times.last().copied())?;
+    let covered = (last - times.first()?) as f64;
     let intervals = regularity(&mut intervals, 1.0);
     let sizes = regularity(&mut sizes, 0.0);
     let evenness = evenness(&bins);
@@ -64,13 +67,14 @@ pub fn score(flows: &[(u32, u32)], begin: i64, end: i64) -> Option<Score> {
 /// Parts of the day.
 const BINS: usize = 24;
 
-fn histogram(times: &[i64], begin: i64, end: i64) -> [u32; BINS] {
+fn histogram(times: &[i64], others: &[(u32, u32)], begin: i64, end: i64) -> [u32; BINS] {
     let mut bins = [0u32; BINS];
     let width = (end - begin).max(1) as f64 / BINS as f64;
-    for t in times {
+    let others = others.iter().map(|(at, n)| (i64::from(*at), *n));
+    for (t, n) in times.iter().map(|t| (*t, 1)).chain(others) {
         let at = (((t - begin) as f64) / width).clamp(0.0, (BINS - 1) as f64) as usize;
         if let Some(bin) = bins.get_mut(at) {
-            *bin += 1;
+            *bin = bin.saturating_add(n);
         }
     }
     bins
@@ -158,6 +162,6 @@ mod tests {
         night[22..].fill(1);
         night[..3].fill(1);
         assert_eq!(longest_run(&night), 5);
-        assert_eq!(score(&[(1, 1), (1, 1), (2, 1)], 0, 10), None);
+        assert_eq!(score(&[(1, 1), (1, 1), (2, 1)], &[], 0, 10), None);
     }
 }

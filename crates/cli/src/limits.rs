@@ -12,6 +12,9 @@ pub(crate) const AGAIN_MAX: Duration = Duration::from_secs(300);
 /// How long the program that `--push-command` names may take.
 pub(crate) const COMMAND_MAX: Duration = Duration::from_secs(30);
 
+/// The same when the run has been asked to end.
+pub(crate) const COMMAND_LAST: Duration = Duration::from_secs(1);
+
 limits! { "cli";
     /// Most bytes of a rule file, unpacked when it is packed: six times the largest rule set known
     /// (40 MB), so that a packed file of nothing but zeros, or a device, is refused instead of read.

@@ -142,3 +142,30 @@ fn the_pid_file_is_there_as_long_as_the_run() {
     assert_eq!(done.code, 0, "{}", done.err);
     assert!(!pid_file.exists());
 }
+
+/// Keys, certificates and readers that come through a pipe nobody writes to: a request to stop ends the wait for
+/// them at once.
+#[test]
+fn a_listener_that_waits_for_a_file_stops_at_once() {
+    use std::os::unix::process::ExitStatusExt;
+    let waits: [&[&str]; 3] = [
+        &["--tls", "127.0.0.1:0", "--tls-key", "none", "--recipient", "unread", "--tls-cert"],
+        &["--slog-tcp", "127.0.0.1:0", "--recipient", "unread", "--slog-key"],
+        &["--tcp", "127.0.0.1:0", "--recipient"],
+    ];
+    for (number, args) in waits.iter().enumerate() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = |name: &str| dir.path().join(name).display().to_string();
+        shell(&format!("mkfifo '{}'", path("pipe")));
+        let mut argv = vec!["listen".to_owned(), "--log".to_owned(), path("log")];
+        argv.extend(args.iter().map(|a| (*a).to_owned()).chain([path("pipe")]));
+        let names: Vec<&str> = argv.iter().map(String::as_str).collect();
+        let mut child =
+            command(&names).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        // This opens when the program does.
+        let pipe = std::fs::OpenOptions::new().write(true).open(path("pipe")).unwrap();
+        shell(&format!("kill -TERM {}", child.id()));
+        drop(pipe);
+        assert_eq!(child.wait().unwrap().signal(), Some(15), "{number}");
+    }
+}

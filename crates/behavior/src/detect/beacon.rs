@@ -6,7 +6,7 @@
 //! address.
 //!
 //! From the fourth flow of a pair on its times and sizes are kept exactly for a day (at most
-//! `FLOWS_MAX`; what is more is said). Once an hour of event time, and at the end, the day is scored:
+//! `FLOWS_MAX`; of what is more is counted when it came, and the finding says so). Once an hour of event time, and at the end, the day is scored:
 //! how alike intervals are (skew and spread of their quartiles), how alike sizes are, how evenly flows
 //! fill the 24 parts of the day, and how much of the day they cover.
 
@@ -52,6 +52,8 @@ const NAMED_WITHIN: u32 = 1;
 const IDS_FROM: usize = FLOWS_TOLD - UIDS_MAX / 2;
 /// Seconds of the slots that tell who comes again and again from who comes often at once.
 const SLOT: u32 = 1_800;
+/// Seconds of the slots that count flows for which there is no room.
+const LATER: u32 = 120;
 /// What a pair's flows cover at least before they are told of while the input goes on.
 const SPAN_LEAST: i64 = 6 * HOUR;
 /// Scores (thousandths) that are told of, and the level from each on: RITA's medium and high.
@@ -105,8 +107,8 @@ state! {
         /// Where flows of a name went last.
         to: Ip,
         is_proxied: bool,
-        /// Flows of the day that had no room.
-        more: u64,
+        /// Flows of the day that had no room: second in which a slot of [`LATER`] begins, and how many it has.
+        later: Vec<(u32, u32)>,
         /// The first ids of its flows, from where it may be told of, a line each.
         uids: String,
         /// How many those are.
@@ -140,6 +142,8 @@ pub struct Calls<'a> {
     pub is_proxied: bool,
     /// Second and bytes of each flow.
     pub flows: &'a [(u32, u32)],
+    /// Further flows of the day that had no room there.
+    pub more: u64,
 }
 
 /// Flows to the destinations of one hash: how many (up to [`BEGINNING`]), how many of them in a row went to the last
@@ -294,15 +298,15 @@ impl Pair {
         if self.flows.len() >= FLOWS_MAX {
             forget(self, second);
         }
+        self.last = Most(self.last.0.max(second));
         if self.flows.len() >= FLOWS_MAX {
-            self.rest.make().more += 1;
+            self.rest.make().count_later(second);
         } else {
             // Room for half as many again would be waste: most pairs end soon.
             if self.flows.len() == self.flows.capacity() {
                 self.flows.reserve_exact((self.flows.len() / 4).max(4));
             }
             self.flows.push((second, bytes));
-            self.last = Most(self.last.0.max(second));
             // A request may name a connection of the day before: it goes when flows are looked at again.
             if second < self.forgot.0 {
                 self.forgot = Most(0);
@@ -340,6 +344,7 @@ impl Pair {
             name: rest.map_or("", |rest| &rest.name),
             is_proxied: rest.is_some_and(|rest| rest.is_proxied),
             flows: &self.flows,
+            more: self.more(),
         }
     }
 
@@ -355,11 +360,39 @@ impl Pair {
 
     /// Flows of the day, as far as they were counted.
     fn count(&self) -> usize {
-        self.flows.len() + self.before as usize
+        self.flows.len() + self.before as usize + self.more() as usize
+    }
+
+    /// Flows of the day that had no room, by their slots.
+    fn later(&self) -> &[(u32, u32)] {
+        self.rest.peek().map_or(&[], |rest| &rest.later)
+    }
+
+    /// How many those are.
+    fn more(&self) -> u64 {
+        self.later().iter().map(|(_, n)| u64::from(*n)).sum()
+    }
+
+    /// Second of the latest flow of the day.
+    fn latest(&self) -> Option<u32> {
+        let last = self.flows.last().map(|f| f.0)?;
+        Some(if self.later().is_empty() { last } else { self.last.0.max(last) })
     }
 }
 
 impl Rest {
+    /// Counts a flow for which there is no room.
+    #[inline]
+    fn count_later(&mut self, second: u32) {
+        let begin = second - second % LATER;
+        // Those of a day, and what a flow out of order may add.
+        let is_full = self.later.len() > 2 * (DAY / i64::from(LATER)) as usize;
+        match self.later.last_mut() {
+            Some((slot, n)) if *slot == begin || is_full => *n = n.saturating_add(1),
+            _ => self.later.push((begin, 1)),
+        }
+    }
+
     #[inline]
     fn keep_id(&mut self, uid: &[u8]) {
         if usize::from(self.ids) >= UIDS_MAX / 2 {
@@ -464,7 +497,7 @@ impl Detector for Beacon {
         // A pair that falls silent is let go of with its profile. One flow of the future is no reason to ask
         // every hour until then.
         let all = pairs.pairs.iter().map(|p| &p.1).chain(pairs.names.iter().map(|p| &p.1));
-        let latest = all.filter_map(|p| p.flows.last()).map(|f| f.0).max();
+        let latest = all.filter_map(Pair::latest).max();
         let next = latest.and_then(|l| match i64::from(now) - i64::from(l) {
             ..0 => Some(TimeNs(i64::from(l) * SECOND).plus(hour)),
             0..=SILENT => Some(waking.now.plus(hour)),
@@ -510,6 +543,9 @@ fn forget(pair: &mut Pair, now: u32) {
     let were = pair.flows.len();
     steps::add(were);
     pair.flows.retain(|(second, _)| *second >= begin);
+    if let Some(rest) = pair.rest.get() {
+        rest.later.retain(|(slot, _)| *slot >= begin);
+    }
     if pair.flows.len() < were {
         pair.before = 0;
     }
@@ -522,12 +558,12 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
     if pair.count() < FLOWS_TOLD || pair.is_scan() {
         return;
     }
-    let covered = pair.flows.last().zip(pair.flows.first()).map_or(0, |(l, f)| l.0 - f.0.min(l.0));
+    let covered = pair.latest().zip(pair.flows.first()).map_or(0, |(l, f)| l - f.0.min(l));
     if !waking.is_end && i64::from(covered) < SPAN_LEAST {
         return;
     }
     let begin = i64::from(first).max(i64::from(now) - DAY);
-    let Some(score) = score(&pair.flows, begin, i64::from(now)) else { return };
+    let Some(score) = score(&pair.flows, pair.later(), begin, i64::from(now)) else { return };
     let thousandths = (score.all * 1000.0).round() as u16;
     let Some((step, level)) = TOLD.iter().find(|(least, _)| thousandths >= *least) else { return };
     // At the end of the input the numbers of its last day are told once more.
@@ -535,7 +571,7 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
         return;
     }
     pair.told = Most(*step);
-    let at = pair.flows.last().map_or(now, |f| f.0);
+    let at = pair.latest().unwrap_or(now);
     let ts = TimeNs(i64::from(at) * SECOND);
     let window = i64::from(pair.window.0);
     let count = pair.count() as u64;
@@ -576,18 +612,18 @@ impl Pair {
 
     /// The score of its day up to its last flow, and the moment of that.
     fn score_of_last(&self, first: u32) -> Option<(Score, TimeNs)> {
-        let last = i64::from(self.flows.last()?.0);
+        let last = i64::from(self.latest()?);
         let begin = i64::from(first).max(last - DAY);
-        Some((score(&self.flows, begin, last)?, TimeNs(last * SECOND)))
+        Some((score(&self.flows, self.later(), begin, last)?, TimeNs(last * SECOND)))
     }
 
     fn says(&self, finding: Finding, dst: Ip, score: &Score, settings: &Settings) -> Finding {
         let nothing = Rest::default();
-        let Rest { name, is_proxied, more, uids, .. } = self.rest.peek().unwrap_or(&nothing);
+        let Rest { name, is_proxied, uids, .. } = self.rest.peek().unwrap_or(&nothing);
         let ts = finding.0.ts;
-        let more = match more {
+        let more = match self.more() {
             0 => String::new(),
-            n => format!(" {n} further flows had no room."),
+            _ => format!(" Intervals and sizes are those of {} of them.", self.flows.len()),
         };
         let count = self.count() as u64;
         let beside = match (name.is_empty(), is_proxied) {
@@ -698,6 +734,21 @@ mod tests {
         }
         assert!(trial.profile_bytes("10.0.0.1") < 96 << 10);
         trial.end();
+    }
+
+    /// However fast a beacon is, more flows than are kept hide neither it nor when it ended, and all are counted.
+    #[test]
+    fn a_beacon_of_more_flows_than_are_kept_is_told() {
+        for (every, count) in [(2, 20_000), (5, 10_000), (10, 8_640), (20, 3_000), (25, 3_400)] {
+            let trial = visits(|n| n * every, count);
+            let last = trial.told.iter().rfind(|e| e.kind.name == TYPE.name);
+            let last = last.unwrap_or_else(|| panic!("{count} flows, one every {every} s"));
+            let (m, end) = (&last.measures, (count - 1) * every);
+            assert!((m.count as i64 - count).abs() <= 3, "{every} s: {} of {count}", m.count);
+            assert!(end - last.ts.seconds() <= every.max(i64::from(LATER)), "{every} s: {}", last.ts.seconds());
+            assert!(last.description().contains(" of them."), "{}", last.description());
+            assert!(m.score > 0.9, "{every} s: {}", m.score);
+        }
     }
 
     /// A flow of the year 2020 in 1970 is waited for, not asked about in each hour of the fifty years.

@@ -200,7 +200,7 @@ fn pairs(profile: &Profile) -> Vec<Pair> {
             Pair {
                 to: super::sink::whom(&calls),
                 port: calls.port,
-                flows: flows.len(),
+                flows: flows.len() + calls.more as usize,
                 median_s,
                 spread_s,
                 median_bytes,

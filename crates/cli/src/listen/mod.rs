@@ -74,11 +74,12 @@ impl Drop for EndOfProducer {
 pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
     // Buffers of six threads, each of the size of a batch: in pages of 2 MiB they take three times as much.
     gabion_runtime::memory::take_small_pages();
-    let signals = Signals::install().map_err(|e| Fault::environment(format!("signals: {e}")))?;
+    // Keys, certificates and the log are read before anything is taken in: a request to stop ends that at once.
+    let signals = Signals::preparing().map_err(|e| Fault::environment(format!("signals: {e}")))?;
     let wanted = open::Wanted::of(o)?;
     let sink = wanted.log(o, signals.stop())?;
     let pushing = Pushing::start(wanted.log_folder(), &o.push)?;
-    let ended = run_with(o, &wanted, sink, signals.stop());
+    let ended = run_with(o, &wanted, sink, signals.stop(), &|| signals.begin());
     pushing.map_or(Ok(()), Pushing::end)?;
     ended
 }
@@ -94,9 +95,10 @@ impl Pushing {
         if options.is_empty() {
             return Ok(None);
         }
-        let mut pusher = Pusher::new(log, options).map_err(LogFault::into_fault)?;
         let is_ended = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_ended);
+        let pusher = Pusher::new(log, options).map_err(LogFault::into_fault)?;
+        let mut pusher = pusher.until(Arc::clone(&is_ended));
         let thread = spawn("push", move || {
             loop {
                 // What is signed before this is carried by this look.
@@ -129,11 +131,13 @@ fn run_with<S: Sink + Send + 'static>(
     wanted: &open::Wanted,
     sink: S,
     stop: &StopFlag,
+    prepared: &dyn Fn(),
 ) -> Result<Exit, Fault> {
     let environment = |e: io::Error| Fault::environment(format!("listen: {e}"));
     let metrics = Metrics::new();
     let opened = wanted.sockets(&metrics)?;
     let exposition = wanted.metrics_socket()?;
+    prepared();
     let workers = if opened.needs_envelopes { wanted.envelope_workers() } else { 0 };
     let envelopes = (workers > 0).then(|| Arc::new(Envelopes::new(opened.key, &metrics)));
     let losses = Losses::default();

@@ -96,7 +96,7 @@ fn listen(sink: Slow) -> Running {
     let flag = stop.clone();
     let thread = thread::spawn(move || {
         let wanted = open::Wanted::of(&options)?;
-        run_with(&options, &wanted, sink, &flag)
+        run_with(&options, &wanted, sink, &flag, &|| {})
     });
     // It listens when a connection is taken.
     while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {

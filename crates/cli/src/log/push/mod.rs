@@ -10,7 +10,7 @@ mod post;
 pub(crate) use post::Url;
 
 use super::{LogFault, folders};
-use crate::limits::{AGAIN_MAX, COMMAND_MAX, LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX};
+use crate::limits::{AGAIN_MAX, COMMAND_LAST, COMMAND_MAX, LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX};
 use clap::Args;
 use gabion_runtime::clock::now;
 use gabion_runtime::output::{Existing, OutputFile};
@@ -25,6 +25,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// File in the log's folder with the newest cosigned checkpoint of each witness.
@@ -101,6 +102,8 @@ pub(crate) struct Pusher {
     ways: Vec<Way>,
     trusted: Option<Arc<ClientConfig>>,
     leaves: Vec<Hash>,
+    /// The run ends: what is asked of others is not waited for much longer.
+    is_ended: Arc<AtomicBool>,
 }
 
 impl Pusher {
@@ -118,7 +121,13 @@ impl Pusher {
             ways: witnesses.chain(files).chain(command).map(way).collect(),
             trusted: trusted.map_err(LogFault::input)?,
             leaves: Vec::new(),
+            is_ended: Arc::default(),
         })
+    }
+
+    /// Until this says that the run ends.
+    pub(crate) fn until(self, is_ended: Arc<AtomicBool>) -> Pusher {
+        Pusher { is_ended, ..self }
     }
 
     /// Looks for a newer checkpoint and carries it to every place that lacks it and whose turn it is. The
@@ -174,7 +183,7 @@ impl Pusher {
                 self.witness(log, last, &url, knows)
             }
             Target::File(path) => append(path, last),
-            Target::Command(command) => run(command, last),
+            Target::Command(command) => run(command, last, &self.is_ended),
         }
     }
 
@@ -273,6 +282,10 @@ pub(crate) fn of_witnesses(log: &Files) -> Vec<Note> {
 /// Appends to a file of anchors, once.
 fn append(path: &Path, last: &Entry) -> Result<(), Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure::Again(e.to_string());
+    // Whoever reads a pipe waits for a writer.
+    if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
+        return Err(failed(&"not a regular file: name a file that anchors can be read from again"));
+    }
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
@@ -304,8 +317,8 @@ fn append(path: &Path, last: &Entry) -> Result<(), Failure> {
         .map_err(|e| failed(&e))
 }
 
-/// Runs the admin's command with the note on its standard input.
-fn run(command: &str, last: &Entry) -> Result<(), Failure> {
+/// Runs the admin's command with the note on its standard input. When the run ends it has a moment more.
+fn run(command: &str, last: &Entry, is_ended: &AtomicBool) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::Again(e.to_string());
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -319,15 +332,20 @@ fn run(command: &str, last: &Entry) -> Result<(), Failure> {
         // A command that does not read it is judged by its exit code.
         let _ = input.write_all(last.note.to_string().as_bytes());
     }
-    let end = now() + COMMAND_MAX;
+    let mut end = now() + COMMAND_MAX;
+    let mut most = COMMAND_MAX;
     loop {
+        if is_ended.load(Ordering::Acquire) && most > COMMAND_LAST {
+            (end, most) = (end.min(now() + COMMAND_LAST), COMMAND_LAST);
+        }
         match child.try_wait().map_err(failed)? {
             Some(status) if status.success() => return Ok(()),
             Some(status) => return Err(Failure::Again(status.to_string())),
             None if now() >= end => {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(Failure::Again("took longer than 30 seconds".to_owned()));
+                let text = format!("took longer than {:.0} s", most.as_secs_f64());
+                return Err(Failure::Again(text));
             }
             None => std::thread::sleep(Duration::from_millis(20)),
         }
