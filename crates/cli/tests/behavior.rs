@@ -353,9 +353,15 @@ fn a_profile_is_shown_after_the_run() {
     let mut shown = Vec::new();
     for workers in ["1", "2"] {
         let out = folder.path().join(workers).display().to_string();
-        let ran = gabion(&["read", &input, "--behavior", "-q", "-l", &out, "--workers", workers]);
+        let argv = ["read", &input, "--behavior", "-q", "--json", "-l", &out, "--workers", workers];
+        let ran = gabion(&argv);
         assert_eq!(ran.code, 0, "{}", ran.err);
         is_bounded(Path::new(&out));
+        // What is not among the findings of `--json` is a number there.
+        let run: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        let there = run["findings"].as_array().unwrap().len() as u64;
+        let all = run["findings_left"].as_u64().map(|left| left + there);
+        assert!(there == 1000 && all == run["counts"]["findings"].as_u64(), "{there} {all:?}");
         let said = gabion(&["behavior", "show", &out, "--profile", "73.54.23.243"]);
         assert_eq!(said.code, 0, "{}", said.err);
         let mut words = said.out.split_whitespace();

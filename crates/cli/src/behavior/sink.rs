@@ -152,8 +152,6 @@ type Line = (f64, TimeNs, Vec<u8>);
 #[derive(Default)]
 pub(crate) struct Lines {
     by_id: BTreeMap<FindingId, Line>,
-    /// Findings that had no room; all are in `alerts.json`.
-    pub(crate) left: u64,
 }
 
 impl Lines {
@@ -164,7 +162,6 @@ impl Lines {
         if self.by_id.len() >= 2 * TOLD_FINDINGS_MAX {
             let all = std::mem::take(self);
             let kept = all.sorted();
-            self.left = all.left + (kept.len() - TOLD_FINDINGS_MAX) as u64;
             let kept =
                 kept.into_iter().take(TOLD_FINDINGS_MAX).map(|(id, found)| (*id, found.clone()));
             self.by_id = kept.collect();

@@ -169,12 +169,14 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
     ranked::json(&ended.found.rank, &mut j);
     if let Some(lines) = &ended.found.lines {
         j.open_array_key("findings");
+        let mut shown = 0;
         for object in lines.objects() {
             j.next_item();
             j.push(object);
+            shown += 1;
         }
         j.close_array();
-        j.number("findings_left", lines.left);
+        j.number("findings_left", c.findings.saturating_sub(shown));
     }
     j.open_array_key("alerts");
     for (ip, window, sum) in &ended.found.alerts {
