@@ -55,6 +55,8 @@ state! {
     /// What was told of a pair, and what the site knew of the other end when it was.
     pub struct Then {
         said: Said,
+        /// The other end is a proxy.
+        is_proxy: bool,
         hosts: Most<u32>,
         of: Most<u32>,
         known_since: First,
@@ -177,7 +179,8 @@ fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
     pair.told = step;
     let known = &cx.facts.prevalence;
     let (hosts, of) = (Most(known.hosts), Most(known.of));
-    let mut then = Then { said: Said::default(), hosts, of, known_since: First(known.first) };
+    let (said, is_proxy) = (Said::default(), cx.facts.is_proxy);
+    let mut then = Then { said, is_proxy, hosts, of, known_since: First(known.first) };
     then.said.tell(pair.flows.into(), cx.facts.window, level);
     let finding = pair.says(cx.find(&TYPE), &then, &found, (r.dst, r.dst_port), cx.settings);
     if cx.say_both(finding, level, level) {
@@ -211,10 +214,11 @@ impl Pair {
             .by("AI")
             .score(found.score)
             .says(
-                "C&C channel, client IP: {src} server IP: {dst} port: {0} score: {score4}. {count} flows; {1}.",
+                "C&C channel, client IP: {src} server IP: {dst} port: {0} score: {score4}. {count} flows; {1}.{2}",
             )
             .word(named)
             .word(parts.join(", "))
+            .word(if then.is_proxy { " The server is a proxy." } else { "" })
             .threat(threat);
         finding.0.measures.count = u64::from(self.flows);
         finding
@@ -244,6 +248,30 @@ mod tests {
         assert!(found[0].description().contains("server IP: 1.2.3.4 port: https 443/tcp score: 0."));
         for part in GROUPS {
             assert!(found[0].description().contains(part));
+        }
+    }
+
+    /// Behind a proxy the channel is somebody else's: the finding says that its server is one.
+    #[test]
+    fn a_proxy_is_named_as_such() {
+        use crate::trial::log;
+        use gabion_record::logs::Http;
+        for proxied in [false, true] {
+            let mut trial = Trial::new();
+            if proxied {
+                let uri = b"a.example:443";
+                let h = Http { method: b"CONNECT", uri, status: 200, ..Http::default() };
+                trial.record(&log(0, "10.0.0.9", "10.0.0.250", Body::Http(h)));
+            }
+            for n in 0..40 {
+                let mut flow = conn(n / 2 * 290 + n % 2 * 4, "10.0.0.1", "10.0.0.250", 3128);
+                flow = flow.sending(600).lasting(0.5);
+                trial.give(&flow);
+            }
+            let found = trial.of(&TYPE);
+            let says = found.iter().filter(|e| e.description().ends_with(" The server is a proxy."));
+            assert!(!found.is_empty());
+            assert_eq!(says.count(), if proxied { found.len() } else { 0 }, "{}", found[0].description());
         }
     }
 
