@@ -16,7 +16,7 @@ use gabion_record::{Ip, saved};
 use hashbrown::HashMap;
 use std::cmp::Ordering;
 
-/// Confidence below which a command-and-control channel is in JSON only, unless nothing worse is known of its source:
+/// Confidence below which a command-and-control channel is in JSON and no table:
 /// fewer flows than that have letters that look like anything (a hundredth of a letter each).
 pub const CHANNEL_SURE: f64 = 0.15;
 
@@ -343,13 +343,11 @@ impl Rank {
     /// Lets calls go that stand last. The others stay where they are: a flood makes this happen again and again.
     #[cold]
     fn thin_calls(&mut self) {
-        let hosts = &self.hosts;
-        let mut listed: Vec<&Call> = self.calls.values().filter(|c| is_listed(hosts, c)).collect();
+        let mut listed: Vec<&Call> = self.calls.values().filter(|c| !c.is_faint).collect();
         let last = last_of(&mut listed, Call::order).cloned();
         let before = self.calls.len();
-        self.calls.retain(|_, c| {
-            is_listed(hosts, c) && last.as_ref().is_none_or(|last| c.order(last).is_le())
-        });
+        self.calls
+            .retain(|_, c| !c.is_faint && last.as_ref().is_none_or(|last| c.order(last).is_le()));
         self.dropped += (before - self.calls.len()) as u64;
     }
 
@@ -378,8 +376,7 @@ impl Rank {
     /// *Calls out*: by threat, then by level times confidence, then by count.
     #[must_use]
     pub fn calls(&self) -> Vec<&Call> {
-        let mut all: Vec<&Call> =
-            self.calls.values().filter(|c| is_listed(&self.hosts, c)).collect();
+        let mut all: Vec<&Call> = self.calls.values().filter(|c| !c.is_faint).collect();
         all.sort_by(|a, b| a.order(b));
         all
     }
@@ -392,12 +389,6 @@ impl Rank {
         all.sort_by(|a, b| a.order(b));
         all
     }
-}
-
-/// Whether a call stands in the table: one that is no more than a channel of little confidence does where nothing
-/// worse is known of its source.
-fn is_listed(hosts: &HashMap<Ip, Ranked, RandomState>, c: &Call) -> bool {
-    !c.is_faint || hosts.get(&c.src).map_or(0.0, |h| h.worst) < c.weight
 }
 
 /// The last row that is kept, where there are more.
@@ -477,12 +468,12 @@ mod tests {
     }
 
     #[test]
-    fn a_faint_channel_is_in_no_table_where_worse_is_known() {
+    fn a_faint_channel_is_in_no_table() {
         let mut rank = Rank::default();
         let faint =
             Seen { confidence: 0.09, ..seen("COMMAND_AND_CONTROL_CHANNEL", "10.0.0.1", "1.2.3.4") };
         rank.take(&faint);
-        assert_eq!((rank.calls().len(), rank.hosts().len()), (1, 0));
+        assert_eq!((rank.calls().len(), rank.hosts().len()), (0, 0));
         rank.take(&seen("UNKNOWN_PORT", "10.0.0.1", "5.5.5.5"));
         assert_eq!((rank.calls().len(), rank.hosts().len()), (0, 1));
         rank.take(&Seen { confidence: CHANNEL_SURE, ..faint });
