@@ -755,6 +755,16 @@ mod tests {
         }
     }
 
+    /// A source that is told of has a profile, with what it sent, though it was seen once.
+    #[test]
+    fn a_source_that_is_told_of_is_kept() {
+        let mut trial = Trial::new();
+        trial.give(&conn(0, "10.0.0.1", "1.2.3.4", 443).sending(5_000_000_000));
+        trial.give(&conn(0, "10.0.0.2", "1.2.3.4", 23).refused());
+        let sent = |ip| trial.engine.profile(crate::trial::at(ip)).map(Profile::bytes_sent);
+        assert_eq!((sent("10.0.0.1"), sent("10.0.0.2")), (Some(5_000_000_000), None));
+    }
+
     /// A second flow finds the first again: a seed is as good as a profile.
     #[test]
     fn a_source_seen_once_is_not_forgotten() {

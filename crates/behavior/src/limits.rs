@@ -199,7 +199,7 @@ limits! { "behavior";
     /// Flows of a pair kept exactly for a day; of what is more is counted when it came, in steps of two minutes: it
     /// counts in the finding, in the histogram and in what the flows cover.
     pub const FLOWS_MAX: usize = 1024,
-        Counts("intervals and sizes of further flows of that day, in the sentence of the finding");
+        Loses("intervals and sizes of a further flow of that day");
 
     /// Connections of a source that a request may still name: a handshake comes within a second of its connection.
     pub const RECENT_MAX: usize = 16,

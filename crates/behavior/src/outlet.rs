@@ -94,6 +94,12 @@ impl Outlet {
         std::mem::take(&mut self.found)
     }
 
+    /// Whether something was made whole behind the first so many.
+    pub(crate) fn has_whole(&self, before: usize) -> bool {
+        let later = self.found.get(before..).unwrap_or_default();
+        later.iter().any(|e| e.why != Telling::Counted)
+    }
+
     /// What was made whole where repeats are counted under a key ([`Evidence::repeat`]).
     pub(crate) fn whole(&self) -> &Whole {
         &self.gate.whole

@@ -202,7 +202,8 @@ impl Shard {
     }
 
     /// A record of an address without a profile: it becomes a seed, or a profile when it has been
-    /// seen before or says more than a seed can hold.
+    /// seen before, says more than a seed can hold, or something was found that may be told: whoever reads of the
+    /// source then asks what else it did.
     fn first(
         &mut self,
         ip: Ip,
@@ -219,6 +220,7 @@ impl Shard {
         let is_again = seed.is_some() || self.seeds.was_folded(ip);
         let packed = if !is_again && ip == r.src { Seed::of(r) } else { None };
         self.out.mode = if is_again { Mode::All } else { Mode::First };
+        let before = self.out.found.len();
         if let Some(flow) = packed
             && !facts.is_answer
             && !facts.is_routine
@@ -226,13 +228,13 @@ impl Shard {
             let mut small = Profile::new(ip);
             let timer = first(&mut small, (r, facts), settings, &mut self.out);
             self.out.mode = Mode::All;
-            if timer == NEVER {
+            if timer == NEVER && !self.out.has_whole(before) {
                 self.put_seed(flow);
                 return None;
             }
             small.remember(flow);
             self.add(Box::new(small), facts, settings);
-            return Some(timer);
+            return (timer != NEVER).then_some(timer);
         }
         let mut profile = Box::new(Profile::new(ip));
         if let Some(seed) = &seed {
@@ -250,6 +252,7 @@ impl Shard {
         self.out.mode = Mode::All;
         if timer == NEVER
             && let Some(flow) = packed
+            && !self.out.has_whole(before)
         {
             self.put_seed(flow);
             return None;

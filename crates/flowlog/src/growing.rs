@@ -8,18 +8,11 @@
 use crate::limits::{CHUNK, LINE_MAX};
 use crate::reader::{Format, Line, Reader};
 use crate::source::{LineRead, Lines};
-use gabion_record::saved;
+use gabion_record::{fnv, saved};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-/// A hash that is the same in every process and version (FNV-1a).
-fn hash_on(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
-}
-
-const HASH_BEGIN: u64 = 0xcbf2_9ce4_8422_2325;
 
 /// A line without its end.
 fn trimmed(line: &[u8]) -> &[u8] {
@@ -44,7 +37,7 @@ impl Place {
     /// Behind a line, given with its end.
     fn behind(offset: u64, line: &[u8]) -> Place {
         let len = u32::try_from(line.len()).unwrap_or(u32::MAX);
-        Place { offset, len, hash: hash_on(HASH_BEGIN, trimmed(line)) }
+        Place { offset, len, hash: fnv::add_all(fnv::BASIS, trimmed(line)) }
     }
 
     /// Whether the line before it stands in a file still.
@@ -56,17 +49,17 @@ impl Place {
         let mut line = vec![0; self.len as usize];
         let Some(at) = self.offset.checked_sub(u64::from(self.len)) else { return false };
         file.read_exact_at(&mut line, at).is_ok()
-            && hash_on(HASH_BEGIN, trimmed(&line)) == self.hash
+            && fnv::add_all(fnv::BASIS, trimmed(&line)) == self.hash
     }
 }
 
 /// What a log begins with up to its first record, as a hash: by it a copy of a log is known, packed or not.
 /// None where there is no record yet.
 fn head_of(lines: impl IntoIterator<Item = impl AsRef<[u8]>>, mut reader: Reader) -> Option<u64> {
-    let mut hash = HASH_BEGIN;
+    let mut hash = fnv::BASIS;
     for line in lines {
         let line = trimmed(line.as_ref());
-        hash = hash_on(hash_on(hash, line), b"\n");
+        hash = fnv::add_all(fnv::add_all(hash, line), b"\n");
         if let Line::Record(..) = reader.line(line) {
             return Some(hash);
         }
@@ -373,7 +366,7 @@ impl Packed {
     fn pass(&mut self) {
         let line = self.lines.text().get(self.current.0..self.current.1).unwrap_or_default();
         let len = u32::try_from(self.behind - self.place.offset).unwrap_or(u32::MAX);
-        self.place = Place { offset: self.behind, len, hash: hash_on(HASH_BEGIN, line) };
+        self.place = Place { offset: self.behind, len, hash: fnv::add_all(fnv::BASIS, line) };
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the behaviour engine finds: evidence about a host, and alerts made of evidence. Plain types
 //! for the outputs that write them; the engine decides, nothing here does.
 
+use crate::fnv;
 use crate::ip::Ip;
 use crate::logs::{Proto, TimeNs};
 use std::borrow::Cow;
@@ -89,19 +90,8 @@ impl EvidenceType {
     /// A type of that name and technique.
     #[must_use]
     pub const fn new(name: &'static str, technique: &'static str) -> EvidenceType {
-        EvidenceType { name, technique, hash: hash_of(name.as_bytes()) }
+        EvidenceType { name, technique, hash: fnv::add_all(fnv::BASIS, name.as_bytes()) }
     }
-}
-
-/// FNV-1a.
-const fn hash_of(text: &[u8]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325u64;
-    let mut at = 0;
-    while at < text.len() {
-        hash = (hash ^ text[at] as u64).wrapping_mul(0x0100_0000_01b3);
-        at += 1;
-    }
-    hash
 }
 
 /// Which end of a flow something is.

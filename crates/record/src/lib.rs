@@ -14,6 +14,7 @@ pub mod config;
 pub mod direction;
 pub mod eve;
 pub mod evidence;
+pub mod fnv;
 pub mod ip;
 pub mod json;
 pub mod ledger;

@@ -384,6 +384,7 @@ impl Rest {
     /// Counts a flow for which there is no room.
     #[inline]
     fn count_later(&mut self, second: u32) {
+        reached::FLOWS_MAX.count();
         let begin = second - second % LATER;
         // Those of a day, and what a flow out of order may add.
         let is_full = self.later.len() > 2 * (DAY / i64::from(LATER)) as usize;

@@ -3,7 +3,7 @@
 use super::ranges;
 use crate::limits::NAME_BYTES_MAX;
 use crate::sketch::mix;
-use gabion_record::Ip;
+use gabion_record::{Ip, fnv};
 
 /// One indicator, its text as it stands in its file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,11 +68,11 @@ pub(crate) struct Fnv(u64);
 
 impl Fnv {
     pub(crate) fn new(class: Class) -> Fnv {
-        Fnv(0xcbf2_9ce4_8422_2325 ^ class.salt())
+        Fnv(fnv::BASIS ^ class.salt())
     }
     #[inline]
     pub(crate) fn add(&mut self, b: u8) {
-        self.0 = (self.0 ^ u64::from(b.to_ascii_lowercase())).wrapping_mul(0x0100_0000_01b3);
+        self.0 = fnv::add(self.0, b.to_ascii_lowercase());
     }
     pub(crate) fn hash(&self) -> u64 {
         mix(self.0)

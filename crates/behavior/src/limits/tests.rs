@@ -87,6 +87,10 @@ fn tables_of_pairs_count_what_has_no_room() {
         |count: usize| flows(4 * count, move |n| nth(n as i64, n % count, 443).lasting(100.0));
     assert!(times(&reached::REGULAR_MAX, calls(REGULAR_MAX + 5)) >= 5);
     assert_eq!(times(&reached::REGULAR_MAX, calls(REGULAR_MAX)), 0);
+    let one = |count: usize| flows(count, |n| nth(n as i64, 0, 443));
+    // The first three are not kept.
+    assert_eq!(times(&reached::FLOWS_MAX, one(FLOWS_MAX + 8)), 5);
+    assert_eq!(times(&reached::FLOWS_MAX, one(FLOWS_MAX)), 0);
     assert!(times(&reached::LETTERED_PAIRS_MAX, calls(LETTERED_PAIRS_MAX + 1)) >= 1);
     assert!(times(&reached::SUMMED_PAIRS_MAX, calls(SUMMED_PAIRS_MAX + 1)) >= 1);
     let named = |trial: &mut Trial| {

@@ -11,7 +11,7 @@ pub use distinct::{Hosts, Ports};
 pub use keyed::Keyed;
 pub use sieve::Sieve;
 
-use gabion_record::Ip;
+use gabion_record::{Ip, fnv};
 
 /// A well-mixed hash of a number (the finalizer of SplitMix64, Steele et al. 2014). It is the same in
 /// every process, since sketches are kept and merged.
@@ -35,15 +35,11 @@ pub const fn hash_ip(ip: Ip) -> u64 {
 pub fn hash_words(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let whole = words.iter().fold(bytes.len() as u64, |h, w| mix(h ^ u64::from_le_bytes(*w)));
-    rest.iter().fold(whole, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+    fnv::add_all(whole, rest)
 }
 
 /// Hash of a text (FNV-1a over it, mixed).
 #[inline]
 pub fn hash_text(text: &[u8]) -> u64 {
-    let mut h = 0xcbf2_9ce4_8422_2325u64;
-    for b in text {
-        h = (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
-    }
-    mix(h)
+    mix(fnv::add_all(fnv::BASIS, text))
 }
