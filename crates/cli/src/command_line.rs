@@ -264,7 +264,7 @@ pub(crate) struct ReadOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) alert_pcap: Option<PathBuf>,
     /// Memory for packets that an alert may yet ask for, per worker, such as 64MiB
-    #[arg(long, value_name = "BYTES", requires = "alert_pcap")]
+    #[arg(long, value_name = "BYTES", requires = "alert_pcap", value_parser = some_bytes)]
     pub(crate) alert_pcap_ring: Option<ByteSize>,
     /// Packets of a flow written after its last alert [default: 100]
     #[arg(long, value_name = "N", requires = "alert_pcap")]
@@ -274,14 +274,14 @@ pub(crate) struct ReadOptions {
     pub(crate) filter: Option<String>,
     /// Memory for tables of flows, streams and fragments, such as 512MiB [default: a quarter of
     /// what the process may use]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = some_bytes)]
     pub(crate) budget: Option<ByteSize>,
     /// Threads that inspect packets; the findings are the same with any number
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
     pub(crate) workers: usize,
     /// Exit code 1 when a rule of this priority or a more severe one (1 is the most) alerts; with
     /// --behavior also at an alert about a host and at evidence of this level: 1 high, 2 medium, 3 low
-    #[arg(long, value_name = "LEVEL", value_parser = clap::value_parser!(u32).range(0..=255))]
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
     pub(crate) fail_on: Option<u32>,
     /// Print one JSON object instead of tables
     #[arg(long)]
@@ -298,6 +298,32 @@ pub(crate) struct ReadOptions {
     /// Print what the budgets were used for
     #[arg(long)]
     pub(crate) profile_memory: bool,
+}
+
+/// A level of `--fail-on`.
+fn level(text: &str) -> Result<u32, String> {
+    let level = text.parse().ok().filter(|level| (1..=255).contains(level));
+    level.ok_or_else(|| {
+        "a level is 1 (high), 2 (medium) or 3 (low), for rules any priority from 1 to 255"
+            .to_owned()
+    })
+}
+
+/// A number of threads.
+fn threads(text: &str) -> Result<usize, String> {
+    let most = crate::limits::PROCESSORS_MAX;
+    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| format!("a number from 1 to {most} is wanted"))
+}
+
+/// An amount of memory that is not none.
+fn some_bytes(text: &str) -> Result<ByteSize, String> {
+    match text.parse::<ByteSize>() {
+        Ok(ByteSize(0)) => {
+            Err("nothing can be done in 0 bytes: say an amount, such as 64MiB".to_owned())
+        }
+        other => other.map_err(|e| e.to_string()),
+    }
 }
 
 /// Kinds of logs of flows.
@@ -328,7 +354,7 @@ pub(crate) struct TestOptions {
     #[arg(long, value_name = "TSV")]
     pub(crate) expect: Option<PathBuf>,
     /// Captures read at the same time [default: number of processors]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) jobs: Option<usize>,
     /// Say more about rules and files that were refused
     #[arg(short, long)]

@@ -5,20 +5,28 @@ use crate::command_line::ReadOptions;
 use crate::exit::Fault;
 use gabion_outputs::store;
 use gabion_record::Tree;
-use gabion_runtime::output::Existing;
+use gabion_runtime::output::{Existing, clear, refuse_link};
 use std::path::{Path, PathBuf};
 
 /// What `gabion read` does with the outputs of an earlier run in its folder: what `--append` or
 /// `--overwrite` say, or nothing, since there are none.
 ///
 /// # Errors
-/// When there are some and neither option says what to do with them.
+/// When there are some and neither option says what to do with them; when the summary is a link that others could have
+/// made, or can't be taken away.
 pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Fault> {
     let Some(folder) = &o.log_dir else { return Ok(Existing::Truncate) };
+    let run = folder.join(RUN);
+    let refuse = |e: std::io::Error| {
+        Fault::environment(format!("{}: {e}: choose another folder with -l", run.display()))
+    };
+    // Better said before a long run than behind it. A folder that is not there yet is made later.
+    if folder.is_dir() {
+        refuse_link(&run).map_err(refuse)?;
+    }
     if o.append || goes_on(o, folder) {
         return Ok(Existing::Append);
     }
-    let run = folder.join(RUN);
     let found = || files.iter().copied().chain([run.as_path()]).find(|path| is_there(path));
     if !o.overwrite
         && let Some(path) = found()
@@ -31,12 +39,10 @@ pub(crate) fn outputs(o: &ReadOptions, files: &[&Path]) -> Result<Existing, Faul
         )));
     }
     // A run that is cut off must not leave the summary of another beside its records.
-    match std::fs::remove_file(&run) {
-        Err(e) if e.kind() != std::io::ErrorKind::NotFound && is_there(&run) => Err(
-            Fault::environment(format!("{}: {e}: choose another folder with -l", run.display())),
-        ),
-        _ => Ok(Existing::Truncate),
+    if folder.is_dir() {
+        clear(&run).map_err(refuse)?;
     }
+    Ok(Existing::Truncate)
 }
 
 /// The summary that every run leaves in its folder.

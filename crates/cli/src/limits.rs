@@ -15,6 +15,16 @@ pub(crate) const COMMAND_MAX: Duration = Duration::from_secs(30);
 /// The same when the run has been asked to end.
 pub(crate) const COMMAND_LAST: Duration = Duration::from_secs(1);
 
+/// How long all places that checkpoints are carried to are waited for when the run has been asked to end: a
+/// witness on the other side of the world answers within a second, and a run ends within two.
+pub(crate) const CARRY_LAST: Duration = Duration::from_millis(1500);
+
+/// How long a witness may take for an answer, however it comes.
+pub(crate) const WITNESS_MAX: Duration = Duration::from_secs(30);
+
+/// How long those that take logs from a listener have for taking its last answers.
+pub(crate) const ANSWERS_LAST: Duration = Duration::from_millis(1500);
+
 limits! { "cli";
     /// Most bytes of a rule file, unpacked when it is packed: six times the largest rule set known
     /// (40 MB), so that a packed file of nothing but zeros, or a device, is refused instead of read.

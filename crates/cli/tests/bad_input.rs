@@ -159,10 +159,36 @@ fn outputs_are_valid_lines() {
 #[test]
 fn severity_decides_the_exit_code_when_asked() {
     let rules = repository("demo/gabion.rules").display().to_string();
-    for (priority, code) in [("1", 1), ("255", 1), ("0", 0)] {
+    for (priority, code) in [("1", 1), ("255", 1)] {
         let r = gabion(&["read", &demo(), "-S", &rules, "-q", "--fail-on", priority]);
         assert_eq!(r.code, code, "{}", r.err);
     }
+}
+
+/// A number that asks for nothing is refused, with what it may be, before anything is read.
+#[test]
+fn numbers_that_mean_nothing_are_refused() {
+    let dir = scratch();
+    let pcap = dir.path().join("out.pcap").display().to_string();
+    let level = "1 (high), 2 (medium) or 3 (low)";
+    for (args, says) in [
+        (&["--fail-on", "0"][..], level),
+        (&["--fail-on", "256"], level),
+        (&["--fail-on", "high"], level),
+        (&["--behavior", "--fail-on", "0"], level),
+        (&["--workers", "0"], "from 1 to 1024"),
+        (&["--workers", "1000000"], "from 1 to 1024"),
+        (&["--budget", "0"], "such as 64MiB"),
+        (&["--budget", "0KiB"], "such as 64MiB"),
+        (&["--alert-pcap", &pcap, "--alert-pcap-ring", "0"], "such as 64MiB"),
+    ] {
+        let r = gabion(&[&["read", &demo(), "-q"], args].concat());
+        assert_eq!(r.code, 2, "{args:?} {}", r.err);
+        assert!(r.err.contains(says), "{args:?} {}", r.err);
+        assert!(!Path::new(&pcap).exists());
+    }
+    let r = gabion(&["rules", "test", &demo(), "--jobs", "0"]);
+    assert!(r.code == 2 && r.err.contains("from 1 to 1024"), "{}", r.err);
 }
 
 #[test]

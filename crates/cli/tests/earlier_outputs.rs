@@ -141,13 +141,9 @@ fn levels_of_evidence_make_the_exit_code_when_asked() {
     std::fs::write(at("scan.log"), scans(1..2)).unwrap();
     let one = scans(1..2).lines().next().unwrap().replace("S0", "SF") + "\n";
     std::fs::write(at("quiet.log"), one).unwrap();
-    for (log, level, code) in [
-        ("scan.log", "1", 1),
-        ("scan.log", "3", 1),
-        ("scan.log", "0", 0),
-        ("quiet.log", "1", 0),
-        ("quiet.log", "3", 0),
-    ] {
+    for (log, level, code) in
+        [("scan.log", "1", 1), ("scan.log", "3", 1), ("quiet.log", "1", 0), ("quiet.log", "3", 0)]
+    {
         let args = ["read", &at(log), "--behavior", "-q", "--fail-on", level];
         assert_eq!(gabion(&args).code, code, "{log} {level}");
         assert_eq!(gabion(&[&args[..], &["--workers", "2"]].concat()).code, code, "{log} {level}");

@@ -51,6 +51,27 @@ fn runs(folder: &Path, log: &str) -> Vec<(Vec<String>, Vec<&'static str>)> {
             vec!["alerts.json", "alerts.log", "profiles.sqlite", "run.json"],
         ),
         (
+            words(&format!("read {log} --behavior --follow -q -l {out} --overwrite")),
+            vec![
+                "alerts.json",
+                "alerts.log",
+                "profiles.sqlite",
+                "profiles.sqlite-journal",
+                "run.json",
+                "follow.checkpoint",
+            ],
+        ),
+        (
+            words(&format!("read {log} --behavior -q -l {out} --append")),
+            vec![
+                "alerts.json",
+                "alerts.log",
+                "profiles.sqlite",
+                "profiles.sqlite-journal",
+                "run.json",
+            ],
+        ),
+        (
             words(&format!("read {demo} -S {rules} -q --report {}", at("page.html"))),
             vec!["page.html"],
         ),
@@ -85,19 +106,22 @@ fn links_of_others_are_refused_and_one_s_own_are_followed() {
                 let args: Vec<&str> = args.iter().map(String::as_str).collect();
                 let done = gabion(&args);
                 let code = if args[0] == "suricata" { 1 } else { 4 };
-                // A summary of an earlier run is removed by --overwrite: then it is no link any more.
-                let is_removed = name == "run.json" && !link.is_symlink() && done.code == 0;
                 assert!(places.is_untouched(), "{args:?} {name}");
-                if !is_removed {
-                    assert_eq!(done.code, code, "{args:?} {name} {}", done.err);
-                    assert!(done.err.contains("link in a folder that others may"), "{}", done.err);
-                }
+                assert_eq!(done.code, code, "{args:?} {name} {}", done.err);
+                assert!(done.err.contains("link in a folder that others may"), "{}", done.err);
+                // It is neither followed nor replaced.
+                use std::os::unix::fs::MetadataExt;
+                let left = link.symlink_metadata().unwrap();
+                assert!(left.is_symlink() == is_symbolic && (is_symbolic || left.nlink() == 2));
                 std::fs::remove_file(link).unwrap();
             }
         }
         // Nothing of all that is refused where nobody has put a link.
         let folder = places.shared();
         let args = runs(&folder, &log)[n].0.clone();
+        if args.iter().any(|arg| arg == "--follow") {
+            continue; // It would not end.
+        }
         let done = gabion(&args.iter().map(String::as_str).collect::<Vec<_>>());
         assert_eq!(done.code, 0, "{args:?} {}", done.err);
     }
@@ -112,9 +136,16 @@ fn links_of_others_are_refused_and_one_s_own_are_followed() {
     let kept = places.dir.path().join("kept.json");
     symlink(&kept, own.join("eve.json")).unwrap();
     let out = own.display().to_string();
-    let done = gabion(&["read", &demo(), "-q", "-l", &out]);
-    assert_eq!(done.code, 0, "{}", done.err);
-    assert!(program::json_lines(&kept) > 0);
+    let summary = places.dir.path().join("summary.json");
+    symlink(&summary, own.join("run.json")).unwrap();
+    for more in [&[][..], &["--overwrite"]] {
+        let done = gabion(&[&["read", &demo(), "-q", "-l", &out], more].concat());
+        assert_eq!(done.code, 0, "{}", done.err);
+        assert!(program::json_lines(&kept) > 0 && program::json_lines(&summary) == 1);
+        assert!(own.join("run.json").is_symlink());
+        std::fs::remove_file(&kept).unwrap();
+        std::fs::write(&kept, "").unwrap();
+    }
     let done = gabion(&["read", &demo(), "-q", "--report", "/dev/stdout"]);
     assert!(done.code == 0 && done.out.contains("<html"), "{}", done.err);
 }

@@ -489,6 +489,35 @@ fn nothing_is_acknowledged_into_a_folder_that_is_gone() {
     }
 }
 
+/// The listener ends by itself because its log is gone. A request to stop that comes meanwhile is the first one: it
+/// takes nothing from the exit code.
+#[test]
+fn a_request_to_stop_does_not_hide_that_the_log_is_gone() {
+    let scratch = tempfile::tempdir().expect("a folder");
+    let place = scratch.path().join("manager");
+    let manager = UnixDatagram::bind(&place).expect("a socket");
+    let mut command = Command::new(GABION);
+    command.env("NOTIFY_SOCKET", &place);
+    let mut server = Server::start_by(command, &["--relp", "127.0.0.1:0"]);
+    let mut relp = server.tcp("relp");
+    relp.write_all(OPEN).expect("sent");
+    let folder = server.folder.take().expect("its folder");
+    std::fs::remove_dir_all(folder.path().join("log")).expect("removed");
+    relp.write_all(b"2 syslog 9 <13>first\n").expect("sent");
+    let mut state = [0; 64];
+    loop {
+        let n = manager.recv(&mut state).expect("word of its state");
+        if &state[..n] == b"STOPPING=1" {
+            break;
+        }
+    }
+    let mut child = server.child.take().expect("the server");
+    Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
+    assert_eq!(child.wait().expect("its end").code(), Some(4));
+    let said = server.said.take().expect("its words").join().expect("text");
+    assert!(said.contains("was deleted while it was written"), "{said}");
+}
+
 /// Moved on its disk it is the same folder: what comes is kept, and the log is whole.
 #[test]
 fn a_folder_that_is_moved_is_written_on() {

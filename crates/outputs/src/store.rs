@@ -5,7 +5,7 @@
 //! so that nobody waits for a disk but the queue.
 
 use crate::limits::{STORE_BATCHES_MAX, STORE_BYTES_MAX};
-use gabion_runtime::output::{Existing, check, create_empty};
+use gabion_runtime::output::{Existing, check, create_empty, refuse_link};
 use rusqlite::{Connection, OpenFlags, params};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,9 @@ impl ProfileWriter {
         let path = path_in(folder);
         let failed = |e: std::io::Error| format!("{}: {e}", path.display());
         check(&path).map_err(failed)?;
+        // What the database undoes a batch with is written under this name.
+        let journal = path.with_extension("sqlite-journal");
+        refuse_link(&journal).map_err(|e| format!("{}: {e}", journal.display()))?;
         let is_there = existing == Existing::Append && path.metadata().is_ok_and(|m| m.len() > 0);
         if !is_there {
             match std::fs::remove_file(&path) {

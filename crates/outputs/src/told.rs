@@ -5,8 +5,8 @@
 //! last line without an end, which the cut has left, is taken away.
 
 use gabion_record::saved::Saved;
+use gabion_runtime::output::open_earlier;
 use std::collections::{HashMap, HashSet};
-use std::fs::OpenOptions;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -93,7 +93,7 @@ fn id_of(line: &[u8]) -> Option<&[u8]> {
 /// What stands in a file behind an offset; a last line without its end is cut off.
 fn behind(path: &Path, mark: u64) -> Result<Vec<u8>, String> {
     let failed = |e: std::io::Error| format!("{}: {e}", path.display());
-    let mut file = match OpenOptions::new().read(true).write(true).open(path) {
+    let mut file = match open_earlier(path, true) {
         Ok(file) => file,
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(failed(e)),

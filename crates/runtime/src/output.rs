@@ -17,9 +17,9 @@ use rustix::fs::{
     Access, AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat, unlinkat,
 };
 use rustix::io::Errno;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Component, Path};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -116,36 +116,157 @@ static WRITTEN: AtomicU64 = AtomicU64::new(0);
 /// stays as it was, unless it is written as it is.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let place = Place::of(path)?;
-    let mode = match statat(&place.folder, place.name, AtFlags::SYMLINK_NOFOLLOW) {
-        Err(Errno::NOENT) => None,
-        Err(e) => return Err(e.into()),
-        Ok(stat) => match FileType::from_raw_mode(stat.st_mode) {
+    let mode = match place.look()? {
+        None => None,
+        Some(stat) => match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile if stat.st_nlink <= 1 => Some(Mode::from_raw_mode(stat.st_mode)),
-            FileType::RegularFile | FileType::Symlink if place.is_shared => return Err(refused()),
             _ => return write_in_place(path, bytes),
         },
     };
-    let mut fresh = place.name.to_owned();
     // Two threads may write the same file at the same time: the later one's stays.
     let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-    fresh.push(format!(".{}.{number}.new", std::process::id()));
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // One of a process that was killed and had the same number.
-    let _ = unlinkat(&place.folder, &fresh, AtFlags::empty());
-    let file = match openat(&place.folder, &fresh, flags, NEW_FILE) {
-        Ok(file) => file,
+    let end = format!(".{}.{number}.new", std::process::id());
+    let fresh = match Replacement::beside(place, &end, NEW_FILE) {
+        Ok(fresh) => fresh,
         // The file may be written, the folder not.
         Err(Errno::ACCESS | Errno::PERM | Errno::ROFS) => return write_in_place(path, bytes),
         Err(e) => return Err(e.into()),
     };
-    let written = mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&file, mode)).map_err(Into::into);
-    let written = written
-        .and_then(|()| File::from(file).write_all(bytes))
-        .and_then(|()| Ok(rustix::fs::renameat(&place.folder, &fresh, &place.folder, place.name)?));
-    if written.is_err() {
-        let _ = unlinkat(&place.folder, &fresh, AtFlags::empty());
+    let written = mode.map_or(Ok(()), |mode| rustix::fs::fchmod(&fresh.file, mode));
+    let written = written.map_err(Into::into).and_then(|()| fresh.file().write_all(bytes));
+    match written {
+        Ok(()) => fresh.take_place().map(drop),
+        Err(e) => {
+            fresh.give_up();
+            Err(e)
+        }
     }
-    written
+}
+
+/// A file that is written beside the one whose place it takes once it is whole.
+#[derive(Debug)]
+pub struct Replacement {
+    place: Place,
+    fresh: OsString,
+    file: File,
+}
+
+impl Replacement {
+    /// Begins one for a file that only its owner may read. What an earlier run left unfinished goes.
+    ///
+    /// # Errors
+    /// What the system says; that the file is a link in a folder that others may write.
+    pub fn begin(path: &Path) -> io::Result<Replacement> {
+        let place = Place::of(path)?;
+        place.look()?;
+        Ok(Replacement::beside(place, ".new", Mode::RUSR | Mode::WUSR)?)
+    }
+
+    fn beside(place: Place, end: &str, mode: Mode) -> Result<Replacement, Errno> {
+        let mut fresh = place.name.clone();
+        fresh.push(end);
+        // Made new, so that it is no link that somebody put there.
+        match unlinkat(&place.folder, &fresh, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(e) => return Err(e),
+        }
+        let new = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC | new;
+        let file = openat(&place.folder, &fresh, flags, mode)?;
+        Ok(Replacement { place, fresh, file: File::from(file) })
+    }
+
+    /// The file to be written.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Puts it in the place of the file that was there; it stays open for more.
+    ///
+    /// # Errors
+    /// What the system says; that there is a link now that others could have made. Then the file that was
+    /// there stays.
+    pub fn take_place(self) -> io::Result<File> {
+        let Place { folder, name, .. } = &self.place;
+        let moved = self.place.look().and_then(|_| {
+            rustix::fs::renameat(folder, &self.fresh, folder, name)?;
+            Ok(())
+        });
+        match moved {
+            Ok(()) => Ok(self.file),
+            Err(e) => {
+                self.give_up();
+                Err(e)
+            }
+        }
+    }
+
+    fn give_up(&self) {
+        let _ = unlinkat(&self.place.folder, &self.fresh, AtFlags::empty());
+    }
+}
+
+/// Refuses a link in a folder that others may write. A file that is not there, and any in one's own folder,
+/// may be written.
+///
+/// # Errors
+/// That it is such a link; what the system says.
+pub fn refuse_link(path: &Path) -> io::Result<()> {
+    Place::of(path)?.look().map(drop)
+}
+
+/// Takes away what an earlier run left in a file: the file, or, where it is a link that may be followed, what it
+/// leads to is emptied. A pipe or a device holds nothing and stays.
+///
+/// # Errors
+/// That it is a link in a folder that others may write; what the system says.
+pub fn clear(path: &Path) -> io::Result<()> {
+    let place = Place::of(path)?;
+    match place.look()? {
+        None => Ok(()),
+        Some(stat) if is_link(&stat) => match path.metadata() {
+            Ok(held) if held.is_file() && held.len() > 0 => {
+                OutputFile::open(path, Existing::Truncate).map(drop)
+            }
+            _ => Ok(()),
+        },
+        Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
+            Ok(unlinkat(&place.folder, &place.name, AtFlags::empty())?)
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Opens an output of an earlier run to read it, and to cut it where `is_cut`. Nothing is made anew.
+///
+/// # Errors
+/// What the system says, also that it is not there; that it is a link in a folder that others may write; that it is
+/// no file.
+pub fn open_earlier(path: &Path, is_cut: bool) -> io::Result<File> {
+    let place = Place::of(path)?;
+    let access = if is_cut { OFlags::RDWR } else { OFlags::RDONLY };
+    let file = place.open(access | OFlags::NONBLOCK).map_err(|e| place.refusal(e))?;
+    let stat = fstat(&file)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return Err(io::Error::other("is no file, so no earlier run has left it"));
+    }
+    if place.is_shared && stat.st_nlink > 1 {
+        return Err(refused());
+    }
+    Ok(File::from(file))
+}
+
+/// The bytes of an output of an earlier run, where there is one.
+///
+/// # Errors
+/// Those of [`open_earlier`], but that it is not there.
+pub fn read_earlier(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    match open_earlier(path, false) {
+        Ok(mut file) => file.read_to_end(&mut bytes).map(|_| Some(bytes)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(e) => Err(e),
+    }
 }
 
 fn write_in_place(path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -172,14 +293,12 @@ pub fn check(path: &Path) -> io::Result<()> {
     let may = |name: &OsStr| {
         rustix::fs::accessat(&place.folder, name, Access::WRITE_OK, AtFlags::empty())
     };
-    match statat(&place.folder, place.name, AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(stat) if place.is_shared && is_link(&stat) => Err(refused()),
-        Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
+    match place.look()? {
+        Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => {
             Err(Errno::ISDIR.into())
         }
-        Ok(_) => Ok(may(place.name)?),
-        Err(Errno::NOENT) => Ok(may(OsStr::new("."))?),
-        Err(e) => Err(e.into()),
+        Some(_) => Ok(may(&place.name)?),
+        None => Ok(may(OsStr::new("."))?),
     }
 }
 
@@ -246,15 +365,16 @@ fn wait_for_room(to: BorrowedFd<'_>) -> io::Result<()> {
 }
 
 /// The folder that a file is in, opened, and its name there.
-struct Place<'p> {
+#[derive(Debug)]
+struct Place {
     folder: OwnedFd,
-    name: &'p OsStr,
+    name: OsString,
     is_shared: bool,
 }
 
-impl<'p> Place<'p> {
+impl Place {
     /// Goes to the folder step by step. In one that others may write, no link is followed.
-    fn of(path: &'p Path) -> io::Result<Place<'p>> {
+    fn of(path: &Path) -> io::Result<Place> {
         let name =
             path.file_name().filter(|_| !path.as_os_str().as_encoded_bytes().ends_with(b"/"));
         let name = name.ok_or_else(|| io::Error::other("names no file"))?;
@@ -277,16 +397,26 @@ impl<'p> Place<'p> {
                 _ => return Err(Errno::NOTDIR.into()),
             }
         }
-        Ok(Place { folder, name, is_shared })
+        Ok(Place { folder, name: name.to_owned(), is_shared })
+    }
+
+    /// What is there under the name, itself and not what it leads to. A link that others could have made is refused.
+    fn look(&self) -> io::Result<Option<Stat>> {
+        match statat(&self.folder, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) if self.is_shared && is_link(&stat) => Err(refused()),
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
     }
 
     fn open(&self, flags: OFlags) -> Result<OwnedFd, Errno> {
         let follow = if self.is_shared { OFlags::NOFOLLOW } else { OFlags::empty() };
-        openat(&self.folder, self.name, flags | follow | OFlags::CLOEXEC, NEW_FILE)
+        openat(&self.folder, &self.name, flags | follow | OFlags::CLOEXEC, NEW_FILE)
     }
 
     fn is_pipe(&self) -> bool {
-        statat(&self.folder, self.name, AtFlags::empty())
+        statat(&self.folder, &self.name, AtFlags::empty())
             .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Fifo)
     }
 
@@ -346,6 +476,11 @@ mod tests {
             assert!(is_refused(OutputFile::open(path, Existing::Append)), "{}", path.display());
             assert!(is_refused(write_whole(path, b"bad")), "{}", path.display());
             assert!(is_refused(check(path)), "{}", path.display());
+            assert!(is_refused(refuse_link(path)), "{}", path.display());
+            assert!(is_refused(clear(path)), "{}", path.display());
+            assert!(is_refused(read_earlier(path)), "{}", path.display());
+            assert!(is_refused(open_earlier(path, true)), "{}", path.display());
+            assert!(is_refused(Replacement::begin(path)), "{}", path.display());
         }
         assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
         std::fs::remove_file(&links[1]).unwrap();
@@ -361,6 +496,39 @@ mod tests {
         assert_eq!(std::fs::read(&victim).unwrap(), b"meant");
         OutputFile::open(&own, Existing::Append).unwrap().write_all(b" so").unwrap();
         assert_eq!(std::fs::read(&victim).unwrap(), b"meant so");
+        // What is cleared there is what the link leads to; the link stays.
+        clear(&own).unwrap();
+        assert!(own.is_symlink() && std::fs::read(&victim).unwrap().is_empty());
+        clear(&victim).unwrap();
+        assert!(!victim.exists());
+        clear(&own).unwrap();
+    }
+
+    /// A file takes another's place, and a link that others put there meanwhile is not replaced.
+    #[test]
+    fn what_takes_a_place_takes_no_link_s() {
+        let (_dir, shared, victim) = folders();
+        let path = shared.join("state");
+        for text in ["one", "two"] {
+            let fresh = Replacement::begin(&path).unwrap();
+            fresh.file().write_all(text.as_bytes()).unwrap();
+            fresh.take_place().unwrap();
+            assert_eq!(read_earlier(&path).unwrap().as_deref(), Some(text.as_bytes()));
+        }
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        let fresh = Replacement::begin(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        symlink(&victim, &path).unwrap();
+        assert!(is_refused(fresh.take_place()));
+        assert_eq!(std::fs::read_link(&path).unwrap(), victim);
+        assert_eq!(std::fs::read_dir(&shared).unwrap().count(), 1);
+        // What a run leaves is a file: a pipe there is not waited for.
+        let pipe = shared.join("pipe");
+        let rights = Mode::RUSR | Mode::WUSR;
+        rustix::fs::mknodat(CWD, &pipe, FileType::Fifo, rights, 0).unwrap();
+        assert!(read_earlier(&pipe).is_err());
+        clear(&pipe).unwrap();
+        assert!(read_earlier(&shared.join("none")).unwrap().is_none());
     }
 
     /// Two workers store the same file: both have written it, and nothing is left beside it.

@@ -1,7 +1,8 @@
 //! Signals as flags.
 //!
 //! SIGINT and SIGTERM ask to stop: the first sets the [`StopFlag`], work is finished and flushed;
-//! the second ends the process at once with 130. SIGHUP asks to reopen outputs, SIGUSR2 to reload
+//! the second ends the process at once with 130. A run that ends for another reason sets the flag too: the first
+//! signal that comes then is a first one, and takes no exit code from it. SIGHUP asks to reopen outputs, SIGUSR2 to reload
 //! rules (as with the peer). A system call under way is restarted: whoever waits for input or for room
 //! looks at the flag now and then.
 //!
@@ -89,10 +90,12 @@ impl Signals {
             reload: Arc::new(AtomicBool::new(false)),
             preparing: Arc::new(AtomicBool::new(true)),
         };
+        let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             flag::register_conditional_default(signal, Arc::clone(&signals.preparing))?;
             // In this order: the second signal finds the flag set by the first.
-            flag::register_conditional_shutdown(signal, EXIT_FORCED, Arc::clone(&signals.stop.0))?;
+            flag::register_conditional_shutdown(signal, EXIT_FORCED, Arc::clone(&asked))?;
+            flag::register(signal, Arc::clone(&asked))?;
             let number = usize::try_from(signal).unwrap_or(0);
             flag::register_usize(signal, Arc::clone(&signals.stop_signal), number)?;
             flag::register(signal, Arc::clone(&signals.stop.0))?;

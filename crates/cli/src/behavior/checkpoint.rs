@@ -7,6 +7,7 @@
 //! all of it. The form changes with the program; a checkpoint of another version is refused and said.
 
 use aws_lc_rs::digest::{Context, SHA256, digest};
+use gabion_runtime::output::{Replacement, read_earlier};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -62,6 +63,7 @@ pub(crate) fn path_in(folder: &Path) -> PathBuf {
 /// One that is being written.
 pub(crate) struct Writing {
     file: BufWriter<File>,
+    fresh: Replacement,
     digest: Context,
     folder: PathBuf,
     bytes: u64,
@@ -70,9 +72,10 @@ pub(crate) struct Writing {
 impl Writing {
     /// Begins one in a folder.
     pub(crate) fn begin(folder: &Path) -> io::Result<Writing> {
-        let file = make_new(&beside(folder))?;
+        let fresh = Replacement::begin(&path_in(folder))?;
         let mut writing = Writing {
-            file: BufWriter::new(file),
+            file: BufWriter::new(fresh.file().try_clone()?),
+            fresh,
             digest: Context::new(&SHA256),
             folder: folder.to_owned(),
             bytes: 0,
@@ -103,23 +106,11 @@ impl Writing {
         self.file.write_all(sum.as_ref())?;
         let file = self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
         file.sync_all()?;
-        std::fs::rename(beside(&self.folder), path_in(&self.folder))?;
+        self.fresh.take_place()?;
         // The name too: else the one before may be there after the power fails.
         File::open(&self.folder)?.sync_all()?;
         Ok(self.bytes)
     }
-}
-
-/// Makes a file that only its owner may read, in place of one that an earlier run left.
-pub(crate) fn make_new(path: &Path) -> io::Result<File> {
-    match std::fs::remove_file(path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-        _ => {}
-    }
-    let mut options = std::fs::OpenOptions::new();
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    // Made new, so that it is no link that somebody put there.
-    options.write(true).create_new(true).open(path)
 }
 
 /// What is said of one whose checksum is wrong.
@@ -134,10 +125,6 @@ fn of_version(version: u32) -> String {
     )
 }
 
-fn beside(folder: &Path) -> PathBuf {
-    folder.join("follow.checkpoint.new")
-}
-
 /// One that was read.
 pub(crate) struct Checkpoint(Vec<u8>);
 
@@ -147,12 +134,8 @@ impl Checkpoint {
     /// # Errors
     /// Why it can't be gone on from.
     pub(crate) fn read(folder: &Path) -> Result<Option<Checkpoint>, String> {
-        let bytes = match std::fs::read(path_in(folder)) {
-            Ok(bytes) => bytes,
-            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(e.to_string()),
-        };
-        Checkpoint::of(bytes).map(Some)
+        let bytes = read_earlier(&path_in(folder)).map_err(|e| e.to_string())?;
+        bytes.map(Checkpoint::of).transpose()
     }
 
     fn of(mut bytes: Vec<u8>) -> Result<Checkpoint, String> {

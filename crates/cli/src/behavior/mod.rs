@@ -52,7 +52,7 @@ use gabion_record::ledger::Ledger;
 use gabion_record::limits::Reached;
 use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::input::{Stoppable, open_once};
-use gabion_runtime::output::{Existing, write_whole};
+use gabion_runtime::output::{Existing, clear, refuse_link, write_whole};
 use gabion_runtime::{Signals, StopFlag, clock};
 use known::Known;
 use paged::Paged;
@@ -150,13 +150,19 @@ fn earlier(o: &ReadOptions) -> Result<Option<Checkpoint>, Fault> {
     let Some(folder) = o.log_dir.as_deref().filter(|_| o.follow) else { return Ok(None) };
     let path = checkpoint::path_in(folder);
     let said = |e: String| Fault::input(format!("{}: {e}", path.display()));
+    let refuse = |path: &Path, e: io::Error| {
+        Fault::environment(format!("{}: {e}: choose another folder with -l", path.display()))
+    };
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    for path in [&path, &folder.join(sealed_ids::NAME)] {
+        refuse_link(path).map_err(|e| refuse(path, e))?;
+    }
     if !o.overwrite {
         return Checkpoint::read(folder).map_err(said);
     }
-    match std::fs::remove_file(&path) {
-        Err(e) if e.kind() != io::ErrorKind::NotFound => Err(said(e.to_string())),
-        _ => Ok(None),
-    }
+    clear(&path).map(|()| None).map_err(|e| refuse(&path, e))
 }
 
 /// Leaves a checkpoint that holds nothing before anything is written, so that a run that is killed at once is
@@ -596,7 +602,7 @@ pub(crate) fn end(
 /// adds up, so it is as much as the highest level.
 fn judged(found: &Found, o: &ReadOptions) -> Exit {
     let least = match o.fail_on {
-        None | Some(0) => return Exit::Done,
+        None => return Exit::Done,
         Some(1) => ThreatLevel::High,
         Some(2) => ThreatLevel::Medium,
         Some(_) => ThreatLevel::Low,

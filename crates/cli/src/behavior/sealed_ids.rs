@@ -13,12 +13,12 @@
 //! The form: eight bytes that name it, the log's id (16), then entries of 24 bytes: the finding's ID (16) and
 //! the chunk's number (little-endian).
 
-use super::checkpoint;
 use crate::log::seal_findings::Opened;
 use gabion_record::evidence::FindingId;
+use gabion_runtime::output::{Replacement, read_earlier};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 /// Its name in the run's folder.
@@ -128,20 +128,14 @@ fn write(path: &Path, log_id: &[u8; 16], entries: &[(FindingId, u64)]) -> io::Re
     let mut bytes = MAGIC.to_vec();
     bytes.extend_from_slice(log_id);
     bytes.extend(entries.iter().flat_map(|(id, chunk)| entry(*id, *chunk)));
-    let beside = path.with_extension("sealed.new");
-    let mut file = checkpoint::make_new(&beside)?;
-    file.write_all(&bytes)?;
-    std::fs::rename(&beside, path)?;
-    Ok(file)
+    let fresh = Replacement::begin(path)?;
+    fresh.file().write_all(&bytes)?;
+    fresh.take_place()
 }
 
 /// What the file says, where it is of this log. A last entry that is not whole was never acted upon.
 fn entries(path: &Path, log_id: &[u8; 16]) -> io::Result<Option<Vec<(FindingId, u64)>>> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(e),
-    };
+    let Some(bytes) = read_earlier(path)? else { return Ok(None) };
     let Some((head, entries)) = bytes.split_at_checked(HEAD) else { return Ok(None) };
     if head != [&MAGIC[..], log_id].concat() {
         return Ok(None);

@@ -49,7 +49,6 @@ use std::fmt::Write;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use streams::Streams;
@@ -86,7 +85,7 @@ pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
 
 /// The thread that carries checkpoints off the host. It reads the log as anybody does and holds up nobody.
 struct Pushing {
-    is_ended: Arc<AtomicBool>,
+    is_ended: StopFlag,
     thread: JoinHandle<()>,
 }
 
@@ -95,19 +94,19 @@ impl Pushing {
         if options.is_empty() {
             return Ok(None);
         }
-        let is_ended = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&is_ended);
-        let pusher = Pusher::new(log, options).map_err(LogFault::into_fault)?;
-        let mut pusher = pusher.until(Arc::clone(&is_ended));
+        let is_ended = StopFlag::new();
+        let flag = is_ended.clone();
+        let pusher = Pusher::new(log, options, is_ended.clone());
+        let mut pusher = pusher.map_err(LogFault::into_fault)?;
         let thread = spawn("push", move || {
             loop {
                 // What is signed before this is carried by this look.
-                let is_last = flag.load(Ordering::Acquire);
-                for fault in pusher.look() {
+                let is_last = flag.is_set();
+                for fault in pusher.look(Some(LOOK_EVERY)) {
                     eprintln!("gabion: {}", fault.text());
                 }
                 let next = Instant::now() + LOOK_EVERY;
-                while Instant::now() < next && !flag.load(Ordering::Acquire) {
+                while Instant::now() < next && !flag.is_set() {
                     thread::sleep(Duration::from_millis(50));
                 }
                 if is_last {
@@ -120,7 +119,7 @@ impl Pushing {
 
     /// The closing checkpoint is there: it is carried too.
     fn end(self) -> Result<(), Fault> {
-        self.is_ended.store(true, Ordering::Release);
+        self.is_ended.set();
         self.thread.join().map_err(|_| Fault::internal("push: the thread panicked"))
     }
 }

@@ -6,7 +6,7 @@ use super::account::Joint;
 use super::datagrams::DatagramListener;
 use super::enduring::EnduringLog;
 use super::sealed::LogPlace;
-use super::streams::{Bounds, StreamListener};
+use super::streams::{self, Bounds, StreamListener};
 use super::tls;
 use crate::exit::Fault;
 use crate::log::folders::state_of;
@@ -64,6 +64,8 @@ pub(crate) struct Wanted {
     receive_buffer: usize,
     workers: Option<usize>,
     is_quiet: bool,
+    /// How long what is readable at the end is still read.
+    pub(crate) drain: Duration,
 }
 
 /// What is open.
@@ -140,6 +142,7 @@ impl Wanted {
             receive_buffer: o.receive_buffer,
             workers: o.slog_workers,
             is_quiet: o.quiet,
+            drain: streams::DRAIN,
         })
     }
 
@@ -181,6 +184,7 @@ impl Wanted {
             frame: Duration::from_secs(o.frame_timeout),
             opening: Duration::from_secs(10),
             held_bytes: HELD_BYTES,
+            drain: self.drain,
             framing: Framing { nul_ends_line: o.nul, ..Framing::default() },
         }
     }

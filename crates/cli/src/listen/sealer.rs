@@ -13,6 +13,7 @@ use gabion_runtime::metrics::Metrics;
 use gabion_runtime::sockets::poll::Waker;
 use gabion_seal::record::{Flags, Kind, Source, Transport};
 use gabion_seal::statement::statement;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -60,12 +61,19 @@ pub(crate) trait Sink {
 #[derive(Clone, Debug)]
 pub(crate) struct Durable {
     receipts: Arc<Mutex<Vec<Receipt>>>,
+    /// Nothing becomes durable any more.
+    is_over: Arc<AtomicBool>,
     waker: Waker,
 }
 
 impl Durable {
     pub(crate) fn new(waker: Waker) -> Durable {
-        Durable { receipts: Arc::default(), waker }
+        Durable { receipts: Arc::default(), is_over: Arc::default(), waker }
+    }
+
+    /// Whether the sealer has ended: who waits for more waits for nothing.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
     }
 
     fn tell(&self, receipts: &mut Vec<Receipt>) {
@@ -79,6 +87,16 @@ impl Durable {
     /// Takes the word.
     pub(crate) fn take(&self, into: &mut Vec<Receipt>) {
         into.append(&mut self.receipts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Says that nothing becomes durable any more, however the sealer's thread ends.
+struct EndOfSealing(Durable);
+
+impl Drop for EndOfSealing {
+    fn drop(&mut self) {
+        self.0.is_over.store(true, Ordering::Release);
+        self.0.waker.wake();
     }
 }
 
@@ -99,6 +117,7 @@ impl<S: Sink> Sealer<S> {
     /// Works until all producers are done, then closes the log. What can't be stored is counted as
     /// shed.
     pub(crate) fn run(mut self) -> Result<(), Fault> {
+        let _over = EndOfSealing(self.durable.clone());
         let done = self.work().and_then(|()| self.close());
         if done.is_err() {
             let held = self.joint.ledger.received();

@@ -14,6 +14,7 @@ use super::batch::{Batch, Queue, Receipt, Side};
 use super::connection::{Came, Closed, Connection, Protocol};
 use super::envelopes::{Envelope, Envelopes};
 use super::sealer::Durable;
+use crate::limits::ANSWERS_LAST;
 use gabion_logs::framing::{Framer, Framing};
 use gabion_logs::relp::RelpServer;
 use gabion_record::ledger::ShedReason;
@@ -45,8 +46,8 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Pause of a listener whose connections all wait for us.
 const BEHIND: Duration = Duration::from_millis(10);
 
-/// Longest time that what is readable at the end is still read, and answers are still sent.
-const DRAIN: Duration = Duration::from_secs(10);
+/// The usual [`Bounds::drain`].
+pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 
 /// An envelope for which its workers had no room yet.
 pub(crate) struct Postponed {
@@ -71,6 +72,8 @@ pub(crate) struct Bounds {
     pub(crate) opening: Duration,
     /// Bytes of unfinished frames of all connections.
     pub(crate) held_bytes: usize,
+    /// Longest time that what is readable at the end is still read and made durable.
+    pub(crate) drain: Duration,
     pub(crate) framing: Framing,
 }
 
@@ -612,7 +615,7 @@ impl Streams {
 
     /// The end: no more connections; what is readable is read; what was taken is waited for.
     fn drain(&mut self, ready: &mut Vec<Ready>, receipts: &mut Vec<Receipt>) -> io::Result<()> {
-        let until = Instant::now() + DRAIN;
+        let until = Instant::now() + self.bounds.drain;
         // What waits to be accepted has perhaps sent already, and gone: it is taken in, in rounds as
         // ever, so that those that are done make room.
         loop {
@@ -621,15 +624,25 @@ impl Streams {
             self.poll.wait(longest, ready)?;
             let is_quiet = !waits_for_us && !ready.iter().any(|r| r.key != KEY_WAKER && r.read);
             self.round(ready, receipts);
-            if is_quiet || Instant::now() > until {
+            // What is read when nothing becomes durable any more is lost here; unread, its sender has it.
+            if is_quiet || Instant::now() > until || self.durable.is_over() {
                 break;
             }
         }
         for listener in &self.listeners {
             let _ = self.poll.remove(&listener.socket);
         }
-        // Nothing more is read; answers go out as soon as their messages are durable.
-        while Instant::now() < until && self.connections.values().any(owes_an_answer) {
+        // Nothing more is read; answers go out as soon as their messages are durable. Who does not take them is not
+        // waited for long.
+        let mut given = None;
+        while self.connections.values().any(owes_an_answer) && !self.durable.is_over() {
+            let waits = self.connections.values().any(|c| unsealed(c) > 0);
+            if !waits && given.is_none() {
+                given = Some(Instant::now() + ANSWERS_LAST);
+            }
+            if Instant::now() >= given.unwrap_or(until) {
+                break;
+            }
             self.poll.wait(Duration::from_millis(20), ready)?;
             for event in &*ready {
                 match event.key {
@@ -664,12 +677,16 @@ impl Streams {
 }
 
 fn owes_an_answer(connection: &Connection) -> bool {
-    connection.wants_output()
-        || match &connection.protocol {
-            Protocol::Relp(relp) => relp.unanswered() > 0,
-            Protocol::Slog { .. } => connection.awaits_answer,
-            Protocol::Syslog(_) => false,
-        }
+    connection.wants_output() || unsealed(connection) > 0
+}
+
+/// Messages of a connection that waits for word of their sealing.
+fn unsealed(connection: &Connection) -> u64 {
+    match &connection.protocol {
+        Protocol::Relp(relp) => relp.unanswered() as u64,
+        Protocol::Slog { .. } => u64::from(connection.awaits_answer),
+        Protocol::Syslog(_) => 0,
+    }
 }
 
 fn framing_errors(connection: &Connection) -> u64 {

@@ -82,6 +82,11 @@ struct Running {
 
 /// Listens with that sink over UDP and TCP on a port of its own.
 fn listen(sink: Slow) -> Running {
+    listen_over("--tcp", sink, |_| {})
+}
+
+/// The same with that kind of connections.
+fn listen_over(kind: &str, sink: Slow, set: fn(&mut open::Wanted)) -> Running {
     let folder = tempfile::tempdir().unwrap();
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
@@ -89,13 +94,13 @@ fn listen(sink: Slow) -> Running {
     // Every address of the loopback reaches it.
     let place = format!("0.0.0.0:{port}");
     let log = folder.path().join("log").display().to_string();
-    let argv =
-        ["x", "--udp", &place, "--tcp", &place, "--log", &log, "--recipient", "unread", "-q"];
+    let argv = ["x", "--udp", &place, kind, &place, "--log", &log, "--recipient", "unread", "-q"];
     let options = Line::try_parse_from(argv).map_err(|e| e.to_string()).unwrap().options;
     let stop = StopFlag::default();
     let flag = stop.clone();
     let thread = thread::spawn(move || {
-        let wanted = open::Wanted::of(&options)?;
+        let mut wanted = open::Wanted::of(&options)?;
+        set(&mut wanted);
         run_with(&options, &wanted, sink, &flag, &|| {})
     });
     // It listens when a connection is taken.
@@ -193,6 +198,25 @@ fn a_broken_sink_ends_it_and_what_was_taken_is_counted_as_lost() {
     // It ends by itself: nothing may be taken in that can't be kept.
     let fault = running.thread.join().unwrap().expect_err("the disk is gone");
     assert!(fault.to_string().contains("the disk is gone"), "{fault}");
+}
+
+/// A client of RELP that waits for an answer gets none when the log can't be written any more. It is not waited for:
+/// here the end would take a day.
+#[test]
+fn a_broken_sink_ends_it_though_answers_are_owed() {
+    use std::io::{Read, Write};
+    let sink = Slow { breaks_after: Some(2), ..Slow::default() };
+    let running = listen_over("--relp", sink, |wanted| wanted.drain = Duration::from_secs(86_400));
+    let mut relp = std::net::TcpStream::connect(("127.0.0.1", running.port)).unwrap();
+    relp.write_all(b"1 open 30 relp_version=0\ncommands=syslog\n").unwrap();
+    for number in 2..10 {
+        let _ = write!(relp, "{number} syslog 9 <13>first\n");
+    }
+    let fault = running.thread.join().unwrap().expect_err("the disk is gone");
+    assert_eq!(fault.exit, Exit::Environment);
+    let mut heard = Vec::new();
+    let _ = relp.read_to_end(&mut heard);
+    assert!(!String::from_utf8_lossy(&heard).contains("9 rsp"));
 }
 
 #[test]

@@ -74,10 +74,17 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
 fn carry(options: &CheckpointOptions) -> Ended {
     let signals = gabion_runtime::Signals::install()
         .map_err(|e| LogFault::environment(format!("signals: {e}")))?;
-    let mut pusher = Pusher::new(&options.log, &options.push)?;
+    let mut pusher = Pusher::new(&options.log, &options.push, signals.stop().clone())?;
+    let patience = options.follow.then_some(LOOK_EVERY);
     loop {
-        let faults = pusher.look();
+        // What is signed before this is carried by this look.
+        let is_last = signals.stop().is_set();
+        let faults = pusher.look(patience);
         if !options.follow {
+            if signals.stop().is_set() && !is_last {
+                faults.iter().for_each(|f| eprintln!("gabion: {}", f.text()));
+                continue;
+            }
             let Some(first) = faults.first().cloned() else { break };
             faults.iter().skip(1).for_each(|f| eprintln!("gabion: {}", f.text()));
             return Err(first);
@@ -87,7 +94,7 @@ fn carry(options: &CheckpointOptions) -> Ended {
         while gabion_runtime::clock::now() < next && !signals.stop().is_set() {
             std::thread::sleep(LOOK_EVERY / 20);
         }
-        if signals.stop().is_set() {
+        if is_last {
             break;
         }
     }

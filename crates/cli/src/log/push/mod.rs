@@ -4,14 +4,21 @@
 //! What is carried is read out of the log's folder as any reader would, by a thread or process of its
 //! own: sealing knows nothing of it and waits for nobody. What could not be carried is tried again,
 //! ever less often; the next checkpoint says all that the one before said.
+//!
+//! Each place is served by a thread of its own, so that one that is silent keeps no other waiting, and so that the
+//! end of a run can be bounded: names are looked up, connections made and disks written by system calls that
+//! nothing else can cut short. What is not carried by then is said, and carried by the next run.
 
 mod post;
 
 pub(crate) use post::Url;
 
 use super::{LogFault, folders};
-use crate::limits::{AGAIN_MAX, COMMAND_LAST, COMMAND_MAX, LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX};
+use crate::limits::{
+    AGAIN_MAX, CARRY_LAST, COMMAND_LAST, COMMAND_MAX, LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX,
+};
 use clap::Args;
+use gabion_runtime::StopFlag;
 use gabion_runtime::clock::now;
 use gabion_runtime::output::{Existing, OutputFile};
 use gabion_seal::checkpoints::{self, Entry};
@@ -24,8 +31,8 @@ use rustls::ClientConfig;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// File in the log's folder with the newest cosigned checkpoint of each witness.
@@ -34,6 +41,8 @@ pub(crate) const WITNESSED: &str = "witnessed";
 pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A failure is followed by another try after this, doubled each time up to [`AGAIN_MAX`].
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
+/// How often it is looked whether the run ends.
+const CARRY_LOOK: Duration = Duration::from_millis(20);
 
 /// Where checkpoints are carried.
 #[derive(Clone, Debug, Default, Args)]
@@ -60,7 +69,7 @@ impl PushOptions {
 }
 
 /// One of the places.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Target {
     Witness { url: Url, knows: u64 },
     File(PathBuf),
@@ -85,6 +94,8 @@ struct Way {
     done: Option<u64>,
     failures: u32,
     next_try: Instant,
+    /// Size of the checkpoint that a thread is carrying there.
+    busy: Option<u64>,
 }
 
 /// Why something was not carried.
@@ -96,91 +107,167 @@ enum Failure {
     Fork(String),
 }
 
+/// What a thread has done for a place.
+struct Carried {
+    way: usize,
+    size: u64,
+    target: Target,
+    result: Result<(), Failure>,
+}
+
 /// Carries checkpoints.
 pub(crate) struct Pusher {
-    path: PathBuf,
+    carrier: Arc<Carrier>,
     ways: Vec<Way>,
+    done: (Sender<Carried>, Receiver<Carried>),
+}
+
+/// What all threads that carry share.
+struct Carrier {
+    path: PathBuf,
     trusted: Option<Arc<ClientConfig>>,
-    leaves: Vec<Hash>,
+    leaves: Mutex<Vec<Hash>>,
+    /// One at a time writes the file of cosigned checkpoints.
+    witnessed: Mutex<()>,
     /// The run ends: what is asked of others is not waited for much longer.
-    is_ended: Arc<AtomicBool>,
+    is_ended: StopFlag,
 }
 
 impl Pusher {
-    /// Of this log.
-    pub(crate) fn new(path: &Path, options: &PushOptions) -> Result<Pusher, LogFault> {
+    /// Of this log, until the flag says that the run ends.
+    pub(crate) fn new(
+        path: &Path,
+        options: &PushOptions,
+        is_ended: StopFlag,
+    ) -> Result<Pusher, LogFault> {
         let witnesses =
             options.witness.iter().map(|u| Target::Witness { url: u.clone(), knows: 0 });
         let files = options.anchor_append.iter().cloned().map(Target::File);
         let command = options.anchor_cmd.iter().cloned().map(Target::Command);
         let is_tls = options.witness.iter().any(|u| u.to_string().starts_with("https"));
         let trusted = is_tls.then(|| post::trust(options.witness_ca.as_deref())).transpose();
-        let way = |target| Way { target, done: None, failures: 0, next_try: now() };
-        Ok(Pusher {
+        let way = |target| Way { target, done: None, failures: 0, next_try: now(), busy: None };
+        let carrier = Carrier {
             path: path.to_owned(),
-            ways: witnesses.chain(files).chain(command).map(way).collect(),
             trusted: trusted.map_err(LogFault::input)?,
-            leaves: Vec::new(),
-            is_ended: Arc::default(),
+            leaves: Mutex::default(),
+            witnessed: Mutex::default(),
+            is_ended,
+        };
+        Ok(Pusher {
+            carrier: Arc::new(carrier),
+            ways: witnesses.chain(files).chain(command).map(way).collect(),
+            done: channel(),
         })
     }
 
-    /// Until this says that the run ends.
-    pub(crate) fn until(self, is_ended: Arc<AtomicBool>) -> Pusher {
-        Pusher { is_ended, ..self }
-    }
-
-    /// Looks for a newer checkpoint and carries it to every place that lacks it and whose turn it is. The
-    /// faults are those of this look; all of it is repeated at the next.
-    pub(crate) fn look(&mut self) -> Vec<LogFault> {
-        let mut faults = Vec::new();
-        let log = match folders::open(&self.path) {
+    /// Looks for a newer checkpoint and carries it to every place that lacks it and whose turn it is, waiting for
+    /// them that long, or until all are through. When the run ends, it is every place's turn, once, and a moment is
+    /// left. The faults are those that have shown since the last look; all is repeated at the next.
+    pub(crate) fn look(&mut self, patience: Option<Duration>) -> Vec<LogFault> {
+        let is_last = self.carrier.is_ended.is_set();
+        let log = match folders::open(&self.carrier.path) {
             Ok(log) => log,
             Err(e) => return vec![e],
         };
         let last = match checkpoints::tail(&log) {
             Ok(tail) => tail.and_then(|t| t.last),
-            Err(e) => return vec![LogFault::from(e).about(&self.path)],
+            Err(e) => return vec![LogFault::from(e).about(&self.carrier.path)],
         };
         let Some(last) = last else { return Vec::new() };
-        let size = last.checkpoint.size;
-        let mut ways = std::mem::take(&mut self.ways);
-        for way in &mut ways {
-            if way.done.is_some_and(|done| done >= size) || now() < way.next_try {
+        let (size, last) = (last.checkpoint.size, Arc::new(last));
+        let mut faults = Vec::new();
+        for n in 0..self.ways.len() {
+            let Some(way) = self.ways.get_mut(n) else { continue };
+            let is_free = match way.busy {
+                None => is_last || now() >= way.next_try,
+                // One that hangs since an earlier checkpoint does not keep the last one from its try.
+                Some(busy) => is_last && busy < size,
+            };
+            if !is_free || way.done.is_some_and(|done| done >= size) {
                 continue;
             }
-            match self.carry(&log, &last, &mut way.target) {
-                Ok(()) => (way.done, way.failures) = (Some(size), 0),
-                Err(failure) => {
-                    let again = AGAIN_AFTER.saturating_mul(1 << way.failures.min(10));
-                    way.next_try = now() + again.min(AGAIN_MAX);
-                    way.failures = way.failures.saturating_add(1);
-                    let (code, why) = match failure {
-                        Failure::Again(why) => (4, why),
-                        Failure::Fork(why) => (22, why),
-                    };
-                    let text = format!("{}: {size} chunks: {why}", way.target.name());
-                    faults.push(LogFault::with_code(code, text));
-                }
+            let target = way.target.clone();
+            way.busy = Some(size);
+            if let Err(e) = self.begin(n, target, Arc::clone(&last)) {
+                faults.extend(self.failed(n, size, Failure::Again(format!("no thread: {e}"))));
             }
         }
-        self.ways = ways;
-        if self.leaves.len() > LEAVES_KEPT_MAX {
-            self.leaves = Vec::new();
+        let patience = if is_last { Some(CARRY_LAST) } else { patience };
+        self.collect(patience.map(|p| now() + p), is_last, &mut faults);
+        let left = if is_last { self.ways.len() } else { 0 };
+        for n in 0..left {
+            if let Some(size) = self.ways.get(n).and_then(|way| way.busy) {
+                let why = "asked to stop before it was carried: the next run carries it";
+                faults.extend(self.failed(n, size, Failure::Again(why.to_owned())));
+            }
         }
         faults
+    }
+
+    fn begin(&self, way: usize, target: Target, last: Arc<Entry>) -> std::io::Result<()> {
+        let (carrier, done) = (Arc::clone(&self.carrier), self.done.0.clone());
+        let work = move || {
+            let mut target = target;
+            let result = carrier.carry(&last, &mut target);
+            // Nobody asks any more when the run has ended.
+            let _ = done.send(Carried { way, size: last.checkpoint.size, target, result });
+        };
+        std::thread::Builder::new().name("carry".to_owned()).spawn(work).map(drop)
+    }
+
+    /// Takes what threads have done, until all are through, the time is over or a run ends that had not ended before.
+    fn collect(&mut self, until: Option<Instant>, is_last: bool, faults: &mut Vec<LogFault>) {
+        while self.ways.iter().any(|way| way.busy.is_some()) {
+            let is_asked = !is_last && self.carrier.is_ended.is_set();
+            if is_asked || until.is_some_and(|until| now() >= until) {
+                return;
+            }
+            let Ok(carried) = self.done.1.recv_timeout(CARRY_LOOK) else { continue };
+            let Some(way) = self.ways.get_mut(carried.way) else { continue };
+            way.target = carried.target;
+            // A thread of an earlier look may come late, behind one that carries more.
+            let is_newest = way.busy == Some(carried.size);
+            match carried.result {
+                Ok(()) => {
+                    way.done = way.done.max(Some(carried.size));
+                    way.failures = 0;
+                    way.busy = way.busy.filter(|_| !is_newest);
+                }
+                Err(failure) if is_newest => {
+                    faults.extend(self.failed(carried.way, carried.size, failure));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn failed(&mut self, way: usize, size: u64, failure: Failure) -> Option<LogFault> {
+        let way = self.ways.get_mut(way)?;
+        way.busy = None;
+        let again = AGAIN_AFTER.saturating_mul(1 << way.failures.min(10));
+        way.next_try = now() + again.min(AGAIN_MAX);
+        way.failures = way.failures.saturating_add(1);
+        let (code, why) = match failure {
+            Failure::Again(why) => (4, why),
+            Failure::Fork(why) => (22, why),
+        };
+        let text = format!("{}: {size} chunks: {why}", way.target.name());
+        Some(LogFault::with_code(code, text))
     }
 
     /// Whether everything was carried everywhere.
     pub(crate) fn is_done(&self) -> bool {
         self.ways.iter().all(|w| w.done.is_some() && w.failures == 0)
     }
+}
 
-    fn carry(&mut self, log: &Files, last: &Entry, target: &mut Target) -> Result<(), Failure> {
+impl Carrier {
+    fn carry(&self, last: &Entry, target: &mut Target) -> Result<(), Failure> {
         match target {
             Target::Witness { url, knows } => {
                 let url = url.clone();
-                self.witness(log, last, &url, knows)
+                self.witness(last, &url, knows)
             }
             Target::File(path) => append(path, last),
             Target::Command(command) => run(command, last, &self.is_ended),
@@ -188,16 +275,11 @@ impl Pusher {
     }
 
     /// Asks a witness to cosign; its first answer may be that it knows another size than we think.
-    fn witness(
-        &mut self,
-        log: &Files,
-        last: &Entry,
-        url: &Url,
-        knows: &mut u64,
-    ) -> Result<(), Failure> {
+    fn witness(&self, last: &Entry, url: &Url, knows: &mut u64) -> Result<(), Failure> {
         let again = |what: String| Failure::Again(what);
+        let log = folders::open(&self.path).map_err(|e| again(e.text().to_string()))?;
         for _ in 0..2 {
-            let proof = self.proof(log, *knows, last)?;
+            let proof = self.proof(&log, *knows, last)?;
             let mut body = format!("old {knows}\n");
             proof.iter().for_each(|h| body.push_str(&format!("{}\n", base64(h))));
             body.push_str(&format!("\n{}", last.note));
@@ -206,6 +288,7 @@ impl Pusher {
             match status {
                 200 => {
                     *knows = last.checkpoint.size;
+                    let _one = self.witnessed.lock().unwrap_or_else(PoisonError::into_inner);
                     return keep(&self.path, last, &answer).map_err(again);
                 }
                 409 => {
@@ -232,21 +315,26 @@ impl Pusher {
     }
 
     /// Hashes that show the tree of `old` chunks to be the beginning of what this checkpoint signs.
-    fn proof(&mut self, log: &Files, old: u64, last: &Entry) -> Result<Vec<Hash>, Failure> {
+    fn proof(&self, log: &Files, old: u64, last: &Entry) -> Result<Vec<Hash>, Failure> {
         let size = last.checkpoint.size;
         if old == 0 || old == size {
             return Ok(Vec::new());
         }
-        extend(log, &mut self.leaves, size).map_err(|e| Failure::Again(e.to_string()))?;
-        let leaves = self.leaves.get(..usize::try_from(size).unwrap_or(usize::MAX));
+        let mut kept = self.leaves.lock().unwrap_or_else(PoisonError::into_inner);
+        extend(log, &mut kept, size).map_err(|e| Failure::Again(e.to_string()))?;
+        let leaves = kept.get(..usize::try_from(size).unwrap_or(usize::MAX));
         let leaves = leaves.ok_or_else(|| Failure::Again("chunks are missing".to_owned()))?;
         if root(leaves) != last.checkpoint.root {
-            self.leaves = Vec::new();
+            *kept = Vec::new();
             let text = "the log differs from its checkpoint: verify it".to_owned();
             return Err(Failure::Again(text));
         }
-        consistency_proof(leaves, usize::try_from(old).unwrap_or(usize::MAX))
-            .ok_or_else(|| Failure::Again(format!("no proof from {old} chunks")))
+        let proof = consistency_proof(leaves, usize::try_from(old).unwrap_or(usize::MAX))
+            .ok_or_else(|| Failure::Again(format!("no proof from {old} chunks")));
+        if kept.len() > LEAVES_KEPT_MAX {
+            *kept = Vec::new();
+        }
+        proof
     }
 }
 
@@ -318,7 +406,7 @@ fn append(path: &Path, last: &Entry) -> Result<(), Failure> {
 }
 
 /// Runs the admin's command with the note on its standard input. When the run ends it has a moment more.
-fn run(command: &str, last: &Entry, is_ended: &AtomicBool) -> Result<(), Failure> {
+fn run(command: &str, last: &Entry, is_ended: &StopFlag) -> Result<(), Failure> {
     let failed = |e: std::io::Error| Failure::Again(e.to_string());
     let mut child = Command::new("sh")
         .args(["-c", command])
@@ -335,7 +423,7 @@ fn run(command: &str, last: &Entry, is_ended: &AtomicBool) -> Result<(), Failure
     let mut end = now() + COMMAND_MAX;
     let mut most = COMMAND_MAX;
     loop {
-        if is_ended.load(Ordering::Acquire) && most > COMMAND_LAST {
+        if is_ended.is_set() && most > COMMAND_LAST {
             (end, most) = (end.min(now() + COMMAND_LAST), COMMAND_LAST);
         }
         match child.try_wait().map_err(failed)? {
@@ -349,5 +437,52 @@ fn run(command: &str, last: &Entry, is_ended: &AtomicBool) -> Result<(), Failure
             }
             None => std::thread::sleep(Duration::from_millis(20)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    /// A log with a checkpoint, in a folder.
+    fn log(folder: &Path) -> PathBuf {
+        let (path, state) = (folder.join("log"), folder.join("state"));
+        let mut log = Files::create_folder(&path).unwrap();
+        let state = Files::create_folder(&state).unwrap();
+        gabion_seal::Init::new("log.example/x", 1).create(&mut log, state).unwrap();
+        path
+    }
+
+    /// A witness that takes the connection and says nothing, a command that does not end, a file in a folder that is
+    /// not there: when the run ends, each is named, with what becomes of it, and nothing waits for them.
+    #[test]
+    fn the_end_of_a_run_waits_for_no_place_and_says_what_was_not_carried() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = log(folder.path());
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url: Url = format!("http://{}", silent.local_addr().unwrap()).parse().unwrap();
+        let options = PushOptions {
+            witness: vec![url.clone(), url],
+            anchor_append: vec![folder.path().join("none/anchors")],
+            ..PushOptions::default()
+        };
+        let ended = StopFlag::new();
+        let mut pusher = Pusher::new(&path, &options, ended.clone()).unwrap();
+        // A look in the middle of the run does not wait for the silent ones; they stay under way.
+        let faults = pusher.look(Some(Duration::ZERO));
+        assert!(faults.len() <= 1 && !pusher.is_done());
+        ended.set();
+        let said: Vec<String> = pusher.look(None).iter().map(|f| f.text().to_owned()).collect();
+        let left = said.iter().filter(|s| s.contains("the next run carries it")).count();
+        assert_eq!((left, said.len()), (2, 3), "{said:?}");
+        assert!(!pusher.is_done());
+        // The next run carries it.
+        let anchors = folder.path().join("anchors");
+        let options =
+            PushOptions { anchor_append: vec![anchors.clone()], ..PushOptions::default() };
+        let mut pusher = Pusher::new(&path, &options, StopFlag::new()).unwrap();
+        assert!(pusher.look(None).is_empty() && pusher.is_done());
+        assert!(!std::fs::read(anchors).unwrap().is_empty());
     }
 }

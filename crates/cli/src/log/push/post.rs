@@ -1,6 +1,7 @@
 //! One HTTP POST to a witness: over TCP or TLS, with a bound on time and on what is read.
 
-use crate::limits::WITNESS_ANSWER_MAX;
+use crate::limits::{WITNESS_ANSWER_MAX, WITNESS_MAX};
+use gabion_runtime::clock::now;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -8,7 +9,7 @@ use std::io::{self, Error, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A witness answers within this, for each read and write.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -78,6 +79,40 @@ pub(crate) fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Str
     Ok(Arc::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
+/// A connection that is given up when its time is over, however slowly bytes go and come.
+struct Bounded {
+    stream: TcpStream,
+    end: Instant,
+}
+
+impl Bounded {
+    /// What is left of the time for one read or write.
+    fn left(&self) -> io::Result<Option<Duration>> {
+        match self.end.saturating_duration_since(now()) {
+            Duration::ZERO => Err(io::ErrorKind::TimedOut.into()),
+            left => Ok(Some(left.min(PATIENCE))),
+        }
+    }
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        self.stream.set_read_timeout(self.left()?)?;
+        self.stream.read(buf)
+    }
+}
+
+impl Write for Bounded {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        self.stream.set_write_timeout(self.left()?)?;
+        self.stream.write(buf)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
 /// Posts a body to a path below the address; status and body of the answer.
 pub(crate) fn post(
     url: &Url,
@@ -85,12 +120,12 @@ pub(crate) fn post(
     body: &str,
     trusted: Option<&Arc<ClientConfig>>,
 ) -> io::Result<(u16, String)> {
+    let end = now() + WITNESS_MAX;
     let mut last = Error::other("the name has no address");
     for address in (url.host.as_str(), url.port).to_socket_addrs()? {
         match TcpStream::connect_timeout(&address, PATIENCE) {
             Ok(stream) => {
-                stream.set_read_timeout(Some(PATIENCE))?;
-                stream.set_write_timeout(Some(PATIENCE))?;
+                let stream = Bounded { stream, end };
                 let Some(trusted) = trusted.filter(|_| url.is_tls) else {
                     return speak(stream, url, below, body);
                 };
