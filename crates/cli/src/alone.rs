@@ -11,7 +11,7 @@ use crate::pipeline::{
 };
 use crate::stats::{self, WorkerStats};
 use gabion_capture::{AgreedClock, FrameRef};
-use gabion_net::{Engine, Worker, WorkerBudgets};
+use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
@@ -162,6 +162,7 @@ impl Run<'_> {
         let mut done = Done::default();
         let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
         let (mut number, mut clock) = (0, AgreedClock::default());
+        let mut checksums = ChecksumSample::new(Arc::clone(self.engine));
         let mut is_lost = false;
         let mut queue = Queue::new(inputs, self.arrivals.clone());
         while let Some((at, input)) = queue.next(self.stop, pulse, &mut || outputs.flush_lines()) {
@@ -195,6 +196,7 @@ impl Run<'_> {
             let mut one = OneInput {
                 number: &mut number,
                 clock: &mut clock,
+                checksums: &mut checksums,
                 reader: &mut reader,
                 entry: &mut entry,
                 stop: self.stop,
@@ -210,6 +212,7 @@ impl Run<'_> {
             outputs.reopen();
         }
         done.clock = clock.counts();
+        done.checksums_ignored_from = checksums.given_up_at();
         done.memory = Some(self.budget.report());
         done.books.add("reader", None, &reader);
         done.books.add("engine", None, &entry);
@@ -246,7 +249,7 @@ fn inspect(
     became: &mut dyn FnMut(&FrameRef, Entry),
 ) {
     for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(block.agreed) {
-        let f = frame_in(r, block.bytes, number, *agreed);
+        let f = frame_in(r, block.bytes, number, *agreed, block.ignored_from);
         let taken = worker.frame(&f, outputs);
         pulse.beat();
         became(r, if taken { Entry::Taken } else { Entry::Unsupported });

@@ -3,7 +3,8 @@
 use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
 use gabion_matcher::regex::Limits;
 use gabion_net::{
-    Datasets, Detector, Engine, EngineOptions, Expressions, Policies, Protocols, RuleTexts,
+    CaptureChecksums, Datasets, Detector, Engine, EngineOptions, Expressions, Policies, Protocols,
+    RuleTexts,
 };
 use gabion_packet::DecodeConfig;
 use gabion_proto::Requirements;
@@ -18,8 +19,10 @@ pub(crate) enum Checksums {
     /// As configured.
     #[default]
     Configured,
-    /// Looked at.
+    /// Looked at, all of them.
     All,
+    /// Looked at, but for captures as configured: what Suricata does for `-k all`.
+    Validated,
     /// Not looked at.
     None,
 }
@@ -57,12 +60,14 @@ pub(crate) fn engine(
     let mut stream = StreamConfig::from_tree(config, mode.inline)?;
     let defrag = DefragConfig::from_tree(config)?;
     let checksums = match mode.checksums {
-        Checksums::All => true,
+        Checksums::All | Checksums::Validated => true,
         Checksums::None => false,
-        // The peer's readers of captures have a switch of their own.
-        Checksums::Configured => {
-            stream.checksum_validation && config.flag("pcap-file.checksum-checks") != Some(false)
-        }
+        Checksums::Configured => stream.checksum_validation,
+    };
+    let captured = match (mode.checksums, config.flag("pcap-file.checksum-checks")) {
+        (Checksums::All | Checksums::None, _) | (_, Some(true)) => CaptureChecksums::Checked,
+        (_, Some(false)) => CaptureChecksums::Ignored,
+        (_, None) => CaptureChecksums::Auto,
     };
     stream.checksum_validation = checksums;
     stream.simulate_ssn_memcap_at = mode.simulate.session_memcap.unwrap_or(0);
@@ -145,6 +150,7 @@ pub(crate) fn engine(
         inline: mode.inline,
         firewall: mode.firewall,
         checksums,
+        captured,
         alerts_max,
         guess_tx: flag("detect.guess-applayer-tx").unwrap_or(false),
         ranges: gabion_net::RangeOptions::from_tree(config),

@@ -13,7 +13,7 @@ use gabion_capture::{
     Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef, OpenOptions, Source,
 };
 use gabion_flowlog::source::is_read_once;
-use gabion_net::{Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks};
+use gabion_net::{ChecksumSample, Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
 use gabion_record::ledger::{Books, Ledger, ShedReason};
@@ -60,6 +60,10 @@ pub(crate) struct Done {
     pub(crate) counters: NetCounters,
     /// What was unusual about the times of frames.
     pub(crate) clock: ClockCounts,
+    /// TCP packets that were not looked at further for their checksum.
+    pub(crate) wrong_checksums: u64,
+    /// Number of the frame from which on checksums were ignored, because too many before were wrong.
+    pub(crate) checksums_ignored_from: Option<u64>,
     pub(crate) costs: RuleCosts,
     /// What the budgets were used for, at the end of the reading.
     pub(crate) memory: Option<BudgetReport>,
@@ -111,6 +115,7 @@ impl Done {
         for (n, end) in ends {
             end.books.each(&mut |joint, ledger| self.books.add(joint, Some(*n), ledger));
             self.counters.merge(&end.stats.net);
+            self.wrong_checksums += end.stats.wrong_checksums();
             if self.costs.rules.is_empty() {
                 self.costs = RuleCosts::new(0, None, end.costs.is_exact());
             }
@@ -358,6 +363,8 @@ pub(crate) struct OneInput<'a> {
     pub(crate) number: &'a mut u64,
     /// The clock of the run.
     pub(crate) clock: &'a mut AgreedClock,
+    /// Whether checksums are looked at.
+    pub(crate) checksums: &'a mut ChecksumSample,
     pub(crate) reader: &'a mut Ledger,
     pub(crate) entry: &'a mut Ledger,
     pub(crate) stop: &'a StopFlag,
@@ -374,6 +381,8 @@ pub(crate) struct FrameBlock<'a> {
     pub(crate) agreed: &'a [Agreed],
     /// Number of the first frame.
     pub(crate) first: u64,
+    /// Number of the first frame of the run whose checksums are ignored.
+    pub(crate) ignored_from: u64,
 }
 
 /// A frame as the engine takes it.
@@ -383,6 +392,7 @@ pub(crate) fn frame_in<'a>(
     bytes: &'a CaptureBytes,
     number: u64,
     agreed: Agreed,
+    ignored_from: u64,
 ) -> FrameIn<'a> {
     let f = r.frame(bytes);
     FrameIn {
@@ -391,6 +401,7 @@ pub(crate) fn frame_in<'a>(
         is_leap: agreed.is_leap,
         number,
         link: f.link,
+        ignores_checksums: number >= ignored_from,
         wire_len: f.wire_len,
         data: f.data,
         fragments: None,
@@ -463,6 +474,13 @@ impl OneInput<'_> {
             }
             let first = *self.number + 1;
             *self.number += frames.len() as u64;
+            if !self.checksums.is_decided() {
+                for (number, r) in (first..).zip(&frames) {
+                    let f = r.frame(&bytes);
+                    self.checksums.look(number, f.link, f.data);
+                }
+            }
+            let ignored_from = self.checksums.ignored_from();
             let entry = &mut *self.entry;
             let mut became = |r: &FrameRef, what: Entry| {
                 let len = u64::from(r.len);
@@ -478,7 +496,13 @@ impl OneInput<'_> {
                     }
                 }
             };
-            let block = FrameBlock { bytes: &bytes, frames: &mut frames, agreed: &agreed, first };
+            let block = FrameBlock {
+                bytes: &bytes,
+                frames: &mut frames,
+                agreed: &agreed,
+                first,
+                ignored_from,
+            };
             take(block, &mut became);
             frames.clear();
             spare = frames;

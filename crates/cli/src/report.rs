@@ -101,6 +101,9 @@ fn inputs(r: &Report<'_>, out: &mut String) {
         let _ = writeln!(out, "and {} more: {} packets", rest.len(), thousands(frames));
     }
     times(r, out);
+    if let Some(said) = checksums(r.done, "-k none") {
+        let _ = writeln!(out, "checksums: {said}");
+    }
     if r.done.is_stopped {
         out.push_str("stopped before the end\n");
     }
@@ -139,6 +142,28 @@ fn times(r: &Report<'_>, out: &mut String) {
             count(ended, "flow", "flows")
         );
     }
+}
+
+/// What is to be said of packets with wrong checksums, if there were any; `how` lets them in.
+pub(crate) fn checksums(done: &Done, how: &str) -> Option<String> {
+    let n = done.wrong_checksums;
+    if n == 0 {
+        return None;
+    }
+    let packets = count(n, "TCP packet has a wrong checksum", "TCP packets have wrong checksums");
+    let are = if n == 1 { "was" } else { "were" };
+    let said = format!("{packets} and {are} not inspected as part of a stream");
+    Some(match done.checksums_ignored_from {
+        Some(from) => format!(
+            "{said}; from packet {} on checksums were ignored, because more than a tenth were wrong: \
+             {how} ignores all",
+            thousands(from)
+        ),
+        None => format!(
+            "{said}: if the capture was made on the host that sent them, whose network card computes \
+             checksums, read it with {how}"
+        ),
+    })
 }
 
 /// A count with its unit.
@@ -359,6 +384,12 @@ pub(crate) fn json(r: &Report<'_>) -> String {
     j.number("flows_ended_by_leaps", r.done.counters.ended_by_leaps);
     j.number("stray_packets", r.done.clock.strays);
     j.number("steps_back", r.done.clock.steps_back);
+    j.close();
+    j.open_key("checksums");
+    j.number("wrong", r.done.wrong_checksums);
+    if let Some(from) = r.done.checksums_ignored_from {
+        j.number("ignored_from", from);
+    }
     j.close();
     j.number("workers_lost", r.done.lost_workers);
     if !r.done.incidents.is_empty() {

@@ -77,6 +77,11 @@ pub(crate) struct WorkerStats {
 }
 
 impl WorkerStats {
+    /// TCP packets that were not looked at further for their checksum.
+    pub(crate) fn wrong_checksums(&self) -> u64 {
+        self.tcp.invalid_checksum
+    }
+
     /// What the worker has counted so far.
     pub(crate) fn of(w: &Worker) -> WorkerStats {
         let (flow, tcp, defrag) = w.flow_counters();

@@ -67,6 +67,8 @@ struct Batch {
     fragments: Vec<(usize, Box<[FragmentFate]>)>,
     /// Number of the first frame.
     first: u64,
+    /// Number of the first frame of the run whose checksums are ignored.
+    ignored_from: u64,
     /// The clock at each frame.
     agreed: Vec<Agreed>,
     /// The latest time of a frame that is no stray, in nanoseconds.
@@ -139,6 +141,7 @@ struct ReaderEnd {
     clock: ClockCounts,
     is_stopped: bool,
     defrag: DefragCounters,
+    checksums_ignored_from: Option<u64>,
 }
 
 /// A worker as the writing thread sees it.
@@ -286,6 +289,7 @@ impl Run<'_> {
             done.inputs = end.inputs;
             done.is_stopped = end.is_stopped;
             defrag = end.defrag;
+            done.checksums_ignored_from = end.checksums_ignored_from;
             done.clock = end.clock;
             done.threads.push(("reader".to_string(), end.cpu));
             done.books.add("reader", None, &end.reader);
@@ -428,7 +432,8 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
                     let last = batch.frames.len().saturating_sub(1);
                     if let Some(r) = batch.frames.get(last) {
                         let number = batch.first + last as u64;
-                        worker.pass_by(&frame_in(r, &batch.bytes, number, *latest), out);
+                        let f = frame_in(r, &batch.bytes, number, *latest, batch.ignored_from);
+                        worker.pass_by(&f, out);
                     }
                     return;
                 }
@@ -436,7 +441,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
             continue;
         }
         out.before_frame(number);
-        let mut f = frame_in(r, &batch.bytes, number, agreed);
+        let mut f = frame_in(r, &batch.bytes, number, agreed, batch.ignored_from);
         while worker.pass_by(&f, out) {
             pulse.beat();
         }
@@ -465,9 +470,11 @@ fn read(
         clock: ClockCounts::default(),
         is_stopped: false,
         defrag: DefragCounters::default(),
+        checksums_ignored_from: None,
     };
     let (mut number, mut batches) = (0, 0);
     let mut clock = AgreedClock::default();
+    let mut checksums = dealer.checksum_sample();
     while let Some((at, input)) = inputs.next(stop, &Pulse::unwatched(), &mut || ()) {
         let mut capture = Some(input.path.display().to_string());
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
@@ -479,6 +486,7 @@ fn read(
         let mut one = OneInput {
             number: &mut number,
             clock: &mut clock,
+            checksums: &mut checksums,
             reader: &mut end.reader,
             entry: &mut end.entry,
             stop,
@@ -492,6 +500,7 @@ fn read(
     end.is_stopped |= inputs.is_cut(stop);
     end.defrag = dealer.defrag_counters();
     end.clock = clock.counts();
+    end.checksums_ignored_from = checksums.given_up_at();
     end.cpu = clock::thread_cpu();
     end
 }
@@ -511,7 +520,8 @@ fn hand_out(
     let mut latest_ns = 0;
     let mut fragments = Vec::new();
     for (place, (r, agreed)) in block.frames.iter().zip(block.agreed).enumerate() {
-        let dealt = dealer.deal(&frame_in(r, block.bytes, block.first + place as u64, *agreed));
+        let number = block.first + place as u64;
+        let dealt = dealer.deal(&frame_in(r, block.bytes, number, *agreed, block.ignored_from));
         let owner = dealt.map(|dealt| {
             fragments.extend(dealt.fragments.map(|fates| (place, fates)));
             owner(dealt.key, workers.len())
@@ -536,6 +546,7 @@ fn hand_out(
         owners,
         fragments,
         first: block.first,
+        ignored_from: block.ignored_from,
         agreed: block.agreed.to_vec(),
         latest_ns,
         capture,

@@ -13,7 +13,7 @@ pub struct WorkerBooks {
     pub flow: Ledger,
     /// Flows; shed are those given up for want of room before their time.
     pub flows: Ledger,
-    /// TCP packets with payload into streams.
+    /// TCP packets with payload, and those with a wrong checksum, into streams.
     pub stream: Ledger,
     /// Pieces of stream into protocols.
     pub app: Ledger,

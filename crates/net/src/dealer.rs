@@ -9,6 +9,7 @@
 //!
 //! A frame without fragments, tunnels and unusual headers is not decoded here.
 
+use crate::checksum_sample::ChecksumSample;
 use crate::engine::Engine;
 use crate::worker::FrameIn;
 use gabion_flow::{DefragCounters, DefragOutcome, Defragmenter, Fragment};
@@ -83,6 +84,11 @@ impl Dealer {
         let mut whole = Whole { engine, defrag, spare, unread, f, fates: &mut fates };
         let key = whole.walk(set, f.data);
         Dealt { key, fragments: Some(fates.into_boxed_slice()) }
+    }
+
+    /// Where it is found out whether checksums are looked at.
+    pub fn checksum_sample(&self) -> ChecksumSample {
+        ChecksumSample::new(Arc::clone(&self.engine))
     }
 
     /// Counters of putting fragments together.

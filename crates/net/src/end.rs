@@ -147,6 +147,7 @@ fn pseudo_view<'a>(headers: &'a Decoded, flow: &Flow<NetFlow>, d: Direction) -> 
         ts_ns: flow.last_ns,
         number: 0,
         pcap_cnt: None,
+        ignores_checksums: false,
         direction: Some(d),
         is_pseudo: true,
         is_established: flow

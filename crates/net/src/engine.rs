@@ -1,6 +1,7 @@
 //! What all workers share, read-only: rules, protocols, settings.
 
 use crate::app::Protocols;
+use crate::checksum_sample::CaptureChecksums;
 use crate::countries::Countries;
 use crate::detect::Detector;
 use crate::ranges::RangeOptions;
@@ -49,6 +50,8 @@ pub struct EngineOptions {
     pub firewall: bool,
     /// Checksums are looked at.
     pub checksums: bool,
+    /// What is done with those of captures.
+    pub captured: CaptureChecksums,
     /// Alerts written per packet.
     pub alerts_max: usize,
     /// Alerts of packets without a transaction get the flow's only one.

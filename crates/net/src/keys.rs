@@ -82,7 +82,9 @@ pub(crate) fn segment<'a>(view: &PacketView<'a>, checksums: bool) -> Option<TcpS
         },
         payload: view.payload,
         ts_ns: view.ts_ns,
-        checksum_ok: !checksums || checksum::tcp_ok(d, view.frame) != Some(false),
+        checksum_ok: !checksums
+            || view.ignores_checksums
+            || checksum::tcp_ok(d, view.frame) != Some(false),
         src: d.src,
         dst: d.dst,
         ip_version: d.ip_version(),

@@ -12,6 +12,7 @@
 mod alert;
 mod app;
 mod books;
+mod checksum_sample;
 mod counters;
 mod countries;
 mod dataset_file;
@@ -45,6 +46,7 @@ mod worker;
 
 pub use app::{AppCounters, Protocols, is_detected, is_parsed};
 pub use books::WorkerBooks;
+pub use checksum_sample::{CaptureChecksums, ChecksumSample};
 pub use counters::NetCounters;
 pub use countries::Countries;
 pub use dataset_file::{DatasetFault, DatasetNote};

@@ -17,6 +17,13 @@ pub const WEIGH_BYTES: u32 = 4 << 10;
 /// they came from.
 pub const WEIGH_TXS: u64 = 4;
 
+/// The frame of a run at which it is decided whether checksums are looked at further
+/// (`pcap-file.checksum-checks: auto`): Suricata's own.
+pub const CHECKSUM_SAMPLE: u64 = 1_000;
+
+/// Wrong checksums before it with which they still are: Suricata's own, a tenth of the frames.
+pub const CHECKSUM_WRONG_MAX: u64 = 100;
+
 /// Bytes of a flow's packets, headers too, for which it may have one more record of its transactions
 /// and of their events, see [`FLOW_RECORDS_MAX`]. A packet of its own is longer than that, and so is
 /// what people say to each other; a record takes some 300 bytes and more, so 16 bytes that come in

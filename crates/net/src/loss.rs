@@ -8,7 +8,7 @@
 use crate::books::WorkerBooks;
 use crate::flow_state::NetFlow;
 use crate::worker::Core;
-use gabion_flow::Flow;
+use gabion_flow::{ExceptionTrigger, Flow, TcpVerdict};
 use gabion_record::Direction;
 use gabion_record::ledger::{Ledger, ShedReason};
 
@@ -39,6 +39,28 @@ impl NetFlow {
 }
 
 impl Core {
+    /// Books a TCP packet with payload, or with a wrong checksum.
+    pub(crate) fn count_segment(&mut self, v: &TcpVerdict, len: usize, flow: &mut Flow<NetFlow>) {
+        if len == 0 && !v.is_bad_checksum {
+            return;
+        }
+        let (joint, len) = (&mut self.books.stream, len as u64);
+        joint.receive(1, len);
+        match v.exception {
+            _ if v.is_bad_checksum => joint.shed(ShedReason::BadChecksum, 1, len),
+            Some(ExceptionTrigger::StreamMemcap) => joint.shed(ShedReason::StreamMemcap, 1, len),
+            Some(ExceptionTrigger::ReassemblyMemcap) => {
+                joint.shed(ShedReason::ReassemblyMemcap, 1, len);
+                flow.ext.lose(ShedReason::ReassemblyMemcap, 1, len);
+            }
+            // The session was refused at an earlier packet.
+            _ if flow.tcp.is_none() && flow.has_exception(ExceptionTrigger::StreamMemcap) => {
+                joint.shed(ShedReason::StreamMemcap, 1, len);
+            }
+            _ => joint.pass(1, len),
+        }
+    }
+
     /// Takes up which limits this packet has reached, or the flow's end: they are shed, and the flow's
     /// alerts say so.
     #[inline]

@@ -49,6 +49,8 @@ pub struct FrameIn<'a> {
     pub number: u64,
     /// LINKTYPE.
     pub link: u16,
+    /// Its checksums count as right ([`ChecksumSample`](crate::ChecksumSample)).
+    pub ignores_checksums: bool,
     /// Length before a snap length cut it.
     pub wire_len: u32,
     /// The bytes.
@@ -292,13 +294,15 @@ impl Worker {
         prefix: &[u8],
         sink: &mut dyn NetSink,
     ) {
+        let is_in_capture = d.depth == 0 && !d.flags.has(Flags::REASSEMBLED);
         let mut view = PacketView {
             headers: d,
             frame: bytes,
             payload: d.payload(bytes),
             ts_ns: f.ts_ns,
             number: f.number,
-            pcap_cnt: (d.depth == 0 && !d.flags.has(Flags::REASSEMBLED)).then_some(f.number),
+            pcap_cnt: is_in_capture.then_some(f.number),
+            ignores_checksums: f.ignores_checksums && is_in_capture,
             direction: None,
             is_pseudo: false,
             is_established: false,
@@ -483,6 +487,7 @@ impl Worker {
             is_leap: false,
             number: 0,
             link: 0,
+            ignores_checksums: false,
             wire_len: 0,
             data: &[],
             fragments: None,
@@ -642,27 +647,6 @@ impl Core {
             self.tcp.trim(ssn, dir);
         }
         new_state
-    }
-
-    /// Books a TCP packet with payload.
-    fn count_segment(&mut self, v: &TcpVerdict, len: usize, flow: &mut Flow<NetFlow>) {
-        if len == 0 {
-            return;
-        }
-        let (joint, len) = (&mut self.books.stream, len as u64);
-        joint.receive(1, len);
-        match v.exception {
-            Some(ExceptionTrigger::StreamMemcap) => joint.shed(ShedReason::StreamMemcap, 1, len),
-            Some(ExceptionTrigger::ReassemblyMemcap) => {
-                joint.shed(ShedReason::ReassemblyMemcap, 1, len);
-                flow.ext.lose(ShedReason::ReassemblyMemcap, 1, len);
-            }
-            // The session was refused at an earlier packet.
-            _ if flow.tcp.is_none() && flow.has_exception(ExceptionTrigger::StreamMemcap) => {
-                joint.shed(ShedReason::StreamMemcap, 1, len);
-            }
-            _ => joint.pass(1, len),
-        }
     }
 
     fn meet_expectation(&mut self, flow: &mut Flow<NetFlow>) {

@@ -53,6 +53,7 @@ shed_reasons! {
     UnreadableRecord, "unreadable_record", "a record of the input that contradicts its format";
     UnsupportedLink, "unsupported_link", "a frame of a link type that is not decoded";
     DecodeInvalid, "decode_invalid", "a packet whose headers contradict themselves";
+    BadChecksum, "bad_checksum", "TCP packets whose checksum is wrong: they are not inspected as part of a stream (`-k none` ignores checksums)";
     DefragMemcap, "defrag_memcap", "fragments given up because the defragmentation budget is used up";
     FlowMemcap, "flow_memcap", "packets without a flow because the flow table's budget is used up";
     StreamMemcap, "stream_memcap", "packets of TCP flows without a stream state because its budget is used up";

@@ -53,6 +53,7 @@ pub fn script(data: &[u8]) {
             is_leap: false,
             number,
             link: 1,
+            ignores_checksums: false,
             wire_len: 0,
             data: frame,
             fragments: None,

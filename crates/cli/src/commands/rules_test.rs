@@ -14,7 +14,7 @@ use crate::pipeline::{Entry, FrameBlock, Input, OneInput, frame_in, has_capture_
 use crate::standard_output;
 use crate::{assemble, configuration, pipeline};
 use gabion_capture::{AgreedClock, FrameRef};
-use gabion_net::{Engine, Worker, WorkerBudgets};
+use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
 use gabion_record::eve::*;
 use gabion_record::ledger::Ledger;
 use gabion_runtime::{Pulse, StopFlag};
@@ -133,7 +133,7 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
             let agreed = block.agreed.iter();
             for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(agreed) {
-                let f = frame_in(r, block.bytes, number, *agreed);
+                let f = frame_in(r, block.bytes, number, *agreed, block.ignored_from);
                 let taken = worker.frame(&f, &mut sink);
                 became(r, if taken { Entry::Taken } else { Entry::Unsupported });
             }
@@ -142,6 +142,7 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
         let mut one = OneInput {
             number: &mut 0,
             clock: &mut AgreedClock::default(),
+            checksums: &mut ChecksumSample::new(Arc::clone(engine)),
             reader: &mut reader,
             entry: &mut entry,
             stop: &StopFlag::new(),

@@ -16,7 +16,7 @@ use crate::limits::FILTER_BYTES_MAX;
 use crate::operator_file;
 use crate::pipeline::{Incident, Input, InputDone, RELOAD, Run, Trouble, Watch};
 use crate::standard_output;
-use crate::{assemble, costs, ending, packet_log, rules, scripts, team, unknown_keys};
+use crate::{assemble, costs, ending, packet_log, report, rules, scripts, team, unknown_keys};
 pub(crate) use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
 use gabion_outputs::files::Outputs;
@@ -551,6 +551,9 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     for (module, e) in ending::write(&mut done, outputs, engine, config, logged) {
         log.error(module, &e);
         code |= i32::from(module == "output");
+    }
+    if let Some(said) = report::checksums(&done, "-k none or pcap-file.checksum-checks: no") {
+        log.warning("pcap", &said);
     }
     if let Err(fault) = ending::balance(&done) {
         log.error("ledger", &fault.to_string());

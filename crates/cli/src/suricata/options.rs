@@ -102,7 +102,7 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
             "--runmode" => o.runmode = Some(value("--runmode")?),
             "-k" => {
                 o.checksums = match value("-k")?.as_str() {
-                    "all" => Checksums::All,
+                    "all" => Checksums::Validated,
                     "none" => Checksums::None,
                     other => return Err(format!("-k {other}: must be all or none")),
                 }

@@ -29,6 +29,8 @@ pub(crate) struct PacketView<'a> {
     pub(crate) number: u64,
     /// Number to show, when it is a real packet.
     pub(crate) pcap_cnt: Option<u64>,
+    /// Its checksums count as right.
+    pub(crate) ignores_checksums: bool,
     /// Direction in its flow.
     pub(crate) direction: Option<Direction>,
     /// Made by the engine at a flow's end: no packet of the wire.
@@ -206,9 +208,7 @@ pub(crate) fn matches(
         PacketCondition::StreamEvent(name) => p.stream_events.iter().any(|e| e.name() == *name),
         // The peer does not look at those of the packets it makes itself.
         PacketCondition::DetectionEvent(name) => !p.is_pseudo && p.detection_events.contains(name),
-        PacketCondition::Checksum { of, valid } => {
-            !p.is_pseudo && checksum_matches(*of, *valid, h, p.frame)
-        }
+        PacketCondition::Checksum { of, valid } => !p.is_pseudo && checksum_matches(*of, *valid, p),
         PacketCondition::FtpBounce => ftp_bounce(h, p.payload),
         PacketCondition::GeoIp(t) => shared.country_matches(t, h),
         PacketCondition::Variable(t) => {
@@ -322,7 +322,8 @@ fn app_protocol(t: &AppProtocolTest, f: &Flow<NetFlow>, dir: Option<Direction>) 
     }
 }
 
-fn checksum_matches(of: ChecksumOf, valid: bool, h: &Decoded, frame: &[u8]) -> bool {
+fn checksum_matches(of: ChecksumOf, valid: bool, p: &PacketView<'_>) -> bool {
+    let (h, frame) = (p.headers, p.frame);
     let v = h.ip_version();
     let ok = match of {
         ChecksumOf::Ipv4 => checksum::ipv4_ok(h, frame),
@@ -334,7 +335,7 @@ fn checksum_matches(of: ChecksumOf, valid: bool, h: &Decoded, frame: &[u8]) -> b
         ChecksumOf::IcmpV6 => checksum::icmpv6_ok(h, frame),
         _ => None,
     };
-    ok.is_some_and(|ok| ok == valid)
+    ok.is_some_and(|ok| (ok || p.ignores_checksums) == valid)
 }
 
 /// `ftpbounce`: a `PORT` command that names another address than the sender's.

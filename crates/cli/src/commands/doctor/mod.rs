@@ -180,6 +180,10 @@ fn remedy(reason: &str) -> Option<&'static str> {
             "traffic that is made to reach a fixed limit, mostly: `limits` in run.json names each, \
              docs/limits.md says what it means"
         }
+        "bad_checksum" => {
+            "when the capture was made on the host that sent the packets, whose network card computes \
+             checksums, read it with -k none"
+        }
         "output_failed" => "see that the output's disk has room and may be written",
         _ => "see docs/limits.md",
     })
