@@ -19,6 +19,8 @@ pub struct Called<'a> {
     pub name: &'a [u8],
     /// It goes through a proxy, so that the destination is not the one that is called.
     pub is_proxied: bool,
+    /// The port behind the proxy, 0 where it is not said. Without a proxy it is the flow's own, and 0 here.
+    pub port: u16,
 }
 
 impl Called<'_> {
@@ -61,7 +63,28 @@ pub fn called<'a>(body: &Body<'a>) -> Option<Called<'a>> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.iter().all(is_word) {
         return None;
     }
-    (is_proxied || Ip::parse(name).is_none()).then_some(Called { name, is_proxied })
+    let port = match body {
+        Body::Http(h) if is_proxied => {
+            let unsaid = if h.method == b"CONNECT" { 0 } else { 80 };
+            port_of(text).unwrap_or(unsaid)
+        }
+        _ => 0,
+    };
+    (is_proxied || Ip::parse(name).is_none()).then_some(Called { name, is_proxied, port })
+}
+
+/// The port behind a name or an address.
+fn port_of(text: &[u8]) -> Option<u16> {
+    let port = text.strip_prefix(with_brackets(text))?.strip_prefix(b":")?;
+    std::str::from_utf8(port).ok()?.parse().ok()
+}
+
+/// A name or an address with its brackets, without the port.
+fn with_brackets(text: &[u8]) -> &[u8] {
+    match text.iter().position(|b| *b == b']') {
+        Some(end) if text.starts_with(b"[") => text.get(..=end).unwrap_or_default(),
+        _ => without_port(text),
+    }
 }
 
 fn without_port(text: &[u8]) -> &[u8] {
@@ -95,12 +118,22 @@ mod tests {
         assert_eq!(http("CONNECT", "b.example:443", ""), some("b.example", true));
         assert_eq!(http("CONNECT", "", "192.0.2.1:443"), some("192.0.2.1", true));
         assert_eq!(http("CONNECT", "", "[2001:db8::1]:443"), some("2001:db8::1", true));
+        let port = |method: &'static str, host: &'static str, uri: &'static str| {
+            let (method, host, uri) = (method.as_bytes(), host.as_bytes(), uri.as_bytes());
+            called(&Body::Http(Http { method, host, uri, ..Http::default() })).map(|c| c.port)
+        };
+        assert_eq!(port("CONNECT", "proxy:3128", "b.example:8443"), Some(8443));
+        assert_eq!(port("CONNECT", "", "[2001:db8::1]:443"), Some(443));
+        assert_eq!(port("CONNECT", "", "b.example"), Some(0));
+        assert_eq!(port("GET", "a.example", "http://a.example/x"), Some(80));
+        assert_eq!(port("GET", "a.example:81", "http://a.example:81/x"), Some(81));
+        assert_eq!(port("GET", "a.example:81", "/x"), Some(0));
         assert_eq!(http("GET", "192.0.2.1", "/"), None);
         assert_eq!(http("GET", "", "/"), None);
         assert_eq!(http("GET", "a b", "/"), None);
         let ssl = Ssl { server_name: b"C.Example", ..Ssl::default() };
         let named = called(&Body::Ssl(ssl)).unwrap();
-        let lower = Called { name: b"c.example", is_proxied: false };
+        let lower = Called { name: b"c.example", is_proxied: false, port: 0 };
         assert_eq!((named.hash(), named.as_ip()), (lower.hash(), lower.as_ip()));
         assert!(!named.as_ip().is_v4());
     }

@@ -23,7 +23,7 @@ use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
 /// Version of the encoding; it changes with the states of detectors. From the first release on older
 /// ones are to decode for ever; until then another version is refused.
-const VERSION: u16 = 7;
+const VERSION: u16 = 8;
 
 /// No timer.
 pub const NEVER: TimeNs = TimeNs(i64::MAX);

@@ -264,8 +264,7 @@ impl Rooms {
             // What goes on growing is told at its window's end, and then when nothing follows.
             now.why = if is_end { Telling::Ended } else { Telling::Final };
             now.related = before.related;
-            now.measures.first = now.measures.first.min(before.measures.first);
-            now.measures.threat = now.measures.threat.max(before.measures.threat);
+            now.measures.keep_most(&before.measures);
             if now.uids.is_empty() {
                 now.uids = std::mem::take(&mut before.uids);
             }
@@ -273,10 +272,11 @@ impl Rooms {
             && (has_grown(&e.measures, said, LASTING_GROWTH)
                 || is_end && e.measures.has_grown(said))
         {
-            *said = e.measures;
-            self.counts.tellings += 1;
             let mut told = e.clone();
-            told.why = Telling::Final;
+            told.measures.keep_most(said);
+            *said = told.measures;
+            self.counts.tellings += 1;
+            told.why = if is_end { Telling::Ended } else { Telling::Final };
             told.telling = telling_of(&told);
             tell(told);
         }
@@ -287,8 +287,8 @@ impl Rooms {
         for (number, rooms) in self.windows.range_mut(..window) {
             let was_closed = *number < self.closed;
             for (rank, room) in rooms {
-                let goes_on = was_closed && window < i64::MAX && LASTING.contains(&rank.0);
-                room.close(goes_on, &mut self.counts, tell);
+                let goes_on = window < i64::MAX && LASTING.contains(&rank.0);
+                room.close((goes_on, was_closed), &mut self.counts, tell);
             }
         }
         self.closed = self.closed.max(window);
@@ -330,7 +330,7 @@ impl Single {
             e.measures.bytes = e.measures.bytes.saturating_add(before.bytes);
             e.measures.duration_ns = e.measures.duration_ns.max(before.duration_ns);
         }
-        e.measures.first = e.measures.first.min(before.first);
+        e.measures.keep_most(before);
         let is_told = !waits
             && (e.level > self.said_level
                 || e.times > self.said_times
@@ -385,11 +385,16 @@ impl Room {
 
     /// Tells what has grown; of what `goes_on` growing, and was told at its window's end, what has doubled since or
     /// has its last numbers.
-    fn close(&mut self, goes_on: bool, counts: &mut RoomCounts, tell: &mut dyn FnMut(Evidence)) {
+    fn close(
+        &mut self,
+        (goes_on, was_closed): (bool, bool),
+        counts: &mut RoomCounts,
+        tell: &mut dyn FnMut(Evidence),
+    ) {
         steps::add(self.singles.len() + self.folded.len());
         let is_due = |s: &Single| {
             s.has_grown()
-                && (!goes_on
+                && (!(goes_on && was_closed)
                     || s.now.why == Telling::Ended
                     || has_grown(&s.now.measures, &s.said, LASTING_GROWTH))
         };
@@ -397,7 +402,8 @@ impl Room {
         grown.sort_unstable_by_key(|(id, _)| **id);
         for (_, single) in grown {
             (single.said, single.said_times) = (single.now.measures, single.now.times);
-            single.now.why = Telling::Final;
+            let is_end = !goes_on || single.now.why == Telling::Ended;
+            single.now.why = if is_end { Telling::Ended } else { Telling::Final };
             single.now.telling = telling_of(&single.now);
             counts.tellings += 1;
             tell((*single.now).clone());
@@ -411,7 +417,7 @@ impl Room {
             heavy.extend(folded.heaviest.iter().skip(split).map(|(_, e)| (**e).clone()));
             if folded.count > folded.said {
                 counts.tellings += 1;
-                tell(folded.tell(Telling::Final));
+                tell(folded.tell(Telling::Ended));
             }
         }
         for e in heavy {
@@ -631,7 +637,7 @@ mod tests {
             let mut ids: Vec<_> = found.iter().map(|e| e.telling).collect();
             ids.dedup();
             assert_eq!(ids.len(), 3);
-            assert_eq!(found[2].why, Telling::Final);
+            assert_eq!(found[2].why, Telling::Ended);
             assert!(found[2].description().contains("Total 101 TCP ports"));
             assert_eq!(trial.of(&vertical_scan::TYPE).len(), 2);
             trial.end();

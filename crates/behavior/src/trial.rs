@@ -59,6 +59,11 @@ impl Trial {
         self.said.iter().filter(|e| e.kind == kind).cloned().collect()
     }
 
+    /// All tellings, last numbers too.
+    pub(crate) fn told_of(&self, kind: &EvidenceType) -> Vec<Evidence> {
+        self.told.iter().filter(|e| e.kind == kind).cloned().collect()
+    }
+
     pub(crate) fn profile_bytes(&mut self, ip: &str) -> usize {
         self.engine.profile(at(ip)).map_or(0, |p| p.bytes())
     }

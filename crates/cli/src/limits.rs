@@ -197,6 +197,10 @@ limits! { "cli";
     pub(crate) const RANKED_ROWS_MAX: usize = 1_000,
         Counts("further rows, by `calls_out_left` and `hosts_left`");
 
+    /// Bytes of a `run.json` that `gabion behavior list` reads: what is longer was not written by this program.
+    pub(crate) const RUN_BYTES_MAX: u64 = 64 << 20,
+        Counts("the run's own tables: those of the lines of alerts.json are shown");
+
     /// Rows of evidence that are held for the page before the least telling go.
     pub(crate) const EVIDENCE_ROWS_MAX: usize = 4_000,
         Counts("the least telling rows of the page, which says how many there are");

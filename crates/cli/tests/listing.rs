@@ -129,6 +129,57 @@ fn each_option_of_the_list_narrows_or_orders() {
     assert!(nothing.err.contains("no findings match"), "{}", nothing.err);
 }
 
+/// Both tables of a list are those of the run, also where most findings are only counted and have no line; narrowed
+/// ones are made of lines, and say so.
+#[test]
+fn tables_of_the_list_are_those_of_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("conn.log");
+    let mut text = String::new();
+    for n in 0..3_000 {
+        // A source each, with an upload of its own size: more than are told one by one.
+        let src = format!("10.{}.{}.7", n / 250, n % 250);
+        let line = flow(START + n, &src, &format!("198.51.100.{}", n % 200), 31_337, true);
+        write!(
+            text,
+            "{}",
+            line.replace("\"orig_bytes\":1000", &format!("\"orig_bytes\":{}", 900_000_000 + n))
+        )
+        .unwrap();
+    }
+    for n in 0..200 {
+        write!(text, "{}", flow(START + 3_000 + n * 300, "10.0.0.1", "203.0.113.9", 443, true))
+            .unwrap();
+    }
+    std::fs::write(&log, text).unwrap();
+    let (out, log) = (folder.path().join("out").display().to_string(), log.display().to_string());
+    let ran = gabion(&["read", &log, "--behavior", "-q", "-l", &out]);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let run = std::fs::read_to_string(folder.path().join("out/run.json")).unwrap();
+    let run: Value = serde_json::from_str(&run).unwrap();
+    let list = gabion(&["behavior", "list", &out, "--json"]).out;
+    let list: Value = serde_json::from_str(&list).unwrap();
+    for table in ["calls_out", "hosts", "calls_out_left", "hosts_left", "rows_dropped"] {
+        assert_eq!(run[table], list[table], "{table}");
+    }
+    let left = run["hosts_left"].as_u64().unwrap();
+    let lines = std::fs::read_to_string(folder.path().join("out/alerts.json")).unwrap();
+    let sources: std::collections::BTreeSet<_> = lines
+        .lines()
+        .filter_map(|l| l.split("\"Source\":[{\"IP\":\"").nth(1)?.split('"').next())
+        .collect();
+    // Some hosts have no line of their own.
+    assert!(sources.len() + 100 < left as usize + 1_000, "{left} {}", sources.len());
+    let told = gabion(&["behavior", "list", &out]).out;
+    let header = format!("Hosts, by their worst finding (the first 20 of 1,{left})");
+    assert!(told.contains(&header), "{told}");
+    let told = gabion(&["behavior", "list", &out, "--host", "10.0.0.1"]).out;
+    assert!(
+        told.contains("made of the findings that match") && !told.contains("10.1.1.7"),
+        "{told}"
+    );
+}
+
 #[test]
 fn bad_values_of_the_list_are_one_line() {
     let folder = tempfile::tempdir().unwrap();

@@ -57,7 +57,7 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
         j.moment("detected", e.ts);
     }
     j.field("finding", e.id.text());
-    if e.why.is_last() {
+    if e.why.is_end() {
         j.boolean("final", true);
     }
     measures(&mut j, &e.measures, e.ts);
@@ -248,7 +248,9 @@ fn confidence(c: f64) -> &'static str {
     }
 }
 
-fn round(x: f64) -> f64 {
+/// A number between 0 and 1 as lines have it, with six digits.
+#[must_use]
+pub fn round(x: f64) -> f64 {
     (x * 1e6).round() / 1e6
 }
 
@@ -327,12 +329,14 @@ impl AlertFiles {
         Ok([self.json.synced()?, self.log.synced()?])
     }
 
-    /// Writes evidence; gives the line of `alerts.json`.
+    /// Writes evidence; gives the line of `alerts.json`. What is faint ([`rank::is_faint`]) has no line for people.
     pub fn evidence(&mut self, e: &Evidence, accumulated: f64, created: Option<TimeNs>) -> &[u8] {
         self.bytes.clear();
         evidence(e, accumulated, created, &mut self.bytes);
         self.text.clear();
-        evidence_line(e, &mut self.text);
+        if !rank::is_faint(e.kind.name, e.confidence) {
+            evidence_line(e, &mut self.text);
+        }
         self.write()
     }
 
@@ -349,7 +353,7 @@ impl AlertFiles {
         if !self.told.has_event(&self.bytes) {
             self.json.line(&self.bytes);
         }
-        if !self.told.has_line(&self.text) {
+        if !self.text.is_empty() && !self.told.has_line(&self.text) {
             self.log.line(&self.text);
         }
         &self.bytes

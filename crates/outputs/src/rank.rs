@@ -8,6 +8,7 @@
 //!
 //! The same tables stand on the terminal at the end of a run, on the page, and in `gabion behavior list`.
 
+use crate::idmef::round;
 use crate::limits::{RANK_ROWS_MAX, RANKED_KINDS_MAX};
 use foldhash::fast::RandomState;
 use gabion_record::evidence::ThreatLevel;
@@ -30,6 +31,12 @@ const CALLS: &[(&str, &str)] = &[
     ("DATA_UPLOAD", "upload"),
     ("DNS_TUNNEL", "DNS tunnel"),
 ];
+
+/// Whether a finding is in JSON only: a command-and-control channel of less than [`CHANNEL_SURE`].
+#[must_use]
+pub fn is_faint(kind: &str, confidence: f64) -> bool {
+    kind == "COMMAND_AND_CONTROL_CHANNEL" && confidence < CHANNEL_SURE
+}
 
 /// Whether a type says whom a host calls.
 #[must_use]
@@ -103,12 +110,19 @@ impl Seen<'_> {
     /// Whether tables leave it out: it is in JSON only.
     #[must_use]
     pub fn is_faint(&self) -> bool {
-        self.kind == "COMMAND_AND_CONTROL_CHANNEL" && self.confidence < CHANNEL_SURE
+        is_faint(self.kind, self.confidence)
     }
 
+    /// Level times confidence, as `run.json` has it.
     fn weight(&self) -> f64 {
-        self.level.weight() * self.confidence
+        round(self.level.weight() * self.confidence)
     }
+}
+
+/// The word for what a pair does, as rows of *calls out* have it.
+#[must_use]
+pub fn call_word(word: &str) -> Option<&'static str> {
+    CALLS.iter().map(|(_, known)| *known).find(|known| *known == word)
 }
 
 /// A host and whom it calls.
@@ -135,9 +149,9 @@ pub struct Call {
     /// First and last moment.
     pub span: (i64, i64),
     /// Level times confidence, the largest.
-    weight: f64,
+    pub weight: f64,
     /// It is no more than a channel of little confidence.
-    is_faint: bool,
+    pub is_faint: bool,
 }
 
 /// A host with what was found about it.
@@ -156,9 +170,10 @@ pub struct Ranked {
     /// Findings by level, from info to critical, each kind of a level once for every telling.
     pub levels: [u64; 5],
     /// Sum of the worst of each kind: between hosts with equal kinds.
-    sum: f64,
-    /// Level times confidence of the worst finding of each kind, by the place of its name in [`Rank::names`].
-    by_kind: Vec<(u16, f64)>,
+    pub sum: f64,
+    /// Level times confidence of the worst finding of each kind, by the place of its name in a table of
+    /// names; empty in a row that was read again.
+    pub by_kind: Vec<(u16, f64)>,
 }
 
 /// Both tables while they grow. Most of what comes changes nothing, so that looking is to be cheap.
@@ -252,8 +267,7 @@ impl Saved for Call {
         let ((level, count), (bytes, seconds)) = Saved::load(from)?;
         let (span, weight, is_faint) = Saved::load(from)?;
         // A word that this version knows no more is left out.
-        let known = |word: &String| CALLS.iter().map(|(_, w)| *w).find(|w| w == word);
-        let kinds = words.iter().filter_map(known).collect();
+        let kinds = words.iter().filter_map(|word| call_word(word)).collect();
         Some(Call {
             src,
             dst,
@@ -320,13 +334,13 @@ impl Rank {
         {
             match host.by_kind.iter_mut().find(|(of, _)| *of == kind) {
                 Some((_, worst)) => {
-                    host.sum += (weight - *worst).max(0.0);
+                    host.sum = round(host.sum + (weight - *worst).max(0.0));
                     *worst = worst.max(weight);
                 }
                 None => {
                     host.by_kind.reserve_exact(1);
                     host.by_kind.push((kind, weight));
-                    host.sum += weight;
+                    host.sum = round(host.sum + weight);
                 }
             }
             host.kinds = host.by_kind.len();
@@ -338,6 +352,46 @@ impl Rank {
         if self.hosts.len() > 2 * RANK_ROWS_MAX {
             self.thin_hosts();
         }
+    }
+
+    /// Takes a row of another table of the same findings in: what was larger stays.
+    pub fn join_call(&mut self, row: Call) {
+        let call = self.calls.entry(row.key()).or_insert_with(|| Call {
+            is_faint: true,
+            span: row.span,
+            ..Call::default()
+        });
+        let mut kinds = std::mem::take(&mut call.kinds);
+        kinds.extend(&row.kinds);
+        kinds.sort_unstable();
+        kinds.dedup();
+        *call = Call {
+            kinds,
+            port: if row.port > 0 { row.port } else { call.port },
+            threat: row.threat.max(call.threat),
+            level: row.level.max(call.level),
+            count: row.count.max(call.count),
+            bytes: row.bytes.max(call.bytes),
+            seconds: row.seconds.max(call.seconds),
+            span: (row.span.0.min(call.span.0), row.span.1.max(call.span.1)),
+            weight: row.weight.max(call.weight),
+            is_faint: row.is_faint && call.is_faint,
+            ..row
+        };
+    }
+
+    /// The same of a row of *hosts*.
+    pub fn join_host(&mut self, row: Ranked) {
+        let host = self
+            .hosts
+            .entry(row.host)
+            .or_insert_with(|| Ranked { host: row.host, ..Ranked::default() });
+        if row.worst > host.worst || host.kind.is_empty() {
+            (host.worst, host.level) = (row.worst, row.level);
+            host.kind = row.kind;
+        }
+        host.kinds = host.kinds.max(row.kinds);
+        host.sum = host.sum.max(row.sum);
     }
 
     /// Lets calls go that stand last. The others stay where they are: a flood makes this happen again and again.
@@ -522,7 +576,7 @@ mod tests {
         assert!(first(rank.calls().iter().map(|c| c.threat).collect()));
         let worst: Vec<f64> = rank.hosts().iter().map(|h| h.worst).collect();
         assert!(worst.is_sorted_by(|a, b| a >= b) && worst.len() >= RANK_ROWS_MAX);
-        assert!((worst[RANK_ROWS_MAX - 1] - all[RANK_ROWS_MAX - 1] / 1e8 * 0.8).abs() < 1e-9);
+        assert!((worst[RANK_ROWS_MAX - 1] - all[RANK_ROWS_MAX - 1] / 1e8 * 0.8).abs() < 1e-6);
         assert!(rank.dropped > 2 * 40_000, "{}", rank.dropped);
     }
 

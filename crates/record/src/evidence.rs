@@ -227,6 +227,20 @@ impl Measures {
             || self.duration_ns > before.duration_ns
             || self.score > before.score
     }
+
+    /// Takes over what was larger before, for who looks at a finding again after part of it was forgotten: what was
+    /// seen once stays seen. The score is that of now, since the sentence says how it came about.
+    pub fn keep_most(&mut self, before: &Measures) {
+        self.count = self.count.max(before.count);
+        self.hosts = self.hosts.max(before.hosts);
+        self.ports = self.ports.max(before.ports);
+        self.packets = self.packets.max(before.packets);
+        self.bytes = self.bytes.max(before.bytes);
+        self.duration_ns = self.duration_ns.max(before.duration_ns);
+        self.threat = self.threat.max(before.threat);
+        self.first = self.first.min(before.first);
+        self.last = self.last.max(before.last);
+    }
 }
 
 /// Why a finding is told.
@@ -236,7 +250,7 @@ pub enum Telling {
     /// It reached a threshold.
     #[default]
     Threshold,
-    /// Its window is over and it has grown since it was told.
+    /// Its window is over and it has grown since it was told. What goes on over a day is told again later.
     Final,
     /// It is not told by itself, but counted in a finding that stands for many. It has no [`Evidence::id`], no
     /// [`Evidence::words`] and no [`Evidence::uids`].
@@ -249,6 +263,11 @@ impl Telling {
     /// Whether these are last numbers, of a window or for good.
     pub fn is_last(self) -> bool {
         matches!(self, Telling::Final | Telling::Ended)
+    }
+
+    /// Whether these are the last numbers of the finding, once and for all.
+    pub fn is_end(self) -> bool {
+        self == Telling::Ended
     }
 }
 

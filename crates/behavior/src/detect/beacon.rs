@@ -115,6 +115,10 @@ state! {
         ids: u8,
         /// What was told of it last.
         said: Said,
+        /// When the day of what was told is over; 0 where nothing is told.
+        day_end: Most<u32>,
+        /// When the day begins that is not told yet: flows before are those of one that was.
+        begin: Most<u32>,
     }
 }
 
@@ -266,6 +270,10 @@ impl Pairs {
         }
         (rest.to, rest.is_proxied) = (r.dst, named.is_proxied);
         pair.take(second, bytes, cx);
+        if named.is_proxied {
+            // The flow's own port is the proxy's.
+            pair.port = Most(named.port);
+        }
         let sent = Conn { orig_ip_bytes: bytes.into(), ..Conn::default() };
         pair.beside.see(&sent, r.ts, &cx.facts.prevalence);
         pair.beside.ask(r, cx.signature);
@@ -373,9 +381,9 @@ impl Pair {
         self.later().iter().map(|(_, n)| u64::from(*n)).sum()
     }
 
-    /// Second of the latest flow of the day.
+    /// Second of the latest flow: of the day, or of the one before where that is told and none came since.
     fn latest(&self) -> Option<u32> {
-        let last = self.flows.last().map(|f| f.0)?;
+        let last = self.flows.last().map(|f| f.0).or((self.begin() > 0).then_some(self.last.0))?;
         Some(if self.later().is_empty() { last } else { self.last.0.max(last) })
     }
 }
@@ -488,10 +496,11 @@ impl Detector for Beacon {
         let Ok(now) = u32::try_from(waking.now.seconds()) else { return };
         let first = pairs.first.0;
         let mut is_left = |pair: &mut Pair, to: Ip| {
+            end_day(pair, to, (first, now), waking);
             forget(pair, now);
             judge(pair, to, (first, now), waking);
             fall_silent(pair, to, (first, now), waking);
-            !pair.flows.is_empty()
+            !pair.flows.is_empty() || pair.begin() > 0 && i64::from(now) - i64::from(pair.last.0) <= SILENT
         };
         pairs.pairs.retain(|to, pair| is_left(pair, *to));
         pairs.names.retain(|_, pair| is_left(pair, pair.named_at()));
@@ -560,25 +569,53 @@ fn judge(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking
         return;
     }
     let covered = pair.latest().zip(pair.flows.first()).map_or(0, |(l, f)| l - f.0.min(l));
-    if !waking.is_end && i64::from(covered) < SPAN_LEAST {
+    // At the end of the input whatever there is counts, but the rest of a day behind one that was told.
+    if i64::from(covered) < SPAN_LEAST && (!waking.is_end || pair.begin() > 0) {
         return;
     }
-    let begin = i64::from(first).max(i64::from(now) - DAY);
+    let begin = i64::from(first.max(pair.begin())).max(i64::from(now) - DAY);
     let Some(score) = score(&pair.flows, pair.later(), begin, i64::from(now)) else { return };
     let thousandths = (score.all * 1000.0).round() as u16;
     let Some((step, level)) = TOLD.iter().find(|(least, _)| thousandths >= *least) else { return };
-    // At the end of the input the numbers of its last day are told once more.
-    if pair.told.0 >= *step && !waking.is_end {
+    let begun = pair.flows.first().map_or(now, |f| f.0);
+    let at = pair.latest().unwrap_or(now);
+    let window = i64::from(pair.window.0);
+    let count = pair.count() as u64;
+    let rest = pair.rest.make();
+    // A day is told once, and again where it is worse than before. Its last numbers follow when it is over, and at
+    // the end of the input.
+    if pair.told.0 >= *step && rest.said.is_told() {
         return;
     }
     pair.told = Most(*step);
-    let at = pair.latest().unwrap_or(now);
+    if !rest.said.is_told() {
+        rest.day_end = Most(begun.saturating_add(DAY as u32));
+    }
+    rest.said.tell(count, window, *level);
     let ts = TimeNs(i64::from(at) * SECOND);
-    let window = i64::from(pair.window.0);
-    let count = pair.count() as u64;
-    pair.rest.make().said.tell(count, window, *level);
     let finding = pair.says(waking.find(&TYPE, ts, window), dst, &score, waking.settings);
     waking.say(finding);
+}
+
+/// The day of what was told is over: says its last numbers, and begins the next one with what comes now, so that no
+/// flow is told of twice.
+fn end_day(pair: &mut Pair, dst: Ip, (first, now): (u32, u32), waking: &mut Waking<'_>) {
+    let day_end = pair.rest.peek().map_or(0, |rest| rest.day_end.0);
+    if day_end == 0 || now < day_end || waking.is_end {
+        return;
+    }
+    if pair.has_grown()
+        && let Some((score, ts)) = pair.score_of_last(first)
+    {
+        let finding = waking.find(&TYPE, ts, pair.said().window()).for_good();
+        waking.say(pair.says(finding, dst, &score, waking.settings));
+    }
+    let rest = pair.rest.make();
+    (rest.said, rest.day_end, rest.begin) = (Said::default(), Most(0), Most(now));
+    (rest.uids, rest.ids) = (String::new(), 0);
+    rest.later.clear();
+    pair.flows.clear();
+    pair.before = 0;
 }
 
 /// A pair that has fallen silent says what it came to.
@@ -606,6 +643,11 @@ impl Pair {
         self.rest.peek().map_or(Said::default(), |rest| rest.said)
     }
 
+    /// When the day began that is not told yet, 0 where none was.
+    fn begin(&self) -> u32 {
+        self.rest.peek().map_or(0, |rest| rest.begin.0)
+    }
+
     /// Whether it has grown since it was told.
     fn has_grown(&self) -> bool {
         self.rest.peek().is_some_and(|rest| rest.said.is_less(self.count() as u64))
@@ -614,7 +656,7 @@ impl Pair {
     /// The score of its day up to its last flow, and the moment of that.
     fn score_of_last(&self, first: u32) -> Option<(Score, TimeNs)> {
         let last = i64::from(self.latest()?);
-        let begin = i64::from(first).max(last - DAY);
+        let begin = i64::from(first.max(self.begin())).max(last - DAY);
         Some((score(&self.flows, self.later(), begin, last)?, TimeNs(last * SECOND)))
     }
 
@@ -669,6 +711,7 @@ impl Pair {
 mod tests {
     use super::*;
     use crate::trial::{Flow, Trial, conn, log};
+    use gabion_record::evidence::Telling;
     use gabion_record::logs::{Dns, Http, Ssl};
 
     fn visits(every: impl Fn(i64) -> i64, count: i64) -> Trial {
@@ -684,11 +727,33 @@ mod tests {
     #[test]
     fn a_day_of_regular_visits_is_a_beacon() {
         let trial = visits(|n| n * 300, 280);
-        let found = trial.of(&TYPE);
-        // When it crossed, and at the end of the input.
-        assert_eq!(found.iter().map(|e| e.measures.count).collect::<Vec<_>>(), [84, 280]);
+        let found = trial.told_of(&TYPE);
+        // When it crossed, when it had doubled, and at the end of the input.
+        assert_eq!(found.iter().map(|e| e.measures.count).collect::<Vec<_>>(), [84, 168, 280]);
+        assert!(found.iter().all(|e| e.id == found[0].id));
         assert_eq!(found[0].level, ThreatLevel::High);
         assert!(found[0].confidence > 0.95);
+    }
+
+    /// Who calls for days is told once a day, each time with the number of that day; no flow counts in two.
+    #[test]
+    fn each_day_of_a_beacon_is_a_finding_with_its_last_number() {
+        let trial = visits(|n| n * 300, 5 * 288);
+        let found = trial.told_of(&TYPE);
+        let ids: Vec<_> = found.iter().map(|e| e.id).collect();
+        let is_last = |at: &usize| ids.get(at + 1) != ids.get(*at);
+        let days: Vec<_> = (0..found.len()).filter(is_last).map(|at| &found[at]).collect();
+        let counts: Vec<_> = days.iter().map(|e| e.measures.count).collect();
+        assert!(counts.len() == 5 && counts.iter().all(|n| (240..=301).contains(n)), "{counts:?}");
+        assert_eq!(trial.of(&TYPE).len(), 5);
+        assert!((5 * 288 - 5..=5 * 288).contains(&counts.iter().sum::<u64>()), "{counts:?}");
+        let ends = found.iter().filter(|e| e.why == Telling::Ended).count();
+        assert!(ends <= 5, "{ends}");
+        for (at, e) in found.iter().enumerate() {
+            let before = at.checked_sub(1).map(|at| &found[at]).filter(|b| b.id == e.id);
+            assert!(before.is_none_or(|b| b.measures.count < e.measures.count), "{found:?}");
+            assert!(e.why != Telling::Ended || is_last(&at), "an end in the middle: {found:?}");
+        }
     }
 
     /// The program that calls is the source's own for that server, beside a browser; the browser for both
@@ -783,7 +848,7 @@ mod tests {
             ask(&mut trial, n * 300, &format!("1.2.3.{n}"), Body::Ssl(ssl));
         }
         trial.end();
-        let found = trial.of(&TYPE);
+        let found = trial.told_of(&TYPE);
         let last = found.last().unwrap();
         assert!(last.description().contains("to calls.example (1.2.3.99), 100 connections"), "{last:?}");
         let victim = last.victim.as_ref().map(|v| v.what.to_string());
@@ -797,7 +862,7 @@ mod tests {
     fn the_host_behind_a_proxy_is_named() {
         let mut trial = Trial::new();
         for n in 0..397 {
-            let h = Http { method: b"CONNECT", uri: b"calls.example:443", ..Http::default() };
+            let h = Http { method: b"CONNECT", uri: b"calls.example:8443", ..Http::default() };
             ask(&mut trial, n * 200, "10.0.0.250", Body::Http(h));
             // The handshake inside of the tunnel is no other call.
             let mut r = log(n * 200, "10.0.0.1", "10.0.0.250", Body::Ssl(Ssl::default()));
@@ -810,10 +875,12 @@ mod tests {
             ask(&mut trial, n * 200 + n * n % 190, "10.0.0.250", Body::Http(h));
         }
         trial.end();
-        let found = trial.of(&TYPE);
+        let found = trial.told_of(&TYPE);
         let last = found.last().unwrap();
         let said = "to calls.example behind the proxy 10.0.0.250, 397 connections";
         assert!(last.description().contains(said), "{}", last.description());
+        // The port behind the proxy, not the proxy's.
+        assert_eq!(last.dst_port, Some(8443));
         assert!(found.iter().all(|e| !e.description().contains("(a proxy)")), "{found:?}");
     }
 
@@ -922,7 +989,7 @@ mod tests {
             }
         }
         trial.end();
-        let found = trial.of(&TYPE);
+        let found = trial.told_of(&TYPE);
         assert!(found.iter().any(|e| e.description().contains("to 1.2.3.4, 2")), "{found:?}");
     }
 }

@@ -80,12 +80,12 @@ pub(crate) fn second(iso: &str) -> i64 {
     iso.parse::<jiff::Timestamp>().map_or(0, |t| t.as_second())
 }
 
-/// Each finding as it was told last, in the order of their first tellings.
+/// Each finding as it was told last, in the order of their first tellings. `each` is handed every telling.
 ///
 /// # Errors
 /// When the folder has no findings.
-pub(crate) fn read(folder: &Path) -> Result<Vec<Line>, Fault> {
-    let (findings, _) = read_with(folder, None)?;
+pub(crate) fn read(folder: &Path, each: &mut dyn FnMut(&Line)) -> Result<Vec<Line>, Fault> {
+    let (findings, _) = read_with(folder, None, each)?;
     Ok(findings)
 }
 
@@ -94,10 +94,14 @@ pub(crate) fn read(folder: &Path) -> Result<Vec<Line>, Fault> {
 /// # Errors
 /// When the folder has no findings.
 pub(crate) fn read_about(folder: &Path, ip: &str) -> Result<(Vec<Line>, Vec<Line>), Fault> {
-    read_with(folder, Some(ip))
+    read_with(folder, Some(ip), &mut |_| ())
 }
 
-fn read_with(folder: &Path, ip: Option<&str>) -> Result<(Vec<Line>, Vec<Line>), Fault> {
+fn read_with(
+    folder: &Path,
+    ip: Option<&str>,
+    each: &mut dyn FnMut(&Line),
+) -> Result<(Vec<Line>, Vec<Line>), Fault> {
     let needle = ip.map(|ip| format!("\"IP\":\"{ip}\""));
     // A look before the reading: most lines are about others.
     let may_be = |line: &[u8]| {
@@ -126,6 +130,7 @@ fn read_with(folder: &Path, ip: Option<&str>) -> Result<(Vec<Line>, Vec<Line>), 
             alerts.push(found);
             continue;
         }
+        each(&found);
         match places.get(&found.finding).and_then(|at: &usize| all.get_mut(*at)) {
             Some(earlier) => {
                 // Last numbers name no flows: those told before are the same finding's.

@@ -2,12 +2,12 @@
 //! first.
 
 use super::findings::{Line, read};
-use super::ranked;
+use super::{ranked, run_tables};
 use crate::exit::{Exit, Fault};
 use crate::moments;
 use clap::{Args, ValueEnum};
 use gabion_behavior::detect::ALL;
-use gabion_outputs::rank::Rank;
+use gabion_outputs::rank::{self, Rank};
 use gabion_outputs::table::{Align, Table};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
@@ -40,7 +40,7 @@ pub(crate) struct ListOptions {
     /// Rows of each table [default: 20]
     #[arg(long, value_name = "N")]
     rows: Option<usize>,
-    /// Print all findings as comma-separated values
+    /// Print all findings as comma-separated values, but those of little confidence that are in --json only
     #[arg(long, conflicts_with = "json")]
     csv: bool,
     /// Print one JSON object with both tables and all findings
@@ -66,6 +66,14 @@ enum Order {
     Count,
 }
 
+/// *Calls out* and *hosts*, with how many rows are in neither.
+struct Tables {
+    rank: Rank,
+    left: ranked::Left,
+    /// They are made of some findings only.
+    is_narrowed: bool,
+}
+
 /// Rows of a table where nobody says otherwise.
 const ROWS: usize = 20;
 
@@ -87,21 +95,38 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
         }
     }
     let host = o.host.as_deref().map(host).transpose()?;
-    let mut all = read(&o.folder)?;
     let is_type = |l: &Line| o.kinds.iter().any(|kind| l.kind.eq_ignore_ascii_case(kind));
-    all.retain(|l| {
+    let is_asked_for = |l: &Line| {
         l.level >= level
             && (o.kinds.is_empty() || is_type(l))
             && host.as_deref().is_none_or(|host| has_end(l, host))
             && since.is_none_or(|since| super::findings::second(&l.when) >= since)
-    });
-    sort(&mut all, o.sort.unwrap_or_default());
+    };
+    // A run ranks each telling, and the largest numbers stay: so does this.
     let mut rank = Rank::default();
-    all.iter().filter_map(Line::seen).for_each(|seen| rank.take(&seen));
+    let mut all = read(&o.folder, &mut |l| {
+        if is_asked_for(l)
+            && let Some(seen) = l.seen()
+        {
+            rank.take(&seen);
+        }
+    })?;
+    all.retain(is_asked_for);
+    sort(&mut all, o.sort.unwrap_or_default());
+    let is_narrowed = o.level.is_some() || !o.kinds.is_empty() || host.is_some() || since.is_some();
+    let tables = match is_narrowed {
+        // Made of the findings that match.
+        true => Tables { rank, left: (0, 0), is_narrowed },
+        // The run's own, which know what was counted and stands in no line.
+        false => {
+            let left = run_tables::join(&o.folder, &mut rank);
+            Tables { rank, left, is_narrowed }
+        }
+    };
     let said = match (o.csv, o.json) {
         (true, _) => csv(&all),
-        (_, true) => as_json(&rank, &all),
-        _ => text(&rank, &all, o.rows.unwrap_or(ROWS)),
+        (_, true) => as_json(&tables, &all),
+        _ => text(&tables, &all, o.rows.unwrap_or(ROWS)),
     };
     crate::standard_output::text(&said);
     if all.is_empty() && (o.csv || o.json) {
@@ -156,16 +181,24 @@ fn sort(all: &mut [Line], order: Order) {
     });
 }
 
-fn text(rank: &Rank, all: &[Line], rows: usize) -> String {
+fn text(tables: &Tables, all: &[Line], rows: usize) -> String {
     let mut out = String::new();
     if all.is_empty() {
         out.push_str("No findings match.\n");
         return out;
     }
-    ranked::text(rank, rows, &mut out);
-    let shown: Vec<&Line> =
-        all.iter().filter(|l| l.seen().is_none_or(|seen| !seen.is_faint())).collect();
-    let _ = writeln!(out, "\nFindings ({}; --json and --csv have all)", all.len());
+    if tables.is_narrowed {
+        out.push_str("Both tables are made of the findings that match.\n");
+    }
+    ranked::text(&tables.rank, tables.left, rows, &mut out);
+    let shown: Vec<&Line> = all.iter().filter(|l| !is_faint(l)).collect();
+    let faint = all.len() - shown.len();
+    let also = match faint {
+        0 => String::new(),
+        1 => "; 1 more of little confidence is in --json only".to_owned(),
+        n => format!("; {n} more of little confidence are in --json only"),
+    };
+    let _ = writeln!(out, "\nFindings ({}{also})", shown.len());
     let right = Align::Right;
     let mut table = Table::new(&[
         ("WHEN", Align::Left),
@@ -220,7 +253,7 @@ fn csv(all: &[Line]) -> String {
     };
     let mut out = COLUMNS.join(",");
     out.push('\n');
-    for l in all {
+    for l in all.iter().filter(|l| !is_faint(l)) {
         let numbers = [l.count, l.bytes].map(|n| n.to_string());
         let cells = [
             l.finding.clone(),
@@ -246,10 +279,15 @@ fn csv(all: &[Line]) -> String {
     out
 }
 
-fn as_json(rank: &Rank, all: &[Line]) -> String {
+/// Whether it is in JSON only.
+fn is_faint(line: &Line) -> bool {
+    rank::is_faint(&line.kind, line.confidence)
+}
+
+fn as_json(tables: &Tables, all: &[Line]) -> String {
     let mut j = Json::new();
     j.open();
-    ranked::json(rank, &mut j);
+    ranked::json(&tables.rank, tables.left, &mut j);
     j.open_array_key("findings");
     all.iter().for_each(|l| json_of(l, &mut j));
     j.close_array();

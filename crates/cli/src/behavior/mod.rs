@@ -15,6 +15,7 @@ pub(crate) mod list;
 mod live;
 mod paged;
 mod ranked;
+mod run_tables;
 mod sealed_ids;
 pub(crate) mod show;
 pub(crate) mod sink;

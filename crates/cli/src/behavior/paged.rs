@@ -188,7 +188,7 @@ fn shown(
     pair: Option<(String, String)>,
     mut tellings: Vec<(gabion_record::logs::TimeNs, String)>,
 ) -> Shown {
-    let is_final = e.why.is_last();
+    let is_final = e.why.is_end();
     let mut measured = measured(&e.measures);
     measured.push_str(if is_final { " (its last numbers)" } else { "" });
     tellings.push((e.ts, measured));

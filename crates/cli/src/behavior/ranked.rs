@@ -17,12 +17,15 @@ pub(crate) fn whom(call: &Call) -> String {
     }
 }
 
+/// Rows that are in neither table any more: those of *calls out*, and of *hosts*.
+pub(crate) type Left = (u64, u64);
+
 /// For people: so many rows of each.
-pub(crate) fn text(rank: &Rank, rows: usize, out: &mut String) {
+pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
     let right = Align::Right;
     let calls = rank.calls();
     if !calls.is_empty() {
-        let _ = writeln!(out, "\nCalls out, by threat{}", of(rows, calls.len()));
+        let _ = writeln!(out, "\nCalls out, by threat{}", of(rows, calls.len(), left.0));
         let mut table = Table::new(&[
             ("THREAT", right),
             ("FROM", Align::Left),
@@ -47,7 +50,7 @@ pub(crate) fn text(rank: &Rank, rows: usize, out: &mut String) {
     }
     let hosts = rank.hosts();
     if !hosts.is_empty() {
-        let _ = writeln!(out, "\nHosts, by their worst finding{}", of(rows, hosts.len()));
+        let _ = writeln!(out, "\nHosts, by their worst finding{}", of(rows, hosts.len(), left.1));
         let mut table = Table::new(&[
             ("HOST", Align::Left),
             ("WORST", right),
@@ -72,21 +75,21 @@ pub(crate) fn text(rank: &Rank, rows: usize, out: &mut String) {
 }
 
 /// How many of how many are shown, where not all are.
-fn of(rows: usize, all: usize) -> String {
-    if all > rows {
-        format!(" (the first {rows} of {})", thousands(all as u64))
+fn of(rows: usize, kept: usize, left: u64) -> String {
+    if kept > rows || left > 0 {
+        format!(" (the first {} of {})", rows.min(kept), thousands(kept as u64 + left))
     } else {
         String::new()
     }
 }
 
 /// For programs: members of an open object.
-pub(crate) fn json(rank: &Rank, j: &mut Json) {
+pub(crate) fn json(rank: &Rank, left: Left, j: &mut Json) {
     let moment = |second: i64| TimeNs(second.saturating_mul(SECOND));
     let (calls, hosts) = (rank.calls(), rank.hosts());
-    let left = |all: usize| all.saturating_sub(RANKED_ROWS_MAX) as u64;
-    j.number("calls_out_left", left(calls.len()));
-    j.number("hosts_left", left(hosts.len()));
+    let beyond = |all: usize| all.saturating_sub(RANKED_ROWS_MAX) as u64;
+    j.number("calls_out_left", left.0 + beyond(calls.len()));
+    j.number("hosts_left", left.1 + beyond(hosts.len()));
     // Rows of either table that had no room while the run went on.
     j.number("rows_dropped", rank.dropped);
     j.open_array_key("calls_out");
@@ -106,6 +109,11 @@ pub(crate) fn json(rank: &Rank, j: &mut Json) {
         if c.bytes > 0 {
             j.number("bytes", c.bytes);
         }
+        if c.seconds > 0.0 {
+            j.float("seconds", c.seconds);
+        }
+        // Level times confidence: the order of rows of one threat.
+        j.float("weight", c.weight);
         j.moment("first", moment(c.span.0));
         j.moment("last", moment(c.span.1));
         j.close();
@@ -115,10 +123,12 @@ pub(crate) fn json(rank: &Rank, j: &mut Json) {
     for h in hosts.into_iter().take(RANKED_ROWS_MAX) {
         j.open();
         j.ip("host", h.host);
-        j.float("worst", (h.worst * 1000.0).round() / 1000.0);
+        j.float("worst", h.worst);
         j.field("type", &h.kind);
         j.field_plain("level", h.level.name());
         j.number("kinds", h.kinds as u64);
+        // The worst of each kind together: the order of hosts of as many kinds.
+        j.float("sum", h.sum);
         j.close();
     }
     j.close_array();

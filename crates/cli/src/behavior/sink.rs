@@ -120,7 +120,8 @@ impl Found {
         self.rank.take(&rank::Seen {
             kind: e.kind.name,
             level: e.level,
-            confidence: e.confidence,
+            // As lines have it, so that tables made of them are the same.
+            confidence: idmef::round(e.confidence),
             host: e.profile,
             src: e.party(Role::Source).and_then(Party::ip),
             dst: whom.map(|party| match &party.what {
@@ -130,7 +131,7 @@ impl Found {
                 }
             }),
             port: e.dst_port.unwrap_or(0),
-            threat: m.threat,
+            threat: idmef::round(m.threat),
             count: m.count,
             bytes: m.bytes,
             seconds: m.duration_ns as f64 / 1e9,

@@ -44,7 +44,7 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         }
         out.push_str(&table.render(None));
     }
-    ranked::text(&ended.found.rank, HOSTS, &mut out);
+    ranked::text(&ended.found.rank, (0, 0), HOSTS, &mut out);
     if c.crowded > 0 {
         let n = c.crowded;
         let _ =
@@ -166,7 +166,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.close();
     }
     j.close_array();
-    ranked::json(&ended.found.rank, &mut j);
+    ranked::json(&ended.found.rank, (0, 0), &mut j);
     if let Some(lines) = &ended.found.lines {
         j.open_array_key("findings");
         let mut shown = 0;
