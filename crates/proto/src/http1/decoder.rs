@@ -8,9 +8,9 @@
 //! bounded by what the flow has sent (see [`Unpacking`]), never by a clock.
 
 use super::limits::{
-    BROTLI_STATE_BYTES, BROTLI_WINDOW_BITS_MAX, BROTLI_WINDOW_BITS_MIN, DECODED_PIECE_BYTES,
-    ENCODING_HEAD_BYTES_MAX, ENCODING_RETRIES_MAX, INFLATE_BYTES, UNPACKED_BYTES_FROM_ONE,
-    UNPACKED_BYTES_MAX,
+    BROTLI_KEPT_BYTES_MAX, BROTLI_STATE_BYTES, BROTLI_WINDOW_BITS_MAX, BROTLI_WINDOW_BITS_MIN,
+    DECODED_PIECE_BYTES, ENCODING_HEAD_BYTES_MAX, ENCODING_RETRIES_MAX, INFLATE_BYTES,
+    UNPACKED_BYTES_FROM_ONE, UNPACKED_BYTES_MAX,
 };
 use super::lzma::{Lzma, LzmaStep};
 use brotli::enc::StandardAlloc;
@@ -231,7 +231,10 @@ impl Codec {
     fn makes_at_once(&self) -> u64 {
         match self {
             Codec::Pass | Codec::Over => 0,
-            Codec::Brotli(brotli) if !brotli.is_started => brotli.makes_at_once(),
+            // No smaller window is made, whatever is wanted.
+            Codec::Brotli(brotli) if !brotli.is_started => {
+                brotli_window(BROTLI_WINDOW_BITS_MIN) as u64
+            }
             _ => 1,
         }
     }
@@ -352,7 +355,17 @@ impl Layer {
             },
             Codec::Inflate(inflater) => inflate(inflater, data, &mut out),
             Codec::Brotli(brotli) => {
-                let step = brotli.decode(data, &mut out);
+                let mut step = brotli.decode(data, budget.left(free), &mut out);
+                while step == Step::Cut
+                    && let Some(again) = brotli.grow(budget.left(free))
+                {
+                    // What was handed on is made a second time.
+                    budget.take(free, again);
+                    step = brotli.replay(&mut out);
+                }
+                if step == Step::Cut && brotli.may_wait() {
+                    step = Step::More;
+                }
                 if step == Step::Halt {
                     // What stands in the window was made, though nobody took it.
                     budget.take(free, brotli.untaken());
@@ -383,6 +396,11 @@ impl Layer {
                     sink(piece) && !*is_exhausted
                 };
                 unlzma(&mut lzma, &[], true, &mut out) != Step::Halt
+            }
+            // It waited for room to the end.
+            Codec::Brotli(brotli) if brotli.is_waiting => {
+                self.is_exhausted = true;
+                false
             }
             // A guess that came to no end was wrong.
             _ if !self.trial.is_empty() => sink(&std::mem::take(&mut self.head)),
@@ -515,50 +533,54 @@ impl GzipHead {
     }
 }
 
-/// Brotli. The library decodes a whole window before it hands anything on, and the stream chooses
+/// Brotli. The library may decode a whole window before it hands anything on, and the stream chooses
 /// the window, up to 16 MiB: so many bytes a stream of a dozen would cost. Up to the window's size
-/// the stream reads the same with a smaller window, so where less than that is looked at, the window
-/// is made as small as what is wanted, and the stream ends with it.
+/// the stream reads the same with a smaller window. So the window is made as small as what is wanted, where
+/// less than the stream's is looked at, and the stream ends with it; and it is made no larger than what the flow
+/// may have unpacked at the moment. Then what came is kept, and read again with a larger one when the flow has
+/// sent enough for that.
 struct Brotli {
     state: BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
     is_started: bool,
     /// Bits of the largest window wanted.
     bits: u8,
-    /// Bits of the window, once known.
+    /// Bits of the stream's window and of the one that is made, once known.
+    stream_bits: u8,
     window_bits: u8,
-    /// Bytes handed on.
+    /// Bytes handed on, or passed over, since the window was made.
     handed: usize,
+    /// Bytes to pass over: they were handed on before.
+    again: usize,
     /// The window was made smaller: the stream ends with it.
     is_cut: bool,
+    /// What came, where a larger window is wanted than there was room for.
+    kept: Option<Vec<u8>>,
+    /// The window is full, and the flow has not sent enough for a larger one yet.
+    is_waiting: bool,
 }
 
 impl Brotli {
     fn new(wanted: u64) -> Brotli {
-        let a = StandardAlloc::default;
         let fits = |bits: &u8| wanted != 0 && brotli_window(*bits) as u64 >= wanted;
         let bits = (BROTLI_WINDOW_BITS_MIN..BROTLI_WINDOW_BITS_MAX).find(fits);
         Brotli {
-            state: BrotliState::new_strict(a(), a(), a()),
+            state: brotli_state(),
             is_started: false,
             bits: bits.unwrap_or(BROTLI_WINDOW_BITS_MAX),
+            stream_bits: 16,
             window_bits: 16,
             handed: 0,
+            again: 0,
             is_cut: false,
-        }
-    }
-
-    /// Bytes of the window, where it can be made as small as what is wanted.
-    fn makes_at_once(&self) -> u64 {
-        match self.bits {
-            BROTLI_WINDOW_BITS_MAX => 1,
-            bits => brotli_window(bits) as u64,
+            kept: None,
+            is_waiting: false,
         }
     }
 
     /// The library takes memory for the whole window with the first byte.
     fn bytes_held(&self) -> usize {
         let window = if self.is_started { brotli_window(self.window_bits) } else { 0 };
-        BROTLI_STATE_BYTES + window
+        BROTLI_STATE_BYTES + window + self.kept.as_ref().map_or(0, Vec::capacity)
     }
 
     /// Bytes of the window that may have been made and were not handed on.
@@ -567,24 +589,90 @@ impl Brotli {
         window - self.handed % window
     }
 
-    fn decode(&mut self, data: &[u8], out: &mut Sink<'_>) -> Step {
+    /// Decodes a further piece, where so many bytes may be made.
+    fn decode(&mut self, data: &[u8], room: u64, out: &mut Sink<'_>) -> Step {
+        let Some(&first) = data.first() else { return Step::More };
         if self.is_started {
+            if let Some(kept) = &mut self.kept {
+                kept.extend_from_slice(data);
+                let is_much = kept.len() > BROTLI_KEPT_BYTES_MAX;
+                if (self.is_waiting || is_much) && largest_window(room) > self.window_bits {
+                    // Whoever asked makes the window larger and reads all of it again.
+                    return Step::Cut;
+                }
+                if is_much {
+                    // Behind so much input any window has been earned, or it was used for something else.
+                    self.kept = None;
+                }
+                if self.is_waiting {
+                    return Step::Cut;
+                }
+            }
             return self.decode_more(data, out);
         }
-        let Some((&first, rest)) = data.split_first() else { return Step::More };
         self.is_started = true;
         // RFC 7932 9.1: a set lowest bit and three others that are not zero are 17 and the bits.
-        let (is_long, bits) = (first & 1 == 1 && first & 0b1110 != 0, 17 + (first >> 1 & 7));
-        let mut first = first;
-        if is_long {
-            self.window_bits = bits.min(self.bits);
-            self.is_cut = bits > self.bits;
-            first = first & 0xf0 | (self.window_bits - 17) << 1 | 1;
+        let is_long = first & 1 == 1 && first & 0b1110 != 0;
+        self.stream_bits = if is_long { 17 + (first >> 1 & 7) } else { 16 };
+        self.set_window(largest_window(room));
+        if self.wants_more() {
+            self.kept = Some(data.to_vec());
         }
+        self.decode_first(data, out)
+    }
+
+    /// Makes a window of at most so many bits.
+    fn set_window(&mut self, most: u8) {
+        self.window_bits = self.stream_bits.min(self.bits).min(most);
+        self.is_cut = self.window_bits < self.stream_bits;
+    }
+
+    /// Whether there was no room for the window that is wanted.
+    fn wants_more(&self) -> bool {
+        self.window_bits < self.stream_bits.min(self.bits)
+    }
+
+    /// Decodes the beginning of a stream; its first byte says the window.
+    fn decode_first(&mut self, data: &[u8], out: &mut Sink<'_>) -> Step {
+        let Some((&first, rest)) = data.split_first() else { return Step::More };
+        let first = match self.stream_bits {
+            17.. => first & 0xf0 | (self.window_bits - 17) << 1 | 1,
+            _ => first,
+        };
         match self.decode_more(&[first], out) {
             Step::More => self.decode_more(rest, out),
             step => step,
         }
+    }
+
+    /// Makes the window larger where there is room for it by now; how many bytes are made again for that.
+    fn grow(&mut self, room: u64) -> Option<usize> {
+        let before = self.window_bits;
+        let most = largest_window(room);
+        if self.kept.is_none() || most <= before {
+            return None;
+        }
+        self.set_window(most);
+        self.is_waiting = false;
+        self.state = brotli_state();
+        self.again = std::mem::take(&mut self.handed);
+        Some(self.again)
+    }
+
+    /// The window is full: whether the stream may go on when the flow has sent more.
+    fn may_wait(&mut self) -> bool {
+        self.is_waiting = self.kept.is_some();
+        self.is_waiting
+    }
+
+    /// Reads what was kept again.
+    fn replay(&mut self, out: &mut Sink<'_>) -> Step {
+        let kept = self.kept.take().unwrap_or_default();
+        let step = self.decode_first(&kept, out);
+        if self.wants_more() && kept.len() <= BROTLI_KEPT_BYTES_MAX {
+            self.kept = Some(kept);
+        }
+        step
     }
 
     fn decode_more(&mut self, data: &[u8], out: &mut Sink<'_>) -> Step {
@@ -608,7 +696,9 @@ impl Brotli {
                 piece = piece.get(..left).unwrap_or(piece);
             }
             self.handed += piece.len();
-            if !out(piece) {
+            let again = self.again.min(piece.len());
+            self.again -= again;
+            if !out(piece.get(again..).unwrap_or_default()) {
                 return Step::Halt;
             }
             let is_full = self.is_cut && self.handed == brotli_window(self.window_bits);
@@ -621,6 +711,18 @@ impl Brotli {
             }
         }
     }
+}
+
+fn brotli_state() -> BrotliState<StandardAlloc, StandardAlloc, StandardAlloc> {
+    let a = StandardAlloc::default;
+    BrotliState::new_strict(a(), a(), a())
+}
+
+/// Bits of the largest window of at most that many bytes, or of the smallest that is made.
+fn largest_window(bytes: u64) -> u8 {
+    let fits = |bits: &u8| brotli_window(*bits) as u64 <= bytes;
+    let found = (BROTLI_WINDOW_BITS_MIN..=BROTLI_WINDOW_BITS_MAX).rev().find(fits);
+    found.unwrap_or(BROTLI_WINDOW_BITS_MIN)
 }
 
 /// Bytes that a window of so many bits holds (RFC 7932 9.1).
@@ -789,6 +891,80 @@ mod tests {
             let overrun = 20 * DECODED_PIECE_BYTES as u64;
             assert!(budget.made.get() <= bound + overrun, "{encodings:?} {budget:?}");
             assert!(seen <= bound && exhausted >= 10, "{encodings:?} {seen} {exhausted}");
+        }
+    }
+
+    /// Where bodies are looked at whole, the stream says the window: none is made that the flow may not have unpacked,
+    /// neither its bytes nor its memory, and what the flow sends later makes room for it.
+    #[test]
+    fn a_window_is_weighed_before_it_is_made() {
+        let bounds = Bounds { free: 1 << 20, ..Bounds::default() };
+        for piece in [1, 7, BROTLI_BOMB.len()] {
+            let mut budget = Unpacking::default();
+            let mut d = Decoder::default();
+            d.add(Encoding::Brotli, bounds);
+            let mut seen = 0;
+            let mut sink = |b: &[u8]| {
+                seen += b.len();
+                true
+            };
+            for part in BROTLI_BOMB.chunks(piece) {
+                budget.send(part.len());
+                assert_eq!(d.feed(part, &budget, &mut sink), Fed::All);
+                assert!(d.bytes_held() < (1 << 20) + (128 << 10), "{}", d.bytes_held());
+                assert!(budget.made.get() <= 1 << 20, "{budget:?}");
+            }
+            assert_eq!(d.finish(&budget, &mut sink), Fed::Exhausted);
+            assert_eq!(seen, brotli_window(20), "the first MiB is seen");
+        }
+        // The same where the flow sends more: all of it is seen.
+        let mut budget = Unpacking::default();
+        let mut d = Decoder::default();
+        d.add(Encoding::Brotli, bounds);
+        let mut seen = 0;
+        let mut sink = |b: &[u8]| {
+            seen += b.len();
+            true
+        };
+        let (head, tail) = BROTLI_BOMB.split_at(BROTLI_BOMB.len() - 1);
+        budget.send(head.len());
+        assert_eq!(d.feed(head, &budget, &mut sink), Fed::All);
+        budget.send(2 << 20);
+        assert_eq!(d.feed(tail, &budget, &mut sink), Fed::All);
+        assert_eq!(d.finish(&budget, &mut sink), Fed::All);
+        assert_eq!(seen, 64 << 20);
+    }
+
+    /// A body of ordinary bytes in a stream of the largest window comes out whole, in any pieces.
+    #[test]
+    fn a_larger_window_reads_on_where_a_smaller_one_ended() {
+        // Uncompressed meta-blocks of 64 KiB, by RFC 7932 9.2; the window has 24 bits.
+        let block: Vec<u8> = (0..1u32 << 16).map(|i| (i * i >> 7) as u8).collect();
+        // Before the head of the first stand four bits of the window.
+        let (text, mut stream) = (block.repeat(40), vec![0x8f, 0xff, 0xff]);
+        stream.extend_from_slice(&block);
+        for _ in 1..40 {
+            stream.extend_from_slice(&[0xf8, 0xff, 0x0f]);
+            stream.extend_from_slice(&block);
+        }
+        stream.push(3);
+        for piece in [1400, 100_000, 1 << 22] {
+            let mut budget = Unpacking::default();
+            let mut d = Decoder::default();
+            d.add(Encoding::Brotli, Bounds { free: 1 << 20, ..Bounds::default() });
+            let mut out = Vec::new();
+            let mut sink = |b: &[u8]| {
+                out.extend_from_slice(b);
+                true
+            };
+            for part in stream.chunks(piece) {
+                budget.send(part.len());
+                assert_eq!(d.feed(part, &budget, &mut sink), Fed::All);
+            }
+            assert_eq!(d.finish(&budget, &mut sink), Fed::All);
+            assert!(out == text, "{piece}: {} of {}", out.len(), text.len());
+            // What is made a second time is less than what was made once.
+            assert!(budget.made.get() <= 2 * text.len() as u64, "{budget:?}");
         }
     }
 

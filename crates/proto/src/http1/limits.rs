@@ -16,6 +16,10 @@ pub(crate) const BROTLI_WINDOW_BITS_MIN: u8 = 18;
 /// See above (RFC 7932 9.1).
 pub(crate) const BROTLI_WINDOW_BITS_MAX: u8 = 24;
 
+/// Input of a brotli stream that is kept until its flow has sent enough for the stream's window: the largest, 16 MiB,
+/// is earned by then (see [`UNPACKED_BYTES_FROM_ONE`]).
+pub(crate) const BROTLI_KEPT_BYTES_MAX: usize = 256 << 10;
+
 /// Bytes that a decoder of deflate data takes: its window of 32 KiB, and tables.
 pub(crate) const INFLATE_BYTES: usize = 44 << 10;
 
