@@ -110,6 +110,67 @@ fn a_line_of_a_gigabyte_is_cut_and_told() {
     assert!(longest < PATIENCE, "{longest:?}");
 }
 
+/// Whole handshakes, and first flights without an end, on ever new connections that say nothing more: there are never more
+/// than may be, each is counted, and a sender that has something to say is served.
+#[test]
+fn floods_of_handshakes_are_bounded_and_counted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(all) = Certificates::new(folder.path()) else {
+        eprintln!("floods_of_handshakes_are_bounded_and_counted: skipped: no openssl");
+        return;
+    };
+    let (cert, key) = &all.server;
+    let place = free_place();
+    let tls = ["--tls", "127.0.0.1:0", "--tls-cert", cert, "--tls-key", key];
+    let bounds = ["--tcp", "127.0.0.1:0", "--metrics", &place, "--connections", "40"];
+    let relp = ["--relp", "127.0.0.1:0"];
+    let server = Server::start(&[&tls[..], &bounds, &relp].concat());
+    let config = tls_client(&all.authority);
+    let (mut flood, mut shaken) = (Vec::new(), 0);
+    for n in 0..400 {
+        let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
+        let mut session = rustls::ClientConnection::new(config.clone(), name).expect("a session");
+        let mut stream = server.tcp("tls");
+        if n % 2 == 0 {
+            let _ = session.write_tls(&mut stream);
+        } else {
+            while session.is_handshaking() && session.complete_io(&mut stream).is_ok() {}
+            shaken += usize::from(!session.is_handshaking());
+        }
+        flood.push((stream, session));
+        if n % 100 == 99 {
+            served(&server);
+        }
+    }
+    assert_eq!(shaken, 200, "who shakes hands while others only begin to is served");
+    let accepted = 400 + 4;
+    assert!(reaches(&place, "gabion_listen_accepted_total", accepted));
+    let open = metric(&place, "gabion_listen_connections");
+    assert!(open <= 40, "{open}");
+    let closed =
+        |why: &str| metric(&place, &format!("gabion_listen_closed_total{{reason=\"{why}\"}}"));
+    assert!(closed("displaced") >= 400 - 40, "{}", closed("displaced"));
+    drop(flood);
+    let (said, folder) = server.stop();
+    let behaved = messages(folder.path()).iter().filter(|m| m.ends_with(b"behaved")).count();
+    assert_eq!(behaved, 4, "{said}");
+}
+
+/// What a client needs that trusts an authority.
+fn tls_client(authority: &str) -> std::sync::Arc<rustls::ClientConfig> {
+    use rustls::pki_types::CertificateDer;
+    use rustls::pki_types::pem::PemObject;
+    let mut roots = rustls::RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(authority).expect("a file") {
+        roots.add(certificate.expect("a certificate")).expect("an authority");
+    }
+    let provider = std::sync::Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("versions");
+    std::sync::Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
 #[test]
 fn few_descriptors_are_enough() {
     let mut limited = Command::new("sh");

@@ -268,3 +268,63 @@ fn a_full_disk_is_said_and_leaves_no_half_files() {
         let _ = std::fs::remove_file(disk.0.join("more"));
     }
 }
+
+/// Profiles that can't be kept, because somebody else holds the database from the middle of a run on, are said when it
+/// happens and counted at the end; findings are written all the same.
+#[test]
+fn a_database_that_is_locked_in_a_run_is_said_and_findings_go_on() {
+    use std::io::Write;
+    let dir = tempfile::tempdir().unwrap();
+    let (pipe, out) = (dir.path().join("pipe"), dir.path().join("out"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for workers in ["1", "2"] {
+        let mut child = program::command(&["read", "--behavior", "--workers", workers, "-q", "-l"])
+            .arg(&out)
+            .arg(&pipe)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        // Made, with its table and the table's index: three pages of 16 KiB.
+        let database = out.join("profiles.sqlite");
+        while database.metadata().map_or(0, |m| m.len()) < 48 << 10 {
+            std::thread::yield_now();
+        }
+        let held = std::fs::OpenOptions::new().read(true).write(true).open(&database).unwrap();
+        let how = rustix::fs::FlockOperation::LockExclusive;
+        rustix::fs::fcntl_lock(&held, how).unwrap();
+        // Windows are an hour long, and profiles are handed over when theirs has ended. Flows come until it is said.
+        let (said, heard) = std::sync::mpsc::channel();
+        let stderr = std::io::BufReader::new(child.stderr.take().unwrap());
+        let hearing = std::thread::spawn(move || {
+            for line in std::io::BufRead::lines(stderr) {
+                said.send(line.unwrap()).unwrap();
+            }
+        });
+        let mut second = 0;
+        let first = loop {
+            writeln!(
+                writer,
+                "{{\"ts\":{second}.5,\"uid\":\"C{second}\",\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":40000,\
+                 \"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":{},\"proto\":\"tcp\",\"conn_state\":\"S0\"}}",
+                second / 100 % 60_000 + 1
+            )
+            .unwrap();
+            second += 100;
+            if let Ok(line) = heard.try_recv() {
+                break line;
+            }
+        };
+        assert!(first.contains("profiles.sqlite: database is locked: the run goes on"), "{first}");
+        drop(held);
+        drop(writer);
+        let code = child.wait().unwrap().code();
+        hearing.join().unwrap();
+        let rest: Vec<String> = heard.iter().collect();
+        assert_eq!(code, Some(4), "{rest:?}");
+        assert!(rest.iter().any(|line| line.contains("profiles were not kept")), "{rest:?}");
+        assert!(program::json_lines(&out.join("alerts.json")) > 0);
+        std::fs::remove_dir_all(&out).unwrap();
+    }
+}

@@ -299,6 +299,31 @@ fn a_second_writer_and_a_torn_end_are_told_apart_from_damage() {
     assert_eq!(place.code(&["verify", "missing"]), 3);
 }
 
+/// A log that is damaged in many places: fifty are printed, it is said how many are left out, and JSON has all.
+#[test]
+fn long_lists_of_places_say_how_many_are_left_out() {
+    let place = Place::new();
+    // Each run begins a segment.
+    for n in 0..53 {
+        place.append(&lines(n, 1));
+    }
+    for entry in std::fs::read_dir(place.path("log")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|e| e == "keys") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    let all = place.json(&["verify", "log", "--json"])["places"].as_array().unwrap().len();
+    assert_eq!(all, 53);
+    let text = String::from_utf8(place.run(&["verify", "log"]).stdout).unwrap();
+    assert_eq!(text.matches("keys are missing").count(), 50, "{text}");
+    assert!(text.contains("\n  and 3 places more: see --json\n"), "{text}");
+    // With a key each is told a second time.
+    let key = ["verify", "log", "--key", "reader/recipient.key"];
+    let text = String::from_utf8(place.run(&key).stdout).unwrap();
+    assert!(text.contains("\n  and 56 places more: see --json\n"), "{text}");
+}
+
 /// A pipe without a writer, or a device, in the place of a file of the log or of its state: every verb refuses
 /// it in one line and waits for nothing.
 #[test]

@@ -169,3 +169,142 @@ fn a_listener_that_waits_for_a_file_stops_at_once() {
         assert_eq!(child.wait().unwrap().signal(), Some(15), "{number}");
     }
 }
+
+/// Runs with one more argument, the path of a pipe, and gives the pipe's writing side: who has that knows that the
+/// program waits for what comes through it.
+fn waits_for_a_pipe(args: &[&str], prefix: &str) -> (Child, std::fs::File, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).display().to_string();
+    shell(&format!("mkfifo '{}'", path("pipe")));
+    let log = path("conn.log");
+    std::fs::write(&log, "").unwrap();
+    let rules = repository("demo/gabion.rules").display().to_string();
+    let demo = demo();
+    let mut argv: Vec<String> = args
+        .iter()
+        .map(|a| match *a {
+            "DEMO" => demo.clone(),
+            "RULES" => rules.clone(),
+            "LOG" => log.clone(),
+            "OUT" => dir.path().display().to_string(),
+            other => other.to_owned(),
+        })
+        .collect();
+    argv.push(format!("{prefix}{}", path("pipe")));
+    let names: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let child = command(&names).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    // This opens when the program does.
+    let pipe = std::fs::OpenOptions::new().write(true).open(path("pipe")).unwrap();
+    (child, pipe, dir)
+}
+
+/// Configurations, rules, lists and whatever else the operator names may come through a pipe. While nobody writes into
+/// it, a request to stop ends the program.
+#[test]
+fn a_request_to_stop_ends_the_wait_for_every_file_of_the_operator() {
+    use std::os::unix::process::ExitStatusExt;
+    let waits: &[(&[&str], &str)] = &[
+        (&["read", "DEMO", "-q", "-c"], ""),
+        (&["read", "DEMO", "-q", "-S"], ""),
+        (&["read", "DEMO", "-q", "-S", "RULES", "--set"], "classification-file="),
+        (&["read", "DEMO", "-q", "-S", "RULES", "--set"], "reference-config-file="),
+        (&["read", "DEMO", "-q", "-S", "RULES", "--set"], "threshold-file="),
+        (&["read", "LOG", "--behavior", "-q", "-c"], ""),
+        (&["read", "LOG", "--behavior", "-q", "--intel"], ""),
+        (&["read", "LOG", "--behavior", "-q", "--whitelist"], ""),
+        (&["read", "LOG", "--behavior", "-q", "--follow", "--intel"], ""),
+        (&["rules", "check"], ""),
+        (&["rules", "check", "RULES", "-c"], ""),
+        (&["rules", "test", "DEMO", "-S", "RULES", "--expect"], ""),
+        (&["rules", "cost", "DEMO", "-S"], ""),
+        (&["suricata", "-T", "-l", "OUT", "-c"], ""),
+        (&["suricata", "-T", "-l", "OUT", "-S"], ""),
+    ];
+    for (args, prefix) in waits {
+        let (mut child, pipe, _dir) = waits_for_a_pipe(args, prefix);
+        shell(&format!("kill -TERM {}", child.id()));
+        let end = child.wait().unwrap();
+        assert_eq!(end.signal(), Some(15), "{args:?} {prefix}: {end}");
+        drop(pipe);
+    }
+}
+
+/// Whether a process has taken over SIGTERM.
+fn has_taken_over(child: &Child) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap().trim();
+    u64::from_str_radix(caught, 16).unwrap() & 1 << 14 != 0
+}
+
+/// Outputs that are pipes: while nobody opens them, and while nobody reads them, a request to stop ends the program.
+#[test]
+fn a_request_to_stop_ends_the_wait_for_every_output() {
+    use std::os::unix::fs::OpenOptionsExt;
+    let log = tempfile::tempdir().unwrap();
+    let flows = log.path().join("conn.log");
+    let mut text = String::new();
+    for n in 0..20_000 {
+        text += &format!(
+            "{{\"ts\":{n}.5,\"uid\":\"C{n}\",\"id.orig_h\":\"10.0.{}.{}\",\"id.orig_p\":1,\"id.resp_h\":\"1.2.3.4\",\
+             \"id.resp_p\":4444,\"proto\":\"tcp\",\"conn_state\":\"SF\"}}\n",
+            n / 250,
+            n % 250
+        );
+    }
+    std::fs::write(&flows, text).unwrap();
+    let (flows, demo) = (flows.display().to_string(), demo());
+    let rules = repository("demo/gabion.rules").display().to_string();
+    // Each run, its pipe, and whether it gives more than the pipe holds.
+    let runs: &[(&[&str], &str, bool)] = &[
+        (&["read", &demo, "-S", &rules, "-q", "-l", "OUT"], "eve.json", true),
+        (&["read", &demo, "-S", &rules, "-q", "-l", "OUT"], "fast.log", false),
+        (&["read", &demo, "-S", &rules, "-q", "-l", "OUT", "--workers", "2"], "eve.json", true),
+        (&["read", &demo, "-S", &rules, "-q", "-l", "OUT"], "run.json", false),
+        (&["read", &demo, "-S", &rules, "-q", "--report", "OUT/page"], "page", false),
+        (&["read", &demo, "-S", &rules, "-q", "--alert-pcap", "OUT/pcap"], "pcap", false),
+        (&["suricata", "-r", &demo, "-S", &rules, "-l", "OUT"], "eve.json", true),
+        (&["read", &flows, "--behavior", "-q", "-l", "OUT"], "alerts.json", true),
+        (&["read", &flows, "--behavior", "-q", "-l", "OUT"], "alerts.log", true),
+        (&["read", &flows, "--behavior", "-q", "-l", "OUT", "--workers", "2"], "alerts.json", true),
+        (&["read", &flows, "--behavior", "-q", "--follow", "-l", "OUT"], "alerts.json", true),
+    ];
+    for (args, name, is_much) in runs {
+        for is_opened in [false, true] {
+            if is_opened && !is_much {
+                continue;
+            }
+            let dir = tempfile::tempdir().unwrap();
+            let out = dir.path().display().to_string();
+            let pipe = dir.path().join(name);
+            shell(&format!("mkfifo '{}'", pipe.display()));
+            let args: Vec<String> = args.iter().map(|a| a.replace("OUT", &out)).collect();
+            let names: Vec<&str> = args.iter().map(String::as_str).collect();
+            let mut child =
+                command(&names).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let reader = is_opened.then(|| {
+                let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+                std::fs::OpenOptions::new().read(true).custom_flags(no_wait).open(&pipe).unwrap()
+            });
+            loop {
+                let is_full = |reader| rustix::io::ioctl_fionread(reader).unwrap() >= 60 << 10;
+                match &reader {
+                    // The door of Suricata takes the signals over later; until then they end it as any program.
+                    None if has_taken_over(&child) || dir.path().join("fast.log").is_file() => {
+                        break;
+                    }
+                    Some(reader) if is_full(reader) => break,
+                    _ => std::thread::yield_now(),
+                }
+                assert!(child.try_wait().unwrap().is_none(), "{args:?} {name} ended before");
+            }
+            shell(&format!("kill -TERM {}", child.id()));
+            // It ends, though the pipe is neither read nor closed.
+            let end = child.wait().unwrap();
+            if is_opened {
+                let code = if args[0] == "suricata" { 1 } else { 4 };
+                assert_eq!(end.code(), Some(code), "{args:?} {name}: what was not taken is said");
+            }
+            drop(reader);
+        }
+    }
+}

@@ -302,6 +302,74 @@ fn anchors_are_appended_and_commands_are_run() {
     assert!(code == Some(4) && said.contains("7"), "{said}");
 }
 
+/// A pipe, a device or a folder in the place of a file of anchors is refused at once by every verb that reads or writes
+/// one: nobody waits for whoever might open it.
+#[test]
+fn anchors_are_neither_pipes_nor_devices() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    made(at);
+    log(at, &["append", "log"], "one\n");
+    let made = Command::new("mkfifo").arg(at.join("pipe")).status().expect("mkfifo");
+    assert!(made.success());
+    std::fs::create_dir(at.join("folder")).expect("a folder");
+    for name in ["pipe", "/dev/zero", "/dev/full", "folder"] {
+        for args in [
+            &["checkpoint", "log", "--anchor-append", name][..],
+            &["anchor", "add", name, "log"],
+            &["verify", "log", "--anchor", name],
+            &["compare", name, name],
+        ] {
+            let (code, said) = log(at, args, "");
+            assert!(matches!(code, Some(2..=4)), "{args:?}: {code:?} {said}");
+            assert_eq!(said.lines().count(), 1, "{args:?}: {said}");
+            assert!(said.contains(name), "{args:?}: {said}");
+        }
+    }
+    // A command that reads nothing and one that reads all are judged by how they end; a pipe that a command writes to
+    // is the command's own affair.
+    for (command, expected) in [("true", 0), ("cat > kept", 0), ("cat; exit 3", 4)] {
+        let (code, said) = log(at, &["checkpoint", "log", "--anchor-cmd", command], "");
+        assert_eq!(code, Some(expected), "{command}: {said}");
+    }
+    assert!(std::fs::read_to_string(at.join("kept")).expect("written").contains("log.example"));
+}
+
+/// A command that does not end, and a witness that does not answer, end with the run that waits for them: it is said
+/// that the checkpoint was not carried.
+#[test]
+fn a_request_to_stop_ends_the_wait_for_witnesses_and_commands() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    made(at);
+    log(at, &["append", "log"], "one\n");
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", silent.local_addr().expect("an address"));
+    let began = at.join("began");
+    let command = format!("cat > '{}'; exec sleep 100000", began.display());
+    for more in [&[][..], &["--follow"]] {
+        let _ = std::fs::remove_file(&began);
+        let child = Command::new(GABION)
+            .args(["log", "checkpoint", "log", "--witness", &url, "--anchor-cmd", &command])
+            .args(more)
+            .current_dir(at)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program");
+        let asked = silent.accept().expect("it asks the witness");
+        while !began.exists() {
+            std::thread::yield_now();
+        }
+        Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill");
+        let done = child.wait_with_output().expect("ended");
+        let said = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(said.contains("the next run carries it"), "{said}");
+        assert!(said.contains("took longer than 1 s"), "{said}");
+        drop(asked);
+    }
+}
+
 #[test]
 fn sealing_does_not_wait_for_a_witness() {
     // It takes connections and never answers.

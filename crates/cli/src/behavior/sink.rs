@@ -386,6 +386,11 @@ impl Sink {
             // A failure stays with the file and is said at the end.
             let _ = files.flush();
         }
+        self.say_unkept();
+    }
+
+    /// Says that profiles can't be kept, when it happens; how many is said at the end.
+    fn say_unkept(&self) {
         if let Some(trouble) = self.profiles.as_ref().and_then(ProfileWriter::trouble) {
             eprintln!(
                 "gabion: {trouble}: the run goes on, profiles that can't be kept are counted"
@@ -490,6 +495,7 @@ impl Sink {
                 |k: Kept| StoredProfile { ip: k.ip.to_bytes(), window: k.window, bytes: k.bytes };
             profiles.put(kept.into_iter().map(stored));
         }
+        self.say_unkept();
     }
 }
 

@@ -343,3 +343,96 @@ fn take_frame(
     }
     taken.messages.add(1, frame.bytes.len() as u64);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gabion_logs::limits::RELP_WINDOW;
+    use gabion_logs::relp::RelpServer;
+    use std::net::TcpListener;
+
+    /// A session of RELP, opened, and its client's side, which reads nothing.
+    fn relp() -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (stream, peer) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        // What the kernel takes is not at issue here.
+        rustix::net::sockopt::set_socket_send_buffer_size(&stream, 4096).unwrap();
+        let now = gabion_runtime::clock::now();
+        let mut connection = Connection {
+            stream,
+            tls: None,
+            protocol: Protocol::Relp(RelpServer::new()),
+            transport: Transport::Relp,
+            listener: 0,
+            peer: peer.ip(),
+            source: Arc::new(Source::new(Transport::Relp, 0, "127.0.0.1", "")),
+            identity: String::new(),
+            key: 1,
+            opened: now,
+            heard: now,
+            within_frame: None,
+            frames: 0,
+            held_counted: 0,
+            out: Vec::new(),
+            is_ended: false,
+            awaits_answer: false,
+            wants: (true, false),
+            is_authenticated: false,
+        };
+        take(&mut connection, b"1 open 30 relp_version=0\ncommands=syslog\n");
+        (connection, client)
+    }
+
+    fn take(connection: &mut Connection, bytes: &[u8]) {
+        let mut batch = Batch::default();
+        connection.take(bytes, 0, connection.opened, &mut batch).unwrap();
+    }
+
+    fn relp_of(connection: &mut Connection) -> &mut RelpServer {
+        match &mut connection.protocol {
+            Protocol::Relp(relp) => relp,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Who sends more than fits into the window is read no further until something is durable: no more waits than the
+    /// window and what one turn brought.
+    #[test]
+    fn a_client_that_sends_more_than_the_window_is_read_no_further() {
+        let (mut connection, _client) = relp();
+        let mut sent = 2..;
+        let mut turns = 0;
+        while connection.wants_input() {
+            let turn: String =
+                sent.by_ref().take(100).map(|n| format!("{n} syslog 3 abc\n")).collect();
+            take(&mut connection, turn.as_bytes());
+            turns += 1;
+            assert!(turns <= RELP_WINDOW / 100 + 1, "{turns}");
+        }
+        let unanswered = relp_of(&mut connection).unanswered();
+        assert!((RELP_WINDOW..RELP_WINDOW + 100).contains(&unanswered), "{unanswered}");
+        relp_of(&mut connection).durable(unanswered as u64);
+        connection.write().unwrap();
+        assert!(connection.wants_input() && relp_of(&mut connection).unanswered() == 0);
+    }
+
+    /// Who reads no answers is read no further when some of them wait, and its connection holds no more than those.
+    #[test]
+    fn a_client_that_reads_no_answers_is_read_no_further() {
+        let (mut connection, client) = relp();
+        rustix::net::sockopt::set_socket_recv_buffer_size(&client, 4096).unwrap();
+        let most = 64 * 1024;
+        let mut number = 1;
+        while connection.wants_input() {
+            number += 1;
+            take(&mut connection, format!("{number} syslog 3 abc\n").as_bytes());
+            relp_of(&mut connection).durable(1);
+            connection.write().unwrap();
+            assert!(number < 1_000_000, "its answers are held without a bound");
+        }
+        assert!((most..most + 100).contains(&connection.out.len()), "{}", connection.out.len());
+        assert!(connection.wants_output() && !connection.is_done());
+    }
+}

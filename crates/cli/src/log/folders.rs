@@ -3,6 +3,7 @@
 use super::LogFault;
 use super::options::{LogFolder, SealOptions};
 use super::times::now_ns;
+use crate::operator_file;
 use gabion_seal::identity;
 use gabion_seal::note::Vkey;
 use gabion_seal::storage::{Files, Storage};
@@ -52,16 +53,24 @@ pub(super) fn read_text(path: &Path) -> Result<String, LogFault> {
     String::from_utf8(bytes).map_err(|_| LogFault::input(format!("{}: not text", path.display())))
 }
 
-/// Reads a file of at most this length.
+/// Reads a file of at most this length. A device is refused, and a pipe that has a name, since nobody may ever write
+/// into it; what a shell's `<(…)` gives is read to its end.
 pub(super) fn read_bytes(path: &Path, most: u64) -> Result<Vec<u8>, LogFault> {
     let failed = |e| LogFault::input(format!("{}: {e}", path.display()));
-    let file = std::fs::File::open(path).map_err(failed)?;
-    if file.metadata().map_err(failed)?.len() > most {
-        return Err(LogFault::input(format!("{}: longer than {most} bytes", path.display())));
+    let opened = operator_file::open(path).map_err(failed)?;
+    if opened.is_stream && is_named_pipe(&opened.file).map_err(failed)? {
+        return Err(LogFault::input(format!("{}: is a pipe: name a file", path.display())));
     }
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, most), &mut bytes).map_err(failed)?;
-    Ok(bytes)
+    opened.bytes(most).map_err(failed)
+}
+
+/// Whether it is a pipe that stands in a folder.
+fn is_named_pipe(file: &std::fs::File) -> std::io::Result<bool> {
+    use std::os::unix::fs::FileTypeExt;
+    /// Of the file system that holds pipes without names, as statfs(2) has it.
+    const PIPEFS_MAGIC: i128 = 0x5049_5045;
+    let is_pipe = file.metadata()?.file_type().is_fifo();
+    Ok(is_pipe && i128::from(rustix::fs::fstatfs(file)?.f_type) != PIPEFS_MAGIC)
 }
 
 /// Reads a small file of a log's folder or of its state. Others may be able to write there: nothing but a

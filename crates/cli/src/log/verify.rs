@@ -102,20 +102,28 @@ fn counted(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
+/// Places that are printed; more of them don't help a person.
+const PLACES_SHOWN: usize = 50;
+
+/// Notes that are printed.
+const NOTES_SHOWN: usize = 20;
+
+/// Says how many of so many were not printed.
+fn say_left(all: usize, shown: usize, what: &str) {
+    if all > shown {
+        standard_output::line(format_args!("  and {} {what} more: see --json", all - shown));
+    }
+}
+
 fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
     standard_output::line(report.verdict().name());
     if is_quiet {
         return;
     }
-    for (verdict, place) in report.places.iter().take(50) {
+    for (verdict, place) in report.places.iter().take(PLACES_SHOWN) {
         standard_output::line(format_args!("  {}: {}", verdict.name(), place.describe()));
     }
-    if report.places.len() > 50 {
-        standard_output::line(format_args!(
-            "  and {} places more: see --json",
-            report.places.len() - 50
-        ));
-    }
+    say_left(report.places.len(), PLACES_SHOWN, "places");
     for anchor in &report.anchors {
         standard_output::line(format_args!(
             "  anchor {} ({} chunks): {}",
@@ -125,9 +133,10 @@ fn print(report: &Report, is_quiet: bool, has_keys: bool, seconds: f64) {
     for warning in &report.warnings {
         standard_output::line(format_args!("  warning: {warning}"));
     }
-    for note in report.notes.iter().take(20) {
+    for note in report.notes.iter().take(NOTES_SHOWN) {
         standard_output::line(format_args!("  {note}"));
     }
+    say_left(report.notes.len(), NOTES_SHOWN, "notes");
     for name in &report.withdrawn {
         standard_output::line(format_args!("  {name}: content withdrawn"));
     }

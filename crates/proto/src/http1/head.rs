@@ -3,7 +3,7 @@
 use super::decoder::{Bounds, Decoder, Encoding};
 use super::events::Event;
 use super::headers::{Added, Field, Scan, Side, scan};
-use super::limits;
+use super::limits::{self, ENCODING_LAYERS_MAX};
 use super::parser::{Cursor, Halt, Http1};
 use super::request::told;
 use super::text::{contains_nocase, eq_nocase_nozero};
@@ -216,7 +216,7 @@ pub(crate) fn content_encodings(http: &mut Http1, side: Side) -> Result<(), Halt
         let (mut layers, mut lzma_layers) = (0u32, 0u32);
         for name in value.split(|b| *b == b',' || *b == b' ').filter(|n| !n.is_empty()) {
             layers += 1;
-            if config.layers_max.is_some_and(|max| layers > max) {
+            if layers > config.layers_max.unwrap_or(u32::MAX).min(ENCODING_LAYERS_MAX) {
                 events.push(Event::TooManyEncodingLayers);
                 break;
             }

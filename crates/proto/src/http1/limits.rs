@@ -79,6 +79,11 @@ limits! { "proto.http1";
     pub(crate) const ENCODING_HEAD_BYTES_MAX: usize = 64 * 1024,
         Spares("the body is taken for what it is taken for by then");
 
+    /// Encodings over one another that are undone, whatever the configuration allows: each takes some ten KiB of the
+    /// stack while it works, and 44 KiB of memory. Suricata's default is 2.
+    pub(crate) const ENCODING_LAYERS_MAX: u32 = 32,
+        Counts("further encodings, as event `too_many_encoding_layers`");
+
     /// Times another encoding is tried before the body is taken as it is.
     pub(crate) const ENCODING_RETRIES_MAX: u8 = 3,
         Spares("the body is taken as it is");

@@ -506,6 +506,59 @@ fn bodies_beyond_what_a_flow_may_have_unpacked_are_counted() {
     assert_eq!(counts.of(&super::limits::reached::UNPACKED_BYTES_MAX), 3);
 }
 
+/// Layers of gzip over one another cost the bytes that each layer makes, and no more for bodies in small pieces.
+#[test]
+fn nested_encodings_cost_linear_steps() {
+    use std::io::Write;
+    let gzip = |bytes: &[u8]| {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        packer.write_all(bytes).unwrap();
+        packer.finish().unwrap()
+    };
+    // Bytes that can't be packed: each layer is as long as the body.
+    let mut seed = 1u64;
+    let body: Vec<u8> = std::iter::repeat_with(|| {
+        seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (seed >> 56) as u8
+    })
+    .take(60_000)
+    .collect();
+    for layers in 1..=6u64 {
+        let packed = (0..layers).fold(body.clone(), |inner, _| gzip(&inner));
+        let names = vec!["gzip"; layers as usize].join(", ");
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: {names}\r\nContent-Length: {}\r\n\r\n",
+            packed.len()
+        );
+        for piece in [1, 1400, packed.len()] {
+            let mut f = Flow::with(&[("response-body-decompress-layer-limit", "6")]);
+            f.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n").server(head.as_bytes());
+            let decoders = f.parser.bytes_made();
+            for part in packed.chunks(piece) {
+                f.server(part);
+            }
+            let made = f.parser.bytes_made() - decoders;
+            // Some bytes of gzip's frame are made by each layer but the innermost.
+            let least = layers * 60_000;
+            assert!((least..least + layers * 2_000).contains(&made), "{layers} {piece}: {made}");
+            assert_eq!(f.files(0, ToClient)[0].1, 60_000, "{layers} {piece}");
+        }
+    }
+}
+
+/// Where the configuration sets no limit, a field that names thousands of encodings makes no decoder for each.
+#[test]
+fn encodings_over_one_another_are_bounded_whatever_is_configured() {
+    let mut f = Flow::with(&[("response-body-decompress-layer-limit", "0")]);
+    f.client("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    let names = vec!["gzip"; 2_000].join(",");
+    f.server(format!(
+        "HTTP/1.1 200 OK\r\nContent-Encoding: {names}\r\nContent-Length: 4\r\n\r\nbody"
+    ));
+    assert!(f.parser.bytes_made() < 4 << 20, "{}", f.parser.bytes_made());
+    assert_eq!(f.files(0, ToClient)[0].1, 4, "what is packed in no way passes through all layers");
+}
+
 /// Bytes of header blocks looked at for each byte of a request with these lines, in pieces.
 fn steps_of_head(lines: &str, piece: usize) -> f64 {
     let request = format!("GET / HTTP/1.1\r\nHost: a\r\n{lines}\r\n");
