@@ -50,6 +50,14 @@ limits! { "cli";
     pub(crate) const NAMED_FILE_BYTES_MAX: u64 = 256 << 20,
         Refuses("the file");
 
+    /// Most bytes of a file with keys or certificates: all authorities of a system have 250 KB.
+    pub(crate) const KEY_FILE_BYTES_MAX: u64 = 16 << 20,
+        Refuses("the file");
+
+    /// Most bytes of the file with the number of a running process.
+    pub(crate) const PID_FILE_BYTES_MAX: u64 = 4096,
+        Refuses("the file, as one that is there");
+
     /// Most bytes of a database of countries: the largest in use have 250 MB.
     pub(crate) const COUNTRIES_BYTES_MAX: u64 = 1 << 30,
         Refuses("the database");

@@ -137,6 +137,18 @@ fn the_pid_file_is_there_as_long_as_the_run() {
     let again = ran(again.unwrap());
     assert_eq!(again.code, 1);
     assert!(again.err.contains("exists and Suricata appears to be running"), "{}", again.err);
+    // A pipe or a device under its name holds no number, and nobody waits for it.
+    let pipe = run.dir.path().join("other.pid");
+    shell(&format!("mkfifo '{}'", pipe.display()));
+    for path in [pipe.as_path(), Path::new("/dev/zero")] {
+        let other = command(&["suricata", "-r", &demo(), "--pidfile"])
+            .arg(path)
+            .arg("-l")
+            .arg(run.dir.path())
+            .output();
+        let other = ran(other.unwrap());
+        assert!(other.code == 1 && other.err.contains("appears stale"), "{}", other.err);
+    }
     run.signal("INT");
     let (done, _dir) = run.end();
     assert_eq!(done.code, 0, "{}", done.err);
@@ -306,5 +318,31 @@ fn a_request_to_stop_ends_the_wait_for_every_output() {
             }
             drop(reader);
         }
+    }
+}
+
+/// A device has no end: keys, certificates, texts and summaries are not read from one.
+#[test]
+fn devices_in_the_place_of_keys_and_texts_are_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().display().to_string();
+    std::os::unix::fs::symlink("/dev/zero", dir.path().join("run.json")).unwrap();
+    let listen = ["listen", "--log", "/nowhere/log", "--tcp", "127.0.0.1:0"];
+    let send = ["send", "--tls", "127.0.0.1:1", "--count", "1"];
+    let tls = ["--tls", "127.0.0.1:0", "--recipient", "none"];
+    let zero = "/dev/zero";
+    for args in [
+        [&listen[..], &["--recipient", zero]].concat(),
+        [&listen[..], &["--recipient", "none", "--slog-config", zero]].concat(),
+        [&listen[..], &["--recipient", "none", "--slog-tcp", "127.0.0.1:0", "--slog-key", zero]]
+            .concat(),
+        [&listen[..], &tls, &["--tls-cert", zero, "--tls-key", zero]].concat(),
+        [&send[..], &["--tls-ca", zero]].concat(),
+        vec!["send", "--tcp", "127.0.0.1:1", "--count", "1", "--text", zero],
+        vec!["doctor", &out],
+    ] {
+        let done = ran(command(&args).output().unwrap());
+        assert_eq!(done.code, 3, "{args:?} {}", done.err);
+        assert!(done.err.contains("is a device, which has no end"), "{args:?} {}", done.err);
     }
 }

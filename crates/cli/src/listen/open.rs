@@ -9,7 +9,9 @@ use super::sealed::LogPlace;
 use super::streams::{self, Bounds, StreamListener};
 use super::tls;
 use crate::exit::Fault;
+use crate::limits::{KEY_FILE_BYTES_MAX, NAMED_FILE_BYTES_MAX};
 use crate::log::folders::state_of;
+use crate::operator_file;
 use gabion_logs::config::SlogConfig;
 use gabion_logs::envelope::EnvelopeKey;
 use gabion_logs::framing::Framing;
@@ -404,7 +406,7 @@ fn connections_allowed(wanted: usize) -> usize {
 }
 
 fn read_envelope_key(path: &Path) -> Result<EnvelopeKey, Fault> {
-    let pem = std::fs::read(path)
+    let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX)
         .map_err(|e| Fault::input(format!("{}: {e}: a private key is wanted", path.display())))?;
     EnvelopeKey::from_pem(&pem)
         .map_err(|e| Fault::input(format!("{}: {e}: name another", path.display())))
@@ -415,7 +417,7 @@ fn without_key() -> Fault {
 }
 
 fn read_slog_config(path: &Path) -> Result<SlogConfig, Fault> {
-    let text = std::fs::read_to_string(path).map_err(|e| {
+    let text = operator_file::text(path, NAMED_FILE_BYTES_MAX).map_err(|e| {
         Fault::input(format!("{}: {e}: a slog configuration is wanted", path.display()))
     })?;
     let config = SlogConfig::parse(&text)

@@ -3,9 +3,11 @@
 
 use super::account::now_ns;
 use crate::exit::Fault;
+use crate::limits::KEY_FILE_BYTES_MAX;
 use crate::log::LogFault;
 use crate::log::folders::guard_secrets;
 use crate::log::init::{self, NewLog};
+use crate::operator_file;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::writer::{Policy, Writer};
 use gabion_seal::{Error, Recipient};
@@ -34,7 +36,7 @@ impl LogPlace {
     fn readers(&self) -> Result<Vec<Recipient>, Fault> {
         let mut recipients = Vec::new();
         for path in &self.recipients {
-            let text = std::fs::read_to_string(path).map_err(|e| {
+            let text = operator_file::text(path, KEY_FILE_BYTES_MAX).map_err(|e| {
                 Fault::input(format!("{}: {e}: a recipient's public key is wanted", path.display()))
             })?;
             let keys = Recipient::parse_file(&text).map_err(|e| {

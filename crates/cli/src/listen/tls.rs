@@ -1,7 +1,8 @@
 //! TLS for listeners: the server's certificate and key, and whom of the clients to trust.
 
 use crate::exit::Fault;
-use crate::limits::{CLIENT_NAME_MAX, reached};
+use crate::limits::{CLIENT_NAME_MAX, KEY_FILE_BYTES_MAX, reached};
+use crate::operator_file;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -21,7 +22,8 @@ pub(crate) fn server(
     let wrong = |what: &Path, e: &dyn std::fmt::Display| {
         Fault::input(format!("{}: {e}: a PEM file is wanted", what.display()))
     };
-    let private = PrivateKeyDer::from_pem_file(key).map_err(|e| wrong(key, &e))?;
+    let pem = operator_file::bytes(key, KEY_FILE_BYTES_MAX).map_err(|e| wrong(key, &e))?;
+    let private = PrivateKeyDer::from_pem_slice(&pem).map_err(|e| wrong(key, &e))?;
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
@@ -50,8 +52,8 @@ fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fault>
     let wrong = |e: &dyn std::fmt::Display| {
         Fault::input(format!("{}: {e}: a PEM file with certificates is wanted", path.display()))
     };
-    let certificates: Result<Vec<_>, _> =
-        CertificateDer::pem_file_iter(path).map_err(|e| wrong(&e))?.collect();
+    let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| wrong(&e))?;
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let certificates = certificates.map_err(|e| wrong(&e))?;
     if certificates.is_empty() {
         return Err(wrong(&"no certificate in it"));

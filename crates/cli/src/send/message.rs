@@ -2,6 +2,8 @@
 //! can be told apart and compresses as real logs do, not as one line repeated.
 
 use crate::exit::Fault;
+use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::operator_file;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -28,7 +30,7 @@ impl Messages {
                 let wrong = |e: std::io::Error| {
                     Fault::input(format!("{}: {e}: lines of text are wanted", path.display()))
                 };
-                let mut bytes = std::fs::read(path).map_err(wrong)?;
+                let mut bytes = operator_file::bytes(path, NAMED_FILE_BYTES_MAX).map_err(wrong)?;
                 if path.extension().is_some_and(|e| e == "zst") {
                     bytes = zstd::decode_all(bytes.as_slice()).map_err(wrong)?;
                 }

@@ -11,6 +11,8 @@ mod options;
 pub(crate) use options::SendOptions;
 
 use crate::exit::{Exit, Fault};
+use crate::limits::KEY_FILE_BYTES_MAX;
+use crate::operator_file;
 use crate::standard_output;
 use gabion_logs::envelope::EnvelopeSealer;
 use gabion_logs::relp;
@@ -164,7 +166,7 @@ impl Load {
                 let wrong = |e: &dyn std::fmt::Display| {
                     Fault::input(format!("{}: {e}: a public key is wanted", path.display()))
                 };
-                let pem = std::fs::read(path).map_err(|e| wrong(&e))?;
+                let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| wrong(&e))?;
                 Some(EnvelopeSealer::from_pem(&pem).map_err(|e| wrong(&e))?)
             }
         };
@@ -589,7 +591,8 @@ fn client(authorities: &Path, shown: Option<(&Path, &Path)>) -> Result<Arc<Clien
         Fault::input(format!("{}: {e}: certificates are wanted", authorities.display()))
     };
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(authorities).map_err(|e| wrong(&e))? {
+    let pem = operator_file::bytes(authorities, KEY_FILE_BYTES_MAX).map_err(|e| wrong(&e))?;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
         roots.add(certificate.map_err(|e| wrong(&e))?).map_err(|e| wrong(&e))?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -603,11 +606,13 @@ fn client(authorities: &Path, shown: Option<(&Path, &Path)>) -> Result<Arc<Clien
             let wrong = |path: &Path, e: &dyn std::fmt::Display| {
                 Fault::input(format!("{}: {e}: a PEM file is wanted", path.display()))
             };
-            let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate)
-                .map_err(|e| wrong(certificate, &e))?
-                .collect();
+            let read = |path: &Path| {
+                operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| wrong(path, &e))
+            };
+            let chain: Result<Vec<_>, _> =
+                CertificateDer::pem_slice_iter(&read(certificate)?).collect();
             let chain = chain.map_err(|e| wrong(certificate, &e))?;
-            let private = PrivateKeyDer::from_pem_file(key).map_err(|e| wrong(key, &e))?;
+            let private = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|e| wrong(key, &e))?;
             config.with_client_auth_cert(chain, private).map_err(|e| wrong(certificate, &e))?
         }
     };

@@ -1,6 +1,8 @@
 //! The file with the number of the running process, there as long as the run lasts. Messages are the
 //! peer's.
 
+use crate::limits::PID_FILE_BYTES_MAX;
+use crate::operator_file;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -31,7 +33,10 @@ impl PidFile {
 /// What is wrong with a file that is there.
 fn there(path: &Path) -> String {
     let shown = path.display();
-    let pid = std::fs::read_to_string(path).ok().and_then(|t| t.trim().parse::<u32>().ok());
+    // What is no file (a pipe, a device) holds no number, and is not waited for.
+    let is_file = path.metadata().is_ok_and(|about| about.is_file());
+    let text = is_file.then(|| operator_file::text(path, PID_FILE_BYTES_MAX).ok()).flatten();
+    let pid = text.and_then(|t| t.trim().parse::<u32>().ok());
     match pid.is_some_and(|pid| Path::new(&format!("/proc/{pid}")).exists()) {
         true => format!("pid file '{shown}' exists and Suricata appears to be running. Aborting!"),
         false => format!(

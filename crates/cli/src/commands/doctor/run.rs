@@ -2,6 +2,8 @@
 //! use, memory, workers that were lost.
 
 use crate::exit::Fault;
+use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::operator_file;
 use gabion_flowlog::field::number;
 use gabion_flowlog::json::{self, Value, members};
 use std::path::Path;
@@ -37,7 +39,7 @@ impl Run {
     pub(super) fn read(folder: &Path) -> Result<Run, Fault> {
         let path = folder.join("run.json");
         let shown = path.display();
-        let text = std::fs::read(&path).map_err(|e| {
+        let text = operator_file::bytes(&path, NAMED_FILE_BYTES_MAX).map_err(|e| {
             Fault::input(format!("{shown}: {e}: name a folder that `gabion read -l` wrote"))
         })?;
         let mut run = Run::default();

@@ -15,8 +15,10 @@ pub(crate) use post::Url;
 
 use super::{LogFault, folders};
 use crate::limits::{
-    AGAIN_MAX, CARRY_LAST, COMMAND_LAST, COMMAND_MAX, LEAVES_KEPT_MAX, WITNESSED_BYTES_MAX,
+    AGAIN_MAX, ANCHORS_BYTES_MAX, CARRY_LAST, COMMAND_LAST, COMMAND_MAX, LEAVES_KEPT_MAX,
+    WITNESSED_BYTES_MAX,
 };
+use crate::operator_file;
 use clap::Args;
 use gabion_runtime::StopFlag;
 use gabion_runtime::clock::now;
@@ -374,7 +376,7 @@ fn append(path: &Path, last: &Entry) -> Result<(), Failure> {
     if std::fs::metadata(path).is_ok_and(|m| !m.is_file()) {
         return Err(failed(&"not a regular file: name a file that anchors can be read from again"));
     }
-    let bytes = match std::fs::read(path) {
+    let bytes = match operator_file::bytes(path, ANCHORS_BYTES_MAX) {
         Ok(bytes) => bytes,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => Vec::new(),
         Err(e) => return Err(failed(&e)),

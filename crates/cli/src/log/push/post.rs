@@ -1,6 +1,7 @@
 //! One HTTP POST to a witness: over TCP or TLS, with a bound on time and on what is read.
 
-use crate::limits::{WITNESS_ANSWER_MAX, WITNESS_MAX};
+use crate::limits::{KEY_FILE_BYTES_MAX, WITNESS_ANSWER_MAX, WITNESS_MAX};
+use crate::operator_file;
 use gabion_runtime::clock::now;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -64,8 +65,8 @@ pub(crate) fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Str
     let path = authorities.unwrap_or(Path::new(SYSTEM_ROOTS));
     let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
     let mut roots = RootCertStore::empty();
-    let certificates = CertificateDer::pem_file_iter(path).map_err(|e| wrong(&e))?;
-    for certificate in certificates {
+    let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| wrong(&e))?;
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
         // One of the system's that this library does not take is no reason to trust none.
         let added = roots.add(certificate.map_err(|e| wrong(&e))?);
         if authorities.is_some() {
