@@ -37,6 +37,55 @@ pub(crate) struct Compiled {
     pub(crate) is_broken: bool,
 }
 
+/// Names of missing things that are said of rules that can never match.
+const MISSING_SAID: usize = 5;
+
+/// What is to be said of rules that can never match here, if there are any.
+pub(crate) fn never_match(set: &Ruleset) -> Option<String> {
+    // Rules that stand for a firewall's policies match nothing themselves, on purpose.
+    let mut all = gabion_rules::analysis::missing(set);
+    all.retain(|(what, _)| *what != POLICIES);
+    let rules: usize = all.iter().map(|(_, rules)| rules).sum();
+    if rules == 0 {
+        return None;
+    }
+    let mut named: Vec<String> =
+        all.iter().take(MISSING_SAID).map(|(what, rules)| format!("{what} {rules}")).collect();
+    if all.len() > MISSING_SAID {
+        named.push(format!("and {} more", all.len() - MISSING_SAID));
+    }
+    let named = named.join(", ");
+    Some(format!("{rules} can never match, for want of what this sensor does not have ({named})"))
+}
+
+/// Faults of rules as they are said one by one. A variable that is not defined is said with the first
+/// rule that names it; of the others only how many they are.
+pub(crate) struct Folded<'d> {
+    pub(crate) said: Vec<&'d Diagnostic>,
+    /// The fault, and how many rules more are refused for it.
+    pub(crate) more: Vec<(&'d str, usize)>,
+}
+
+/// Takes together what would be said again and again.
+pub(crate) fn fold(all: &[Diagnostic]) -> Folded<'_> {
+    let mut folded = Folded { said: Vec::new(), more: Vec::new() };
+    for d in all {
+        if d.subsystem != "rule-vars" || d.severity != Severity::Error {
+            folded.said.push(d);
+            continue;
+        }
+        match folded.more.iter_mut().find(|(message, _)| *message == d.message) {
+            Some((_, rules)) => *rules += 1,
+            None => {
+                folded.said.push(d);
+                folded.more.push((&d.message, 0));
+            }
+        }
+    }
+    folded.more.retain(|(_, rules)| *rules > 0);
+    folded
+}
+
 fn has_errors(said: &[Diagnostic]) -> bool {
     said.iter().any(|d| d.severity == Severity::Error)
 }
@@ -208,7 +257,11 @@ pub(crate) fn load(
     if c.is_broken {
         return Err(1);
     }
-    c.rules.iter().for_each(|d| say(d, log));
+    let folded = fold(&c.rules);
+    folded.said.iter().for_each(|d| say(d, log));
+    for (fault, rules) in &folded.more {
+        log.error("rule-vars", &format!("{fault}: {rules} rules more are refused for it"));
+    }
     if c.set.signatures.iter().any(|s| s.flags.has(SignatureFlags::FILESTORE)) && !stores(config) {
         log.warning(
             "detect-filestore",
@@ -218,6 +271,9 @@ pub(crate) fn load(
     }
     let counts = c.set.counts;
     say_counts(&counts, log);
+    if let Some(said) = never_match(&c.set) {
+        log.warning("detect", &format!("of the rules {said}: gabion rules check FILE names them"));
+    }
     let is_failed = counts.failed > 0 || missing > 0;
     let is_failed = is_failed && is_strict;
     if !is_failed {
@@ -331,6 +387,9 @@ pub(crate) fn compile(
     Compiled { set, datasets, settings, files, rules, thresholds, is_broken }
 }
 
+/// Why rules that stand for a firewall's policies match nothing themselves.
+const POLICIES: &str = "firewall.policies";
+
 /// Rules under which a firewall's policies alert: the peer's ids and messages.
 const POLICY_RULES: &str = "\
 alert ip any any -> any any (msg:\"SURICATA FW default packet policy\"; sid:2201000; rev:1;)
@@ -342,7 +401,7 @@ fn stand_for_policies(set: &mut Ruleset, file: usize) {
     let own = set.signatures.iter_mut().filter(|s| usize::from(s.file) == file);
     let mut count = 0;
     for s in own {
-        s.inert = Some("firewall.policies");
+        s.inert = Some(POLICIES);
         count += 1;
     }
     set.counts.loaded = set.counts.loaded.saturating_sub(count);

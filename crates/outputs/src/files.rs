@@ -195,6 +195,19 @@ impl Opening {
     }
 }
 
+/// Outputs of a configuration that are switched on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Survey {
+    /// How many are written.
+    pub supported: usize,
+    /// Names of those that are not supported: nothing is written for them.
+    pub unsupported: Vec<String>,
+}
+
+/// Outputs that are written, beside `eve-log` into regular files.
+const SUPPORTED: [&str; 7] =
+    ["fast", "file-store", "tls-store", "pcap-log", "alert-pcap", "stats", "lua"];
+
 impl Outputs {
     /// Writes nothing: counts the records that the configuration's EVE outputs would write.
     pub fn counting(config: &Tree) -> Outputs {
@@ -316,6 +329,25 @@ impl Outputs {
             }
         }
         Ok(o.done())
+    }
+
+    /// What would be opened for a configuration, without opening anything.
+    pub fn survey(config: &Tree) -> Survey {
+        let mut found = Survey::default();
+        for (_, item) in config.get("outputs").map_or(&[][..], |list| &list.children) {
+            let Some((name, node)) = item.children.first() else { continue };
+            if node.flag("enabled") == Some(false) || node.text("enabled").is_none() {
+                continue;
+            }
+            match (name.as_str(), node.text("filetype").unwrap_or("regular")) {
+                ("eve-log", "regular") => found.supported += 1,
+                ("eve-log", kind) => found.unsupported.push(format!("eve-log filetype {kind}")),
+                (name, _) if SUPPORTED.contains(&name) => found.supported += 1,
+                (other, _) if found.unsupported.iter().any(|u| u == other) => {}
+                (other, _) => found.unsupported.push(other.to_owned()),
+            }
+        }
+        found
     }
 
     /// What the outputs want together.

@@ -54,4 +54,4 @@ pub use rule_header::firewall_action;
 pub use ruleset::{Counts, Ruleset};
 pub use signature::{Action, RuleType, Signature, SignatureFlags};
 pub use text::Text;
-pub use vars::RuleVars;
+pub use vars::{RuleVars, VarFault};

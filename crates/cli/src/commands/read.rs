@@ -211,6 +211,14 @@ fn open_configured(
     logged: &Arc<packet_log::Counts>,
 ) -> Result<Outputs, Fault> {
     let Some(folder) = folder else { return Ok(Outputs::counting(config)) };
+    let found = Outputs::survey(config);
+    if found.supported == 0 && !found.unsupported.is_empty() {
+        let names = found.unsupported.join(", ");
+        return Err(Fault::input(format!(
+            "configuration: outputs: not supported: {names}: nothing would be written: configure \
+             another, such as eve-log with filetype: regular"
+        )));
+    }
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     super::make_folder(folder).map_err(refuse)?;
     let mut frames = |name: &str, node: &Tree| packet_log::open(name, node, folder, logged);
@@ -253,7 +261,7 @@ fn engine(
         [] => None,
         files => {
             let compiled = rule_files::compile(files, config, &catalog, false)?;
-            rule_files::say(&compiled.diagnostics, Say::of(o.quiet, o.verbose));
+            rule_files::say(&compiled, Say::of(o.quiet, o.verbose));
             rule_files::is_any_left(&compiled)?;
             counts = compiled.set.counts;
             Some((compiled.set, compiled.datasets))

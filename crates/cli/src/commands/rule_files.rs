@@ -6,7 +6,7 @@ use crate::{configuration, rules};
 use gabion_net::Datasets;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
-use gabion_rules::{Diagnostic, Ruleset, Severity};
+use gabion_rules::{Diagnostic, RuleVars, Ruleset, Severity};
 use std::path::PathBuf;
 
 /// Rules that were read.
@@ -29,6 +29,13 @@ pub(crate) fn compile(
             Fault::input(format!("{e}: name a text file of rules, plain or packed as .zst"))
         })?;
         files.push(file);
+    }
+    if let Some(fault) = RuleVars::from_config(config).faults().first() {
+        let (key, value, why) = (fault.key(), &fault.value, fault.why.trim());
+        return Err(Fault::input(format!(
+            "configuration: {key}: \"{value}\": {why}: give it another value in the configuration or \
+             with --set"
+        )));
     }
     let demands = rules::Demands { is_firewall, ..rules::Demands::default() };
     let c = rules::compile(config, &files, catalog, demands);
@@ -74,34 +81,55 @@ impl Say {
     }
 }
 
-/// Says on standard error which rules were refused: each one, or only how many.
-pub(crate) fn say(diagnostics: &[Diagnostic], how: Say) {
+/// Says on standard error which rules were refused, each one or only how many, and how many can never
+/// match.
+pub(crate) fn say(compiled: &Compiled, how: Say) {
+    let diagnostics = &compiled.diagnostics;
     let of = |s: Severity| diagnostics.iter().filter(move |d| d.severity == s).count();
     let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
     if how == Say::All {
-        for d in diagnostics {
-            eprintln!("gabion: {d}");
+        let folded = rules::fold(diagnostics);
+        folded.said.iter().for_each(|d| eprintln!("gabion: {d}"));
+        for (fault, rules) in folded.more {
+            eprintln!("gabion: {fault}: {rules} rules more are refused for it");
         }
     }
-    match how {
-        Say::Refused if errors > 0 => {
-            eprintln!("gabion: rules: {errors} refused: see gabion rules check");
-        }
-        Say::Counts | Say::All if errors + warnings > 0 => eprintln!(
-            "gabion: rules: {errors} refused, {warnings} with warnings: see gabion rules check"
-        ),
-        _ => {}
+    let counts = compiled.set.counts;
+    if counts.loaded + counts.failed + counts.skipped == 0 && how != Say::Refused {
+        let files = compiled.set.files.join(", ");
+        eprintln!("gabion: rules: there is no rule in {files}: name a file that holds rules");
+    }
+    let mut parts = Vec::new();
+    if errors > 0 {
+        parts.push(format!("{errors} refused"));
+    }
+    if warnings > 0 && how != Say::Refused {
+        parts.push(format!("{warnings} with warnings"));
+    }
+    parts.extend(rules::never_match(&compiled.set));
+    if !parts.is_empty() {
+        eprintln!("gabion: rules: {}: see gabion rules check", parts.join(", "));
     }
 }
 
 /// Refuses rules of which none is left: a run without any would look as if nothing had been found.
 ///
 /// # Errors
-/// When all rules were refused.
+/// When all rules were refused or skipped.
 pub(crate) fn is_any_left(compiled: &Compiled) -> Result<(), Fault> {
     let counts = compiled.set.counts;
-    if counts.loaded > 0 || counts.failed == 0 {
+    if counts.loaded > 0 {
         return Ok(());
+    }
+    if counts.failed == 0 {
+        let files = compiled.set.files.join(", ");
+        return match counts.skipped {
+            // No rule was meant; `say` has said so.
+            0 => Ok(()),
+            n => Err(Fault::input(format!(
+                "rules: {files}: {n} skipped for what they require, none is left: see gabion rules check"
+            ))),
+        };
     }
     let refused = match counts.failed {
         1 => "the only rule was refused".to_owned(),

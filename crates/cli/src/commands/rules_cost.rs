@@ -19,7 +19,7 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     let catalog = gabion_proto::registry::catalog();
     let compiled = rule_files::compile(&o.engine.rules, &config, &catalog, false)?;
-    rule_files::say(&compiled.diagnostics, rule_files::Say::Counts);
+    rule_files::say(&compiled, rule_files::Say::Counts);
     rule_files::is_any_left(&compiled)?;
     let counts = compiled.set.counts;
     let mut outputs = Outputs::counting(&config);

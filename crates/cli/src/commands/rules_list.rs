@@ -14,7 +14,7 @@ use std::collections::HashSet;
 /// Runs the verb.
 pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
     let (compiled, _) = rule_files::load(&o.rules, &o.files)?;
-    rule_files::say(&compiled.diagnostics, rule_files::Say::Counts);
+    rule_files::say(&compiled, rule_files::Say::Counts);
     let set = &compiled.set;
     let costly: HashSet<u32> = analysis::costly(set).map(|s| s.index).collect();
     let mut rules: Vec<&Signature> = set

@@ -39,6 +39,7 @@ const TYPES: &[&str] = &[
     "arp",
     "pgsql",
     "drop",
+    "stream",
     "netflow",
     "dnp3",
     "modbus",
@@ -49,6 +50,9 @@ const TYPES: &[&str] = &[
     "vars",
     "ntp",
 ];
+
+/// What is said of a type of records that nobody knows, before its name.
+pub(crate) const NO_TYPE: &str = "No output module named eve-log.";
 
 /// Kinds of files that the peer writes records into.
 const FILE_TYPES: &[&str] =
@@ -131,7 +135,7 @@ fn record(name: &str, node: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), 
     match name {
         "ikev2" => say("runmodes", "eve module 'ikev2' has been replaced by 'ike'"),
         _ if !TYPES.contains(&name) => {
-            say("runmodes", &format!("No output module named eve-log.{name}"));
+            say("runmodes", &format!("{NO_TYPE}{name}"));
         }
         "alert" => {
             xff(node, say);

@@ -176,7 +176,12 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
             return 1;
         }
     };
-    if !notices::check(config, log) || !(o.test || outputs_are_right(config, log)) {
+    let is_strict = o.test || o.init_errors_fatal;
+    let file = o.config.as_deref().unwrap_or("the configuration");
+    if !notices::check(config, log)
+        || !notices::variables(config, file, log)
+        || !outputs_are_right(config, is_strict, log)
+    {
         return 1;
     }
     let inline = o.simulate_ips || firewall;
@@ -221,14 +226,6 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         scripts = scripts::with_outputs(scripts, config, folder);
     }
     wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
-    if let Some(out) = &outputs
-        && !out.unknown.is_empty()
-    {
-        log.warning(
-            "output",
-            &format!("not supported, nothing is written: {}", out.unknown.join(", ")),
-        );
-    }
     store_depth_warning(config, log);
     if let Some(l) = &loaded {
         store_warning(config, &l.set, log);
@@ -284,13 +281,22 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     code
 }
 
-/// Says what is wrong with the options of outputs; false when the run ends here.
-fn outputs_are_right(config: &Tree, log: &mut EngineLog) -> bool {
-    let checked = eve_options::check(config, &mut |module, said| log.warning(module, said));
+/// Says what is wrong with outputs and their options; false when the run ends here. Types of records that
+/// nobody knows end a strict one.
+fn outputs_are_right(config: &Tree, is_strict: bool, log: &mut EngineLog) -> bool {
+    let mut is_right = true;
+    let checked = eve_options::check(config, &mut |module, said| {
+        if is_strict && said.starts_with(eve_options::NO_TYPE) {
+            is_right = false;
+            log.error(module, said);
+        } else {
+            log.warning(module, said);
+        }
+    });
     for (module, said) in checked.as_ref().err().into_iter().flatten() {
         log.error(module, said);
     }
-    checked.is_ok()
+    checked.is_ok() && notices::outputs(config, is_strict, log) && is_right
 }
 
 /// Rules that store files do nothing without the output.

@@ -2,7 +2,9 @@
 //! cannot be read, settings that mean nothing any more, combinations that end the run.
 
 use super::EngineLog;
+use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
+use gabion_rules::{RuleVars, VarFault};
 
 /// Says what is wrong; false when the run ends here.
 pub(crate) fn check(config: &Tree, log: &mut EngineLog) -> bool {
@@ -56,6 +58,65 @@ fn has_one_anomaly_log(config: &Tree, log: &mut EngineLog) -> bool {
     log.error("output-json-anomaly", "only one 'anomaly' logger can be enabled");
     log.error("runmodes", "unable to initialize sub-module eve-log.anomaly");
     false
+}
+
+/// Says which variables for rules can't be read; false when the run ends for one, as in Suricata also
+/// without rules.
+pub(crate) fn variables(config: &Tree, file: &str, log: &mut EngineLog) -> bool {
+    let faults = RuleVars::from_config(config).faults();
+    let Some(VarFault { kind, name, value, subsystem, why }) = faults.first() else { return true };
+    log.error(subsystem, why.trim());
+    let said = format!(
+        "failed to parse {kind} var \"{name}\" with value \"{value}\". Please check its syntax"
+    );
+    log.error("detect", &said);
+    log.error(
+        "suricata",
+        &format!("basic {kind} vars test failed. Please check {file} for errors"),
+    );
+    false
+}
+
+/// Outputs that Suricata knows and that are not written here, beside kinds of files of EVE: a
+/// configuration with them is right.
+const KNOWN_OUTPUTS: [&str; 9] = [
+    "tls-log",
+    "http-log",
+    "syslog",
+    "tcp-data",
+    "http-body-data",
+    "alert-debug",
+    "unified2-alert",
+    "dns-log",
+    "file-log",
+];
+
+/// Says which outputs are not written, and which are not known; false when the run ends here: none is
+/// left, or a test (`-T`) finds one that nobody knows.
+pub(crate) fn outputs(config: &Tree, is_strict: bool, log: &mut EngineLog) -> bool {
+    let found = Outputs::survey(config);
+    let is_known = |name: &str| name.starts_with("eve-log ") || KNOWN_OUTPUTS.contains(&name);
+    let mut is_right = true;
+    for name in found.unsupported.iter().filter(|name| is_strict && !is_known(name)) {
+        log.error("runmodes", &format!("No output module named {name}"));
+        is_right = false;
+    }
+    let mut left = found.unsupported;
+    left.retain(|name| !is_strict || is_known(name));
+    if left.is_empty() {
+        return is_right;
+    }
+    let names = left.join(", ");
+    if found.supported == 0 {
+        let said = format!(
+            "not supported: {names}: no output is left that would be written: configure another, such \
+             as eve-log with filetype: regular"
+        );
+        log.error("output", &said);
+        return false;
+    }
+    log.warning("output", &format!("not supported, nothing is written: {names}"));
+    is_right
 }
 
 /// Names the files of reputations that are read.

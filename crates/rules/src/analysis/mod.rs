@@ -43,6 +43,17 @@ pub fn inert(set: &Ruleset) -> impl Iterator<Item = (&Signature, &'static str)> 
     set.signatures.iter().filter(|s| !s.header.swapped).filter_map(|s| Some((s, s.inert?)))
 }
 
+/// What is missing for rules that can never match here, and how many each, most frequent first.
+pub fn missing(set: &Ruleset) -> Vec<(&'static str, usize)> {
+    let mut by = std::collections::BTreeMap::new();
+    for (_, what) in inert(set) {
+        *by.entry(what).or_insert(0) += 1;
+    }
+    let mut all: Vec<_> = by.into_iter().collect();
+    all.sort_by_key(|(what, rules)| (std::cmp::Reverse(*rules), *what));
+    all
+}
+
 /// The report name of a buffer (`http_uri`).
 pub(crate) fn buffer_name<'r>(r: &Report<'r>, buffer: BufferRef) -> &'r str {
     match buffer {
