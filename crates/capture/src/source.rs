@@ -194,6 +194,15 @@ impl Source {
         None
     }
 
+    /// Whether the next block needs no reading on, for which a pipe may let wait for long. Of a file it is
+    /// always so.
+    pub fn has_more_at_hand(&self) -> bool {
+        match &self.feed {
+            Feed::Map(_) => true,
+            Feed::Stream(stream) => stream.has_more_at_hand(),
+        }
+    }
+
     /// The format of the capture.
     pub fn format(&self) -> Format {
         self.cursor().format()

@@ -64,6 +64,12 @@ impl Streamed {
         &self.cursor
     }
 
+    /// Whether a further record is whole already, without reading on.
+    pub(crate) fn has_more_at_hand(&self) -> bool {
+        let mut one = Vec::with_capacity(1);
+        !matches!(self.cursor.clone().fill(&self.block, 1, &mut one), Stop::Need(_))
+    }
+
     pub(crate) fn base(&self) -> u64 {
         self.base
     }

@@ -191,6 +191,9 @@ impl Run<'_> {
                 for r in block.frames.get(told..).unwrap_or_default() {
                     became(r, Entry::Lost);
                 }
+                if block.is_last_for_now {
+                    outputs.flush_lines();
+                }
             };
             let mut see = |position, len| shared.position.set(at, position, len);
             let mut one = OneInput {
@@ -200,6 +203,7 @@ impl Run<'_> {
                 reader: &mut reader,
                 entry: &mut entry,
                 stop: self.stop,
+                opened: &self.opened,
                 filter: self.filter.as_deref(),
                 pulse,
             };

@@ -218,7 +218,7 @@ pub(crate) struct ReadOptions {
     #[command(flatten)]
     pub(crate) engine: EngineOptions,
     /// Captures (pcap, pcapng, also packed by zstd or gzip), folders of captures, pipes, - for standard
-    /// input; with --behavior logs of flows too, but no captures from pipes
+    /// input; with --behavior logs of flows too; a packed capture is not read from a pipe then
     #[arg(value_name = "INPUT", required_unless_present = "netflow")]
     pub(crate) inputs: Vec<PathBuf>,
     /// Say what hosts do over time, from logs of flows (Zeek, EVE, Argus, nfdump) or from the flows

@@ -31,6 +31,7 @@ mod limits;
 mod listen;
 mod log;
 mod moments;
+mod opened_once;
 mod operator_file;
 mod packet_log;
 mod pipeline;

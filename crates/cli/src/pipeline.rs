@@ -6,6 +6,7 @@
 //! and what happened to workers.
 
 use crate::arrivals::Arrivals;
+use crate::opened_once::OpenedOnce;
 use crate::packet_log;
 use crate::stats::{self, WorkerStats};
 use gabion_capture::filter::Filter;
@@ -272,6 +273,8 @@ pub(crate) struct Run<'a> {
     pub(crate) filter: Option<Arc<Filter>>,
     /// Captures that come while the run lasts.
     pub(crate) arrivals: Option<Arrivals>,
+    /// A pipe that was looked into.
+    pub(crate) opened: Arc<OpenedOnce>,
     /// Requests from outside beside that to stop.
     pub(crate) signals: Option<Signals>,
     /// Outputs were opened anew, and whoever watches does not know yet.
@@ -301,6 +304,7 @@ impl<'a> Run<'a> {
             plan: Plan::default(),
             filter: None,
             arrivals: None,
+            opened: Arc::default(),
             signals: None,
             reopened: AtomicBool::new(false),
             logged: None,
@@ -349,11 +353,18 @@ impl<'a> Run<'a> {
 }
 
 /// Opens a capture. What may not come for long is read so that a request to stop is heard.
-fn open(path: &Path, stop: &StopFlag) -> Result<Source, gabion_capture::Error> {
+fn open(
+    path: &Path,
+    opened: &OpenedOnce,
+    stop: &StopFlag,
+) -> Result<Source, gabion_capture::Error> {
     if !is_read_once(path) {
         return Source::open(path);
     }
-    let from = Box::new(Stoppable::new(open_once(path)?, stop.clone()));
+    let from = match opened.take(path, stop) {
+        Some(from) => from,
+        None => Box::new(Stoppable::new(open_once(path)?, stop.clone())),
+    };
     Source::from_reader_with(from, true, OpenOptions::default())
 }
 
@@ -368,6 +379,8 @@ pub(crate) struct OneInput<'a> {
     pub(crate) reader: &'a mut Ledger,
     pub(crate) entry: &'a mut Ledger,
     pub(crate) stop: &'a StopFlag,
+    /// A pipe that was looked into.
+    pub(crate) opened: &'a OpenedOnce,
     pub(crate) filter: Option<&'a Filter>,
     /// Of the thread that reads: waiting for input is no stall.
     pub(crate) pulse: &'a Pulse,
@@ -383,6 +396,8 @@ pub(crate) struct FrameBlock<'a> {
     pub(crate) first: u64,
     /// Number of the first frame of the run whose checksums are ignored.
     pub(crate) ignored_from: u64,
+    /// More must be waited for: what was found so far is to be seen meanwhile.
+    pub(crate) is_last_for_now: bool,
 }
 
 /// A frame as the engine takes it.
@@ -434,7 +449,7 @@ impl OneInput<'_> {
             is_named: input.is_named,
             ..InputDone::default()
         };
-        let mut source = match self.pulse.rest(|| open(&input.path, self.stop)) {
+        let mut source = match self.pulse.rest(|| open(&input.path, self.opened, self.stop)) {
             Ok(source) => source,
             Err(_) if self.stop.is_set() => return (done, true),
             Err(e) => {
@@ -502,6 +517,7 @@ impl OneInput<'_> {
                 agreed: &agreed,
                 first,
                 ignored_from,
+                is_last_for_now: ahead.is_empty() && !source.has_more_at_hand(),
             };
             take(block, &mut became);
             frames.clear();

@@ -15,6 +15,7 @@ use crate::arrivals::Queue;
 use crate::limits::{
     FRAME_BATCHES_MAX, PENDING_FRAMES_MAX, SPARE_LINES_BYTES_MAX, SPARE_LINES_MAX,
 };
+use crate::opened_once::OpenedOnce;
 use crate::pipeline::{
     BATCH, Done, Entry, FrameBlock, Incident, Input, InputDone, OneInput, Position, Run, Trouble,
     Watch, WorkerEnd, frame_in,
@@ -77,6 +78,8 @@ struct Batch {
     capture: Option<String>,
     /// Lines are handed over behind it.
     is_written: bool,
+    /// More must be waited for: what was found so far is to be seen meanwhile.
+    is_last_for_now: bool,
 }
 
 impl Batch {
@@ -107,7 +110,11 @@ impl Load for Work {
 }
 
 /// One worker's lines for some batches.
-struct Lines(LineBatch);
+struct Lines {
+    batch: LineBatch,
+    /// They are to be seen at once: more packets must be waited for.
+    is_last_for_now: bool,
+}
 
 /// Emptied line batches, whose memory is used again.
 type Spare = Arc<Mutex<Vec<LineBatch>>>;
@@ -118,10 +125,10 @@ fn take_spare(spare: &Spare) -> LineBatch {
 
 impl Load for Lines {
     fn items(&self) -> u64 {
-        self.0.lines() as u64
+        self.batch.lines() as u64
     }
     fn bytes(&self) -> u64 {
-        self.0.bytes() as u64
+        self.batch.bytes() as u64
     }
 }
 
@@ -260,10 +267,11 @@ impl Run<'_> {
             let mut dealer =
                 Dealer::new(Arc::clone(self.engine), pools.defrag.leaf("reader", None));
             let filter = self.filter.clone();
+            let opened = Arc::clone(&self.opened);
             let reading = Arc::clone(&reading);
             std::thread::Builder::new().name("reader".to_string()).spawn(move || {
                 let filter = filter.as_deref();
-                read(&mut inputs, &mut dealer, &to_workers, &stop, filter, &reading)
+                read(&mut inputs, &mut dealer, &to_workers, &stop, filter, &opened, &reading)
             })?
         };
         let mut writer = Writer {
@@ -277,6 +285,7 @@ impl Run<'_> {
             verdicts: Verdicts::new(Arc::clone(self.engine)),
             lost: 0,
             incidents: Vec::new(),
+            is_flush_due: false,
         };
         let before = clock::thread_cpu();
         writer.write(watch);
@@ -392,7 +401,8 @@ impl Job {
             ledger.pass(work.items, work.bytes);
             self.slot.publish(&ledger);
             if work.batch.is_written {
-                let lines = Lines(self.outputs.take(take_spare(&self.spare)));
+                let batch = self.outputs.take(take_spare(&self.spare));
+                let lines = Lines { batch, is_last_for_now: work.batch.is_last_for_now };
                 // A writer that is gone has given this worker up.
                 let _ = pulse.rest(|| self.out.send(lines).is_ok());
             }
@@ -403,7 +413,8 @@ impl Job {
             pulse.beat();
         }
         drop(seat);
-        let lines = Lines(self.outputs.take(LineBatch::default()));
+        let batch = self.outputs.take(LineBatch::default());
+        let lines = Lines { batch, is_last_for_now: false };
         let _ = pulse.rest(|| self.out.send(lines).is_ok());
         self.slot.publish_last(&ledger);
         (WorkerEnd::of(&worker), self.outputs.tally())
@@ -460,6 +471,7 @@ fn read(
     workers: &[Sender<Work>],
     stop: &StopFlag,
     filter: Option<&Filter>,
+    opened: &OpenedOnce,
     reading: &Reading,
 ) -> ReaderEnd {
     let mut end = ReaderEnd {
@@ -479,7 +491,9 @@ fn read(
         let mut capture = Some(input.path.display().to_string());
         let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
             batches += 1;
-            let is_written = batches % BATCHES_A_WRITE == 0 || block.frames.len() < BATCH;
+            let is_written = batches % BATCHES_A_WRITE == 0
+                || block.frames.len() < BATCH
+                || block.is_last_for_now;
             hand_out(block, dealer, (capture.take(), is_written), workers, &reading.lost, became);
         };
         let mut see = |to, len| reading.position.set(at, to, len);
@@ -490,6 +504,7 @@ fn read(
             reader: &mut end.reader,
             entry: &mut end.entry,
             stop,
+            opened,
             filter,
             pulse: &Pulse::unwatched(),
         };
@@ -551,6 +566,7 @@ fn hand_out(
         latest_ns,
         capture,
         is_written,
+        is_last_for_now: block.is_last_for_now,
     });
     for (n, (to, (items, bytes))) in workers.iter().zip(shares).enumerate() {
         while !is_lost(n) && !to.await_room(items, bytes, FRAME_BATCHES_MAX, WAIT_FOR_ROOM) {}
@@ -578,6 +594,8 @@ struct Writer<'a> {
     verdicts: Verdicts,
     lost: u32,
     incidents: Vec<Incident>,
+    /// What was written is to be seen before more comes.
+    is_flush_due: bool,
 }
 
 impl Writer<'_> {
@@ -594,6 +612,9 @@ impl Writer<'_> {
             }
             let verdicts = &mut self.verdicts;
             self.outputs.write(&mut batches, &mut |question| verdicts.ask(question));
+            if std::mem::take(&mut self.is_flush_due) {
+                self.outputs.flush_lines();
+            }
             let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
             for mut batch in batches.drain(..).filter(|b| b.capacity() <= SPARE_LINES_BYTES_MAX) {
                 if spare.len() < SPARE_LINES_MAX {
@@ -621,7 +642,10 @@ impl Writer<'_> {
         loop {
             let lines = self.members.get(n)?.lines.as_ref()?;
             match lines.recv_timeout(LOOK) {
-                Ok(Lines(batch)) => return Some(batch),
+                Ok(lines) => {
+                    self.is_flush_due |= lines.is_last_for_now;
+                    return Some(lines.batch);
+                }
                 Err(Empty::Ended) => {
                     self.members[n].lines = None;
                     return None;

@@ -523,8 +523,11 @@ fn what_a_pipe_holds_that_is_no_log_is_named() {
     let (fifo, out) = (pipe(folder.path()), folder.path().join("out"));
     let shown = fifo.display().to_string();
     let capture = std::fs::read(program::demo()).unwrap();
-    for bytes in [gzip(&capture), capture] {
+    for (bytes, is_packed) in [(gzip(&capture), true), (capture, false)] {
         for more in [&[][..], &["--workers", "2"], &["--follow"]] {
+            if !is_packed && !more.contains(&"--follow") {
+                continue;
+            }
             let more = &[more, &["--overwrite"]].concat();
             for (input, shown) in [(fifo.as_path(), shown.as_str()), (Path::new("-"), "-: ")] {
                 let ran = piped(input, &bytes, &out, more);
@@ -541,6 +544,13 @@ fn what_a_pipe_holds_that_is_no_log_is_named() {
     // A folder is read without what nobody named.
     std::fs::write(folder.path().join("conn.log"), scan()).unwrap();
     assert!(!read(&[folder.path()], &[]).0.is_empty());
+}
+
+/// Whether a process has taken over SIGTERM.
+fn takes_term(process: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:")).unwrap_or("0");
+    u64::from_str_radix(caught.trim(), 16).is_ok_and(|mask| mask >> 14 & 1 == 1)
 }
 
 /// Who waits for a pipe, before there is a writer or between its lines, is heard when it asks to stop.
@@ -571,7 +581,10 @@ fn a_run_that_waits_for_a_pipe_can_be_ended() {
             });
             // The signals are taken over before the folder is made.
             for _ in 0..400 {
-                if out.join("alerts.json").exists() {
+                // What comes through the pipe is looked at before the folder is made, unless it is followed.
+                let is_waiting =
+                    is_told == Some(false) && !more.contains(&"--follow") && takes_term(child.id());
+                if is_waiting || out.join("alerts.json").exists() {
                     break;
                 }
                 std::thread::sleep(Duration::from_millis(25));

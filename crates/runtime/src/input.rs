@@ -27,6 +27,11 @@ impl<R: Read + AsFd> Stoppable<R> {
         Stoppable { from, stop }
     }
 
+    /// What it reads from.
+    pub fn into_inner(self) -> R {
+        self.from
+    }
+
     /// Waits until there is something to read, or the end; false when asked to stop.
     fn wait(&self) -> io::Result<bool> {
         let moment = Timespec { tv_sec: 0, tv_nsec: limits::STOP_LOOK_MS * 1_000_000 };

@@ -114,6 +114,11 @@ impl Signals {
         self.preparing.store(false, SeqCst);
     }
 
+    /// The run goes on being prepared, behind something that it had to wait for.
+    pub fn prepare_on(&self) {
+        self.preparing.store(true, SeqCst);
+    }
+
     /// The flag that workers look at.
     pub fn stop(&self) -> &StopFlag {
         &self.stop

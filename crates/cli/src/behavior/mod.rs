@@ -31,6 +31,7 @@ use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
 use crate::limits::{CONFIGURATION_BYTES_MAX, DEFAULT_BUDGET_MAX};
 use crate::log::seal_findings::FindingLog;
+use crate::opened_once::OpenedOnce;
 use crate::operator_file;
 use crate::standard_output;
 use crate::suricata::yaml;
@@ -59,7 +60,6 @@ use known::Known;
 use paged::Paged;
 use sealed_ids::SealedIds;
 use sink::{Before, Found, Lines, Sink};
-use std::fs::File;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -90,13 +90,15 @@ pub(crate) struct Beside {
 
 /// Runs the verb.
 pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
-    if o.kind.is_none() && !o.follow && capture::are_captures(&o.inputs)? {
-        return crate::commands::read::run_captures(o);
-    }
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
-    refuse_unused(o)?;
     let signals = Signals::preparing().ok();
+    let opened = look_into_pipe(o, signals.as_ref())?;
+    let is_finite = o.kind.is_none() && !o.follow;
+    if opened.is_capture() || (is_finite && capture::are_captures(&o.inputs)?) {
+        return crate::commands::read::run_captures(o, opened, signals);
+    }
+    refuse_unused(o)?;
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let Configured { settings, places, known } = settings(o)?;
     let lists = Lists { signals, reload: Reload::watch(places) };
@@ -129,7 +131,7 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         sink.sealed_ids = Some(ids.map_err(Fault::environment)?);
     }
     sink.signals.clone_from(&lists.signals);
-    let ended = run_logs(o, started, stop, lists, settings, &paths, &mut sink, earlier);
+    let ended = run_logs(o, started, stop, lists, settings, &paths, &mut sink, earlier, opened);
     // The sink has given its last finding, or the run its last breath: what was sealed is signed.
     let closed = sealed.map_or(Ok(()), |sealed| sealed.finish(o.quiet));
     match (ended, closed) {
@@ -139,6 +141,21 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
         }
         (ended, _) => ended,
     }
+}
+
+/// A pipe that is all there is to read is looked into: a capture or a log may come through it.
+fn look_into_pipe(o: &ReadOptions, signals: Option<&Signals>) -> Result<Arc<OpenedOnce>, Fault> {
+    let is_alone = o.kind.is_none() && !o.follow && o.netflow.is_none();
+    let ([path], true) = (o.inputs.as_slice(), is_alone) else { return Ok(Arc::default()) };
+    if !is_read_once(path) {
+        return Ok(Arc::default());
+    }
+    let stop = signals.map_or_else(StopFlag::new, |s| s.stop().clone());
+    signals.into_iter().for_each(Signals::begin);
+    let opened = OpenedOnce::look(path, stop);
+    signals.into_iter().for_each(Signals::prepare_on);
+    let refuse = |e| Fault::input(format!("{}: {e}: name a capture or a log", path.display()));
+    opened.map(Arc::new).map_err(refuse)
 }
 
 /// Whether a checkpoint of `--follow` lies in a folder, from which a run goes on.
@@ -225,13 +242,14 @@ fn run_logs(
     paths: &[PathBuf],
     sink: &mut Sink,
     earlier: Option<Checkpoint>,
+    opened: Arc<OpenedOnce>,
 ) -> Result<Exit, Fault> {
     let format = o.kind.map(format_of);
     if o.follow || o.netflow.is_some() {
         return follow(o, format, stop, lists, settings, sink, earlier);
     }
     let feed = Feed::survey(paths, Options { format, threads: o.workers, ..Options::default() })
-        .opening_once(streams(&stop));
+        .opening_once(streams(&stop, opened));
     let source = LogSource { feed, stop, lists, is_stopped: false };
     let state = source.feed.surveyed().completeness().to_string();
     let begun = Begun { start: source.feed.start(), state, is_finite: true, earlier: None };
@@ -307,10 +325,13 @@ impl Source for LogSource {
 }
 
 /// Opens what can be read only once so that a request to stop is heard while nothing comes.
-fn streams(stop: &StopFlag) -> OpenOnce {
+fn streams(stop: &StopFlag, opened: Arc<OpenedOnce>) -> OpenOnce {
     let stop = stop.clone();
     Box::new(move |path| {
-        let from = Stoppable::new(open_once(path)?, stop.clone());
+        let from = match opened.take(path, &stop) {
+            Some(from) => from,
+            None => Box::new(Stoppable::new(open_once(path)?, stop.clone())),
+        };
         Ok(Box::new(Cut { from, stop: stop.clone() }))
     })
 }
@@ -318,7 +339,7 @@ fn streams(stop: &StopFlag) -> OpenOnce {
 /// A stream that ends early when it is asked to stop. That is no end of what it holds: half a line is no
 /// line then, and half a packed block no error.
 struct Cut {
-    from: Stoppable<File>,
+    from: Box<dyn Read + Send>,
     stop: StopFlag,
 }
 

@@ -20,8 +20,8 @@ pub(super) fn say(ended: &Ended<'_>, o: &ReadOptions, is_cut: bool) -> Exit {
         if let Some(e) = &report.error {
             let (more, hint) = match e.as_str() {
                 CAPTURE => (
-                    ", which --behavior can't read from a pipe",
-                    "write it into a file and name that",
+                    ", which --behavior reads from a pipe only alone, not packed and without --kind",
+                    "unpack it on the way, or write it into a file and name that",
                 ),
                 _ => ("", "name a log of flows"),
             };

@@ -9,6 +9,7 @@ use crate::command_line::ReadOptions;
 use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::FindingLog;
+use crate::opened_once::OpenedOnce;
 use crate::pipeline::{self, Done, Input, InputDone, Plan, Run, Unwatched, Watch};
 use crate::report::{self, Report};
 use crate::standard_output;
@@ -37,14 +38,19 @@ pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     if o.behavior {
         return crate::behavior::run(o);
     }
-    run_captures(o)
+    run_captures(o, Arc::default(), None)
 }
 
-/// Reads captures; with `--behavior` what they hold goes to the behaviour engine too.
-pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
+/// Reads captures; with `--behavior` what they hold goes to the behaviour engine too. `opened`: a pipe
+/// that was looked into; `signals`: where they are taken over already.
+pub(crate) fn run_captures(
+    o: &ReadOptions,
+    opened: Arc<OpenedOnce>,
+    signals: Option<Signals>,
+) -> Result<Exit, Fault> {
     let started = clock::now();
     // Without signals the run can be ended, only not so gently.
-    let signals = Signals::preparing().ok();
+    let signals = signals.or_else(|| Signals::preparing().ok());
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     if let (Some(said), false) = (unknown_keys::line(&config), o.quiet) {
@@ -93,6 +99,7 @@ pub(crate) fn run_captures(o: &ReadOptions) -> Result<Exit, Fault> {
     let mut run = Run::new(&engine, &budget, &stop, counts);
     run.filter = filter.map(Arc::new);
     run.signals = signals;
+    run.opened = opened;
     run.logged = Some(Arc::clone(&logged));
     run.plan = plan(&engine, o);
     if let Some(signals) = &run.signals {

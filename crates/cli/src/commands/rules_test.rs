@@ -9,6 +9,7 @@ use crate::command_line::TestOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
 use crate::limits::NAMED_FILE_BYTES_MAX;
+use crate::opened_once::OpenedOnce;
 use crate::operator_file;
 use crate::pipeline::{Entry, FrameBlock, Input, OneInput, frame_in, has_capture_name};
 use crate::standard_output;
@@ -146,6 +147,7 @@ fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
             reader: &mut reader,
             entry: &mut entry,
             stop: &StopFlag::new(),
+            opened: &OpenedOnce::default(),
             filter: None,
             pulse: &Pulse::unwatched(),
         };
