@@ -3,6 +3,7 @@
 
 use crate::command_line::ReadOptions;
 use crate::exit::Fault;
+use gabion_outputs::dated;
 use gabion_outputs::store;
 use gabion_record::Tree;
 use gabion_runtime::output::{Existing, clear, refuse_link};
@@ -62,7 +63,7 @@ pub(crate) fn configured(config: &Tree, folder: &Path) -> Vec<PathBuf> {
         let (name, node) = item.children.first()?;
         let (_, file) = usual.iter().find(|(output, _)| output == name)?;
         let is_on = node.text("enabled").is_some() && node.flag("enabled") != Some(false);
-        is_on.then(|| folder.join(node.text("filename").unwrap_or(file)))
+        is_on.then(|| dated(&folder.join(node.text("filename").unwrap_or(file))))
     });
     named.collect()
 }

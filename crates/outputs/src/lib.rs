@@ -25,6 +25,8 @@ pub mod timestamp;
 pub mod told;
 pub mod wire;
 
+pub use line_file::dated;
+
 /// The version reported where the peer reports its own, so that version gates of its tests and of
 /// consumers behave: formats follow this release.
 pub const VERSION: &str = "8.0.7";

@@ -14,9 +14,26 @@ use std::path::{Path, PathBuf};
 /// Bytes kept before they are written.
 const BUFFER_BYTES: usize = 256 * 1024;
 
+/// The path that a configured one stands for now: `%Y-%m-%d` and the like in the file's name are the parts of
+/// the local time, as in strftime(3). A name that is no such pattern stays as it is.
+pub fn dated(path: &Path) -> PathBuf {
+    let Some(name) = path.file_name().and_then(|n| n.to_str()).filter(|n| n.contains('%')) else {
+        return path.to_path_buf();
+    };
+    let seconds = i64::try_from(gabion_runtime::clock::since_epoch().as_secs()).unwrap_or(i64::MAX);
+    let Ok(now) = jiff::Timestamp::from_second(seconds) else { return path.to_path_buf() };
+    let now = now.to_zoned(jiff::tz::TimeZone::system());
+    match jiff::fmt::strtime::format(name, &now) {
+        Ok(dated) => path.with_file_name(dated),
+        Err(_) => path.to_path_buf(),
+    }
+}
+
 /// A file of lines.
 #[derive(Debug)]
 pub struct LineFile {
+    /// The path as configured, where its name may hold the parts of a date.
+    template: PathBuf,
     path: PathBuf,
     file: Option<OutputFile>,
     buffer: Vec<u8>,
@@ -35,10 +52,12 @@ impl LineFile {
     /// # Errors
     /// Why it can't be written; that it is a link in a folder that others may write.
     pub fn create(path: &Path, existing: Existing) -> Result<LineFile, String> {
+        let (template, path) = (path.to_path_buf(), &*dated(path));
         let opened = OutputFile::open(path, existing)
             .map_err(|e| format!("{}: cannot be written: {e}", path.display()))?;
         let written = opened.file().metadata().map(|m| m.len()).unwrap_or(0);
         Ok(LineFile {
+            template,
             path: path.to_path_buf(),
             file: Some(opened),
             buffer: Vec::with_capacity(BUFFER_BYTES + 16 * 1024),
@@ -116,7 +135,10 @@ impl LineFile {
     /// would see the end); a file that failed gets another chance.
     pub fn reopen(&mut self) {
         self.flush();
-        if self.file.as_ref().is_some_and(|file| !file.is_moved(&self.path)) {
+        let path = dated(&self.template);
+        let is_same = path == self.path;
+        self.path = path;
+        if is_same && self.file.as_ref().is_some_and(|file| !file.is_moved(&self.path)) {
             return;
         }
         match OutputFile::open(&self.path, Existing::Append) {
@@ -181,6 +203,27 @@ impl LineFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Suricata 8.0.7 writes `eve-%Y-%m-%d.json` into a file with the day in its name.
+    #[test]
+    fn a_name_may_hold_the_parts_of_a_date() {
+        let year = dated(Path::new("out%Y/eve-%Y-%m-%d.json"));
+        let text = year.display().to_string();
+        let day = text.strip_prefix("out%Y/eve-").and_then(|t| t.strip_suffix(".json")).unwrap();
+        assert_eq!((day.len(), day.matches('-').count()), (10, 2), "{text}");
+        assert!(day.bytes().all(|b| b.is_ascii_digit() || b == b'-'), "{text}");
+        for plain in ["eve.json", "100%.json"] {
+            assert_eq!(dated(Path::new(plain)), Path::new(plain));
+        }
+        let dir = std::env::temp_dir().join(format!("gabion-dated-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let mut file = LineFile::create(&dir.join("a-%Y.log"), Existing::Truncate).unwrap();
+        file.line(b"one\n");
+        file.reopen();
+        assert!(!file.path().display().to_string().contains('%'));
+        assert_eq!(std::fs::read(file.path()).unwrap(), b"one\n");
+        std::fs::remove_dir_all(&dir).unwrap_or_default();
+    }
 
     #[test]
     fn lines_after_a_rotation_go_into_a_new_file() {
