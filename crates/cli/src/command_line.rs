@@ -3,6 +3,7 @@
 use crate::assemble::Checksums;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gabion_record::budget::ByteSize;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// What stands below the help: what to try first.
@@ -15,9 +16,12 @@ Examples:
 
 Exit codes: gabion help exit-codes";
 
+/// The version, and the commit that it was built from where that is known.
+pub(crate) const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), env!("GABION_BUILT_FROM"));
+
 /// A network security sensor that accounts for every packet
 #[derive(Debug, Parser)]
-#[command(name = "gabion", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "gabion", version = VERSION, propagate_version = true, max_term_width = 100)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CommandLine {
     #[command(subcommand)]
@@ -56,7 +60,7 @@ pub(crate) enum Verb {
     Suricata {
         /// See `gabion suricata --help`
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
-        arguments: Vec<String>,
+        arguments: Vec<OsString>,
     },
 }
 

@@ -57,7 +57,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() {
-    let args: Vec<String> = std::env::args_os().map(|a| a.to_string_lossy().into_owned()).collect();
+    let args: Vec<std::ffi::OsString> = std::env::args_os().collect();
     let name = args.first().map(std::path::Path::new).and_then(|p| p.file_name());
     // Each door with its own exit code for results that could not be written.
     let (code, failed) = if name.is_some_and(|n| n == "suricata") {

@@ -84,7 +84,7 @@ fn is_capture_input(path: &Path) -> bool {
 }
 
 /// By the first bytes of what is in it.
-fn is_capture(path: &Path) -> bool {
+pub(crate) fn is_capture(path: &Path) -> bool {
     source::magic(path).is_some_and(source::is_capture)
 }
 

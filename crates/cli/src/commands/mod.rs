@@ -13,11 +13,12 @@ use crate::command_line::{BehaviorVerb, CommandLine, RulesVerb, Verb};
 use crate::exit::Exit;
 use crate::standard_output;
 use clap::Parser;
+use std::ffi::OsString;
 use std::io::IsTerminal;
 
 /// Runs with these arguments (the program's name first) and gives the exit code.
-pub(crate) fn run(args: &[String]) -> u8 {
-    if args.get(1..) == Some(&["help".to_string(), "exit-codes".to_string()]) {
+pub(crate) fn run(args: &[OsString]) -> u8 {
+    if args.iter().skip(1).eq(["help", "exit-codes"]) {
         crate::exit::print_table();
         return Exit::Done.code();
     }
@@ -29,7 +30,10 @@ pub(crate) fn run(args: &[String]) -> u8 {
         }
     };
     let result = match line.verb {
-        Verb::Read(o) => read::run(&o),
+        Verb::Read(mut o) => {
+            read::take_as_what_it_is(&mut o);
+            read::run(&o)
+        }
         Verb::Rules { verb } => match verb {
             RulesVerb::Check(o) => rules_check::run(&o),
             RulesVerb::List(o) => rules_list::run(&o),

@@ -33,6 +33,31 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Reads folders of logs of flows as what they are, as if `--behavior` had been given: they hold no capture.
+pub(crate) fn take_as_what_it_is(o: &mut ReadOptions) {
+    if !o.behavior && !o.inputs.is_empty() && o.inputs.iter().all(|path| holds_logs(path)) {
+        o.behavior = true;
+        if !o.quiet {
+            let paths: Vec<String> = o.inputs.iter().map(|p| p.display().to_string()).collect();
+            let paths = paths.join(", ");
+            eprintln!(
+                "gabion: {paths}: holds logs of flows and no captures: read as with --behavior"
+            );
+        }
+    }
+}
+
+/// Whether a folder holds logs of flows, by their names, and no captures.
+fn holds_logs(path: &Path) -> bool {
+    if !path.is_dir() {
+        return false;
+    }
+    let Ok(files) = gabion_capture::list_recursive(path) else { return false };
+    let has_logs =
+        files.iter().any(|f| gabion_flowlog::reader::kind_of(&f.to_string_lossy()).is_some());
+    has_logs && !files.iter().any(|f| crate::behavior::capture::is_capture(f))
+}
+
 /// Runs the verb.
 pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
     if o.behavior {

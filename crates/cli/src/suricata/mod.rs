@@ -25,12 +25,13 @@ use gabion_runtime::{Signals, StopFlag};
 pub(crate) use options::Options;
 use options::Show;
 use pid_file::PidFile;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs with these arguments (without the program's name) and gives the exit code.
-pub(crate) fn run(args: &[String]) -> i32 {
+pub(crate) fn run(args: &[OsString]) -> i32 {
     let options = match options::parse(args) {
         Ok(o) => o,
         Err(e) => {
@@ -177,9 +178,9 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         }
     };
     let is_strict = o.test || o.init_errors_fatal;
-    let file = o.config.as_deref().unwrap_or("the configuration");
+    let file = o.config.as_deref().unwrap_or(Path::new("the configuration"));
     if !notices::check(config, log)
-        || !notices::variables(config, file, log)
+        || !notices::variables(config, &file.display().to_string(), log)
         || !outputs_are_right(config, is_strict, log)
     {
         return 1;

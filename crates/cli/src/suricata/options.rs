@@ -1,19 +1,22 @@
 //! The peer's command line.
 
 use crate::assemble::{Checksums, Simulate};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 
 /// What the command line asks for.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Options {
-    pub(crate) config: Option<String>,
-    pub(crate) includes: Vec<String>,
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) includes: Vec<PathBuf>,
     pub(crate) sets: Vec<(String, String)>,
-    pub(crate) log_dir: Option<String>,
-    pub(crate) captures: Vec<String>,
+    pub(crate) log_dir: Option<PathBuf>,
+    pub(crate) captures: Vec<PathBuf>,
     pub(crate) recursive: bool,
-    pub(crate) rules_also: Vec<String>,
-    pub(crate) rules_only: Option<String>,
-    pub(crate) firewall_rules: Option<String>,
+    pub(crate) rules_also: Vec<PathBuf>,
+    pub(crate) rules_only: Option<PathBuf>,
+    pub(crate) firewall_rules: Option<PathBuf>,
     pub(crate) firewall: bool,
     pub(crate) no_detection: bool,
     pub(crate) test: bool,
@@ -24,8 +27,8 @@ pub(crate) struct Options {
     pub(crate) simulate_ips: bool,
     pub(crate) checksums: Checksums,
     pub(crate) runmode: Option<String>,
-    pub(crate) pid_file: Option<String>,
-    pub(crate) filter_file: Option<String>,
+    pub(crate) pid_file: Option<PathBuf>,
+    pub(crate) filter_file: Option<PathBuf>,
     /// Captures that were read whole are deleted.
     pub(crate) delete: bool,
     /// A folder is looked into for further captures until the run is told to stop.
@@ -58,50 +61,55 @@ pub(crate) enum Show {
     Frames,
 }
 
-/// Reads the arguments behind the program's name.
-pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
+/// Reads the arguments behind the program's name. Names of files may hold any bytes.
+pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
     let mut o = Options::default();
     let mut it = args.iter().peekable();
     while let Some(arg) = it.next() {
-        let (name, inline) = match arg.split_once('=') {
-            Some((n, v)) if n.starts_with("--") => (n, Some(v.to_string())),
-            _ => (arg.as_str(), None),
+        let bytes = arg.as_bytes();
+        let (name, inline) = match bytes.iter().position(|b| *b == b'=') {
+            Some(at) if bytes.starts_with(b"--") => {
+                let (name, value) = bytes.split_at(at);
+                (name, Some(OsStr::from_bytes(value.get(1..).unwrap_or_default()).to_owned()))
+            }
+            _ => (bytes, None),
         };
-        let mut value = |what: &str| -> Result<String, String> {
+        let (name, arg) = (&*String::from_utf8_lossy(name), arg.to_string_lossy());
+        let mut path = |what: &str| -> Result<OsString, String> {
             if let Some(v) = &inline {
                 return Ok(v.clone());
             }
             it.next().cloned().ok_or_else(|| format!("option {what} needs a value"))
         };
         match name {
-            "-c" => o.config = Some(value("-c")?),
-            "--include" => o.includes.push(value("--include")?),
+            "-c" => o.config = Some(path("-c")?.into()),
+            "--include" => o.includes.push(path("--include")?.into()),
             "--set" => {
-                let v = value("--set")?;
+                let v = text("--set", path("--set")?)?;
                 let (k, v) =
                     v.split_once('=').ok_or_else(|| format!("--set {v}: must be name=value"))?;
                 o.sets.push((k.trim().to_string(), v.trim().to_string()));
             }
-            "--data-dir" => o.sets.push(("default-data-dir".to_string(), value(name)?)),
-            "-l" => o.log_dir = Some(value("-l")?),
-            "-r" => o.captures.push(value("-r")?),
+            "--data-dir" => o.sets.push(("default-data-dir".to_string(), text(name, path(name)?)?)),
+            "-l" => o.log_dir = Some(path("-l")?.into()),
+            "-r" => o.captures.push(path("-r")?.into()),
             "--pcap-file-recursive" => o.recursive = true,
-            "-s" => o.rules_also.push(value("-s")?),
-            "-S" => o.rules_only = Some(value("-S")?),
-            "--firewall-rules-exclusive" => o.firewall_rules = Some(value(name)?),
+            "-s" => o.rules_also.push(path("-s")?.into()),
+            "-S" => o.rules_only = Some(path("-S")?.into()),
+            "--firewall-rules-exclusive" => o.firewall_rules = Some(path(name)?.into()),
             "--firewall" => o.firewall = true,
             "--disable-detection" => o.no_detection = true,
             "-T" => o.test = true,
             "--engine-analysis" => o.engine_analysis = true,
             "--init-errors-fatal" => o.init_errors_fatal = true,
             "--strict-rule-keywords" => {
-                let list = inline.as_deref().unwrap_or("all");
+                let list = &*inline.as_deref().map_or("all".into(), OsStr::to_string_lossy);
                 o.strict_keywords.extend(list.split(',').map(|k| k.trim().to_string()));
             }
             "--simulate-ips" => o.simulate_ips = true,
-            "--runmode" => o.runmode = Some(value("--runmode")?),
+            "--runmode" => o.runmode = Some(text("--runmode", path("--runmode")?)?),
             "-k" => {
-                o.checksums = match value("-k")?.as_str() {
+                o.checksums = match text("-k", path("-k")?)?.as_str() {
                     "all" => Checksums::Validated,
                     "none" => Checksums::None,
                     other => return Err(format!("-k {other}: must be all or none")),
@@ -112,40 +120,45 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
             "--build-info" => o.show = Some(Show::BuildInfo),
             "--dump-config" => o.show = Some(Show::DumpConfig),
             "--dump-features" => o.show = Some(Show::DumpFeatures),
-            "--list-keywords" => o.show = Some(Show::Keywords(inline.clone())),
+            "--list-keywords" => {
+                o.show =
+                    Some(Show::Keywords(inline.map(|form| form.to_string_lossy().into_owned())))
+            }
             "--list-runmodes" => o.show = Some(Show::RunModes),
             "--list-app-layer-protos" => o.show = Some(Show::Protocols),
             "--list-app-layer-hooks" => o.show = Some(Show::Hooks),
             "--list-app-layer-frames" => o.show = Some(Show::Frames),
             "--profile-rules" => o.profile_rules = true,
             "--simulate-applayer-error-at-offset-ts" => {
-                o.simulate.app_error[0] = value(name)?.parse().ok();
+                o.simulate.app_error[0] = text(name, path(name)?)?.parse().ok();
             }
             "--simulate-applayer-error-at-offset-tc" => {
-                o.simulate.app_error[1] = value(name)?.parse().ok();
+                o.simulate.app_error[1] = text(name, path(name)?)?.parse().ok();
             }
-            "--simulate-packet-loss" => o.simulate.packet_loss = value(name)?.parse().ok(),
+            "--simulate-packet-loss" => {
+                o.simulate.packet_loss = text(name, path(name)?)?.parse().ok()
+            }
             "--simulate-packet-tcp-reassembly-memcap" => {
-                o.simulate.reassembly_memcap = value(name)?.parse().ok();
+                o.simulate.reassembly_memcap = text(name, path(name)?)?.parse().ok();
             }
             "--simulate-packet-tcp-ssn-memcap" => {
-                o.simulate.session_memcap = value(name)?.parse().ok();
+                o.simulate.session_memcap = text(name, path(name)?)?.parse().ok();
             }
             "--simulate-packet-flow-memcap" => {
-                o.simulate.flow_memcap = value(name)?.parse().ok();
+                o.simulate.flow_memcap = text(name, path(name)?)?.parse().ok();
             }
             "--simulate-packet-defrag-memcap" => {
-                o.simulate.defrag_memcap = value(name)?.parse().ok();
+                o.simulate.defrag_memcap = text(name, path(name)?)?.parse().ok();
             }
-            "--pidfile" => o.pid_file = Some(value(name)?),
-            "-F" => o.filter_file = Some(value(name)?),
+            "--pidfile" => o.pid_file = Some(path(name)?.into()),
+            "-F" => o.filter_file = Some(path(name)?.into()),
             "--pcap-file-delete" => o.delete = true,
             "--pcap-file-continuous" => o.continuous = true,
             "-D" => o.daemon = true,
-            "--user" => o.user = Some(value(name)?),
-            "--group" => o.group = Some(value(name)?),
+            "--user" => o.user = Some(text(name, path(name)?)?),
+            "--group" => o.group = Some(text(name, path(name)?)?),
             "--reject-dev" | "--pcap-file-buffer-size" | "--pcap-buffer-size" => {
-                let v = value(name)?;
+                let v = text(name, path(name)?)?;
                 o.unknown.push(format!("{name} {v}"));
             }
             "-i" | "--pcap" | "-q" | "--af-packet" | "--af-xdp" | "--dpdk" | "--erf-in"
@@ -155,9 +168,14 @@ pub(crate) fn parse(args: &[String]) -> Result<Options, String> {
             _ if name.starts_with("-v") && name.chars().skip(1).all(|c| c == 'v') => {
                 o.verbose += name.len() as u32 - 1;
             }
-            _ if name.starts_with('-') => o.unknown.push(arg.clone()),
-            _ => o.filter.push(arg.clone()),
+            _ if name.starts_with('-') => o.unknown.push(arg.into_owned()),
+            _ => o.filter.push(arg.into_owned()),
         }
     }
     Ok(o)
+}
+
+/// A value that must be text.
+fn text(option: &str, value: OsString) -> Result<String, String> {
+    value.into_string().map_err(|v| format!("{option} {}: must be text in UTF-8", v.display()))
 }

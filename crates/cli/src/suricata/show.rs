@@ -39,7 +39,7 @@ fn build_info() {
     standard_output::line("SIMD support: AVX2 (chosen at start)");
     standard_output::line(format_args!(
         "Gabion {}: a sensor of its own that answers as this version does",
-        env!("CARGO_PKG_VERSION")
+        crate::command_line::VERSION
     ));
     for (name, on) in [
         ("AF_PACKET", "no"),
