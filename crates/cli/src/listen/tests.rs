@@ -210,7 +210,7 @@ fn a_broken_sink_ends_it_though_answers_are_owed() {
     let mut relp = std::net::TcpStream::connect(("127.0.0.1", running.port)).unwrap();
     relp.write_all(b"1 open 30 relp_version=0\ncommands=syslog\n").unwrap();
     for number in 2..10 {
-        let _ = write!(relp, "{number} syslog 9 <13>first\n");
+        let _ = writeln!(relp, "{number} syslog 9 <13>first");
     }
     let fault = running.thread.join().unwrap().expect_err("the disk is gone");
     assert_eq!(fault.exit, Exit::Environment);

@@ -939,7 +939,7 @@ mod tests {
     #[test]
     fn a_larger_window_reads_on_where_a_smaller_one_ended() {
         // Uncompressed meta-blocks of 64 KiB, by RFC 7932 9.2; the window has 24 bits.
-        let block: Vec<u8> = (0..1u32 << 16).map(|i| (i * i >> 7) as u8).collect();
+        let block: Vec<u8> = (0..1u32 << 16).map(|i| ((i * i) >> 7) as u8).collect();
         // Before the head of the first stand four bits of the window.
         let (text, mut stream) = (block.repeat(40), vec![0x8f, 0xff, 0xff]);
         stream.extend_from_slice(&block);
