@@ -286,6 +286,15 @@ fn a_database_that_is_locked_in_a_run_is_said_and_findings_go_on() {
             .spawn()
             .unwrap();
         let mut writer = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        let flow = |second: u64| {
+            format!(
+                "{{\"ts\":{second}.5,\"uid\":\"C{second}\",\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":40000,\
+                 \"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":{},\"proto\":\"tcp\",\"conn_state\":\"S0\"}}\n",
+                second / 100 % 60_000 + 1
+            )
+        };
+        // What a pipe begins with says what it is; then outputs are made.
+        writer.write_all(flow(0).as_bytes()).unwrap();
         // Made, with its table and the table's index: three pages of 16 KiB.
         let database = out.join("profiles.sqlite");
         while database.metadata().map_or(0, |m| m.len()) < 48 << 10 {
@@ -302,15 +311,9 @@ fn a_database_that_is_locked_in_a_run_is_said_and_findings_go_on() {
                 said.send(line.unwrap()).unwrap();
             }
         });
-        let mut second = 0;
+        let mut second = 100;
         let first = loop {
-            writeln!(
-                writer,
-                "{{\"ts\":{second}.5,\"uid\":\"C{second}\",\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":40000,\
-                 \"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":{},\"proto\":\"tcp\",\"conn_state\":\"S0\"}}",
-                second / 100 % 60_000 + 1
-            )
-            .unwrap();
+            writer.write_all(flow(second).as_bytes()).unwrap();
             second += 100;
             if let Ok(line) = heard.try_recv() {
                 break line;

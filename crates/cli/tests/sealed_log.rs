@@ -142,7 +142,16 @@ fn a_log_is_written_shown_verified_and_proven() {
         &exported[..60]
     );
     let journal = place.ok(&["export", "log", "--key", key, "--format", "journal", "--record", &n]);
-    assert!(journal.contains("MESSAGE=<13>Nov 14 22:13:20 host app[0]: message 0\n"));
+    for field in [
+        "MESSAGE=message 0",
+        "SYSLOG_IDENTIFIER=app",
+        "_HOSTNAME=host",
+        "SYSLOG_PID=0",
+        "PRIORITY=5",
+    ] {
+        assert!(journal.contains(&format!("\n{field}\n")), "{field} in {journal}");
+    }
+    assert!(journal.contains("SYSLOG_RAW=<13>Nov 14 22:13:20 host app[0]: message 0\n"));
     independent(&place, vkey);
 }
 

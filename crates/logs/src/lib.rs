@@ -8,6 +8,7 @@
 //! * [`envelope`], [`replay`], [`evidence`]: slog's encrypted messages, those that come twice, and how
 //!   both stand in a record.
 //! * [`config`]: the configuration of a slog server.
+//! * [`journal`]: entries of systemd's journal in its export format.
 //! * [`fairness`]: a queue in which a flood loses its own messages and nobody else's.
 //! * [`syslog`]: what a message says, for the reader of a log; [`sequence`]: what its sender lost.
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod envelope;
 pub mod evidence;
 pub mod fairness;
 pub mod framing;
+pub mod journal;
 pub mod limits;
 pub mod relp;
 pub mod replay;

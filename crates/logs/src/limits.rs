@@ -65,6 +65,14 @@ limits! { "logs";
     pub const CONFIG_BYTES_MAX: usize = 1024 * 1024,
         Refuses("the configuration");
 
+    /// Bytes of an entry of systemd's journal: as many as a record of the sealed log may have.
+    pub const JOURNAL_ENTRY_MAX: usize = gabion_seal::limits::RECORD_MAX,
+        Counts("the field without room (a core dump, say): its entry is marked as cut");
+
+    /// Letters of a field's name in systemd's journal, as journald allows.
+    pub const JOURNAL_NAME_MAX: usize = 64,
+        Refuses("the stream, which is none of the journal");
+
     /// Sources that a fair queue tells apart; further ones share one place.
     pub const QUEUE_SOURCES_MAX: usize = 4096,
         Spares("further ones share one line of the queue");

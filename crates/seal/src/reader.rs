@@ -151,6 +151,31 @@ impl<'a> Reader<'a> {
         Ok(all)
     }
 
+    /// Number that the next record of the log will have, as far as its chunks can be read.
+    ///
+    /// # Errors
+    /// When a segment can't be read.
+    pub fn next_record(&self) -> Result<u64> {
+        let Some(last) = self.segments()?.pop() else { return Ok(0) };
+        let name = file_name(last, "gsl");
+        let mut next = self.first_record(last).unwrap_or(0);
+        let (mut walk, mut next_chunk) = (Walk::new(self.log, &name)?, last);
+        while let Some((offset, item)) = walk.step()? {
+            match item {
+                Item::Chunk(chunk) => {
+                    next = next.max(chunk.next_record());
+                    next_chunk = chunk.index.saturating_add(1);
+                }
+                Item::Damage(_) => {
+                    let Some(found) = self.resume(&name, offset, next_chunk)? else { break };
+                    walk = Walk::new(self.log, &name)?.from(found);
+                }
+                Item::Mark(_) | Item::Index(_) => {}
+            }
+        }
+        Ok(next)
+    }
+
     /// Gives every record of the selection to the sink, in order; the cursor for what may come later.
     pub fn scan(
         &mut self,

@@ -47,6 +47,7 @@ transports! {
     Stdin = 8, "stdin", "standard input of `gabion log append`";
     Import = 9, "import", "read from another program's log";
     Finding = 10, "finding", "a finding of one of the sensor's engines";
+    Journal = 11, "journal", "an entry of systemd's journal, in its export format";
 }
 
 /// What a record is.

@@ -70,6 +70,7 @@ pub fn targets() -> Vec<Target> {
         target("flow_streams", 1 << 13, flow::streams, flow::stream_seeds),
         target("logs_envelope", 1 << 12, logs::envelope, logs::envelope_seeds),
         target("logs_framing", 1 << 12, logs::framing, logs::framing_seeds),
+        target("logs_journal", 1 << 12, logs::journal, logs::journal_seeds),
         target("logs_relp", 1 << 12, logs::relp, logs::relp_seeds),
         target("logs_syslog", 1 << 12, logs::syslog, logs::syslog_seeds),
         target("flowlog_lines", 1 << 13, flowlog::lines, flowlog::line_seeds),

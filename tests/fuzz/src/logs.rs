@@ -3,6 +3,8 @@
 use crate::seeds::Seeds;
 use gabion_logs::envelope::{self, EnvelopeKey};
 use gabion_logs::framing::{Frame, Framer, Framing, FramingCounts};
+use gabion_logs::journal::{Entries, Entry, put_field};
+use gabion_logs::limits::JOURNAL_ENTRY_MAX;
 use gabion_logs::relp::{RelpServer, Violation};
 use gabion_logs::replay::ReplayWindow;
 use gabion_logs::syslog::{Received, elements, read, unpacked};
@@ -92,6 +94,53 @@ pub fn relp_seeds(_: &Seeds) -> Vec<Vec<u8>> {
         all.push([open.as_slice(), tail].concat());
     }
     all
+}
+
+/// A stream of the journal's entries: any split gives the same, no entry is too large, and fields that are read and
+/// written again are the same fields.
+pub fn journal(data: &[u8]) {
+    let read = |step: usize| {
+        let mut entries = Entries::default();
+        let mut found: Vec<(Vec<u8>, u32)> = Vec::new();
+        let mut each = |entry: &[u8], left_out: u32| -> Result<(), ()> {
+            found.push((entry.to_vec(), left_out));
+            Ok(())
+        };
+        let parts = data.chunks(step.min(data.len().max(1)));
+        let mut ended = parts.map(|part| entries.push(part, &mut each)).find(Result::is_err);
+        if ended.is_none() {
+            ended = Some(entries.finish(&mut each));
+        }
+        (found, ended)
+    };
+    let whole = read(usize::MAX);
+    for step in [1, 3, 50] {
+        assert_eq!(read(step), whole, "{step} bytes at a time");
+    }
+    for (entry, _) in &whole.0 {
+        assert!(entry.len() <= JOURNAL_ENTRY_MAX);
+        let fields: Vec<_> = Entry(entry).fields().collect();
+        let mut again = Vec::new();
+        for (name, value) in &fields {
+            put_field(std::str::from_utf8(name).unwrap(), value, &mut again);
+        }
+        assert!(Entry(&again).fields().eq(fields), "{entry:?}");
+    }
+}
+
+/// Streams, good and broken.
+pub fn journal_seeds(_: &Seeds) -> Vec<Vec<u8>> {
+    let binary = b"MESSAGE\n\x03\0\0\0\0\0\0\0a\nb\n_PID=2\n\n";
+    [
+        &b"__CURSOR=s=1;i=2\nMESSAGE=a=b\nPRIORITY=6\n\n\nA=\n"[..],
+        binary,
+        &binary[..20],
+        b"=x\n\n",
+        b"a=1\n",
+        b"A\n\xff\xff\xff\xff\xff\xff\xff\xffx",
+    ]
+    .map(<[u8]>::to_vec)
+    .to_vec()
 }
 
 /// Any message gives fields that lie within it.

@@ -4,12 +4,13 @@ use super::options::Append;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
+use gabion_logs::journal::{Entries, Failed, NoEntry};
 use gabion_record::json::Json;
 use gabion_seal::limits::RECORD_MAX;
 use gabion_seal::storage::Files;
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
 use std::io::Read;
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 /// Bytes read at once.
@@ -26,8 +27,9 @@ pub(super) fn run(options: &Append) -> Ended {
         },
     };
     let (writer, _) = folders::writer(&options.folder, Some(&options.seal))?;
-    let mut intake =
-        Intake { writer, source: Source::new(Transport::Stdin, 0, "", ""), class, truncated: 0 };
+    let transport = if options.journal_export { Transport::Journal } else { Transport::Stdin };
+    let source = Source::new(transport, 0, "", "");
+    let mut intake = Intake { writer, source, class, truncated: 0 };
     // Reading waits for input; time goes on meanwhile.
     let (to, blocks) = sync_channel::<std::io::Result<Vec<u8>>>(8);
     std::thread::spawn(move || {
@@ -49,17 +51,19 @@ pub(super) fn run(options: &Append) -> Ended {
     } else {
         Box::new(Lines { rest: Vec::new(), is_raw: options.raw })
     };
-    loop {
-        match blocks.recv_timeout(Duration::from_millis(50)) {
-            Ok(Ok(block)) if block.is_empty() => break,
-            Ok(Ok(block)) => split.push(&block, &mut |bytes| intake.record(bytes))?,
-            Ok(Err(e)) => return Err(LogFault::input(format!("standard input: {e}"))),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        intake.writer.tick(now_ns())?;
+    let ended = take_all(&blocks, &mut *split, &mut intake);
+    // What came before a fault of the input is sealed.
+    if let Err(fault) = ended {
+        let is_input = fault.code == 3;
+        return match intake.writer.close(now_ns()) {
+            Ok(tally) if is_input => {
+                let text =
+                    format!("{} ({} records before it are sealed)", fault.text, tally.records);
+                Err(LogFault { text, ..fault })
+            }
+            _ => Err(fault),
+        };
     }
-    split.finish(&mut |bytes| intake.record(bytes))?;
     let tally = intake.writer.close(now_ns())?;
     if options.json {
         let mut json = Json::new();
@@ -79,6 +83,27 @@ pub(super) fn run(options: &Append) -> Ended {
     Ok(0)
 }
 
+/// Takes what comes until the input ends.
+fn take_all(
+    blocks: &Receiver<std::io::Result<Vec<u8>>>,
+    split: &mut dyn Split,
+    intake: &mut Intake,
+) -> Result<(), LogFault> {
+    loop {
+        match blocks.recv_timeout(Duration::from_millis(50)) {
+            Ok(Ok(block)) if block.is_empty() => break,
+            Ok(Ok(block)) => {
+                split.push(&block, &mut |bytes, is_cut| intake.record(bytes, is_cut))?
+            }
+            Ok(Err(e)) => return Err(LogFault::input(format!("standard input: {e}"))),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break,
+        }
+        intake.writer.tick(now_ns())?;
+    }
+    split.finish(&mut |bytes, is_cut| intake.record(bytes, is_cut))
+}
+
 struct Intake {
     writer: Writer<Files>,
     source: Source,
@@ -87,11 +112,11 @@ struct Intake {
 }
 
 impl Intake {
-    fn record(&mut self, bytes: &[u8]) -> Result<(), LogFault> {
+    fn record(&mut self, bytes: &[u8], is_cut: bool) -> Result<(), LogFault> {
         let mut flags = Flags::default();
         let mut bytes = bytes;
-        if bytes.len() > RECORD_MAX {
-            bytes = &bytes[..RECORD_MAX];
+        if is_cut || bytes.len() > RECORD_MAX {
+            bytes = bytes.get(..RECORD_MAX).unwrap_or(bytes);
             flags = flags.with(Flags::TRUNCATED);
             self.truncated += 1;
         }
@@ -104,7 +129,8 @@ impl Intake {
     }
 }
 
-type Each<'a> = dyn FnMut(&[u8]) -> Result<(), LogFault> + 'a;
+/// Takes a record, and whether something of it had no room.
+type Each<'a> = dyn FnMut(&[u8], bool) -> Result<(), LogFault> + 'a;
 
 /// Cuts a stream into records.
 trait Split {
@@ -123,7 +149,7 @@ struct Lines {
 impl Lines {
     fn line(&self, line: &[u8], each: &mut Each<'_>) -> Result<(), LogFault> {
         let line = if self.is_raw { line } else { line.strip_suffix(b"\r").unwrap_or(line) };
-        if line.is_empty() && !self.is_raw { Ok(()) } else { each(line) }
+        if line.is_empty() && !self.is_raw { Ok(()) } else { each(line, false) }
     }
 }
 
@@ -152,53 +178,28 @@ impl Split for Lines {
     }
 }
 
-/// journald's export format: an empty line ends an entry, and a field without `=` is followed by its
-/// length in eight bytes, lowest first, and as many bytes.
+/// Entries of systemd's journal.
 #[derive(Default)]
-struct JournalEntries {
-    rest: Vec<u8>,
-}
-
-impl JournalEntries {
-    /// Bytes of the entry that begins here, with the empty line that ends it; `None` when it is not whole.
-    fn entry(bytes: &[u8]) -> Option<usize> {
-        let mut at = 0;
-        loop {
-            let line = bytes.get(at..)?.iter().position(|c| *c == b'\n')?;
-            let field = &bytes[at..at + line];
-            at += line + 1;
-            if field.is_empty() {
-                return Some(at);
-            }
-            if !field.contains(&b'=') {
-                let len: [u8; 8] = bytes.get(at..at + 8)?.try_into().ok()?;
-                let len = usize::try_from(u64::from_le_bytes(len)).ok()?;
-                at = at.checked_add(8)?.checked_add(len)?.checked_add(1)?;
-            }
-        }
-    }
-}
+struct JournalEntries(Entries);
 
 impl Split for JournalEntries {
     fn push(&mut self, bytes: &[u8], each: &mut Each<'_>) -> Result<(), LogFault> {
-        self.rest.extend_from_slice(bytes);
-        let mut start = 0;
-        while let Some(len) = self.rest.get(start..).and_then(JournalEntries::entry) {
-            if len > 1 {
-                each(&self.rest[start..start + len - 1])?;
-            }
-            start += len;
-        }
-        self.rest.drain(..start);
-        if self.rest.len() > 16 * RECORD_MAX {
-            return Err(LogFault::input("standard input: a journal entry longer than 16 MiB"));
-        }
-        Ok(())
+        self.0.push(bytes, &mut |entry, left_out| each(entry, left_out > 0)).map_err(not_read)
     }
 
     fn finish(&mut self, each: &mut Each<'_>) -> Result<(), LogFault> {
-        let rest = std::mem::take(&mut self.rest);
-        if rest.iter().all(u8::is_ascii_whitespace) { Ok(()) } else { each(&rest) }
+        self.0.finish(&mut |entry, left_out| each(entry, left_out > 0)).map_err(not_read)
+    }
+}
+
+/// What ended the reading of entries.
+pub(super) fn not_read(e: Failed<LogFault>) -> LogFault {
+    match e {
+        Failed::Taken(fault) => fault,
+        Failed::NoEntry(NoEntry { entry, why }) => LogFault::input(format!(
+            "standard input, entry {entry}: {why}: this is no journal in export format: give what `journalctl -o export` \
+             prints"
+        )),
     }
 }
 
@@ -208,7 +209,7 @@ mod tests {
 
     fn records(mut split: impl Split, input: &[u8], step: usize) -> Vec<Vec<u8>> {
         let mut out = Vec::new();
-        let mut each = |r: &[u8]| {
+        let mut each = |r: &[u8], _: bool| {
             out.push(r.to_vec());
             Ok(())
         };
@@ -222,9 +223,7 @@ mod tests {
     #[test]
     fn any_split_of_the_input_gives_the_same_records() {
         let lines = b"one\r\n\ntwo\nthree";
-        let journal =
-            b"MESSAGE=a\n_PID=1\n\nMESSAGE\n\x05\0\0\0\0\0\0\0a\n\nbc\n_PID=2\n\n\nMESSAGE=last";
-        for step in 1..journal.len() {
+        for step in 1..lines.len() {
             assert_eq!(
                 records(Lines { rest: Vec::new(), is_raw: false }, lines, step),
                 [&b"one"[..], b"two", b"three"]
@@ -233,10 +232,6 @@ mod tests {
                 records(Lines { rest: Vec::new(), is_raw: true }, lines, step),
                 [&b"one\r"[..], b"", b"two", b"three"]
             );
-            let entries = records(JournalEntries::default(), journal, step);
-            assert_eq!(entries[0], b"MESSAGE=a\n_PID=1\n");
-            assert_eq!(entries[1], b"MESSAGE\n\x05\0\0\0\0\0\0\0a\n\nbc\n_PID=2\n");
-            assert_eq!((entries.len(), &entries[2][..]), (3, &b"MESSAGE=last"[..]));
         }
     }
 }

@@ -11,7 +11,9 @@ use gabion_seal::identity::Identity;
 use gabion_seal::recipient::Recipient;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::text::{hex, unhex};
-use std::path::Path;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 use zeroize::Zeroizing;
 
 /// File systems by the magic number of `statfs`: where writing in place does not overwrite, or where a
@@ -44,14 +46,72 @@ pub(crate) struct NewLog {
     pub(crate) allow_network_fs: bool,
 }
 
-/// Makes a log in folders that are made too.
+/// Makes a log in folders that are made too, with those above them; where that fails, nothing of it stays.
 pub(crate) fn make(
     folders: (&Path, &Path),
     origin: &str,
     recipients: &[Recipient],
     new: &NewLog,
 ) -> Result<Identity, LogFault> {
+    let mut made = Made::default();
+    let ended = create(folders, origin, recipients, new, &mut made);
+    if ended.is_err() {
+        made.remove();
+    }
+    ended
+}
+
+/// Folders that were made for a log.
+#[derive(Default)]
+struct Made {
+    /// Those above its own.
+    parents: Vec<PathBuf>,
+    /// Its own that were not there.
+    own: Vec<PathBuf>,
+}
+
+impl Made {
+    /// Makes what is missing above a folder.
+    fn above(&mut self, path: &Path) -> Result<(), LogFault> {
+        let is_missing = |p: &&Path| !p.as_os_str().is_empty() && !p.exists();
+        let mut missing: Vec<&Path> = path.ancestors().take_while(is_missing).collect();
+        missing.reverse();
+        for folder in missing {
+            if folder == path {
+                self.own.push(folder.to_path_buf());
+                continue;
+            }
+            DirBuilder::new().mode(0o755).create(folder).map_err(|e| {
+                let text = format!("{}: {e}: name a folder that can be written", folder.display());
+                LogFault::environment(text)
+            })?;
+            self.parents.push(folder.to_path_buf());
+        }
+        Ok(())
+    }
+
+    /// Removes them: a log that was not made holds nothing.
+    fn remove(&self) {
+        for folder in &self.own {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        for folder in self.parents.iter().rev() {
+            // Only where nobody else has put something there meanwhile.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+fn create(
+    folders: (&Path, &Path),
+    origin: &str,
+    recipients: &[Recipient],
+    new: &NewLog,
+    made: &mut Made,
+) -> Result<Identity, LogFault> {
     let (log_path, state_path) = folders;
+    made.above(log_path)?;
+    made.above(state_path)?;
     let folder = |path: &Path| {
         Files::create_folder(path).map_err(|e| {
             LogFault::environment(format!(

@@ -5,11 +5,13 @@
 
 mod anchor;
 mod append;
+mod backwards;
 mod check_proof;
 mod checkpoint;
 mod compare;
 mod export;
 pub(crate) mod folders;
+mod follow_journal;
 mod hold;
 mod import_slog;
 pub(crate) mod init;
@@ -28,6 +30,7 @@ mod stat;
 mod times;
 mod together;
 mod verify;
+mod wanted;
 
 use crate::exit::Fault;
 use gabion_seal::{Error, Mismatch};
@@ -116,6 +119,7 @@ pub(crate) fn run(verb: &LogVerb) -> u8 {
         LogVerb::Keygen(o) => keygen::run(o),
         LogVerb::Init(o) => init::run(o),
         LogVerb::Append(o) => append::run(o),
+        LogVerb::FollowJournal(o) => follow_journal::run(o),
         LogVerb::Show(o) => show::run(o),
         LogVerb::Verify(o) => verify::run(o),
         LogVerb::Prove(o) => prove::run(o),

@@ -15,6 +15,8 @@ pub(crate) enum LogVerb {
     Init(Init),
     /// Seal what standard input says, a record a line
     Append(Append),
+    /// Seal the entries of systemd's journal as they come; goes on where it ended, also after a kill
+    FollowJournal(FollowJournal),
     /// Print records: by number, time, source, text; needs a reader's key
     Show(Show),
     /// Say what the log's files prove; exit code 0 needs an anchor (see docs/sealed-log-format.md)
@@ -167,20 +169,55 @@ pub(crate) struct Append {
     pub(crate) quiet: bool,
 }
 
+/// Options of `log follow-journal`.
+#[derive(Debug, Args)]
+pub(crate) struct FollowJournal {
+    #[command(flatten)]
+    pub(crate) folder: LogFolder,
+    #[command(flatten)]
+    pub(crate) seal: SealOptions,
+    /// The program that reads the journal
+    #[arg(long, value_name = "PROGRAM", default_value = "journalctl")]
+    pub(crate) journalctl: PathBuf,
+    /// Print one JSON object about what was sealed at the end
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Say nothing at the end
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// What else journalctl is given: matches, --unit, --directory
+    #[arg(last = true, value_name = "ARGUMENT")]
+    pub(crate) args: Vec<String>,
+}
+
 /// Which records.
 #[derive(Debug, Args)]
 pub(crate) struct Select {
-    /// Received at or after this time: RFC 3339, seconds since 1970, or an age as `90s 15m 2h 7d`
-    #[arg(long, value_name = "TIME")]
+    /// Received at or after this time, in journalctl's forms: 2026-11-23, '2026-11-23 04:00', 04:00, yesterday, today,
+    /// @SECONDS, 2h, '1 day ago'; without a zone UTC
+    #[arg(short = 'S', long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) since: Option<String>,
     /// Received before this time
-    #[arg(long, value_name = "TIME")]
+    #[arg(short = 'U', long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) until: Option<String>,
+    /// Of this host, as the message names it; of this address, where it names none (repeatable)
+    #[arg(long = "host", value_name = "HOST")]
+    pub(crate) hosts: Vec<String>,
+    /// Of this unit of systemd, in entries of the journal (repeatable)
+    #[arg(short = 'u', long = "unit", value_name = "UNIT")]
+    pub(crate) units: Vec<String>,
+    /// Of this program: the tag of a syslog message, or the journal's identifier (repeatable)
+    #[arg(short = 't', long = "identifier", value_name = "NAME")]
+    pub(crate) identifiers: Vec<String>,
+    /// Of this severity or worse, or in a range: emerg, alert, crit, err, warning, notice, info, debug, 0 to 7,
+    /// err..alert
+    #[arg(short = 'p', long, value_name = "SEVERITY")]
+    pub(crate) priority: Option<String>,
     /// From this peer (with or without port), or of this identity
     #[arg(long, value_name = "TEXT")]
     pub(crate) source: Option<String>,
     /// Holding this text
-    #[arg(long, value_name = "TEXT")]
+    #[arg(short = 'g', long, value_name = "TEXT")]
     pub(crate) grep: Option<String>,
     /// A record's number, or A-B
     #[arg(long, value_name = "A-B")]
@@ -198,8 +235,14 @@ pub(crate) struct Show {
     #[command(flatten)]
     pub(crate) select: Select,
     /// Go on as the log is written
-    #[arg(long)]
+    #[arg(short = 'f', long, conflicts_with = "reverse")]
     pub(crate) follow: bool,
+    /// Only the last so many
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) lines: Option<u64>,
+    /// The newest first
+    #[arg(short = 'r', long)]
+    pub(crate) reverse: bool,
     /// Text for people, made safe for terminals, instead of JSON lines
     #[arg(long)]
     pub(crate) text: bool,

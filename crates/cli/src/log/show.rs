@@ -3,23 +3,26 @@
 use super::options::{Select, Show};
 use super::times::{rfc3339, time};
 use super::together::Together;
-use super::{Ended, LogFault, folders};
+use super::wanted::Wanted;
+use super::{Ended, LogFault, backwards, folders};
 use crate::standard_output::StandardOutput;
 use gabion_logs::evidence;
+use gabion_logs::journal::Entry;
 use gabion_logs::syslog::{self, Notes, Received};
 use gabion_record::json::Json;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::text::hex;
 use gabion_seal::tree::sha256;
-use gabion_seal::{Flags, Kind, Record};
+use gabion_seal::{Flags, Kind, Record, Transport};
+use std::collections::HashMap;
 use std::io::{BufWriter, Write};
 use std::time::Duration;
 
 /// How long `--follow` waits between two looks.
 const FOLLOW: Duration = Duration::from_millis(50);
 
-/// Reads the options that select records; the text to look for is separate.
-pub(super) fn selection(select: &Select) -> Result<(Selection, Option<Vec<u8>>), LogFault> {
+/// Reads the options by which whole chunks are passed over; what messages say is asked by [`Wanted`].
+pub(super) fn selection(select: &Select) -> Result<Selection, LogFault> {
     let records = match &select.record {
         None => None,
         Some(text) => {
@@ -28,7 +31,13 @@ pub(super) fn selection(select: &Select) -> Result<(Selection, Option<Vec<u8>>),
                 t.parse::<u64>()
                     .map_err(|_| LogFault::usage(format!("--record {text}: write N or A-B")))
             };
-            Some((number(a)?, if b.is_empty() { u64::MAX } else { number(b)? }))
+            let (first, last) = (number(a)?, if b.is_empty() { u64::MAX } else { number(b)? });
+            if first > last {
+                return Err(LogFault::usage(format!(
+                    "--record {text}: the first is behind the last"
+                )));
+            }
+            Some((first, last))
         }
     };
     let kind = match select.kind.as_deref() {
@@ -40,14 +49,18 @@ pub(super) fn selection(select: &Select) -> Result<(Selection, Option<Vec<u8>>),
             return Err(LogFault::usage(format!("--kind {other}: message, finding or system")));
         }
     };
-    let selection = Selection {
-        since_ns: select.since.as_deref().map(time).transpose()?,
-        until_ns: select.until.as_deref().map(time).transpose()?,
-        records,
-        source: select.source.as_ref().map(|s| s.clone().into_bytes()),
-        kind,
-    };
-    Ok((selection, select.grep.as_ref().map(|g| g.clone().into_bytes())))
+    let since_ns = select.since.as_deref().map(time).transpose()?;
+    let until_ns = select.until.as_deref().map(time).transpose()?;
+    if let (Some(since), Some(until)) = (since_ns, until_ns)
+        && since >= until
+    {
+        let [since, until] = [since, until].map(rfc3339);
+        let text =
+            format!("--since {since} is not before --until {until}: no record can be between");
+        return Err(LogFault::usage(text));
+    }
+    let source = select.source.as_ref().map(|s| s.clone().into_bytes());
+    Ok(Selection { since_ns, until_ns, records, source, kind })
 }
 
 /// What a finding is called: the beginning of a hash of its bytes.
@@ -57,25 +70,24 @@ pub(crate) fn finding_id(bytes: &[u8]) -> String {
 
 /// Writes records.
 pub(super) struct Printer<W> {
-    out: W,
+    pub(super) out: W,
     json: Json,
-    together: Together,
-    grep: Option<memchr::memmem::Finder<'static>>,
+    pub(super) together: Together,
+    wanted: Wanted,
     is_text: bool,
-    shown: u64,
-    is_closed: bool,
+    pub(super) shown: u64,
+    pub(super) is_closed: bool,
     complaints: u64,
 }
 
 impl<W: Write> Printer<W> {
-    /// Onto this, only what holds `grep`.
-    pub(super) fn new(out: W, grep: Option<&[u8]>, is_text: bool) -> Printer<W> {
-        let grep = grep.map(|g| memchr::memmem::Finder::new(g).into_owned());
+    /// Onto this, only what is wanted.
+    pub(super) fn new(out: W, wanted: Wanted, is_text: bool) -> Printer<W> {
         Printer {
             out,
             json: Json::new(),
             together: Together::default(),
-            grep,
+            wanted,
             is_text,
             shown: 0,
             is_closed: false,
@@ -108,7 +120,7 @@ impl<W: Write> Printer<W> {
 impl<W: Write> Sink for Printer<W> {
     fn record(&mut self, found: &Found<'_>) -> bool {
         let (missing, first) = (self.together.missing(found), self.together.first(found));
-        if self.grep.as_ref().is_some_and(|g| g.find(found.record.bytes).is_none()) {
+        if !self.wanted.takes(found) {
             return true;
         }
         self.shown += 1;
@@ -153,6 +165,9 @@ fn json_line(json: &mut Json, found: &Found<'_>, missing: u32, first: Option<u64
         json.number("first", first);
     }
     match std::str::from_utf8(record.bytes) {
+        _ if found.source.transport == Some(Transport::Journal) => {
+            entry_said(json, Entry(record.bytes));
+        }
         Ok(text)
             if record.kind != Kind::Message
                 && text.starts_with('{')
@@ -214,6 +229,58 @@ fn said(json: &mut Json, record: &Record<'_>) {
     }
 }
 
+/// What an entry of the journal says, and all its fields: one that comes several times is an array, one that is no
+/// UTF-8 an object with its bytes in base64.
+fn entry_said(json: &mut Json, entry: Entry<'_>) {
+    if let Some(us) = entry.time_us() {
+        json.field("stated", rfc3339(us.saturating_mul(1_000)));
+    }
+    for (key, n) in [("severity", entry.priority()), ("facility", entry.facility())] {
+        if let Some(n) = n {
+            json.number(key, n);
+        }
+    }
+    for (key, value) in [
+        ("host", entry.host()),
+        ("app", entry.program()),
+        ("pid", entry.process()),
+        ("unit", entry.first_of(&["_SYSTEMD_UNIT", "UNIT", "_SYSTEMD_USER_UNIT"])),
+        ("msg", entry.get("MESSAGE")),
+    ] {
+        if let Some(value) = value {
+            json.field(key, String::from_utf8_lossy(value).as_ref());
+        }
+    }
+    let mut fields: Vec<(&[u8], Vec<&[u8]>)> = Vec::new();
+    let mut places: HashMap<&[u8], usize> = HashMap::new();
+    for (name, value) in entry.fields() {
+        let at = *places.entry(name).or_insert(fields.len());
+        match fields.get_mut(at) {
+            Some((_, values)) => values.push(value),
+            None => fields.push((name, vec![value])),
+        }
+    }
+    json.open_key("fields");
+    for (name, values) in fields {
+        let name = String::from_utf8_lossy(name);
+        let is_text = values.iter().all(|v| std::str::from_utf8(v).is_ok());
+        match (values.as_slice(), is_text) {
+            ([value], true) => json.field(&name, *value),
+            ([value], false) => {
+                json.open_key(&name);
+                json.base64("b64", value);
+                json.close();
+            }
+            (values, _) => {
+                json.open_array_key(&name);
+                values.iter().for_each(|v| json.item(String::from_utf8_lossy(v).as_ref()));
+                json.close_array();
+            }
+        }
+    }
+    json.close();
+}
+
 /// What an envelope of slog held; the envelope itself stands behind it in `raw`.
 fn said_inside(json: &mut Json, record: &Record<'_>) {
     let (inner, _) = evidence::opened(record.bytes);
@@ -228,6 +295,19 @@ fn said_inside(json: &mut Json, record: &Record<'_>) {
 fn text_line(json: &mut Json, found: &Found<'_>) {
     let record = found.record;
     json.push(format!("{} {} ", found.number, rfc3339(record.time_ns)).as_bytes());
+    if found.source.transport == Some(Transport::Journal) {
+        let entry = Entry(record.bytes);
+        put_safe(json, entry.host().unwrap_or(b"-"));
+        json.push(b" ");
+        put_safe(json, entry.program().unwrap_or(b"-"));
+        if let Some(process) = entry.process() {
+            json.push(b"[");
+            put_safe(json, process);
+            json.push(b"]");
+        }
+        json.push(b": ");
+        return put_safe(json, entry.get("MESSAGE").unwrap_or_default());
+    }
     let source = if found.source.peer.is_empty() {
         found.source.transport_name().as_bytes()
     } else {
@@ -258,27 +338,41 @@ fn put_safe(json: &mut Json, bytes: &[u8]) {
 }
 
 pub(super) fn run(options: &Show) -> Ended {
-    let (selection, grep) = selection(&options.select)?;
+    let mut selection = selection(&options.select)?;
+    let wanted = Wanted::of(&options.select)?;
     let keys = folders::secret_keys(&options.reading.keys)?;
     let log = folders::open(&options.reading.log)?;
     folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;
     let mut reader =
         Reader::open(&log, &keys).map_err(|e| LogFault::from(e).about(&options.reading.log))?;
-    let out = BufWriter::with_capacity(1 << 16, StandardOutput);
-    let mut printer = Printer::new(out, grep.as_deref(), options.text);
-    let mut cursor = Cursor::default();
-    loop {
-        cursor = reader.scan(cursor, &selection, &mut printer)?;
-        if printer.out.flush().is_err() || printer.is_closed || !options.follow {
-            break;
+    let mut out = BufWriter::with_capacity(1 << 16, StandardOutput);
+    let (shown, is_closed);
+    if options.reverse {
+        let most = options.lines.unwrap_or(u64::MAX);
+        (shown, is_closed) =
+            backwards::show(&mut reader, &selection, (wanted, options.text), most, &mut out)?;
+    } else {
+        if let Some(lines) = options.lines {
+            let first = backwards::first_of_last(&mut reader, &selection, &wanted, lines)?;
+            let (asked, last) = selection.records.unwrap_or((0, u64::MAX));
+            selection.records = Some((asked.max(first), last));
         }
-        std::thread::sleep(FOLLOW);
+        let mut printer = Printer::new(out, wanted, options.text);
+        let mut cursor = Cursor::default();
+        loop {
+            cursor = reader.scan(cursor, &selection, &mut printer)?;
+            if printer.out.flush().is_err() || printer.is_closed || !options.follow {
+                break;
+            }
+            std::thread::sleep(FOLLOW);
+        }
+        (shown, is_closed) = (printer.shown, printer.is_closed);
     }
-    let has_nothing = printer.shown == 0 || keys.is_empty();
-    if reader.is_key_missing && has_nothing && !printer.is_closed {
+    let has_nothing = shown == 0 || keys.is_empty();
+    if reader.is_key_missing && has_nothing && !is_closed {
         let what = if !keys.is_empty() {
             "no key given opens what was asked for"
-        } else if printer.shown == 0 {
+        } else if shown == 0 {
             "give a reader's key with --key"
         } else {
             "only the log's own statements are shown: give a reader's key with --key"
@@ -287,6 +381,14 @@ pub(super) fn run(options: &Show) -> Ended {
             code: 24,
             text: format!("{}: {what}", options.reading.log.display()),
         });
+    }
+    if let (0, Some((first, last))) = (shown, selection.records)
+        && options.select.record.is_some()
+        && let next = reader.next_record()?
+        && first >= next
+    {
+        let text = format!("no record {first} to {last}: the log holds {next}, from 0 on");
+        return Err(LogFault::input(text).about(&options.reading.log));
     }
     Ok(if reader.is_key_missing && !keys.is_empty() { 24 } else { 0 })
 }

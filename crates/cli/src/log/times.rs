@@ -1,6 +1,7 @@
 //! Times and ages on the command line.
 
 use super::LogFault;
+use crate::moments;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -22,20 +23,28 @@ pub(super) fn age(text: &str) -> Result<u64, LogFault> {
     number.checked_mul(unit * SECOND).ok_or_else(wrong)
 }
 
-/// A time: RFC 3339, seconds since 1970, or an age before now; ns.
+/// A time: RFC 3339 to the nanosecond, seconds since 1970, or what journalctl takes ([`moments`]); ns.
 pub(super) fn time(text: &str) -> Result<u64, LogFault> {
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(seconds.saturating_mul(SECOND));
     }
-    if let Ok(age) = age(text) {
-        return Ok(now_ns().saturating_sub(age));
+    if let Ok(time) = text.parse::<jiff::Timestamp>() {
+        return Ok(u64::try_from(time.as_nanosecond()).unwrap_or(0));
     }
-    let time: jiff::Timestamp = text.parse().map_err(|_| {
-        LogFault::usage(format!(
-            "{text}: not a time: write 2026-01-31T12:00:00Z, seconds since 1970, or an age as 2h"
-        ))
-    })?;
-    Ok(u64::try_from(time.as_nanosecond()).unwrap_or(0))
+    let now = now_ns();
+    let seconds = jiff::Timestamp::from_nanosecond(now.into())
+        .ok()
+        .and_then(|now| moments::moment(text, now))
+        .ok_or_else(|| LogFault::usage(format!("{text}: not a time: {}", moments::FORMS)))?;
+    Ok(u64::try_from(seconds).unwrap_or(0).saturating_mul(SECOND))
+}
+
+/// RFC 3339 in UTC, to the microsecond: what RFC 5424 has room for.
+pub(super) fn rfc3339_us(ns: u64) -> String {
+    match jiff::Timestamp::from_nanosecond(i128::from(ns)) {
+        Ok(time) => format!("{time:.6}"),
+        Err(_) => "-".to_owned(),
+    }
 }
 
 /// RFC 3339 in UTC, to the nanosecond.
@@ -59,7 +68,10 @@ mod tests {
         }
         assert_eq!(time("1970-01-01T00:00:02Z").unwrap(), 2 * SECOND);
         assert_eq!(time("2").unwrap(), 2 * SECOND);
-        assert!(time("yesterday").is_err());
+        for known in ["yesterday", "2026-11-23", "2026-11-23 04:00", "2h30m", "now", "@2"] {
+            assert!(time(known).is_ok(), "{known}");
+        }
+        assert!(time("soon").is_err() && time("yesterday").unwrap() < now_ns());
         assert_eq!(rfc3339(1_500_000_000), "1970-01-01T00:00:01.500000000Z");
     }
 }

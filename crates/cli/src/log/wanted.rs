@@ -1,0 +1,179 @@
+//! Which records `log show` and `log export` give, by what their messages say: host, unit, program, severity, text.
+//! Numbers, times, sources and kinds are the reader's ([`gabion_seal::reader::Selection`]), which passes over whole
+//! chunks by them.
+
+use super::LogFault;
+use super::options::Select;
+use gabion_logs::journal::Entry;
+use gabion_logs::syslog::{self, Received};
+use gabion_seal::reader::Found;
+use gabion_seal::{Kind, Transport};
+use memchr::memmem::Finder;
+
+/// Names of severities, by their numbers.
+const SEVERITIES: [&[&str]; 8] = [
+    &["emerg", "panic"],
+    &["alert"],
+    &["crit"],
+    &["err", "error"],
+    &["warning", "warn"],
+    &["notice"],
+    &["info"],
+    &["debug"],
+];
+
+/// What a message must say to be given.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    hosts: Vec<String>,
+    units: Vec<String>,
+    programs: Vec<String>,
+    /// Least and most severity.
+    severities: Option<(u8, u8)>,
+    text: Option<Finder<'static>>,
+}
+
+/// What is known of a message, as far as somebody may ask for it.
+#[derive(Debug, Default)]
+struct Said<'a> {
+    host: Option<&'a [u8]>,
+    units: [Option<&'a [u8]>; 3],
+    program: Option<&'a [u8]>,
+    severity: Option<u8>,
+}
+
+impl Wanted {
+    /// By the options.
+    ///
+    /// # Errors
+    /// A severity that is none.
+    pub(super) fn of(select: &Select) -> Result<Wanted, LogFault> {
+        let unit = |name: &String| match name.contains('.') {
+            true => name.clone(),
+            // As systemd's programs do.
+            false => format!("{name}.service"),
+        };
+        let finder = |text: &String| Finder::new(text.as_bytes()).into_owned();
+        Ok(Wanted {
+            hosts: select.hosts.clone(),
+            units: select.units.iter().map(unit).collect(),
+            programs: select.identifiers.clone(),
+            severities: select.priority.as_deref().map(severities).transpose()?,
+            text: select.grep.as_ref().map(finder),
+        })
+    }
+
+    /// Whether a record is one of them.
+    pub(super) fn takes(&self, found: &Found<'_>) -> bool {
+        if self.text.as_ref().is_some_and(|text| text.find(found.record.bytes).is_none()) {
+            return false;
+        }
+        let asks = !self.hosts.is_empty() || !self.units.is_empty() || !self.programs.is_empty();
+        if !asks && self.severities.is_none() {
+            return true;
+        }
+        if found.record.kind != Kind::Message {
+            return false;
+        }
+        match found.source.transport {
+            Some(Transport::Journal) => self.takes_said(&entry(Entry(found.record.bytes)), found),
+            _ => {
+                let bytes = syslog::unpacked(found.record.bytes);
+                let received = Received { time_ns: found.record.time_ns, zone_seconds: 0 };
+                let message = syslog::read(&bytes, &received);
+                let said = Said {
+                    host: message.host,
+                    units: [None; 3],
+                    program: message.app,
+                    severity: Some(message.severity()),
+                };
+                self.takes_said(&said, found)
+            }
+        }
+    }
+
+    fn takes_said(&self, said: &Said<'_>, found: &Found<'_>) -> bool {
+        let is_one = |all: &[String], value: Option<&[u8]>| {
+            value.is_some_and(|v| all.iter().any(|one| v.eq_ignore_ascii_case(one.as_bytes())))
+        };
+        // Who sent it is its host where it names none.
+        let peer = found.source.peer;
+        let address = peer.rsplitn(2, |b| *b == b':').last().unwrap_or(peer);
+        let is_host = || {
+            is_one(&self.hosts, said.host)
+                || said.host.is_none()
+                    && (is_one(&self.hosts, Some(peer)) || is_one(&self.hosts, Some(address)))
+        };
+        (self.hosts.is_empty() || is_host())
+            && (self.units.is_empty() || said.units.iter().any(|unit| is_one(&self.units, *unit)))
+            && (self.programs.is_empty() || is_one(&self.programs, said.program))
+            && self.severities.is_none_or(|(least, most)| {
+                said.severity.is_some_and(|s| (least..=most).contains(&s))
+            })
+    }
+}
+
+/// What an entry of the journal says, read once.
+fn entry(entry: Entry<'_>) -> Said<'_> {
+    let mut said = Said { severity: entry.priority(), ..Said::default() };
+    let mut command = None;
+    for (name, value) in entry.fields() {
+        match name {
+            b"_HOSTNAME" => said.host = Some(value),
+            // Its own, the one that a manager writes about, and that of a user.
+            b"_SYSTEMD_UNIT" => said.units[0] = Some(value),
+            b"UNIT" => said.units[1] = Some(value),
+            b"_SYSTEMD_USER_UNIT" => said.units[2] = Some(value),
+            b"SYSLOG_IDENTIFIER" => said.program = Some(value),
+            b"_COMM" => command = Some(value),
+            _ => {}
+        }
+    }
+    said.program = said.program.or(command);
+    said
+}
+
+/// A severity and all that is worse, or a range, by names or numbers, as journalctl's `--priority`.
+fn severities(text: &str) -> Result<(u8, u8), LogFault> {
+    let one = |text: &str| {
+        let by_name = || {
+            SEVERITIES.iter().position(|names| names.iter().any(|n| text.eq_ignore_ascii_case(n)))
+        };
+        let number = text.parse::<usize>().ok().filter(|n| *n < SEVERITIES.len());
+        number.or_else(by_name).and_then(|n| u8::try_from(n).ok()).ok_or_else(|| {
+            LogFault::usage(format!(
+                "--priority {text}: no severity: write emerg, alert, crit, err, warning, notice, info, debug, 0 to 7, or a \
+                 range as err..alert"
+            ))
+        })
+    };
+    match text.split_once("..") {
+        None => Ok((0, one(text)?)),
+        Some((a, b)) => {
+            let (a, b) = (one(a)?, one(b)?);
+            Ok((a.min(b), a.max(b)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn severities_are_those_of_journalctl() {
+        for (text, wanted) in [
+            ("err", (0, 3)),
+            ("3", (0, 3)),
+            ("WARN", (0, 4)),
+            ("err..alert", (1, 3)),
+            ("debug", (0, 7)),
+            ("2..2", (2, 2)),
+        ] {
+            assert_eq!(severities(text).unwrap(), wanted, "{text}");
+        }
+        for wrong in ["", "8", "loud", "err..", "..", "1...3"] {
+            assert!(severities(wrong).is_err(), "{wrong}");
+        }
+    }
+}
