@@ -10,7 +10,7 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Output, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A log with a reader's key, in folders that `init` makes.
 struct Place {
@@ -355,7 +355,7 @@ fn stop(mut following: Following) -> (Option<i32>, String, String) {
 /// Waits until something is so.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begin = Instant::now();
+    let begin = gabion_runtime::clock::now();
     while !is_so() {
         assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
         std::thread::sleep(Duration::from_millis(2));

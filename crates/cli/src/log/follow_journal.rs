@@ -12,7 +12,7 @@ use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_logs::journal::{Entries, Entry};
 use gabion_record::json::Json;
-use gabion_runtime::Signals;
+use gabion_runtime::{Signals, clock};
 use gabion_seal::limits::CHUNK_PLAIN;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::statement::statement;
@@ -43,7 +43,7 @@ pub(super) fn run(options: &FollowJournal) -> Ended {
         writer,
         source: Source::new(Transport::Journal, 0, "", ""),
         cursor: None,
-        said: (cursor.clone(), Instant::now()),
+        said: (cursor.clone(), clock::now()),
         waiting: 0,
         since: None,
         entries: 0,
@@ -138,7 +138,7 @@ impl Sealing {
         self.writer.append(&record, &self.source)?;
         self.entries += 1;
         self.waiting += bytes.len();
-        self.since.get_or_insert_with(Instant::now);
+        self.since.get_or_insert_with(clock::now);
         // A writer makes chunks durable by itself when they come to a mebibyte: the cursor comes before.
         if self.waiting >= CHUNK_PLAIN { self.commit() } else { Ok(()) }
     }
@@ -152,7 +152,7 @@ impl Sealing {
             let told = statement(STATEMENT, |json| json.field("cursor", &cursor));
             self.writer.state(&[told], 0)?;
             self.writer.commit(now_ns())?;
-            self.said = (Some(cursor), Instant::now());
+            self.said = (Some(cursor), clock::now());
         }
         (self.waiting, self.since) = (0, None);
         Ok(self.writer.tick(now_ns())?)
