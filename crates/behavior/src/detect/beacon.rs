@@ -216,9 +216,12 @@ impl Pairs {
                 let taken = cell.take(hash);
                 *packed = cell.packed();
                 let Some(before) = taken else { return };
-                let pair = self.pairs.admit(r.dst, &reached::REGULAR_MAX, Pair::worth);
-                let Some(pair) = pair else { return };
+                let limit = &reached::REGULAR_MAX;
+                let (pair, gone) = self.pairs.get_or_replace(r.dst, limit, Pair::worth);
                 pair.before = before;
+                if let Some((to, gone)) = gone {
+                    gone.let_go(to, self.first.0, cx);
+                }
                 Some(pair)
             }
         };
@@ -259,7 +262,10 @@ impl Pairs {
         }
         let hash = named.hash();
         let limit = &reached::NAMES_MAX;
-        let Some(pair) = self.names.get_or_admit(hash, limit, |_| true, Pair::worth) else { return };
+        let (pair, gone) = self.names.get_or_replace(hash, limit, Pair::worth);
+        if let Some((_, gone)) = gone {
+            gone.let_go(gone.named_at(), self.first.0, cx);
+        }
         // A page asks for many things at once.
         if is_again && pair.last.0 >= second {
             return;
@@ -653,6 +659,16 @@ impl Pair {
         self.rest.peek().is_some_and(|rest| rest.said.is_less(self.count() as u64))
     }
 
+    /// There is no room for it any more: says what it came to.
+    fn let_go(&self, to: Ip, first: u32, cx: &mut Context<'_, '_>) {
+        if self.has_grown()
+            && let Some((score, ts)) = self.score_of_last(first)
+        {
+            let finding = cx.find_last(&TYPE, self.said().window(), ts);
+            cx.say(self.says(finding, to, &score, cx.settings));
+        }
+    }
+
     /// The score of its day up to its last flow, and the moment of that.
     fn score_of_last(&self, first: u32) -> Option<(Score, TimeNs)> {
         let last = i64::from(self.latest()?);
@@ -710,6 +726,7 @@ impl Pair {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::REGULAR_MAX;
     use crate::trial::{Flow, Trial, conn, log};
     use gabion_record::evidence::Telling;
     use gabion_record::logs::{Dns, Http, Ssl};
@@ -828,6 +845,23 @@ mod tests {
         trial.give(&conn(2 * HOUR, "10.0.0.2", "9.9.9.9", 443));
         let profile = trial.engine.profile(crate::trial::at("10.0.0.1")).unwrap();
         assert!(profile.timer().seconds() >= AGE, "{}", profile.timer().seconds());
+    }
+
+    /// A table full of beacons: the one that has to go says its last number.
+    #[test]
+    fn a_beacon_without_room_says_its_last_number() {
+        let mut trial = Trial::new();
+        let mut call = |n: i64, dst: i64| trial.give(&conn(n, "10.0.0.1", &format!("9.9.9.{dst}"), 443));
+        // The first ends after eight hours, the others go on, and another one comes.
+        for n in 0..200 {
+            (0..REGULAR_MAX as i64).filter(|dst| *dst > 0 || n < 100).for_each(|dst| call(n * 300 + dst, dst));
+        }
+        (0..4).for_each(|n| call(60_100 + n, 200));
+        let found = trial.told_of(&TYPE);
+        let first = found.iter().filter(|e| e.description().contains(" 9.9.9.0,"));
+        let counts: Vec<_> = first.map(|e| (e.measures.count, e.why == Telling::Ended)).collect();
+        // Three come before it is worth a pair; those may be counted for another of the same hash.
+        assert!(matches!(counts.last(), Some((97..=100, true))), "{counts:?}");
     }
 
     /// What a request says, in the connection of that second.

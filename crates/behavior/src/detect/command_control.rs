@@ -130,7 +130,15 @@ impl Detector for CommandControl {
         let least = |_: &(Ip, u32), p: &Pair| (p.flows, p.last);
         let key = (r.dst, u32::from(r.dst_port));
         let limit = &reached::LETTERED_PAIRS_MAX;
-        let Some(pair) = pairs.get_or_admit(key, limit, |_| true, least) else { return };
+        let (pair, gone) = pairs.get_or_replace(key, limit, least);
+        if let Some((key, gone)) = gone
+            && let Some(finding) = gone.last(key, cx.settings, || cx.find_last(&TYPE, cx.facts.window, gone.last))
+        {
+            let level = finding.0.level;
+            let (src, other) = finding.ends(r.src, Party::destination(key.0), key.0, level);
+            cx.say(other);
+            cx.say(src);
+        }
         let gap = (pair.flows > 0).then(|| r.ts.since(pair.last).max(0));
         let before = (pair.flows > 1).then_some(pair.gap);
         if pair.letters.len() < LETTERS_MAX {
@@ -151,14 +159,11 @@ impl Detector for CommandControl {
 
     fn close_window(window: &mut Slot<Pairs>, closing: &mut Closing<'_>) {
         let Some(pairs) = window.peek() else { return };
-        for ((dst, port), pair) in pairs.pairs.iter() {
-            let Some(then) = pair.then.peek().filter(|t| t.said.is_less(pair.flows.into())) else {
-                continue;
-            };
-            let Some(found) = closing.settings.command_and_control.score(&pair.letters) else { continue };
-            let finding = closing.find(&TYPE, closing.window, pair.last);
-            let finding = pair.says(finding, then, &found, (*dst, *port as u16), closing.settings);
-            closing.say_pair(finding, Party::destination(*dst), *dst, then.said.level());
+        for (key, pair) in pairs.pairs.iter() {
+            let find = || closing.find(&TYPE, closing.window, pair.last);
+            let Some(finding) = pair.last(*key, closing.settings, find) else { continue };
+            let level = finding.0.level;
+            closing.say_pair(finding, Party::destination(key.0), key.0, level);
         }
     }
 }
@@ -189,6 +194,18 @@ fn judge(pair: &mut Pair, cx: &mut Context<'_, '_>) {
 }
 
 impl Pair {
+    /// Its last numbers, where it has grown since it was told.
+    fn last(
+        &self,
+        (dst, port): (Ip, u32),
+        settings: &Settings,
+        find: impl FnOnce() -> Finding,
+    ) -> Option<Finding> {
+        let then = self.then.peek().filter(|t| t.said.is_less(self.flows.into()))?;
+        let found = settings.command_and_control.score(&self.letters)?;
+        Some(self.says(find(), then, &found, (dst, port as u16), settings))
+    }
+
     fn says(
         &self,
         finding: Finding,

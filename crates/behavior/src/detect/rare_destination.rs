@@ -54,6 +54,17 @@ state! {
 }
 
 impl Use {
+    /// Whether it was told and came again since.
+    fn has_grown(&self) -> bool {
+        self.said.is_less(self.flows.into())
+    }
+
+    /// Its last numbers.
+    fn says_last(&self, finding: Finding, dst: Ip) -> Finding {
+        let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
+        self.says(finding.of(proto), dst).any_port()
+    }
+
     fn says(&self, finding: Finding, dst: Ip) -> Finding {
         finding
             .level(ThreatLevel::Low, 0.5)
@@ -114,7 +125,11 @@ impl Detector for RareDestination {
         let least = |_: &Ip, u: &Use| (u.said.is_told(), u.flows, u.first);
         let pairs = &mut kept.make().pairs;
         let limit = &reached::RARE_MAX;
-        let Some(pair) = pairs.get_or_admit(r.dst, limit, |_| true, least) else { return };
+        let (pair, gone) = pairs.get_or_replace(r.dst, limit, least);
+        if let Some((dst, gone)) = gone.filter(|(_, gone)| gone.has_grown()) {
+            let finding = cx.find_last(&RARE, gone.said.window(), gone.last);
+            cx.say(gone.says_last(finding, dst));
+        }
         pair.flows = pair.flows.saturating_add(1);
         pair.first.see(r.ts);
         pair.last = r.ts;
@@ -133,10 +148,9 @@ impl Detector for RareDestination {
 
     fn close_kept(kept: &mut Slot<Rare>, closing: &mut Closing<'_>) {
         let Some(rare) = kept.peek() else { return };
-        for (dst, pair) in rare.pairs.iter().filter(|(_, p)| p.said.is_less(p.flows.into())) {
-            let proto = Proto::from_kept(pair.proto.0).unwrap_or_default();
-            let finding = closing.find(&RARE, pair.said.window(), pair.last).of(proto);
-            closing.say(pair.says(finding, *dst).any_port());
+        for (dst, pair) in rare.pairs.iter().filter(|(_, pair)| pair.has_grown()) {
+            let finding = closing.find(&RARE, pair.said.window(), pair.last);
+            closing.say(pair.says_last(finding, *dst));
         }
     }
 }
@@ -158,6 +172,21 @@ mod tests {
             trial.give(&conn(1000 + n * every, "10.0.0.1", "9.9.9.9", 443));
         }
         trial
+    }
+
+    /// A table full of rare destinations: the one that has to go says its last number.
+    #[test]
+    fn a_destination_without_room_says_its_last_number() {
+        let mut trial = site(60, 30, 400);
+        for dst in 0..RARE_MAX as i64 {
+            for n in 0..40 {
+                trial.give(&conn(13_000 + n * 400 + dst, "10.0.0.1", &format!("9.9.8.{dst}"), 443));
+            }
+        }
+        trial.give(&conn(40_000, "10.0.0.1", "9.9.7.1", 443));
+        let found = trial.told_of(&RARE);
+        let first = found.iter().filter(|e| e.description().contains("9.9.9.9"));
+        assert_eq!(first.last().map(|e| e.measures.count), Some(30), "{found:?}");
     }
 
     #[test]

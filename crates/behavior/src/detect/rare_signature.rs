@@ -48,6 +48,18 @@ state! {
 }
 
 impl Signature {
+    /// Whether it was told and used again since. One that went to another destination too is rare no more, and was
+    /// as often as it was told.
+    fn has_grown(&self) -> bool {
+        !self.is_wide && self.said.is_less(self.uses.into())
+    }
+
+    /// Its last numbers.
+    fn says_last(&self, finding: Finding, key: u64) -> Finding {
+        let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
+        self.says(finding.of(proto), key).any_port()
+    }
+
     fn says(&self, finding: Finding, key: u64) -> Finding {
         finding
             .level(ThreatLevel::Low, 0.5)
@@ -86,7 +98,11 @@ impl Detector for RareSignature {
         let least = |_: &u64, s: &Signature| (s.is_wide, s.uses, s.last);
         let key = hash_text(signature);
         let limit = &reached::SIGNATURES_MAX;
-        let Some(one) = all.get_or_admit(key, limit, |_| true, least) else { return };
+        let (one, gone) = all.get_or_replace(key, limit, least);
+        if let Some((key, gone)) = gone.filter(|(_, gone)| gone.has_grown()) {
+            let finding = cx.find_last(&TYPE, gone.said.window(), gone.last);
+            cx.say(gone.says_last(finding, key));
+        }
         let dst = hash_ip(r.dst);
         one.is_wide |= one.uses > 0 && one.dst != dst;
         one.dst = dst;
@@ -110,12 +126,9 @@ impl Detector for RareSignature {
 
     fn close_kept(kept: &mut Slot<Signatures>, closing: &mut Closing<'_>) {
         let Some(signatures) = kept.peek() else { return };
-        // One that went to another destination too is rare no more, and was as often as it was told.
-        let has_grown = |s: &Signature| !s.is_wide && s.said.is_less(s.uses.into());
-        for (key, one) in signatures.by_hash.iter().filter(|(_, s)| has_grown(s)) {
-            let proto = Proto::from_kept(one.proto.0).unwrap_or_default();
-            let finding = closing.find(&TYPE, one.said.window(), one.last).of(proto);
-            closing.say(one.says(finding, *key).any_port());
+        for (key, one) in signatures.by_hash.iter().filter(|(_, one)| one.has_grown()) {
+            let finding = closing.find(&TYPE, one.said.window(), one.last);
+            closing.say(one.says_last(finding, *key));
         }
     }
 }
@@ -129,6 +142,24 @@ mod tests {
     fn get(trial: &mut Trial, second: i64, agent: &str, dst: &str) {
         let h = Http { user_agent: agent.as_bytes(), ..Http::default() };
         trial.record(&log(second, "10.0.0.1", dst, Body::Http(h)));
+    }
+
+    /// A table full of signatures: the one that has to go says its last number.
+    #[test]
+    fn a_signature_without_room_says_its_last_number() {
+        let mut trial = Trial::new();
+        for n in 0..30 {
+            get(&mut trial, n * 400, "Firefox", &format!("1.2.3.{n}"));
+            get(&mut trial, n * 400, "Modzilla/0.0001", "9.9.9.9");
+        }
+        for other in 0..SIGNATURES_MAX as i64 {
+            for n in 0..40 {
+                get(&mut trial, 12_000 + n * 400 + other, &format!("Own/{other}"), &format!("9.9.8.{other}"));
+            }
+        }
+        let found = trial.told_of(&TYPE);
+        let first = found.iter().filter(|e| e.description().contains("Modzilla"));
+        assert_eq!(first.last().map(|e| e.measures.count), Some(30), "{found:?}");
     }
 
     #[test]
