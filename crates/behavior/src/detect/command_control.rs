@@ -247,7 +247,32 @@ mod tests {
     use super::*;
     use crate::command_and_control::Model;
     use crate::trial::{Trial, conn};
+    use gabion_record::evidence::Evidence;
     use gabion_record::logs::SECOND;
+
+    /// A table full of pairs: the channel that has to go says its last number, of both ends.
+    #[test]
+    fn a_channel_without_room_says_its_last_number() {
+        let mut trial = Trial::new();
+        for call in 0..12 {
+            let second = call / 2 * 290 + call % 2 * 4;
+            trial.give(&conn(second, "10.0.0.1", "1.2.3.4", 443).sending(600).lasting(0.5));
+        }
+        for other in 0..LETTERED_PAIRS_MAX {
+            for n in 0..20 {
+                trial.give(&conn(1_800 + n, "10.0.0.1", &format!("9.9.9.{other}"), 443));
+            }
+        }
+        trial.end();
+        let found = trial.told_of(&TYPE);
+        for profile in ["10.0.0.1", "1.2.3.4"] {
+            let is_it = |e: &&Evidence| {
+                e.profile == crate::trial::at(profile) && e.description().contains("server IP: 1.2.3.4 ")
+            };
+            let counts: Vec<_> = found.iter().filter(is_it).map(|e| e.measures.count).collect();
+            assert_eq!(counts.last(), Some(&12), "{profile}: {counts:?}");
+        }
+    }
 
     /// D9 of the peer: its model never runs for Zeek, whose states are no words.
     #[test]
