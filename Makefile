@@ -10,7 +10,7 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds that `make fuzz` gives each target.
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help run test gate fuzz bench lab lab-network lab-log lab-behavior heap-profile dist fmt clean
+.PHONY: help run test gate fuzz bench lab lab-network lab-log lab-behavior heap-profile dist install fmt clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,11 @@ heap-profile: ## a binary whose heap jemalloc profiles, and a profile of the dem
 dist: ## a packed release binary with documents in dist/
 	@scripts/tools.sh
 	@scripts/dist.sh
+
+install: ## install the release binary, documents and units; DESTDIR= for who makes a package, PREFIX= [/usr]
+	@scripts/tools.sh
+	@cargo build --release --locked --package gabion
+	@scripts/install.sh "$${CARGO_TARGET_DIR:-target}/release/gabion"
 
 fmt: ## format every Rust file
 	@cargo fmt --all

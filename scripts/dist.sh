@@ -10,7 +10,8 @@ rm -rf "dist/$name"
 mkdir -p "dist/$name"
 strip -o "dist/$name/gabion" "${CARGO_TARGET_DIR:-target}/release/gabion"
 ln -s gabion "dist/$name/suricata"
-cp -r README.md CHANGELOG.md SECURITY.md LICENSE-APACHE LICENSE-MIT docs demo "dist/$name/"
+scripts/documents.sh "dist/$name"
+cp -r packaging "dist/$name/"
 tar -C dist --sort=name --owner=0 --group=0 --numeric-owner \
   --mtime="@$(git log -1 --format=%ct 2>/dev/null || date +%s)" -czf "dist/$name.tar.gz" "$name"
 (cd dist && sha256sum "$name.tar.gz" | tee "$name.tar.gz.sha256")

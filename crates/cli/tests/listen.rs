@@ -395,7 +395,12 @@ fn the_units_are_what_systemd_takes_and_leave_little_open() {
     let folder = tempfile::tempdir().expect("a folder");
     let units = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd");
     let mut names = Vec::new();
-    for name in ["gabion-listen.service", "gabion-listen.socket", "gabion-listen-relp.socket"] {
+    for name in [
+        "gabion-listen.service",
+        "gabion-follow-journal.service",
+        "gabion-listen.socket",
+        "gabion-listen-relp.socket",
+    ] {
         let text = std::fs::read_to_string(format!("{units}/{name}")).expect("a unit");
         let path = folder.path().join(name);
         std::fs::write(&path, text.replace("/usr/bin/gabion", GABION)).expect("written");
@@ -412,7 +417,9 @@ fn the_units_are_what_systemd_takes_and_leave_little_open() {
     let ours: Vec<&str> = text.lines().filter(|l| l.contains("gabion")).collect();
     assert!(ours.is_empty(), "{is_good}: {ours:?}");
     // Tenths: 10.0 is all of the machine, 2.0 what systemd itself calls OK.
-    let (is_good, text) = said(&["security", "--offline=true", "--threshold=20", &names[0]]);
+    let services = [names[0].as_str(), names[1].as_str()];
+    let (is_good, text) =
+        said(&[&["security", "--offline=true", "--threshold=20"], &services[..]].concat());
     if text.contains("unrecognized option") {
         eprintln!("{test}: not asked how much is open: this systemd can't say it offline");
         return;

@@ -79,3 +79,70 @@ fn documents_point_to_what_is_there() {
             .collect(),
     );
 }
+
+/// What is installed, and what is packed, has all that its documents link to and its units name.
+#[test]
+fn what_is_installed_has_all_it_names() {
+    let root = tree::root();
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("installed");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let binary = folder.join("gabion");
+    std::fs::write(&binary, "").unwrap();
+    let to = folder.join("to");
+    let done = Command::new(root.join("scripts/install.sh"))
+        .arg(&binary)
+        .env("DESTDIR", &to)
+        .env("STRIP", "true")
+        .env_remove("PREFIX")
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let documents = to.join("usr/share/doc/gabion");
+    let mut missing = Vec::new();
+    let mut links = 0;
+    let mut look_at = vec![documents.clone()];
+    while let Some(place) = look_at.pop() {
+        for file in std::fs::read_dir(place).unwrap().flatten().map(|f| f.path()) {
+            if file.is_dir() {
+                look_at.push(file);
+                continue;
+            }
+            if file.extension().is_none_or(|e| e != "md") {
+                continue;
+            }
+            let text = std::fs::read_to_string(&file).unwrap();
+            for link in text.split("](").skip(1).filter_map(|l| l.split([')', '#', ' ']).next()) {
+                if link.is_empty() || link.contains("://") {
+                    continue;
+                }
+                links += 1;
+                if !file.parent().unwrap().join(link).exists() {
+                    missing.push(format!("{}: {link}", file.display()));
+                }
+            }
+        }
+    }
+    assert!(links > 40, "links are found: {links}");
+    let units = to.join("usr/lib/systemd/system");
+    let mut names = 0;
+    for unit in std::fs::read_dir(units).unwrap().flatten() {
+        let text = std::fs::read_to_string(unit.path()).unwrap();
+        for line in text.lines().filter(|l| !l.starts_with('#')) {
+            let named = line
+                .split(['=', ' '])
+                .filter_map(|word| word.strip_prefix("file://").or(Some(word)));
+            for path in named.filter(|path| path.starts_with("/usr/")) {
+                names += 1;
+                if !to.join(path.trim_start_matches('/')).exists() {
+                    missing.push(format!("{}: {path}", unit.path().display()));
+                }
+            }
+        }
+        if let Some(user) = text.lines().find_map(|l| l.strip_prefix("User=")) {
+            let users = std::fs::read_to_string(to.join("usr/lib/sysusers.d/gabion.conf")).unwrap();
+            assert!(users.lines().any(|l| l.starts_with(&format!("u {user} "))), "{user}");
+        }
+    }
+    assert!(names >= 4 && missing.is_empty(), "{names} {missing:?}");
+}
