@@ -142,14 +142,16 @@ impl Entries {
 
     /// Takes a part of a name.
     fn name<E>(&mut self, part: &[u8]) -> Result<(), Failed<E>> {
-        let is_word = |b: &u8| b.is_ascii_uppercase() || b.is_ascii_digit() || *b == b'_';
-        if !part.iter().all(is_word) {
-            return Err(self.wrong("a name with other letters than A to Z, 0 to 9 and _"));
-        }
-        // A name alone is never too much: what is passed over begins behind it.
-        self.entry.extend_from_slice(part);
-        if !reached::JOURNAL_NAME_MAX.holds(self.entry.len() - self.field) {
-            return Err(self.wrong("a name of more than 64 letters"));
+        // Letter by letter: what is wrong first is said, whatever pieces it comes in. A name alone is never too much for
+        // an entry: what is passed over begins behind it.
+        for byte in part {
+            if !(byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_') {
+                return Err(self.wrong("a name with other letters than A to Z, 0 to 9 and _"));
+            }
+            if !reached::JOURNAL_NAME_MAX.has_room(self.entry.len() - self.field) {
+                return Err(self.wrong("a name of more than 64 letters"));
+            }
+            self.entry.push(*byte);
         }
         Ok(())
     }

@@ -158,8 +158,8 @@ mod tests {
             }
         }
         let found = trial.told_of(&TYPE);
-        let first = found.iter().filter(|e| e.description().contains("Modzilla"));
-        assert_eq!(first.last().map(|e| e.measures.count), Some(30), "{found:?}");
+        let mut first = found.iter().rev().filter(|e| e.description().contains("Modzilla"));
+        assert_eq!(first.next().map(|e| e.measures.count), Some(30), "{found:?}");
     }
 
     #[test]
