@@ -274,6 +274,78 @@ fn a_log_is_searched_as_with_journalctl() {
     refused(&["-p", "loud"], 2, "no severity");
 }
 
+/// On a full disk it is said where and how much is sealed, and that much can be shown; there and when the journal is
+/// followed.
+#[test]
+fn a_full_disk_says_what_is_sealed() {
+    let place = Place::new();
+    let disk = place.at("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = std::process::Command::new("mount")
+        .args(["-t", "tmpfs", "-o", "size=3m", "none", &disk])
+        .status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        eprintln!("a_full_disk_says_what_is_sealed: skipped: no file system can be mounted here");
+        return;
+    }
+    let _gone = Unmounted(disk.clone());
+    let log = format!("{disk}/log");
+    place.ok(&[
+        "log",
+        "init",
+        &log,
+        "--origin",
+        "full.example/log",
+        "--recipient",
+        &place.at("keys/recipient.pub"),
+    ]);
+    // Bytes that can't be packed.
+    let mut chance = Chance(3);
+    let mut input = Vec::new();
+    for n in 0..400 {
+        let bytes: Vec<u8> = (0..10_000).map(|_| chance.below(256) as u8).collect();
+        input.extend(entry(n, "a.service", 6, &bytes));
+    }
+    let piped = command(&["log", "append", &log, "--journal-export"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = piped.unwrap();
+    let _ = child.stdin.take().unwrap().write_all(&input);
+    let ran = program::ran(child.wait_with_output().unwrap());
+    ran.refuses(4, &[&log, "No space left", "make room"]);
+    let sealed: usize = ran
+        .err
+        .split(": ")
+        .find_map(|part| part.strip_suffix(" records of this run are sealed")?.parse().ok())
+        .unwrap();
+    let shown = gabion(&["log", "show", &log, "--key", &place.key(), "--kind", "message"]);
+    assert!(sealed > 0 && shown.out.lines().count() >= sealed, "{sealed}");
+    let journal = place.folder.path().join("journal.export");
+    std::fs::write(&journal, &input).unwrap();
+    let cat = place.folder.path().join("cat");
+    std::fs::write(&cat, format!("#!/bin/sh\ncat '{}'\n", journal.display())).unwrap();
+    std::fs::set_permissions(&cat, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let followed =
+        gabion(&["log", "follow-journal", &log, "--journalctl", &cat.display().to_string()]);
+    assert_eq!(followed.code, 4, "{}", followed.err);
+    let last = followed.err.lines().last().unwrap();
+    assert!(
+        last.contains(&log) && last.contains("make room and start it again"),
+        "{}",
+        followed.err
+    );
+}
+
+/// A file system that goes with the test.
+struct Unmounted(String);
+
+impl Drop for Unmounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}
+
 /// A failed `init` leaves nothing behind.
 #[test]
 fn a_failed_init_leaves_nothing() {

@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 /// Bytes kept before they are written.
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// The path that a configured one stands for now: `%Y-%m-%d` and the like in the file's name are the parts of
-/// the local time, as in strftime(3). A name that is no such pattern stays as it is.
+/// The path that a configured one stands for now: conversions of strftime(3) in the file's name (`%Y-%m-%d`) become
+/// parts of the local time. A name with others stays as it is.
 pub fn dated(path: &Path) -> PathBuf {
     let Some(name) = path.file_name().and_then(|n| n.to_str()).filter(|n| n.contains('%')) else {
         return path.to_path_buf();

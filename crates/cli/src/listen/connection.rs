@@ -107,6 +107,38 @@ pub(crate) struct Taken {
 }
 
 impl Connection {
+    /// One that was just taken, from whom and by which listener.
+    pub(crate) fn new(
+        (stream, tls): (TcpStream, Option<Box<ServerConnection>>),
+        protocol: Protocol,
+        (transport, listener): (Transport, usize),
+        (peer, source): (IpAddr, Arc<Source>),
+        key: u64,
+    ) -> Connection {
+        let now = gabion_runtime::clock::now();
+        Connection {
+            stream,
+            tls,
+            protocol,
+            transport,
+            listener,
+            peer,
+            source,
+            identity: String::new(),
+            key,
+            opened: now,
+            heard: now,
+            within_frame: None,
+            frames: 0,
+            held_counted: 0,
+            out: Vec::new(),
+            is_ended: false,
+            awaits_answer: false,
+            wants: (true, false),
+            is_authenticated: false,
+        }
+    }
+
     /// Reads once into the shared buffer; how much, and whether there may be more.
     pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Came)> {
         let Some(tls) = self.tls.as_mut() else {
@@ -359,28 +391,11 @@ mod tests {
         stream.set_nonblocking(true).unwrap();
         // What the kernel takes is not at issue here.
         rustix::net::sockopt::set_socket_send_buffer_size(&stream, 4096).unwrap();
-        let now = gabion_runtime::clock::now();
-        let mut connection = Connection {
-            stream,
-            tls: None,
-            protocol: Protocol::Relp(RelpServer::new()),
-            transport: Transport::Relp,
-            listener: 0,
-            peer: peer.ip(),
-            source: Arc::new(Source::new(Transport::Relp, 0, "127.0.0.1", "")),
-            identity: String::new(),
-            key: 1,
-            opened: now,
-            heard: now,
-            within_frame: None,
-            frames: 0,
-            held_counted: 0,
-            out: Vec::new(),
-            is_ended: false,
-            awaits_answer: false,
-            wants: (true, false),
-            is_authenticated: false,
-        };
+        let source = Arc::new(Source::new(Transport::Relp, 0, "127.0.0.1", ""));
+        let protocol = Protocol::Relp(RelpServer::new());
+        let from = (peer.ip(), source);
+        let mut connection =
+            Connection::new((stream, None), protocol, (Transport::Relp, 0), from, 1);
         take(&mut connection, b"1 open 30 relp_version=0\ncommands=syslog\n");
         (connection, client)
     }

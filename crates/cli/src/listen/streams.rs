@@ -356,31 +356,11 @@ impl Streams {
         }
         let key = self.next_key;
         self.next_key += 1;
-        let now = Instant::now();
         let source =
             Arc::new(Source::new(listener.transport, listener.number, &peer.to_string(), ""));
         self.poll.add(&stream, key, Interest::READ)?;
-        let connection = Connection {
-            stream,
-            tls,
-            protocol,
-            transport: listener.transport,
-            listener: at,
-            peer,
-            source,
-            identity: String::new(),
-            key,
-            opened: now,
-            heard: now,
-            within_frame: None,
-            frames: 0,
-            held_counted: 0,
-            out: Vec::new(),
-            is_ended: false,
-            awaits_answer: false,
-            wants: (true, false),
-            is_authenticated: false,
-        };
+        let by = (listener.transport, at);
+        let connection = Connection::new((stream, tls), protocol, by, (peer, source), key);
         self.connections.insert(key, connection);
         // Mostly it has sent something already.
         self.read(key);

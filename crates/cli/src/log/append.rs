@@ -1,5 +1,6 @@
 //! `gabion log append`: seals standard input.
 
+use super::blocks::blocks;
 use super::options::Append;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
@@ -9,12 +10,8 @@ use gabion_record::json::Json;
 use gabion_seal::limits::RECORD_MAX;
 use gabion_seal::storage::Files;
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
-use std::io::Read;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
-
-/// Bytes read at once.
-const BLOCK: usize = 1 << 18;
 
 pub(super) fn run(options: &Append) -> Ended {
     let class = match &options.into {
@@ -30,41 +27,29 @@ pub(super) fn run(options: &Append) -> Ended {
     let transport = if options.journal_export { Transport::Journal } else { Transport::Stdin };
     let source = Source::new(transport, 0, "", "");
     let mut intake = Intake { writer, source, class, truncated: 0 };
-    // Reading waits for input; time goes on meanwhile.
-    let (to, blocks) = sync_channel::<std::io::Result<Vec<u8>>>(8);
-    std::thread::spawn(move || {
-        let mut input = std::io::stdin().lock();
-        loop {
-            let mut block = vec![0; BLOCK];
-            let read = input.read(&mut block).map(|n| {
-                block.truncate(n);
-                block
-            });
-            let is_end = !matches!(&read, Ok(b) if !b.is_empty());
-            if to.send(read).is_err() || is_end {
-                return;
-            }
-        }
-    });
+    let blocks = blocks(std::io::stdin());
     let mut split: Box<dyn Split> = if options.journal_export {
         Box::<JournalEntries>::default()
     } else {
         Box::new(Lines { rest: Vec::new(), is_raw: options.raw })
     };
-    let ended = take_all(&blocks, &mut *split, &mut intake);
-    // What came before a fault of the input is sealed.
-    if let Err(fault) = ended {
-        let is_input = fault.code == 3;
-        return match intake.writer.close(now_ns()) {
-            Ok(tally) if is_input => {
-                let text =
-                    format!("{} ({} records before it are sealed)", fault.text, tally.records);
-                Err(LogFault { text, ..fault })
-            }
-            _ => Err(fault),
-        };
+    let log = &options.folder.log;
+    match take_all(&blocks, &mut *split, &mut intake) {
+        Ok(()) => {}
+        // What came before a fault of the input is sealed.
+        Err(fault) if fault.code == 3 => {
+            let tally = intake.writer.close(now_ns()).map_err(|e| LogFault::from(e).about(log))?;
+            let text = format!("{} ({} records before it are sealed)", fault.text, tally.records);
+            return Err(LogFault { text, ..fault });
+        }
+        Err(fault) => {
+            let sealed = intake.writer.durable().0;
+            return Err(fault.with_advice(rest_of(sealed)).about(log));
+        }
     }
-    let tally = intake.writer.close(now_ns())?;
+    let sealed = intake.writer.durable().0;
+    let closed = intake.writer.close(now_ns());
+    let tally = closed.map_err(|e| LogFault::from(e).with_advice(rest_of(sealed)).about(log))?;
     if options.json {
         let mut json = Json::new();
         json.open();
@@ -81,6 +66,11 @@ pub(super) fn run(options: &Append) -> Ended {
         ));
     }
     Ok(0)
+}
+
+/// What to do where so many records were sealed and no more could be.
+fn rest_of(sealed: u64) -> String {
+    format!("{sealed} records of this run are sealed: make room, then give the others again")
 }
 
 /// Takes what comes until the input ends.

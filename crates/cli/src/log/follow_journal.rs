@@ -6,6 +6,7 @@
 //! comes behind. Nothing is lost and nothing doubled, and no second file has to agree with the log.
 
 use super::append::not_read;
+use super::blocks::blocks;
 use super::options::FollowJournal;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
@@ -19,13 +20,10 @@ use gabion_seal::statement::statement;
 use gabion_seal::storage::Files;
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
 use serde_json::Value;
-use std::io::Read;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// Bytes read at once.
-const BLOCK: usize = 1 << 16;
 /// How long entries wait for others before they are made durable.
 const COMMIT_AFTER: Duration = Duration::from_millis(100);
 /// How long a wait for entries lasts before signals and time are looked at.
@@ -76,10 +74,13 @@ pub(super) fn run(options: &FollowJournal) -> Ended {
     let ended = child.wait();
     let Sealing { writer, entries, cut, gaps, .. } = sealing;
     let is_input = taken.as_ref().is_err_and(|fault| fault.code == 3);
+    let advice =
+        "make room and start it again: it goes on with the entry behind the last one sealed";
+    let stopped = |fault: LogFault| fault.with_advice(advice).about(&options.folder.log);
     if taken.is_ok() || is_input {
-        writer.close(now_ns())?;
+        writer.close(now_ns()).map_err(|e| stopped(LogFault::from(e)))?;
     }
-    taken?;
+    taken.map_err(|fault| if is_input { fault } else { stopped(fault) })?;
     if !signals.stop().is_set() {
         let how = ended.map_or_else(|e| e.to_string(), |status| status.to_string());
         return Err(LogFault::environment(format!(
@@ -170,22 +171,8 @@ impl Sealing {
 
 /// Takes entries until a signal ends it, or journalctl does.
 fn take_all(child: &mut Child, signals: &Signals, sealing: &mut Sealing) -> Result<(), LogFault> {
-    let Some(mut from) = child.stdout.take() else { return Ok(()) };
-    let (to, blocks) = sync_channel::<std::io::Result<Vec<u8>>>(8);
-    // Reading waits for input; time goes on meanwhile.
-    std::thread::spawn(move || {
-        loop {
-            let mut block = vec![0; BLOCK];
-            let read = from.read(&mut block).map(|n| {
-                block.truncate(n);
-                block
-            });
-            let is_end = !matches!(&read, Ok(b) if !b.is_empty());
-            if to.send(read).is_err() || is_end {
-                return;
-            }
-        }
-    });
+    let Some(from) = child.stdout.take() else { return Ok(()) };
+    let blocks = blocks(from);
     let mut entries = Entries::default();
     while !signals.stop().is_set() {
         match blocks.recv_timeout(LOOK) {
@@ -193,7 +180,7 @@ fn take_all(child: &mut Child, signals: &Signals, sealing: &mut Sealing) -> Resu
             Ok(Ok(block)) => entries
                 .push(&block, &mut |entry, left_out| sealing.entry(entry, left_out))
                 .map_err(not_read)?,
-            Ok(Err(e)) => return Err(LogFault::environment(format!("journalctl: {e}"))),
+            Ok(Err(e)) => return Err(LogFault::input(format!("journalctl: {e}"))),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => break,
         }

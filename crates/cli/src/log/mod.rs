@@ -6,6 +6,7 @@
 mod anchor;
 mod append;
 mod backwards;
+mod blocks;
 mod check_proof;
 mod checkpoint;
 mod compare;
@@ -67,6 +68,14 @@ impl LogFault {
     /// Something is wrong with where this runs.
     pub(crate) fn environment(text: impl Into<String>) -> LogFault {
         LogFault { code: 4, text: text.into() }
+    }
+
+    /// The same of a writer that can't go on for want of room: how much is sealed, and what to do.
+    pub(crate) fn with_advice(self, advice: impl std::fmt::Display) -> LogFault {
+        match self.code {
+            4 => LogFault { text: format!("{}: {advice}", self.text), ..self },
+            _ => self,
+        }
     }
 
     /// The same, about this file or folder.
