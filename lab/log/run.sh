@@ -22,4 +22,7 @@ echo
 python3 lab/log/hostile.py $quick --json "$target/lab/log-hostile.json" || failed+=("hostile wire")
 echo
 python3 lab/log/flood.py --seconds "${FLOOD:-60}" --json "$target/lab/log-flood.json" || failed+=(flood)
+echo
+# With other messages each time: what was recorded is the test `variations`.
+python3 lab/log/variations.py --seed "${SEED:-$RANDOM}" --count 10000 --show 2 || failed+=(variations)
 [ ${#failed[@]} = 0 ] || { echo "lab-log: failed: ${failed[*]}" >&2; exit 1; }

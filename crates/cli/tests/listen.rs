@@ -56,6 +56,33 @@ fn every_transport_ends_in_the_log() {
     assert!(statements.iter().any(|s| s.contains("\"stop\"")), "{statements:?}");
 }
 
+/// Also where there is none, a message is asked for by what it says.
+#[test]
+fn a_message_without_a_priority_says_when_where_and_who() {
+    let server = Server::start(&["--tcp", "127.0.0.1:0"]);
+    let text = "Oct 11 22:14:15 gate sshd[24200]: without\n<>Oct 11 22:14:15 gate sshd[24200]: empty\n\
+                <999>Oct 11 22:14:15 gate sshd[24200]: none\n";
+    server.tcp("tcp").write_all(text.as_bytes()).expect("sent");
+    let (_, folder) = server.stop();
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let ask = ["log", "show", &at("log"), "--key", &at("reader"), "--host", "gate", "-t", "sshd"];
+    let out = Command::new(GABION).args(ask).output().expect("run");
+    let rows: Vec<serde_json::Value> = String::from_utf8_lossy(&out.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(rows.len(), 2, "{rows:?}");
+    for (row, msg, severity, note) in
+        [(&rows[0], "without", 5, "no-pri"), (&rows[1], "empty", 0, "empty-pri")]
+    {
+        assert_eq!(row["msg"], msg);
+        assert_eq!((&row["host"], &row["app"]), (&"gate".into(), &"sshd".into()), "{row}");
+        assert_eq!((&row["pid"], &row["severity"]), (&"24200".into(), &severity.into()), "{row}");
+        assert!(row["stated"].as_str().is_some_and(|t| t.contains("-10-11T22:14:15")), "{row}");
+        assert_eq!(row["notes"], serde_json::json!([note]));
+    }
+}
+
 #[test]
 fn sent_is_stored_plus_counted() {
     // A small buffer, so that the kernel drops: what it drops is counted, to the last one.

@@ -1,13 +1,13 @@
 //! `gabion log export`: all records for another program.
 
 use super::options::{Export, ExportFormat};
-use super::show::{Printer, selection};
+use super::show::{Printer, is_plain, selection};
 use super::times::{rfc3339, rfc3339_us};
 use super::wanted::Wanted;
 use super::{Ended, LogFault, folders};
 use crate::standard_output::StandardOutput;
 use gabion_logs::journal::{Entry, put_field};
-use gabion_logs::syslog::{self, Notes, Received};
+use gabion_logs::syslog::{self, Received};
 use gabion_seal::reader::{Cursor, Found, Reader, Sink};
 use gabion_seal::{Kind, Transport};
 use std::io::{BufWriter, Write};
@@ -53,7 +53,7 @@ fn journal_entry(found: &Found<'_>, out: &mut Vec<u8>) {
     put_field("GABION_SOURCE", found.source.peer, out);
     let bytes = syslog::unpacked(record.bytes);
     let message = syslog::read(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
-    if message.notes.has(Notes::NO_PRI) || message.notes.has(Notes::BAD_PRI) {
+    if is_plain(found, &message) {
         put_field("MESSAGE", record.bytes, out);
         return;
     }

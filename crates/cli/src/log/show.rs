@@ -8,7 +8,7 @@ use super::{Ended, LogFault, backwards, folders};
 use crate::standard_output::StandardOutput;
 use gabion_logs::evidence;
 use gabion_logs::journal::Entry;
-use gabion_logs::syslog::{self, Notes, Received};
+use gabion_logs::syslog::{self, Message, Notes, Received};
 use gabion_record::json::Json;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::text::hex;
@@ -177,18 +177,30 @@ fn json_line(json: &mut Json, found: &Found<'_>, missing: u32, first: Option<u64
         {
             json.raw("data", record.bytes);
         }
-        Ok(_) => said(json, record),
+        Ok(_) => said(json, found),
         Err(_) => {
-            said(json, record);
+            said(json, found);
             json.base64("raw_b64", record.bytes);
         }
     }
     json.close();
 }
 
+/// Whether a record is a text without a header: no message of syslog with a priority, nor one that only lacks it. A line
+/// of standard input, or of a file, is one where it states a time; what came by a transport of syslog is one anyhow.
+pub(super) fn is_plain(found: &Found<'_>, message: &Message<'_>) -> bool {
+    let is_syslog = matches!(
+        found.source.transport,
+        Some(Transport::Udp | Transport::Tcp | Transport::Tls | Transport::Relp | Transport::Unix)
+    );
+    let has_header = is_syslog || message.time.is_some();
+    message.notes.has(Notes::BAD_PRI) || message.notes.has(Notes::NO_PRI) && !has_header
+}
+
 /// What a message says, read now: the log keeps its bytes alone, which stand in `raw`. A text that is
 /// no syslog message is all `msg`.
-fn said(json: &mut Json, record: &Record<'_>) {
+fn said(json: &mut Json, found: &Found<'_>) {
+    let record = found.record;
     if record.flags.has(Flags::OPENED) {
         return said_inside(json, record);
     }
@@ -197,8 +209,7 @@ fn said(json: &mut Json, record: &Record<'_>) {
     }
     let bytes = syslog::unpacked(record.bytes);
     let message = syslog::read(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
-    let is_plain = message.notes.has(Notes::NO_PRI) || message.notes.has(Notes::BAD_PRI);
-    if record.kind != Kind::Message || is_plain {
+    if record.kind != Kind::Message || is_plain(found, &message) {
         json.field("msg", String::from_utf8_lossy(record.bytes).as_ref());
         return;
     }

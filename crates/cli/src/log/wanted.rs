@@ -4,6 +4,7 @@
 
 use super::LogFault;
 use super::options::Select;
+use super::show::is_plain;
 use gabion_logs::journal::Entry;
 use gabion_logs::syslog::{self, Received};
 use gabion_seal::reader::Found;
@@ -81,10 +82,12 @@ impl Wanted {
                 let bytes = syslog::unpacked(found.record.bytes);
                 let received = Received { time_ns: found.record.time_ns, zone_seconds: 0 };
                 let message = syslog::read(&bytes, &received);
+                // As `show` prints it.
+                let is_plain = is_plain(found, &message);
                 let said = Said {
-                    host: message.host,
+                    host: message.host.filter(|_| !is_plain),
                     units: [None; 3],
-                    program: message.app,
+                    program: message.app.filter(|_| !is_plain),
                     severity: Some(message.severity()),
                 };
                 self.takes_said(&said, found)

@@ -3,7 +3,7 @@
 
 use super::time;
 use super::{Message, Notes, Received};
-use std::net::Ipv6Addr;
+use std::net::IpAddr;
 
 /// Reads what follows the priority.
 pub(super) fn read<'a>(rest: &'a [u8], received: &Received, message: &mut Message<'a>) {
@@ -22,16 +22,20 @@ pub(super) fn read<'a>(rest: &'a [u8], received: &Received, message: &mut Messag
         Some(b'*' | b'.') => &text[1..],
         _ => text,
     };
+    let sure = |(stamp, len)| (Some(stamp), len);
     let found = time::bsd(clock, received)
-        .or_else(|| time::iso(clock))
-        .or_else(|| time::sql(clock, received));
+        .or_else(|| time::iso(clock).map(sure))
+        .or_else(|| time::sql(clock, received).map(sure));
     let found = found.filter(|(_, len)| matches!(clock.get(*len), None | Some(b' ' | b':')));
     let Some((stamp, len)) = found else {
         message.notes.set(Notes::NO_TIME);
         tag(text, message);
         return;
     };
-    message.time = Some(stamp);
+    message.time = stamp;
+    if stamp.is_none() {
+        message.notes.set(Notes::BAD_TIME);
+    }
     let mut text = &clock[len..];
     text = skip_spaces(text.strip_prefix(b":").unwrap_or(text));
     if is_repetition(text) {
@@ -55,7 +59,7 @@ fn cisco_sequence(text: &[u8]) -> Option<(u64, &[u8])> {
     let len = text.iter().take(20).take_while(|b| b.is_ascii_digit()).count();
     let number = std::str::from_utf8(text.get(..len)?).ok()?.parse().ok()?;
     let behind = text.get(len..)?.strip_prefix(b":")?;
-    (behind.is_empty() || behind[0] == b' ').then(|| (number, skip_spaces(behind)))
+    (behind.first() == Some(&b' ')).then(|| (number, skip_spaces(behind)))
 }
 
 /// `last message repeated 3 times`.
@@ -71,7 +75,7 @@ fn host<'a>(text: &'a [u8], message: &mut Message<'a>) -> &'a [u8] {
     let len = memchr::memchr(b' ', text).unwrap_or(text.len());
     let word = &text[..len];
     let behind = skip_spaces(&text[len..]);
-    if let Some(address) = ipv6(word) {
+    if let Some(address) = address(word) {
         message.host = Some(address);
         return behind;
     }
@@ -80,32 +84,46 @@ fn host<'a>(text: &'a [u8], message: &mut Message<'a>) -> &'a [u8] {
     if !is_host {
         return text;
     }
+    // The last word is the program where it can be no name of a host.
+    let is_name = |b: &u8| b.is_ascii_alphanumeric() || b"._-".contains(b);
+    if len == text.len() && !word.iter().all(is_name) {
+        return text;
+    }
     message.host = Some(word);
     behind
 }
 
-/// The address of a word that is one, bare or in brackets.
-fn ipv6(word: &[u8]) -> Option<&[u8]> {
-    let bare = word.strip_prefix(b"[").and_then(|w| w.strip_suffix(b"]")).unwrap_or(word);
-    let text = std::str::from_utf8(bare).ok()?;
-    (text.contains(':') && text.parse::<Ipv6Addr>().is_ok()).then_some(bare)
+/// The address of a word that is one: of IPv6 bare, of either kind in brackets.
+fn address(word: &[u8]) -> Option<&[u8]> {
+    let inside = word.strip_prefix(b"[").and_then(|w| w.strip_suffix(b"]"));
+    let bare = inside.unwrap_or(word);
+    if inside.is_none() && memchr::memchr(b':', bare).is_none() {
+        return None;
+    }
+    std::str::from_utf8(bare).ok()?.parse::<IpAddr>().is_ok().then_some(bare)
 }
 
-/// Reads `program[pid]: text`; without a colon the program ends at the space.
+/// Reads `program[pid]: text`; without a colon the program ends at the space. `[Mon Dec 05 …` is a text, where both
+/// programs would lose its first word; `[audit] …` is a tag without a program, as both read it.
 fn tag<'a>(text: &'a [u8], message: &mut Message<'a>) {
-    if text.first() == Some(&b'[') {
+    let is_tag = |inside: &[u8]| {
+        memchr::memchr3(b']', b' ', b':', inside).is_some_and(|end| {
+            end > 0 && inside[end] == b']' && matches!(inside.get(end + 1), Some(b' ' | b':'))
+        })
+    };
+    if text.strip_prefix(b"[").is_some_and(|inside| !is_tag(inside)) {
         message.msg = text;
         return;
     }
     let len = text.iter().take_while(|b| !matches!(b, b' ' | b':' | b'[')).count();
     message.app = (len > 0).then_some(&text[..len]);
     let mut rest = &text[len..];
-    if let Some(inside) = rest.strip_prefix(b"[")
-        && let Some(end) = memchr::memchr2(b']', b' ', inside)
-        && inside[end] == b']'
-    {
-        message.pid = (end > 0).then_some(&inside[..end]);
-        rest = &inside[end + 1..];
+    if let Some(inside) = rest.strip_prefix(b"[") {
+        // A bracket that nobody closes ends where a tag ends, and holds no process.
+        let end = memchr::memchr3(b']', b' ', b':', inside).unwrap_or(inside.len());
+        let is_closed = inside.get(end) == Some(&b']');
+        message.pid = (is_closed && end > 0).then_some(&inside[..end]);
+        rest = &inside[end + usize::from(is_closed)..];
     }
     rest = rest.strip_prefix(b":").unwrap_or(rest);
     message.msg = skip_spaces(rest);

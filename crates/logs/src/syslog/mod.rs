@@ -68,6 +68,7 @@ notes! {
     UNPACKED = 8, "unpacked", "The body was packed.";
     CEE = 9, "cee", "The text is JSON behind @cee:.";
     REPEATED = 10, "repeated", "Tells how often the message before came.";
+    EMPTY_PRI = 11, "empty-pri", "`<>` for a priority; 0 is taken, as rsyslog and syslog-ng do.";
 }
 
 impl Notes {
@@ -228,6 +229,10 @@ fn read_pri(bytes: &[u8]) -> Result<(u8, Notes, &[u8]), ()> {
         notes.set(Notes::NO_PRI);
         return Ok((DEFAULT_PRI, notes, bytes));
     };
+    if let Some(behind) = rest.strip_prefix(b">") {
+        notes.set(Notes::EMPTY_PRI);
+        return Ok((0, notes, behind));
+    }
     let digits = rest.iter().take(4).take_while(|b| b.is_ascii_digit()).count();
     if !(1..=3).contains(&digits) || rest.get(digits) != Some(&b'>') {
         return Err(());
@@ -287,6 +292,41 @@ mod tests {
             (165, Some("host"), Some("evnt"), Some("7"), "text"),
         );
         check("<191>1 - - - - - -", (191, None, None, None, ""));
+    }
+
+    #[test]
+    fn odd_headers_keep_what_can_be_known() {
+        // No priority, or an empty one.
+        check("Oct 11 22:14:15 h a[1]: x", (13, Some("h"), Some("a"), Some("1"), "x"));
+        check("<>Oct 11 22:14:15 h a[1]: x", (0, Some("h"), Some("a"), Some("1"), "x"));
+        // A day that the month does not have costs the time alone.
+        check("<13>Feb 31 22:14:15 h a: x", (13, Some("h"), Some("a"), None, "x"));
+        // A bracket that nobody closes ends where the tag ends.
+        check("<13>Oct 11 22:14:15 h a[1: x", (13, Some("h"), Some("a"), None, "x"));
+        check("<13>Oct 11 22:14:15 h a[1 2]: x", (13, Some("h"), Some("a"), None, "2]: x"));
+        // An address is no year.
+        check(
+            "<13>Oct 11 22:14:15 2001:db8::2 a: x",
+            (13, Some("2001:db8::2"), Some("a"), None, "x"),
+        );
+        check("<13>Oct 11 22:14:15 2001: a: x", (13, None, Some("a"), None, "x"));
+        check(
+            "<13>Oct 11 22:14:15 [192.0.2.1] a: x",
+            (13, Some("192.0.2.1"), Some("a"), None, "x"),
+        );
+        // A tag without a program, and a text in brackets.
+        check("<13>Oct 11 22:14:15 h [audit] x", (13, Some("h"), None, Some("audit"), "x"));
+        check("<13>Oct 11 22:14:15 h [Mon Dec 5] x", (13, Some("h"), None, None, "[Mon Dec 5] x"));
+        // The last word is the program where no host can have that name.
+        check("<13>Oct 11 22:14:15 a,1", (13, None, Some("a,1"), None, ""));
+        check("<13>Oct 11 22:14:15 h", (13, Some("h"), None, None, ""));
+        // A version without a time behind it, and with one that is none.
+        check("<13>1 Oct 11 22:14:15 h a: x", (13, None, None, None, "Oct 11 22:14:15 h a: x"));
+        check("<13>1 2020-01-01T24:00:00Z h a p m - x", (13, Some("h"), Some("a"), Some("p"), "x"));
+        check(
+            "<13>1  2020-01-01T00:00:00Z h a p m - x",
+            (13, Some("h"), Some("a"), Some("p"), "x"),
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! RFC 5424 behind its version. A field that is no good costs that field: a wrong time is noted and the
-//! others are read on, structured data that is none stays in the text.
+//! RFC 5424 behind its version. A field that is no good costs that field: a wrong time (hour 24) is noted and the
+//! others are read on, structured data that is none stays in the text. Where no time stands at all, nothing else is
+//! taken for a field: all is text.
 
 use super::structured;
 use super::time;
@@ -7,16 +8,21 @@ use super::{Message, Notes};
 
 /// Reads what follows `1 `.
 pub(super) fn read<'a>(rest: &'a [u8], message: &mut Message<'a>) {
+    let all = rest;
     let mut rest = rest;
     // One space too many before the time: seen, and unmistakable.
-    if rest.first() == Some(&b' ') {
-        rest = rest.trim_ascii_start();
-    }
+    rest = rest.strip_prefix(b" ").unwrap_or(rest);
     match field(&mut rest) {
         Some(b"-") => message.notes.set(Notes::NO_TIME),
         Some(text) => match time::iso(text) {
             Some((stamp, len)) if len == text.len() => message.time = Some(stamp),
-            _ => message.notes.set(Notes::BAD_TIME),
+            _ => {
+                message.notes.set(Notes::BAD_TIME);
+                if !time::is_built_as_iso(text) {
+                    message.msg = all;
+                    return;
+                }
+            }
         },
         None => {}
     }

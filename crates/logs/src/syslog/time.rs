@@ -91,6 +91,25 @@ pub(super) fn iso(text: &[u8]) -> Option<(Stamp, usize)> {
     Some((Stamp { seconds, nanos, zone_seconds }, cursor.at))
 }
 
+/// Whether a word is built as a time of RFC 3339, be it one (hour 24, second 60) or not.
+pub(super) fn is_built_as_iso(word: &[u8]) -> bool {
+    let shape = b"0000-00-00T00:00:00";
+    let is_like = |(byte, like): (&u8, &u8)| match like {
+        b'0' => byte.is_ascii_digit(),
+        _ => byte.eq_ignore_ascii_case(like),
+    };
+    let Some((moment, mut zone)) = word.split_at_checked(shape.len()) else { return false };
+    if let Some(fraction) = zone.strip_prefix(b".") {
+        zone = &fraction[fraction.iter().take_while(|b| b.is_ascii_digit()).count()..];
+    }
+    let is_zone = match zone {
+        [b'Z' | b'z'] => true,
+        [b'+' | b'-', zone @ ..] => zone.len() == 5 && zone.iter().zip(b"00:00").all(is_like),
+        _ => false,
+    };
+    is_zone && moment.iter().zip(shape).all(is_like)
+}
+
 /// `2020-01-01 00:00:00`, in the assumed zone.
 pub(super) fn sql(text: &[u8], received: &Received) -> Option<(Stamp, usize)> {
     let mut cursor = Cursor { text, at: 0 };
@@ -109,14 +128,15 @@ fn iso_date(cursor: &mut Cursor<'_>) -> Option<i64> {
     days(year, month, day)
 }
 
-/// `Oct 11 22:14:15`, with one space or two before the day, a year in the middle or behind, a fraction.
-pub(super) fn bsd(text: &[u8], received: &Received) -> Option<(Stamp, usize)> {
+/// `Oct 11 22:14:15`, with one space or two before the day, a year in the middle or behind, a fraction. No
+/// stamp where the month has no such day: the time is none then, and what follows it stands where it does behind any.
+pub(super) fn bsd(text: &[u8], received: &Received) -> Option<(Option<Stamp>, usize)> {
     let name: [u8; 3] = text.get(..3)?.to_ascii_lowercase().try_into().ok()?;
     let month = MONTHS.iter().position(|m| **m == name)? as i64 + 1;
     let mut cursor = Cursor { text, at: 3 };
     cursor.skip(b' ')?;
     let _ = cursor.skip(b' ');
-    let day = cursor.number(1, 2)?;
+    let day = cursor.number(1, 2).filter(|day| (1..=31).contains(day))?;
     cursor.skip(b' ')?;
     let before = cursor.at;
     let mut year = cursor.number(4, 4).filter(|_| cursor.peek() == Some(b' '));
@@ -130,7 +150,12 @@ pub(super) fn bsd(text: &[u8], received: &Received) -> Option<(Stamp, usize)> {
         year = cursor
             .skip(b' ')
             .and_then(|()| cursor.number(4, 4))
-            .filter(|y| (1970..2100).contains(y) && matches!(cursor.peek(), Some(b' ' | b':')));
+            // `2001:db8::1` is an address.
+            .filter(|y| (1970..2100).contains(y))
+            .filter(|_| match cursor.peek() {
+                Some(b':') => matches!(cursor.text.get(cursor.at + 1), None | Some(b' ')),
+                next => next == Some(b' '),
+            });
         if year.is_none() {
             cursor.at = before;
         }
@@ -139,8 +164,8 @@ pub(super) fn bsd(text: &[u8], received: &Received) -> Option<(Stamp, usize)> {
         Some(year) => year,
         None => assumed_year(month, received),
     };
-    let days = days(year, month, day)?;
-    Some((stamp(days * 86_400 + seconds, nanos, received), cursor.at))
+    let stamp = days(year, month, day).map(|days| stamp(days * 86_400 + seconds, nanos, received));
+    Some((stamp, cursor.at))
 }
 
 fn stamp(local: i64, nanos: u32, received: &Received) -> Stamp {
@@ -214,10 +239,10 @@ mod tests {
         // date -u -d 2027-01-01T00:00:10 +%s = 1798761610
         let january = at(1_798_761_610);
         let (stamp, _) = bsd(b"Dec 31 23:59:59", &january).expect("a time");
-        assert_eq!(stamp.seconds, 1_798_761_599);
+        assert_eq!(stamp.expect("a day").seconds, 1_798_761_599);
         let december = at(1_798_761_590);
         let (stamp, _) = bsd(b"Jan  1 00:00:00", &december).expect("a time");
-        assert_eq!(stamp.seconds, 1_798_761_600);
+        assert_eq!(stamp.expect("a day").seconds, 1_798_761_600);
     }
 
     #[test]
