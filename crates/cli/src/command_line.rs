@@ -1,6 +1,7 @@
 //! The program's own command line. The drop-in doors read theirs themselves, as their peers do.
 
 use crate::assemble::Checksums;
+use crate::rule_selection::SelectionOptions;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gabion_record::budget::ByteSize;
 use std::ffi::OsString;
@@ -100,6 +101,8 @@ pub(crate) struct RuleOptions {
     /// The rules are firewall rules
     #[arg(long)]
     pub(crate) firewall: bool,
+    #[command(flatten)]
+    pub(crate) selection: SelectionOptions,
 }
 
 /// Options of `rules check`.
@@ -194,6 +197,8 @@ pub(crate) struct EngineOptions {
     /// Let rules drop, as an inline sensor would
     #[arg(long)]
     pub(crate) simulate_ips: bool,
+    #[command(flatten)]
+    pub(crate) selection: SelectionOptions,
 }
 
 /// How checksums are treated.
@@ -340,7 +345,7 @@ pub(crate) enum LogFormat {
     Eve,
     /// Argus's flows by columns
     Argus,
-    /// nfdump's CSV or text
+    /// nfdump's CSV, text or binary files
     Nfdump,
 }
 

@@ -76,6 +76,10 @@ limits! { "cli";
     pub(crate) const UNKNOWN_KEYS_NAMED_MAX: usize = 20,
         Spares("the number of the others is said");
 
+    /// Lines of `--disable-conf`, `--enable-conf` and `--modify-conf` without effect that are said one by one.
+    pub(crate) const IDLE_LINES_SAID: usize = 5,
+        Spares("the number of the others is said; -v and `rules check` name all");
+
     /// Bytes of an anchor file.
     pub(crate) const ANCHORS_BYTES_MAX: u64 = 1 << 30,
         Refuses("the file");

@@ -37,6 +37,7 @@ mod packet_log;
 mod pipeline;
 mod report;
 mod reputation;
+mod rule_selection;
 mod rule_settings;
 mod rules;
 mod scripts;

@@ -240,6 +240,7 @@ pub(crate) fn load(
         add(Path::new(path), false, log);
     }
     let is_strict = o.init_errors_fatal || o.test;
+    select(o, &mut files, is_strict, log)?;
     let scripts = scripts(config, log);
     let demands = Demands {
         is_firewall,
@@ -287,6 +288,34 @@ pub(crate) fn load(
         log.info("detect", &kinds(&c.set));
     }
     Ok(Loaded { set: c.set, datasets: c.datasets, counts })
+}
+
+/// Turns rules off and on, and changes them, as the command line says. `Err` carries the exit code.
+fn select(
+    o: &Options,
+    files: &mut [RuleFile],
+    is_strict: bool,
+    log: &mut EngineLog,
+) -> Result<(), i32> {
+    let applied = match o.selection.apply(files) {
+        Ok(Some(applied)) => applied,
+        Ok(None) => return Ok(()),
+        Err(e) => {
+            log.error("detect", &e);
+            return Err(1);
+        }
+    };
+    log.info("detect", &format!("rules: {}", applied.counts()));
+    for (severity, line) in applied.lines(o.verbose > 0) {
+        match severity {
+            Severity::Error => log.error("detect", &line),
+            Severity::Warning | Severity::Note => log.warning("detect", &line),
+        }
+    }
+    match is_strict && !applied.faults.is_empty() {
+        true => Err(1),
+        false => Ok(()),
+    }
 }
 
 fn say_counts(c: &Counts, log: &mut EngineLog) {

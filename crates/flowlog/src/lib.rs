@@ -1,7 +1,7 @@
 //! # flowlog: logs of flows, in whatever format, to records in order of time
 //!
 //! What comes in: Zeek's logs (TSV and JSON, plain or packed, single or a folder of them),
-//! Suricata's EVE, Argus's and nfdump's flows. What goes out: [`gabion_record::logs::Record`]s that
+//! Suricata's EVE, Argus's and nfdump's flows (text, CSV, binary). What goes out: [`gabion_record::logs::Record`]s that
 //! borrow from the line they were read from, in the order (time, kind of log, text), and what was
 //! skipped, why, and in which line. What it holds: the lines that wait for earlier ones, under a
 //! budget; nothing else grows with the input.
@@ -26,6 +26,7 @@ pub mod intake;
 pub mod json;
 pub mod limits;
 pub mod netflow;
+mod nfcapd;
 pub mod nfdump;
 pub mod reader;
 pub mod skip;

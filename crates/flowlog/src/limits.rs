@@ -51,6 +51,23 @@ limits! { "flowlog";
     pub const EXPANSION_MAX: u64 = 2_000,
         Refuses("the rest of the log");
 
+    /// Bytes of a block of nfdump's binary files, packed and unpacked. nfdump writes blocks of some megabytes.
+    pub const BLOCK_MAX: usize = 32 << 20,
+        Refuses("the rest of the file, or the block where only what is unpacked is larger");
+
+    /// Records of a block of nfdump's binary files that can't be read, as far as they are counted: their number is
+    /// only claimed then. A block of some megabytes has so many.
+    pub const UNREAD_RECORDS_MAX: u32 = 1 << 16,
+        Spares("the block counts as so many");
+
+    /// Extension maps of one of nfdump's binary files of layout 1: a collector has one for each template it met.
+    pub const EXTENSION_MAPS_MAX: usize = 4096,
+        Loses("records that refer to a further map, as `no_map` among those skipped");
+
+    /// Extensions that a map names, of the 50 there are.
+    pub const EXTENSIONS_MAX: usize = 64,
+        Loses("packets and bytes of the other direction, where a map names them behind so many others");
+
     /// Addresses that send NetFlow or IPFIX and of which something is kept. A busy collector hears some hundred;
     /// beyond it the one that was used least is let go.
     pub const EXPORTERS_MAX: usize = 4096,

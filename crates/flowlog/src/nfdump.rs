@@ -2,7 +2,8 @@
 //!
 //! Times have no zone and are taken as UTC. A row is one direction unless it has columns for the
 //! other (`opkt`). TCP counts as established when an ACK was among its flags; of other protocols a
-//! one-way row cannot tell, and is not held against its source.
+//! one-way row cannot tell, and is not held against its source. In the place of ICMP's port stand type and code: as
+//! `8.0`, or as one number. Binary files are in [`crate::nfcapd`].
 
 use crate::field;
 use crate::skip::Skip;
@@ -137,9 +138,10 @@ impl Layout {
         let texts = self.texts(line)?;
         let get = |column: Column| texts.0.get(column as usize).copied().unwrap_or_default();
         let ts = field::moment(get(Column::Start)).ok_or(Skip::NoTime)?;
-        let proto = match field::number(get(Column::Proto)) {
-            Some(n) => u8::try_from(n).map_or(Proto::Other, Proto::from_number),
-            None => Proto::from_name(get(Column::Proto)),
+        let proto = proto_of(get(Column::Proto));
+        let (src_port, dst_port) = match proto.is_icmp() {
+            true => type_and_code(get(Column::DstPort)),
+            false => (field::port(get(Column::SrcPort)), field::port(get(Column::DstPort))),
         };
         let has_both_sides =
             matches!(self, Layout::Csv(c) if c.contains(&Some(Column::OutPackets as u8)));
@@ -164,8 +166,8 @@ impl Layout {
             ts,
             src: Ip::parse(get(Column::Src)).ok_or(Skip::NoAddress)?,
             dst: Ip::parse(get(Column::Dst)).ok_or(Skip::NoAddress)?,
-            src_port: field::port(get(Column::SrcPort)),
-            dst_port: field::port(get(Column::DstPort)),
+            src_port,
+            dst_port,
             proto,
             uid: &[],
             label: label(get(Column::Label)),
@@ -178,12 +180,32 @@ impl Layout {
 struct Texts<'a>([&'a [u8]; COLUMNS]);
 
 /// An answer of RST and ACK and nothing else.
-fn is_refused(flags: &[u8]) -> bool {
+pub(crate) fn is_refused(flags: &[u8]) -> bool {
     flags.contains(&b'R') && !flags.iter().any(|b| matches!(b, b'P' | b'S' | b'F'))
 }
 
 fn label(text: &[u8]) -> Label {
     build::label(text)
+}
+
+/// By its name or, where nfdump was told not to look up names, its number.
+fn proto_of(text: &[u8]) -> Proto {
+    match field::number(text) {
+        Some(n) => u8::try_from(n).map_or(Proto::Other, Proto::from_number),
+        None => Proto::from_name(text),
+    }
+}
+
+/// What stands in the place of ICMP's port: `8.0` or 2048.
+fn type_and_code(text: &[u8]) -> (u16, u16) {
+    let mut parts = text.splitn(2, |b| *b == b'.');
+    match (parts.next(), parts.next()) {
+        (Some(kind), Some(code)) => (field::port(kind), field::port(code)),
+        _ => {
+            let both = field::port(text);
+            (both >> 8, both & 0xff)
+        }
+    }
 }
 
 /// A count, which nfdump may write as `1.2M`.
@@ -212,14 +234,19 @@ fn text_row(line: &[u8]) -> Result<Texts<'_>, Skip> {
     let mut set = |column: Column, text| texts.0[column as usize] = text;
     set(Column::Start, line.get(start..end).ok_or(Skip::NoTime)?);
     set(Column::Duration, words.next().ok_or(Skip::CutShort)?);
-    set(Column::Proto, words.next().ok_or(Skip::CutShort)?);
+    let proto = words.next().ok_or(Skip::CutShort)?;
+    set(Column::Proto, proto);
     let src = words.next().ok_or(Skip::CutShort)?;
     if words.next() != Some(b"->") {
         return Err(Skip::NotALog);
     }
     let dst = words.next().ok_or(Skip::CutShort)?;
     let (src, src_port) = endpoint(src);
-    let (dst, dst_port) = endpoint(dst);
+    let is_icmp6 = proto_of(proto) == Proto::IcmpV6 && dst.contains(&b'.');
+    let (dst, dst_port) = match is_icmp6 {
+        true => icmp6_endpoint(dst),
+        false => endpoint(dst),
+    };
     set(Column::Src, src);
     set(Column::SrcPort, src_port);
     set(Column::Dst, dst);
@@ -245,6 +272,17 @@ fn endpoint(text: &[u8]) -> (&[u8], &[u8]) {
     match text.iter().rposition(|b| *b == mark) {
         Some(at) => (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default()),
         None => (text, &[]),
+    }
+}
+
+/// `address.type.code`.
+fn icmp6_endpoint(text: &[u8]) -> (&[u8], &[u8]) {
+    let mut dots = text.iter().enumerate().rev().filter(|(_, b)| **b == b'.').map(|(at, _)| at);
+    match (dots.next(), dots.next()) {
+        (Some(_), Some(at)) => {
+            (text.get(..at).unwrap_or_default(), text.get(at + 1..).unwrap_or_default())
+        }
+        _ => endpoint(text),
     }
 }
 
@@ -276,6 +314,33 @@ mod tests {
         let layout = Layout::from_header(newer).unwrap();
         let row = "2018-01-12 15:37:47.5,1.0,6,10.0.0.1,5,10.0.0.2,80,1.5K,300,.AP.SF";
         assert_eq!(read(&layout, row), Ok(("10.0.0.1".into(), 80, 1500, 300, true)));
+    }
+
+    /// Type and code of ICMP stand in the place of the port, in each of nfdump's ways.
+    #[test]
+    fn icmp_has_type_and_code() {
+        let header = b"ts,te,td,sa,da,sp,dp,pr,flg,ipkt,ibyt";
+        let csv = Layout::from_header(header).unwrap();
+        let row = |proto: &str| {
+            format!("2018-01-12 15:37:47,x,0.0,fe80::1,fe80::2,0,34304,{proto},.,1,48")
+        };
+        let text = |proto: &str, dst: &str| {
+            format!(
+                "2018-01-12 15:37:47.000     0.000 {proto}   fe80::1.0  -> {dst}  ......   0  1  48 1"
+            )
+        };
+        for (layout, line, wanted) in [
+            (&csv, row("ICMP6"), ("fe80::2", 134, 0)),
+            (&csv, row("58"), ("fe80::2", 134, 0)),
+            (&Layout::Text, text("ICMP6", "fe80::2.134.0"), ("fe80::2", 134, 0)),
+            (&Layout::Text, text("58", "fe80::2.134.0"), ("fe80::2", 134, 0)),
+            (&Layout::Text, text("ICMP", "10.0.0.2:3.1"), ("10.0.0.2", 3, 1)),
+            (&Layout::Text, text("TCP", "fe80::2.443"), ("fe80::2", 0, 443)),
+        ] {
+            let mut scratch = Vec::new();
+            let r = layout.record(line.as_bytes(), &mut scratch).unwrap();
+            assert_eq!((&*r.dst.to_string(), r.src_port, r.dst_port), wanted, "{line}");
+        }
     }
 
     #[test]

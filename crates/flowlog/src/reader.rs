@@ -7,7 +7,7 @@
 use crate::limits::{COLUMNS_MAX, LAYOUTS_MAX, LINE_MAX, reached};
 use crate::skip::Skip;
 use crate::zeek::{self, Separator};
-use crate::{argus, eve, nfdump};
+use crate::{argus, eve, nfcapd, nfdump};
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;
 use gabion_record::saved::Saved;
@@ -21,7 +21,7 @@ pub enum Format {
     Eve,
     /// Argus's flows by columns
     Argus,
-    /// nfdump's CSV or text
+    /// nfdump's CSV, text or binary files
     Nfdump,
 }
 
@@ -57,6 +57,7 @@ enum Layout {
     Eve,
     Argus(argus::Layout),
     Nfdump(nfdump::Layout),
+    Nfcapd,
 }
 
 /// Reads the lines of one log.
@@ -113,6 +114,7 @@ impl Saved for Layout {
                 out.push(4);
                 layout.save(out);
             }
+            Layout::Nfcapd => out.push(5),
         }
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
@@ -122,6 +124,7 @@ impl Saved for Layout {
             2 => Layout::Eve,
             3 => Layout::Argus(Saved::load(from)?),
             4 => Layout::Nfdump(Saved::load(from)?),
+            5 => Layout::Nfcapd,
             _ => return None,
         })
     }
@@ -208,6 +211,7 @@ impl Reader {
                 Layout::Zeek(layout) => layout.time(line),
                 Layout::Argus(layout) => layout.time(line),
                 Layout::Nfdump(layout) => layout.time(line),
+                Layout::Nfcapd => nfcapd::time(line),
                 Layout::ZeekJson(_) | Layout::Eve => Err(Skip::NotALog),
             };
             if time.is_err() && self.header(line) {
@@ -237,6 +241,9 @@ impl Reader {
     /// Takes a line that names columns.
     fn header(&mut self, line: &[u8]) -> bool {
         let may = |format| self.format.is_none() || self.format == Some(format);
+        if line == nfcapd::HEADER && may(Format::Nfdump) {
+            return self.push(Layout::Nfcapd).is_ok();
+        }
         let layout = match argus::Layout::from_header(line) {
             Some(layout) if may(Format::Argus) => Some(Layout::Argus(layout)),
             _ => None,
@@ -351,6 +358,7 @@ impl Reader {
             Some(Layout::Eve) => eve::record(line, scratch),
             Some(Layout::Argus(layout)) => layout.record(line),
             Some(Layout::Nfdump(layout)) => layout.record(line, scratch),
+            Some(Layout::Nfcapd) => nfcapd::record(line),
             None => Err(Skip::NoHeader),
         }
     }

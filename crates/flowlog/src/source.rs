@@ -1,6 +1,7 @@
 //! Files and streams of bytes, plain or packed, to lines.
 
 use crate::limits::{CHUNK, EXPANSION_MAX, LINE_MAX};
+use crate::nfcapd;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::path::Path;
@@ -53,7 +54,7 @@ pub(crate) fn open_once(path: &Path) -> io::Result<Box<dyn Read + Send>> {
 }
 
 impl Lines {
-    /// Opens a file, by its first bytes gzip or zstd or plain.
+    /// Opens a file, by its first bytes gzip, zstd, a binary file of nfdump, or plain.
     ///
     /// # Errors
     /// When it cannot be opened.
@@ -61,14 +62,14 @@ impl Lines {
         Ok(Lines::new(Box::new(Unpacked::new(File::open(path)?))))
     }
 
-    /// Of what can be read only once, by its first bytes gzip or zstd or plain. Nothing is read before the
+    /// Of what can be read only once, by its first bytes gzip, zstd, a binary file of nfdump, or plain. Nothing is read before the
     /// first line is asked for. A capture is refused ([`CAPTURE`]).
     pub fn once(from: Box<dyn Read + Send>) -> Lines {
         let from = Unpacked::new(from);
         Lines::new(Box::new(NoCapture { from, first: [0; 4], seen: 0 }))
     }
 
-    /// From any stream of bytes, by its first ones gzip or zstd or plain.
+    /// From any stream of bytes, by its first ones gzip, zstd, a binary file of nfdump, or plain.
     pub fn unpacked(from: Box<dyn Read + Send>) -> Lines {
         Lines::new(Box::new(Unpacked::new(from)))
     }
@@ -232,6 +233,8 @@ pub fn is_capture(first: [u8; 4]) -> bool {
 enum Packing {
     Gzip,
     Zstd,
+    /// A binary file of nfdump, whose blocks are.
+    Nfcapd,
 }
 
 /// By the first bytes.
@@ -239,6 +242,7 @@ fn packing(first: &[u8]) -> Option<Packing> {
     match first {
         [0x1f, 0x8b, ..] => Some(Packing::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd] => Some(Packing::Zstd),
+        _ if nfcapd::is_binary(first) => Some(Packing::Nfcapd),
         _ => None,
     }
 }
@@ -323,6 +327,7 @@ enum Body<R: Read> {
     Plain(Whole<R>),
     Gzip(Box<flate2::read::MultiGzDecoder<Whole<R>>>),
     Zstd(Box<zstd::stream::read::Decoder<'static, io::BufReader<Whole<R>>>>),
+    Nfcapd(Box<nfcapd::Rows<Whole<R>>>),
 }
 
 impl<R: Read> Body<R> {
@@ -331,6 +336,7 @@ impl<R: Read> Body<R> {
             None => Body::Plain(whole),
             Some(Packing::Gzip) => Body::Gzip(Box::new(flate2::read::MultiGzDecoder::new(whole))),
             Some(Packing::Zstd) => Body::Zstd(Box::new(zstd::stream::read::Decoder::new(whole)?)),
+            Some(Packing::Nfcapd) => Body::Nfcapd(Box::new(nfcapd::Rows::new(whole))),
         })
     }
 
@@ -340,6 +346,7 @@ impl<R: Read> Body<R> {
             Body::Plain(_) => None,
             Body::Gzip(from) => Some(from.get_ref().read),
             Body::Zstd(from) => Some(from.get_ref().get_ref().read),
+            Body::Nfcapd(from) => Some(from.get_ref().read),
         }
     }
 }
@@ -363,6 +370,7 @@ impl<R: Read> Read for Unpacked<R> {
             Body::Plain(from) => return from.read(into),
             Body::Gzip(from) => from.read(into)?,
             Body::Zstd(from) => from.read(into)?,
+            Body::Nfcapd(from) => from.read(into)?,
         };
         self.given += n as u64;
         let most = |packed: u64| packed.saturating_mul(EXPANSION_MAX).saturating_add(1 << 20);

@@ -202,6 +202,8 @@ pub struct Survey {
     pub supported: usize,
     /// Names of those that are not supported: nothing is written for them.
     pub unsupported: Vec<String>,
+    /// What can't be a value, with the output's name: it can't be opened.
+    pub faults: Vec<String>,
 }
 
 /// Outputs that are written, beside `eve-log` into regular files.
@@ -338,6 +340,12 @@ impl Outputs {
             let Some((name, node)) = item.children.first() else { continue };
             if node.flag("enabled") == Some(false) || node.text("enabled").is_none() {
                 continue;
+            }
+            if matches!(name.as_str(), "eve-log" | "fast" | "stats")
+                && let Err(e) = crate::line_file::settings(node)
+            {
+                let file = node.text("filename").unwrap_or(name);
+                found.faults.push(format!("{file}: {e}"));
             }
             match (name.as_str(), node.text("filetype").unwrap_or("regular")) {
                 ("eve-log", "regular") => found.supported += 1,

@@ -16,6 +16,7 @@ mod line_file;
 pub mod names;
 pub mod page;
 pub mod rank;
+pub mod rotation;
 pub mod sequence;
 mod stats_log;
 pub mod store;

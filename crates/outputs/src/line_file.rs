@@ -3,6 +3,7 @@
 //! A line that can't be written (disk full) is counted, said once, and never ends in half a line
 //! followed by another: the file is cut back to its last whole line.
 
+use crate::rotation::Rotation;
 use gabion_record::Tree;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_runtime::output::{Existing, OutputFile};
@@ -20,7 +21,7 @@ pub fn dated(path: &Path) -> PathBuf {
     let Some(name) = path.file_name().and_then(|n| n.to_str()).filter(|n| n.contains('%')) else {
         return path.to_path_buf();
     };
-    let seconds = i64::try_from(gabion_runtime::clock::since_epoch().as_secs()).unwrap_or(i64::MAX);
+    let seconds = i64::try_from(now()).unwrap_or(i64::MAX);
     let Ok(now) = jiff::Timestamp::from_second(seconds) else { return path.to_path_buf() };
     let now = now.to_zoned(jiff::tz::TimeZone::system());
     match jiff::fmt::strtime::format(name, &now) {
@@ -44,6 +45,27 @@ pub struct LineFile {
     failure: Option<String>,
     /// Stands before each line.
     prefix: Vec<u8>,
+    /// Who may read it, where its output says so.
+    mode: Option<u32>,
+    /// When it is opened anew by the clock, where its output says so.
+    rotation: Option<Rotation>,
+}
+
+/// What the node of an output says of who may read its file, and of when that is opened anew.
+///
+/// # Errors
+/// The value that can't be one.
+pub(crate) fn settings(node: &Tree) -> Result<(Option<u32>, Option<Rotation>), String> {
+    let mode = node.text("filemode").map(|mode| {
+        u32::from_str_radix(mode, 8).map_err(|_| format!("filemode {mode}: is no octal number"))
+    });
+    let rotation = node.text("rotate-interval").map(|text| Rotation::read(text, now()));
+    Ok((mode.transpose()?, rotation.transpose()?))
+}
+
+/// Seconds since the epoch, by the machine's clock.
+fn now() -> u64 {
+    gabion_runtime::clock::since_epoch().as_secs()
 }
 
 impl LineFile {
@@ -66,26 +88,36 @@ impl LineFile {
             ledger: Ledger::default(),
             failure: None,
             prefix: Vec::new(),
+            mode: None,
+            rotation: None,
         })
     }
 
-    /// The same file, with what the node of its output says: `prefix` before each line, and who may
-    /// read it (`filemode`, octal).
+    /// The same file, with what the node of its output says: `prefix` before each line, who may read it
+    /// (`filemode`, octal), and when it is opened anew (`rotate-interval`).
+    ///
+    /// # Errors
+    /// The value that can't be one.
     pub fn configured(mut self, node: &Tree) -> Result<LineFile, String> {
         self.prefix = node.text("prefix").unwrap_or_default().as_bytes().to_vec();
-        if let Some(mode) = node.text("filemode") {
-            let bits = u32::from_str_radix(mode, 8).map_err(|_| {
-                format!("{}: filemode {mode}: is no octal number", self.path.display())
-            })?;
-            let file = self.file.as_ref().map(OutputFile::file);
-            file.map_or(Ok(()), |f| f.set_permissions(Permissions::from_mode(bits)))
-                .map_err(|e| format!("{}: filemode {mode}: {e}", self.path.display()))?;
+        let (mode, rotation) =
+            settings(node).map_err(|e| format!("{}: {e}", self.template.display()))?;
+        if let (Some(mode), Some(file)) = (mode, &self.file) {
+            file.file()
+                .set_permissions(Permissions::from_mode(mode))
+                .map_err(|e| format!("{}: filemode {mode:o}: {e}", self.path.display()))?;
         }
+        (self.mode, self.rotation) = (mode, rotation);
         Ok(self)
     }
 
     /// Adds one line (its end included).
     pub fn line(&mut self, line: &[u8]) {
+        if let Some(rotation) = &mut self.rotation
+            && rotation.is_due(now())
+        {
+            self.reopen();
+        }
         let len = (self.prefix.len() + line.len()) as u64;
         self.ledger.receive(1, len);
         if self.file.is_none() {
@@ -144,6 +176,11 @@ impl LineFile {
         match OutputFile::open(&self.path, Existing::Append) {
             Ok(file) => {
                 self.written = file.file().metadata().map(|m| m.len()).unwrap_or(0);
+                if let Some(mode) = self.mode
+                    && let Err(e) = file.file().set_permissions(Permissions::from_mode(mode))
+                {
+                    self.failure = Some(format!("{}: filemode {mode:o}: {e}", self.path.display()));
+                }
                 self.file = Some(file);
             }
             Err(e) => {
@@ -243,6 +280,7 @@ mod tests {
         file.flush();
         assert_eq!(std::fs::read(&moved).unwrap(), b"@cee: one\n");
         assert_eq!(std::fs::read(&path).unwrap(), b"@cee: two\n");
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert!(file.ledger().is_complete());
         std::fs::remove_dir_all(&dir).unwrap_or_default();
     }

@@ -38,6 +38,7 @@ mod ranges;
 mod rule_header;
 mod rule_type;
 pub mod ruleset;
+pub mod selection;
 pub mod signature;
 pub mod text;
 pub mod threshold_file;

@@ -23,6 +23,7 @@ pub mod logs;
 pub mod lua;
 pub mod matcher;
 pub mod mutate;
+pub mod nfcapd;
 pub mod packet;
 pub mod proto;
 pub mod rules;
@@ -74,6 +75,7 @@ pub fn targets() -> Vec<Target> {
         target("logs_relp", 1 << 12, logs::relp, logs::relp_seeds),
         target("logs_syslog", 1 << 12, logs::syslog, logs::syslog_seeds),
         target("flowlog_lines", 1 << 13, flowlog::lines, flowlog::line_seeds),
+        target("flowlog_nfcapd", 1 << 13, nfcapd::file, nfcapd::seeds),
         target("flowlog_netflow", 1 << 12, flowlog::netflow, flowlog::netflow_seeds),
         target("flowlog_feed", 1 << 13, feed::files, feed::file_seeds),
         target("behavior_beside", 1 << 13, feed::beside, feed::beside_seeds),

@@ -292,7 +292,8 @@ fn engine(
     let rules = match o.engine.rules.as_slice() {
         [] => None,
         files => {
-            let compiled = rule_files::compile(files, config, &catalog, false)?;
+            let compiled =
+                rule_files::compile(files, config, &catalog, false, &o.engine.selection)?;
             rule_files::say(&compiled, Say::of(o.quiet, o.verbose));
             rule_files::is_any_left(&compiled)?;
             counts = compiled.set.counts;

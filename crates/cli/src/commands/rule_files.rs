@@ -2,6 +2,7 @@
 
 use crate::command_line::RuleOptions;
 use crate::exit::Fault;
+use crate::rule_selection::{Applied, SelectionOptions};
 use crate::{configuration, rules};
 use gabion_net::Datasets;
 use gabion_record::Tree;
@@ -14,6 +15,8 @@ pub(crate) struct Compiled {
     pub(crate) set: Ruleset,
     pub(crate) datasets: Datasets,
     pub(crate) diagnostics: Vec<Diagnostic>,
+    /// What `--disable-conf` and its like made of the rules.
+    pub(crate) selection: Option<Applied>,
 }
 
 /// Reads and compiles the files. A file that can't be read ends the run.
@@ -22,6 +25,7 @@ pub(crate) fn compile(
     config: &Tree,
     catalog: &Catalog,
     is_firewall: bool,
+    selection: &SelectionOptions,
 ) -> Result<Compiled, Fault> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
@@ -30,6 +34,7 @@ pub(crate) fn compile(
         })?;
         files.push(file);
     }
+    let selection = selection.apply(&mut files).map_err(Fault::input)?;
     if let Some(fault) = RuleVars::from_config(config).faults().first() {
         let (key, value, why) = (fault.key(), &fault.value, fault.why.trim());
         return Err(Fault::input(format!(
@@ -48,14 +53,14 @@ pub(crate) fn compile(
         diagnostics.extend(more);
     }
     diagnostics.retain(|d| d.line > 0 || !unreadable.iter().any(|u| u.path == d.file));
-    Ok(Compiled { set: c.set, datasets: c.datasets, diagnostics })
+    Ok(Compiled { set: c.set, datasets: c.datasets, diagnostics, selection })
 }
 
 /// Loads rule files with the configuration that the options name, for verbs that only look at rules.
 pub(crate) fn load(o: &RuleOptions, files: &[PathBuf]) -> Result<(Compiled, Catalog), Fault> {
     let config = configuration::load(o.config.as_deref(), &o.sets)?;
     let catalog = gabion_proto::registry::catalog();
-    let compiled = compile(files, &config, &catalog, o.firewall)?;
+    let compiled = compile(files, &config, &catalog, o.firewall, &o.selection)?;
     Ok((compiled, catalog))
 }
 
@@ -92,6 +97,16 @@ pub(crate) fn say(compiled: &Compiled, how: Say) {
         folded.said.iter().for_each(|d| eprintln!("gabion: {d}"));
         for (fault, rules) in folded.more {
             eprintln!("gabion: {fault}: {rules} rules more are refused for it");
+        }
+    }
+    if let Some(selection) = &compiled.selection {
+        if how != Say::Refused {
+            eprintln!("gabion: rules: {}", selection.counts());
+        }
+        // A line that can't be read leaves rules on that were to be off.
+        let lines = selection.lines(how == Say::All).into_iter();
+        for (_, line) in lines.filter(|(s, _)| how != Say::Refused || *s == Severity::Error) {
+            eprintln!("gabion: {line}");
         }
     }
     let counts = compiled.set.counts;

@@ -21,7 +21,11 @@ const COSTLY_SHOWN: usize = 10;
 
 /// Runs the verb.
 pub(crate) fn run(o: &CheckOptions) -> Result<Exit, Fault> {
-    let (compiled, _) = rule_files::load(&o.rules, &o.files)?;
+    let (mut compiled, _) = rule_files::load(&o.rules, &o.files)?;
+    if let Some(selection) = &mut compiled.selection {
+        compiled.diagnostics.append(&mut selection.faults);
+        compiled.diagnostics.append(&mut selection.selected.said);
+    }
     let errors = compiled.diagnostics.iter().filter(|d| d.severity == Severity::Error).count();
     let text = match o.json {
         true => json(&compiled),
@@ -59,6 +63,9 @@ fn text(c: &Compiled, o: &CheckOptions) -> String {
         thousands(n.failed.into()),
         thousands(n.skipped.into()),
     );
+    if let Some(selection) = &c.selection {
+        let _ = writeln!(out, "{}", selection.counts());
+    }
     if !o.quiet {
         inert(c, o, &mut out);
         flowbits(c, &mut out);
@@ -164,6 +171,13 @@ fn json(c: &Compiled) -> String {
     j.number("loaded", n.loaded);
     j.number("refused", n.failed);
     j.number("skipped", n.skipped);
+    if let Some(selection) = &c.selection {
+        let s = &selection.selected;
+        j.number("disabled", s.disabled);
+        j.number("enabled", s.enabled);
+        j.number("modified", s.modified);
+        j.number("enabled_for_flowbits", s.for_flowbits);
+    }
     j.open_array_key("diagnostics");
     for d in &c.diagnostics {
         j.open();

@@ -57,7 +57,8 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
     }
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     let catalog = gabion_proto::registry::catalog();
-    let compiled = rule_files::compile(&o.engine.rules, &config, &catalog, false)?;
+    let compiled =
+        rule_files::compile(&o.engine.rules, &config, &catalog, false, &o.engine.selection)?;
     rule_files::say(&compiled, rule_files::Say::of(false, o.verbose));
     rule_files::is_any_left(&compiled)?;
     let mode = assemble::Mode {

@@ -97,6 +97,11 @@ pub(crate) fn outputs(config: &Tree, is_strict: bool, log: &mut EngineLog) -> bo
     let found = Outputs::survey(config);
     let is_known = |name: &str| name.starts_with("eve-log ") || KNOWN_OUTPUTS.contains(&name);
     let mut is_right = true;
+    // A run that opens its outputs says so itself.
+    for fault in found.faults.iter().filter(|_| is_strict) {
+        log.error("output", fault);
+        is_right = false;
+    }
     for name in found.unsupported.iter().filter(|name| is_strict && !is_known(name)) {
         log.error("runmodes", &format!("No output module named {name}"));
         is_right = false;

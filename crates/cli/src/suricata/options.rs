@@ -1,6 +1,7 @@
 //! The peer's command line.
 
 use crate::assemble::{Checksums, Simulate};
+use crate::rule_selection::SelectionOptions;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -41,6 +42,8 @@ pub(crate) struct Options {
     pub(crate) show: Option<Show>,
     pub(crate) profile_rules: bool,
     pub(crate) simulate: Simulate,
+    /// Which rules are on.
+    pub(crate) selection: SelectionOptions,
     /// Words of a capture filter.
     pub(crate) filter: Vec<String>,
     pub(crate) unknown: Vec<String>,
@@ -100,6 +103,9 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
             "--firewall" => o.firewall = true,
             "--disable-detection" => o.no_detection = true,
             "-T" => o.test = true,
+            "--disable-conf" => o.selection.disable_conf = Some(path(name)?.into()),
+            "--enable-conf" => o.selection.enable_conf = Some(path(name)?.into()),
+            "--modify-conf" => o.selection.modify_conf = Some(path(name)?.into()),
             "--engine-analysis" => o.engine_analysis = true,
             "--init-errors-fatal" => o.init_errors_fatal = true,
             "--strict-rule-keywords" => {

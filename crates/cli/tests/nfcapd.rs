@@ -1,0 +1,247 @@
+//! nfdump's binary files beside what nfdump itself says of them, and beside the same flows as text.
+
+mod program;
+
+use program::{Ran, demo, gabion, repository};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What nfdump makes of these arguments; none where it is not installed.
+fn nfdump(args: &[&str]) -> Option<String> {
+    let ran = Command::new("nfdump").args(args).env("TZ", "UTC").output().ok()?;
+    Some(String::from_utf8_lossy(&ran.stdout).into_owned())
+}
+
+fn is_there(test: &str) -> bool {
+    let is_there = ["nfdump", "nfpcapd"].iter().all(|p| Command::new(p).arg("-V").output().is_ok());
+    if !is_there {
+        eprintln!("{test}: skipped: nfdump and nfpcapd are not installed");
+    }
+    is_there
+}
+
+/// A file that nfpcapd makes of a capture.
+fn made(capture: &str, folder: &Path) -> PathBuf {
+    std::fs::create_dir_all(folder).unwrap();
+    let shown = folder.display().to_string();
+    let ran = Command::new("nfpcapd")
+        .args(["-r", capture, "-l", &shown, "-S", "0"])
+        .env("TZ", "UTC")
+        .output()
+        .unwrap();
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
+    files.retain(|f| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with("nfcapd.2")));
+    files.sort();
+    files.into_iter().next().unwrap_or_else(|| panic!("{}", String::from_utf8_lossy(&ran.stderr)))
+}
+
+/// `read --behavior` over inputs.
+fn behavior(inputs: &[&str], out: &Path) -> Ran {
+    let out = out.display().to_string();
+    let args = [&["read", "--behavior", "-l", &out, "--json"], inputs].concat();
+    let ran = gabion(&args);
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    ran
+}
+
+/// Findings without what is made anew each time.
+fn findings(out: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(out.join("alerts.json")).unwrap();
+    let lines = text.lines().map(|line| {
+        let v: Value = serde_json::from_str(line).unwrap();
+        format!("{} {} {} {}", v["Description"], v["StartTime"], v["Source"], v["Target"])
+    });
+    lines.collect()
+}
+
+/// Of each flow what nfdump's JSON says, as the row of our reader has it.
+fn by_nfdump(file: &str) -> Vec<String> {
+    let text = nfdump(&["-r", file, "-o", "json"]).unwrap();
+    if text.contains("No matching flows") {
+        return Vec::new();
+    }
+    // A summary stands behind it.
+    let list = serde_json::Deserializer::from_str(&text).into_iter::<Vec<Value>>().next();
+    let flows = list.unwrap().unwrap_or_else(|e| panic!("{e}: {text}"));
+    let mut rows: Vec<String> = flows
+        .iter()
+        .map(|f| {
+            let ms = |key: &str| {
+                let t = f[key].as_str().unwrap();
+                let at: jiff::Timestamp = format!("{t}Z").parse().unwrap();
+                at.as_millisecond()
+            };
+            let address = |end: &str| {
+                let a = f[format!("{end}4_addr")].as_str().or(f[format!("{end}6_addr")].as_str());
+                a.unwrap().parse::<std::net::IpAddr>().unwrap()
+            };
+            let ports = match f["icmp_type"].as_u64() {
+                Some(kind) => [kind, f["icmp_code"].as_u64().unwrap()],
+                None => ["src_port", "dst_port"].map(|p| f[p].as_u64().unwrap_or(0)),
+            };
+            let flags = f["tcp_flags"].as_str().unwrap_or("........");
+            let back = |key: &str| f[key].as_u64().map_or(String::new(), |n| n.to_string());
+            format!(
+                "{}000000,{},{},{},{},{},{},{flags},{},{},{},{}",
+                ms("first"),
+                (ms("last") - ms("first")) * 1_000_000,
+                f["proto"],
+                address("src"),
+                ports[0],
+                address("dst"),
+                ports[1],
+                f["in_packets"],
+                f["in_bytes"],
+                back("out_packets"),
+                back("out_bytes")
+            )
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+/// The rows that our reader makes of a file.
+fn by_us(file: &Path) -> Vec<String> {
+    use gabion_flowlog::source::{LineRead, Lines};
+    let mut lines = Lines::open(file).unwrap();
+    let mut rows = Vec::new();
+    while let LineRead::Line(from, to) = lines.next_line() {
+        rows.push(String::from_utf8_lossy(&lines.text()[from..to]).into_owned());
+    }
+    assert_eq!(lines.error(), None);
+    rows.remove(0);
+    rows.sort();
+    rows
+}
+
+/// Every field of every flow, in each packing that nfdump has, of one direction and of both.
+#[test]
+fn flows_are_those_that_nfdump_tells() {
+    if !is_there("flows_are_those_that_nfdump_tells") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut captures = vec![demo()];
+    let corpus = std::env::var_os("GABION_CORPUS")
+        .map_or_else(|| repository("../shared/corpus"), PathBuf::from);
+    for more in ["captures/arkime", "captures/ndpi"] {
+        let Ok(folder) = std::fs::read_dir(corpus.join(more)) else {
+            eprintln!("skipped: no {more} in {}", corpus.display());
+            continue;
+        };
+        let mut files: Vec<_> = folder.flatten().map(|e| e.path()).collect();
+        files.sort();
+        let is_small = |f: &PathBuf| {
+            f.extension().is_some_and(|e| e == "pcap")
+                && f.metadata().is_ok_and(|m| m.len() < 1 << 20)
+        };
+        captures
+            .extend(files.into_iter().filter(is_small).take(40).map(|f| f.display().to_string()));
+    }
+    let (mut flows, mut both, mut six) = (0, 0, 0);
+    for (n, capture) in captures.iter().enumerate() {
+        let folder = dir.path().join(n.to_string());
+        std::fs::create_dir_all(&folder).unwrap();
+        let ran = Command::new("nfpcapd")
+            .args(["-r", capture, "-l", &folder.display().to_string(), "-S", "0"])
+            .env("TZ", "UTC")
+            .output()
+            .unwrap();
+        let mut files: Vec<_> =
+            std::fs::read_dir(&folder).unwrap().flatten().map(|e| e.path()).collect();
+        files
+            .retain(|f| f.file_name().is_some_and(|n| n.to_string_lossy().starts_with("nfcapd.2")));
+        assert!(n > 0 || !files.is_empty(), "{}", String::from_utf8_lossy(&ran.stderr));
+        for file in files.iter().take(3) {
+            let shown = file.display().to_string();
+            let joined = folder.join("both").display().to_string();
+            nfdump(&["-r", &shown, "-b", "-w", &joined]).unwrap();
+            for name in [shown, joined] {
+                let theirs = by_nfdump(&name);
+                assert_eq!(by_us(Path::new(&name)), theirs, "{capture}: {name}");
+                flows += theirs.len();
+                both += theirs.iter().filter(|r| !r.ends_with(",,")).count();
+                six += theirs.iter().filter(|r| r.contains("::")).count();
+                for packing in ["1", "2", "3"] {
+                    nfdump(&["-J", packing, "-r", &name]).unwrap();
+                    assert_eq!(by_us(Path::new(&name)), theirs, "{capture}: packing {packing}");
+                }
+            }
+        }
+    }
+    assert!(flows > 500 && both > 50, "{flows} flows, {both} of both directions, {six} of IPv6");
+}
+
+/// Hosts do the same in a binary file and in the text that nfdump makes of it; a folder of such files is read too.
+#[test]
+fn findings_are_those_of_the_text() {
+    if !is_there("findings_are_those_of_the_text") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = made(&demo(), &dir.path().join("flows"));
+    let shown = file.display().to_string();
+    let text = dir.path().join("flows.txt");
+    std::fs::write(&text, nfdump(&["-r", &shown, "-o", "long6", "-N", "-q"]).unwrap()).unwrap();
+    let outs = ["binary", "text", "folder"].map(|name| dir.path().join(name));
+    let folder = dir.path().join("flows").display().to_string();
+    let inputs = [shown.clone(), text.display().to_string(), folder];
+    let runs: Vec<Value> = inputs
+        .iter()
+        .zip(&outs)
+        .map(|(input, out)| serde_json::from_str(&behavior(&[input], out).out).unwrap())
+        .collect();
+    // Flows of the same millisecond are taken in the order of their texts, which differ.
+    let found = outs.each_ref().map(|out| {
+        let mut found = findings(out);
+        found.sort();
+        found
+    });
+    assert!(found[0].len() > 2, "{:?}", found[0]);
+    assert_eq!(found[0], found[1], "{} {}", runs[0], runs[1]);
+    assert_eq!(found[0], found[2]);
+    // The kind may also be said.
+    let out = dir.path().join("said");
+    behavior(&["--kind", "nfdump", &shown], &out);
+    let mut said = findings(&out);
+    said.sort();
+    assert_eq!(said, found[0]);
+}
+
+/// Damage is counted by its reason and the rest is read; what can't be read at all says what to do.
+#[test]
+fn damage_is_counted_and_said() {
+    let dir = tempfile::tempdir().unwrap();
+    let whole = std::fs::read(repository("crates/flowlog/tests/data/nfcapd/demo.lz4")).unwrap();
+    let path = dir.path().join("nfcapd.202611211125");
+    // A further block, of a packing's nonsense.
+    let mut file = whole[..52].to_vec();
+    file.splice(40..52, [7, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff]);
+    file.extend_from_slice(&whole[40..]);
+    std::fs::write(&path, &file).unwrap();
+    let out = dir.path().join("out");
+    let ran = behavior(&[&path.display().to_string()], &out);
+    assert!(
+        ran.err.contains("7 lines skipped") && ran.err.contains("can't be unpacked"),
+        "{}",
+        ran.err
+    );
+    assert!(!findings(&out).is_empty());
+
+    std::fs::write(&path, [0x0c, 0xa5, 3, 0, 0, 0, 0, 0]).unwrap();
+    let ran = gabion(&["read", "--behavior", &path.display().to_string()]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(
+        ran.err.contains("of layout 3") && ran.err.contains("nfdump -r FILE -o csv"),
+        "{}",
+        ran.err
+    );
+    // Without `--behavior` it is named as what it is.
+    std::fs::write(&path, &whole).unwrap();
+    let ran = gabion(&["read", &path.display().to_string()]);
+    assert_eq!(ran.code, 3, "{}", ran.err);
+    assert!(ran.err.contains("--behavior"), "{}", ran.err);
+}

@@ -1,0 +1,184 @@
+//! `rotate-interval`: files of lines are opened anew by the clock, and hold together what one file would.
+
+mod program;
+
+use program::{demo, repository};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::Stdio;
+
+/// A configuration of three outputs; `rotation` is added to each.
+fn configuration(folder: &Path, date: &str, rotation: &str) -> String {
+    let path = folder.join("suricata.yaml");
+    let text = format!(
+        "%YAML 1.1\n---\nvars:\n  address-groups:\n    HOME_NET: any\n    EXTERNAL_NET: any\noutputs:\n  \
+         - fast: {{ enabled: yes, filename: 'fast{date}.log'{rotation} }}\n  \
+         - eve-log: {{ enabled: yes, filename: 'eve{date}.json', filemode: '600', types: [alert, dns, http, flow, stats]{rotation} }}\n  \
+         - stats: {{ enabled: yes, filename: 'stats{date}.log'{rotation} }}\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.display().to_string()
+}
+
+/// Lines of all files of an output together, in the order of their names, and how many files there are.
+fn lines(folder: &Path, front: &str) -> (Vec<String>, usize) {
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with(front) {
+            let text = std::fs::read_to_string(&path).unwrap();
+            assert!(text.is_empty() || text.ends_with('\n'), "{name} ends in half a line");
+            files.insert(name, text);
+        }
+    }
+    (files.values().flat_map(|text| text.lines().map(str::to_owned)).collect(), files.len())
+}
+
+/// Lines without what differs from run to run: the time of the run, and what it cost.
+fn lasting(lines: Vec<String>) -> Vec<String> {
+    lines.into_iter().filter(|l| !l.contains("\"event_type\":\"stats\"")).collect()
+}
+
+/// The demonstration's capture in pieces of some hundred packets.
+fn pieces() -> Vec<Vec<u8>> {
+    let all = std::fs::read(demo()).unwrap();
+    let (mut at, mut from, mut packets) = (24, 0, 0);
+    let mut found = Vec::new();
+    while at < all.len() {
+        let len: [u8; 4] = all[at + 8..at + 12].try_into().unwrap();
+        at += 16 + u32::from_le_bytes(len) as usize;
+        packets += 1;
+        if packets % 400 == 0 {
+            found.push(all[from..at].to_vec());
+            from = at;
+        }
+    }
+    found.push(all[from..].to_vec());
+    found
+}
+
+/// Whether a file of that output has a line.
+fn has_line(folder: &Path, front: &str) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|entries| {
+        entries.flatten().any(|e| {
+            e.file_name().to_string_lossy().starts_with(front)
+                && e.metadata().is_ok_and(|m| m.len() > 0)
+        })
+    })
+}
+
+/// A capture that comes piece by piece, each piece in a second of its own: no line is lost, none is there twice, and
+/// the sealed log holds the same alerts.
+#[test]
+fn files_of_every_second_hold_what_one_file_would() {
+    let rules = repository("demo/gabion.rules").display().to_string();
+    for workers in ["1", "2", "4"] {
+        let dir = tempfile::tempdir().unwrap();
+        let one = dir.path().join("one");
+        let plain = configuration(dir.path(), "", "");
+        let shown = one.display().to_string();
+        let ran = program::gabion(&[
+            "read",
+            "-q",
+            "-c",
+            &plain,
+            "-S",
+            &rules,
+            "-l",
+            &shown,
+            "--workers",
+            workers,
+            &demo(),
+        ]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+
+        let many = dir.path().join("many");
+        let shown = many.display().to_string();
+        let (log, key) = (dir.path().join("log"), dir.path().join("reader"));
+        let [log, key] = [&log, &key].map(|p| p.display().to_string());
+        let made = program::gabion(&["log", "keygen", "--out", &key]);
+        assert_eq!(made.code, 0, "{}", made.err);
+        let recipient = format!("{key}/recipient.pub");
+        let origin = ["--origin", "host.example/log"];
+        let made = program::gabion(
+            &[&["log", "init", &log, "--recipient", &recipient], &origin[..]].concat(),
+        );
+        assert_eq!(made.code, 0, "{}", made.err);
+        let rotated = configuration(dir.path(), "-%H%M%S", ", rotate-interval: 1s");
+        let mut child = program::command(&[
+            "read",
+            "-c",
+            &rotated,
+            "-S",
+            &rules,
+            "-l",
+            &shown,
+            "--workers",
+            workers,
+            "--seal",
+            &log,
+            "-",
+        ])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+        let mut pipe = child.stdin.take().unwrap();
+        for (n, piece) in pieces().into_iter().enumerate() {
+            if n > 0 {
+                while !has_line(&many, "fast") {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(std::time::Duration::from_millis(1100));
+            }
+            pipe.write_all(&piece).unwrap();
+        }
+        drop(pipe);
+        let ended = program::ran(child.wait_with_output().unwrap());
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        assert!(!ended.err.contains("rotate-interval"), "{}", ended.err);
+
+        let (expected, _) = lines(&one, "fast");
+        let (fast, files) = lines(&many, "fast");
+        assert!(files >= 2, "{files} files by {workers} workers");
+        assert_eq!(fast, expected, "{workers} workers");
+        let (expected, _) = lines(&one, "eve");
+        let (eve, files) = lines(&many, "eve");
+        assert!(files >= 2, "{files} files by {workers} workers");
+        assert_eq!(lasting(eve), lasting(expected), "{workers} workers");
+        assert_eq!(lines(&many, "stats").1, 2, "one at the start, one at the end");
+        let sealed = format!("gabion: {} findings sealed", fast.len());
+        assert!(ended.err.contains(&sealed), "{sealed}: {}", ended.err);
+        for entry in std::fs::read_dir(&many).unwrap().flatten() {
+            use std::os::unix::fs::PermissionsExt;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            assert!(!name.starts_with("eve") || mode == 0o600, "{name} {mode:o}");
+        }
+    }
+}
+
+/// What is no interval ends the run before anything is read, in both front doors and in a test of a configuration.
+#[test]
+fn a_wrong_interval_is_refused_with_its_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let rules = repository("demo/gabion.rules").display().to_string();
+    let out = dir.path().join("out").display().to_string();
+    std::fs::create_dir(dir.path().join("out")).unwrap();
+    let wrong = configuration(dir.path(), "", ", rotate-interval: 5y");
+    for args in [
+        &["read", "-q", "-c", &wrong, "-S", &rules, "-l", &out, &demo()][..],
+        &["suricata", "-c", &wrong, "-S", &rules, "-l", &out, "-r", &demo()],
+        &["suricata", "-T", "-c", &wrong, "-S", &rules, "-l", &out],
+    ] {
+        let ran = program::gabion(args);
+        assert_ne!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
+        let said = format!("{}{}", ran.out, ran.err);
+        for word in ["fast.log", "rotate-interval: 5y", "say minute, hour, day"] {
+            assert!(said.contains(word), "{word}: {said}");
+        }
+    }
+}
