@@ -159,7 +159,8 @@ fn flows_are_those_that_nfdump_tells() {
             let shown = file.display().to_string();
             let joined = folder.join("both").display().to_string();
             nfdump(&["-r", &shown, "-b", "-w", &joined]).unwrap();
-            for name in [shown, joined] {
+            // Of no flows nfdump makes no file.
+            for name in [shown, joined].into_iter().filter(|n| Path::new(n).exists()) {
                 let theirs = by_nfdump(&name);
                 assert_eq!(by_us(Path::new(&name)), theirs, "{capture}: {name}");
                 flows += theirs.len();

@@ -10,7 +10,7 @@ use super::lzo::Damaged;
 const TURN: usize = 50;
 
 /// The longest code of a symbol, bits.
-const CODE_MAX: usize = 20;
+const CODE_BITS: usize = 20;
 
 /// Bits of the input, the highest of a byte first.
 struct Bits<'a> {
@@ -41,14 +41,14 @@ struct Code {
     /// Symbols in order of their codes.
     symbols: Vec<u16>,
     /// Of each length, how many there are.
-    counts: [u32; CODE_MAX + 1],
+    counts: [u32; CODE_BITS + 1],
 }
 
 impl Code {
     fn new(lengths: &[u8]) -> Code {
-        let mut counts = [0; CODE_MAX + 1];
+        let mut counts = [0; CODE_BITS + 1];
         let mut symbols = Vec::with_capacity(lengths.len());
-        for length in 1..=CODE_MAX {
+        for length in 1..=CODE_BITS {
             for (symbol, _) in
                 lengths.iter().enumerate().filter(|(_, l)| usize::from(**l) == length)
             {
@@ -167,11 +167,11 @@ fn codes(bits: &mut Bits<'_>, symbols: usize) -> Result<(Vec<u8>, Vec<Code>), Da
             while bits.bit()? == 1 {
                 let is_less = bits.bit()? == 1;
                 length = if is_less { length.wrapping_sub(1) } else { length + 1 };
-                if !(1..=CODE_MAX as u32).contains(&length) {
+                if !(1..=CODE_BITS as u32).contains(&length) {
                     return Err(Damaged);
                 }
             }
-            if !(1..=CODE_MAX as u32).contains(&length) {
+            if !(1..=CODE_BITS as u32).contains(&length) {
                 return Err(Damaged);
             }
             lengths.push(u8::try_from(length).map_err(|_| Damaged)?);

@@ -297,6 +297,26 @@ fn records_of_layout_1_by_their_maps() {
     assert_eq!(rows(&[&head[..], &block(2, 2, 1, &body)].concat(), 99).0, [ROWS[0]]);
 }
 
+/// Beyond the limits of maps, and of extensions in one, records are skipped or lack what stands behind.
+#[test]
+fn maps_beyond_their_limits_are_counted() {
+    use crate::limits::{EXTENSION_MAPS_MAX, EXTENSIONS_MAX, reached};
+    let mut maps = Maps::default();
+    let map = |number: usize, extensions: usize| {
+        let mut record = vec![2, 0, 0, 0];
+        record.extend_from_slice(&u16::try_from(number).unwrap().to_le_bytes());
+        record.extend_from_slice(&[0, 0]);
+        record.extend((0..extensions).flat_map(|_| [8, 0]));
+        record
+    };
+    for number in 0..EXTENSION_MAPS_MAX + 3 {
+        assert_eq!(record::read(&map(number, 1), &mut maps), (Found::Nothing, false));
+    }
+    assert_eq!(gabion_record::limits::take().of(&reached::EXTENSION_MAPS_MAX), 3);
+    record::read(&map(0, EXTENSIONS_MAX + 1), &mut maps);
+    assert_eq!(gabion_record::limits::take().of(&reached::EXTENSIONS_MAX), 1);
+}
+
 /// What nfdump 1.7.1 wrote of the demonstration's capture, packed in each of its ways, is the same.
 #[test]
 fn files_that_nfdump_packed_hold_the_same() {
