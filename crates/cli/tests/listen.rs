@@ -252,6 +252,29 @@ fn tls_is_spoken_and_garbage_is_not() {
 }
 
 /// Sends over TLS, with what the client shows; the sender's exit code and what it said.
+/// A key of another certificate is told as that, and nothing is made.
+#[test]
+fn a_key_of_another_certificate_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(known) = Certificates::new(folder.path()) else {
+        eprintln!("a_key_of_another_certificate_is_named: skipped: no openssl");
+        return;
+    };
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let key = gabion_seal::recipient::SecretKey::generate().expect("a key");
+    std::fs::write(at("public"), key.recipient().to_text()).expect("written");
+    let out = Command::new(GABION)
+        .args(["listen", "--tls", "127.0.0.1:0", "--log", &at("made/log")])
+        .args(["--recipient", &at("public"), "--tls-cert", &known.server.0])
+        .args(["--tls-key", &known.client.1])
+        .output()
+        .expect("run");
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert_eq!(out.status.code(), Some(3), "{said}");
+    assert!(said.lines().count() == 1 && said.contains("another certificate"), "{said}");
+    assert!(!folder.path().join("made").exists());
+}
+
 fn sent_over_tls(to: &str, count: &str, options: &[&str]) -> (i32, String) {
     let sent = Command::new(GABION)
         .args(["send", "--tls", to, "--count", count])

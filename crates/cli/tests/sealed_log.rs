@@ -395,6 +395,7 @@ fn what_is_no_log_is_told_as_such() {
     let place = Place::new();
     std::fs::create_dir(place.path("empty")).unwrap();
     std::fs::write(place.path("file"), b"text").unwrap();
+    let key = "reader/recipient.key";
     for (args, code, words) in [
         (&["show", "missing"][..], 3, "gabion log init"),
         (&["verify", "missing"], 3, "gabion log init"),
@@ -415,6 +416,14 @@ fn what_is_no_log_is_told_as_such() {
         (&["show", "log", "--key", "reader/recipient.pub"], 3, "private"),
         (&["stat", "--socket", "127.0.0.1:1"], 4, "gabion listen --metrics"),
         (&["verify", "log", "--witness", "reader/recipient.pub"], 3, "reader/recipient.pub"),
+        (&["verify", "log", "--anchor", "file"], 3, "no checkpoint or file of anchors"),
+        (&["compare", "file", "file"], 3, "no checkpoint or file of anchors"),
+        (&["anchor", "add", "anchors", "file"], 3, "no checkpoint or file of anchors"),
+        (&["check-proof", "file", "--vkey", "file"], 3, "file"),
+        (&["show", "log", "--record", "10-5", "--key", key], 2, "--record 10-5"),
+        (&["show", "log", "--record", "999", "--key", key], 3, "the log holds"),
+        (&["export", "log", "--record", "999", "--key", key], 3, "the log holds"),
+        (&["export", "log", "--since", "2h", "--until", "3h", "--key", key], 2, "--until"),
     ] {
         let output = place.run(args);
         let said = String::from_utf8_lossy(&output.stderr);
@@ -432,6 +441,60 @@ fn what_is_no_log_is_told_as_such() {
     // None of these began a segment.
     let stat = place.json(&["stat", "log", "--json"]);
     assert_eq!(stat["segments"], 0, "{stat}");
+}
+
+/// What is no proof is wrong input; what is a damaged one does not hold.
+#[test]
+fn a_file_that_is_no_proof_is_no_forgery() {
+    let place = Place::new();
+    place.append("one\ntwo\n");
+    let public = place.ok(&["stat", "log", "--json"]);
+    let public: Value = serde_json::from_str(&public).unwrap();
+    let vkey = public["vkey"].as_str().unwrap();
+    place.ok(&["prove", "log", "--record", "1", "--key", "reader/recipient.key", "-o", "proof"]);
+    let proof = std::fs::read(place.path("proof")).unwrap();
+    std::fs::write(place.path("cut"), &proof[..proof.len() / 2]).unwrap();
+    std::fs::write(place.path("text"), "root:x:0\n\ntext\n").unwrap();
+    for (file, code, words) in [("proof", 0, ""), ("cut", 20, "refused"), ("text", 3, "no proof")] {
+        let output = place.run(&["check-proof", file, "--vkey", vkey]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{file}: {said}");
+        assert!(said.contains(words), "{file}: {said}");
+    }
+}
+
+/// One line about a file that is not slog's, and about a key that is not its storage's, and nothing sealed.
+#[test]
+fn a_file_of_another_kind_or_key_is_told_in_one_line() {
+    let root = std::env::var_os("GABION_CORPUS").map_or_else(
+        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
+        Into::into,
+    );
+    let slog = |name: &str| root.join("sealed/slog").join(name).display().to_string();
+    let good = slog("good.slog");
+    if !Path::new(&good).exists() {
+        eprintln!("a_file_of_another_kind_or_key_is_told_in_one_line: skipped: no corpus");
+        return;
+    }
+    let place = Place::new();
+    std::fs::write(place.path("text"), "a line, of a text\n".repeat(300)).unwrap();
+    let before = place.json(&["stat", "log", "--json"])["records"].clone();
+    let (storage, other) = (slog("storage_rsa.slogpem"), slog("comms_rsa.slogpem"));
+    for (file, key, code, words) in
+        [("text", &storage, 3, "seven fields"), (good.as_str(), &other, 24, "comms_rsa.slogpem")]
+    {
+        let output = place.run(&["import-slog", file, "--priv-key", key, "--log", "log"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{file}: {said}");
+        assert!(said.lines().count() == 1 && said.contains(words), "{file}: {said}");
+        assert!(output.stdout.is_empty(), "{file}");
+    }
+    assert_eq!(place.json(&["stat", "log", "--json"])["records"], before);
+    // A line that does not open among others says what is wrong with it.
+    let output = place.run(&["import-slog", &slog("edited-blob.slog"), "--priv-key", &storage]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("line 7: cipher: the blob does not open"), "{said}");
 }
 
 #[test]

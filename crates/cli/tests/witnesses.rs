@@ -242,6 +242,36 @@ fn a_witness_cosigns_what_follows_and_nothing_else() {
     assert_eq!(log(at, &["checkpoint", "log", "--witness", "here"], "").0, Some(2));
 }
 
+/// The lines of `docs/recipes.md` for a witness and the auditor who trusts it.
+#[test]
+fn the_recipe_for_a_witness() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = folder.path();
+    made(at);
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/recipes.md");
+    let page = std::fs::read_to_string(page).expect("the page");
+    let witness = Witness::start();
+    std::fs::write(at.join("witness.vkey"), &witness.vkey).expect("written");
+    let line = |words: &str| {
+        let (_, behind) = page.split_once(&format!("```sh {words}\n")).expect("the block");
+        let (line, _) = behind.split_once('\n').expect("a line");
+        let line = line.replace("/var/lib/gabion/log", "log");
+        line.replace("https://witness.example/prefix", &witness.url)
+    };
+    let run = |line: &str| {
+        let args: Vec<&str> = line.split(' ').skip_while(|word| *word != "log").skip(1).collect();
+        log(at, &args, "")
+    };
+    log(at, &["append", "log"], "one\n");
+    let audit = line("audit");
+    let (code, said) = run(&audit);
+    assert_eq!(code, Some(10), "nobody cosigned it yet: {said}");
+    let (code, said) = run(&line("witness"));
+    assert_eq!((code, witness.answers()), (Some(0), vec![200]), "{said}");
+    let (code, said) = run(&audit);
+    assert_eq!(code, Some(0), "{said}");
+}
+
 #[test]
 fn a_witness_over_https_must_be_who_it_says() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -366,6 +396,7 @@ fn a_request_to_stop_ends_the_wait_for_witnesses_and_commands() {
         let said = String::from_utf8_lossy(&done.stderr).into_owned();
         assert!(said.contains("the next run carries it"), "{said}");
         assert!(said.contains("took longer than 1 s"), "{said}");
+        assert_eq!(done.status.code(), Some(4), "{more:?}: {said}");
         drop(asked);
     }
 }

@@ -219,6 +219,12 @@ pub struct Content {
 }
 
 impl Proof {
+    /// Whether a file is a proof at all, whole or damaged: it begins as one.
+    #[must_use]
+    pub fn is_one(bytes: &[u8]) -> bool {
+        bytes.strip_prefix(FIRST_LINE.as_bytes()).is_some_and(|behind| behind.starts_with(b"\n"))
+    }
+
     /// Reads a proof file.
     pub fn parse(bytes: &[u8]) -> Result<Proof> {
         let wrong = |what: &str| Error::format(format!("proof: {what}"));

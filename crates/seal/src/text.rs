@@ -146,9 +146,39 @@ pub fn to_pem(der: &[u8], label: &str) -> String {
     out
 }
 
+/// Seconds since 1970 as RFC 3339 has them, in UTC.
+#[must_use]
+pub fn utc(seconds: u64) -> String {
+    let (days, clock) = (seconds / 86_400, seconds % 86_400);
+    // Years that begin in March, in eras of 400.
+    let z = days + 719_468;
+    let (era, of_era) = (z / 146_097, z % 146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let from_march = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * from_march + 2) / 5 + 1;
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (hour, minute, second) = (clock / 3_600, clock / 60 % 60, clock % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// As `date -u -d @SECONDS +%FT%TZ` has them.
+    #[test]
+    fn times_in_utc() {
+        for (seconds, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_827_696, "2000-02-29T12:34:56Z"),
+            (1_798_761_599, "2026-12-31T23:59:59Z"),
+            (4_107_542_400, "2100-03-01T00:00:00Z"),
+        ] {
+            assert_eq!(utc(seconds), text);
+        }
+    }
 
     #[test]
     fn base64_of_rfc_4648_and_its_other_forms_refused() {

@@ -40,8 +40,14 @@ pub(crate) fn server(
             builder.with_client_cert_verifier(verifier.build().map_err(|e| wrong(path, &e))?)
         }
     };
-    let mut config =
-        builder.with_single_cert(chain, private).map_err(|e| wrong(certificates, &e))?;
+    let mut config = builder.with_single_cert(chain, private).map_err(|e| match e {
+        rustls::Error::InconsistentKeys(_) => Fault::input(format!(
+            "{}: the key of another certificate than {} begins with: give key and certificate of one pair",
+            key.display(),
+            certificates.display()
+        )),
+        e => wrong(certificates, &e),
+    })?;
     // Senders of logs do not read. A ticket that lies unread when they close makes their system reset
     // the connection, and what was on its way is lost.
     config.send_tls13_tickets = 0;

@@ -76,6 +76,7 @@ fn carry(options: &CheckpointOptions) -> Ended {
         .map_err(|e| LogFault::environment(format!("signals: {e}")))?;
     let mut pusher = Pusher::new(&options.log, &options.push, signals.stop().clone())?;
     let patience = options.follow.then_some(LOOK_EVERY);
+    let mut failed = None;
     loop {
         // What is signed before this is carried by this look.
         let is_last = signals.stop().is_set();
@@ -90,6 +91,11 @@ fn carry(options: &CheckpointOptions) -> Ended {
             return Err(first);
         }
         faults.iter().for_each(|f| eprintln!("gabion: {}", f.text()));
+        // What could not be carried at last is the answer; until then it is tried again.
+        failed = match faults.into_iter().next() {
+            Some(fault) => Some(fault),
+            None => failed.filter(|_| !pusher.is_done()),
+        };
         let next = gabion_runtime::clock::now() + LOOK_EVERY;
         while gabion_runtime::clock::now() < next && !signals.stop().is_set() {
             std::thread::sleep(LOOK_EVERY / 20);
@@ -112,7 +118,9 @@ fn carry(options: &CheckpointOptions) -> Ended {
         json.close();
         standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else {
-        standard_output::line(format_args!("{size} chunks, carried to {places} places"));
+        let how = if failed.is_none() { "carried to" } else { "NOT carried to all of" };
+        standard_output::line(format_args!("{size} chunks, {how} {places} places"));
     }
-    Ok(0)
+    // It was said when it failed.
+    Ok(failed.map_or(0, |fault| fault.code))
 }

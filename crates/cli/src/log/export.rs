@@ -1,7 +1,7 @@
 //! `gabion log export`: all records for another program.
 
 use super::options::{Export, ExportFormat};
-use super::show::{Printer, is_plain, selection};
+use super::show::{Printer, is_plain, not_behind_the_end, selection};
 use super::times::{rfc3339, rfc3339_us};
 use super::wanted::Wanted;
 use super::{Ended, LogFault, folders};
@@ -140,6 +140,9 @@ pub(super) fn run(options: &Export) -> Ended {
     }
     // What could not be written is said at the end of the program.
     let _ = out.flush();
+    if options.select.record.is_some() {
+        not_behind_the_end(&selection, &reader, &options.reading.log)?;
+    }
     if reader.is_key_missing {
         let text = format!(
             "{}: not all content was opened: give readers' keys with --key",

@@ -7,11 +7,13 @@ use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::limits::SLOG_LINE_MAX;
-use gabion_seal::slog::Import;
+use gabion_seal::recipient::SecretKey;
 use gabion_seal::slog::file::{SlogRecord, unix_ns};
+use gabion_seal::slog::{Fault, Import};
 use gabion_seal::storage::Files;
 use gabion_seal::text::hex;
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
+use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
 
 pub(super) fn run(options: &ImportSlog) -> Ended {
@@ -25,32 +27,37 @@ pub(super) fn run(options: &ImportSlog) -> Ended {
     };
     let file = std::fs::File::open(&options.file)
         .map_err(|e| LogFault::input(format!("{}: {e}", options.file.display())))?;
+    let mut input = BufReader::with_capacity(1 << 18, file);
+    // Nothing is opened to write before it is known that this is slog's file and its key.
+    let mut ahead = VecDeque::new();
+    look(options, key, &mut input, &mut ahead)?;
     let mut writer = match &options.log {
         Some(log) => Some(folders::writer_at(log, options.state.as_deref(), None)?.0),
         None => None,
     };
     let mut import = Import::new(key, password, options.check_wraps);
-    let mut input = BufReader::with_capacity(1 << 18, file);
-    let mut line = Vec::new();
     let mut shown = 0;
     loop {
-        line.clear();
-        let read = (&mut input).take(SLOG_LINE_MAX as u64 + 1).read_until(b'\n', &mut line);
-        let read = read.map_err(|e| LogFault::input(format!("{}: {e}", options.file.display())))?;
-        if read == 0 {
+        let line = match ahead.pop_front() {
+            Some(line) => line,
+            None => next_line(options, &mut input)?,
+        };
+        if line.is_empty() {
             break;
         }
         let text = line.strip_suffix(b"\n").unwrap_or(&line);
         let imported = import.line(text);
-        if !imported.faults.is_empty() && shown < 100 {
+        if !imported.faults.is_empty() {
             shown += 1;
-            let names: Vec<&str> = imported.faults.iter().map(|f| f.name()).collect();
-            eprintln!(
-                "gabion: {}: line {}: {}",
-                options.file.display(),
-                import.summary.lines,
-                names.join(", ")
-            );
+            if shown <= 20 {
+                let said: Vec<String> = imported
+                    .faults
+                    .iter()
+                    .map(|f| format!("{}: {}", f.name(), f.meaning()))
+                    .collect();
+                let (file, line) = (options.file.display(), import.summary.lines);
+                eprintln!("gabion: {file}: line {line}: {}", said.join("; "));
+            }
         }
         if let Some(writer) = &mut writer {
             let is_suspicious = !imported.faults.is_empty();
@@ -60,10 +67,61 @@ pub(super) fn run(options: &ImportSlog) -> Ended {
             }
         }
     }
+    if shown > 20 {
+        let more = shown - 20;
+        eprintln!("gabion: {}: and {more} lines more like these", options.file.display());
+    }
     if let Some(writer) = writer {
         writer.close(now_ns())?;
     }
     finish(options, &import)
+}
+
+/// The next line with its end, as much of it as is read; empty at the end.
+fn next_line(options: &ImportSlog, input: &mut impl BufRead) -> Result<Vec<u8>, LogFault> {
+    let mut line = Vec::new();
+    let read = input.take(SLOG_LINE_MAX as u64 + 1).read_until(b'\n', &mut line);
+    read.map_err(|e| LogFault::input(format!("{}: {e}", options.file.display())))?;
+    Ok(line)
+}
+
+/// Looks at the first line, or two, whether this is a file of slog and the key is its storage's: one line about the whole
+/// file says more than one about each of its lines. What was read is in `ahead`.
+fn look(
+    options: &ImportSlog,
+    key: &SecretKey,
+    input: &mut impl BufRead,
+    ahead: &mut VecDeque<Vec<u8>>,
+) -> Result<(), LogFault> {
+    let mut is_opened = true;
+    // A first line that alone does not open is damaged, and told as such.
+    for _ in 0..2 {
+        let line = next_line(options, input)?;
+        let text = line.strip_suffix(b"\n").unwrap_or(&line);
+        if line.is_empty() {
+            break;
+        }
+        let faults = Import::new(key, None, false).line(text).faults;
+        if ahead.is_empty() && faults.contains(&Fault::Fields) {
+            return Err(LogFault::input(
+                "line 1 does not have the seven fields, with commas between, of a file that slog's server writes",
+            )
+            .about(&options.file));
+        }
+        ahead.push_back(line);
+        is_opened = !faults.contains(&Fault::Wrap);
+        if is_opened {
+            break;
+        }
+    }
+    if is_opened {
+        return Ok(());
+    }
+    let text = format!(
+        "{} does not open the passwords of its first lines: slog's private storage key is wanted (KEY-ERROR)",
+        options.priv_key.display()
+    );
+    Err(LogFault::with_code(24, text).about(&options.file))
 }
 
 fn seal(

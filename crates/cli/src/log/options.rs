@@ -347,8 +347,8 @@ pub(crate) struct CheckpointOptions {
 /// Options of `log anchor`.
 #[derive(Debug, Args)]
 pub(crate) struct Anchor {
-    /// What to do: `add`
-    #[arg(value_name = "add", value_parser = ["add"])]
+    /// The word `add`: what to do
+    #[arg(value_name = "add", value_parser = ["add"], hide_possible_values = true)]
     pub(crate) what: String,
     /// The anchor file, off the host or on a medium of its own
     #[arg(value_name = "ANCHORS")]
@@ -506,10 +506,10 @@ pub(crate) struct Rewrap {
 pub(crate) struct Shred {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
-    /// First chunk of a segment (repeatable); without one, all but the newest
+    /// First chunk of a segment (repeatable); with --class and without this, all but the newest
     #[arg(long = "segment", value_name = "CHUNK")]
     pub(crate) segments: Vec<u64>,
-    /// Only this class of records, by name
+    /// Only this class of records, by name; without it --segment is needed
     #[arg(long, value_name = "NAME")]
     pub(crate) class: Option<String>,
     #[command(flatten)]

@@ -16,6 +16,7 @@ use gabion_seal::tree::sha256;
 use gabion_seal::{Flags, Kind, Record, Transport};
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
+use std::path::Path;
 use std::time::Duration;
 
 /// How long `--follow` waits between two looks.
@@ -61,6 +62,21 @@ pub(super) fn selection(select: &Select) -> Result<Selection, LogFault> {
     }
     let source = select.source.as_ref().map(|s| s.clone().into_bytes());
     Ok(Selection { since_ns, until_ns, records, source, kind })
+}
+
+/// Refuses a range of records that begins where the log has ended.
+pub(super) fn not_behind_the_end(
+    selection: &Selection,
+    reader: &Reader<'_>,
+    log: &Path,
+) -> Result<(), LogFault> {
+    let Some((first, last)) = selection.records else { return Ok(()) };
+    let next = reader.next_record()?;
+    if first < next {
+        return Ok(());
+    }
+    let text = format!("no record {first} to {last}: the log holds {next}, from 0 on");
+    Err(LogFault::input(text).about(log))
 }
 
 /// What a finding is called: the beginning of a hash of its bytes.
@@ -393,13 +409,8 @@ pub(super) fn run(options: &Show) -> Ended {
             text: format!("{}: {what}", options.reading.log.display()),
         });
     }
-    if let (0, Some((first, last))) = (shown, selection.records)
-        && options.select.record.is_some()
-        && let next = reader.next_record()?
-        && first >= next
-    {
-        let text = format!("no record {first} to {last}: the log holds {next}, from 0 on");
-        return Err(LogFault::input(text).about(&options.reading.log));
+    if shown == 0 && options.select.record.is_some() {
+        not_behind_the_end(&selection, &reader, &options.reading.log)?;
     }
     Ok(if reader.is_key_missing && !keys.is_empty() { 24 } else { 0 })
 }

@@ -17,7 +17,11 @@ pub(super) fn anchors(paths: &[PathBuf]) -> Result<Vec<Anchor>, LogFault> {
     for path in paths {
         let bytes = folders::read_bytes(path, ANCHORS_BYTES_MAX)?;
         let read = Anchor::parse_file(&path.to_string_lossy(), &bytes);
-        all.extend(read.map_err(|e| LogFault::from(e).about(path))?);
+        let read = read.map_err(|e| {
+            let LogFault { code, text } = LogFault::from(e);
+            LogFault { code, text: format!("no checkpoint or file of anchors: {text}") }.about(path)
+        })?;
+        all.extend(read);
     }
     Ok(all)
 }

@@ -29,6 +29,10 @@ macro_rules! faults {
             /// As it stands in output.
             #[must_use]
             pub const fn name(self) -> &'static str { match self { $(Fault::$name => $text,)+ } }
+
+            /// What it means.
+            #[must_use]
+            pub const fn meaning(self) -> &'static str { match self { $(Fault::$name => $meaning,)+ } }
         }
     };
 }

@@ -216,8 +216,10 @@ impl Report {
         if let Some((age, now)) = options.max_age {
             let oldest = now.saturating_sub(age) / 1_000_000_000;
             if self.signed_time < oldest {
-                let reason =
-                    format!("newest signed time {} is older than asked for", self.signed_time);
+                let reason = format!(
+                    "newest signed time {} is older than asked for",
+                    crate::text::utc(self.signed_time)
+                );
                 self.place(Verdict::Stale, Place::file(crate::checkpoints::FILE, reason));
             }
         }
