@@ -246,3 +246,177 @@ fn damage_is_counted_and_said() {
     assert_eq!(ran.code, 3, "{}", ran.err);
     assert!(ran.err.contains("--behavior"), "{}", ran.err);
 }
+
+fn le<const N: usize>(words: [u16; N]) -> Vec<u8> {
+    words.iter().flat_map(|w| w.to_le_bytes()).collect()
+}
+
+/// A record of layout 1 behind its extension map.
+fn old(kind: u16, number: u16, flags: u16, extensions: &[u16], body: &[u8]) -> Vec<u8> {
+    let lengths = |id: &u16| match id {
+        4 | 14 | 16 => 4,
+        7 | 15 | 17 => 8,
+        _ => 16,
+    };
+    let mut list: Vec<u8> = extensions.iter().flat_map(|e| e.to_le_bytes()).collect();
+    list.resize((list.len() + 2).next_multiple_of(4), 0);
+    let len = u16::try_from(8 + list.len()).unwrap();
+    let map = [le([2, len, number, extensions.iter().map(lengths).sum()]), list].concat();
+    let fixed = if kind == 10 { 32 } else { 28 };
+    let len = u16::try_from(fixed + body.len()).unwrap();
+    let mut record = le([kind, len, flags, number, 123, 373]);
+    for _ in 0..2 {
+        record.extend_from_slice(&1_700_000_000_u32.to_le_bytes());
+    }
+    record.extend_from_slice(&[0, 0x1b, 6, 0]);
+    record.extend_from_slice(&le([4000, 443]));
+    record.resize(fixed, 0);
+    [map, record, body.to_vec()].concat()
+}
+
+/// Layout 1, which nfdump 1.7 still reads: both kinds of records, both families, counts of 32 and 64 bits, both directions.
+#[test]
+fn files_of_layout_1_are_those_that_nfdump_tells() {
+    if !is_there("files_of_layout_1_are_those_that_nfdump_tells") {
+        return;
+    }
+    let v4 = [2, 1, 0, 10, 4, 3, 2, 1];
+    let v6: Vec<u8> = [0x2001_0db8_0000_0000_u64, 1, 0x2001_0db8_0000_0000, 2]
+        .iter()
+        .flat_map(|n| n.to_le_bytes())
+        .collect();
+    let short = [5, 0, 0, 0, 88, 2, 0, 0];
+    let long = [(1_u64 << 33).to_le_bytes(), 600_u64.to_le_bytes()].concat();
+    let more = [&[9; 4 + 8 + 16][..], &7_u32.to_le_bytes(), &(1_u64 << 40).to_le_bytes(), &[9; 16]]
+        .concat();
+    let mut body = Vec::new();
+    for (n, kind) in [1_u16, 10].into_iter().enumerate() {
+        let number = 3 * n as u16;
+        body.extend(old(kind, number, 0, &[], &[&v4[..], &short].concat()));
+        let both = [&v4[..], &long, &more].concat();
+        body.extend(old(kind, number + 1, 6, &[4, 7, 10, 14, 17, 20], &both));
+        body.extend(old(kind, number + 2, 1, &[4], &[&v6[..], &short, &[9; 4]].concat()));
+    }
+    let mut file = le([0xa50c, 1, 0, 0, 1, 0]);
+    file.resize(12 + 128 + 136, 0);
+    file.extend_from_slice(&12_u32.to_le_bytes());
+    file.extend_from_slice(&u32::try_from(body.len()).unwrap().to_le_bytes());
+    file.extend_from_slice(&le([2, 0]));
+    file.extend_from_slice(&body);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("nfcapd.202311142210");
+    std::fs::write(&path, file).unwrap();
+    let theirs = by_nfdump(&path.display().to_string());
+    assert_eq!(theirs.len(), 6, "{theirs:?}");
+    assert_eq!(by_us(&path), theirs);
+}
+
+/// What a collector writes of NetFlow version 5 and IPFIX: systems' numbers, translated addresses, counts of 64 bits, IPv6.
+#[test]
+fn files_of_a_collector_are_those_that_nfdump_tells() {
+    let test = "files_of_a_collector_are_those_that_nfdump_tells";
+    if !is_there(test) || Command::new("nfcapd").arg("-V").output().is_err() {
+        eprintln!("{test}: skipped: nfcapd is not installed");
+        return;
+    }
+    let be = |words: &[u16]| words.iter().flat_map(|w| w.to_be_bytes()).collect::<Vec<u8>>();
+    let mut five = be(&[5, 1]);
+    five.extend_from_slice(&1_000_000_u32.to_be_bytes());
+    five.extend_from_slice(&1_700_000_000_u32.to_be_bytes());
+    five.resize(24, 0);
+    five.extend_from_slice(&[10, 0, 1, 2, 1, 2, 3, 4, 0, 0, 0, 0, 0, 1, 0, 2]);
+    for n in [5_u32, 600, 900_000, 900_250] {
+        five.extend_from_slice(&n.to_be_bytes());
+    }
+    five.extend(be(&[4000, 443]));
+    five.extend_from_slice(&[0, 0x1b, 6, 0]);
+    five.extend(be(&[64_512, 64_513, 0, 0]));
+    let set = |id: u16, body: &[u8]| [be(&[id, body.len() as u16 + 4]), body.to_vec()].concat();
+    let template = |id: u16, fields: &[(u16, u16)]| {
+        let mut all = be(&[id, fields.len() as u16]);
+        all.extend(fields.iter().flat_map(|(f, len)| be(&[*f, *len])));
+        set(2, &all)
+    };
+    let common =
+        [(152, 8), (153, 8), (7, 2), (11, 2), (4, 1), (6, 1), (2, 8), (1, 8), (16, 4), (17, 4)];
+    let values = |proto: u8, dst_port: u16| {
+        let first = 1_700_000_000_123_u64;
+        let mut v: Vec<u8> = [first, first + 250].iter().flat_map(|n| n.to_be_bytes()).collect();
+        v.extend(be(&[4000, dst_port]));
+        v.extend_from_slice(&[proto, 0x12]);
+        v.extend([1_u64 << 33, 1 << 40].iter().flat_map(|n| n.to_be_bytes()));
+        v.extend([70_000_u32, 70_001].iter().flat_map(|n| n.to_be_bytes()));
+        v
+    };
+    let four: Vec<(u16, u16)> =
+        [&common[..], &[(8, 4), (12, 4), (225, 4), (226, 4), (23, 8), (24, 8)]].concat();
+    let six: Vec<(u16, u16)> = [&common[..], &[(27, 16), (28, 16)]].concat();
+    let mut of_four = values(6, 443);
+    of_four.extend_from_slice(&[10, 0, 0, 1, 192, 0, 2, 1, 203, 0, 113, 9, 192, 0, 2, 1]);
+    of_four.extend([77_u64, 3].iter().flat_map(|n| n.to_be_bytes()));
+    let mut of_six = values(17, 53);
+    of_six.extend_from_slice(&[0x20; 16]);
+    of_six.extend_from_slice(&[0x21; 16]);
+    let sets =
+        [template(256, &four), template(257, &six), set(256, &of_four), set(257, &of_six)].concat();
+    let mut ipfix = be(&[10, 16 + sets.len() as u16]);
+    ipfix.extend_from_slice(&1_700_000_001_u32.to_be_bytes());
+    ipfix.resize(16, 0);
+    ipfix.extend(sets);
+
+    for packing in [&[][..], &["-z"], &["-y"], &["-j"]] {
+        let dir = tempfile::tempdir().unwrap();
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+        let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut collector = Command::new("nfcapd")
+            .args(["-b", "127.0.0.1", "-p", &port.to_string(), "-w"])
+            .arg(dir.path())
+            .args(packing)
+            .env("TZ", "UTC")
+            .stderr(std::process::Stdio::null())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let files = || {
+            let names = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path());
+            names.filter(|f| f.to_string_lossy().contains("nfcapd.")).collect::<Vec<_>>()
+        };
+        // Its file is there before it listens: each is sent until the system takes it, and nobody says no.
+        while files().is_empty() && collector.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        socket.connect(("127.0.0.1", port)).unwrap();
+        let is_listening = || {
+            let at = format!(":{port:04X} ");
+            std::fs::read_to_string("/proc/net/udp").is_ok_and(|t| t.contains(&at))
+        };
+        while !is_listening() && collector.try_wait().unwrap().is_none() {
+            std::thread::yield_now();
+        }
+        for datagram in [&five, &ipfix] {
+            socket.send(datagram).unwrap();
+        }
+        // What waits in its socket is taken before it ends: it must be seen to have taken it.
+        let waits = || {
+            let at = format!(":{port:04X} ");
+            let table = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
+            let line = table.lines().find(|l| l.contains(&at)).map(str::to_owned);
+            line.is_some_and(|l| !l.contains(":00000000 00:"))
+        };
+        while waits() {
+            std::thread::yield_now();
+        }
+        let pid = collector.id().to_string();
+        Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+        collector.wait().unwrap();
+        let found = files();
+        let file = found
+            .iter()
+            .find(|f| f.to_string_lossy().contains("nfcapd.2"))
+            .unwrap_or_else(|| panic!("{found:?}"));
+        let theirs = by_nfdump(&file.display().to_string());
+        assert_eq!(theirs.len(), 3, "{theirs:?}");
+        assert!(theirs.iter().any(|r| r.contains("8589934592,1099511627776,3,77")), "{theirs:?}");
+        assert_eq!(by_us(file), theirs, "{packing:?}");
+    }
+}

@@ -282,6 +282,41 @@ fn logs_are_put_together_by_time() {
 type Seen = Vec<(i64, Vec<u8>, bool)>;
 
 /// Columns are known behind a cut too, and lines that wait for earlier ones wait on.
+/// A collector's binary file grows by blocks, and gets its name when it is done; each record is given out once, also where
+/// a look comes in the middle of a block.
+#[test]
+fn a_binary_file_of_nfdump_is_read_as_it_grows() {
+    let whole =
+        fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/nfcapd/demo.lz4")).unwrap();
+    // The first block stands three times in it.
+    let header = &whole[..40];
+    let len = u32::from_le_bytes(whole[44..48].try_into().unwrap()) as usize;
+    let block = &whole[40..52 + len];
+    both(|trial, go_on| {
+        let (current, done) = (trial.path("nfcapd.current.77"), trial.path("nfcapd.202611211125"));
+        fs::write(&current, header).unwrap();
+        trial.look();
+        assert_eq!(trial.seen.len(), 0);
+        let mut file = fs::OpenOptions::new().append(true).open(&current).unwrap();
+        for n in 0..3 {
+            let cut = [5, 12, 1000][n];
+            file.write_all(&block[..cut]).unwrap();
+            trial.look();
+            go_on(trial);
+            assert_eq!(trial.seen.len(), 431 * n);
+            file.write_all(&block[cut..]).unwrap();
+            trial.look();
+            go_on(trial);
+            assert_eq!(trial.seen.len(), 431 * (n + 1), "block {n}");
+        }
+        fs::rename(&current, &done).unwrap();
+        trial.look();
+        go_on(trial);
+        trial.look();
+        assert_eq!(trial.seen.len(), 3 * 431);
+    });
+}
+
 #[test]
 fn any_cut_gives_the_same_lines() {
     let head = "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tid.orig_h\tid.resp_h\n";
