@@ -4,6 +4,7 @@ mod program;
 
 use program::{Ran, demo, gabion, repository};
 use serde_json::Value;
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -252,7 +253,7 @@ fn le<const N: usize>(words: [u16; N]) -> Vec<u8> {
 }
 
 /// A record of layout 1 behind its extension map.
-fn old(kind: u16, number: u16, flags: u16, extensions: &[u16], body: &[u8]) -> Vec<u8> {
+fn old(number: u16, flags: u16, extensions: &[u16], body: &[u8]) -> Vec<u8> {
     let lengths = |id: &u16| match id {
         4 | 14 | 16 => 4,
         7 | 15 | 17 => 8,
@@ -262,19 +263,19 @@ fn old(kind: u16, number: u16, flags: u16, extensions: &[u16], body: &[u8]) -> V
     list.resize((list.len() + 2).next_multiple_of(4), 0);
     let len = u16::try_from(8 + list.len()).unwrap();
     let map = [le([2, len, number, extensions.iter().map(lengths).sum()]), list].concat();
-    let fixed = if kind == 10 { 32 } else { 28 };
-    let len = u16::try_from(fixed + body.len()).unwrap();
-    let mut record = le([kind, len, flags, number, 123, 373]);
+    let len = u16::try_from(32 + body.len()).unwrap();
+    let mut record = le([10, len, flags, number, 123, 373]);
     for _ in 0..2 {
         record.extend_from_slice(&1_700_000_000_u32.to_le_bytes());
     }
     record.extend_from_slice(&[0, 0x1b, 6, 0]);
     record.extend_from_slice(&le([4000, 443]));
-    record.resize(fixed, 0);
+    record.resize(32, 0);
     [map, record, body.to_vec()].concat()
 }
 
-/// Layout 1, which nfdump 1.7 still reads: both kinds of records, both families, counts of 32 and 64 bits, both directions.
+/// Layout 1, which nfdump 1.7 still reads: both families, counts of 32 and 64 bits, both directions. (Its older kind of record
+/// nfdump 1.7 passes over.)
 #[test]
 fn files_of_layout_1_are_those_that_nfdump_tells() {
     if !is_there("files_of_layout_1_are_those_that_nfdump_tells") {
@@ -289,17 +290,16 @@ fn files_of_layout_1_are_those_that_nfdump_tells() {
     let long = [(1_u64 << 33).to_le_bytes(), 600_u64.to_le_bytes()].concat();
     let more = [&[9; 4 + 8 + 16][..], &7_u32.to_le_bytes(), &(1_u64 << 40).to_le_bytes(), &[9; 16]]
         .concat();
-    let mut body = Vec::new();
-    for (n, kind) in [1_u16, 10].into_iter().enumerate() {
-        let number = 3 * n as u16;
-        body.extend(old(kind, number, 0, &[], &[&v4[..], &short].concat()));
-        let both = [&v4[..], &long, &more].concat();
-        body.extend(old(kind, number + 1, 6, &[4, 7, 10, 14, 17, 20], &both));
-        body.extend(old(kind, number + 2, 1, &[4], &[&v6[..], &short, &[9; 4]].concat()));
-    }
+    let both = [&v4[..], &long, &more].concat();
+    let body = [
+        old(0, 0, &[], &[&v4[..], &short].concat()),
+        old(1, 6, &[4, 7, 10, 14, 17, 20], &both),
+        old(2, 1, &[4], &[&v6[..], &short, &[9; 4]].concat()),
+    ]
+    .concat();
     let mut file = le([0xa50c, 1, 0, 0, 1, 0]);
     file.resize(12 + 128 + 136, 0);
-    file.extend_from_slice(&12_u32.to_le_bytes());
+    file.extend_from_slice(&6_u32.to_le_bytes());
     file.extend_from_slice(&u32::try_from(body.len()).unwrap().to_le_bytes());
     file.extend_from_slice(&le([2, 0]));
     file.extend_from_slice(&body);
@@ -307,7 +307,7 @@ fn files_of_layout_1_are_those_that_nfdump_tells() {
     let path = dir.path().join("nfcapd.202311142210");
     std::fs::write(&path, file).unwrap();
     let theirs = by_nfdump(&path.display().to_string());
-    assert_eq!(theirs.len(), 6, "{theirs:?}");
+    assert_eq!(theirs.len(), 3, "{theirs:?}");
     assert_eq!(by_us(&path), theirs);
 }
 
@@ -373,49 +373,35 @@ fn files_of_a_collector_are_those_that_nfdump_tells() {
             .arg(dir.path())
             .args(packing)
             .env("TZ", "UTC")
-            .stderr(std::process::Stdio::null())
+            .stderr(std::process::Stdio::piped())
             .stdout(std::process::Stdio::null())
             .spawn()
             .unwrap();
-        let files = || {
-            let names = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path());
-            names.filter(|f| f.to_string_lossy().contains("nfcapd.")).collect::<Vec<_>>()
-        };
-        // Its file is there before it listens: each is sent until the system takes it, and nobody says no.
-        while files().is_empty() && collector.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
-        }
+        let mut said =
+            BufReader::new(collector.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let mut until =
+            |word: &str| assert!(said.any(|line| line.contains(word)), "ended before {word}");
+        until("Startup nfcapd");
         socket.connect(("127.0.0.1", port)).unwrap();
-        let is_listening = || {
-            let at = format!(":{port:04X} ");
-            std::fs::read_to_string("/proc/net/udp").is_ok_and(|t| t.contains(&at))
-        };
-        while !is_listening() && collector.try_wait().unwrap().is_none() {
-            std::thread::yield_now();
-        }
-        for datagram in [&five, &ipfix] {
+        // A datagram of another engine is named when it is looked at: those before it are done with.
+        let mut last = five.clone();
+        last[21] = 7;
+        for datagram in [&five, &ipfix, &last] {
             socket.send(datagram).unwrap();
         }
-        // What waits in its socket is taken before it ends: it must be seen to have taken it.
-        let waits = || {
-            let at = format!(":{port:04X} ");
-            let table = std::fs::read_to_string("/proc/net/udp").unwrap_or_default();
-            let line = table.lines().find(|l| l.contains(&at)).map(str::to_owned);
-            line.is_some_and(|l| !l.contains(":00000000 00:"))
-        };
-        while waits() {
-            std::thread::yield_now();
-        }
+        until("Process_v5");
+        until("Process_v5");
         let pid = collector.id().to_string();
         Command::new("kill").args(["-TERM", &pid]).status().unwrap();
         collector.wait().unwrap();
-        let found = files();
+        let names = std::fs::read_dir(dir.path()).unwrap().flatten().map(|e| e.path());
+        let found: Vec<_> = names.collect();
         let file = found
             .iter()
             .find(|f| f.to_string_lossy().contains("nfcapd.2"))
             .unwrap_or_else(|| panic!("{found:?}"));
         let theirs = by_nfdump(&file.display().to_string());
-        assert_eq!(theirs.len(), 3, "{theirs:?}");
+        assert!(theirs.len() >= 3, "{theirs:?}");
         assert!(theirs.iter().any(|r| r.contains("8589934592,1099511627776,3,77")), "{theirs:?}");
         assert_eq!(by_us(file), theirs, "{packing:?}");
     }

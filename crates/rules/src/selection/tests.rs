@@ -53,7 +53,7 @@ fn enabling_comes_behind_disabling() {
         let (text, found) =
             selected(&[(Kind::Disable, which), (Kind::Enable, "3:5")], "/x/a.rules");
         let is_all = !which.starts_with("re:");
-        assert_eq!(on(&text).iter().any(|(sid, _)| *sid == 1), false, "{which}");
+        assert!(!on(&text).iter().any(|(sid, _)| *sid == 1), "{which}");
         assert_eq!(found.disabled, if is_all { 3 } else { 1 }, "{which}: {text}");
         assert!(on(&text).iter().any(|(sid, _)| *sid == 5), "{which}");
     }
