@@ -17,8 +17,8 @@ use crate::trial::{Flow, Trial, conn, log};
 use gabion_record::Ip;
 use gabion_record::evidence::Evidence;
 use gabion_record::logs::{
-    Arp, Body, Dhcp, Dns, Files, Http, List, Login, Mac, Notice, Record, SECOND, Smtp, Software,
-    Ssh, Ssl, TimeNs, Tunnel, Weird,
+    Arp, Body, Dhcp, Dns, Files, Http, List, Login, Mac, Notice, Record, RuleAlert, SECOND, Smtp,
+    Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
 };
 use std::sync::Arc;
 
@@ -290,6 +290,18 @@ pub(crate) const SCRIPTS: &[(&str, &str, Write)] = &[
     }),
     ("zeek_notice", "WEIRD_HTTP_METHOD", |s| {
         s.log(0, Body::Weird(Weird { name: b"unknown_HTTP_method", addl: b"FOO" }));
+    }),
+    ("rule_alert", "RULE_ALERT", |s| {
+        let signature = &b"ET MALWARE a call home"[..];
+        s.log(
+            0,
+            Body::RuleAlert(RuleAlert {
+                signature,
+                sid: 2_019_401,
+                severity: 1,
+                ..RuleAlert::default()
+            }),
+        );
     }),
     ("threat_intelligence", "THREAT_INTELLIGENCE_TO_BLACKLISTED_IP", |s| {
         (0..3).for_each(|n| s.flow(&conn(n, WHO, "23.253.126.58", 80)));

@@ -325,6 +325,10 @@ limits! { "behavior";
     pub const WHITELIST_ENTRIES_MAX: usize = 1 << 20,
         Counts("further entries, with a warning that names the line");
 
+    /// Networks of a whitelist that are narrowed to a type or a time: each is looked at for each piece of evidence.
+    pub const WHITELIST_NARROW_RANGES_MAX: usize = 256,
+        Counts("further ones, with a warning that names the line");
+
     /// Bytes of a line of a list of indicators: an address of the web is the longest, and browsers take 2,000.
     pub const LIST_LINE_MAX: usize = 4096,
         Counts("the line, among the wrong ones of the list");

@@ -23,7 +23,7 @@ use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
 /// Version of the encoding; it changes with the states of detectors. From the first release on older
 /// ones are to decode for ever; until then another version is refused.
-const VERSION: u16 = 8;
+const VERSION: u16 = 9;
 
 /// No timer.
 pub const NEVER: TimeNs = TimeNs(i64::MAX);
@@ -56,11 +56,26 @@ impl Repeats {
         is_power_of_ten(*times).then_some((*times, key))
     }
 
+    /// The same of a type that counts its things by itself, so that no other type's take their room; `None` where
+    /// there is no room for this one, which is then said each time.
+    pub(crate) fn count_own(
+        &mut self,
+        kind: &'static EvidenceType,
+        what: u64,
+    ) -> Option<(u64, u64)> {
+        let key = mix(mix(kind.hash) ^ what);
+        let times = self.things.get_or_add(key, &reached::REPEATS_MAX)?;
+        *times += 1;
+        Some((*times, key))
+    }
+
     /// Things that were seen more often than was said, and how often.
     fn grown(&self) -> impl Iterator<Item = (u64, u64)> {
         self.things.iter().copied().filter(|(_, times)| !is_power_of_ten(*times))
     }
 }
+
+impl crate::state::Boxed for Repeats {}
 
 impl State for Repeats {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -79,7 +94,7 @@ impl State for Repeats {
     }
 }
 
-fn is_power_of_ten(n: u64) -> bool {
+pub(crate) fn is_power_of_ten(n: u64) -> bool {
     matches!(n.checked_ilog10(), Some(log) if 10u64.pow(log) == n)
 }
 
@@ -560,6 +575,16 @@ pub struct Closing<'a> {
 }
 
 impl Closing<'_> {
+    /// Says how often things were seen by now, of which that is all that is known here: who tells them knows the
+    /// rest.
+    pub(crate) fn say_repeats(&mut self, repeats: &Repeats) {
+        for (key, times) in repeats.grown() {
+            let mut finding = self.find(&REPEATED, self.window, self.now).at_last();
+            (finding.0.times, finding.0.repeat) = (times, mix(key ^ hash_ip(self.profile)));
+            self.say(finding);
+        }
+    }
+
     /// Begins the last telling of something that was found in that window and seen last at `last`.
     pub fn find(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> Finding {
         let finding = Finding::new(kind, self.profile, last, window);

@@ -510,22 +510,26 @@ impl Folded {
         }
         let says = match &self.scope {
             Scope::Source(_) => {
-                "{count} more findings of {0} from {profile}, to {1}{hosts} targets. Weightiest: {2}."
+                "{count} more findings of {0} from {profile}, to {1}{hosts} targets.{2}"
             }
             Scope::Target(_) => {
-                "{count} more findings of {0} to {dst}, from {1}{hosts} sources. Weightiest: {2}."
+                "{count} more findings of {0} to {dst}, from {1}{hosts} sources.{2}"
             }
-            Scope::Rest => "{count} more findings of {0}, of {1}{hosts} hosts. Weightiest: {2}.",
+            Scope::Rest => "{count} more findings of {0}, of {1}{hosts} hosts.{2}",
         };
         let uids = heaviest().flat_map(|e| e.uids.iter().cloned()).take(UIDS_MAX).collect();
         let victim =
             if matches!(self.scope, Scope::Target(_)) { self.first.victim.clone() } else { None };
+        let weightiest = match named.is_empty() {
+            true => String::new(),
+            false => format!(" Weightiest: {}.", named.join(", ")),
+        };
         let about = if self.hosts.is_estimate() { "about " } else { "" };
         let mut told = Evidence {
             id: self.id,
             why,
             says: Cow::Borrowed(says),
-            words: vec![self.first.kind.name.to_owned(), about.to_owned(), named.join(", ")],
+            words: vec![self.first.kind.name.to_owned(), about.to_owned(), weightiest],
             measures: Measures { count: self.count, hosts: self.hosts.len(), ..self.measures },
             about: 0,
             repeat: 0,

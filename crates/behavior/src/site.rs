@@ -179,7 +179,10 @@ impl Site {
             LogKind::OpenConn => LogKind::Conn,
             kind => kind,
         };
-        self.logs |= 1 << kind as u32;
+        // Rules change nothing about what a sensor's logs say and don't say.
+        if kind != LogKind::RuleAlert {
+            self.logs |= 1 << kind as u32;
+        }
         if self.local.is_none() && r.src.is_private() {
             self.local = r.src.rfc1918();
         }

@@ -72,6 +72,8 @@ pub(crate) enum BehaviorVerb {
     Show(crate::behavior::show::ShowOptions),
     /// List what was found: whom hosts call, the hosts, and the findings, narrowed and in order
     List(crate::behavior::list::ListOptions),
+    /// Keep a host, a type of findings or a pair of hosts out of findings for a time: writes a whitelist
+    Mute(crate::behavior::mute::MuteOptions),
 }
 
 /// What to do with rules.
@@ -241,7 +243,7 @@ pub(crate) struct ReadOptions {
     /// (repeatable); read again when they change and at SIGUSR2
     #[arg(long, value_name = "PATH", requires = "behavior")]
     pub(crate) intel: Vec<PathBuf>,
-    /// What is not to be told: lines of type,value,direction,ignore (see docs/whitelist.md)
+    /// What is not to be told: lines of type,value,direction,ignore (see docs/whitelist.md and `behavior mute`)
     #[arg(long, value_name = "FILE", requires = "behavior")]
     pub(crate) whitelist: Option<PathBuf>,
     /// Go on reading logs as they grow and are rotated, until SIGINT or SIGTERM; pipes until they are closed

@@ -42,7 +42,7 @@ pub(crate) fn moment(text: &str, now: Timestamp) -> Option<i64> {
 }
 
 /// An age in seconds: numbers with units, as `2h`, `-2h`, `1h30m`, `2 hours ago`.
-fn age(text: &str) -> Option<i64> {
+pub(crate) fn age(text: &str) -> Option<i64> {
     let text = text.strip_prefix('-').unwrap_or(text);
     let mut rest = text.strip_suffix("ago").unwrap_or(text).trim();
     let mut seconds = 0i64;

@@ -331,3 +331,41 @@ fn a_database_that_is_locked_in_a_run_is_said_and_findings_go_on() {
         std::fs::remove_dir_all(&out).unwrap();
     }
 }
+
+/// A database that may only be read ends a run before it begins, with one line; what earlier runs found stays.
+#[test]
+fn a_database_that_may_only_be_read_is_said_at_once() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let (log, out) = (dir.path().join("conn.log"), dir.path().join("out"));
+    let flow = "{\"ts\":1.5,\"uid\":\"C1\",\"id.orig_h\":\"10.0.0.1\",\"id.orig_p\":40000,\
+        \"id.resp_h\":\"10.0.0.2\",\"id.resp_p\":23,\"proto\":\"tcp\",\"conn_state\":\"S0\"}\n";
+    std::fs::write(&log, flow).unwrap();
+    // Who runs as root may write whatever its mode says, unless it gives that up.
+    let program = env!("CARGO_BIN_EXE_gabion");
+    let mut command = std::process::Command::new("setpriv");
+    command.args(["--bounding-set=-dac_override,-dac_read_search", program]);
+    if !rustix::process::geteuid().is_root() {
+        command = std::process::Command::new(program);
+    }
+    let arguments = ["read", "--behavior", "-q", "--append", "-l"];
+    let first = std::process::Command::new(program).args(arguments).arg(&out).arg(&log).output();
+    assert_eq!(first.unwrap().status.code(), Some(0));
+    let database = out.join("profiles.sqlite");
+    std::fs::set_permissions(&database, std::fs::Permissions::from_mode(0o444)).unwrap();
+    let before =
+        (std::fs::read(&database).unwrap(), std::fs::read(out.join("alerts.json")).unwrap());
+    let ran = match command.args(arguments).arg(&out).arg(&log).output() {
+        Ok(ran) => ran,
+        Err(e) => {
+            println!("skipped: setpriv: {e}");
+            return;
+        }
+    };
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    assert_eq!(ran.status.code(), Some(4), "{said}");
+    assert!(said.lines().count() == 1 && said.contains("profiles.sqlite"), "{said}");
+    let after =
+        (std::fs::read(&database).unwrap(), std::fs::read(out.join("alerts.json")).unwrap());
+    assert!(before == after);
+}

@@ -11,7 +11,8 @@ use crate::json::{self, Value};
 use crate::skip::Skip;
 use gabion_record::Ip;
 use gabion_record::logs::{
-    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, Mac, Proto, Record, Ssh, Ssl, TimeNs,
+    Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, Mac, Proto, Record, RuleAlert, Ssh,
+    Ssl, TimeNs,
 };
 
 /// Places of an event's texts. Those of nested objects are their inner names.
@@ -74,6 +75,13 @@ enum Place {
     AssignedIp,
     RequestedIp,
     HostName,
+    Direction,
+    Signature,
+    Category,
+    Gid,
+    Sid,
+    Severity,
+    Confidence,
     End0,
 }
 
@@ -103,7 +111,7 @@ fn moment(slots: &Slots<'_>) -> Result<TimeNs, Skip> {
             let start = field::moment(get(Place::Start));
             start.or_else(|| field::moment(get(Place::Timestamp))).ok_or(Skip::NoTime)
         }
-        b"dns" | b"http" | b"tls" | b"fileinfo" | b"ssh" | b"arp" | b"dhcp" | b"ftp" => {
+        b"dns" | b"http" | b"tls" | b"fileinfo" | b"ssh" | b"arp" | b"dhcp" | b"ftp" | b"alert" => {
             field::moment(get(Place::Timestamp)).ok_or(Skip::NoTime)
         }
         _ => Err(Skip::UnusedEvent),
@@ -142,6 +150,8 @@ fn slots<'a>(line: &'a [u8], escaped: &mut u64) -> Result<Slots<'a>, Skip> {
         (b"arp", Value::Object(inner)) => arp(inner, &mut put),
         (b"ftp", Value::Object(inner)) => ftp(inner, &mut put),
         (b"dhcp", Value::Object(inner)) => dhcp(inner, &mut put),
+        (b"direction", _) => put(Place::Direction, value),
+        (b"alert", Value::Object(inner)) => alert(inner, &mut put),
         _ => {}
     })
     .ok_or(Skip::CutShort)?;
@@ -301,6 +311,25 @@ fn dhcp<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
     });
 }
 
+/// What a rule says of itself.
+fn alert<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
+    let _ = json::members(inner, |key, value| match (key, value) {
+        (b"signature", _) => put(Place::Signature, value),
+        (b"category", _) => put(Place::Category, value),
+        (b"gid", _) => put(Place::Gid, value),
+        (b"signature_id", _) => put(Place::Sid, value),
+        (b"severity", _) => put(Place::Severity, value),
+        (b"metadata", Value::Object(rule)) => {
+            let _ = json::members(rule, |key, value| {
+                if key == b"confidence" {
+                    put(Place::Confidence, value);
+                }
+            });
+        }
+        _ => {}
+    });
+}
+
 /// The record of an event. `scratch` is lent for texts with escapes.
 ///
 /// # Errors
@@ -323,6 +352,10 @@ pub fn record<'a>(line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>
         if is_server {
             (src, dst, sport, dport) = (dst, src, dport, sport);
         }
+    }
+    // An alert's addresses are those of its packet: the record is the client's.
+    if get(Place::Kind) == b"alert" && get(Place::Direction) == b"to_client" {
+        (src, dst, sport, dport) = (dst, src, dport, sport);
     }
     if get(Place::Kind) == b"dhcp" {
         (src, dst) = dhcp_ends(&get, src, dst);
@@ -454,6 +487,14 @@ fn body<'a>(get: &impl Fn(Place) -> &'a [u8]) -> Body<'a> {
             total_bytes: field::count(get(Place::Size)),
             mime_type: &[],
         }),
+        b"alert" => Body::RuleAlert(RuleAlert {
+            signature: get(Place::Signature),
+            category: get(Place::Category),
+            gid: field::count(get(Place::Gid)).max(1) as u32,
+            sid: field::count(get(Place::Sid)) as u32,
+            severity: u8::try_from(field::count(get(Place::Severity))).unwrap_or(u8::MAX),
+            confidence: get(Place::Confidence),
+        }),
         b"ssh" => Body::Ssh(Ssh {
             client: get(Place::ClientBanner),
             server: get(Place::ServerBanner),
@@ -566,6 +607,37 @@ mod tests {
             assert_eq!(c.is_established, established, "{state} {tc}");
             assert_eq!((c.duration_ns, c.service), (6_000_000_000, &b"http"[..]));
             assert_eq!(time(line.as_bytes()), Ok(r.ts));
+        }
+    }
+
+    /// An alert is a record of the flow's client, whichever side's packet completed it.
+    #[test]
+    fn alerts_are_records_of_the_client() {
+        let line = |direction: &str, ends: &str| {
+            format!(
+                r#"{{"timestamp":"2021-06-06T15:59:46.457984+0200","flow_id":5,"event_type":"alert",{ends},"proto":"TCP",
+                "direction":"{direction}","alert":{{"action":"allowed","gid":1,"signature_id":2019401,"rev":3,
+                "signature":"ET \"X\"","category":"Misc","severity":2,"metadata":{{"confidence":["High"]}}}},
+                "http":{{"hostname":"a.b","url":"/"}},"flow":{{"pkts_toserver":6,"start":"2021-06-06T15:59:40.0+0200"}}}}"#
+            )
+        };
+        let to_server = r#""src_ip":"10.0.0.1","src_port":4000,"dest_ip":"9.9.9.9","dest_port":80"#;
+        let to_client = r#""src_ip":"9.9.9.9","src_port":80,"dest_ip":"10.0.0.1","dest_port":4000"#;
+        for line in [line("to_server", to_server), line("to_client", to_client)] {
+            let mut scratch = Vec::new();
+            let r = record(line.as_bytes(), &mut scratch).unwrap();
+            let Body::RuleAlert(a) = r.body else { panic!("not an alert") };
+            assert_eq!(
+                (a.signature, a.gid, a.sid, a.severity),
+                (&b"ET \"X\""[..], 1, 2_019_401, 2)
+            );
+            assert_eq!(a.confidence, b"[\"High\"]");
+            assert_eq!((r.src.to_string(), r.dst_port), ("10.0.0.1".into(), 80));
+            // The moment of the packet, not of the flow's begin.
+            assert_eq!(r.ts.0, 1_622_987_986_457_984_000);
+            for cut in 0..line.len() {
+                assert!(record(&line.as_bytes()[..cut], &mut Vec::new()).is_err());
+            }
         }
     }
 

@@ -391,7 +391,9 @@ pub fn kind_of(name: &str) -> Option<LogKind> {
 
 /// The kind by a whole stem or by its first word: `open_conn` is a log of its own, `conn_red` is not.
 fn open_or(stem: &[u8], word: &[u8]) -> Option<LogKind> {
-    LogKind::from_name(stem).or_else(|| LogKind::from_name(word))
+    let found = LogKind::from_name(stem).or_else(|| LogKind::from_name(word));
+    // Alerts come out of EVE, never as a log of their own.
+    found.filter(|kind| *kind != LogKind::RuleAlert)
 }
 
 /// The kind that `#path` says.

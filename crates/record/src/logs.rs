@@ -177,6 +177,7 @@ kinds! {
     Arp, "arp";
     Login, "login";
     OpenConn, "open_conn";
+    RuleAlert, "alert";
 }
 
 impl LogKind {
@@ -543,6 +544,23 @@ pub struct Notice<'a> {
     pub msg: &'a [u8],
     /// Further text.
     pub sub: &'a [u8],
+}
+
+/// An alert of a rule, as EVE's `alert` tells it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RuleAlert<'a> {
+    /// The rule's message.
+    pub signature: &'a [u8],
+    /// The rule's class of attack in words.
+    pub category: &'a [u8],
+    /// The rule's `gid`; 1 where nobody says otherwise.
+    pub gid: u32,
+    /// The rule's `sid`.
+    pub sid: u32,
+    /// Its priority: 1 is the worst, 0 is not known.
+    pub severity: u8,
+    /// What the rule's metadata says of how sure it is (`High`, `Medium`, `Low`).
+    pub confidence: &'a [u8],
 }
 
 /// A program seen on a host.

@@ -47,7 +47,7 @@ impl Detector for Arp {
             MITM_ARP_ATTACK critical, 0.2",
         settings: &["arp.arp_scan_threshold"],
     };
-    const KINDS: u16 = bit(LogKind::Arp);
+    const KINDS: u32 = bit(LogKind::Arp);
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Asked>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -36,7 +36,7 @@ impl Detector for ArpaScan {
         level: "medium; 0.7",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Dns);
+    const KINDS: u32 = bit(LogKind::Dns);
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Asked>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -439,7 +439,7 @@ impl Detector for Beacon {
         level: "from 0.9 on high, from 0.8 medium; the score",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::Ssl);
+    const KINDS: u32 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::Ssl);
 
     /// It says nothing of fewer than 16 flows, and waits for nothing before the fourth.
     #[inline]

@@ -29,7 +29,7 @@ impl Detector for CertificateName {
         level: "source low, destination medium; 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Ssl);
+    const KINDS: u32 = bit(LogKind::Ssl);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

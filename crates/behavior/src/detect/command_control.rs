@@ -100,7 +100,7 @@ impl Detector for CommandControl {
             length of the string in hundredths",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     /// It says nothing of fewer than 5 flows.
     #[inline]

@@ -51,7 +51,7 @@ impl Detector for ConnectionWithoutDns {
         level: "info; 0.8",
         settings: &["parameters.client_ips"],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Dns);
+    const KINDS: u32 = bit(LogKind::Conn) | bit(LogKind::Dns);
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Nameless>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -62,7 +62,7 @@ impl Detector for DataUpload {
         level: "the source info, the destination high; 0.6",
         settings: &["flow_alerts.data_exfiltration_threshold"],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     /// It says nothing of one flow of less than 100 MB, unless less is much by the settings.
     #[inline]

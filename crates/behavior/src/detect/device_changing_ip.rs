@@ -24,7 +24,7 @@ impl Detector for DeviceChangingIp {
         level: "medium; 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     #[inline]
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {

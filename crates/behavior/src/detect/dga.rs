@@ -46,7 +46,7 @@ impl Detector for Dga {
         level: "high; a hundredth for each name",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Dns);
+    const KINDS: u32 = bit(LogKind::Dns);
 
     fn record(window: &mut Slot<Missing>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -39,7 +39,7 @@ impl Detector for DhcpScan {
         level: "medium; 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Dhcp);
+    const KINDS: u32 = bit(LogKind::Dhcp);
 
     fn record(window: &mut Slot<Requested>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -39,7 +39,7 @@ impl Detector for DifferentLocalnet {
             low; 1",
         settings: &["parameters.client_ips"],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Dns) | bit(LogKind::Arp);
+    const KINDS: u32 = bit(LogKind::Conn) | bit(LogKind::Dns) | bit(LogKind::Arp);
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Resolvers>, cx: &mut Context<'_, '_>) {

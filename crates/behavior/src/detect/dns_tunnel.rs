@@ -104,7 +104,7 @@ impl Detector for DnsTunnel {
         level: "from 1,000 on high, 800 medium, 500 low; 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Dns) | bit(LogKind::Http) | bit(LogKind::Ssl);
+    const KINDS: u32 = bit(LogKind::Dns) | bit(LogKind::Http) | bit(LogKind::Ssl);
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Asked>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -59,7 +59,7 @@ impl Detector for DnsWithoutConnection {
         level: "info; 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Dns) | bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Dns) | bit(LogKind::Conn);
 
     /// It waits for names only.
     #[inline]

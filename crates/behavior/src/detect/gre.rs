@@ -26,7 +26,7 @@ impl Detector for Gre {
         level: "low; 1",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Tunnel);
+    const KINDS: u32 = bit(LogKind::Tunnel);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

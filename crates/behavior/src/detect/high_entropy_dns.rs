@@ -26,7 +26,7 @@ impl Detector for HighEntropyDns {
         level: "the destination medium, the source low; 0.6",
         settings: &["flow_alerts.entropy_threshold"],
     };
-    const KINDS: u16 = bit(LogKind::Dns);
+    const KINDS: u32 = bit(LogKind::Dns);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -58,7 +58,7 @@ impl Detector for HorizontalScan {
         level: "high; confidence from packets sent: none 0.3, up to 10 a tenth each, more 1",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     /// It says nothing of fewer than 10 hosts.
     #[inline]

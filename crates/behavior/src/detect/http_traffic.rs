@@ -80,7 +80,7 @@ impl Detector for HttpTraffic {
             MULTIPLE_USER_AGENT info, 1; EXECUTABLE_MIME_TYPE both ends low, 1",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Http);
+    const KINDS: u32 = bit(LogKind::Http);
 
     fn record(window: &mut Slot<Requests>, kept: &mut Slot<Agents>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -87,7 +87,7 @@ impl Detector for HttpsAnomaly {
             last three, hours compared with, and how many numbers are odd",
         settings: &["anomaly_detection_https.*"],
     };
-    const KINDS: u16 = bit(LogKind::Ssl) | bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Ssl) | bit(LogKind::Conn);
 
     /// It compares with flows before.
     #[inline]

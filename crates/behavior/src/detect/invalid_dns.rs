@@ -29,7 +29,7 @@ impl Detector for InvalidDns {
         level: "info; 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Dns);
+    const KINDS: u32 = bit(LogKind::Dns);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

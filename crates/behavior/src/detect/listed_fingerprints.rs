@@ -33,7 +33,7 @@ impl Detector for ListedFingerprints {
         level: "the list's; of JA3S and certificates low for the source; 1",
         settings: &["threatintelligence.ja3_feeds", "threatintelligence.ssl_feeds"],
     };
-    const KINDS: u16 = bit(LogKind::Ssl) | bit(LogKind::Files);
+    const KINDS: u32 = bit(LogKind::Ssl) | bit(LogKind::Files);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         if cx.settings.intel.is_empty() || cx.profile != cx.record.src {

@@ -24,7 +24,7 @@ impl Detector for Login {
         level: "info; 1; the destination stands as attacker",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Login);
+    const KINDS: u32 = bit(LogKind::Login);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

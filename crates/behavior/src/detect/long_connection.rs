@@ -24,7 +24,7 @@ impl Detector for LongConnection {
         level: "low; confidence: its part of a day, 1 at most",
         settings: &["flow_alerts.long_connection_threshold"],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::OpenConn);
+    const KINDS: u32 = bit(LogKind::Conn) | bit(LogKind::OpenConn);
 
     #[inline]
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {

@@ -33,7 +33,7 @@ pub trait Detector {
     /// What it is.
     const ABOUT: About;
     /// The kinds of logs it takes, a bit each ([`bit`]).
-    const KINDS: u16;
+    const KINDS: u32;
 
     /// Whether it may say something of the first flow of a profile, or ask to be woken by it, where that flow
     /// fits a seed ([`crate::seeds`]): of such a flow a seed knows how long it lasted and what it sent. What such a
@@ -76,7 +76,7 @@ pub trait Detector {
 }
 
 /// The bit of a kind in [`Detector::KINDS`].
-pub const fn bit(kind: LogKind) -> u16 {
+pub const fn bit(kind: LogKind) -> u32 {
     1 << kind as u16
 }
 
@@ -100,7 +100,7 @@ macro_rules! registry {
         pub const ALL: &[(&str, About)] =
             &[$((stringify!($module), <$module::$detector as Detector>::ABOUT),)+];
 
-        fn run<const KIND: u16>(
+        fn run<const KIND: u32>(
             window: &mut WindowStates,
             kept: &mut KeptStates,
             context: &mut Context<'_, '_>,
@@ -246,6 +246,7 @@ registry! {
     dhcp_scan::DhcpScan,
     arp::Arp,
     zeek_notice::ZeekNotice,
+    rule_alert::RuleAlert,
     threat_intelligence::ThreatIntelligence,
     listed_fingerprints::ListedFingerprints,
 }
@@ -292,6 +293,7 @@ pub fn record(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Co
         LogKind::Arp => run::<{ bit(LogKind::Arp) }>(window, kept, context),
         LogKind::Login => run::<{ bit(LogKind::Login) }>(window, kept, context),
         LogKind::OpenConn => run::<{ bit(LogKind::OpenConn) }>(window, kept, context),
+        LogKind::RuleAlert => run::<{ bit(LogKind::RuleAlert) }>(window, kept, context),
     }
 }
 

@@ -43,7 +43,7 @@ impl Detector for MultiplePorts {
         level: "info; 0.5",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     /// It says nothing of one port.
     #[inline]

@@ -170,7 +170,7 @@ impl Detector for PairTotals {
             STROBE high, 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn)
+    const KINDS: u32 = bit(LogKind::Conn)
         | bit(LogKind::Http)
         | bit(LogKind::Ssl)
         | bit(LogKind::OpenConn);

@@ -35,7 +35,7 @@ impl Detector for PasteSite {
         level: "info; 1",
         settings: &["flow_alerts.pastebin_download_threshold"],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::Ssl);
+    const KINDS: u32 = bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::Ssl);
 
     /// It says nothing of a server of which no handshake was seen.
     #[inline]

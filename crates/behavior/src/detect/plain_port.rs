@@ -66,7 +66,7 @@ impl Detector for PlainPort {
         level: "443: medium, 0.8; 80: the source low, the destination medium, 0.8",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn) | bit(LogKind::Ssl) | bit(LogKind::Http);
+    const KINDS: u32 = bit(LogKind::Conn) | bit(LogKind::Ssl) | bit(LogKind::Http);
 
     /// Of a flow that is what its port says it only remembers that.
     #[inline]

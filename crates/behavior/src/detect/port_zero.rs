@@ -25,7 +25,7 @@ impl Detector for PortZero {
         level: "high; 0.8; the destination is the attacker when only its port is 0",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     #[inline]
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {

@@ -25,7 +25,7 @@ impl Detector for PrivateIp {
         level: "info; 1",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     #[inline]
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {

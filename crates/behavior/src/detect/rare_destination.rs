@@ -95,7 +95,7 @@ impl Detector for RareDestination {
         level: "FIRST_SEEN_DESTINATION info, 0.5; RARE_DESTINATION low, 0.5",
         settings: &["parameters.client_ips"],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Rare>, cx: &mut Context<'_, '_>) {

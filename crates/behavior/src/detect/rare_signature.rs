@@ -82,7 +82,7 @@ impl Detector for RareSignature {
         level: "low; 0.5",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Http) | bit(LogKind::Ssl);
+    const KINDS: u32 = bit(LogKind::Http) | bit(LogKind::Ssl);
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Signatures>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -64,7 +64,7 @@ impl Detector for Reconnection {
         level: "medium; 0.5",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     /// It says nothing of fewer than 4 flows.
     #[inline]

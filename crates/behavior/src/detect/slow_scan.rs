@@ -113,7 +113,7 @@ impl Detector for SlowScan {
         level: "medium; 0.7",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     /// It says nothing of fewer than 10 ports or hosts.
     #[inline]

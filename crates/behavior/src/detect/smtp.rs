@@ -40,7 +40,7 @@ impl Detector for Smtp {
         level: "high; 1",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Smtp);
+    const KINDS: u32 = bit(LogKind::Smtp);
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Refused>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

@@ -88,7 +88,7 @@ impl Detector for Ssh {
             "brute_force_detector.ssh_attempt_threshold",
         ],
     };
-    const KINDS: u16 = bit(LogKind::Ssh) | bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Ssh) | bit(LogKind::Conn);
 
     /// Flows of SSH fit no seed.
     #[inline]

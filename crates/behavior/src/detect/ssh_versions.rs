@@ -33,7 +33,7 @@ impl Detector for SshVersions {
         level: "medium; 0.9",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Software);
+    const KINDS: u32 = bit(LogKind::Software);
 
     fn record(_: &mut Slot<()>, kept: &mut Slot<Versions>, cx: &mut Context<'_, '_>) {
         let Body::Software(s) = &cx.record.body else { return };

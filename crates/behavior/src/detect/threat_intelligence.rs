@@ -73,7 +73,7 @@ impl Detector for ThreatIntelligence {
             "gabion.autonomous_systems",
         ],
     };
-    const KINDS: u16 = bit(LogKind::Conn)
+    const KINDS: u32 = bit(LogKind::Conn)
         | bit(LogKind::Dns)
         | bit(LogKind::Http)
         | bit(LogKind::Ssl)

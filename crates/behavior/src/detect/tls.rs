@@ -92,7 +92,7 @@ impl Detector for Tls {
             info, 0.9",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Ssl);
+    const KINDS: u32 = bit(LogKind::Ssl);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

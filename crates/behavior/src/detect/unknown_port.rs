@@ -70,7 +70,7 @@ impl Detector for UnknownPort {
         level: "established high, else medium; 1",
         settings: &["services (lines name,port,protocol)"],
     };
-    const KINDS: u16 = bit(LogKind::Conn);
+    const KINDS: u32 = bit(LogKind::Conn);
 
     #[inline]
     fn record(_: &mut Slot<()>, kept: &mut Slot<Peers>, cx: &mut Context<'_, '_>) {

@@ -40,7 +40,7 @@ impl Detector for UserAgentMaker {
         level: "high; 1",
         settings: &["gabion.mac_vendors"],
     };
-    const KINDS: u16 = bit(LogKind::Http);
+    const KINDS: u32 = bit(LogKind::Http);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

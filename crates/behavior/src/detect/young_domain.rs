@@ -29,7 +29,7 @@ impl Detector for YoungDomain {
         level: "low for the domain, info for who asks; 1",
         settings: &["gabion.domain_ages"],
     };
-    const KINDS: u16 = bit(LogKind::Dns) | bit(LogKind::Ssl) | bit(LogKind::Http);
+    const KINDS: u32 = bit(LogKind::Dns) | bit(LogKind::Ssl) | bit(LogKind::Http);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

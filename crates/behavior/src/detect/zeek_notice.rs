@@ -42,7 +42,7 @@ impl Detector for ZeekNotice {
             (hosts − 255) / 250 + 1; WEIRD_HTTP_METHOD medium, 0.9",
         settings: &[],
     };
-    const KINDS: u16 = bit(LogKind::Notice) | bit(LogKind::Weird);
+    const KINDS: u32 = bit(LogKind::Notice) | bit(LogKind::Weird);
 
     fn record(_: &mut Slot<()>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;

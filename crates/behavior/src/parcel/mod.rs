@@ -19,7 +19,7 @@ use crate::state::Decoder;
 use fixed::{Fixed, fixed};
 use gabion_record::logs::{
     Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, LogKind, Login, Mac, Notice,
-    OpenConn, Proto, Record, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
+    OpenConn, Proto, Record, RuleAlert, Smtp, Software, Ssh, Ssl, TimeNs, Tunnel, Weird,
 };
 use gabion_record::{Ip, Net};
 
@@ -351,6 +351,7 @@ parts! {
     Ssh<'a> { auth_success, auth_attempts, client, server, }
     Files<'a> { source, md5, sha1, total_bytes, mime_type, }
     Notice<'a> { note, msg, sub, }
+    RuleAlert<'a> { signature, category, gid, sid, severity, confidence, }
     Software<'a> { software_type, name, major, minor, unparsed, }
     Weird<'a> { name, addl, }
     Tunnel<'a> { tunnel_type, action, }
@@ -429,7 +430,7 @@ macro_rules! bodies {
 
 bodies!(
     Conn, Dns, Http, Ssl, Ssh, Files, Notice, Software, Weird, Tunnel, Smtp, Ftp, Dhcp, Arp, Login,
-    OpenConn
+    OpenConn, RuleAlert
 );
 
 #[cfg(test)]

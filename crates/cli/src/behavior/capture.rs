@@ -28,6 +28,7 @@ ethernet: yes
 metadata: no
 types:
   - flow
+  - alert
   - dns
   - http:
       extended: yes
@@ -171,7 +172,7 @@ mod tests {
     fn what_is_asked_of_the_engine_is_known_to_it() {
         let node = yaml::read_text("events", EVENTS).unwrap();
         let settings = gabion_outputs::eve::EveSettings::read(&node, None);
-        for name in ["flow", "dns", "http", "tls", "ssh", "files", "ftp", "dhcp", "arp"] {
+        for name in ["flow", "alert", "dns", "http", "tls", "ssh", "files", "ftp", "dhcp", "arp"] {
             assert!(settings.type_node(name).is_some(), "{name}");
         }
         assert!(settings.ethernet);

@@ -13,6 +13,7 @@ mod intel;
 pub(crate) mod known;
 pub(crate) mod list;
 mod live;
+pub(crate) mod mute;
 mod paged;
 mod ranked;
 mod run_tables;
@@ -719,16 +720,21 @@ struct Configured {
     known: Known,
 }
 
+/// The configuration in a file.
+fn tree(path: &Path) -> Result<Tree, Fault> {
+    let shown = path.display();
+    let text = operator_file::text(path, CONFIGURATION_BYTES_MAX)
+        .map_err(|e| Fault::input(format!("{shown}: {e}: name a configuration with -c")))?;
+    yaml::read_text(&shown.to_string(), &text)
+        .map_err(|e| Fault::input(format!("{e}: mend the configuration or leave out -c")))
+}
+
 /// Thresholds of the peer's YAML, with `--set`, and the lists it and `--intel` name.
 fn settings(o: &ReadOptions) -> Result<Configured, Fault> {
-    let mut tree = Tree::default();
-    if let Some(path) = &o.engine.config {
-        let shown = path.display();
-        let text = operator_file::text(path, CONFIGURATION_BYTES_MAX)
-            .map_err(|e| Fault::input(format!("{shown}: {e}: name a configuration with -c")))?;
-        tree = yaml::read_text(&shown.to_string(), &text)
-            .map_err(|e| Fault::input(format!("{e}: mend the configuration or leave out -c")))?;
-    }
+    let mut tree = match &o.engine.config {
+        Some(path) => tree(path)?,
+        None => Tree::default(),
+    };
     for set in &o.engine.sets {
         let Some((name, value)) = set.split_once('=') else {
             return Err(Fault::usage(format!("--set {set}: has no value: write NAME=VALUE")));

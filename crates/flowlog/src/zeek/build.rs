@@ -154,6 +154,7 @@ pub fn record<'a>(line: Line, slots: &Slots<'a>) -> Result<Record<'a>, Skip> {
             user: own(2),
             service: own(3),
         }),
+        LogKind::RuleAlert => return Err(Skip::UnusedEvent),
     };
     let src = src.ok_or(Skip::NoAddress)?;
     let dst = dst.ok_or(Skip::NoAddress)?;

@@ -94,6 +94,8 @@ pub const fn own(kind: LogKind) -> &'static [&'static str] {
         }
         // The password is not among them on purpose.
         LogKind::Login => &["success", "confused", "user", "service"],
+        // Zeek has no such log.
+        LogKind::RuleAlert => &[],
     }
 }
 

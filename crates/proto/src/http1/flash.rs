@@ -4,7 +4,7 @@
 //! of the whole when unpacked; the packed part follows. Rules see it as the unpacked file would
 //! be (`FWS`). Source: Adobe's SWF file format specification, chapter 2.
 
-use super::limits::{FLASH_BYTES_MAX, reached};
+use super::limits::{FLASH_BYTES_MAX, UNPACKED_BYTES_FROM_ONE, reached};
 use super::settings::SwfDepths;
 use flate2::{Decompress, FlushDecompress};
 use std::io::Write;
@@ -24,12 +24,15 @@ pub(crate) fn unpack(data: &[u8], depths: &SwfDepths) -> Option<Vec<u8>> {
     };
     let wanted = wanted.saturating_sub(HEADER_BYTES);
     reached::FLASH_BYTES_MAX.holds(wanted);
-    let room = wanted.min(FLASH_BYTES_MAX);
     let packed = data.get(HEADER_BYTES..)?;
     let packed = match usize::try_from(depths.compressed).unwrap_or(usize::MAX) {
         0 => packed,
         depth => packed.get(..depth).unwrap_or(packed),
     };
+    // What a file is made to cost depends on what was sent, as for every other body.
+    let earned = (packed.len() as u64).saturating_mul(UNPACKED_BYTES_FROM_ONE);
+    let earned = usize::try_from(earned).unwrap_or(usize::MAX);
+    let room = wanted.min(FLASH_BYTES_MAX).min(earned);
     let body = match magic {
         b"CWS" if depths.deflate => inflate(packed, room),
         b"ZWS" if depths.lzma => unlzma(packed, room),
@@ -37,6 +40,9 @@ pub(crate) fn unpack(data: &[u8], depths: &SwfDepths) -> Option<Vec<u8>> {
     };
     if body.is_empty() {
         return None;
+    }
+    if earned < wanted && body.len() >= room {
+        reached::UNPACKED_BYTES_MAX.count();
     }
     let mut out = b"FWS".to_vec();
     out.extend_from_slice(&header[3..]);
@@ -99,6 +105,25 @@ mod tests {
         file.extend_from_slice(&(64_u32 << 20).to_le_bytes());
         let _ = unpack(&file, &depths);
         assert_eq!(gabion_record::limits::take().of(&reached::FLASH_BYTES_MAX), 1);
+    }
+
+    /// However much a file unpacks to, what is made of it is bounded by what was sent, and the cut is counted.
+    #[test]
+    fn a_bomb_makes_no_more_than_it_has_earned() {
+        let depths = SwfDepths { deflate: true, lzma: true, compressed: 0, decompressed: 0 };
+        for size in [1usize << 16, 1 << 20, 1 << 23] {
+            let mut z = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+            z.write_all(&vec![0; size]).unwrap();
+            let packed = z.finish().unwrap();
+            let mut file = b"CWS\x0a".to_vec();
+            file.extend_from_slice(&((size + HEADER_BYTES) as u32).to_le_bytes());
+            file.extend_from_slice(&packed);
+            let made = unpack(&file, &depths).unwrap().len();
+            assert!(made <= HEADER_BYTES + packed.len() * 64, "{size}: {made} of {}", packed.len());
+            assert!(made > packed.len() * 60, "{size}: {made} of {}", packed.len());
+            let counts = gabion_record::limits::take();
+            assert_eq!(counts.of(&reached::UNPACKED_BYTES_MAX), 1, "{size}");
+        }
     }
 
     #[test]

@@ -393,6 +393,31 @@ proptest! {
         in_any_split(PROTOCOL, None, &session);
     }
 
+    /// What decoders of mails make is never more than what was sent, whatever encodings and boundaries are put inside
+    /// one another: no mail costs more than its own bytes.
+    #[test]
+    fn decoders_make_no_more_than_was_sent(lines in prop::collection::vec(prop::sample::select(vec![
+        "Content-Type: multipart/mixed; boundary=B\r\n", "Content-Type: multipart/mixed; boundary=C\r\n", "\r\n",
+        "\r\n", "--B\r\n", "--C\r\n", "--B--\r\n", "--C--\r\n", "Content-Disposition: a; filename=f\r\n",
+        "Content-Disposition: a; filename=g\r\n", "Content-Transfer-Encoding: base64\r\n",
+        "Content-Transfer-Encoding: quoted-printable\r\n", "Content-Type: message/rfc822\r\n",
+        "aGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8gaGVsbG8=\r\n", "AAAA\r\n", "=41=41=41=\r\n",
+        "=\r\n", "begin 644 u\r\n", "plain text of a line\r\n",
+    ]), 0..200)) {
+        let head = "Content-Disposition: a; filename=e\r\nContent-Type: multipart/mixed; boundary=B\r\n\r\n--B\r\n";
+        let text = format!("{head}{}\r\n.\r\n", lines.concat());
+        let session = [
+            S(b"220 x\r\n"), C(b"EHLO a\r\nDATA\r\n"), S(b"250 a\r\n354 b\r\n"), C(text.as_bytes()),
+        ];
+        for piece in [0, 7] {
+            let heard = super::play(PROTOCOL, None, &session, piece);
+            let made: usize = heard.files.iter().map(|f| f.1.len()).sum();
+            prop_assert!(made <= text.len(), "{made} of {}", text.len());
+            let records: usize = heard.records.iter().map(String::len).sum();
+            prop_assert!(records <= 8 * text.len() + 1024, "{records} of {}", text.len());
+        }
+    }
+
     /// Nothing panics and nothing depends on the cut.
     #[test]
     fn any_bytes_in_any_split(client: Vec<u8>, server: Vec<u8>) {
