@@ -15,6 +15,10 @@ pub(crate) const COMMAND_MAX: Duration = Duration::from_secs(30);
 /// The same when the run has been asked to end.
 pub(crate) const COMMAND_LAST: Duration = Duration::from_secs(1);
 
+/// How long listeners take in and hand on what is there when they have been asked to end, and the sealer may take to make
+/// room for it: a flood does not end by itself. What is left then is shed and counted, or stays with its sender.
+pub(crate) const LISTEN_LAST: Duration = Duration::from_secs(1);
+
 /// How long all places that checkpoints are carried to are waited for when the run has been asked to end: a
 /// witness on the other side of the world answers within a second, and a run ends within two.
 pub(crate) const CARRY_LAST: Duration = Duration::from_millis(1500);

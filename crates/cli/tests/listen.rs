@@ -157,16 +157,22 @@ fn more_connections_with_an_envelope_each_than_there_is_room_for_wait_for_it() {
     ]);
     let pem = std::fs::read(&public).expect("the public key");
     let sealer = gabion_logs::envelope::EnvelopeSealer::from_pem(&pem).expect("a key");
-    // Nobody waits for an answer, as slog's own test did.
+    // Nobody waits for an answer, as slog's own test did: only what is accepted before the end is taken in.
+    let place = server.folder.as_ref().expect("running").path().to_path_buf();
     for n in 0..COUNT {
         let text = format!("line {n}");
         let envelope = sealer.seal("2021-01-15T20:22:07.538+01", "h", "/f", text.as_bytes());
         server.tcp("slog-tcp").write_all(&envelope.expect("sealed")).expect("sent");
     }
-    let (said, folder) = server.stop();
-    let mut got = messages(folder.path());
-    got.sort_unstable();
-    got.dedup();
+    let until = std::time::Instant::now() + Duration::from_secs(60);
+    let mut got = Vec::new();
+    while got.len() < COUNT && std::time::Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(50));
+        got = messages(&place);
+        got.sort_unstable();
+        got.dedup();
+    }
+    let (said, _folder) = server.stop();
     assert_eq!(got.len(), COUNT, "{said}");
 }
 
@@ -615,6 +621,45 @@ fn no_file_of_a_log_is_open_to_others_whatever_the_umask() {
         }
     }
     assert!(seen >= 6, "{seen}");
+}
+
+/// A flood that does not end by itself does not keep the listener: it ends before its senders do, and all that it took in is
+/// sealed or counted.
+#[test]
+fn a_flood_does_not_keep_a_listener_that_is_asked_to_end() {
+    let server =
+        Server::start(&["--tcp", "127.0.0.1:0", "--udp", "127.0.0.1:0", "--relp", "127.0.0.1:0"]);
+    let flood = |kind: &str| {
+        Command::new(GABION)
+            .args(["send", &format!("--{kind}"), &server.places[kind], "--seconds", "9"])
+            .args(["--connections", "4"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a sender")
+    };
+    let mut senders = ["tcp", "udp", "relp"].map(flood);
+    // It is in full flow when all have something in the log.
+    let folder = server.folder.as_ref().expect("running").path().to_path_buf();
+    let size = || -> u64 {
+        let files = std::fs::read_dir(folder.join("log")).expect("a folder");
+        files.filter_map(|f| f.ok()?.metadata().ok()).map(|m| m.len()).sum()
+    };
+    let begun = size();
+    while size() < begun + (1 << 20) {
+        std::thread::yield_now();
+    }
+    let (said, folder) = server.stop();
+    // That over UDP can't notice.
+    assert!(senders[1].try_wait().expect("a child").is_none(), "the flood ended first: {said}");
+    for sender in &mut senders {
+        let _ = sender.kill();
+        let _ = sender.wait();
+    }
+    let stored = messages(folder.path()).len() as u64;
+    assert_eq!(stored, told(&said, "seal", "passed"), "{said}");
+    let taken = ["udp.0", "tcp.1", "relp.2"].iter().map(|j| told(&said, j, "passed")).sum::<u64>();
+    assert_eq!(taken, stored, "{said}");
 }
 
 #[test]

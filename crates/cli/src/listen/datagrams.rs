@@ -8,7 +8,7 @@
 use super::account::{Joint, Losses, Seldom, now_ns};
 use super::batch::{Batch, Queue, Side};
 use super::envelopes::{Envelope, Envelopes};
-use crate::limits::DATAGRAM_SENDERS_MAX;
+use crate::limits::{DATAGRAM_SENDERS_MAX, LISTEN_LAST};
 use gabion_logs::fairness::FairQueue;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::StopFlag;
@@ -38,10 +38,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 
 /// How long what still comes at the end is taken in. Then the kernel refuses what comes, and counts it; what
 /// it holds is read to its end.
-const GRACE: Duration = Duration::from_secs(1);
-
-/// How long the sealer may take to make room for what waits at the end. What is left then is shed.
-const DRAIN: Duration = Duration::from_secs(10);
+const GRACE: Duration = Duration::from_millis(250);
 
 /// Who sent a datagram, as far as the kernel knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -235,7 +232,7 @@ impl Datagrams {
                     self.refuse_further();
                 }
                 Some(_) if refuses && is_done => break,
-                Some(since) if now - since > DRAIN => {
+                Some(since) if now - since > LISTEN_LAST => {
                     self.shed_waiting();
                     if came == 0 {
                         break;

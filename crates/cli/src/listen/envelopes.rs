@@ -36,7 +36,8 @@ pub(crate) struct Envelope {
 struct State {
     waiting: FairQueue<String, Envelope>,
     joint: Joint,
-    is_ended: bool,
+    /// No more will come, and what waits is opened until then.
+    ended: Option<Instant>,
 }
 
 /// The queue of envelopes, its window and its counts.
@@ -62,11 +63,7 @@ impl Envelopes {
             metrics.counter("gabion_listen_envelopes_total", help, &[("result", result)])
         };
         Envelopes {
-            state: Mutex::new(State {
-                waiting: FairQueue::new(WAITING_BYTES),
-                joint,
-                is_ended: false,
-            }),
+            state: Mutex::new(State { waiting: FairQueue::new(WAITING_BYTES), joint, ended: None }),
             filled: Condvar::new(),
             window: Mutex::default(),
             started: now(),
@@ -114,9 +111,9 @@ impl Envelopes {
         Ok(())
     }
 
-    /// No more will come.
-    pub(crate) fn end(&self) {
-        self.lock().is_ended = true;
+    /// No more will come, and what waits is opened until then.
+    pub(crate) fn end(&self, until: Instant) {
+        self.lock().ended = Some(until);
         self.filled.notify_all();
     }
 
@@ -128,8 +125,20 @@ impl Envelopes {
         state.joint.publish_last();
     }
 
+    /// What waits when the time is over: counted as stopped. Who sent it over a connection gets no answer, and knows.
+    fn shed_waiting(state: &mut State, losses: &Losses) {
+        let listener: Arc<str> = "envelopes".into();
+        while let Some((peer, _, envelope)) = state.waiting.pop() {
+            let reason = ShedReason::Stopped;
+            state.joint.ledger.shed(reason, 1, envelope.bytes.len() as u64);
+            if envelope.receipt.is_none() {
+                losses.add(envelope.time_ns, &listener, &peer, reason.name(), 1);
+            }
+        }
+    }
+
     /// A worker: opens what comes until no more will.
-    pub(crate) fn work(&self, queue: &Queue) {
+    pub(crate) fn work(&self, queue: &Queue, losses: &Losses) {
         // Clear listeners go first; not being allowed to say so is no fault.
         let _ = rustix::process::nice(3);
         let mut batch = Batch::default();
@@ -138,11 +147,14 @@ impl Envelopes {
             let next = {
                 let mut state = self.lock();
                 loop {
+                    if state.ended.is_some_and(|until| now() >= until) {
+                        Envelopes::shed_waiting(&mut state, losses);
+                    }
                     if let Some((_, _, envelope)) = state.waiting.pop() {
                         state.joint.ledger.pass(1, envelope.bytes.len() as u64);
                         break Some(envelope);
                     }
-                    if state.is_ended || !batch.is_empty() {
+                    if state.ended.is_some() || !batch.is_empty() {
                         break None;
                     }
                     state = self
@@ -158,7 +170,7 @@ impl Envelopes {
             }
             if !batch.is_empty() && (!has_next || batch.messages() >= BATCH_MESSAGES) {
                 batch = queue.put(Side::Envelopes, batch).unwrap_or_default();
-            } else if !has_next && batch.is_empty() && self.lock().is_ended {
+            } else if !has_next && batch.is_empty() && self.lock().ended.is_some() {
                 break;
             }
         }

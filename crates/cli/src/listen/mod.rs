@@ -32,6 +32,7 @@ mod tls;
 pub(crate) use options::{ListenOptions, place};
 
 use crate::exit::{Exit, Fault};
+use crate::limits::LISTEN_LAST;
 use crate::log::LogFault;
 use crate::log::push::{LOOK_EVERY, PushOptions, Pusher};
 use account::{Joint, Losses};
@@ -163,7 +164,8 @@ fn run_with<S: Sink + Send + 'static>(
         &metrics,
     )
     .map_err(environment)?;
-    let datagrams = Datagrams::new(opened.datagrams, Arc::clone(&queue), envelopes.clone(), losses);
+    let datagrams =
+        Datagrams::new(opened.datagrams, Arc::clone(&queue), envelopes.clone(), losses.clone());
     let sealing = spawn("seal", move || sealer.run())?;
     let producer = |name: &str, work: Box<dyn FnOnce() -> io::Result<()> + Send>| {
         let end = EndOfProducer(Arc::clone(&queue));
@@ -180,8 +182,9 @@ fn run_with<S: Sink + Send + 'static>(
     if let Some(envelopes) = &envelopes {
         for n in 0..workers {
             let (envelopes, to) = (Arc::clone(envelopes), Arc::clone(&queue));
+            let losses = losses.clone();
             let work = move || {
-                envelopes.work(&to);
+                envelopes.work(&to, &losses);
                 Ok(())
             };
             opening.push(producer(&format!("envelopes-{n}"), Box::new(work))?);
@@ -214,11 +217,13 @@ fn run_with<S: Sink + Send + 'static>(
         watch.look(o.stats);
     }
     sockets::notify("STOPPING=1");
+    // Listeners have handed on by then what they do; most of it was opened meanwhile.
+    let until = Instant::now() + LISTEN_LAST + LISTEN_LAST / 4;
     let mut ends = Vec::new();
     ends.push(join("streams", connecting));
     ends.push(join("datagrams", receiving));
     if let Some(envelopes) = &envelopes {
-        envelopes.end();
+        envelopes.end(until);
         ends.extend(opening.into_iter().map(|worker| join("envelopes", worker)));
         envelopes.publish();
     }

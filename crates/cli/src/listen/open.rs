@@ -6,10 +6,10 @@ use super::account::Joint;
 use super::datagrams::DatagramListener;
 use super::enduring::EnduringLog;
 use super::sealed::LogPlace;
-use super::streams::{self, Bounds, StreamListener};
+use super::streams::{Bounds, StreamListener};
 use super::tls;
 use crate::exit::Fault;
-use crate::limits::{KEY_FILE_BYTES_MAX, NAMED_FILE_BYTES_MAX};
+use crate::limits::{KEY_FILE_BYTES_MAX, LISTEN_LAST, NAMED_FILE_BYTES_MAX};
 use crate::log::folders::state_of;
 use crate::operator_file;
 use gabion_logs::config::SlogConfig;
@@ -144,7 +144,7 @@ impl Wanted {
             receive_buffer: o.receive_buffer,
             workers: o.slog_workers,
             is_quiet: o.quiet,
-            drain: streams::DRAIN,
+            drain: LISTEN_LAST,
         })
     }
 

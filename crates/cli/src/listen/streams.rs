@@ -46,9 +46,6 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Pause of a listener whose connections all wait for us.
 const BEHIND: Duration = Duration::from_millis(10);
 
-/// The usual [`Bounds::drain`].
-pub(crate) const DRAIN: Duration = Duration::from_secs(10);
-
 /// An envelope for which its workers had no room yet.
 pub(crate) struct Postponed {
     listener: usize,
