@@ -221,7 +221,10 @@ fn damage_is_counted_and_said() {
     let path = dir.path().join("nfcapd.202611211125");
     // A further block, of a packing's nonsense.
     let mut file = whole[..52].to_vec();
-    file.splice(40..52, [7, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff]);
+    file.splice(
+        40..52,
+        [7, 0, 0, 0, 8, 0, 0, 0, 3, 0, 0, 0, 0xf0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+    );
     file.extend_from_slice(&whole[40..]);
     std::fs::write(&path, &file).unwrap();
     let out = dir.path().join("out");

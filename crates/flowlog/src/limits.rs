@@ -56,7 +56,7 @@ limits! { "flowlog";
         Refuses("the rest of the file, or the block where only what is unpacked is larger");
 
     /// Records of a block of nfdump's binary files that can't be read, as far as they are counted: their number is
-    /// only claimed then. A block of some megabytes has so many.
+    /// only claimed then, and is no more than the block has bytes. A block of some megabytes has so many.
     pub const UNREAD_RECORDS_MAX: u32 = 1 << 16,
         Spares("the block counts as so many");
 

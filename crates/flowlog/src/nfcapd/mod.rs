@@ -145,7 +145,7 @@ impl<R: Read> Rows<R> {
             let said =
                 format!("ends too early: {have} of {wanted} bytes of its last part are there");
             if let Next::Body { records, .. } = self.next {
-                self.unread(Skip::BadBlock, records);
+                self.unread(Skip::BadBlock, records, have);
             }
             self.next = Next::End;
             self.raw.clear();
@@ -230,7 +230,7 @@ impl<R: Read> Rows<R> {
         let len = word(raw, 4).and_then(|l| usize::try_from(l).ok()).unwrap_or(usize::MAX);
         let (kind, flags) = (short(raw, 8).unwrap_or(0), short(raw, 10).unwrap_or(0));
         if len > BLOCK_MAX {
-            self.unread(Skip::BadBlock, records);
+            self.unread(Skip::BadBlock, records, BLOCK_MAX);
             self.next = Next::End;
             return Err(refused(&format!(
                 "with a block of {len} bytes, which none is: it is damaged"
@@ -248,7 +248,7 @@ impl<R: Read> Rows<R> {
         match (self.layout, kind) {
             (1, 2) | (2, 3) => {}
             (1, 3) | (2, 4) => return,
-            _ => return self.unread(Skip::UnknownBlock, records),
+            _ => return self.unread(Skip::UnknownBlock, records, self.raw.len()),
         }
         let (raw, out) = (&self.raw, &mut self.block);
         let is_unpacked = match self.packing {
@@ -269,13 +269,14 @@ impl<R: Read> Rows<R> {
             self.records = records;
         } else {
             self.block.clear();
-            self.unread(Skip::BadBlock, records);
+            self.unread(Skip::BadBlock, records, self.raw.len());
         }
     }
 
-    /// A row for each of so many records that can't be read; their number is only claimed.
-    fn unread(&mut self, why: Skip, records: u32) {
-        for _ in 0..records.clamp(1, UNREAD_RECORDS_MAX) {
+    /// A row for each of so many records that can't be read. Their number is only claimed: each takes a byte at least.
+    fn unread(&mut self, why: Skip, records: u32, bytes: usize) {
+        let most = u32::try_from(bytes).unwrap_or(u32::MAX).clamp(1, UNREAD_RECORDS_MAX);
+        for _ in 0..records.clamp(1, most) {
             skipped(&mut self.rows, why);
         }
     }
@@ -291,9 +292,9 @@ impl<R: Read> Rows<R> {
             Some(record) if len >= 4 => record,
             _ => {
                 // Where the next one begins is not known.
+                let bytes = rest.len();
                 self.at = self.block.len();
-                let left = self.records;
-                self.unread(Skip::BadRecord, left);
+                self.unread(Skip::BadRecord, self.records, bytes);
                 return false;
             }
         };
@@ -342,7 +343,9 @@ impl<R: Read> Read for Rows<R> {
 
 /// LZ4 says nothing of how much there is: room grows until it is enough.
 fn lz4(raw: &[u8], out: &mut Vec<u8>) -> bool {
-    let mut room = raw.len().saturating_mul(4).clamp(CHUNK, BLOCK_MAX);
+    // No byte stands for more than 255.
+    let most = raw.len().saturating_mul(255).saturating_add(64).min(BLOCK_MAX);
+    let mut room = raw.len().saturating_mul(4).clamp(64, BLOCK_MAX);
     loop {
         out.resize(room, 0);
         match lz4_flex::block::decompress_into(raw, out) {
@@ -350,8 +353,8 @@ fn lz4(raw: &[u8], out: &mut Vec<u8>) -> bool {
                 out.truncate(len);
                 return true;
             }
-            Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) if room < BLOCK_MAX => {
-                room = room.saturating_mul(4).min(BLOCK_MAX);
+            Err(lz4_flex::block::DecompressError::OutputTooSmall { .. }) if room < most => {
+                room = room.saturating_mul(4).min(most);
             }
             Err(_) => return false,
         }

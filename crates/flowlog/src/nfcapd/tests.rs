@@ -199,8 +199,10 @@ fn a_damaged_block_leaves_the_next_one() {
     assert_eq!(found[..2], ["!unknown_block"; 2]);
     assert_eq!(found[2..], ROWS);
     // How many there were is only claimed.
-    let (found, error) = rows(&[header(1), block(u32::MAX, 3, 0, b"x")].concat(), 1000);
+    let (found, error) = rows(&[header(1), block(u32::MAX, 3, 0, &[b'x'; 100_000])].concat(), 1000);
     assert_eq!((found.len(), error), (UNREAD_RECORDS_MAX as usize, None));
+    let (found, error) = rows(&[header(1), block(u32::MAX, 3, 0, b"xyz")].concat(), 1000);
+    assert_eq!((found.len(), error), (3, None));
 }
 
 #[test]
