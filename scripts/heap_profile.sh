@@ -11,10 +11,10 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 folder=$target/heap-profile
 rm -rf "$folder/dumps"
 mkdir -p "$folder/dumps" "$folder/out"
-# Built beside the usual one, whose crates it shares; the copy stays when that is built again.
-cargo build --release --locked --package gabion --features heap-profile
+# Built in a folder of its own: the usual binary stays what it is.
+cargo build --release --locked --package gabion --features heap-profile --target-dir "$folder/build"
 program=$folder/gabion
-cp "$target/release/gabion" "$program"
+cp "$folder/build/release/gabion" "$program"
 
 # lg_prof_interval: a dump at every 2^24 bytes allocated, for the small demonstration 2^20. lg_prof_sample 14:
 # one stack every 16 KiB. Of the statistics, those that are not of single arenas and sizes.

@@ -2,6 +2,7 @@
 
 use crate::assemble::Checksums;
 use crate::rule_selection::SelectionOptions;
+use crate::values;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gabion_record::budget::ByteSize;
 use std::ffi::OsString;
@@ -98,7 +99,7 @@ pub(crate) struct RuleOptions {
     #[arg(short = 'c', long = "config", value_name = "YAML")]
     pub(crate) config: Option<PathBuf>,
     /// Set a value of the configuration (repeatable)
-    #[arg(long = "set", value_name = "NAME=VALUE")]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = values::setting)]
     pub(crate) sets: Vec<String>,
     /// The rules are firewall rules
     #[arg(long)]
@@ -151,8 +152,8 @@ pub(crate) struct WhyOptions {
     #[command(flatten)]
     pub(crate) rules: RuleOptions,
     /// Signature id, or GID:SID
-    #[arg(value_name = "SID")]
-    pub(crate) sid: String,
+    #[arg(value_name = "SID", value_parser = crate::commands::rule_id)]
+    pub(crate) sid: (u32, u32),
     /// Rule files, plain or .zst
     #[arg(short = 'S', long = "rules", value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
@@ -170,7 +171,7 @@ pub(crate) struct CostOptions {
     #[arg(value_name = "CAPTURE", required = true)]
     pub(crate) captures: Vec<PathBuf>,
     /// Rules shown
-    #[arg(long, value_name = "N", default_value_t = crate::costs::ROWS)]
+    #[arg(long, value_name = "N", default_value_t = crate::costs::ROWS, value_parser = values::rows)]
     pub(crate) rows: usize,
     /// Time one packet in 64 instead of all, as a sensor does all the time
     #[arg(long)]
@@ -190,7 +191,7 @@ pub(crate) struct EngineOptions {
     #[arg(short = 'c', long = "config", value_name = "YAML")]
     pub(crate) config: Option<PathBuf>,
     /// Set a value of the configuration (repeatable)
-    #[arg(long = "set", value_name = "NAME=VALUE")]
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = values::setting)]
     pub(crate) sets: Vec<String>,
     /// Check the checksums of TCP: all, or none. [default: as configured; built in: until more than
     /// 100 of the first 999 packets have wrong ones, as Suricata does]
@@ -251,10 +252,10 @@ pub(crate) struct ReadOptions {
     pub(crate) follow: bool,
     /// Take NetFlow (version 5, version 9) and IPFIX on this UDP address, such as 0.0.0.0:2055, until
     /// SIGINT or SIGTERM
-    #[arg(long, value_name = "ADDRESS", requires = "behavior")]
+    #[arg(long, value_name = "ADDR:PORT", requires = "behavior", value_parser = values::place)]
     pub(crate) netflow: Option<std::net::SocketAddr>,
     /// Seconds of event time that lines of growing logs wait for earlier ones [default: 0]
-    #[arg(long, value_name = "SECONDS", requires = "follow")]
+    #[arg(long, value_name = "SECONDS", requires = "follow", value_parser = values::number::<u32>(0, crate::limits::SECONDS_MAX))]
     pub(crate) reorder: Option<u32>,
     /// Write EVE records and other outputs into this folder [default: nothing is written]; one that
     /// holds what an earlier run wrote is refused without --append or --overwrite
@@ -276,20 +277,20 @@ pub(crate) struct ReadOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) alert_pcap: Option<PathBuf>,
     /// Memory for packets that an alert may yet ask for, per worker, such as 64MiB
-    #[arg(long, value_name = "BYTES", requires = "alert_pcap", value_parser = some_bytes)]
+    #[arg(long, value_name = "BYTES", requires = "alert_pcap", value_parser = values::size)]
     pub(crate) alert_pcap_ring: Option<ByteSize>,
     /// Packets of a flow written after its last alert [default: 100]
-    #[arg(long, value_name = "N", requires = "alert_pcap")]
+    #[arg(long, value_name = "N", requires = "alert_pcap", value_parser = values::number::<u32>(0, u64::from(u32::MAX)))]
     pub(crate) alert_pcap_after: Option<u32>,
     /// Read only frames that pass this filter, in the language of pcap-filter
-    #[arg(long, value_name = "EXPRESSION")]
+    #[arg(long, value_name = "EXPRESSION", value_parser = values::filter)]
     pub(crate) filter: Option<String>,
     /// Memory for tables of flows, streams and fragments, such as 512MiB [default: a quarter of
     /// what the process may use]
-    #[arg(long, value_name = "BYTES", value_parser = some_bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = values::size)]
     pub(crate) budget: Option<ByteSize>,
     /// Threads that inspect packets; the findings are the same with any number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = threads)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::threads)]
     pub(crate) workers: usize,
     /// Exit code 1 when a rule of this priority or a more severe one (1 is the most) alerts; with
     /// --behavior also at an alert about a host and at evidence of this level: 1 high, 2 medium, 3 low
@@ -316,26 +317,9 @@ pub(crate) struct ReadOptions {
 fn level(text: &str) -> Result<u32, String> {
     let level = text.parse().ok().filter(|level| (1..=255).contains(level));
     level.ok_or_else(|| {
-        "a level is 1 (high), 2 (medium) or 3 (low), for rules any priority from 1 to 255"
+        "a number is wanted: 1 (high), 2 (medium) or 3 (low), for rules any priority from 1 to 255"
             .to_owned()
     })
-}
-
-/// A number of threads.
-fn threads(text: &str) -> Result<usize, String> {
-    let most = crate::limits::PROCESSORS_MAX;
-    let number = text.parse().ok().filter(|number| (1..=most).contains(number));
-    number.ok_or_else(|| format!("a number from 1 to {most} is wanted"))
-}
-
-/// An amount of memory that is not none.
-fn some_bytes(text: &str) -> Result<ByteSize, String> {
-    match text.parse::<ByteSize>() {
-        Ok(ByteSize(0)) => {
-            Err("nothing can be done in 0 bytes: say an amount, such as 64MiB".to_owned())
-        }
-        other => other.map_err(|e| e.to_string()),
-    }
 }
 
 /// Kinds of logs of flows.
@@ -366,7 +350,7 @@ pub(crate) struct TestOptions {
     #[arg(long, value_name = "TSV")]
     pub(crate) expect: Option<PathBuf>,
     /// Captures read at the same time [default: number of processors]
-    #[arg(long, value_name = "N", value_parser = threads)]
+    #[arg(long, value_name = "N", value_parser = values::threads)]
     pub(crate) jobs: Option<usize>,
     /// Say more about rules and files that were refused
     #[arg(short, long)]

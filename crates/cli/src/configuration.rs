@@ -11,7 +11,7 @@ const BUILT_IN: &str = include_str!("default.yaml");
 /// The file's configuration or the built-in one, changed by `name=value` settings.
 pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> Result<Tree, Fault> {
     let mut config = match file {
-        Some(path) => yaml::read_file(path)
+        Some(path) => yaml::read_file(path, &mut |said| eprintln!("gabion: {said}"))
             .map_err(|e| Fault::input(format!("{e}: mend the configuration or leave out -c")))?,
         None => built_in(),
     };

@@ -1,6 +1,7 @@
 //! What rules cost, as tables: how often each was checked, how often it matched, and how many ticks
 //! of the processor's counter went into it; the same for prefilters and parsers, for comparison.
 
+use crate::commands::terminal_width;
 use gabion_net::{Engine, RuleCost, RuleCosts};
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
@@ -111,7 +112,7 @@ pub(crate) fn table(costs: &RuleCosts, engine: &Engine, rows: usize, width: Opti
         row(format!("parser: {name}"), Some(times), ticks);
     }
     out.push('\n');
-    out.push_str(&t.render(None));
+    out.push_str(&t.render(terminal_width()));
     if scale > 1 {
         let _ = writeln!(out, "  one packet in {scale} was timed; counts are scaled up");
     }

@@ -74,12 +74,36 @@ impl Fault {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Names of files may hold line ends; a message is one line.
-        let text = self.text.replace(['\n', '\r'], " ");
+        let text = one_line(&self.text);
         let text = crate::secrets::redacted(&text);
         write!(f, "gabion: {text}")
     }
 }
+
+/// A message is one line, and moves nothing on a terminal: names of files and values may hold anything.
+pub(crate) fn one_line(text: &str) -> String {
+    let plain = |c: char| match c {
+        '\n' | '\r' | '\t' => ' ',
+        c if c.is_control() => '.',
+        c => c,
+    };
+    let mut line: String = text.chars().map(plain).collect();
+    if let Some((_, does)) = ADVICE.iter().find(|(end, _)| line.ends_with(end)) {
+        line.push_str(": ");
+        line.push_str(does);
+    }
+    line
+}
+
+/// What to do about what the system says (errno(3)), where whoever says it knows no better.
+const ADVICE: &[(&str, &str)] = &[
+    ("(os error 2)", "name one that is there"),
+    ("(os error 13)", "run this as a user who may, or name another"),
+    ("(os error 17)", "name another"),
+    ("(os error 20)", "name another: a file stands where a folder is wanted"),
+    ("(os error 21)", "name a file"),
+    ("(os error 28)", "make room, or name another place"),
+];
 
 /// Prints the table (`gabion help exit-codes`).
 pub(crate) fn print_table() {

@@ -112,6 +112,22 @@ limits! { "cli";
     pub(crate) const PROCESSORS_MAX: usize = 1024,
         Spares("others are not used, as by Suricata");
 
+    /// Keys given twice in a configuration that are named one by one.
+    pub(crate) const TWICE_NAMED_MAX: usize = 20,
+        Spares("further ones are not named");
+
+    /// Most seconds that an option may ask for: ten years, beyond which a clock of 64 bits could not count on.
+    pub(crate) const SECONDS_MAX: u64 = 10 * 366 * 86_400,
+        Refuses("the command line");
+
+    /// Connections that `gabion send` opens over each transport: each is a thread.
+    pub(crate) const SEND_CONNECTIONS_MAX: u64 = 10_000,
+        Refuses("the command line");
+
+    /// Bytes of a message that `gabion send` makes: more than any listener takes.
+    pub(crate) const SEND_BYTES_MAX: u64 = 64 << 20,
+        Refuses("the command line");
+
     /// Nesting of `include` in a configuration.
     pub(crate) const INCLUDE_DEPTH_MAX: usize = 128,
         Refuses("the configuration");

@@ -14,6 +14,7 @@ macro_rules! eprintln {
 }
 
 mod alone;
+mod arguments;
 mod arrivals;
 mod assemble;
 mod behavior;
@@ -35,6 +36,7 @@ mod opened_once;
 mod operator_file;
 mod packet_log;
 mod pipeline;
+mod progress;
 mod report;
 mod reputation;
 mod rule_selection;
@@ -48,6 +50,7 @@ mod stats;
 mod suricata;
 mod team;
 mod unknown_keys;
+mod values;
 
 #[cfg(not(any(feature = "heap-profile", feature = "system-allocator")))]
 #[global_allocator]

@@ -59,9 +59,24 @@ pub(crate) fn open(
     counts: &Arc<Counts>,
 ) -> Result<FrameTaker, String> {
     match name {
-        "alert-pcap" => alert_pcap(node, folder, counts),
+        "alert-pcap" => {
+            let path = below(folder, node.text("filename").unwrap_or("alerts.pcap"));
+            alert_pcap(path, node, counts)
+        }
         _ => pcap_log(node, folder, counts),
     }
+}
+
+/// The packet log of `--alert-pcap`, whose name may hold any bytes.
+///
+/// # Errors
+/// The path and what is wrong with it.
+pub(crate) fn open_alerts_at(
+    path: &Path,
+    node: &Tree,
+    counts: &Arc<Counts>,
+) -> Result<FrameTaker, String> {
+    alert_pcap(path.to_path_buf(), node, counts)
 }
 
 /// Counts what becomes of the frames of one output. A frame is written when it has left all buffers:
@@ -117,8 +132,7 @@ fn below(folder: &Path, name: &str) -> PathBuf {
 
 /// One file with the packets of flows that had alerts, made with its first frame: a capture without
 /// frames would have no link type.
-fn alert_pcap(node: &Tree, folder: &Path, counts: &Arc<Counts>) -> Result<FrameTaker, String> {
-    let path = below(folder, node.text("filename").unwrap_or("alerts.pcap"));
+fn alert_pcap(path: PathBuf, node: &Tree, counts: &Arc<Counts>) -> Result<FrameTaker, String> {
     let most = node.size("limit").unwrap_or(u64::MAX);
     // What would be wrong then is better said before the run.
     check(&path).map_err(|e| format!("{}: {e}", path.display()))?;

@@ -51,6 +51,8 @@ pub(crate) struct InputDone {
     pub(crate) notes: Vec<String>,
     /// Why nothing could be read.
     pub(crate) error: Option<String>,
+    /// What to do about it.
+    pub(crate) advice: &'static str,
 }
 
 /// What a run left behind.
@@ -454,6 +456,7 @@ impl OneInput<'_> {
             Err(_) if self.stop.is_set() => return (done, true),
             Err(e) => {
                 done.error = Some(e.to_string());
+                done.advice = advice(&e);
                 return (done, false);
             }
         };
@@ -580,12 +583,34 @@ impl InputDone {
         match unsupported {
             Some((link, times)) if times == self.frames => {
                 self.error = Some(format!("frames of link type {link} are not decoded"));
+                self.advice = "it is a capture, of a medium that is not known here: name one of Ethernet, raw IP or \
+                               Linux's cooked frames";
             }
             Some((link, times)) => {
                 self.notes.push(format!("{times} frames of link type {link} are not decoded"));
             }
             None => {}
         }
+    }
+}
+
+/// What to do about a file that is no capture.
+pub(crate) const NO_CAPTURE: &str = "name a pcap or pcapng file";
+
+/// What to do about a capture that can't be opened.
+fn advice(e: &gabion_capture::Error) -> &'static str {
+    use gabion_capture::Error;
+    use std::io::ErrorKind;
+    match e {
+        Error::Unreadable(e) => match e.kind() {
+            ErrorKind::NotFound => "name a file that is there",
+            ErrorKind::PermissionDenied => "run this as a user who may read it",
+            _ => "name another file",
+        },
+        Error::Empty | Error::TornHeader(_) => "name a capture that was written to its end",
+        Error::Unsupported(_) | Error::TooMany(_) => "name a pcap or pcapng file",
+        Error::NotACapture(_) => NO_CAPTURE,
+        _ => "name another file",
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a run says at its end: tables for people, or one JSON object for machines.
 
+use crate::commands::terminal_width;
 use crate::exit::Exit;
 use crate::pipeline::Done;
 use gabion_net::Engine;
@@ -216,7 +217,7 @@ fn records(r: &Report<'_>, out: &mut String) {
     for (name, count) in all {
         t.row([name.to_string(), thousands(count)]);
     }
-    out.push_str(&t.render(None));
+    out.push_str(&t.render(terminal_width()));
 }
 
 fn outputs(r: &Report<'_>, out: &mut String) {
@@ -236,7 +237,7 @@ fn outputs(r: &Report<'_>, out: &mut String) {
             ByteSize(passed.bytes).to_string(),
         ]);
     }
-    out.push_str(&t.render(None));
+    out.push_str(&t.render(terminal_width()));
 }
 
 fn budgets(r: &Report<'_>, out: &mut String) {
@@ -259,7 +260,7 @@ fn budgets(r: &Report<'_>, out: &mut String) {
         b.children.iter().for_each(|c| walk(c, depth + 1, t));
     }
     r.done.memory.iter().for_each(|b| walk(b, 0, &mut t));
-    out.push_str(&t.render(None));
+    out.push_str(&t.render(terminal_width()));
     if let Some(peak) = resident_peak() {
         let _ = writeln!(out, "  resident at most: {}", ByteSize(peak));
     }
@@ -279,6 +280,7 @@ fn ledger(r: &Report<'_>, width: Option<u16>, out: &mut String) {
     let complete = entries.iter().all(|e| e.ledger.is_complete());
     let state = match (balanced, complete) {
         (false, _) => "OUT OF BALANCE: a fault of gabion",
+        _ if r.done.is_stopped => "of what was read until the run was stopped",
         (true, true) => "complete, nothing was given up",
         (true, false) => "balanced; what was given up is listed with its reason",
     };

@@ -102,8 +102,9 @@ pub(crate) struct RuleFile {
 pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile, String> {
     let shown = path.display();
     let opening = |e: std::io::Error| format!("opening rule file {shown}: {e}");
-    let file = std::fs::File::open(path).map_err(opening)?;
+    let opened = operator_file::open(path).map_err(opening)?;
     let is_packed = path.extension().is_some_and(|e| e == "zst");
+    let file = opened.file;
     let bytes = if is_packed {
         unpack(file).map_err(|e| format!("{shown}: can't be unpacked: {e}"))?
     } else {

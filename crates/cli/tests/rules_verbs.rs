@@ -146,3 +146,68 @@ fn findings_of_the_demonstration_look_like_this() {
     let wanted = std::fs::read_to_string(&golden).unwrap();
     assert_eq!(found, wanted, "UPDATE=1 writes {} anew", golden.display());
 }
+
+/// What a slip of the pen is answered with, by `rules check` and by the two doors that load rules.
+#[test]
+fn typos_are_answered_with_what_was_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("typos.rules").display().to_string();
+    let run = dir.path().join("run").display().to_string();
+    std::fs::create_dir(&run).unwrap();
+    for (rule, wanted) in [
+        (
+            "alert tcp any any -> any any (msg:\"a\"; contnet:\"x\"; sid:1;)",
+            "did you mean `content`?",
+        ),
+        (
+            "alert http any any -> any any (http.urii; content:\"x\"; sid:1;)",
+            "did you mean `http.uri`?",
+        ),
+        ("alert htpp any any -> any any (sid:1;)", "no such protocol: did you mean `http`?"),
+        ("alret tcp any any -> any any (sid:1;)", "did you mean `alert`?"),
+        ("alert tcp any any -> any any (msg:\u{201c}a\u{201d}; sid:1;)", "typographic quotes"),
+        ("alert tcp any any -> any any (msg:'a'; sid:1;)", "single quotes"),
+        ("alert tcp any any -> any any (window:x; sid:1;)", "`tcp.window:N`"),
+        ("alert tcp any any -> any any (fragbits:x; sid:1;)", "letters of M, D, R"),
+        ("alert tcp any any -> any any (dsize:x; sid:1;)", "payload-keywords.html#dsize"),
+        ("alert tcp any any -> any any (flow:establishd; sid:1;)", "flow-keywords.html"),
+    ] {
+        std::fs::write(&path, format!("{rule}\n")).unwrap();
+        for args in [
+            &["rules", "check", &path][..],
+            &["read", &demo(), "-v", "-S", &path],
+            &["suricata", "-T", "-S", &path, "-l", &run],
+        ] {
+            let r = gabion(args);
+            let said = format!("{}{}", r.out, r.err);
+            assert!(said.contains(wanted), "{args:?}: {rule}: {said}");
+            assert_ne!(r.code, 0, "{args:?}: {rule}");
+        }
+    }
+    let rule = "alert tcp any any -> any any (classtype:foo-bar; sid:9;)\n";
+    std::fs::write(&path, rule).unwrap();
+    let said = gabion(&["rules", "check", &path]).out;
+    assert!(said.contains("signature sid:9 uses unknown classtype"), "{said}");
+}
+
+/// What is counted where nothing is written is what would be written.
+#[test]
+fn records_are_the_same_with_and_without_a_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("out").display().to_string();
+    let records = |args: &[&str]| -> Vec<String> {
+        let text = gabion(args).out;
+        let table = text.lines().skip_while(|line| *line != "Records").skip(2);
+        let rows = table
+            .take_while(|line| !line.is_empty())
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        // Statistics are written at the end only where there is a file of them.
+        rows.filter(|row| !row.starts_with("stats ")).collect()
+    };
+    let counted = records(&["read", &demo()]);
+    assert!(
+        counted.len() > 10 && counted.iter().any(|row| row.starts_with("dhcp ")),
+        "{counted:?}"
+    );
+    assert_eq!(counted, records(&["read", &demo(), "-l", &out]));
+}

@@ -247,6 +247,19 @@ fn is_counted(settings: &EveSettings, event_type: &str) -> bool {
     settings.type_node(name).is_some()
 }
 
+/// Whether a record's own settings leave anything of it: of these types they may leave nothing, and such a
+/// record is not written (acknowledgements alone of DHCP, sessions of TLS that are not resumed).
+fn has_members(settings: &EveSettings, r: &AppRecord<'_>) -> bool {
+    if !matches!(r.event_type, "dhcp" | "tls") {
+        return true;
+    }
+    r.object.write(
+        &mut gabion_record::json::Json::new(),
+        settings.type_settings(r.event_type),
+        false,
+    )
+}
+
 /// The sink of whoever holds a formatter: every record goes there. What stands behind the type is
 /// the holder's own.
 macro_rules! sink_by_formatter {
@@ -325,7 +338,24 @@ impl<T: Take> NetSink for Formatter<T> {
     }
 
     fn app(&mut self, r: &AppRecord<'_>) {
-        each_line!(self, r.event_type, |w| w.app(r));
+        let mut any = false;
+        for (n, f) in self.formats.iter_mut().enumerate() {
+            match f {
+                Format::Eve(w) => {
+                    if let Some(line) = w.app(r) {
+                        self.to.line(n, line);
+                        any = true;
+                    }
+                }
+                Format::Count(settings) => {
+                    any |= is_counted(settings, r.event_type) && has_members(settings, r);
+                }
+                _ => {}
+            }
+        }
+        if any {
+            self.tally.record(r.event_type);
+        }
     }
 
     fn file(&mut self, r: &FileRecord<'_>) {

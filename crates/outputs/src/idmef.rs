@@ -129,7 +129,7 @@ fn note(j: &mut Json, e: &Evidence, accumulated: f64) {
         note.open_array_key("uids");
         e.uids.iter().for_each(|uid| note.item(uid));
         note.close_array();
-        note.float("accumulated_threat_level", accumulated);
+        note.float("accumulated_threat_level", round(accumulated));
         note.field_plain("threat_level", e.level.name());
         note.field_plain("confidence", confidence(e.confidence));
         note.number("timewindow", e.window);
@@ -145,7 +145,7 @@ fn note(j: &mut Json, e: &Evidence, accumulated: f64) {
         j.push(br#"\""#);
     }
     j.push(br#"],\"accumulated_threat_level\":"#);
-    j.push_float(accumulated);
+    j.push_float(round(accumulated));
     j.push(br#",\"threat_level\":\""#);
     j.push(e.level.name().as_bytes());
     j.push(br#"\",\"confidence\":\""#);

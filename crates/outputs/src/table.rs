@@ -49,10 +49,11 @@ impl Table {
         self.grid.add_row(cells.into_iter().take(self.columns).map(clean));
     }
 
-    /// The table as text, each line ended. `width`: columns of the terminal, if it is one.
+    /// The table as text, each line ended. `width`: columns of the terminal, if it is one; it is fitted to those,
+    /// and to no fewer than 60.
     pub fn render(mut self, width: Option<u16>) -> String {
         if let Some(width) = width {
-            self.grid.set_width(width);
+            self.grid.set_width(width.max(COLUMNS_LEAST));
             self.grid.set_content_arrangement(ContentArrangement::Dynamic);
         }
         let mut text = String::new();
@@ -62,6 +63,14 @@ impl Table {
         }
         text
     }
+}
+
+/// Columns that every table has: with fewer, columns of numbers would be cut.
+const COLUMNS_LEAST: u16 = 60;
+
+/// Columns of the terminal that standard output is, if it is one and says so.
+pub fn terminal_columns() -> Option<u16> {
+    Grid::new().width().filter(|columns| *columns > 0)
 }
 
 /// A number with its thousands apart: `1,264`.
@@ -87,6 +96,34 @@ mod tests {
         t.row(["7", "a\nb"]);
         t.row(["1234", "longer text"]);
         assert_eq!(t.render(None), "   sid  message\n     7  a.b\n  1234  longer text\n");
+    }
+
+    /// A row of long texts and numbers, with a word that is longer than its column.
+    #[test]
+    fn tables_fit_into_sixty_columns_and_more() {
+        let right = Align::Right;
+        let columns = [
+            ("alerts", right),
+            ("sid", right),
+            ("severity", right),
+            ("action", Align::Left),
+            ("message", Align::Left),
+        ];
+        for width in 60..=140 {
+            let mut t = Table::new(&columns);
+            t.row([
+                "1,166,893",
+                "4294967295",
+                "1",
+                "allowed",
+                "ET INFO a name that nobody has room for in one line of a terminal",
+            ]);
+            t.row(["1", "2", "3", "drop", &"unbroken".repeat(30)]);
+            let text = t.render(Some(width));
+            let longest = text.lines().map(|line| line.chars().count()).max().unwrap_or(0);
+            assert!(longest <= usize::from(width), "{width}: {longest}\n{text}");
+            assert!(text.contains("1,166,893") && text.contains("4294967295"), "{width}:\n{text}");
+        }
     }
 
     #[test]

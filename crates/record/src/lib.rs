@@ -20,6 +20,7 @@ pub mod json;
 pub mod ledger;
 pub mod limits;
 pub mod logs;
+pub mod near;
 pub mod saved;
 
 pub use addr::Addr;

@@ -17,6 +17,7 @@ use crate::transform::{ChainId, Transform};
 use crate::vars::RuleVars;
 use crate::{finish, rule_header};
 use gabion_record::applayer::{Catalog, ProtoId};
+use gabion_record::near::nearest;
 use std::collections::HashMap;
 
 /// What became of one rule.
@@ -144,6 +145,9 @@ impl<'c> Compiler<'c> {
             let start = option.keyword.at;
             keywords::apply(self, draft, option).map_err(|mut e| {
                 e.span.get_or_insert((start, end.saturating_sub(start)));
+                if e.reason.is_none() {
+                    e.reason = self.described(option.keyword.text);
+                }
                 e
             })?;
             if draft.buffers.len() > BUFFERS_PER_RULE_MAX {
@@ -162,6 +166,26 @@ impl<'c> Compiler<'c> {
             return None;
         }
         self.keywords.get(name.to_ascii_lowercase().as_str()).copied()
+    }
+
+    /// What a keyword does and where that is described, where the fault itself says no more.
+    fn described(&self, name: &str) -> Option<String> {
+        let known = known_keyword(&name.to_ascii_lowercase())?;
+        match (known.description, known.page.trim_end_matches(';')) {
+            ("", _) => None,
+            (what, "") => Some(format!("`{}`: {what}", known.name)),
+            (what, page) => Some(format!(
+                "`{}`: {what}: see https://docs.suricata.io/en/latest{page}",
+                known.name
+            )),
+        }
+    }
+
+    /// The keyword whose name is most like this one.
+    pub(crate) fn keyword_like(&self, name: &str) -> Option<&str> {
+        let mut names: Vec<&str> = self.keywords.keys().map(|name| &**name).collect();
+        names.sort_unstable();
+        nearest(name, names)
     }
 
     /// A piece of the rule at hand as a text of the set.

@@ -88,7 +88,12 @@ impl Loader<'_> {
         }
         let outcome = self.compiler.compile(&rule.text, file, rule.line);
         let sid = sid_of(&outcome);
-        for warning in std::mem::take(&mut self.compiler.warnings) {
+        for mut warning in std::mem::take(&mut self.compiler.warnings) {
+            // Said when the class was read, which in most rules stands before the id.
+            if let Some(sid) = sid {
+                let named = format!("signature sid:{sid} uses");
+                warning.message = warning.message.replacen("signature sid:0 uses", &named, 1);
+            }
             let severity = if warning.is_note { Severity::Note } else { Severity::Warning };
             self.tell(source, rule, warning, severity, sid);
         }

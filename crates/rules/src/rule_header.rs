@@ -113,7 +113,14 @@ fn action(c: &Compiler<'_>, p: Piece<'_>) -> Checked<(Action, Option<FirewallPar
         None => (p.text, None),
     };
     let Some(action) = action_of(word) else {
-        return Err(refuse(format!("An invalid action \"{word}\" was given")));
+        let actions =
+            ["alert", "pass", "drop", "reject", "rejectsrc", "rejectdst", "rejectboth", "config"];
+        let near = gabion_record::near::nearest(word, actions);
+        let near = near.map_or_else(
+            || format!("it is one of {}", actions.join(", ")),
+            |near| format!("did you mean `{near}`?"),
+        );
+        return Err(refuse(format!("An invalid action \"{word}\" was given")).because(near));
     };
     if action == Action::Accept {
         let said = "'accept' action only supported for firewall rules".to_string();
@@ -292,7 +299,7 @@ fn protocol(c: &Compiler<'_>, p: Piece<'_>) -> Checked<ProtoPart> {
             part.pkthdr = true;
         }
         _ => app_protocol(c, &mut part, word)
-            .map_err(|e| e.at(p.at, word.len()).because("no such protocol"))?,
+            .map_err(|e| e.at(p.at, word.len()).because(no_protocol(c, word)))?,
     }
     if let Some(hook) = hook {
         part.hook = Some(read_hook(c, &part, word, hook).map_err(|e| e.at(p.at, p.text.len()))?);
@@ -340,6 +347,22 @@ const KNOWN_PROTOCOLS: &[(&str, u8)] = &[
     ("dnp3", 1),
     ("template", 1),
 ];
+
+/// That there is no such protocol, and the one that is written most like it.
+fn no_protocol(c: &Compiler<'_>, word: &str) -> String {
+    let plain =
+        ["tcp", "udp", "icmp", "ip", "ipv4", "ipv6", "sctp", "tcp-pkt", "tcp-stream", "pkthdr"];
+    let known = c
+        .catalog
+        .protocols
+        .iter()
+        .flat_map(|p| p.rule_names.iter().copied())
+        .chain(KNOWN_PROTOCOLS.iter().map(|(n, _)| *n));
+    match gabion_record::near::nearest(word, plain.into_iter().chain(known)) {
+        Some(near) if near != word => format!("no such protocol: did you mean `{near}`?"),
+        _ => "no such protocol".to_owned(),
+    }
+}
 
 fn app_protocol(c: &Compiler<'_>, part: &mut ProtoPart, word: &str) -> Checked<()> {
     let name = match part.name.as_str() {

@@ -53,6 +53,14 @@ pub(crate) fn are_captures(inputs: &[PathBuf]) -> Result<bool, Fault> {
     let mut captures = None;
     let mut others = None;
     for path in inputs {
+        // What is not there is neither.
+        if path.as_os_str() != "-"
+            && let Err(e) = path.metadata()
+        {
+            let said =
+                format!("{}: {e}: name a capture, a log or a folder of them", path.display());
+            return Err(Fault::input(said));
+        }
         match is_capture_input(path) {
             true => captures = Some(path),
             false => others = Some(path),

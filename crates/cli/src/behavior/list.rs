@@ -3,10 +3,12 @@
 
 use super::findings::{Line, read};
 use super::{ranked, run_tables};
+use crate::commands::terminal_width;
 use crate::exit::{Exit, Fault};
-use crate::moments;
+use crate::{moments, values};
 use clap::{Args, ValueEnum};
 use gabion_behavior::detect::ALL;
+use gabion_outputs::idmef::round;
 use gabion_outputs::rank::{self, Rank};
 use gabion_outputs::table::{Align, Table};
 use gabion_record::Ip;
@@ -23,22 +25,22 @@ pub(crate) struct ListOptions {
     #[arg(value_name = "OUTDIR")]
     folder: PathBuf,
     /// Only findings of this type (BEACON); may be given several times
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_parser = kind)]
     kinds: Vec<String>,
     /// Only findings of this level or above: info, low, medium, high, critical
-    #[arg(long, value_name = "LEVEL")]
-    level: Option<String>,
+    #[arg(long, value_name = "LEVEL", value_parser = level)]
+    level: Option<ThreatLevel>,
     /// Only findings with this address or name at either end
-    #[arg(long, value_name = "HOST")]
+    #[arg(long, value_name = "HOST", value_parser = host)]
     host: Option<String>,
     /// Only findings told from this moment on (2026-11-23, '2026-11-23 04:00', yesterday, 2h)
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    since: Option<String>,
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = since)]
+    since: Option<i64>,
     /// Order of findings [default: rank]
     #[arg(long, value_name = "ORDER", value_enum)]
     sort: Option<Order>,
     /// Rows of each table [default: 20]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::values::rows)]
     rows: Option<usize>,
     /// Print all findings as comma-separated values, but those of little confidence that are in --json only
     #[arg(long, conflicts_with = "json")]
@@ -79,22 +81,7 @@ const ROWS: usize = 20;
 
 /// Runs the verb.
 pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
-    let level = match &o.level {
-        Some(name) => ThreatLevel::from_name(name.as_bytes()).ok_or_else(|| {
-            let why = "no level: write info, low, medium, high or critical";
-            Fault::usage(format!("--level {name}: {why}"))
-        })?,
-        None => ThreatLevel::Info,
-    };
-    let since = o.since.as_deref().map(since).transpose()?;
-    let kinds: Vec<&str> = ALL.iter().flat_map(|(_, a)| a.types).map(|kind| kind.name).collect();
-    for kind in &o.kinds {
-        if !kinds.iter().any(|known| kind.eq_ignore_ascii_case(known)) {
-            let why = "no type of findings: docs/detections.md has them all";
-            return Err(Fault::usage(format!("--type {kind}: {why}")));
-        }
-    }
-    let host = o.host.as_deref().map(host).transpose()?;
+    let (level, since, host) = (o.level.unwrap_or(ThreatLevel::Info), o.since, &o.host);
     let is_type = |l: &Line| o.kinds.iter().any(|kind| l.kind.eq_ignore_ascii_case(kind));
     let is_asked_for = |l: &Line| {
         l.level >= level
@@ -135,18 +122,35 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
     Ok(if all.is_empty() { Exit::No } else { Exit::Done })
 }
 
+/// The name of a type of findings.
+fn kind(text: &str) -> Result<String, String> {
+    let kinds: Vec<&str> = ALL.iter().flat_map(|(_, a)| a.types).map(|kind| kind.name).collect();
+    let known = kinds.iter().find(|known| text.eq_ignore_ascii_case(known));
+    known.map(|known| (*known).to_owned()).ok_or_else(|| {
+        let near = values::meant(text, &kinds);
+        format!("no type of findings: {near}see docs/detections.md, which has them all")
+    })
+}
+
+/// A level of findings.
+fn level(text: &str) -> Result<ThreatLevel, String> {
+    let all = ["info", "low", "medium", "high", "critical"];
+    ThreatLevel::from_name(values::one_of(text, &all)?.as_bytes())
+        .ok_or_else(|| "no level".to_owned())
+}
+
 /// The moment that findings are wanted from.
-fn since(text: &str) -> Result<i64, Fault> {
-    let wrong = || Fault::usage(format!("--since {text}: no time: {}", moments::FORMS));
+fn since(text: &str) -> Result<i64, String> {
+    let wrong = || format!("no time: {}", moments::FORMS);
     let now =
         jiff::Timestamp::from_nanosecond(crate::stats::now_ns().into()).map_err(|_| wrong())?;
     moments::moment(text, now).ok_or_else(wrong)
 }
 
 /// A host as findings write it: an address in its own form, or a name.
-fn host(text: &str) -> Result<String, Fault> {
+fn host(text: &str) -> Result<String, String> {
     if text.trim().is_empty() {
-        return Err(Fault::usage("--host: is empty: write an address or a name"));
+        return Err("the value is empty: write an address or a name".to_owned());
     }
     Ok(Ip::parse(text.trim().as_bytes())
         .map_or_else(|| text.trim().to_owned(), |ip| ip.to_string()))
@@ -216,7 +220,7 @@ fn text(tables: &Tables, all: &[Line], rows: usize) -> String {
             l.text.clone(),
         ]);
     }
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(terminal_width()));
     if shown.len() > rows {
         let _ = writeln!(out, "{} more: --rows N shows them", shown.len() - rows);
     }
@@ -260,14 +264,14 @@ fn csv(all: &[Line]) -> String {
             l.when.clone(),
             l.kind.clone(),
             l.level.to_string(),
-            l.confidence.to_string(),
+            round(l.confidence).to_string(),
             l.source.clone(),
             l.target.clone(),
             l.port.to_string(),
-            l.threat.to_string(),
+            round(l.threat).to_string(),
             numbers[0].clone(),
             numbers[1].clone(),
-            l.seconds.to_string(),
+            round(l.seconds).to_string(),
             l.times.to_string(),
             l.uids.join(" "),
             l.text.clone(),
@@ -303,7 +307,7 @@ pub(super) fn json_of(l: &Line, j: &mut Json) {
     j.field("start", &l.start);
     j.field("type", &l.kind);
     j.field_plain("level", l.level.name());
-    j.float("confidence", l.confidence);
+    j.float("confidence", round(l.confidence));
     j.number("window", l.window);
     j.field("source", &l.source);
     j.field("target", &l.target);
@@ -311,7 +315,7 @@ pub(super) fn json_of(l: &Line, j: &mut Json) {
         j.number("port", l.port);
     }
     if l.threat > 0.0 {
-        j.float("threat", l.threat);
+        j.float("threat", round(l.threat));
     }
     for (name, n) in [("count", l.count), ("bytes", l.bytes), ("times", l.times)] {
         if n > 0 {
@@ -319,7 +323,7 @@ pub(super) fn json_of(l: &Line, j: &mut Json) {
         }
     }
     if l.seconds > 0.0 {
-        j.float("seconds", l.seconds);
+        j.float("seconds", round(l.seconds));
     }
     j.open_array_key("uids");
     l.uids.iter().for_each(|uid| j.item(uid));

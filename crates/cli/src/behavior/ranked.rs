@@ -1,6 +1,8 @@
 //! The two tables of a run, *calls out* and *hosts*, for people and for programs.
 
+use crate::commands::terminal_width;
 use crate::limits::RANKED_ROWS_MAX;
+use gabion_outputs::idmef::round;
 use gabion_outputs::rank::{Call, Rank};
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::budget::ByteSize;
@@ -46,7 +48,7 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
                 c.level.to_string(),
             ]);
         }
-        out.push_str(&table.render(None));
+        out.push_str(&table.render(terminal_width()));
     }
     let hosts = rank.hosts();
     if !hosts.is_empty() {
@@ -67,7 +69,7 @@ pub(crate) fn text(rank: &Rank, left: Left, rows: usize, out: &mut String) {
                 h.kinds.to_string(),
             ]);
         }
-        out.push_str(&table.render(None));
+        out.push_str(&table.render(terminal_width()));
     }
     if rank.dropped > 0 {
         let _ = writeln!(out, "{} rows of less had no room", thousands(rank.dropped));
@@ -100,7 +102,7 @@ pub(crate) fn json(rank: &Rank, left: Left, j: &mut Json) {
         if c.port > 0 {
             j.number("port", c.port);
         }
-        j.float("threat", c.threat);
+        j.float("threat", round(c.threat));
         j.open_array_key("what");
         c.kinds.iter().for_each(|kind| j.item(kind));
         j.close_array();
@@ -110,10 +112,10 @@ pub(crate) fn json(rank: &Rank, left: Left, j: &mut Json) {
             j.number("bytes", c.bytes);
         }
         if c.seconds > 0.0 {
-            j.float("seconds", c.seconds);
+            j.float("seconds", round(c.seconds));
         }
         // Level times confidence: the order of rows of one threat.
-        j.float("weight", c.weight);
+        j.float("weight", round(c.weight));
         j.moment("first", moment(c.span.0));
         j.moment("last", moment(c.span.1));
         j.close();
@@ -123,12 +125,12 @@ pub(crate) fn json(rank: &Rank, left: Left, j: &mut Json) {
     for h in hosts.into_iter().take(RANKED_ROWS_MAX) {
         j.open();
         j.ip("host", h.host);
-        j.float("worst", h.worst);
+        j.float("worst", round(h.worst));
         j.field("type", &h.kind);
         j.field_plain("level", h.level.name());
         j.number("kinds", h.kinds as u64);
         // The worst of each kind together: the order of hosts of as many kinds.
-        j.float("sum", h.sum);
+        j.float("sum", round(h.sum));
         j.close();
     }
     j.close_array();

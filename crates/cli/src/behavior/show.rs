@@ -2,6 +2,7 @@
 //! its tuples as letters with their scores, and whom it talks to again and again.
 
 use super::findings::{Line, read_about};
+use crate::commands::terminal_width;
 use crate::exit::{Exit, Fault};
 use crate::standard_output;
 use clap::Args;
@@ -10,6 +11,7 @@ use gabion_behavior::command_and_control::{Model, Score};
 use gabion_behavior::detect::command_control::FIRST;
 use gabion_behavior::site::Facts;
 use gabion_behavior::{Profile, Settings};
+use gabion_outputs::idmef::round;
 use gabion_outputs::store::windows_of;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::Ip;
@@ -26,13 +28,13 @@ pub(crate) struct ShowOptions {
     #[arg(value_name = "OUTDIR")]
     folder: PathBuf,
     /// The address
-    #[arg(long, value_name = "IP")]
-    profile: String,
+    #[arg(long, value_name = "IP", value_parser = address)]
+    profile: Ip,
     /// Print one JSON object instead of tables
     #[arg(long)]
     json: bool,
     /// Rows of evidence shown, the latest [default: 100]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = crate::values::rows)]
     rows: Option<usize>,
 }
 
@@ -92,11 +94,15 @@ struct Shown {
     tuples: Vec<Tuple>,
 }
 
+/// The address of a host.
+fn address(text: &str) -> Result<Ip, String> {
+    Ip::parse(text.trim().as_bytes())
+        .ok_or_else(|| "no address: write an IPv4 or IPv6 address, such as 192.0.2.7".to_owned())
+}
+
 /// Runs the verb.
 pub(crate) fn run(o: &ShowOptions) -> Result<Exit, Fault> {
-    let ip = Ip::parse(o.profile.as_bytes()).ok_or_else(|| {
-        Fault::usage(format!("{}: no address: name an IPv4 or IPv6 address", o.profile))
-    })?;
+    let ip = o.profile;
     let (mut found, alerts) = read_about(&o.folder, &ip.to_string())?;
     found.sort_by(|a, b| (&a.when, &a.finding).cmp(&(&b.when, &b.finding)));
     let rows = windows_of(&o.folder, ip.to_bytes()).map_err(|e| {
@@ -240,14 +246,14 @@ fn text(ip: &str, shown: &Shown, rows: usize) -> String {
             time(&w.last),
         ]);
     }
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(terminal_width()));
     if !alerts.is_empty() {
         let _ = writeln!(out, "\nAlerts ({})", alerts.len());
         let mut table = Table::new(&[("WINDOW", right), ("BEGAN", Align::Left)]);
         for a in alerts {
             table.row([a.window.to_string(), time(&a.start)]);
         }
-        out.push_str(&table.render(None));
+        out.push_str(&table.render(terminal_width()));
     }
     let left = found.len().saturating_sub(rows);
     let _ = writeln!(
@@ -277,7 +283,7 @@ fn text(ip: &str, shown: &Shown, rows: usize) -> String {
             flows_of(f),
         ]);
     }
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(terminal_width()));
     if !tuples.is_empty() {
         out.push_str("\nTuples (letters of their flows; how much like calls to a controller)\n");
         out.push_str(&tuples_table(tuples));
@@ -325,7 +331,7 @@ fn tuples_table(tuples: &[Tuple]) -> String {
             letters,
         ]);
     }
-    table.render(None)
+    table.render(terminal_width())
 }
 
 /// The group of numbers that added most to a score.
@@ -355,7 +361,7 @@ fn pairs_table(pairs: &[Pair]) -> String {
             p.median_bytes.to_string(),
         ]);
     }
-    table.render(None)
+    table.render(terminal_width())
 }
 
 fn as_json(ip: &str, shown: &Shown) -> String {
@@ -395,9 +401,9 @@ fn as_json(ip: &str, shown: &Shown) -> String {
         j.number("flows", t.flows);
         j.field("letters", &t.letters);
         if let Some(score) = t.score {
-            j.float("score", score.score);
+            j.float("score", round(score.score));
             j.open_key("parts");
-            GROUPS.iter().zip(score.parts).for_each(|(name, part)| j.float(name, part));
+            GROUPS.iter().zip(score.parts).for_each(|(name, part)| j.float(name, round(part)));
             j.close();
         }
         j.close();

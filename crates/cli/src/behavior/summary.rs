@@ -1,6 +1,8 @@
 //! What a run of the behaviour engine found, on one page or as one JSON object.
 
 use super::{Ended, ranked};
+use crate::commands::terminal_width;
+use gabion_outputs::idmef::round;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
 use gabion_record::ledger::{Ledger, ShedReason};
@@ -42,7 +44,7 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
         for (name, level, count) in ended.found.evidence.each() {
             table.row([name.to_owned(), level.to_string(), count.to_string()]);
         }
-        out.push_str(&table.render(None));
+        out.push_str(&table.render(terminal_width()));
     }
     ranked::text(&ended.found.rank, (0, 0), HOSTS, &mut out);
     if c.crowded > 0 {
@@ -70,7 +72,7 @@ pub(super) fn text(ended: &Ended<'_>) -> String {
             let text = w.text.clone();
             table.row([w.line.to_string(), text, w.records.to_string(), w.evidence.to_string()]);
         }
-        out.push_str(&table.render(None));
+        out.push_str(&table.render(terminal_width()));
     }
     limits(ended, &mut out);
     let _ =
@@ -100,7 +102,7 @@ fn limits(ended: &Ended<'_>, out: &mut String) {
         let given_up = limit.meaning.text().to_owned();
         table.row([limit.full_name(), thousands(limit.value), thousands(times), given_up]);
     }
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(terminal_width()));
     if beyond > 0 {
         let _ = writeln!(
             out,
@@ -183,7 +185,7 @@ pub(super) fn json(ended: &Ended<'_>) -> String {
         j.open();
         j.field_plain("profile", &ip.to_string());
         j.number("window", *window);
-        j.float("accumulated", *sum);
+        j.float("accumulated", round(*sum));
         j.close();
     }
     j.close_array();

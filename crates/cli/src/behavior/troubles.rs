@@ -102,7 +102,10 @@ fn unused(reports: &[&InputReport]) {
     }
     for report in broken.iter().take(UNUSED_NAMED_MAX) {
         let path = report.path.display();
-        let what = skipped(report).into_iter().next().unwrap_or_default();
+        let what = match super::capture::is_capture(&report.path) {
+            true => "it is a capture among logs: read it by itself".to_owned(),
+            false => skipped(report).into_iter().next().unwrap_or_default(),
+        };
         eprintln!("gabion: {path}: nothing of it was used: {what}");
     }
     if broken.len() > UNUSED_NAMED_MAX {
@@ -161,6 +164,13 @@ fn ledgers(ended: &Ended<'_>) -> Exit {
 /// That there was nothing to be read in what was named, and why.
 fn nothing(reports: &[&InputReport], o: &ReadOptions) -> String {
     let e = "name logs of Zeek, EVE, Argus or nfdump, or captures";
+    if let Some(capture) = reports.iter().find(|r| super::capture::is_capture(&r.path)) {
+        let what = match o.kind {
+            Some(_) => "leave out --kind, and its flows are read",
+            None => "read it by itself",
+        };
+        return format!("{}: is a capture: {what}", capture.path.display());
+    }
     if reports.is_empty() {
         let named: Vec<String> = o.inputs.iter().map(|p| p.display().to_string()).collect();
         return format!("{}: no file in it: {e}", named.join(", "));

@@ -9,10 +9,13 @@ mod rules_list;
 mod rules_test;
 mod rules_why;
 
-use crate::command_line::{BehaviorVerb, CommandLine, RulesVerb, Verb};
+pub(crate) use rules_why::rule_id;
+
+use crate::arguments;
+use crate::command_line::{BehaviorVerb, RulesVerb, Verb};
 use crate::exit::Exit;
 use crate::standard_output;
-use clap::Parser;
+use clap::error::ErrorKind;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 
@@ -22,10 +25,10 @@ pub(crate) fn run(args: &[OsString]) -> u8 {
         crate::exit::print_table();
         return Exit::Done.code();
     }
-    let line = match CommandLine::try_parse_from(args) {
+    let line = match arguments::read(args) {
         Ok(line) => line,
         Err(e) => {
-            say(&e);
+            say(&e, args);
             return u8::try_from(e.exit_code()).unwrap_or(Exit::Usage.code());
         }
     };
@@ -62,7 +65,17 @@ pub(crate) fn run(args: &[OsString]) -> u8 {
 }
 
 /// Says what the command line asks for (help and version are no errors) or what is wrong with it.
-fn say(e: &clap::Error) {
+fn say(e: &clap::Error, args: &[OsString]) {
+    let is_help = matches!(
+        e.kind(),
+        ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if !is_help {
+        eprintln!("{}", crate::secrets::redacted(&arguments::fault(e, args)));
+        return;
+    }
     let text = e.render();
     let is_colored = match e.use_stderr() {
         true => std::io::stderr().is_terminal(),
@@ -76,10 +89,10 @@ fn say(e: &clap::Error) {
 }
 
 /// Columns of the terminal that standard output is, if it is one.
-fn terminal_width() -> Option<u16> {
+pub(crate) fn terminal_width() -> Option<u16> {
     std::io::stdout().is_terminal().then(|| {
         let stated = std::env::var("COLUMNS").ok().and_then(|c| c.parse().ok());
-        stated.unwrap_or(100)
+        stated.or_else(gabion_outputs::table::terminal_columns).unwrap_or(80)
     })
 }
 

@@ -11,11 +11,14 @@ use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::FindingLog;
 use crate::opened_once::OpenedOnce;
 use crate::pipeline::{self, Done, Input, InputDone, Plan, Run, Unwatched, Watch};
+use crate::progress::Progress;
 use crate::report::{self, Report};
 use crate::standard_output;
 use crate::suricata::eve_options;
 use crate::{assemble, configuration, costs, ending, packet_log, team, unknown_keys};
 use gabion_capture::filter::Filter;
+use gabion_flowlog::reader::Line;
+use gabion_flowlog::source::LineRead;
 use gabion_net::Engine;
 use gabion_outputs::files::{AlertSeen, AlertTally, HostAlerts, Outputs, Tally};
 use gabion_outputs::page::{AlertFlow, AlertedHost, Page, RuleAlert};
@@ -28,7 +31,6 @@ use gabion_rules::Counts;
 use gabion_runtime::clock;
 use gabion_runtime::output::{self, Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,15 +42,16 @@ pub(crate) fn take_as_what_it_is(o: &mut ReadOptions) {
         if !o.quiet {
             let paths: Vec<String> = o.inputs.iter().map(|p| p.display().to_string()).collect();
             let paths = paths.join(", ");
-            eprintln!(
-                "gabion: {paths}: holds logs of flows and no captures: read as with --behavior"
-            );
+            eprintln!("gabion: {paths}: logs of flows and no captures: read as with --behavior");
         }
     }
 }
 
-/// Whether a folder holds logs of flows, by their names, and no captures.
+/// Whether it is a log of flows by what it holds, or a folder that holds some, by their names, and no captures.
 fn holds_logs(path: &Path) -> bool {
+    if path.is_file() {
+        return !crate::behavior::capture::is_capture(path) && is_log(path);
+    }
     if !path.is_dir() {
         return false;
     }
@@ -58,8 +61,27 @@ fn holds_logs(path: &Path) -> bool {
     has_logs && !files.iter().any(|f| crate::behavior::capture::is_capture(f))
 }
 
+/// Whether there is a record of flows among the first lines of a file.
+fn is_log(path: &Path) -> bool {
+    /// Headers and comments are shorter.
+    const LINES: usize = 100;
+    let Ok(mut lines) = gabion_flowlog::source::Lines::open(path) else { return false };
+    let mut reader = gabion_flowlog::Reader::new(&path.to_string_lossy(), None);
+    (0..LINES).any(|_| match lines.next_line() {
+        LineRead::Line(start, end) => {
+            let line = lines.text().get(start..end).unwrap_or_default();
+            matches!(reader.line(line), Line::Record(..))
+        }
+        _ => false,
+    })
+}
+
 /// Runs the verb.
 pub(crate) fn run(o: &ReadOptions) -> Result<Exit, Fault> {
+    if o.fail_on.is_some() && o.engine.rules.is_empty() && !o.behavior {
+        let said = "nothing can alert without rules: add --rules FILE, or --behavior to find what hosts do";
+        return Err(Fault::usage(format!("--fail-on: {said}")));
+    }
     if o.behavior {
         return crate::behavior::run(o);
     }
@@ -221,15 +243,15 @@ fn open(
     let mut outputs = open_configured(config, o.log_dir.as_deref(), existing, logged)?;
     if let Some(path) = &o.alert_pcap {
         let mut node = Tree::default();
-        node.set("filename", &path.to_string_lossy());
         if let Some(after) = o.alert_pcap_after {
             node.set("after", &after.to_string());
         }
         if let Some(ring) = o.alert_pcap_ring {
             node.set("ring", &ring.0.to_string());
         }
-        let taker = packet_log::open("alert-pcap", &node, Path::new(""), logged)
-            .map_err(Fault::environment)?;
+        let taker = packet_log::open_alerts_at(path, &node, logged).map_err(|e| {
+            Fault::environment(format!("{e}: choose another place with --alert-pcap"))
+        })?;
         outputs.add_packet_log(WireSettings::alert_pcap(&node), taker);
     }
     Ok(outputs)
@@ -345,7 +367,7 @@ fn read(
         .read(inputs, outputs, watch)
         .map_err(|e| Fault::environment(format!("workers: {e}: use fewer with --workers")))?;
     if let Some(bar) = bar {
-        bar.bar.finish_and_clear();
+        bar.bar.end();
     }
     Ok(done)
 }
@@ -354,13 +376,32 @@ fn read(
 fn say_inputs(done: &Done, o: &ReadOptions) -> Exit {
     let mut exit = Exit::Done;
     let mut others = 0;
+    let mut said = std::collections::BTreeSet::new();
     for input in &done.inputs {
         let path = input.path.display();
         match &input.error {
             Some(e) if input.is_named || pipeline::has_capture_name(&input.path) => {
-                let hint = "name a pcap or pcapng file, or add --behavior to read a log of flows";
-                eprintln!("{}", Fault::input(format!("{path}: {e}: {hint}")));
                 exit = Exit::Input;
+                // Of a folder's files each reason is said once.
+                let more = match input.is_named || said.insert(e) {
+                    true => done
+                        .inputs
+                        .iter()
+                        .filter(|i| !i.is_named && !input.is_named && i.error.as_ref() == Some(e))
+                        .count(),
+                    false => continue,
+                };
+                let more = match more.saturating_sub(1) {
+                    0 => String::new(),
+                    n => {
+                        format!(" ({} more files of the folders are the same)", thousands(n as u64))
+                    }
+                };
+                let also = match input.advice == pipeline::NO_CAPTURE {
+                    true => ", or add --behavior to read a log of flows",
+                    false => "",
+                };
+                eprintln!("{}", Fault::input(format!("{path}: {e}{more}: {}{also}", input.advice)));
             }
             Some(_) => others += 1,
             None => {}
@@ -370,6 +411,7 @@ fn say_inputs(done: &Done, o: &ReadOptions) -> Exit {
         }
     }
     if others > 0 && !o.quiet {
+        let others = thousands(others);
         eprintln!("gabion: {others} files in the folders are no captures by name or content");
     }
     exit
@@ -513,7 +555,7 @@ fn is_all_refused(done: &Done) -> bool {
 
 /// Progress on a terminal.
 struct Bar {
-    bar: ProgressBar,
+    bar: Progress,
     /// Bytes of the inputs before each.
     before: Vec<u64>,
 }
@@ -526,12 +568,7 @@ impl Bar {
             before.push(total);
             total += std::fs::metadata(&input.path).map_or(0, |m| m.len());
         }
-        let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-        let style = "{bar:40} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-        if let Ok(style) = ProgressStyle::with_template(style) {
-            bar.set_style(style);
-        }
-        Bar { bar, before }
+        Bar { bar: Progress::new(Some(total)), before }
     }
 }
 
@@ -539,7 +576,7 @@ impl Watch for Bar {
     fn position(&mut self, input: usize, position: u64, len: Option<u64>) {
         // Of packed captures only the place in what comes out is known.
         if len.is_some() {
-            self.bar.set_position(self.before.get(input).copied().unwrap_or(0) + position);
+            self.bar.at(self.before.get(input).copied().unwrap_or(0) + position, None);
         } else {
             self.bar.tick();
         }

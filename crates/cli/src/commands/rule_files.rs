@@ -86,14 +86,28 @@ impl Say {
     }
 }
 
+/// Wrong entries of a file beside the rules that are said one by one.
+const BESIDE_NAMED: usize = 5;
+
 /// Says on standard error which rules were refused, each one or only how many, and how many can never
 /// match.
 pub(crate) fn say(compiled: &Compiled, how: Say) {
-    let diagnostics = &compiled.diagnostics;
+    // What is wrong with a file that is no rule file, such as that of thresholds, is said as it is.
+    let (diagnostics, mut beside): (Vec<&Diagnostic>, Vec<&Diagnostic>) =
+        compiled.diagnostics.iter().partition(|d| d.subsystem != "threshold-config");
+    beside.retain(|d| d.line > 0);
+    for d in beside.iter().take(BESIDE_NAMED) {
+        eprintln!("gabion: {d}: the entry is left out");
+    }
+    if let Some(next) = beside.get(BESIDE_NAMED) {
+        let more = beside.len() - BESIDE_NAMED;
+        eprintln!("gabion: {}: {more} more entries are left out", next.file);
+    }
     let of = |s: Severity| diagnostics.iter().filter(move |d| d.severity == s).count();
     let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
     if how == Say::All {
-        let folded = rules::fold(diagnostics);
+        let own: Vec<Diagnostic> = diagnostics.iter().map(|d| (*d).clone()).collect();
+        let folded = rules::fold(&own);
         folded.said.iter().for_each(|d| eprintln!("gabion: {d}"));
         for (fault, rules) in folded.more {
             eprintln!("gabion: {fault}: {rules} rules more are refused for it");

@@ -3,6 +3,7 @@
 //! Faults are shown with the place marked. Advice follows: rules that can never match here and the
 //! keyword that is missing, flowbits that are asked for but never set, rules without a pattern.
 
+use super::terminal_width;
 use super::{rule_files, rule_files::Compiled};
 use crate::command_line::CheckOptions;
 use crate::costs::id;
@@ -95,7 +96,7 @@ fn inert(c: &Compiled, o: &CheckOptions, out: &mut String) {
         }
         t.row([keyword.to_string(), thousands(list.len() as u64), sids.join(" ")]);
     }
-    out.push_str(&t.render(None));
+    out.push_str(&t.render(terminal_width()));
 }
 
 fn flowbits(c: &Compiled, out: &mut String) {
@@ -123,7 +124,7 @@ fn flowbits(c: &Compiled, out: &mut String) {
             format!("{} more", n.others),
         ]);
     }
-    out.push_str(&t.render(None));
+    out.push_str(&t.render(terminal_width()));
 }
 
 fn costly(c: &Compiled, o: &CheckOptions, out: &mut String) {
@@ -152,7 +153,7 @@ fn costly(c: &Compiled, o: &CheckOptions, out: &mut String) {
             c.set.msg(s).to_string(),
         ]);
     }
-    out.push_str(&t.render(None));
+    out.push_str(&t.render(terminal_width()));
     if all.len() > shown {
         let _ = writeln!(out, "  and {} more (-v lists them)", all.len() - shown);
     }

@@ -176,7 +176,13 @@ fn gather(captures: &[Capture], outcomes: Vec<Outcome>) -> (FileCounts, Exit) {
                 }
             }
             Outcome::Unreadable(e) if capture.is_named || has_capture_name(&capture.path) => {
-                eprintln!("{}", Fault::input(format!("{}: {e}: left out", capture.path.display())));
+                eprintln!(
+                    "{}",
+                    Fault::input(format!(
+                        "{}: {e}: left out: name a capture",
+                        capture.path.display()
+                    ))
+                );
                 if capture.is_named {
                     exit = exit.max(Exit::Input);
                 }

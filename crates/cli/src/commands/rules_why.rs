@@ -18,9 +18,7 @@ use std::fmt::Write as _;
 
 /// Runs the verb.
 pub(crate) fn run(o: &WhyOptions) -> Result<Exit, Fault> {
-    let wanted = parse_id(&o.sid).ok_or_else(|| {
-        Fault::usage(format!("rules why {}: is no id: write SID or GID:SID", o.sid))
-    })?;
+    let wanted = o.sid;
     let (compiled, catalog) = rule_files::load(&o.rules, &o.files)?;
     let set = &compiled.set;
     let rules: Vec<&Signature> =
@@ -52,6 +50,12 @@ pub(crate) fn run(o: &WhyOptions) -> Result<Exit, Fault> {
     }
     standard_output::text(&text);
     Ok(Exit::Done)
+}
+
+/// A signature's id: generator and number.
+pub(crate) fn rule_id(text: &str) -> Result<(u32, u32), String> {
+    parse_id(text)
+        .ok_or_else(|| "no id of a rule: write SID or GID:SID, such as 2013028".to_owned())
 }
 
 fn parse_id(text: &str) -> Option<(u32, u32)> {

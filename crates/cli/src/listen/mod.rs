@@ -29,7 +29,7 @@ mod streams;
 mod tests;
 mod tls;
 
-pub(crate) use options::{ListenOptions, place};
+pub(crate) use options::ListenOptions;
 
 use crate::exit::{Exit, Fault};
 use crate::limits::LISTEN_LAST;

@@ -124,6 +124,10 @@ impl Wanted {
                 format!("--metrics: {address}: is not the machine's own address: use 127.0.0.1");
             return Err(Fault::usage(text));
         }
+        // Before anything is made.
+        if let Some(authorities) = &o.push.witness_ca {
+            crate::log::push::trust(Some(authorities)).map_err(Fault::input)?;
+        }
         Ok(Wanted {
             udp: both(&o.udp, config.udp_syslog),
             tcp: both(&o.tcp, config.tcp_syslog),

@@ -3,8 +3,9 @@
 use super::enduring::OnFull;
 use crate::log::init::NewLog;
 use crate::log::push::PushOptions;
+use crate::values::{self, place};
 use clap::Args;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 const EXAMPLE: &str = "\
@@ -12,21 +13,6 @@ Example:
   gabion log keygen --out keys
   gabion listen --udp 0.0.0.0:514 --tcp 0.0.0.0:514 --relp 0.0.0.0:2514 \\
     --log /var/lib/gabion/log --recipient keys/recipient.pub";
-
-/// Address and port; a name is looked up once.
-pub(crate) fn place(text: &str) -> Result<SocketAddr, String> {
-    let wanted = "address and port are wanted, such as 127.0.0.1:5514 or [::1]:5514";
-    if let Ok(place) = text.parse() {
-        return Ok(place);
-    }
-    match text.rsplit_once(':') {
-        Some((name, port)) if !name.is_empty() && port.parse::<u16>().is_ok() => {
-            let mut found = text.to_socket_addrs().map_err(|e| format!("{e}: {wanted}"))?;
-            found.next().ok_or_else(|| format!("the name has no address: {wanted}"))
-        }
-        _ => Err(wanted.to_owned()),
-    }
-}
 
 /// Options of `listen`.
 #[derive(Debug, Args)]
@@ -81,7 +67,7 @@ pub(crate) struct ListenOptions {
     #[arg(long, value_name = "FILE", help_heading = "The log")]
     pub(crate) recipient: Vec<PathBuf>,
     /// Name of a new log in its signatures [default: the host's name with /log behind it]
-    #[arg(long, value_name = "NAME", help_heading = "The log")]
+    #[arg(long, value_name = "NAME", value_parser = values::origin, help_heading = "The log")]
     pub(crate) origin: Option<String>,
     #[command(flatten, next_help_heading = "The log")]
     pub(crate) new: NewLog,
@@ -104,31 +90,31 @@ pub(crate) struct ListenOptions {
     #[arg(long, help_heading = "The log")]
     pub(crate) no_compress: bool,
     /// Messages are durable after so long at the latest; sooner when a sender waits for it
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..=10_000), help_heading = "The log")]
+    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = values::number::<u64>(1, 10_000), help_heading = "The log")]
     pub(crate) commit_after: u64,
     /// Say every so many seconds what came and what was lost
-    #[arg(long, value_name = "SECONDS", help_heading = "Watching it")]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds, help_heading = "Watching it")]
     pub(crate) stats: Option<u64>,
     /// Metrics for Prometheus on this address, which must be the machine's own
     #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Watching it")]
     pub(crate) metrics: Option<SocketAddr>,
     /// Most connections; descriptors may allow fewer
-    #[arg(long, value_name = "N", default_value_t = 1000, help_heading = "Bounds")]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = values::number::<usize>(1, u64::from(u32::MAX)), help_heading = "Bounds")]
     pub(crate) connections: usize,
     /// A connection without a byte for so many seconds is closed
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, help_heading = "Bounds")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = values::seconds, help_heading = "Bounds")]
     pub(crate) idle: u64,
     /// A frame that does not end within so many seconds closes its connection
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, help_heading = "Bounds")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = values::seconds, help_heading = "Bounds")]
     pub(crate) frame_timeout: u64,
     /// NUL ends a message over TCP too
     #[arg(long, help_heading = "Listeners")]
     pub(crate) nul: bool,
     /// Receive buffer asked for on UDP sockets, bytes
-    #[arg(long, value_name = "BYTES", default_value_t = gabion_runtime::sockets::RECEIVE_BUFFER, help_heading = "Bounds")]
+    #[arg(long, value_name = "BYTES", default_value_t = gabion_runtime::sockets::RECEIVE_BUFFER, value_parser = values::number::<usize>(1, 1 << 31), help_heading = "Bounds")]
     pub(crate) receive_buffer: usize,
     /// Workers that open envelopes [default: number of processors]
-    #[arg(long, value_name = "N", help_heading = "slog's envelopes")]
+    #[arg(long, value_name = "N", value_parser = values::threads, help_heading = "slog's envelopes")]
     pub(crate) slog_workers: Option<usize>,
     /// Print nothing but errors
     #[arg(short, long, help_heading = "Watching it")]

@@ -21,6 +21,9 @@ pub(super) fn run(options: &Compare) -> Ended {
         verify::anchors(std::slice::from_ref(&options.one))?,
         verify::anchors(std::slice::from_ref(&options.other))?,
     );
+    if let Some(log) = &options.log {
+        folders::identity_of(log)?;
+    }
     let answer = answer(options, &one, &other)?;
     let (code, text) = match &answer {
         Answer::Same => (0, "the same size and root"),

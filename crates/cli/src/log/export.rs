@@ -119,7 +119,7 @@ impl<W: Write> Sink for Raw<W> {
 
 pub(super) fn run(options: &Export) -> Ended {
     let selection = selection(&options.select)?;
-    let wanted = Wanted::of(&options.select)?;
+    let wanted = Wanted::of(&options.select);
     let keys = folders::secret_keys(&options.reading.keys)?;
     let log = folders::open(&options.reading.log)?;
     folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;

@@ -8,6 +8,7 @@ use gabion_seal::identity;
 use gabion_seal::note::Vkey;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::{Opened, Policy, Recipient, SecretKey, Writer};
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -90,10 +91,11 @@ pub(super) fn identity_of(log: &Path) -> Result<identity::Identity, LogFault> {
 
 /// Reads a file that should hold a key; why not, without its name.
 fn read_key(path: &Path) -> Result<String, String> {
-    let bytes = std::fs::File::open(path).and_then(|file| {
-        let mut bytes = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::Read::take(file, 1 << 20), &mut bytes)?;
-        Ok(bytes)
+    let bytes = operator_file::open(path).and_then(|opened| {
+        match opened.is_stream && is_named_pipe(&opened.file)? {
+            true => Err(std::io::Error::other("is a pipe: name a file")),
+            false => opened.bytes(1 << 20),
+        }
     });
     String::from_utf8(bytes.map_err(|e| e.to_string())?).map_err(|_| "not text".to_owned())
 }
@@ -160,22 +162,27 @@ pub(super) fn recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, LogFault> 
 }
 
 /// A verification key, or a file that holds one.
-pub(super) fn vkey(text: &str) -> Result<Vkey, LogFault> {
-    if let Ok(key) = Vkey::parse(text) {
+pub(super) fn vkey(given: &OsStr) -> Result<Vkey, LogFault> {
+    if let Some(Ok(key)) = given.to_str().map(Vkey::parse) {
         return Ok(key);
     }
-    let file = read_key(Path::new(text)).map_err(|e| {
+    let text = given.display();
+    let file = read_key(Path::new(given)).map_err(|e| {
         LogFault::input(format!(
             "{text}: {e}: a public key `name+id+key` is wanted, or a file with one"
         ))
     })?;
     let line =
         file.lines().find(|l| !l.trim().is_empty() && !l.starts_with('#')).unwrap_or_default();
-    Vkey::parse(line.trim()).map_err(|e| LogFault::input(format!("{text}: {e}")))
+    Vkey::parse(line.trim()).map_err(|e| {
+        LogFault::input(format!(
+            "{text}: {e}: a public key `name+id+key` is wanted, or a file with one"
+        ))
+    })
 }
 
 /// Refuses a log that is not the one whose public key was kept off the host.
-pub(super) fn pinned(log: &Path, wanted: Option<&str>) -> Result<(), LogFault> {
+pub(super) fn pinned(log: &Path, wanted: Option<&OsStr>) -> Result<(), LogFault> {
     let Some(wanted) = wanted else { return Ok(()) };
     let wanted = vkey(wanted)?;
     if identity_of(log)?.vkey == wanted {

@@ -3,7 +3,7 @@
 use super::options::Init;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders, keygen};
-use crate::standard_output;
+use crate::{standard_output, values};
 use clap::Args;
 use gabion_record::json::Json;
 use gabion_seal::epoch::EpochKey;
@@ -36,10 +36,10 @@ const FILE_SYSTEMS: &[(i64, &str, bool)] = &[
 #[derive(Clone, Debug, Args)]
 pub(crate) struct NewLog {
     /// Sign a checkpoint after so many chunks at the latest, in a new log
-    #[arg(long, value_name = "N", default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = values::number::<u64>(1, u64::from(u32::MAX)))]
     pub(crate) checkpoint_chunks: u64,
     /// Sign a checkpoint after so many seconds at the latest, in a new log
-    #[arg(long, value_name = "S", default_value_t = 10)]
+    #[arg(long, value_name = "S", default_value_t = 10, value_parser = values::seconds)]
     pub(crate) checkpoint_seconds: u64,
     /// Make a log where locks may not hold for other machines
     #[arg(long)]

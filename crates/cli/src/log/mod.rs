@@ -113,7 +113,11 @@ impl From<Error> for LogFault {
             Error::Crypto(_) => 5,
             _ => 3,
         };
-        LogFault { code, text: e.to_string() }
+        let mut text = e.to_string();
+        if text.ends_with("log.id is missing") {
+            text.push_str(": name the folder of a log, or make one with `gabion log init`");
+        }
+        LogFault { code, text }
     }
 }
 
@@ -148,7 +152,7 @@ pub(crate) fn run(verb: &LogVerb) -> u8 {
     match ended {
         Ok(code) => code,
         Err(fault) => {
-            let text = fault.text.replace(['\n', '\r'], " ");
+            let text = crate::exit::one_line(&fault.text);
             eprintln!("gabion: {}", crate::secrets::redacted(&text));
             fault.code
         }

@@ -2,7 +2,11 @@
 
 use super::init::NewLog;
 use super::push::PushOptions;
+use super::show::records;
+use super::{times, wanted};
+use crate::values;
 use clap::{Args, Subcommand, ValueEnum};
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -71,8 +75,8 @@ pub(crate) struct Reading {
     #[arg(long = "key", value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     /// The log's public key, kept off the host, which must be the one of the log: a file, or the key
-    #[arg(long, value_name = "FILE|KEY")]
-    pub(crate) vkey: Option<String>,
+    #[arg(long, value_name = "FILE|KEY", value_parser = values::bytes())]
+    pub(crate) vkey: Option<OsString>,
 }
 
 /// What a verb says.
@@ -105,7 +109,7 @@ pub(crate) struct Keygen {
     #[arg(long, requires = "origin")]
     pub(crate) signer: bool,
     /// Name of the signer's log
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::origin)]
     pub(crate) origin: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -117,7 +121,7 @@ pub(crate) struct Init {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
     /// Name of the log in its checkpoints, like `host.example/log`
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::origin)]
     pub(crate) origin: String,
     /// Public key of a reader (repeatable)
     #[arg(long = "recipient", value_name = "FILE", required = true)]
@@ -141,7 +145,7 @@ pub(crate) struct SealOptions {
     #[arg(long)]
     pub(crate) hide_times: bool,
     /// A class of records with keys of its own, that can be shredded alone (repeatable, in order)
-    #[arg(long = "class", value_name = "NAME")]
+    #[arg(long = "class", value_name = "NAME", value_parser = values::text())]
     pub(crate) classes: Vec<String>,
 }
 
@@ -153,7 +157,7 @@ pub(crate) struct Append {
     #[command(flatten)]
     pub(crate) seal: SealOptions,
     /// Put the records into this class
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::text())]
     pub(crate) into: Option<String>,
     /// Standard input is in journald's export format, an entry a record
     #[arg(long, conflicts_with = "raw")]
@@ -195,36 +199,36 @@ pub(crate) struct FollowJournal {
 pub(crate) struct Select {
     /// Received at or after this time, in journalctl's forms: 2026-11-23, '2026-11-23 04:00', 04:00, yesterday, today,
     /// @SECONDS, 2h, '1 day ago'; without a zone UTC
-    #[arg(short = 'S', long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) since: Option<String>,
+    #[arg(short = 'S', long, value_name = "TIME", allow_hyphen_values = true, value_parser = times::time)]
+    pub(crate) since: Option<u64>,
     /// Received before this time
-    #[arg(short = 'U', long, value_name = "TIME", allow_hyphen_values = true)]
-    pub(crate) until: Option<String>,
+    #[arg(short = 'U', long, value_name = "TIME", allow_hyphen_values = true, value_parser = times::time)]
+    pub(crate) until: Option<u64>,
     /// Of this host, as the message names it; of this address, where it names none (repeatable)
-    #[arg(long = "host", value_name = "HOST")]
+    #[arg(long = "host", value_name = "HOST", value_parser = values::text())]
     pub(crate) hosts: Vec<String>,
     /// Of this unit of systemd, in entries of the journal (repeatable)
-    #[arg(short = 'u', long = "unit", value_name = "UNIT")]
+    #[arg(short = 'u', long = "unit", value_name = "UNIT", value_parser = values::text())]
     pub(crate) units: Vec<String>,
     /// Of this program: the tag of a syslog message, or the journal's identifier (repeatable)
-    #[arg(short = 't', long = "identifier", value_name = "NAME")]
+    #[arg(short = 't', long = "identifier", value_name = "NAME", value_parser = values::text())]
     pub(crate) identifiers: Vec<String>,
     /// Of this severity or worse, or in a range: emerg, alert, crit, err, warning, notice, info, debug, 0 to 7,
     /// err..alert
-    #[arg(short = 'p', long, value_name = "SEVERITY")]
-    pub(crate) priority: Option<String>,
+    #[arg(short = 'p', long, value_name = "SEVERITY", value_parser = wanted::severities)]
+    pub(crate) priority: Option<wanted::Severities>,
     /// From this peer (with or without port), or of this identity
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = values::text())]
     pub(crate) source: Option<String>,
     /// Holding this text
-    #[arg(short = 'g', long, value_name = "TEXT")]
+    #[arg(short = 'g', long, value_name = "TEXT", value_parser = values::text())]
     pub(crate) grep: Option<String>,
     /// A record's number, or A-B
-    #[arg(long, value_name = "A-B")]
-    pub(crate) record: Option<String>,
+    #[arg(long, value_name = "A-B", value_parser = records)]
+    pub(crate) record: Option<super::show::Records>,
     /// Of this kind: message, finding, system
-    #[arg(long, value_name = "KIND")]
-    pub(crate) kind: Option<String>,
+    #[arg(long, value_name = "KIND", value_parser = super::show::kind)]
+    pub(crate) kind: Option<gabion_seal::Kind>,
 }
 
 /// Options of `log show`.
@@ -238,7 +242,7 @@ pub(crate) struct Show {
     #[arg(short = 'f', long, conflicts_with = "reverse")]
     pub(crate) follow: bool,
     /// Only the last so many
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, value_name = "N", value_parser = values::number::<u64>(1, u64::MAX))]
     pub(crate) lines: Option<u64>,
     /// The newest first
     #[arg(short = 'r', long)]
@@ -261,22 +265,22 @@ pub(crate) struct Verify {
     #[arg(long = "anchor", value_name = "FILE")]
     pub(crate) anchors: Vec<PathBuf>,
     /// The log's public key, kept off the host: a file, or the key itself
-    #[arg(long, value_name = "FILE|KEY")]
-    pub(crate) vkey: Option<String>,
+    #[arg(long, value_name = "FILE|KEY", value_parser = values::bytes())]
+    pub(crate) vkey: Option<OsString>,
     /// Public key of a trusted witness: a file, or the key itself (repeatable)
-    #[arg(long = "witness", value_name = "FILE|KEY")]
-    pub(crate) witnesses: Vec<String>,
+    #[arg(long = "witness", value_name = "FILE|KEY", value_parser = values::bytes())]
+    pub(crate) witnesses: Vec<OsString>,
     /// A reader's private key: every record is opened and compared too (repeatable)
     #[arg(long = "key", value_name = "FILE")]
     pub(crate) keys: Vec<PathBuf>,
     /// The newest signed time may be no older than this, as `90s 15m 2h 7d`
-    #[arg(long, value_name = "AGE")]
-    pub(crate) max_age: Option<String>,
+    #[arg(long, value_name = "AGE", allow_hyphen_values = true, value_parser = times::age)]
+    pub(crate) max_age: Option<u64>,
     /// Check the signature of every commit mark, not only of those behind the last checkpoint
     #[arg(long)]
     pub(crate) deep: bool,
     /// Threads [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
+    #[arg(long, value_name = "N", value_parser = values::number::<u8>(1, 255))]
     pub(crate) jobs: Option<u8>,
     /// Exit with 0 though nothing from outside was compared
     #[arg(long)]
@@ -294,10 +298,10 @@ pub(crate) struct Prove {
     #[command(flatten)]
     pub(crate) reading: Reading,
     /// Number of the record
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::any)]
     pub(crate) record: Option<u64>,
     /// Id of a finding, instead of its number
-    #[arg(long, value_name = "ID", conflicts_with = "record")]
+    #[arg(long, value_name = "ID", conflicts_with = "record", value_parser = values::finding)]
     pub(crate) finding: Option<String>,
     /// Where to write the proof [default: standard output]
     #[arg(short, long, value_name = "FILE")]
@@ -317,8 +321,8 @@ pub(crate) struct CheckProof {
     #[arg(value_name = "PROOF")]
     pub(crate) proof: PathBuf,
     /// The log's public key: a file, or the key itself
-    #[arg(long, value_name = "FILE|KEY")]
-    pub(crate) vkey: String,
+    #[arg(long, value_name = "FILE|KEY", value_parser = values::bytes())]
+    pub(crate) vkey: OsString,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -330,10 +334,10 @@ pub(crate) struct CheckpointOptions {
     #[arg(value_name = "LOG")]
     pub(crate) log: PathBuf,
     /// The log's public key, kept off the host, which must be the one of the log: a file, or the key
-    #[arg(long, value_name = "FILE|KEY")]
-    pub(crate) vkey: Option<String>,
+    #[arg(long, value_name = "FILE|KEY", value_parser = values::bytes())]
+    pub(crate) vkey: Option<OsString>,
     /// Add a proof that the tree of this size is a beginning of it
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = values::any)]
     pub(crate) since: Option<u64>,
     #[command(flatten)]
     pub(crate) push: PushOptions,
@@ -357,8 +361,8 @@ pub(crate) struct Anchor {
     #[arg(value_name = "NOTE|LOG")]
     pub(crate) note: PathBuf,
     /// The log's public key, which must be the one of the log's folder
-    #[arg(long, value_name = "FILE|KEY")]
-    pub(crate) vkey: Option<String>,
+    #[arg(long, value_name = "FILE|KEY", value_parser = values::bytes())]
+    pub(crate) vkey: Option<OsString>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -421,10 +425,10 @@ pub(crate) struct ImportSlog {
     #[arg(long)]
     pub(crate) check_wraps: bool,
     /// How many lines there should be
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::any)]
     pub(crate) expect_lines: Option<u64>,
     /// Hash of the line that should be the last
-    #[arg(long, value_name = "HEX")]
+    #[arg(long, value_name = "HEX", value_parser = values::hash)]
     pub(crate) expect_last: Option<String>,
     /// Seal the records into this log; without it they are only checked
     #[arg(long, value_name = "LOG")]
@@ -456,11 +460,11 @@ pub(crate) struct Stat {
     pub(crate) log: Option<PathBuf>,
     /// Ask a running `gabion listen` instead, at the address of its --metrics, what came, was sealed and
     /// was lost
-    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "log")]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "log", value_parser = values::server)]
     pub(crate) socket: Option<SocketAddr>,
     /// The log's public key, kept off the host, which must be the one of the log: a file, or the key
-    #[arg(long, value_name = "FILE|KEY")]
-    pub(crate) vkey: Option<String>,
+    #[arg(long, value_name = "FILE|KEY", value_parser = values::bytes())]
+    pub(crate) vkey: Option<OsString>,
     #[command(flatten)]
     pub(crate) output: Output,
 }
@@ -471,8 +475,8 @@ pub(crate) struct Prune {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
     /// Keep segments with records younger than this, as `90d`
-    #[arg(long, value_name = "AGE")]
-    pub(crate) keep: String,
+    #[arg(long, value_name = "AGE", allow_hyphen_values = true, value_parser = times::age)]
+    pub(crate) keep: u64,
     /// Only say what would be removed
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -492,7 +496,7 @@ pub(crate) struct Rewrap {
     #[arg(long = "add", value_name = "FILE")]
     pub(crate) add: Vec<PathBuf>,
     /// Id of a reader to remove (repeatable)
-    #[arg(long = "remove", value_name = "ID")]
+    #[arg(long = "remove", value_name = "ID", value_parser = values::reader)]
     pub(crate) remove: Vec<String>,
     /// Only future segments: those that are there stay as they are
     #[arg(long)]
@@ -507,10 +511,10 @@ pub(crate) struct Shred {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
     /// First chunk of a segment (repeatable); with --class and without this, all but the newest
-    #[arg(long = "segment", value_name = "CHUNK")]
+    #[arg(long = "segment", value_name = "CHUNK", value_parser = values::any)]
     pub(crate) segments: Vec<u64>,
     /// Only this class of records, by name; without it --segment is needed
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = values::text())]
     pub(crate) class: Option<String>,
     #[command(flatten)]
     pub(crate) output: Output,
@@ -522,7 +526,7 @@ pub(crate) struct Hold {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
     /// First chunk of a segment (repeatable)
-    #[arg(long = "segment", value_name = "CHUNK", required = true)]
+    #[arg(long = "segment", value_name = "CHUNK", required = true, value_parser = values::any)]
     pub(crate) segments: Vec<u64>,
     /// Let them go
     #[arg(long)]

@@ -1,15 +1,16 @@
 //! `gabion log prune`: removes segments older than what is to be kept.
 
 use super::options::Prune;
-use super::times::{age, now_ns};
+use super::times::now_ns;
 use super::{Ended, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::writer::{held, segments};
 
 pub(super) fn run(options: &Prune) -> Ended {
-    let oldest = now_ns().saturating_sub(age(&options.keep)?);
+    let oldest = now_ns().saturating_sub(options.keep);
     let log = folders::open(&options.folder.log)?;
+    folders::identity_of(&options.folder.log)?;
     let held = held(&log)?;
     let due: Vec<u64> = segments(&log)?
         .into_iter()

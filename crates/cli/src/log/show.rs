@@ -1,7 +1,7 @@
 //! `gabion log show`: records as JSON lines, or as text that is safe on a terminal.
 
 use super::options::{Select, Show};
-use super::times::{rfc3339, time};
+use super::times::rfc3339;
 use super::together::Together;
 use super::wanted::Wanted;
 use super::{Ended, LogFault, backwards, folders};
@@ -22,36 +22,33 @@ use std::time::Duration;
 /// How long `--follow` waits between two looks.
 const FOLLOW: Duration = Duration::from_millis(50);
 
+/// First and last record.
+pub(crate) type Records = (u64, u64);
+
+/// Reads `--record`.
+pub(super) fn records(text: &str) -> Result<Records, String> {
+    let (a, b) = text.split_once('-').unwrap_or((text, text));
+    let number = |t: &str| {
+        t.parse::<u64>()
+            .map_err(|_| "a record's number is wanted, or A-B, such as 7 or 10-20".to_owned())
+    };
+    let (first, last) = (number(a)?, if b.is_empty() { u64::MAX } else { number(b)? });
+    if first > last {
+        return Err("the first is behind the last: write the smaller number first".to_owned());
+    }
+    Ok((first, last))
+}
+
+/// Reads `--kind`.
+pub(super) fn kind(text: &str) -> Result<Kind, String> {
+    let all = [Kind::Message, Kind::Finding, Kind::System];
+    let name = crate::values::one_of(text, &all.map(Kind::name))?;
+    all.into_iter().find(|kind| kind.name() == name).ok_or(name)
+}
+
 /// Reads the options by which whole chunks are passed over; what messages say is asked by [`Wanted`].
 pub(super) fn selection(select: &Select) -> Result<Selection, LogFault> {
-    let records = match &select.record {
-        None => None,
-        Some(text) => {
-            let (a, b) = text.split_once('-').unwrap_or((text, text));
-            let number = |t: &str| {
-                t.parse::<u64>()
-                    .map_err(|_| LogFault::usage(format!("--record {text}: write N or A-B")))
-            };
-            let (first, last) = (number(a)?, if b.is_empty() { u64::MAX } else { number(b)? });
-            if first > last {
-                return Err(LogFault::usage(format!(
-                    "--record {text}: the first is behind the last"
-                )));
-            }
-            Some((first, last))
-        }
-    };
-    let kind = match select.kind.as_deref() {
-        None => None,
-        Some("message") => Some(Kind::Message),
-        Some("finding") => Some(Kind::Finding),
-        Some("system") => Some(Kind::System),
-        Some(other) => {
-            return Err(LogFault::usage(format!("--kind {other}: message, finding or system")));
-        }
-    };
-    let since_ns = select.since.as_deref().map(time).transpose()?;
-    let until_ns = select.until.as_deref().map(time).transpose()?;
+    let (since_ns, until_ns) = (select.since, select.until);
     if let (Some(since), Some(until)) = (since_ns, until_ns)
         && since >= until
     {
@@ -61,7 +58,7 @@ pub(super) fn selection(select: &Select) -> Result<Selection, LogFault> {
         return Err(LogFault::usage(text));
     }
     let source = select.source.as_ref().map(|s| s.clone().into_bytes());
-    Ok(Selection { since_ns, until_ns, records, source, kind })
+    Ok(Selection { since_ns, until_ns, records: select.record, source, kind: select.kind })
 }
 
 /// Refuses a range of records that begins where the log has ended.
@@ -366,7 +363,7 @@ fn put_safe(json: &mut Json, bytes: &[u8]) {
 
 pub(super) fn run(options: &Show) -> Ended {
     let mut selection = selection(&options.select)?;
-    let wanted = Wanted::of(&options.select)?;
+    let wanted = Wanted::of(&options.select);
     let keys = folders::secret_keys(&options.reading.keys)?;
     let log = folders::open(&options.reading.log)?;
     folders::pinned(&options.reading.log, options.reading.vkey.as_deref())?;

@@ -34,7 +34,7 @@ pub(super) fn run(options: &Stat) -> Ended {
     let log = folders::open(path)?;
     folders::pinned(path, options.vkey.as_deref())?;
     if !path.join(identity::FILE).exists() {
-        return Err(LogFault::input("no log here: log.id is missing").about(path));
+        return Err(LogFault::input("no log here: log.id is missing: name the folder of a log, or make one with `gabion log init`").about(path));
     }
     let identity = folders::identity_of(path)?;
     let last = checkpoints::tail(&log)?;

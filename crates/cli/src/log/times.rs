@@ -1,6 +1,5 @@
 //! Times and ages on the command line.
 
-use super::LogFault;
 use crate::moments;
 
 const SECOND: u64 = 1_000_000_000;
@@ -9,8 +8,8 @@ const SECOND: u64 = 1_000_000_000;
 pub(super) use crate::stats::now_ns;
 
 /// An age: a number with `s`, `m`, `h`, `d` or `w` behind it, ns.
-pub(super) fn age(text: &str) -> Result<u64, LogFault> {
-    let wrong = || LogFault::usage(format!("{text}: not an age: write 90s, 15m, 2h, 7d or 4w"));
+pub(super) fn age(text: &str) -> Result<u64, String> {
+    let wrong = || "not an age: write 90s, 15m, 2h, 7d or 4w".to_owned();
     let unit = match text.chars().last() {
         Some('s') => 1,
         Some('m') => 60,
@@ -24,7 +23,7 @@ pub(super) fn age(text: &str) -> Result<u64, LogFault> {
 }
 
 /// A time: RFC 3339 to the nanosecond, seconds since 1970, or what journalctl takes ([`moments`]); ns.
-pub(super) fn time(text: &str) -> Result<u64, LogFault> {
+pub(super) fn time(text: &str) -> Result<u64, String> {
     if let Ok(seconds) = text.parse::<u64>() {
         return Ok(seconds.saturating_mul(SECOND));
     }
@@ -35,7 +34,7 @@ pub(super) fn time(text: &str) -> Result<u64, LogFault> {
     let seconds = jiff::Timestamp::from_nanosecond(now.into())
         .ok()
         .and_then(|now| moments::moment(text, now))
-        .ok_or_else(|| LogFault::usage(format!("{text}: not a time: {}", moments::FORMS)))?;
+        .ok_or_else(|| format!("not a time: {}", moments::FORMS))?;
     Ok(u64::try_from(seconds).unwrap_or(0).saturating_mul(SECOND))
 }
 

@@ -1,9 +1,10 @@
 //! `gabion log verify`: what the log's files prove.
 
 use super::options::Verify;
-use super::times::{age, now_ns};
+use super::times::now_ns;
 use super::{Ended, LogFault, folders, push};
 use crate::limits::ANCHORS_BYTES_MAX;
+use crate::progress::Progress;
 use crate::standard_output;
 use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::storage::Files;
@@ -45,7 +46,6 @@ fn cosigned(log: &Files, witnesses: &[Vkey]) -> Vec<Anchor> {
 
 pub(super) fn run(options: &Verify) -> Ended {
     let keys = folders::secret_keys(&options.keys)?;
-    let max_age = options.max_age.as_deref().map(age).transpose()?;
     let jobs = options
         .jobs
         .map(usize::from)
@@ -66,31 +66,21 @@ pub(super) fn run(options: &Verify) -> Ended {
         anchors,
         witnesses,
         keys: &keys,
-        max_age: max_age.map(|a| (a, now_ns())),
+        max_age: options.max_age.map(|a| (a, now_ns())),
         is_deep: options.deep,
         jobs,
     };
     let start = gabion_runtime::clock::now();
     let is_watched = std::io::stderr().is_terminal() && !options.quiet && !options.output.json;
-    let bar = is_watched.then(|| {
-        let style = indicatif::ProgressStyle::with_template(
-            "{bytes} of {total_bytes} {wide_bar} {bytes_per_sec}",
-        );
-        let bar = indicatif::ProgressBar::new(0);
-        if let Ok(style) = style {
-            bar.set_style(style);
-        }
-        bar
-    });
+    let mut bar = is_watched.then(|| Progress::new(None));
     let report = verify(&log, &given, &mut |done, total| {
-        if let Some(bar) = &bar {
-            bar.set_length(total);
-            bar.set_position(done);
+        if let Some(bar) = &mut bar {
+            bar.at(done, Some(total));
         }
     })
     .map_err(|e| LogFault::from(e).about(&options.log))?;
     if let Some(bar) = bar {
-        bar.finish_and_clear();
+        bar.end();
     }
     let seconds = start.elapsed().as_secs_f64();
     if options.output.json {

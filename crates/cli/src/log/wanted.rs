@@ -2,9 +2,9 @@
 //! Numbers, times, sources and kinds are the reader's ([`gabion_seal::reader::Selection`]), which passes over whole
 //! chunks by them.
 
-use super::LogFault;
 use super::options::Select;
 use super::show::is_plain;
+use crate::values;
 use gabion_logs::journal::Entry;
 use gabion_logs::syslog::{self, Received};
 use gabion_seal::reader::Found;
@@ -23,6 +23,9 @@ const SEVERITIES: [&[&str]; 8] = [
     &["debug"],
 ];
 
+/// Least and most severity.
+pub(crate) type Severities = (u8, u8);
+
 /// What a message must say to be given.
 #[derive(Debug, Default)]
 pub(super) struct Wanted {
@@ -30,7 +33,7 @@ pub(super) struct Wanted {
     units: Vec<String>,
     programs: Vec<String>,
     /// Least and most severity.
-    severities: Option<(u8, u8)>,
+    severities: Option<Severities>,
     text: Option<Finder<'static>>,
 }
 
@@ -45,23 +48,20 @@ struct Said<'a> {
 
 impl Wanted {
     /// By the options.
-    ///
-    /// # Errors
-    /// A severity that is none.
-    pub(super) fn of(select: &Select) -> Result<Wanted, LogFault> {
+    pub(super) fn of(select: &Select) -> Wanted {
         let unit = |name: &String| match name.contains('.') {
             true => name.clone(),
             // As systemd's programs do.
             false => format!("{name}.service"),
         };
         let finder = |text: &String| Finder::new(text.as_bytes()).into_owned();
-        Ok(Wanted {
+        Wanted {
             hosts: select.hosts.clone(),
             units: select.units.iter().map(unit).collect(),
             programs: select.identifiers.clone(),
-            severities: select.priority.as_deref().map(severities).transpose()?,
+            severities: select.priority,
             text: select.grep.as_ref().map(finder),
-        })
+        }
     }
 
     /// Whether a record is one of them.
@@ -137,17 +137,19 @@ fn entry(entry: Entry<'_>) -> Said<'_> {
 }
 
 /// A severity and all that is worse, or a range, by names or numbers, as journalctl's `--priority`.
-fn severities(text: &str) -> Result<(u8, u8), LogFault> {
+pub(super) fn severities(text: &str) -> Result<Severities, String> {
     let one = |text: &str| {
         let by_name = || {
             SEVERITIES.iter().position(|names| names.iter().any(|n| text.eq_ignore_ascii_case(n)))
         };
         let number = text.parse::<usize>().ok().filter(|n| *n < SEVERITIES.len());
         number.or_else(by_name).and_then(|n| u8::try_from(n).ok()).ok_or_else(|| {
-            LogFault::usage(format!(
-                "--priority {text}: no severity: write emerg, alert, crit, err, warning, notice, info, debug, 0 to 7, or a \
-                 range as err..alert"
-            ))
+            let names = SEVERITIES.concat();
+            format!(
+                "{text} is no severity: {}write emerg, alert, crit, err, warning, notice, info, debug, 0 to 7, or a \
+                 range as err..alert",
+                values::meant(text, &names)
+            )
         })
     };
     match text.split_once("..") {

@@ -84,6 +84,22 @@ struct Load {
     tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
+/// A transport with where it sends to, as the command line has it.
+fn to(name: &str, o: &SendOptions) -> String {
+    let address = match name {
+        "udp" => o.udp,
+        "tcp" => o.tcp,
+        "tls" => o.tls,
+        "relp" => o.relp,
+        "slog-udp" => o.slog_udp,
+        "slog-tcp" => o.slog_tcp,
+        _ => None,
+    };
+    let address = address.map(|address| address.to_string());
+    let path = || o.unix.as_ref().map(|path| path.display().to_string());
+    format!("--{name} {}", address.or_else(path).unwrap_or_default())
+}
+
 /// Sends over all transports that were named, at the same time.
 pub(crate) fn run(o: &SendOptions) -> Result<Exit, Fault> {
     let load = Arc::new(Load::of(o)?);
@@ -130,8 +146,9 @@ pub(crate) fn run(o: &SendOptions) -> Result<Exit, Fault> {
         let (done, seconds) = job
             .join()
             .map_err(|_| Fault::internal(format!("send: {name}: the thread panicked")))?;
-        let done = done
-            .map_err(|e| Fault::environment(format!("send: {name}: {e}: is the server there")))?;
+        let done = done.map_err(|e| {
+            Fault::environment(format!("send: {}: {e}: is the server there", to(name, o)))
+        })?;
         if let Some(e) = &done.fault {
             eprintln!("gabion: send: {name}: {e}: the rest was not sent");
         }
@@ -182,8 +199,8 @@ impl Load {
             // Without end: as many as there are numbers for, a million years of them.
             count: o.count.unwrap_or(if o.seconds.is_some() { u64::MAX >> 8 } else { 10_000 }),
             ends: o.seconds.map(|s| Instant::now() + Duration::from_secs(s)),
-            rate: o.rate.filter(|r| *r > 0),
-            connections: o.connections.clamp(1, 10_000),
+            rate: o.rate,
+            connections: o.connections,
             connection_each: o.connection_each,
             octet_counting: o.octet_counting,
             slog,

@@ -1,6 +1,7 @@
 //! The command line of `gabion send`.
 
-use crate::listen::place;
+use crate::limits::{SEND_BYTES_MAX, SEND_CONNECTIONS_MAX};
+use crate::values::{self, server};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -17,37 +18,37 @@ Exits with 1 when not all was sent, or not all answered where there are answers.
 #[command(after_help = EXAMPLE)]
 pub(crate) struct SendOptions {
     /// Send over UDP to this address
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = server, value_name = "ADDR:PORT")]
     pub(crate) udp: Option<SocketAddr>,
     /// Send over TCP
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = server, value_name = "ADDR:PORT")]
     pub(crate) tcp: Option<SocketAddr>,
     /// Send over TLS; needs --tls-ca
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", requires = "tls_ca")]
+    #[arg(long, value_parser = server, value_name = "ADDR:PORT", requires = "tls_ca")]
     pub(crate) tls: Option<SocketAddr>,
     /// Send over RELP and wait for every acknowledgement
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT")]
+    #[arg(long, value_parser = server, value_name = "ADDR:PORT")]
     pub(crate) relp: Option<SocketAddr>,
     /// Send to a local datagram socket
     #[arg(long, value_name = "PATH")]
     pub(crate) unix: Option<PathBuf>,
     /// Send slog's envelopes over UDP; needs --slog-key
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", requires = "slog_key")]
+    #[arg(long, value_parser = server, value_name = "ADDR:PORT", requires = "slog_key")]
     pub(crate) slog_udp: Option<SocketAddr>,
     /// Send slog's envelopes over TCP, one a connection; needs --slog-key
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", requires = "slog_key")]
+    #[arg(long, value_parser = server, value_name = "ADDR:PORT", requires = "slog_key")]
     pub(crate) slog_tcp: Option<SocketAddr>,
     /// Messages over each transport [default: 10,000; without end with --seconds]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::number::<u64>(1, u64::MAX >> 8))]
     pub(crate) count: Option<u64>,
     /// Stop after so many seconds, however many messages were sent
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::seconds)]
     pub(crate) seconds: Option<u64>,
     /// Bytes of a message; longer text is cut, shorter is filled up [default: as the text is]
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_name = "BYTES", value_parser = values::number::<usize>(1, SEND_BYTES_MAX))]
     pub(crate) size: Option<usize>,
     /// Messages a second over each transport [default: as fast as it goes]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = values::number::<u64>(1, u64::from(u32::MAX)))]
     pub(crate) rate: Option<u64>,
     /// Lines to send, one after the other and again, plain or .zst [default: made up]
     #[arg(long, value_name = "FILE")]
@@ -56,7 +57,7 @@ pub(crate) struct SendOptions {
     #[arg(long, requires = "text")]
     pub(crate) raw: bool,
     /// Connections of each transport that has some
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = values::number::<u64>(1, SEND_CONNECTIONS_MAX))]
     pub(crate) connections: u64,
     /// A connection for each message, over TCP
     #[arg(long)]
@@ -71,7 +72,7 @@ pub(crate) struct SendOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) tls_ca: Option<PathBuf>,
     /// The server's name in its certificate
-    #[arg(long, value_name = "NAME", default_value = "localhost")]
+    #[arg(long, value_name = "NAME", default_value = "localhost", value_parser = values::text())]
     pub(crate) tls_name: String,
     /// The certificate that is shown to the server, and those up to its root, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key", requires = "tls_ca")]

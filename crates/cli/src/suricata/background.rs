@@ -70,14 +70,14 @@ pub(super) fn as_user(user: Option<&str>, group: Option<&str>) -> String {
 
 /// Number of a user and of its group.
 fn find_user(name: &str) -> Result<(u32, u32), String> {
-    let found = entry(Path::new("/etc/passwd"), name)?;
+    let found = entry(Path::new("/etc/passwd"), name).map_err(|e| format!("--user {e}"))?;
     let number = |at: usize| found.get(at).and_then(|text| text.parse().ok());
     number(2).zip(number(3)).ok_or_else(|| format!("unable to get the user ID of {name}"))
 }
 
 /// Number of a group.
 fn find_group(name: &str) -> Result<u32, String> {
-    let found = entry(Path::new("/etc/group"), name)?;
+    let found = entry(Path::new("/etc/group"), name).map_err(|e| format!("--group {e}"))?;
     let number = found.get(2).and_then(|text| text.parse().ok());
     number.ok_or_else(|| format!("unable to get the group ID of {name}"))
 }
@@ -87,9 +87,9 @@ fn entry(file: &Path, name: &str) -> Result<Vec<String>, String> {
     let text = std::fs::read_to_string(file).map_err(|e| format!("{}: {e}", file.display()))?;
     let mut lines = text.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let found = lines.find(|f| f.first() == Some(&name) || f.get(2) == Some(&name));
-    found
-        .map(|fields| fields.into_iter().map(str::to_string).collect())
-        .ok_or_else(|| format!("{}: names no {name}", file.display()))
+    found.map(|fields| fields.into_iter().map(str::to_string).collect()).ok_or_else(|| {
+        format!("{name}: {} has no such name: name one of those in it", file.display())
+    })
 }
 
 /// Whether this process is the one in the background.

@@ -87,7 +87,11 @@ pub(crate) fn run(args: &[OsString]) -> i32 {
 
 /// What is said of an option that nothing is made of.
 fn unknown(name: &str) -> String {
-    format!("option {name} is not known here and has no effect")
+    let near = match gabion_record::near::nearest(name, options::KNOWN.iter().copied()) {
+        Some(near) => format!(": did you mean {near}?"),
+        None => String::new(),
+    };
+    format!("option {name} is not known here and has no effect{near}")
 }
 
 /// The configuration that the peer reads when none is named.
@@ -96,9 +100,10 @@ const INSTALLED: &str = "/etc/suricata/suricata.yaml";
 /// The configuration named, else the installed one, else the built-in one.
 fn configuration(o: &Options) -> Result<Tree, String> {
     let installed = Path::new(INSTALLED);
+    let mut tell = |said: &str| eprintln!("W: conf-yaml-loader: {said}");
     let mut config = match &o.config {
-        Some(path) => yaml::read_file(Path::new(path))?,
-        None if installed.is_file() => yaml::read_file(installed)?,
+        Some(path) => yaml::read_file(path, &mut tell)?,
+        None if installed.is_file() => yaml::read_file(installed, &mut tell)?,
         None => crate::configuration::built_in(),
     };
     for path in &o.includes {
@@ -435,7 +440,7 @@ fn tell(input: &InputDone, log: &mut EngineLog) -> bool {
         log.warning("pcap", &format!("{shown}: {note}"));
     }
     let Some(e) = &input.error else { return true };
-    log.error("pcap", &format!("{shown}: {e}"));
+    log.error("pcap", &format!("{shown}: {e}: {}", input.advice));
     // What else lies in a folder is passed over.
     if !input.is_named {
         log.warning("pcap", &format!("Failed to init pcap file {shown}, skipping"));

@@ -64,6 +64,37 @@ pub(crate) enum Show {
     Frames,
 }
 
+/// Options as they are written, for those that are written nearly so.
+pub(super) const KNOWN: &[&str] = &[
+    "--include",
+    "--set",
+    "--data-dir",
+    "--pcap-file-recursive",
+    "--pcap-file-delete",
+    "--pcap-file-continuous",
+    "--firewall",
+    "--firewall-rules-exclusive",
+    "--disable-detection",
+    "--engine-analysis",
+    "--init-errors-fatal",
+    "--strict-rule-keywords",
+    "--simulate-ips",
+    "--runmode",
+    "--help",
+    "--build-info",
+    "--dump-config",
+    "--dump-features",
+    "--list-keywords",
+    "--list-runmodes",
+    "--list-app-layer-protos",
+    "--list-app-layer-hooks",
+    "--list-app-layer-frames",
+    "--profile-rules",
+    "--pidfile",
+    "--user",
+    "--group",
+];
+
 /// Reads the arguments behind the program's name. Names of files may hold any bytes.
 pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
     let mut o = Options::default();
@@ -82,15 +113,18 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
             if let Some(v) = &inline {
                 return Ok(v.clone());
             }
-            it.next().cloned().ok_or_else(|| format!("option {what} needs a value"))
+            it.next()
+                .cloned()
+                .ok_or_else(|| format!("option {what} needs a value: see gabion suricata --help"))
         };
         match name {
             "-c" => o.config = Some(path("-c")?.into()),
             "--include" => o.includes.push(path("--include")?.into()),
             "--set" => {
                 let v = text("--set", path("--set")?)?;
-                let (k, v) =
-                    v.split_once('=').ok_or_else(|| format!("--set {v}: must be name=value"))?;
+                let (k, v) = v.split_once('=').ok_or_else(|| {
+                    format!("--set {v}: must be name=value, such as stream.memcap=64mb")
+                })?;
                 o.sets.push((k.trim().to_string(), v.trim().to_string()));
             }
             "--data-dir" => o.sets.push(("default-data-dir".to_string(), text(name, path(name)?)?)),
@@ -136,25 +170,25 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
             "--list-app-layer-frames" => o.show = Some(Show::Frames),
             "--profile-rules" => o.profile_rules = true,
             "--simulate-applayer-error-at-offset-ts" => {
-                o.simulate.app_error[0] = text(name, path(name)?)?.parse().ok();
+                o.simulate.app_error[0] = number(name, path(name)?)?;
             }
             "--simulate-applayer-error-at-offset-tc" => {
-                o.simulate.app_error[1] = text(name, path(name)?)?.parse().ok();
+                o.simulate.app_error[1] = number(name, path(name)?)?;
             }
             "--simulate-packet-loss" => {
-                o.simulate.packet_loss = text(name, path(name)?)?.parse().ok()
+                o.simulate.packet_loss = number(name, path(name)?)?;
             }
             "--simulate-packet-tcp-reassembly-memcap" => {
-                o.simulate.reassembly_memcap = text(name, path(name)?)?.parse().ok();
+                o.simulate.reassembly_memcap = number(name, path(name)?)?;
             }
             "--simulate-packet-tcp-ssn-memcap" => {
-                o.simulate.session_memcap = text(name, path(name)?)?.parse().ok();
+                o.simulate.session_memcap = number(name, path(name)?)?;
             }
             "--simulate-packet-flow-memcap" => {
-                o.simulate.flow_memcap = text(name, path(name)?)?.parse().ok();
+                o.simulate.flow_memcap = number(name, path(name)?)?;
             }
             "--simulate-packet-defrag-memcap" => {
-                o.simulate.defrag_memcap = text(name, path(name)?)?.parse().ok();
+                o.simulate.defrag_memcap = number(name, path(name)?)?;
             }
             "--pidfile" => o.pid_file = Some(path(name)?.into()),
             "-F" => o.filter_file = Some(path(name)?.into()),
@@ -179,6 +213,13 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
         }
     }
     Ok(o)
+}
+
+/// A value that must be a number.
+fn number<T: std::str::FromStr>(option: &str, value: OsString) -> Result<Option<T>, String> {
+    let value = text(option, value)?;
+    let number = value.parse().map_err(|_| format!("{option} {value}: must be a number"))?;
+    Ok(Some(number))
 }
 
 /// A value that must be text.

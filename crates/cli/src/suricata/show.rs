@@ -14,8 +14,9 @@ pub(crate) fn show(what: &Show) -> i32 {
     let catalog = gabion_proto::registry::catalog();
     match what {
         Show::Version => standard_output::line(format_args!(
-            "This is Suricata version {} RELEASE",
-            gabion_outputs::VERSION
+            "This is Suricata version {} RELEASE\nAnswered by Gabion {}",
+            gabion_outputs::VERSION,
+            crate::command_line::VERSION
         )),
         Show::BuildInfo => build_info(),
         Show::Help => help(),

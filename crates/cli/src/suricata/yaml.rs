@@ -7,10 +7,12 @@
 
 use crate::limits::{
     CONFIGURATION_BYTES_MAX, CONFIGURATION_FILES_MAX, INCLUDE_DEPTH_MAX, NODE_DEPTH_MAX,
+    TWICE_NAMED_MAX,
 };
 use crate::operator_file;
 use gabion_record::Tree;
 use saphyr_parser::{Event, Parser, ScalarStyle};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// What a configuration has read so far, all its includes together.
@@ -18,12 +20,16 @@ use std::path::{Path, PathBuf};
 struct Taken {
     files: u32,
     bytes: u64,
+    /// Keys that stand in a mapping more than once.
+    twice: Vec<String>,
 }
 
-/// Reads a configuration file with all it includes.
-pub(crate) fn read_file(path: &Path) -> Result<Tree, String> {
+/// Reads a configuration file with all it includes; `tell` is told which keys are given more than once.
+pub(crate) fn read_file(path: &Path, tell: &mut dyn FnMut(&str)) -> Result<Tree, String> {
     let mut tree = Tree::default();
-    read_into(&mut tree, path, &mut Taken::default(), 0, true)?;
+    let mut taken = Taken::default();
+    read_into(&mut tree, path, &mut taken, 0, true)?;
+    taken.twice.iter().for_each(|said| tell(said));
     Ok(tree)
 }
 
@@ -127,6 +133,7 @@ impl<'t> Reader<'t, '_> {
         if depth > NODE_DEPTH_MAX {
             return Err(format!("{}: nested too deeply", self.shown));
         }
+        let mut own = HashSet::new();
         loop {
             let (event, line) = self.next()?;
             let key = match event {
@@ -145,6 +152,15 @@ impl<'t> Reader<'t, '_> {
             if key == "include" {
                 self.includes(into, depth)?;
                 continue;
+            }
+            // What an included file has set may be set anew; twice in one mapping is a slip.
+            if !own.insert(key.clone()) && self.taken.twice.len() < TWICE_NAMED_MAX {
+                let said = format!(
+                    "{}:{line}: Configuration node '{key}' redefined: the values are joined, of two the later one \
+                     counts: remove one of them",
+                    self.shown
+                );
+                self.taken.twice.push(said);
             }
             let at = match into.children.iter().position(|(n, _)| *n == key) {
                 Some(at) => at,
@@ -225,7 +241,7 @@ mod tests {
         let path = dir.path().join("c.yaml");
         std::fs::write(dir.path().join("more.yaml"), "%YAML 1.1\n---\nx: 1\n").unwrap();
         std::fs::write(&path, text).unwrap();
-        read_file(&path)
+        read_file(&path, &mut |_| ())
     }
 
     #[test]
@@ -252,11 +268,27 @@ mod tests {
             std::fs::write(path(n), text).unwrap();
         }
         std::fs::write(path(30), "%YAML 1.1\n---\nx: 1\n").unwrap();
+        let read_file = |path: &Path| super::read_file(path, &mut |_| ());
         let said = read_file(&path(0)).unwrap_err();
         assert!(said.contains("more than 1000 files"), "{said}");
         // As many as anybody has are read.
         assert_eq!(read_file(&path(23)).unwrap().number("x"), Some(1));
         assert!(read_file(Path::new("/dev/zero")).unwrap_err().contains("device"));
+    }
+
+    #[test]
+    fn a_key_that_stands_twice_in_a_mapping_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.yaml");
+        std::fs::write(dir.path().join("b.yaml"), "%YAML 1.1\n---\nx: 3\n").unwrap();
+        let text =
+            "%YAML 1.1\n---\ninclude: b.yaml\nx: 1\nlist:\n  - a: 1\n  - a: 2\ny:\n  x: 1\nx: 2\n";
+        std::fs::write(&path, text).unwrap();
+        let mut said = Vec::new();
+        let tree = super::read_file(&path, &mut |s| said.push(s.to_owned())).unwrap();
+        assert_eq!(tree.number("x"), Some(2));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("a.yaml:10: Configuration node 'x' redefined"), "{said:?}");
     }
 
     #[test]

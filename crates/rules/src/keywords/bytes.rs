@@ -443,7 +443,8 @@ fn isdataat(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
     const WHO: &str = "detect-isdataat";
     let refuse = || {
         let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
-        Err(Refusal::new(WHO, said))
+        Err(Refusal::new(WHO, said)
+            .because("`isdataat:N`, `isdataat:!N`, and behind it `,relative` or `,rawbytes`"))
     };
     let mut parts = v.text.split(',').map(str::trim);
     let first = parts.next().unwrap_or("");

@@ -94,7 +94,9 @@ fn filesize(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()
 fn filestore(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let bad = || {
         let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
-        Refusal::new("detect-filestore", said)
+        Refusal::new("detect-filestore", said).because(
+            "`filestore:` and a direction (request, response, both), a scope (file, tx, flow)",
+        )
     };
     let mut direction = FilestoreDirection::Default;
     let mut scope = FilestoreScope::File;

@@ -112,7 +112,8 @@ fn tcp_window(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<
     };
     let Ok(size) = text.parse() else {
         let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
-        return Err(Refusal::new("detect-tcp-window", said));
+        return Err(Refusal::new("detect-tcp-window", said)
+            .because("`tcp.window:N` or `tcp.window:!N`, N from 0 to 65535"));
     };
     d.push_packet("tcp.window", PacketCondition::TcpWindow { size, negated });
     Ok(())
@@ -211,7 +212,9 @@ fn ipopts(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> 
 fn fragbits(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let bad = || {
         let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
-        Refusal::new("detect-fragbits", said)
+        Refusal::new("detect-fragbits", said).because(
+            "`fragbits:` and letters of M, D, R, before them + (at least), * (any) or ! (none)",
+        )
     };
     let mut test = FragBitsTest { bits: 0, op: BitsOp::Exactly };
     for c in v.text.chars() {
@@ -241,7 +244,8 @@ fn fragoffset(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<
         _ => (FragOffsetOp::Equal, text),
     };
     let Ok(value) = rest.trim().parse() else {
-        return Err(Refusal::new("detect-fragoffset", format!("Parse error {}", v.text)));
+        return Err(Refusal::new("detect-fragoffset", format!("Parse error {}", v.text))
+            .because("`fragoffset:N`, `fragoffset:<N` or `fragoffset:>N`, N from 0 to 65535"));
     };
     d.push_packet("fragoffset", PacketCondition::FragOffset { op, value });
     Ok(())

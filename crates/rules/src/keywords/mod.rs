@@ -94,6 +94,18 @@ pub(crate) fn own_keywords() -> impl Iterator<Item = &'static (&'static str, Set
     .flatten()
 }
 
+/// What is wrong with the quotes of a value that needs some.
+fn unquoted(text: &str) -> &'static str {
+    match text.chars().next() {
+        // Left and right, single and double, low and high: what word processors make of quotes.
+        Some('\u{2018}'..='\u{201f}' | '\u{ab}' | '\u{bb}') => {
+            "typographic quotes are none: write \" before and behind the value"
+        }
+        Some('\'') => "single quotes are none: write \" before and behind the value",
+        _ => "write \" before and behind the value",
+    }
+}
+
 /// Reads an option into the draft.
 pub(crate) fn apply<'t>(
     c: &mut Compiler<'_>,
@@ -103,9 +115,13 @@ pub(crate) fn apply<'t>(
     let name = option.keyword.text;
     let Some(keyword) = c.keyword(name) else {
         let said = format!("unknown rule keyword '{name}'.");
+        let reason = match c.keyword_like(name) {
+            Some(near) => format!("no such keyword: did you mean `{near}`?"),
+            None => "no such keyword".to_owned(),
+        };
         return Err(Refusal::new("detect-parse", said)
             .at(option.keyword.at, name.len())
-            .because("no such keyword"));
+            .because(reason));
     };
     let known = match keyword {
         Keyword::Own(known, _) | Keyword::Inert(known) => Some(known),
@@ -187,9 +203,10 @@ fn prepare<'t>(known: &KnownKeyword, option: RuleOption<'t>) -> Checked<Value<'t
     }
     if !value.text.starts_with('"') {
         if known.quotes == Quotes::Mandatory {
-            return refuse(format!(
+            let said = format!(
                 "invalid formatting to {name} keyword: value must be double quoted '{name}'"
-            ));
+            );
+            return refuse(said).map_err(|e| e.because(unquoted(value.text)));
         }
         return Ok(value);
     }

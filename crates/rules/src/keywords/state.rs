@@ -333,6 +333,7 @@ fn tag(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
     let bad = || {
         let said = format!("parse error, ret -1, string {}", v.text);
         Refusal::new(WHO, said)
+            .because("`tag:session, N, packets` or `tag:host, N, seconds, src`; also bytes and dst")
     };
     let parts: Vec<&str> = v.text.split(',').map(str::trim).collect();
     let (kind, rest) = parts.split_first().ok_or_else(bad)?;
@@ -366,6 +367,7 @@ fn nfq_set_mark(_: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checke
     let bad = || {
         let said = format!("pcre_exec parse error, ret -1, string {}", v.text);
         Refusal::new("detect-mark", said)
+            .because("`nfq_set_mark:MARK/MASK`, each a number or 0xHEX")
     };
     let number = |text: &str| match text.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),

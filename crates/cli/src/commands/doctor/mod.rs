@@ -6,6 +6,7 @@
 
 mod run;
 
+use crate::commands::terminal_width;
 use crate::exit::{Exit, Fault};
 use crate::log::folders::{Locked, guard_secrets};
 use crate::standard_output;
@@ -47,6 +48,10 @@ const LEAST: u64 = 64 << 20;
 
 /// Runs the verb. Exit code 1 when there is something to change.
 pub(crate) fn run(o: &DoctorOptions) -> Result<Exit, Fault> {
+    if !["proc", "sys/fs/cgroup"].iter().any(|below| o.root.join(below).is_dir()) {
+        let said = "there is neither proc nor sys/fs/cgroup below it: name a folder that has them";
+        return Err(Fault::input(format!("--root {}: {said}", o.root.display())));
+    }
     let state = MemoryState::read_below(&o.root);
     let run = o.folder.as_deref().map(Run::read).transpose()?;
     let advice = advice(&state, run.as_ref());
@@ -162,8 +167,22 @@ fn of_run(run: &Run, say: &mut dyn FnMut(String, String)) {
 /// What helps against a reason; none where nothing is wrong.
 fn remedy(reason: &str) -> Option<&'static str> {
     Some(match reason {
-        // No detector uses these logs or events; the run was asked to stop.
-        "unused_log" | "stopped" => return None,
+        // The traffic or the logs are so, or it was asked for: nothing can be changed.
+        "unused_log" | "stopped" | "decode_invalid" | "filtered" | "no_alert" | "empty_message" => {
+            return None;
+        }
+        "snap_cut" => "capture whole frames (tcpdump -s 0)",
+        "torn_file" => "the capture was cut off: read one that was written to its end",
+        "unsupported_link" => "capture Ethernet, raw IP or Linux's cooked frames",
+        "stream_depth" => {
+            "raise stream.reassembly.depth in the configuration where rules look further into streams"
+        }
+        "stream_gap" | "sequence_gap" => {
+            "packets were lost before they came here: look at what the capturing program and the network dropped"
+        }
+        "ring_evicted" => "raise --alert-pcap-ring",
+        "matcher_overload" => "`gabion rules cost` says which rules search most",
+        "alert_queue" => "raise packet-alert-max in the configuration",
         "profile_folded" => {
             "sources seen once were folded to stay within the budget: raise --budget when \
                              that is not a flood"
@@ -185,7 +204,7 @@ fn remedy(reason: &str) -> Option<&'static str> {
              checksums, read it with -k none"
         }
         "output_failed" => "see that the output's disk has room and may be written",
-        _ => "see docs/limits.md",
+        _ => "docs/outputs.md says what it means",
     })
 }
 
@@ -233,7 +252,7 @@ fn text(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locke
     };
     table.row(["locked", locked.name(), kept]);
     let mut out = String::from("Memory\n");
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(terminal_width()));
     if !state.levels.is_empty() {
         levels(&state.levels, &mut out);
     }
@@ -277,7 +296,7 @@ fn levels(levels: &[MemoryLevel], out: &mut String) {
         ]);
     }
     out.push('\n');
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(terminal_width()));
 }
 
 fn run_text(run: &Run, out: &mut String) {
@@ -304,7 +323,7 @@ fn run_text(run: &Run, out: &mut String) {
             let used = ByteSize(b.used).to_string();
             table.row([b.name.clone(), limit, used, peak, b.refused.to_string()]);
         }
-        out.push_str(&table.render(None));
+        out.push_str(&table.render(terminal_width()));
     }
     if run.sheds.is_empty() {
         out.push_str("  nothing was shed\n");
@@ -314,7 +333,7 @@ fn run_text(run: &Run, out: &mut String) {
     for (joint, reason, n) in &run.sheds {
         table.row([joint.clone(), reason.clone(), n.to_string()]);
     }
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(terminal_width()));
 }
 
 fn json(state: &MemoryState, run: Option<&Run>, advice: &[Advice], locked: Locked) -> String {

@@ -11,7 +11,7 @@
 
 mod post;
 
-pub(crate) use post::Url;
+pub(crate) use post::{Url, trust};
 
 use super::{LogFault, folders};
 use crate::limits::{
@@ -59,7 +59,7 @@ pub(crate) struct PushOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) anchor_append: Vec<PathBuf>,
     /// Give each checkpoint to this command of the shell, on its standard input
-    #[arg(long, value_name = "COMMAND")]
+    #[arg(long, value_name = "COMMAND", value_parser = crate::values::text())]
     pub(crate) anchor_cmd: Option<String>,
 }
 

@@ -63,7 +63,9 @@ impl std::fmt::Display for Url {
 /// Trust in certificates of these authorities, or of the system's.
 pub(crate) fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
     let path = authorities.unwrap_or(Path::new(SYSTEM_ROOTS));
-    let wrong = |e: &dyn std::fmt::Display| format!("{}: {e}", path.display());
+    let wrong = |e: &dyn std::fmt::Display| {
+        format!("{}: {e}: name a PEM file with certificates of authorities", path.display())
+    };
     let mut roots = RootCertStore::empty();
     let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| wrong(&e))?;
     for certificate in CertificateDer::pem_slice_iter(&pem) {
@@ -72,6 +74,9 @@ pub(crate) fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, Str
         if authorities.is_some() {
             added.map_err(|e| wrong(&e))?;
         }
+    }
+    if authorities.is_some() && roots.is_empty() {
+        return Err(wrong(&"holds no certificate"));
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)
