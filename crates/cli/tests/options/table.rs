@@ -106,6 +106,12 @@ pub const ROWS: &[Row] = &[
     row("behavior list", "--since", Time),
     row("behavior list", "--sort", Word("threta")),
     row("behavior list", "--rows", ROWS_OF_TABLE),
+    // The tests of muting try these.
+    row(
+        "behavior mute",
+        "HOST|TYPE|PAIR --type --for --because --whitelist --config --preview",
+        Anything,
+    ),
     row("doctor", "OUTDIR --root", Read("")),
     row("listen", "--udp --tcp --tls --relp --slog-udp --slog-tcp --metrics", Place),
     // Bound when the log is open.

@@ -29,6 +29,7 @@ const BASES: &[(&str, &str)] = &[
     ("rules test", "CAPTURE=$demo --rules=$rules"),
     ("behavior show", "OUTDIR=$run --profile=10.0.0.1"),
     ("behavior list", "OUTDIR=$run"),
+    ("behavior mute", "--for=7d"),
     ("doctor", "OUTDIR=$run"),
     ("listen", "--udp=127.0.0.1:0 --log=$new --recipient=$pub"),
     ("log keygen", "--out=$new"),
