@@ -258,7 +258,7 @@ fn text(entry: &str, hidden: &Hidden<'_>, all: usize) -> String {
     for (kind, of) in &hidden.kinds {
         table.row([(*kind).to_owned(), thousands(of.0), thousands(of.1)]);
     }
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(crate::commands::terminal_width()));
     out.push('\n');
     let left = Align::Left;
     let mut table = Table::new(&[("WHEN", left), ("LEVEL", left), ("IN WORDS", left)]);
@@ -266,7 +266,7 @@ fn text(entry: &str, hidden: &Hidden<'_>, all: usize) -> String {
         let when = line.when.get(..19).unwrap_or(&line.when).replace('T', " ");
         table.row([when, line.level.to_string(), line.text.clone()]);
     }
-    out.push_str(&table.render(None));
+    out.push_str(&table.render(crate::commands::terminal_width()));
     if count > ROWS {
         let _ = writeln!(out, "{} more: --json has them all", thousands((count - ROWS) as u64));
     }
