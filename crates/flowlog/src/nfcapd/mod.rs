@@ -111,16 +111,11 @@ impl<R: Read> Rows<R> {
     /// Reads until so many bytes are there; false where the stream ends before.
     fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         while self.raw.len() < wanted {
-            let have = self.raw.len();
             // No room is taken for what a length only claims.
-            self.raw.resize(wanted.min(have + CHUNK), 0);
-            let read = self.from.read(self.raw.get_mut(have..).unwrap_or_default());
-            self.raw.truncate(have + read.as_ref().map_or(0, |n| *n));
-            match read {
-                Ok(0) => return Ok(false),
-                Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e),
+            let room = (wanted - self.raw.len()).min(CHUNK) as u64;
+            let read = (&mut self.from).take(room).read_to_end(&mut self.raw)?;
+            if (read as u64) < room {
+                return Ok(false);
             }
         }
         Ok(true)
