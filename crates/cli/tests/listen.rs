@@ -717,3 +717,79 @@ fn a_log_that_a_listener_made_is_served_by_the_verbs_that_write() {
     assert_eq!(all.last().map(Vec::as_slice), Some(&b"by hand"[..]));
     assert!(all.iter().any(|m| m.ends_with(b"by the wire")), "{all:?}");
 }
+
+/// A listener that can't begin leaves nothing behind, whatever it is that it can't have, and adds nothing to a log that
+/// is there.
+#[test]
+fn a_listener_that_can_not_begin_leaves_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (log, state) = (folder.path().join("a/b/log"), folder.path().join("a/b/state"));
+    let mut keygen = Command::new(GABION);
+    keygen.args(["log", "keygen", "--out"]).arg(folder.path().join("keys"));
+    assert!(keygen.output().expect("a run").status.success());
+    let recipient = folder.path().join("keys/recipient.pub");
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    let taken = taken.local_addr().expect("an address").to_string();
+    let heard = std::net::TcpListener::bind("127.0.0.1:0").expect("a socket");
+    let heard = heard.local_addr().expect("an address").to_string();
+    let socket = folder.path().join("here.sock");
+    let socket = socket.to_str().expect("text");
+    let names = || {
+        let all = std::fs::read_dir(folder.path()).expect("a folder");
+        let mut all: Vec<_> = all.map(|e| e.expect("a file").file_name()).collect();
+        all.sort();
+        all
+    };
+    let before = names();
+    let good = ["--udp", "127.0.0.1:0"];
+    for wrong in [
+        &["--udp", "192.0.2.1:5"][..],
+        &["--tcp", "192.0.2.1:5"],
+        &["--relp", "192.0.2.1:5"],
+        &["--udp", &taken],
+        &["--tcp", &heard],
+        &["--tcp", "127.0.0.1:45871", "--relp", "127.0.0.1:45871"],
+        &["--unix", "/proc/x/y"],
+        &["--unix", socket, "--udp", &taken],
+        &["--udp", "127.0.0.1:0", "--metrics", &heard],
+        &["--udp", "127.0.0.1:0", "--spill", "/proc/x"],
+        &[],
+    ] {
+        let arguments = |log: &std::path::Path| {
+            let mut command = Command::new(GABION);
+            command.args(["listen", "--log"]).arg(log).arg("--state").arg(&state);
+            command.arg("--recipient").arg(&recipient).args(wrong);
+            command.output().expect("a run")
+        };
+        let ran = arguments(&log);
+        assert!(matches!(ran.status.code(), Some(2 | 4)), "{wrong:?}: {ran:?}");
+        assert_eq!(names(), before, "{wrong:?}");
+    }
+    // One that begins, and then those again over what it left.
+    let made = Command::new(GABION)
+        .args(["log", "init"])
+        .arg(&log)
+        .arg("--state")
+        .arg(&state)
+        .arg("--recipient")
+        .arg(&recipient)
+        .args(["--origin", "h/l"])
+        .output()
+        .expect("a run");
+    assert!(made.status.success(), "{made:?}");
+    let files = || {
+        let all = std::fs::read_dir(&log).expect("a folder").map(|e| e.expect("a file"));
+        let mut all: Vec<_> =
+            all.map(|e| (e.file_name(), e.metadata().expect("it").len())).collect();
+        all.sort();
+        all
+    };
+    let before = files();
+    for wrong in [&["--unix", "/proc/x/y"][..], &["--udp", &taken], &["--spill", "/proc/x"]] {
+        let mut command = Command::new(GABION);
+        command.args(["listen", "--log"]).arg(&log).arg("--state").arg(&state).args(good);
+        let ran = command.arg("--recipient").arg(&recipient).args(wrong).output().expect("a run");
+        assert_eq!(ran.status.code(), Some(4), "{wrong:?}: {ran:?}");
+        assert_eq!(files(), before, "{wrong:?}");
+    }
+}

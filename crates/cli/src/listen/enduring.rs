@@ -121,7 +121,11 @@ impl EnduringLog {
         if let Some(text) = guard_secrets().complaint() {
             eprintln!("gabion: {text}");
         }
-        place.make()?;
+        // Both before anything is written to one: where one can't be, the other is not left behind.
+        let made = place.make()?;
+        if let Some(aside) = &aside {
+            aside.make().inspect_err(|_| made.remove())?;
+        }
         if !place.reserve() {
             eprintln!(
                 "gabion: {}: no room for a reserve of 1 MiB: when the disk is full, what happened can't be stated",
@@ -143,7 +147,6 @@ impl EnduringLog {
             next_try: Instant::now(),
         };
         if let Some(aside) = &log.aside {
-            aside.make()?;
             // What an earlier run left there and could not state any more.
             if let (Some(spill), Some(writer)) = (told(aside), log.writer.as_mut()) {
                 let wrong =

@@ -77,6 +77,7 @@ pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
     // Keys, certificates and the log are read before anything is taken in: a request to stop ends that at once.
     let signals = Signals::preparing().map_err(|e| Fault::environment(format!("signals: {e}")))?;
     let wanted = open::Wanted::of(o)?;
+    wanted.probe()?;
     let sink = wanted.log(o, signals.stop())?;
     let pushing = Pushing::start(wanted.log_folder(), &o.push)?;
     let ended = run_with(o, &wanted, sink, signals.stop(), &|| signals.begin());

@@ -1,5 +1,5 @@
 //! From options to what is open: the log, reserved descriptors, sockets. Nothing listens before the log
-//! can be written.
+//! can be written, and no log is made or written to before it is known that sockets can be had.
 
 use super::ListenOptions;
 use super::account::Joint;
@@ -209,6 +209,52 @@ impl Wanted {
         Ok(Some(socket))
     }
 
+    /// Tries whether everything that is to listen can be had, and lets go of it again. Nobody is answered meanwhile:
+    /// what is not open yet accepts no connection.
+    ///
+    /// # Errors
+    /// Those of [`Wanted::sockets`] and [`Wanted::metrics_socket`], as far as they can be known before.
+    pub(crate) fn probe(&self) -> Result<(), Fault> {
+        let streams = [("tcp", &self.tcp), ("tls", &self.tls), ("relp", &self.relp)];
+        let streams = streams.into_iter().chain([("slog-tcp", &self.slog_tcp)]);
+        let streams =
+            streams.flat_map(|(name, all)| all.iter().map(move |address| (name, *address)));
+        let streams: Vec<_> = streams.chain(self.metrics.map(|a| ("--metrics", a))).collect();
+        let datagrams = [("udp", &self.udp), ("slog-udp", &self.slog_udp)].into_iter();
+        let datagrams = datagrams.flat_map(|(name, all)| all.iter().map(move |a| (name, *a)));
+        let datagrams: Vec<_> = datagrams.collect();
+        let is_any = streams.len() > usize::from(self.metrics.is_some())
+            || !datagrams.is_empty()
+            || !self.unix.is_empty();
+        if !is_any && std::env::var_os("LISTEN_FDS").is_none() {
+            return Err(without_socket());
+        }
+        // Held until all were tried, so that one that is named twice is found out.
+        let mut held = Vec::new();
+        for (at, (name, address)) in streams.iter().enumerate() {
+            let twice = address.port() != 0
+                && streams.get(..at).is_some_and(|before| before.iter().any(|b| b.1 == *address));
+            let bound = match twice {
+                true => Err(io::ErrorKind::AddrInUse.into()),
+                false => unheard(*address),
+            };
+            held.push(bound.map_err(|e| unbound(name, *address, &e))?);
+        }
+        for (name, address) in datagrams {
+            let bound = UdpSocket::bind(address).map_err(|e| unbound(name, address, &e))?;
+            held.push(bound.into());
+        }
+        for path in &self.unix {
+            // What is there already is looked at when it is replaced.
+            if std::fs::symlink_metadata(path).is_err() {
+                let socket = UnixDatagram::bind(path).map_err(|e| unix_fault(path, &e))?;
+                std::fs::remove_file(path).map_err(|e| unix_fault(path, &e))?;
+                drop(socket);
+            }
+        }
+        Ok(())
+    }
+
     /// Opens everything that listens, inherited sockets first.
     pub(crate) fn sockets(&self, metrics: &Metrics) -> Result<Sockets, Fault> {
         let mut opening = Opening {
@@ -245,8 +291,7 @@ impl Wanted {
         }
         let open = opening.open;
         if open.names.is_empty() {
-            let text = "listen: nothing to listen on: name a socket, such as --udp 127.0.0.1:5514";
-            return Err(Fault::usage(text));
+            return Err(without_socket());
         }
         // An inherited socket may want one that no option asked for.
         if open.needs_envelopes && open.key.is_none() {
@@ -326,9 +371,7 @@ impl Opening<'_> {
     }
 
     fn unix(&mut self, path: &Path) -> Result<(), Fault> {
-        let failed = |e: io::Error| {
-            Fault::environment(format!("{}: {e}: name another path", path.display()))
-        };
+        let failed = |e: io::Error| unix_fault(path, &e);
         // A socket that nobody listens on any more is in the way; anything else is not ours to remove.
         if let Ok(found) = std::fs::symlink_metadata(path) {
             use std::os::unix::fs::FileTypeExt;
@@ -414,6 +457,25 @@ fn read_envelope_key(path: &Path) -> Result<EnvelopeKey, Fault> {
         .map_err(|e| Fault::input(format!("{}: {e}: a private key is wanted", path.display())))?;
     EnvelopeKey::from_pem(&pem)
         .map_err(|e| Fault::input(format!("{}: {e}: name another", path.display())))
+}
+
+/// A socket that is bound to an address and does not listen.
+fn unheard(address: SocketAddr) -> io::Result<OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // As the system library does for those that listen.
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &address)?;
+    Ok(socket)
+}
+
+fn unix_fault(path: &Path, e: &io::Error) -> Fault {
+    Fault::environment(format!("{}: {e}: name another path", path.display()))
+}
+
+fn without_socket() -> Fault {
+    Fault::usage("listen: nothing to listen on: name a socket, such as --udp 127.0.0.1:5514")
 }
 
 fn without_key() -> Fault {

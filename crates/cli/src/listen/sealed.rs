@@ -6,7 +6,7 @@ use crate::exit::Fault;
 use crate::limits::KEY_FILE_BYTES_MAX;
 use crate::log::LogFault;
 use crate::log::folders::guard_secrets;
-use crate::log::init::{self, NewLog};
+use crate::log::init::{self, Made, NewLog};
 use crate::operator_file;
 use gabion_seal::storage::{Files, Storage};
 use gabion_seal::writer::{Policy, Writer};
@@ -47,15 +47,15 @@ impl LogPlace {
         Ok(recipients)
     }
 
-    /// Makes the log when it is not there.
-    pub(crate) fn make(&self) -> Result<(), Fault> {
+    /// Makes the log when it is not there; what was made for it.
+    pub(crate) fn make(&self) -> Result<Made, Fault> {
         let recipients = self.readers()?;
         if self.log.join("log.id").exists() {
-            return Ok(());
+            return Ok(Made::default());
         }
-        init::make((&self.log, &self.state), &self.origin, &recipients, &self.new)
-            .map_err(LogFault::into_fault)?;
-        Ok(())
+        let folders = (self.log.as_path(), self.state.as_path());
+        let made = init::make_undoably(folders, &self.origin, &recipients, &self.new);
+        made.map(|(_, made)| made).map_err(LogFault::into_fault)
     }
 
     /// Opens the log. What recovery found is said on standard error.

@@ -53,17 +53,29 @@ pub(crate) fn make(
     recipients: &[Recipient],
     new: &NewLog,
 ) -> Result<Identity, LogFault> {
+    make_undoably(folders, origin, recipients, new).map(|(identity, _)| identity)
+}
+
+/// The same, with what was made, for whoever may have to take it back.
+pub(crate) fn make_undoably(
+    folders: (&Path, &Path),
+    origin: &str,
+    recipients: &[Recipient],
+    new: &NewLog,
+) -> Result<(Identity, Made), LogFault> {
     let mut made = Made::default();
-    let ended = create(folders, origin, recipients, new, &mut made);
-    if ended.is_err() {
-        made.remove();
+    match create(folders, origin, recipients, new, &mut made) {
+        Ok(identity) => Ok((identity, made)),
+        Err(fault) => {
+            made.remove();
+            Err(fault)
+        }
     }
-    ended
 }
 
 /// Folders that were made for a log.
 #[derive(Default)]
-struct Made {
+pub(crate) struct Made {
     /// Those above its own.
     parents: Vec<PathBuf>,
     /// Its own that were not there.
@@ -90,8 +102,8 @@ impl Made {
         Ok(())
     }
 
-    /// Removes them: a log that was not made holds nothing.
-    fn remove(&self) {
+    /// Removes them: a log that was not made, or that nothing was written to, holds nothing.
+    pub(crate) fn remove(&self) {
         for folder in &self.own {
             let _ = std::fs::remove_dir_all(folder);
         }

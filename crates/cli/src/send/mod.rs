@@ -147,7 +147,10 @@ pub(crate) fn run(o: &SendOptions) -> Result<Exit, Fault> {
             .join()
             .map_err(|_| Fault::internal(format!("send: {name}: the thread panicked")))?;
         let done = done.map_err(|e| {
-            Fault::environment(format!("send: {}: {e}: is the server there: name the address or socket that it listens on", to(name, o)))
+            Fault::environment(format!(
+                "send: {}: {e}: is the server there: name the address or socket that it listens on",
+                to(name, o)
+            ))
         })?;
         if let Some(e) = &done.fault {
             eprintln!("gabion: send: {name}: {e}: the rest was not sent");
