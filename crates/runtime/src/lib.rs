@@ -5,6 +5,7 @@
 //! * [`input`]: pipes and standard input, read so that a request to stop is heard.
 //! * [`output`]: files and streams that are written: links of others are refused, a request to stop is heard.
 //! * [`processors`]: how many there are, and binding threads to some.
+//! * [`allocator`]: when free memory goes back to the system.
 //! * [`memory`]: how much memory there is for us, from cgroups or the machine, and the root of the
 //!   budget tree.
 //! * [`clock`]: event time fed by the data; a tick counter for the cost of rules.
@@ -16,10 +17,11 @@
 //! Nothing here decides what to do about a lost worker or a full queue beyond counting it: the
 //! owner (the command line's wiring) does.
 //!
-//! `unsafe` stands in `clock::ticks` (reading the processor's time stamp counter) and in
-//! `sockets::datagrams` (system calls that neither std nor rustix have).
+//! `unsafe` stands in `clock::ticks` (reading the processor's time stamp counter), in
+//! `sockets::datagrams` (system calls that neither std nor rustix have) and in `allocator` (options of mimalloc).
 #![deny(unsafe_code)]
 
+pub mod allocator;
 pub mod channel;
 pub mod clock;
 pub mod input;

@@ -36,6 +36,9 @@ pub const RECEIVE_BUFFER: usize = 64 * 1024 * 1024;
 /// Below this a short pause of the receiver loses datagrams.
 pub const RECEIVE_BUFFER_ENOUGH: usize = 4 * 1024 * 1024;
 
+/// Milliseconds after which pages that are free go back to the system where several threads take memory.
+pub const FREE_PAGES_KEPT_MS: i64 = 50;
+
 /// Descriptors told of in one call; further ready ones are told of in the next.
 pub const EVENTS_TOLD: usize = 256;
 

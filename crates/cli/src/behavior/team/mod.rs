@@ -308,6 +308,7 @@ pub(crate) fn run<S: Source + 'static>(
     sink: &mut Sink,
     say: &mut dyn FnMut(String),
 ) -> Result<Done<S>, Failure> {
+    gabion_runtime::allocator::give_back_soon();
     let supervisor = Supervisor::start().map_err(Failure::Threads)?;
     let known: Arc<Vec<Known>> = Arc::new((0..plan.workers).map(|_| Known::default()).collect());
     let (spare, spare_found) = (Spare::default(), SpareFound::default());
