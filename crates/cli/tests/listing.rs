@@ -186,7 +186,7 @@ fn bad_values_of_the_list_are_one_line() {
     let out = run(folder.path(), &[]);
     for (option, value, hint) in [
         ("--type", "BEACONS", "docs/detections.md"),
-        ("--level", "worst", "info, low, medium, high or critical"),
+        ("--level", "worst", "info, low, medium, high, critical"),
         ("--since", "soon", "2026-11-23"),
         ("--since", "2026-02-30", "yesterday"),
         ("--since", "2y", "an age as 2h"),

@@ -3,7 +3,7 @@
 //! Times have no zone and are taken as UTC. A row is one direction unless it has columns for the
 //! other (`opkt`). TCP counts as established when an ACK was among its flags; of other protocols a
 //! one-way row cannot tell, and is not held against its source. In the place of ICMP's port stand type and code: as
-//! `8.0`, or as one number. Binary files are in [`crate::nfcapd`].
+//! `8.0`, or as one number. Binary files are in `nfcapd`.
 
 use crate::field;
 use crate::skip::Skip;

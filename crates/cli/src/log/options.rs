@@ -242,7 +242,7 @@ pub(crate) struct Show {
     #[arg(short = 'f', long, conflicts_with = "reverse")]
     pub(crate) follow: bool,
     /// Only the last so many
-    #[arg(short = 'n', long, value_name = "N", value_parser = values::number::<u64>(1, u64::MAX))]
+    #[arg(short = 'n', long, value_name = "N", value_parser = values::number::<u64>(0, u64::MAX))]
     pub(crate) lines: Option<u64>,
     /// The newest first
     #[arg(short = 'r', long)]

@@ -560,7 +560,15 @@ mod tests {
             "{json}"
         );
         for reason in ShedReason::ALL {
-            let is_none = matches!(reason.name(), "unused_log" | "stopped");
+            let is_none = matches!(
+                reason.name(),
+                "unused_log"
+                    | "stopped"
+                    | "decode_invalid"
+                    | "filtered"
+                    | "no_alert"
+                    | "empty_message"
+            );
             assert_eq!(remedy(reason.name()).is_none(), is_none);
         }
     }
