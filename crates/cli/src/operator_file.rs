@@ -60,6 +60,14 @@ pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
 }
 
 impl Opened {
+    /// What is in it, to be read as it comes; a pipe is waited for until somebody asks to stop.
+    pub(crate) fn reader(self) -> Box<dyn Read> {
+        match self.is_stream {
+            true => Box::new(Stoppable::new(self.file, StopFlag::of_process().clone())),
+            false => Box::new(self.file),
+        }
+    }
+
     /// The rest of it, of at most that many bytes.
     ///
     /// # Errors

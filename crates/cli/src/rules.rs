@@ -10,6 +10,7 @@ use gabion_record::applayer::Catalog;
 use gabion_rules::{
     Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity, SignatureFlags,
 };
+use gabion_runtime::StopFlag;
 use gabion_runtime::output::write_whole;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -104,13 +105,16 @@ pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile,
     let opening = |e: std::io::Error| format!("opening rule file {shown}: {e}");
     let opened = operator_file::open(path).map_err(opening)?;
     let is_packed = path.extension().is_some_and(|e| e == "zst");
-    let file = opened.file;
+    let (is_stream, len) = (opened.is_stream, opened.file.metadata().map_or(0, |m| m.len()));
+    let from = opened.reader();
     let bytes = if is_packed {
-        unpack(file).map_err(|e| format!("{shown}: can't be unpacked: {e}"))?
+        unpack(from).map_err(|e| format!("{shown}: can't be unpacked: {e}"))?
     } else {
-        let len = file.metadata().map_or(0, |m| m.len());
-        read_up_to(file, RULE_FILE_BYTES_MAX, len).map_err(opening)?
+        read_up_to(from, RULE_FILE_BYTES_MAX, len).map_err(opening)?
     };
+    if is_stream && StopFlag::of_process().is_set() {
+        return Err(format!("opening rule file {shown}: asked to stop before it was read"));
+    }
     if bytes.len() as u64 > RULE_FILE_BYTES_MAX {
         let how = if is_packed { " unpacked" } else { "" };
         let most = RULE_FILE_BYTES_MAX >> 20;
@@ -124,8 +128,8 @@ pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile,
     Ok(RuleFile { name: path.display().to_string(), text, is_firewall })
 }
 
-fn unpack(file: std::fs::File) -> std::io::Result<Vec<u8>> {
-    let mut decoder = zstd::stream::read::Decoder::new(file)?;
+fn unpack(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut decoder = zstd::stream::read::Decoder::new(from)?;
     decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
     read_up_to(decoder, RULE_FILE_BYTES_MAX, 0)
 }

@@ -346,3 +346,20 @@ fn devices_in_the_place_of_keys_and_texts_are_refused_at_once() {
         assert!(done.err.contains("is a device, which has no end"), "{args:?} {}", done.err);
     }
 }
+
+/// Rules that come through a pipe, whose writer takes its time, are those of the file.
+#[test]
+fn rules_may_come_through_a_pipe() {
+    use std::io::Write;
+    let rules = std::fs::read(repository("demo/gabion.rules")).unwrap();
+    let (half, rest) = rules.split_at(rules.len() / 2);
+    let (child, mut pipe, _dir) = waits_for_a_pipe(&["read", "DEMO", "--json", "-q", "-S"], "");
+    pipe.write_all(half).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    pipe.write_all(rest).unwrap();
+    drop(pipe);
+    let piped = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&piped.stderr).into_owned();
+    assert!(piped.status.success(), "{said}");
+    assert!(!said.contains("refused"), "{said}");
+}

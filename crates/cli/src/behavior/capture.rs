@@ -92,9 +92,10 @@ fn is_capture_input(path: &Path) -> bool {
     !has_logs && files.iter().any(|f| is_capture(f))
 }
 
-/// By the first bytes of what is in it.
+/// By the first bytes of what is in it. What can be read only once is not opened for it: whoever writes there may be
+/// gone, and another look would wait for ever.
 pub(crate) fn is_capture(path: &Path) -> bool {
-    source::magic(path).is_some_and(source::is_capture)
+    !is_read_once(path) && source::magic(path).is_some_and(source::is_capture)
 }
 
 struct Taken {
