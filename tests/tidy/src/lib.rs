@@ -8,12 +8,14 @@
 #![forbid(unsafe_code)]
 
 pub mod arrows;
+pub mod counts;
 pub mod documents;
 pub mod limits;
 pub mod manifests;
 pub mod protocols;
 pub mod sources;
 pub mod tree;
+pub mod words;
 
 /// A place that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
