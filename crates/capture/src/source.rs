@@ -246,7 +246,7 @@ impl Source {
         self.shared_bytes().map(|(bytes, _)| bytes.len() as u64)
     }
 
-    /// The joint's ledger. Items are records; bytes are those on the wire, and of records that
+    /// The stage's ledger. Items are records; bytes are those on the wire, and of records that
     /// are no frames those in the file.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger

@@ -218,8 +218,8 @@ impl Run<'_> {
         done.clock = clock.counts();
         done.checksums_ignored_from = checksums.given_up_at();
         done.memory = Some(self.budget.report());
-        done.books.add("reader", None, &reader);
-        done.books.add("engine", None, &entry);
+        done.ledgers.add("reader", None, &reader);
+        done.ledgers.add("engine", None, &entry);
         if is_lost {
             return (done, Vec::new());
         }

@@ -36,14 +36,14 @@ pub(crate) fn write(
     failures.extend(logged.failure().map(|why| ("output", why)));
     for (path, ledger) in outputs.files() {
         let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-        done.books.add(&name, None, ledger);
+        done.ledgers.add(&name, None, ledger);
     }
     let (wants, sum) = (outputs.wants(), outputs.sum());
     if wants.file_store {
-        done.books.add("file store", None, &sum.store);
+        done.ledgers.add("file store", None, &sum.store);
     }
     if wants.wire {
-        done.books.add("packet log", None, &sum.packet_log);
+        done.ledgers.add("packet log", None, &sum.packet_log);
     }
     enter_limits(done);
     failures
@@ -56,19 +56,19 @@ fn enter_limits(done: &mut Done) {
     let mut ledger = Ledger::new();
     ledger.receive(others.total(), 0);
     ledger.shed(ShedReason::LimitReached, others.total(), 0);
-    done.books.add("limits", None, &ledger);
+    done.ledgers.add("limits", None, &ledger);
     done.limits = done.counters.limits.clone();
     done.limits.merge(&others);
 }
 
-/// Checks each joint, and that what one passed on is what the next received.
+/// Checks each stage, and that what one passed on is what the next received.
 pub(crate) fn balance(done: &Done) -> Result<(), Fault> {
-    let fault = |joint: &str, what: String| {
-        Fault::internal(format!("ledger: {joint}: {what}: this is a fault of gabion, report it"))
+    let fault = |stage: &str, what: String| {
+        Fault::internal(format!("ledger: {stage}: {what}: this is a fault of gabion, report it"))
     };
-    done.books.balance().map_err(|(joint, e)| fault(&joint, e.to_string()))?;
-    let sums = done.books.by_joint();
-    let find = |name: &str| sums.iter().find(|e| e.joint == name).map(|e| &e.ledger);
+    done.ledgers.balance().map_err(|(stage, e)| fault(&stage, e.to_string()))?;
+    let sums = done.ledgers.by_stage();
+    let find = |name: &str| sums.iter().find(|e| e.stage == name).map(|e| &e.ledger);
     let into_decode = if find("worker").is_some() { "worker" } else { "engine" };
     for (from, to) in [
         ("reader", "engine"),
@@ -91,7 +91,7 @@ pub(crate) fn balance(done: &Done) -> Result<(), Fault> {
 
 /// The ledger of a run in a few words: what the reader gave the engine.
 pub(crate) fn in_short(done: &Done) -> String {
-    let sums = done.books.by_joint();
-    let entry = sums.iter().find(|e| e.joint == "engine").map(|e| e.ledger.clone());
+    let sums = done.ledgers.by_stage();
+    let entry = sums.iter().find(|e| e.stage == "engine").map(|e| e.ledger.clone());
     entry.unwrap_or_default().to_string()
 }

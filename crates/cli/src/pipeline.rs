@@ -2,7 +2,7 @@
 //! it came through.
 //!
 //! Workers run under a supervisor: one alone (`alone`), or several (`team`). What the run left behind
-//! is one value, [`Done`]: what became of each input, the ledgers of all joints, counters and costs,
+//! is one value, [`Done`]: what became of each input, the ledgers of all stages, counters and costs,
 //! and what happened to workers.
 
 use crate::arrivals::Arrivals;
@@ -17,7 +17,7 @@ use gabion_flowlog::source::is_read_once;
 use gabion_net::{ChecksumSample, Engine, FrameIn, NetCounters, RuleCosts, Worker, WorkerBooks};
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
-use gabion_record::ledger::{Books, Ledger, ShedReason};
+use gabion_record::ledger::{Ledger, ShedReason, StageLedgers};
 use gabion_record::limits::Reached;
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Pulse, Signals, StopFlag, clock};
@@ -59,7 +59,7 @@ pub(crate) struct InputDone {
 #[derive(Default)]
 pub(crate) struct Done {
     pub(crate) inputs: Vec<InputDone>,
-    pub(crate) books: Books,
+    pub(crate) ledgers: StageLedgers,
     pub(crate) counters: NetCounters,
     /// What was unusual about the times of frames.
     pub(crate) clock: ClockCounts,
@@ -116,7 +116,7 @@ impl Done {
     /// Enters what the workers left behind, each with its number.
     pub(crate) fn enter(&mut self, ends: &[(u16, WorkerEnd)], run: &Run<'_>, outputs: &Outputs) {
         for (n, end) in ends {
-            end.books.each(&mut |joint, ledger| self.books.add(joint, Some(*n), ledger));
+            end.books.each(&mut |stage, ledger| self.ledgers.add(stage, Some(*n), ledger));
             self.counters.merge(&end.stats.net);
             self.wrong_checksums += end.stats.wrong_checksums();
             if self.costs.rules.is_empty() {

@@ -9,7 +9,7 @@ use gabion_outputs::table::{Align, Table, thousands};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::budget::{BudgetReport, ByteSize};
 use gabion_record::json::Json;
-use gabion_record::ledger::Entry;
+use gabion_record::ledger::StageLedger;
 use gabion_record::limits::Reached;
 use std::fmt::Write as _;
 
@@ -40,14 +40,14 @@ impl Report<'_> {
         all
     }
 
-    fn ledger(&self) -> Vec<Entry> {
-        self.done.books.by_joint()
+    fn ledger(&self) -> Vec<StageLedger> {
+        self.done.ledgers.by_stage()
     }
 }
 
-/// What a joint counts.
-fn unit(joint: &str) -> &'static str {
-    match joint {
+/// What a stage counts.
+fn unit(stage: &str) -> &'static str {
+    match stage {
         "reader" | "engine" | "decode" | "worker" | "reader>worker" => "frames",
         "defrag" => "fragments",
         "flow" => "packets",
@@ -286,7 +286,7 @@ fn ledger(r: &Report<'_>, width: Option<u16>, out: &mut String) {
     };
     let _ = writeln!(out, "\nLedger: {state}");
     let mut t = Table::new(&[
-        ("joint", Align::Left),
+        ("stage", Align::Left),
         ("of", Align::Left),
         ("received", Align::Right),
         ("passed", Align::Right),
@@ -294,13 +294,13 @@ fn ledger(r: &Report<'_>, width: Option<u16>, out: &mut String) {
         ("in flight", Align::Right),
         ("why", Align::Left),
     ]);
-    // A joint that nothing came to has nothing to account for.
+    // A stage that nothing came to has nothing to account for.
     for e in entries.iter().filter(|e| !e.ledger.received().is_zero()) {
         let l = &e.ledger;
         let why: Vec<String> = l.sheds().map(|(reason, n)| format!("{reason} {n}")).collect();
         t.row([
-            e.joint.clone(),
-            unit(&e.joint).to_string(),
+            e.stage.clone(),
+            unit(&e.stage).to_string(),
             thousands(l.received().items),
             thousands(l.passed().items),
             thousands(l.shed_total().items),
@@ -431,8 +431,8 @@ pub(crate) fn json(r: &Report<'_>) -> String {
     j.open_array_key("ledger");
     for e in r.ledger() {
         j.open();
-        j.field("joint", &e.joint);
-        j.field_plain("unit", unit(&e.joint));
+        j.field("stage", &e.stage);
+        j.field_plain("unit", unit(&e.stage));
         let mut fields = Vec::new();
         e.ledger.write_json_fields(&mut fields);
         j.members(&fields);

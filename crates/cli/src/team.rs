@@ -301,8 +301,8 @@ impl Run<'_> {
             done.checksums_ignored_from = end.checksums_ignored_from;
             done.clock = end.clock;
             done.threads.push(("reader".to_string(), end.cpu));
-            done.books.add("reader", None, &end.reader);
-            done.books.add("engine", None, &end.entry);
+            done.ledgers.add("reader", None, &end.reader);
+            done.ledgers.add("engine", None, &end.entry);
         }
         let mut ends = Vec::new();
         for (n, member) in members.into_iter().enumerate() {
@@ -318,8 +318,8 @@ impl Run<'_> {
                 }
             }
         }
-        for e in metrics.books().entries() {
-            done.books.add(&e.joint, e.worker, &e.ledger);
+        for e in metrics.stage_ledgers().entries() {
+            done.ledgers.add(&e.stage, e.worker, &e.ledger);
         }
         done.threads.push(("writer".to_string(), writing));
         done.shared_uses = team.uses();
@@ -327,7 +327,7 @@ impl Run<'_> {
             .iter()
             .map(|queue| queue.locks())
             .fold((0, 0), |(all, held), (a, h)| (all + a, held + h));
-        done.books.add("alerts", None, &verdicts.books().alerts);
+        done.ledgers.add("alerts", None, &verdicts.books().alerts);
         if let Some((_, end)) = ends.first_mut() {
             end.stats.net.merge(verdicts.counters());
             end.stats.add_defrag(&defrag);
@@ -831,7 +831,7 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         for workers in [2, 3, 5, 8] {
             let many = run(&demo(), ACROSS, workers, None);
             assert_eq!(many.alerts, one.alerts, "{workers} workers");
-            many.done.books.balance().unwrap();
+            many.done.ledgers.balance().unwrap();
             assert_eq!(many.done.counters.packets, one.done.counters.packets);
             assert_eq!(many.done.counters.alerts_suppressed, one.done.counters.alerts_suppressed);
             assert_eq!(many.done.lost_workers, 0);
@@ -843,13 +843,13 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         let fault = ActedFault::Panic { worker: 1, from: 300 };
         let ran = run(&demo(), ACROSS, 2, Some(fault));
         assert_eq!(ran.done.lost_workers, 1);
-        ran.done.books.balance().unwrap();
+        ran.done.ledgers.balance().unwrap();
         assert_eq!(kinds(&ran), [Trouble::Failed]);
         assert!(ran.done.incidents[0].line().contains("failed: acted out at "));
         assert!(said_in_stats(&ran, "\"workers\":{\"failed\":1}"));
         let shed: u64 = ran
             .done
-            .books
+            .ledgers
             .entries()
             .iter()
             .map(|e| e.ledger.shed_for(ShedReason::WorkerLost).items)
@@ -866,7 +866,7 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         let ran = run(&demo(), ACROSS, 2, Some(fault));
         assert!(started.elapsed() < Duration::from_secs(20));
         assert_eq!(ran.done.lost_workers, 1);
-        ran.done.books.balance().unwrap();
+        ran.done.ledgers.balance().unwrap();
         assert_eq!(kinds(&ran), [Trouble::Stalled, Trouble::GivenUp]);
         assert!(said_in_stats(&ran, "\"workers\":{\"stalled\":1,\"given_up\":1}"));
     }
@@ -887,8 +887,8 @@ alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,d
         let ran = run(&demo(), ACROSS, 1, Some(ActedFault::Panic { worker: 0, from: 300 }));
         assert_eq!((ran.done.lost_workers, kinds(&ran)), (1, vec![Trouble::Failed]));
         crate::ending::balance(&ran.done).unwrap();
-        let by_joint = ran.done.books.by_joint();
-        let entry = by_joint.iter().find(|e| e.joint == "engine").unwrap();
+        let by_stage = ran.done.ledgers.by_stage();
+        let entry = by_stage.iter().find(|e| e.stage == "engine").unwrap();
         let (taken, lost) = (entry.ledger.passed(), entry.ledger.shed_for(ShedReason::WorkerLost));
         assert!(taken.items > 0 && lost.items > 0);
         assert_eq!(taken.items + lost.items, 1264);

@@ -21,8 +21,8 @@ fn read(packets: &[Vec<u8>], rules: &str) -> (serde_json::Value, Vec<serde_json:
     let r = gabion(&["read", &path, "-S", &file, "-l", &out, "--json", "--set", set]);
     assert_eq!(r.code, 0, "{}", r.err);
     let report: serde_json::Value = serde_json::from_str(&r.out).unwrap();
-    for joint in report["ledger"].as_array().unwrap() {
-        assert_eq!(joint["balanced"], true, "{joint}");
+    for stage in report["ledger"].as_array().unwrap() {
+        assert_eq!(stage["balanced"], true, "{stage}");
     }
     let text = std::fs::read_to_string(Path::new(&out).join("eve.json")).unwrap();
     (report, text.lines().map(|l| serde_json::from_str(l).unwrap()).collect())

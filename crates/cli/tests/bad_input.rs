@@ -141,7 +141,7 @@ fn a_full_disk_is_said_and_counted() {
     let r = gabion(&["read", &demo(), "-l", &out, "--set", set, "--json"]);
     r.refuses(4, &["/dev/full", "make room"]);
     let v: serde_json::Value = serde_json::from_str(&r.out).unwrap();
-    let full = v["ledger"].as_array().unwrap().iter().find(|e| e["joint"] == "full").unwrap();
+    let full = v["ledger"].as_array().unwrap().iter().find(|e| e["stage"] == "full").unwrap();
     assert!(full["shed"]["output_failed"]["items"].as_u64().unwrap() > 100);
     assert_eq!(full["balanced"], true);
 }

@@ -49,10 +49,10 @@ fn times(report: &Value, limit: &str) -> u64 {
     all.iter().find(|l| l["limit"] == limit).and_then(|l| l["times"].as_u64()).unwrap_or(0)
 }
 
-/// What a joint of the ledger shed for a reason.
-fn shed(report: &Value, joint: &str, reason: &str) -> u64 {
+/// What a stage of the ledger shed for a reason.
+fn shed(report: &Value, stage: &str, reason: &str) -> u64 {
     let all = report["ledger"].as_array().unwrap();
-    let line = all.iter().find(|l| l["joint"] == joint);
+    let line = all.iter().find(|l| l["stage"] == stage);
     line.and_then(|l| l["shed"][reason]["items"].as_u64()).unwrap_or(0)
 }
 

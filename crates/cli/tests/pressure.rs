@@ -18,16 +18,16 @@ fn read(setting: &str, workers: &str) -> Value {
     serde_json::from_str(&r.out).unwrap()
 }
 
-fn shed(report: &Value, joint: &str, reason: &str) -> u64 {
+fn shed(report: &Value, stage: &str, reason: &str) -> u64 {
     let ledger = report["ledger"].as_array().unwrap();
-    let entry = ledger.iter().find(|e| e["joint"] == joint).unwrap();
+    let entry = ledger.iter().find(|e| e["stage"] == stage).unwrap();
     assert_eq!(entry["balanced"], true, "{entry}");
     entry["shed"][reason]["items"].as_u64().unwrap_or(0)
 }
 
 #[test]
 fn what_is_given_up_for_want_of_room_is_counted_with_its_reason() {
-    for (setting, joint, reason) in [
+    for (setting, stage, reason) in [
         ("flow.memcap=16kb", "flows", "flow_memcap"),
         ("stream.memcap=8kb", "stream", "stream_memcap"),
         ("stream.reassembly.memcap=8kb", "stream", "reassembly_memcap"),
@@ -36,7 +36,7 @@ fn what_is_given_up_for_want_of_room_is_counted_with_its_reason() {
         for workers in ["1", "2"] {
             let report = read(setting, workers);
             assert_eq!(report["exit"], 0, "{setting}: the ledger balances");
-            assert!(shed(&report, joint, reason) > 0, "{setting}, {workers} workers");
+            assert!(shed(&report, stage, reason) > 0, "{setting}, {workers} workers");
         }
     }
 }
@@ -44,8 +44,8 @@ fn what_is_given_up_for_want_of_room_is_counted_with_its_reason() {
 #[test]
 fn with_room_enough_nothing_is_given_up() {
     let report = read("flow.memcap=64mb", "2");
-    for (joint, reason) in [("flows", "flow_memcap"), ("stream", "stream_memcap")] {
-        assert_eq!(shed(&report, joint, reason), 0);
+    for (stage, reason) in [("flows", "flow_memcap"), ("stream", "stream_memcap")] {
+        assert_eq!(shed(&report, stage, reason), 0);
     }
 }
 
@@ -160,7 +160,7 @@ fn files_that_cannot_be_stored_are_counted_and_all_else_is_written() {
     assert_eq!(shed(&good, "file store", "output_failed"), 0);
     let (bad, found_too) = run(true);
     let ledger = bad["ledger"].as_array().unwrap();
-    let store = ledger.iter().find(|e| e["joint"] == "file store").unwrap();
+    let store = ledger.iter().find(|e| e["stage"] == "file store").unwrap();
     let received = store["received"]["items"].as_u64().unwrap();
     assert!(received > 0);
     assert_eq!(shed(&bad, "file store", "output_failed"), received);

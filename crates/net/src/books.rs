@@ -1,4 +1,4 @@
-//! The ledgers of a worker's joints: what entered each, what went on, what was given up and why.
+//! The ledgers of a worker's stages: what entered each, what went on, what was given up and why.
 
 use gabion_record::ledger::Ledger;
 
@@ -24,7 +24,7 @@ pub struct WorkerBooks {
 }
 
 impl WorkerBooks {
-    /// Each ledger with the name of its joint.
+    /// Each ledger with the name of its stage.
     pub fn each(&self, f: &mut dyn FnMut(&'static str, &Ledger)) {
         f("decode", &self.decode);
         f("defrag", &self.defrag);

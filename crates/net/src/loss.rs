@@ -44,20 +44,20 @@ impl Core {
         if len == 0 && !v.is_bad_checksum {
             return;
         }
-        let (joint, len) = (&mut self.books.stream, len as u64);
-        joint.receive(1, len);
+        let (stage, len) = (&mut self.books.stream, len as u64);
+        stage.receive(1, len);
         match v.exception {
-            _ if v.is_bad_checksum => joint.shed(ShedReason::BadChecksum, 1, len),
-            Some(ExceptionTrigger::StreamMemcap) => joint.shed(ShedReason::StreamMemcap, 1, len),
+            _ if v.is_bad_checksum => stage.shed(ShedReason::BadChecksum, 1, len),
+            Some(ExceptionTrigger::StreamMemcap) => stage.shed(ShedReason::StreamMemcap, 1, len),
             Some(ExceptionTrigger::ReassemblyMemcap) => {
-                joint.shed(ShedReason::ReassemblyMemcap, 1, len);
+                stage.shed(ShedReason::ReassemblyMemcap, 1, len);
                 flow.ext.lose(ShedReason::ReassemblyMemcap, 1, len);
             }
             // The session was refused at an earlier packet.
             _ if flow.tcp.is_none() && flow.has_exception(ExceptionTrigger::StreamMemcap) => {
-                joint.shed(ShedReason::StreamMemcap, 1, len);
+                stage.shed(ShedReason::StreamMemcap, 1, len);
             }
-            _ => joint.pass(1, len),
+            _ => stage.pass(1, len),
         }
     }
 

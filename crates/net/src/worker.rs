@@ -506,7 +506,7 @@ impl Worker {
         &self.core.counters
     }
 
-    /// Ledgers of the worker's joints.
+    /// Ledgers of the worker's stages.
     pub fn books(&self) -> &WorkerBooks {
         &self.core.books
     }

@@ -1,7 +1,7 @@
-//! The ledger: what entered a joint, what went on, what was given up and why, and what is still
+//! The ledger: what entered a stage, what went on, what was given up and why, and what is still
 //! held. It is the type through which data moves, not a metric beside it.
 //!
-//! One [`Ledger`] belongs to one joint (an arrow between two rooms) of one worker. Its counters
+//! One [`Ledger`] belongs to one stage (an arrow between two rooms) of one worker. Its counters
 //! are plain integers on cache lines of their own, so counting costs an add and never a shared
 //! write; a reader sums the ledgers of all workers with [`Ledger::merge`].
 //!
@@ -96,7 +96,7 @@ impl fmt::Display for ShedReason {
     }
 }
 
-/// A number of items (frames, packets, records: the joint says which) and their bytes.
+/// A number of items (frames, packets, records: the stage says which) and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Number of items.
@@ -137,7 +137,7 @@ impl Tally {
     }
 }
 
-/// The counters of one joint of one worker. See the opening of this file for the rule.
+/// The counters of one stage of one worker. See the opening of this file for the rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[repr(align(64))]
 pub struct Ledger {
@@ -214,7 +214,7 @@ impl Ledger {
         ShedReason::ALL.iter().copied().zip(self.shed.iter().copied()).filter(|(_, t)| !t.is_zero())
     }
 
-    /// Adds another worker's counters of the same joint.
+    /// Adds another worker's counters of the same stage.
     pub fn merge(&mut self, other: &Ledger) {
         self.received = self.received.plus(other.received);
         self.passed = self.passed.plus(other.passed);
@@ -261,7 +261,7 @@ impl Ledger {
     }
 
     /// Appends the fields of a JSON object, without the braces, so that the caller can add its
-    /// own (joint, worker): `"received":{"items":1,"bytes":60},"passed":{…},"in_flight":{…},
+    /// own (stage, worker): `"received":{"items":1,"bytes":60},"passed":{…},"in_flight":{…},
     /// "shed":{"snap_cut":{…}},"balanced":true`. Reasons without entries are left out.
     pub fn write_json_fields(&self, out: &mut Vec<u8>) {
         write_tally(out, "received", self.received);
@@ -311,7 +311,7 @@ impl fmt::Display for Ledger {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.bytes == 0 {
-            // Joints that count no bytes tell none.
+            // A stage that counts no bytes prints none.
             write!(f, "{}", self.items)
         } else {
             write!(f, "{} ({})", self.items, ByteSize(self.bytes))
@@ -367,46 +367,46 @@ impl fmt::Display for Imbalance {
 
 impl std::error::Error for Imbalance {}
 
-/// One line of the [`Books`].
+/// One line of the [`StageLedgers`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// The joint, named after what flows into what: `capture`, `reader>worker`, `eve`.
-    pub joint: String,
+pub struct StageLedger {
+    /// The stage, named after what flows into what: `capture`, `reader>worker`, `eve`.
+    pub stage: String,
     /// The worker that counted; none after merging.
     pub worker: Option<u16>,
     /// Its counters.
     pub ledger: Ledger,
 }
 
-/// The ledgers of all joints, collected at a moment: the end of a run, a statistics interval.
+/// The ledgers of all stages, collected at a moment: the end of a run, a statistics interval.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Books {
-    entries: Vec<Entry>,
+pub struct StageLedgers {
+    entries: Vec<StageLedger>,
 }
 
-impl Books {
-    /// Books without entries.
-    pub const fn new() -> Books {
-        Books { entries: Vec::new() }
+impl StageLedgers {
+    /// No entries.
+    pub const fn new() -> StageLedgers {
+        StageLedgers { entries: Vec::new() }
     }
 
-    /// Adds one worker's ledger of a joint.
-    pub fn add(&mut self, joint: &str, worker: Option<u16>, ledger: &Ledger) {
-        self.entries.push(Entry { joint: joint.to_owned(), worker, ledger: ledger.clone() });
+    /// Adds one worker's ledger of a stage.
+    pub fn add(&mut self, stage: &str, worker: Option<u16>, ledger: &Ledger) {
+        self.entries.push(StageLedger { stage: stage.to_owned(), worker, ledger: ledger.clone() });
     }
 
     /// All lines, in the order in which they were added (along the data's way).
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[StageLedger] {
         &self.entries
     }
 
-    /// One line a joint: the workers' ledgers added up, in the order of first mention.
-    pub fn by_joint(&self) -> Vec<Entry> {
-        let mut sums: Vec<Entry> = Vec::new();
+    /// One line a stage: the workers' ledgers added up, in the order of first mention.
+    pub fn by_stage(&self) -> Vec<StageLedger> {
+        let mut sums: Vec<StageLedger> = Vec::new();
         for entry in &self.entries {
-            match sums.iter_mut().find(|s| s.joint == entry.joint) {
+            match sums.iter_mut().find(|s| s.stage == entry.stage) {
                 Some(sum) => sum.ledger.merge(&entry.ledger),
-                None => sums.push(Entry { worker: None, ..entry.clone() }),
+                None => sums.push(StageLedger { worker: None, ..entry.clone() }),
             }
         }
         sums
@@ -415,10 +415,10 @@ impl Books {
     /// Checks every line, not only the sums: two errors must not cancel out.
     ///
     /// # Errors
-    /// The first joint that does not balance, with its two sides.
+    /// The first stage that does not balance, with its two sides.
     pub fn balance(&self) -> Result<(), (String, Imbalance)> {
         for entry in &self.entries {
-            entry.ledger.balance().map_err(|e| (entry.joint.clone(), e))?;
+            entry.ledger.balance().map_err(|e| (entry.stage.clone(), e))?;
         }
         Ok(())
     }
@@ -526,11 +526,11 @@ mod tests {
         let (mut a, mut b) = (Ledger::new(), Ledger::new());
         a.receive(1, 1);
         b.pass(1, 1);
-        let mut books = Books::new();
-        books.add("reader>worker", Some(0), &a);
-        books.add("reader>worker", Some(1), &b);
-        assert!(books.by_joint()[0].ledger.balance().is_ok());
-        assert_eq!(books.balance().unwrap_err().0, "reader>worker");
+        let mut ledgers = StageLedgers::new();
+        ledgers.add("reader>worker", Some(0), &a);
+        ledgers.add("reader>worker", Some(1), &b);
+        assert!(ledgers.by_stage()[0].ledger.balance().is_ok());
+        assert_eq!(ledgers.balance().unwrap_err().0, "reader>worker");
     }
 
     #[test]

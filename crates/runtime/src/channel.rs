@@ -1,4 +1,4 @@
-//! Queues between workers, bounded in items and in bytes, that keep the ledger of their joint.
+//! Queues between workers, bounded in items and in bytes, that keep the ledger of their stage.
 //!
 //! What moves is a batch, so the cost of a message (one short lock and the queue's own work, on
 //! each side) is divided by 64 to 256 frames. A message says itself what it holds ([`Load`]). A
@@ -29,7 +29,7 @@ use crate::limits;
 
 /// What a message holds, for bounds and ledger.
 pub trait Load {
-    /// Items in the joint's unit (frames, records); 0 for a message that only says something.
+    /// Items in the stage's unit (frames, records); 0 for a message that only says something.
     fn items(&self) -> u64;
     /// Their bytes.
     fn bytes(&self) -> u64;
@@ -47,7 +47,7 @@ pub struct Capacity {
 /// A message that was not taken, with the reason under which it was counted.
 #[derive(PartialEq, Eq)]
 pub struct Refused<T> {
-    /// The message itself. It is already counted as shed at this joint.
+    /// The message itself. It is already counted as shed at this stage.
     pub message: T,
     /// `ring_full` from [`Sender::try_send`]; `worker_lost` or `stopped` if the receiver is gone.
     pub reason: ShedReason,
@@ -98,7 +98,7 @@ pub struct Edge {
 }
 
 impl Edge {
-    /// The joint's name, e.g. `reader>worker`.
+    /// The stage's name, e.g. `reader>worker`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -108,7 +108,7 @@ impl Edge {
         self.capacity
     }
 
-    /// The joint's ledger at this moment.
+    /// The stage's ledger at this moment.
     pub fn ledger(&self) -> Ledger {
         let book = self.lock();
         let mut ledger = book.ledger.clone();
@@ -132,7 +132,7 @@ impl Edge {
         self.lock().waits
     }
 
-    /// How often the lock of this joint was taken, and how often somebody else held it then.
+    /// How often the lock of this stage was taken, and how often somebody else held it then.
     pub fn locks(&self) -> (u64, u64) {
         let book = self.lock();
         (book.locks, book.contended)
@@ -195,7 +195,7 @@ impl Book {
     }
 }
 
-/// Makes a channel. The name is that of the joint; the edge goes into the metrics' registry.
+/// Makes a channel. The name is that of the stage; the edge goes into the metrics' registry.
 ///
 /// A message's load must not change while it is under way.
 pub fn channel<T: Load>(name: &str, capacity: Capacity) -> (Sender<T>, Receiver<T>, Arc<Edge>) {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use gabion_record::budget::{BudgetPool, BudgetReport};
-use gabion_record::ledger::{Books, Ledger, ShedReason, Tally};
+use gabion_record::ledger::{Ledger, ShedReason, StageLedgers, Tally};
 
 use crate::channel::Edge;
 
@@ -91,7 +91,7 @@ struct Family {
 
 #[derive(Debug)]
 struct Slot {
-    joint: String,
+    stage: String,
     worker: Option<u16>,
     ledger: Arc<Mutex<Ledger>>,
 }
@@ -129,10 +129,10 @@ impl Metrics {
         Gauge(self.number(name, help, Kind::Gauge, labels))
     }
 
-    /// A place for the ledger of a joint of a worker.
-    pub fn ledger(&self, joint: &str, worker: Option<u16>) -> LedgerSlot {
+    /// A place for the ledger of a stage of a worker.
+    pub fn ledger(&self, stage: &str, worker: Option<u16>) -> LedgerSlot {
         let ledger: Arc<Mutex<Ledger>> = Arc::default();
-        let slot = Slot { joint: joint.to_owned(), worker, ledger: Arc::clone(&ledger) };
+        let slot = Slot { stage: stage.to_owned(), worker, ledger: Arc::clone(&ledger) };
         self.lock().slots.push(slot);
         LedgerSlot(ledger)
     }
@@ -147,28 +147,28 @@ impl Metrics {
         self.lock().budgets.push(pool.clone());
     }
 
-    /// The ledgers of all joints: slots first, then edges, each in the order of registration.
-    pub fn books(&self) -> Books {
+    /// The ledgers of all stages: slots first, then edges, each in the order of registration.
+    pub fn stage_ledgers(&self) -> StageLedgers {
         let registered = self.lock();
-        let mut books = Books::new();
+        let mut ledgers = StageLedgers::new();
         for slot in &registered.slots {
             let ledger = slot.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-            books.add(&slot.joint, slot.worker, &ledger);
+            ledgers.add(&slot.stage, slot.worker, &ledger);
         }
         for (worker, edge) in &registered.edges {
-            books.add(edge.name(), *worker, &edge.ledger());
+            ledgers.add(edge.name(), *worker, &edge.ledger());
         }
-        books
+        ledgers
     }
 
-    /// Books what a lost worker took with it: what it received by its edge but did not enter into
+    /// Counts what a lost worker took with it: what it received by its edge but did not enter into
     /// its last published ledger, and what that ledger held, are shed as `worker_lost`. Gives
     /// the items and bytes written off. What it finished after its last copy is taken for lost
     /// too: nobody can tell.
-    pub fn write_off(&self, joint: &str, worker: Option<u16>, input: &Edge) -> Tally {
+    pub fn write_off(&self, stage: &str, worker: Option<u16>, input: &Edge) -> Tally {
         let registered = self.lock();
         let mut lost = Tally::default();
-        for slot in registered.slots.iter().filter(|s| s.joint == joint && s.worker == worker) {
+        for slot in registered.slots.iter().filter(|s| s.stage == stage && s.worker == worker) {
             let mut ledger = slot.ledger.lock().unwrap_or_else(PoisonError::into_inner);
             let (taken, entered) = (input.ledger().passed(), ledger.received());
             let missing = Tally::new(
@@ -188,7 +188,7 @@ impl Metrics {
     /// Everything in Prometheus' text format 0.0.4.
     pub fn exposition(&self) -> String {
         let mut out = String::new();
-        let books = self.books();
+        let ledgers = self.stage_ledgers();
         let registered = self.lock();
         for family in &registered.families {
             let kind = if family.kind == Kind::Counter { "counter" } else { "gauge" };
@@ -197,7 +197,7 @@ impl Metrics {
                 line(&mut out, family.name, labels, number.0.load(Relaxed));
             }
         }
-        write_books(&mut out, &books);
+        write_stages(&mut out, &ledgers);
         write_edges(&mut out, &registered.edges);
         write_budgets(&mut out, &registered.budgets);
         out
@@ -225,42 +225,42 @@ impl Metrics {
     }
 }
 
-fn write_books(out: &mut String, books: &Books) {
+fn write_stages(out: &mut String, ledgers: &StageLedgers) {
     type Column = (&'static str, &'static str, &'static str, fn(&Ledger) -> u64);
     const COLUMNS: [Column; 6] = [
-        ("gabion_joint_received_items_total", "Items that entered a joint", "counter", |l| {
+        ("gabion_stage_received_items_total", "Items that entered a stage", "counter", |l| {
             l.received().items
         }),
-        ("gabion_joint_received_bytes_total", "Bytes that entered a joint", "counter", |l| {
+        ("gabion_stage_received_bytes_total", "Bytes that entered a stage", "counter", |l| {
             l.received().bytes
         }),
-        ("gabion_joint_passed_items_total", "Items that went on", "counter", |l| l.passed().items),
-        ("gabion_joint_passed_bytes_total", "Bytes that went on", "counter", |l| l.passed().bytes),
-        ("gabion_joint_in_flight_items", "Items held", "gauge", |l| l.in_flight().items),
-        ("gabion_joint_in_flight_bytes", "Bytes held", "gauge", |l| l.in_flight().bytes),
+        ("gabion_stage_passed_items_total", "Items that went on", "counter", |l| l.passed().items),
+        ("gabion_stage_passed_bytes_total", "Bytes that went on", "counter", |l| l.passed().bytes),
+        ("gabion_stage_in_flight_items", "Items held", "gauge", |l| l.in_flight().items),
+        ("gabion_stage_in_flight_bytes", "Bytes held", "gauge", |l| l.in_flight().bytes),
     ];
-    if books.entries().is_empty() {
+    if ledgers.entries().is_empty() {
         return;
     }
-    let labels = |joint: &str, worker: Option<u16>| {
+    let labels = |stage: &str, worker: Option<u16>| {
         let worker = worker.map(|w| w.to_string());
-        let mut labels = vec![("joint", joint)];
+        let mut labels = vec![("stage", stage)];
         labels.extend(worker.iter().map(|w| ("worker", w.as_str())));
         label_text(&labels)
     };
     for (name, help, kind, value) in COLUMNS {
         head(out, name, help, kind);
-        for entry in books.entries() {
-            line(out, name, &labels(&entry.joint, entry.worker), value(&entry.ledger));
+        for entry in ledgers.entries() {
+            line(out, name, &labels(&entry.stage, entry.worker), value(&entry.ledger));
         }
     }
     for (name, help, is_items) in [
-        ("gabion_joint_shed_items_total", "Items given up, by reason", true),
-        ("gabion_joint_shed_bytes_total", "Bytes given up, by reason", false),
+        ("gabion_stage_shed_items_total", "Items given up, by reason", true),
+        ("gabion_stage_shed_bytes_total", "Bytes given up, by reason", false),
     ] {
         head(out, name, help, "counter");
-        for entry in books.entries() {
-            let labels = labels(&entry.joint, entry.worker);
+        for entry in ledgers.entries() {
+            let labels = labels(&entry.stage, entry.worker);
             for (reason, tally) in entry.ledger.sheds() {
                 let labels = format!("{labels},reason=\"{}\"", reason.name());
                 line(out, name, &labels, if is_items { tally.items } else { tally.bytes });
@@ -277,7 +277,7 @@ fn write_edges(out: &mut String, edges: &[(Option<u16>, Arc<Edge>)]) {
     head(out, name, "How often a sender waited for room", "counter");
     for (worker, edge) in edges {
         let worker = worker.map(|w| w.to_string());
-        let mut labels = vec![("joint", edge.name())];
+        let mut labels = vec![("stage", edge.name())];
         labels.extend(worker.iter().map(|w| ("worker", w.as_str())));
         line(out, name, &label_text(&labels), edge.waits());
     }
@@ -385,17 +385,17 @@ mod tests {
         assert!(leaf.try_reserve(10));
         metrics.budget(&pool);
 
-        metrics.books().balance().unwrap();
+        metrics.stage_ledgers().balance().unwrap();
         let text = metrics.exposition();
         for want in [
             "# HELP gabion_alerts_total Alerts raised\n# TYPE gabion_alerts_total counter\n\
              gabion_alerts_total{worker=\"0\"} 2\ngabion_alerts_total{worker=\"1\"} 3\n",
             "# TYPE gabion_flows gauge\ngabion_flows 7\n",
             "gabion_odd_total{path=\"a\\\"b\\\\c\\nd\"} 1\n",
-            "gabion_joint_received_items_total{joint=\"capture\"} 5\n",
-            "gabion_joint_shed_bytes_total{joint=\"capture\",reason=\"torn_file\"} 10\n",
-            "gabion_joint_in_flight_bytes{joint=\"reader>worker\",worker=\"0\"} 20\n",
-            "gabion_edge_waits_total{joint=\"reader>worker\",worker=\"0\"} 0\n",
+            "gabion_stage_received_items_total{stage=\"capture\"} 5\n",
+            "gabion_stage_shed_bytes_total{stage=\"capture\",reason=\"torn_file\"} 10\n",
+            "gabion_stage_in_flight_bytes{stage=\"reader>worker\",worker=\"0\"} 20\n",
+            "gabion_edge_waits_total{stage=\"reader>worker\",worker=\"0\"} 0\n",
             "gabion_budget_limit_bytes{budget=\"process/net/flow\"} 8192\n",
             "gabion_budget_used_bytes{budget=\"process\"} 4096\n",
         ] {

@@ -1,5 +1,5 @@
 //! A reader deals batches to two workers by key; one of them is killed in the middle. The owner
-//! hears of it, gives the shard up and counts it, the other worker finishes, and every joint
+//! hears of it, gives the shard up and counts it, the other worker finishes, and every stage
 //! balances.
 
 use std::time::Duration;
@@ -78,16 +78,16 @@ fn a_killed_worker_is_noticed_and_counted_and_the_rest_goes_on() {
     let written_off = metrics.write_off("worker", Some(1), &edges[1]);
     assert_eq!(written_off, Tally::new(8, 800));
     assert_eq!(metrics.write_off("worker", Some(0), &edges[0]), Tally::default());
-    metrics.books().balance().unwrap();
+    metrics.stage_ledgers().balance().unwrap();
     let lost = edges[1].ledger();
     let shed = lost.shed_for(ShedReason::WorkerLost);
     assert!(refused > 0 && shed.items >= refused * 8);
     assert_eq!(lost.passed().items, BATCHES / 2 * 8 + 8);
     assert_eq!(lost.received().items, BATCHES * 8);
     assert!(edges[0].ledger().is_complete());
-    for joints in metrics.books().by_joint().windows(2) {
+    for stages in metrics.stage_ledgers().by_stage().windows(2) {
         // Slots first: what the workers received is what their edges passed.
-        assert_eq!(joints[0].ledger.received(), joints[1].ledger.passed());
+        assert_eq!(stages[0].ledger.received(), stages[1].ledger.passed());
     }
     assert!(metrics.exposition().contains("reason=\"worker_lost\""));
 }

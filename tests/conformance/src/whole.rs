@@ -104,24 +104,24 @@ pub fn judge(ending: Ending, said: &str, errors: &str, captures: &[PathBuf]) -> 
     run
 }
 
-/// Joints whose sums don't hold: received = passed + shed + in flight, and nothing in flight at the
+/// Stages whose sums don't hold: received = passed + shed + in flight, and nothing in flight at the
 /// end.
 fn unbalanced(ledger: &Value) -> Vec<String> {
-    let Some(joints) = ledger.as_array().filter(|joints| !joints.is_empty()) else {
+    let Some(stages) = ledger.as_array().filter(|stages| !stages.is_empty()) else {
         return vec!["no ledger".to_owned()];
     };
     let mut faults = Vec::new();
-    for joint in joints {
+    for stage in stages {
         for unit in ["items", "bytes"] {
             let of = |tally: &Value| tally[unit].as_u64().unwrap_or(0);
             let shed: u64 =
-                joint["shed"].as_object().map_or(0, |reasons| reasons.values().map(of).sum());
-            let (received, passed) = (of(&joint["received"]), of(&joint["passed"]));
-            let in_flight = of(&joint["in_flight"]);
+                stage["shed"].as_object().map_or(0, |reasons| reasons.values().map(of).sum());
+            let (received, passed) = (of(&stage["received"]), of(&stage["passed"]));
+            let in_flight = of(&stage["in_flight"]);
             if received != passed + shed + in_flight || in_flight != 0 {
                 faults.push(format!(
                     "{}: {received} {unit} received, {passed} passed, {shed} shed, {in_flight} in flight",
-                    joint["joint"]
+                    stage["stage"]
                 ));
             }
         }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     const GOOD: &str = r#"{"inputs":[{"path":"a.pcap"}],"packets":2,"alerts":1,"findings":[],
-        "ledger":[{"joint":"reader","received":{"items":2,"bytes":9},"passed":{"items":1,"bytes":5},
+        "ledger":[{"stage":"reader","received":{"items":2,"bytes":9},"passed":{"items":1,"bytes":5},
         "in_flight":{"items":0,"bytes":0},"shed":{"torn":{"items":1,"bytes":4}}}]}"#;
 
     fn faults(ending: Ending, said: &str, errors: &str) -> Vec<String> {

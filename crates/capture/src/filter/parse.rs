@@ -314,7 +314,7 @@ impl<'a> Reader<'a> {
         self.primitive()
     }
 
-    /// Whether a comparison of numbers begins here: a relation comes before the next joint outside
+    /// Whether a comparison of numbers begins here: a relation comes before the next connective outside
     /// of brackets.
     fn is_arithmetic(&self) -> bool {
         let mut depth = 0i32;
@@ -527,10 +527,10 @@ impl<'a> Reader<'a> {
         self.at += 1;
         let joined = self.tokens.get(self.at + 1).map(|t| &t.0);
         let other = matches!(joined, Some(Token::Word("src" | "dst")));
-        let joint = self.word();
-        if other && matches!(joint, Some("or" | "and")) {
+        let connective = self.word();
+        if other && matches!(connective, Some("or" | "and")) {
             self.at += 2;
-            return Ok(Some(if joint == Some("or") { Side::Either } else { Side::Both }));
+            return Ok(Some(if connective == Some("or") { Side::Either } else { Side::Both }));
         }
         Ok(Some(first))
     }

@@ -136,9 +136,9 @@ fn ledgers(ended: &Ended<'_>) -> Exit {
     let mut exit = Exit::Done;
     let ran = ended.ran;
     let parcels = ran.team.as_ref().map(|t| &t.parcels);
-    for (joint, ledger) in [("sources", Some(&ran.sources)), ("parcels", parcels)] {
+    for (stage, ledger) in [("sources", Some(&ran.sources)), ("parcels", parcels)] {
         if let Some(Err(e)) = ledger.map(Ledger::balance) {
-            eprintln!("{}", Fault::internal(format!("ledger: {joint}: {e}: report it")));
+            eprintln!("{}", Fault::internal(format!("ledger: {stage}: {e}: report it")));
             exit = Exit::Internal;
         }
     }

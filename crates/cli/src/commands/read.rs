@@ -463,7 +463,7 @@ fn page(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Page {
         .collect();
     rules.sort_by(|a, b| (a.severity, b.count, a.sid).cmp(&(b.severity, a.count, b.sid)));
     let alerts = rules.iter().map(|r| r.count).sum();
-    let joints = done.books.by_joint();
+    let stages = done.ledgers.by_stage();
     let hosts = tally.hosts();
     let read = || done.inputs.iter().filter(|i| i.error.is_none());
     let spans = || read().filter_map(|i| i.span_ns);
@@ -490,7 +490,7 @@ fn page(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Page {
             .collect(),
         rules,
         records: tally.records.clone(),
-        ledger: joints.iter().map(|e| (e.joint.clone(), e.ledger.to_string())).collect(),
+        ledger: stages.iter().map(|e| (e.stage.clone(), e.ledger.to_string())).collect(),
         ..Page::default()
     }
 }

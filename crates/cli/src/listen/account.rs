@@ -1,4 +1,4 @@
-//! What listeners count: a ledger a joint, and losses told inside the log itself, per source and
+//! What listeners count: a ledger a stage, and losses recorded inside the log itself, per source and
 //! second.
 
 use super::sealer::{Sink, own_source};
@@ -12,16 +12,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The ledger of one joint and where readers find a copy.
+/// The ledger of one stage and where readers find a copy.
 #[derive(Debug)]
-pub(crate) struct Joint {
+pub(crate) struct Stage {
     pub(crate) ledger: Ledger,
     slot: LedgerSlot,
 }
 
-impl Joint {
-    pub(crate) fn new(metrics: &Metrics, name: &str) -> Joint {
-        Joint { ledger: Ledger::new(), slot: metrics.ledger(name, None) }
+impl Stage {
+    pub(crate) fn new(metrics: &Metrics, name: &str) -> Stage {
+        Stage { ledger: Ledger::new(), slot: metrics.ledger(name, None) }
     }
 
     /// Leaves a copy for readers.

@@ -5,7 +5,7 @@
 //! longest line that loses. What the kernel dropped is read with each datagram and, when none comes,
 //! from the kernel, so that losses at the end of a burst are seen too.
 
-use super::account::{Joint, Losses, Seldom, now_ns};
+use super::account::{Losses, Seldom, Stage, now_ns};
 use super::batch::{Batch, Queue, Side};
 use super::envelopes::{Envelope, Envelopes};
 use crate::limits::{DATAGRAM_SENDERS_MAX, LISTEN_LAST};
@@ -55,7 +55,7 @@ pub(crate) struct DatagramListener {
     /// Its number in records.
     pub(crate) number: u16,
     pub(crate) name: Arc<str>,
-    pub(crate) joint: Joint,
+    pub(crate) stage: Stage,
     /// Drops that the kernel has told of so far.
     dropped: u32,
     inode: u64,
@@ -73,7 +73,7 @@ impl DatagramListener {
         transport: Transport,
         number: u16,
         name: Arc<str>,
-        joint: Joint,
+        stage: Stage,
     ) -> io::Result<DatagramListener> {
         let inode = rustix::fs::fstat(&socket)?.st_ino;
         Ok(DatagramListener {
@@ -81,7 +81,7 @@ impl DatagramListener {
             transport,
             number,
             name,
-            joint,
+            stage,
             dropped: 0,
             inode,
             waiting: (0, 0),
@@ -125,8 +125,8 @@ impl DatagramListener {
             return;
         }
         self.dropped = told;
-        self.joint.ledger.receive(u64::from(new), 0);
-        self.joint.ledger.shed(ShedReason::KernelDrop, u64::from(new), 0);
+        self.stage.ledger.receive(u64::from(new), 0);
+        self.stage.ledger.shed(ShedReason::KernelDrop, u64::from(new), 0);
         losses.add(now_ns(), &self.name, "", ShedReason::KernelDrop.name(), u64::from(new));
     }
 }
@@ -247,8 +247,8 @@ impl Datagrams {
         }
         self.look_for_drops();
         for listener in &mut self.listeners {
-            listener.joint.ledger.set_in_flight(0, 0);
-            listener.joint.publish_last();
+            listener.stage.ledger.set_in_flight(0, 0);
+            listener.stage.publish_last();
         }
         Ok(())
     }
@@ -291,9 +291,9 @@ impl Datagrams {
             listener.count_drops(told, &self.losses);
         }
         let len = datagram.bytes.len() as u64;
-        listener.joint.ledger.receive(1, len);
+        listener.stage.ledger.receive(1, len);
         if datagram.bytes.iter().all(|b| matches!(b, 0 | b'\n' | b'\r')) {
-            listener.joint.ledger.shed(ShedReason::EmptyMessage, 1, len);
+            listener.stage.ledger.shed(ShedReason::EmptyMessage, 1, len);
             return;
         }
         let peer = match (datagram.peer, datagram.credentials) {
@@ -331,7 +331,7 @@ impl Datagrams {
             let listener = &mut listeners[key.0];
             let len = item.bytes.len() as u64;
             listener.waits(-1, len);
-            listener.joint.ledger.shed(ShedReason::RingFull, 1, len);
+            listener.stage.ledger.shed(ShedReason::RingFull, 1, len);
             losses.add(
                 item.time_ns,
                 &listener.name,
@@ -355,13 +355,13 @@ impl Datagrams {
         let envelope = Envelope { source, time_ns, bytes: bytes.to_vec(), receipt: None };
         let text = peer_text(peer);
         let listener = &mut self.listeners[at];
-        // What the envelopes' own queue sheds is counted there, by its joint.
+        // What the envelopes' own queue sheds is counted there, by its stage.
         envelopes.put(&text, envelope, &listener.name, &self.losses);
-        listener.joint.ledger.pass(1, len);
+        listener.stage.ledger.pass(1, len);
     }
 
     fn count_passed(&mut self, at: usize, items: u64, bytes: u64) {
-        self.listeners[at].joint.ledger.pass(items, bytes);
+        self.listeners[at].stage.ledger.pass(items, bytes);
     }
 
     fn source(&mut self, at: usize, peer: Peer) -> Arc<Source> {
@@ -435,7 +435,7 @@ impl Datagrams {
             let listener = &mut self.listeners[key.0];
             let (len, reason) = (item.bytes.len() as u64, ShedReason::Stopped);
             listener.waits(-1, len);
-            listener.joint.ledger.shed(reason, 1, len);
+            listener.stage.ledger.shed(reason, 1, len);
             let (name, peer) = (&listener.name, peer_text(key.1));
             self.losses.add(item.time_ns, name, &peer, reason.name(), 1);
         }
@@ -453,8 +453,8 @@ impl Datagrams {
 
     fn publish(&mut self) {
         for listener in &mut self.listeners {
-            listener.joint.ledger.set_in_flight(listener.waiting.0, listener.waiting.1);
-            listener.joint.publish();
+            listener.stage.ledger.set_in_flight(listener.waiting.0, listener.waiting.1);
+            listener.stage.publish();
         }
     }
 }

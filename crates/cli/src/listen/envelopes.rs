@@ -2,7 +2,7 @@
 //! costs. So they have workers of their own, of low priority, behind a fair queue: a flood of envelopes
 //! takes what processor time the clear listeners leave, and each source its turn.
 
-use super::account::{Joint, Losses};
+use super::account::{Losses, Stage};
 use super::batch::{Batch, Queue, Side};
 use gabion_logs::envelope::{EnvelopeKey, Suspicion};
 use gabion_logs::fairness::FairQueue;
@@ -35,7 +35,7 @@ pub(crate) struct Envelope {
 #[derive(Debug)]
 struct State {
     waiting: FairQueue<String, Envelope>,
-    joint: Joint,
+    stage: Stage,
     /// No more will come, and what waits is opened until then.
     ended: Option<Instant>,
 }
@@ -57,13 +57,13 @@ pub(crate) struct Envelopes {
 
 impl Envelopes {
     pub(crate) fn new(key: Option<Arc<EnvelopeKey>>, metrics: &Metrics) -> Envelopes {
-        let joint = Joint::new(metrics, "listen.envelopes");
+        let stage = Stage::new(metrics, "listen.envelopes");
         let count = |result: &str| {
             let help = "Envelopes by what came of them";
             metrics.counter("gabion_listen_envelopes_total", help, &[("result", result)])
         };
         Envelopes {
-            state: Mutex::new(State { waiting: FairQueue::new(WAITING_BYTES), joint, ended: None }),
+            state: Mutex::new(State { waiting: FairQueue::new(WAITING_BYTES), stage, ended: None }),
             filled: Condvar::new(),
             window: Mutex::default(),
             started: now(),
@@ -87,10 +87,10 @@ impl Envelopes {
     pub(crate) fn put(&self, peer: &str, envelope: Envelope, listener: &Arc<str>, losses: &Losses) {
         let mut state = self.lock();
         let bytes = envelope.bytes.len();
-        state.joint.ledger.receive(1, bytes as u64);
-        let State { waiting, joint, .. } = &mut *state;
+        state.stage.ledger.receive(1, bytes as u64);
+        let State { waiting, stage, .. } = &mut *state;
         waiting.push(peer.to_owned(), bytes + 128, envelope, &mut |peer, _, shed| {
-            joint.ledger.shed(ShedReason::RingFull, 1, shed.bytes.len() as u64);
+            stage.ledger.shed(ShedReason::RingFull, 1, shed.bytes.len() as u64);
             losses.add(shed.time_ns, listener, &peer, ShedReason::RingFull.name(), 1);
         });
         drop(state);
@@ -104,7 +104,7 @@ impl Envelopes {
         if !state.waiting.has_room(bytes + 128) {
             return Err(envelope);
         }
-        state.joint.ledger.receive(1, bytes as u64);
+        state.stage.ledger.receive(1, bytes as u64);
         state.waiting.push(peer.to_owned(), bytes + 128, envelope, &mut |_, _, _| {});
         drop(state);
         self.filled.notify_one();
@@ -121,8 +121,8 @@ impl Envelopes {
     pub(crate) fn publish(&self) {
         let mut state = self.lock();
         let (items, bytes) = (state.waiting.len() as u64, state.waiting.bytes() as u64);
-        state.joint.ledger.set_in_flight(items, bytes.saturating_sub(128 * items));
-        state.joint.publish_last();
+        state.stage.ledger.set_in_flight(items, bytes.saturating_sub(128 * items));
+        state.stage.publish_last();
     }
 
     /// What waits when the time is over: counted as stopped. Who sent it over a connection gets no answer, and knows.
@@ -130,7 +130,7 @@ impl Envelopes {
         let listener: Arc<str> = "envelopes".into();
         while let Some((peer, _, envelope)) = state.waiting.pop() {
             let reason = ShedReason::Stopped;
-            state.joint.ledger.shed(reason, 1, envelope.bytes.len() as u64);
+            state.stage.ledger.shed(reason, 1, envelope.bytes.len() as u64);
             if envelope.receipt.is_none() {
                 losses.add(envelope.time_ns, &listener, &peer, reason.name(), 1);
             }
@@ -151,7 +151,7 @@ impl Envelopes {
                         Envelopes::shed_waiting(&mut state, losses);
                     }
                     if let Some((_, _, envelope)) = state.waiting.pop() {
-                        state.joint.ledger.pass(1, envelope.bytes.len() as u64);
+                        state.stage.ledger.pass(1, envelope.bytes.len() as u64);
                         break Some(envelope);
                     }
                     if state.ended.is_some() || !batch.is_empty() {

@@ -35,11 +35,11 @@ use crate::exit::{Exit, Fault};
 use crate::limits::LISTEN_LAST;
 use crate::log::LogFault;
 use crate::log::push::{LOOK_EVERY, PushOptions, Pusher};
-use account::{Joint, Losses};
+use account::{Losses, Stage};
 use batch::Queue;
 use datagrams::Datagrams;
 use envelopes::Envelopes;
-use gabion_record::ledger::{Books, Ledger, ShedReason};
+use gabion_record::ledger::{Ledger, ShedReason, StageLedgers};
 use gabion_record::limits::{self, Reached};
 use gabion_runtime::metrics::{LedgerSlot, Metrics};
 use gabion_runtime::sockets::{self, poll::Waker};
@@ -149,7 +149,7 @@ fn run_with<S: Sink + Send + 'static>(
         sink,
         queue: Arc::clone(&queue),
         durable: durable.clone(),
-        joint: Joint::new(&metrics, "seal"),
+        stage: Stage::new(&metrics, "seal"),
         losses: losses.clone(),
         gaps: Gaps::new(opened.names.iter().map(|n| n.as_str().into()).collect(), &metrics),
         metrics: metrics.clone(),
@@ -234,14 +234,14 @@ fn run_with<S: Sink + Send + 'static>(
         let _ = serving.join();
     }
     watch.limits.look();
-    let books = metrics.books();
+    let ledgers = metrics.stage_ledgers();
     if !o.quiet {
-        eprintln!("gabion: listen: {}", told(&books));
+        eprintln!("gabion: listen: {}", told(&ledgers));
         watch.limits.say();
     }
     sealed?;
     ends.into_iter().collect::<Result<(), Fault>>()?;
-    balanced(&books, queue.lost().0)?;
+    balanced(&ledgers, queue.lost().0)?;
     Ok(Exit::Done)
 }
 
@@ -287,11 +287,11 @@ impl Watch<'_> {
         if let Some(envelopes) = self.envelopes {
             envelopes.publish();
         }
-        eprintln!("gabion: listen: {}", told(&self.metrics.books()));
+        eprintln!("gabion: listen: {}", told(&self.metrics.stage_ledgers()));
     }
 }
 
-/// Fixed limits that threads have reached: a joint of the ledger, and named at the end.
+/// Fixed limits that threads have reached: a stage of the ledger, and named at the end.
 struct Limits {
     reached: Reached,
     slot: LedgerSlot,
@@ -328,9 +328,9 @@ impl Limits {
 }
 
 /// One line: what came, what was sealed, what was lost and why.
-fn told(books: &Books) -> String {
+fn told(ledgers: &StageLedgers) -> String {
     let mut line = String::new();
-    for entry in books.by_joint() {
+    for entry in ledgers.by_stage() {
         let ledger = &entry.ledger;
         if ledger.received().items == 0 {
             continue;
@@ -341,7 +341,7 @@ fn told(books: &Books) -> String {
         let _ = write!(
             line,
             "{}: {} received, {} passed",
-            entry.joint,
+            entry.stage,
             ledger.received().items,
             ledger.passed().items
         );
@@ -352,19 +352,19 @@ fn told(books: &Books) -> String {
     if line.is_empty() { "nothing came".to_owned() } else { line }
 }
 
-/// Every joint balances, and what listeners handed on is what the sealer got.
-fn balanced(books: &Books, lost: u64) -> Result<(), Fault> {
-    if let Err((joint, e)) = books.balance() {
-        return Err(Fault::internal(format!("{joint}: the ledger is out of balance: {e}")));
+/// Every stage balances, and what listeners handed on is what the sealer got.
+fn balanced(ledgers: &StageLedgers, lost: u64) -> Result<(), Fault> {
+    if let Err((stage, e)) = ledgers.balance() {
+        return Err(Fault::internal(format!("{stage}: the ledger is out of balance: {e}")));
     }
     let (mut clear, mut envelopes, mut sealed) = (0, 0, 0);
     let mut workers = (0, 0);
-    for entry in books.by_joint() {
+    for entry in ledgers.by_stage() {
         let (received, passed) = (entry.ledger.received().items, entry.ledger.passed().items);
-        match entry.joint.as_str() {
+        match entry.stage.as_str() {
             "seal" => sealed = received,
             "listen.envelopes" => workers = (received, passed),
-            joint if joint.starts_with("listen.slog") => envelopes += passed,
+            stage if stage.starts_with("listen.slog") => envelopes += passed,
             _ => clear += passed,
         }
     }

@@ -2,7 +2,7 @@
 //! can be written, and no log is made or written to before it is known that sockets can be had.
 
 use super::ListenOptions;
-use super::account::Joint;
+use super::account::Stage;
 use super::datagrams::DatagramListener;
 use super::enduring::EnduringLog;
 use super::sealed::LogPlace;
@@ -336,12 +336,12 @@ impl Opening<'_> {
         Ok(())
     }
 
-    fn name(&mut self, kind: &str, place: &str) -> (u16, Arc<str>, Joint) {
+    fn name(&mut self, kind: &str, place: &str) -> (u16, Arc<str>, Stage) {
         let number = u16::try_from(self.open.names.len()).unwrap_or(u16::MAX);
         let name = format!("{kind} {place}");
-        let joint = Joint::new(self.metrics, &format!("listen.{kind}.{number}"));
+        let stage = Stage::new(self.metrics, &format!("listen.{kind}.{number}"));
         self.open.names.push(name.clone());
-        (number, name.into(), joint)
+        (number, name.into(), stage)
     }
 
     fn udp(&mut self, address: SocketAddr, transport: Transport, kind: &str) -> Result<(), Fault> {
@@ -363,9 +363,9 @@ impl Opening<'_> {
             eprintln!("gabion: {kind} {place}: receive buffer of {got} bytes");
         }
         self.open.needs_envelopes |= transport == Transport::SlogUdp;
-        let (number, name, joint) = self.name(kind, &place);
+        let (number, name, stage) = self.name(kind, &place);
         let listener =
-            DatagramListener::new(socket, transport, number, name, joint).map_err(failed)?;
+            DatagramListener::new(socket, transport, number, name, stage).map_err(failed)?;
         self.open.datagrams.push(listener);
         Ok(())
     }
@@ -392,9 +392,9 @@ impl Opening<'_> {
         let failed = |e: io::Error| Fault::environment(format!("unix {place}: {e}"));
         rustix::net::sockopt::set_socket_passcred(&socket, true).map_err(|e| failed(e.into()))?;
         sockets::enlarge_receive_buffer(&socket, self.wanted.receive_buffer).map_err(failed)?;
-        let (number, name, joint) = self.name("unix", place);
+        let (number, name, stage) = self.name("unix", place);
         let listener =
-            DatagramListener::new(socket, Transport::Unix, number, name, joint).map_err(failed)?;
+            DatagramListener::new(socket, Transport::Unix, number, name, stage).map_err(failed)?;
         self.open.datagrams.push(listener);
         Ok(())
     }
@@ -420,13 +420,13 @@ impl Opening<'_> {
             None
         };
         self.open.needs_envelopes |= transport == Transport::SlogTcp;
-        let (number, name, joint) = self.name(kind, &place);
+        let (number, name, stage) = self.name(kind, &place);
         self.open.streams.push(StreamListener {
             socket,
             transport,
             number,
             name,
-            joint,
+            stage,
             tls,
             paused: None,
             pause: Duration::from_millis(10),

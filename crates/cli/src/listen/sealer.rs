@@ -4,7 +4,7 @@
 //! A commit costs a wait for the disk, so as many messages as there are share one: while somebody
 //! waits for an answer, all that is in the queue at that moment; else a mebibyte or the time that messages may wait.
 
-use super::account::{Joint, Losses, now_ns};
+use super::account::{Losses, Stage, now_ns};
 use super::batch::{Batch, Queue, Receipt, Side, Taken};
 use super::gaps::Gaps;
 use crate::exit::Fault;
@@ -105,7 +105,7 @@ pub(crate) struct Sealer<S> {
     pub(crate) sink: S,
     pub(crate) queue: Arc<Queue>,
     pub(crate) durable: Durable,
-    pub(crate) joint: Joint,
+    pub(crate) stage: Stage,
     pub(crate) losses: Losses,
     pub(crate) gaps: Gaps,
     pub(crate) metrics: Metrics,
@@ -120,23 +120,23 @@ impl<S: Sink> Sealer<S> {
         let _over = EndOfSealing(self.durable.clone());
         let done = self.work().and_then(|()| self.close());
         if done.is_err() {
-            let held = self.joint.ledger.received();
-            let (passed, shed) = (self.joint.ledger.passed(), self.joint.ledger.shed_total());
+            let held = self.stage.ledger.received();
+            let (passed, shed) = (self.stage.ledger.passed(), self.stage.ledger.shed_total());
             let items = held.items - passed.items - shed.items;
             let bytes = held.bytes - passed.bytes - shed.bytes;
-            self.joint.ledger.shed(ShedReason::OutputFailed, items, bytes);
+            self.stage.ledger.shed(ShedReason::OutputFailed, items, bytes);
         }
         // Also when all went well: producers that come late must not wait for room.
         for batch in self.queue.close() {
-            self.joint.ledger.receive(batch.messages(), batch.message_bytes());
-            self.joint.ledger.shed(
+            self.stage.ledger.receive(batch.messages(), batch.message_bytes());
+            self.stage.ledger.shed(
                 ShedReason::OutputFailed,
                 batch.messages(),
                 batch.message_bytes(),
             );
         }
-        self.joint.ledger.set_in_flight(0, 0);
-        self.joint.publish_last();
+        self.stage.ledger.set_in_flight(0, 0);
+        self.stage.publish_last();
         done
     }
 
@@ -170,8 +170,8 @@ impl<S: Sink> Sealer<S> {
             if due.is_some() || is_end {
                 self.sink.commit()?;
                 let dropped = self.sink.dropped();
-                self.joint.ledger.shed(ShedReason::OutputFailed, dropped.messages, dropped.bytes);
-                self.joint.ledger.pass(
+                self.stage.ledger.shed(ShedReason::OutputFailed, dropped.messages, dropped.bytes);
+                self.stage.ledger.pass(
                     open.0.saturating_sub(dropped.messages),
                     open.1.saturating_sub(dropped.bytes),
                 );
@@ -181,8 +181,8 @@ impl<S: Sink> Sealer<S> {
                 }
                 open = (0, 0);
                 due = None;
-                self.joint.ledger.set_in_flight(0, 0);
-                self.joint.publish();
+                self.stage.ledger.set_in_flight(0, 0);
+                self.stage.publish();
                 self.durable.tell(&mut receipts);
             }
             if is_end {
@@ -194,13 +194,13 @@ impl<S: Sink> Sealer<S> {
 
     /// The log's last word on this run: what came, what was kept, what was lost and why.
     fn close(&mut self) -> Result<(), Fault> {
-        self.joint.publish_last();
-        let joints = self.metrics.books().by_joint();
+        self.stage.publish_last();
+        let stages = self.metrics.stage_ledgers().by_stage();
         let closing = statement("intake", |json| {
-            json.open_array_key("joints");
-            for entry in &joints {
+            json.open_array_key("stages");
+            for entry in &stages {
                 json.open();
-                json.field("joint", &entry.joint);
+                json.field("stage", &entry.stage);
                 json.number("received", entry.ledger.received().items);
                 json.number("passed", entry.ledger.passed().items);
                 for (reason, tally) in entry.ledger.sheds() {
@@ -222,7 +222,7 @@ impl<S: Sink> Sealer<S> {
         receipts: &mut Vec<Receipt>,
         open: &mut (u64, u64),
     ) -> Result<(), Fault> {
-        self.joint.ledger.receive(batch.messages(), batch.message_bytes());
+        self.stage.ledger.receive(batch.messages(), batch.message_bytes());
         open.0 += batch.messages();
         open.1 += batch.message_bytes();
         for (entry, source, bytes) in batch.iter() {
@@ -236,7 +236,7 @@ impl<S: Sink> Sealer<S> {
             self.sink.append(source, entry.time_ns, entry.kind, flags, bytes)?;
         }
         receipts.extend_from_slice(batch.receipts());
-        self.joint.ledger.set_in_flight(open.0, open.1);
+        self.stage.ledger.set_in_flight(open.0, open.1);
         self.queue.recycle(side, batch);
         Ok(())
     }

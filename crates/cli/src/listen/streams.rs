@@ -9,7 +9,7 @@
 //! longest without a single frame; else one of the address that holds the most, if the newcomer's
 //! holds fewer; else it is refused.
 
-use super::account::{Joint, Seldom, now_ns};
+use super::account::{Seldom, Stage, now_ns};
 use super::batch::{Batch, Queue, Receipt, Side};
 use super::connection::{Came, Closed, Connection, Protocol};
 use super::envelopes::{Envelope, Envelopes};
@@ -80,7 +80,7 @@ pub(crate) struct StreamListener {
     pub(crate) transport: Transport,
     pub(crate) number: u16,
     pub(crate) name: Arc<str>,
-    pub(crate) joint: Joint,
+    pub(crate) stage: Stage,
     pub(crate) tls: Option<Arc<ServerConfig>>,
     /// Until when nothing is accepted.
     pub(crate) paused: Option<Instant>,
@@ -217,7 +217,7 @@ impl Streams {
         self.drain(&mut ready, &mut receipts)?;
         self.publish();
         for listener in &mut self.listeners {
-            listener.joint.publish_last();
+            listener.stage.publish_last();
         }
         Ok(())
     }
@@ -422,8 +422,8 @@ impl Streams {
         let listener = &mut self.listeners[connection.listener];
         match taken {
             Ok(taken) => {
-                listener.joint.ledger.receive(taken.messages.items, taken.messages.bytes);
-                listener.joint.ledger.pass(taken.messages.items, taken.messages.bytes);
+                listener.stage.ledger.receive(taken.messages.items, taken.messages.bytes);
+                listener.stage.ledger.pass(taken.messages.items, taken.messages.bytes);
                 self.counts.truncated.add(taken.truncated);
                 self.counts.framing_errors.add(framing_errors(connection) - before);
             }
@@ -461,7 +461,7 @@ impl Streams {
             match envelopes.offer(&peer, envelope) {
                 Ok(()) => {
                     // Its connection may be gone meanwhile: the message is here all the same.
-                    let ledger = &mut self.listeners[listener].joint.ledger;
+                    let ledger = &mut self.listeners[listener].stage.ledger;
                     ledger.receive(1, len);
                     ledger.pass(1, len);
                 }
@@ -507,8 +507,8 @@ impl Streams {
         self.held = self.held.saturating_sub(connection.held_counted);
         let taken = connection.finish(now_ns(), &mut self.batch);
         let listener = &mut self.listeners[connection.listener];
-        listener.joint.ledger.receive(taken.messages.items, taken.messages.bytes);
-        listener.joint.ledger.pass(taken.messages.items, taken.messages.bytes);
+        listener.stage.ledger.receive(taken.messages.items, taken.messages.bytes);
+        listener.stage.ledger.pass(taken.messages.items, taken.messages.bytes);
         self.counts.truncated.add(taken.truncated);
         self.counts.closed(why);
         if let Some(tls) = connection.tls.as_mut() {
@@ -586,7 +586,7 @@ impl Streams {
     fn publish(&self) {
         self.counts.open.set(self.connections.len() as u64);
         for listener in &self.listeners {
-            listener.joint.publish();
+            listener.stage.publish();
         }
     }
 
@@ -644,7 +644,7 @@ impl Streams {
         for Postponed { listener, envelope, .. } in std::mem::take(&mut self.postponed) {
             // Never answered, so its sender knows.
             let len = envelope.bytes.len() as u64;
-            let ledger = &mut self.listeners[listener].joint.ledger;
+            let ledger = &mut self.listeners[listener].stage.ledger;
             ledger.receive(1, len);
             ledger.shed(ShedReason::Stopped, 1, len);
         }

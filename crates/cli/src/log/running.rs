@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One such place.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Joint {
+struct Stage {
     received: u64,
     passed: u64,
     in_flight: u64,
@@ -41,28 +41,28 @@ pub(super) fn run(address: SocketAddr, is_json: bool) -> Ended {
         return Err(LogFault::input(format!("{address}: {why}")));
     }
     let text = answer.split_once("\r\n\r\n").map(|(_, body)| body).unwrap_or_default();
-    let joints = read(text);
-    if joints.is_empty() {
+    let stages = read(text);
+    if stages.is_empty() {
         return Err(LogFault::input(format!("{address}: that is no listener's metrics")));
     }
     if is_json {
-        standard_output::line(String::from_utf8_lossy(&to_json(&joints)));
+        standard_output::line(String::from_utf8_lossy(&to_json(&stages)));
         return Ok(0);
     }
-    for (name, joint) in &joints {
-        let mut line = format!("{name}: {} received, {} passed on", joint.received, joint.passed);
-        if joint.in_flight > 0 {
-            line.push_str(&format!(", {} on their way", joint.in_flight));
+    for (name, stage) in &stages {
+        let mut line = format!("{name}: {} received, {} passed on", stage.received, stage.passed);
+        if stage.in_flight > 0 {
+            line.push_str(&format!(", {} on their way", stage.in_flight));
         }
-        joint.shed.iter().for_each(|(reason, n)| line.push_str(&format!(", {n} {reason}")));
+        stage.shed.iter().for_each(|(reason, n)| line.push_str(&format!(", {n} {reason}")));
         standard_output::line(line);
     }
     Ok(0)
 }
 
 /// Reads the text form of Prometheus, as far as a listener writes it.
-fn read(text: &str) -> BTreeMap<String, Joint> {
-    let mut joints: BTreeMap<String, Joint> = BTreeMap::new();
+fn read(text: &str) -> BTreeMap<String, Stage> {
+    let mut stages: BTreeMap<String, Stage> = BTreeMap::new();
     for line in text.lines() {
         let Some((name, rest)) = line.split_once('{') else { continue };
         let Some((labels, value)) = rest.rsplit_once("} ") else { continue };
@@ -71,36 +71,40 @@ fn read(text: &str) -> BTreeMap<String, Joint> {
             let start = labels.find(&format!("{wanted}=\""))? + wanted.len() + 2;
             labels.get(start..)?.split('"').next()
         };
-        let Some(joint) = label("joint").filter(|_| name.starts_with("gabion_joint_")) else {
+        // Listeners before 0.1 called a stage `joint`.
+        let of_stage = name.strip_prefix("gabion_stage_").zip(label("stage"));
+        let Some((name, stage)) =
+            of_stage.or_else(|| name.strip_prefix("gabion_joint_").zip(label("joint")))
+        else {
             continue;
         };
-        let joint = joints.entry(joint.to_owned()).or_default();
+        let stage = stages.entry(stage.to_owned()).or_default();
         match name {
-            "gabion_joint_received_items_total" => joint.received += value,
-            "gabion_joint_passed_items_total" => joint.passed += value,
-            "gabion_joint_in_flight_items" => joint.in_flight += value,
-            "gabion_joint_shed_items_total" if value > 0 => {
+            "received_items_total" => stage.received += value,
+            "passed_items_total" => stage.passed += value,
+            "in_flight_items" => stage.in_flight += value,
+            "shed_items_total" if value > 0 => {
                 let reason = label("reason").unwrap_or_default().to_owned();
-                *joint.shed.entry(reason).or_default() += value;
+                *stage.shed.entry(reason).or_default() += value;
             }
             _ => {}
         }
     }
-    joints
+    stages
 }
 
-fn to_json(joints: &BTreeMap<String, Joint>) -> Vec<u8> {
+fn to_json(stages: &BTreeMap<String, Stage>) -> Vec<u8> {
     let mut json = Json::new();
     json.open();
-    json.open_array_key("joints");
-    for (name, joint) in joints {
+    json.open_array_key("stages");
+    for (name, stage) in stages {
         json.open();
-        json.field("joint", name);
-        json.number("received", joint.received);
-        json.number("passed", joint.passed);
-        json.number("in_flight", joint.in_flight);
+        json.field("stage", name);
+        json.number("received", stage.received);
+        json.number("passed", stage.passed);
+        json.number("in_flight", stage.in_flight);
         json.open_key("shed");
-        joint.shed.iter().for_each(|(reason, n)| json.number(reason, *n));
+        stage.shed.iter().for_each(|(reason, n)| json.number(reason, *n));
         json.close();
         json.close();
     }
@@ -115,20 +119,22 @@ mod tests {
 
     #[test]
     fn the_text_of_metrics_is_read() {
-        let text = "# TYPE gabion_joint_received_items_total counter\n\
-                    gabion_joint_received_items_total{joint=\"listen.udp.0\"} 12\n\
-                    gabion_joint_passed_items_total{joint=\"listen.udp.0\"} 9\n\
-                    gabion_joint_in_flight_items{joint=\"listen.udp.0\"} 1\n\
-                    gabion_joint_shed_items_total{joint=\"listen.udp.0\",reason=\"kernel_drop\"} 2\n\
-                    gabion_joint_shed_items_total{joint=\"listen.udp.0\",reason=\"stopped\"} 0\n\
+        let text = "# TYPE gabion_stage_received_items_total counter\n\
+                    gabion_stage_received_items_total{stage=\"listen.udp.0\"} 12\n\
+                    gabion_stage_passed_items_total{stage=\"listen.udp.0\"} 9\n\
+                    gabion_stage_in_flight_items{stage=\"listen.udp.0\"} 1\n\
+                    gabion_stage_shed_items_total{stage=\"listen.udp.0\",reason=\"kernel_drop\"} 2\n\
+                    gabion_stage_shed_items_total{stage=\"listen.udp.0\",reason=\"stopped\"} 0\n\
                     gabion_flows 7\nnonsense{\n";
-        let joints = read(text);
+        let stages = read(text);
+        let old = text.replace("gabion_stage_", "gabion_joint_").replace("{stage=", "{joint=");
+        assert_eq!(read(&old), stages);
         let shed = BTreeMap::from([("kernel_drop".to_owned(), 2)]);
-        let joint = Joint { received: 12, passed: 9, in_flight: 1, shed };
-        assert_eq!(joints, BTreeMap::from([("listen.udp.0".to_owned(), joint)]));
+        let stage = Stage { received: 12, passed: 9, in_flight: 1, shed };
+        assert_eq!(stages, BTreeMap::from([("listen.udp.0".to_owned(), stage)]));
         assert_eq!(
-            String::from_utf8(to_json(&joints)).unwrap(),
-            r#"{"joints":[{"joint":"listen.udp.0","received":12,"passed":9,"in_flight":1,"shed":{"kernel_drop":2}}]}"#
+            String::from_utf8(to_json(&stages)).unwrap(),
+            r#"{"stages":[{"stage":"listen.udp.0","received":12,"passed":9,"in_flight":1,"shed":{"kernel_drop":2}}]}"#
         );
     }
 }

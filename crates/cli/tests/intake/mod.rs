@@ -171,10 +171,10 @@ pub fn messages(folder: &Path) -> Vec<Vec<u8>> {
 }
 
 /// A number behind a word in what the server said last, as `udp.0: 12 received`.
-pub fn told(said: &str, joint: &str, word: &str) -> u64 {
+pub fn told(said: &str, stage: &str, word: &str) -> u64 {
     let last = said.lines().rev().find(|l| l.contains("received")).unwrap_or_default();
-    let part = last.split("; ").find(|p| p.contains(&format!("{joint}: "))).unwrap_or_default();
-    let part = part.split_once(&format!("{joint}: ")).map_or("", |p| p.1);
+    let part = last.split("; ").find(|p| p.contains(&format!("{stage}: "))).unwrap_or_default();
+    let part = part.split_once(&format!("{stage}: ")).map_or("", |p| p.1);
     let row = part.split(", ").find(|p| p.ends_with(word)).unwrap_or_default();
     row.split(' ').next().and_then(|n| n.parse().ok()).unwrap_or(0)
 }

@@ -207,7 +207,7 @@ impl Reader {
         self.past.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room, then hands work over. A lost worker's is counted by its joint.
+    /// Waits for room, then hands work over. A lost worker's is counted by its stage.
     fn hand(&mut self, to: usize, work: Work, pulse: &Pulse) {
         let Some(sender) = self.senders.get(to) else { return };
         let is_lost = || self.known.get(to).is_some_and(Known::is_lost);
@@ -222,7 +222,7 @@ impl Reader {
             });
             self.waited += from.elapsed();
         }
-        // Refused only when the worker is gone; then it is in the joint's ledger.
+        // Refused only when the worker is gone; then it is in the stage's ledger.
         let _ = sender.send(work);
     }
 

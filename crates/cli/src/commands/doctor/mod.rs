@@ -1,7 +1,7 @@
 //! `gabion doctor`: what a person would look up by hand when a sensor was killed or lost something.
 //!
 //! Limits of the cgroups and of the machine, the most memory that was used, all that the kernel counted
-//! there, kills among it, the budget that follows; of a run's folder what was shed at which joint and
+//! there, kills among it, the budget that follows; of a run's folder what was shed at which stage and
 //! why, budgets and their use; and for each finding what to change.
 
 mod run;
@@ -143,16 +143,16 @@ fn of_run(run: &Run, say: &mut dyn FnMut(String, String)) {
             "a worker failed or stalled: report it with the line it said".into(),
         );
     }
-    for joint in &run.unbalanced {
+    for stage in &run.unbalanced {
         say(
-            format!("the ledger of {joint} does not balance"),
+            format!("the ledger of {stage} does not balance"),
             "a fault of gabion: report it".into(),
         );
     }
-    for (joint, reason, items) in &run.sheds {
+    for (stage, reason, items) in &run.sheds {
         let described = ShedReason::from_name(reason).map_or("", ShedReason::description);
         if let Some(remedy) = remedy(reason) {
-            say(format!("{joint}: {items} shed as {reason}: {described}"), remedy.to_owned());
+            say(format!("{stage}: {items} shed as {reason}: {described}"), remedy.to_owned());
         }
     }
     for budget in run.budgets.iter().filter(|b| b.refused > 0) {
@@ -329,9 +329,9 @@ fn run_text(run: &Run, out: &mut String) {
         out.push_str("  nothing was shed\n");
         return;
     }
-    let mut table = Table::new(&[("JOINT", Align::Left), ("SHED", Align::Left), ("ITEMS", right)]);
-    for (joint, reason, n) in &run.sheds {
-        table.row([joint.clone(), reason.clone(), n.to_string()]);
+    let mut table = Table::new(&[("STAGE", Align::Left), ("SHED", Align::Left), ("ITEMS", right)]);
+    for (stage, reason, n) in &run.sheds {
+        table.row([stage.clone(), reason.clone(), n.to_string()]);
     }
     out.push_str(&table.render(terminal_width()));
 }
@@ -397,10 +397,10 @@ fn run_json(run: &Run, j: &mut Json) {
     }
     sums.iter().for_each(|(reason, n)| j.number(reason, *n));
     j.close();
-    j.open_array_key("joints");
-    for (joint, reason, n) in &run.sheds {
+    j.open_array_key("stages");
+    for (stage, reason, n) in &run.sheds {
         j.open();
-        j.field("joint", joint);
+        j.field("stage", stage);
         j.field("reason", reason);
         j.number("items", *n);
         j.close();

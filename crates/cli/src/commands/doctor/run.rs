@@ -1,4 +1,4 @@
-//! What a run left in its `run.json` for `gabion doctor`: what was shed at which joint, budgets and their
+//! What a run left in its `run.json` for `gabion doctor`: what was shed at which stage, budgets and their
 //! use, memory, workers that were lost.
 
 use crate::exit::Fault;
@@ -11,9 +11,9 @@ use std::path::Path;
 /// A run, as far as it says something of its own health.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Run {
-    /// Joint, reason, items.
+    /// Stage, reason, items.
     pub(super) sheds: Vec<(String, String, u64)>,
-    /// Joints whose ledger is out of balance.
+    /// Stages whose ledger is out of balance.
     pub(super) unbalanced: Vec<String>,
     pub(super) budgets: Vec<Budget>,
     /// Most bytes that the program had in memory at once, and the limit there was then.
@@ -77,13 +77,13 @@ impl Run {
         })
     }
 
-    /// One joint's ledger; it may tell its name itself.
+    /// One stage's ledger; it may hold its name itself. Runs before 0.1 called a stage `joint`.
     fn ledger(&mut self, name: &str, object: &[u8]) {
-        let mut joint = name.to_owned();
+        let mut stage = name.to_owned();
         let mut found = Vec::new();
         let _ = members(object, |key, value| match key {
-            b"joint" => joint = own(value),
-            b"balanced" if value.raw() == b"false" => self.unbalanced.push(joint.clone()),
+            b"stage" | b"joint" => stage = own(value),
+            b"balanced" if value.raw() == b"false" => self.unbalanced.push(stage.clone()),
             b"shed" => {
                 let _ = members(value.raw(), |reason, tally| {
                     let reason = String::from_utf8_lossy(reason).into_owned();
@@ -93,7 +93,7 @@ impl Run {
             _ => {}
         });
         let found = found.into_iter().filter(|(_, items)| *items > 0);
-        self.sheds.extend(found.map(|(reason, items)| (joint.clone(), reason, items)));
+        self.sheds.extend(found.map(|(reason, items)| (stage.clone(), reason, items)));
     }
 
     fn budget(&mut self, object: &[u8]) {
@@ -145,6 +145,20 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_summary_of_before_stages_were_called_so_reads_the_same() {
+        let read = |key: &str| {
+            let text = format!(
+                r#"{{"ledger":[{{"{key}":"reader","shed":{{"torn_file":{{"items":1}}}},"balanced":false}}]}}"#
+            );
+            let mut run = Run::default();
+            run.take(text.as_bytes()).unwrap();
+            run
+        };
+        assert_eq!(read("joint"), read("stage"));
+        assert_eq!(read("joint").unbalanced, ["reader"]);
+    }
+
+    #[test]
     fn ledgers_budgets_and_lost_workers_are_read_out_of_a_summary() {
         let folder = tempfile::tempdir().unwrap();
         let text = r#"{"counts":{"records":5},"ledger":{"received":{"items":5,"bytes":9},"shed":
@@ -153,8 +167,8 @@ mod tests {
             "workers":{"shed":{},"balanced":true,"lost":1},
             "memory":{"resident_peak":70,"limit":100},
             "budgets":[{"budget":"behavior","limit":9,"used":4,"refused":2}],
-            "network":{"ledger":[{"joint":"reader","shed":{"torn_file":{"items":1,"bytes":0}},"balanced":true},
-                {"joint":"flows","shed":{"flow_memcap":{"items":6,"bytes":0}},"balanced":true}],
+            "network":{"ledger":[{"stage":"reader","shed":{"torn_file":{"items":1,"bytes":0}},"balanced":true},
+                {"stage":"flows","shed":{"flow_memcap":{"items":6,"bytes":0}},"balanced":true}],
                 "budgets":[{"budget":"process/net","limit":8,"used":5,"peak":7,"refused":0}]}}"#;
         std::fs::write(folder.path().join("run.json"), text).unwrap();
         let run = Run::read(folder.path()).unwrap();
