@@ -4,7 +4,7 @@
 use crate::command_line::ReadOptions;
 use crate::exit::Fault;
 use gabion_outputs::dated;
-use gabion_outputs::store;
+use gabion_outputs::profile_store;
 use gabion_record::Tree;
 use gabion_runtime::output::{Existing, clear, refuse_link};
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ pub(crate) fn configured(config: &Tree, folder: &Path) -> Vec<PathBuf> {
 
 /// The files that the behaviour engine writes into this folder.
 pub(crate) fn of_behavior(folder: &Path) -> Vec<PathBuf> {
-    vec![folder.join("alerts.json"), folder.join("alerts.log"), store::path_in(folder)]
+    vec![folder.join("alerts.json"), folder.join("alerts.log"), profile_store::path_in(folder)]
 }
 
 /// Whether a file holds something. A pipe or a device holds nothing that could be lost.

@@ -1,6 +1,6 @@
 //! Capture files that a run writes: the peer's `pcap-log` and the packets of alerts' flows.
 //!
-//! What goes in is decided by `outputs::wire`; here are the files, their names and turns, and the
+//! What goes in is decided by `outputs::packet_log`; here are the files, their names and turns, and the
 //! capture filter.
 
 use gabion_capture::filter::Filter;

@@ -24,8 +24,8 @@ use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
 use gabion_net::{Dealer, Engine, FragmentFate, Team, Verdicts, Worker, WorkerBudgets};
-use gabion_outputs::files::{Outputs, Tally};
-use gabion_outputs::sequence::{LineBatch, WorkerOutputs};
+use gabion_outputs::files::{EventCounts, Outputs};
+use gabion_outputs::packet_order::{LineBatch, WorkerOutputs};
 use gabion_record::budget::BudgetPool;
 use gabion_record::ledger::Ledger;
 use gabion_rules::post::{PostMatch, TagScope};
@@ -154,7 +154,7 @@ struct ReaderEnd {
 /// A worker as the writing thread sees it.
 struct Member {
     lines: Option<Receiver<Lines>>,
-    thread: gabion_runtime::Worker<(WorkerEnd, Tally)>,
+    thread: gabion_runtime::Worker<(WorkerEnd, EventCounts)>,
     stalled_since: Option<Instant>,
     is_stall_said: bool,
     is_given_up: bool,
@@ -386,7 +386,7 @@ struct Job {
 }
 
 impl Job {
-    fn run(mut self, pulse: &Pulse) -> (WorkerEnd, Tally) {
+    fn run(mut self, pulse: &Pulse) -> (WorkerEnd, EventCounts) {
         let seat = self.team.seat(self.n);
         let mut worker = Worker::in_team(self.engine, self.budgets, &self.team, self.n);
         let mut ledger = Ledger::new();

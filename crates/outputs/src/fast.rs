@@ -1,6 +1,6 @@
 //! `fast.log`: one line an alert, as the peer writes it.
 
-use crate::names::ip_protocol;
+use crate::protocol_names::ip_protocol;
 use crate::timestamp::Stamp;
 use gabion_record::eve::AlertRecord;
 

@@ -3,16 +3,16 @@
 //! Every output is opened before the first packet is read, so that a folder that cannot be written is
 //! said at once.
 
-use crate::certificates::{CertificateFolder, CertificateTexts};
+use crate::certificate_store::{CertificateFolder, CertificateTexts};
 use crate::eve::{EveSettings, EveWriter};
+pub use crate::event_counts::{AlertSeen, AlertTally, EventCounts, HostAlerts};
 use crate::fast::FastWriter;
 use crate::format::{FileInfo, FileNumbers, Format, Formatter, Store, Take, sink_by_formatter};
 use crate::limits::reached;
 pub use crate::line_file::LineFile;
-use crate::sequence::{self, Judge, LineBatch, WorkerOutputs};
+use crate::packet_log::{FrameLine, PacketLog, PacketLogSettings};
+use crate::packet_order::{self, Judge, LineBatch, WorkerOutputs};
 use crate::stats_log::StatsLog;
-pub use crate::tally::{AlertSeen, AlertTally, HostAlerts, Tally};
-use crate::wire::{WireLine, WireLog, WireSettings};
 use gabion_record::Tree;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// What the taker of a packet log is given.
 pub enum ForFrames<'a> {
     /// A frame to be written.
-    Frame(WireLine<'a>),
+    Frame(FrameLine<'a>),
     /// What is buffered is to be written.
     Flush,
     /// Files are to be opened by their names again: somebody may have moved them away.
@@ -77,7 +77,7 @@ impl Take for Files {
             Some(Slot::Lines(file)) => file.line(line),
             Some(Slot::Taken(take)) => take(ForLines::Line(line)),
             Some(Slot::Frames(take)) => {
-                if let Some(frame) = WireLine::decode(line) {
+                if let Some(frame) = FrameLine::decode(line) {
                     take(ForFrames::Frame(frame));
                 }
             }
@@ -177,8 +177,8 @@ impl Opening {
         self.files.push(file.map_or(Slot::Nowhere, |f| Slot::Lines(Box::new(f))));
     }
 
-    fn add_frames(&mut self, settings: WireSettings, taker: FrameTaker) {
-        self.formats.push(Format::Wire(Box::new(WireLog::new(settings))));
+    fn add_frames(&mut self, settings: PacketLogSettings, taker: FrameTaker) {
+        self.formats.push(Format::Wire(Box::new(PacketLog::new(settings))));
         self.files.push(Slot::Frames(taker));
         self.wants.wire = true;
         // Without an alert written there is none to the packet.
@@ -312,10 +312,10 @@ impl Outputs {
                     o.files.push(Slot::Certificates(folder));
                 }
                 "pcap-log" => {
-                    o.add_frames(WireSettings::pcap_log(node)?, frames(name, node)?);
+                    o.add_frames(PacketLogSettings::pcap_log(node)?, frames(name, node)?);
                 }
                 "alert-pcap" => {
-                    o.add_frames(WireSettings::alert_pcap(node), frames(name, node)?);
+                    o.add_frames(PacketLogSettings::alert_pcap(node), frames(name, node)?);
                 }
                 "stats" => {
                     let file = LineFile::create(&path("stats.log"), existing)?.configured(node)?;
@@ -380,14 +380,14 @@ impl Outputs {
     }
 
     /// Adds a packet log to what is there.
-    pub fn add_packet_log(&mut self, settings: WireSettings, taker: FrameTaker) {
-        self.formatter.formats.push(Format::Wire(Box::new(WireLog::new(settings))));
+    pub fn add_packet_log(&mut self, settings: PacketLogSettings, taker: FrameTaker) {
+        self.formatter.formats.push(Format::Wire(Box::new(PacketLog::new(settings))));
         self.formatter.to.0.push(Slot::Frames(taker));
         self.wants.wire = true;
     }
 
     /// All that was counted, by workers too, with what became of stored files and logged frames.
-    pub fn sum(&self) -> Tally {
+    pub fn sum(&self) -> EventCounts {
         let mut sum = self.formatter.sum();
         for slot in &self.formatter.to.0 {
             let failed = match slot {
@@ -415,7 +415,7 @@ impl Outputs {
     }
 
     /// Findings counted so far.
-    pub fn tally(&self) -> &Tally {
+    pub fn tally(&self) -> &EventCounts {
         &self.formatter.tally
     }
 
@@ -512,18 +512,18 @@ impl Outputs {
 
     /// The same outputs for one of several workers: lines are kept for [`Outputs::write`].
     pub fn for_worker(&self) -> WorkerOutputs {
-        WorkerOutputs::new(self.formatter.formats.iter().map(Format::again).collect())
+        WorkerOutputs::new(self.formatter.formats.iter().map(Format::clone_for_worker).collect())
     }
 
     /// Writes the lines that workers have for one batch of frames, in packet order. They are taken
     /// out of the batches. `decide` is asked, in that order too, whether alerts in doubt are written.
     pub fn write(&mut self, batches: &mut [LineBatch], decide: &mut dyn FnMut(&Question) -> bool) {
         let mut writing = Writing { to: &mut self.formatter, alerted: &mut self.alerted, decide };
-        sequence::merge(batches, &mut writing);
+        packet_order::merge(batches, &mut writing);
     }
 
     /// Adds what a worker counted.
-    pub fn add_tally(&mut self, tally: &Tally) {
+    pub fn add_tally(&mut self, tally: &EventCounts) {
         self.formatter.tally.merge(tally);
     }
 }

@@ -1,14 +1,14 @@
 //! Records turned into lines, for whoever takes them: files at once, or a buffer that is written in
 //! packet order later.
 
-use crate::certificates::CertificateTexts;
+use crate::certificate_store::CertificateTexts;
 use crate::eve::{EveSettings, EveWriter};
+use crate::event_counts::{AlertSeen, AlertTally, EventCounts};
 use crate::fast::FastWriter;
 use crate::limits::reached;
-use crate::sequence::Place;
+use crate::packet_log::PacketLog;
+use crate::packet_order::Place;
 use crate::stats_log::StatsLog;
-use crate::tally::{AlertSeen, AlertTally, Tally};
-use crate::wire::WireLog;
 use gabion_record::eve::*;
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::{Direction, Tree};
@@ -28,7 +28,7 @@ pub(crate) enum Format {
     /// Certificates go into a folder.
     Certificates(Box<CertificateTexts>),
     /// Frames go into a capture file.
-    Wire(Box<WireLog>),
+    Wire(Box<PacketLog>),
     /// Records are counted as an EVE output would write them; nothing is written.
     Count(Box<EveSettings>),
 }
@@ -43,7 +43,7 @@ pub(crate) struct Store {
 
 impl Format {
     /// The same output for another worker.
-    pub(crate) fn again(&self) -> Format {
+    pub(crate) fn clone_for_worker(&self) -> Format {
         match self {
             Format::Eve(w) => Format::Eve(Box::new(EveWriter::new(w.settings().clone()))),
             Format::Fast(_) => Format::Fast(FastWriter::default()),
@@ -52,7 +52,7 @@ impl Format {
             }
             Format::Stats(s) => Format::Stats(*s),
             Format::Certificates(_) => Format::Certificates(Box::new(CertificateTexts::new())),
-            Format::Wire(w) => Format::Wire(Box::new(WireLog::new(w.settings))),
+            Format::Wire(w) => Format::Wire(Box::new(PacketLog::new(w.settings))),
             Format::Count(s) => Format::Count(s.clone()),
         }
     }
@@ -88,7 +88,7 @@ pub(crate) trait Take {
 pub(crate) struct Formatter<T> {
     pub(crate) formats: Vec<Format>,
     pub(crate) to: T,
-    pub(crate) tally: Tally,
+    pub(crate) tally: EventCounts,
     /// Place of the frame at hand among all frames.
     pub(crate) at: Place,
     /// The capture that is read.
@@ -97,11 +97,11 @@ pub(crate) struct Formatter<T> {
 
 impl<T: Take> Formatter<T> {
     pub(crate) fn new(formats: Vec<Format>, to: T) -> Formatter<T> {
-        Formatter { formats, to, tally: Tally::default(), at: (0, 0), capture: None }
+        Formatter { formats, to, tally: EventCounts::default(), at: (0, 0), capture: None }
     }
 
     /// What was counted, with what became of files and frames.
-    pub(crate) fn sum(&self) -> Tally {
+    pub(crate) fn sum(&self) -> EventCounts {
         let mut tally = self.tally.clone();
         for f in &self.formats {
             match f {

@@ -2,9 +2,9 @@
 //! the peer's forms, with what its JSON leaves out: the type of evidence, its technique, how often
 //! it was seen, and the state of the input.
 
+use crate::already_written::AlreadyWritten;
 use crate::line_file::LineFile;
-use crate::rank;
-use crate::told::Told;
+use crate::triage;
 use gabion_record::Ip;
 use gabion_record::evidence::{
     Alert, Evidence, FindingId, Indicator, Measures, Party, Role, ThreatLevel,
@@ -61,7 +61,7 @@ pub fn evidence(e: &Evidence, accumulated: f64, created: Option<TimeNs>, out: &m
         j.boolean("final", true);
     }
     measures(&mut j, &e.measures, e.ts);
-    if rank::is_call(e.kind.name) {
+    if triage::is_call(e.kind.name) {
         calls(&mut j, e);
     }
     if e.times > 1 {
@@ -290,7 +290,7 @@ pub struct AlertFiles {
     bytes: Vec<u8>,
     text: Vec<u8>,
     /// What is not to be written again.
-    told: Told,
+    told: AlreadyWritten,
 }
 
 impl AlertFiles {
@@ -304,23 +304,23 @@ impl AlertFiles {
             log: LineFile::create(&folder.join("alerts.log"), existing)?,
             bytes: Vec::new(),
             text: Vec::new(),
-            told: Told::default(),
+            told: AlreadyWritten::default(),
         })
     }
 
     /// Goes on where a run was cut off: what it wrote is not written again.
     #[must_use]
-    pub fn going_on(self, told: Told) -> AlertFiles {
+    pub fn going_on(self, told: AlreadyWritten) -> AlertFiles {
         AlertFiles { told, ..self }
     }
 
     /// What an earlier run wrote that was not found again yet.
-    pub fn told(&self) -> &Told {
+    pub fn told(&self) -> &AlreadyWritten {
         &self.told
     }
 
     /// Writes what is held back, to the disk; the bytes of `alerts.json` and `alerts.log` then, for
-    /// [`Told::read`].
+    /// [`AlreadyWritten::read`].
     ///
     /// # Errors
     /// When something could not be written, then or before.
@@ -329,12 +329,12 @@ impl AlertFiles {
         Ok([self.json.synced()?, self.log.synced()?])
     }
 
-    /// Writes evidence; gives the line of `alerts.json`. What is faint ([`rank::is_faint`]) has no line for people.
+    /// Writes evidence; gives the line of `alerts.json`. What is faint ([`triage::is_faint`]) has no line for people.
     pub fn evidence(&mut self, e: &Evidence, accumulated: f64, created: Option<TimeNs>) -> &[u8] {
         self.bytes.clear();
         evidence(e, accumulated, created, &mut self.bytes);
         self.text.clear();
-        if !rank::is_faint(e.kind.name, e.confidence) {
+        if !triage::is_faint(e.kind.name, e.confidence) {
             evidence_line(e, &mut self.text);
         }
         self.write()

@@ -4,27 +4,27 @@
 //! `fast.log` lines, IDMEFv2 lines, tables. **Holds**: the formats and nothing else; no engine is known here.
 #![forbid(unsafe_code)]
 
-mod certificates;
+pub mod already_written;
+mod certificate_store;
 pub mod community;
 pub mod eve;
+mod event_counts;
 pub mod fast;
 pub mod files;
 mod format;
 pub mod idmef;
 pub mod limits;
 mod line_file;
-pub mod names;
+pub mod packet_log;
+pub mod packet_order;
 pub mod page;
-pub mod rank;
+pub mod profile_store;
+pub mod protocol_names;
 pub mod rotation;
-pub mod sequence;
 mod stats_log;
-pub mod store;
 pub mod table;
-mod tally;
 pub mod timestamp;
-pub mod told;
-pub mod wire;
+pub mod triage;
 
 pub use line_file::dated;
 

@@ -3,7 +3,7 @@
 use crate::exit::Fault;
 use crate::limits::FINDING_BYTES_MAX;
 use gabion_flowlog::json::{self, Value, members};
-use gabion_outputs::rank::{Seen, Whom};
+use gabion_outputs::triage::{Seen, Whom};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use std::fs::File;

@@ -9,8 +9,8 @@ use crate::{moments, values};
 use clap::{Args, ValueEnum};
 use gabion_behavior::detect::ALL;
 use gabion_outputs::idmef::round;
-use gabion_outputs::rank::{self, Rank};
 use gabion_outputs::table::{Align, Table};
+use gabion_outputs::triage::{self, Rank};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::json::Json;
@@ -285,7 +285,7 @@ fn csv(all: &[Line]) -> String {
 
 /// Whether it is in JSON only.
 fn is_faint(line: &Line) -> bool {
-    rank::is_faint(&line.kind, line.confidence)
+    triage::is_faint(&line.kind, line.confidence)
 }
 
 fn as_json(tables: &Tables, all: &[Line]) -> String {

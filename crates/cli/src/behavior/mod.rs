@@ -45,10 +45,10 @@ use gabion_flowlog::feed::OpenOnce;
 use gabion_flowlog::limits::{FOLDER_DEPTH_MAX, FOLLOWED_MAX, reached};
 use gabion_flowlog::source::is_read_once;
 use gabion_flowlog::{Feed, Format, InputReport, Options};
+use gabion_outputs::already_written::AlreadyWritten;
 use gabion_outputs::idmef::AlertFiles;
 use gabion_outputs::page::Page;
-use gabion_outputs::store::{ProfileWriter, Written};
-use gabion_outputs::told::Told;
+use gabion_outputs::profile_store::{ProfileWriter, Written};
 use gabion_record::Tree;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::ledger::Ledger;
@@ -227,7 +227,7 @@ fn before(o: &ReadOptions, earlier: Option<&Checkpoint>) -> Result<Before, Fault
         None => Some(Before::default()),
     };
     let (Some(folder), Some(before)) = (&o.log_dir, saved) else { return Ok(Before::default()) };
-    let mut told = Told::read(folder, before.marks).map_err(Fault::environment)?;
+    let mut told = AlreadyWritten::read(folder, before.marks).map_err(Fault::environment)?;
     told.join(before.told);
     Ok(Before { told, ..before })
 }

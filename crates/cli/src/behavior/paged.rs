@@ -6,7 +6,7 @@ use crate::limits::{CHARTED_PAIRS_MAX, EVIDENCE_ROWS_MAX, reached};
 use gabion_behavior::Profile;
 use gabion_behavior::shard::Kept;
 use gabion_outputs::page::{self, Host, Page, Pair, Sort};
-use gabion_outputs::rank;
+use gabion_outputs::triage;
 use gabion_record::Ip;
 use gabion_record::budget::ByteSize;
 use gabion_record::evidence::{Evidence, FindingId, Measures, Party, Role, ThreatLevel};
@@ -197,7 +197,7 @@ fn shown(
         tellings.remove(1);
     }
     let (src, dst) = (e.party(Role::Source), e.party(Role::Destination));
-    let is_call = rank::is_call(e.kind.name);
+    let is_call = triage::is_call(e.kind.name);
     let call = src.and_then(Party::ip).zip(dst.map(|d| d.what.to_string())).filter(|_| is_call);
     let m = &e.measures;
     Shown {

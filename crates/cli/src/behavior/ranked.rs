@@ -3,8 +3,8 @@
 use crate::commands::terminal_width;
 use crate::limits::RANKED_ROWS_MAX;
 use gabion_outputs::idmef::round;
-use gabion_outputs::rank::{Call, Rank};
 use gabion_outputs::table::{Align, Table, thousands};
+use gabion_outputs::triage::{Call, Rank};
 use gabion_record::budget::ByteSize;
 use gabion_record::json::Json;
 use gabion_record::logs::{SECOND, TimeNs};

@@ -4,7 +4,7 @@
 use super::ranked::Left;
 use crate::existing::RUN;
 use crate::limits::RUN_BYTES_MAX;
-use gabion_outputs::rank::{Call, Rank, Ranked, call_word};
+use gabion_outputs::triage::{Call, Rank, Ranked, call_word};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use serde_json::Value;

@@ -12,7 +12,7 @@ use gabion_behavior::detect::command_control::FIRST;
 use gabion_behavior::site::Facts;
 use gabion_behavior::{Profile, Settings};
 use gabion_outputs::idmef::round;
-use gabion_outputs::store::windows_of;
+use gabion_outputs::profile_store::windows_of;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::Ip;
 use gabion_record::budget::ByteSize;

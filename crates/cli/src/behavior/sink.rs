@@ -10,10 +10,10 @@ use foldhash::fast::RandomState;
 use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
 use gabion_behavior::{Calls, Finding};
+use gabion_outputs::already_written::AlreadyWritten;
 use gabion_outputs::idmef::{self, AlertFiles};
-use gabion_outputs::rank::{self, Rank, Whom};
-use gabion_outputs::store::{ProfileWriter, StoredProfile};
-use gabion_outputs::told::Told;
+use gabion_outputs::profile_store::{ProfileWriter, StoredProfile};
+use gabion_outputs::triage::{self, Rank, Whom};
 use gabion_record::evidence::{Alert, Evidence, FindingId, Indicator, Party, Role, ThreatLevel};
 use gabion_record::limits::{self, Limit, Reached};
 use gabion_record::logs::TimeNs;
@@ -114,10 +114,10 @@ impl Found {
     }
 
     fn rank(&mut self, e: &Evidence) {
-        let is_call = rank::is_call(e.kind.name);
+        let is_call = triage::is_call(e.kind.name);
         let whom = e.party(Role::Destination).filter(|_| is_call);
         let m = &e.measures;
-        self.rank.take(&rank::Seen {
+        self.rank.take(&triage::Seen {
             kind: e.kind.name,
             level: e.level,
             // As lines have it, so that tables made of them are the same.
@@ -226,7 +226,7 @@ pub(crate) struct Sink {
 /// What a checkpoint has to say of where findings go.
 struct SavedSink {
     marks: [u64; 2],
-    told: Told,
+    told: AlreadyWritten,
     evidence: Vec<(String, ThreatLevel, u64)>,
     alerts: Vec<(Ip, (i64, f64))>,
     hosts: BTreeMap<Ip, Shown>,
@@ -248,7 +248,7 @@ pub(crate) struct Before {
     /// Bytes of `alerts.json` and `alerts.log` at the checkpoint.
     pub(crate) marks: [u64; 2],
     /// What of them was not found again by then.
-    pub(crate) told: Told,
+    pub(crate) told: AlreadyWritten,
     /// The same of what is sealed.
     pub(crate) sealed: Vec<FindingId>,
 }

@@ -20,10 +20,10 @@ use gabion_capture::filter::Filter;
 use gabion_flowlog::reader::Line;
 use gabion_flowlog::source::LineRead;
 use gabion_net::Engine;
-use gabion_outputs::files::{AlertSeen, AlertTally, HostAlerts, Outputs, Tally};
+use gabion_outputs::files::{AlertSeen, AlertTally, EventCounts, HostAlerts, Outputs};
+use gabion_outputs::packet_log::PacketLogSettings;
 use gabion_outputs::page::{AlertFlow, AlertedHost, Page, RuleAlert};
 use gabion_outputs::table::thousands;
-use gabion_outputs::wire::WireSettings;
 use gabion_record::Tree;
 use gabion_record::budget::ByteSize;
 use gabion_record::logs::TimeNs;
@@ -252,7 +252,7 @@ fn open(
         let taker = packet_log::open_alerts_at(path, &node, logged).map_err(|e| {
             Fault::environment(format!("{e}: choose another place with --alert-pcap"))
         })?;
-        outputs.add_packet_log(WireSettings::alert_pcap(&node), taker);
+        outputs.add_packet_log(PacketLogSettings::alert_pcap(&node), taker);
     }
     Ok(outputs)
 }
@@ -290,7 +290,7 @@ fn capture_filter(o: &ReadOptions, config: &Tree) -> Result<Option<Filter>, Faul
 }
 
 /// What a person should know of the packet log.
-fn say_packet_log(sum: &Tally, logged: &packet_log::Counts, o: &ReadOptions) {
+fn say_packet_log(sum: &EventCounts, logged: &packet_log::Counts, o: &ReadOptions) {
     if logged.left_out() > 0 && !o.quiet {
         let n = logged.left_out();
         eprintln!("gabion: packet log: {n} frames left out: the file has reached its limit");

@@ -10,7 +10,7 @@ pub use settings::{AlertSettings, EveSettings, Xff};
 
 use self::beginning::Beginnings;
 use crate::VERSION;
-use crate::names::{TCP_FLAGS, ip_protocol, link_type};
+use crate::protocol_names::{TCP_FLAGS, ip_protocol, link_type};
 use crate::timestamp::Stamp;
 use gabion_record::eve::*;
 use gabion_record::json::Json;

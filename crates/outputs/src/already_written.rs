@@ -12,14 +12,14 @@ use std::path::Path;
 
 /// Lines that are there already.
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct AlreadyWritten {
     ids: HashSet<Vec<u8>>,
     /// Lines of `alerts.log`, and how often.
     lines: HashMap<Vec<u8>, u32>,
 }
 
 /// A run that goes on may be stopped before it has found all of it again: what is left goes into its checkpoint.
-impl Saved for Told {
+impl Saved for AlreadyWritten {
     fn save(&self, out: &mut Vec<u8>) {
         self.ids.iter().cloned().collect::<Vec<_>>().save(out);
         self.lines.iter().map(|(line, n)| (line.clone(), *n)).collect::<Vec<_>>().save(out);
@@ -27,22 +27,22 @@ impl Saved for Told {
     fn load(from: &mut &[u8]) -> Option<Self> {
         let ids = Vec::<Vec<u8>>::load(from)?.into_iter().collect();
         let lines = Vec::<(Vec<u8>, u32)>::load(from)?.into_iter().collect();
-        Some(Told { ids, lines })
+        Some(AlreadyWritten { ids, lines })
     }
 }
 
 /// Stands before the ID of a line of `alerts.json`.
 const ID: &[u8] = b"\"ID\":\"";
 
-impl Told {
+impl AlreadyWritten {
     /// Reads what stands in `alerts.json` and `alerts.log` of a folder behind so many bytes. A file that is
     /// shorter was moved away meanwhile: all of the new one is looked at.
     ///
     /// # Errors
     /// What can't be read, or cut.
-    pub fn read(folder: &Path, marks: [u64; 2]) -> Result<Told, String> {
+    pub fn read(folder: &Path, marks: [u64; 2]) -> Result<AlreadyWritten, String> {
         let [json, log] = marks;
-        let mut told = Told::default();
+        let mut told = AlreadyWritten::default();
         for line in behind(&folder.join("alerts.json"), json)?.split(|b| *b == b'\n') {
             told.ids.extend(id_of(line).map(<[u8]>::to_vec));
         }
@@ -55,7 +55,7 @@ impl Told {
     }
 
     /// Adds what an earlier run had not found again when it was stopped.
-    pub fn join(&mut self, left: Told) {
+    pub fn join(&mut self, left: AlreadyWritten) {
         self.ids.extend(left.ids);
         for (line, n) in left.lines {
             *self.lines.entry(line).or_default() += n;
@@ -122,7 +122,7 @@ mod tests {
         std::fs::write(&json, "{\"ID\":\"a\"}\n{\"ID\":\"b\"}\n{\"ID\":\"c\"}\n{\"ID\":\"d")
             .unwrap();
         std::fs::write(&log, "one\ntwo\ntwo\nthr").unwrap();
-        let mut told = Told::read(folder.path(), [11, 4]).unwrap();
+        let mut told = AlreadyWritten::read(folder.path(), [11, 4]).unwrap();
         let asked = ["a", "b", "b", "c", "d"].map(|id| {
             told.has_event(format!("{{\"Version\":\"2\",\"ID\":\"{id}\",\"x\":1}}\n").as_bytes())
         });
@@ -132,18 +132,18 @@ mod tests {
         assert!(std::fs::read_to_string(&json).unwrap().ends_with("\"c\"}\n"));
         assert_eq!(std::fs::read_to_string(&log).unwrap(), "one\ntwo\ntwo\n");
         // What was not found again yet is known to the run after the next, too.
-        let mut told = Told::read(folder.path(), [22, 8]).unwrap();
+        let mut told = AlreadyWritten::read(folder.path(), [22, 8]).unwrap();
         assert!(told.has_line(b"two\n"));
         let mut saved = Vec::new();
         told.save(&mut saved);
-        let mut next = Told::read(folder.path(), [33, 12]).unwrap();
+        let mut next = AlreadyWritten::read(folder.path(), [33, 12]).unwrap();
         assert!(!next.clone().has_event(b"{\"ID\":\"c\"}"));
-        next.join(Told::load(&mut saved.as_slice()).unwrap());
+        next.join(AlreadyWritten::load(&mut saved.as_slice()).unwrap());
         assert!(next.has_event(b"{\"ID\":\"c\"}") && !next.has_line(b"two\n"));
         // A file that was moved away is looked at whole.
-        let mut told = Told::read(folder.path(), [1 << 20, 1 << 20]).unwrap();
+        let mut told = AlreadyWritten::read(folder.path(), [1 << 20, 1 << 20]).unwrap();
         assert!(told.has_event(b"{\"ID\":\"a\"}") && told.has_line(b"one\n"));
         let empty = tempfile::tempdir().unwrap();
-        assert!(!Told::read(empty.path(), [5, 5]).unwrap().has_line(b"one\n"));
+        assert!(!AlreadyWritten::read(empty.path(), [5, 5]).unwrap().has_line(b"one\n"));
     }
 }

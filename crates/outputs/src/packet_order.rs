@@ -5,8 +5,8 @@
 //! worker alone would have written, in the same order. Flows that end with a frame come before the
 //! records of the frame itself, by worker.
 
+use crate::event_counts::{AlertTally, EventCounts};
 use crate::format::{Format, Formatter, Take, When, sink_by_formatter};
-use crate::tally::{AlertTally, Tally};
 use gabion_record::Tree;
 use gabion_record::eve::*;
 
@@ -156,7 +156,7 @@ impl WorkerOutputs {
     }
 
     /// What was counted.
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> EventCounts {
         self.formatter.sum()
     }
 }

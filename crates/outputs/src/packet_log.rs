@@ -3,7 +3,7 @@
 //!
 //! An alert is told of a packet; what led to it came before. A ring of the last frames, bounded in
 //! bytes, is searched for the alert's flow, and what follows of the flow is written too. What falls
-//! out of the ring unseen is counted as evicted. Frames leave as encoded lines (see [`WireLine`]), so
+//! out of the ring unseen is counted as evicted. Frames leave as encoded lines (see [`FrameLine`]), so
 //! that those of several workers can be put in order like all other output.
 
 use crate::limits::reached;
@@ -19,7 +19,7 @@ pub const PACKETS_AFTER: u32 = 100;
 
 /// Which frames are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WireChoice {
+pub enum PacketChoice {
     /// All.
     All,
     /// Those of flows with alerts from the alert on, and the TCP segments before it (the peer's
@@ -36,9 +36,9 @@ pub enum WireChoice {
 
 /// What a packet log was configured to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WireSettings {
+pub struct PacketLogSettings {
     /// Which frames.
-    pub choice: WireChoice,
+    pub choice: PacketChoice,
     /// Bytes of frames kept for alerts to come.
     pub ring_bytes: u64,
     /// Packets of flows that a pass rule let go are left out.
@@ -47,16 +47,16 @@ pub struct WireSettings {
     pub use_depth: bool,
 }
 
-impl WireSettings {
+impl PacketLogSettings {
     /// Reads the node of a `pcap-log` output.
-    pub fn pcap_log(node: &Tree) -> Result<WireSettings, String> {
+    pub fn pcap_log(node: &Tree) -> Result<PacketLogSettings, String> {
         let choice = match node.text("conditional").unwrap_or("all") {
-            "all" => WireChoice::All,
-            "alerts" => WireChoice::Alerts,
-            "tag" => WireChoice::Tagged,
+            "all" => PacketChoice::All,
+            "alerts" => PacketChoice::Alerts,
+            "tag" => PacketChoice::Tagged,
             other => return Err(format!("pcap-log.conditional: {other}: all, alerts or tag")),
         };
-        Ok(WireSettings {
+        Ok(PacketLogSettings {
             choice,
             ring_bytes: RING_BYTES,
             honor_pass: node.flag("honor-pass-rules").unwrap_or(false),
@@ -65,10 +65,10 @@ impl WireSettings {
     }
 
     /// Reads the node of an `alert-pcap` output.
-    pub fn alert_pcap(node: &Tree) -> WireSettings {
+    pub fn alert_pcap(node: &Tree) -> PacketLogSettings {
         let after = node.number("after").and_then(|n| u32::try_from(n).ok());
-        WireSettings {
-            choice: WireChoice::Flows { after: after.unwrap_or(PACKETS_AFTER) },
+        PacketLogSettings {
+            choice: PacketChoice::Flows { after: after.unwrap_or(PACKETS_AFTER) },
             ring_bytes: node.size("ring").unwrap_or(RING_BYTES),
             honor_pass: false,
             use_depth: false,
@@ -78,7 +78,7 @@ impl WireSettings {
 
 /// A frame as a line of an output: its time, link type, length on the wire, then its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WireLine<'a> {
+pub struct FrameLine<'a> {
     /// Event time, nanoseconds since 1970.
     pub ts_ns: u64,
     /// LINKTYPE.
@@ -91,7 +91,7 @@ pub struct WireLine<'a> {
 
 const HEAD: usize = 14;
 
-impl<'a> WireLine<'a> {
+impl<'a> FrameLine<'a> {
     fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&self.ts_ns.to_le_bytes());
@@ -101,11 +101,11 @@ impl<'a> WireLine<'a> {
     }
 
     /// Reads a line back.
-    pub fn decode(line: &'a [u8]) -> Option<WireLine<'a>> {
+    pub fn decode(line: &'a [u8]) -> Option<FrameLine<'a>> {
         let (ts, rest) = line.split_first_chunk::<8>()?;
         let (link, rest) = rest.split_first_chunk::<2>()?;
         let (wire_len, data) = rest.split_first_chunk::<4>()?;
-        Some(WireLine {
+        Some(FrameLine {
             ts_ns: u64::from_le_bytes(*ts),
             link: u16::from_le_bytes(*link),
             wire_len: u32::from_le_bytes(*wire_len),
@@ -131,8 +131,8 @@ struct Ring {
 
 /// One worker's packet log.
 #[derive(Debug)]
-pub(crate) struct WireLog {
-    pub(crate) settings: WireSettings,
+pub(crate) struct PacketLog {
+    pub(crate) settings: PacketLogSettings,
     ring: Ring,
     /// Packets still to be written, by flow.
     followed: HashMap<u64, u32>,
@@ -142,9 +142,9 @@ pub(crate) struct WireLog {
     pub(crate) missing: u64,
 }
 
-impl WireLog {
-    pub(crate) fn new(settings: WireSettings) -> WireLog {
-        WireLog {
+impl PacketLog {
+    pub(crate) fn new(settings: PacketLogSettings) -> PacketLog {
+        PacketLog {
             settings,
             ring: Ring::default(),
             followed: HashMap::new(),
@@ -171,18 +171,18 @@ impl WireLog {
         if (s.honor_pass && facts.is_passed) || (s.use_depth && facts.is_beyond_depth) {
             return;
         }
-        let line = WireLine { ts_ns: r.ts_ns, link: r.link, wire_len: r.wire_len, data: r.data };
+        let line = FrameLine { ts_ns: r.ts_ns, link: r.link, wire_len: r.wire_len, data: r.data };
         line.encode(&mut self.line);
         self.ledger.receive(1, len);
         let is_due = match s.choice {
-            WireChoice::All => true,
-            WireChoice::Alerts => facts.has_alert || facts.flow_has_alert,
-            WireChoice::Tagged => facts.is_tagged,
-            WireChoice::Flows { after } => self.follows(facts.flow, facts.has_alert, after),
+            PacketChoice::All => true,
+            PacketChoice::Alerts => facts.has_alert || facts.flow_has_alert,
+            PacketChoice::Tagged => facts.is_tagged,
+            PacketChoice::Flows { after } => self.follows(facts.flow, facts.has_alert, after),
         };
         if !is_due {
             let may_be_wanted = match s.choice {
-                WireChoice::Flows { .. } => true,
+                PacketChoice::Flows { .. } => true,
                 _ => facts.has_segment,
             };
             match facts.flow.filter(|_| may_be_wanted) {
@@ -191,9 +191,9 @@ impl WireLog {
             }
             return;
         }
-        if let (Some(flow), false) = (facts.flow, s.choice == WireChoice::All) {
+        if let (Some(flow), false) = (facts.flow, s.choice == PacketChoice::All) {
             let found = self.release(flow, write);
-            if facts.has_alert && matches!(s.choice, WireChoice::Flows { .. }) && found > 0 {
+            if facts.has_alert && matches!(s.choice, PacketChoice::Flows { .. }) && found > 0 {
                 let before = facts.flow_packets.saturating_sub(1);
                 self.missing += before.saturating_sub(found);
             }
@@ -204,7 +204,7 @@ impl WireLog {
 
     /// An alert whose frame is gone (the flow has ended): its flow's frames are due.
     pub(crate) fn alert(&mut self, flow: Option<u64>, write: &mut dyn FnMut(&[u8])) {
-        if let (Some(flow), true) = (flow, self.settings.choice != WireChoice::All) {
+        if let (Some(flow), true) = (flow, self.settings.choice != PacketChoice::All) {
             self.release(flow, write);
         }
     }
@@ -286,8 +286,8 @@ mod tests {
         WireRecord { ts_ns: 5, link: 1, wire_len: data.len() as u32, data, facts }
     }
 
-    fn settings(choice: WireChoice, ring_bytes: u64) -> WireSettings {
-        WireSettings { choice, ring_bytes, honor_pass: true, use_depth: false }
+    fn settings(choice: PacketChoice, ring_bytes: u64) -> PacketLogSettings {
+        PacketLogSettings { choice, ring_bytes, honor_pass: true, use_depth: false }
     }
 
     fn of(flow: u64) -> WireFacts {
@@ -295,11 +295,11 @@ mod tests {
     }
 
     /// Gives frames of one byte each (their number) and gathers what is written.
-    fn run(log: &mut WireLog, facts: &[WireFacts]) -> Vec<u8> {
+    fn run(log: &mut PacketLog, facts: &[WireFacts]) -> Vec<u8> {
         let mut out = Vec::new();
         for (n, f) in facts.iter().enumerate() {
             log.take(&record(&[n as u8], *f), &mut |line| {
-                out.push(WireLine::decode(line).unwrap().data[0]);
+                out.push(FrameLine::decode(line).unwrap().data[0]);
             });
         }
         log.ledger().balance().unwrap();
@@ -309,7 +309,7 @@ mod tests {
     #[test]
     fn a_flow_with_an_alert_is_written_from_its_start() {
         let alert = WireFacts { has_alert: true, flow_has_alert: true, flow_packets: 3, ..of(1) };
-        let mut log = WireLog::new(settings(WireChoice::Flows { after: 1 }, 1 << 20));
+        let mut log = PacketLog::new(settings(PacketChoice::Flows { after: 1 }, 1 << 20));
         let out = run(&mut log, &[of(1), of(2), of(1), alert, of(2), of(1), of(1)]);
         assert_eq!(out, [0, 2, 3, 5]);
         assert_eq!(log.missing, 0);
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn flows_beyond_the_limit_are_not_followed_and_counted() {
-        let mut log = WireLog::new(settings(WireChoice::Flows { after: 1 }, 1 << 20));
+        let mut log = PacketLog::new(settings(PacketChoice::Flows { after: 1 }, 1 << 20));
         for flow in 0..crate::limits::FOLLOWED_FLOWS_MAX as u64 + 3 {
             log.follows(Some(flow), true, 1);
             log.follows(Some(0), true, 1);
@@ -330,7 +330,7 @@ mod tests {
     fn a_ring_too_small_says_what_it_lost() {
         let alert = WireFacts { has_alert: true, flow_has_alert: true, flow_packets: 5, ..of(1) };
         // Room for two frames of one byte.
-        let mut log = WireLog::new(settings(WireChoice::Flows { after: 0 }, 2 * 15));
+        let mut log = PacketLog::new(settings(PacketChoice::Flows { after: 0 }, 2 * 15));
         let out = run(&mut log, &[of(1), of(1), of(1), of(1), alert]);
         assert_eq!(out, [2, 3, 4]);
         assert_eq!(log.missing, 2);
@@ -342,20 +342,20 @@ mod tests {
         let none = WireFacts { has_segment: false, ..of(1) };
         let alert = WireFacts { has_alert: true, flow_has_alert: true, ..none };
         let after = WireFacts { flow_has_alert: true, ..none };
-        let mut log = WireLog::new(settings(WireChoice::Alerts, 1 << 20));
+        let mut log = PacketLog::new(settings(PacketChoice::Alerts, 1 << 20));
         assert_eq!(run(&mut log, &[none, of(1), none, alert, after]), [1, 3, 4]);
         let tagged = WireFacts { is_tagged: true, ..none };
-        let mut log = WireLog::new(settings(WireChoice::Tagged, 1 << 20));
+        let mut log = PacketLog::new(settings(PacketChoice::Tagged, 1 << 20));
         assert_eq!(run(&mut log, &[of(1), tagged, after]), [0, 1]);
         let passed = WireFacts { is_passed: true, ..none };
-        let mut log = WireLog::new(settings(WireChoice::All, 0));
+        let mut log = PacketLog::new(settings(PacketChoice::All, 0));
         assert_eq!(run(&mut log, &[none, passed, WireFacts::default()]), [0, 2]);
     }
 
     #[test]
     fn the_ring_may_wrap_anywhere() {
         for bytes in 15..200 {
-            let mut log = WireLog::new(settings(WireChoice::Flows { after: 0 }, bytes));
+            let mut log = PacketLog::new(settings(PacketChoice::Flows { after: 0 }, bytes));
             let mut facts = vec![of(1); 40];
             facts.push(WireFacts { has_alert: true, flow_packets: 41, ..of(1) });
             let out = run(&mut log, &facts);

@@ -44,7 +44,7 @@ pub fn path_in(folder: &Path) -> PathBuf {
     folder.join("profiles.sqlite")
 }
 
-fn told(path: &Path) -> impl Fn(rusqlite::Error) -> String + '_ {
+fn with_path(path: &Path) -> impl Fn(rusqlite::Error) -> String + '_ {
     move |e| format!("{}: {e}", path.display())
 }
 
@@ -102,13 +102,13 @@ impl ProfileWriter {
             create_empty(&path).map_err(failed)?;
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut database = Connection::open_with_flags(&path, flags).map_err(told(&path))?;
+        let mut database = Connection::open_with_flags(&path, flags).map_err(with_path(&path))?;
         if is_there {
             check_form(&database, &path)?;
         }
-        let mut held = Held::read(&database, is_there).map_err(told(&path))?;
+        let mut held = Held::read(&database, is_there).map_err(with_path(&path))?;
         // Whoever reads it meanwhile is waited for a moment, no longer: the run goes on.
-        database.busy_timeout(BUSY).map_err(told(&path))?;
+        database.busy_timeout(BUSY).map_err(with_path(&path))?;
         // What a run that is cut off loses is its last batch; the journal is a file, or a cut in the middle of
         // a batch would leave half of it. Rows stand in the order they come in, each
         // behind the one before it, and only the small index is written here and there.
@@ -119,7 +119,7 @@ impl ProfileWriter {
                  CREATE TABLE IF NOT EXISTS profiles (ip BLOB NOT NULL, time_window INTEGER NOT NULL, profile BLOB NOT NULL,
                      PRIMARY KEY (ip, time_window));"
             ))
-            .map_err(told(&path))?;
+            .map_err(with_path(&path))?;
         let (rows, batches) = sync_channel::<Work>(STORE_BATCHES_MAX);
         let trouble = Arc::new(Mutex::new(None));
         let said = Arc::clone(&trouble);
@@ -139,7 +139,7 @@ impl ProfileWriter {
                         }
                     };
                     let kept = keep(&mut database, &batch, &mut held, bytes_max);
-                    match kept.map_err(told(&path)) {
+                    match kept.map_err(with_path(&path)) {
                         Ok(windows_gone) => {
                             written.rows += batch.len() as u64;
                             written.windows_gone += windows_gone;
@@ -303,7 +303,7 @@ fn write(database: &mut Connection, batch: &[StoredProfile]) -> Result<(), rusql
 /// Refuses a database that is not ours.
 fn check_form(database: &Connection, path: &Path) -> Result<(), String> {
     let form: i64 =
-        database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(told(path))?;
+        database.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(with_path(path))?;
     if form != FORM {
         return Err(format!("{}: of another form ({form})", path.display()));
     }
@@ -317,17 +317,17 @@ fn check_form(database: &Connection, path: &Path) -> Result<(), String> {
 pub fn windows_of(folder: &Path, ip: [u8; 16]) -> Result<Vec<StoredProfile>, String> {
     let path = path_in(folder);
     let database = Connection::open_with_flags(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)
-        .map_err(told(&path))?;
+        .map_err(with_path(&path))?;
     check_form(&database, &path)?;
     let mut select = database
         .prepare("SELECT time_window, profile FROM profiles WHERE ip = ?1 ORDER BY time_window")
-        .map_err(told(&path))?;
+        .map_err(with_path(&path))?;
     let rows = select
         .query_map(params![ip.as_slice()], |row| {
             Ok(StoredProfile { ip, window: row.get(0)?, bytes: row.get(1)? })
         })
-        .map_err(told(&path))?;
-    rows.collect::<Result<Vec<_>, _>>().map_err(told(&path))
+        .map_err(with_path(&path))?;
+    rows.collect::<Result<Vec<_>, _>>().map_err(with_path(&path))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Findings counted while they pass, for the tables at the end of a run.
 
 use crate::limits::{ALERTED_HOSTS_MAX, ALERTS_SHOWN_MAX};
-use crate::sequence::Place;
+use crate::packet_order::Place;
 use gabion_record::Addr;
 use gabion_record::eve::AlertRecord;
 use gabion_record::ledger::Ledger;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Findings counted while they pass, for tables at the end of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct EventCounts {
     /// gid, sid, message, priority, alerts.
     pub alerts: Vec<AlertTally>,
     /// Records by event type.
@@ -146,7 +146,7 @@ impl AlertTally {
     }
 }
 
-impl Tally {
+impl EventCounts {
     /// Counts an alert.
     pub(crate) fn alert(&mut self, r: &AlertRecord<'_>, seen: AlertSeen) {
         let (gid, sid) = (r.signature.gid, r.signature.sid);
@@ -240,7 +240,7 @@ impl Tally {
     }
 
     /// Adds what another worker counted.
-    pub fn merge(&mut self, other: &Tally) {
+    pub fn merge(&mut self, other: &EventCounts) {
         for a in &other.alerts {
             match self.by_sid.get(&(a.gid, a.sid)).and_then(|slot| self.alerts.get_mut(*slot)) {
                 Some(mine) => {
