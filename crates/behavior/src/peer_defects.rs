@@ -1,5 +1,5 @@
 //! Defects of the peer that no single detector is the place to test: each test is named in
-//! `docs/peer-defects.md`.
+//! `docs/slips-defects.md`.
 
 use crate::detect::{horizontal_scan, vertical_scan};
 use crate::trial::{Flow, Trial, at, conn};

@@ -56,7 +56,7 @@ fn the_page_of_detections_is_what_the_detectors_say() {
 #[test]
 fn the_page_of_defects_names_tests_that_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let page = std::fs::read_to_string(root.join("docs/peer-defects.md")).unwrap();
+    let page = std::fs::read_to_string(root.join("docs/slips-defects.md")).unwrap();
     let rows: Vec<Vec<&str>> = page
         .lines()
         .filter(|l| l.starts_with("| D"))

@@ -243,7 +243,7 @@ taken for an answer to an unknown port, unless it is an attempt of TCP.
     or `detection.evidence_detection_threshold` is to be\nlowered (the peer's sensitive preset of 0.08 wants 4.8).\n\n\
     **The peer.** Its counts are of the whole input; where one source began nearly all of it they are that source's. Its model \
     of letters was\noff in these runs, its rule for a port 80 without HTTP tells every flow of an input that has no field for it \
-    ([D47](peer-defects.md)).\nOf test5.tabs and nfcapd.sample1 no run of it is known.\n";
+    ([D47](slips-defects.md)).\nOf test5.tabs and nfcapd.sample1 no run of it is known.\n";
 
 #[test]
 fn the_page_of_labelled_inputs_is_what_is_said_of_them() {
