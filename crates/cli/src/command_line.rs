@@ -1,10 +1,9 @@
 //! The program's own command line. The drop-in doors read theirs themselves, as their peers do.
 
-use crate::assemble::Checksums;
-use crate::rule_selection::SelectionOptions;
 use crate::values;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use gabion_record::budget::ByteSize;
+use gabion_settings::{Checksums, SelectionFiles};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -90,6 +89,31 @@ pub(crate) enum RulesVerb {
     Cost(CostOptions),
     /// Read captures, each with fresh state, and print which rule alerted how often in which
     Test(TestOptions),
+}
+
+/// `--disable-conf`, `--enable-conf` and `--modify-conf`: which rules of the files are on, in suricata-update's formats.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SelectionOptions {
+    /// Turn off the rules that this file names, in the format of suricata-update's disable.conf
+    #[arg(long, value_name = "FILE")]
+    pub(crate) disable_conf: Option<PathBuf>,
+    /// Turn on the rules that this file names, also those that --disable-conf turns off (enable.conf)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) enable_conf: Option<PathBuf>,
+    /// Change rules as this file says (modify.conf)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) modify_conf: Option<PathBuf>,
+}
+
+impl SelectionOptions {
+    /// The files that they name.
+    pub(crate) fn files(&self) -> SelectionFiles {
+        SelectionFiles {
+            disable_conf: self.disable_conf.clone(),
+            enable_conf: self.enable_conf.clone(),
+            modify_conf: self.modify_conf.clone(),
+        }
+    }
 }
 
 /// Rule files and the configuration they are read with.

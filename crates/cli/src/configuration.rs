@@ -1,81 +1,14 @@
-//! The configuration of a run: the built-in one or a file, then `--set`, then flags.
+//! The configuration of a run, as the command line names it.
 
 use crate::exit::Fault;
-use crate::suricata::yaml;
 use gabion_record::Tree;
+use gabion_settings::{Error, load_configuration};
 use std::path::Path;
-
-/// The built-in configuration as text.
-const BUILT_IN: &str = include_str!("default.yaml");
 
 /// The file's configuration or the built-in one, changed by `name=value` settings.
 pub(crate) fn load(file: Option<&Path>, sets: &[String]) -> Result<Tree, Fault> {
-    let mut config = match file {
-        Some(path) => yaml::read_file(path, &mut |said| eprintln!("gabion: {said}"))
-            .map_err(|e| Fault::input(format!("{e}: mend the configuration or leave out -c")))?,
-        None => built_in(),
-    };
-    for set in sets {
-        let Some((name, value)) = set.split_once('=') else {
-            return Err(Fault::usage(format!("--set {set}: has no value: write NAME=VALUE")));
-        };
-        config.set(name.trim(), value.trim());
-    }
-    Ok(config)
-}
-
-/// The built-in configuration. Its text is a constant, so a fault in it shows in the test below.
-pub(crate) fn built_in() -> Tree {
-    yaml::read_text("built-in configuration", BUILT_IN).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_built_in_configuration_is_read_whole() {
-        let config = yaml::read_text("built-in", BUILT_IN).unwrap();
-        assert_eq!(config.text("vars.address-groups.EXTERNAL_NET"), Some("!$HOME_NET"));
-        assert_eq!(config.size("stream.reassembly.memcap"), Some(256 << 20));
-        assert_eq!(config.number("detect.prefilter.x"), None);
-        assert_eq!(config.text("detect.prefilter.default"), Some("mpm"));
-    }
-
-    /// What is set here is set as in the peer's listing of its own defaults (`--dump-config`).
-    #[test]
-    fn the_built_in_configuration_means_what_the_peers_means() {
-        let corpus = std::env::var("GABION_CORPUS").map_or_else(
-            |_| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
-            Into::into,
-        );
-        let path = corpus.join("suricata-verify/peer/dump-config-default.txt");
-        let Ok(listing) = std::fs::read_to_string(&path) else {
-            eprintln!("skipped: {} is not there", path.display());
-            return;
-        };
-        // On purpose different: records can be joined with other tools' by the community id.
-        let ours = ["community-id"];
-        let known: std::collections::HashMap<&str, &str> =
-            listing.lines().filter_map(|l| l.split_once(" = ")).collect();
-        let mut compared = 0;
-        leaves("", &built_in(), &mut |path, value| {
-            if path.starts_with("outputs.") || ours.iter().any(|o| path.ends_with(o)) {
-                return;
-            }
-            assert_eq!(known.get(path), Some(&value), "{path}");
-            compared += 1;
-        });
-        assert!(compared > 150, "{compared}");
-    }
-
-    fn leaves(prefix: &str, t: &Tree, visit: &mut dyn FnMut(&str, &str)) {
-        for (name, child) in &t.children {
-            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
-            if let Some(v) = &child.value {
-                visit(&path, v);
-            }
-            leaves(&path, child, visit);
-        }
-    }
+    load_configuration(file, sets, &mut |line| eprintln!("gabion: {line}")).map_err(|e| match e {
+        Error::NoValue { .. } => Fault::usage(format!("--set {e}")),
+        e => Fault::input(format!("{e}: mend the configuration or leave out -c")),
+    })
 }

@@ -30,30 +30,6 @@ pub(crate) const WITNESS_MAX: Duration = Duration::from_secs(30);
 pub(crate) const ANSWERS_LAST: Duration = Duration::from_millis(1500);
 
 limits! { "cli";
-    /// Most bytes of a rule file, unpacked when it is packed: six times the largest rule set known
-    /// (40 MB), so that a packed file of nothing but zeros, or a device, is refused instead of read.
-    pub(crate) const RULE_FILE_BYTES_MAX: u64 = 256 << 20,
-        Refuses("the file of rules");
-
-    /// zstd: largest window accepted for rules (2^27 = 128 MiB, the format's own recommended bound).
-    pub(crate) const ZSTD_WINDOW_LOG_MAX: u32 = 27,
-        Refuses("the file of rules");
-
-    /// Most bytes of a configuration with all that it includes: Suricata's own is 100 KiB.
-    pub(crate) const CONFIGURATION_BYTES_MAX: u64 = 64 << 20,
-        Refuses("the configuration");
-
-    /// Most files of a configuration, each include counted as often as it is met: files that include the
-    /// next one twice would be 2^30 of them after thirty. Configurations have some ten.
-    pub(crate) const CONFIGURATION_FILES_MAX: u32 = 1000,
-        Refuses("the configuration");
-
-    /// Most bytes of a file that a configuration or a rule names and that is read whole (classes,
-    /// references, thresholds, reputation, whitelists, datasets, hashes, expected alerts): the largest known
-    /// lists of hashes are some 100 MB.
-    pub(crate) const NAMED_FILE_BYTES_MAX: u64 = 256 << 20,
-        Refuses("the file");
-
     /// Most bytes of a file with keys or certificates: all authorities of a system have 250 KB.
     pub(crate) const KEY_FILE_BYTES_MAX: u64 = 16 << 20,
         Refuses("the file");
@@ -61,10 +37,6 @@ limits! { "cli";
     /// Most bytes of the file with the number of a running process.
     pub(crate) const PID_FILE_BYTES_MAX: u64 = 4096,
         Refuses("the file, as one that is there");
-
-    /// Most bytes of a database of countries: the largest in use have 250 MB.
-    pub(crate) const COUNTRIES_BYTES_MAX: u64 = 1 << 30,
-        Refuses("the database");
 
     /// Most bytes of a list of indicators that comes through a pipe, which is kept in memory; files are read
     /// piece by piece.
@@ -75,14 +47,6 @@ limits! { "cli";
     /// ten, so that a file without an end is one that is cut off and said.
     pub(crate) const LIST_BYTES_MAX: u64 = 16 << 30,
         Counts("the rest of the list, by a warning");
-
-    /// Keys of a configuration without effect that are named: a file of another kind would be nothing else.
-    pub(crate) const UNKNOWN_KEYS_NAMED_MAX: usize = 20,
-        Spares("the number of the others is said");
-
-    /// Lines of `--disable-conf`, `--enable-conf` and `--modify-conf` without effect that are said one by one.
-    pub(crate) const IDLE_LINES_SAID: usize = 5,
-        Spares("the number of the others is said; -v and `rules check` name all");
 
     /// Bytes of an anchor file.
     pub(crate) const ANCHORS_BYTES_MAX: u64 = 1 << 30,
@@ -108,14 +72,6 @@ limits! { "cli";
     pub(crate) const FILTER_BYTES_MAX: u64 = 128 << 10,
         Refuses("the filter");
 
-    /// Processors that a list of affinities may name: Suricata's bound.
-    pub(crate) const PROCESSORS_MAX: usize = 1024,
-        Spares("others are not used, as by Suricata");
-
-    /// Keys given twice in a configuration that are named one by one.
-    pub(crate) const TWICE_NAMED_MAX: usize = 20,
-        Spares("further ones are not named");
-
     /// Most seconds that an option may ask for: ten years, beyond which a clock of 64 bits could not count on.
     pub(crate) const SECONDS_MAX: u64 = 10 * 366 * 86_400,
         Refuses("the command line");
@@ -127,14 +83,6 @@ limits! { "cli";
     /// Bytes of a message that `gabion send` makes: more than any listener takes.
     pub(crate) const SEND_BYTES_MAX: u64 = 64 << 20,
         Refuses("the command line");
-
-    /// Nesting of `include` in a configuration.
-    pub(crate) const INCLUDE_DEPTH_MAX: usize = 128,
-        Refuses("the configuration");
-
-    /// Nesting of nodes in a configuration.
-    pub(crate) const NODE_DEPTH_MAX: usize = 128,
-        Refuses("the configuration");
 
     /// Empty batches of a listener kept for use again: as many as are under way at full speed. One that is thrown
     /// away was grown step by step in one thread and is freed in another, which costs time and leaves holes.

@@ -16,14 +16,11 @@ macro_rules! eprintln {
 mod alone;
 mod arguments;
 mod arrivals;
-mod assemble;
 mod behavior;
-mod classes;
 mod command_line;
 mod commands;
 mod configuration;
 mod costs;
-mod countries;
 mod ending;
 mod existing;
 mod exit;
@@ -33,24 +30,20 @@ mod listen;
 mod log;
 mod moments;
 mod opened_once;
-mod operator_file;
 mod packet_log;
 mod pipeline;
 mod progress;
 mod report;
-mod reputation;
-mod rule_selection;
-mod rule_settings;
-mod rules;
-mod scripts;
 mod secrets;
 mod send;
 mod standard_output;
 mod stats;
 mod suricata;
 mod team;
-mod unknown_keys;
 mod values;
+mod voice;
+
+pub(crate) use gabion_runtime::operator_file;
 
 #[cfg(not(any(feature = "heap-profile", feature = "system-allocator")))]
 #[global_allocator]

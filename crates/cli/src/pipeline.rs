@@ -21,6 +21,7 @@ use gabion_record::ledger::{Ledger, ShedReason, StageLedgers};
 use gabion_record::limits::Reached;
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::{Pulse, Signals, StopFlag, clock};
+use gabion_settings::WorkerPlan;
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -240,37 +241,13 @@ impl Position {
     }
 }
 
-/// How many threads inspect, and where.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Plan {
-    /// Workers; 0 and 1 are one.
-    pub(crate) workers: usize,
-    /// Frames under way to one worker, unless it is the usual.
-    pub(crate) pending: Option<u64>,
-    /// Processors that the workers are bound to, one list after the other in turn.
-    pub(crate) processors: Vec<Vec<usize>>,
-}
-
-impl Plan {
-    /// So many workers, wherever the system lets them run.
-    pub(crate) fn of(workers: usize) -> Plan {
-        Plan { workers, ..Plan::default() }
-    }
-
-    /// The processors of a worker.
-    pub(crate) fn processors(&self, worker: usize) -> &[usize] {
-        let at = worker.checked_rem(self.processors.len());
-        at.and_then(|at| self.processors.get(at)).map_or(&[], Vec::as_slice)
-    }
-}
-
 /// A run that is to be made.
 pub(crate) struct Run<'a> {
     pub(crate) engine: &'a Arc<Engine>,
     pub(crate) budget: &'a BudgetPool,
     pub(crate) stop: &'a StopFlag,
     pub(crate) counts: gabion_rules::Counts,
-    pub(crate) plan: Plan,
+    pub(crate) plan: WorkerPlan,
     /// Which frames are read.
     pub(crate) filter: Option<Arc<Filter>>,
     /// Captures that come while the run lasts.
@@ -303,7 +280,7 @@ impl<'a> Run<'a> {
             budget,
             stop,
             counts,
-            plan: Plan::default(),
+            plan: WorkerPlan::default(),
             filter: None,
             arrivals: None,
             opened: Arc::default(),

@@ -733,9 +733,9 @@ impl Writer<'_> {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::pipeline::{Plan, Unwatched};
-    use crate::{assemble, configuration};
+    use crate::pipeline::Unwatched;
     use gabion_record::ledger::ShedReason;
+    use gabion_settings::{EngineMode, RuleFile, WorkerPlan};
     use std::path::Path;
 
     /// Something a worker does that it should not, at the first batch from this frame on.
@@ -780,18 +780,26 @@ pub(crate) mod tests {
     }
 
     fn run(capture: &Path, rules: &str, workers: usize, fault: Option<ActedFault>) -> Ran {
-        let config = configuration::built_in();
+        let config = gabion_settings::built_in_configuration();
         let catalog = gabion_proto::registry::catalog();
-        let file = crate::rules::RuleFile {
+        let file = RuleFile {
             name: "test.rules".to_string(),
             text: rules.to_string(),
             is_firewall: false,
         };
-        let c = crate::rules::compile(&config, &[file], &catalog, Default::default());
+        let scripts = gabion_settings::script_setup(&config, Default::default());
+        let c = gabion_settings::compile_rules(
+            &config,
+            &[file],
+            &catalog,
+            Default::default(),
+            &scripts,
+        );
         let mut outputs = Outputs::counting(&config);
-        let mode = assemble::Mode::default();
+        let mode = EngineMode::default();
+        let rules = Some((c.set, c.datasets));
         let engine =
-            assemble::engine(&config, Some((c.set, c.datasets)), catalog, outputs.wants(), mode)
+            gabion_settings::build_engine(&config, rules, catalog, outputs.wants(), mode, scripts)
                 .unwrap();
         let engine = Arc::new(engine);
         let budget = BudgetPool::root("test", 1 << 30);
@@ -799,7 +807,7 @@ pub(crate) mod tests {
         let mut run = Run::new(&engine, &budget, &stop, Default::default());
         run.fault = fault;
         let inputs = [Input { path: capture.to_path_buf(), is_named: true }];
-        run.plan = Plan::of(workers);
+        run.plan = WorkerPlan::of(workers);
         let done = run.read(&inputs, &mut outputs, &mut Unwatched).unwrap();
         let tally = &outputs.tally().alerts;
         let mut alerts: Vec<_> =

@@ -1,9 +1,10 @@
 //! Values of options: one reader for each kind of them, which says what is wanted with an example.
 
-use crate::limits::{PROCESSORS_MAX, SECONDS_MAX};
+use crate::limits::SECONDS_MAX;
 use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser};
 use gabion_capture::filter::Filter;
 use gabion_record::budget::ByteSize;
+use gabion_settings::limits::PROCESSORS_MAX;
 use std::ffi::OsString;
 use std::net::{SocketAddr, ToSocketAddrs};
 

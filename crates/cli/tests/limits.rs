@@ -257,6 +257,7 @@ fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
         ("Intake of logs", vec![gabion_logs::limits::TABLE]),
         ("Outputs", vec![gabion_outputs::limits::TABLE]),
         ("Threads and sockets", vec![gabion_runtime::limits::TABLE]),
+        ("Configurations and rule files", vec![gabion_settings::limits::TABLE]),
         ("The program's own readers and reports", vec![own::TABLE]),
     ]
 }

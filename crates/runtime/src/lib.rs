@@ -3,6 +3,7 @@
 //!
 //! * [`mod@channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
 //! * [`input`]: pipes and standard input, read so that a request to stop is heard.
+//! * [`operator_file`]: files that an operator names: read whole, with a limit; devices are refused.
 //! * [`output`]: files and streams that are written: links of others are refused, a request to stop is heard.
 //! * [`processors`]: how many there are, and binding threads to some.
 //! * [`allocator`]: when free memory goes back to the system.
@@ -28,6 +29,7 @@ pub mod input;
 pub mod limits;
 pub mod memory;
 pub mod metrics;
+pub mod operator_file;
 pub mod output;
 pub mod processors;
 pub mod signals;

@@ -65,4 +65,10 @@ limits! { "runtime";
     /// Bytes of a datagram that are taken: UDP's own limit lies below it, and longer ones come from local sockets only.
     pub const DATAGRAM_MAX: usize = 64 * 1024,
         Counts("the rest of the datagram, which is marked and counted as cut");
+
+    /// Most bytes of a file that a configuration or a rule names and that is read whole (classes,
+    /// references, thresholds, reputation, whitelists, datasets, hashes, expected alerts): the largest known
+    /// lists of hashes are some 100 MB.
+    pub const NAMED_FILE_BYTES_MAX: u64 = 256 << 20,
+        Refuses("the file");
 }

@@ -1,14 +1,8 @@
-//! Configurations: any text as YAML of the peer's kind.
-//!
-//! The reader belongs to the program, which is no library: its file is taken by path.
+//! Configurations: any text as YAML of Suricata's kind.
 
 use crate::seeds::Seeds;
 use std::sync::OnceLock;
 use tempfile::TempDir;
-
-#[path = "../../../crates/cli/src/suricata/yaml.rs"]
-#[allow(dead_code, reason = "the program uses more of it")]
-mod reader;
 
 /// Where the text lies as a file.
 static FOLDER: OnceLock<TempDir> = OnceLock::new();
@@ -23,7 +17,7 @@ pub fn yaml(data: &[u8]) {
     let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("there is a temporary folder"));
     let file = folder.path().join("any.yaml");
     std::fs::write(&file, text.as_bytes()).expect("the temporary folder can be written");
-    let read = reader::read_file(&file, &mut |_| ());
+    let read = gabion_settings::read_yaml_file(&file, &mut |_| ());
     let Ok(tree) = read else { return };
     let _ = gabion_flow::FlowConfig::from_tree(&tree);
     let _ = gabion_flow::StreamConfig::from_tree(&tree, false);

@@ -31,15 +31,6 @@ pub mod script;
 pub mod seal;
 pub mod seeds;
 
-// The reader of configurations belongs to the program, which is no library: it and what it stands on are
-// taken by their paths.
-#[path = "../../../crates/cli/src/limits.rs"]
-#[allow(dead_code, reason = "the program uses more of it")]
-mod limits;
-#[path = "../../../crates/cli/src/operator_file.rs"]
-#[allow(dead_code, reason = "the program uses more of it")]
-mod operator_file;
-
 use seeds::Seeds;
 
 /// Takes an input; panics when something is wrong.

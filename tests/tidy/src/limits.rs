@@ -9,7 +9,7 @@ use crate::tree::File;
 /// Crates whose limits all stand in their tables.
 const CRATES: &[&str] = &[
     "behavior", "capture", "cli", "flow", "flowlog", "logs", "matcher", "net", "outputs", "packet",
-    "proto", "record", "rules", "runtime", "seal",
+    "proto", "record", "rules", "runtime", "seal", "settings",
 ];
 
 /// Words in the name of a constant that bounds work or memory.

@@ -11,13 +11,13 @@ use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::limits::CAPTURE_WAITING_MAX;
 use crate::log::seal_findings::FindingLog;
-use crate::suricata::yaml;
 use gabion_behavior::Engine;
 use gabion_flowlog::source::{self, is_read_once};
 use gabion_flowlog::{Format, Intake};
 use gabion_outputs::files::{ForLines, Outputs};
 use gabion_record::logs::SECOND;
 use gabion_runtime::output::Existing;
+use gabion_settings::read_yaml_text;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -115,7 +115,7 @@ impl Tap {
         existing: Existing,
         sealed: Option<&FindingLog>,
     ) -> Result<Tap, Fault> {
-        let node = yaml::read_text("events", EVENTS)
+        let node = read_yaml_text("events", EVENTS)
             .map_err(|e| Fault::internal(format!("events: {e}: report it")))?;
         let Configured { settings, known, .. } = settings(o)?;
         let bytes = budget(o);
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_of_the_engine_is_known_to_it() {
-        let node = yaml::read_text("events", EVENTS).unwrap();
+        let node = read_yaml_text("events", EVENTS).unwrap();
         let settings = gabion_outputs::eve::EveSettings::read(&node, None);
         for name in ["flow", "alert", "dns", "http", "tls", "ssh", "files", "ftp", "dhcp", "arp"] {
             assert!(settings.type_node(name).is_some(), "{name}");

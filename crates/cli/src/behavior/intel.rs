@@ -2,13 +2,12 @@
 //! them again when they change or when asked to (SIGUSR2).
 
 use crate::exit::Fault;
-use crate::limits::{
-    LIST_BYTES_MAX, LIST_FOLDERS_MAX, NAMED_FILE_BYTES_MAX, OPEN_LISTS_MAX, PIPED_LIST_BYTES_MAX,
-};
+use crate::limits::{LIST_BYTES_MAX, LIST_FOLDERS_MAX, OPEN_LISTS_MAX, PIPED_LIST_BYTES_MAX};
 use crate::operator_file;
 use gabion_behavior::intel::{Builder, Intel, Purpose, Texts};
 use gabion_record::Tree;
 use gabion_record::evidence::ThreatLevel;
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;

@@ -2,12 +2,12 @@
 //! configuration names tables that know them.
 
 use super::intel::Places;
-use crate::countries;
 use crate::exit::Fault;
 use gabion_behavior::intel::Intel;
 use gabion_net::Countries;
 use gabion_outputs::page::Page;
 use gabion_record::{Addr, Ip, Tree};
+use gabion_settings::load_countries;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Known {
     /// # Errors
     /// When the database can't be read.
     pub(crate) fn with(intel: Arc<Intel>, config: &Tree) -> Result<Known, Fault> {
-        let countries = countries::load(config)
+        let countries = load_countries(config)
             .map_err(|e| Fault::input(format!("configuration: geoip-database: {e}")))?;
         Ok(Known { intel, countries })
     }

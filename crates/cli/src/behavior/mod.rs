@@ -30,12 +30,11 @@ use self::intel::{Places, Reload};
 use crate::command_line::{LogFormat, ReadOptions};
 use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
-use crate::limits::{CONFIGURATION_BYTES_MAX, DEFAULT_BUDGET_MAX};
+use crate::limits::DEFAULT_BUDGET_MAX;
 use crate::log::seal_findings::FindingLog;
 use crate::opened_once::OpenedOnce;
 use crate::operator_file;
 use crate::standard_output;
-use crate::suricata::yaml;
 use gabion_behavior::engine::OTHER_VERSION;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
@@ -57,6 +56,8 @@ use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::output::{Existing, clear, refuse_link, write_whole};
 use gabion_runtime::{Signals, StopFlag, clock};
+use gabion_settings::limits::CONFIGURATION_BYTES_MAX;
+use gabion_settings::read_yaml_text;
 use known::Known;
 use paged::Paged;
 use sealed_ids::SealedIds;
@@ -725,7 +726,7 @@ fn tree(path: &Path) -> Result<Tree, Fault> {
     let shown = path.display();
     let text = operator_file::text(path, CONFIGURATION_BYTES_MAX)
         .map_err(|e| Fault::input(format!("{shown}: {e}: name a configuration with -c")))?;
-    yaml::read_text(&shown.to_string(), &text)
+    read_yaml_text(&shown.to_string(), &text)
         .map_err(|e| Fault::input(format!("{e}: mend the configuration or leave out -c")))
 }
 
@@ -846,7 +847,7 @@ mod tests {
             eprintln!("skipped: {} is not there", path.display());
             return;
         };
-        let tree = yaml::read_text("slips.yaml", &text).unwrap();
+        let tree = read_yaml_text("slips.yaml", &text).unwrap();
         let (unused, unknown) = not_used(&tree);
         assert!(unknown.is_empty(), "{unknown:?}");
         assert!(unused.len() > 50);

@@ -3,7 +3,6 @@
 
 use super::findings::{Line, read, second};
 use crate::exit::{Exit, Fault};
-use crate::limits::NAMED_FILE_BYTES_MAX;
 use crate::{moments, operator_file, standard_output};
 use clap::Args;
 use gabion_behavior::whitelist::{Whitelist, known_type};
@@ -11,6 +10,7 @@ use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::Ip;
 use gabion_record::json::Json;
 use gabion_record::logs::{SECOND, TimeNs};
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use gabion_runtime::output::{Existing, OutputFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

@@ -1,10 +1,10 @@
 //! The whitelist: which file the configuration or `--whitelist` names, and lists of organizations.
 
 use crate::exit::Fault;
-use crate::limits::NAMED_FILE_BYTES_MAX;
 use crate::operator_file;
 use gabion_behavior::whitelist::Whitelist;
 use gabion_record::Tree;
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use std::path::Path;
 
 /// Reads it; an empty one where none is named, or where it is switched off.

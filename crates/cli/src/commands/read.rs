@@ -10,12 +10,11 @@ use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
 use crate::log::seal_findings::FindingLog;
 use crate::opened_once::OpenedOnce;
-use crate::pipeline::{self, Done, Input, InputDone, Plan, Run, Unwatched, Watch};
+use crate::pipeline::{self, Done, Input, InputDone, Run, Unwatched, Watch};
 use crate::progress::Progress;
 use crate::report::{self, Report};
 use crate::standard_output;
-use crate::suricata::eve_options;
-use crate::{assemble, configuration, costs, ending, packet_log, team, unknown_keys};
+use crate::{configuration, costs, ending, packet_log, team, voice};
 use gabion_capture::filter::Filter;
 use gabion_flowlog::reader::Line;
 use gabion_flowlog::source::LineRead;
@@ -31,6 +30,9 @@ use gabion_rules::Counts;
 use gabion_runtime::clock;
 use gabion_runtime::output::{self, Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag};
+use gabion_settings::{
+    EngineMode, WorkerPlan, build_engine, check_eve_options, load_output_scripts, unknown_keys_line,
+};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -100,7 +102,7 @@ pub(crate) fn run_captures(
     let signals = signals.or_else(|| Signals::preparing().ok());
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
-    if let (Some(said), false) = (unknown_keys::line(&config), o.quiet) {
+    if let (Some(said), false) = (unknown_keys_line(&config), o.quiet) {
         eprintln!("gabion: configuration: {said}");
     }
     let mut say = |_, said: &str| {
@@ -108,7 +110,7 @@ pub(crate) fn run_captures(
             eprintln!("gabion: configuration: {said}");
         }
     };
-    if let Err(fatal) = eve_options::check(&config, &mut say) {
+    if let Err(fatal) = check_eve_options(&config, &mut say) {
         let said = fatal.iter().find(|(m, _)| m.starts_with("output")).map_or("", |(_, said)| said);
         return Err(Fault::input(format!("configuration: {said}: mend it")));
     }
@@ -315,40 +317,39 @@ fn engine(
         [] => None,
         files => {
             let compiled =
-                rule_files::compile(files, config, &catalog, false, &o.engine.selection)?;
+                rule_files::compile(files, config, &catalog, false, &o.engine.selection.files())?;
             rule_files::say(&compiled, Say::of(o.quiet, o.verbose));
             rule_files::is_any_left(&compiled)?;
             counts = compiled.set.counts;
             Some((compiled.set, compiled.datasets))
         }
     };
-    let mode = assemble::Mode {
+    let mode = EngineMode {
         inline: o.engine.simulate_ips,
         checksums: o.engine.checksums(),
         // One packet in 64 is timed anyway.
         profile: Some(o.profile_rules),
-        ..assemble::Mode::default()
+        ..EngineMode::default()
     };
-    let scripts = crate::scripts::setup(config);
+    let scripts = voice::script_setup(config);
     let scripts = match &o.log_dir {
-        Some(folder) => crate::scripts::with_outputs(scripts, config, folder),
+        Some(folder) => load_output_scripts(scripts, config, folder),
         None => scripts,
     };
     let mut wants = outputs.wants();
     wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
-    let mut engine = assemble::engine(config, rules, catalog, wants, mode)
+    let engine = build_engine(config, rules, catalog, wants, mode, scripts)
         .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
-    engine.scripts = scripts;
     Ok((Arc::new(engine), counts))
 }
 
 /// How many threads inspect.
-fn plan(engine: &Engine, o: &ReadOptions) -> Plan {
+fn plan(engine: &Engine, o: &ReadOptions) -> WorkerPlan {
     let alone = team::needs_one_worker(engine);
     if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
         eprintln!("gabion: workers: {why}: one worker is used");
     }
-    Plan::of(if alone.is_some() { 1 } else { o.workers })
+    WorkerPlan::of(if alone.is_some() { 1 } else { o.workers })
 }
 
 fn read(

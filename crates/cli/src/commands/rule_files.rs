@@ -2,12 +2,15 @@
 
 use crate::command_line::RuleOptions;
 use crate::exit::Fault;
-use crate::rule_selection::{Applied, SelectionOptions};
-use crate::{configuration, rules};
+use crate::{configuration, voice};
 use gabion_net::Datasets;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{Diagnostic, RuleVars, Ruleset, Severity};
+use gabion_settings::{
+    AppliedSelection, Demands, SelectionFiles, UnreadableFile, compile_rules, fold_faults,
+    read_rule_file, report_never_matching, unreadable_files,
+};
 use std::path::PathBuf;
 
 /// Rules that were read.
@@ -16,7 +19,7 @@ pub(crate) struct Compiled {
     pub(crate) datasets: Datasets,
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// What `--disable-conf` and its like made of the rules.
-    pub(crate) selection: Option<Applied>,
+    pub(crate) selection: Option<AppliedSelection>,
 }
 
 /// Reads and compiles the files. A file that can't be read ends the run.
@@ -25,16 +28,16 @@ pub(crate) fn compile(
     config: &Tree,
     catalog: &Catalog,
     is_firewall: bool,
-    selection: &SelectionOptions,
+    selection: &SelectionFiles,
 ) -> Result<Compiled, Fault> {
     let mut files = Vec::with_capacity(paths.len());
     for path in paths {
-        let file = rules::read_rule_file(path, is_firewall).map_err(|e| {
+        let file = read_rule_file(path, is_firewall).map_err(|e| {
             Fault::input(format!("{e}: name a text file of rules, plain or packed as .zst"))
         })?;
         files.push(file);
     }
-    let selection = selection.apply(&mut files).map_err(Fault::input)?;
+    let selection = selection.apply(&mut files).map_err(|e| Fault::input(e.to_string()))?;
     if let Some(fault) = RuleVars::from_config(config).faults().first() {
         let (key, value, why) = (fault.key(), &fault.value, fault.why.trim());
         return Err(Fault::input(format!(
@@ -42,10 +45,10 @@ pub(crate) fn compile(
              with --set"
         )));
     }
-    let demands = rules::Demands { is_firewall, ..rules::Demands::default() };
-    let c = rules::compile(config, &files, catalog, demands);
-    let unreadable = rules::unreadable_files(config);
-    for rules::Unreadable { key, path, why, effect } in &unreadable {
+    let demands = Demands { is_firewall, ..Demands::default() };
+    let c = compile_rules(config, &files, catalog, demands, &voice::script_setup(config));
+    let unreadable = unreadable_files(config);
+    for UnreadableFile { key, path, why, effect } in &unreadable {
         eprintln!("gabion: {path}: {why}: {effect}: mend {key} in the configuration");
     }
     let mut diagnostics = c.settings;
@@ -60,7 +63,7 @@ pub(crate) fn compile(
 pub(crate) fn load(o: &RuleOptions, files: &[PathBuf]) -> Result<(Compiled, Catalog), Fault> {
     let config = configuration::load(o.config.as_deref(), &o.sets)?;
     let catalog = gabion_proto::registry::catalog();
-    let compiled = compile(files, &config, &catalog, o.firewall, &o.selection)?;
+    let compiled = compile(files, &config, &catalog, o.firewall, &o.selection.files())?;
     Ok((compiled, catalog))
 }
 
@@ -107,7 +110,7 @@ pub(crate) fn say(compiled: &Compiled, how: Say) {
     let (errors, warnings) = (of(Severity::Error), of(Severity::Warning));
     if how == Say::All {
         let own: Vec<Diagnostic> = diagnostics.iter().map(|d| (*d).clone()).collect();
-        let folded = rules::fold(&own);
+        let folded = fold_faults(&own);
         folded.said.iter().for_each(|d| eprintln!("gabion: {d}"));
         for (fault, rules) in folded.more {
             eprintln!("gabion: {fault}: {rules} rules more are refused for it");
@@ -135,7 +138,7 @@ pub(crate) fn say(compiled: &Compiled, how: Say) {
     if warnings > 0 && how != Say::Refused {
         parts.push(format!("{warnings} with warnings"));
     }
-    parts.extend(rules::never_match(&compiled.set));
+    parts.extend(report_never_matching(&compiled.set));
     if !parts.is_empty() {
         eprintln!("gabion: rules: {}: see gabion rules check", parts.join(", "));
     }

@@ -5,10 +5,11 @@ use crate::command_line::CostOptions;
 use crate::exit::{Exit, Fault};
 use crate::pipeline::{self, Run, Unwatched};
 use crate::standard_output;
-use crate::{assemble, configuration, costs};
+use crate::{configuration, costs, voice};
 use gabion_outputs::files::Outputs;
 use gabion_record::json::Json;
 use gabion_runtime::StopFlag;
+use gabion_settings::{EngineMode, build_engine};
 use std::sync::Arc;
 
 /// Runs the verb.
@@ -18,22 +19,27 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     }
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     let catalog = gabion_proto::registry::catalog();
-    let compiled =
-        rule_files::compile(&o.engine.rules, &config, &catalog, false, &o.engine.selection)?;
+    let compiled = rule_files::compile(
+        &o.engine.rules,
+        &config,
+        &catalog,
+        false,
+        &o.engine.selection.files(),
+    )?;
     rule_files::say(&compiled, rule_files::Say::Counts);
     rule_files::is_any_left(&compiled)?;
     let counts = compiled.set.counts;
     let mut outputs = Outputs::counting(&config);
-    let mode = assemble::Mode {
+    let mode = EngineMode {
         inline: o.engine.simulate_ips,
         checksums: o.engine.checksums(),
         profile: Some(!o.sampled),
-        ..assemble::Mode::default()
+        ..EngineMode::default()
     };
     let wants = outputs.wants();
-    let engine =
-        assemble::engine(&config, Some((compiled.set, compiled.datasets)), catalog, wants, mode)
-            .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    let rules = Some((compiled.set, compiled.datasets));
+    let engine = build_engine(&config, rules, catalog, wants, mode, voice::script_setup(&config))
+        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
     let engine = Arc::new(engine);
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();

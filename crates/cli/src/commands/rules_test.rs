@@ -8,17 +8,18 @@ use super::rule_files;
 use crate::command_line::TestOptions;
 use crate::costs::id;
 use crate::exit::{Exit, Fault};
-use crate::limits::NAMED_FILE_BYTES_MAX;
 use crate::opened_once::OpenedOnce;
 use crate::operator_file;
 use crate::pipeline::{Entry, FrameBlock, Input, OneInput, frame_in, has_capture_name};
 use crate::standard_output;
-use crate::{assemble, configuration, pipeline};
+use crate::{configuration, pipeline, voice};
 use gabion_capture::{AgreedClock, FrameRef};
 use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
 use gabion_record::eve::*;
 use gabion_record::ledger::Ledger;
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use gabion_runtime::{Pulse, StopFlag};
+use gabion_settings::{EngineMode, build_engine};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -57,19 +58,24 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
     }
     let config = configuration::load(o.engine.config.as_deref(), &o.engine.sets)?;
     let catalog = gabion_proto::registry::catalog();
-    let compiled =
-        rule_files::compile(&o.engine.rules, &config, &catalog, false, &o.engine.selection)?;
+    let compiled = rule_files::compile(
+        &o.engine.rules,
+        &config,
+        &catalog,
+        false,
+        &o.engine.selection.files(),
+    )?;
     rule_files::say(&compiled, rule_files::Say::of(false, o.verbose));
     rule_files::is_any_left(&compiled)?;
-    let mode = assemble::Mode {
+    let mode = EngineMode {
         inline: o.engine.simulate_ips,
         checksums: o.engine.checksums(),
-        ..assemble::Mode::default()
+        ..EngineMode::default()
     };
     let wants = Wants::default();
-    let engine =
-        assemble::engine(&config, Some((compiled.set, compiled.datasets)), catalog, wants, mode)
-            .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    let rules = Some((compiled.set, compiled.datasets));
+    let engine = build_engine(&config, rules, catalog, wants, mode, voice::script_setup(&config))
+        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
     let captures = captures(&o.captures)?;
     let outcomes = read_all(&Arc::new(engine), &captures, o.jobs);
     let (counts, exit) = gather(&captures, outcomes);

@@ -9,7 +9,7 @@ use super::sealed::LogPlace;
 use super::streams::{Bounds, StreamListener};
 use super::tls;
 use crate::exit::Fault;
-use crate::limits::{KEY_FILE_BYTES_MAX, LISTEN_LAST, NAMED_FILE_BYTES_MAX};
+use crate::limits::{KEY_FILE_BYTES_MAX, LISTEN_LAST};
 use crate::log::folders::state_of;
 use crate::operator_file;
 use gabion_logs::config::SlogConfig;
@@ -483,9 +483,10 @@ fn without_key() -> Fault {
 }
 
 fn read_slog_config(path: &Path) -> Result<SlogConfig, Fault> {
-    let text = operator_file::text(path, NAMED_FILE_BYTES_MAX).map_err(|e| {
-        Fault::input(format!("{}: {e}: a slog configuration is wanted", path.display()))
-    })?;
+    let text =
+        operator_file::text(path, gabion_runtime::limits::NAMED_FILE_BYTES_MAX).map_err(|e| {
+            Fault::input(format!("{}: {e}: a slog configuration is wanted", path.display()))
+        })?;
     let config = SlogConfig::parse(&text)
         .map_err(|(line, e)| Fault::input(format!("{}:{line}: {e}", path.display())))?;
     if !config.has_known_keys() {

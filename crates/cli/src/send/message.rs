@@ -2,8 +2,8 @@
 //! can be told apart and compresses as real logs do, not as one line repeated.
 
 use crate::exit::Fault;
-use crate::limits::NAMED_FILE_BYTES_MAX;
 use crate::operator_file;
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};

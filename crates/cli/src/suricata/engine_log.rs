@@ -128,16 +128,21 @@ impl EngineLog {
     pub(crate) fn voice(&self) -> Voice {
         let log = self.clone();
         Voice::new(move |severity, who, text| {
-            let level = match severity {
-                Severity::Error => Level::Error,
-                Severity::Warning => Level::Warning,
-                Severity::Notice => Level::Notice,
-                Severity::Info => Level::Info,
-                Severity::Debug => Level::Debug,
-                Severity::Print => return standard_output::line(text),
-            };
-            log.clone().write(level, who, text);
+            log.clone().report(severity, who, text);
         })
+    }
+
+    /// Writes a message of an engine or of what reads a configuration.
+    pub(crate) fn report(&mut self, severity: Severity, module: &str, message: &str) {
+        let level = match severity {
+            Severity::Error => Level::Error,
+            Severity::Warning => Level::Warning,
+            Severity::Notice => Level::Notice,
+            Severity::Info => Level::Info,
+            Severity::Debug => Level::Debug,
+            Severity::Print => return standard_output::line(message),
+        };
+        self.write(level, module, message);
     }
 
     pub(crate) fn error(&mut self, module: &str, message: &str) {
@@ -150,10 +155,6 @@ impl EngineLog {
 
     pub(crate) fn notice(&mut self, module: &str, message: &str) {
         self.write(Level::Notice, module, message);
-    }
-
-    pub(crate) fn info(&mut self, module: &str, message: &str) {
-        self.write(Level::Info, module, message);
     }
 
     /// Opens its files by their names again, for who rotates logs.

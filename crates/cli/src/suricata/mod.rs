@@ -3,27 +3,28 @@
 
 mod background;
 mod engine_log;
-pub(crate) mod eve_options;
-mod notices;
 mod options;
 mod pid_file;
 mod show;
-mod threads;
-pub(crate) mod yaml;
 
 use crate::arrivals::Arrivals;
 use crate::limits::FILTER_BYTES_MAX;
 use crate::operator_file;
 use crate::pipeline::{Incident, Input, InputDone, RELOAD, Run, Trouble, Watch};
 use crate::standard_output;
-use crate::{assemble, costs, ending, packet_log, report, rules, scripts, team, unknown_keys};
-pub(crate) use engine_log::EngineLog;
+use crate::{costs, ending, packet_log, report, team};
+use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
 use gabion_runtime::{Signals, StopFlag};
-pub(crate) use options::Options;
-use options::Show;
+use gabion_settings::{
+    EngineMode, Messages, RuleRequest, WorkerPlan, build_engine, built_in_configuration,
+    check_configuration, check_outputs, check_rule_variables, include_yaml_file,
+    load_output_scripts, load_rules, plan_workers, read_yaml_file, script_setup, unknown_keys_line,
+    write_rule_analysis, write_rule_groups,
+};
+use options::{Options, Show};
 use pid_file::PidFile;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -98,16 +99,16 @@ fn unknown(name: &str) -> String {
 const INSTALLED: &str = "/etc/suricata/suricata.yaml";
 
 /// The configuration named, else the installed one, else the built-in one.
-fn configuration(o: &Options) -> Result<Tree, String> {
+fn configuration(o: &Options) -> Result<Tree, gabion_settings::Error> {
     let installed = Path::new(INSTALLED);
     let mut tell = |said: &str| eprintln!("W: conf-yaml-loader: {said}");
     let mut config = match &o.config {
-        Some(path) => yaml::read_file(path, &mut tell)?,
-        None if installed.is_file() => yaml::read_file(installed, &mut tell)?,
-        None => crate::configuration::built_in(),
+        Some(path) => read_yaml_file(path, &mut tell)?,
+        None if installed.is_file() => read_yaml_file(installed, &mut tell)?,
+        None => built_in_configuration(),
     };
     for path in &o.includes {
-        yaml::include_file(&mut config, Path::new(path))?;
+        include_yaml_file(&mut config, Path::new(path))?;
     }
     for (k, v) in &o.sets {
         config.set(k, v);
@@ -172,7 +173,7 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     for name in &o.unknown {
         log.warning("suricata", &unknown(name));
     }
-    if let Some(said) = unknown_keys::line(config) {
+    if let Some(said) = unknown_keys_line(config) {
         log.warning("conf", &said);
     }
     let firewall = match firewall_mode(o, config) {
@@ -184,30 +185,37 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     };
     let is_strict = o.test || o.init_errors_fatal;
     let file = o.config.as_deref().unwrap_or(Path::new("the configuration"));
-    if !notices::check(config, log)
-        || !notices::variables(config, &file.display().to_string(), log)
-        || !outputs_are_right(config, is_strict, log)
+    let mut report = |severity, module: &str, text: &str| log.report(severity, module, text);
+    let mut messages = Messages::new(&mut report);
+    if !check_configuration(config, &mut messages)
+        || !check_rule_variables(config, &file.display().to_string(), &mut messages)
+        || !check_outputs(config, is_strict, &mut messages)
     {
         return 1;
     }
     let inline = o.simulate_ips || firewall;
     let catalog = gabion_proto::registry::catalog();
+    let mut scripts = script_setup(config, log.voice());
+    let mut report = |severity, module: &str, text: &str| log.report(severity, module, text);
+    let mut messages = Messages::new(&mut report);
     let loaded = match o.no_detection {
         true => None,
-        false => match rules::load(config, o, firewall, &catalog, log) {
-            Ok(l) => Some(l),
-            Err(code) => return code,
-        },
+        false => {
+            let request = rule_request(o, firewall);
+            match load_rules(config, &request, &catalog, &scripts, &mut messages) {
+                Some(loaded) => Some(loaded),
+                None => return 1,
+            }
+        }
     };
     if let Some(l) = &loaded {
-        notices::reputation(config, log);
-        rules::groups(&l.set, &catalog, config, folder, log);
+        write_rule_groups(&l.set, &catalog, config, folder, &mut messages);
     }
     if o.engine_analysis {
-        return match &loaded {
-            Some(l) => rules::analysis(l, &catalog, config, folder, log),
-            None => 0,
-        };
+        let is_written = loaded
+            .as_ref()
+            .is_none_or(|l| write_rule_analysis(l, &catalog, config, folder, &mut messages));
+        return i32::from(!is_written);
     }
     let logged = Arc::default();
     let outputs = if o.test {
@@ -227,16 +235,15 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         }
     };
     let mut wants = outputs.as_ref().map(Outputs::wants).unwrap_or_default();
-    let mut scripts = rules::scripts(config, log);
     if !o.test {
-        scripts = scripts::with_outputs(scripts, config, folder);
+        scripts = load_output_scripts(scripts, config, folder);
     }
     wants.join(gabion_net::OutputScripts::records(&scripts.outputs));
     store_depth_warning(config, log);
     if let Some(l) = &loaded {
         store_warning(config, &l.set, log);
     }
-    let mode = assemble::Mode {
+    let mode = EngineMode {
         inline,
         firewall,
         checksums: o.checksums,
@@ -244,17 +251,20 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         simulate: o.simulate,
     };
     let counts = loaded.as_ref().map(|l| l.counts);
-    let engine =
-        match assemble::engine(config, loaded.map(|l| (l.set, l.datasets)), catalog, wants, mode) {
-            Ok(mut e) => {
-                e.scripts = scripts;
-                Arc::new(e)
-            }
-            Err(e) => {
-                log.error("conf", &e);
-                return 1;
-            }
-        };
+    let engine = match build_engine(
+        config,
+        loaded.map(|l| (l.set, l.datasets)),
+        catalog,
+        wants,
+        mode,
+        scripts,
+    ) {
+        Ok(engine) => Arc::new(engine),
+        Err(e) => {
+            log.error("conf", &e.to_string());
+            return 1;
+        }
+    };
     let filter = match capture_filter(o, config) {
         Ok(f) => f,
         Err(e) => {
@@ -287,22 +297,19 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
     code
 }
 
-/// Says what is wrong with outputs and their options; false when the run ends here. Types of records that
-/// nobody knows end a strict one.
-fn outputs_are_right(config: &Tree, is_strict: bool, log: &mut EngineLog) -> bool {
-    let mut is_right = true;
-    let checked = eve_options::check(config, &mut |module, said| {
-        if is_strict && said.starts_with(eve_options::NO_TYPE) {
-            is_right = false;
-            log.error(module, said);
-        } else {
-            log.warning(module, said);
-        }
-    });
-    for (module, said) in checked.as_ref().err().into_iter().flatten() {
-        log.error(module, said);
+/// The rules that the command line asks for.
+fn rule_request(o: &Options, is_firewall: bool) -> RuleRequest {
+    RuleRequest {
+        only: o.rules_only.clone(),
+        also: o.rules_also.clone(),
+        firewall_only: o.firewall_rules.clone(),
+        is_firewall,
+        is_strict: o.init_errors_fatal,
+        is_test: o.test,
+        strict_keywords: o.strict_keywords.clone(),
+        selection: o.selection.clone(),
+        is_verbose: o.verbose > 0,
     }
-    checked.is_ok() && notices::outputs(config, is_strict, log) && is_right
 }
 
 /// Rules that store files do nothing without the output.
@@ -424,8 +431,8 @@ fn plan(
     config: &Tree,
     engine: &gabion_net::Engine,
     log: &mut EngineLog,
-) -> Result<crate::pipeline::Plan, String> {
-    let mut plan = threads::plan(o, config)?;
+) -> Result<WorkerPlan, gabion_settings::Error> {
+    let mut plan = plan_workers(o.runmode.as_deref(), config)?;
     if let (Some(why), true) = (team::needs_one_worker(engine), plan.workers > 1) {
         log.warning("threads", &format!("{why}: one worker is used"));
         plan.workers = 1;
@@ -523,7 +530,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     let plan = match plan(o, config, engine, log) {
         Ok(plan) => plan,
         Err(e) => {
-            log.error("runmodes", &e);
+            log.error("runmodes", &e.to_string());
             return 1;
         }
     };

@@ -1,7 +1,6 @@
 //! The peer's command line.
 
-use crate::assemble::{Checksums, Simulate};
-use crate::rule_selection::SelectionOptions;
+use gabion_settings::{Checksums, SelectionFiles, SimulatedFaults};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -41,9 +40,9 @@ pub(crate) struct Options {
     pub(crate) group: Option<String>,
     pub(crate) show: Option<Show>,
     pub(crate) profile_rules: bool,
-    pub(crate) simulate: Simulate,
+    pub(crate) simulate: SimulatedFaults,
     /// Which rules are on.
-    pub(crate) selection: SelectionOptions,
+    pub(crate) selection: SelectionFiles,
     /// Words of a capture filter.
     pub(crate) filter: Vec<String>,
     pub(crate) unknown: Vec<String>,

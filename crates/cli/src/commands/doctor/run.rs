@@ -2,10 +2,10 @@
 //! use, memory, workers that were lost.
 
 use crate::exit::Fault;
-use crate::limits::NAMED_FILE_BYTES_MAX;
 use crate::operator_file;
 use gabion_flowlog::field::number;
 use gabion_flowlog::json::{self, Value, members};
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use std::path::Path;
 
 /// A run, as far as it says something of its own health.

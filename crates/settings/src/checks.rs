@@ -1,13 +1,14 @@
-//! What is said of a configuration before a run, in the peer's words (8.0.7, observed): values that
+//! What is reported of a configuration before a run, in Suricata's words (8.0.7, observed): values that
 //! cannot be read, settings that mean nothing any more, combinations that end the run.
 
-use super::EngineLog;
+use crate::eve_options::{NO_TYPE, check_eve_options};
+use crate::messages::Messages;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
 use gabion_rules::{RuleVars, VarFault};
 
-/// Says what is wrong; false when the run ends here.
-pub(crate) fn check(config: &Tree, log: &mut EngineLog) -> bool {
+/// Reports settings that mean nothing any more or contradict each other; false when the run ends for one.
+pub fn check_configuration(config: &Tree, log: &mut Messages<'_>) -> bool {
     if config.get("decoder.erspan.typeI.enabled").is_some() {
         log.warning(
             "decode-erspan",
@@ -19,7 +20,7 @@ pub(crate) fn check(config: &Tree, log: &mut EngineLog) -> bool {
     has_user(config, log) && has_one_anomaly_log(config, log)
 }
 
-fn ftp(config: &Tree, log: &mut EngineLog) {
+fn ftp(config: &Tree, log: &mut Messages<'_>) {
     for (key, default) in [("memcap", 0), ("max-tx", 1024), ("max-line-length", 4096)] {
         let path = format!("app-layer.protocols.ftp.{key}");
         let Some(text) = config.text(&path) else { continue };
@@ -31,7 +32,7 @@ fn ftp(config: &Tree, log: &mut EngineLog) {
 }
 
 /// Privileges are not dropped here; a configuration that asks for it must say for whom.
-fn has_user(config: &Tree, log: &mut EngineLog) -> bool {
+fn has_user(config: &Tree, log: &mut Messages<'_>) -> bool {
     let Some(node) = config.get("run-as").filter(|n| !n.children.is_empty()) else { return true };
     if node.text("user").is_some_and(|u| !u.is_empty()) {
         return true;
@@ -45,7 +46,7 @@ fn has_user(config: &Tree, log: &mut EngineLog) -> bool {
 }
 
 /// Anomalies are logged in one place.
-fn has_one_anomaly_log(config: &Tree, log: &mut EngineLog) -> bool {
+fn has_one_anomaly_log(config: &Tree, log: &mut Messages<'_>) -> bool {
     let Some(outputs) = config.get("outputs") else { return true };
     let logs = outputs
         .items("eve-log")
@@ -60,9 +61,9 @@ fn has_one_anomaly_log(config: &Tree, log: &mut EngineLog) -> bool {
     false
 }
 
-/// Says which variables for rules can't be read; false when the run ends for one, as in Suricata also
-/// without rules.
-pub(crate) fn variables(config: &Tree, file: &str, log: &mut EngineLog) -> bool {
+/// Reports which variables for rules can't be read; false when the run ends for one, as in Suricata also
+/// without rules. `file` is the configuration's name in messages.
+pub fn check_rule_variables(config: &Tree, file: &str, log: &mut Messages<'_>) -> bool {
     let faults = RuleVars::from_config(config).faults();
     let Some(VarFault { kind, name, value, subsystem, why }) = faults.first() else { return true };
     log.error(subsystem, why.trim());
@@ -91,9 +92,27 @@ const KNOWN_OUTPUTS: [&str; 9] = [
     "file-log",
 ];
 
-/// Says which outputs are not written, and which are not known; false when the run ends here: none is
-/// left, or a test (`-T`) finds one that nobody knows.
-pub(crate) fn outputs(config: &Tree, is_strict: bool, log: &mut EngineLog) -> bool {
+/// Reports what is wrong with outputs and their options; false when the run ends for it. Types of records
+/// and outputs that nobody knows end a strict one (`-T`, `--init-errors-fatal`).
+pub fn check_outputs(config: &Tree, is_strict: bool, log: &mut Messages<'_>) -> bool {
+    let mut is_right = true;
+    let checked = check_eve_options(config, &mut |module, text| {
+        if is_strict && text.starts_with(NO_TYPE) {
+            is_right = false;
+            log.error(module, text);
+        } else {
+            log.warning(module, text);
+        }
+    });
+    for (module, text) in checked.as_ref().err().into_iter().flatten() {
+        log.error(module, text);
+    }
+    checked.is_ok() && are_outputs_written(config, is_strict, log) && is_right
+}
+
+/// Reports which outputs are not written, and which are not known; false when the run ends here: none is
+/// left, or a strict one names one that nobody knows.
+fn are_outputs_written(config: &Tree, is_strict: bool, log: &mut Messages<'_>) -> bool {
     let found = Outputs::survey(config);
     let is_known = |name: &str| name.starts_with("eve-log ") || KNOWN_OUTPUTS.contains(&name);
     let mut is_right = true;
@@ -122,18 +141,4 @@ pub(crate) fn outputs(config: &Tree, is_strict: bool, log: &mut EngineLog) -> bo
     }
     log.warning("output", &format!("not supported, nothing is written: {names}"));
     is_right
-}
-
-/// Names the files of reputations that are read.
-pub(crate) fn reputation(config: &Tree, log: &mut EngineLog) {
-    if config.text("reputation-categories-file").is_none() {
-        return;
-    }
-    let base = std::path::Path::new(config.text("default-reputation-path").unwrap_or(""));
-    for (_, item) in config.get("reputation-files").map_or(&[][..], |t| &t.children) {
-        if let Some(name) = &item.value {
-            let said = format!("Loading reputation file: {}", base.join(name).display());
-            log.info("reputation", &said);
-        }
-    }
 }

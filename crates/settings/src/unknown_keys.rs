@@ -1,11 +1,11 @@
-//! Keys of a configuration that nothing is made of: most are slips of the pen, which the peer passes
+//! Keys of a configuration that nothing is made of: most are slips of the pen, which Suricata passes
 //! over in silence. They are named once and end nothing.
 
 use crate::limits::UNKNOWN_KEYS_NAMED_MAX;
 use gabion_record::Tree;
 use std::collections::HashSet;
 
-/// Names of all keys the peer has, by words.
+/// Names of all keys Suricata has, by words.
 const KNOWN: &str = include_str!("known_keys.txt");
 
 /// Sections whose keys are names that users choose.
@@ -19,7 +19,7 @@ const FREE: &[&str] = &[
 ];
 
 /// One line that names them, if there are any.
-pub(crate) fn line(config: &Tree) -> Option<String> {
+pub fn unknown_keys_line(config: &Tree) -> Option<String> {
     let known: HashSet<&str> =
         KNOWN.lines().filter(|l| !l.starts_with('#')).flat_map(str::split_whitespace).collect();
     let mut found = Vec::new();
@@ -58,18 +58,18 @@ fn collect(prefix: &str, tree: &Tree, known: &HashSet<&str>, found: &mut Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::configuration;
-    use crate::suricata::yaml;
+    use crate::configuration::built_in_configuration;
+    use crate::yaml::read_yaml_text;
 
     #[test]
     fn slips_are_named_and_names_of_users_are_not() {
-        assert_eq!(line(&configuration::built_in()), None);
+        assert_eq!(unknown_keys_line(&built_in_configuration()), None);
         let text = "%YAML 1.1\n---\nvars: {address-groups: {MINE: '[1.2.3.4]'}}\n\
                     flow: {memcapp: 1mb, memcap: 1mb}\n\
                     outputs:\n  - eve-log: {enabled: yes, type: [alert], types: [http]}\n\
                     datasets: {seen-hosts: {type: string}}\nvlan.use-for-tracking: no\nnonsense: {a: b}\n";
-        let config = yaml::read_text("test", text).unwrap();
-        let said = line(&config).unwrap();
+        let config = read_yaml_text("test", text).unwrap();
+        let said = unknown_keys_line(&config).unwrap();
         assert_eq!(said, "keys not known here, without effect: flow.memcapp, nonsense");
     }
 }

@@ -1,16 +1,17 @@
-//! Reads a YAML configuration as the peer does into the common [`Tree`].
+//! Reads a YAML configuration as Suricata does into the common [`Tree`].
 //!
-//! Kept from the peer (8.0): the file must start with `%YAML 1.1` and `---`; `include` names a file
+//! Kept from Suricata (8.0): the file must start with `%YAML 1.1` and `---`; `include` names a file
 //! or a list of files, at the top or inside a mapping; a value tagged `!include` is replaced by the
 //! file's content; a mapping key that comes again is merged, scalars of the later one winning;
 //! scalars stay text, and who reads one decides whether it is a truth value or a number.
 
+use crate::error::{Error, Result};
 use crate::limits::{
     CONFIGURATION_BYTES_MAX, CONFIGURATION_FILES_MAX, INCLUDE_DEPTH_MAX, NODE_DEPTH_MAX,
     TWICE_NAMED_MAX,
 };
-use crate::operator_file;
 use gabion_record::Tree;
+use gabion_runtime::operator_file;
 use saphyr_parser::{Event, Parser, ScalarStyle};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -24,25 +25,35 @@ struct Taken {
     twice: Vec<String>,
 }
 
-/// Reads a configuration file with all it includes; `tell` is told which keys are given more than once.
-pub(crate) fn read_file(path: &Path, tell: &mut dyn FnMut(&str)) -> Result<Tree, String> {
+/// Reads a configuration file with all it includes; `report` takes a line for each key that is given more
+/// than once.
+///
+/// # Errors
+/// When a file can't be read, is no YAML, or is beyond a limit.
+pub fn read_yaml_file(path: &Path, report: &mut dyn FnMut(&str)) -> Result<Tree> {
     let mut tree = Tree::default();
     let mut taken = Taken::default();
     read_into(&mut tree, path, &mut taken, 0, true)?;
-    taken.twice.iter().for_each(|said| tell(said));
+    taken.twice.iter().for_each(|line| report(line));
     Ok(tree)
 }
 
 /// Reads a configuration from a text that stands in the program. What it includes is relative to
-/// the working folder.
-pub(crate) fn read_text(shown: &str, text: &str) -> Result<Tree, String> {
+/// the working folder. `shown` is its name in messages.
+///
+/// # Errors
+/// When it is no YAML, or beyond a limit.
+pub fn read_yaml_text(shown: &str, text: &str) -> Result<Tree> {
     let mut tree = Tree::default();
     parse_into(&mut tree, text, PathBuf::new(), shown.to_string(), &mut Taken::default(), 0)?;
     Ok(tree)
 }
 
 /// Reads a further file over a tree (`--include`).
-pub(crate) fn include_file(tree: &mut Tree, path: &Path) -> Result<(), String> {
+///
+/// # Errors
+/// When a file can't be read, is no YAML, or is beyond a limit.
+pub fn include_yaml_file(tree: &mut Tree, path: &Path) -> Result<()> {
     read_into(tree, path, &mut Taken::default(), 0, true)
 }
 
@@ -52,33 +63,27 @@ fn read_into(
     taken: &mut Taken,
     depth: usize,
     is_top: bool,
-) -> Result<(), String> {
-    let shown = path.display();
+) -> Result<()> {
     if depth > INCLUDE_DEPTH_MAX {
-        return Err(format!("{shown}: includes are nested too deeply"));
+        return Err(Error::IncludesTooDeep { path: path.to_owned() });
     }
     taken.files += 1;
     if taken.files > CONFIGURATION_FILES_MAX {
-        return Err(format!(
-            "{shown}: a configuration of more than {CONFIGURATION_FILES_MAX} files, each include \
-             counted: files include each other again and again"
-        ));
+        return Err(Error::TooManyFiles { path: path.to_owned(), most: CONFIGURATION_FILES_MAX });
     }
     let left = CONFIGURATION_BYTES_MAX.saturating_sub(taken.bytes);
-    let bytes = operator_file::bytes(path, left).map_err(|e| match taken.bytes {
-        0 => format!("failed to open file: {shown}: {e}"),
-        read => format!("failed to open file: {shown}: {e} ({read} bytes were included before)"),
+    let bytes = operator_file::bytes(path, left).map_err(|source| Error::Unreadable {
+        path: path.to_owned(),
+        source,
+        included_bytes: taken.bytes,
     })?;
     taken.bytes += bytes.len() as u64;
     let text = String::from_utf8_lossy(&bytes);
     if is_top && !text.trim_start().starts_with("%YAML") && !text.contains("%YAML 1.1") {
-        return Err(format!(
-            "{shown}: Invalid configuration file. The configuration file must begin with the \
-             following two lines: %YAML 1.1 and ---"
-        ));
+        return Err(Error::NoHeader { path: path.to_owned() });
     }
     let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    parse_into(tree, &text, folder, shown.to_string(), taken, depth)
+    parse_into(tree, &text, folder, path.display().to_string(), taken, depth)
 }
 
 fn parse_into(
@@ -88,7 +93,7 @@ fn parse_into(
     shown: String,
     taken: &mut Taken,
     depth: usize,
-) -> Result<(), String> {
+) -> Result<()> {
     let mut reader = Reader { events: Parser::new_from_str(text), folder, shown, taken, depth };
     loop {
         match reader.next()? {
@@ -109,29 +114,28 @@ struct Reader<'t, 'c> {
 }
 
 impl<'t> Reader<'t, '_> {
-    fn next(&mut self) -> Result<(Event<'t>, u32), String> {
+    fn next(&mut self) -> Result<(Event<'t>, u32)> {
         match self.events.next() {
             Some(Ok((event, span))) => Ok((event, span.start.line() as u32)),
-            Some(Err(e)) => Err(format!(
-                "{}:{}:{}: Failed to parse configuration file: {}",
-                self.shown,
-                e.marker().line(),
-                e.marker().col() + 1,
-                e.info()
-            )),
+            Some(Err(e)) => Err(Error::Syntax {
+                file: self.shown.clone(),
+                line: e.marker().line(),
+                column: e.marker().col() + 1,
+                why: e.info().to_owned(),
+            }),
             None => Ok((Event::StreamEnd, 0)),
         }
     }
 
-    fn include(&mut self, tree: &mut Tree, name: &str) -> Result<(), String> {
+    fn include(&mut self, tree: &mut Tree, name: &str) -> Result<()> {
         let path = self.folder.join(name);
         // A file that is included inside a section need not repeat the version line.
         read_into(tree, &path, self.taken, self.depth + 1, false)
     }
 
-    fn mapping(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
+    fn mapping(&mut self, into: &mut Tree, depth: usize) -> Result<()> {
         if depth > NODE_DEPTH_MAX {
-            return Err(format!("{}: nested too deeply", self.shown));
+            return Err(Error::TooDeep { file: self.shown.clone() });
         }
         let mut own = HashSet::new();
         loop {
@@ -176,7 +180,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn includes(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
+    fn includes(&mut self, into: &mut Tree, depth: usize) -> Result<()> {
         let mut list = Tree::default();
         self.value(&mut list, depth + 1)?;
         if let Some(one) = &list.value {
@@ -190,9 +194,9 @@ impl<'t> Reader<'t, '_> {
         Ok(())
     }
 
-    fn sequence(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
+    fn sequence(&mut self, into: &mut Tree, depth: usize) -> Result<()> {
         if depth > NODE_DEPTH_MAX {
-            return Err(format!("{}: nested too deeply", self.shown));
+            return Err(Error::TooDeep { file: self.shown.clone() });
         }
         // A list that comes again replaces the earlier one.
         into.children.clear();
@@ -210,12 +214,12 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    fn value(&mut self, into: &mut Tree, depth: usize) -> Result<(), String> {
+    fn value(&mut self, into: &mut Tree, depth: usize) -> Result<()> {
         let (event, _) = self.next()?;
         self.value_of(event, into, depth)
     }
 
-    fn value_of(&mut self, event: Event<'t>, into: &mut Tree, depth: usize) -> Result<(), String> {
+    fn value_of(&mut self, event: Event<'t>, into: &mut Tree, depth: usize) -> Result<()> {
         match event {
             Event::Scalar(text, style, _, tag) => {
                 if tag.is_some_and(|t| t.suffix == "include") {
@@ -236,12 +240,12 @@ impl<'t> Reader<'t, '_> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Tree, String> {
+    fn read(text: &str) -> Result<Tree> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("c.yaml");
         std::fs::write(dir.path().join("more.yaml"), "%YAML 1.1\n---\nx: 1\n").unwrap();
         std::fs::write(&path, text).unwrap();
-        read_file(&path, &mut |_| ())
+        read_yaml_file(&path, &mut |_| ())
     }
 
     #[test]
@@ -268,12 +272,12 @@ mod tests {
             std::fs::write(path(n), text).unwrap();
         }
         std::fs::write(path(30), "%YAML 1.1\n---\nx: 1\n").unwrap();
-        let read_file = |path: &Path| super::read_file(path, &mut |_| ());
-        let said = read_file(&path(0)).unwrap_err();
+        let read_file = |path: &Path| read_yaml_file(path, &mut |_| ());
+        let said = read_file(&path(0)).unwrap_err().to_string();
         assert!(said.contains("more than 1000 files"), "{said}");
         // As many as anybody has are read.
         assert_eq!(read_file(&path(23)).unwrap().number("x"), Some(1));
-        assert!(read_file(Path::new("/dev/zero")).unwrap_err().contains("device"));
+        assert!(read_file(Path::new("/dev/zero")).unwrap_err().to_string().contains("device"));
     }
 
     #[test]
@@ -285,7 +289,7 @@ mod tests {
             "%YAML 1.1\n---\ninclude: b.yaml\nx: 1\nlist:\n  - a: 1\n  - a: 2\ny:\n  x: 1\nx: 2\n";
         std::fs::write(&path, text).unwrap();
         let mut said = Vec::new();
-        let tree = super::read_file(&path, &mut |s| said.push(s.to_owned())).unwrap();
+        let tree = read_yaml_file(&path, &mut |s| said.push(s.to_owned())).unwrap();
         assert_eq!(tree.number("x"), Some(2));
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(said[0].contains("a.yaml:10: Configuration node 'x' redefined"), "{said:?}");
@@ -293,6 +297,6 @@ mod tests {
 
     #[test]
     fn a_file_without_its_first_line_is_refused() {
-        assert!(read("a: 1\n").unwrap_err().contains("%YAML 1.1"));
+        assert!(read("a: 1\n").unwrap_err().to_string().contains("%YAML 1.1"));
     }
 }

@@ -1,7 +1,7 @@
 //! Classes of rules and systems of references that rule authors take for granted: what a rule's
 //! `classtype` and `reference` mean when the configuration names no files for them.
 //!
-//! Names, texts and priorities are those that appear in the alerts of the peer (8.0) with its
+//! Names, texts and priorities are those that appear in the alerts of Suricata (8.0) with its
 //! default files, so that alerts can be compared and joined.
 
 use gabion_rules::ruleset::Classification;

@@ -1,48 +1,78 @@
-//! Loads rules for a run: which files, with which variables and classes, and what is said of them.
+//! Loads rules for a run: which files, with which variables and classes, and what is reported of them.
 
+use crate::error::{Error, Result};
 use crate::limits::{RULE_FILE_BYTES_MAX, ZSTD_WINDOW_LOG_MAX};
-use crate::operator_file;
+use crate::messages::Messages;
 use crate::rule_settings::{DatasetMaker, load_options, read_any, thresholds};
-use crate::suricata::{EngineLog, Options};
+use crate::selection::SelectionFiles;
 use gabion_net::{Datasets, ScriptSetup};
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
 use gabion_rules::{
     Counts, Diagnostic, RuleSource, RuleType, RuleVars, Ruleset, Severity, SignatureFlags,
 };
-use gabion_runtime::StopFlag;
-use gabion_runtime::output::write_whole;
+use gabion_runtime::{StopFlag, operator_file};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A rule set that was loaded.
-pub(crate) struct Loaded {
-    pub(crate) set: Ruleset,
-    pub(crate) datasets: Datasets,
-    pub(crate) counts: Counts,
+#[derive(Debug)]
+pub struct LoadedRules {
+    /// The rules.
+    pub set: Ruleset,
+    /// Datasets that they name.
+    pub datasets: Datasets,
+    /// How many were loaded, refused and skipped.
+    pub counts: Counts,
 }
 
-/// Rules and what was found on the way.
-pub(crate) struct Compiled {
-    pub(crate) set: Ruleset,
-    pub(crate) datasets: Datasets,
+/// Which rules a run loads beside those that the configuration names, and what is demanded of them.
+#[derive(Clone, Debug, Default)]
+pub struct RuleRequest {
+    /// A file in the place of those that the configuration names (`-S`).
+    pub only: Option<PathBuf>,
+    /// Files beside those (`-s`).
+    pub also: Vec<PathBuf>,
+    /// A file of firewall rules in the place of those that the configuration names.
+    pub firewall_only: Option<PathBuf>,
+    /// The run is in firewall mode.
+    pub is_firewall: bool,
+    /// A rule or file with a fault ends the load (`--init-errors-fatal`).
+    pub is_strict: bool,
+    /// The configuration is only tested (`-T`): then a fault of its other files ends the load, too.
+    pub is_test: bool,
+    /// Keywords that refuse where they would warn.
+    pub strict_keywords: Vec<String>,
+    /// Which rules are turned off, on or changed.
+    pub selection: SelectionFiles,
+    /// Every line of those files without effect is reported, not only the first few.
+    pub is_verbose: bool,
+}
+
+/// Rules and what was found while they were compiled.
+#[derive(Debug)]
+pub struct CompiledRules {
+    /// The rules.
+    pub set: Ruleset,
+    /// Datasets that they name.
+    pub datasets: Datasets,
     /// About the files of classes and references.
-    pub(crate) settings: Vec<Diagnostic>,
+    pub settings: Vec<Diagnostic>,
     /// About files of datasets.
-    pub(crate) files: Vec<Diagnostic>,
+    pub files: Vec<Diagnostic>,
     /// About rules.
-    pub(crate) rules: Vec<Diagnostic>,
+    pub rules: Vec<Diagnostic>,
     /// About the threshold file.
-    pub(crate) thresholds: Vec<Diagnostic>,
+    pub thresholds: Vec<Diagnostic>,
     /// A dataset ends a load that demands rules without fault.
-    pub(crate) is_broken: bool,
+    pub is_broken: bool,
 }
 
 /// Names of missing things that are said of rules that can never match.
 const MISSING_SAID: usize = 5;
 
-/// What is to be said of rules that can never match here, if there are any.
-pub(crate) fn never_match(set: &Ruleset) -> Option<String> {
+/// A line about rules that can never match here, if there are any.
+pub fn report_never_matching(set: &Ruleset) -> Option<String> {
     // Rules that stand for a firewall's policies match nothing themselves, on purpose.
     let mut all = gabion_rules::analysis::missing(set);
     all.retain(|(what, _)| *what != POLICIES);
@@ -59,17 +89,19 @@ pub(crate) fn never_match(set: &Ruleset) -> Option<String> {
     Some(format!("{rules} can never match, for want of what this sensor does not have ({named})"))
 }
 
-/// Faults of rules as they are said one by one. A variable that is not defined is said with the first
-/// rule that names it; of the others only how many they are.
-pub(crate) struct Folded<'d> {
-    pub(crate) said: Vec<&'d Diagnostic>,
+/// Faults of rules without repetitions. A variable that is not defined is reported with the first rule that
+/// names it; the others are counted.
+#[derive(Debug)]
+pub struct FoldedFaults<'d> {
+    /// Faults to report one by one.
+    pub said: Vec<&'d Diagnostic>,
     /// The fault, and how many rules more are refused for it.
-    pub(crate) more: Vec<(&'d str, usize)>,
+    pub more: Vec<(&'d str, usize)>,
 }
 
-/// Takes together what would be said again and again.
-pub(crate) fn fold(all: &[Diagnostic]) -> Folded<'_> {
-    let mut folded = Folded { said: Vec::new(), more: Vec::new() };
+/// Joins faults that would be reported again and again.
+pub fn fold_faults(all: &[Diagnostic]) -> FoldedFaults<'_> {
+    let mut folded = FoldedFaults { said: Vec::new(), more: Vec::new() };
     for d in all {
         if d.subsystem != "rule-vars" || d.severity != Severity::Error {
             folded.said.push(d);
@@ -91,37 +123,42 @@ fn has_errors(said: &[Diagnostic]) -> bool {
     said.iter().any(|d| d.severity == Severity::Error)
 }
 
-/// A rule file's name and text.
-pub(crate) struct RuleFile {
-    pub(crate) name: String,
-    pub(crate) text: String,
-    pub(crate) is_firewall: bool,
+/// A rule file that was read.
+#[derive(Clone, Debug)]
+pub struct RuleFile {
+    /// Its name in messages.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+    /// Its rules are a firewall's.
+    pub is_firewall: bool,
 }
 
 /// Reads a rule file, unpacked when its name says so. A file that is not text, or is larger than any
 /// rule set, is refused.
-pub(crate) fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile, String> {
-    let shown = path.display();
-    let opening = |e: std::io::Error| format!("opening rule file {shown}: {e}");
+///
+/// # Errors
+/// When it can't be read or unpacked, is no text, or is too large.
+pub fn read_rule_file(path: &Path, is_firewall: bool) -> Result<RuleFile> {
+    let opening = |e: std::io::Error| Error::rule_file(path, e);
     let opened = operator_file::open(path).map_err(opening)?;
     let is_packed = path.extension().is_some_and(|e| e == "zst");
     let (is_stream, len) = (opened.is_stream, opened.file.metadata().map_or(0, |m| m.len()));
     let from = opened.reader();
     let bytes = if is_packed {
-        unpack(from).map_err(|e| format!("{shown}: can't be unpacked: {e}"))?
+        unpack(from).map_err(|source| Error::PackedRuleFile { path: path.to_owned(), source })?
     } else {
         read_up_to(from, RULE_FILE_BYTES_MAX, len).map_err(opening)?
     };
     if is_stream && StopFlag::of_process().is_set() {
-        return Err(format!("opening rule file {shown}: asked to stop before it was read"));
+        return Err(opening(std::io::Error::other("asked to stop before it was read")));
     }
     if bytes.len() as u64 > RULE_FILE_BYTES_MAX {
-        let how = if is_packed { " unpacked" } else { "" };
-        let most = RULE_FILE_BYTES_MAX >> 20;
-        return Err(format!("{shown}: is larger than {most} MiB{how}, which no rule file is"));
+        let (path, most_mib) = (path.to_owned(), RULE_FILE_BYTES_MAX >> 20);
+        return Err(Error::LargeRuleFile { path, most_mib, is_packed });
     }
     if bytes.iter().take(4096).any(|b| *b == 0) {
-        return Err(format!("{shown}: is no rule file: it holds binary data"));
+        return Err(Error::BinaryRuleFile { path: path.to_owned() });
     }
     let text = String::from_utf8(bytes)
         .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned());
@@ -144,20 +181,21 @@ fn read_up_to(from: impl Read, max: u64, expected: u64) -> std::io::Result<Vec<u
 }
 
 /// A file that the configuration names for rules and that can't be read.
-pub(crate) struct Unreadable {
+#[derive(Debug)]
+pub struct UnreadableFile {
     /// The key of the configuration.
-    pub(crate) key: &'static str,
+    pub key: &'static str,
     /// The file.
-    pub(crate) path: String,
+    pub path: String,
     /// Why not.
-    pub(crate) why: String,
-    /// What follows of it.
-    pub(crate) effect: &'static str,
+    pub why: String,
+    /// What follows from it.
+    pub effect: &'static str,
 }
 
 /// The files beside rules that the configuration names and that can't be read. Rules load without
-/// them, as in the peer, but mean less.
-pub(crate) fn unreadable_files(config: &Tree) -> Vec<Unreadable> {
+/// them, as in Suricata, but mean less.
+pub fn unreadable_files(config: &Tree) -> Vec<UnreadableFile> {
     let files = [
         ("classification-file", "classtypes have neither text nor priority of their own"),
         ("reference-config-file", "references have no addresses"),
@@ -168,7 +206,7 @@ pub(crate) fn unreadable_files(config: &Tree) -> Vec<Unreadable> {
         if let Some(path) = config.text(key)
             && let Err(e) = operator_file::check(Path::new(path))
         {
-            found.push(Unreadable { key, path: path.to_owned(), why: e.to_string(), effect });
+            found.push(UnreadableFile { key, path: path.to_owned(), why: e.to_string(), effect });
         }
     }
     found
@@ -201,17 +239,19 @@ fn listed(config: &Tree, folder: &str, files: &str, otherwise: &str) -> Vec<Path
     items.iter().filter_map(|(_, item)| Some(folder.join(item.value.as_deref()?))).collect()
 }
 
-/// Loads what command line and configuration name. `Err` carries the exit code.
-pub(crate) fn load(
+/// Loads the rules that a request and the configuration name. None when the run ends for what is wrong with
+/// them: then the last messages say why.
+pub fn load_rules(
     config: &Tree,
-    o: &Options,
-    is_firewall: bool,
+    o: &RuleRequest,
     catalog: &Catalog,
-    log: &mut EngineLog,
-) -> Result<Loaded, i32> {
+    scripts: &ScriptSetup,
+    log: &mut Messages<'_>,
+) -> Option<LoadedRules> {
+    let is_firewall = o.is_firewall;
     let mut files = Vec::new();
     let mut missing = 0u32;
-    let mut add = |path: &Path, firewall: bool, log: &mut EngineLog| {
+    let mut add = |path: &Path, firewall: bool, log: &mut Messages<'_>| {
         let list = expand(path);
         if list.is_empty() {
             log.warning("detect", &format!("No rule files match the pattern {}", path.display()));
@@ -221,49 +261,45 @@ pub(crate) fn load(
             match read_rule_file(&p, firewall) {
                 Ok(f) => files.push(f),
                 Err(e) => {
-                    log.error("detect", &e);
+                    log.error("detect", &e.to_string());
                     missing += 1;
                 }
             }
         }
     };
-    if let Some(path) = &o.firewall_rules {
-        add(Path::new(path), true, log);
+    if let Some(path) = &o.firewall_only {
+        add(path, true, log);
     } else if is_firewall {
         for path in listed(config, "firewall.rule-path", "firewall.rule-files", "") {
             add(&path, true, log);
         }
     }
-    if let Some(path) = &o.rules_only {
-        add(Path::new(path), false, log);
-    } else if o.firewall_rules.is_none() {
+    if let Some(path) = &o.only {
+        add(path, false, log);
+    } else if o.firewall_only.is_none() {
         for path in listed(config, "default-rule-path", "rule-files", "/var/lib/suricata/rules") {
             add(&path, false, log);
         }
     }
-    for path in &o.rules_also {
-        add(Path::new(path), false, log);
+    for path in &o.also {
+        add(path, false, log);
     }
-    let is_strict = o.init_errors_fatal || o.test;
-    select(o, &mut files, is_strict, log)?;
-    let scripts = scripts(config, log);
-    let demands = Demands {
-        is_firewall,
-        is_strict,
-        strict_keywords: &o.strict_keywords,
-        scripts: Some(&scripts),
-    };
-    let c = compile(config, &files, catalog, demands);
+    let is_strict = o.is_strict || o.is_test;
+    if !select(o, &mut files, is_strict, log) {
+        return None;
+    }
+    let demands = Demands { is_firewall, is_strict, strict_keywords: &o.strict_keywords };
+    let c = compile_rules(config, &files, catalog, demands, scripts);
     c.settings.iter().for_each(|d| say(d, log));
-    if o.test && has_errors(&c.settings) {
+    if o.is_test && has_errors(&c.settings) {
         log.error("suricata", "initializing detection engine failed.");
-        return Err(1);
+        return None;
     }
     c.files.iter().for_each(|d| say(d, log));
     if c.is_broken {
-        return Err(1);
+        return None;
     }
-    let folded = fold(&c.rules);
+    let folded = fold_faults(&c.rules);
     folded.said.iter().for_each(|d| say(d, log));
     for (fault, rules) in &folded.more {
         log.error("rule-vars", &format!("{fault}: {rules} rules more are refused for it"));
@@ -277,7 +313,7 @@ pub(crate) fn load(
     }
     let counts = c.set.counts;
     say_counts(&counts, log);
-    if let Some(said) = never_match(&c.set) {
+    if let Some(said) = report_never_matching(&c.set) {
         log.warning("detect", &format!("of the rules {said}: gabion rules check FILE names them"));
     }
     let is_failed = counts.failed > 0 || missing > 0;
@@ -285,45 +321,43 @@ pub(crate) fn load(
     if !is_failed {
         c.thresholds.iter().for_each(|d| say(d, log));
     }
-    if is_failed || (o.test && has_errors(&c.thresholds)) {
+    if is_failed || (o.is_test && has_errors(&c.thresholds)) {
         log.error("suricata", "Loading signatures failed.");
-        return Err(1);
+        return None;
     }
     if counts.files > 0 {
         log.info("detect", &kinds(&c.set));
     }
-    Ok(Loaded { set: c.set, datasets: c.datasets, counts })
+    report_reputation_files(config, log);
+    Some(LoadedRules { set: c.set, datasets: c.datasets, counts })
 }
 
-/// Turns rules off and on, and changes them, as the command line says. `Err` carries the exit code.
+/// Turns rules off and on, and changes them, as the request's files say; false when the run ends for them.
 fn select(
-    o: &Options,
+    o: &RuleRequest,
     files: &mut [RuleFile],
     is_strict: bool,
-    log: &mut EngineLog,
-) -> Result<(), i32> {
+    log: &mut Messages<'_>,
+) -> bool {
     let applied = match o.selection.apply(files) {
         Ok(Some(applied)) => applied,
-        Ok(None) => return Ok(()),
+        Ok(None) => return true,
         Err(e) => {
-            log.error("detect", &e);
-            return Err(1);
+            log.error("detect", &e.to_string());
+            return false;
         }
     };
     log.info("detect", &format!("rules: {}", applied.counts()));
-    for (severity, line) in applied.lines(o.verbose > 0) {
+    for (severity, line) in applied.lines(o.is_verbose) {
         match severity {
             Severity::Error => log.error("detect", &line),
             Severity::Warning | Severity::Note => log.warning("detect", &line),
         }
     }
-    match is_strict && !applied.faults.is_empty() {
-        true => Err(1),
-        false => Ok(()),
-    }
+    !is_strict || applied.faults.is_empty()
 }
 
-fn say_counts(c: &Counts, log: &mut EngineLog) {
+fn say_counts(c: &Counts, log: &mut Messages<'_>) {
     match (c.loaded, c.files) {
         (0, 0) => log.info("detect", "No signatures supplied."),
         (0, n) => {
@@ -341,7 +375,7 @@ fn say_counts(c: &Counts, log: &mut EngineLog) {
     }
 }
 
-/// How many rules there are of each kind, as the peer says it.
+/// How many rules there are of each kind, as Suricata says it.
 fn kinds(set: &Ruleset) -> String {
     let (mut ip, mut payload, mut app, mut event) = (0, 0, 0, 0);
     for s in &set.signatures {
@@ -360,31 +394,25 @@ fn kinds(set: &Ruleset) -> String {
     )
 }
 
-/// What scripts need, with the engine's log as their voice.
-pub(crate) fn scripts(config: &Tree, log: &EngineLog) -> ScriptSetup {
-    ScriptSetup { voice: log.voice(), ..crate::scripts::setup(config) }
-}
-
 /// What is demanded of rules.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Demands<'a> {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Demands<'a> {
     /// Firewall mode.
-    pub(crate) is_firewall: bool,
+    pub is_firewall: bool,
     /// Files that rules name must be without fault.
-    pub(crate) is_strict: bool,
+    pub is_strict: bool,
     /// Keywords that refuse where they would warn.
-    pub(crate) strict_keywords: &'a [String],
-    /// What scripts need, when it is another than for a run without an engine's log.
-    pub(crate) scripts: Option<&'a ScriptSetup>,
+    pub strict_keywords: &'a [String],
 }
 
 /// Compiles rule files and applies the threshold file.
-pub(crate) fn compile(
+pub fn compile_rules(
     config: &Tree,
     files: &[RuleFile],
     catalog: &Catalog,
     demands: Demands<'_>,
-) -> Compiled {
+    scripts: &ScriptSetup,
+) -> CompiledRules {
     let has_policies = demands.is_firewall && config.get("firewall.policies").is_some();
     let mut sources: Vec<RuleSource<'_>> = files
         .iter()
@@ -400,14 +428,6 @@ pub(crate) fn compile(
     let mut options = load_options(config, demands.is_firewall, &mut settings);
     options.strict_keywords = demands.strict_keywords.to_vec();
     options.open_dataset = Some(&open);
-    let own;
-    let scripts = match demands.scripts {
-        Some(s) => s,
-        None => {
-            own = crate::scripts::setup(config);
-            &own
-        }
-    };
     let inspect = |path: &str, is_transform: bool| {
         gabion_net::script::inspect(path, read_any(path), is_transform, scripts)
     };
@@ -418,13 +438,13 @@ pub(crate) fn compile(
     }
     let (datasets, files, is_broken) = maker.finish(demands.is_strict);
     let thresholds = thresholds(config, &vars, &mut set);
-    Compiled { set, datasets, settings, files, rules, thresholds, is_broken }
+    CompiledRules { set, datasets, settings, files, rules, thresholds, is_broken }
 }
 
 /// Why rules that stand for a firewall's policies match nothing themselves.
 const POLICIES: &str = "firewall.policies";
 
-/// Rules under which a firewall's policies alert: the peer's ids and messages.
+/// Rules under which a firewall's policies alert: Suricata's ids and messages.
 const POLICY_RULES: &str = "\
 alert ip any any -> any any (msg:\"SURICATA FW default packet policy\"; sid:2201000; rev:1;)
 alert ip any any -> any any (msg:\"SURICATA FW default app policy\"; sid:2201001; rev:1;)
@@ -442,7 +462,7 @@ fn stand_for_policies(set: &mut Ruleset, file: usize) {
     set.counts.files = set.counts.files.saturating_sub(1);
 }
 
-fn say(d: &Diagnostic, log: &mut EngineLog) {
+fn say(d: &Diagnostic, log: &mut Messages<'_>) {
     if !d.message.is_empty() {
         match d.severity {
             Severity::Error => log.error(d.subsystem, &d.message),
@@ -471,88 +491,21 @@ fn say(d: &Diagnostic, log: &mut EngineLog) {
 }
 
 /// Whether files are stored.
-fn stores(config: &Tree) -> bool {
+pub(crate) fn stores(config: &Tree) -> bool {
     let outputs = config.get("outputs");
     outputs.is_some_and(|o| o.items("file-store").any(|n| n.flag("enabled") == Some(true)))
 }
 
-/// Writes the reports on the rules.
-pub(crate) fn analysis(
-    l: &Loaded,
-    catalog: &Catalog,
-    config: &Tree,
-    folder: &Path,
-    log: &mut EngineLog,
-) -> i32 {
-    use gabion_rules::analysis::{
-        Report, fast_pattern_report, flowbits::Flowbits, patterns_json, rule_json, rule_report,
-    };
-    let flowbits = Flowbits::of(&l.set);
-    let report = Report { set: &l.set, catalog, flowbits: &flowbits };
-    let stores = stores(config);
-    let (mut rules, mut texts, mut patterns) = (Vec::new(), String::new(), String::new());
-    for s in &l.set.signatures {
-        rules.extend_from_slice(&rule_json(&report, s));
-        rules.push(b'\n');
-        texts.push_str(&rule_report(&report, s, stores));
-        patterns.push_str(&fast_pattern_report(&report, s));
-    }
-    let files: [(&str, &[u8]); 4] = [
-        ("rules.json", &rules),
-        ("patterns.json", &patterns_json(&report)),
-        ("rules_analysis.txt", texts.as_bytes()),
-        ("rules_fast_pattern.txt", patterns.as_bytes()),
-    ];
-    for (name, bytes) in files {
-        let path = folder.join(name);
-        if let Err(e) = write_whole(&path, bytes) {
-            log.error("analyzer", &format!("{}: cannot be written: {e}", path.display()));
-            return 1;
-        }
-    }
-    0
-}
-
-/// Writes which rules are looked at for which ports, when the configuration asks for it.
-pub(crate) fn groups(
-    set: &Ruleset,
-    catalog: &Catalog,
-    config: &Tree,
-    folder: &Path,
-    log: &mut EngineLog,
-) {
-    use gabion_rules::analysis::{GroupOptions, Report, flowbits::Flowbits, rule_groups};
-    const SHOWN: &str = "detect.profiling.grouping";
-    if config.flag(&format!("{SHOWN}.dump-to-disk")) != Some(true) {
+/// Names the files of reputations that are read.
+fn report_reputation_files(config: &Tree, log: &mut Messages<'_>) {
+    if config.text("reputation-categories-file").is_none() {
         return;
     }
-    let ports = |key: &str| -> Option<Vec<u16>> {
-        let text = config.text(&format!("detect.grouping.{key}"))?;
-        text.split(',').map(|p| p.trim().parse().ok()).collect()
-    };
-    let default = GroupOptions::default();
-    let number = |key: &str, otherwise: usize| {
-        let n = config.number(&format!("detect.custom-values.{key}"));
-        n.and_then(|n| usize::try_from(n).ok()).unwrap_or(otherwise)
-    };
-    let most = match config.text("detect.profile") {
-        Some("low") => [15, 2],
-        Some("high") => [75, 15],
-        Some("custom") => {
-            [number("toserver-groups", default.most[0]), number("toclient-groups", default.most[1])]
+    let base = Path::new(config.text("default-reputation-path").unwrap_or(""));
+    for (_, item) in config.get("reputation-files").map_or(&[][..], |t| &t.children) {
+        if let Some(name) = &item.value {
+            let said = format!("Loading reputation file: {}", base.join(name).display());
+            log.info("reputation", &said);
         }
-        _ => default.most,
-    };
-    let options = GroupOptions {
-        tcp_ports: ports("tcp-priority-ports").unwrap_or(default.tcp_ports),
-        udp_ports: ports("udp-priority-ports").unwrap_or(default.udp_ports),
-        most,
-        include_rules: config.flag(&format!("{SHOWN}.include-rules")) == Some(true),
-    };
-    let flowbits = Flowbits::of(set);
-    let report = Report { set, catalog, flowbits: &flowbits };
-    let path = folder.join("rule_group.json");
-    if let Err(e) = write_whole(&path, rule_groups(&report, &options).as_ref()) {
-        log.error("detect", &format!("{}: cannot be written: {e}", path.display()));
     }
 }

@@ -1,10 +1,12 @@
 //! Makes an engine out of a configuration and rules.
 
+use crate::countries::load_countries;
+use crate::error::{Error, Result};
 use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
 use gabion_matcher::regex::Limits;
 use gabion_net::{
     CaptureChecksums, Datasets, Detector, Engine, EngineOptions, Expressions, Policies, Protocols,
-    RuleTexts,
+    RuleTexts, ScriptSetup,
 };
 use gabion_packet::DecodeConfig;
 use gabion_proto::Requirements;
@@ -15,7 +17,7 @@ use gabion_rules::{Ruleset, SignatureFlags};
 
 /// How checksums are treated (`-k`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub(crate) enum Checksums {
+pub enum Checksums {
     /// As configured.
     #[default]
     Configured,
@@ -29,36 +31,51 @@ pub(crate) enum Checksums {
 
 /// What is decided outside the configuration.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mode {
-    pub(crate) inline: bool,
-    pub(crate) firewall: bool,
-    pub(crate) checksums: Checksums,
-    pub(crate) profile: Option<bool>,
-    pub(crate) simulate: Simulate,
+pub struct EngineMode {
+    /// Packets are answered as if the engine stood in their way (`--simulate-ips`).
+    pub inline: bool,
+    /// Firewall mode.
+    pub firewall: bool,
+    /// How checksums are treated.
+    pub checksums: Checksums,
+    /// Whether the time of rules is measured: with `true` at every packet, else at one in 64.
+    pub profile: Option<bool>,
+    /// Faults to act out.
+    pub simulate: SimulatedFaults,
 }
 
 /// Faults to act out, by packet number or stream offset.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Simulate {
-    pub(crate) app_error: [Option<u64>; 2],
-    pub(crate) packet_loss: Option<u64>,
-    pub(crate) session_memcap: Option<u64>,
-    pub(crate) reassembly_memcap: Option<u64>,
-    pub(crate) flow_memcap: Option<u64>,
-    pub(crate) defrag_memcap: Option<u64>,
+pub struct SimulatedFaults {
+    /// Offsets in streams to the server and to the client at which a parser fails.
+    pub app_error: [Option<u64>; 2],
+    /// The packet that is lost.
+    pub packet_loss: Option<u64>,
+    /// The packet at which there is no memory for a session.
+    pub session_memcap: Option<u64>,
+    /// The packet at which there is no memory for a segment.
+    pub reassembly_memcap: Option<u64>,
+    /// The packet at which there is no memory for a flow.
+    pub flow_memcap: Option<u64>,
+    /// The packet at which there is no memory for a fragment.
+    pub defrag_memcap: Option<u64>,
 }
 
-/// The engine for this configuration.
-pub(crate) fn engine(
+/// The engine for this configuration: with these rules, for outputs that want these records.
+///
+/// # Errors
+/// When a value of the configuration, or a file that it names, can't be used.
+pub fn build_engine(
     config: &Tree,
     rules: Option<(Ruleset, Datasets)>,
     catalog: Catalog,
     wants: Wants,
-    mode: Mode,
-) -> Result<Engine, String> {
-    let flow = FlowConfig::from_tree(config)?;
-    let mut stream = StreamConfig::from_tree(config, mode.inline)?;
-    let defrag = DefragConfig::from_tree(config)?;
+    mode: EngineMode,
+    scripts: ScriptSetup,
+) -> Result<Engine> {
+    let flow = FlowConfig::from_tree(config).map_err(Error::value)?;
+    let mut stream = StreamConfig::from_tree(config, mode.inline).map_err(Error::value)?;
+    let defrag = DefragConfig::from_tree(config).map_err(Error::value)?;
     let checksums = match mode.checksums {
         Checksums::All | Checksums::Validated => true,
         Checksums::None => false,
@@ -107,7 +124,7 @@ pub(crate) fn engine(
             || wants.anomaly_app
             || file_store.is_some()),
     };
-    let mut protocols = Protocols::new(config, requirements)?;
+    let mut protocols = Protocols::new(config, requirements).map_err(Error::value)?;
     let mut rule_texts = RuleTexts::default();
     let detector = match rules {
         Some((set, datasets)) => {
@@ -124,7 +141,8 @@ pub(crate) fn engine(
             let detector = Detector::new(set, &catalog, expressions, datasets);
             Some(match mode.firewall {
                 true => {
-                    let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)?;
+                    let policies = gabion_net::FirewallPolicies::from_tree(config, &catalog)
+                        .map_err(Error::value)?;
                     detector.with_firewall(policies)
                 }
                 false => detector,
@@ -165,8 +183,7 @@ pub(crate) fn engine(
         Some(d) => crate::reputation::load(config, &d.set)?,
         None => gabion_net::Reputation::default(),
     });
-    let countries = crate::countries::load(config)?.map(std::sync::Arc::new);
-    let scripts = crate::scripts::setup(config);
+    let countries = load_countries(config)?.map(std::sync::Arc::new);
     Ok(Engine { detector, countries, protocols, catalog, options, scripts, reputation, rule_texts })
 }
 
@@ -176,11 +193,11 @@ fn policies(
     stream: &StreamConfig,
     defrag: &DefragConfig,
     inline: bool,
-) -> Result<Policies, String> {
-    let named = |key: &str| -> Result<ExceptionPolicy, String> {
+) -> Result<Policies> {
+    let named = |key: &str| -> Result<ExceptionPolicy> {
         match config.text(key).or_else(|| config.text("exception-policy")) {
             Some(t) => ExceptionPolicy::from_name(t)
-                .ok_or_else(|| format!("{key}: \"{t}\" is no exception policy")),
+                .ok_or_else(|| Error::value(format!("{key}: \"{t}\" is no exception policy"))),
             None => Ok(ExceptionPolicy::Auto),
         }
     };
@@ -196,7 +213,7 @@ fn policies(
 
 /// Whole-flow policies only; with pickup of sessions in the middle only those that let them live.
 /// One that comes from the master switch and does not fit is ignored.
-fn midstream(stream: &StreamConfig, inline: bool, is_own: bool) -> Result<ExceptionPolicy, String> {
+fn midstream(stream: &StreamConfig, inline: bool, is_own: bool) -> Result<ExceptionPolicy> {
     let policy = stream.midstream_policy;
     let for_packets = matches!(policy, ExceptionPolicy::DropPacket | ExceptionPolicy::PassPacket);
     let against_pickup = matches!(
@@ -204,11 +221,11 @@ fn midstream(stream: &StreamConfig, inline: bool, is_own: bool) -> Result<Except
         ExceptionPolicy::DropFlow | ExceptionPolicy::Reject | ExceptionPolicy::Bypass
     );
     if is_own && (for_packets || (stream.midstream && against_pickup)) {
-        return Err(format!(
+        return Err(Error::value(format!(
             "stream.midstream-policy: \"{}\" is not valid here: {}",
             policy.name(),
             if for_packets { "it concerns flows" } else { "stream.midstream is enabled" }
-        ));
+        )));
     }
     Ok(policy.resolve_midstream(inline, stream.midstream).0)
 }

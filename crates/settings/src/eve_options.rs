@@ -1,9 +1,9 @@
-//! What is said of the options of EVE outputs before a run, in the peer's words (8.0.7, observed): some
+//! What is reported of the options of EVE outputs before a run, in Suricata's words (8.0.7, observed): some
 //! end the run, others are named and passed over.
 
 use gabion_record::Tree;
 
-/// Types of records that the peer has and no output of another kind of ours.
+/// Types of records that Suricata has and no output of another kind of ours.
 const TYPES: &[&str] = &[
     "alert",
     "anomaly",
@@ -54,7 +54,7 @@ const TYPES: &[&str] = &[
 /// What is said of a type of records that nobody knows, before its name.
 pub(crate) const NO_TYPE: &str = "No output module named eve-log.";
 
-/// Kinds of files that the peer writes records into.
+/// Kinds of files that Suricata writes records into.
 const FILE_TYPES: &[&str] =
     &["regular", "file", "syslog", "unix_dgram", "unix_stream", "redis", "file_thread"];
 
@@ -85,13 +85,19 @@ const TLS_MEMBERS: &[&str] = &[
 ];
 
 /// Why a run ends: the part of the program that says so, and what.
-pub(crate) type Fatal = Vec<(&'static str, String)>;
+type Fatal = Vec<(&'static str, String)>;
 
 /// Is told what is wrong and goes on: the part of the program, and what.
 type Say<'s> = &'s mut dyn FnMut(&'static str, &str);
 
-/// Says what is wrong; an error is what the run ends with.
-pub(crate) fn check(config: &Tree, say: Say<'_>) -> Result<(), Fatal> {
+/// Checks the options of EVE outputs: `say` takes the module and the text of what is passed over.
+///
+/// # Errors
+/// What the run ends with: modules and texts.
+pub fn check_eve_options(
+    config: &Tree,
+    say: &mut dyn FnMut(&'static str, &str),
+) -> Result<(), Vec<(&'static str, String)>> {
     let Some(outputs) = config.get("outputs") else { return Ok(()) };
     let mut drops = 0;
     for eve in outputs.items("eve-log").filter(|eve| eve.flag("enabled") == Some(true)) {
@@ -185,13 +191,13 @@ fn unable(mut said: Fatal, name: &str) -> Fatal {
     said
 }
 
-/// A size that can't be read: what the peer's reader of sizes says of it first, and its text.
+/// A size that can't be read: what Suricata's reader of sizes says of it first, and its text.
 fn size(node: &Tree, key: &str) -> Result<(), (Fatal, String)> {
     let Some(text) = node.text(key) else { return Ok(()) };
     if node.size(key).is_some() {
         return Ok(());
     }
-    // With a number in front it is only the unit that the peer does not know.
+    // With a number in front it is only the unit that Suricata does not know.
     let said = match text.trim_start().starts_with(|c: char| c.is_ascii_digit()) {
         true => Vec::new(),
         false => vec![(
@@ -251,15 +257,15 @@ fn xff(node: &Tree, say: Say<'_>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suricata::yaml;
+    use crate::yaml::read_yaml_text;
 
     /// What ends the run, and how often something else is said.
     fn checked(types: &str) -> (Fatal, usize) {
         let text =
             format!("%YAML 1.1\n---\noutputs: [{{eve-log: {{enabled: yes, types: [{types}]}}}}]\n");
-        let config = yaml::read_text("test", &text).unwrap();
+        let config = read_yaml_text("test", &text).unwrap();
         let mut said = 0;
-        (check(&config, &mut |_, _| said += 1).err().unwrap_or_default(), said)
+        (check_eve_options(&config, &mut |_, _| said += 1).err().unwrap_or_default(), said)
     }
 
     /// What Suricata 8.0.7 ends with, and with what it goes on.

@@ -1,8 +1,8 @@
 //! Files that the operator names: configurations, lists, thresholds, databases. They are read whole, so
 //! each has a most; a device, which has no end, is refused. A pipe is as good as a file (`-c <(…)`).
 
-use gabion_runtime::StopFlag;
-use gabion_runtime::input::{Stoppable, open_once};
+use crate::input::{Stoppable, open_once};
+use crate::signals::StopFlag;
 use std::fs::File;
 use std::io::{Error, IsTerminal, Read, Result};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -12,17 +12,19 @@ use std::path::Path;
 const DEV_NULL: (u32, u32) = (1, 3);
 
 /// A file that was opened, of which it is known that it has an end.
-pub(crate) struct Opened {
-    pub(crate) file: File,
+#[derive(Debug)]
+pub struct Opened {
+    /// The file.
+    pub file: File,
     /// It can be read only once: a pipe.
-    pub(crate) is_stream: bool,
+    pub is_stream: bool,
 }
 
 /// Opens a file or a pipe, without waiting for whoever writes into it.
 ///
 /// # Errors
 /// What the system says; that it is a device or a folder.
-pub(crate) fn open(path: &Path) -> Result<Opened> {
+pub fn open(path: &Path) -> Result<Opened> {
     let file = open_once(path)?;
     let about = file.metadata()?;
     let kind = about.file_type();
@@ -44,7 +46,7 @@ pub(crate) fn open(path: &Path) -> Result<Opened> {
 ///
 /// # Errors
 /// Those of [`open`].
-pub(crate) fn check(path: &Path) -> Result<()> {
+pub fn check(path: &Path) -> Result<()> {
     if path.metadata()?.file_type().is_fifo() {
         return Ok(());
     }
@@ -55,13 +57,13 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// What the system says; that it is larger, a device or a folder.
-pub(crate) fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
+pub fn bytes(path: &Path, most: u64) -> Result<Vec<u8>> {
     open(path)?.bytes(most)
 }
 
 impl Opened {
     /// What is in it, to be read as it comes; a pipe is waited for until somebody asks to stop.
-    pub(crate) fn reader(self) -> Box<dyn Read> {
+    pub fn reader(self) -> Box<dyn Read> {
         match self.is_stream {
             true => Box::new(Stoppable::new(self.file, StopFlag::of_process().clone())),
             false => Box::new(self.file),
@@ -72,7 +74,7 @@ impl Opened {
     ///
     /// # Errors
     /// What the system says; that it is larger.
-    pub(crate) fn bytes(self, most: u64) -> Result<Vec<u8>> {
+    pub fn bytes(self, most: u64) -> Result<Vec<u8>> {
         let Opened { file, is_stream } = self;
         let length = file.metadata()?.len();
         let too_large =
@@ -101,7 +103,7 @@ impl Opened {
 ///
 /// # Errors
 /// Those of [`bytes`]; that it is no text.
-pub(crate) fn text(path: &Path, most: u64) -> Result<String> {
+pub fn text(path: &Path, most: u64) -> Result<String> {
     String::from_utf8(bytes(path, most)?).map_err(|_| Error::other("is not UTF-8 text"))
 }
 

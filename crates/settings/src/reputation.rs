@@ -1,20 +1,22 @@
 //! Reputation files: categories (`id,short name,description`) and scores (`address,id,score`).
 
-use crate::limits::NAMED_FILE_BYTES_MAX;
-use crate::operator_file;
+use crate::error::{Error, Result};
 use gabion_net::Reputation;
 use gabion_record::{Addr, Tree};
 use gabion_rules::Ruleset;
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
+use gabion_runtime::operator_file;
 use std::net::IpAddr;
 use std::path::Path;
 
 /// Reads the files the configuration names; lines that cannot be read are passed over, a missing
 /// file is an error.
-pub(crate) fn load(config: &Tree, set: &Ruleset) -> Result<Reputation, String> {
+pub(crate) fn load(config: &Tree, set: &Ruleset) -> Result<Reputation> {
     let mut r = Reputation::default();
     let Some(categories) = config.text("reputation-categories-file") else { return Ok(r) };
     let read = |p: &Path| {
-        operator_file::text(p, NAMED_FILE_BYTES_MAX).map_err(|e| format!("{}: {e}", p.display()))
+        operator_file::text(p, NAMED_FILE_BYTES_MAX)
+            .map_err(|source| Error::Reputation { path: p.to_owned(), source })
     };
     let mut ids: Vec<(u32, u32)> = Vec::new();
     for line in read(Path::new(categories))?.lines() {

@@ -1,32 +1,34 @@
 //! The database of countries that the configuration names (`geoip-database`).
 
+use crate::error::{Error, Result};
 use crate::limits::COUNTRIES_BYTES_MAX;
-use crate::operator_file;
 use gabion_net::Countries;
 use gabion_record::Tree;
+use gabion_runtime::operator_file;
 use std::path::Path;
 
-const DISABLED: &str = "GeoIP rule matching is disabled.";
+pub(crate) const DISABLED: &str = "GeoIP rule matching is disabled.";
 
-/// Reads it; nothing when none is named. An error is said in the peer's words.
-pub(crate) fn load(config: &Tree) -> Result<Option<Countries>, String> {
+/// Reads the database of countries that the configuration names; nothing when it names none.
+///
+/// # Errors
+/// When it can't be read, in Suricata's words.
+pub fn load_countries(config: &Tree) -> Result<Option<Countries>> {
     let Some(path) = config.text("geoip-database") else { return Ok(None) };
     let bytes =
         operator_file::bytes(Path::new(path), COUNTRIES_BYTES_MAX).map_err(|e| e.to_string());
     let read = bytes.and_then(Countries::from_bytes);
-    read.map(Some).map_err(|why| {
-        format!("Failed to open GeoIP2 database: {path}. Error was: {why}.  {DISABLED}")
-    })
+    read.map(Some).map_err(|why| Error::Countries { path: path.to_owned(), why })
 }
 
 /// Why rules can't ask for countries, if they can't.
 pub(crate) fn missing(config: &Tree) -> Option<String> {
-    match load(config) {
+    match load_countries(config) {
         Ok(Some(_)) => None,
         Ok(None) => {
             let what = "Unable to locate a GeoIP2database filename in YAML conf.";
             Some(format!("{what}  {DISABLED}"))
         }
-        Err(why) => Some(why),
+        Err(why) => Some(why.to_string()),
     }
 }

@@ -1,32 +1,55 @@
-//! Which threads the peer's configuration asks for: run modes, processor sets, packets under way.
+//! Which threads Suricata's configuration asks for: run modes, processor sets, packets under way.
 //!
-//! The peer reads captures with as many threads as there are processors unless told otherwise, and
+//! Suricata reads captures with as many threads as there are processors unless told otherwise, and
 //! then answers differently from run to run. Here the answer is the same with any number, but a
 //! single worker is the one that costs least in all; so there is one unless a run mode is named. A
-//! run mode of several threads takes their number from the configuration as the peer does: `threads`
+//! run mode of several threads takes their number from the configuration as Suricata does: `threads`
 //! of the set of worker processors, else the processors of that set, else `detect-thread-ratio`
 //! times the processors there are.
 
-use super::Options;
+use crate::error::{Error, Result};
 use crate::limits::PROCESSORS_MAX;
-use crate::pipeline::Plan;
 use gabion_record::Tree;
 use gabion_runtime::processors;
 
-/// The threads of a run; an error is the peer's message.
-pub(crate) fn plan(o: &Options, config: &Tree) -> Result<Plan, String> {
-    let several = match o.runmode.as_deref().or_else(|| config.text("runmode")) {
+/// How many threads inspect, and where.
+#[derive(Clone, Debug, Default)]
+pub struct WorkerPlan {
+    /// Workers; 0 and 1 are one.
+    pub workers: usize,
+    /// Frames under way to one worker, unless it is the usual.
+    pub pending: Option<u64>,
+    /// Processors that the workers are bound to, one list after the other in turn.
+    pub processors: Vec<Vec<usize>>,
+}
+
+impl WorkerPlan {
+    /// So many workers, wherever the system lets them run.
+    pub fn of(workers: usize) -> WorkerPlan {
+        WorkerPlan { workers, ..WorkerPlan::default() }
+    }
+
+    /// The processors of a worker.
+    pub fn processors(&self, worker: usize) -> &[usize] {
+        let at = worker.checked_rem(self.processors.len());
+        at.and_then(|at| self.processors.get(at)).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The threads of a run: as this run mode asks for, or the configuration's.
+///
+/// # Errors
+/// When there is no such run mode.
+pub fn plan_workers(runmode: Option<&str>, config: &Tree) -> Result<WorkerPlan> {
+    let several = match runmode.or_else(|| config.text("runmode")) {
         None | Some("auto" | "single") => false,
         Some("autofp" | "workers" | "worker") => true,
         Some(other) => {
-            return Err(format!(
-                "The custom type \"{other}\" doesn't exist for this runmode type \"PCAP_FILE\". \
-                 Please use --list-runmodes to see available custom types for this runmode"
-            ));
+            return Err(Error::RunMode { name: other.to_owned() });
         }
     };
     let pending = config.number("max-pending-packets");
-    let mut plan = Plan { pending, ..Plan::of(1) };
+    let mut plan = WorkerPlan { pending, ..WorkerPlan::of(1) };
     if !several {
         return Ok(plan);
     }
@@ -89,18 +112,17 @@ fn by_ratio(config: &Tree) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::suricata::yaml;
+    use crate::yaml::read_yaml_text;
 
     fn config(text: &str) -> Tree {
-        yaml::read_text("test", &format!("%YAML 1.1\n---\n{text}")).unwrap()
+        read_yaml_text("test", &format!("%YAML 1.1\n---\n{text}")).unwrap()
     }
 
-    fn planned(runmode: Option<&str>, text: &str) -> Plan {
-        let o = Options { runmode: runmode.map(str::to_string), ..Options::default() };
-        plan(&o, &config(text)).unwrap()
+    fn planned(runmode: Option<&str>, text: &str) -> WorkerPlan {
+        plan_workers(runmode, &config(text)).unwrap()
     }
 
-    /// Numbers as the peer's documentation of run modes and of `threading` gives them.
+    /// Numbers as Suricata's documentation of run modes and of `threading` gives them.
     #[test]
     fn run_modes_and_sets_say_how_many_workers() {
         let set = "threading: {set-cpu-affinity: yes, cpu-affinity: {worker-cpu-set: \
@@ -129,7 +151,6 @@ mod tests {
         assert_eq!(bound.processors(4), [1]);
         assert!(planned(Some("workers"), old).processors(0).is_empty());
         assert_eq!(planned(None, "max-pending-packets: 2000").pending, Some(2000));
-        let unknown = Options { runmode: Some("fast".into()), ..Options::default() };
-        assert!(plan(&unknown, &config("a: b")).is_err());
+        assert!(plan_workers(Some("fast"), &config("a: b")).is_err());
     }
 }

@@ -1,12 +1,12 @@
 //! What a load of rules needs from the configuration: classes, systems of references, thresholds,
-//! files that rules name. What is wrong with them is said in the peer's words.
+//! files that rules name. What is wrong with them is reported in Suricata's words.
 
-use crate::limits::NAMED_FILE_BYTES_MAX;
-use crate::operator_file;
 use gabion_net::{DatasetFault, DatasetNote, Datasets};
 use gabion_record::Tree;
 use gabion_rules::ruleset::{Classification, DatasetDef, DatasetType};
 use gabion_rules::{Diagnostic, LoadOptions, RuleVars, Ruleset, Severity};
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
+use gabion_runtime::operator_file;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 
@@ -197,7 +197,7 @@ pub(crate) struct DatasetMaker {
     rows: Cell<u64>,
 }
 
-/// What holds for datasets that say nothing themselves, and what all of them may have: the peer's
+/// What holds for datasets that say nothing themselves, and what all of them may have: Suricata's
 /// `datasets.defaults` and `datasets.limits`, with its values.
 struct Defaults {
     memcap: u64,
@@ -207,7 +207,7 @@ struct Defaults {
 }
 
 impl Defaults {
-    /// Reads them; what can't be read is said in the peer's words.
+    /// Reads them; what can't be read is said in Suricata's words.
     fn read(config: &Tree, warned: &mut Vec<String>) -> Defaults {
         let mut size = |key: &str, otherwise: u64, meant: &str| {
             let text = config.text(key)?;

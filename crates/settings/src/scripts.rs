@@ -1,24 +1,18 @@
 //! What scripts need of the program: limits of the configuration, a voice, times as text.
 
-use crate::limits::NAMED_FILE_BYTES_MAX;
-use crate::operator_file;
 use gabion_net::{OutputScript, ScriptLimits, ScriptSetup, Severity, Voice};
 use gabion_outputs::timestamp::Stamp;
 use gabion_record::Tree;
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
+use gabion_runtime::operator_file;
 use std::cell::RefCell;
 use std::path::Path;
 
-/// Settings for the scripts of a configuration; messages go to standard error.
-pub(crate) fn setup(config: &Tree) -> ScriptSetup {
+/// Settings for the scripts of a configuration, whose messages go to this voice.
+pub fn script_setup(config: &Tree, voice: Voice) -> ScriptSetup {
     ScriptSetup {
         limits: ScriptLimits::from_config(config),
-        voice: Voice::new(|severity, who, text| match severity {
-            Severity::Info | Severity::Debug => {}
-            Severity::Error | Severity::Warning | Severity::Notice => {
-                eprintln!("gabion: {who}: {text}");
-            }
-            Severity::Print => eprintln!("{text}"),
-        }),
+        voice,
         outputs: Vec::new(),
         module_path: String::new(),
         log_folder: config.text("default-log-dir").unwrap_or_default().to_string(),
@@ -30,7 +24,7 @@ thread_local! {
     static STAMP: RefCell<Stamp> = RefCell::new(Stamp::new());
 }
 
-/// An event time as EVE writes it, or as the peer's older logs do.
+/// An event time as EVE writes it, or as Suricata's older logs do.
 fn stamp(ts_ns: u64, is_iso: bool) -> String {
     let mut out = Vec::new();
     STAMP.with_borrow_mut(|s| match is_iso {
@@ -46,8 +40,8 @@ fn node(config: &Tree) -> Option<&Tree> {
 }
 
 /// Loads the scripts that are outputs of this configuration, which write into that folder. One that
-/// can't be loaded is said by the setup's voice and left out.
-pub(crate) fn with_outputs(mut setup: ScriptSetup, config: &Tree, folder: &Path) -> ScriptSetup {
+/// can't be loaded is reported by the setup's voice and left out.
+pub fn load_output_scripts(mut setup: ScriptSetup, config: &Tree, folder: &Path) -> ScriptSetup {
     setup.log_folder = folder.display().to_string();
     let path = node(config).and_then(|n| n.text("path"));
     setup.module_path = path.unwrap_or_default().to_string();

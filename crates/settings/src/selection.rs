@@ -1,41 +1,40 @@
 //! `--disable-conf`, `--enable-conf` and `--modify-conf`: which rules of the files are on, in suricata-update's formats.
 
-use crate::limits::{IDLE_LINES_SAID, NAMED_FILE_BYTES_MAX};
-use crate::operator_file;
+use crate::error::{Error, Result};
+use crate::limits::IDLE_LINES_SAID;
 use crate::rules::RuleFile;
-use clap::Args;
 use gabion_rules::selection::{Kind, Selected, Selection};
 use gabion_rules::{Diagnostic, Severity};
+use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
+use gabion_runtime::operator_file;
 use std::path::{Path, PathBuf};
 
 /// The three files.
-#[derive(Clone, Debug, Default, Args)]
-pub(crate) struct SelectionOptions {
-    /// Turn off the rules that this file names, in the format of suricata-update's disable.conf
-    #[arg(long, value_name = "FILE")]
-    pub(crate) disable_conf: Option<PathBuf>,
-    /// Turn on the rules that this file names, also those that --disable-conf turns off (enable.conf)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) enable_conf: Option<PathBuf>,
-    /// Change rules as this file says (modify.conf)
-    #[arg(long, value_name = "FILE")]
-    pub(crate) modify_conf: Option<PathBuf>,
+#[derive(Clone, Debug, Default)]
+pub struct SelectionFiles {
+    /// Rules that are turned off, as in suricata-update's disable.conf.
+    pub disable_conf: Option<PathBuf>,
+    /// Rules that are turned on, also those that the first file turns off (enable.conf).
+    pub enable_conf: Option<PathBuf>,
+    /// Changes of rules (modify.conf).
+    pub modify_conf: Option<PathBuf>,
 }
 
-/// What was made of them.
+/// What the files did to the rules.
 #[derive(Clone, Debug)]
-pub(crate) struct Applied {
-    pub(crate) selected: Selected,
+pub struct AppliedSelection {
+    /// How many rules are on, off and changed, and which lines mean no rule.
+    pub selected: Selected,
     /// Lines that can't be read; they have no effect, the others have.
-    pub(crate) faults: Vec<Diagnostic>,
+    pub faults: Vec<Diagnostic>,
 }
 
-impl SelectionOptions {
+impl SelectionFiles {
     /// Reads the files and applies them to the rules; none where there is no file.
     ///
     /// # Errors
     /// The file that can't be read, and why.
-    pub(crate) fn apply(&self, files: &mut [RuleFile]) -> Result<Option<Applied>, String> {
+    pub fn apply(&self, files: &mut [RuleFile]) -> Result<Option<AppliedSelection>> {
         let named = [
             (Kind::Disable, &self.disable_conf),
             (Kind::Enable, &self.enable_conf),
@@ -47,8 +46,8 @@ impl SelectionOptions {
         for (kind, path) in named {
             let Some(path) = path else { continue };
             is_any = true;
-            let bytes = operator_file::bytes(path, NAMED_FILE_BYTES_MAX).map_err(|e| {
-                format!("--{} {}: {e}: name a file of its lines", kind.name(), path.display())
+            let bytes = operator_file::bytes(path, NAMED_FILE_BYTES_MAX).map_err(|source| {
+                Error::Selection { kind: kind.name(), path: path.clone(), source }
             })?;
             let text = String::from_utf8_lossy(&bytes);
             faults.extend(selection.add(kind, &text, &path.display().to_string()));
@@ -67,13 +66,13 @@ impl SelectionOptions {
             .collect();
         let mut texts: Vec<(&str, &mut String)> =
             whole.iter().map(String::as_str).zip(files.iter_mut().map(|f| &mut f.text)).collect();
-        Ok(Some(Applied { selected: selection.apply(&mut texts), faults }))
+        Ok(Some(AppliedSelection { selected: selection.apply(&mut texts), faults }))
     }
 }
 
-impl Applied {
+impl AppliedSelection {
     /// How many rules became what.
-    pub(crate) fn counts(&self) -> String {
+    pub fn counts(&self) -> String {
         let Selected { disabled, enabled, modified, for_flowbits, .. } = &self.selected;
         let mut said = format!("{disabled} disabled, {enabled} enabled, {modified} modified");
         if *for_flowbits > 0 {
@@ -85,7 +84,7 @@ impl Applied {
     }
 
     /// What is wrong with lines, and which mean no rule: of these the first few, and how many more there are.
-    pub(crate) fn lines(&self, is_all: bool) -> Vec<(Severity, String)> {
+    pub fn lines(&self, is_all: bool) -> Vec<(Severity, String)> {
         let most = if is_all { usize::MAX } else { IDLE_LINES_SAID };
         let mut said: Vec<_> =
             self.faults.iter().map(|d| (Severity::Error, d.to_string())).collect();

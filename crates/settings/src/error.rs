@@ -1,0 +1,175 @@
+//! Why a configuration, or what it names, can't be used.
+
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a configuration, or what it names, can't be used. The texts are Suricata's where it has one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A configuration file can't be read.
+    #[error("failed to open file: {}: {source}{}", .path.display(), included(*.included_bytes))]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+        /// Bytes that were included before.
+        included_bytes: u64,
+    },
+    /// Files include each other further down than is allowed.
+    #[error("{}: includes are nested too deeply", .path.display())]
+    IncludesTooDeep {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A configuration includes more files than is allowed.
+    #[error(
+        "{}: a configuration of more than {most} files, each include counted: files include each other \
+         again and again",
+        .path.display()
+    )]
+    TooManyFiles {
+        /// The file.
+        path: PathBuf,
+        /// How many are allowed.
+        most: u32,
+    },
+    /// A configuration does not begin with the version of YAML.
+    #[error(
+        "{}: Invalid configuration file. The configuration file must begin with the following two \
+         lines: %YAML 1.1 and ---",
+        .path.display()
+    )]
+    NoHeader {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A configuration is not YAML.
+    #[error("{file}:{line}:{column}: Failed to parse configuration file: {why}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// The column, from 1.
+        column: usize,
+        /// What the parser said.
+        why: String,
+    },
+    /// Mappings and lists are nested further than is allowed.
+    #[error("{file}: nested too deeply")]
+    TooDeep {
+        /// The file.
+        file: String,
+    },
+    /// A setting of the form `NAME=VALUE` without a value.
+    #[error("{setting}: has no value: write NAME=VALUE")]
+    NoValue {
+        /// The setting.
+        setting: String,
+    },
+    /// A value that an engine refuses.
+    #[error("{what}")]
+    Value {
+        /// Which one, and why.
+        what: String,
+    },
+    /// A run mode that there is not.
+    #[error(
+        "The custom type \"{name}\" doesn't exist for this runmode type \"PCAP_FILE\". Please use \
+         --list-runmodes to see available custom types for this runmode"
+    )]
+    RunMode {
+        /// Its name.
+        name: String,
+    },
+    /// The database of countries can't be read.
+    #[error(
+        "Failed to open GeoIP2 database: {path}. Error was: {why}.  {}",
+        crate::countries::DISABLED
+    )]
+    Countries {
+        /// The file.
+        path: String,
+        /// Why not.
+        why: String,
+    },
+    /// A file of reputations can't be read.
+    #[error("{}: {source}", .path.display())]
+    Reputation {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A rule file can't be opened or read.
+    #[error("opening rule file {}: {source}", .path.display())]
+    RuleFile {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A packed rule file can't be unpacked.
+    #[error("{}: can't be unpacked: {source}", .path.display())]
+    PackedRuleFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: io::Error,
+    },
+    /// A rule file is larger than any.
+    #[error("{}: is larger than {most_mib} MiB{}, which no rule file is", .path.display(), unpacked(*.is_packed))]
+    LargeRuleFile {
+        /// The file.
+        path: PathBuf,
+        /// The bound.
+        most_mib: u64,
+        /// The bound is that of its unpacked text.
+        is_packed: bool,
+    },
+    /// A rule file is no text.
+    #[error("{}: is no rule file: it holds binary data", .path.display())]
+    BinaryRuleFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file of `--disable-conf`, `--enable-conf` or `--modify-conf` can't be read.
+    #[error("--{kind} {}: {source}: name a file of its lines", .path.display())]
+    Selection {
+        /// The option.
+        kind: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What could be read.
+pub(crate) type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A value that an engine refuses, by what the engine says.
+    pub(crate) fn value(what: impl Display) -> Error {
+        Error::Value { what: what.to_string() }
+    }
+
+    /// A rule file that can't be read.
+    pub(crate) fn rule_file(path: &Path, source: io::Error) -> Error {
+        Error::RuleFile { path: path.to_owned(), source }
+    }
+}
+
+fn included(bytes: u64) -> String {
+    match bytes {
+        0 => String::new(),
+        read => format!(" ({read} bytes were included before)"),
+    }
+}
+
+fn unpacked(is_packed: bool) -> &'static str {
+    if is_packed { " unpacked" } else { "" }
+}

@@ -1,0 +1,91 @@
+//! Reports on rules in files: what each looks for, its patterns, and the groups of rules by port.
+
+use crate::messages::Messages;
+use crate::rules::{LoadedRules, stores};
+use gabion_record::Tree;
+use gabion_record::applayer::Catalog;
+use gabion_rules::Ruleset;
+use gabion_runtime::output::write_whole;
+use std::path::Path;
+
+/// Writes the reports on the rules into a folder (`--engine-analysis`); false, and a message, when one
+/// can't be written.
+pub fn write_rule_analysis(
+    l: &LoadedRules,
+    catalog: &Catalog,
+    config: &Tree,
+    folder: &Path,
+    log: &mut Messages<'_>,
+) -> bool {
+    use gabion_rules::analysis::{
+        Report, fast_pattern_report, flowbits::Flowbits, patterns_json, rule_json, rule_report,
+    };
+    let flowbits = Flowbits::of(&l.set);
+    let report = Report { set: &l.set, catalog, flowbits: &flowbits };
+    let stores = stores(config);
+    let (mut rules, mut texts, mut patterns) = (Vec::new(), String::new(), String::new());
+    for s in &l.set.signatures {
+        rules.extend_from_slice(&rule_json(&report, s));
+        rules.push(b'\n');
+        texts.push_str(&rule_report(&report, s, stores));
+        patterns.push_str(&fast_pattern_report(&report, s));
+    }
+    let files: [(&str, &[u8]); 4] = [
+        ("rules.json", &rules),
+        ("patterns.json", &patterns_json(&report)),
+        ("rules_analysis.txt", texts.as_bytes()),
+        ("rules_fast_pattern.txt", patterns.as_bytes()),
+    ];
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        if let Err(e) = write_whole(&path, bytes) {
+            log.error("analyzer", &format!("{}: cannot be written: {e}", path.display()));
+            return false;
+        }
+    }
+    true
+}
+
+/// Writes which rules are looked at for which ports, when the configuration asks for it.
+pub fn write_rule_groups(
+    set: &Ruleset,
+    catalog: &Catalog,
+    config: &Tree,
+    folder: &Path,
+    log: &mut Messages<'_>,
+) {
+    use gabion_rules::analysis::{GroupOptions, Report, flowbits::Flowbits, rule_groups};
+    const SHOWN: &str = "detect.profiling.grouping";
+    if config.flag(&format!("{SHOWN}.dump-to-disk")) != Some(true) {
+        return;
+    }
+    let ports = |key: &str| -> Option<Vec<u16>> {
+        let text = config.text(&format!("detect.grouping.{key}"))?;
+        text.split(',').map(|p| p.trim().parse().ok()).collect()
+    };
+    let default = GroupOptions::default();
+    let number = |key: &str, otherwise: usize| {
+        let n = config.number(&format!("detect.custom-values.{key}"));
+        n.and_then(|n| usize::try_from(n).ok()).unwrap_or(otherwise)
+    };
+    let most = match config.text("detect.profile") {
+        Some("low") => [15, 2],
+        Some("high") => [75, 15],
+        Some("custom") => {
+            [number("toserver-groups", default.most[0]), number("toclient-groups", default.most[1])]
+        }
+        _ => default.most,
+    };
+    let options = GroupOptions {
+        tcp_ports: ports("tcp-priority-ports").unwrap_or(default.tcp_ports),
+        udp_ports: ports("udp-priority-ports").unwrap_or(default.udp_ports),
+        most,
+        include_rules: config.flag(&format!("{SHOWN}.include-rules")) == Some(true),
+    };
+    let flowbits = Flowbits::of(set);
+    let report = Report { set, catalog, flowbits: &flowbits };
+    let path = folder.join("rule_group.json");
+    if let Err(e) = write_whole(&path, rule_groups(&report, &options).as_ref()) {
+        log.error("detect", &format!("{}: cannot be written: {e}", path.display()));
+    }
+}
