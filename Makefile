@@ -1,5 +1,5 @@
-# What one can do here. Every target first sees that its tools are there and installs what is missing
-# (scripts/tools.sh says what); nothing else is needed than make, git and a network on the first run.
+# Targets of the project. Each first checks for its tools and installs missing ones (scripts/tools.sh lists
+# them); only make, git and, on the first run, a network are needed.
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
@@ -19,11 +19,11 @@ run: ## build the release binary and read the demonstration capture into ./out
 	@scripts/tools.sh
 	@scripts/run.sh
 
-test: ## format, tidy, unit and crate tests, conformance with the peer where the corpus is
+test: ## format, tidy, unit and crate tests, and conformance with Suricata if the corpus is there
 	@scripts/tools.sh
 	@scripts/test.sh
 
-gate: ## what must hold before a change is called done: lints, docs, licences, fuzz and bench smoke
+gate: ## checks before a change is done: lints, docs, licences, smoke tests of fuzz and bench
 	@scripts/tools.sh gate
 	@scripts/gate.sh
 
@@ -31,7 +31,7 @@ fuzz: ## every fuzz target for SECONDS (60) each
 	@scripts/tools.sh
 	@scripts/fuzz.sh $(SECONDS_EACH)
 
-bench: ## end-to-end benchmarks, as a ratio to the peer where the peer is
+bench: ## end-to-end benchmarks, as a ratio to Suricata if GABION_PEER names it
 	@scripts/tools.sh lab
 	@scripts/bench.sh
 
@@ -39,11 +39,11 @@ lab: ## all experiments, repeatable; reports in target/lab
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/run.sh
 
-lab-network: ## what rules, expressions, allocators and workers cost, beside published figures
+lab-network: ## what rules, expressions, allocators and workers cost, compared with published figures
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/network/run.sh
 
-lab-log: ## slog's published stress tests on our log intake, then real senders; stored beside sent
+lab-log: ## slog's published stress tests on our log intake, then real senders; stored and sent
 	@scripts/tools.sh
 	@scripts/lab.sh lab/log/run.sh
 
@@ -51,15 +51,15 @@ lab-behavior: ## the seven remedies of the study of Slips' resource exhaustion: 
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/behavior/run.sh
 
-heap-profile: ## a binary whose heap jemalloc profiles, and a profile of the demonstration
+heap-profile: ## build with jemalloc's heap profiler, and profile the demonstration
 	@scripts/tools.sh
 	@scripts/heap_profile.sh
 
-dist: ## a packed release binary with documents in dist/
+dist: ## pack a release binary with documents into dist/
 	@scripts/tools.sh
 	@scripts/dist.sh
 
-install: ## install the release binary, documents and units; DESTDIR= for who makes a package, PREFIX= [/usr]
+install: ## install the release binary, documents and units; DESTDIR= for packagers, PREFIX= [/usr]
 	@scripts/tools.sh
 	@cargo build --release --locked --package gabion
 	@scripts/install.sh "$${CARGO_TARGET_DIR:-target}/release/gabion"
@@ -68,5 +68,5 @@ fmt: ## format every Rust file
 	@cargo fmt --all
 	@cargo fmt --manifest-path fuzz/Cargo.toml
 
-clean: ## remove what was built and the outputs of `make run`
+clean: ## remove build files and the outputs of `make run`
 	@rm -rf target fuzz/target out dist

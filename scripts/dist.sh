@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# dist.sh: a stripped release binary with documents, licences and the demonstration, packed into dist/.
+# dist.sh: packs a stripped release binary with documents, licences and the demonstration into dist/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# documents.sh FOLDER: copies what a user reads, and what documents name, into a folder: links between them hold there.
+# documents.sh FOLDER: copies the documents and the files that they name into a folder, where their links work.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

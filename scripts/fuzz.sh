@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# fuzz.sh SECONDS [plain]: every fuzz target for SECONDS each. With libFuzzer where a C++ compiler is:
+# fuzz.sh SECONDS [plain]: runs every fuzz target for SECONDS, with libFuzzer if there is a C++ compiler:
 # coverage needs no nightly toolchain, only the sanitizers do, and safe Rust has little use for them. With
-# `plain`, or without a C++ compiler, by the loop of tests/fuzz/src/main.rs. Inputs that break something
-# are in fuzz/artifacts; repeat one with: cargo run -p gabion-fuzz -- replay TARGET FILE
+# `plain`, or without a C++ compiler, the loop of tests/fuzz/src/main.rs runs them. Inputs that break something
+# are written to fuzz/artifacts; repeat one with: cargo run -p gabion-fuzz -- replay TARGET FILE
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,7 +17,7 @@ if [ "$kind" = plain ] || ! command -v c++ >/dev/null; then
   exec "$plain" run --seconds "$seconds"
 fi
 
-# What cargo-fuzz passes, without its sanitizer. A named --target keeps the flags from build scripts.
+# These are the flags of cargo-fuzz without its sanitizer. A named --target keeps them from build scripts.
 host=$(rustc -vV | sed -n 's/^host: //p')
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}/fuzz
 CARGO_TARGET_DIR=$(realpath -m "$CARGO_TARGET_DIR")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# gate.sh: what must hold before a change is called done, beyond `make test`: lints on all targets,
+# gate.sh: checks before a change is done, in addition to `make test`: lints on all targets,
 # documents without warnings, licences and sources of dependencies, two seconds of every fuzz target,
-# benches that build and run once. Goes on after a failed step and names the failed ones at the end.
+# benches that build and run once. It continues after a failed step and lists the failed ones at the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,21 +14,21 @@ step() {
 }
 
 licences() {
-  command -v cargo-deny >/dev/null || { echo "cargo-deny is not here: run make gate with a network"; return 1; }
-  # The graph names crates of systems other than this one, which a build here never fetched.
-  cargo fetch --locked --quiet || echo "not all crates can be fetched: going on with those there are"
+  command -v cargo-deny >/dev/null || { echo "cargo-deny is not installed: run make gate with a network"; return 1; }
+  # The graph includes crates for other systems, which a build on this one has not fetched.
+  cargo fetch --locked --quiet || echo "not all crates can be fetched: continuing with those that are there"
   cargo deny --offline check licenses bans sources
 }
 
-# Advisories need their database; without a network the step says so and is no failure.
+# Advisories need their database; without a network the step is skipped with a message and does not fail.
 advisories() {
-  command -v cargo-deny >/dev/null || { echo "cargo-deny is not here"; return 1; }
+  command -v cargo-deny >/dev/null || { echo "cargo-deny is not installed"; return 1; }
   cargo deny fetch db || { echo "skipped: the advisory database can't be fetched"; return 0; }
   cargo deny check advisories
 }
 
-# A dependency that a manifest names and no source of the crate does. Two are named otherwise: md-5 is
-# called md5, and the fuzz targets include the program's reader of configurations, which needs its parser.
+# Finds dependencies that a manifest names but no source of the crate does. Two exceptions: md-5 is
+# called md5 in sources, and the fuzz targets include the program's reader of configurations, which needs its parser.
 unused_dependencies() {
   local manifest crate name found=0
   for manifest in crates/*/Cargo.toml tests/*/Cargo.toml lab/*/Cargo.toml; do
@@ -41,7 +41,7 @@ unused_dependencies() {
   return $found
 }
 
-# Both workspaces' locks name what their manifests ask for: what is built with --locked is refused else.
+# Checks that the lock files of both workspaces match their manifests: otherwise builds with --locked are refused.
 locks() {
   cargo fetch --locked --quiet && cargo fetch --locked --quiet --manifest-path fuzz/Cargo.toml
 }

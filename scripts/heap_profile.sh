@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # heap_profile.sh [CAPTURE RULES]: builds the program with jemalloc's heap profiler (feature heap-profile)
-# and reads a capture (the demonstration's, unless named): statistics of the allocator, dumps at every
-# 16 MiB allocated (1 MiB for the demonstration) and at the end, and what was still held at exit. Everything goes to target/heap-profile/.
+# and reads a capture (by default the demonstration). It writes to target/heap-profile/: statistics of the allocator,
+# dumps at every 16 MiB allocated (1 MiB for the demonstration) and at the end, and the memory still held at exit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,13 +11,13 @@ target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 folder=$target/heap-profile
 rm -rf "$folder/dumps"
 mkdir -p "$folder/dumps" "$folder/out"
-# Built in a folder of its own: the usual binary stays what it is.
+# The build has a folder of its own, so that the usual binary stays unchanged.
 cargo build --release --locked --package gabion --features heap-profile --target-dir "$folder/build"
 program=$folder/gabion
 cp "$folder/build/release/gabion" "$program"
 
 # lg_prof_interval: a dump at every 2^24 bytes allocated, for the small demonstration 2^20. lg_prof_sample 14:
-# one stack every 16 KiB. Of the statistics, those that are not of single arenas and sizes.
+# one stack every 16 KiB. The statistics omit single arenas and sizes.
 interval=24
 [ $# -gt 0 ] || interval=20
 export _RJEM_MALLOC_CONF="prof:true,prof_leak:true,prof_final:true,lg_prof_sample:14,lg_prof_interval:$interval,\
@@ -27,7 +27,7 @@ unset _RJEM_MALLOC_CONF
 grep '^<jemalloc>' "$folder/allocator.txt" || true
 echo "dumps: $(find "$folder/dumps" -name '*.heap' | wc -l) in $folder/dumps; the allocator's statistics: $folder/allocator.txt"
 
-# jemalloc's own reader of dumps is a script in its sources, complete but for its version.
+# jemalloc's own reader of dumps is a script in its sources, complete except for its version.
 source=$(find "${CARGO_HOME:-$HOME/.cargo}/registry/src" -path '*/tikv-jemalloc-sys-*/jemalloc/bin/jeprof.in' 2>/dev/null | sort | tail -1)
 reader=
 if [ -n "$source" ]; then

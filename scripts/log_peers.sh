@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# log_peers.sh DIR: unpacks Debian's rsyslog and syslog-ng into DIR, to compare with. They can't be installed
-# side by side, and need not be installed at all. Says what is missing and ends with 3 where there is no apt.
+# log_peers.sh DIR: unpacks Debian's rsyslog and syslog-ng into DIR, for comparisons. They can't be installed
+# together, and need not be installed at all. It reports missing packages and ends with 3 if there is no apt.
 set -euo pipefail
 to=$1
 packages=(rsyslog rsyslog-relp rsyslog-openssl syslog-ng-core libestr0 libfastjson4 liblognorm5 librelp0 libivykis0 libnet1 libelogind0
   libpcre3 libwrap0)
 [ -e "$to/.done" ] && exit 0
-command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "log peers: no apt-get here: compared with nobody" >&2; exit 3; }
+command -v apt-get >/dev/null && command -v dpkg >/dev/null || { echo "log peers: no apt-get here: nothing to compare with" >&2; exit 3; }
 mkdir -p "$to/debs"
 (
   cd "$to/debs"
@@ -16,7 +16,7 @@ mkdir -p "$to/debs"
   done
 )
 for deb in "$to"/debs/*.deb; do
-  [ -e "$deb" ] || { echo "log peers: nothing could be fetched: compared with nobody" >&2; exit 3; }
+  [ -e "$deb" ] || { echo "log peers: nothing could be fetched: nothing to compare with" >&2; exit 3; }
   dpkg -x "$deb" "$to"
 done
 touch "$to/.done"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# test.sh: what must hold at every commit. Format and tidy first, as they fail early; then every unit,
-# crate and document test; then the program against the peer's own tests, where the corpus is
-# (GABION_CORPUS, else ../shared/corpus). Goes on after a failed step, and ends with the sums:
+# test.sh: the checks of every commit. Format and tidy come first, as they fail early; then every unit,
+# crate and document test; then Suricata's and Slips' own tests of the program, if the corpus is there
+# (GABION_CORPUS, else ../shared/corpus). It continues after a failed step, and ends with the sums:
 #
 #   N passed, N failed, N skipped
 #
 # One build serves all: conformance runs the binary that the tests built, whose overflow checks and
-# debug assertions are on, so that a test of the peer's is a test of these too.
+# debug assertions are on, so that Suricata's tests check these too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -33,7 +33,7 @@ check() {
   if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "failed: $name"; fi
 }
 
-# Runs cargo test and adds what its binaries counted; a failed build counts as one failure.
+# Runs cargo test and adds the counts of its binaries; a failed build counts as one failure.
 cargo_test() {
   local name=$1 code=0 counts
   shift
@@ -63,7 +63,7 @@ else
     "$binaries/suricata-verify" --binary "$binaries/gabion" --causes \
     --baseline "$floors/suricata-verify.txt" --results "$target/suricata-verify.tsv" \
     --keep "$target/suricata-verify"
-  check "EVE: every record of these tests is valid against the peer's schema" \
+  check "EVE: every record of these tests is valid against Suricata's schema" \
     "$binaries/eve-schema" --schema "$corpus/suricata-verify/schema.json" "$target/suricata-verify"
   check "every capture is read to its end or refused with one line" \
     "$binaries/every-capture" --binary "$binaries/gabion"
@@ -72,11 +72,11 @@ else
 fi
 
 if [ ! -d "$corpus/flows" ]; then
-  skip "conformance: logs of flows" "no $corpus/flows (set GABION_CORPUS)"
+  skip "conformance: flow logs" "no $corpus/flows (set GABION_CORPUS)"
 else
   check "build of the program and the runner" \
     cargo build --locked --package gabion --package gabion-conformance
-  check "conformance: logs of flows, nothing below its floor" \
+  check "conformance: flow logs, nothing below its floor" \
     "$binaries/flows" --binary "$binaries/gabion" --floors "$floors/flows.tsv"
 fi
 

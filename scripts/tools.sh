@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
-# tools.sh [gate|lab]: sees that the tools to build with are there, and installs what is missing.
+# tools.sh [gate|lab]: checks for the build tools, and installs missing ones.
 #
 # A C compiler (PCRE2, Lua, zstd, mimalloc and AWS-LC are built from source; none of them needs cmake)
 # comes from the distribution's packages; the Rust toolchain of rust-toolchain.toml comes by rustup.
-# Debian 12's own cargo (0.66) can't read this workspace, so it is no way out. With `gate`: cargo-deny
-# too; with `lab`: python3 and zstd.
-# Says nothing and takes a fraction of a second when nothing is missing.
+# Debian 12's own cargo (0.66) can't read this workspace. `gate` adds cargo-deny, `lab` python3 and zstd.
+# If nothing is missing, the script prints nothing and takes a fraction of a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -29,11 +28,11 @@ packages() {
   [ "$(id -u)" = 0 ] || fail "missing: ${missing[*]}: run as root: apt-get install ${missing[*]}"
   say "installing Debian packages: ${missing[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  apt-get update -qq >&2 || say "apt-get update failed, going on with the lists there are"
+  apt-get update -qq >&2 || say "apt-get update failed, continuing with the present lists"
   apt-get install -y -qq --no-install-recommends "${missing[@]}" >&2
 }
 
-# Cargo in the path may be rustup's, which follows rust-toolchain.toml, or one of its own.
+# Cargo in the path may be rustup's, which follows rust-toolchain.toml, or a separate one.
 toolchain() {
   local found
   if found=$(cargo --version 2>/dev/null) && enough "$found"; then
@@ -41,16 +40,16 @@ toolchain() {
     have rustup || fail "cargo is here but not rustfmt: install rustfmt and clippy of Rust $channel"
   fi
   if ! have rustup; then
-    [ -z "${found:-}" ] || say "found $found, Rust $channel is wanted"
+    [ -z "${found:-}" ] || say "found $found, Rust $channel is needed"
     install_rustup
   fi
   say "installing Rust $channel"
   rustup toolchain install "$channel" --profile minimal -c rustfmt -c clippy >&2 ||
-    fail "Rust $channel can't be fetched: give a mirror in RUSTUP_DIST_SERVER, or install it by hand"
-  found=$(cargo --version) && enough "$found" || fail "$found is called, Rust $channel is wanted"
+    fail "Rust $channel can't be fetched: set a mirror in RUSTUP_DIST_SERVER, or install it by hand"
+  found=$(cargo --version) && enough "$found" || fail "found $found, Rust $channel is needed"
 }
 
-# The two components that are not part of every toolchain; asked for by file, as starting them costs more.
+# Checks for the two components that are not part of every toolchain, by file, as starting them takes longer.
 has_parts() {
   local bin
   have rustup || { have rustfmt; return; }
@@ -65,7 +64,7 @@ enough() {
 }
 
 install_rustup() {
-  # Debian 12 has no such package, yet knows the name from others: only a version to install counts.
+  # Debian 12 has no such package but knows the name from others, so this looks for a version to install.
   if have apt-get && [ "$(id -u)" = 0 ] &&
     apt-cache policy rustup 2>/dev/null | grep -q 'Candidate: [0-9]' &&
     say "installing Debian package: rustup" &&
@@ -90,7 +89,7 @@ gate_tools() {
   have cargo-deny && return 0
   say "installing cargo-deny (some minutes, once)"
   cargo install --locked --quiet cargo-deny >&2 ||
-    say "cargo-deny can't be installed: the gate will say that licences were not checked"
+    say "cargo-deny can't be installed: the gate will report that licences were not checked"
 }
 
 packages "${1:-}"
