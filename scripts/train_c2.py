@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Trains the scorer of command and control and writes what it is worth.
-"""Trains the scorer of command and control on labelled strings of letters, and says what it is worth.
+# Trains the scorer of command and control and writes how good it is.
+"""Trains the scorer of command and control on labelled strings of letters, and measures how good it is.
 
     scripts/train_c2.py CORPUS/flows/letters-labelled.tsv
 
@@ -9,10 +9,10 @@ in docs/command-and-control.md between its marks. It needs numpy; a run takes so
 same bytes each time.
 
 The model is the mean of boosted trees over features of a string (crates/behavior/src/command_and_control/
-features.rs has the same ones in the same order; a test there compares both on strings written beside the
-model). It learns from strings and from parts of them, for the strings here are of days and those that it
-is asked about are of an hour and begin with five flows. It is judged on whole strings, and on beginnings,
-that it has not seen, nor any part of them: by whole groups (the column `fold`, a hash of source address
+features.rs has the same ones in the same order; a test there compares both on strings in the
+model's file). It learns from strings and from parts of them, since these strings cover days while those to be
+scored cover an hour and begin with five flows. It is tested on whole strings, and on beginnings,
+of which it has seen no part: by whole groups (the column `fold`, a hash of source address
 and label), and by source address.
 """
 import hashlib
@@ -33,15 +33,15 @@ GAPS = ".,+*"
 SECONDS = [2, 20, 150, 1200, 0]
 LONGEST = 500
 
-# How it is trained.
+# Parameters of the training.
 TREES, DEPTH, RATE, RIDGE, LEAST, SMALLEST = 80, 4, 0.12, 2.0, 0.75, 8
 MEMBERS, ROWS, COLUMNS, BINS = 3, 0.7, 0.25, 24
-# The parts of a string: beginnings of so many flows, spans anywhere, and what lies between full hours.
+# The parts of a string: beginnings of these numbers of flows, spans anywhere, and the parts between full hours.
 BEGINNINGS = (3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 27, 33, 41, 51, 63, 78, 97, 121, 151, 188, 235)
 SHORTEST, SPANS_MOST, HOURS_MOST = 3, 20, 12
-# Beginnings that are judged.
+# Beginnings that are tested.
 JUDGED = (5, 10, 22, 51)
-# What of all malicious held-out strings each level is to find.
+# The share of all malicious held-out strings that each level must find.
 RECALLS = (0.90, 0.95)
 
 
@@ -71,7 +71,7 @@ def part(text_tokens, begin, end):
 
 
 def parts(text):
-    """A string, and others that the same program would have made, had a window begun or ended there."""
+    """A string, and those that the same program would have made if a window had begun or ended elsewhere."""
     t = tokens(text)
     n = len(t)
     found = {(0, count) for count in BEGINNINGS if count < n}
@@ -202,12 +202,12 @@ def read(path):
     lines = [line.rstrip("\n").split("\t") for line in open(path, encoding="utf-8")]
     head = [c.lstrip("#") for c in lines[0]]
     rows = [dict(zip(head, line)) for line in lines[1:]]
-    # As the peer: TCP, and strings of five characters or more.
+    # As in Slips: TCP, and strings of five characters or more.
     return [r for r in rows if r["proto"] == "tcp" and len(r["letters"]) >= 5]
 
 
 class Data:
-    """Strings, and rows of features: of each string first the whole, then its parts."""
+    """Strings, and rows of features: for each string first the whole, then its parts."""
 
     def __init__(self, rows):
         self.rows = rows
@@ -223,7 +223,7 @@ class Data:
                 first.append(beginning)
                 values.append([v for _, _, v in found])
         self.names = [(group, name) for group, name, _ in found]
-        # The string of each row, whether it is all of it, and how many first flows it is (0: not the first).
+        # The string of each row, whether the row is the whole string, and how many first flows it has (0: not the first).
         self.of, self.whole, self.first = np.array(of), np.array(whole), np.array(first)
         values = np.array(values)
         self.edges = []
@@ -232,7 +232,7 @@ class Data:
             steps = np.unique(column)
             if len(steps) > BINS:
                 steps = np.unique(column[[len(column) * k // BINS for k in range(BINS)]])
-            # Rounded, so that the file holds what is used.
+            # Rounded, so that the file holds the values in use.
             self.edges.append([float(f"{(a + b) / 2:.6g}") for a, b in zip(steps, steps[1:])])
         self.bins = np.stack([np.searchsorted(e, values[:, j]) for j, e in enumerate(self.edges)], axis=1)
         self.most = max(len(e) for e in self.edges) + 1
@@ -285,7 +285,7 @@ def grow(data, rows, grad, hess, columns):
 
 
 def leaf(tree, bins):
-    """What a tree says of rows of bins."""
+    """The values of a tree for rows of bins."""
     feature, step, value = tree
     at, each = np.zeros(len(bins), int), np.arange(len(bins))
     for _ in range(DEPTH):
@@ -295,7 +295,7 @@ def leaf(tree, bins):
 
 
 def fit(data, index):
-    """Trees of rows."""
+    """Trains trees on rows."""
     w, bad, bins = weights(data, index), data.bad[data.of[index]], data.bins[index]
     members = []
     for member in range(MEMBERS):
@@ -318,7 +318,7 @@ def judge(members, bins):
 
 
 def held_out(data, keys):
-    """The score of each row by a model that knows nothing of its string's key."""
+    """The score of each row by a model that was not trained on its string's key."""
     scores = np.zeros(len(data.of))
     keys = np.array(keys)[data.of]
     for key in sorted(set(keys)):
@@ -328,10 +328,10 @@ def held_out(data, keys):
 
 
 def worth(data, scores, least, of=None):
-    """What is told of some strings (all) by their scores."""
+    """Counts what is reported for some strings (by default all) by their scores."""
     of = np.arange(len(data.rows)) if of is None else of
-    told, bad, cc = scores >= least, data.bad[of], data.cc[of]
-    return [int(x.sum()) for x in (told & bad, bad, told & ~bad, ~bad, told & cc, cc)]
+    reported, bad, cc = scores >= least, data.bad[of], data.cc[of]
+    return [int(x.sum()) for x in (reported & bad, bad, reported & ~bad, ~bad, reported & cc, cc)]
 
 
 def row(name, w):
@@ -342,14 +342,14 @@ def row(name, w):
 
 
 def threshold(data, scores, recall):
-    """The score with the best precision of those that find so much."""
+    """The score with the best precision among those that reach this recall."""
     best = (0.0, 0.0)
     good = 0
     order = sorted(range(len(scores)), key=lambda i: (-scores[i], i))
-    for told, i in enumerate(order, 1):
+    for reported, i in enumerate(order, 1):
         good += data.bad[i]
         if good / data.bad.sum() >= recall:
-            best = max(best, (good / told, scores[i]))
+            best = max(best, (good / reported, scores[i]))
     return best[1]
 
 

@@ -1,4 +1,4 @@
-//! libFuzzer's way into `gabion_fuzz::feed::beside`.
+//! libFuzzer's entry point of `gabion_fuzz::feed::beside`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gabion_fuzz::feed::beside(data));

@@ -1,4 +1,4 @@
-//! libFuzzer's way into `gabion_fuzz::logs::relp`.
+//! libFuzzer's entry point of `gabion_fuzz::logs::relp`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gabion_fuzz::logs::relp(data));

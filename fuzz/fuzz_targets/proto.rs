@@ -1,4 +1,4 @@
-//! libFuzzer's way into a protocol's parser: the one that GABION_FUZZ_PROTO names (`http1`), else
+//! libFuzzer's entry point of a protocol's parser: the one that GABION_FUZZ_PROTO names (`http1`), or
 //! the one that the first byte of the input picks.
 #![no_main]
 

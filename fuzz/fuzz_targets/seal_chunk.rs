@@ -1,4 +1,4 @@
-//! libFuzzer's way into `gabion_fuzz::seal::chunk`.
+//! libFuzzer's entry point of `gabion_fuzz::seal::chunk`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| gabion_fuzz::seal::chunk(data));

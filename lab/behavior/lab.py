@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-# The seven remedies of the published study of resource exhaustion: before as published, after as measured.
+# The seven remedies of the published study of resource exhaustion: published figures before, measured ones after.
 """Experiments of `make lab-behavior`.
 
-A published study of Slips 1.1.16 (10 GB of memory, killed by the kernel five times) ends in seven proposals. Each is
-an experiment here, on logs generated out of the corpus: what the study or its project says before, and what ours does.
-A cgroup of 256 MiB is made by the experiment where that is possible (as root); else that part is skipped by name.
+A published study of Slips 1.1.16 (10 GB of memory, killed by the kernel five times) ends with seven proposals. Each is
+an experiment here, on logs generated from the corpus: the figure of the study or its project, and Gabion's.
+The experiment creates a cgroup of 256 MiB if it can (as root); otherwise that part is skipped with a message.
 
-  lab/behavior/lab.py [--binary PATH] [--small]      --small: a tenth of every input, to see that all runs
+  lab/behavior/lab.py [--binary PATH] [--small]      --small: a tenth of every input, to check that everything runs
 """
 import argparse, json, os, pathlib, re, subprocess, sys, tempfile, time
 
@@ -20,13 +20,13 @@ LIMIT = 256 << 20
 rows = []
 
 
-def said(remedy, what, before, after, is_met):
+def report(remedy, what, before, after, is_met):
     rows.append((remedy, what, before, after, is_met))
     print(f"{'met  ' if is_met else 'MISSED'} {remedy}: {what}\n       before: {before}\n       after:  {after}", flush=True)
 
 
 class Cgroup:
-    """A memory cgroup of this experiment, version 2 or 1; None where none can be made."""
+    """A memory cgroup of this experiment, version 2 or 1; None if none can be made."""
 
     def __init__(self, folder, is_v2):
         self.folder, self.is_v2 = folder, is_v2
@@ -41,7 +41,7 @@ class Cgroup:
                 folder.mkdir()
                 if not (folder / limit).exists() and is_v2 and (base / "cgroup.subtree_control").exists():
                     (base / "cgroup.subtree_control").write_text("+memory")
-                # What is no cgroup would take any file: here it has to be there already.
+                # A folder that is not a cgroup would accept any file, so the file must exist already.
                 if not (folder / limit).exists():
                     raise OSError("no memory cgroup")
                 (folder / limit).write_text(str(LIMIT))
@@ -52,7 +52,7 @@ class Cgroup:
         return None
 
     def run(self, argv):
-        """Runs a program inside; exit code, its output, peak bytes, kills."""
+        """Runs a program in the cgroup; returns exit code, its output, peak bytes, kills."""
         def enter():
             (self.folder / "cgroup.procs").write_text(str(os.getpid()))
         done = subprocess.run(argv, capture_output=True, text=True, preexec_fn=enter)
@@ -83,9 +83,9 @@ def backpressure(o, work):
     flow_logs.flood("spoofed", count, path)
     cgroup = Cgroup.make()
     if cgroup is None:
-        print("backpressure: cgroup: skipped: no memory cgroup can be made here (needs root)")
+        print("backpressure: cgroup: skipped: can't create a memory cgroup (needs root)")
         r = rate(o.binary, path, count)
-        said("1 backpressure", f"{count} flows of spoofed sources", "10 GB used up, 2 of its processes killed",
+        report("1 backpressure", f"{count} flows of spoofed sources", "10 GB used up, 2 of its processes killed",
              f"exit {r['exit']}, peak {r['rss_mib']:.0f} MiB (no cgroup)", r["exit"] == 0 and r["rss_mib"] <= 256)
     else:
         try:
@@ -94,7 +94,7 @@ def backpressure(o, work):
                 summary = json.loads(done.stdout or "{}")
                 found = "From 203.0.113.9 to" in (pathlib.Path(out) / "alerts.log").read_text()
             balanced = all(summary.get(k, {}).get("balanced") for k in ("ledger", "sources"))
-            said("1 backpressure", f"{count} flows of spoofed sources in a cgroup of 256 MiB, a scanner among them",
+            report("1 backpressure", f"{count} flows of spoofed sources in a cgroup of 256 MiB, a scanner among them",
                  "10 GB used up, 2 of its processes killed, oom_kill 5",
                  f"exit {done.returncode}, kills {kills}, peak {peak >> 20} MiB with page cache, ledger "
                  f"{'balanced' if balanced else 'NOT BALANCED'}, scanner {'found' if found else 'NOT FOUND'}",
@@ -105,22 +105,22 @@ def backpressure(o, work):
 
 
 def health(o, work):
-    """A worker that dies or stalls: the engine's own tests act it out."""
+    """A worker that dies or stalls: a test of the engine simulates it."""
     test = ["cargo", "test", "-q", "--locked", "-p", "gabion", "--bin", "gabion", "a_lost_worker_is_said_and_counted",
             "--", "--nocapture"]
     done = subprocess.run(test, cwd=HERE.parent.parent, capture_output=True, text=True)
     passed = done.returncode == 0 and "1 passed" in done.stdout
     after = dict(re.findall(r"(Panics|Stalls): said ([0-9.]+) s", done.stdout))
     in_time = len(after) == 2 and all(float(seconds) <= 2 for seconds in after.values())
-    said("2 health", "a worker panics, another stalls", "zombies, run for hours doing nothing",
-         f"said {after.get('Panics')} s and {after.get('Stalls')} s after the run began, "
+    report("2 health", "a worker panics, another stalls", "zombies, run for hours doing nothing",
+         f"reported {after.get('Panics')} s and {after.get('Stalls')} s after the run began, "
          f"{'counted, the run ends' if passed else 'NOT COUNTED'}", passed and in_time)
 
 
 def batches(o, work, path, count):
     r = rate(o.binary, path, count)
-    said("3 batches", "flows a CPU second, ordinary log", "80 to 200 a second with 5 processes",
-         f"{r['rate'] / 1000:.0f} k a CPU second, no store beside it", r["rate"] > 100_000)
+    report("3 batches", "flows a CPU second, ordinary log", "80 to 200 a second with 5 processes",
+         f"{r['rate'] / 1000:.0f} k a CPU second, without a store", r["rate"] > 100_000)
     return r
 
 
@@ -128,7 +128,7 @@ def constant_time(o, work, base):
     path, count = work / "ports.conn.log", 1_000_000 // o.scale
     flow_logs.flood("ports", count, path)
     r = rate(o.binary, path, count)
-    said("4 work per flow", f"scans of 65,536 ports, {count} flows",
+    report("4 work per flow", f"scans of 65,536 ports, {count} flows",
          "add_flow_to_profile grows with what a profile has seen",
          f"{r['rate'] / base['rate']:.2f} of the ordinary log's rate, {r['rss_mib']:.0f} MiB",
          r["rate"] >= 0.8 * base["rate"] and r["rss_mib"] <= 256)
@@ -138,24 +138,24 @@ def constant_time(o, work, base):
 def parallel(o, work, path, count):
     one = min(rate(o.binary, path, count)["wall"] for _ in range(3))
     two = min(rate(o.binary, path, count, "--workers", "2")["wall"] for _ in range(3))
-    said("5 parallelism", "two workers against one, wall time", "threads of one interpreter", f"{one / two:.2f} times as fast",
+    report("5 parallelism", "two workers against one, wall time", "threads of one interpreter", f"{one / two:.2f} times as fast",
          one / two >= 1.5 or os.cpu_count() < 2)
 
 
 def adaptive(o, work):
-    """Live: how long until a finding is written, with workers that join when they are needed."""
+    """Live: the time until a finding is written, with workers that start when they are needed."""
     per_second = 50_000 // o.scale
     r = latency(o.binary, per_second, 4, 2)
     late = r["late"] or [float("inf")]
     p99 = late[min(len(late) - 1, int(len(late) * 0.99))]
-    said("6 as many workers as needed", f"{per_second} flows a second, from the flow written to its evidence",
+    report("6 as many workers as needed", f"{per_second} flows a second, from the flow written to its evidence",
          "workers judged every 5 min; latency p99 17,715 s",
          f"p99 {p99 * 1000:.0f} ms, at most {late[-1] * 1000:.0f} ms of {len(late)}, {r['missing']} missing, exit {r['exit']}",
          p99 <= 1.0 and r["missing"] == 0 and r["exit"] == 0)
 
 
 def expiry(o, work):
-    """Twelve hours of other hosts each hour: memory stays."""
+    """Twelve hours with other hosts each hour: memory stays constant."""
     peaks = []
     for hours in (2, 12):
         path = work / "hours.conn.log"
@@ -168,7 +168,7 @@ def expiry(o, work):
                            + flow_logs.REST % (f"20.0.{at % 97}.{at % 251}", 445))
         peaks.append(rate(o.binary, path, per_hour * hours)["rss_mib"])
         path.unlink()
-    said("7 expiry", "2 and 12 hours, new hosts each hour", "memory grows until the kernel kills",
+    report("7 expiry", "2 and 12 hours, new hosts each hour", "memory grows until the kernel kills",
          f"{peaks[0]:.0f} and {peaks[1]:.0f} MiB", peaks[1] <= peaks[0] * 1.25 + 8)
 
 

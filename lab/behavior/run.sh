@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The remedies of the published study of Slips' resource exhaustion, each as an experiment on ours.
+# Runs each remedy of the published study of Slips' resource exhaustion as an experiment with Gabion.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 cargo build --locked --release -q -p gabion

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# Measures the network engine end to end, as whole processes, beside the peer where it is named.
+# Measures the network engine end to end, as whole processes, and Suricata if it is named.
 """End-to-end benchmark of the network engine.
 
 Runs the sensor as a whole process on the benchmark captures of the corpus and prints CPU seconds (user
-and system, by the kernel's account of each finished process), packets per CPU second net of start-up,
-and peak memory; beside it our own limit (gabion-limit: read, decode and flow lookup alone) and, when
-it is named, the peer, in the same run, so that what is read is a ratio. Needs python3 and zstd.
+and system, as the kernel counts them for each finished process), packets per CPU second net of start-up,
+and peak memory; in the same run also the lower bound (gabion-limit: read, decode and flow lookup alone) and, if
+it is named, Suricata, so that the results are ratios. Needs python3 and zstd.
 
   lab/bench/bench.py [--binary PATH] [--peer PATH] [--runs N] [--json FILE] [--smoke]
 """
@@ -23,7 +23,7 @@ def unpack(source, target):
     return target
 
 
-# What is measured is started by a small process: a child's peak counts what its parent held when it began.
+# A small process starts the measured one: a child's peak includes the memory that its parent held at the fork.
 LAUNCHER = """
 import json, os, sys, time
 start = time.monotonic()
@@ -43,10 +43,10 @@ print(json.dumps({"cpu": usage.ru_utime + usage.ru_stime, "wall": time.monotonic
 
 def measure(argv):
     """CPU seconds, wall seconds and peak MiB of one process, its exit code and its last line."""
-    with tempfile.TemporaryFile() as said:
-        launched = subprocess.run([sys.executable, "-I", "-S", "-c", LAUNCHER, *map(str, argv)], stdout=subprocess.PIPE, stderr=said, check=True)
-        said.seek(0)
-        lines = said.read().decode(errors="replace").strip().splitlines()
+    with tempfile.TemporaryFile() as output:
+        launched = subprocess.run([sys.executable, "-I", "-S", "-c", LAUNCHER, *map(str, argv)], stdout=subprocess.PIPE, stderr=output, check=True)
+        output.seek(0)
+        lines = output.read().decode(errors="replace").strip().splitlines()
     return {**json.loads(launched.stdout), "last": lines[-1] if lines else ""}
 
 
@@ -71,8 +71,8 @@ def repeat(make_argv, runs):
 def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--binary", default=str(TARGET / "release/gabion"))
-    a.add_argument("--limit", default=str(TARGET / "release/gabion-limit"), help="reads, decodes, looks flows up")
-    a.add_argument("--peer", help="a Suricata to run beside ours")
+    a.add_argument("--limit", default=str(TARGET / "release/gabion-limit"), help="the lower bound: reads, decodes, looks up flows")
+    a.add_argument("--peer", help="a Suricata to compare with")
     a.add_argument("--runs", type=int, default=3)
     a.add_argument("--json", help="write all figures to this file")
     a.add_argument("--smoke", action="store_true", help="one run on the demonstration capture")
@@ -92,7 +92,7 @@ def main():
     rules = unpack(CORPUS / "rules/emerging-all.rules.zst", work / "et.rules")
     empty = work / "empty.pcap"
     empty.write_bytes(bytes.fromhex("d4c3b2a1020004000000000000000000ffff000001000000"))
-    # The peer takes a minute over a capture without packets: one ARP frame keeps it short.
+    # Suricata takes a minute for a capture without packets: one ARP frame keeps it short.
     one = work / "one.pcap"
     frame = bytes.fromhex("ffffffffffff0000000000010806") + bytes(46)
     one.write_bytes(empty.read_bytes() + (1).to_bytes(4, "little") + bytes(4)
@@ -133,13 +133,13 @@ def main():
             rate = f"{packets / r['net'] / 1000:.0f}" if packets and r["net"] > 0 else ""
             print(f"{name:25} {who:8} {r['cpu_median']:8.2f} {r['net']:8.2f} {rate:>12} "
                   f"{r['wall_median']:7.2f} {r['rss_mib']:8.0f} {r['alerts']:7}", flush=True)
-    # What nothing made of these parts can beat: no reassembly, no parser, no rule, no record.
+    # The lower bound of these parts: no reassembly, no parser, no rule, no record.
     limit = figures[("limit", "read, decode, flow lookup")] = repeat(lambda _: [o.limit, str(caps["mixed"])], o.runs)
     limit["net"] = limit["cpu_median"]
     print(f"{'read, decode, flow lookup':25} {'limit':8} {limit['cpu_median']:8.2f} {limit['net']:8.2f} "
           f"{PACKETS['mixed'] / limit['net'] / 1000:12.0f} {limit['wall_median']:7.2f} {limit['rss_mib']:8.0f}   {limit['last']}",
           flush=True)
-    # One worker is one thread that reads too; two share the work of it. Loading is not shared.
+    # One worker is one thread that also reads; two share its work. Loading is not shared.
     def workers(n, capture):
         return lambda out: [o.binary, "read", "-q", "-k", "none", "-S", str(rules), "-l", out,
                             "--workers", str(n), str(capture)]
@@ -161,7 +161,7 @@ def main():
         for name in ("ET rules + EVE", "no rules, EVE", "mpm-flood, no outputs"):
             print(f"ratio peer/gabion, {name}: {figures[('peer', name)]['net'] / figures[('gabion', name)]['net']:.2f}")
     for name in ("ET rules + EVE", "no rules, EVE", "no rules, no outputs"):
-        print(f"times our own limit, {name}: {figures[('gabion', name)]['net'] / limit['net']:.1f}")
+        print(f"times the lower bound, {name}: {figures[('gabion', name)]['net'] / limit['net']:.1f}")
     if a["alerts"] != b["alerts"] or a["eve_bytes"] == 0:
         print("bench: one worker and two must find the same", file=sys.stderr)
         return 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# Measures what the dearest packets cost: those that are made to mean as much work as their bytes allow.
-"""Dear packets: CPU microseconds a packet of each kind, and as a multiple of an ordinary packet's.
+# Measures the most expensive packets: those that are made to cost as much work as their bytes allow.
+"""Expensive packets: CPU microseconds a packet of each kind, and as a multiple of an ordinary packet's.
 
   lab/bench/dear.py --rules FILE --ordinary CAPTURE [--binary PATH] [--runs N] [--kinds A,B] [--smoke]
 
-Every capture is TCP over IPv4 with full segments: some flows, many packets each, and flows of one such packet. All outputs are written, as
-`gabion read -l` does. The time to load the rules is measured and taken off. Ends with 1 when a ratio is above
+Every capture is TCP over IPv4 with full segments: some flows of many packets, and flows of one such packet. All outputs are
+written, as with `gabion read -l`. The time to load the rules is measured and subtracted. Ends with 1 when a ratio is above
 30. The tests bound the same in steps (docs/adversarial.md)."""
 import argparse, gzip, os, pathlib, struct, subprocess, sys, tempfile
 
@@ -45,7 +45,7 @@ MANY_HEADERS = b"GET / HTTP/1.1\r\nHost: a\r\n" + b"".join(b"%x:\n" % n for n in
 MANY_FOLDS = b"GET / HTTP/1.1\r\nHost: a\r\nF: a\r\n" + b" b\r\n" * 3000 + b"\r\n"
 LONG = b"Content-Length: 1000000000\r\n\r\n"
 
-# Name: port, what the client says first, what the server says first, what one side then repeats, which side.
+# Name: port, first bytes of the client, first bytes of the server, bytes that one side then repeats, which side.
 KINDS = {
     "mqtt-ping": (1883, CONNECT, CONNACK, b"\xc0\0", 0),
     "mqtt-ping-alone": (1883, b"\xc0\0", b"", b"\xc0\0", 0),
@@ -77,7 +77,7 @@ KINDS = {
 
 
 class Capture:
-    """A capture that is written, microsecond by microsecond."""
+    """Writes a capture, with increasing times in microseconds."""
 
     def __init__(self, path):
         self.file, self.now, self.packets = open(path, "wb"), 0, 0
@@ -94,7 +94,7 @@ class Capture:
 
 
 class Session:
-    """A TCP session: what is said is acknowledged at once, by the other side's next packet."""
+    """A TCP session: all data is acknowledged at once, by the other side's next packet."""
 
     def __init__(self, capture, number, port):
         self.capture, self.hosts, self.port = capture, (0x0A000001 + number, 0xC0000201), port
@@ -118,7 +118,7 @@ class Session:
 
 
 def make(path, kind, flows, packets):
-    """Writes the capture of a kind; gives back how many of its packets are dear."""
+    """Writes the capture of a kind; returns the number of its packets."""
     capture = Capture(path)
     for number in range(flows):
         if kind.startswith("gzip"):
@@ -137,15 +137,15 @@ def make(path, kind, flows, packets):
 
 
 def cpu(argv):
-    """CPU seconds of one process that writes into a folder of its own."""
-    with tempfile.TemporaryFile() as said, tempfile.TemporaryDirectory() as out:
-        process = subprocess.Popen([*argv, "-l", out], stdout=said, stderr=said)
+    """CPU seconds of one process that writes into a folder of its own, and the bytes written."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as out:
+        process = subprocess.Popen([*argv, "-l", out], stdout=output, stderr=output)
         _, status, usage = os.wait4(process.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         process.returncode = code
         if code not in (0, 10):
-            said.seek(0)
-            raise SystemExit(f"dear: {' '.join(argv)}: exit {code}\n{said.read().decode(errors='replace')}")
+            output.seek(0)
+            raise SystemExit(f"dear: {' '.join(argv)}: exit {code}\n{output.read().decode(errors='replace')}")
         written = sum(f.stat().st_size for f in pathlib.Path(out).rglob("*") if f.is_file())
     return usage.ru_utime + usage.ru_stime, written
 
@@ -154,8 +154,8 @@ def main():
     a = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     a.add_argument("--binary", default=os.environ.get("GABION", str(TARGET / "release/gabion")))
     a.add_argument("--rules", help="rules to load, such as those of ET")
-    a.add_argument("--ordinary", help="a capture of ordinary packets, such as the corpus's bench/mixed, unpacked")
-    a.add_argument("--kinds", help="only these, by comma")
+    a.add_argument("--ordinary", help="a capture of ordinary packets, such as the corpus's bench/mixed, decompressed")
+    a.add_argument("--kinds", help="only these, separated by commas")
     a.add_argument("--runs", type=int, default=3)
     a.add_argument("--smoke", action="store_true", help="small captures, no bound")
     o = a.parse_args()
@@ -187,7 +187,7 @@ def main():
             capture = work / f"dear-{kind}.pcap"
             count = make(capture, kind, flows, packets)
             took, written = best(capture)
-            # Of the short flows all packets, as an attacker must send them; of the long ones the full half.
+            # In short flows all packets count, as an attacker must send them; in long ones the half with data.
             each = (took - start) / (count / 2 if shape == "long" else count)
             ratio = each / ordinary if ordinary else 0.0
             worst = max(worst, ratio)

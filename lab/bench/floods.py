@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Measures what floods of new flows cost where there is no room for them, as a ratio to where there is.
-"""Floods of new flows: CPU seconds by those of the same flood with room for all flows and one worker.
+# Measures the cost of floods of new flows without enough memory, as a ratio to the cost with enough.
+"""Floods of new flows: CPU seconds divided by those of the same flood with memory for all flows and one worker.
 
   lab/bench/floods.py [--binary PATH] [--runs N] [--smoke]
 
@@ -13,7 +13,7 @@ MOST = 2.0
 
 
 def flood(path, count, transport):
-    """A capture of so many one-packet flows, raw IPv4, 200,000 a second."""
+    """A capture of `count` one-packet flows, raw IPv4, 200,000 a second."""
     if path.exists():
         return path
     payload, number = (struct.pack(">HHIIBBHHH", 9, 80, 1, 0, 0x50, 2, 65535, 0, 0), 6) if transport == "syn" \
@@ -29,8 +29,8 @@ def flood(path, count, transport):
 
 def cpu(argv):
     """CPU seconds of one process."""
-    with tempfile.TemporaryFile() as said:
-        process = subprocess.Popen(argv, stdout=said, stderr=said)
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(argv, stdout=output, stderr=output)
         _, status, usage = os.wait4(process.pid, 0)
     code = os.waitstatus_to_exitcode(status)
     process.returncode = code
@@ -63,7 +63,7 @@ def main():
                 took = min(cpu([*read, *budget, "--workers", str(n)]) for _ in range(runs))
                 worst = max(worst, took / plain)
                 print(f"{name:14} {' '.join(budget) or 'usual budget':16} {n} workers: {took:6.2f} CPU-s, "
-                      f"{took / plain:4.2f} times the {plain:.2f} with room", flush=True)
+                      f"{took / plain:4.2f} times the {plain:.2f} with memory for all", flush=True)
     print(f"floods: at most {worst:.2f} times (bound {MOST})")
     return 0 if o.smoke or worst <= MOST else 1
 

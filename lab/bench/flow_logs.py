@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-# Makes logs of flows of any size out of the corpus: addresses and times of real logs rewritten.
-"""Logs of flows for benchmarks and experiments, generated out of the corpus.
+# Makes flow logs of any size from the corpus: it rewrites addresses and times of real logs.
+"""Flow logs for benchmarks and experiments, generated from the corpus.
 
 Real lines of Zeek's logs are repeated with other addresses, other ids and other times: one hour of
-event time, in order, a fresh set of hosts for each repetition, so that a million flows come of some
-fifteen thousand sources with all that real hosts do. Floods and scans are of one kind each.
+event time, in order, new hosts for each repetition, so that a million flows come from some
+fifteen thousand sources that behave like real hosts. Each flood and scan is of one kind.
 
   flow_logs.py KIND COUNT FILE_OR_FOLDER      KIND: tsv, json, mixed, ports, hosts, arp, spoofed, established, loud
 """
@@ -22,7 +22,7 @@ REST = "\t40000\t%s\t%d\ttcp\t-\t0.0\t0\t0\tS0\tT\tF\t0\tS\t1\t40\t0\t0\t-\n"
 
 
 def read(path):
-    """The text of a log, packed or not."""
+    """The text of a log, compressed or not."""
     packed = path.with_name(path.name + ".zst")
     if path.exists():
         return path.read_text()
@@ -96,7 +96,7 @@ def plain(count, out, as_json):
 
 
 def mixed(count, folder):
-    """All logs of one folder, repeated; `count` is of records of all logs."""
+    """All logs of one folder, repeated; `count` is the number of records in all logs."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     source, hosts = FLOWS / "test9-mixed-zeek-dir", {}
@@ -133,18 +133,18 @@ def mixed(count, folder):
 
 
 def address(n):
-    """Spoofed sources: each another one, in no order, none private or multicast."""
+    """Spoofed sources: all different, unordered, none private or multicast."""
     n = (n * 2654435761 + 12345) % (1 << 29) + (1 << 29)
     return "%d.%d.%d.%d" % (n >> 24, n >> 16 & 255, n >> 8 & 255, n & 255)
 
 
-# What ever new sources of a flood reach: port, name of the service, duration, bytes sent and received.
+# Flows of a flood of new sources: port, name of the service, duration, bytes sent and received.
 SERVICES = [(443, "ssl", "1.0", 500, 4000), (80, "http", "0.4", 300, 9000), (443, "-", "2.0", 700, 900), (22, "ssh", "3.0", 2000, 3000),
             (80, "-", "0.2", 90, 100), (4444, "-", "9.0", 400, 50), (25, "smtp", "1.5", 900, 600), (8080, "-", "0.1", 120, 800)]
 ESTABLISHED = "\t40000\t%s\t%d\ttcp\t%s\t%s\t%d\t%d\tSF\tF\tT\t0\tShADadFf\t6\t%d\t5\t%d\t-\n"
 
 
-# Hosts of the site that do something in the flood of loud sources: seconds between flows, source, destination, port, and the rest.
+# Hosts of the site with findings in the flood of loud sources: seconds between flows, source, destination, port, and the rest.
 PLANTED = [
     (60, "192.168.1.50", "198.51.100.34", 8443, "\ttcp\t-\t0.1\t100\t100\tSF\tT\tF\t0\tShADadFf\t5\t300\t5\t300\t-\n"),
     (36, "192.168.1.66", "192.168.1.9", None, "\ttcp\t-\t0.0\t0\t0\tS0\tT\tT\t0\tS\t1\t40\t0\t0\t-\n"),
@@ -155,7 +155,7 @@ LOUD_PORTS = [4444, 6667, 23, 80, 443, 8443, 22, 53, 31337, 1, 2, 3]
 
 
 def loud(count, out):
-    """Six hours in which each of ever new sources has twelve loud records at once, four hosts of the site among them."""
+    """Six hours of constantly new sources with twelve loud records each, and four hosts of the site among them."""
     hours, due = 6 * HOUR, [0.0] * len(PLANTED)
     with open(out, "w") as file:
         file.write(HEADER)
@@ -191,7 +191,7 @@ def flood(kind, count, out):
             elif kind == "hosts":
                 file.write(head + "10.0.0.5" + REST % ("%d.%d.%d.%d" % (20 + (n >> 24), n >> 16 & 255, n >> 8 & 255, n & 255), 445))
             elif n % 5000 == 77:
-                # The planted scanner: one host at a time, behind the flood.
+                # The planted scanner: one host at a time, hidden in the flood.
                 file.write(head + "203.0.113.9" + REST % ("198.51.%d.%d" % (n // 5000 >> 8 & 255, n // 5000 & 255), 23))
             elif kind == "established":
                 port, service, duration, sent, received = SERVICES[n % len(SERVICES)]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-# Measures the behaviour engine end to end on logs of flows generated out of the corpus.
+# Measures the behaviour engine end to end on flow logs generated from the corpus.
 """End-to-end benchmark of `gabion read --behavior`.
 
-Runs the whole program (reading, detectors of all kinds, alerts.json and alerts.log written) on logs of flows
-made by flow_logs.py, and prints CPU seconds (user and system), flows per CPU second and peak memory; beside
-it DuckDB's answer to two questions about the same file on one thread (installed into target/ where the
-network allows). Floods are measured against the ordinary log: as fast, less a fifth, in 256 MiB. Last how
-long a live run takes from a flow to its evidence, at 50,000 flows a second.
+Runs the whole program (reading, detectors of all kinds, alerts.json and alerts.log written) on flow logs
+made by flow_logs.py, and prints CPU seconds (user and system), flows per CPU second and peak memory; for
+comparison also DuckDB's figures for two queries over the same file on one thread (installed into target/ if there
+is a network). Floods must reach four fifths of the ordinary log's speed, in 256 MiB. The last figure is the
+time from a flow to its evidence in a live run, at 50,000 flows a second.
 
   lab/bench/flows.py [--binary PATH] [--runs N] [--json FILE] [--large]     --large: 10 M flows as well
 """
@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE))
 import flow_logs
 from bench import TARGET, measure
 
-# Name, kind, flows, the bar in flows per CPU second (up to 1: that share of the first case's), MiB.
+# Name, kind, flows, the bar in flows per CPU second (up to 1: a share of the first case's), MiB.
 CASES = [
     ("Zeek TSV conn.log", "tsv", 1_000_000, 500_000, 256),
     ("mixed Zeek folder, all logs", "mixed", 600_000, 300_000, 256),
@@ -33,16 +33,16 @@ LARGE = [("Zeek TSV conn.log, 10 M", "tsv", 10_000_000, 500_000, 256)]
 NAMES = {"tsv": "conn.log", "json": "conn.json.log", "mixed": "mixed", "ports": "conn.ports.log",
          "hosts": "conn.hosts.log", "arp": "arp.log", "spoofed": "conn.spoofed.log",
          "established": "conn.established.log", "loud": "conn.loud.log"}
-# Which evidence each host that is planted in the flood of loud sources has to give.
+# The evidence required of each host that is planted in the flood of loud sources.
 PLANTED = {"192.168.1.50": "BEACON", "192.168.1.66": "SLOW_VERTICAL_PORT_SCAN", "192.168.1.77": "MULTIPLE_RECONNECTION_ATTEMPTS",
            "192.168.1.88": "DATA_UPLOAD"}
 
 
 def made(work, kind, count):
-    """The file or folder, made once; how many records it has."""
+    """The file or folder, made once, and its number of records."""
     place = work / f"{count}-{NAMES[kind]}"
-    told = work / f"{place.name}.count"
-    if not told.exists():
+    counted = work / f"{place.name}.count"
+    if not counted.exists():
         if kind == "mixed":
             shutil.rmtree(place, ignore_errors=True)
             count = flow_logs.mixed(count, place)
@@ -50,8 +50,8 @@ def made(work, kind, count):
             flow_logs.plain(count, place, kind == "json")
         else:
             flow_logs.flood(kind, count, place)
-        told.write_text(str(count))
-    return place, int(told.read_text())
+        counted.write_text(str(count))
+    return place, int(counted.read_text())
 
 
 def run(binary, place, runs, extra=()):
@@ -71,7 +71,7 @@ def run(binary, place, runs, extra=()):
 
 
 def side_by_side(binary, place):
-    """Seconds until two runs of one worker each, begun together, are both done."""
+    """Seconds until two runs of one worker each, started together, are both done."""
     with tempfile.TemporaryDirectory() as out:
         begun = time.monotonic()
         runs = [subprocess.Popen([binary, "read", str(place), "--behavior", "-q", "--workers", "1", "-l", f"{out}/{n}"],
@@ -81,19 +81,19 @@ def side_by_side(binary, place):
 
 
 def parallel(binary, place, rounds):
-    """One worker, two, and two runs side by side, in turn, so that each has the machine's good minutes and its bad ones."""
-    figures = {"one": [], "two": [], "beside": [], "cpu one": [], "cpu two": [], "evidence": set()}
+    """One worker, two, and two runs at the same time, alternating, so that each has the machine's good minutes and its bad ones."""
+    figures = {"one": [], "two": [], "together": [], "cpu one": [], "cpu two": [], "evidence": set()}
     for _ in range(rounds):
         for name, workers in (("one", "1"), ("two", "2")):
             r = run(binary, place, 1, ("--workers", workers))
             figures[name].append(r["wall"])
             figures[f"cpu {name}"].append(r["cpu"])
             figures["evidence"].add((r["evidence"], r["exit"]))
-        figures["beside"].append(side_by_side(binary, place))
-    one, two, beside = (figures[n] for n in ("one", "two", "beside"))
+        figures["together"].append(side_by_side(binary, place))
+    one, two, together = (figures[n] for n in ("one", "two", "together"))
     best, middle = min, statistics.median
-    print(f"two workers against one, {rounds} rounds in turn: wall {best(one) / best(two):.2f} times as fast at best, {middle(one) / middle(two):.2f} in the "
-          f"middle (bar 1.7); two runs side by side, what this machine has: {2 * best(one) / best(beside):.2f} and {2 * middle(one) / middle(beside):.2f}; "
+    print(f"two workers against one, {rounds} alternating rounds: wall {best(one) / best(two):.2f} times as fast at best, {middle(one) / middle(two):.2f} at the "
+          f"median (bar 1.7); two runs at the same time, this machine's maximum: {2 * best(one) / best(together):.2f} and {2 * middle(one) / middle(together):.2f}; "
           f"CPU {100 * (best(figures['cpu two']) / best(figures['cpu one']) - 1):+.1f} %, evidence {'equal' if len(figures['evidence']) == 1 else 'DIFFERS'}",
           flush=True)
     figures["evidence"] = sorted(figures["evidence"])
@@ -101,7 +101,7 @@ def parallel(binary, place, rounds):
 
 
 def duckdb_python(work):
-    """A python3 that has DuckDB: this one, or one of its own in target/, made where the network allows."""
+    """A python3 that has DuckDB: this one, or one in target/, made if there is a network."""
     def has(python):
         return subprocess.run([python, "-c", "import duckdb"], stderr=subprocess.DEVNULL).returncode == 0
     own = work / "venv/bin/python3"
@@ -116,7 +116,7 @@ def duckdb_python(work):
     return str(own) if has(own) else None
 
 
-def duckdb_beside(work, place, rate_of):
+def compare_duckdb(work, place, rate_of):
     python = duckdb_python(work)
     if python is None:
         print("DuckDB: skipped: no python3 with the module duckdb, and it can't be installed here (pip install duckdb)")
@@ -138,10 +138,10 @@ def duckdb_beside(work, place, rate_of):
 
 
 def latency(binary, per_second, seconds, workers):
-    """Live: from the moment that a flow stands in the log until its evidence stands in alerts.log, in seconds, sorted.
+    """Live: seconds from the moment when a flow is in the log until its evidence is in alerts.log, sorted.
 
-    A log grows by a slice each 10 ms. In each slice there is another scanner whose tenth host is its last
-    flow there, so the evidence belongs to that moment; a thread looks for evidence as it is written."""
+    A log grows by a slice each 10 ms. In each slice another scanner reaches its tenth host with its last
+    flow, so the evidence belongs to that moment; a thread reads evidence as it is written."""
     slices, each = seconds * 100, per_second // 100
     texts, names = [], []
     for n in range(slices):
@@ -199,15 +199,15 @@ def latency(binary, per_second, seconds, workers):
 
 
 def planted(binary, place):
-    """Evidence of planted hosts that a run does not tell."""
+    """Evidence of planted hosts that a run does not report."""
     with tempfile.TemporaryDirectory() as out:
         subprocess.run([binary, "read", str(place), "--behavior", "-q", "-l", out], stdout=subprocess.DEVNULL)
         found = set()
         with open(pathlib.Path(out) / "alerts.json") as file:
             for line in file:
                 if '"192.168.1.' in line:
-                    told = json.loads(line)
-                    found |= {(s.get("IP"), told.get("_gabion", {}).get("type")) for s in told.get("Source", [])}
+                    finding = json.loads(line)
+                    found |= {(s.get("IP"), finding.get("_gabion", {}).get("type")) for s in finding.get("Source", [])}
     return [f"{kind} of {ip}" for ip, kind in PLANTED.items() if (ip, kind) not in found]
 
 
@@ -260,7 +260,7 @@ def main():
             (work / f"{place.name}.count").unlink()
     if not o.only and not o.smoke:
         place, records = made(work, "tsv", 1_000_000)
-        figures["duckdb"] = duckdb_beside(work, place, records)
+        figures["duckdb"] = compare_duckdb(work, place, records)
         figures["workers"] = parallel(o.binary, place, max(4 * o.runs, 4))
     two = work / "two.conn.log"
     with open(two, "w") as file:
@@ -282,7 +282,7 @@ def main():
             is_met = p99 <= 1.0 and r["missing"] == 0 and r["exit"] == 0
             if not is_met:
                 below.append(f"latency with {workers} workers")
-            print(f"{f'live, {workers} worker' + 's' * (workers > 1):32} {r['rate'] / 1000:.0f} k flows/s, {len(r['late'])} pieces of evidence: flow written to evidence "
+            print(f"{f'live, {workers} worker' + 's' * (workers > 1):32} {r['rate'] / 1000:.0f} k flows/s, {len(r['late'])} findings: flow written to evidence "
                   f"written p50 {p50 * 1000:.0f} ms, p99 {p99 * 1000:.0f} ms, most {most * 1000:.0f} ms  p99 1 s: {'met' if is_met else 'BELOW'}", flush=True)
     if o.json:
         pathlib.Path(o.json).write_text(json.dumps(figures, indent=1))

@@ -1,10 +1,10 @@
-"""How long an alert takes from a pipe: packets are written one by one, as `tcpdump -U -w -` does, each
-tenth of which a rule matches; the file of alerts is watched.
+"""Measures how long an alert takes from a pipe: packets are written one by one, as `tcpdump -U -w -` does, a
+rule matches each tenth of them, and the file of alerts is watched.
 
     pipe.py GABION [SECONDS] [--behavior] [--workers N]
 
-Prints the median, the 99th percentile and the greatest time from the moment a packet was written to the
-moment its alert is in fast.log, at 100 packets a second.
+Prints the median, the 99th percentile and the maximum of the time from writing a packet until
+its alert is in fast.log, at 100 packets a second.
 """
 
 import os
@@ -50,7 +50,7 @@ def main():
         written, seen, is_over = [], [], threading.Event()
 
         def watch():
-            """Notes when each line of the file of alerts came."""
+            """Records when each line of the file of alerts came."""
             path, held = os.path.join(out, "fast.log"), 0
             while not is_over.is_set():
                 try:
@@ -86,7 +86,7 @@ def main():
         is_over.set()
         watcher.join()
         took = sorted(at - then for then, at in zip(written, seen))
-        print(f"{len(written)} alerts due, {before_end} seen while the pipe was open, exit code {code}")
+        print(f"{len(written)} alerts expected, {before_end} seen while the pipe was open, exit code {code}")
         if took:
             median, p99 = took[len(took) // 2], took[min(len(took) - 1, len(took) * 99 // 100)]
             print(f"median {median * 1e3:.1f} ms, p99 {p99 * 1e3:.1f} ms, most {took[-1] * 1e3:.1f} ms")

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# The verbs of the sealed log as whole processes, process start included.
+# Measures the commands of the sealed log as whole processes, process start included.
 """Benchmark of `gabion log`: whole processes on logs made here.
 
   lab/bench/seal.py [--binary PATH] [--runs N] [--json FILE]
 
 `show` prints 7,000 records whose data key is wrapped for an RSA-4096 key; `import-slog` reads 7,000 lines
-of slog's own file with all of its checks; `verify` goes through a log of real text with all cores.
+of slog's own file with all of its checks; `verify` checks a log of real text with all cores.
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile, time
 
@@ -19,12 +19,12 @@ def measure(argv, cwd, given=None):
     start = time.monotonic()
     with open(given, "rb") if given else open(os.devnull, "rb") as source, open(os.devnull, "wb") as sink:
         child = subprocess.Popen(argv, cwd=cwd, stdin=source, stdout=sink, stderr=subprocess.PIPE)
-        said = child.stderr.read()
+        output = child.stderr.read()
         _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     wall = time.monotonic() - start
     if child.returncode not in (0, 10):
-        sys.exit(f"{' '.join(map(str, argv))}: exit {child.returncode}: {said.decode()}")
+        sys.exit(f"{' '.join(map(str, argv))}: exit {child.returncode}: {output.decode()}")
     return wall, usage.ru_utime + usage.ru_stime
 
 
@@ -75,7 +75,7 @@ def main():
             f"{statistics.median(c for _, c in show) * 1e3:.1f} ms CPU; 7,410 ms published")
         slog = CORPUS / "sealed/slog"
         good = (slog / "good.slog").read_bytes().splitlines(keepends=True)
-        # The chain begins again at its first line, so the file can be repeated.
+        # A chain may start again at its first line, so the file can be repeated.
         (place / "big.slog").write_bytes(b"".join((good * (7000 // len(good) + 1))[:7000]))
         (place / "password").write_text("my-fancy-password")
         argv = ["import-slog", "big.slog", "--priv-key", str(slog / "storage_rsa.slogpem"), "--password-file", "password"]
@@ -97,7 +97,7 @@ def main():
 
 
 def measure_code(argv, cwd):
-    """CPU seconds of an import; a chain that begins again is told by exit code 1."""
+    """CPU seconds of an import; exit code 1 reports a chain that starts again."""
     child = subprocess.Popen(argv, cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)

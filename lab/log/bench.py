@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-# Log intake beside rsyslog and syslog-ng in the same run: messages stored per second of processor time.
+# Compares log intake with rsyslog and syslog-ng in the same run: messages stored per second of processor time.
 """Benchmark of log intake: stored messages per CPU second of the server, each server alone, same load.
 
   lab/log/bench.py [--count N] [--runs N] [--json FILE] [--smoke]
 
-The peers store clear text, we seal. CPU is that of the whole server process by the kernel's account.
+rsyslog and syslog-ng store clear text, Gabion seals. CPU is that of the whole server process as the kernel counts it.
 """
 import argparse, json, pathlib, re, subprocess, sys, time
 import servers
@@ -16,69 +16,69 @@ def once(make, transports, count, text):
         place = pathlib.Path(place)
         server = make(place)
         ports = {t: server.ports[t] for t in transports}
-        told = send(ports, "--count", str(count), *text)
+        report = send(ports, "--count", str(count), *text)
         if isinstance(server, Gabion):
             done = server.stop()
         else:
-            stored = settled(place / "out.log", told["sent"])
+            stored = settled(place / "out.log", report["sent"])
             done = server.stop()
             done.update(stored=stored, counted=0, bytes=(place / "out.log").stat().st_size)
-        done.update(sent=told["sent"], wall=told["wall"])
+        done.update(sent=report["sent"], wall=report["wall"])
         return done
 
 
 def rsa_rate():
-    """Private RSA operations a second of one core with the key that is used: our cryptography and nothing else; and OpenSSL's."""
+    """Private RSA operations a second of one core with this key, of our cryptography alone and of OpenSSL."""
     ours = theirs = None
     key = servers.SLOG / "comms_rsa.slogpem"
     limit = servers.TARGET / "release/gabion-limit"
     if limit.exists():
         ours = float(re.search(r"[\d.]+", subprocess.run([limit, "--rsa", str(key)], capture_output=True, text=True).stdout)[0])
     try:
-        said = subprocess.run(["openssl", "speed", "-seconds", "1", "rsa2048"], capture_output=True, text=True).stdout
-        theirs = float(re.search(r"rsa\s+2048 bits\s+\S+\s+\S+\s+([\d.]+)", said)[1])
+        output = subprocess.run(["openssl", "speed", "-seconds", "1", "rsa2048"], capture_output=True, text=True).stdout
+        theirs = float(re.search(r"rsa\s+2048 bits\s+\S+\s+\S+\s+([\d.]+)", output)[1])
     except (OSError, TypeError):
         pass
     return ours, theirs
 
 
 def envelopes(seconds, workers, clear):
-    """Envelopes as fast as they can be opened, by so many workers, while clear lines are offered at a rate."""
+    """Envelopes as fast as `workers` can open them, while clear lines are sent at a rate."""
     with scratch() as place:
         watched = free_port()
         options = ["--slog-workers", str(workers), "--metrics", f"127.0.0.1:{watched}"]
         server = Gabion(pathlib.Path(place), *options, transports=("udp", "tcp", "slog-udp"), slog=True)
         began = time.monotonic()
         public = str(servers.SLOG / "comms_rsa.pub")
-        # More than can be opened: the queue is never empty, what does not fit is counted.
+        # More than can be opened: the queue is never empty, and messages that do not fit are counted.
         rate = str(int(6_000 * workers))
         argv = [servers.GABION, "send", "--json", "--seconds", str(seconds), "--slog-udp", f"127.0.0.1:{server.ports['slog-udp']}", "--slog-key", public, "--rate", rate]
         flood = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
         each = clear // 2
-        told = send({t: server.ports[t] for t in ("udp", "tcp")}, "--seconds", str(seconds), "--rate", str(each)) if clear else {"sent": 0, "wall": 0, "transports": []}
+        report = send({t: server.ports[t] for t in ("udp", "tcp")}, "--seconds", str(seconds), "--rate", str(each)) if clear else {"sent": 0, "wall": 0, "transports": []}
         sent = json.loads(flood.communicate()[0])["transports"][0]["sent"]
         spent = server.threads_cpu("envelopes")
         so_far = metrics(watched)['gabion_listen_envelopes_total{result="opened"}']
         done = server.stop()
         wall = time.monotonic() - began
-        last = [l for l in done["said"].splitlines() if "received" in l][-1]
+        last = [l for l in done["output"].splitlines() if "received" in l][-1]
         opened = int(re.search(r"listen\.envelopes: \d+ received, (\d+) passed", last)[1])
         stored = sum(int(m) for m in re.findall(r"listen\.(?:udp|tcp)\.\d+: \d+ received, (\d+) passed", last))
-        return {"opened": opened, "opened_a_worker_s": so_far / max(spent, 1e-9), "sent_envelopes": sent, "wall": wall, "clear_sent": told["sent"], "clear_stored": stored, "clear_offered": clear * seconds, "cpu": done["cpu"],
-                "stored": done["stored"], "counted": done["counted"], "sent": sent + told["sent"], "exit": done["exit"], "peak_mib": done["peak_mib"], "bytes": done["bytes"]}
+        return {"opened": opened, "opened_a_worker_s": so_far / max(spent, 1e-9), "sent_envelopes": sent, "wall": wall, "clear_sent": report["sent"], "clear_stored": stored, "clear_offered": clear * seconds, "cpu": done["cpu"],
+                "stored": done["stored"], "counted": done["counted"], "sent": sent + report["sent"], "exit": done["exit"], "peak_mib": done["peak_mib"], "bytes": done["bytes"]}
 
 
 def envelope_rows(seconds, results):
     before, _ = rsa_rate()
-    for what, workers, clear in (("slog envelopes alone, one worker", 1, 0), ("… beside 100k clear lines/s", 1, 100_000), ("… beside them, two workers", 2, 100_000)):
+    for what, workers, clear in (("slog envelopes alone, one worker", 1, 0), ("… with 100k clear lines/s", 1, 100_000), ("… with them, two workers", 2, 100_000)):
         r = envelopes(seconds, workers, clear)
-        # What the machine can do moves from minute to minute: measured before and after each row.
+        # The speed of the machine changes from minute to minute, so it is measured before and after each row.
         after, openssl = rsa_rate()
         machine, before = (before + after) / 2 if before and after else None, after
-        beside = f" (OpenSSL: {openssl:,.0f})" if openssl else ""
+        openssl_rate = f" (OpenSSL: {openssl:,.0f})" if openssl else ""
         rate = r["opened"] / r["wall"]
         a_cpu_s = r["opened_a_worker_s"]
-        part = f", {a_cpu_s:,.0f} a second of a worker's CPU = {100 * a_cpu_s / machine:.0f} % of RSA's {machine:,.0f}/s{beside}" if machine else ""
+        part = f", {a_cpu_s:,.0f} a second of a worker's CPU = {100 * a_cpu_s / machine:.0f} % of RSA's {machine:,.0f}/s{openssl_rate}" if machine else ""
         kept = f"; clear: {100 * r['clear_stored'] / max(r['clear_offered'], 1):.1f} % of what was offered stored" if clear else ""
         exact = "exact" if r["sent"] == r["stored"] + r["counted"] else "NOT EXACT"
         results.append({"load": what, "server": "gabion", "opened_a_second": rate, "machine_rsa": machine, **r})

@@ -1,7 +1,7 @@
-# Writes a file as slog's server stores it, from slog's description alone: nothing of ours makes it.
+# Writes a file as slog's server stores it, from slog's description alone, without any code of Gabion.
 """A storage file of slog: each line wraps the password with RSA, and names the hash of the line before.
 
-Needs python3-cryptography; `write` gives False where it is not there.
+Needs python3-cryptography; `write` returns False without it.
 """
 import base64, datetime, hashlib, json, os, zlib
 

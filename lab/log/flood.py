@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-# A flood at more than twice what the server can take, and whether its memory stays flat.
-"""Ten minutes of more than the server can take, over every transport at once.
+# Floods a server with more than twice its capacity, and checks that its memory does not grow.
+"""Ten minutes of more than the server's capacity, over every transport at once.
 
   lab/log/flood.py [--seconds N] [--nice N] [--json FILE]
 
-Server and senders share one processor, the server with less priority, so that what is offered is more than
-twice what it can take. Datagrams are lost then, and counted; connections are slowed. Memory is looked at
-every second: what the program has taken (without its own text, which is the file's) must stay below 64 MiB
+Server and senders share one processor, the server with lower priority, so that the load is more than
+twice its capacity. Datagrams are then lost, and counted; connections are slowed. Memory is measured
+every second: the program's own memory (without its mapped file) must stay below 64 MiB
 and two chunks of 256 KiB, and must not grow in the second half.
 """
 import argparse, json, os, pathlib, re, statistics, subprocess, sys, time
@@ -59,29 +59,29 @@ def main():
         while sender.poll() is None:
             samples.append((time.monotonic() - began, memory(server.child.pid)))
             time.sleep(1)
-        told = {t["transport"]: t for t in json.loads(sender.stdout.read())["transports"]}
+        senders = {t["transport"]: t for t in json.loads(sender.stdout.read())["transports"]}
         done = server.stop()
-    last = [l for l in done["said"].splitlines() if "received" in l][-1]
+    last = [l for l in done["output"].splitlines() if "received" in l][-1]
     passed = {m[1]: int(m[2]) for m in re.finditer(r"listen\.([a-z-]+)\.\d+: \d+ received, (\d+) passed", last)}
-    sent = sum(t["sent"] for t in told.values())
+    sent = sum(t["sent"] for t in senders.values())
     anon = [(t, m["RssAnon"]) for t, m in samples]
     half = [s for s in anon if s[0] > options.seconds / 2]
     peak = max(m for _, m in anon)
     whole = max(m["VmHWM"] for _, m in samples)
     growth = slope(half)
-    udp = told["udp"]["sent"] / max(passed.get("udp", 0), 1)
+    udp = senders["udp"]["sent"] / max(passed.get("udp", 0), 1)
     print(f"| {options.seconds} s | sent {sent:,} = stored {done['stored']:,} + counted {done['counted']:,}: {'exact' if sent == done['stored'] + done['counted'] else 'NOT EXACT'} | "
           f"UDP offered {udp:.1f} times what was taken | peak {peak:.1f} MiB ({whole:.1f} with the program's own text) | second half {growth:+.2f} MiB a minute | exit {done['exit']} |")
-    for t, row in told.items():
+    for t, row in senders.items():
         print(f"  {t}: {row['sent']:,} sent, {row['sent'] / row['seconds']:,.0f}/s; {passed.get(t, 0):,} taken")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({"samples": samples, "sent": sent, "stored": done["stored"], "counted": done["counted"],
-                                                          "peak_mib": peak, "growth_mib_a_minute": growth, "udp_times": udp, "said": last}, indent=1))
+                                                          "peak_mib": peak, "growth_mib_a_minute": growth, "udp_times": udp, "output": last}, indent=1))
     faults = []
     if done["exit"] != 0:
-        faults.append(f"exit {done['exit']}: {done['said'][-500:]}")
+        faults.append(f"exit {done['exit']}: {done['output'][-500:]}")
     if sent != done["stored"] + done["counted"]:
-        faults.append("what was sent is not what was stored and counted")
+        faults.append("sent is not stored and counted")
     if peak > BAR_MIB:
         faults.append(f"more than {BAR_MIB} MiB")
     if growth > 0.5 and options.seconds >= 120:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-# Attacks on the wire in their real size, and how long a well-behaved sender waits meanwhile.
-"""The hostile wire: each attack on a fresh server, and beside it a well-behaved sender.
+# Attacks over the network at full size, and how long a well-behaved sender waits meanwhile.
+"""The hostile wire: each attack on a new server, with a well-behaved sender at the same time.
 
   lab/log/hostile.py [--quick] [--json FILE]
 
 The well-behaved sender opens a RELP session, sends one message and waits for its answer, which comes when
-the message is on the disk: so its time is that of a new connection, of the server and of the disk. It must
-be below 100 ms. Every server must live, end with 0 and have counted what it did.
+the message is on the disk: so its time includes a new connection, the server and the disk. It must
+be below 100 ms. Every server must survive, end with 0 and have counted everything.
 """
 import argparse, contextlib, json, pathlib, re, resource, socket, statistics, sys, threading, time
 import servers
@@ -33,13 +33,13 @@ def served(port):
         while not got.endswith(b"2 rsp 6 200 OK\n"):
             piece = s.recv(4096)
             if not piece:
-                raise SystemExit("the well-behaved sender was turned away: " + repr(got))
+                raise SystemExit("the well-behaved sender was refused: " + repr(got))
             got += piece
     return 1000 * (time.monotonic() - began)
 
 
 class Attack:
-    """A server, and a well-behaved sender that goes on while it is attacked."""
+    """A server, and a well-behaved sender that continues while the server is attacked."""
     def __init__(self, what, *options, transports=("tcp", "relp"), slog=False, limit=None):
         self.what, self.options, self.transports, self.slog, self.limit = what, options, transports, slog, limit
 
@@ -53,13 +53,13 @@ class Attack:
             certificates(place)
             options += ["--tls-cert", str(place / "cert.pem"), "--tls-key", str(place / "key.pem")]
         self.server = Gabion(place, *options, transports=self.transports, slog=self.slog, descriptors=self.limit)
-        self.times, self.goes_on = [], True
+        self.times, self.is_attacked = [], True
         self.thread = threading.Thread(target=self.behave)
         self.thread.start()
         return self
 
     def behave(self):
-        while self.goes_on:
+        while self.is_attacked:
             self.times.append(served(self.server.ports["relp"]))
             time.sleep(0.02)
 
@@ -67,7 +67,7 @@ class Attack:
         return self.server.ports[transport]
 
     def __exit__(self, kind, value, trace):
-        self.goes_on = False
+        self.is_attacked = False
         self.thread.join()
         if kind is not None:
             self.server.child.kill()
@@ -78,13 +78,13 @@ class Attack:
         done = self.server.stop()
         counts = {k: int(v) for k, v in counted.items() if v and k.startswith("gabion_listen_") and "accepted" not in k}
         short = lambda k: re.sub(r'^gabion_listen_(\w+?)(_total)?(\{\w+="(\w[\w-]*)"\})?$', lambda m: m[4] or m[1], k).replace("_", " ")
-        told = ", ".join(f"{v} {short(k)}" for k, v in counts.items())
+        counters = ", ".join(f"{v} {short(k)}" for k, v in counts.items())
         worst, middle = max(self.times), statistics.median(self.times)
         row = {"what": self.what, "exit": done["exit"], "worst_ms": worst, "median_ms": middle, "probes": len(self.times),
                "counted": counts, "peak_mib": done["peak_mib"], "stored": done["stored"], "note": getattr(self, "note", "")}
         ROWS.append(row)
         verdict = "lives" if done["exit"] == 0 else f"EXIT {done['exit']}"
-        print(f"| {self.what} | {verdict} | {middle:.1f} / {worst:.1f} ms ({len(self.times)}) | {told} {row['note']} | {done['peak_mib']:.0f} MiB |", flush=True)
+        print(f"| {self.what} | {verdict} | {middle:.1f} / {worst:.1f} ms ({len(self.times)}) | {counters} {row['note']} | {done['peak_mib']:.0f} MiB |", flush=True)
         self.stack.close()
 
 
@@ -93,23 +93,23 @@ def main():
     options.add_argument("--quick", action="store_true")
     options.add_argument("--json")
     options = options.parse_args()
-    # The sender that is timed shares this process with the attack.
+    # The timed sender shares this process with the attack.
     sys.setswitchinterval(0.0005)
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     many = 1_000 if options.quick else min(10_000, most - 1_000)
     gigabyte = (1 << 26) if options.quick else 1_000_000_000
     print("| attack | server | well-behaved sender: median / worst (tries) | counted | peak |\n|---|---|---|---|---|")
-    with Attack("nobody attacks"):
+    with Attack("no attack"):
         time.sleep(2)
-    with Attack(f"{many:,} idle connections, room for them", "--connections", str(many + 1_000)) as a:
+    with Attack(f"{many:,} idle connections, capacity for all", "--connections", str(many + 1_000)) as a:
         idle = [connect(a.port("tcp")) for _ in range(many)]
         time.sleep(3)
         held = metrics(a.metrics_port).get("gabion_listen_connections", 0)
         a.note = f"({int(held)} held)"
         for s in idle:
             s.close()
-    with Attack(f"{many:,} idle connections, room for 1,000") as a:
+    with Attack(f"{many:,} idle connections, capacity for 1,000") as a:
         idle = [connect(a.port("tcp")) for _ in range(many)]
         time.sleep(1)
         for s in idle:
@@ -119,7 +119,7 @@ def main():
             piece = b"x" * (1 << 20)
             for _ in range(gigabyte // len(piece)):
                 s.sendall(piece)
-            s.sendall(b"\n<13>a: behind it\n")
+            s.sendall(b"\n<13>a: after it\n")
     with Attack("256 descriptors, 400 idle connections, then a line on each", limit=256) as a:
         idle = [connect(a.port("tcp")) for _ in range(400)]
         time.sleep(0.5)

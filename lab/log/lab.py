@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-# The published stress tests of slog in their order, on our log intake; then real senders.
-"""The timeline of slog's benchmarks, repeated.
+# Runs the published stress tests of slog in their order on our log intake; then real senders.
+"""Repeats the timeline of slog's benchmarks.
 
   lab/log/lab.py [--quick] [--json FILE]
 
-Every row is a fresh server and a fresh log. "stored/sent" counts what is sealed when the server has ended
-after SIGTERM; what is missing must stand among what it counted itself.
+Every row has a new server and a new log. "stored/sent" counts the sealed messages after the server has ended
+on SIGTERM; the missing ones must be among those that it counted itself.
 """
 import argparse, json, pathlib, re, resource, subprocess, sys, time
 import chain, servers
@@ -20,7 +20,7 @@ def row(what, published, ours, stored, sent, counted, note=""):
     print(f"| {what} | {published} | {ours} | {stored}/{sent} ({whole}) | {note} |", flush=True)
 
 
-# What slog's author sent: a blob and a password wrapped for a key that nobody has, with and without the comma.
+# slog's author sent this: a blob and a password wrapped for a key that nobody has, with and without the comma.
 BLOB = "9a959a392810308a4df45613e82548a375042c6c1d8bacc76b1f89e4fb168d7611eadd7c7ed210e32123"
 WRAP = ("PoUu+c2fFLdCZWU/Tu+urQsvQAxgOzfjW1h8Gidf6JjuCfSF7TNcWN0ypQqe4sfGqgKtGFqIe72Ml6V6bdrV4HbIpav0RAXZCWtGAcPW4aJMIUpd69asUzL6QLmrKOlJS3DAol/frJtNg+G6udT9KN6F"
         "d4SBTbqmropxXbim41aZgsQYEKEMVcRAPXczZJm6y7jxJKEATviIfLOSKDmWxF6S7AzaB69bcWn+QJNKfd6nqBcXlgKESwwWjLs48/hWTIohT6Rov5Bzjm+Chyr5fePMUQLoPDKRJqQ1MTmIQmUcP6on"
@@ -28,9 +28,9 @@ WRAP = ("PoUu+c2fFLdCZWU/Tu+urQsvQAxgOzfjW1h8Gidf6JjuCfSF7TNcWN0ypQqe4sfGqgKtGFq
 
 
 def stress(what, published, count, transports=("udp", "tcp"), slog=False, options=(), load=(), text=None):
-    """A fresh server and a load; `text`: that very line to slog's ports, a connection for each over TCP."""
+    """A new server and a load; with `text`, that line goes to slog's ports, in a connection for each over TCP."""
     if slog and not servers.SLOG.exists():
-        print(f"| {what} | {published} | no keys here (corpus) | | |")
+        print(f"| {what} | {published} | no keys (they are in the corpus) | | |")
         return
     with scratch() as place:
         place = pathlib.Path(place)
@@ -43,28 +43,28 @@ def stress(what, published, count, transports=("udp", "tcp"), slog=False, option
         elif slog:
             extra = ["--slog-key", str(servers.SLOG / "comms_rsa.pub")]
         began = time.monotonic()
-        told = send(ports, "--count", str(count), *extra, *load)
+        report = send(ports, "--count", str(count), *extra, *load)
         done = server.stop()
         wall = time.monotonic() - began
-        ours = f"{told['wall']:.3f} s to send, {wall:.3f} s to the end, {done['cpu']:.2f} s CPU"
+        ours = f"{report['wall']:.3f} s to send, {wall:.3f} s to the end, {done['cpu']:.2f} s CPU"
         note = f"{done['bytes'] / max(done['stored'], 1):.1f} bytes a message, peak {done['peak_mib']:.0f} MiB"
         if done["exit"] != 0:
             note += f", EXIT {done['exit']}"
-        row(what, published, ours, done["stored"], told["sent"], done["counted"], note)
+        row(what, published, ours, done["stored"], report["sent"], done["counted"], note)
 
 
 def one_unwrap(published):
-    """RSA alone, as slog's unit test had it, at the sizes of keys in use."""
+    """RSA alone, as in slog's unit test, at the sizes of keys in use."""
     limit = servers.TARGET / "release/gabion-limit"
     if not limit.exists() or not servers.SLOG.exists():
         return
-    said = subprocess.run([limit, "--rsa", str(servers.SLOG / "comms_rsa.slogpem")], capture_output=True, text=True).stdout
-    rate = float(re.search(r"[\d.]+", said)[0])
+    output = subprocess.run([limit, "--rsa", str(servers.SLOG / "comms_rsa.slogpem")], capture_output=True, text=True).stdout
+    rate = float(re.search(r"[\d.]+", output)[0])
     print(f"| one private RSA operation (theirs: 8,096 bits; ours: the 2,048 that slog uses) | {published} | {1 / rate:.6f} s | | {rate:,.0f} a second of a core |")
 
 
 def replay(published, count):
-    """A storage file of slog with one unbroken chain, made by slog's description."""
+    """A storage file of slog with one unbroken chain, made from slog's description."""
     with scratch() as place:
         place = pathlib.Path(place)
         if not servers.SLOG.exists() or not chain.write(place / "big.slog", count, servers.SLOG / "storage_rsa.pub"):
@@ -78,13 +78,13 @@ def replay(published, count):
             done = subprocess.run(argv + extra, capture_output=True, text=True)
             wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
             cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-            said = re.search(r'"Total lines processed": (\d+), "Replay Suspicious Lines": (\d+)', done.stdout + done.stderr)
-            good = int(said[1]) - int(said[2]) if said else 0
-            row(what, published, f"{wall:.3f} s, {cpu:.2f} s CPU", good, count, 0, said[0] if said else done.stderr.strip()[-120:])
+            output = re.search(r'"Total lines processed": (\d+), "Replay Suspicious Lines": (\d+)', done.stdout + done.stderr)
+            good = int(output[1]) - int(output[2]) if output else 0
+            row(what, published, f"{wall:.3f} s, {cpu:.2f} s CPU", good, count, 0, output[0] if output else done.stderr.strip()[-120:])
 
 
 def forwarded(name, server, make, transport, count):
-    """A real sender gets messages over TCP and forwards them to us."""
+    """A real sender receives messages over TCP and forwards them to Gabion."""
     with scratch() as a, scratch() as b:
         a, b = pathlib.Path(a), pathlib.Path(b)
         certificates(b)
@@ -92,7 +92,7 @@ def forwarded(name, server, make, transport, count):
         ours = Gabion(a, *options, transports=(transport,))
         theirs = make(b, forward=(transport, ours.ports[transport]), tls_ca=b / "ca.pem")
         began = time.monotonic()
-        told = send({"tcp": theirs.ports["tcp"]}, "--count", str(count))
+        report = send({"tcp": theirs.ports["tcp"]}, "--count", str(count))
         log = a / "log"
         size = lambda: sum(f.stat().st_size for f in log.iterdir())
         last = [size(), time.monotonic()]
@@ -106,9 +106,9 @@ def forwarded(name, server, make, transport, count):
         wall = last[1] - began
         theirs.stop()
         done = ours.stop()
-        # A sender also tells of its own start and end.
-        row(f"{name} over {transport.upper()}", "–", f"{wall:.2f} s", min(done["stored"], told["sent"]), told["sent"], done["counted"],
-            f"{done['stored'] - told['sent']} of the sender's own" if done["stored"] > told["sent"] else "")
+        # A sender also logs its own start and end.
+        row(f"{name} over {transport.upper()}", "–", f"{wall:.2f} s", min(done["stored"], report["sent"]), report["sent"], done["counted"],
+            f"{done['stored'] - report['sent']} of the sender's own" if done["stored"] > report["sent"] else "")
 
 
 def logger(transport, flag, count):

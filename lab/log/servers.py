@@ -1,4 +1,4 @@
-# Starts log servers, ours and the peers', sends to them, and says what came, what it cost, what was stored.
+# Starts log servers (Gabion, rsyslog, syslog-ng), sends to them, and reports what they received, used and stored.
 """Log servers as whole processes, for the laboratory and the benchmark."""
 import json, os, pathlib, re, resource, shutil, signal, socket, subprocess, tempfile, time, urllib.request
 
@@ -37,7 +37,7 @@ def environment():
 
 
 def find(name):
-    """A program of the peers: unpacked here, else the system's."""
+    """The program of rsyslog or syslog-ng: the unpacked one, or the system's."""
     for folder in ("usr/sbin", "usr/bin"):
         if (PEERS / folder / name).exists():
             return str(PEERS / folder / name)
@@ -45,7 +45,7 @@ def find(name):
 
 
 def certificates(folder):
-    """An authority and a server's certificate of it, for localhost."""
+    """An authority and a server certificate signed by it, for localhost."""
     def run(*args):
         subprocess.run(["openssl", *args], check=True, stderr=subprocess.DEVNULL)
     p = lambda n: str(folder / n)
@@ -58,12 +58,12 @@ def certificates(folder):
 
 
 class NotHere(Exception):
-    """A peer that does not run on this machine, and why."""
+    """A server that does not run on this machine, and why."""
 
 
 def starts(program, server):
-    """Whether a peer is here and listens when it is started; says so when not."""
-    why = "not here"
+    """Whether a server is installed and listens when started; prints a message if not."""
+    why = "not found"
     if find(program):
         with scratch() as place:
             try:
@@ -76,15 +76,15 @@ def starts(program, server):
 
 
 class Server:
-    """A process, what it cost and what it stored."""
+    """A server process: its cost and what it stored."""
     def __init__(self, argv, folder, env=None, descriptors=None):
         self.folder = folder
-        self.said = open(folder / "said", "w+")
+        self.output = open(folder / "output", "w+")
         limit = (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, descriptors))) if descriptors else None
-        self.child = subprocess.Popen(argv, stdout=self.said, stderr=self.said, env=env, cwd=folder, preexec_fn=limit)
+        self.child = subprocess.Popen(argv, stdout=self.output, stderr=self.output, env=env, cwd=folder, preexec_fn=limit)
 
     def threads_cpu(self, name):
-        """Processor seconds so far of the threads whose names begin so."""
+        """Processor seconds so far of the threads whose names begin with `name`."""
         spent = 0
         for task in pathlib.Path(f"/proc/{self.child.pid}/task").iterdir():
             before, fields = (task / "stat").read_text().rsplit(")", 1)
@@ -104,10 +104,10 @@ class Server:
             peak = 0.0
         _, status, usage = os.wait4(self.child.pid, 0)
         self.child.returncode = os.waitstatus_to_exitcode(status)
-        self.said.flush()
-        self.said.seek(0)
-        text = self.said.read()
-        return {"exit": self.child.returncode, "cpu": usage.ru_utime + usage.ru_stime, "peak_mib": peak, "said": text}
+        self.output.flush()
+        self.output.seek(0)
+        text = self.output.read()
+        return {"exit": self.child.returncode, "cpu": usage.ru_utime + usage.ru_stime, "peak_mib": peak, "output": text}
 
 
 class Gabion(Server):
@@ -124,16 +124,16 @@ class Gabion(Server):
         if slog:
             argv += ["--slog-key", str(SLOG / "comms_rsa.slogpem")]
         super().__init__(argv + list(options), folder, descriptors=descriptors)
-        if not wait_for(lambda: "listening:" in (folder / "said").read_text(), 20):
-            raise SystemExit("gabion does not listen: " + (folder / "said").read_text())
+        if not wait_for(lambda: "listening:" in (folder / "output").read_text(), 20):
+            raise SystemExit("gabion does not listen: " + (folder / "output").read_text())
 
     def stop(self):
         done = super().stop()
-        last = [l for l in done["said"].splitlines() if "listen:" in l and "received" in l]
+        last = [l for l in done["output"].splitlines() if "listen:" in l and "received" in l]
         sealed = re.search(r"seal: (\d+) received, (\d+) passed", last[-1] if last else "")
         done["stored"] = int(sealed[2]) if sealed else 0
         done["counted"] = sum(int(n) for n in re.findall(r"(\d+) (?:kernel_drop|ring_full|stopped)", last[-1] if last else ""))
-        # Without the room that is kept for a full disk.
+        # Without the reserve for a full disk.
         done["bytes"] = sum(f.stat().st_size for f in (self.folder / "log").iterdir() if f.is_file() and f.name != "reserve")
         return done
 
@@ -168,7 +168,7 @@ class Rsyslog(Server):
             argv += ["-M", str(modules)]
         super().__init__(argv, folder, environment())
         if not wait_for(lambda: listening(self.ports["tcp"]), 20):
-            raise NotHere("does not listen: " + self.stop()["said"].strip())
+            raise NotHere("does not listen: " + self.stop()["output"].strip())
 
 
 class SyslogNg(Server):
@@ -196,7 +196,7 @@ log {{ source(s); destination(d); }};
             argv += ["--module-path", str(found[0])]
         super().__init__(argv, folder, environment())
         if not wait_for(lambda: listening(self.ports["tcp"]), 20):
-            raise NotHere("does not listen: " + self.stop()["said"].strip())
+            raise NotHere("does not listen: " + self.stop()["output"].strip())
 
 
 def lines(path):
@@ -207,7 +207,7 @@ def lines(path):
 
 
 def settled(path, wanted, seconds=60):
-    """Waits until a peer's file has all lines, or grows no more."""
+    """Waits until a server's file has all lines, or no longer grows."""
     last, since = -1, time.monotonic()
     until = time.monotonic() + seconds
     while time.monotonic() < until:
@@ -223,7 +223,7 @@ def settled(path, wanted, seconds=60):
 
 
 def send(ports, *options):
-    """gabion send to these ports; what it says, as numbers, and how long it took."""
+    """Runs gabion send to these ports; returns its report as numbers, and how long it took."""
     argv = [GABION, "send", "--json"]
     for transport, port in ports.items():
         argv += [f"--{transport}", f"127.0.0.1:{port}"]
@@ -232,8 +232,8 @@ def send(ports, *options):
     wall = time.monotonic() - began
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)
-    told = json.loads(done.stdout)["transports"]
-    return {"sent": sum(t["sent"] for t in told), "wall": wall, "transports": told}
+    report = json.loads(done.stdout)["transports"]
+    return {"sent": sum(t["sent"] for t in report), "wall": wall, "transports": report}
 
 
 def metrics(port):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-# Random variations of real syslog messages, read by rsyslog, syslog-ng and Gabion side by side.
+# Compares how rsyslog, syslog-ng and Gabion read random variations of real syslog messages.
 """How many of the fields on which rsyslog and syslog-ng agree does Gabion read in the same way?
 
   lab/log/variations.py [--seed N] [--count N] [--own] [--show N] [--save FILE] [--peers-only]
 
-Messages of the corpus (and some of this script's own, which are all there are with --own or without a corpus)
-lose, repeat, mangle or change their parts: priority, time, host, tag, text, what stands between them, any byte.
-The same datagrams go to the three programs, from an address of their own, so that a host a message names
-can't be taken for the sender's. A field counts where the two agree. --save writes messages and agreed fields, a
-line each, as the test `variations` of crates/logs reads them. Ends with 1 when less than 99 % agree.
+Messages of the corpus and of this script (with --own or without a corpus, the latter alone)
+lose, repeat, mangle or change their parts: priority, time, host, tag, text, separators, any byte.
+The same datagrams go to the three programs, from a separate address, so that the host in a message
+can't be confused with the sender. A field counts if the two agree. --save writes messages and agreed fields,
+one a line, as the test `variations` of crates/logs reads them. Ends with 1 when less than 99 % agree.
 """
 import argparse, base64, calendar, collections, json, os, pathlib, random, re, socket, subprocess, sys, time
 import servers
@@ -60,7 +60,7 @@ def bases(own):
         return out
     for line in (folder / "messages/messages.jsonl").read_text(errors="surrogateescape").splitlines():
         raw = base64.b64decode(json.loads(line)["raw_b64"])
-        # Packed bodies and those that are cut differ by the programs' sizes, not by what they read.
+        # Compressed and truncated bodies differ by the programs' limits, not by how they are read.
         if raw[:1] != b"z" and b">z" not in raw[:6] and 0 < len(raw) < 1500:
             out.append((raw, 2))
     for name in ("Linux", "OpenSSH", "Mac", "Thunderbird", "Apache", "HDFS"):
@@ -141,7 +141,7 @@ def vary(r, raw):
                 text = a_text(r).encode()
             rest = b" ".join(p for p in (when, host) if p) + (b" " if when or host else b"") + tag + text
         elif kind < 0.72:
-            # What stands between words.
+            # Separators between words.
             at = [m.start() for m in re.finditer(rb" ", rest[:80])]
             if at:
                 n = r.choice(at)
@@ -161,7 +161,7 @@ def vary(r, raw):
         else:
             rest = r.choice([b" ", b"  ", b"\t", b": ", b"- ", b"1 ", b"2 "]) + rest
     out = pri + rest
-    # What ends a datagram's line within is another matter; and an empty one is no message.
+    # Datagrams of several lines are not tested here; and an empty one is not a message.
     return out[:1900] if out.strip(b" \t\r\n\0") else b"<13>x"
 
 
@@ -172,7 +172,7 @@ class Rsyslog(Server):
                   "program": "app-name", "pid": "procid", "msg": "msg", "version": "protocol-version", "sd": "structured-data"}
         template = [f'property(name="{v}" format="jsonf" outname="{k}")' if "dateFormat" not in v else f'property(name="{v}" format="jsonf" outname="{k}")' for k, v in values.items()]
         between = ' constant(value=", ") '
-        # Raw bytes come as they are: JSON's escapes would hide what is no UTF-8.
+        # Raw bytes stay unchanged: JSON's escapes would hide invalid UTF-8.
         (folder / "rsyslog.conf").write_text(f"""global(workDirectory="{folder}" net.enableDNS="off" localHostname="receiver" maxMessageSize="16k"
   parser.escapeControlCharactersOnReceive="off" parser.permitSlashInProgramName="on")
 module(load="imudp") module(load="imtcp")
@@ -185,12 +185,12 @@ action(type="omfile" file="{self.out}" template="t")
         modules = PEERS / "usr/lib/x86_64-linux-gnu/rsyslog"
         super().__init__(argv + (["-M", str(modules)] if modules.exists() else []), folder, environment() | {"TZ": "UTC"})
         if not wait_for(lambda: listening(tcp), 20):
-            raise NotHere("rsyslogd: does not listen: " + self.stop()["said"].strip())
+            raise NotHere("rsyslogd: does not listen: " + self.stop()["output"].strip())
 
     @staticmethod
     def fields(row):
         text = lambda t: None if t in ("", "-") else t
-        # A priority that is none has no number here, and so agrees with nothing.
+        # An invalid priority has no number here, and so agrees with nothing.
         pri = int(row["pri"]) if row["pri"].isdigit() else None
         return {"facility": "invalid" if pri is None else pri // 8, "severity": "invalid" if pri is None else pri % 8, "time": None if row["time"] == row["received"] else seconds(row["time"]),
                 "host": None if row["host"] == SENDER else row["host"], "program": text(row["program"]), "pid": text(row["pid"]),
@@ -211,12 +211,12 @@ log {{ source(s); destination(d); }};
         found = [d for d in modules.rglob("*") if d.is_dir() and any(d.glob("libafsocket.so"))] if modules.exists() else []
         super().__init__(argv + (["--module-path", str(found[0])] if found else []), folder, environment() | {"TZ": "UTC"})
         if not wait_for(lambda: listening(tcp), 20):
-            raise NotHere("syslog-ng: does not listen: " + self.stop()["said"].strip())
+            raise NotHere("syslog-ng: does not listen: " + self.stop()["output"].strip())
 
     @staticmethod
     def fields(row):
         pri = int(row.get("pri", 0))
-        # A time equal to that of receipt, but for what lies between two looks at the clock.
+        # A stated time equal to that of receipt means that there is none.
         stated, received = row["time"], row["received"]
         return {"facility": pri // 8, "severity": pri % 8, "time": None if stated == received else seconds(stated), "host": None if row["host"] == SENDER else row["host"],
                 "program": row.get("program") or None, "pid": row.get("pid") or None, "msg": text_of(row.get("msg") or "")}
@@ -234,19 +234,19 @@ def seconds(text):
 
 
 class Gabion(Server):
-    """Ours: sealed, then shown."""
+    """Gabion: the messages are sealed, then shown."""
     def __init__(self, folder):
         self.port, self.out = free_port(), folder / "log"
         subprocess.run([GABION, "log", "keygen", "--out", str(folder / "reader")], check=True, capture_output=True)
         self.key = folder / "reader/recipient.key"
         argv = [GABION, "listen", "--udp", f"127.0.0.1:{self.port}", "--log", str(self.out), "--state", str(folder / "state"), "--recipient", str(folder / "reader/recipient.pub")]
         super().__init__(argv, folder)
-        if not wait_for(lambda: "listening:" in (folder / "said").read_text(), 20):
-            raise SystemExit("gabion does not listen: " + (folder / "said").read_text())
+        if not wait_for(lambda: "listening:" in (folder / "output").read_text(), 20):
+            raise SystemExit("gabion does not listen: " + (folder / "output").read_text())
 
     def rows(self):
-        said = subprocess.run([GABION, "log", "show", str(self.out), "--key", str(self.key), "--kind", "message"], capture_output=True, check=True).stdout
-        return [json.loads(line) for line in said.splitlines()]
+        output = subprocess.run([GABION, "log", "show", str(self.out), "--key", str(self.key), "--kind", "message"], capture_output=True, check=True).stdout
+        return [json.loads(line) for line in output.splitlines()]
 
     @staticmethod
     def fields(row):
@@ -255,7 +255,7 @@ class Gabion(Server):
 
 
 def read_rows(path):
-    """Lines of JSON; bytes that are no UTF-8 become U+FFFD, control characters stay."""
+    """Lines of JSON; invalid UTF-8 becomes U+FFFD, control characters stay."""
     out = []
     for line in path.read_bytes().split(b"\n")[:-1]:
         out.append(json.loads(line.decode("utf-8", "replace").replace("\\x", "\\u00"), strict=False))
@@ -263,18 +263,18 @@ def read_rows(path):
 
 
 def text_of(msg):
-    """Spaces before a text come and go with the programs' templates, line ends behind it with the transport."""
+    """Strips spaces before a text, which depend on the programs' templates, and line ends, which depend on the transport."""
     return msg.lstrip(" ").rstrip("\r\n\0")
 
 
 def agreed(a, b):
-    """Fields that are the same. That a field is not there counts where both also say where the text begins: else each
-    may have missed it for a reason of its own, and took it for something else."""
+    """Fields that are the same. A missing field counts only if both also agree on the text: otherwise each
+    may have missed it for a different reason, and read it as something else."""
     return {f: a[f] for f in FIELDS if a[f] == b[f] and (a[f] is not None or a["msg"] == b["msg"])}
 
 
 def exchange(messages, ports, counts):
-    """The datagrams, some at a time, so that no buffer runs over."""
+    """Sends the datagrams, some at a time, so that no buffer overflows."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
         s.bind((SENDER, 0))
         for at in range(0, len(messages), 50):
@@ -284,14 +284,14 @@ def exchange(messages, ports, counts):
                     s.sendto(message, ("127.0.0.1", port))
             for count in counts:
                 if not wait_for(lambda: count() >= at + len(piece), 20, 0.005):
-                    raise SystemExit(f"of {at + len(piece)} messages only {count()} came")
+                    raise SystemExit(f"of {at + len(piece)} messages only {count()} arrived")
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--count", type=int, default=5000)
-    options.add_argument("--own", action="store_true", help="vary this script's own messages alone")
+    options.add_argument("--own", action="store_true", help="vary only this script's own messages")
     options.add_argument("--show", type=int, default=4, help="examples of each kind of difference")
     options.add_argument("--save", help="messages and agreed fields into this file")
     options.add_argument("--peers-only", action="store_true", help="with --save: without Gabion")
@@ -301,7 +301,7 @@ def main():
     messages, seen = [], set()
     while len(messages) < options.count:
         message = vary(r, r.choices([m for m, _ in weighted], [w for _, w in weighted])[0])
-        # Newlines inside would be another line of the programs' outputs.
+        # A newline inside would begin another line of the programs' outputs.
         if message not in seen and b"\n" not in message.rstrip(b"\n\r\0 "):
             seen.add(message)
             messages.append(message)
@@ -338,11 +338,11 @@ def main():
             total[f] += 1
             same[f] += fields[f] == row[f]
         if wrong:
-            # Kinds: which fields differ, and whether we found one where they have none.
+            # Kinds: which fields differ, and whether Gabion found one where the others have none.
             kind = tuple((f, "none" if row[f] is None else "ours only" if fields[f] is None else "other") for f in wrong)
             different[kind].append((message, {f: (fields[f], row[f]) for f in wrong}))
     print(f"seed {options.seed}, {len(messages):,} messages, {sum(len(b) for b in both):,} fields on which rsyslog and syslog-ng agree\n")
-    print("| field | both agree | ours the same | share |\n|---|---|---|---|")
+    print("| field | both agree | same in Gabion | share |\n|---|---|---|---|")
     for f in FIELDS:
         print(f"| {f} | {total[f]:,} of {len(messages):,} | {same[f]:,} | {100 * same[f] / max(total[f], 1):.2f} % |")
     share = sum(same.values()) / sum(total.values())

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-# The published experiments about the costs of rules, expressions, allocators and threads, repeated.
+# Repeats the published experiments about the costs of rules, expressions, allocators and threads.
 """Experiments about the cost of detection, each with the figure that was published for Suricata.
 
   lab/network/lab.py [--quick] [--without-builds]
 
-Traffic is made here (HTTP sessions from a fixed seed) or comes from the corpus where that is. Measured are
-processor seconds of whole processes, and the engine's own account of rules (`gabion rules cost`). Nothing
-but python3 is needed; rules and captures of the corpus need zstd.
+Traffic is made here (HTTP sessions from a fixed seed) or comes from the corpus if it is there. The script measures
+processor seconds of whole processes, and the engine's own costs of rules (`gabion rules cost`). It needs only
+python3; rules and captures of the corpus need zstd.
 """
 import argparse, json, os, pathlib, platform, random, re, shutil, struct, subprocess, sys, tempfile, time
 
@@ -32,7 +32,7 @@ def checksum(data):
 
 
 class Pcap:
-    """A capture that grows by TCP sessions."""
+    """A capture to which TCP sessions are added."""
 
     def __init__(self, path):
         self.file = open(path, "wb")
@@ -79,7 +79,7 @@ OLD = "Mozilla/4.0 (compatible; MSIE 6.0; Windows NT 5.1; SV1)"
 
 
 def http_capture(path, requests):
-    """Requests of which four in five come from the old browser, one in twenty posts to a .php."""
+    """Requests: four in five come from the old browser, one in twenty posts to a .php."""
     rng = random.Random(7)
     pcap = Pcap(path)
     done = 0
@@ -105,19 +105,19 @@ def http_capture(path, requests):
 # --- measuring ---------------------------------------------------------------------------------------
 
 def cpu(argv, runs=3, env=None):
-    """Least processor and wall seconds, peak MiB of some runs, and what was said last."""
+    """Lowest processor and wall seconds of some runs, with peak MiB and output."""
     best = None
     for _ in range(runs):
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             start = time.monotonic()
-            child = subprocess.Popen(argv, stdout=said, stderr=subprocess.STDOUT, env=env)
+            child = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT, env=env)
             _, status, usage = os.wait4(child.pid, 0)
             wall = time.monotonic() - start
             child.returncode = os.waitstatus_to_exitcode(status)
-            said.seek(0)
-            text = said.read().decode(errors="replace")
+            output.seek(0)
+            text = output.read().decode(errors="replace")
         r = {"cpu": usage.ru_utime + usage.ru_stime, "wall": wall, "rss": usage.ru_maxrss / 1024,
-             "exit": child.returncode, "said": text}
+             "exit": child.returncode, "output": text}
         if best is None:
             best = r
         best = {**(r if r["cpu"] < best["cpu"] else best), "wall": min(r["wall"], best["wall"])}
@@ -125,7 +125,7 @@ def cpu(argv, runs=3, env=None):
 
 
 def costs(rules, capture, sets=(), runs=5):
-    """The account of each rule, of the run in which others disturbed it least."""
+    """The costs of each rule, from the run in which others disturbed it least."""
     best = {}
     for _ in range(runs):
         for sid, r in rule_rows(account(rules, capture, sets)).items():
@@ -156,8 +156,8 @@ def write(path, text):
     return path
 
 
-# The published script, in today's words: what it asks for comes from a library, and its rule says with a hook
-# when it is asked.
+# The published script, in today's syntax: its data comes from a library, and its rule has a hook that
+# decides when it runs.
 LUA_SCRIPT = '''local http = require "suricata.http"
 function init (sig)
     return {}
@@ -218,12 +218,12 @@ def user_agent(report, work, capture, requests):
         ["rule", "checks", "matches", "ticks a check", "million ticks", "CPU-s", "published"], rows,
         [bars("Checks, here", "times asked", [(n, ours) for n, ours, _ in checks]),
          bars("Checks, Suricata 1.3", "times asked", [(n, theirs) for n, _, theirs in checks], published=True),
-         bars("Its cost in all, here", "million ticks", ticks)],
-        f"{dearer:.1f} x", f"Looked for in all headers with an expression, the common browser costs {dearer:.1f} times what "
-        "http.user_agent costs; the rare one is asked for in every request, or never.",
+         bars("Total cost, here", "million ticks", ticks)],
+        f"{dearer:.1f} x", f"Searched in all headers with an expression, the common browser costs {dearer:.1f} times as much "
+        "as with http.user_agent; the rare one is checked in every request, or never.",
         f"Whole runs: {100 * (times(cpus[0], cpus[1]) - 1):+.0f} % (rare) and {100 * (times(cpus[2], cpus[3]) - 1):+.0f} % "
-        "(common) processor time with the header rule; published: about 10 %. A rule here is asked once per request, "
-        "when the buffer is whole and its fast pattern occurred: hence far fewer checks than published.", (6,))
+        "(common) processor time with the header rule; published: about 10 %. Here a rule is checked once per request, "
+        "when the buffer is complete and its fast pattern occurred: hence far fewer checks than published.", (6,))
 
 
 def lua(report, work, capture):
@@ -243,7 +243,7 @@ def lua(report, work, capture):
     found = costs(rules, capture)
     missing = [sid for sid in range(1, 6) if not found.get(sid, {}).get("checks")]
     if missing:
-        raise SystemExit(f"lab: rules {missing} of {rules} were never checked: gabion rules check {rules} says why")
+        raise SystemExit(f"lab: rules {missing} of {rules} were never checked: gabion rules check {rules} shows why")
     rows, ours, total = [], [], []
     for sid, (name, _, every, match, no_match) in enumerate(cases, 1):
         c = found.get(sid, {})
@@ -256,17 +256,17 @@ def lua(report, work, capture):
         total.append((name, c.get("ticks", 0) / 1e6))
     factor = times(total[0][1], total[3][1])
     report.section(
-        "Lua, expressions and contents", "The five rules of the first look at Lua in rules: does a POST ask for a .php "
+        "Lua, expressions and contents", "The five rules of the first article about Lua in rules: does a POST request a .php "
         "with HTTP/1.0?",
         ["rule", "checks", "matches", "ticks a check", "of a match", "of no match", "million ticks",
          "published", "of a match", "of no match"], rows,
         [bars("Ticks a check, here", "", ours),
          bars("Ticks a check, Suricata 1.4 beta", "", [(n, every) for n, _, every, *_ in cases], published=True),
-         bars("Its cost in all, here", "million ticks", total)],
-        f"{factor:,.0f} x", f"In all, the pure Lua rule costs {factor:,.0f} times the rule of contents and an expression: "
-        "with contents first, the script is asked of one request in twenty.",
-        "Contents let few checks through, which are then the dear ones: look at the sum, not only at the average. "
-        "Ticks are the processor's time stamp counter, there and here: what others do on a busy machine is in them.")
+         bars("Total cost, here", "million ticks", total)],
+        f"{factor:,.0f} x", f"In total, the pure Lua rule costs {factor:,.0f} times the rule of contents and an expression: "
+        "with contents first, the script runs for one request in twenty.",
+        "Contents let few checks through, and these are expensive: compare the sum, not only the average. "
+        "Ticks are the processor's time stamp counter, there and here: on a busy machine they include the work of others.")
 
 
 def jit(report, work, capture):
@@ -287,8 +287,8 @@ def jit(report, work, capture):
         ours.append((name, r["cpu"], ticks))
     ratio, deep = times(ours[1][1], ours[0][1]), times(ours[1][2], ours[0][2])
     report.section(
-        "Expressions compiled or interpreted", "24 rules that are an expression and nothing else, on the same requests; "
-        "published were 11,972 rules on 416 MB.",
+        "Expressions compiled or interpreted", "24 rules that are only an expression, on the same requests; "
+        "the published experiment used 11,972 rules on 416 MB.",
         ["", "CPU-s of the run", "net of no rules", "million ticks in rules", "published"], rows,
         [bars("CPU seconds, here", "", [(n, v) for n, v, _ in ours]),
          bars("Seconds, Suricata 1.1", "", [("with JIT", 53), ("without, -O3", 72), ("without, distribution", 78), ("without, -O2", 80)], published=True)],
@@ -316,15 +316,15 @@ def bombs(report, work):
         ours.append((name, per_check(c)))
     worst = max(v for _, v in ours[:-1])
     report.section(
-        "Expressions that explode", "500 requests whose bodies are the letter a 300 times. There are more ways to cut that "
+        "Expressions that explode", "500 requests whose bodies are the letter a 300 times. There are more ways to split this "
         "than atoms in the world, and three expressions that would try them all.",
         ["expression", "checks", "ticks a check", "CPU-s", "exit"], rows, [bars("Ticks a check, here", "", ours)],
-        f"{times(worst, ours[-1][1]):,.0f} x", f"The worst costs {times(worst, ours[-1][1]):,.0f} times a plain word: dear, "
-        "never endless.", "Searches end at pcre.match-limit (3,500 steps unless configured) and are counted.")
+        f"{times(worst, ours[-1][1]):,.0f} x", f"The worst costs {times(worst, ours[-1][1]):,.0f} times a plain word: "
+        "expensive, but never endless.", "Searches end at pcre.match-limit (3,500 steps unless configured) and are counted.")
 
 
 def bench(work):
-    """The corpus's captures and rules, unpacked; none where the corpus is not."""
+    """The corpus's captures and rules, decompressed; None without the corpus."""
     folder = CORPUS / "bench"
     if not folder.is_dir():
         return None
@@ -347,7 +347,7 @@ def flood(report, files):
         ours.append((name, max(net, 0.001)))
     ratio = times(ours[1][1], ours[0][1])
     report.section(
-        "Traffic made to hit the pattern matcher", "67,500 packets whose URIs are strung together from the rules' own "
+        "Traffic made to hit the pattern matcher", "67,500 packets whose URIs are made of the rules' own "
         "patterns, against as many of random letters; Emerging Threats rules.",
         ["traffic", "CPU-s net of loading", "Suricata 8.0.7"], rows,
         [bars("CPU seconds, here", "net of loading", ours),
@@ -366,11 +366,11 @@ def dearest(report, files, capture):
              f"{100 * r['ticks'] / total:.1f} %"] for r in found[:15]]
     first = sum(r["ticks"] for r in found[:15]) / total
     report.section(
-        "The hunt for dear rules", "The Emerging Threats rules on the HTTP requests, dearest first, as gabion rules cost "
-        "tells for any capture.",
+        "The most expensive rules", "The Emerging Threats rules on the HTTP requests, most expensive first, as gabion rules cost "
+        "shows for any capture.",
         ["sid", "message", "checks", "matches", "ticks a check", "share"], rows,
         [bars("Share of all ticks spent in rules", "%", [(r["sid"], 100 * r["ticks"] / total) for r in found[:15]])],
-        f"{100 * first:.0f} %", f"Fifteen of {len(found):,} rules that were checked take {100 * first:.0f} % of the time "
+        f"{100 * first:.0f} %", f"Fifteen of {len(found):,} checked rules take {100 * first:.0f} % of the time "
         "spent in rules.", text_columns=(1,))
 
 
@@ -384,19 +384,19 @@ def workers(report, files):
     for n in (1, 2, 4, 8):
         with tempfile.TemporaryDirectory() as out:
             r = cpu(read_with(files, n, out), runs=3 if n < 4 else 1)
-        r["json"] = json.loads(r["said"][r["said"].index("{"):])
+        r["json"] = json.loads(r["output"][r["output"].index("{"):])
         runs[n] = r
     packets, first = runs[1]["json"]["packets"], runs[1]
     for n, r in runs.items():
-        said = r["json"]
-        per = lambda key: f"{said.get(key, 0) / packets:.4f}" if n > 1 else "0"
-        locks, held = said.get("queue_locks", 0), said.get("queue_locks_contended", 0)
+        summary = r["json"]
+        per = lambda key: f"{summary.get(key, 0) / packets:.4f}" if n > 1 else "0"
+        locks, held = summary.get("queue_locks", 0), summary.get("queue_locks_contended", 0)
         rows.append([n, f"{r['wall']:.2f}", f"{first['wall'] / r['wall']:.2f}", f"{r['cpu']:.2f}",
                      f"{100 * (r['cpu'] / first['cpu'] - 1):+.0f} %", per("queue_locks"),
                      f"{100 * held / locks:.1f} %" if locks else "-", per("budget_moves"),
-                     f"{said.get('shared_state_uses', 0):,}", f"{said.get('shared_state_waits', 0):,}", f"{r['rss']:.0f}",
-                     f"{said['alerts']:,}"])
-    # The work of all workers grows by what each spends on stepping over the packets of others: a + b n.
+                     f"{summary.get('shared_state_uses', 0):,}", f"{summary.get('shared_state_waits', 0):,}", f"{r['rss']:.0f}",
+                     f"{summary['alerts']:,}"])
+    # The work of all workers grows, as each one has to skip the packets of others: a + b n.
     spent = lambda n, kind: sum(t["cpu_us"] for t in runs[n]["json"]["threads"] if t["name"].startswith(kind)) / 1e6
     step = max(spent(8, "worker") - spent(2, "worker"), 0) / 6
     work = max(spent(2, "worker") - 2 * step, 0.01)
@@ -413,21 +413,21 @@ def workers(report, files):
     same = "equal" if len({r["json"]["alerts"] for r in runs.values()}) == 1 else "DIFFERENT"
     report.section(
         "Workers, and what they share", "The mixed capture of the corpus, Emerging Threats rules, EVE and fast.log written. "
-        f"One worker is one thread that reads, works and writes. This machine has {os.cpu_count()} processors: lines with "
-        "more workers show what sharing costs, not how fast they are, and wall time says little when others use them too.",
-        ["workers", "wall s", "times one", "CPU-s", "more CPU", "queue locks a packet", "found held", "budget draws a packet",
+        f"One worker is one thread that reads, works and writes. This machine has {os.cpu_count()} processors: rows with "
+        "more workers show the cost of sharing, not their speed, and wall time means little when others use the machine too.",
+        ["workers", "wall s", "times one", "CPU-s", "more CPU", "queue locks a packet", "contended", "budget draws a packet",
          "uses of shared state", "of these waited", "MiB", "alerts"], rows,
         [bars("CPU seconds of each thread with two workers", "", [(t["name"], t["cpu_us"] / 1e6) for t in runs[2]["json"]["threads"]]),
-         curve("Times as fast as one, net of loading: predicted, measured (dots), ideal (dashed)", points, measured, 24)],
+         curve("Speed-up over one, net of loading: predicted, measured (dots), ideal (dashed)", points, measured, 24)],
         f"{at24:.0f} x", f"24 processors would be {at24:.1f} times as fast as one, reading one capture"
         + (f": from {full} workers on {limit} is full." if full else ".")
         + f" Findings: {same} with 1, 2, 4 and 8 workers.",
         f"Locks: {runs[2]['json'].get('queue_locks', 0) / packets:.4f} a packet with two workers, all of them on queues, per "
-        "batch and not per packet. Shared writes a packet: each worker stores its place into a cache line of its own, which "
+        "batch and not per packet. Shared writes a packet: each worker stores its position in a cache line of its own, which "
         f"others read only when they wait. Prediction: {one:.2f} s of one worker net of loading, over the busiest of reader ({reader:.2f} s), writer ({writer:.2f} s) and a "
-        f"worker ({work:.2f} s / n + {step:.3f} s for stepping over packets of others, from the runs with 2 and 8). "
-        "Published: 1.1 peaked at 4 processors and then met contention (flow queue, thresholds, tags: each a lock per packet "
-        "or event); 1.3 scaled on to 24.")
+        f"worker ({work:.2f} s / n + {step:.3f} s for skipping packets of others, from the runs with 2 and 8). "
+        "Published: 1.1 peaked at 4 processors and then had contention (flow queue, thresholds, tags: each a lock per packet "
+        "or event); 1.3 scaled up to 24.")
 
 
 def allocators(report, files, builds):
@@ -447,7 +447,7 @@ def allocators(report, files, builds):
                 found.append(cpu([binary, *read_with(files, n, out)[1:]]))
         rows.append([name, *(f"{r['cpu']:.2f}" for r in found), *(f"{r['rss']:.0f}" for r in found)])
         ours.append((name, found[0]["cpu"], found[0]["rss"]))
-    # The usual program takes its place again; nothing is compiled for that.
+    # The usual program is put back in its place; nothing is compiled for that.
     subprocess.run(["cargo", "build", "--release", "--locked", "-q", "-p", "gabion"], check=True, cwd=ROOT)
     slowest, fastest = max(v for _, v, _ in ours), min(v for _, v, _ in ours)
     report.section(
@@ -455,9 +455,9 @@ def allocators(report, files, builds):
         ["allocator", "CPU-s, 1 worker", "CPU-s, 2 workers", "MiB, 1 worker", "MiB, 2 workers"], rows,
         [bars("CPU seconds, here", "one worker", [(n, v) for n, v, _ in ours]),
          bars("Peak memory, here", "MiB, one worker", [(n, m) for n, _, m in ours])],
-        f"{100 * (slowest / fastest - 1):.0f} %", f"Between the dearest and the cheapest lie {100 * (slowest / fastest - 1):.0f} %.",
+        f"{100 * (slowest / fastest - 1):.0f} %", f"The slowest takes {100 * (slowest / fastest - 1):.0f} % more than the fastest.",
         "Published: tcmalloc \"a few percent more speed\" than the C library's; of jemalloc \"may certainly be worth a shot\". "
-        "Little is allocated per packet here once warm, so that little can be won.")
+        "After a start phase little is allocated per packet here, so there is little to gain.")
 
 
 def main():
@@ -476,10 +476,10 @@ def main():
                  platform.machine())
     report = Report("What detection costs", [
         f"{version} on {os.cpu_count()} processors ({model}), {time.strftime('%Y-%m-%d')}.",
-        "Published are figures of Suricata 1.1 to 1.4 on the machines of their time, unless said otherwise: compare the "
+        "The published figures are of Suricata 1.1 to 1.4 on the machines of their time, unless noted otherwise: compare the "
         "shapes and ratios, not the seconds."])
     user_agent(report, work, capture, requests)
-    os.chdir(work)  # scripts of rules are looked for beside them
+    os.chdir(work)  # scripts are searched in the folder of their rules
     lua(report, work, capture)
     jit(report, work, capture)
     bombs(report, work)
@@ -490,7 +490,7 @@ def main():
         workers(report, files)
         allocators(report, files, not o.without_builds)
     elif not o.quick:
-        print(f"\nskipped: no corpus at {CORPUS} (set GABION_CORPUS): rules and captures of many megabytes are there")
+        print(f"\nskipped: no corpus at {CORPUS} (set GABION_CORPUS): it has rules and captures of many megabytes")
     page = OUT / "network.html"
     page.write_text(report.html())
     print(f"\nwith charts: {page}")

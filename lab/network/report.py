@@ -1,8 +1,8 @@
-# The page and the tables of experiments: one file that opens offline, in light and in dark, and prints.
-"""What an experiment has to say, as text on the terminal and as one HTML page.
+# The page and the tables of experiments: one file that opens offline, with a light and a dark style, and can be printed.
+"""Reports of experiments, as text on the terminal and as one HTML page.
 
-A section is a question, an answer in one sentence, charts (what was measured here beside what was
-published) and the table behind them. Nothing is loaded from anywhere: styles and charts stand in the page.
+A section has a question, an answer in one sentence, charts (measured and published figures) and their table.
+The page loads nothing: it contains its styles and charts.
 """
 import html, sys
 
@@ -39,7 +39,7 @@ footer{border-top:1px solid var(--line);margin-top:3rem;padding-top:1rem}
 
 
 def shown(v):
-    """A number with as many digits as say something."""
+    """A number with its significant digits."""
     if v >= 100:
         return f"{v:,.0f}"
     if v >= 10:
@@ -48,7 +48,7 @@ def shown(v):
 
 
 def bars(caption, unit, values, published=False):
-    """A chart of horizontal bars: (label, value); a value may be None, which says so."""
+    """A chart of horizontal bars: (label, value); None is shown as "no figure"."""
     color = "--theirs" if published else "--ours"
     known = [float(v) for _, v in values if v is not None]
     most = max(known, default=1) or 1
@@ -70,7 +70,7 @@ def bars(caption, unit, values, published=False):
 
 
 def curve(caption, points, measured, most_x):
-    """How many times one processor so many processors are: a curve, the ideal, and what was measured."""
+    """The speed-up by the number of processors: a curve, the ideal, and measured points."""
     w, h, left, bottom = 470, 250, 38, 28
     most_y = most_x
     x = lambda v: left + (w - left - 12) * (v - 1) / (most_x - 1)
@@ -101,7 +101,7 @@ class Report:
         self.title, self.about, self.sections = title, about, []
 
     def section(self, title, why, head, rows, charts=(), figure="", answer="", note="", text_columns=()):
-        """`figure` is the one number of the section, `answer` the sentence that it stands for."""
+        """`figure` is the main number of the section, `answer` the sentence that explains it."""
         self.sections.append((title, why, head, rows, charts, figure, answer, note, text_columns))
         print(f"\n{title}\n  {why}")
         widths = [max(len(str(v)) for v in column) for column in zip(head, *rows)]

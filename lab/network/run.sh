@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The experiments that Suricata's developers published about its costs, on this engine, each with the
-# published figure beside it. Results: a table here, and target/lab/network.html, which opens offline.
+# Repeats the experiments that Suricata's developers published about its costs on this engine, each compared with the
+# published figure. Results: a table here, and target/lab/network.html, which opens offline.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 GABION=${GABION:-$(realpath "${CARGO_TARGET_DIR:-target}/release/gabion")}

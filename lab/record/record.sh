@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Records demo/demo.pcap: real programs talking to each other inside network namespaces of their own,
-# seen by tcpdump on the bridge between them. Nothing leaves the machine and nothing outside the
+# Records demo/demo.pcap: real programs talk to each other inside network namespaces of their own, and
+# tcpdump captures on the bridge between them. Nothing leaves the machine and nothing outside the
 # namespaces is touched; at the end every process is stopped and every namespace removed.
 #
-#   lab/record/record.sh [OUTPUT]        as root; default output demo/demo.pcap beside this folder
+#   lab/record/record.sh [OUTPUT]        as root; default output: demo/demo.pcap of the repository
 #
-# The cast (one namespace each, addresses only valid inside):
+# The machines (one namespace each, addresses only valid inside):
 #   server   10.20.0.10, fd00:20::10   web, TLS, HTTP/2, DNS, TFTP, DHCP, SSH, mail, FTP, MQTT, SNMP
 #   desk     10.20.0.50, fd00:20::50   a user's machine
 #   outside  198.51.100.23 an attacker, 203.0.113.80 a web server of the attacker
@@ -32,7 +32,7 @@ done
 work=$(mktemp -d -t gabion-record.XXXXXX)
 chmod 755 "$work"
 
-# Ends what runs in our namespaces, by process id, and removes the namespaces.
+# Ends the processes in our namespaces, by process id, and removes the namespaces.
 clean_up() {
   local space pid
   for space in "${spaces[@]}"; do
@@ -58,11 +58,11 @@ server() { in_space server "$@"; }
 desk() { in_space desk "$@"; }
 outside() { in_space outside "$@"; }
 
-# A step of the story. Clients may fail (that is part of some steps); the recording goes on.
+# Announces a step. Clients may fail (that is part of some steps); the recording continues.
 step() { echo "  $*" >&2; }
 quietly() { "$@" >>"$work/clients.log" 2>&1 || true; }
 
-### The wire ##########################################################################################
+### The network #######################################################################################
 
 lay_wire() {
   local space mac=1
@@ -76,7 +76,7 @@ lay_wire() {
   for space in server desk outside; do
     ip -n "$tag-wire" link add "$space" type veth peer name eth0 netns "$tag-$space"
     ip -n "$tag-$space" link set eth0 address "02:00:00:00:20:0$mac"
-    # Frames as on a wire: real checksums, nothing longer than the MTU.
+    # Frames must be as on a real link: right checksums, nothing longer than the MTU.
     in_space "$space" ethtool -K eth0 tx off rx off tso off gso off gro off >/dev/null 2>&1
     in_space wire ethtool -K "$space" tx off rx off tso off gso off gro off >/dev/null 2>&1
     ip -n "$tag-wire" link set "$space" master br0 up
@@ -110,8 +110,8 @@ make_content() {
   head -c 3000 /dev/zero | tr '\0' 'x' >"$site/plain.txt"
   mkdir "$site/private" && echo "payroll" >"$site/private/index.html"
   printf 'admin:%s\n' "$(openssl passwd -apr1 correct-horse)" >"$work/htpasswd"
-  # The test file of the antivirus industry, harmless by definition; put together here so that this
-  # script is not taken for one.
+  # The test file of the antivirus industry, harmless by definition; it is assembled here so that scanners
+  # do not detect this script.
   printf '%s%s' 'X5O!P%@AP[4\PZX54(P^)7CC)7}$EICAR-STANDARD-' 'ANTIVIRUS-TEST-FILE!$H+H*' >"$work/evil/eicar.com"
   { printf 'MZ\220\0\003\0\0\0\004\0\0\0\377\377\0\0'; printf '\270\0\0\0\0\0\0\0@\0\0\0'
     printf '\0%.0s' $(seq 1 32); printf '\200\0\0\0'
@@ -233,7 +233,7 @@ await() {
   return 1
 }
 
-### The story #########################################################################################
+### The steps #########################################################################################
 
 office_work() {
   step "a user's machine: address, names, web, files, mail"

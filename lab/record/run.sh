@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Records the demonstration anew, with real programs in network namespaces, and reads it: the rules must
-# alert as they do on the capture of the repository. Needs root and the programs that record.sh names;
-# without them it says so and is skipped.
+# Records the demonstration again, with real programs in network namespaces, and reads it: the rules must
+# alert as they do on the capture of the repository. It needs root and the programs that record.sh names;
+# without them it is skipped with a message.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")

@@ -1,9 +1,9 @@
-//! `gabion-limit CAPTURE`: what no sensor built of these rooms can be faster than. Reads a capture,
-//! decodes every frame and looks its flow up, and does nothing with any of it: no reassembly, no
-//! parser, no rule, no record. `make bench` runs it beside the whole program.
+//! `gabion-limit CAPTURE` measures the lower bound of a sensor's time: it reads a capture, decodes every
+//! frame and looks up its flow, and does nothing else: no reassembly, no parser, no rule, no record.
+//! `make bench` runs it together with the whole program.
 //!
-//! `gabion-limit --rsa KEY`: how many private operations a second of a core the same cryptography does
-//! with this key (PEM), and nothing else: what no receiver of envelopes can be faster than.
+//! `gabion-limit --rsa KEY` measures how many private operations a second one core does with this key
+//! (PEM) and the same cryptography: the upper bound of a receiver of envelopes.
 //!
 //! Exit codes: 0 done, 2 usage, 3 the capture or key can't be read.
 #![allow(clippy::print_stdout, reason = "its results are for a terminal")]
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Unwraps one password over and over for a second of processor time.
+/// Unwraps one password repeatedly for a second of processor time.
 fn rsa(path: &std::path::Path) -> ExitCode {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let Ok(key) = gabion_seal::SecretKey::parse_file(&text) else {
