@@ -47,7 +47,7 @@ lab-log: ## slog's published stress tests on our log intake, then real senders; 
 	@scripts/tools.sh
 	@scripts/lab.sh lab/log/run.sh
 
-lab-behavior: ## the seven remedies of the study of Slips' resource exhaustion: published before, ours after
+lab-behavior: ## the seven remedies of the study of Slips' resource exhaustion: published before, measured after
 	@scripts/tools.sh lab
 	@scripts/lab.sh lab/behavior/run.sh
 

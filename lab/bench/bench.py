@@ -121,7 +121,7 @@ def main():
     ]
     programs = [("gabion", [o.binary, "suricata"])]
     if o.peer:
-        programs.append(("peer", [o.peer]))
+        programs.append(("suricata", [o.peer]))
     figures = {}
     print(f"{'case':25} {'program':8} {'CPU-s':>8} {'net':>8} {'k pkt/CPU-s':>12} {'wall':>7} {'RSS MiB':>8} {'alerts':>7}")
     for name, extra, base in cases:
@@ -159,7 +159,7 @@ def main():
     print(f"{'empty capture':25} {'gabion':8} {e['cpu_median']:8.3f} {'':8} {'':12} {e['wall_median']:7.3f} {e['rss_mib']:8.0f}   exit {e['exit']}")
     if o.peer:
         for name in ("ET rules + EVE", "no rules, EVE", "mpm-flood, no outputs"):
-            print(f"ratio peer/gabion, {name}: {figures[('peer', name)]['net'] / figures[('gabion', name)]['net']:.2f}")
+            print(f"ratio suricata/gabion, {name}: {figures[('suricata', name)]['net'] / figures[('gabion', name)]['net']:.2f}")
     for name in ("ET rules + EVE", "no rules, EVE", "no rules, no outputs"):
         print(f"times the lower bound, {name}: {figures[('gabion', name)]['net'] / limit['net']:.1f}")
     if a["alerts"] != b["alerts"] or a["eve_bytes"] == 0:

@@ -60,7 +60,7 @@ def one_unwrap(published):
         return
     output = subprocess.run([limit, "--rsa", str(servers.SLOG / "comms_rsa.slogpem")], capture_output=True, text=True).stdout
     rate = float(re.search(r"[\d.]+", output)[0])
-    print(f"| one private RSA operation (theirs: 8,096 bits; ours: the 2,048 that slog uses) | {published} | {1 / rate:.6f} s | | {rate:,.0f} a second of a core |")
+    print(f"| one private RSA operation (published: 8,096 bits; here: the 2,048 that slog uses) | {published} | {1 / rate:.6f} s | | {rate:,.0f} a second of a core |")
 
 
 def replay(published, count):
@@ -130,14 +130,14 @@ def main():
     options = options.parse_args()
     part = 10 if options.quick else 1
     has_rsyslog, has_syslog_ng = starts("rsyslogd", Rsyslog), starts("syslog-ng", SyslogNg)
-    print("| experiment | published | ours | stored/sent | |\n|---|---|---|---|---|")
+    print("| experiment | published | Gabion | stored/sent | |\n|---|---|---|---|---|")
     stress("barebones, 10k UDP + 10k TCP", "0.95–1.00 s", 10_000 // part)
     stress("the same, a connection for each message, as the script did", "0.95–1.00 s", 10_000 // part, load=["--connection-each", "--connections", "4"])
-    stress("password encryption (ours always seals)", "0.90–1.09 s", 10_000 // part)
+    stress("password encryption (Gabion always seals)", "0.90–1.09 s", 10_000 // part)
     stress("… and storing", "1.02–1.09 s", 10_000 // part)
     stress("… and compressed", "1.15–1.21 s", 10_000 // part)
     stress("… not compressed", "1.02–1.08 s", 10_000 // part, options=["--no-compress"])
-    stress("… chained by hashes (ours: in a signed tree)", "0.98–1.06 s", 10_000 // part)
+    stress("… chained by hashes (Gabion: in a signed tree)", "0.98–1.06 s", 10_000 // part)
     one_unwrap("0.0656 s")
     both = ("slog-udp", "slog-tcp")
     stress("RSA + AES: the published envelope, 1k + 1k", "0.13–0.16 s", 1_000 // part, both, True, text=f"{BLOB},{WRAP}")
