@@ -777,7 +777,7 @@ fn log_transaction(told: &mut Told<'_>, tx: &dyn Transaction, sink: &mut dyn Net
             header: *head,
             event_type,
             tx_id: tx.id(),
-            tx_id_on_top: matches!(event_type, "http" | "smtp"),
+            tx_id_on_top: p.tx_id_on_top,
             object: &object,
             app_proto: told.names,
         });

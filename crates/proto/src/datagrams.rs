@@ -4,12 +4,11 @@
 
 use crate::detect::PortProbe;
 use crate::limits::reached;
-use crate::registry::{Protocol, Settings};
+use crate::protocol::Protocol;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Input, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::ProtoTable;
-use std::sync::Arc;
 
 /// A datagram that became no transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,27 +39,16 @@ pub trait Message: Transaction + Sized {
     fn bytes_held(&self) -> usize;
 }
 
-/// Such a protocol in the registry: found by its ports' probes, logged under its table's name, without
-/// settings of its own.
+/// Such a protocol in the registry: found by its ports' probes, without settings of its own.
 pub const fn protocol<T: Message + 'static>(
     table: ProtoTable,
-    config_name: &'static str,
     probes: &'static [PortProbe],
 ) -> Protocol {
     Protocol {
-        event_type: table.name,
-        table,
-        config_name,
-        is_default_on: true,
-        patterns: &[],
         probes,
         accepts_gaps: true,
-        stream_depth: None,
-        first_direction: None,
-        auto_trigger_raw: true,
-        is_logged: true,
-        configure: |_| Ok(Arc::new(()) as Settings),
         open: |_, _| Box::new(Datagrams::<T>::default()),
+        ..Protocol::plain(table)
     }
 }
 

@@ -25,6 +25,22 @@ pub struct ProbePattern {
 }
 
 impl ProbePattern {
+    /// A literal at the beginning of its direction, its letters as written.
+    pub const fn at_start(direction: Direction, bytes: &'static [u8]) -> ProbePattern {
+        ProbePattern::at(direction, 0, bytes)
+    }
+
+    /// A literal at that place of its direction, its letters as written.
+    pub const fn at(direction: Direction, offset: u16, bytes: &'static [u8]) -> ProbePattern {
+        let depth = offset + bytes.len() as u16;
+        ProbePattern { direction, bytes, nocase: false, offset, depth, check: None }
+    }
+
+    /// The same, its letters in either case.
+    pub const fn in_any_case(self) -> ProbePattern {
+        ProbePattern { nocase: true, ..self }
+    }
+
     /// Whether these first bytes of its direction have the literal at its place.
     pub fn matches(&self, bytes: &[u8]) -> bool {
         let end = usize::from(self.depth).min(bytes.len());

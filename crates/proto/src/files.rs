@@ -4,7 +4,9 @@
 //! inspection or storage and marks what it has logged. Content is kept only while somebody needs it
 //! ([`File::keep_content`]); size and hashes cover all of it either way.
 
-use crate::{Buffer, Inspect, magic};
+use crate::buffer::{Buffer, Inspect};
+use crate::magic;
+use crate::requirements::Requirements;
 use gabion_record::Direction;
 use gabion_record::applayer::{BufferDef, Hook};
 use md5::Digest;
@@ -93,8 +95,8 @@ pub struct FileWants {
     pub magic: bool,
 }
 
-impl From<crate::Requirements> for FileWants {
-    fn from(r: crate::Requirements) -> FileWants {
+impl From<Requirements> for FileWants {
+    fn from(r: Requirements) -> FileWants {
         FileWants {
             md5: r.md5,
             sha1: r.sha1,

@@ -4,7 +4,7 @@
 //! that carry typed buffers, numbers, files, events and their own log record. **Holds**: one parser
 //! per flow ([`Parser`]), made by the protocol that detection found.
 //!
-//! A protocol is one folder (`mod.rs`, parser, buffers, log) and one line in [`mod@registry`]. It knows
+//! A protocol is one folder (`mod.rs`, parser, buffers, log) and its line below (`protocols!`). It knows
 //! nothing of rules, flows or outputs: rules reach its buffers by the tables in
 //! `record::applayer`, and its log record is written into a JSON object somebody else has opened.
 //!
@@ -12,32 +12,54 @@
 //! table has a limit in [`limits`]) and never panic on input.
 #![forbid(unsafe_code)]
 
+/// The protocols: each line names a folder, declares its module, and lists what the folder has for
+/// the registry, in the order of the protocols' ids.
+macro_rules! protocols {
+    ($($folder:ident: $($constant:ident),+;)+) => {
+        $(pub mod $folder;)+
+
+        const PROTOCOLS: &[&Protocol] = &[$($($folder::$constant,)+)+];
+    };
+}
+
+mod buffer;
 pub mod datagrams;
 pub mod detect;
-pub mod detected;
-pub mod dhcp;
-pub mod dns;
 pub mod files;
 pub mod frames;
-pub mod ftp;
-pub mod http1;
 pub mod limits;
 pub mod magic;
-pub mod mdns;
-pub mod mqtt;
-pub mod ntp;
 pub mod parser;
+pub mod protocol;
+mod recognized;
 pub mod registry;
-pub mod sip;
-pub mod smtp;
-pub mod snmp;
-pub mod ssh;
-pub mod tftp;
-pub mod tls;
+mod requirements;
+pub mod transaction;
 pub mod tx_list;
 
+protocols! {
+    http1: PROTOCOL;
+    ftp: PROTOCOL;
+    smtp: PROTOCOL;
+    tls: PROTOCOL;
+    ssh: PROTOCOL;
+    ftp_data: PROTOCOL;
+    dns: PROTOCOL;
+    mqtt: PROTOCOL;
+    sip: PROTOCOL;
+    snmp: PROTOCOL;
+    ntp: PROTOCOL;
+    tftp: PROTOCOL;
+    dhcp: PROTOCOL;
+    mdns: PROTOCOL;
+    detected: SMB, DCERPC, IMAP, RFB;
+}
+
+pub use buffer::{Buffer, Inspect};
 pub use parser::{
-    Buffer, CertificateChain, Endpoints, Expectation, FilePiece, Input, Inspect, LogOptions,
-    Outcome, ParseContext, Parser, ProtocolChange, Requirements, Sparing, Standing, Transaction,
+    Endpoints, Expectation, FilePiece, Input, Outcome, ParseContext, Parser, ProtocolChange,
 };
-pub use registry::{Protocol, registry};
+pub use protocol::{Protocol, Settings};
+pub use registry::registry;
+pub use requirements::Requirements;
+pub use transaction::{CertificateChain, EventList, LogOptions, Sparing, Standing, Transaction};

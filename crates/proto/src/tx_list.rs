@@ -5,7 +5,7 @@
 //! leaves a hole, and holes are closed when they are more than what lives: a step each, however long
 //! an old transaction stays.
 
-use crate::{Sparing, Transaction};
+use crate::transaction::{Sparing, Transaction};
 use gabion_record::limits::Limit;
 use std::collections::VecDeque;
 

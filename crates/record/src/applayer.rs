@@ -31,12 +31,11 @@ impl ProtoId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct BufferId(pub u16);
 
-/// Where a buffer, integer or condition can be had: protocol, direction, from which progress on,
-/// and under which number the transaction of that protocol knows it.
+/// Where a buffer, integer or condition of a protocol can be had: direction, from which progress on,
+/// and under which number the protocol's transaction knows it. The protocol is the one whose table the
+/// hook stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// Name of the protocol as the registry has it (`http1`, `dns`).
-    pub proto: &'static str,
     /// Direction in which it is inspected.
     pub direction: Direction,
     /// Least progress of the transaction in that direction at which it can be inspected.
@@ -47,8 +46,8 @@ pub struct Hook {
 
 impl Hook {
     /// A hook in that direction.
-    pub const fn new(proto: &'static str, direction: Direction, progress: u8, local: u16) -> Hook {
-        Hook { proto, direction, progress, local }
+    pub const fn new(direction: Direction, progress: u8, local: u16) -> Hook {
+        Hook { direction, progress, local }
     }
 }
 
@@ -336,8 +335,7 @@ impl Catalog {
                     }
                 };
                 for h in def.hooks {
-                    let id = c.proto(h.proto).unwrap_or(ProtoId(i as u8 + 1));
-                    c.buffers[at].hooks.push((id, *h));
+                    c.buffers[at].hooks.push((ProtoId(i as u8 + 1), *h));
                 }
             }
         }
@@ -355,6 +353,11 @@ impl Catalog {
         it.filter(|(_, p)| p.rule_names.contains(&name))
             .map(|(i, _)| ProtoId(i as u8 + 1))
             .collect()
+    }
+
+    /// All tables with their protocols' ids.
+    pub fn tables(&self) -> impl Iterator<Item = (ProtoId, &ProtoTable)> {
+        (1u8..).map(ProtoId).zip(&self.protocols)
     }
 
     /// The table of a protocol.

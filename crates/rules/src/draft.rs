@@ -1,6 +1,7 @@
 //! A signature while its options are read: lists that grow, the sticky buffer in force, and what
 //! later options need to know of earlier ones.
 
+use crate::action::Action;
 use crate::content::{BufferCondition, Content};
 use crate::diagnostic::{Checked, Refusal};
 use crate::file::FileCondition;
@@ -10,7 +11,7 @@ use crate::limits;
 use crate::packet::{FlowTest, PacketCondition};
 use crate::port::PortId;
 use crate::post::{PostMatch, Target, Threshold};
-use crate::signature::{Action, BufferRef, FirewallPart, IpProtos, Network, RuleHook};
+use crate::signature::{BufferRef, FirewallPart, IpProtos, Network, RuleHook};
 use crate::transform::Transform;
 use crate::{address::AddressId, signature::PacketBuffer};
 use gabion_record::applayer::{Hook, ProtoId, TxCondition};

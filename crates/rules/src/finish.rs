@@ -5,16 +5,14 @@
 //! since of several faults the first one is reported.
 
 use crate::compiler::Compiler;
-use crate::content::BufferCondition;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftBuffer, DraftTxTest};
 use crate::fast_pattern;
 use crate::limits::BUFFERS_PER_RULE_MAX;
-use crate::packet::PacketCondition;
 use crate::post::{PostMatch, Reference};
 use crate::rule_type;
 use crate::signature::{
-    Action, BufferInspection, BufferRef, Engine, EngineRun, Header, RuleHook, RuleType, Signature,
+    BufferInspection, BufferRef, Engine, EngineRun, Header, RuleHook, RuleType, Signature,
     SignatureFlags, TxInspection, TxTest,
 };
 use crate::text::Text;
@@ -485,33 +483,4 @@ fn swap_flag(flags: &mut SignatureFlags, a: SignatureFlags, b: SignatureFlags) {
     if has_b {
         flags.set(a);
     }
-}
-
-/// Whether a rule can alert at all.
-pub(crate) fn is_silent(d: &Draft<'_>, is_firewall: bool) -> bool {
-    if d.alert_keyword {
-        return false;
-    }
-    if is_firewall {
-        // firewall rules alert only when they say so
-        return d.noalert || !d.firewall.is_some_and(|f| f.alerts);
-    }
-    d.noalert || matches!(d.header.action, Action::Config | Action::Pass)
-}
-
-/// Whether some content of the raw payload has an offset or a depth.
-pub(crate) fn has_payload_bounds(d: &Draft<'_>) -> bool {
-    d.buffers.iter().filter(|b| b.buffer == Some(BufferRef::Payload)).any(|b| {
-        b.conditions.iter().any(|x| match &x.condition {
-            BufferCondition::Content(content) => {
-                content.offset.is_some() || content.depth.is_some()
-            }
-            _ => false,
-        })
-    })
-}
-
-/// Whether the rule compares the size of a stream.
-pub(crate) fn has_stream_size(d: &Draft<'_>) -> bool {
-    d.packet.iter().any(|p| matches!(p.condition, PacketCondition::StreamSize { .. }))
 }

@@ -1,9 +1,11 @@
-//! The peer's keywords: one table (`keywords.tsv`) that the reader of rules, `--list-keywords` and
-//! the documents share.
+//! What is known of keywords: Suricata's by one table (`keywords.tsv`), those of ours that Suricata
+//! does not have by another (`own_keywords.tsv`), those of protocols by the catalog. The reader of
+//! rules and `--list-keywords` share them.
 //!
-//! Keywords of protocols that the catalog does not have are known by this table alone: rules that
-//! use them load and are listed as inert. What stands in neither is refused, as the peer does.
+//! Keywords of protocols that the catalog does not have are known by the tables alone: rules that
+//! use them load and are listed as inert. What stands nowhere is refused, as Suricata does.
 
+use gabion_record::applayer::Catalog;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
@@ -57,7 +59,9 @@ pub struct KnownKeyword {
     pub quotes: Quotes,
     /// Name of the buffer in reports, when it selects one.
     pub internal: &'static str,
-    /// Features as the listing has them (`supports firewall:prefilter`).
+    /// What it may be used for.
+    pub uses: KeywordUses,
+    /// Features as the listing shows them (`supports firewall:prefilter`): nothing follows from them.
     pub features: &'static str,
     /// Page of the peer's documents, relative.
     pub page: &'static str,
@@ -68,77 +72,125 @@ pub struct KnownKeyword {
 impl KnownKeyword {
     /// May be used as a prefilter.
     pub fn supports_prefilter(&self) -> bool {
-        self.features.split(':').any(|f| f == "prefilter")
+        self.uses.prefilter
     }
 
-    /// May be used in firewall rules. The listing does not say it of keywords without a value.
+    /// May be used in firewall rules.
     pub fn supports_firewall(&self) -> bool {
-        self.features.split(':').any(|f| f == "supports firewall" || f == "No option")
+        self.uses.firewall
     }
 
     /// A rule with it may still be IP-only.
     pub fn is_ip_only_compatible(&self) -> bool {
-        self.features.split(':').any(|f| f == "compatible with IP only rule")
-    }
-
-    /// Name of the protocol it belongs to, by its prefix; `None` for those of no protocol.
-    pub fn protocol(&self) -> Option<&'static str> {
-        let prefix = self.name.split(['.', '_']).next().unwrap_or("");
-        let of = |protos: &[&'static str]| protos.iter().find(|p| **p == prefix).copied();
-        of(&[
-            "http",
-            "http2",
-            "dns",
-            "mdns",
-            "tls",
-            "ssh",
-            "smb",
-            "dcerpc",
-            "nfs",
-            "krb5",
-            "ike",
-            "dhcp",
-            "mqtt",
-            "rfb",
-            "sip",
-            "ldap",
-            "pgsql",
-            "snmp",
-            "ntp",
-            "quic",
-            "websocket",
-            "enip",
-            "modbus",
-            "dnp3",
-            "ftp",
-            "smtp",
-        ])
-        .or(match prefix {
-            "ssl" | "ja3" | "ja3s" | "ja4" => Some("tls"),
-            "email" => Some("smtp"),
-            "sdp" => Some("sip"),
-            "cip" => Some("enip"),
-            "ftpdata" => Some("ftp-data"),
-            _ => None,
-        })
+        self.uses.ip_only
     }
 }
 
-/// All of them, in the order of the peer's listing.
+/// What a keyword may be used for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KeywordUses {
+    /// A rule's prefilter.
+    pub prefilter: bool,
+    /// Firewall rules.
+    pub firewall: bool,
+    /// Rules that are IP-only.
+    pub ip_only: bool,
+}
+
+/// Those of the tables, Suricata's in the order of its listing, then ours.
 pub fn known_keywords() -> &'static [KnownKeyword] {
     &table().0
 }
 
-/// The keyword of that name (lower case) or further name.
+/// The keyword of that name (lower case) or further name in the tables.
 pub fn known_keyword(name: &str) -> Option<&'static KnownKeyword> {
     let (all, by_name) = table();
     by_name.get(name).and_then(|at| all.get(*at))
 }
 
-/// What is known of one keyword, as the peer's `--list-keywords=NAME` prints it.
-pub fn describe(name: &str, version: &str) -> Option<String> {
-    let (all, by_name) = table();
-    let k = all.get(*by_name.get(name)?)?;
+/// All keywords: those of the tables, then those of the catalog that the tables don't have.
+pub fn all_keywords(catalog: &Catalog) -> Vec<KnownKeyword> {
+    let mut all = known_keywords().to_vec();
+    let mut add = |more: KnownKeyword| {
+        if known_keyword(more.name).is_none() && all.iter().all(|k| k.name != more.name) {
+            all.push(more);
+        }
+    };
+    for table in &catalog.protocols {
+        for b in table.buffers {
+            let sticky = KnownKeyword {
+                kind: KeywordKind::Sticky,
+                value: ValueUse::Optional,
+                internal: b.internal,
+                features: "No option:sticky buffer",
+                description: if b.description.is_empty() { "sticky buffer" } else { b.description },
+                ..of_catalog(b.name)
+            };
+            add(sticky);
+            for alias in b.aliases {
+                add(KnownKeyword { name: alias, ..sticky });
+            }
+            if let Some(modifier) = b.modifier {
+                add(KnownKeyword {
+                    name: modifier,
+                    kind: KeywordKind::Modifier,
+                    value: ValueUse::None,
+                    features: "No option:content modifier",
+                    ..sticky
+                });
+            }
+        }
+        for i in table.integers {
+            let description = "match on a number of the protocol's transactions";
+            let number = KnownKeyword { description, ..of_catalog(i.name) };
+            add(number);
+            for alias in i.aliases {
+                add(KnownKeyword { name: alias, ..number });
+            }
+        }
+        for c in table.conditions {
+            let description = "match on a condition of the protocol's transactions";
+            let condition = KnownKeyword {
+                value: ValueUse::Optional,
+                quotes: Quotes::Optional,
+                description,
+                ..of_catalog(c.name)
+            };
+            add(condition);
+            for alias in c.aliases {
+                add(KnownKeyword { name: alias, ..condition });
+            }
+        }
+    }
+    all
+}
+
+/// A keyword of a protocol that no table has, to be refined.
+fn of_catalog(name: &'static str) -> KnownKeyword {
+    KnownKeyword {
+        name,
+        aliases: "",
+        kind: KeywordKind::Plain,
+        value: ValueUse::Required,
+        quotes: Quotes::Refused,
+        internal: "",
+        uses: KeywordUses { firewall: true, ..KeywordUses::default() },
+        features: "supports firewall",
+        page: ";",
+        description: "",
+    }
+}
+
+/// What is known of one keyword, as Suricata's `--list-keywords=NAME` prints it.
+pub fn describe(name: &str, catalog: &Catalog, version: &str) -> Option<String> {
+    let all;
+    let k = match known_keyword(name) {
+        Some(known) => known,
+        None => {
+            all = all_keywords(catalog);
+            all.iter().find(|k| k.name == name)?
+        }
+    };
     let mut out = format!("= {} =\nDescription: {}\n", k.name, k.description);
     out.push_str(&format!("Features: {}\n", k.features.replace(':', ",")));
     if !matches!(k.page, "" | ";") {
@@ -150,11 +202,11 @@ pub fn describe(name: &str, version: &str) -> Option<String> {
     Some(out)
 }
 
-/// The peer's `--list-keywords=csv`: header, then one line a keyword. `version` is written into
+/// Suricata's `--list-keywords=csv`: header, then one line a keyword. `version` is written into
 /// the addresses of the documents.
-pub fn list_csv(version: &str) -> String {
+pub fn list_csv(catalog: &Catalog, version: &str) -> String {
     let mut out = String::from("name;description;app layer;features;documentation\n");
-    for k in known_keywords() {
+    for k in all_keywords(catalog) {
         let page = match k.page {
             "" | ";" => k.page.to_string(),
             page => format!("https://docs.suricata.io/en/suricata-{version}{page}"),
@@ -164,12 +216,24 @@ pub fn list_csv(version: &str) -> String {
     out
 }
 
+/// Suricata's keywords.
+const SURICATAS: &str = include_str!("keywords.tsv");
+
+/// Keywords of ours that Suricata does not have.
+const OURS: &str = include_str!("own_keywords.tsv");
+
+/// Rows of keywords of ours.
+#[cfg(test)]
+pub(crate) fn own_rows() -> impl Iterator<Item = KnownKeyword> {
+    rows(OURS)
+}
+
 type Table = (Vec<KnownKeyword>, HashMap<&'static str, usize>);
 
 fn table() -> &'static Table {
     static TABLE: OnceLock<Table> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let all: Vec<KnownKeyword> = include_str!("keywords.tsv").lines().filter_map(row).collect();
+        let all: Vec<KnownKeyword> = [SURICATAS, OURS].iter().flat_map(|t| rows(t)).collect();
         let mut by_name = HashMap::new();
         for (at, k) in all.iter().enumerate() {
             by_name.insert(k.name, at);
@@ -181,10 +245,11 @@ fn table() -> &'static Table {
     })
 }
 
+fn rows(table: &'static str) -> impl Iterator<Item = KnownKeyword> {
+    table.lines().filter(|line| !line.starts_with('#')).filter_map(row)
+}
+
 fn row(line: &'static str) -> Option<KnownKeyword> {
-    if line.starts_with('#') {
-        return None;
-    }
     let mut cells = line.split('\t');
     let mut next = || cells.next();
     Some(KnownKeyword {
@@ -207,10 +272,25 @@ fn row(line: &'static str) -> Option<KnownKeyword> {
             _ => Quotes::Refused,
         },
         internal: next()?,
+        uses: uses(next()?)?,
         features: next()?,
         page: next()?,
         description: next()?,
     })
+}
+
+/// `None`: a word that stands for no use.
+fn uses(words: &str) -> Option<KeywordUses> {
+    let mut uses = KeywordUses::default();
+    for word in words.split(',').filter(|word| !word.is_empty()) {
+        match word {
+            "prefilter" => uses.prefilter = true,
+            "firewall" => uses.firewall = true,
+            "ip-only" => uses.ip_only = true,
+            _ => return None,
+        }
+    }
+    Some(uses)
 }
 
 #[cfg(test)]
@@ -218,10 +298,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_whole() {
-        assert_eq!(known_keywords().len(), 394);
+    fn the_tables_are_whole() {
+        let lines = |table: &str| table.lines().filter(|line| !line.starts_with('#')).count();
+        assert_eq!(rows(SURICATAS).count(), 394);
+        assert_eq!(lines(SURICATAS), 394);
+        assert_eq!(rows(OURS).count(), lines(OURS), "a row of own_keywords.tsv is not whole");
         assert_eq!(known_keyword("file_data").map(|k| k.name), Some("file.data"));
         assert!(known_keyword("dsize").is_some_and(KnownKeyword::supports_prefilter));
         assert_eq!(known_keyword("nope").map(|k| k.name), None);
+    }
+
+    /// A name that stands for two keywords would hide one of them.
+    #[test]
+    fn a_name_stands_for_one_keyword() {
+        let mut names = std::collections::HashSet::new();
+        for k in known_keywords() {
+            for name in
+                std::iter::once(k.name).chain(k.aliases.split(',').filter(|a| !a.is_empty()))
+            {
+                assert!(names.insert(name), "{name} stands twice");
+            }
+        }
     }
 }

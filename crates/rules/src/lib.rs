@@ -10,9 +10,11 @@
 //! listing, so that rules which use them load and are shown as inert instead of being refused.
 #![forbid(unsafe_code)]
 
+mod action;
 pub mod address;
 pub mod analysis;
 pub mod classification;
+mod compile;
 mod compiler;
 pub mod content;
 pub mod diagnostic;
@@ -22,6 +24,7 @@ pub mod fast_pattern;
 pub mod file;
 mod finish;
 pub mod integer;
+mod keyword;
 mod keywords;
 pub mod known;
 pub mod lexer;
@@ -44,15 +47,18 @@ pub mod text;
 pub mod threshold_file;
 pub mod transform;
 mod validate;
+mod var_faults;
 pub mod vars;
 
+pub use action::Action;
 pub use address::{AddressId, AddressSet};
 pub use diagnostic::{Diagnostic, Severity};
 pub use load::RuleSource;
 pub use options::LoadOptions;
 pub use port::{PortId, PortSet};
 pub use rule_header::firewall_action;
-pub use ruleset::{Counts, Ruleset};
-pub use signature::{Action, RuleType, Signature, SignatureFlags};
+pub use ruleset::{Counts, Ruleset, ScriptFacts};
+pub use signature::{RuleType, Signature, SignatureFlags};
 pub use text::Text;
-pub use vars::{RuleVars, VarFault};
+pub use var_faults::VarFault;
+pub use vars::RuleVars;

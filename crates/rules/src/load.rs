@@ -1,7 +1,9 @@
 //! Loading: rule files in, a rule set and diagnostics out.
 
-use crate::compiler::{Compiler, Outcome};
+use crate::compile::Outcome;
+use crate::compiler::Compiler;
 use crate::diagnostic::{Diagnostic, Refusal, Severity};
+use crate::keywords;
 use crate::lexer::{self, RuleText};
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::options::LoadOptions;
@@ -32,7 +34,7 @@ impl Ruleset {
         options: &LoadOptions<'_>,
     ) -> (Ruleset, Vec<Diagnostic>) {
         let mut loader = Loader {
-            compiler: Compiler::new(catalog, vars, options),
+            compiler: Compiler::new(catalog, vars, options, keywords::index(catalog)),
             diagnostics: Vec::new(),
             signatures: Vec::new(),
             by_id: HashMap::new(),

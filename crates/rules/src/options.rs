@@ -1,8 +1,7 @@
 //! What a load needs beside rules and catalog.
 
-use crate::ruleset::{Classification, DatasetDef};
-use crate::signature::Action;
-use std::sync::Arc;
+use crate::action::Action;
+use crate::ruleset::{Classification, DatasetDef, ScriptFacts};
 
 /// Reads a file that a rule names (hash list, dataset, script), path resolved; an error is the
 /// system's message.
@@ -15,25 +14,6 @@ pub type DatasetOpener<'o> = &'o dyn Fn(u32, &DatasetDef) -> Result<(), String>;
 /// Looks into a script (path, whether it is a transform) for what it holds and registers; an error
 /// is what is wrong with it, in the peer's words.
 pub type ScriptInspector<'o> = &'o dyn Fn(&str, bool) -> Result<ScriptFacts, String>;
-
-/// What a Lua script says of itself when its `init` is run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ScriptFacts {
-    /// Its text.
-    pub source: Arc<[u8]>,
-    /// It is run on packets with payload only (`needs["payload"]`).
-    pub needs_payload: bool,
-    /// Names of the rule's byte variables that it reads.
-    pub byte_variables: Vec<String>,
-    /// Names of flow variables that it reads and writes.
-    pub flow_variables: Vec<String>,
-    /// Names of flow integers that it reads and writes.
-    pub flow_integers: Vec<String>,
-    /// It reads JA3.
-    pub ja3: bool,
-    /// It reads hassh.
-    pub hassh: bool,
-}
 
 /// Settings of a load.
 #[derive(Clone)]

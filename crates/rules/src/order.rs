@@ -5,10 +5,11 @@
 //! then priority, then sid. For hostbits only writers count and for xbits only readers: measured
 //! with the peer, 8.0.7.
 
+use crate::action::Action;
 use crate::content::{BufferCondition, CaptureTarget};
 use crate::packet::{PacketCondition, XbitsTrack};
 use crate::post::PostMatch;
-use crate::signature::{Action, Signature, SignatureFlags};
+use crate::signature::{Signature, SignatureFlags};
 
 /// Sorts by the internal order; `actions` are the actions from the highest precedence down.
 pub fn sort(signatures: &mut [Signature], actions: &[Action; 4]) {

@@ -137,57 +137,70 @@ pub enum PacketCondition {
     },
 }
 
+/// What the compiler and the reports must know of a packet condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PacketFacts {
+    /// The keyword it was made of, by its main name.
+    pub keyword: &'static str,
+    /// It is of one packet alone: a rule that has it is inspected packet by packet.
+    pub is_packet_bound: bool,
+}
+
 impl PacketCondition {
     /// The keyword it was made of, by its main name.
     pub fn keyword(&self) -> &'static str {
+        self.facts().keyword
+    }
+
+    /// What must be known of it. A new condition is one line here.
+    pub fn facts(&self) -> PacketFacts {
+        let bound = |keyword| PacketFacts { keyword, is_packet_bound: true };
+        let free = |keyword| PacketFacts { keyword, is_packet_bound: false };
         match self {
-            PacketCondition::Flow(_) => "flow",
-            PacketCondition::TcpFlags(_) => "tcp.flags",
-            PacketCondition::TcpSeq(_) => "tcp.seq",
-            PacketCondition::TcpAck(_) => "tcp.ack",
-            PacketCondition::TcpWindow { .. } => "tcp.window",
-            PacketCondition::TcpMss(_) => "tcp.mss",
-            PacketCondition::TcpWscale(_) => "tcp.wscale",
-            PacketCondition::TcpSession(_) => "tcp.session",
-            PacketCondition::Ttl(_) => "ttl",
-            PacketCondition::Tos { .. } => "tos",
-            PacketCondition::IpId(_) => "id",
-            PacketCondition::IpOption(_) => "ipopts",
-            PacketCondition::FragBits(_) => "fragbits",
-            PacketCondition::FragOffset { .. } => "fragoffset",
-            PacketCondition::SameIp => "sameip",
-            PacketCondition::IpProto { .. } => "ip_proto",
-            PacketCondition::L3Proto(_) => "l3_proto",
-            PacketCondition::IcmpType(_) => "itype",
-            PacketCondition::IcmpCode(_) => "icode",
-            PacketCondition::IcmpId(_) => "icmp_id",
-            PacketCondition::IcmpSeq(_) => "icmp_seq",
-            PacketCondition::Icmpv6Mtu(_) => "icmpv6.mtu",
-            PacketCondition::Dsize(_) => "dsize",
-            PacketCondition::VlanId { .. } => "vlan.id",
-            PacketCondition::VlanLayers(_) => "vlan.layers",
-            PacketCondition::StreamSize { .. } => "stream_size",
-            PacketCondition::FlowAge(_) => "flow.age",
-            PacketCondition::FlowPackets(..) => "flow.pkts",
-            PacketCondition::FlowBytes(..) => "flow.bytes",
-            PacketCondition::Flowbits(_) => "flowbits",
-            PacketCondition::Flowint(_) => "flowint",
-            PacketCondition::Xbits(_) => "xbits",
-            PacketCondition::Hostbits(_) => "hostbits",
-            PacketCondition::IpReputation(_) => "iprep",
-            PacketCondition::GeoIp(_) => "geoip",
-            PacketCondition::Variable(v) => match v.of_packet {
-                true => "pktvar",
-                false => "flowvar",
-            },
-            PacketCondition::Rpc(_) => "rpc",
-            PacketCondition::AppProtocol(_) => "app-layer-protocol",
-            PacketCondition::DecodeEvent(_) => "decode-event",
-            PacketCondition::StreamEvent(_) => "stream-event",
-            PacketCondition::DetectionEvent(_) => "app-layer-event",
-            PacketCondition::Checksum { of, .. } => of.keyword(),
-            PacketCondition::FtpBounce => "ftpbounce",
-            PacketCondition::Lua { .. } => "lua",
+            PacketCondition::Flow(_) => free("flow"),
+            PacketCondition::TcpFlags(_) => bound("tcp.flags"),
+            PacketCondition::TcpSeq(_) => bound("tcp.seq"),
+            PacketCondition::TcpAck(_) => bound("tcp.ack"),
+            PacketCondition::TcpWindow { .. } => bound("tcp.window"),
+            PacketCondition::TcpMss(_) => bound("tcp.mss"),
+            PacketCondition::TcpWscale(_) => bound("tcp.wscale"),
+            PacketCondition::TcpSession(_) => bound("tcp.session"),
+            PacketCondition::Ttl(_) => bound("ttl"),
+            PacketCondition::Tos { .. } => bound("tos"),
+            PacketCondition::IpId(_) => bound("id"),
+            PacketCondition::IpOption(_) => bound("ipopts"),
+            PacketCondition::FragBits(_) => bound("fragbits"),
+            PacketCondition::FragOffset { .. } => bound("fragoffset"),
+            PacketCondition::SameIp => bound("sameip"),
+            PacketCondition::IpProto { .. } => bound("ip_proto"),
+            PacketCondition::L3Proto(_) => free("l3_proto"),
+            PacketCondition::IcmpType(_) => bound("itype"),
+            PacketCondition::IcmpCode(_) => bound("icode"),
+            PacketCondition::IcmpId(_) => bound("icmp_id"),
+            PacketCondition::IcmpSeq(_) => bound("icmp_seq"),
+            PacketCondition::Icmpv6Mtu(_) => bound("icmpv6.mtu"),
+            PacketCondition::Dsize(_) => bound("dsize"),
+            PacketCondition::VlanId { .. } => bound("vlan.id"),
+            PacketCondition::VlanLayers(_) => bound("vlan.layers"),
+            PacketCondition::StreamSize { .. } => free("stream_size"),
+            PacketCondition::FlowAge(_) => bound("flow.age"),
+            PacketCondition::FlowPackets(..) => bound("flow.pkts"),
+            PacketCondition::FlowBytes(..) => bound("flow.bytes"),
+            PacketCondition::Flowbits(_) => free("flowbits"),
+            PacketCondition::Flowint(_) => free("flowint"),
+            PacketCondition::Xbits(_) => free("xbits"),
+            PacketCondition::Hostbits(_) => free("hostbits"),
+            PacketCondition::IpReputation(_) => free("iprep"),
+            PacketCondition::GeoIp(_) => free("geoip"),
+            PacketCondition::Variable(v) => free(if v.of_packet { "pktvar" } else { "flowvar" }),
+            PacketCondition::Rpc(_) => bound("rpc"),
+            PacketCondition::AppProtocol(_) => free("app-layer-protocol"),
+            PacketCondition::DecodeEvent(_) => free("decode-event"),
+            PacketCondition::StreamEvent(_) => free("stream-event"),
+            PacketCondition::DetectionEvent(_) => free("app-layer-event"),
+            PacketCondition::Checksum { of, .. } => free(of.keyword()),
+            PacketCondition::FtpBounce => free("ftpbounce"),
+            PacketCondition::Lua { .. } => free("lua"),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What happens once a rule has matched, and how often it may alert.
 
+use crate::action::Action;
 use crate::packet::{FlowintValue, HostbitsTrack, XbitsTrack};
 use crate::text::Text;
 use gabion_record::Addr;
@@ -235,7 +236,7 @@ pub enum ThresholdKind {
     /// `rate_filter` of the threshold file.
     Rate {
         /// What the rule does meanwhile.
-        new_action: crate::signature::Action,
+        new_action: Action,
         /// For how long, seconds.
         timeout_s: u32,
     },

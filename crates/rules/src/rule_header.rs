@@ -1,10 +1,11 @@
 //! The part of a rule before its options: action, protocol, addresses, ports, direction.
 
+use crate::action::Action;
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftHeader, List};
 use crate::lexer::{Parts, Piece};
-use crate::signature::{Action, ActionScope, FirewallPart, IpProtos, Network, RuleHook};
+use crate::signature::{ActionScope, FirewallPart, IpProtos, Network, RuleHook};
 use gabion_record::Direction;
 use gabion_record::applayer::{ProtoId, ProtoTable, Transport};
 

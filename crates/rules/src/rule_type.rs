@@ -1,9 +1,9 @@
 //! Type of a rule, its flags and requirements, as the peer decides them.
 
+use crate::action::Action;
 use crate::compiler::Compiler;
 use crate::content::BufferCondition;
 use crate::draft::{Draft, DraftPacket};
-use crate::finish::{has_payload_bounds, has_stream_size, is_silent};
 use crate::integer::IntegerMatch;
 use crate::known::{KnownKeyword, known_keyword};
 use crate::packet::PacketCondition;
@@ -11,56 +11,6 @@ use crate::post::{BitCommand, ConfigScope, PostMatch};
 use crate::signature::{BufferRef, RuleHook, RuleType, SignatureFlags};
 
 const TCP: u8 = 6;
-
-/// Conditions of one packet alone: a rule that has one is inspected packet by packet.
-fn is_packet_bound(p: &PacketCondition) -> bool {
-    match p {
-        PacketCondition::TcpFlags(_)
-        | PacketCondition::TcpSeq(_)
-        | PacketCondition::TcpAck(_)
-        | PacketCondition::TcpWindow { .. }
-        | PacketCondition::TcpMss(_)
-        | PacketCondition::TcpWscale(_)
-        | PacketCondition::TcpSession(_)
-        | PacketCondition::Ttl(_)
-        | PacketCondition::Tos { .. }
-        | PacketCondition::IpId(_)
-        | PacketCondition::IpOption(_)
-        | PacketCondition::FragBits(_)
-        | PacketCondition::FragOffset { .. }
-        | PacketCondition::SameIp
-        | PacketCondition::IpProto { .. }
-        | PacketCondition::IcmpType(_)
-        | PacketCondition::IcmpCode(_)
-        | PacketCondition::IcmpId(_)
-        | PacketCondition::IcmpSeq(_)
-        | PacketCondition::Icmpv6Mtu(_)
-        | PacketCondition::Dsize(_)
-        | PacketCondition::VlanId { .. }
-        | PacketCondition::VlanLayers(_)
-        | PacketCondition::FlowAge(_)
-        | PacketCondition::FlowPackets(..)
-        | PacketCondition::FlowBytes(..)
-        | PacketCondition::Rpc(_) => true,
-        PacketCondition::Flow(_)
-        | PacketCondition::L3Proto(_)
-        | PacketCondition::StreamSize { .. }
-        | PacketCondition::Flowbits(_)
-        | PacketCondition::Flowint(_)
-        | PacketCondition::Xbits(_)
-        | PacketCondition::Hostbits(_)
-        | PacketCondition::IpReputation(_)
-        | PacketCondition::GeoIp(_)
-        | PacketCondition::AppProtocol(_)
-        | PacketCondition::DecodeEvent(_)
-        | PacketCondition::StreamEvent(_)
-        | PacketCondition::DetectionEvent(_)
-        | PacketCondition::Checksum { .. }
-        | PacketCondition::FtpBounce
-        | PacketCondition::Lua { .. }
-        | PacketCondition::Variable(_) => false,
-    }
-}
 
 fn has_asn1(d: &Draft<'_>) -> bool {
     d.buffers
@@ -74,7 +24,7 @@ pub(crate) fn needs_packet(d: &Draft<'_>) -> bool {
     d.header.packets_only
         || d.needs_packet
         || d.flow.is_some_and(|f| f.no_stream)
-        || d.packet.iter().any(|p| is_packet_bound(&p.condition))
+        || d.packet.iter().any(|p| p.condition.facts().is_packet_bound)
         || d.has_header_buffer()
         || has_asn1(d)
 }
@@ -263,31 +213,34 @@ pub(crate) fn flags(c: &Compiler<'_>, d: &Draft<'_>, directions: [bool; 2]) -> S
 }
 
 fn packet_requirements(p: &PacketCondition, set: &mut impl FnMut(bool, SignatureFlags)) {
-    match p {
-        PacketCondition::Dsize(size) => {
-            set(true, SignatureFlags::DSIZE);
-            let zero_only = *size == IntegerMatch::Equal(0);
-            set(zero_only, SignatureFlags::NO_PAYLOAD);
-            let needs_payload = match size {
-                IntegerMatch::Differs(_) => true,
-                IntegerMatch::Mask { .. } | IntegerMatch::NotMask { .. } => false,
-                _ => !zero_only && !size.matches(0),
-            };
-            set(needs_payload, SignatureFlags::PAYLOAD);
-        }
-        PacketCondition::TcpFlags(t) => {
-            // SYN, FIN, RST; URG, ECE, CWR
-            set(t.flags & 0x07 != 0, SignatureFlags::TCP_INIT);
-            set(t.flags & 0xe0 != 0, SignatureFlags::TCP_UNUSUAL);
-        }
-        PacketCondition::Flow(_) | PacketCondition::Flowbits(_) | PacketCondition::Flowint(_) => {
-            set(true, SignatureFlags::FLOW)
-        }
-        PacketCondition::DecodeEvent(_)
-        | PacketCondition::StreamEvent(_)
-        | PacketCondition::DetectionEvent(_) => set(true, SignatureFlags::ENGINE_EVENT),
-        _ => {}
+    if let PacketCondition::Dsize(size) = p {
+        set(true, SignatureFlags::DSIZE);
+        let zero_only = *size == IntegerMatch::Equal(0);
+        set(zero_only, SignatureFlags::NO_PAYLOAD);
+        let needs_payload = match size {
+            IntegerMatch::Differs(_) => true,
+            IntegerMatch::Mask { .. } | IntegerMatch::NotMask { .. } => false,
+            _ => !zero_only && !size.matches(0),
+        };
+        set(needs_payload, SignatureFlags::PAYLOAD);
     }
+    if let PacketCondition::TcpFlags(t) = p {
+        // SYN, FIN, RST; URG, ECE, CWR
+        set(t.flags & 0x07 != 0, SignatureFlags::TCP_INIT);
+        set(t.flags & 0xe0 != 0, SignatureFlags::TCP_UNUSUAL);
+    }
+    let asks_flow = matches!(
+        p,
+        PacketCondition::Flow(_) | PacketCondition::Flowbits(_) | PacketCondition::Flowint(_)
+    );
+    set(asks_flow, SignatureFlags::FLOW);
+    let is_event = matches!(
+        p,
+        PacketCondition::DecodeEvent(_)
+            | PacketCondition::StreamEvent(_)
+            | PacketCondition::DetectionEvent(_)
+    );
+    set(is_event, SignatureFlags::ENGINE_EVENT);
 }
 
 /// The prefilter keyword: the one asked for, or the first that can serve when the configuration
@@ -304,4 +257,33 @@ pub(crate) fn prefilter(c: &Compiler<'_>, d: &Draft<'_>, has_pattern: bool) -> O
         .iter()
         .position(|p| known_keyword(p.keyword).is_some_and(KnownKeyword::supports_prefilter))?;
     u8::try_from(at).ok()
+}
+
+/// Whether a rule can alert at all.
+fn is_silent(d: &Draft<'_>, is_firewall: bool) -> bool {
+    if d.alert_keyword {
+        return false;
+    }
+    if is_firewall {
+        // firewall rules alert only when they say so
+        return d.noalert || !d.firewall.is_some_and(|f| f.alerts);
+    }
+    d.noalert || matches!(d.header.action, Action::Config | Action::Pass)
+}
+
+/// Whether some content of the raw payload has an offset or a depth.
+fn has_payload_bounds(d: &Draft<'_>) -> bool {
+    d.buffers.iter().filter(|b| b.buffer == Some(BufferRef::Payload)).any(|b| {
+        b.conditions.iter().any(|x| match &x.condition {
+            BufferCondition::Content(content) => {
+                content.offset.is_some() || content.depth.is_some()
+            }
+            _ => false,
+        })
+    })
+}
+
+/// Whether the rule compares the size of a stream.
+fn has_stream_size(d: &Draft<'_>) -> bool {
+    d.packet.iter().any(|p| matches!(p.condition, PacketCondition::StreamSize { .. }))
 }

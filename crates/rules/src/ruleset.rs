@@ -3,12 +3,12 @@
 use crate::address::AddressSet;
 use crate::file::HashList;
 use crate::names::Names;
-use crate::options::ScriptFacts;
 use crate::port::PortSet;
 use crate::signature::Signature;
 use crate::text::{Text, TextArena};
 use crate::transform::Transform;
 use gabion_record::applayer::ProtoId;
+use std::sync::Arc;
 
 /// Signatures and what they share. Read-only once loaded; workers share it.
 #[derive(Clone, Debug, Default)]
@@ -221,4 +221,23 @@ impl Ruleset {
             Some((key, value.trim()))
         })
     }
+}
+
+/// What a Lua script says of itself when its `init` is run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScriptFacts {
+    /// Its text.
+    pub source: Arc<[u8]>,
+    /// It is run on packets with payload only (`needs["payload"]`).
+    pub needs_payload: bool,
+    /// Names of the rule's byte variables that it reads.
+    pub byte_variables: Vec<String>,
+    /// Names of flow variables that it reads and writes.
+    pub flow_variables: Vec<String>,
+    /// Names of flow integers that it reads and writes.
+    pub flow_integers: Vec<String>,
+    /// It reads JA3.
+    pub ja3: bool,
+    /// It reads hassh.
+    pub hassh: bool,
 }

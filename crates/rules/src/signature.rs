@@ -3,6 +3,7 @@
 //! Sizes matter (tens of thousands of these are in memory): texts are spans, address and port sets
 //! are numbers of shared sets, lists are exact boxes.
 
+use crate::action::Action;
 use crate::address::AddressId;
 use crate::content::BufferCondition;
 use crate::packet::{FlowTest, PacketCondition};
@@ -14,42 +15,6 @@ use crate::{file::FileCondition, integer::IntegerMatch};
 use gabion_record::Direction;
 use gabion_record::applayer::{BufferId, ProtoId, TxCondition};
 use std::sync::Arc;
-
-/// What a rule does when it matches.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
-    /// `alert`
-    Alert,
-    /// `pass`
-    Pass,
-    /// `drop`
-    Drop,
-    /// `reject`, `rejectsrc`
-    RejectSource,
-    /// `rejectdst`
-    RejectDestination,
-    /// `rejectboth`
-    RejectBoth,
-    /// `config`
-    Config,
-    /// `accept` (firewall rules only)
-    Accept,
-}
-
-impl Action {
-    /// Whether the packet is dropped (rejects imply it).
-    pub const fn drops(self) -> bool {
-        matches!(
-            self,
-            Action::Drop | Action::RejectSource | Action::RejectDestination | Action::RejectBoth
-        )
-    }
-
-    /// Whether a reset or unreachable message is sent.
-    pub const fn rejects(self) -> bool {
-        matches!(self, Action::RejectSource | Action::RejectDestination | Action::RejectBoth)
-    }
-}
 
 /// How far the action of a rule reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,12 @@
 //! place of the rule's own unless the entry is for all rules, which leaves rules that have their
 //! own alone. Lines may be continued with a backslash.
 
+use crate::action::Action;
 use crate::address::{AddressId, AddressSet};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::post::{Suppression, Threshold, ThresholdKind, ThresholdTrack};
 use crate::ruleset::Ruleset;
-use crate::signature::{Action, Signature};
+use crate::signature::Signature;
 use crate::vars::RuleVars;
 
 /// An entry of the file.

@@ -5,10 +5,10 @@
 //! alive. The tests bound them; `docs/adversarial.md` lists which input is which test.
 #![forbid(unsafe_code)]
 
-use gabion_proto::registry::{Protocol, registry};
 use gabion_proto::{
     Endpoints, Input, LogOptions, Outcome, ParseContext, Parser, Requirements, Transaction,
 };
+use gabion_proto::{Protocol, registry};
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction};

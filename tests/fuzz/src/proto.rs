@@ -7,10 +7,10 @@
 
 use crate::script::{Script, put_text};
 use crate::seeds::Seeds;
-use gabion_proto::registry::{Protocol, registry};
 use gabion_proto::{
     Endpoints, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Requirements,
 };
+use gabion_proto::{Protocol, registry};
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction};

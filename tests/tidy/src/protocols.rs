@@ -1,7 +1,8 @@
-//! The test of the layout: a protocol is one folder in `proto` and one line in its registry.
+//! The test of the layout: a protocol is one folder in `proto` and one line of `protocols!` in its
+//! `lib.rs`.
 //!
-//! Counts the places that name a protocol's folder from outside it. There may be two: `pub mod` in
-//! `lib.rs`, which Rust wants, and the line of the registry. Tests may name what they test, and a
+//! Counts the places that name a protocol's folder from outside it. There may be one: the line of
+//! `protocols!`, which declares the module too. Tests may name what they test, and a
 //! protocol may lean on another by name (mail bodies are MIME wherever they travel). The library of
 //! scripts has a file a protocol, as scripts ask for objects of protocols by the peer's names.
 
@@ -26,17 +27,18 @@ pub fn folders(files: &[File]) -> BTreeSet<String> {
 #[must_use]
 pub fn check(files: &[File]) -> Vec<Fault> {
     let mut faults = Vec::new();
-    let registry = format!("{SRC}registry.rs");
+    let registry = format!("{SRC}lib.rs");
     let folders = folders(files);
     for name in &folders {
-        let entry = format!("crate::{name}::PROTOCOL");
+        let entry = format!("{name}: PROTOCOL;");
         let lines = files
             .iter()
             .filter(|file| file.path == registry)
-            .map(|file| file.text.matches(&entry).count())
-            .sum::<usize>();
+            .flat_map(|file| file.text.lines())
+            .filter(|line| line.trim() == entry)
+            .count();
         if lines != 1 {
-            let what = format!("{entry} stands {lines} times, once is right");
+            let what = format!("`{entry}` stands {lines} times, once is right");
             faults.push(Fault::new(&registry, 0, what));
         }
     }
@@ -56,7 +58,7 @@ fn is_elsewhere(path: &str) -> bool {
     let is_source = path.starts_with("crates/") && path.contains("/src/") && path.ends_with(".rs");
     let is_source = is_source && !path.starts_with(SCRIPT_LIBRARY);
     let of_proto = path.strip_prefix(SRC);
-    let is_shared = of_proto.is_none_or(|below| !below.contains('/') && below != "registry.rs");
+    let is_shared = of_proto.is_none_or(|below| !below.contains('/'));
     is_source && is_shared
 }
 
@@ -85,8 +87,7 @@ mod tests {
         let mut files = vec![
             file("crates/proto/src/dns/mod.rs", "pub const PROTOCOL: &Protocol = …"),
             file("crates/proto/src/mime/mod.rs", "pub fn decode() {}"),
-            file("crates/proto/src/registry.rs", "&[crate::dns::PROTOCOL]"),
-            file("crates/proto/src/lib.rs", "pub mod dns;"),
+            file("crates/proto/src/lib.rs", "protocols! {\n    dns: PROTOCOL;\n}"),
         ];
         assert_eq!(folders(&files), BTreeSet::from(["dns".to_owned()]));
         assert_eq!(check(&files), []);
@@ -96,7 +97,7 @@ mod tests {
         assert_eq!(
             told,
             [
-                "crates/proto/src/registry.rs: crate::ssh::PROTOCOL stands 0 times, once is right",
+                "crates/proto/src/lib.rs: `ssh: PROTOCOL;` stands 0 times, once is right",
                 "crates/net/src/worker.rs:1: names the protocol dns outside its folder and the registry"
             ]
         );

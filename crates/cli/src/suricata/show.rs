@@ -21,7 +21,7 @@ pub(crate) fn show(what: &Show) -> i32 {
         Show::BuildInfo => build_info(),
         Show::Help => help(),
         Show::DumpFeatures => standard_output::line(FEATURES),
-        Show::Keywords(form) => return keywords(form.as_deref()),
+        Show::Keywords(form) => return keywords(&catalog, form.as_deref()),
         Show::RunModes => runmodes(),
         Show::Protocols => protocols(&catalog),
         Show::Hooks => hooks(&catalog),
@@ -117,12 +117,12 @@ fn runmodes() {
 }
 
 /// Rule keywords: their names, or a table with what is known of each.
-fn keywords(form: Option<&str>) -> i32 {
+fn keywords(catalog: &Catalog, form: Option<&str>) -> i32 {
     match form {
         Some("csv" | "all") => {
-            standard_output::text(gabion_rules::known::list_csv(gabion_outputs::VERSION))
+            standard_output::text(gabion_rules::known::list_csv(catalog, gabion_outputs::VERSION))
         }
-        Some(name) => match gabion_rules::known::describe(name, gabion_outputs::VERSION) {
+        Some(name) => match gabion_rules::known::describe(name, catalog, gabion_outputs::VERSION) {
             Some(text) => standard_output::text(text),
             None => {
                 standard_output::line("Non existing keyword");
@@ -131,7 +131,7 @@ fn keywords(form: Option<&str>) -> i32 {
         },
         None => {
             standard_output::line("=====Supported keywords=====");
-            for k in gabion_rules::known::known_keywords() {
+            for k in gabion_rules::known::all_keywords(catalog) {
                 standard_output::line(format_args!("- {}", k.name));
             }
         }

@@ -15,11 +15,11 @@ use crate::flow_state::Bits;
 use crate::frames::FlowFrames;
 use crate::limits::{CROWD_MIN, DETECT_BYTES_MAX, PARSER_PENDING_MAX, reached};
 use crate::log::RecordAllowance;
-use gabion_proto::registry::{Settings, protocol};
+use gabion_proto::registry::protocol;
 use gabion_proto::tx_list::{TxList, YOUNGEST_KEPT};
 use gabion_proto::{
     Endpoints, Expectation, FilePiece, Input, Outcome, ParseContext, Parser, Protocol,
-    ProtocolChange, Requirements, Sparing, Transaction,
+    ProtocolChange, Requirements, Settings, Sparing, Transaction,
 };
 use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
 use gabion_record::eve::Wants;
@@ -521,7 +521,7 @@ impl AppLayer {
             return;
         }
         effects.events.push("applayer_unexpected_protocol");
-        if protocol(self.expected).is_some_and(|p| p.table.name == "tls") {
+        if protocol(self.expected).is_some_and(|p| p.is_encryption) {
             effects.events.push("applayer_no_tls_after_starttls");
         }
     }

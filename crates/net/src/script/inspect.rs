@@ -5,7 +5,7 @@ use super::call::with_scene;
 use super::sandbox::Failure;
 use super::scene::Scene;
 use super::voice::ScriptSetup;
-use gabion_rules::options::ScriptFacts;
+use gabion_rules::ScriptFacts;
 use mlua::{Function, Table, Value};
 use std::cell::RefCell;
 use std::rc::Rc;

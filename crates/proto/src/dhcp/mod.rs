@@ -5,8 +5,8 @@ mod tables;
 
 use crate::datagrams::{Message, Refused, one_datagram, protocol};
 use crate::detect::{PortProbe, Probe};
-use crate::parser::EventList;
-use crate::registry::Protocol;
+use crate::protocol::Protocol;
+use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
@@ -152,11 +152,19 @@ impl Transaction for DhcpTx {
 }
 
 /// DHCP in the registry.
-pub const PROTOCOL: &Protocol = &protocol::<DhcpTx>(
-    tables::TABLE,
-    "dhcp",
-    &[PortProbe { transport: Transport::Udp, ports: "[67,68]", min_bytes: 0, max_bytes: 0, probe }],
-);
+pub const PROTOCOL: &Protocol = &Protocol {
+    eve_defaults: &[("enabled", "yes"), ("extended", "no")],
+    ..protocol::<DhcpTx>(
+        tables::TABLE,
+        &[PortProbe {
+            transport: Transport::Udp,
+            ports: "[67,68]",
+            min_bytes: 0,
+            max_bytes: 0,
+            probe,
+        }],
+    )
+};
 
 /// The magic cookie behind the header (RFC 2131 3).
 fn probe(bytes: &[u8], _: Direction) -> Probe {

@@ -17,7 +17,7 @@ pub(super) mod event {
 }
 
 const fn both(local: u16) -> [Hook; 2] {
-    [Hook::new("dhcp", ToServer, 0, local), Hook::new("dhcp", ToClient, 0, local)]
+    [Hook::new(ToServer, 0, local), Hook::new(ToClient, 0, local)]
 }
 
 const fn seconds(name: &'static str, hooks: &'static [Hook]) -> IntegerDef {

@@ -15,16 +15,11 @@ pub use message::{Message, Rdata, Record, Section};
 pub use parser::{DnsParser, DnsTx};
 
 use crate::detect::PortProbe;
-use crate::registry::{Protocol, Settings};
+use crate::protocol::Protocol;
 use gabion_record::applayer::Transport;
-use std::sync::Arc;
 
 /// DNS in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    table: tables::TABLE,
-    config_name: "dns",
-    is_default_on: true,
-    patterns: &[],
     probes: &[
         PortProbe {
             transport: Transport::Udp,
@@ -41,12 +36,7 @@ pub const PROTOCOL: &Protocol = &Protocol {
             probe: parser::probe_stream,
         },
     ],
-    first_direction: None,
     accepts_gaps: true,
-    stream_depth: None,
-    auto_trigger_raw: true,
-    event_type: "dns",
-    is_logged: true,
-    configure: |_| Ok(Arc::new(()) as Settings),
     open: |_, transport| Box::new(DnsParser::new(transport == Transport::Tcp)),
+    ..Protocol::plain(tables::TABLE)
 };

@@ -11,7 +11,7 @@ use super::name::Name;
 use super::tables::{buffer, event, frame, integer};
 use super::{Rdata, log};
 use crate::detect::Probe;
-use crate::parser::EventList;
+use crate::transaction::EventList;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;

@@ -146,7 +146,7 @@ pub mod event {
 }
 
 const fn both(local: u16) -> [Hook; 2] {
-    [Hook::new("dns", ToServer, 1, local), Hook::new("dns", ToClient, 1, local)]
+    [Hook::new(ToServer, 1, local), Hook::new(ToClient, 1, local)]
 }
 const QUERIES: &[Hook] = &both(buffer::QUERIES);
 const ANSWERS: &[Hook] = &both(buffer::ANSWERS);
@@ -159,7 +159,7 @@ const BUFFERS: &[BufferDef] = &[
     BufferDef {
         internal: "dns_query",
         aliases: &["dns_query"],
-        ..names("dns.query", "dns request query", &[Hook::new("dns", ToServer, 1, buffer::QUERIES)])
+        ..names("dns.query", "dns request query", &[Hook::new(ToServer, 1, buffer::QUERIES)])
     },
     names("dns.query.name", "dns query name", QUERIES),
     names("dns.queries.rrname", "dns.queries.rrname", QUERIES),
@@ -170,7 +170,7 @@ const BUFFERS: &[BufferDef] = &[
     names(
         "dns.response.rrname",
         "dns response rrname",
-        &[Hook::new("dns", ToClient, 1, buffer::RESPONSE)],
+        &[Hook::new(ToClient, 1, buffer::RESPONSE)],
     ),
 ];
 

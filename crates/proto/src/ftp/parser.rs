@@ -1,11 +1,11 @@
 //! The control connection of FTP.
 
 use super::command::{self, Kind, Transfer};
-use super::data_channel::Announcement;
 use super::limits::reached;
 use super::settings::Settings;
 use super::tables::event;
 use super::tx::{FtpTx, Reply};
+use crate::ftp_data::Announcement;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Endpoints, Expectation, Input, Outcome, ParseContext, Parser, ProtocolChange};
 use gabion_record::Addr;

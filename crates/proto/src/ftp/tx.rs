@@ -2,7 +2,7 @@
 
 use super::command::Command;
 use super::tables::{buffer, mode_name};
-use crate::parser::EventList;
+use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::json::Json;

@@ -9,6 +9,17 @@ use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::applayer::{BufferDef, Hook};
 use std::ops::Range;
 
+/// Frames, in the order of their numbers.
+pub(crate) mod frame {
+    /// A request with its body.
+    pub(crate) const REQUEST: u8 = 0;
+    /// A response with its body.
+    pub(crate) const RESPONSE: u8 = 1;
+}
+
+/// Names of the frames.
+pub(super) const FRAMES: &[&str] = &["request", "response"];
+
 /// Name of the protocol in the registry.
 pub(crate) const NAME: &str = "http1";
 
@@ -37,12 +48,12 @@ locals! {
 
 /// Hook to the server.
 const fn ts(progress: u8, local: Local) -> Hook {
-    Hook::new(NAME, ToServer, progress, local as u16)
+    Hook::new(ToServer, progress, local as u16)
 }
 
 /// Hook to the client.
 const fn tc(progress: u8, local: Local) -> Hook {
-    Hook::new(NAME, ToClient, progress, local as u16)
+    Hook::new(ToClient, progress, local as u16)
 }
 
 use progress::{BODY, HEADERS, LINE};

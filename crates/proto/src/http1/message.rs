@@ -11,7 +11,7 @@ use super::headers::Headers;
 use super::multipart::Multipart;
 use super::settings::{BodyLimits, Config};
 use crate::files::{File, FileList, FileState, FileWants};
-use crate::parser::EventList;
+use crate::transaction::EventList;
 use gabion_record::Direction;
 use std::cell::OnceCell;
 use std::ops::Range;

@@ -45,7 +45,7 @@ mod tests;
 
 use crate::detect::ProbePattern;
 use crate::files::FileList;
-use crate::registry::Settings as AnySettings;
+use crate::protocol::Settings as AnySettings;
 use crate::{Buffer, Inspect, LogOptions, Protocol, Transaction};
 use buffers::Local;
 use gabion_record::Direction;
@@ -57,62 +57,49 @@ use settings::Settings;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Frames, in the order of their numbers.
-pub(crate) mod frame {
-    /// A request with its body.
-    pub(crate) const REQUEST: u8 = 0;
-    /// A response with its body.
-    pub(crate) const RESPONSE: u8 = 1;
-}
-
-const FRAMES: &[&str] = &["request", "response"];
+const TABLE: ProtoTable = ProtoTable {
+    name: buffers::NAME,
+    eve_name: "http",
+    rule_names: &["http", "http1"],
+    transports: &[Transport::Tcp],
+    is_counted_by_transport: false,
+    states_to_server: &[
+        "request_started",
+        "request_line",
+        "request_headers",
+        "request_body",
+        "request_trailer",
+        "request_complete",
+    ],
+    states_to_client: &[
+        "response_started",
+        "response_line",
+        "response_headers",
+        "response_body",
+        "response_trailer",
+        "response_complete",
+    ],
+    buffers: buffers::BUFFERS,
+    integers: &[],
+    conditions: &[],
+    events: events::EVENTS,
+    events_in_capitals: true,
+    frames: buffers::FRAMES,
+};
 
 /// The protocol.
 pub const PROTOCOL: &Protocol = &Protocol {
-    table: ProtoTable {
-        name: buffers::NAME,
-        eve_name: "http",
-        rule_names: &["http", "http1"],
-        transports: &[Transport::Tcp],
-        is_counted_by_transport: false,
-        states_to_server: &[
-            "request_started",
-            "request_line",
-            "request_headers",
-            "request_body",
-            "request_trailer",
-            "request_complete",
-        ],
-        states_to_client: &[
-            "response_started",
-            "response_line",
-            "response_headers",
-            "response_body",
-            "response_trailer",
-            "response_complete",
-        ],
-        buffers: buffers::BUFFERS,
-        integers: &[],
-        conditions: &[],
-        events: events::EVENTS,
-        events_in_capitals: true,
-        frames: FRAMES,
-    },
-    config_name: "http",
-    is_default_on: true,
     patterns: PATTERNS,
-    probes: &[],
     accepts_gaps: true,
-    stream_depth: None,
     auto_trigger_raw: false,
-    event_type: "http",
-    is_logged: true,
-    first_direction: None,
+    eve_defaults: &[("extended", "yes")],
+    tx_id_on_top: true,
     configure: |node| Ok(Arc::new(Arc::new(Settings::read(node)?))),
     open: |settings: &AnySettings, _transport| {
         let settings = settings.downcast_ref::<Arc<Settings>>().cloned().unwrap_or_default();
         Box::new(Http1::new(settings))
     },
+    ..Protocol::plain(TABLE)
 };
 
 macro_rules! patterns {

@@ -6,9 +6,9 @@
 //! before the first answer, and either direction may begin in the middle: all of that is counted
 //! as events, not as errors, as long as the direction can be followed.
 
+use super::buffers::frame;
 use super::decoder::Unpacking;
 use super::events::Event;
-use super::frame;
 use super::limits::{SPARE_BYTES_MAX, SPARE_MAX, WARNINGS_MAX};
 use super::message::{FileContext, Tx, progress};
 use super::settings::{Config, Settings};

@@ -11,8 +11,8 @@ use crate::detect::{PortProbe, Probe};
 use crate::dns::message::HEADER_LEN;
 use crate::dns::name::Name;
 use crate::dns::{Message as DnsMessage, Rdata, Section};
-use crate::parser::EventList;
-use crate::registry::Protocol;
+use crate::protocol::Protocol;
+use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
@@ -99,7 +99,6 @@ impl Transaction for MdnsTx {
 /// Multicast DNS in the registry.
 pub const PROTOCOL: &Protocol = &protocol::<MdnsTx>(
     tables::TABLE,
-    "mdns",
     &[PortProbe { transport: Transport::Udp, ports: "5353", min_bytes: 0, max_bytes: 0, probe }],
 );
 

@@ -25,7 +25,7 @@ pub(super) mod event {
 }
 
 const fn both(local: u16) -> [Hook; 2] {
-    [Hook::new("mdns", ToServer, 1, local), Hook::new("mdns", ToClient, 1, local)]
+    [Hook::new(ToServer, 1, local), Hook::new(ToClient, 1, local)]
 }
 
 const fn names(name: &'static str, hooks: &'static [Hook]) -> BufferDef {
@@ -42,7 +42,7 @@ pub(super) const TABLE: ProtoTable = ProtoTable {
         names("mdns.additionals.rrname", &both(buffer::ADDITIONALS)),
         BufferDef {
             description: "mdns response rdata",
-            ..names("mdns.response.rrname", &[Hook::new("mdns", ToServer, 1, buffer::RESPONSE)])
+            ..names("mdns.response.rrname", &[Hook::new(ToServer, 1, buffer::RESPONSE)])
         },
     ],
     events: &[

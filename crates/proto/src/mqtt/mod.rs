@@ -6,6 +6,7 @@
 //! [`parser`] joins messages into transactions, [`tables`] says what rules may ask for, [`log`]
 //! writes EVE.
 
+mod conditions;
 pub mod limits;
 pub mod log;
 pub mod message;
@@ -21,16 +22,14 @@ pub use settings::Settings;
 pub use tx::MqttTx;
 
 use crate::detect::PortProbe;
-use crate::registry::Protocol;
-use gabion_record::applayer::Transport;
+use crate::protocol::Protocol;
+use gabion_record::applayer::{ProtoTable, Transport};
 use std::sync::Arc;
+
+const TABLE: ProtoTable = ProtoTable { conditions: conditions::CONDITIONS, ..tables::TABLE };
 
 /// MQTT in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    table: tables::TABLE,
-    config_name: "mqtt",
-    is_default_on: true,
-    patterns: &[],
     probes: &[PortProbe {
         transport: Transport::Tcp,
         ports: "1883",
@@ -38,15 +37,10 @@ pub const PROTOCOL: &Protocol = &Protocol {
         max_bytes: 16,
         probe: message::probe,
     }],
-    accepts_gaps: false,
-    stream_depth: None,
-    first_direction: None,
-    auto_trigger_raw: true,
-    event_type: "mqtt",
-    is_logged: true,
     configure: |config| Ok(Arc::new(Settings::read(config))),
     open: |settings, _| {
         let settings = settings.downcast_ref::<Settings>().copied().unwrap_or_default();
         Box::new(MqttParser::new(settings))
     },
+    ..Protocol::plain(TABLE)
 };

@@ -9,7 +9,7 @@ use super::message::{Body, Header, Malformed, Message, Start, kind};
 use super::settings::Settings;
 use super::tables::{event, frame};
 use super::tx::MqttTx;
-use crate::parser::EventList;
+use crate::transaction::EventList;
 use crate::tx_list::{TxList, TxTable, YOUNGEST_KEPT};
 use crate::{Input, Outcome, ParseContext, Parser, Sparing, Transaction};
 use smallvec::SmallVec;

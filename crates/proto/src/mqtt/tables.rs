@@ -1,13 +1,8 @@
-//! What MQTT offers to rules.
+//! What MQTT offers to rules but its conditions, which know its transactions.
 
 use super::message::{connect_flag, kind};
-use super::tx::MqttTx;
-use gabion_record::Direction::{self, ToClient, ToServer};
-use gabion_record::applayer::{
-    BufferDef, ConditionDef, EventDef, Hook, IntegerDef, ProtoTable, Transport, TxCondition,
-};
-use std::any::Any;
-use std::sync::Arc;
+use gabion_record::Direction::{ToClient, ToServer};
+use gabion_record::applayer::{BufferDef, EventDef, Hook, IntegerDef, ProtoTable, Transport};
 
 /// Buffers by their numbers.
 pub(super) mod buffer {
@@ -77,16 +72,16 @@ const EVENTS: &[EventDef] = &[
     named("too_many_messages", event::TOO_MANY_MESSAGES),
 ];
 
-const fn to_server(local: u16) -> [Hook; 1] {
-    [Hook::new("mqtt", ToServer, 0, local)]
+pub(super) const fn to_server(local: u16) -> [Hook; 1] {
+    [Hook::new(ToServer, 0, local)]
 }
 
-const fn to_client(local: u16) -> [Hook; 1] {
-    [Hook::new("mqtt", ToClient, 0, local)]
+pub(super) const fn to_client(local: u16) -> [Hook; 1] {
+    [Hook::new(ToClient, 0, local)]
 }
 
-const fn both(local: u16) -> [Hook; 2] {
-    [Hook::new("mqtt", ToServer, 0, local), Hook::new("mqtt", ToClient, 0, local)]
+pub(super) const fn both(local: u16) -> [Hook; 2] {
+    [Hook::new(ToServer, 0, local), Hook::new(ToClient, 0, local)]
 }
 
 const fn def(name: &'static str, description: &'static str, hooks: &'static [Hook]) -> BufferDef {
@@ -161,53 +156,11 @@ const INTEGERS: &[IntegerDef] = &[
     },
 ];
 
-const CONDITIONS: &[ConditionDef] = &[
-    ConditionDef { name: "mqtt.qos", aliases: &[], parse: qos, hooks: &to_server(0) },
-    ConditionDef {
-        name: "mqtt.connack.session_present",
-        aliases: &[],
-        parse: session_present,
-        hooks: &to_client(0),
-    },
-];
-
-/// Some message has the value: the peer takes a plain number here, no comparison.
-#[derive(Debug)]
-struct SomeValue {
-    local: u16,
-    wanted: u64,
-}
-
-impl TxCondition for SomeValue {
-    fn matches(&self, tx: &dyn Any, _: Direction) -> bool {
-        let Some(tx) = tx.downcast_ref::<MqttTx>() else { return false };
-        tx.values(self.local).any(|v| v == self.wanted)
-    }
-}
-
-fn plain_number(value: Option<&str>) -> Result<u8, String> {
-    value.unwrap_or_default().trim().parse().map_err(|_| "not a number".to_string())
-}
-
-fn qos(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
-    let wanted = plain_number(value)?;
-    if wanted > 2 {
-        return Err("quality of service is 0, 1 or 2".to_string());
-    }
-    Ok(Arc::new(SomeValue { local: integer::QOS, wanted: wanted.into() }))
-}
-
-fn session_present(value: Option<&str>) -> Result<Arc<dyn TxCondition>, String> {
-    let wanted = u64::from(plain_number(value)? != 0);
-    Ok(Arc::new(SomeValue { local: integer::SESSION_PRESENT, wanted }))
-}
-
-/// What MQTT offers.
+/// What MQTT offers but its conditions.
 pub(super) const TABLE: ProtoTable = ProtoTable {
     rule_names: &["mqtt"],
     buffers: BUFFERS,
     integers: INTEGERS,
-    conditions: CONDITIONS,
     events: EVENTS,
     frames: &["pdu", "header", "data"],
     ..ProtoTable::of_requests("mqtt", &[Transport::Tcp])

@@ -3,7 +3,7 @@
 use super::log;
 use super::message::{Body, Connect, Message, Span};
 use super::tables::{buffer, integer};
-use crate::parser::EventList;
+use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::json::Json;

@@ -4,8 +4,8 @@ mod tables;
 
 use crate::datagrams::{Message, Refused, one_datagram, protocol};
 use crate::detect::{PortProbe, Probe};
-use crate::parser::EventList;
-use crate::registry::Protocol;
+use crate::protocol::Protocol;
+use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
@@ -86,11 +86,20 @@ impl Transaction for NtpTx {
 }
 
 /// NTP in the registry.
-pub const PROTOCOL: &Protocol = &protocol::<NtpTx>(
-    tables::TABLE,
-    "ntp",
-    &[PortProbe { transport: Transport::Udp, ports: "123", min_bytes: 1, max_bytes: 16, probe }],
-);
+pub const PROTOCOL: &Protocol = &Protocol {
+    // Suricata's default configuration has no `ntp` among its types.
+    is_logged: false,
+    ..protocol::<NtpTx>(
+        tables::TABLE,
+        &[PortProbe {
+            transport: Transport::Udp,
+            ports: "123",
+            min_bytes: 1,
+            max_bytes: 16,
+            probe,
+        }],
+    )
+};
 
 /// Version and mode of the first byte, and the length.
 fn probe(bytes: &[u8], _: Direction) -> Probe {

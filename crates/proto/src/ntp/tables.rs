@@ -16,7 +16,7 @@ pub(super) mod event {
 }
 
 const fn both(local: u16) -> [Hook; 2] {
-    [Hook::new("ntp", ToServer, 1, local), Hook::new("ntp", ToClient, 1, local)]
+    [Hook::new(ToServer, 1, local), Hook::new(ToClient, 1, local)]
 }
 
 const fn number(name: &'static str, hooks: &'static [Hook]) -> IntegerDef {

@@ -10,7 +10,7 @@ use super::message::{Found, HeaderKind, Message, StartLine};
 use super::sdp::Description;
 use super::tables::{buffer, event, frame};
 use crate::detect::Probe;
-use crate::parser::EventList;
+use crate::transaction::EventList;
 use crate::tx_list::{TxList, TxTable};
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction;

@@ -71,15 +71,15 @@ const EVENTS: &[EventDef] = &[
 ];
 
 const fn to_server(local: u16) -> [Hook; 1] {
-    [Hook::new("sip", ToServer, 0, local)]
+    [Hook::new(ToServer, 0, local)]
 }
 
 const fn to_client(local: u16) -> [Hook; 1] {
-    [Hook::new("sip", ToClient, 0, local)]
+    [Hook::new(ToClient, 0, local)]
 }
 
 const fn both(local: u16) -> [Hook; 2] {
-    [Hook::new("sip", ToServer, 0, local), Hook::new("sip", ToClient, 0, local)]
+    [Hook::new(ToServer, 0, local), Hook::new(ToClient, 0, local)]
 }
 
 const fn def(name: &'static str, hooks: &'static [Hook]) -> BufferDef {

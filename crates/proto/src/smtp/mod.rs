@@ -21,7 +21,7 @@ pub use tables::event;
 pub use tx::SmtpTx;
 
 use crate::detect::{PortProbe, Probe, ProbePattern};
-use crate::registry::Protocol;
+use crate::protocol::Protocol;
 use gabion_record::Direction;
 use gabion_record::applayer::Transport;
 use std::sync::Arc;
@@ -39,9 +39,6 @@ const fn greeting(bytes: &'static [u8]) -> ProbePattern {
 
 /// SMTP in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    table: tables::TABLE,
-    config_name: "smtp",
-    is_default_on: true,
     patterns: &[greeting(b"EHLO"), greeting(b"HELO"), greeting(b"QUIT")],
     probes: &[PortProbe {
         transport: Transport::Tcp,
@@ -50,17 +47,14 @@ pub const PROTOCOL: &Protocol = &Protocol {
         max_bytes: 0,
         probe,
     }],
-    accepts_gaps: false,
-    stream_depth: None,
     first_direction: Some(Direction::ToClient),
-    auto_trigger_raw: true,
-    event_type: "smtp",
-    is_logged: true,
+    tx_id_on_top: true,
     configure: |config| Ok(Arc::new(Settings::read(config))),
     open: |settings, _| match Arc::downcast::<Settings>(settings.clone()) {
         Ok(settings) => Box::new(SmtpParser::new(settings)),
         Err(_) => Box::new(SmtpParser::new(Arc::default())),
     },
+    ..Protocol::plain(tables::TABLE)
 };
 
 /// Whether a server's first bytes are an SMTP greeting: `220`, a blank or hyphen, a domain of more

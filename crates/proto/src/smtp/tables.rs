@@ -97,7 +97,7 @@ events! {
 }
 
 const fn at(progress: u8, local: Local) -> Hook {
-    Hook::new("smtp", ToServer, progress, local as u16)
+    Hook::new(ToServer, progress, local as u16)
 }
 
 macro_rules! buffer {

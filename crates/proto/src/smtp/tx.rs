@@ -5,7 +5,7 @@ use super::settings::Settings;
 use super::tables::{Local, progress};
 use super::{limits, log};
 use crate::files::FileList;
-use crate::parser::EventList;
+use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction::{self, ToClient, ToServer};
 use gabion_record::json::Json;

@@ -7,8 +7,8 @@ mod tables;
 
 use crate::datagrams::{Message, Refused, one_datagram, protocol};
 use crate::detect::{PortProbe, Probe};
-use crate::parser::EventList;
-use crate::registry::Protocol;
+use crate::protocol::Protocol;
+use crate::transaction::EventList;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use ber::{Element, Reader};
 use gabion_record::Direction;
@@ -190,7 +190,6 @@ impl Transaction for SnmpTx {
 /// SNMP in the registry.
 pub const PROTOCOL: &Protocol = &protocol::<SnmpTx>(
     tables::TABLE,
-    "snmp",
     &[PortProbe {
         transport: Transport::Udp,
         ports: "[161,162]",

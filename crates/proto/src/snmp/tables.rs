@@ -53,7 +53,7 @@ pub(super) mod event {
 }
 
 const fn both(local: u16) -> [Hook; 2] {
-    [Hook::new("snmp", ToServer, 1, local), Hook::new("snmp", ToClient, 1, local)]
+    [Hook::new(ToServer, 1, local), Hook::new(ToClient, 1, local)]
 }
 
 const fn bytes(name: &'static str, description: &'static str, hooks: &'static [Hook]) -> BufferDef {

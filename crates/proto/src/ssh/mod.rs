@@ -12,7 +12,7 @@ pub mod tables;
 pub use parser::{Side, SshParser, SshTx};
 
 use crate::detect::ProbePattern;
-use crate::registry::{Protocol, Settings};
+use crate::protocol::{Protocol, Settings};
 use crate::tls::Encryption;
 use gabion_record::{Direction, Tree};
 use std::sync::Arc;
@@ -38,25 +38,16 @@ impl SshSettings {
 }
 
 const fn start(direction: Direction) -> ProbePattern {
-    ProbePattern { direction, bytes: b"SSH-", nocase: true, offset: 0, depth: 4, check: None }
+    ProbePattern::at_start(direction, b"SSH-").in_any_case()
 }
 
 /// SSH in the registry.
 pub const PROTOCOL: &Protocol = &Protocol {
-    table: tables::TABLE,
-    config_name: "ssh",
-    is_default_on: true,
     patterns: &[start(Direction::ToServer), start(Direction::ToClient)],
-    probes: &[],
-    accepts_gaps: false,
-    stream_depth: None,
-    first_direction: None,
-    auto_trigger_raw: true,
-    event_type: "ssh",
-    is_logged: true,
     configure: |config| Ok(Arc::new(SshSettings::read(config)?) as Settings),
     open: |settings, _| {
         let settings = Arc::clone(settings).downcast::<SshSettings>().unwrap_or_default();
         Box::new(SshParser::new(settings))
     },
+    ..Protocol::plain(tables::TABLE)
 };

@@ -33,7 +33,7 @@ pub mod event {
 }
 
 const fn at(direction: gabion_record::Direction, local: u16) -> Hook {
-    Hook::new("ssh", direction, state::BANNER_DONE, local)
+    Hook::new(direction, state::BANNER_DONE, local)
 }
 
 const BUFFERS: &[BufferDef] = &[

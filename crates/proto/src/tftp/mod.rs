@@ -3,7 +3,7 @@
 
 use crate::datagrams::{Message, Refused, protocol};
 use crate::detect::{PortProbe, Probe};
-use crate::registry::Protocol;
+use crate::protocol::Protocol;
 use crate::{Buffer, Inspect, LogOptions, Transaction};
 use gabion_record::Direction;
 use gabion_record::applayer::{ProtoTable, Transport};
@@ -81,7 +81,6 @@ const TABLE: ProtoTable =
 /// TFTP in the registry.
 pub const PROTOCOL: &Protocol = &protocol::<TftpTx>(
     TABLE,
-    "tftp",
     &[PortProbe { transport: Transport::Udp, ports: "69", min_bytes: 4, max_bytes: 0, probe }],
 );
 

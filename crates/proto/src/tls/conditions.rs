@@ -3,13 +3,38 @@
 //!
 //! Values are taken as the rule language hands them over, quotes taken off and a leading `!` kept.
 
-use super::parser::TlsTx;
+use super::tables::{ANYTIME, ON_CERT, ON_SERVER_CERT};
+use super::tx::TlsTx;
 use super::version;
 use gabion_record::Direction;
-use gabion_record::applayer::TxCondition;
+use gabion_record::applayer::{ConditionDef, TxCondition};
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+
+/// The keywords.
+pub(super) const CONDITIONS: &[ConditionDef] = &[
+    ConditionDef { name: "tls.version", aliases: &[], parse: tls_version, hooks: ANYTIME },
+    ConditionDef { name: "ssl_version", aliases: &[], parse: ssl_version, hooks: ANYTIME },
+    ConditionDef { name: "ssl_state", aliases: &[], parse: ssl_state, hooks: ANYTIME },
+    ConditionDef { name: "tls.subject", aliases: &[], parse: subject, hooks: ON_CERT },
+    ConditionDef { name: "tls.fingerprint", aliases: &[], parse: fingerprint, hooks: ON_CERT },
+    ConditionDef { name: "tls.issuerdn", aliases: &[], parse: issuer, hooks: ON_CERT },
+    ConditionDef {
+        name: "tls_cert_notbefore",
+        aliases: &[],
+        parse: not_before,
+        hooks: ON_SERVER_CERT,
+    },
+    ConditionDef {
+        name: "tls_cert_notafter",
+        aliases: &[],
+        parse: not_after,
+        hooks: ON_SERVER_CERT,
+    },
+    ConditionDef { name: "tls_cert_expired", aliases: &[], parse: expired, hooks: ON_SERVER_CERT },
+    ConditionDef { name: "tls_cert_valid", aliases: &[], parse: valid, hooks: ON_SERVER_CERT },
+];
 
 type Parsed = Result<Arc<dyn TxCondition>, String>;
 
@@ -44,7 +69,7 @@ fn value_of<'a>(value: Option<&'a str>, keyword: &str) -> Result<&'a str, String
 }
 
 /// `tls.version:1.2`, or the raw number `0x7f12`.
-pub(super) fn tls_version(value: Option<&str>) -> Parsed {
+fn tls_version(value: Option<&str>) -> Parsed {
     let text = value_of(value, "tls.version")?;
     if let Some(raw) = text.strip_prefix("0x") {
         let raw = u16::from_str_radix(raw, 16)
@@ -67,7 +92,7 @@ fn without_draft(v: u16) -> u16 {
 }
 
 /// `ssl_version:!tls1.0,tls1.1`: a `!` in front turns the whole list round.
-pub(super) fn ssl_version(value: Option<&str>) -> Parsed {
+fn ssl_version(value: Option<&str>) -> Parsed {
     let text = value_of(value, "ssl_version")?;
     let (is_negated, list) = match text.strip_prefix('!') {
         Some(rest) => (true, rest),
@@ -102,7 +127,7 @@ pub mod state {
 }
 
 /// `ssl_state:client_hello|!server_keyx`: kinds of the message that was seen last.
-pub(super) fn ssl_state(value: Option<&str>) -> Parsed {
+fn ssl_state(value: Option<&str>) -> Parsed {
     let text = value_of(value, "ssl_state")?;
     let (mut flags, mut negated) = (0, 0);
     for item in text.split(['|', ',']).map(str::trim) {
@@ -137,7 +162,7 @@ fn contains(whole: &[u8], part: &[u8]) -> bool {
 }
 
 /// `tls.subject:"CN=x"`: a piece of the subject, letter for letter.
-pub(super) fn subject(value: Option<&str>) -> Parsed {
+fn subject(value: Option<&str>) -> Parsed {
     let (is_negated, text) = negation(value_of(value, "tls.subject")?);
     on((is_negated, text.as_bytes().to_vec()), |(is_negated, text), tx, d| {
         let cert = tx.side(d).certificate.as_ref();
@@ -146,7 +171,7 @@ pub(super) fn subject(value: Option<&str>) -> Parsed {
 }
 
 /// `tls.issuerdn:"CN=x"`: a piece of the issuer, letter for letter.
-pub(super) fn issuer(value: Option<&str>) -> Parsed {
+fn issuer(value: Option<&str>) -> Parsed {
     let (is_negated, text) = negation(value_of(value, "tls.issuerdn")?);
     on((is_negated, text.as_bytes().to_vec()), |(is_negated, text), tx, d| {
         let cert = tx.side(d).certificate.as_ref();
@@ -155,7 +180,7 @@ pub(super) fn issuer(value: Option<&str>) -> Parsed {
 }
 
 /// `tls.fingerprint:"7f:…"`: the SHA-1 of the certificate.
-pub(super) fn fingerprint(value: Option<&str>) -> Parsed {
+fn fingerprint(value: Option<&str>) -> Parsed {
     let (is_negated, text) = negation(value_of(value, "tls.fingerprint")?);
     let text = text.to_ascii_lowercase();
     if text.len() != 59 {
@@ -175,25 +200,25 @@ struct Seconds {
 }
 
 /// `tls_cert_notbefore:>2015-10`.
-pub(super) fn not_before(value: Option<&str>) -> Parsed {
+fn not_before(value: Option<&str>) -> Parsed {
     let range = date_range(value_of(value, "tls_cert_notbefore")?)?;
     on(range, |r, tx, _| tx.server_certificate().is_some_and(|c| r.holds(c.not_before)))
 }
 
 /// `tls_cert_notafter:<2015`.
-pub(super) fn not_after(value: Option<&str>) -> Parsed {
+fn not_after(value: Option<&str>) -> Parsed {
     let range = date_range(value_of(value, "tls_cert_notafter")?)?;
     on(range, |r, tx, _| tx.server_certificate().is_some_and(|c| r.holds(c.not_after)))
 }
 
 /// `tls_cert_expired`.
-pub(super) fn expired(value: Option<&str>) -> Parsed {
+fn expired(value: Option<&str>) -> Parsed {
     no_value(value, "tls_cert_expired")?;
     on((), |(), tx, _| tx.server_certificate().is_some_and(|c| c.not_after < tx.now_s()))
 }
 
 /// `tls_cert_valid`: neither expired nor yet to come.
-pub(super) fn valid(value: Option<&str>) -> Parsed {
+fn valid(value: Option<&str>) -> Parsed {
     no_value(value, "tls_cert_valid")?;
     on((), |(), tx, _| {
         let now = tx.now_s();

@@ -7,10 +7,10 @@
 
 use super::fingerprint::{Hello, Ja3};
 use super::limits::reached;
-use super::parser::Side;
 use super::tables::event;
+use super::tx::Side;
 use super::version;
-use crate::parser::EventList;
+use crate::transaction::EventList;
 
 /// What a hello is read into, beside the side's own fields.
 pub(super) struct Reading<'a> {

@@ -2,7 +2,7 @@
 
 use super::certificate::{Certificate, iso_time};
 use super::fingerprint::{Hello, Ja3};
-use super::parser::{Bytes, Side, TlsTx};
+use super::tx::{Bytes, Side, TlsTx};
 use super::version;
 use crate::LogOptions;
 use gabion_record::Tree;

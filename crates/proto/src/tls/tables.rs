@@ -1,10 +1,8 @@
-//! What TLS offers to rules.
+//! What TLS offers to rules but its conditions, which know its transaction.
 
-use super::conditions;
 use gabion_record::Direction::{ToClient, ToServer};
 use gabion_record::applayer::{
-    BufferDef, ConditionDef, EventDef, Hook, IntegerDef, IntegerWidth, LiteralForm, ProtoTable,
-    Transport,
+    BufferDef, EventDef, Hook, IntegerDef, IntegerWidth, LiteralForm, ProtoTable, Transport,
 };
 
 /// Progress of the client.
@@ -81,11 +79,11 @@ pub mod event {
 }
 
 const fn at_client(progress: u8, local: u16) -> Hook {
-    Hook::new("tls", ToServer, progress, local)
+    Hook::new(ToServer, progress, local)
 }
 
 const fn at_server(progress: u8, local: u16) -> Hook {
-    Hook::new("tls", ToClient, progress, local)
+    Hook::new(ToClient, progress, local)
 }
 
 const fn hello(local: u16) -> [Hook; 2] {
@@ -191,57 +189,9 @@ const INTEGERS: &[IntegerDef] = &[IntegerDef {
     ..IntegerDef::PLAIN
 }];
 
-const ANYTIME: &[Hook] = &[at_client(0, 0), at_server(0, 0)];
-const ON_CERT: &[Hook] = &cert(0);
-const ON_SERVER_CERT: &[Hook] = &[at_server(server::CERT_DONE, 0)];
-
-const CONDITIONS: &[ConditionDef] = &[
-    ConditionDef {
-        name: "tls.version",
-        aliases: &[],
-        parse: conditions::tls_version,
-        hooks: ANYTIME,
-    },
-    ConditionDef {
-        name: "ssl_version",
-        aliases: &[],
-        parse: conditions::ssl_version,
-        hooks: ANYTIME,
-    },
-    ConditionDef { name: "ssl_state", aliases: &[], parse: conditions::ssl_state, hooks: ANYTIME },
-    ConditionDef { name: "tls.subject", aliases: &[], parse: conditions::subject, hooks: ON_CERT },
-    ConditionDef {
-        name: "tls.fingerprint",
-        aliases: &[],
-        parse: conditions::fingerprint,
-        hooks: ON_CERT,
-    },
-    ConditionDef { name: "tls.issuerdn", aliases: &[], parse: conditions::issuer, hooks: ON_CERT },
-    ConditionDef {
-        name: "tls_cert_notbefore",
-        aliases: &[],
-        parse: conditions::not_before,
-        hooks: ON_SERVER_CERT,
-    },
-    ConditionDef {
-        name: "tls_cert_notafter",
-        aliases: &[],
-        parse: conditions::not_after,
-        hooks: ON_SERVER_CERT,
-    },
-    ConditionDef {
-        name: "tls_cert_expired",
-        aliases: &[],
-        parse: conditions::expired,
-        hooks: ON_SERVER_CERT,
-    },
-    ConditionDef {
-        name: "tls_cert_valid",
-        aliases: &[],
-        parse: conditions::valid,
-        hooks: ON_SERVER_CERT,
-    },
-];
+pub(super) const ANYTIME: &[Hook] = &[at_client(0, 0), at_server(0, 0)];
+pub(super) const ON_CERT: &[Hook] = &cert(0);
+pub(super) const ON_SERVER_CERT: &[Hook] = &[at_server(server::CERT_DONE, 0)];
 
 const fn named(name: &'static str, code: u16) -> EventDef {
     EventDef { name, code }
@@ -303,7 +253,7 @@ pub mod frame {
 
 const FRAMES: &[&str] = &["pdu", "hdr", "data", "alert", "heartbeat", "ssl2.hdr", "ssl2.pdu"];
 
-/// What TLS offers.
+/// What TLS offers but its conditions.
 pub const TABLE: ProtoTable = ProtoTable {
     name: "tls",
     eve_name: "tls",
@@ -327,7 +277,7 @@ pub const TABLE: ProtoTable = ProtoTable {
     ],
     buffers: BUFFERS,
     integers: INTEGERS,
-    conditions: CONDITIONS,
+    conditions: &[],
     events: EVENTS,
     events_in_capitals: true,
     frames: FRAMES,

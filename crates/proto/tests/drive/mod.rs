@@ -6,8 +6,8 @@
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
 use gabion_proto::detect::Probe;
-use gabion_proto::registry::{Protocol, registry};
 use gabion_proto::{Endpoints, Input, LogOptions, Outcome, ParseContext, Parser, Requirements};
+use gabion_proto::{Protocol, registry};
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
 use gabion_record::{Addr, Direction, Tree};

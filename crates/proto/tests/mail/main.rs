@@ -3,11 +3,11 @@
 mod ftp;
 mod smtp;
 
-use gabion_proto::registry::{Protocol, Settings};
 use gabion_proto::{
     Endpoints, Expectation, Input, LogOptions, Outcome, ParseContext, Parser, ProtocolChange,
     Transaction,
 };
+use gabion_proto::{Protocol, Settings};
 use gabion_record::applayer::Transport;
 use gabion_record::json::Json;
 use gabion_record::{Direction, Tree};

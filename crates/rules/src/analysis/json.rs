@@ -2,6 +2,7 @@
 //! and line, in internal order, keys in the peer's order.
 
 use super::{Report, app_proto_name, buffer_name};
+use crate::action::Action;
 use crate::content::{
     BufferCondition, ByteJump, ByteOrder, ByteTest, Content, ContentFlags, Operand, TextBase,
 };
@@ -9,7 +10,7 @@ use crate::integer::IntegerMatch;
 use crate::packet::{AppProtocolMode, FlowbitsTest, PacketCondition};
 use crate::post::{BitCommand, PostMatch, ThresholdKind};
 use crate::signature::{
-    Action, ActionScope, BufferInspection, BufferRef, Engine, EngineRun, RuleType, Signature,
+    ActionScope, BufferInspection, BufferRef, Engine, EngineRun, RuleType, Signature,
     SignatureFlags, TxTest,
 };
 use crate::transform::{ChainId, Transform};
@@ -345,7 +346,7 @@ fn engine(r: &Report<'_>, s: &Signature, e: &Engine, j: &mut Json) {
     );
     j.boolean("is_mpm", e.is_fast_pattern);
     let proto = match table {
-        Some(t) if !is_event => crate::compiler::report_name(t.name),
+        Some(t) if !is_event => t.eve_name,
         _ => "unknown",
     };
     j.field("app_proto", proto);
@@ -594,7 +595,7 @@ fn packet_match(r: &Report<'_>, p: &PacketCondition, j: &mut Json) {
                 .protocols
                 .iter()
                 .map(|p| match r.catalog.table(*p) {
-                    Some(t) => crate::compiler::report_name(t.name),
+                    Some(t) => t.eve_name,
                     None if *p == ProtoId::FAILED => "failed",
                     None => "unknown",
                 })
@@ -617,7 +618,39 @@ fn packet_match(r: &Report<'_>, p: &PacketCondition, j: &mut Json) {
             j.boolean("negated", a.negated);
             j.close();
         }
-        _ => {}
+        // Suricata reports no more of these than their names.
+        PacketCondition::Flow(..)
+        | PacketCondition::TcpFlags(..)
+        | PacketCondition::TcpWscale(..)
+        | PacketCondition::Ttl(..)
+        | PacketCondition::Tos { .. }
+        | PacketCondition::IpId(..)
+        | PacketCondition::FragBits(..)
+        | PacketCondition::FragOffset { .. }
+        | PacketCondition::SameIp
+        | PacketCondition::IpProto { .. }
+        | PacketCondition::L3Proto(..)
+        | PacketCondition::IcmpType(..)
+        | PacketCondition::IcmpSeq(..)
+        | PacketCondition::Icmpv6Mtu(..)
+        | PacketCondition::VlanId { .. }
+        | PacketCondition::VlanLayers(..)
+        | PacketCondition::StreamSize { .. }
+        | PacketCondition::FlowPackets(..)
+        | PacketCondition::FlowBytes(..)
+        | PacketCondition::Flowint(..)
+        | PacketCondition::Xbits(..)
+        | PacketCondition::Hostbits(..)
+        | PacketCondition::IpReputation(..)
+        | PacketCondition::GeoIp(..)
+        | PacketCondition::Variable(..)
+        | PacketCondition::Rpc(..)
+        | PacketCondition::DecodeEvent(..)
+        | PacketCondition::StreamEvent(..)
+        | PacketCondition::DetectionEvent(..)
+        | PacketCondition::Checksum { .. }
+        | PacketCondition::FtpBounce
+        | PacketCondition::Lua { .. } => {}
     }
     j.close();
 }
@@ -644,7 +677,20 @@ fn matches(s: &Signature, conditions: &[BufferCondition], j: &mut Json) {
             }
             BufferCondition::ByteTest(t) => byte_test(t, j),
             BufferCondition::ByteJump(t) => byte_jump(t, j),
-            _ => {}
+            // Suricata reports no more of these than their names.
+            BufferCondition::ByteExtract(_)
+            | BufferCondition::ByteMath(_)
+            | BufferCondition::IsDataAt(_)
+            | BufferCondition::Bsize(_)
+            | BufferCondition::Urilen(_)
+            | BufferCondition::Dataset(_)
+            | BufferCondition::Datarep(_)
+            | BufferCondition::Absent { .. }
+            | BufferCondition::Base64Decode(_)
+            | BufferCondition::Entropy(_)
+            | BufferCondition::Asn1(_)
+            | BufferCondition::Lua { .. }
+            | BufferCondition::Inert(_) => {}
         }
         j.close();
     }

@@ -77,7 +77,7 @@ pub(crate) fn app_proto_name(r: &Report<'_>, s: &Signature) -> &'static str {
     }
     match (table(0), table(1)) {
         (None, _) => "unknown",
-        (Some(one), None) => crate::compiler::report_name(one.name),
+        (Some(one), None) => one.eve_name,
         (Some(a), Some(b)) if a.name == "http1" || b.name == "http1" => "http_any",
         (Some(a), Some(b)) => {
             // several versions under one name: the one that carries it

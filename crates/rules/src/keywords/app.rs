@@ -1,14 +1,14 @@
 //! Keywords that look at transactions and at protocol detection.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftTx, DraftTxTest};
 use crate::integer::IntegerMatch;
+use crate::keyword::{Setup, Value};
 use crate::packet::{AppProtocolMode, AppProtocolTest, PacketCondition};
 use crate::post::PostMatch;
 use gabion_record::Direction;
-use gabion_record::applayer::{ConditionDef, Hook, IntegerDef, ProtoId};
+use gabion_record::applayer::{ConditionDef, Hook, IntegerDef, ProtoId, ProtoTable};
 
 /// Keywords of this file.
 pub(super) const KEYWORDS: &[(&str, Setup)] = &[
@@ -79,12 +79,16 @@ fn has_common_name(c: &Compiler<'_>, protos: &[ProtoId]) -> bool {
     })
 }
 
-fn with_ids(c: &Compiler<'_>, hooks: &'static [Hook], out: &mut Vec<(ProtoId, Hook)>) {
-    for hook in hooks {
-        if let Some(id) = c.catalog.proto(hook.proto) {
-            out.push((id, *hook));
-        }
+/// The hooks that protocols have by a keyword's name, each with its protocol.
+fn hooks_of(
+    c: &Compiler<'_>,
+    of_table: impl Fn(&ProtoTable) -> Option<&'static [Hook]>,
+) -> Vec<(ProtoId, Hook)> {
+    let mut hooks = Vec::new();
+    for (id, table) in c.catalog.tables() {
+        hooks.extend(of_table(table).unwrap_or_default().iter().map(|hook| (id, *hook)));
     }
+    hooks
 }
 
 fn bind(c: &Compiler<'_>, d: &mut Draft<'_>, hooks: &[(ProtoId, Hook)]) -> Checked<()> {
@@ -111,12 +115,8 @@ pub(super) fn integer(
             def.name
         )));
     };
-    let mut hooks = Vec::new();
-    for table in &c.catalog.protocols {
-        for other in table.integers.iter().filter(|i| i.name == def.name) {
-            with_ids(c, other.hooks, &mut hooks);
-        }
-    }
+    let is_it = |i: &&'static IntegerDef| i.name == def.name;
+    let hooks = hooks_of(c, |table| Some(table.integers.iter().find(is_it)?.hooks));
     bind(c, d, &hooks)?;
     d.last_was_packet = false;
     d.tx.push(DraftTx { keyword: def.name, test: DraftTxTest::Integer(test), hooks });
@@ -130,8 +130,8 @@ pub(super) fn condition(
     def: &'static ConditionDef,
     v: Value<'_>,
 ) -> Checked<()> {
-    let mut hooks = Vec::new();
-    with_ids(c, def.hooks, &mut hooks);
+    let is_it = |i: &&'static ConditionDef| i.name == def.name;
+    let hooks = hooks_of(c, |table| Some(table.conditions.iter().find(is_it)?.hooks));
     bind(c, d, &hooks)?;
     // the protocol reads the negation itself
     let negated = if v.negated { format!("!{}", v.text) } else { String::new() };
@@ -204,7 +204,7 @@ fn app_layer_event(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
     d.tx.push(DraftTx {
         keyword: "app-layer-event",
         test: DraftTxTest::Event(code),
-        hooks: Direction::BOTH.map(|dir| (id, Hook::new("", dir, 0, 0))).to_vec(),
+        hooks: Direction::BOTH.map(|dir| (id, Hook::new(dir, 0, 0))).to_vec(),
     });
     Ok(())
 }
@@ -260,7 +260,7 @@ fn app_layer_state(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Che
     d.tx.push(DraftTx {
         keyword: "app-layer-state",
         test: DraftTxTest::State(test),
-        hooks: vec![(id, Hook::new("", direction, 0, 0))],
+        hooks: vec![(id, Hook::new(direction, 0, 0))],
     });
     Ok(())
 }

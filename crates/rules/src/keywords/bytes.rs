@@ -1,6 +1,5 @@
 //! `byte_test`, `byte_jump`, `byte_extract`, `byte_math`, `isdataat`, `entropy`, `asn1`.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::content::{
     Asn1, BufferCondition, ByteExtract, ByteJump, ByteMath, ByteOp, ByteOrder, ByteTest,
@@ -8,6 +7,7 @@ use crate::content::{
 };
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, mark_relative_next};
+use crate::keyword::{Setup, Value};
 use crate::limits::BYTE_VARIABLES_MAX;
 
 /// Keywords of this file.

@@ -1,10 +1,11 @@
 //! `content` and the modifiers behind it.
 
-use super::{Setup, Value, sticky};
+use super::sticky;
 use crate::compiler::Compiler;
 use crate::content::{BufferCondition, Content, ContentFlags, Operand};
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, List, mark_relative_next};
+use crate::keyword::{Setup, Value};
 use crate::post::PostMatch;
 use crate::signature::BufferRef;
 

@@ -1,11 +1,11 @@
 //! `dataset` and `datarep`.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::content::{BufferCondition, DatarepTest, DatasetCommand, DatasetTest};
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, List};
 use crate::integer::{IntegerMatch, number_with_unit};
+use crate::keyword::{Setup, Value};
 use crate::ruleset::{DatasetDef, DatasetFormat, DatasetType};
 use gabion_record::applayer::IntegerWidth;
 

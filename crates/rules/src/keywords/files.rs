@@ -1,12 +1,13 @@
 //! Keywords on files that transactions carry.
 
-use super::{Setup, Value, app, sticky};
+use super::{app, sticky};
 use crate::compiler::Compiler;
 use crate::content::{BufferCondition, Content, ContentFlags};
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, List};
 use crate::file::{FileCondition, HashKind, HashList};
 use crate::integer::IntegerMatch;
+use crate::keyword::{Setup, Value};
 use crate::limits::HASHES_PER_LIST_MAX;
 use crate::post::{FilestoreDirection, FilestoreScope, PostMatch};
 use crate::signature::BufferRef;

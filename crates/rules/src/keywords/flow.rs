@@ -1,10 +1,10 @@
 //! Keywords on the flow and its stream, and what a match does to them.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::Draft;
 use crate::integer::IntegerMatch;
+use crate::keyword::{Setup, Value};
 use crate::packet::{FlowSide, FlowTest, PacketCondition, StreamSide, TcpPhases};
 use crate::post::{ConfigAction, ConfigKind, ConfigScope, ConfigSubsystem, PostMatch};
 use crate::signature::RuleHook;

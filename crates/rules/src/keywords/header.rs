@@ -1,11 +1,11 @@
 //! Keywords on the headers of a packet.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::Draft;
 use crate::events;
 use crate::integer::IntegerMatch;
+use crate::keyword::{Setup, Value};
 use crate::limits::COUNTRIES_PER_RULE_MAX;
 use crate::packet::{
     BitsOp, ChecksumOf, FragBitsTest, FragOffsetOp, GeoIpTest, IpOption, IpProtoOp, L3Proto,

@@ -4,11 +4,11 @@
 //! with a hook it is run when the transaction reaches that state; behind a sticky buffer when the
 //! conditions on the buffer before it hold. It never sees the buffer itself.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::content::BufferCondition;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftTx, DraftTxTest, List};
+use crate::keyword::{Setup, Value};
 use crate::packet::PacketCondition;
 use crate::ruleset::ScriptRef;
 use crate::signature::RuleHook;
@@ -73,7 +73,7 @@ fn lua(c: &mut Compiler<'_>, d: &mut Draft<'_>, v: Value<'_>) -> Checked<()> {
         Some(RuleHook::App { proto, direction, progress, .. }) => d.tx.push(DraftTx {
             keyword: "lua",
             test: DraftTxTest::Lua { script, negated },
-            hooks: vec![(proto, Hook::new("", direction, progress, 0))],
+            hooks: vec![(proto, Hook::new(direction, progress, 0))],
         }),
         _ => d.push_packet("lua", PacketCondition::Lua { script, negated }),
     }

@@ -1,9 +1,9 @@
 //! What a rule says of itself: id, revision, message, class, references, metadata, requirements.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::Draft;
+use crate::keyword::{Setup, Value};
 use crate::lexer::{self, Piece};
 use crate::post::Target;
 use crate::ruleset::Classification;

@@ -23,53 +23,13 @@ mod transforms;
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::Draft;
-use crate::known::{KeywordKind, KnownKeyword, Quotes, ValueUse, known_keyword};
-use crate::lexer::{Piece, RuleOption};
-use gabion_record::applayer::{BufferId, ConditionDef, IntegerDef};
+use crate::keyword::{Keyword, Keywords, Setup, Value};
+use crate::known::{KeywordKind, KnownKeyword, Quotes, ValueUse, known_keyword, known_keywords};
+use crate::lexer::RuleOption;
+use gabion_record::applayer::{BufferId, Catalog};
 
 pub(crate) use meta::requires;
 pub(crate) use threshold::track as threshold_track;
-
-/// The value of an option, quotes and negation taken off.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Value<'t> {
-    /// The text; empty when there is none.
-    pub(crate) text: &'t str,
-    /// Its position in the rule.
-    pub(crate) at: usize,
-    /// `!` stood before the quotes.
-    pub(crate) negated: bool,
-    /// There is one.
-    pub(crate) is_some: bool,
-}
-
-impl<'t> Value<'t> {
-    /// As a piece of the rule.
-    pub(crate) fn piece(self) -> Piece<'t> {
-        Piece { text: self.text, at: self.at }
-    }
-}
-
-/// Reads one keyword into the draft.
-pub(crate) type Setup =
-    for<'a, 'c, 't> fn(&'a mut Compiler<'c>, &'a mut Draft<'t>, Value<'t>) -> Checked<()>;
-
-/// What a name in a rule means.
-#[derive(Clone, Copy)]
-pub(crate) enum Keyword {
-    /// One of ours.
-    Own(&'static KnownKeyword, Setup),
-    /// A buffer of a protocol.
-    Sticky(BufferId),
-    /// A legacy modifier.
-    Modifier(BufferId),
-    /// An integer of a protocol.
-    Integer(&'static IntegerDef),
-    /// A condition of a protocol.
-    Condition(&'static ConditionDef),
-    /// Known to the peer, not to this sensor.
-    Inert(&'static KnownKeyword),
-}
 
 /// Keywords of our own with their functions. Names are those of the listing.
 pub(crate) fn own_keywords() -> impl Iterator<Item = &'static (&'static str, Setup)> {
@@ -92,6 +52,69 @@ pub(crate) fn own_keywords() -> impl Iterator<Item = &'static (&'static str, Set
     ]
     .into_iter()
     .flatten()
+}
+
+/// All names that rules may use: those of the listings, of the catalog, and of the files here.
+pub(crate) fn index(catalog: &Catalog) -> Keywords {
+    let mut index = Keywords::with_capacity_and_hasher(600, Default::default());
+    for known in known_keywords() {
+        for name in names_of(known.name, known.aliases) {
+            index.insert(name, Keyword::Inert(known));
+        }
+    }
+    for (at, buffer) in (0u16..).zip(&catalog.buffers) {
+        let id = BufferId(at);
+        index.insert(buffer.def.name, Keyword::Sticky(id));
+        for alias in buffer.def.aliases {
+            index.insert(alias, Keyword::Sticky(id));
+        }
+        if let Some(known) = known_keyword(buffer.def.name) {
+            for name in names_of(known.name, known.aliases) {
+                index.insert(name, Keyword::Sticky(id));
+            }
+        }
+        if let Some(modifier) = buffer.def.modifier {
+            index.insert(modifier, Keyword::Modifier(id));
+        }
+    }
+    for table in &catalog.protocols {
+        for def in table.integers {
+            for name in
+                known_keyword(def.name).into_iter().flat_map(|k| names_of(k.name, k.aliases))
+            {
+                index.insert(name, Keyword::Integer(def));
+            }
+            index.insert(def.name, Keyword::Integer(def));
+            for alias in def.aliases {
+                index.insert(alias, Keyword::Integer(def));
+            }
+        }
+        for def in table.conditions {
+            for name in
+                known_keyword(def.name).into_iter().flat_map(|k| names_of(k.name, k.aliases))
+            {
+                index.insert(name, Keyword::Condition(def));
+            }
+            index.insert(def.name, Keyword::Condition(def));
+            for alias in def.aliases {
+                index.insert(alias, Keyword::Condition(def));
+            }
+        }
+    }
+    for (name, setup) in own_keywords() {
+        let Some(known) = known_keyword(name) else {
+            debug_assert!(false, "`{name}` has no row in own_keywords.tsv");
+            continue;
+        };
+        for name in names_of(known.name, known.aliases) {
+            index.insert(name, Keyword::Own(known, *setup));
+        }
+    }
+    index
+}
+
+fn names_of(name: &'static str, aliases: &'static str) -> impl Iterator<Item = &'static str> {
+    std::iter::once(name).chain(aliases.split(',').filter(|a| !a.is_empty()))
 }
 
 /// What is wrong with the quotes of a value that needs some.
@@ -241,4 +264,25 @@ fn takes_negation(name: &str) -> bool {
             | "filemagic"
             | "app-layer-protocol"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Without its row a keyword would not be known, and without its function a keyword of ours would
+    /// load and never match.
+    #[test]
+    fn every_keyword_has_its_row_and_every_row_of_ours_its_function() {
+        let rowless: Vec<&str> = own_keywords()
+            .map(|(name, _)| *name)
+            .filter(|name| known_keyword(name).is_none_or(|k| k.name != *name))
+            .collect();
+        assert!(rowless.is_empty(), "no row in keywords.tsv or own_keywords.tsv: {rowless:?}");
+        let inert: Vec<&str> = crate::known::own_rows()
+            .map(|k| k.name)
+            .filter(|name| own_keywords().all(|(own, _)| own != name))
+            .collect();
+        assert!(inert.is_empty(), "no function in keywords/: {inert:?}");
+    }
 }

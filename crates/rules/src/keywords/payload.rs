@@ -1,11 +1,12 @@
 //! Conditions on the buffer in force that are neither literals nor arithmetic.
 
-use super::{Setup, Value, sticky};
+use super::sticky;
 use crate::compiler::Compiler;
 use crate::content::{Base64Decode, BufferCondition};
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, List};
 use crate::integer::IntegerMatch;
+use crate::keyword::{Setup, Value};
 use crate::signature::BufferRef;
 use gabion_record::applayer::IntegerWidth;
 

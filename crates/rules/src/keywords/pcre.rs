@@ -1,10 +1,11 @@
 //! `pcre`: expression, options, buffer letters, captures.
 
-use super::{Setup, Value, sticky};
+use super::sticky;
 use crate::compiler::Compiler;
 use crate::content::{BufferCondition, Capture, CaptureTarget, Pcre, PcreOptions};
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, List, mark_relative_next};
+use crate::keyword::{Setup, Value};
 use crate::lexer::Piece;
 use crate::limits::CAPTURES_MAX;
 use gabion_matcher::regex::{Flags, Limits, Regex};

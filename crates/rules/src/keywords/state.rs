@@ -1,11 +1,11 @@
 //! Keywords on state that outlives the packet: flowbits, flow integers, xbits, hostbits,
 //! reputation, tags, marks.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::Draft;
 use crate::integer::IntegerMatch;
+use crate::keyword::{Setup, Value};
 use crate::packet::{
     FlowbitsTest, FlowintOp, FlowintTest, FlowintValue, HostbitsTest, HostbitsTrack,
     IpReputationTest, PacketCondition, ReputationSide, ReputationTest, VariableTest, XbitsTest,

@@ -1,9 +1,10 @@
 //! Sticky buffers, legacy modifiers, packet buffers, frames.
 
-use super::{Setup, Value, app};
+use super::app;
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftBuffer, List};
+use crate::keyword::{Setup, Value};
 use crate::ruleset::FrameRef;
 use crate::signature::{BufferRef, PacketBuffer};
 use gabion_record::Direction;

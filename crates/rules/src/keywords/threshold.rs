@@ -1,9 +1,9 @@
 //! `threshold` and `detection_filter`.
 
-use super::{Setup, Value};
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::Draft;
+use crate::keyword::{Setup, Value};
 use crate::post::{Threshold, ThresholdKind, ThresholdTrack};
 
 /// Keywords of this file.

@@ -1,9 +1,10 @@
 //! Transforms of the sticky buffer named before.
 
-use super::{Setup, Value, lua, pcre};
+use super::{lua, pcre};
 use crate::compiler::Compiler;
 use crate::diagnostic::{Checked, Refusal};
 use crate::draft::{Draft, DraftBuffer, List};
+use crate::keyword::{Setup, Value};
 use crate::limits::TRANSFORMS_MAX;
 use crate::transform::{Base64Mode, Transform};
 

@@ -99,15 +99,19 @@ fn words(text: &'static str) -> &'static [&'static str] {
     leak(text.split(',').filter(|w| !w.is_empty()).collect())
 }
 
-fn hooks(text: &'static str) -> &'static [Hook] {
-    leak(text.split(' ').filter(|h| !h.is_empty()).map(hook).collect())
+/// The hooks of a list of all protocols' that are this one's.
+fn hooks_of(proto: &str, text: &'static str) -> &'static [Hook] {
+    leak(
+        text.split(' ').filter(|h| !h.is_empty()).filter_map(|text| hook_of(proto, text)).collect(),
+    )
 }
 
-fn hook(text: &'static str) -> Hook {
+fn hook_of(proto: &str, text: &'static str) -> Option<Hook> {
     let at = text.find(['<', '>']).expect("a hook has a direction");
     let direction =
         if text.as_bytes()[at] == b'>' { Direction::ToServer } else { Direction::ToClient };
-    Hook::new(&text[..at], direction, text[at + 1..].parse().expect("a progress"), 0)
+    let progress = text[at + 1..].parse().expect("a progress");
+    (&text[..at] == proto).then(|| Hook::new(direction, progress, 0))
 }
 
 fn tables() -> Vec<ProtoTable> {
@@ -120,9 +124,7 @@ fn tables() -> Vec<ProtoTable> {
     of("proto")
         .map(|r| {
             let name = r[1];
-            let mine = |h: &'static str| -> &'static [Hook] {
-                leak(hooks(h).iter().filter(|h| h.proto == name).copied().collect())
-            };
+            let mine = |text: &'static str| hooks_of(name, text);
             ProtoTable {
                 name,
                 eve_name: r[2],
@@ -145,12 +147,13 @@ fn tables() -> Vec<ProtoTable> {
                 integers: &[],
                 conditions: leak(
                     of("condition")
-                        .filter(|c| hooks(c[2]).iter().any(|h| h.proto == name))
-                        .map(|c| ConditionDef {
+                        .map(|c| (c, mine(c[2])))
+                        .filter(|(_, hooks)| !hooks.is_empty())
+                        .map(|(c, hooks)| ConditionDef {
                             name: c[1],
                             aliases: &[],
                             parse: accept,
-                            hooks: hooks(c[2]),
+                            hooks,
                         })
                         .collect(),
                 ),

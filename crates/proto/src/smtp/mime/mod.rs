@@ -16,7 +16,7 @@ use super::limits::*;
 use super::settings::MimeSettings;
 use super::tables::event;
 use crate::files::{File, FileList, FileState, FileWants};
-use crate::parser::EventList;
+use crate::transaction::EventList;
 use decode::{Base64, QuotedPrintable};
 use gabion_record::Direction;
 use header::{main_value, parameter};

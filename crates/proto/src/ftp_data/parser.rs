@@ -1,8 +1,8 @@
 //! A data connection that a control connection announced: one transaction, one file.
 
-use super::command::Transfer;
-use super::tables::data_buffer;
+use super::tables::buffer;
 use crate::files::{File, FileList, FileState, FileWants, Windows};
+use crate::ftp::command::Transfer;
 use crate::tx_list::TxTable;
 use crate::{Buffer, Input, Inspect, LogOptions, Outcome, ParseContext, Parser, Transaction};
 use gabion_record::Direction::{self, ToClient, ToServer};
@@ -17,17 +17,17 @@ const UNNAMED: &[u8] = b"<stou>";
 
 /// What the control connection tells of a connection to come.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Announcement {
-    pub(super) transfer: Transfer,
+pub(crate) struct Announcement {
+    pub(crate) transfer: Transfer,
     /// Direction of the data in the announced connection.
-    pub(super) direction: Direction,
+    pub(crate) direction: Direction,
     /// File name, may be empty.
-    pub(super) name: Vec<u8>,
+    pub(crate) name: Vec<u8>,
 }
 
 impl Announcement {
     /// As [`crate::Expectation::payload`] carries it.
-    pub(super) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let transfer = Transfer::ALL.iter().position(|t| *t == self.transfer).unwrap_or(0) as u8;
         let direction = u8::from(self.direction == ToClient);
         [&[transfer, direction], self.name.as_slice()].concat()
@@ -90,10 +90,10 @@ impl Transaction for FtpDataTx {
         how: Inspect,
     ) -> Option<Buffer<'_>> {
         let file = self.files.files.get(index).filter(|_| self.is_of(direction))?;
-        if local == data_buffer::FILE_NAME {
+        if local == buffer::FILE_NAME {
             return Some(Buffer::whole(&file.name));
         }
-        if local == data_buffer::FILE_MAGIC {
+        if local == buffer::FILE_MAGIC {
             return file.magic_window(how);
         }
         let (data, start) = file.window(how.inspected, how.at_end || how.inline, WINDOWS)?;

@@ -1,0 +1,80 @@
+//! What the engine knows of a protocol: one constant of this type in each protocol's folder, which
+//! the [registry](mod@crate::registry) lists. It stands apart from the list, so that a protocol
+//! needs to know only what a protocol is, not which there are.
+
+use crate::Parser;
+use crate::detect::{PortProbe, ProbePattern};
+use crate::recognized::Recognized;
+use gabion_record::Tree;
+use gabion_record::applayer::{ProtoTable, Transport};
+use std::any::Any;
+use std::sync::Arc;
+
+/// A protocol's settings after it has read its part of the configuration.
+pub type Settings = Arc<dyn Any + Send + Sync>;
+
+/// Everything the engine knows of a protocol.
+#[derive(Debug)]
+pub struct Protocol {
+    /// What it offers to rules, and its names.
+    pub table: ProtoTable,
+    /// Path below `app-layer.protocols` of its configuration (`http`, `dns`).
+    pub config_name: &'static str,
+    /// Parsed unless the configuration says otherwise.
+    pub is_default_on: bool,
+    /// Literals that give it away.
+    pub patterns: &'static [ProbePattern],
+    /// Probes by port.
+    pub probes: &'static [PortProbe],
+    /// The parser goes on behind a gap.
+    pub accepts_gaps: bool,
+    /// Bytes a direction is reassembled at most, when it is not the stream's default (0: no limit).
+    pub stream_depth: Option<u64>,
+    /// Direction whose bytes must come first (`None`: either).
+    pub first_direction: Option<gabion_record::Direction>,
+    /// Raw stream inspection is triggered at the end of each of its messages by the engine itself.
+    pub auto_trigger_raw: bool,
+    /// EVE `event_type` of its transactions, and the key of their object.
+    pub event_type: &'static str,
+    /// The built-in configuration logs its transactions.
+    pub is_logged: bool,
+    /// Its type below `outputs.eve-log.types`, which turns its records on (empty: none of its own).
+    pub eve_type: &'static str,
+    /// What the built-in configuration sets for that type.
+    pub eve_defaults: &'static [(&'static str, &'static str)],
+    /// EVE writes a transaction's number at the top of its record, else inside its object.
+    pub tx_id_on_top: bool,
+    /// It is what a session that asks for encryption goes on with (STARTTLS).
+    pub is_encryption: bool,
+    /// Reads its settings out of its own part of the configuration (`None`: all defaults).
+    pub configure: fn(Option<&Tree>) -> Result<Settings, String>,
+    /// Makes a parser for a flow.
+    pub open: fn(&Settings, Transport) -> Box<dyn Parser>,
+}
+
+impl Protocol {
+    /// A protocol of that table to be refined with struct update syntax: its names in the
+    /// configuration and in EVE are its own, it is on and logged by default, nothing gives it away,
+    /// it has no settings, and its flows are recognized without being parsed.
+    pub const fn plain(table: ProtoTable) -> Protocol {
+        Protocol {
+            table,
+            config_name: table.eve_name,
+            is_default_on: true,
+            patterns: &[],
+            probes: &[],
+            accepts_gaps: false,
+            stream_depth: None,
+            first_direction: None,
+            auto_trigger_raw: true,
+            event_type: table.eve_name,
+            is_logged: true,
+            eve_type: table.eve_name,
+            eve_defaults: &[],
+            tx_id_on_top: false,
+            is_encryption: false,
+            configure: |_| Ok(Arc::new(())),
+            open: |_, _| Box::new(Recognized::default()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! What the configuration says: `app-layer.protocols.tls`.
+
+use gabion_record::Tree;
+
+/// What becomes of a flow once it is encrypted (`encryption-handling`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encryption {
+    /// Go on, but without payload inspection: `track-only`.
+    #[default]
+    TrackOnly,
+    /// Leave the flow alone: `bypass`.
+    Bypass,
+    /// Inspect as ever: `full`.
+    Full,
+}
+
+impl Encryption {
+    /// The value of `encryption-handling`.
+    pub fn read(config: &Tree) -> Result<Encryption, String> {
+        match config.text("encryption-handling") {
+            None | Some("track-only" | "default") => Ok(Encryption::TrackOnly),
+            Some("bypass") => Ok(Encryption::Bypass),
+            Some("full") => Ok(Encryption::Full),
+            Some(other) => Err(format!("encryption-handling: '{other}' is not known")),
+        }
+    }
+}
+
+/// Settings below `app-layer.protocols.tls`.
+#[derive(Clone, Debug)]
+pub struct TlsSettings {
+    /// See [`Encryption`].
+    pub encryption: Encryption,
+    /// JA3 is computed whether or not a rule asks for it (`ja3-fingerprints: yes`).
+    pub ja3: bool,
+    /// JA4 is logged (`ja4-fingerprints`, not `no`).
+    pub ja4: bool,
+}
+
+impl Default for TlsSettings {
+    fn default() -> TlsSettings {
+        TlsSettings { encryption: Encryption::TrackOnly, ja3: false, ja4: true }
+    }
+}
+
+impl TlsSettings {
+    /// Reads them.
+    pub fn read(config: Option<&Tree>) -> Result<TlsSettings, String> {
+        let mut settings = TlsSettings::default();
+        let Some(config) = config else { return Ok(settings) };
+        settings.encryption = Encryption::read(config)?;
+        let is_unset = config.child("encryption-handling").is_none();
+        if is_unset && config.flag("no-reassemble") == Some(true) {
+            settings.encryption = Encryption::Bypass;
+        }
+        settings.ja3 = config.flag("ja3-fingerprints") == Some(true);
+        settings.ja4 = config.flag("ja4-fingerprints") != Some(false);
+        Ok(settings)
+    }
+}
