@@ -26,6 +26,11 @@ impl Tree {
         self.children.iter().find(|(n, _)| n == name).map(|(_, t)| t)
     }
 
+    /// The same, to be changed.
+    pub fn child_mut(&mut self, name: &str) -> Option<&mut Tree> {
+        self.children.iter_mut().find(|(n, _)| n == name).map(|(_, t)| t)
+    }
+
     /// The node at a dotted path. A part may itself contain dots when a child of that full name
     /// exists. A sequence item that is a mapping of one key (`- fast: {…}`) is found by that key too
     /// through [`Tree::item`].

@@ -31,9 +31,12 @@ pub fn load_configuration(
     Ok(config)
 }
 
-/// The built-in configuration. Its text is a constant, so a fault in it shows in the test below.
+/// The built-in configuration. Its text is a constant, so a fault in it shows in the test below. The
+/// types of EVE that are protocols' come from their registry.
 pub fn built_in_configuration() -> Tree {
-    read_yaml_text("built-in configuration", BUILT_IN).unwrap_or_default()
+    let mut config = read_yaml_text("built-in configuration", BUILT_IN).unwrap_or_default();
+    gabion_proto::registry::log_by_default(&mut config);
+    config
 }
 
 #[cfg(test)]
@@ -47,6 +50,21 @@ mod tests {
         assert_eq!(config.size("stream.reassembly.memcap"), Some(256 << 20));
         assert_eq!(config.number("detect.prefilter.x"), None);
         assert_eq!(config.text("detect.prefilter.default"), Some("mpm"));
+    }
+
+    /// What Suricata's default configuration writes.
+    #[test]
+    fn records_of_protocols_are_written_by_default() {
+        let config = built_in_configuration();
+        let eve = config.get("outputs").and_then(|o| o.items("eve-log").next()).unwrap();
+        let types = eve.get("types").unwrap();
+        for name in "alert anomaly http dns mdns tls files smtp websocket ftp rdp nfs smb tftp ike \
+                     dcerpc krb5 bittorrent-dht snmp rfb sip quic ldap pop3 dhcp ssh mqtt http2 doh2 \
+                     stats flow"
+            .split_whitespace()
+        {
+            assert!(types.item(name).is_some(), "{name}");
+        }
     }
 
     /// What is set here is set as in Suricata's listing of its own defaults (`--dump-config`).

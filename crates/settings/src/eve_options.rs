@@ -3,34 +3,19 @@
 
 use gabion_record::Tree;
 
-/// Types of records that Suricata has and no output of another kind of ours.
+/// Types of records that Suricata has, but those of protocols that the registry has.
 const TYPES: &[&str] = &[
     "alert",
     "anomaly",
-    "http",
-    "dns",
-    "mdns",
-    "tls",
     "files",
-    "smtp",
-    "ftp",
     "rdp",
     "nfs",
-    "smb",
-    "tftp",
     "ike",
-    "dcerpc",
     "krb5",
     "bittorrent-dht",
-    "snmp",
-    "rfb",
-    "sip",
     "quic",
     "ldap",
     "pop3",
-    "dhcp",
-    "ssh",
-    "mqtt",
     "http2",
     "doh2",
     "stats",
@@ -48,7 +33,6 @@ const TYPES: &[&str] = &[
     "template",
     "websocket",
     "vars",
-    "ntp",
 ];
 
 /// What is said of a type of records that nobody knows, before its name.
@@ -140,7 +124,7 @@ fn output(eve: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), Fatal> {
 fn record(name: &str, node: &Tree, drops: &mut u32, say: Say<'_>) -> Result<(), Fatal> {
     match name {
         "ikev2" => say("runmodes", "eve module 'ikev2' has been replaced by 'ike'"),
-        _ if !TYPES.contains(&name) => {
+        _ if !TYPES.contains(&name) && !gabion_proto::registry::eve_types().any(|t| t == name) => {
             say("runmodes", &format!("{NO_TYPE}{name}"));
         }
         "alert" => {

@@ -5,7 +5,7 @@ use crate::limits::UNKNOWN_KEYS_NAMED_MAX;
 use gabion_record::Tree;
 use std::collections::HashSet;
 
-/// Names of all keys Suricata has, by words.
+/// Names of all keys Suricata has, by words; those of protocols are known from their registry too.
 const KNOWN: &str = include_str!("known_keys.txt");
 
 /// Sections whose keys are names that users choose.
@@ -20,8 +20,11 @@ const FREE: &[&str] = &[
 
 /// One line that names them, if there are any.
 pub fn unknown_keys_line(config: &Tree) -> Option<String> {
-    let known: HashSet<&str> =
+    let mut known: HashSet<&str> =
         KNOWN.lines().filter(|l| !l.starts_with('#')).flat_map(str::split_whitespace).collect();
+    for protocol in gabion_proto::registry() {
+        known.extend([protocol.config_name, protocol.eve_type]);
+    }
     let mut found = Vec::new();
     collect("", config, &known, &mut found);
     let more = found.len().saturating_sub(UNKNOWN_KEYS_NAMED_MAX);
