@@ -9,8 +9,8 @@
 //! It has a fixed size: four entries a set, the one that ends first goes. Losing an entry can make an answer look
 //! like an attempt; it never hides an attempt. [`Asked::forgotten`] counts the entries that went before their time.
 
+use crate::ahead::Ahead;
 use crate::limits::{ANSWER_S, ASKED_SETS, reached};
-use crate::shards::Ahead;
 use crate::sketch::{hash_ip, mix};
 use crate::steps;
 use gabion_record::Ip;

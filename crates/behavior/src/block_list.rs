@@ -4,7 +4,7 @@
 //! Such names do not exist as a rule, and are different each time, but nobody generated them, nothing is to be
 //! connected to, and their answers are no addresses of hosts.
 
-use crate::detect::dga::is_below;
+use crate::names::is_below;
 use gabion_record::Ip;
 
 /// Operators of lists that are asked for addresses, names or files: all below belongs to a list.

@@ -4,6 +4,7 @@
 //! several; [`Back`] takes what they find in the order of places, whoever found it.
 
 use crate::accumulate::Accumulator;
+use crate::ahead::Ahead;
 use crate::fold_order::NotableFolded;
 use crate::intel::Intel;
 use crate::limits::{BUDGET, TOGETHER};
@@ -11,7 +12,7 @@ use crate::profile::Profile;
 use crate::room::{Fate, Rooms};
 use crate::settings::{Direction, Settings};
 use crate::shard::{Kept, ShardCounts};
-use crate::shards::{Ahead, Ends, Placed, Shards};
+use crate::shards::{Ends, Placed, Shards};
 use crate::site::{Facts, Site};
 use crate::sketch::{hash_text, mix};
 use crate::whitelist::{Entry, Learned, Passed, Withheld};

@@ -1,17 +1,12 @@
-//! How detectors say what they found.
+//! Evidence in the making, and the ids that it gets.
 
-use crate::limits::{TEXT_MAX, UIDS_MAX, reached};
-use crate::outlet::Outlet;
-use crate::profile::Repeats;
-use crate::rita::Signature;
-use crate::settings::Settings;
-use crate::site::Facts;
-use crate::sketch::{hash_ip, mix};
+use crate::limits::UIDS_MAX;
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{
     Evidence, EvidenceType, FindingId, Indicator, Measures, Party, Role, Telling, ThreatLevel,
 };
-use gabion_record::logs::{Proto, Record, TimeNs};
+use gabion_record::logs::{Proto, TimeNs};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 
@@ -25,111 +20,6 @@ pub struct Times {
     pub count: u64,
     /// The hash under which the profile counts it.
     pub repeat: u64,
-}
-
-/// What a detector sees at one record, and where it says what it found.
-pub struct Context<'a, 'r> {
-    /// The record.
-    pub record: &'a Record<'r>,
-    /// What the site knows.
-    pub facts: &'a Facts,
-    /// Thresholds.
-    pub settings: &'a Settings,
-    /// Whose profile this is.
-    pub profile: Ip,
-    /// Repeats of this window.
-    pub repeats: &'a mut Repeats,
-    /// The source has been found to scan ports in this window.
-    pub is_scanner: &'a mut bool,
-    /// What the record says of the signature of its source's program, where it says something.
-    pub signature: Option<Signature>,
-    /// The earliest moment a detector wants to be asked again.
-    pub timer: &'a mut TimeNs,
-    /// What was found.
-    pub out: &'a mut Outlet,
-}
-
-/// A text from outside, bounded, with what is no text replaced.
-pub fn text(bytes: &[u8]) -> String {
-    if bytes.len() > TEXT_MAX {
-        reached::TEXT_MAX.count();
-    }
-    let cut = bytes.get(..bytes.len().min(TEXT_MAX)).unwrap_or_default();
-    // Nearly all are what they seem to be.
-    if cut.iter().all(|b| (0x20..0x7f).contains(b)) {
-        return String::from_utf8(cut.to_vec()).unwrap_or_default();
-    }
-    let mut text = String::from_utf8_lossy(cut).into_owned();
-    text.retain(|c| !c.is_control());
-    text
-}
-
-impl Context<'_, '_> {
-    /// Asks for [`crate::detect::Detector::wake`] at that moment.
-    pub fn wake(&mut self, at: TimeNs) {
-        *self.timer = (*self.timer).min(at);
-    }
-
-    /// Begins evidence about the record's source, at the record's moment.
-    pub fn find(&self, kind: &'static EvidenceType) -> Finding {
-        let r = self.record;
-        let mut finding = Finding::new(kind, self.profile, r.ts, self.facts.window);
-        finding.0.proto = r.proto;
-        finding.1.has_flow = true;
-        finding
-    }
-
-    /// Begins the last telling of something that was found in that window, seen last at `last`, and is counted no
-    /// further.
-    pub fn find_last(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> Finding {
-        Finding::new(kind, self.profile, last, window).for_good()
-    }
-
-    /// Says it.
-    pub fn say(&mut self, finding: Finding) {
-        self.out.put(finding, self.record.uid, |finding| finding);
-    }
-
-    /// Says it; `complete` adds the words of its sentence, and is asked only where somebody may read them.
-    pub fn say_in_words(&mut self, finding: Finding, complete: impl FnOnce(Finding) -> Finding) {
-        self.out.put(finding, self.record.uid, complete);
-    }
-
-    /// Says it at the 1st, 10th, 100th … time in this window; `what` tells one thing from
-    /// another of the same type.
-    pub fn say_damped(&mut self, what: u64, make: impl FnOnce(&Self) -> Finding) {
-        let finding = make(self);
-        self.damp(what, finding);
-    }
-
-    fn damp(&mut self, what: u64, finding: Finding) {
-        if let Some(times) = self.is_due(finding.0.kind, what) {
-            self.say(finding.seen(times));
-        }
-    }
-
-    /// Counts a repeat; the times so far when it is to be said. Cheaper than making evidence that
-    /// is not said.
-    pub fn is_due(&mut self, kind: &'static EvidenceType, what: u64) -> Option<Times> {
-        let (count, key) = self.repeats.count(kind, what)?;
-        Some(Times { count, repeat: mix(key ^ hash_ip(self.profile)) })
-    }
-
-    /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
-    /// in the profile of `ip`.
-    /// Whether it was made whole: last numbers of what was only counted are told nowhere.
-    pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) -> bool {
-        self.out.put_pair(src, self.record.uid, (self.profile, attacker, ip), level)
-    }
-
-    /// Says evidence twice: of the source as attacker, and of the destination as attacker, each
-    /// with its level and naming the other.
-    /// Whether it was made whole.
-    pub fn say_both(&mut self, mut finding: Finding, src: ThreatLevel, dst: ThreatLevel) -> bool {
-        let peer = self.record.dst;
-        finding.0.level = src;
-        self.say_pair(finding, Party::destination(peer), peer, dst)
-    }
 }
 
 /// Evidence being made.

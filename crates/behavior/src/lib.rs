@@ -23,10 +23,12 @@
 #![forbid(unsafe_code)]
 
 pub mod accumulate;
+pub mod ahead;
 pub mod asked;
 mod block_list;
 pub mod called;
 pub mod command_and_control;
+pub mod context;
 pub mod crowd;
 pub mod detect;
 pub mod engine;
@@ -35,11 +37,14 @@ pub mod fold_order;
 pub mod intel;
 pub mod limits;
 pub mod mime;
+mod names;
+mod organizations;
 pub mod outlet;
 pub mod parcel;
 pub mod prevalence;
 pub mod profile;
 pub mod regularity;
+pub mod repeats;
 pub mod rita;
 pub mod room;
 mod room_saved;
@@ -54,6 +59,7 @@ pub mod site;
 pub mod sketch;
 pub mod state;
 mod steps;
+mod text;
 pub mod whitelist;
 
 #[cfg(test)]

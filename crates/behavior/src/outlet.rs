@@ -13,14 +13,12 @@ use crate::crowd::Crowd;
 use crate::finding::{About, Finding, can_attack};
 use crate::limits::{CELLS_MAX, SINGLE_MAX, SINGLE_OF_SOURCE, WHOLE_HEAVY, WHOLE_LEAST};
 use crate::room::{Weight, hash_party};
-use crate::room_saved::kind_of;
 use crate::settings::Settings;
 use crate::sketch::{hash_ip, hash_words, mix};
 use foldhash::fast::FixedState;
 use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, EvidenceType, FindingId, Party, Telling, ThreatLevel};
 use gabion_record::saved;
-use gabion_record::saved::Saved;
 use hashbrown::HashMap;
 
 /// Which findings are taken.
@@ -258,36 +256,20 @@ impl Whole {
 
 /// Findings of a type in a window; those worth knowing only, and others, each have one.
 #[derive(Debug)]
-struct Cell {
-    kind: &'static EvidenceType,
-    is_info: bool,
-    window: i64,
+pub(crate) struct Cell {
+    pub(crate) kind: &'static EvidenceType,
+    pub(crate) is_info: bool,
+    pub(crate) window: i64,
     /// What was made whole, and whose it was.
-    known: HashMap<u64, Ip, FixedState>,
+    pub(crate) known: HashMap<u64, Ip, FixedState>,
     /// A bit for each of those: most of what a flood brings is not known, and is not looked for further.
-    bits: [u64; BITS / 64],
+    pub(crate) bits: [u64; BITS / 64],
     /// The weightiest, lightest first.
-    heaviest: [Option<Weight>; WHOLE_HEAVY],
+    pub(crate) heaviest: [Option<Weight>; WHOLE_HEAVY],
 }
 
 /// Bits of a cell: a tenth of them is set when a shard of many has all that it makes whole.
 const BITS: usize = 1024;
-
-impl Saved for Cell {
-    fn save(&self, out: &mut Vec<u8>) {
-        let Cell { kind, is_info, window, known, bits: _, heaviest } = self;
-        (kind.name.to_owned(), *is_info, *window).save(out);
-        known.iter().map(|(key, ip)| (*key, *ip)).collect::<Vec<_>>().save(out);
-        heaviest.to_vec().save(out);
-    }
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        let (name, is_info, window) = <(String, bool, i64)>::load(from)?;
-        let mut cell = Cell::new(kind_of(&name)?, is_info, window);
-        Vec::<(u64, Ip)>::load(from)?.into_iter().for_each(|(key, ip)| cell.know(key, ip));
-        cell.heaviest = Vec::<Option<Weight>>::load(from)?.try_into().ok()?;
-        Some(cell)
-    }
-}
 
 impl Gate {
     /// What a finding is about, by its hash, where it is not to be made whole.
@@ -330,7 +312,7 @@ impl Gate {
 }
 
 impl Cell {
-    fn new(kind: &'static EvidenceType, is_info: bool, window: i64) -> Cell {
+    pub(crate) fn new(kind: &'static EvidenceType, is_info: bool, window: i64) -> Cell {
         Cell {
             kind,
             is_info,
@@ -352,7 +334,7 @@ impl Cell {
         self.bits.get(at).is_some_and(|bits| bits & bit != 0) && self.known.contains_key(&key)
     }
 
-    fn know(&mut self, key: u64, source: Ip) {
+    pub(crate) fn know(&mut self, key: u64, source: Ip) {
         let (at, bit) = Cell::place(key);
         if let Some(bits) = self.bits.get_mut(at) {
             *bits |= bit;

@@ -5,19 +5,20 @@
 //! so that it runs here, in another thread, or keyed by address inside a stream engine. A profile
 //! encodes (with its version first), decodes and merges.
 
+use crate::ahead::Ahead;
+use crate::context::{Closing, Context, REPEATED, Waking};
 use crate::detect::{self, KeptStates, WindowStates};
-use crate::finding::{Context, Finding};
-use crate::limits::{REPEATED_TYPES_MAX, REPEATS_MAX, reached};
+use crate::finding::Finding;
 use crate::outlet::{Outlet, Whole};
 use crate::prevalence::Prevalence;
+use crate::repeats::Repeats;
 use crate::seeds::Seed;
 use crate::settings::Settings;
-use crate::shards::Ahead;
 use crate::site::Facts;
-use crate::sketch::{Keyed, hash_ip, mix};
-use crate::state::{Decoder, Most, State};
+use crate::sketch::{hash_ip, mix};
+use crate::state::{Decoder, Most, State, state};
 use gabion_record::Ip;
-use gabion_record::evidence::{Evidence, EvidenceType, Party, ThreatLevel};
+use gabion_record::evidence::Evidence;
 use gabion_record::logs::{Body, Record, TimeNs};
 use gabion_record::saved::{Saved, load_bytes, save_bytes};
 
@@ -28,118 +29,22 @@ const VERSION: u16 = 9;
 /// No timer.
 pub const NEVER: TimeNs = TimeNs(i64::MAX);
 
-/// Stands for a type where only is told how often something was seen by now.
-static REPEATED: EvidenceType = EvidenceType::new("REPEATED", "T1");
-
-/// How often each thing was seen in a window, to say it at the 1st, 10th, 100th … time.
-#[derive(Debug, Default)]
-pub struct Repeats {
-    things: Keyed<u64, u64, REPEATS_MAX>,
-    /// What came when there was no room for things, by type.
-    others: Keyed<u64, u64, REPEATED_TYPES_MAX>,
-}
-
-impl Repeats {
-    /// Counts one; the times so far when it is to be said now, and the hash under which it is counted.
-    #[inline]
-    pub fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<(u64, u64)> {
-        let by_kind = mix(kind.hash);
-        let mut key = mix(by_kind ^ what);
-        let times = match self.things.get_or_add(key, &reached::REPEATS_MAX) {
-            Some(times) => times,
-            None => {
-                key = by_kind;
-                self.others.get_or_add(by_kind, &reached::REPEATED_TYPES_MAX)?
-            }
-        };
-        *times += 1;
-        is_power_of_ten(*times).then_some((*times, key))
+state! {
+    /// What was seen in one window.
+    pub struct Window {
+        /// Its number; only windows of one number are merged.
+        number: Most<i64>,
+        is_scanner: bool,
+        /// Something was found in it.
+        has_told: bool,
+        repeats: Repeats,
+        states: WindowStates,
     }
-
-    /// The same of a type that counts its things by itself, so that no other type's take their room; `None` where
-    /// there is no room for this one, which is then said each time.
-    pub(crate) fn count_own(
-        &mut self,
-        kind: &'static EvidenceType,
-        what: u64,
-    ) -> Option<(u64, u64)> {
-        let key = mix(mix(kind.hash) ^ what);
-        let times = self.things.get_or_add(key, &reached::REPEATS_MAX)?;
-        *times += 1;
-        Some((*times, key))
-    }
-
-    /// Things that were seen more often than was said, and how often.
-    fn grown(&self) -> impl Iterator<Item = (u64, u64)> {
-        self.things.iter().copied().filter(|(_, times)| !is_power_of_ten(*times))
-    }
-}
-
-impl crate::state::Boxed for Repeats {}
-
-impl State for Repeats {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.things.encode(out);
-        self.others.encode(out);
-    }
-    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
-        Some(Repeats { things: State::decode(from)?, others: State::decode(from)? })
-    }
-    fn merge(&mut self, other: Self) {
-        self.things.merge(other.things);
-        self.others.merge(other.others);
-    }
-    fn heap(&self) -> usize {
-        self.things.heap() + self.others.heap()
-    }
-}
-
-pub(crate) fn is_power_of_ten(n: u64) -> bool {
-    matches!(n.checked_ilog10(), Some(log) if 10u64.pow(log) == n)
-}
-
-/// What was seen in one window.
-#[derive(Debug, Default)]
-pub struct Window {
-    number: i64,
-    is_scanner: bool,
-    /// Something was found in it.
-    has_told: bool,
-    repeats: Repeats,
-    states: WindowStates,
 }
 
 impl Window {
     fn of(number: i64) -> Window {
-        Window { number, ..Window::default() }
-    }
-}
-
-impl State for Window {
-    fn encode(&self, out: &mut Vec<u8>) {
-        self.number.encode(out);
-        self.is_scanner.encode(out);
-        self.has_told.encode(out);
-        self.repeats.encode(out);
-        self.states.encode(out);
-    }
-    fn decode(from: &mut Decoder<'_>) -> Option<Self> {
-        Some(Window {
-            number: State::decode(from)?,
-            is_scanner: State::decode(from)?,
-            has_told: State::decode(from)?,
-            repeats: State::decode(from)?,
-            states: State::decode(from)?,
-        })
-    }
-    fn merge(&mut self, other: Self) {
-        self.is_scanner |= other.is_scanner;
-        self.has_told |= other.has_told;
-        self.repeats.merge(other.repeats);
-        self.states.merge(other.states);
-    }
-    fn heap(&self) -> usize {
-        self.repeats.heap() + self.states.heap()
+        Window { number: Most(number), ..Window::default() }
     }
 }
 
@@ -223,7 +128,7 @@ impl Profile {
 
     /// The number of its current window.
     pub fn window(&self) -> i64 {
-        self.current.number
+        self.current.number.0
     }
 
     /// When it wants to be asked, [`NEVER`] when not.
@@ -307,7 +212,7 @@ impl Profile {
     /// Looks at what a flow changes first of its states.
     #[inline]
     pub(crate) fn touch(&self) -> usize {
-        detect::touch(&self.current.states, &self.kept) ^ self.current.repeats.things.touch()
+        detect::touch(&self.current.states, &self.kept) ^ self.current.repeats.prefetch()
     }
 
     /// Looks at what this flow changes of them.
@@ -363,17 +268,17 @@ impl Profile {
         };
         self.kept.merge(other.kept);
         self.first_flows.merge(other.first_flows);
-        if other.current.number > self.current.number {
+        if other.current.number.0 > self.current.number.0 {
             std::mem::swap(&mut self.current, &mut other.current);
             std::mem::swap(&mut self.past, &mut other.past);
         }
-        let newest = self.current.number;
+        let newest = self.current.number.0;
         for window in [Some(other.current), other.past.map(|w| *w)].into_iter().flatten() {
-            if window.number == newest {
+            if window.number.0 == newest {
                 self.current.merge(window);
-            } else if window.number == newest.saturating_sub(1) {
+            } else if window.number.0 == newest.saturating_sub(1) {
                 match &mut self.past {
-                    Some(past) if past.number == window.number => past.merge(window),
+                    Some(past) if past.number.0 == window.number.0 => past.merge(window),
                     past => *past = Some(Box::new(window)),
                 }
             }
@@ -392,7 +297,7 @@ impl Profile {
         // What it says has been said when it came.
         let (mut unsaid, mut timer) = (Outlet::muted(), NEVER);
         let window = &mut self.current;
-        let (number, prevalence) = (window.number, Prevalence::default());
+        let (number, prevalence) = (window.number.0, Prevalence::default());
         let facts =
             Facts { window: number, prevalence, is_answer: false, is_routine: false, ..*facts };
         for flow in std::mem::take(&mut self.first_flows) {
@@ -414,7 +319,7 @@ impl Profile {
     /// Moves on to a later window.
     fn turn(&mut self, number: i64) {
         let was = std::mem::replace(&mut self.current, Window::of(number));
-        self.past = (was.number == number.saturating_sub(1)).then(|| Box::new(was));
+        self.past = (was.number.0 == number.saturating_sub(1)).then(|| Box::new(was));
     }
 }
 
@@ -497,16 +402,16 @@ fn one(
         }
     }
     // A late record moves no window on, but it may be the first of its source.
-    let is_first = profile.current.number == i64::MIN;
-    if facts.window > profile.current.number && (is_first || !record.is_late) {
+    let is_first = profile.current.number.0 == i64::MIN;
+    if facts.window > profile.current.number.0 && (is_first || !record.is_late) {
         profile.turn(facts.window);
     }
     // A record of a window that is gone is still looked at by itself, with no window behind it.
     let mut gone = None;
-    let number = profile.current.number;
+    let number = profile.current.number.0;
     let window = match &mut profile.past {
         _ if facts.window == number => &mut profile.current,
-        Some(past) if past.number == facts.window => past,
+        Some(past) if past.number.0 == facts.window => past,
         past if facts.window == number.saturating_sub(1) => {
             past.insert(Box::new(Window::of(facts.window))).as_mut()
         }
@@ -530,80 +435,6 @@ fn one(
     profile.timer = (timer != NEVER).then_some(timer);
 }
 
-/// What a detector sees when its moment has come.
-pub struct Waking<'a> {
-    /// Event time.
-    pub now: TimeNs,
-    /// Nothing will follow: what waits is to be decided.
-    pub is_end: bool,
-    /// Thresholds.
-    pub settings: &'a Settings,
-    /// Whose profile this is.
-    pub profile: Ip,
-    /// The earliest moment a detector wants to be asked again.
-    pub timer: &'a mut TimeNs,
-    /// What was found.
-    pub out: &'a mut Outlet,
-}
-
-impl Waking<'_> {
-    /// Begins evidence about something seen at `ts` in that window.
-    pub fn find(&self, kind: &'static EvidenceType, ts: TimeNs, window: i64) -> Finding {
-        Finding::new(kind, self.profile, ts, window)
-    }
-
-    /// Says it.
-    pub fn say(&mut self, finding: Finding) {
-        self.out.put(finding, b"", |finding| finding);
-    }
-}
-
-/// What a detector sees when a window is over.
-pub struct Closing<'a> {
-    /// Event time.
-    pub now: TimeNs,
-    /// Nothing will follow: the input is over, or the profile is let go of.
-    pub is_end: bool,
-    /// The window.
-    pub window: i64,
-    /// Thresholds.
-    pub settings: &'a Settings,
-    /// Whose profile this is.
-    pub profile: Ip,
-    /// Last numbers.
-    pub out: &'a mut Vec<Evidence>,
-}
-
-impl Closing<'_> {
-    /// Says how often things were seen by now, of which that is all that is known here: who tells them knows the
-    /// rest.
-    pub(crate) fn say_repeats(&mut self, repeats: &Repeats) {
-        for (key, times) in repeats.grown() {
-            let mut finding = self.find(&REPEATED, self.window, self.now).at_last();
-            (finding.0.times, finding.0.repeat) = (times, mix(key ^ hash_ip(self.profile)));
-            self.say(finding);
-        }
-    }
-
-    /// Begins the last telling of something that was found in that window and seen last at `last`.
-    pub fn find(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> Finding {
-        let finding = Finding::new(kind, self.profile, last, window);
-        if self.is_end { finding.for_good() } else { finding.at_last() }
-    }
-
-    /// Says it.
-    pub fn say(&mut self, finding: Finding) {
-        finding.finish(self.out);
-    }
-
-    /// Says it of the source, and of the other end: see [`Context::say_pair`].
-    pub fn say_pair(&mut self, finding: Finding, other: Party, ip: Ip, level: ThreatLevel) {
-        let (of_src, of_other) = finding.pair(self.profile, other, ip, level);
-        self.out.push(of_other);
-        self.out.push(of_src);
-    }
-}
-
 /// Says the last numbers of what was found in windows that are over and made whole, where it has grown since it
 /// was told.
 pub(crate) fn close(
@@ -619,8 +450,8 @@ pub(crate) fn close(
     }
     let ip = profile.ip;
     let windows = [profile.past.as_deref_mut(), Some(&mut profile.current)];
-    for window in windows.into_iter().flatten().filter(|w| w.has_told && w.number >= oldest) {
-        let number = window.number;
+    for window in windows.into_iter().flatten().filter(|w| w.has_told && w.number.0 >= oldest) {
+        let number = window.number.0;
         let mut closing = Closing { now, is_end, window: number, settings, profile: ip, out };
         detect::close_window(&mut window.states, &mut closing);
         for (key, times) in window.repeats.grown() {
@@ -634,7 +465,7 @@ pub(crate) fn close(
             finding.finish(closing.out);
         }
     }
-    let number = profile.current.number;
+    let number = profile.current.number.0;
     let mut closing = Closing { now, is_end, window: number, settings, profile: ip, out };
     detect::close_kept(&mut profile.kept, &mut closing);
 }

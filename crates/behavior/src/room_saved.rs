@@ -1,7 +1,10 @@
-//! Rooms of findings in a checkpoint: a type is known by its name, a sentence goes with its finding.
+//! Rooms of findings, and what shards make whole, in a checkpoint: a type is known by its name, a sentence goes with
+//! its finding. It stands above the registry of detectors, which knows all types by name.
 
 use crate::detect::ALL;
+use crate::outlet::Cell;
 use crate::room::{Folded, Rank, Room, RoomCounts, Rooms, Scope, Single, Weight};
+use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, EvidenceType, Telling};
 use gabion_record::saved;
 use gabion_record::saved::Saved;
@@ -160,6 +163,22 @@ impl Saved for Scope {
             2 => Scope::Rest,
             _ => return None,
         })
+    }
+}
+
+impl Saved for Cell {
+    fn save(&self, out: &mut Vec<u8>) {
+        let Cell { kind, is_info, window, known, bits: _, heaviest } = self;
+        (kind.name.to_owned(), *is_info, *window).save(out);
+        known.iter().map(|(key, ip)| (*key, *ip)).collect::<Vec<_>>().save(out);
+        heaviest.to_vec().save(out);
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        let (name, is_info, window) = <(String, bool, i64)>::load(from)?;
+        let mut cell = Cell::new(kind_of(&name)?, is_info, window);
+        Vec::<(u64, Ip)>::load(from)?.into_iter().for_each(|(key, ip)| cell.know(key, ip));
+        cell.heaviest = Vec::<Option<Weight>>::load(from)?.try_into().ok()?;
+        Some(cell)
     }
 }
 

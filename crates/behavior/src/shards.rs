@@ -3,6 +3,7 @@
 //! What is found carries its place in the order of all findings ([`Place`]), so that findings of
 //! several holders are merged to what one holder alone would have said, in the same order.
 
+use crate::ahead::Ahead;
 use crate::intel::Intel;
 use crate::limits::{KEEP_EVERY, KEPT_TOGETHER_BYTES, TOGETHER};
 use crate::profile::Profile;
@@ -12,7 +13,7 @@ use crate::site::Facts;
 use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, FindingId};
 use gabion_record::ledger::Ledger;
-use gabion_record::logs::{Proto, Record, SECOND, TimeNs};
+use gabion_record::logs::{Record, SECOND, TimeNs};
 use gabion_record::saved::Saved;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -59,30 +60,6 @@ pub struct Placed {
     pub place: Place,
     /// What it says.
     pub evidence: Evidence,
-}
-
-/// What is known of a record before its turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ahead {
-    /// Its source.
-    pub src: Ip,
-    /// Its destination.
-    pub dst: Ip,
-    /// The ports of both.
-    pub src_port: u16,
-    /// See [`Ahead::src_port`].
-    pub dst_port: u16,
-    /// Its protocol.
-    pub proto: Proto,
-}
-
-impl Ahead {
-    /// Of a record.
-    #[inline]
-    pub fn of(r: &Record<'_>) -> Ahead {
-        let (src_port, dst_port) = (r.src_port, r.dst_port);
-        Ahead { src: r.src, dst: r.dst, src_port, dst_port, proto: r.proto }
-    }
 }
 
 /// Which ends of a record have their profile here.

@@ -5,13 +5,13 @@
 //! hardware address belongs to which address, DHCP servers, who asked whom, resolvers, proxies) and
 //! writes what `step` needs beside the record as [`Facts`].
 
+use crate::ahead::Ahead;
 use crate::asked::Asked;
 use crate::called::{Called, called};
-use crate::detect::dns_tunnel::registered;
 use crate::limits::{CLOCK_HOSTS, RESOLVER_DOMAINS, SITE_ENTRIES_MAX, reached};
+use crate::names::registered;
 use crate::prevalence::{Outsides, Prevalence};
 use crate::settings::Settings;
-use crate::shards::Ahead;
 use crate::sketch::hash_text;
 use crate::steps;
 use crate::whitelist::Passed;

@@ -2,7 +2,7 @@
 
 use super::dga::contains;
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::context::Context;
 use crate::sketch::hash_ip;
 use crate::state::{Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

@@ -12,14 +12,16 @@
 
 use super::{About, Detector, bit};
 use crate::called::{Called, called};
-use crate::finding::{Context, Finding, text};
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::text::text;
 use crate::limits::{FLOWS_MAX, NAMES_MAX, RECENT_MAX, REGULAR_MAX as PAIRS_MAX, UIDS_MAX, reached};
-use crate::profile::{Closing, Waking};
+use crate::context::{Closing, Waking};
 use crate::regularity::{Score, score};
 use crate::rita::{self, Beside};
 use crate::said::Said;
 use crate::settings::Settings;
-use crate::shards::Ahead;
+use crate::ahead::Ahead;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Most, Slot, state};
 use crate::steps;

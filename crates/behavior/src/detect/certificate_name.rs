@@ -1,9 +1,10 @@
 //! A certificate of one organization for the name of another.
 
-use super::dga::is_below;
-use super::tls::ORGANIZATIONS;
+use crate::names::is_below;
+use crate::organizations::ORGANIZATIONS;
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::context::Context;
+use crate::text::text;
 use crate::sketch::hash_text;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

@@ -1,9 +1,11 @@
 //! A connection to an address that no name led to.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Times, text};
+use crate::context::Context;
+use crate::finding::Times;
+use crate::text::text;
 use crate::limits::{WAITING_MAX, reached};
-use crate::profile::Waking;
+use crate::context::Waking;
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
 use gabion_record::Ip;

@@ -1,9 +1,10 @@
 //! Much sent to one place.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
+use crate::context::Context;
+use crate::finding::Finding;
 use crate::limits::{UPLOADS_MAX, reached};
-use crate::profile::Closing;
+use crate::context::Closing;
 use crate::rita;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};

@@ -1,7 +1,7 @@
 //! A device that was known by another address.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::context::Context;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};

@@ -2,8 +2,10 @@
 
 use super::{About, Detector, bit};
 use crate::block_list;
-use crate::finding::{Context, Finding};
-use crate::profile::Closing;
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::context::Closing;
+use crate::names::is_below;
 use crate::sketch::{Hosts, hash_text};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -94,14 +96,6 @@ impl Missing {
             .since(self.first.0, count)
             .says(SAYS)
     }
-}
-
-/// Whether a name is below another or is it.
-pub(crate) fn is_below(name: &[u8], parent: &[u8]) -> bool {
-    let name = name.strip_suffix(b".").unwrap_or(name);
-    let Some(start) = name.len().checked_sub(parent.len()) else { return false };
-    name.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(parent))
-        && (start == 0 || name.get(start - 1) == Some(&b'.'))
 }
 
 /// Whether a text contains a word, as it is written.

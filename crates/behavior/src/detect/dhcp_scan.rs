@@ -1,8 +1,9 @@
 //! Many addresses asked for by one host.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
-use crate::profile::Closing;
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::context::Closing;
 use crate::sketch::Hosts;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

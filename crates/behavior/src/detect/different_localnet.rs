@@ -1,7 +1,7 @@
 //! A private address outside the local network.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::context::Context;
 use crate::limits::{LOCAL_RESOLVERS_MAX, reached};
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};

@@ -1,10 +1,12 @@
 //! Many distinct names below one registered domain: data that leaves by queries (RITA's C2 over DNS).
 
-use super::dga::is_below;
+use crate::names::{is_below, registered};
 use super::{About, Detector, bit};
 use crate::block_list;
-use crate::finding::{Context, Finding, text};
-use crate::profile::Closing;
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::text::text;
+use crate::context::Closing;
 use crate::said::Said;
 use crate::settings::Settings;
 use crate::limits::{TUNNEL_DOMAINS_MAX, reached};
@@ -83,12 +85,6 @@ impl Asked {
             names.connections += u64::from(names.names.len() >= WATCHED);
         }
     }
-}
-
-/// The part of a name that is registered, by the list of public suffixes.
-pub(crate) fn registered(name: &[u8]) -> Option<&[u8]> {
-    let name = name.strip_suffix(b".").unwrap_or(name);
-    psl::domain(name).map(|d| d.as_bytes())
 }
 
 impl Detector for DnsTunnel {

@@ -4,12 +4,13 @@
 //! nothing waits at all in wall time. Without a log of flows the question makes no sense and is not
 //! asked.
 
-use super::dga::is_below;
+use crate::names::is_below;
 use crate::block_list;
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::context::Context;
+use crate::text::text;
 use crate::limits::{NAME_ANSWERS_MAX, VISITED_MAX, WAITING_MAX, reached};
-use crate::profile::Waking;
+use crate::context::Waking;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Slot, state};
 use gabion_record::Ip;

@@ -2,7 +2,8 @@
 
 use super::dga::contains;
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::context::Context;
+use crate::text::text;
 use crate::sketch::hash_text;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

@@ -2,9 +2,10 @@
 
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
+use crate::context::Context;
+use crate::finding::Finding;
 use crate::limits::{PORTS_MAX, reached};
-use crate::profile::Closing;
+use crate::context::Closing;
 use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, Sieve, hash_ip, mix};
 use crate::state::{First, Most, Slot, state};

@@ -11,9 +11,10 @@
 //! bound of ADWIN, Bifet and Gavaldà 2007), they are what is usual from then on.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
+use crate::context::Context;
+use crate::finding::Finding;
 use crate::limits::{COMPARED_FLOWS_MAX, HOURS_MAX, KNOWN_ADDRESSES_MAX, KNOWN_SERVERS_MAX, reached};
-use crate::profile::Waking;
+use crate::context::Waking;
 use crate::settings::HttpsSettings;
 use crate::sketch::{Hosts, Keyed, hash_ip, hash_text};
 use crate::state::{Slot, state};

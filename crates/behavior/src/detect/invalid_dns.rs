@@ -1,9 +1,10 @@
 //! A name that is answered by a private address.
 
-use super::dga::is_below;
+use crate::names::is_below;
 use crate::block_list;
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::context::Context;
+use crate::text::text;
 use crate::sketch::hash_text;
 use crate::state::Slot;
 use gabion_record::Ip;

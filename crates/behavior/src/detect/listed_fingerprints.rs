@@ -1,7 +1,9 @@
 //! Fingerprints of TLS that lists name: of clients (JA3), of servers (JA3S), of certificates.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Times, text};
+use crate::context::Context;
+use crate::finding::Times;
+use crate::text::text;
 use crate::limits::{CHAIN_MAX, reached};
 use crate::intel::Entry;
 use crate::intel::indicator::Indicator;

@@ -1,7 +1,8 @@
 //! Logins by telnet, rlogin and rsh.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::context::Context;
+use crate::text::text;
 use crate::sketch::{hash_ip, hash_text};
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

@@ -1,7 +1,8 @@
 //! A connection that lasts.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Times};
+use crate::context::Context;
+use crate::finding::Times;
 use crate::sketch::hash_text;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

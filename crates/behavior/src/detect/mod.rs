@@ -4,9 +4,9 @@
 //! kinds of logs, and says evidence. It updates in O(1) and asks nothing but its state, the record
 //! and what the site knows. Its [`About`] is what `docs/detections.md` is made of.
 
-use crate::finding::Context;
-use crate::profile::{Closing, Waking};
-use crate::shards::Ahead;
+use crate::ahead::Ahead;
+use crate::context::Context;
+use crate::context::{Closing, Waking};
 use crate::state::{Decoder, Slot, State, Stored};
 use gabion_record::evidence::EvidenceType;
 use gabion_record::logs::LogKind;
@@ -250,8 +250,6 @@ registry! {
     threat_intelligence::ThreatIntelligence,
     listed_fingerprints::ListedFingerprints,
 }
-
-pub(crate) use tls::ORGANIZATIONS;
 
 /// Destinations and names of a profile whose flows are kept exactly.
 pub fn pairs(kept: &KeptStates) -> impl Iterator<Item = beacon::Calls<'_>> {

@@ -1,9 +1,10 @@
 //! Several unknown ports of one host, all answered.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
+use crate::context::Context;
+use crate::finding::Finding;
 use crate::limits::{NAMED_PORTS_MAX, VICTIMS_MAX, reached};
-use crate::profile::Closing;
+use crate::context::Closing;
 use crate::sketch::{Keyed, Ports};
 use crate::state::{Most, Slot, state};
 use gabion_record::Ip;

@@ -2,13 +2,14 @@
 //! often (RITA's long connections and strobes).
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
+use crate::context::Context;
+use crate::finding::Finding;
 use crate::limits::{OPEN_FLOWS_MAX, SUMMED_PAIRS_MAX, reached};
-use crate::profile::Closing;
+use crate::context::Closing;
 use crate::rita::{self, Beside, Score};
 use crate::said::Said;
 use crate::settings::Settings;
-use crate::shards::Ahead;
+use crate::ahead::Ahead;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;

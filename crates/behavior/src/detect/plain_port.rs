@@ -5,10 +5,12 @@
 //! minutes before or after; what waits for one, waits in event time.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Times, text};
+use crate::context::Context;
+use crate::finding::Times;
+use crate::text::text;
 use crate::limits::{RECOGNIZED_MAX, WAITING_MAX, reached};
-use crate::profile::Waking;
-use crate::shards::Ahead;
+use crate::context::Waking;
+use crate::ahead::Ahead;
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
 use gabion_record::Ip;

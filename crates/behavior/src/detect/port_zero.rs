@@ -1,7 +1,7 @@
 //! A connection from or to port 0.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::context::Context;
 use crate::sketch::hash_ip;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};

@@ -1,7 +1,7 @@
 //! One private address talks to another.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::context::Context;
 use crate::sketch::hash_ip;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

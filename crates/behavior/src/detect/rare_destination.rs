@@ -2,9 +2,10 @@
 //! one host keeps talking with (RITA's first-seen and prevalence).
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
+use crate::context::Context;
+use crate::finding::Finding;
 use crate::prevalence::Prevalence;
-use crate::profile::Closing;
+use crate::context::Closing;
 use crate::said::Said;
 use crate::limits::{RARE_MAX, reached};
 use crate::sketch::Keyed;

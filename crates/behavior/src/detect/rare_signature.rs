@@ -2,8 +2,10 @@
 //! widely (RITA's rare signatures): a program of its own that talks to one server.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding, text};
-use crate::profile::Closing;
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::text::text;
+use crate::context::Closing;
 use crate::said::Said;
 use crate::limits::{SIGNATURES_MAX, reached};
 use crate::sketch::{Keyed, hash_ip, hash_text};

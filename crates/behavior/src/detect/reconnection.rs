@@ -1,9 +1,10 @@
 //! The same door knocked at again and again.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
+use crate::context::Context;
+use crate::finding::Finding;
 use crate::limits::{PAIRS_MAX, reached};
-use crate::profile::Closing;
+use crate::context::Closing;
 use crate::sketch::Keyed;
 use crate::state::{First, Slot, state};
 use gabion_record::Ip;

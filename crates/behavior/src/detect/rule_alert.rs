@@ -6,8 +6,11 @@
 
 use super::dga::contains;
 use super::{About, Detector, bit};
-use crate::finding::{Context, Times, text};
-use crate::profile::{Closing, Repeats, is_power_of_ten};
+use crate::context::Context;
+use crate::finding::Times;
+use crate::text::text;
+use crate::context::Closing;
+use crate::repeats::{Repeats, is_power_of_ten};
 use crate::sketch::{hash_ip, mix};
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

@@ -6,8 +6,9 @@
 
 use super::scan::counts;
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
-use crate::profile::Closing;
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::context::Closing;
 use crate::said::Said;
 use crate::limits::{SLOW_THINGS_MAX, reached};
 use crate::sketch::{Hosts, Keyed, Ports};

@@ -2,9 +2,11 @@
 
 use super::dga::contains;
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding, text};
+use crate::context::Context;
+use crate::finding::Finding;
+use crate::text::text;
 use crate::limits::{PAIRS_MAX, SSH_JOINS_MAX, reached};
-use crate::profile::{Closing, Waking};
+use crate::context::{Closing, Waking};
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;

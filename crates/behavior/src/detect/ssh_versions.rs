@@ -1,7 +1,8 @@
 //! A host whose SSH program changes.
 
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::context::Context;
+use crate::text::text;
 use crate::sketch::hash_text;
 use crate::state::{Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

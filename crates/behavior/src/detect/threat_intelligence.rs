@@ -4,9 +4,11 @@
 //! listed is told by profile, so that a second victim is seen like the first. The text of an entry is
 //! read only when evidence is written.
 
-use super::dga::is_below;
+use crate::names::is_below;
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding, Times, text};
+use crate::context::Context;
+use crate::finding::{Finding, Times};
+use crate::text::text;
 use crate::limits::{LISTED_ANSWERS_MAX, reached};
 use crate::intel::indicator::Indicator as Listed;
 use crate::intel::{Entry, Match};

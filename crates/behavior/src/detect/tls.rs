@@ -1,8 +1,11 @@
 //! TLS handshakes: certificates of nobody, names that do not fit, DNS over HTTPS.
 
-use super::dga::{contains, is_below};
+use crate::names::is_below;
+use crate::organizations::ORGANIZATIONS;
+use super::dga::contains;
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::context::Context;
+use crate::text::text;
 use crate::sketch::{hash_ip, hash_text};
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
@@ -21,64 +24,6 @@ pub static DOH: EvidenceType = EvidenceType::new("DOH_USE", "T1572");
 #[derive(Debug)]
 pub struct Tls;
 
-/// Organizations and registered domains that are theirs.
-pub(crate) const ORGANIZATIONS: [(&str, &[&str]); 5] = [
-    (
-        "google",
-        &[
-            "google.com",
-            "googleapis.com",
-            "gstatic.com",
-            "youtube.com",
-            "ytimg.com",
-            "gvt1.com",
-            "gvt2.com",
-            "googleusercontent.com",
-            "doubleclick.net",
-            "google-analytics.com",
-            "googlevideo.com",
-            "googlesyndication.com",
-            "googletagmanager.com",
-            "android.com",
-            "goo.gl",
-        ],
-    ),
-    (
-        "microsoft",
-        &[
-            "microsoft.com",
-            "microsoftonline.com",
-            "windows.com",
-            "windows.net",
-            "windowsupdate.com",
-            "office.com",
-            "office365.com",
-            "office.net",
-            "live.com",
-            "live.net",
-            "bing.com",
-            "msn.com",
-            "skype.com",
-            "azure.com",
-            "azureedge.net",
-            "msftconnecttest.com",
-            "onenote.com",
-            "outlook.com",
-            "visualstudio.com",
-            "xboxlive.com",
-            "trafficmanager.net",
-        ],
-    ),
-    (
-        "apple",
-        &["apple.com", "icloud.com", "icloud-content.com", "mzstatic.com", "itunes.com", "aaplimg.com"],
-    ),
-    (
-        "facebook",
-        &["facebook.com", "fbcdn.net", "instagram.com", "whatsapp.com", "whatsapp.net", "fb.com"],
-    ),
-    ("twitter", &["twitter.com", "twimg.com", "t.co", "x.com"]),
-];
 
 impl Detector for Tls {
     type Window = ();

@@ -1,7 +1,7 @@
 //! A port without a known service.
 
 use super::{About, Detector, bit};
-use crate::finding::Context;
+use crate::context::Context;
 use crate::limits::{PEERS_MAX, reached};
 use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, hash_ip};

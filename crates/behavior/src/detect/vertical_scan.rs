@@ -2,9 +2,10 @@
 
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
-use crate::finding::{Context, Finding};
+use crate::context::Context;
+use crate::finding::Finding;
 use crate::limits::{TARGETS_MAX, reached};
-use crate::profile::Closing;
+use crate::context::Closing;
 use crate::sketch::keyed::Key;
 use crate::sketch::{Keyed, Ports, Sieve, mix};
 use crate::state::{First, Most, Slot, state};

@@ -1,8 +1,9 @@
 //! Domains that were registered lately, by a table from a file.
 
-use super::dns_tunnel::registered;
+use crate::names::registered;
 use super::{About, Detector, bit};
-use crate::finding::{Context, text};
+use crate::context::Context;
+use crate::text::text;
 use crate::sketch::hash_text;
 use crate::state::Slot;
 use gabion_record::Ip;

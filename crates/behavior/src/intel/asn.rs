@@ -34,7 +34,7 @@ impl AsnTable {
             Some(Line { number: 0, .. }) => {}
             Some(Line { first, last, number, name, country }) => {
                 let system = *self.by_number.entry(number).or_insert_with(|| {
-                    self.systems.push((number, crate::finding::text(bare(name)).into(), country));
+                    self.systems.push((number, crate::text::text(bare(name)).into(), country));
                     self.systems.len() as u32 - 1
                 });
                 self.ranges.add(first, last, system);

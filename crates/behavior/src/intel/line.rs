@@ -128,7 +128,7 @@ fn is_local_name(line: &[u8]) -> bool {
 
 /// What a line says beside its indicator: a description, and tags.
 pub fn details(line: &[u8], header: Option<&[u8]>) -> (String, String) {
-    let text = |b: &[u8]| crate::finding::text(bare(b));
+    let text = |b: &[u8]| crate::text::text(bare(b));
     let all: Vec<&[u8]> = columns(line.trim_ascii()).collect();
     let of = |at: usize| all.get(at).map(|c| text(c)).unwrap_or_default();
     if all.len() < 2 {

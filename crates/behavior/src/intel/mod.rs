@@ -270,8 +270,8 @@ impl Intel {
             if object.from.is_some_and(|t| now < t) || object.until.is_some_and(|t| now >= t) {
                 return None;
             }
-            entry.description = crate::finding::text(object.description.as_bytes());
-            entry.tags = crate::finding::text(object.tags.as_bytes());
+            entry.description = crate::text::text(object.description.as_bytes());
+            entry.tags = crate::text::text(object.tags.as_bytes());
             entry.confidence = object.confidence.map_or(1.0, |c| f64::from(c) / 100.0);
             return Some(entry);
         }
@@ -317,7 +317,7 @@ fn is_within(entry: &Indicator<'_>, asked: &Indicator<'_>) -> bool {
     match (entry, asked) {
         (Indicator::Range(first, last), Indicator::Ip(ip)) => first <= ip && ip <= last,
         (Indicator::Domain(listed), Indicator::Domain(name)) => {
-            crate::detect::dga::is_below(name, &listed.to_ascii_lowercase())
+            crate::names::is_below(name, &listed.to_ascii_lowercase())
         }
         (a, b) => a.is_same(b),
     }

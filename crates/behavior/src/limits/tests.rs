@@ -220,7 +220,7 @@ fn tables_of_programs_count_what_has_no_room() {
     assert_eq!(times(&reached::RARE_MAX, rare), 2);
     let things = flows(REPEATS_MAX + 2, |n| conn(0, WHO, "9.9.9.9", 20_000 + n as u16));
     assert_eq!(times(&reached::REPEATS_MAX, things), 2);
-    assert_eq!(times(&reached::TEXT_MAX, |_| drop(crate::finding::text(&[b'x'; TEXT_MAX + 1]))), 1);
+    assert_eq!(times(&reached::TEXT_MAX, |_| drop(crate::text::text(&[b'x'; TEXT_MAX + 1]))), 1);
 }
 
 /// Of the site: a host of it does something with ever new addresses.

@@ -12,8 +12,9 @@ mod found;
 
 pub use found::{Found, Opened};
 
+use crate::ahead::Ahead;
 use crate::prevalence::Prevalence;
-use crate::shards::{Ahead, Ends};
+use crate::shards::Ends;
 use crate::site::Facts;
 use crate::state::Decoder;
 use fixed::{Fixed, fixed};

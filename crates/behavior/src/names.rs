@@ -1,0 +1,15 @@
+//! Names of hosts: what is below what, and which part is registered.
+
+/// Whether a name is below another or is it.
+pub(crate) fn is_below(name: &[u8], parent: &[u8]) -> bool {
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    let Some(start) = name.len().checked_sub(parent.len()) else { return false };
+    name.get(start..).is_some_and(|end| end.eq_ignore_ascii_case(parent))
+        && (start == 0 || name.get(start - 1) == Some(&b'.'))
+}
+
+/// The part of a name that is registered, by the list of public suffixes.
+pub(crate) fn registered(name: &[u8]) -> Option<&[u8]> {
+    let name = name.strip_suffix(b".").unwrap_or(name);
+    psl::domain(name).map(|d| d.as_bytes())
+}

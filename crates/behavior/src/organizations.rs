@@ -1,0 +1,67 @@
+//! Organizations that certificates claim to be of and whitelists name, with their domains.
+
+/// Organizations and registered domains that are theirs.
+pub(crate) const ORGANIZATIONS: [(&str, &[&str]); 5] = [
+    (
+        "google",
+        &[
+            "google.com",
+            "googleapis.com",
+            "gstatic.com",
+            "youtube.com",
+            "ytimg.com",
+            "gvt1.com",
+            "gvt2.com",
+            "googleusercontent.com",
+            "doubleclick.net",
+            "google-analytics.com",
+            "googlevideo.com",
+            "googlesyndication.com",
+            "googletagmanager.com",
+            "android.com",
+            "goo.gl",
+        ],
+    ),
+    (
+        "microsoft",
+        &[
+            "microsoft.com",
+            "microsoftonline.com",
+            "windows.com",
+            "windows.net",
+            "windowsupdate.com",
+            "office.com",
+            "office365.com",
+            "office.net",
+            "live.com",
+            "live.net",
+            "bing.com",
+            "msn.com",
+            "skype.com",
+            "azure.com",
+            "azureedge.net",
+            "msftconnecttest.com",
+            "onenote.com",
+            "outlook.com",
+            "visualstudio.com",
+            "xboxlive.com",
+            "trafficmanager.net",
+        ],
+    ),
+    (
+        "apple",
+        &[
+            "apple.com",
+            "icloud.com",
+            "icloud-content.com",
+            "mzstatic.com",
+            "itunes.com",
+            "aaplimg.com",
+        ],
+    ),
+    (
+        "facebook",
+        &["facebook.com", "fbcdn.net", "instagram.com", "whatsapp.com", "whatsapp.net", "fb.com"],
+    ),
+    ("twitter", &["twitter.com", "twimg.com", "t.co", "x.com"]),
+];
