@@ -4,7 +4,7 @@
 //! said twice between a look and a reset. A telling whose id was seen in its window before is a repeat
 //! and counts for nothing.
 
-use crate::finding::short;
+use crate::evidence::short;
 use crate::limits::{IDS_MAX, SUMS_MAX, reached};
 use crate::settings::Settings;
 use crate::site::bounds_of;
@@ -177,12 +177,12 @@ fn alert_id(profile: Ip, window: i64, number: u32, evidence: &[FindingId]) -> Fi
 mod tests {
     use super::*;
     use crate::detect::unknown_port;
-    use crate::finding::Finding;
+    use crate::evidence::EvidenceBuilder;
 
     fn add(all: &mut Accumulator, profile: u32, level: ThreatLevel, settings: &Settings) -> bool {
         let profile = Ip::v4(profile);
         let mut found = Vec::new();
-        Finding::new(&unknown_port::TYPE, profile, TimeNs(0), 1)
+        EvidenceBuilder::new(&unknown_port::TYPE, profile, TimeNs(0), 1)
             .level(level, 1.0)
             .finish(&mut found);
         found.iter().any(|e| all.add(e, e.telling, TimeNs(0), settings).1.is_some())

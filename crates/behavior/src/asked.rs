@@ -86,10 +86,9 @@ fn second(ts: TimeNs) -> u32 {
 }
 
 impl Asked {
-    /// Looks at where a datagram's question and answer stand, so that they are near when it comes; what it gives
-    /// means nothing.
+    /// Prefetches where a datagram's question and answer stand.
     #[inline]
-    pub(crate) fn near(&self, ahead: &Ahead) -> usize {
+    pub(crate) fn prefetch(&self, ahead: &Ahead) -> usize {
         if ahead.proto != Proto::Udp {
             return 0;
         }

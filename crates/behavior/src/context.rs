@@ -1,7 +1,7 @@
 //! What a detector sees at a record, at a moment that it asked for and at the end of a window, and how it says what
 //! it found.
 
-use crate::finding::{Finding, Times};
+use crate::evidence::{EvidenceBuilder, Times};
 use crate::outlet::Outlet;
 use crate::repeats::Repeats;
 use crate::rita::Signature;
@@ -44,9 +44,9 @@ impl Context<'_, '_> {
     }
 
     /// Begins evidence about the record's source, at the record's moment.
-    pub fn find(&self, kind: &'static EvidenceType) -> Finding {
+    pub fn find(&self, kind: &'static EvidenceType) -> EvidenceBuilder {
         let r = self.record;
-        let mut finding = Finding::new(kind, self.profile, r.ts, self.facts.window);
+        let mut finding = EvidenceBuilder::new(kind, self.profile, r.ts, self.facts.window);
         finding.0.proto = r.proto;
         finding.1.has_flow = true;
         finding
@@ -54,28 +54,37 @@ impl Context<'_, '_> {
 
     /// Begins the last telling of something that was found in that window, seen last at `last`, and is counted no
     /// further.
-    pub fn find_last(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> Finding {
-        Finding::new(kind, self.profile, last, window).for_good()
+    pub fn find_last(
+        &self,
+        kind: &'static EvidenceType,
+        window: i64,
+        last: TimeNs,
+    ) -> EvidenceBuilder {
+        EvidenceBuilder::new(kind, self.profile, last, window).for_good()
     }
 
     /// Says it.
-    pub fn say(&mut self, finding: Finding) {
+    pub fn say(&mut self, finding: EvidenceBuilder) {
         self.out.put(finding, self.record.uid, |finding| finding);
     }
 
     /// Says it; `complete` adds the words of its sentence, and is asked only where somebody may read them.
-    pub fn say_in_words(&mut self, finding: Finding, complete: impl FnOnce(Finding) -> Finding) {
+    pub fn say_in_words(
+        &mut self,
+        finding: EvidenceBuilder,
+        complete: impl FnOnce(EvidenceBuilder) -> EvidenceBuilder,
+    ) {
         self.out.put(finding, self.record.uid, complete);
     }
 
     /// Says it at the 1st, 10th, 100th … time in this window; `what` tells one thing from
     /// another of the same type.
-    pub fn say_damped(&mut self, what: u64, make: impl FnOnce(&Self) -> Finding) {
+    pub fn say_damped(&mut self, what: u64, make: impl FnOnce(&Self) -> EvidenceBuilder) {
         let finding = make(self);
         self.damp(what, finding);
     }
 
-    fn damp(&mut self, what: u64, finding: Finding) {
+    fn damp(&mut self, what: u64, finding: EvidenceBuilder) {
         if let Some(times) = self.is_due(finding.0.kind, what) {
             self.say(finding.seen(times));
         }
@@ -91,14 +100,25 @@ impl Context<'_, '_> {
     /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
     /// in the profile of `ip`.
     /// Whether it was made whole: last numbers of what was only counted are told nowhere.
-    pub fn say_pair(&mut self, src: Finding, attacker: Party, ip: Ip, level: ThreatLevel) -> bool {
+    pub fn say_pair(
+        &mut self,
+        src: EvidenceBuilder,
+        attacker: Party,
+        ip: Ip,
+        level: ThreatLevel,
+    ) -> bool {
         self.out.put_pair(src, self.record.uid, (self.profile, attacker, ip), level)
     }
 
     /// Says evidence twice: of the source as attacker, and of the destination as attacker, each
     /// with its level and naming the other.
     /// Whether it was made whole.
-    pub fn say_both(&mut self, mut finding: Finding, src: ThreatLevel, dst: ThreatLevel) -> bool {
+    pub fn say_both(
+        &mut self,
+        mut finding: EvidenceBuilder,
+        src: ThreatLevel,
+        dst: ThreatLevel,
+    ) -> bool {
         let peer = self.record.dst;
         finding.0.level = src;
         self.say_pair(finding, Party::destination(peer), peer, dst)
@@ -123,12 +143,12 @@ pub struct Waking<'a> {
 
 impl Waking<'_> {
     /// Begins evidence about something seen at `ts` in that window.
-    pub fn find(&self, kind: &'static EvidenceType, ts: TimeNs, window: i64) -> Finding {
-        Finding::new(kind, self.profile, ts, window)
+    pub fn find(&self, kind: &'static EvidenceType, ts: TimeNs, window: i64) -> EvidenceBuilder {
+        EvidenceBuilder::new(kind, self.profile, ts, window)
     }
 
     /// Says it.
-    pub fn say(&mut self, finding: Finding) {
+    pub fn say(&mut self, finding: EvidenceBuilder) {
         self.out.put(finding, b"", |finding| finding);
     }
 }
@@ -161,18 +181,18 @@ impl Closing<'_> {
     }
 
     /// Begins the last telling of something that was found in that window and seen last at `last`.
-    pub fn find(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> Finding {
-        let finding = Finding::new(kind, self.profile, last, window);
+    pub fn find(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> EvidenceBuilder {
+        let finding = EvidenceBuilder::new(kind, self.profile, last, window);
         if self.is_end { finding.for_good() } else { finding.at_last() }
     }
 
     /// Says it.
-    pub fn say(&mut self, finding: Finding) {
+    pub fn say(&mut self, finding: EvidenceBuilder) {
         finding.finish(self.out);
     }
 
     /// Says it of the source, and of the other end: see [`Context::say_pair`].
-    pub fn say_pair(&mut self, finding: Finding, other: Party, ip: Ip, level: ThreatLevel) {
+    pub fn say_pair(&mut self, finding: EvidenceBuilder, other: Party, ip: Ip, level: ThreatLevel) {
         let (of_src, of_other) = finding.pair(self.profile, other, ip, level);
         self.out.push(of_other);
         self.out.push(of_src);

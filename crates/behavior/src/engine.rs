@@ -27,9 +27,9 @@ use std::sync::Arc;
 
 /// What the engine says.
 #[derive(Debug)]
-pub enum Finding<'a> {
+pub enum Output<'a> {
     /// An occurrence, and the sum of its profile's window so far: what counts and adds up. Whether and how
-    /// often it is told is said by [`Finding::Telling`].
+    /// often it is told is said by [`Output::Telling`].
     Evidence(&'a Evidence, f64),
     /// A finding as it is told now, and the sum of its profile's window so far.
     Telling(&'a Evidence, f64),
@@ -180,10 +180,10 @@ impl Front {
         }
     }
 
-    /// Looks at what records that come next will change, before the first of them is worked on.
+    /// Prefetches what records that come next will change, before the first of them is worked on.
     #[inline]
-    pub fn expect(&self, records: impl Iterator<Item = Ahead>) {
-        let near = records.fold(0, |sum, ahead| sum ^ self.site.near(&ahead));
+    pub fn prefetch(&self, records: impl Iterator<Item = Ahead>) {
+        let near = records.fold(0, |sum, ahead| sum ^ self.site.prefetch(&ahead));
         std::hint::black_box(near);
     }
 
@@ -339,23 +339,23 @@ impl Back {
     }
 
     /// All evidence of the records that [`Back::turn`] was told of has been taken.
-    pub fn turned(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
+    pub fn turned(&mut self, sink: &mut dyn FnMut(Output<'_>)) {
         while let Some(turn) = self.turns.pop_front() {
             self.close(turn.window, sink);
         }
     }
 
     /// All evidence has been taken: what has grown is told with its last numbers.
-    pub fn finish(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Output<'_>)) {
         self.turned(sink);
         self.close(i64::MAX, sink);
     }
 
-    fn close(&mut self, window: i64, sink: &mut dyn FnMut(Finding<'_>)) {
+    fn close(&mut self, window: i64, sink: &mut dyn FnMut(Output<'_>)) {
         let (accumulator, state) = (&self.accumulator, &self.input_state);
         self.rooms.close(window, &mut |mut e| {
             with_state(&mut e, state);
-            sink(Finding::Telling(&e, accumulator.sum(e.profile, e.window)));
+            sink(Output::Telling(&e, accumulator.sum(e.profile, e.window)));
         });
     }
 
@@ -375,7 +375,7 @@ impl Back {
     }
 
     /// Takes what was found in, in order of places; `start` is where windows begin.
-    pub fn take(&mut self, placed: &mut Placed, start: TimeNs, sink: &mut dyn FnMut(Finding<'_>)) {
+    pub fn take(&mut self, placed: &mut Placed, start: TimeNs, sink: &mut dyn FnMut(Output<'_>)) {
         let Placed { place, evidence: e } = placed;
         if !self.input_state.is_empty() && e.why != Telling::Counted {
             if !e.input_state.is_empty() {
@@ -392,7 +392,7 @@ impl Back {
         if e.why.is_last() {
             let accumulator = &self.accumulator;
             let tell = &mut |e: Evidence| {
-                sink(Finding::Telling(&e, accumulator.sum(e.profile, e.window)));
+                sink(Output::Telling(&e, accumulator.sum(e.profile, e.window)));
             };
             return self.rooms.last(e, place.is_end(), tell);
         }
@@ -418,20 +418,20 @@ impl Back {
         // An occurrence has its own numbers, what is told those of its finding.
         let of_finding = std::mem::replace(&mut e.measures, measured);
         e.telling = said;
-        sink(Finding::Evidence(e, sum));
+        sink(Output::Evidence(e, sum));
         (e.measures, e.telling) = (of_finding, telling);
         match fate {
-            Fate::Told => sink(Finding::Telling(e, sum)),
+            Fate::Told => sink(Output::Telling(e, sum)),
             Fate::Folded(_, Some(mut folded)) => {
                 with_state(&mut folded, &self.input_state);
                 let sum = self.accumulator.sum(folded.profile, folded.window);
-                sink(Finding::Telling(&folded, sum));
+                sink(Output::Telling(&folded, sum));
             }
             Fate::Known(_) | Fate::Folded(_, None) => {}
         }
         if let Some(alert) = alert {
             self.counts.alerts += 1;
-            sink(Finding::Alert(&alert));
+            sink(Output::Alert(&alert));
         }
     }
 
@@ -552,10 +552,10 @@ impl Engine {
     }
 
     /// Takes the next records in, in order.
-    pub fn records(&mut self, records: &[Record<'_>], sink: &mut dyn FnMut(Finding<'_>)) {
+    pub fn records(&mut self, records: &[Record<'_>], sink: &mut dyn FnMut(Output<'_>)) {
         for records in records.chunks(TOGETHER) {
-            self.front.expect(records.iter().map(Ahead::of));
-            self.shards.expect(records.iter().map(Ahead::of));
+            self.front.prefetch(records.iter().map(Ahead::of));
+            self.shards.prefetch(records.iter().map(Ahead::of));
             for r in records {
                 self.record(r, sink);
             }
@@ -564,7 +564,7 @@ impl Engine {
 
     /// Takes the next record in; what is found goes to `sink`.
     #[inline]
-    pub fn record(&mut self, r: &Record<'_>, sink: &mut dyn FnMut(Finding<'_>)) {
+    pub fn record(&mut self, r: &Record<'_>, sink: &mut dyn FnMut(Output<'_>)) {
         let (number, facts) = self.front.see(r);
         let is_news = self.front.has_learned();
         let is_turned = self.front.has_turned();
@@ -592,7 +592,7 @@ impl Engine {
 
     /// Passes what was found on, in order.
     #[inline]
-    fn settle(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
+    fn settle(&mut self, sink: &mut dyn FnMut(Output<'_>)) {
         if self.placed.is_empty() {
             return;
         }
@@ -628,7 +628,7 @@ impl Engine {
     }
 
     /// Ends: all that waits is decided.
-    pub fn finish(&mut self, sink: &mut dyn FnMut(Finding<'_>)) {
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Output<'_>)) {
         let (start, back) = (self.front.start(), &mut self.back);
         self.shards.finish(self.front.watermark(), &mut |mut placed| {
             back.take(&mut placed, start, sink);

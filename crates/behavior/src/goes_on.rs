@@ -6,7 +6,7 @@
 //! read back as it was, fails here, because its detector says something else or its profile looks
 //! different.
 
-use crate::engine::{Counts, Engine, Finding, Section};
+use crate::engine::{Counts, Engine, Output, Section};
 use crate::hostile::{SCRIPTS, Script, record, settings};
 use crate::settings::Settings;
 use crate::shard::Kept;
@@ -78,11 +78,11 @@ fn told(records: &[Vec<u8>], settings: &Settings, bytes: usize, cuts: &[usize]) 
     told
 }
 
-fn said(finding: Finding<'_>, said: &mut Vec<String>) {
+fn said(finding: Output<'_>, said: &mut Vec<String>) {
     said.push(match finding {
-        Finding::Evidence(e, sum) => format!("{sum} {e:?}"),
-        Finding::Telling(e, sum) => format!("told {sum} {e:?}"),
-        Finding::Alert(a) => format!("{a:?}"),
+        Output::Evidence(e, sum) => format!("{sum} {e:?}"),
+        Output::Telling(e, sum) => format!("told {sum} {e:?}"),
+        Output::Alert(a) => format!("{a:?}"),
     });
 }
 

@@ -23,7 +23,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accumulate;
-pub mod ahead;
+mod ahead;
 pub mod asked;
 mod block_list;
 pub mod called;
@@ -32,7 +32,7 @@ pub mod context;
 pub mod crowd;
 pub mod detect;
 pub mod engine;
-pub mod finding;
+pub mod evidence;
 pub mod fold_order;
 pub mod intel;
 pub mod limits;
@@ -75,8 +75,9 @@ mod step_floods;
 #[cfg(test)]
 mod trial;
 
+pub use ahead::Ahead;
 pub use detect::beacon::Calls;
-pub use engine::{Back, Counts, Engine, Finding, Front, Section, whitelisted};
+pub use engine::{Back, Counts, Engine, Front, Output, Section, whitelisted};
 pub use profile::{Profile, step};
 pub use settings::Settings;
 pub use shards::{Ends, Placed, Shards};

@@ -10,7 +10,7 @@
 //! are. It may make more whole than is told: what is told is decided where all shards meet.
 
 use crate::crowd::Crowd;
-use crate::finding::{About, Finding, can_attack};
+use crate::evidence::{About, EvidenceBuilder, can_attack};
 use crate::limits::{CELLS_MAX, SINGLE_MAX, SINGLE_OF_SOURCE, WHOLE_HEAVY, WHOLE_LEAST};
 use crate::room::{Weight, hash_party};
 use crate::settings::Settings;
@@ -113,9 +113,9 @@ impl Outlet {
     /// whole: last numbers of what was only counted are told nowhere.
     pub(crate) fn put(
         &mut self,
-        finding: Finding,
+        finding: EvidenceBuilder,
         flow: &[u8],
-        complete: impl FnOnce(Finding) -> Finding,
+        complete: impl FnOnce(EvidenceBuilder) -> EvidenceBuilder,
     ) -> bool {
         if !can_attack(&finding.0) {
             return false;
@@ -141,10 +141,10 @@ impl Outlet {
         false
     }
 
-    /// Takes the pair of an observation ([`Finding::pair`]). Whether one of them was made whole.
+    /// Takes the pair of an observation ([`EvidenceBuilder::pair`]). Whether one of them was made whole.
     pub(crate) fn put_pair(
         &mut self,
-        src: Finding,
+        src: EvidenceBuilder,
         flow: &[u8],
         (profile, attacker, ip): (Ip, Party, Ip),
         level: ThreatLevel,
@@ -195,7 +195,7 @@ impl Outlet {
 }
 
 /// A finding that is only counted: known again where the same is read twice, and nothing more.
-fn counted(finding: Finding, flow: &[u8], times: u64, key: u64) -> Evidence {
+fn counted(finding: EvidenceBuilder, flow: &[u8], times: u64, key: u64) -> Evidence {
     let mut e = finding.0;
     let m = &e.measures;
     let numbers = mix(m.bytes ^ (m.duration_ns as u64).rotate_left(20) ^ m.count.rotate_left(40));

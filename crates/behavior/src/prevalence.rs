@@ -181,10 +181,9 @@ impl Outsides {
         Prevalence { hosts: entry.talkers.count(), of: self.of, first: entry.first }
     }
 
-    /// Looks at an address before its flow's turn, so that it is in the cache then; what it gives means
-    /// nothing.
+    /// Prefetches what is known of an address, before its flow's turn.
     #[inline]
-    pub fn near(&self, outside: Ip) -> usize {
+    pub fn prefetch(&self, outside: Ip) -> usize {
         self.all.get(&outside).map_or(0, |o| usize::from(o.first == o.last))
     }
 

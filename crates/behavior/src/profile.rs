@@ -8,7 +8,7 @@
 use crate::ahead::Ahead;
 use crate::context::{Closing, Context, REPEATED, Waking};
 use crate::detect::{self, KeptStates, WindowStates};
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::outlet::{Outlet, Whole};
 use crate::prevalence::Prevalence;
 use crate::repeats::Repeats;
@@ -203,22 +203,22 @@ impl Profile {
         first_flows.encode(out);
     }
 
-    /// Looks at where its states are, so that they are near when a flow comes; means nothing.
+    /// Prefetches where its states are: see [`State::prefetch`].
     #[inline]
-    pub(crate) fn places(&self) -> usize {
-        detect::places(&self.current.states, &self.kept)
+    pub(crate) fn prefetch_places(&self) -> usize {
+        detect::prefetch_places(&self.current.states, &self.kept)
     }
 
-    /// Looks at what a flow changes first of its states.
+    /// Prefetches what a flow changes first of its states.
     #[inline]
-    pub(crate) fn touch(&self) -> usize {
-        detect::touch(&self.current.states, &self.kept) ^ self.current.repeats.prefetch()
+    pub(crate) fn prefetch_states(&self) -> usize {
+        detect::prefetch_states(&self.current.states, &self.kept) ^ self.current.repeats.prefetch()
     }
 
-    /// Looks at what this flow changes of them.
+    /// Prefetches what this flow changes of them.
     #[inline]
-    pub(crate) fn near(&self, ahead: &Ahead) -> usize {
-        detect::near(&self.current.states, &self.kept, ahead)
+    pub(crate) fn prefetch_flow(&self, ahead: &Ahead) -> usize {
+        detect::prefetch_flow(&self.current.states, &self.kept, ahead)
     }
 
     /// Whether it is time to weigh it again: often while it is young, then at every 32nd record.
@@ -460,7 +460,7 @@ pub(crate) fn close(
                 continue;
             }
             // How often it was seen is all that is known here: who tells it knows the rest.
-            let mut finding = Finding::new(&REPEATED, ip, profile.last, number).at_last();
+            let mut finding = EvidenceBuilder::new(&REPEATED, ip, profile.last, number).at_last();
             (finding.0.times, finding.0.repeat) = (times, repeat);
             finding.finish(closing.out);
         }

@@ -44,10 +44,10 @@ impl Repeats {
         Some((*times, key))
     }
 
-    /// Looks at where the things stand, so that they are in the cache when one comes: see [`State::touch`].
+    /// Looks at where the things stand, so that they are in the cache when one comes: see [`State::prefetch`].
     #[inline]
     pub(crate) fn prefetch(&self) -> usize {
-        self.things.touch()
+        State::prefetch(&self.things)
     }
 
     /// Things that were seen more often than was said, and how often.

@@ -139,13 +139,18 @@ impl Score {
     }
 }
 
-/// What a record says of the signature of its source's program: a hash of it, and whether it is the
-/// source's for this end only, beside others that it uses more widely.
-pub type Signature = (u64, bool);
+/// The signature of the program that a record's source used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Signature {
+    /// Its hash.
+    pub hash: u64,
+    /// The source uses it for this end only, and others more widely.
+    pub is_own: bool,
+}
 
 state! {
     /// What is known of a pair beside its flows.
-    pub struct Beside {
+    pub struct PairModifiers {
         /// As it was last: the site's hosts that talk with the end outside, and all.
         hosts: Most<u32>,
         of: Most<u32>,
@@ -162,10 +167,10 @@ state! {
     }
 }
 
-impl Beside {
-    /// Looks at what a flow changes; what it gives means nothing.
+impl PairModifiers {
+    /// Prefetches what a flow changes.
     #[inline]
-    pub(crate) fn near(&self) -> usize {
+    pub(crate) fn prefetch(&self) -> usize {
         self.hosts.0 as usize ^ self.day.0.0 as usize
     }
 
@@ -192,8 +197,10 @@ impl Beside {
             self.mismatched = self.mismatched.saturating_add(u32::from(mime::is_mismatched(h)));
         }
         match signature {
-            Some((hash, true)) => self.signature = Most(hash),
-            Some((hash, false)) if hash == self.signature.0 => self.signature = Most(0),
+            Some(Signature { hash, is_own: true }) => self.signature = Most(hash),
+            Some(Signature { hash, is_own: false }) if hash == self.signature.0 => {
+                self.signature = Most(0)
+            }
             _ => {}
         }
     }
@@ -243,9 +250,9 @@ pub fn of_flow(base: f64, known: &Prevalence, dst: Ip, now: TimeNs, settings: &S
     if base <= 0.0 {
         return 0.0;
     }
-    let mut beside = Beside::default();
-    beside.see(&Conn::default(), now, known);
-    beside.score(base, dst, now, settings).threat()
+    let mut modifiers = PairModifiers::default();
+    modifiers.see(&Conn::default(), now, known);
+    modifiers.score(base, dst, now, settings).threat()
 }
 
 /// The score of a domain below which so many names were asked for. `connections` are those to names below
@@ -286,16 +293,16 @@ mod tests {
         Conn { orig_bytes: bytes, ..Conn::default() }
     }
 
-    fn ask(beside: &mut Beside, h: Http<'_>, signature: Option<Signature>) {
-        beside.ask(&log(0, "10.0.0.1", THERE, Body::Http(h)), signature);
+    fn ask(modifiers: &mut PairModifiers, h: Http<'_>, signature: Option<Signature>) {
+        modifiers.ask(&log(0, "10.0.0.1", THERE, Body::Http(h)), signature);
     }
 
     fn named(host: &[u8]) -> Http<'_> {
         Http { host, ..Http::default() }
     }
 
-    fn score(beside: &Beside, base: f64, now: TimeNs) -> (f64, String) {
-        both(&beside.score(base, there(), now, &Settings::default()))
+    fn score(modifiers: &PairModifiers, base: f64, now: TimeNs) -> (f64, String) {
+        both(&modifiers.score(base, there(), now, &Settings::default()))
     }
 
     fn both(score: &Score) -> (f64, String) {
@@ -327,11 +334,11 @@ mod tests {
     #[test]
     fn what_is_known_beside_adds_and_takes_away() {
         let day = |n: i64| TimeNs(n * DAY_NS);
-        let mut beside = Beside::default();
-        beside.see(&flow(1), day(3), &Prevalence { hosts: 1, of: 1, first: day(0) });
-        (0..330).for_each(|_| ask(&mut beside, named(b""), None));
-        ask(&mut beside, named(b"example.com"), None);
-        let (worth, words) = score(&beside, 0.8, day(3));
+        let mut modifiers = PairModifiers::default();
+        modifiers.see(&flow(1), day(3), &Prevalence { hosts: 1, of: 1, first: day(0) });
+        (0..330).for_each(|_| ask(&mut modifiers, named(b""), None));
+        ask(&mut modifiers, named(b"example.com"), None);
+        let (worth, words) = score(&modifiers, 0.8, day(3));
         assert_eq!(worth, 0.9);
         assert_eq!(
             words,
@@ -345,11 +352,11 @@ mod tests {
             (50, 100, 30, 0.1),
             (1, 100, 0, 0.7),
         ] {
-            let mut beside = Beside::default();
-            beside.see(&flow(1), day(days), &Prevalence { hosts, of, first: day(0) });
-            assert!((score(&beside, 0.4, day(days)).0 - worth).abs() < 1e-9, "{hosts} {days}");
+            let mut modifiers = PairModifiers::default();
+            modifiers.see(&flow(1), day(days), &Prevalence { hosts, of, first: day(0) });
+            assert!((score(&modifiers, 0.4, day(days)).0 - worth).abs() < 1e-9, "{hosts} {days}");
         }
-        assert_eq!(score(&Beside::default(), 0.4, day(3)), (0.4, "0.400".to_owned()));
+        assert_eq!(score(&PairModifiers::default(), 0.4, day(3)), (0.4, "0.400".to_owned()));
     }
 
     /// 25 MB of one day with an address that a list names, just less, and as much over two days.
@@ -359,12 +366,12 @@ mod tests {
             intel(&[("own", Purpose::Indicators, "1.2.3.4,high,x\nbad.example,high,y\n")], 17);
         let settings = Settings { intel: Arc::new(list), ..Settings::default() };
         let after = |flows: &[(i64, u64)]| {
-            let mut beside = Beside::default();
+            let mut modifiers = PairModifiers::default();
             for (second, bytes) in flows {
                 let ts = TimeNs(second * SECOND);
-                beside.see(&flow(*bytes), ts, &Prevalence::default());
+                modifiers.see(&flow(*bytes), ts, &Prevalence::default());
             }
-            both(&beside.score(0.3, there(), TimeNs(0), &settings))
+            both(&modifiers.score(0.3, there(), TimeNs(0), &settings))
         };
         let (worth, words) = after(&[(0, 24_000_000), (86_400, 1_000_000)]);
         assert_eq!(
@@ -374,9 +381,9 @@ mod tests {
         assert_eq!(after(&[(0, 24_999_999)]), (0.8, "0.800 as listed".to_owned()));
         assert_eq!(after(&[(0, 24_000_000), (86_401, 1_000_000)]).0, 0.8);
         assert_eq!(after(&[(i64::MAX / SECOND, u64::MAX), (i64::MIN / SECOND, u64::MAX)]).0, 0.95);
-        let mut beside = Beside::default();
-        beside.see(&flow(30_000_000), TimeNs(0), &Prevalence::default());
-        assert_eq!(score(&beside, 0.3, TimeNs(0)), (0.3, "0.300".to_owned()));
+        let mut modifiers = PairModifiers::default();
+        modifiers.see(&flow(30_000_000), TimeNs(0), &Prevalence::default());
+        assert_eq!(score(&modifiers, 0.3, TimeNs(0)), (0.3, "0.300".to_owned()));
         // A tunnel below a listed domain, by the same rule.
         assert_eq!(of_names(500, None, b"bad.example", TimeNs(0), &settings).threat(), 0.8);
     }
@@ -384,13 +391,13 @@ mod tests {
     /// A program that came as a picture adds, one refused does not.
     #[test]
     fn answers_of_another_type_add() {
-        let mut beside = Beside::default();
+        let mut modifiers = PairModifiers::default();
         let resp_mime_types = List { raw: b"application/x-dosexec", is_json: false };
         let picture = Http { host: b"a", uri: b"/a.png", resp_mime_types, ..Http::default() };
-        ask(&mut beside, Http { status: 404, ..picture }, None);
-        assert_eq!(score(&beside, 0.4, TimeNs(0)).0, 0.4);
-        ask(&mut beside, Http { status: 200, ..picture }, None);
-        let (worth, words) = score(&beside, 0.4, TimeNs(0));
+        ask(&mut modifiers, Http { status: 404, ..picture }, None);
+        assert_eq!(score(&modifiers, 0.4, TimeNs(0)).0, 0.4);
+        ask(&mut modifiers, Http { status: 200, ..picture }, None);
+        let (worth, words) = score(&modifiers, 0.4, TimeNs(0));
         assert_eq!(worth, 0.55);
         assert!(words.ends_with("1 answers of another type than their path +0.15"), "{words}");
     }
@@ -398,32 +405,34 @@ mod tests {
     /// A signature is the pair's own until the source uses it elsewhere; another one does not excuse it.
     #[test]
     fn a_signature_of_its_own_adds_while_it_is_one() {
-        let mut beside = Beside::default();
-        let worth = |beside: &Beside| score(beside, 0.4, TimeNs(0)).0;
-        ask(&mut beside, named(b"a"), Some((7, false)));
-        assert_eq!(worth(&beside), 0.4);
-        ask(&mut beside, named(b"a"), Some((8, true)));
-        ask(&mut beside, named(b"a"), Some((7, false)));
-        assert_eq!(worth(&beside), 0.55);
-        ask(&mut beside, named(b"a"), Some((8, false)));
-        assert_eq!(worth(&beside), 0.4);
+        let mut modifiers = PairModifiers::default();
+        let worth = |modifiers: &PairModifiers| score(modifiers, 0.4, TimeNs(0)).0;
+        ask(&mut modifiers, named(b"a"), Some(Signature { hash: 7, is_own: false }));
+        assert_eq!(worth(&modifiers), 0.4);
+        ask(&mut modifiers, named(b"a"), Some(Signature { hash: 8, is_own: true }));
+        ask(&mut modifiers, named(b"a"), Some(Signature { hash: 7, is_own: false }));
+        assert_eq!(worth(&modifiers), 0.55);
+        ask(&mut modifiers, named(b"a"), Some(Signature { hash: 8, is_own: false }));
+        assert_eq!(worth(&modifiers), 0.4);
     }
 
     /// All that adds adds up to one at most.
     #[test]
     fn no_score_is_above_one() {
-        let mut beside = Beside::default();
-        beside.see(
+        let mut modifiers = PairModifiers::default();
+        modifiers.see(
             &flow(u64::MAX),
             TimeNs(0),
             &Prevalence { hosts: 1, of: 1000, first: TimeNs(0) },
         );
-        beside.see(
+        modifiers.see(
             &flow(u64::MAX),
             TimeNs(0),
             &Prevalence { hosts: 1, of: 1000, first: TimeNs(0) },
         );
-        (0..3).for_each(|_| ask(&mut beside, named(b""), Some((9, true))));
-        assert_eq!(score(&beside, 0.8, TimeNs(0)).0, 1.0);
+        (0..3).for_each(|_| {
+            ask(&mut modifiers, named(b""), Some(Signature { hash: 9, is_own: true }))
+        });
+        assert_eq!(score(&modifiers, 0.8, TimeNs(0)).0, 1.0);
     }
 }

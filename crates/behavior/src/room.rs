@@ -13,7 +13,7 @@
 //! All of this is decided where the findings of all shards meet in their order, so that it does not depend
 //! on how many workers there are. Sums of threat levels do not come here: they go by occurrence.
 
-use crate::finding::{put_party, short, telling_of};
+use crate::evidence::{put_party, short, telling_of};
 use crate::limits::{
     HEAVIEST_MAX, LASTING_MAX, SCOPES_MAX, SINGLE_MAX, SINGLE_OF_SOURCE, SINGLE_OF_TARGET,
     UIDS_MAX, reached,

@@ -311,10 +311,9 @@ impl Seeds {
         self.places.get_mut(at..at + WAYS).unwrap_or_default()
     }
 
-    /// Looks at the places of a source and at what was folded there, so that they are in the cache when its turn
-    /// comes; what it gives means nothing.
+    /// Prefetches the places of a source and what was folded there.
     #[inline]
-    pub fn near(&self, ip: Ip) -> usize {
+    pub fn prefetch(&self, ip: Ip) -> usize {
         let at = (mix(hash_ip(ip)) as usize % self.sets) * WAYS;
         let places = self.places.get(at..at + WAYS).unwrap_or_default();
         let seen = places.iter().fold(0, |sum, seed| sum ^ usize::from(seed.marks));

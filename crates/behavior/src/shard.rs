@@ -166,10 +166,10 @@ impl Shard {
         }
     }
 
-    /// Looks at where an address without a profile has its seed; what it gives means nothing.
+    /// Prefetches where an address without a profile has its seed.
     #[inline]
-    pub fn near(&self, ip: Ip) -> usize {
-        self.seeds.near(ip)
+    pub fn prefetch(&self, ip: Ip) -> usize {
+        self.seeds.prefetch(ip)
     }
 
     /// Gives a record to an address's profile. The moment it wants to be asked, when that is new.

@@ -179,10 +179,10 @@ impl Shards {
         self.hand_over();
     }
 
-    /// Looks at the profiles of records that come next, of at most [`TOGETHER`], before any is worked on:
+    /// Prefetches the profiles of records that come next, of at most [`TOGETHER`], before any is worked on:
     /// what is not in the cache is fetched for all at once rather than for one after the other.
     #[inline]
-    pub fn expect(&self, records: impl Iterator<Item = Ahead>) {
+    pub fn prefetch(&self, records: impl Iterator<Item = Ahead>) {
         let mut near: [Option<(&Profile, Ahead)>; TOGETHER] = [None; TOGETHER];
         let mut seeds = 0;
         for (place, ahead) in near.iter_mut().zip(records) {
@@ -190,16 +190,16 @@ impl Shards {
             let Some(Some(shard)) = shard else { continue };
             *place = shard.profile(ahead.src).map(|profile| (profile, ahead));
             if place.is_none() {
-                seeds ^= shard.near(ahead.src);
+                seeds ^= shard.prefetch(ahead.src);
             }
         }
         std::hint::black_box(seeds);
         // The second look needs what the first has fetched.
-        let places = near.iter().flatten().fold(0, |sum, (p, _)| sum ^ p.places());
+        let places = near.iter().flatten().fold(0, |sum, (p, _)| sum ^ p.prefetch_places());
         std::hint::black_box(places);
-        let touched = near.iter().flatten().fold(0, |sum, (p, _)| sum ^ p.touch());
+        let touched = near.iter().flatten().fold(0, |sum, (p, _)| sum ^ p.prefetch_states());
         std::hint::black_box(touched);
-        let changed = near.iter().flatten().fold(0, |sum, (p, ahead)| sum ^ p.near(ahead));
+        let changed = near.iter().flatten().fold(0, |sum, (p, ahead)| sum ^ p.prefetch_flow(ahead));
         std::hint::black_box(changed);
     }
 

@@ -163,10 +163,10 @@ impl Site {
         window_of(self.start(), ts, settings)
     }
 
-    /// Looks at what this flow changes; what it gives means nothing.
+    /// Prefetches what this flow changes: the result only keeps the reads from being left out.
     #[inline]
-    pub fn near(&self, ahead: &Ahead) -> usize {
-        self.outsides.near(ahead.dst) ^ self.asked.near(ahead)
+    pub fn prefetch(&self, ahead: &Ahead) -> usize {
+        self.outsides.prefetch(ahead.dst) ^ self.asked.prefetch(ahead)
     }
 
     /// Takes a record in and says what is known at it.

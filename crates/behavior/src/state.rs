@@ -40,10 +40,10 @@ pub trait State: Default + Sized {
     fn heap(&self) -> usize {
         0
     }
-    /// Looks at what an update looks at first, so that it is in the cache when its turn comes; what
-    /// it gives means nothing.
+    /// Prefetches: reads what an update reads first, so that it is in the cache when its turn comes. The result only
+    /// keeps the reads from being left out.
     #[inline]
-    fn touch(&self) -> usize {
+    fn prefetch(&self) -> usize {
         0
     }
 }
@@ -344,9 +344,9 @@ impl<T: Stored> Slot<T> {
         T::peek(&self.0)
     }
 
-    /// Where the state is, as a number that means nothing: see [`State::touch`].
+    /// Prefetches where the state is: see [`State::prefetch`].
     #[inline]
-    pub fn place(&self) -> usize {
+    pub fn prefetch_place(&self) -> usize {
         self.peek().map_or(0, |state| std::ptr::from_ref(state).addr())
     }
 }
@@ -375,8 +375,8 @@ impl<T: State + Stored> State for Slot<T> {
         self.peek().map_or(0, |state| size_of::<T>() + state.heap())
     }
     #[inline]
-    fn touch(&self) -> usize {
-        self.peek().map_or(0, State::touch)
+    fn prefetch(&self) -> usize {
+        self.peek().map_or(0, State::prefetch)
     }
 }
 
@@ -439,8 +439,8 @@ macro_rules! state {
                 0 $(+ $crate::state::State::heap(&self.$field))*
             }
             #[inline]
-            fn touch(&self) -> usize {
-                0 $(^ $crate::state::State::touch(&self.$field))*
+            fn prefetch(&self) -> usize {
+                0 $(^ $crate::state::State::prefetch(&self.$field))*
             }
         }
     };

@@ -1,7 +1,7 @@
 //! What tests of detectors are made with: records written in a line, and an engine that keeps what
 //! it says.
 
-use crate::engine::{Engine, Finding};
+use crate::engine::{Engine, Output};
 use crate::settings::Settings;
 use gabion_record::Ip;
 use gabion_record::evidence::{Alert, Evidence, EvidenceType};
@@ -70,15 +70,15 @@ impl Trial {
 }
 
 fn keep(
-    f: Finding<'_>,
+    f: Output<'_>,
     said: &mut Vec<Evidence>,
     told: &mut Vec<Evidence>,
     alerts: &mut Vec<Alert>,
 ) {
     match f {
-        Finding::Evidence(e, _) => said.push(e.clone()),
-        Finding::Telling(e, _) => told.push(e.clone()),
-        Finding::Alert(a) => alerts.push(a.clone()),
+        Output::Evidence(e, _) => said.push(e.clone()),
+        Output::Telling(e, _) => told.push(e.clone()),
+        Output::Alert(a) => alerts.push(a.clone()),
     }
 }
 

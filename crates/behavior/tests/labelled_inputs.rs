@@ -4,7 +4,7 @@
 mod inputs;
 
 use gabion_behavior::limits::BUDGET;
-use gabion_behavior::{Engine, Finding, Settings};
+use gabion_behavior::{Engine, Output, Settings};
 use gabion_record::Ip;
 use gabion_record::evidence::{Indicator, ThreatLevel};
 use gabion_record::logs::{Body, Label};
@@ -120,8 +120,8 @@ fn hosts(path: &Path) -> BTreeMap<Ip, Host> {
     let mut engine = Engine::with_budget(Settings::default(), feed.start(), BUDGET);
     let mut found: BTreeMap<Ip, Host> = BTreeMap::new();
     let mut said: BTreeMap<Ip, Host> = BTreeMap::new();
-    let mut keep = |finding: Finding<'_>| match finding {
-        Finding::Evidence(e, sum) => {
+    let mut keep = |finding: Output<'_>| match finding {
+        Output::Evidence(e, sum) => {
             let own = said.entry(e.profile).or_default();
             own.sum = own.sum.max(sum);
             if let Indicator::Ip(ip) = &e.attacker.what {
@@ -129,8 +129,8 @@ fn hosts(path: &Path) -> BTreeMap<Ip, Host> {
                 *said.entry(*ip).or_default().evidence.entry(kind).or_default() += 1;
             }
         }
-        Finding::Telling(..) => {}
-        Finding::Alert(a) => said.entry(a.profile).or_default().alerts += 1,
+        Output::Telling(..) => {}
+        Output::Alert(a) => said.entry(a.profile).or_default().alerts += 1,
     };
     feed.run(&mut |records| {
         for r in records.iter().filter(|r| matches!(r.body, Body::Conn(_))) {

@@ -3,7 +3,7 @@
 mod inputs;
 
 use gabion_behavior::limits::BUDGET;
-use gabion_behavior::{Engine, Finding, Settings};
+use gabion_behavior::{Engine, Output, Settings};
 use gabion_record::{Ip, Net};
 use std::ops::ControlFlow;
 
@@ -22,8 +22,8 @@ fn the_beacon_of_missing_host_scores_as_in_rita() {
     let mut engine = Engine::with_budget(settings, feed.start(), BUDGET);
     let who = Ip::parse(b"73.54.23.243").unwrap();
     let mut said: Vec<(&str, String)> = Vec::new();
-    let mut keep = |finding: Finding<'_>| {
-        if let Finding::Evidence(e, _) | Finding::Telling(e, _) = finding
+    let mut keep = |finding: Output<'_>| {
+        if let Output::Evidence(e, _) | Output::Telling(e, _) = finding
             && e.profile == who
             && e.description().contains("64.225.56.201")
         {

@@ -5,7 +5,7 @@ mod inputs;
 
 use gabion_behavior::shards::Placed;
 use gabion_behavior::whitelist::Whitelist;
-use gabion_behavior::{Back, Ends, Engine, Finding, Front, Settings, Shards};
+use gabion_behavior::{Back, Ends, Engine, Front, Output, Settings, Shards};
 use gabion_record::Ip;
 use gabion_record::logs::TimeNs;
 use std::collections::BTreeMap;
@@ -119,11 +119,11 @@ impl Holders {
     }
 }
 
-fn told(finding: &Finding<'_>) -> String {
+fn told(finding: &Output<'_>) -> String {
     match finding {
-        Finding::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.telling),
-        Finding::Telling(e, sum) => format!("told {} {sum:.6} {e:?}", e.telling),
-        Finding::Alert(a) => format!("{} {a:?}", a.id),
+        Output::Evidence(e, sum) => format!("{} {sum:.6} {e:?}", e.telling),
+        Output::Telling(e, sum) => format!("told {} {sum:.6} {e:?}", e.telling),
+        Output::Alert(a) => format!("{} {a:?}", a.id),
     }
 }
 

@@ -180,7 +180,7 @@ pub fn parcel(data: &[u8]) {
     while let Some((parcel, behind)) = parcel::take(rest) {
         if let Some((ahead, same)) = parcel::ahead(rest) {
             assert_eq!(same.len(), behind.len(), "a look ahead ends where the parcel does");
-            shards.expect(ahead.into_iter());
+            shards.prefetch(ahead.into_iter());
         }
         rest = behind;
         match parcel {

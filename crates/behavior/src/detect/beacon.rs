@@ -13,12 +13,12 @@
 use super::{About, Detector, bit};
 use crate::called::{Called, called};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::text::text;
 use crate::limits::{FLOWS_MAX, NAMES_MAX, RECENT_MAX, REGULAR_MAX as PAIRS_MAX, UIDS_MAX, reached};
 use crate::context::{Closing, Waking};
 use crate::regularity::{Score, score};
-use crate::rita::{self, Beside};
+use crate::rita::{self, PairModifiers};
 use crate::said::Said;
 use crate::settings::Settings;
 use crate::ahead::Ahead;
@@ -96,7 +96,7 @@ state! {
         probes: u32,
         told: Most<u16>,
         window: Most<u32>,
-        beside: Beside,
+        modifiers: PairModifiers,
         rest: Slot<Rest>,
     }
 }
@@ -232,7 +232,7 @@ impl Pairs {
         pair.probes = pair.probes.saturating_add(u32::from(is_probe(pair)));
         pair.set_proxied(cx.facts.is_proxy);
         pair.take(second, bytes, cx);
-        pair.beside.see(c, r.ts, &cx.facts.prevalence);
+        pair.modifiers.see(c, r.ts, &cx.facts.prevalence);
         self.begin(cx);
     }
 
@@ -283,8 +283,8 @@ impl Pairs {
             pair.port = Most(named.port);
         }
         let sent = Conn { orig_ip_bytes: bytes.into(), ..Conn::default() };
-        pair.beside.see(&sent, r.ts, &cx.facts.prevalence);
-        pair.beside.ask(r, cx.signature);
+        pair.modifiers.see(&sent, r.ts, &cx.facts.prevalence);
+        pair.modifiers.ask(r, cx.signature);
         self.begin(cx);
     }
 
@@ -450,11 +450,11 @@ impl Detector for Beacon {
     }
 
     #[inline]
-    fn near(_: &Slot<()>, kept: &Slot<Pairs>, ahead: &Ahead) -> usize {
+    fn prefetch(_: &Slot<()>, kept: &Slot<Pairs>, ahead: &Ahead) -> usize {
         let Some(pairs) = kept.peek() else { return 0 };
         let cell = pairs.seen.get(hash_ip(ahead.dst) as usize % CELLS).map_or(0, |c| usize::from(*c));
         let last = |p: &Pair| p.flows.last().map_or(0, |f| f.0 as usize);
-        cell ^ pairs.pairs.near(ahead.dst, |p| p.last.0 as usize ^ last(p) ^ p.beside.near())
+        cell ^ pairs.pairs.prefetch(ahead.dst, |p| p.last.0 as usize ^ last(p) ^ p.modifiers.prefetch())
     }
 
     #[inline]
@@ -482,7 +482,7 @@ impl Detector for Beacon {
                     kept.make().name(&named, second, cx);
                 }
                 if let Some(pair) = kept.get().and_then(|pairs| pairs.pairs.get(r.dst)) {
-                    pair.beside.ask(r, cx.signature);
+                    pair.modifiers.ask(r, cx.signature);
                 }
             }
             _ => {}
@@ -678,7 +678,7 @@ impl Pair {
         Some((score(&self.flows, self.later(), begin, last)?, TimeNs(last * SECOND)))
     }
 
-    fn says(&self, finding: Finding, dst: Ip, score: &Score, settings: &Settings) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, dst: Ip, score: &Score, settings: &Settings) -> EvidenceBuilder {
         let nothing = Rest::default();
         let Rest { name, is_proxied, uids, .. } = self.rest.peek().unwrap_or(&nothing);
         let ts = finding.0.ts;
@@ -694,7 +694,7 @@ impl Pair {
             (false, true) => format!(" behind the proxy {dst}"),
         };
         let base = rita::bucket(score.all * 100.0, rita::BEACON);
-        let threat = self.beside.score(base, dst, ts, settings);
+        let threat = self.modifiers.score(base, dst, ts, settings);
         let since = self.flows.first().map_or(ts, |f| TimeNs(i64::from(f.0) * SECOND));
         let mut finding = finding
             .level(self.said().level(), score.all)

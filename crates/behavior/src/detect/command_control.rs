@@ -7,7 +7,7 @@ use crate::command_and_control::Score;
 use crate::command_and_control::features::GROUPS;
 use crate::command_and_control::letters;
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::prevalence::Prevalence;
 use crate::context::Closing;
 use crate::said::Said;
@@ -110,10 +110,10 @@ impl Detector for CommandControl {
     }
 
     #[inline]
-    fn near(window: &Slot<Pairs>, _: &Slot<()>, ahead: &Ahead) -> usize {
+    fn prefetch(window: &Slot<Pairs>, _: &Slot<()>, ahead: &Ahead) -> usize {
         let Some(pairs) = window.peek() else { return 0 };
         let last = |p: &Pair| p.letters.last().map_or(0, |l| usize::from(*l));
-        pairs.pairs.near((ahead.dst, u32::from(ahead.dst_port)), |p| p.flows as usize ^ last(p))
+        pairs.pairs.prefetch((ahead.dst, u32::from(ahead.dst_port)), |p| p.flows as usize ^ last(p))
     }
 
     #[inline]
@@ -200,8 +200,8 @@ impl Pair {
         &self,
         (dst, port): (Ip, u32),
         settings: &Settings,
-        find: impl FnOnce() -> Finding,
-    ) -> Option<Finding> {
+        find: impl FnOnce() -> EvidenceBuilder,
+    ) -> Option<EvidenceBuilder> {
         let then = self.then.peek().filter(|t| t.said.is_less(self.flows.into()))?;
         let found = settings.command_and_control.score(&self.letters)?;
         Some(self.says(find(), then, &found, (dst, port as u16), settings))
@@ -209,12 +209,12 @@ impl Pair {
 
     fn says(
         &self,
-        finding: Finding,
+        finding: EvidenceBuilder,
         then: &Then,
         found: &Score,
         (dst, port): (Ip, u16),
         settings: &Settings,
-    ) -> Finding {
+    ) -> EvidenceBuilder {
         let named = match settings.services.name(port, Proto::Tcp) {
             Some(name) => format!("{name} {port}/tcp"),
             None => format!("{port}/tcp"),

@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::limits::{UPLOADS_MAX, reached};
 use crate::context::Closing;
 use crate::rita;
@@ -142,7 +142,7 @@ fn say(cx: &mut Context<'_, '_>, bytes: u64, first: TimeNs, flows: u64) {
     cx.say_both(finding, ThreatLevel::Info, ThreatLevel::High);
 }
 
-fn says(finding: Finding, port: u16, bytes: u64, (first, flows): (TimeNs, u64)) -> Finding {
+fn says(finding: EvidenceBuilder, port: u16, bytes: u64, (first, flows): (TimeNs, u64)) -> EvidenceBuilder {
     // Whatever protocols its flows are of.
     finding
         .of(Proto::Tcp)

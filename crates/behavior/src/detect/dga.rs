@@ -3,7 +3,7 @@
 use super::{About, Detector, bit};
 use crate::block_list;
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::context::Closing;
 use crate::names::is_below;
 use crate::sketch::{Hosts, hash_text};
@@ -87,7 +87,7 @@ impl Detector for Dga {
 }
 
 impl Missing {
-    fn says(&self, finding: Finding) -> Finding {
+    fn says(&self, finding: EvidenceBuilder) -> EvidenceBuilder {
         let count = self.names.len();
         finding
             .of(Proto::Udp)

@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::context::Closing;
 use crate::sketch::Hosts;
 use crate::state::{First, Most, Slot, state};
@@ -69,7 +69,7 @@ impl Detector for DhcpScan {
 }
 
 impl Requested {
-    fn says(&self, finding: Finding) -> Finding {
+    fn says(&self, finding: EvidenceBuilder) -> EvidenceBuilder {
         let count = self.addresses.len();
         finding.of(Proto::Udp).level(ThreatLevel::Medium, 0.8).since(self.first.0, count).hosts(count).says(SAYS)
     }

@@ -4,7 +4,7 @@ use crate::names::{is_below, registered};
 use super::{About, Detector, bit};
 use crate::block_list;
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::text::text;
 use crate::context::Closing;
 use crate::said::Said;
@@ -59,7 +59,7 @@ state! {
 }
 
 impl Names {
-    fn says(&self, finding: Finding, has_named: bool, now: TimeNs, settings: &Settings) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, has_named: bool, now: TimeNs, settings: &Settings) -> EvidenceBuilder {
         let (count, connections) = (self.names.len(), has_named.then_some(self.connections));
         let score = rita::of_names(count, connections, self.domain.as_bytes(), now, settings);
         finding

@@ -3,7 +3,7 @@
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::limits::{PORTS_MAX, reached};
 use crate::context::Closing;
 use crate::settings::Settings;
@@ -110,7 +110,7 @@ impl Detector for HorizontalScan {
 }
 
 impl Port {
-    fn says(&self, finding: Finding, port: u16, proto: Proto, settings: &Settings) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, port: u16, proto: Proto, settings: &Settings) -> EvidenceBuilder {
         let count = self.hosts.len();
         let name = settings.services.name(port, proto);
         finding

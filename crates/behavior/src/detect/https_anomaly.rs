@@ -12,7 +12,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::limits::{COMPARED_FLOWS_MAX, HOURS_MAX, KNOWN_ADDRESSES_MAX, KNOWN_SERVERS_MAX, reached};
 use crate::context::Waking;
 use crate::settings::HttpsSettings;
@@ -204,7 +204,7 @@ struct Odd {
 }
 
 impl Odd {
-    fn finding(&self, finding: Finding, hours: &Hours) -> Finding {
+    fn finding(&self, finding: EvidenceBuilder, hours: &Hours) -> EvidenceBuilder {
         let start = TimeNs(hours.hour.saturating_mul(3600).saturating_mul(SECOND));
         let mut finding = self
             .says("hourly", finding)
@@ -214,7 +214,7 @@ impl Odd {
         finding
     }
 
-    fn says(&self, kind: &str, finding: Finding) -> Finding {
+    fn says(&self, kind: &str, finding: EvidenceBuilder) -> EvidenceBuilder {
         let level = if self.confidence >= 0.8 { ThreatLevel::Medium } else { ThreatLevel::Low };
         let label = match self.confidence {
             c if c >= 0.8 => "HIGH",

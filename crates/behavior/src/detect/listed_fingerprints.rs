@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Times;
+use crate::evidence::Times;
 use crate::text::text;
 use crate::limits::{CHAIN_MAX, reached};
 use crate::intel::Entry;

@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Times;
+use crate::evidence::Times;
 use crate::sketch::hash_text;
 use crate::state::Slot;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

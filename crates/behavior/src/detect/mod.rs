@@ -44,10 +44,9 @@ pub trait Detector {
         true
     }
 
-    /// Looks at what a flow changes beyond what [`State::touch`] looks at, so that it is in the cache when its
-    /// turn comes; what it gives means nothing.
+    /// Prefetches what a flow changes beyond what [`State::prefetch`] reads.
     #[inline]
-    fn near(window: &Slot<Self::Window>, kept: &Slot<Self::Kept>, ahead: &Ahead) -> usize {
+    fn prefetch(window: &Slot<Self::Window>, kept: &Slot<Self::Kept>, ahead: &Ahead) -> usize {
         let _ = (window, kept, ahead);
         0
     }
@@ -132,31 +131,31 @@ macro_rules! registry {
             })+
         }
 
-        /// Looks at where the states are that a flow changes: see [`State::touch`].
+        /// Prefetches where the states are that a flow changes: see [`State::prefetch`].
         #[inline]
-        pub(crate) fn places(window: &WindowStates, kept: &KeptStates) -> usize {
+        pub(crate) fn prefetch_places(window: &WindowStates, kept: &KeptStates) -> usize {
             0 $(^ if <$module::$detector as Detector>::KINDS & bit(LogKind::Conn) != 0 {
-                window.$module.place() ^ kept.$module.place()
+                window.$module.prefetch_place() ^ kept.$module.prefetch_place()
             } else {
                 0
             })+
         }
 
-        /// Looks at what a flow changes first of each state.
+        /// Prefetches what a flow changes first of each state.
         #[inline]
-        pub(crate) fn touch(window: &WindowStates, kept: &KeptStates) -> usize {
+        pub(crate) fn prefetch_states(window: &WindowStates, kept: &KeptStates) -> usize {
             0 $(^ if <$module::$detector as Detector>::KINDS & bit(LogKind::Conn) != 0 {
-                window.$module.touch() ^ kept.$module.touch()
+                window.$module.prefetch() ^ kept.$module.prefetch()
             } else {
                 0
             })+
         }
 
-        /// Looks at what this flow changes of each state.
+        /// Prefetches what this flow changes of each state.
         #[inline]
-        pub(crate) fn near(window: &WindowStates, kept: &KeptStates, ahead: &Ahead) -> usize {
+        pub(crate) fn prefetch_flow(window: &WindowStates, kept: &KeptStates, ahead: &Ahead) -> usize {
             0 $(^ if <$module::$detector as Detector>::KINDS & bit(LogKind::Conn) != 0 {
-                <$module::$detector as Detector>::near(&window.$module, &kept.$module, ahead)
+                <$module::$detector as Detector>::prefetch(&window.$module, &kept.$module, ahead)
             } else {
                 0
             })+

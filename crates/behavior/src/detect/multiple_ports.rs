@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::limits::{NAMED_PORTS_MAX, VICTIMS_MAX, reached};
 use crate::context::Closing;
 use crate::sketch::{Keyed, Ports};
@@ -88,7 +88,7 @@ impl Detector for MultiplePorts {
 }
 
 impl Victim {
-    fn says(&self, finding: Finding, dst: Ip) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, dst: Ip) -> EvidenceBuilder {
         let count = self.ports.len();
         let list: Vec<String> =
             self.ports.sorted().iter().take(NAMED_PORTS_MAX).map(|p| format!("'{p}'")).collect();

@@ -3,10 +3,10 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::limits::{OPEN_FLOWS_MAX, SUMMED_PAIRS_MAX, reached};
 use crate::context::Closing;
-use crate::rita::{self, Beside, Score};
+use crate::rita::{self, PairModifiers, Score};
 use crate::said::Said;
 use crate::settings::Settings;
 use crate::ahead::Ahead;
@@ -55,7 +55,7 @@ state! {
         told: Most<u32>,
         last: TimeNs,
         then: Slot<Then>,
-        beside: Beside,
+        modifiers: PairModifiers,
         /// Flows that had not ended when they were seen, and how long they had lasted then.
         open: Slot<Open>,
     }
@@ -111,9 +111,9 @@ impl Total {
 
 impl Total {
     /// The finding, and the word that its sentence lacks.
-    fn says(&self, finding: Finding, dst: Ip, now: TimeNs, settings: &Settings) -> (Finding, Score) {
+    fn says(&self, finding: EvidenceBuilder, dst: Ip, now: TimeNs, settings: &Settings) -> (EvidenceBuilder, Score) {
         let base = rita::bucket(self.seconds() as f64, rita::LONG);
-        let score = self.beside.score(base, dst, now, settings);
+        let score = self.modifiers.score(base, dst, now, settings);
         // Whatever protocols its connections are of.
         let finding = finding
             .of(Proto::Tcp)
@@ -125,8 +125,8 @@ impl Total {
         (finding, score)
     }
 
-    fn says_strobe(&self, finding: Finding, dst: Ip, now: TimeNs, settings: &Settings) -> Finding {
-        let score = self.beside.score(rita::HIGH, dst, now, settings);
+    fn says_strobe(&self, finding: EvidenceBuilder, dst: Ip, now: TimeNs, settings: &Settings) -> EvidenceBuilder {
+        let score = self.modifiers.score(rita::HIGH, dst, now, settings);
         finding
             .of(Proto::Tcp)
             .level(ThreatLevel::High, 0.8)
@@ -140,10 +140,10 @@ impl Total {
     /// Last numbers of what was told of it and has grown since.
     fn last(
         &self,
-        find: &dyn Fn(&'static EvidenceType, i64, TimeNs) -> Finding,
+        find: &dyn Fn(&'static EvidenceType, i64, TimeNs) -> EvidenceBuilder,
         dst: Ip,
         settings: &Settings,
-    ) -> [Option<Finding>; 2] {
+    ) -> [Option<EvidenceBuilder>; 2] {
         let Some(Then { said, strobe }) = self.then.peek() else { return [None, None] };
         let long = said.is_less(self.seconds()).then(|| {
             let finding = find(&LONG, said.window(), self.last);
@@ -184,9 +184,9 @@ impl Detector for PairTotals {
     }
 
     #[inline]
-    fn near(_: &Slot<()>, kept: &Slot<Totals>, ahead: &Ahead) -> usize {
-        let look = |t: &Total| t.flows as usize ^ t.beside.near();
-        kept.peek().map_or(0, |totals| totals.pairs.near(ahead.dst, look))
+    fn prefetch(_: &Slot<()>, kept: &Slot<Totals>, ahead: &Ahead) -> usize {
+        let look = |t: &Total| t.flows as usize ^ t.modifiers.prefetch();
+        kept.peek().map_or(0, |totals| totals.pairs.prefetch(ahead.dst, look))
     }
 
     #[inline]
@@ -197,7 +197,7 @@ impl Detector for PairTotals {
             Body::OpenConn(open) => (&open.so_far, true),
             Body::Http(_) | Body::Ssl(_) if cx.profile == r.src => {
                 if let Some(total) = kept.get().and_then(|totals| totals.pairs.get(r.dst)) {
-                    total.beside.ask(r, cx.signature);
+                    total.modifiers.ask(r, cx.signature);
                 }
                 return;
             }
@@ -239,7 +239,7 @@ impl Detector for PairTotals {
         };
         // A flow that is open counts its bytes when it has ended.
         let ended = if is_open { &Conn::default() } else { c };
-        total.beside.see(ended, r.ts, &cx.facts.prevalence);
+        total.modifiers.see(ended, r.ts, &cx.facts.prevalence);
         total.flows += flows;
         total.last = total.last.max(r.ts);
         total.nanos = total.nanos.saturating_add(more);
@@ -266,7 +266,7 @@ impl Detector for PairTotals {
         let Some(totals) = kept.peek() else { return };
         let find = |kind, window, last| closing.find(kind, window, last);
         let last = |(dst, total): &(Ip, Total)| total.last(&find, *dst, closing.settings);
-        let grown: Vec<Finding> = totals.pairs.iter().flat_map(last).flatten().collect();
+        let grown: Vec<EvidenceBuilder> = totals.pairs.iter().flat_map(last).flatten().collect();
         grown.into_iter().for_each(|finding| closing.say(finding));
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Times;
+use crate::evidence::Times;
 use crate::text::text;
 use crate::limits::{RECOGNIZED_MAX, WAITING_MAX, reached};
 use crate::context::Waking;
@@ -78,12 +78,12 @@ impl Detector for PlainPort {
     }
 
     #[inline]
-    fn near(_: &Slot<()>, kept: &Slot<Flows>, ahead: &Ahead) -> usize {
+    fn prefetch(_: &Slot<()>, kept: &Slot<Flows>, ahead: &Ahead) -> usize {
         if !matches!(ahead.dst_port, 80 | 443) {
             return 0;
         }
         let key = hash_ip(ahead.dst) ^ u64::from(ahead.dst_port);
-        kept.peek().map_or(0, |flows| flows.recognized.near(key, |at| at.0 as usize))
+        kept.peek().map_or(0, |flows| flows.recognized.prefetch(key, |at| at.0 as usize))
     }
 
     #[inline]

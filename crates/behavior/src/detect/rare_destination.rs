@@ -3,7 +3,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::prevalence::Prevalence;
 use crate::context::Closing;
 use crate::said::Said;
@@ -61,12 +61,12 @@ impl Use {
     }
 
     /// Its last numbers.
-    fn says_last(&self, finding: Finding, dst: Ip) -> Finding {
+    fn says_last(&self, finding: EvidenceBuilder, dst: Ip) -> EvidenceBuilder {
         let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
         self.says(finding.of(proto), dst).any_port()
     }
 
-    fn says(&self, finding: Finding, dst: Ip) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, dst: Ip) -> EvidenceBuilder {
         finding
             .level(ThreatLevel::Low, 0.5)
             .victim(dst)

@@ -3,7 +3,8 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
+use crate::rita;
 use crate::text::text;
 use crate::context::Closing;
 use crate::said::Said;
@@ -57,12 +58,12 @@ impl Signature {
     }
 
     /// Its last numbers.
-    fn says_last(&self, finding: Finding, key: u64) -> Finding {
+    fn says_last(&self, finding: EvidenceBuilder, key: u64) -> EvidenceBuilder {
         let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
         self.says(finding.of(proto), key).any_port()
     }
 
-    fn says(&self, finding: Finding, key: u64) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, key: u64) -> EvidenceBuilder {
         finding
             .level(ThreatLevel::Low, 0.5)
             .victim(self.to)
@@ -115,7 +116,7 @@ impl Detector for RareSignature {
         let is_due = one.uses >= USES && r.ts.since(one.first.0) >= SPAN && !one.said.is_told();
         // The only signature of a source is no other than all of its traffic.
         let is_own = !is_wide && all.iter().any(|(_, s)| s.is_wide);
-        cx.signature = Some((key, is_own));
+        cx.signature = Some(rita::Signature { hash: key, is_own });
         if !is_due || !is_own {
             return;
         }

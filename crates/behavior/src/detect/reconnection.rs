@@ -2,7 +2,7 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::limits::{PAIRS_MAX, reached};
 use crate::context::Closing;
 use crate::sketch::Keyed;
@@ -106,7 +106,7 @@ impl Detector for Reconnection {
     }
 }
 
-fn says(finding: Finding, dst: Ip, port: u32, (count, first): (u64, TimeNs)) -> Finding {
+fn says(finding: EvidenceBuilder, dst: Ip, port: u32, (count, first): (u64, TimeNs)) -> EvidenceBuilder {
     let finding = finding.of(Proto::Tcp).level(ThreatLevel::Medium, 0.5).victim(dst).since(first, count);
     match u16::try_from(port) {
         Ok(port) => finding.to_port(port).says(

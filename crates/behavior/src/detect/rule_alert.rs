@@ -7,7 +7,7 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Times;
+use crate::evidence::Times;
 use crate::text::text;
 use crate::context::Closing;
 use crate::repeats::{Repeats, is_power_of_ten};

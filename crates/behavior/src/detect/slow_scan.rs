@@ -7,7 +7,7 @@
 use super::scan::counts;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::context::Closing;
 use crate::said::Said;
 use crate::limits::{SLOW_THINGS_MAX, reached};
@@ -73,14 +73,14 @@ state! {
 }
 
 impl OnHost {
-    fn says(&self, finding: Finding, dst: Ip) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, dst: Ip) -> EvidenceBuilder {
         let ports = u64::from(self.ports.len());
         let finding = finding.level(ThreatLevel::Medium, 0.7).victim(dst).since(self.first.0, ports);
         finding.ports(ports).lasting(self.last.since(self.first.0)).says(VERTICAL_SAYS)
     }
 
     /// Its last numbers, when it has grown since it was told.
-    fn last(&self, finding: impl FnOnce(&Said, TimeNs) -> Finding, dst: Ip) -> Option<Finding> {
+    fn last(&self, finding: impl FnOnce(&Said, TimeNs) -> EvidenceBuilder, dst: Ip) -> Option<EvidenceBuilder> {
         self.said.is_less(u64::from(self.ports.len())).then(|| {
             let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
             self.says(finding(&self.said, self.last).of(proto), dst)
@@ -89,14 +89,14 @@ impl OnHost {
 }
 
 impl OnPort {
-    fn says(&self, finding: Finding, port: u16) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, port: u16) -> EvidenceBuilder {
         let hosts = self.hosts.len();
         let finding = finding.level(ThreatLevel::Medium, 0.7).to_port(port).since(self.first.0, hosts);
         finding.hosts(hosts).lasting(self.last.since(self.first.0)).says(HORIZONTAL_SAYS)
     }
 
     /// Its last numbers, when it has grown since it was told.
-    fn last(&self, finding: impl FnOnce(&Said, TimeNs) -> Finding, key: u64) -> Option<Finding> {
+    fn last(&self, finding: impl FnOnce(&Said, TimeNs) -> EvidenceBuilder, key: u64) -> Option<EvidenceBuilder> {
         self.said.is_less(self.hosts.len()).then(|| {
             let proto = Proto::from_kept(key as u8).unwrap_or_default();
             self.says(finding(&self.said, self.last).of(proto), (key >> 8) as u16)
@@ -142,7 +142,7 @@ impl Detector for SlowScan {
             let closing = &*closing;
             move |said: &Said, last| closing.find(kind, said.window(), last)
         };
-        let mut grown: Vec<Finding> = Vec::new();
+        let mut grown: Vec<EvidenceBuilder> = Vec::new();
         grown.extend(attempts.hosts.iter().filter_map(|(dst, host)| host.last(find(&VERTICAL), *dst)));
         grown.extend(attempts.ports.iter().filter_map(|(key, port)| port.last(find(&HORIZONTAL), *key)));
         grown.into_iter().for_each(|finding| closing.say(finding));

@@ -3,7 +3,7 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::text::text;
 use crate::limits::{PAIRS_MAX, SSH_JOINS_MAX, reached};
 use crate::context::{Closing, Waking};
@@ -228,7 +228,7 @@ fn campaign(cx: &mut Context<'_, '_>, window: &mut Slot<Campaigns>, s: &SshLog<'
 }
 
 impl Campaign {
-    fn says(&self, finding: Finding, dst: Ip, port: u16, threshold: u32) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, dst: Ip, port: u16, threshold: u32) -> EvidenceBuilder {
         let banner = match self.client.as_str() {
             "" => String::new(),
             client => format!(" Client banner: {client}."),

@@ -7,7 +7,7 @@
 use crate::names::is_below;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::{Finding, Times};
+use crate::evidence::{EvidenceBuilder, Times};
 use crate::text::text;
 use crate::limits::{LISTED_ANSWERS_MAX, reached};
 use crate::intel::indicator::Indicator as Listed;
@@ -190,7 +190,7 @@ fn listed_name(
     asked: &[u8],
     at: Option<Ip>,
     cx: &mut Context<'_, '_>,
-    says: impl FnOnce(&Entry, f64, Finding) -> Finding,
+    says: impl FnOnce(&Entry, f64, EvidenceBuilder) -> EvidenceBuilder,
 ) -> Option<Match> {
     if is_outside_lists(asked) {
         return None;
@@ -223,7 +223,7 @@ fn name(name: &[u8], cx: &mut Context<'_, '_>) {
     });
 }
 
-fn said_of_name(name: &[u8], e: &Entry, confidence: f64, finding: Finding) -> Finding {
+fn said_of_name(name: &[u8], e: &Entry, confidence: f64, finding: EvidenceBuilder) -> EvidenceBuilder {
     let tags = if e.tags.is_empty() { String::new() } else { format!("with tags: {}. ", e.tags) };
     let description = if e.description.is_empty() { "-" } else { &e.description };
     finding

@@ -3,7 +3,7 @@
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::finding::Finding;
+use crate::evidence::EvidenceBuilder;
 use crate::limits::{TARGETS_MAX, reached};
 use crate::context::Closing;
 use crate::sketch::keyed::Key;
@@ -107,7 +107,7 @@ impl Detector for VerticalScan {
 }
 
 impl Target {
-    fn says(&self, finding: Finding, dst: Ip) -> Finding {
+    fn says(&self, finding: EvidenceBuilder, dst: Ip) -> EvidenceBuilder {
         let count = u64::from(self.ports.len());
         finding
             .level(ThreatLevel::High, confidence(self.packets))

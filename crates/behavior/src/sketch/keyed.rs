@@ -75,9 +75,9 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
         self.entries.get_mut(at).map(|e| &mut e.1)
     }
 
-    /// Looks at the value of a key, so that it is in the cache when its turn comes; what it gives means nothing.
+    /// Prefetches the value of a key: see [`State::prefetch`].
     #[inline]
-    pub fn near(&self, key: K, look: impl Fn(&V) -> usize) -> usize {
+    pub fn prefetch(&self, key: K, look: impl Fn(&V) -> usize) -> usize {
         let at = self.find(key).and_then(|at| self.entries.get(at));
         at.map_or(0, |(_, value)| look(value))
     }
@@ -337,7 +337,7 @@ impl<K: Key, V: State, const MAX: usize> State for Keyed<K, V, MAX> {
         }
     }
     #[inline]
-    fn touch(&self) -> usize {
+    fn prefetch(&self) -> usize {
         self.tags.first().map_or(0, |tag| *tag as usize)
     }
     fn heap(&self) -> usize {

@@ -382,7 +382,7 @@ fn chosen(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_behavior::Finding;
+    use gabion_behavior::Output;
     use gabion_behavior::detect::ALL;
     use gabion_record::evidence::Alert;
     use gabion_record::logs::TimeNs;
@@ -422,7 +422,7 @@ mod tests {
                 }),
             };
             engine.record(&record, &mut |finding| {
-                if let Finding::Telling(e, _) = finding {
+                if let Output::Telling(e, _) = finding {
                     found.push(e.clone());
                 }
             });

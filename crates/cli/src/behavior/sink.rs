@@ -9,7 +9,7 @@ use crate::log::seal_findings::Sealer;
 use foldhash::fast::RandomState;
 use gabion_behavior::detect::ALL;
 use gabion_behavior::shard::Kept;
-use gabion_behavior::{Calls, Finding};
+use gabion_behavior::{Calls, Output};
 use gabion_outputs::already_written::AlreadyWritten;
 use gabion_outputs::idmef::{self, AlertFiles};
 use gabion_outputs::profile_store::{ProfileWriter, StoredProfile};
@@ -318,16 +318,16 @@ impl Sink {
     }
 
     /// Takes one.
-    pub(crate) fn take(&mut self, finding: Finding<'_>) {
+    pub(crate) fn take(&mut self, finding: Output<'_>) {
         self.reopen_if_asked();
         match finding {
-            Finding::Evidence(e, _) => {
+            Output::Evidence(e, _) => {
                 self.found.evidence(e);
                 if let Some(paged) = &mut self.paged {
                     paged.counts(e);
                 }
             }
-            Finding::Telling(e, sum) => {
+            Output::Telling(e, sum) => {
                 self.found.told(e);
                 if let Some(paged) = &mut self.paged {
                     paged.finding(e);
@@ -344,7 +344,7 @@ impl Sink {
                 };
                 seal(self.sealed.as_ref(), self.sealed_ids.as_mut(), e.telling, line);
             }
-            Finding::Alert(a) => {
+            Output::Alert(a) => {
                 self.found.alert(a);
                 let created = created();
                 let line = match &mut self.files {

@@ -1,10 +1,10 @@
 //! A worker: the shards it holds, what comes to it, and what it gives back.
 
 use super::{BATCH_BYTES, Given, Known, LOOK, Moved, Part, Spare, SpareFound, Work};
+use gabion_behavior::Ahead;
 use gabion_behavior::limits::TOGETHER;
 use gabion_behavior::parcel::{self, Found, Parcel};
 use gabion_behavior::shard::Kept;
-use gabion_behavior::shards::Ahead;
 use gabion_behavior::{Placed, Shards};
 use gabion_record::limits;
 use gabion_record::logs::TimeNs;
@@ -145,7 +145,7 @@ impl Holder {
             *place = ends.unwrap_or_default();
             parcels = behind;
         }
-        self.shards.expect(records.into_iter());
+        self.shards.prefetch(records.into_iter());
         parcels
     }
 

@@ -544,7 +544,7 @@ const LOST: &str = "its records are shed and its hosts begin anew with the other
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use gabion_behavior::{Engine, Finding};
+    use gabion_behavior::{Engine, Output};
     use gabion_record::logs::{Body, Conn, Label, Proto, SECOND};
     use gabion_runtime::output::Existing;
 
@@ -724,7 +724,7 @@ pub(crate) mod tests {
     fn alone(records: u32) -> (Vec<String>, Counts) {
         lines(|sink| {
             let mut engine = Engine::with_budget(Settings::default(), None, BUDGET);
-            let mut take = |f: Finding<'_>| sink.take(f);
+            let mut take = |f: Output<'_>| sink.take(f);
             Made(records).run(&mut |seen| {
                 if let Seen::Records(records) = seen {
                     engine.records(records, &mut take);

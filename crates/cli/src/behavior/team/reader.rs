@@ -6,10 +6,10 @@
 
 use super::{Aside, BATCH_BYTES, BATCH_RECORDS, Known, Plan, Seen, Source, Work};
 use crate::limits::RECORD_BATCHES_MAX;
+use gabion_behavior::Ahead;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::parcel;
 use gabion_behavior::shard::shard_of;
-use gabion_behavior::shards::Ahead;
 use gabion_behavior::site::Facts;
 use gabion_behavior::{Ends, Front};
 use gabion_record::Ip;
@@ -330,7 +330,7 @@ pub(super) fn read<S: Source>(mut source: S, mut reader: Reader, pulse: &Pulse) 
     source.run(&mut |seen| {
         match seen {
             Seen::Records(records) => {
-                reader.front.expect(records.iter().map(Ahead::of));
+                reader.front.prefetch(records.iter().map(Ahead::of));
                 records.iter().for_each(|r| reader.record(r, pulse));
             }
             Seen::Lists(intel) => reader.set_intel(&intel, pulse),

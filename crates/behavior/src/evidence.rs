@@ -23,7 +23,7 @@ pub struct Times {
 }
 
 /// Evidence being made.
-pub struct Finding(pub Evidence, pub(crate) About);
+pub struct EvidenceBuilder(pub Evidence, pub(crate) About);
 
 /// What a finding is about beside its type, profile and window.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +36,14 @@ pub struct About {
     pub(crate) has_flow: bool,
 }
 
-impl Finding {
+impl EvidenceBuilder {
     /// Evidence about a profile, at a moment of a window.
-    pub fn new(kind: &'static EvidenceType, profile: Ip, ts: TimeNs, window: i64) -> Finding {
+    pub fn new(
+        kind: &'static EvidenceType,
+        profile: Ip,
+        ts: TimeNs,
+        window: i64,
+    ) -> EvidenceBuilder {
         let evidence = Evidence {
             id: FindingId::default(),
             telling: FindingId::default(),
@@ -66,7 +71,7 @@ impl Finding {
             others: Vec::new(),
             input_state: String::new(),
         };
-        Finding(evidence, About { victim: true, port: true, has_flow: false })
+        EvidenceBuilder(evidence, About { victim: true, port: true, has_flow: false })
     }
 
     /// Completes it and adds it, unless it names an address that can't send.
@@ -78,13 +83,13 @@ impl Finding {
     }
 
     /// Its confidence within bounds.
-    pub(crate) fn sure(mut self) -> Finding {
+    pub(crate) fn sure(mut self) -> EvidenceBuilder {
         self.0.confidence = self.0.confidence.clamp(0.0, 1.0);
         self
     }
 
     /// With the id of the flow that it is about.
-    pub(crate) fn with_flow(mut self, uid: &[u8]) -> Finding {
+    pub(crate) fn with_flow(mut self, uid: &[u8]) -> EvidenceBuilder {
         if self.1.has_flow && !uid.is_empty() {
             self.0.uids.push(text(uid));
         }
@@ -121,38 +126,38 @@ impl Finding {
         attacker: Party,
         ip: Ip,
         level: ThreatLevel,
-    ) -> (Finding, Finding) {
-        let Finding(mut src, about) = self;
+    ) -> (EvidenceBuilder, EvidenceBuilder) {
+        let EvidenceBuilder(mut src, about) = self;
         let mut other = src.clone();
         src.attacker = Party::source(profile);
         src.victim = Some(attacker.clone());
         other.attacker = attacker;
         other.victim = Some(Party::source(profile));
         (other.profile, other.level) = (ip, level);
-        (Finding(src, about), Finding(other, about))
+        (EvidenceBuilder(src, about), EvidenceBuilder(other, about))
     }
 
     /// Its window is over: these are its last numbers.
-    pub fn at_last(mut self) -> Finding {
+    pub fn at_last(mut self) -> EvidenceBuilder {
         self.0.why = Telling::Final;
         self
     }
 
     /// These are its last numbers, and nothing will follow.
-    pub fn for_good(mut self) -> Finding {
+    pub fn for_good(mut self) -> EvidenceBuilder {
         self.0.why = Telling::Ended;
         self
     }
 
     /// How often it was seen.
-    pub fn seen(mut self, times: Times) -> Finding {
+    pub fn seen(mut self, times: Times) -> EvidenceBuilder {
         (self.0.times, self.0.repeat) = (times.count, times.repeat);
         self.0.measures.count = self.0.measures.count.max(times.count);
         self
     }
 
     /// How bad and how sure.
-    pub fn level(mut self, level: ThreatLevel, confidence: f64) -> Finding {
+    pub fn level(mut self, level: ThreatLevel, confidence: f64) -> EvidenceBuilder {
         self.0.level = level;
         self.0.confidence = confidence;
         self
@@ -160,85 +165,85 @@ impl Finding {
 
     /// The sentence, with places for numbers and words ([`Evidence::put_description`]); the level is added
     /// where it is written.
-    pub fn says(mut self, sentence: &'static str) -> Finding {
+    pub fn says(mut self, sentence: &'static str) -> EvidenceBuilder {
         self.0.says = Cow::Borrowed(sentence);
         self
     }
 
     /// The next word of the sentence: `{0}`, then `{1}` …
-    pub fn word(mut self, word: impl Into<String>) -> Finding {
+    pub fn word(mut self, word: impl Into<String>) -> EvidenceBuilder {
         self.0.words.push(word.into());
         self
     }
 
     /// What it is about beside parties and port: a name, say, by its hash.
-    pub fn about(mut self, what: u64) -> Finding {
+    pub fn about(mut self, what: u64) -> EvidenceBuilder {
         self.0.about = what;
         self
     }
 
     /// Measures hosts.
-    pub fn hosts(mut self, hosts: u64) -> Finding {
+    pub fn hosts(mut self, hosts: u64) -> EvidenceBuilder {
         self.0.measures.hosts = hosts;
         self
     }
 
     /// Measures ports.
-    pub fn ports(mut self, ports: u64) -> Finding {
+    pub fn ports(mut self, ports: u64) -> EvidenceBuilder {
         self.0.measures.ports = ports;
         self
     }
 
     /// Measures packets.
-    pub fn packets(mut self, packets: u64) -> Finding {
+    pub fn packets(mut self, packets: u64) -> EvidenceBuilder {
         self.0.measures.packets = packets;
         self
     }
 
     /// Measures bytes.
-    pub fn bytes(mut self, bytes: u64) -> Finding {
+    pub fn bytes(mut self, bytes: u64) -> EvidenceBuilder {
         self.0.measures.bytes = bytes;
         self
     }
 
     /// Measures how long it lasted.
-    pub fn lasting(mut self, ns: i64) -> Finding {
+    pub fn lasting(mut self, ns: i64) -> EvidenceBuilder {
         self.0.measures.duration_ns = ns;
         self
     }
 
     /// Measures RITA's threat.
-    pub fn threat(mut self, threat: f64) -> Finding {
+    pub fn threat(mut self, threat: f64) -> EvidenceBuilder {
         self.0.measures.threat = threat;
         self
     }
 
     /// Measures a score.
-    pub fn score(mut self, score: f64) -> Finding {
+    pub fn score(mut self, score: f64) -> EvidenceBuilder {
         self.0.measures.score = score;
         self
     }
 
     /// Whom it was done to at this moment; the finding is the same when the next one is another.
-    pub fn victim_now(mut self, ip: Ip) -> Finding {
+    pub fn victim_now(mut self, ip: Ip) -> EvidenceBuilder {
         self.1.victim = false;
         self.victim(ip)
     }
 
     /// To whom: the flow's other end.
-    pub fn victim(mut self, ip: Ip) -> Finding {
+    pub fn victim(mut self, ip: Ip) -> EvidenceBuilder {
         self.0.victim = Some(Party::destination(ip));
         self
     }
 
     /// To whom: a name.
-    pub fn victim_domain(mut self, name: String) -> Finding {
+    pub fn victim_domain(mut self, name: String) -> EvidenceBuilder {
         self.0.victim = Some(Party { role: Role::Destination, what: Indicator::Domain(name) });
         self
     }
 
     /// The destination is the attacker and the source the victim.
-    pub fn by_destination(mut self, dst: Ip) -> Finding {
+    pub fn by_destination(mut self, dst: Ip) -> EvidenceBuilder {
         self.0.victim = Some(Party::source(self.0.profile));
         self.0.attacker = Party::destination(dst);
         self.0.profile = dst;
@@ -246,50 +251,50 @@ impl Finding {
     }
 
     /// The destination port matters.
-    pub fn to_port(mut self, port: u16) -> Finding {
+    pub fn to_port(mut self, port: u16) -> EvidenceBuilder {
         self.0.dst_port = Some(port);
         self
     }
 
     /// The destination port at this moment; the finding is the same when the next one is another.
-    pub fn port_now(mut self, port: u16) -> Finding {
+    pub fn port_now(mut self, port: u16) -> EvidenceBuilder {
         self.1.port = false;
         self.to_port(port)
     }
 
     /// The finding is the same whatever the port.
-    pub fn any_port(mut self) -> Finding {
+    pub fn any_port(mut self) -> EvidenceBuilder {
         self.1.port = false;
         self
     }
 
     /// The source port matters.
-    pub fn from_port(mut self, port: u16) -> Finding {
+    pub fn from_port(mut self, port: u16) -> EvidenceBuilder {
         self.0.src_port = Some(port);
         self
     }
 
     /// Of that protocol.
-    pub fn of(mut self, proto: Proto) -> Finding {
+    pub fn of(mut self, proto: Proto) -> EvidenceBuilder {
         self.0.proto = proto;
         self
     }
 
     /// It began then, and so many were counted since.
-    pub fn since(mut self, first: TimeNs, count: u64) -> Finding {
+    pub fn since(mut self, first: TimeNs, count: u64) -> EvidenceBuilder {
         self.0.measures.first = first;
         self.0.measures.count = count;
         self
     }
 
     /// IDMEF's method.
-    pub fn by(mut self, method: &'static str) -> Finding {
+    pub fn by(mut self, method: &'static str) -> EvidenceBuilder {
         self.0.method = method;
         self
     }
 
     /// The flows it is about, the first few.
-    pub fn flows(mut self, uids: Vec<String>, count: u64) -> Finding {
+    pub fn flows(mut self, uids: Vec<String>, count: u64) -> EvidenceBuilder {
         self.1.has_flow = false;
         self.0.uids = uids;
         self.0.uids.truncate(UIDS_MAX);
@@ -411,8 +416,10 @@ mod tests {
         tellings.dedup();
         assert_eq!(tellings.len(), 4);
 
-        let base = || Finding::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1);
-        let id = |finding: Finding| finding.sure().done().id;
+        let base = || {
+            EvidenceBuilder::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1)
+        };
+        let id = |finding: EvidenceBuilder| finding.sure().done().id;
         let same = id(base().to_port(7).victim(crate::trial::at("1.2.3.4")));
         let of_later = base().to_port(7).victim(crate::trial::at("1.2.3.4")).from_port(9);
         let of_later =
@@ -424,8 +431,8 @@ mod tests {
             base().to_port(7).victim_domain("1.2.3.4".into()),
             base().to_port(7).victim(crate::trial::at("1.2.3.4")).about(1),
             base().to_port(7).victim(crate::trial::at("1.2.3.4")).of(Proto::Udp),
-            Finding::new(&dga::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1).to_port(7),
-            Finding::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 2)
+            EvidenceBuilder::new(&dga::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 1).to_port(7),
+            EvidenceBuilder::new(&unknown_port::TYPE, crate::trial::at("10.0.0.1"), TimeNs(5), 2)
                 .to_port(7)
                 .victim(crate::trial::at("1.2.3.4")),
         ] {
