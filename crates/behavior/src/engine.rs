@@ -5,6 +5,7 @@
 
 use crate::accumulate::Accumulator;
 use crate::ahead::Ahead;
+use crate::error::RestoreError;
 use crate::fold_order::NotableFolded;
 use crate::intel::Intel;
 use crate::limits::{BUDGET, TOGETHER};
@@ -106,13 +107,6 @@ pub enum Section {
     /// A shard, by its number.
     Shard(usize),
 }
-
-/// What a checkpoint can't be gone on from.
-pub const OTHER_SETTINGS: &str = "it was written with another time_window_width, only_one_tw, analysis_direction \
-    or client_ips: use those again, or begin anew with --overwrite";
-/// The same of one that is whole, but not of this form.
-pub const OTHER_VERSION: &str = "it was written by another version of Gabion: go on from it with that version, or \
-    begin anew with --overwrite, or in another folder (-l)";
 
 /// What has to be the same so that windows and profiles mean the same.
 fn footing(settings: &Settings) -> Vec<u8> {
@@ -256,21 +250,21 @@ impl Front {
     ///
     /// # Errors
     /// When it is none of this version, or of other settings.
-    pub fn restore(&mut self, saved: &[u8]) -> Result<(), &'static str> {
+    pub fn restore(&mut self, saved: &[u8]) -> Result<(), RestoreError> {
         let from = &mut { saved };
-        if load_bytes(from).ok_or(OTHER_VERSION)? != footing(&self.settings) {
-            return Err(OTHER_SETTINGS);
+        if load_bytes(from).ok_or(RestoreError::OtherVersion)? != footing(&self.settings) {
+            return Err(RestoreError::OtherSettings);
         }
-        let list = u64::load(from).ok_or(OTHER_VERSION)?;
-        (self.site, self.counts) = Saved::load(from).ok_or(OTHER_VERSION)?;
-        (self.latest_flow, self.learned) = Saved::load(from).ok_or(OTHER_VERSION)?;
-        (self.newest, self.turns) = Saved::load(from).ok_or(OTHER_VERSION)?;
+        let list = u64::load(from).ok_or(RestoreError::OtherVersion)?;
+        (self.site, self.counts) = Saved::load(from).ok_or(RestoreError::OtherVersion)?;
+        (self.latest_flow, self.learned) = Saved::load(from).ok_or(RestoreError::OtherVersion)?;
+        (self.newest, self.turns) = Saved::load(from).ok_or(RestoreError::OtherVersion)?;
         // Entries of another list mean something else.
         if list != list_of(&self.settings) {
             self.site.passed = Passed::default();
             self.learned.clear();
         }
-        if from.is_empty() { Ok(()) } else { Err(OTHER_VERSION) }
+        if from.is_empty() { Ok(()) } else { Err(RestoreError::OtherVersion) }
     }
 
     /// Which ends of a record get it into their profile.
@@ -451,17 +445,17 @@ impl Back {
     ///
     /// # Errors
     /// When it is none of this version.
-    pub fn restore(&mut self, saved: &[u8]) -> Result<(), &'static str> {
+    pub fn restore(&mut self, saved: &[u8]) -> Result<(), RestoreError> {
         let from = &mut { saved };
-        let list = u64::load(from).ok_or(OTHER_VERSION)?;
-        self.accumulator = Saved::load(from).ok_or(OTHER_VERSION)?;
-        self.input_state = Saved::load(from).ok_or(OTHER_VERSION)?;
-        (self.withheld, self.counts) = Saved::load(from).ok_or(OTHER_VERSION)?;
-        (self.rooms, self.turns) = Saved::load(from).ok_or(OTHER_VERSION)?;
+        let list = u64::load(from).ok_or(RestoreError::OtherVersion)?;
+        self.accumulator = Saved::load(from).ok_or(RestoreError::OtherVersion)?;
+        self.input_state = Saved::load(from).ok_or(RestoreError::OtherVersion)?;
+        (self.withheld, self.counts) = Saved::load(from).ok_or(RestoreError::OtherVersion)?;
+        (self.rooms, self.turns) = Saved::load(from).ok_or(RestoreError::OtherVersion)?;
         if list != list_of(&self.settings) {
             self.withheld = Withheld::default();
         }
-        if from.is_empty() { Ok(()) } else { Err(OTHER_VERSION) }
+        if from.is_empty() { Ok(()) } else { Err(RestoreError::OtherVersion) }
     }
 
     /// Enters what became of evidence so far.
@@ -619,11 +613,13 @@ impl Engine {
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn restore(&mut self, section: Section, saved: &[u8]) -> Result<(), &'static str> {
+    pub fn restore(&mut self, section: Section, saved: &[u8]) -> Result<(), RestoreError> {
         match section {
             Section::Front => self.front.restore(saved),
             Section::Back => self.back.restore(saved),
-            Section::Shard(number) => self.shards.restore(number, saved).ok_or(OTHER_VERSION),
+            Section::Shard(number) => {
+                self.shards.restore(number, saved).ok_or(RestoreError::OtherVersion)
+            }
         }
     }
 

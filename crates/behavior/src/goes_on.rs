@@ -219,5 +219,5 @@ fn what_is_none_is_refused() {
     }
     let wider = Settings { window_ns: settings.window_ns * 2, ..settings };
     let refused = engine(&wider, 1 << 20).restore(parts[0].0, &parts[0].1);
-    assert_eq!(refused, Err(crate::engine::OTHER_SETTINGS));
+    assert_eq!(refused, Err(crate::error::RestoreError::OtherSettings));
 }

@@ -1,78 +1,68 @@
-//! Every key of the peer's configuration, with what becomes of it here: `docs/slips-yaml.md` is made of
-//! this table, and a run names what it does not know.
+//! Every key of a configuration of Slips and of ours, with what becomes of it here: `docs/slips-yaml.md` is made of
+//! this, and a run names the keys that it does not know.
+//!
+//! Keys of thresholds are the rows of [`crate::settings`]; the others stand here: those that name files, and those of
+//! Slips that have no use here, with the reason.
 
+use crate::settings::{HttpsSettings, Row, Settings};
 use gabion_record::Tree;
 
 /// What becomes of a key; a section ends with a dot and stands for all keys below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
-    /// It does what it does there.
-    Honoured,
+    /// It is a threshold, with this default.
+    Setting(Row),
+    /// It names files or switches them, for this.
+    Files(&'static str),
     /// It is not used, for this reason.
     Unused(&'static str),
 }
 
-use Use::{Honoured, Unused};
+use Use::{Files, Unused};
 
 const NET: &str = "nothing is fetched over the network";
-const OTHER: &str = "another program's work: its part of the peer is not here";
+const OTHER: &str = "another program's work: its part of Slips is not here";
 const ALWAYS: &str = "always so: evidence and alerts are files, counts are on the page at the end";
 
-/// The table.
-pub const KEYS: &[(&str, Use)] = &[
-    ("parameters.time_window_width", Honoured),
-    ("parameters.analysis_direction", Honoured),
-    ("parameters.client_ips", Honoured),
+/// Keys that are no thresholds.
+const OTHERS: &[(&str, Use)] = &[
     ("parameters.verbose", Unused("--verbose and --quiet")),
     ("parameters.debug", Unused("--verbose")),
     ("parameters.pcapfilter", Unused("--filter, where captures are read")),
     ("parameters.tcp_inactivity_timeout", Unused("flows are read as their log has them")),
     ("parameters.deletePrevdb", Unused("there is no database of earlier runs")),
     ("parameters.label", Unused("labels are read where a log has them")),
-    ("parameters.", Unused("about Zeek's files and the peer's folders, which are left alone")),
-    ("detection.evidence_detection_threshold", Honoured),
+    ("parameters.", Unused("about Zeek's files and Slips' folders, which are left alone")),
     ("detection.popup_alerts", Unused(ALWAYS)),
-    ("brute_force_detector.ssh_attempt_threshold", Honoured),
-    ("flow_alerts.long_connection_threshold", Honoured),
-    ("flow_alerts.ssh_succesful_detection_threshold", Honoured),
-    ("flow_alerts.data_exfiltration_threshold", Honoured),
-    ("flow_alerts.entropy_threshold", Honoured),
-    ("flow_alerts.pastebin_download_threshold", Honoured),
-    ("arp.arp_scan_threshold", Honoured),
-    ("DisabledAlerts.disabled_detections", Honoured),
-    ("threatintelligence.local_threat_intelligence_files", Honoured),
-    ("threatintelligence.download_path_for_remote_threat_intelligence", Honoured),
-    ("threatintelligence.ti_files", Honoured),
-    ("threatintelligence.ja3_feeds", Honoured),
-    ("threatintelligence.ssl_feeds", Honoured),
+    ("threatintelligence.local_threat_intelligence_files", Files("folder of lists of one's own")),
+    (
+        "threatintelligence.download_path_for_remote_threat_intelligence",
+        Files("folder of lists that were fetched"),
+    ),
+    (
+        "threatintelligence.ti_files",
+        Files("table of lists of addresses and names, with their levels"),
+    ),
+    ("threatintelligence.ja3_feeds", Files("table of lists of JA3")),
+    ("threatintelligence.ssl_feeds", Files("table of lists of certificates")),
     ("threatintelligence.wait_for_TI_to_finish", Unused("lists are read before the first flow")),
     ("threatintelligence.mac_db", Unused("`gabion.mac_vendors` names a file")),
     ("threatintelligence.", Unused(NET)),
-    ("whitelists.enable_local_whitelist", Honoured),
-    ("whitelists.local_whitelist_path", Honoured),
+    ("whitelists.enable_local_whitelist", Files("whether the whitelist is read")),
+    ("whitelists.local_whitelist_path", Files("file of what is not to be reported")),
     ("whitelists.", Unused(NET)),
-    ("gabion.tor_exit_nodes", Honoured),
-    ("gabion.harmless_files", Honoured),
-    ("gabion.autonomous_systems", Honoured),
-    ("geoip-database", Honoured),
-    ("gabion.domain_ages", Honoured),
-    ("gabion.mac_vendors", Honoured),
-    ("gabion.organizations", Honoured),
-    ("anomaly_detection_https.training_hours", Honoured),
-    ("anomaly_detection_https.hourly_zscore_threshold", Honoured),
-    ("anomaly_detection_https.flow_zscore_threshold", Honoured),
-    ("anomaly_detection_https.adaptation_score_threshold", Honoured),
-    ("anomaly_detection_https.min_baseline_points", Honoured),
-    ("anomaly_detection_https.max_small_flow_anomalies", Honoured),
-    ("anomaly_detection_https.use_adwin_drift", Honoured),
-    ("anomaly_detection_https.adwin_delta", Honoured),
-    ("anomaly_detection_https.adwin_min_window_length", Honoured),
-    ("anomaly_detection_https.ja3_min_variants_per_server", Honoured),
+    ("gabion.tor_exit_nodes", Files("addresses of relays that traffic leaves Tor by")),
+    ("gabion.harmless_files", Files("hashes of files that are harmless though lists name them")),
+    ("gabion.autonomous_systems", Files("table of autonomous systems by network")),
+    ("geoip-database", Files("database of countries by address, for the page of --report")),
+    ("gabion.domain_ages", Files("table of when domains were registered")),
+    ("gabion.mac_vendors", Files("table of makers of hardware")),
+    ("gabion.organizations", Files("folder of lists of organizations that a whitelist names")),
     (
         "anomaly_detection_https.",
         Unused("medians of the hours kept are compared with, not moving means"),
     ),
-    ("flow_ml_detection.", Unused("too weak to alarm anybody: confidence 0.1 in the peer too")),
+    ("flow_ml_detection.", Unused("too weak to alarm anybody: confidence 0.1 in Slips too")),
     ("modules.", Unused("detectors are switched off by DisabledAlerts.disabled_detections")),
     ("output.", Unused("-l names the folder")),
     ("update.", Unused(NET)),
@@ -87,14 +77,20 @@ pub const KEYS: &[(&str, Use)] = &[
     ("web_interface.", Unused(OTHER)),
 ];
 
-/// What becomes of a key; `None` for one that neither the peer nor we have.
-pub fn use_of(key: &str) -> Option<Use> {
-    let exact = KEYS.iter().find(|(k, _)| *k == key);
-    let section = || KEYS.iter().find(|(k, _)| k.ends_with('.') && key.starts_with(k));
-    exact.or_else(section).map(|(_, u)| *u)
+/// All keys with what becomes of them, thresholds first.
+pub fn keys() -> impl Iterator<Item = (&'static str, Use)> {
+    let rows = Settings::ROWS.iter().chain(HttpsSettings::ROWS);
+    rows.map(|row| (row.key, Use::Setting(*row))).chain(OTHERS.iter().copied())
 }
 
-/// Keys of a configuration that are not used, with the reason, and keys that nobody knows.
+/// What becomes of a key; `None` for one that neither Slips nor we have.
+pub fn use_of(key: &str) -> Option<Use> {
+    let exact = keys().find(|(k, _)| *k == key);
+    let section = || keys().find(|(k, _)| k.ends_with('.') && key.starts_with(k));
+    exact.or_else(section).map(|(_, u)| u)
+}
+
+/// Keys of a configuration that are not used, with the reason, and keys that are not known.
 pub fn not_used(tree: &Tree) -> (Vec<(String, &'static str)>, Vec<String>) {
     let mut keys = Vec::new();
     leaves(tree, "", &mut keys);
@@ -102,7 +98,7 @@ pub fn not_used(tree: &Tree) -> (Vec<(String, &'static str)>, Vec<String>) {
     let mut unknown = Vec::new();
     for key in keys {
         match use_of(&key) {
-            Some(Honoured) => {}
+            Some(Use::Setting(_) | Files(_)) => {}
             Some(Unused(why)) => unused.push((key, why)),
             None => unknown.push(key),
         }

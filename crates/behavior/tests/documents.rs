@@ -1,7 +1,7 @@
 //! `docs/detections.md` is what the detectors say of themselves; `UPDATE=1` writes it anew.
 
 use gabion_behavior::detect::ALL;
-use gabion_behavior::settings_keys::{KEYS, Use};
+use gabion_behavior::settings_keys::{Use, keys, use_of};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -91,18 +91,21 @@ fn every_detector_has_its_cases() {
     }
 }
 
-/// The page of the peer's configuration is the table that runs use.
+/// The page of the configuration is the table that runs use.
 #[test]
 fn the_page_of_the_configuration_is_the_table() {
     let mut page = String::from(
-        "# The peer's configuration\n\nWhat becomes of each key of `slips.yaml` when `gabion read --behavior -c slips.yaml` \
-         reads it. A key that ends with a dot stands\nfor the rest of its section. Keys that nobody knows are named at the \
-         start of a run. This page is generated.\n\n| key | use |\n|---|---|\n",
+        "# The configuration of Slips\n\nWhat becomes of each key of `slips.yaml` when `gabion read --behavior -c slips.yaml` \
+         reads it. A key that ends with a dot stands\nfor the rest of its section. Keys that are not known are named at \
+         the start of a run. This page is generated.\n\n| key | default | use |\n|---|---|---|\n",
     );
-    for (key, becomes) in KEYS {
+    for (key, becomes) in keys() {
         let _ = match becomes {
-            Use::Honoured => writeln!(page, "| `{key}` | honoured |"),
-            Use::Unused(why) => writeln!(page, "| `{key}` | not used: {why} |"),
+            Use::Setting(row) => {
+                writeln!(page, "| `{key}` | `{}` | {} |", row.default, flat(row.text))
+            }
+            Use::Files(what) => writeln!(page, "| `{key}` | | {what} |"),
+            Use::Unused(why) => writeln!(page, "| `{key}` | | not used: {why} |"),
         };
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/slips-yaml.md");
@@ -111,4 +114,22 @@ fn the_page_of_the_configuration_is_the_table() {
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(kept == page, "docs/slips-yaml.md is not the table: run with UPDATE=1");
+}
+
+/// A setting that a detector names is a key that a run knows: one that is not would be called unknown though it is
+/// used.
+#[test]
+fn settings_of_detectors_are_known_keys() {
+    for (module, about) in ALL {
+        for setting in about.settings {
+            let is_known = match setting.strip_suffix('*') {
+                Some(section) => keys().any(|(key, _)| key.starts_with(section)),
+                None => matches!(use_of(setting), Some(Use::Setting(_) | Use::Files(_))),
+            };
+            assert!(
+                is_known,
+                "{module}: {setting}: give it a row in settings.rs or settings_keys.rs"
+            );
+        }
+    }
 }

@@ -68,7 +68,7 @@ impl Detector for UnknownPort {
             the application not what comes from a port with a service one-way, unless it is an attempt of \
             TCP; at the 1st, 10th, 100th … time",
         level: "established high, else medium; 1",
-        settings: &["services (lines name,port,protocol)"],
+        settings: &[],
     };
     const KINDS: u32 = bit(LogKind::Conn);
 

@@ -22,7 +22,7 @@ use hashbrown::HashMap;
 
 pub use applied::Learned;
 pub(crate) use applied::{Passed, Withheld};
-pub use read::known_type;
+pub use read::{EntryError, WrongLine, known_type};
 
 /// Which end of a flow an entry is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,6 +8,59 @@ use crate::organizations::ORGANIZATIONS;
 use gabion_record::Ip;
 use gabion_record::logs::{Mac, SECOND, TimeNs, days};
 
+/// What is wrong with an entry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EntryError {
+    /// It has too few columns.
+    #[error("not four columns: write type,value,direction,ignore")]
+    Columns,
+    /// Its direction, or what it ignores, is no known word.
+    #[error("direction must be src, dst or both; ignore must be flows, alerts or both")]
+    Sides,
+    /// It is about flows of a type of findings.
+    #[error("flows have no type: write alerts in the fourth column")]
+    TypeOfFlows,
+    /// The whitelist is full.
+    #[error("too many entries")]
+    TooMany,
+    /// No list is there of that organization.
+    #[error("nothing is known of the organization `{0}`")]
+    Organization(String),
+    /// Its value is not of its type.
+    #[error("`{value}` is no {what}")]
+    Value {
+        /// The value.
+        value: String,
+        /// What it should be, and how that is written.
+        what: &'static str,
+    },
+    /// There are too many networks that are narrowed.
+    #[error("more than {WHITELIST_NARROW_RANGES_MAX} networks with a type or an end")]
+    Networks,
+    /// It is of no known type.
+    #[error("unknown type `{0}`: write ip, domain, mac, asn, organization, evidence or pair")]
+    Kind(String),
+    /// It names no type of findings.
+    #[error("type={0}: no type of findings: docs/detections.md has them all")]
+    Type(String),
+    /// It names no moment.
+    #[error("until={0}: no moment: write it as 2026-11-30T12:00:00Z")]
+    Until(String),
+    /// A further column is none that is known.
+    #[error("column `{0}`: write type=TYPE, until=MOMENT or because=TEXT, or leave it out")]
+    Column(String),
+}
+
+/// A line of a whitelist that is no entry.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {error}")]
+pub struct WrongLine {
+    /// Its number from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub error: EntryError,
+}
+
 /// The columns of a line behind the four that Slips knows.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Further {
@@ -19,7 +72,7 @@ impl Whitelist {
     /// Reads Slips' format (`type,value,direction,ignore`) with what is Gabion's own behind it (`type=`, `until=`,
     /// `because=`); `lists` gives the text of an organization's list by its name (`google_domains`). Also what could
     /// not be used.
-    pub fn read(text: &str, lists: &dyn Fn(&str) -> Option<String>) -> (Whitelist, Vec<String>) {
+    pub fn read(text: &str, lists: &dyn Fn(&str) -> Option<String>) -> (Whitelist, Vec<WrongLine>) {
         let mut made = Whitelist::default();
         let mut wrong = Vec::new();
         let mut organizations = Vec::new();
@@ -32,36 +85,27 @@ impl Whitelist {
             let columns: Vec<&str> =
                 line.splitn(5, ',').map(|c| c.trim().trim_matches('"').trim()).collect();
             let [kind, value, side, ignore, rest @ ..] = columns.as_slice() else {
-                wrong.push(format!(
-                    "line {}: not four columns: write type,value,direction,ignore",
-                    at + 1
-                ));
+                wrong.push(WrongLine { line: at + 1, error: EntryError::Columns });
                 continue;
             };
             let (Some(side), Some((flows, alerts))) = (side_of(side), ignored(ignore)) else {
-                wrong.push(format!(
-                    "line {}: direction must be src, dst or both; ignore must be flows, alerts or both",
-                    at + 1
-                ));
+                wrong.push(WrongLine { line: at + 1, error: EntryError::Sides });
                 continue;
             };
             let further = match further(rest.first().copied().unwrap_or_default()) {
                 Ok(further) => further,
-                Err(why) => {
-                    wrong.push(format!("line {}: {why}", at + 1));
+                Err(error) => {
+                    wrong.push(WrongLine { line: at + 1, error });
                     continue;
                 }
             };
             let is_of_evidence = *kind == "evidence" || further.kind.is_some();
             if flows && is_of_evidence {
-                wrong.push(format!(
-                    "line {}: flows have no type: write alerts in the fourth column",
-                    at + 1
-                ));
+                wrong.push(WrongLine { line: at + 1, error: EntryError::TypeOfFlows });
                 continue;
             }
             if made.entries.len() >= WHITELIST_ENTRIES_MAX {
-                wrong.push(format!("line {}: too many entries", at + 1));
+                wrong.push(WrongLine { line: at + 1, error: EntryError::TooMany });
                 break;
             }
             let number = made.entries.len() as u32;
@@ -77,15 +121,15 @@ impl Whitelist {
             });
             if *kind == "organization" {
                 organizations.push((number, value.to_ascii_lowercase()));
-            } else if let Err(why) = made.one(kind, value, number) {
+            } else if let Err(error) = made.one(kind, value, number) {
                 made.entries.pop();
-                wrong.push(format!("line {}: {why}", at + 1));
+                wrong.push(WrongLine { line: at + 1, error });
             }
         }
         for (number, name) in organizations {
             if !made.organization(&name, number, lists) {
-                let line = made.entries.get(number as usize).map_or(0, |e| e.line);
-                wrong.push(format!("line {line}: nothing is known of the organization `{name}`"));
+                let line = made.entries.get(number as usize).map_or(0, |e| e.line) as usize;
+                wrong.push(WrongLine { line, error: EntryError::Organization(name) });
             }
         }
         made.ranges.close();
@@ -94,17 +138,15 @@ impl Whitelist {
 
     /// Enters what an entry is about. Of entries with the same value the last one counts; before one that is narrowed
     /// the others still do.
-    fn one(&mut self, kind: &str, value: &str, number: u32) -> Result<(), String> {
+    fn one(&mut self, kind: &str, value: &str, number: u32) -> Result<(), EntryError> {
         let is_narrowed = self.entries.get(number as usize).is_some_and(Entry::is_narrowed);
-        let no = |what: &str| Err(format!("`{value}` is no {what}"));
+        let no = |what| Err(EntryError::Value { value: value.to_owned(), what });
         let older = match kind {
             "ip" | "range" => match bounds(value.as_bytes()) {
                 Some((first, last)) if first == last => self.ips.insert(first, number),
                 Some((first, last)) if is_narrowed => {
                     if self.narrow_ranges.len() >= WHITELIST_NARROW_RANGES_MAX {
-                        return Err(format!(
-                            "more than {WHITELIST_NARROW_RANGES_MAX} networks with a type or an end"
-                        ));
+                        return Err(EntryError::Networks);
                     }
                     self.narrow_ranges.push((first, last, number));
                     None
@@ -150,11 +192,7 @@ impl Whitelist {
                     _ => return no("pair: write an address, a blank, and an address or a name"),
                 }
             }
-            _ => {
-                return Err(format!(
-                    "unknown type `{kind}`: write ip, domain, mac, asn, organization, evidence or pair"
-                ));
-            }
+            _ => return Err(EntryError::Kind(kind.to_owned())),
         };
         if let Some(entry) = self.entries.get_mut(number as usize).filter(|_| is_narrowed) {
             entry.older = older;
@@ -216,7 +254,7 @@ pub fn known_type(text: &str) -> Option<&'static str> {
 }
 
 /// Reads `type=TYPE`, `until=MOMENT` and `because=TEXT`, of which the last takes all that follows.
-fn further(mut rest: &str) -> Result<Further, String> {
+fn further(mut rest: &str) -> Result<Further, EntryError> {
     let mut made = Further::default();
     while !rest.trim().is_empty() {
         if rest.trim_start().starts_with("because=") {
@@ -227,22 +265,15 @@ fn further(mut rest: &str) -> Result<Further, String> {
         match column.trim().split_once('=') {
             Some(("type", name)) => {
                 let known = known_type(name.trim());
-                let known = known.ok_or_else(|| {
-                    format!("type={name}: no type of findings: docs/detections.md has them all")
-                })?;
+                let known = known.ok_or_else(|| EntryError::Type(name.to_owned()))?;
                 made.kind = Some(known.to_owned());
             }
             Some(("until", moment)) => {
                 let known = second_of(moment.trim()).map(|s| TimeNs(s.saturating_mul(SECOND)));
-                made.until = Some(known.ok_or_else(|| {
-                    format!("until={moment}: no moment: write it as 2026-11-30T12:00:00Z")
-                })?);
+                made.until = Some(known.ok_or_else(|| EntryError::Until(moment.to_owned()))?);
             }
             _ => {
-                return Err(format!(
-                    "column `{}`: write type=TYPE, until=MOMENT or because=TEXT, or leave it out",
-                    column.trim()
-                ));
+                return Err(EntryError::Column(column.trim().to_owned()));
             }
         }
     }

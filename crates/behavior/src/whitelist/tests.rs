@@ -174,5 +174,5 @@ fn what_is_no_entry_is_said() {
         ip,1.2.3.4,both,alerts,until=soon\nip,1.2.3.4,both,alerts,type=NOTHING\nip,1.2.3.4,both,alerts,x";
     let (list, wrong) = Whitelist::read(text, &|_| None);
     assert_eq!((wrong.len(), list.entries().len()), (13, 1), "{wrong:?}");
-    assert!(wrong[0].starts_with("line 1"));
+    assert!(wrong[0].to_string().starts_with("line 1: "));
 }

@@ -35,11 +35,13 @@ use crate::log::seal_findings::FindingLog;
 use crate::opened_once::OpenedOnce;
 use crate::operator_file;
 use crate::standard_output;
-use gabion_behavior::engine::OTHER_VERSION;
+use crate::suricata::yaml;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
 use gabion_behavior::whitelist::Entry;
-use gabion_behavior::{Back, Counts, Engine, Front, Profile, Section, Settings, Shards};
+use gabion_behavior::{
+    Back, Counts, Engine, Front, Profile, RestoreError, Section, Settings, Shards,
+};
 use gabion_flowlog::feed::OpenOnce;
 use gabion_flowlog::limits::{FOLDER_DEPTH_MAX, FOLLOWED_MAX, reached};
 use gabion_flowlog::source::is_read_once;
@@ -425,7 +427,7 @@ fn follow(
         sink.folder.clone_from(&o.log_dir);
     }
     if let Some(earlier) = &earlier {
-        let other = || unfit(o, OTHER_VERSION);
+        let other = || unfit(o, RestoreError::OtherVersion);
         source.restore(earlier.section(Tag::Source).ok_or_else(other)?).ok_or_else(other)?;
         sink.restore(earlier.section(Tag::Sink).ok_or_else(other)?).ok_or_else(other)?;
         if !o.quiet {
@@ -458,7 +460,7 @@ fn follow(
     Ok(lost.max(end(&source.reports(), &ran, o, sink, ran.is_cut(o.workers), Beside::default())))
 }
 
-fn unfit(o: &ReadOptions, why: &str) -> Fault {
+fn unfit(o: &ReadOptions, why: RestoreError) -> Fault {
     let path = checkpoint::path_in(o.log_dir.as_deref().unwrap_or(Path::new("")));
     Fault::input(format!("{}: {why}", path.display()))
 }
@@ -483,7 +485,7 @@ fn detect<S: Source + 'static>(
             _ => None,
         })
     };
-    let unfit = |why: &'static str| unfit(o, why);
+    let unfit = |why| unfit(o, why);
     let mut say = |said: String| eprintln!("gabion: {said}");
     if o.workers <= 1 {
         let mut engine = Engine::with_budget(settings, start, budget);
@@ -501,7 +503,7 @@ fn detect<S: Source + 'static>(
             (Section::Front, _) => front.restore(bytes),
             (Section::Back, _) => back.restore(bytes),
             (Section::Shard(number), Some(shards)) => {
-                shards.restore(number, bytes).ok_or(OTHER_VERSION)
+                shards.restore(number, bytes).ok_or(RestoreError::OtherVersion)
             }
             (Section::Shard(_), None) => Ok(()),
         }

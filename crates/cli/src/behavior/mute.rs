@@ -60,8 +60,7 @@ pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
     // What is written is what will be read: a line that is none would be left out of the next run.
     let (list, wrong) = Whitelist::read(&entry, &|_| None);
     if let Some(why) = wrong.first() {
-        let why = why.strip_prefix("line 1: ").unwrap_or(why);
-        return Err(Fault::usage(format!("{}: {why}", o.what)));
+        return Err(Fault::usage(format!("{}: {}", o.what, why.error)));
     }
     if let Some(folder) = &o.preview {
         return preview(o, &entry, &list, folder);

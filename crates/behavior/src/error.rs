@@ -1,0 +1,18 @@
+//! What can go wrong for whoever calls the engine.
+
+/// Why a run cannot go on from a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RestoreError {
+    /// Windows or profiles would mean something else.
+    #[error(
+        "it was written with another time_window_width, only_one_tw, analysis_direction or client_ips: use those \
+         again, or begin anew with --overwrite"
+    )]
+    OtherSettings,
+    /// It is whole, but not of this form.
+    #[error(
+        "it was written by another version of Gabion: go on from it with that version, or begin anew with \
+         --overwrite, or in another folder (-l)"
+    )]
+    OtherVersion,
+}
