@@ -3,7 +3,7 @@
 use crate::limits::{TEXT_MAX, reached};
 
 /// A text from outside, bounded, with what is no text replaced.
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     if bytes.len() > TEXT_MAX {
         reached::TEXT_MAX.count();
     }

@@ -262,8 +262,8 @@ pub(crate) struct ReadOptions {
     #[arg(long)]
     pub(crate) behavior: bool,
     /// Take logs for this kind instead of finding it out
-    #[arg(long, value_name = "KIND", requires = "behavior")]
-    pub(crate) kind: Option<LogFormat>,
+    #[arg(long, value_name = "KIND", requires = "behavior", value_parser = values::log_format())]
+    pub(crate) kind: Option<gabion_flowlog::Format>,
     /// Lists of what is bad: files or folders of CSV, plain and hosts lists, STIX 2.1 bundles
     /// (repeatable); read again when they change and at SIGUSR2
     #[arg(long, value_name = "PATH", requires = "behavior")]
@@ -344,19 +344,6 @@ fn level(text: &str) -> Result<u32, String> {
         "a number is wanted: 1 (high), 2 (medium) or 3 (low), for rules any priority from 1 to 255"
             .to_owned()
     })
-}
-
-/// Kinds of logs of flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum LogFormat {
-    /// Zeek's logs
-    Zeek,
-    /// Suricata's EVE
-    Eve,
-    /// Argus's flows by columns
-    Argus,
-    /// nfdump's CSV, text or binary files
-    Nfdump,
 }
 
 /// Options of `rules test`.

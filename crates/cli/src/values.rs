@@ -1,8 +1,12 @@
 //! Values of options: one reader for each kind of them, which says what is wanted with an example.
 
 use crate::limits::SECONDS_MAX;
-use clap::builder::{NonEmptyStringValueParser, OsStringValueParser, TypedValueParser};
+use clap::builder::{
+    NonEmptyStringValueParser, OsStringValueParser, PossibleValue, PossibleValuesParser,
+    TypedValueParser,
+};
 use gabion_capture::filter::Filter;
+use gabion_flowlog::Format;
 use gabion_record::budget::ByteSize;
 use gabion_settings::limits::PROCESSORS_MAX;
 use std::ffi::OsString;
@@ -109,6 +113,13 @@ pub(crate) fn text() -> NonEmptyStringValueParser {
 
 /// Bytes that may be enough for something: a packet's.
 const LEAST_BYTES: u64 = 1 << 10;
+
+/// A format of logs of flows: one of its table.
+pub(crate) fn log_format() -> impl TypedValueParser<Value = Format> {
+    let values = Format::ALL.iter().map(|row| PossibleValue::new(row.name).help(row.text));
+    PossibleValuesParser::new(values)
+        .try_map(|name| Format::from_name(&name).ok_or("no format of logs"))
+}
 
 /// An amount of memory that is not none.
 pub(crate) fn size(text: &str) -> Result<ByteSize, String> {

@@ -3,13 +3,14 @@
 //! Rows that are no IP flows (`llc`, `man`, ARP by hardware address) are skipped and say so. ICMP
 //! has its type and code where ports stand, in hex.
 
+use crate::columns::Columns;
 use crate::field;
+use crate::format::LogFormat;
 use crate::skip::Skip;
 use crate::zeek::build;
 use gabion_record::Ip;
 use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
 use gabion_record::saved;
-use gabion_record::saved::Saved;
 
 /// Columns read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,70 +57,47 @@ const NAMES: &[(&str, Column)] = &[
 
 /// Where each column stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
-    separator: u8,
-    /// The column at each position of a line.
-    at: Vec<Option<Column>>,
+pub(crate) struct Layout {
+    columns: Columns,
     has_app: bool,
 }
 
-impl Saved for Column {
-    fn save(&self, out: &mut Vec<u8>) {
-        out.push(*self as u8);
+saved! { Layout { columns, has_app } }
+
+/// The column of a name.
+fn column_of(name: &[u8], before: &[Option<u8>]) -> Option<u8> {
+    // `appproto` contains `proto` too.
+    if name.windows(8).any(|w| w == b"appproto") {
+        return Some(Column::App as u8);
     }
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        let number = u8::load(from)?;
-        NAMES.iter().map(|(_, column)| *column).find(|column| *column as u8 == number)
-    }
+    let known = NAMES.iter().find(|(part, column)| {
+        name.windows(part.len()).any(|w| w == part.as_bytes())
+            && !before.contains(&Some(*column as u8))
+    });
+    known.map(|(_, column)| *column as u8)
 }
 
-saved! { Layout { separator, at, has_app } }
+impl LogFormat for Layout {
+    const NAME: &'static str = "argus";
+    const TITLE: &'static str = "Argus";
 
-impl Layout {
-    /// From a header line; `None` when it is none.
-    pub fn from_header(line: &[u8]) -> Option<Layout> {
+    fn from_header(line: &[u8]) -> Option<Layout> {
         let commas = line.iter().filter(|b| **b == b',').count();
         let separator = if commas > 5 { b',' } else { b'\t' };
-        let mut at = Vec::new();
-        for name in crate::reader::columns(line.split(|b| *b == separator)) {
-            let name = name.to_ascii_lowercase();
-            // `appproto` contains `proto` too.
-            let is_app = name.windows(8).any(|w| w == b"appproto");
-            let known = NAMES.iter().find(|(part, column)| {
-                name.windows(part.len()).any(|w| w == part.as_bytes())
-                    && !at.contains(&Some(*column))
-            });
-            at.push(if is_app { Some(Column::App) } else { known.map(|(_, column)| *column) });
-        }
-        let has = |column| at.contains(&Some(column));
+        let columns = Columns::from_header(line, separator, column_of);
+        let has = |column: Column| columns.has(column as u8);
         let is_header = has(Column::Start) && has(Column::Src) && has(Column::Dst);
         let has_app = has(Column::App);
-        is_header.then_some(Layout { separator, at, has_app })
+        is_header.then_some(Layout { columns, has_app })
     }
 
-    /// The moment of a line.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
-        let column = self.at.iter().position(|c| *c == Some(Column::Start));
-        let text = line.split(|b| *b == self.separator).nth(column.ok_or(Skip::NoHeader)?);
-        field::moment(text.ok_or(Skip::CutShort)?).ok_or(Skip::NoTime)
+    fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
+        let text = self.columns.text(line, Column::Start as u8).ok_or(Skip::CutShort)?;
+        field::moment(text).ok_or(Skip::NoTime)
     }
 
-    /// The record of a line.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn record<'a>(&self, line: &'a [u8]) -> Result<Record<'a>, Skip> {
-        let mut texts: [&'a [u8]; COLUMNS] = [&[]; COLUMNS];
-        for (at, text) in line.split(|b| *b == self.separator).enumerate() {
-            if let Some(Some(column)) = self.at.get(at)
-                && let Some(slot) = texts.get_mut(*column as usize)
-            {
-                *slot = text.trim_ascii();
-            }
-        }
+    fn record<'a>(&self, line: &'a [u8], _: &'a mut Vec<u8>) -> Result<Record<'a>, Skip> {
+        let texts: [&'a [u8]; COLUMNS] = self.columns.texts(line);
         let get = |column: Column| texts.get(column as usize).copied().unwrap_or_default();
         let ts = field::moment(get(Column::Start)).ok_or(Skip::NoTime)?;
         let src = Ip::parse(get(Column::Src)).ok_or(Skip::NoAddress)?;
@@ -188,7 +166,7 @@ fn label(text: &[u8]) -> Label {
 
 /// Whether a state means that both sides talked: a pair of flags `a_b` when both have SYN and ACK or
 /// both have PSH and ACK, in whatever order; else by Argus's words.
-pub fn is_established(state: &[u8], packets: u64) -> bool {
+pub(crate) fn is_established(state: &[u8], packets: u64) -> bool {
     if let Some(bar) = state.iter().position(|b| *b == b'_') {
         let (a, b) = state.split_at(bar);
         let both = |x: u8, y: u8| [a, b].iter().all(|s| s.contains(&x) && s.contains(&y));
@@ -211,20 +189,21 @@ mod tests {
     #[test]
     fn a_row_of_the_peers_data() {
         let layout = Layout::from_header(HEADER).unwrap();
+        let (mut scratch, mut other) = (Vec::new(), Vec::new());
         let line =
             b"2018/12/18 14:00:00.527012,0.699716,tcp,216.73.23.146,52798,   ->,147.32.81.58,\
             445,S_RA,0,0,2,134,70,1,flow=From-Botnet-V1";
-        let r = layout.record(line).unwrap();
+        let r = layout.record(line, &mut scratch).unwrap();
         let Body::Conn(c) = r.body else { panic!("not a conn") };
         assert_eq!((c.orig_bytes, c.resp_bytes, c.orig_pkts, c.resp_pkts), (70, 64, 1, 1));
         assert!(!c.is_established && !c.knows_service);
         assert_eq!((r.dst_port, r.label), (445, Label::Malicious));
         assert_eq!(layout.time(line), Ok(r.ts));
         for cut in 0..line.len() {
-            let _ = layout.record(&line[..cut]);
+            let _ = layout.record(&line[..cut], &mut other);
         }
         let llc = b"1970/01/01 01:00:00.0,0.0,llc,00:00:00:00:00:00,0,->,00:00:00:00:00:00,0,INT,,,1,60,60,,";
-        assert_eq!(layout.record(llc).err(), Some(Skip::NoAddress));
+        assert_eq!(layout.record(llc, &mut other).err(), Some(Skip::NoAddress));
         assert_eq!(Layout::from_header(b"a,b,c"), None);
     }
 
@@ -233,7 +212,7 @@ mod tests {
         let header = String::from_utf8_lossy(HEADER).replace(',', "\t") + "\tAppProto";
         let layout = Layout::from_header(header.as_bytes()).unwrap();
         assert!(layout.has_app);
-        assert_eq!(layout.at.get(2), Some(&Some(Column::Proto)));
+        assert_eq!(layout.columns.text(b"a\tb\ttcp", Column::Proto as u8), Some(&b"tcp"[..]));
     }
 
     /// Counted from the peer's rules over its test4 and test5 (facts 1.1): 122 of 394, 283 of 298.

@@ -7,6 +7,7 @@
 //! The same reader takes what our own network engine says of a capture, as lines in memory.
 
 use crate::field;
+use crate::format::{LogFormat, Seen};
 use crate::json::{self, Value};
 use crate::skip::Skip;
 use gabion_record::Ip;
@@ -14,6 +15,7 @@ use gabion_record::logs::{
     Arp, Body, Conn, Dhcp, Dns, Files, Ftp, Http, Label, List, Mac, Proto, Record, RuleAlert, Ssh,
     Ssl, TimeNs,
 };
+use gabion_record::saved;
 
 /// Places of an event's texts. Those of nested objects are their inner names.
 #[derive(Clone, Copy)]
@@ -88,8 +90,46 @@ enum Place {
 const PLACES: usize = Place::End0 as usize;
 type Slots<'a> = [&'a [u8]; PLACES];
 
+/// The format: an event a line, without a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Events;
+
+saved! { Events {} }
+
+impl LogFormat for Events {
+    const NAME: &'static str = "eve";
+    const TITLE: &'static str = "EVE";
+
+    fn from_record(seen: Seen<'_>) -> Option<Events> {
+        let is_event = match seen.chosen {
+            Some(Self::NAME) => true,
+            // Among Zeek's logs a file of EVE is still one.
+            Some("zeek") | None => is_eve(seen.line),
+            Some(_) => false,
+        };
+        (seen.line.first() == Some(&b'{') && is_event).then_some(Events)
+    }
+
+    fn quick_time(&self, line: &[u8]) -> Option<Result<TimeNs, Skip>> {
+        if line.first() != Some(&b'{') {
+            return None;
+        }
+        let slots = slots(line, &mut 0).ok()?;
+        let is_event = slots.get(Place::Kind as usize).is_some_and(|kind| !kind.is_empty());
+        is_event.then(|| moment(&slots))
+    }
+
+    fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
+        if line.first() == Some(&b'{') { time(line) } else { Err(Skip::NotALog) }
+    }
+
+    fn record<'a>(&self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>, Skip> {
+        record(line, scratch)
+    }
+}
+
 /// Whether a line of JSON is an event of EVE.
-pub fn is_eve(line: &[u8]) -> bool {
+pub(crate) fn is_eve(line: &[u8]) -> bool {
     let mut found = false;
     let whole = json::members(line, |key, _| found |= key == b"event_type");
     whole.is_some() && found
@@ -99,7 +139,7 @@ pub fn is_eve(line: &[u8]) -> bool {
 ///
 /// # Errors
 /// When there is none, or the event is of a kind that is not used.
-pub fn time(line: &[u8]) -> Result<TimeNs, Skip> {
+pub(crate) fn time(line: &[u8]) -> Result<TimeNs, Skip> {
     let slots = slots(line, &mut 0)?;
     moment(&slots)
 }
@@ -334,7 +374,7 @@ fn alert<'a>(inner: &'a [u8], put: Put<'_, 'a>) {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn record<'a>(line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>, Skip> {
+pub(crate) fn record<'a>(line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>, Skip> {
     let mut escaped = 0u64;
     let mut slots = slots(line, &mut escaped)?;
     let ts = moment(&slots)?;

@@ -9,12 +9,13 @@
 //! What can be read only once ([`is_read_once`]) is opened once, has no pass over its times, and its lines
 //! wait for no earlier ones.
 
+use crate::formats::Format;
 use crate::limits::{HORIZON_NS, TOGETHER};
-use crate::reader::{Format, LayoutId, Line, Reader};
+use crate::reader::{LayoutId, Line, Reader};
 use crate::skip::{Skip, Skips};
 use crate::sorter::{Leaving, Sorter};
 use crate::source::{LineRead, Lines, is_read_once, open_once};
-use crate::survey::{Survey, survey};
+use crate::survey::{RunJobs, Survey, in_turn, survey};
 use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;
@@ -32,13 +33,21 @@ pub struct Options {
     pub horizon_ns: i64,
     /// Bytes of lines that wait, over all inputs.
     pub buffer_bytes: usize,
-    /// Threads that may look at the times of a file before it is read.
-    pub threads: usize,
+    /// Parts in which the times of a large file may be looked at before it is read.
+    pub parts: usize,
+    /// What looks at these parts.
+    pub run: RunJobs,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { format: None, horizon_ns: HORIZON_NS, buffer_bytes: 64 << 20, threads: 1 }
+        Options {
+            format: None,
+            horizon_ns: HORIZON_NS,
+            buffer_bytes: 64 << 20,
+            parts: 1,
+            run: in_turn,
+        }
     }
 }
 
@@ -308,7 +317,7 @@ impl Input {
             return;
         }
         let mut reader = Reader::new(&self.name(), options.format);
-        let survey = match survey(&self.report.path, &mut reader, options.threads) {
+        let survey = match survey(&self.report.path, &mut reader, options.parts, options.run) {
             Ok(survey) => survey,
             Err(e) => {
                 self.report.error = Some(e.to_string());

@@ -12,12 +12,13 @@
 
 use crate::feed::InputReport;
 use crate::folders::{Folders, changed_ns};
+use crate::formats::Format;
 use crate::growing::{Content, Next, Place};
 use crate::intake::{Each, Intake};
 use crate::limits::{
     FOLLOWED_MAX, MERGED_MAX, OPEN_MAX, PLACES_MAX, REPORTS_MAX, WAITING_MAX, reached,
 };
-use crate::reader::{Format, LayoutId};
+use crate::reader::LayoutId;
 use crate::source::is_packed;
 use foldhash::fast::FixedState;
 use gabion_record::logs::TimeNs;

@@ -5,8 +5,9 @@
 //! anew, however long it is by now. Between two looks nothing is held of a log but its place, so that very
 //! many can be followed; half a line is read again when the log has grown.
 
+use crate::formats::Format;
 use crate::limits::{CHUNK, LINE_MAX};
-use crate::reader::{Format, Line, Reader};
+use crate::reader::{Line, Reader};
 use crate::source::{LineRead, Lines};
 use gabion_record::{fnv, saved};
 use std::fs::File;

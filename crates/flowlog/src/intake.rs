@@ -4,7 +4,8 @@
 //! horizon says and room allows; what comes later still is given out late.
 
 use crate::feed::{InputReport, shed};
-use crate::reader::{Format, LayoutId, Line, Reader};
+use crate::formats::Format;
+use crate::reader::{LayoutId, Line, Reader};
 use crate::sorter::Sorter;
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;

@@ -15,28 +15,34 @@
 //! No input panics, and nothing is allocated per record once buffers have grown.
 #![forbid(unsafe_code)]
 
-pub mod argus;
-pub mod eve;
+mod argus;
+mod columns;
+mod eve;
 pub mod feed;
 pub mod field;
 mod folders;
 pub mod follow;
+mod format;
+mod formats;
 mod growing;
 pub mod intake;
 pub mod json;
 pub mod limits;
 pub mod netflow;
 mod nfcapd;
-pub mod nfdump;
+mod nfdump;
 pub mod reader;
 pub mod skip;
 pub mod sorter;
 pub mod source;
 mod survey;
-pub mod zeek;
+mod zeek;
 
 pub use feed::{Feed, InputReport, Options};
 pub use follow::Follow;
+pub use formats::{Format, Row};
 pub use intake::Intake;
-pub use reader::{Format, Reader};
+pub use reader::Reader;
 pub use skip::{Skip, Skips};
+pub use survey::{Job, RunJobs, in_turn};
+pub use zeek::kind_of;

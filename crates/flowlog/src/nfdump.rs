@@ -5,7 +5,10 @@
 //! one-way row cannot tell, and is not held against its source. In the place of ICMP's port stand type and code: as
 //! `8.0`, or as one number. Binary files are in `nfcapd`.
 
+use crate::columns::Columns;
 use crate::field;
+use crate::format::{LogFormat, Seen};
+use crate::nfcapd::{self, is_refused};
 use crate::skip::Skip;
 use crate::zeek::build;
 use gabion_record::Ip;
@@ -60,91 +63,98 @@ const NAMES: &[(&str, Column)] = &[
 
 /// How rows are laid out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Layout {
+pub(crate) enum Layout {
     /// Columns by name.
-    Csv(Vec<Option<u8>>),
+    Csv(Columns),
     /// Words between blanks: date, time, duration, protocol, address:port, `->`, address:port,
     /// flags, type of service, packets, bytes, flows, perhaps a label.
     Text,
+    /// Rows of a binary file ([`crate::nfcapd`]).
+    Binary,
 }
 
 impl Saved for Layout {
     fn save(&self, out: &mut Vec<u8>) {
-        let columns = match self {
-            Layout::Csv(columns) => Some(columns.clone()),
-            Layout::Text => None,
-        };
-        columns.save(out);
+        match self {
+            Layout::Csv(columns) => {
+                out.push(0);
+                columns.save(out);
+            }
+            Layout::Text => out.push(1),
+            Layout::Binary => out.push(2),
+        }
     }
     fn load(from: &mut &[u8]) -> Option<Self> {
-        Option::<Vec<Option<u8>>>::load(from)
-            .map(|columns| columns.map_or(Layout::Text, Layout::Csv))
+        Some(match u8::load(from)? {
+            0 => Layout::Csv(Saved::load(from)?),
+            1 => Layout::Text,
+            2 => Layout::Binary,
+            _ => return None,
+        })
     }
 }
 
-impl Layout {
-    /// From a header line; `None` when it is none.
-    pub fn from_header(line: &[u8]) -> Option<Layout> {
+impl LogFormat for Layout {
+    const NAME: &'static str = "nfdump";
+    const TITLE: &'static str = "nfdump";
+
+    fn from_header(line: &[u8]) -> Option<Layout> {
+        if line == nfcapd::HEADER {
+            return Some(Layout::Binary);
+        }
         if line.starts_with(b"Date flow start") || line.starts_with(b"Date first seen") {
             return Some(Layout::Text);
         }
-        let columns: Vec<Option<u8>> = crate::reader::columns(line.split(|b| *b == b','))
-            .into_iter()
-            .map(|name| {
-                let name = name.trim_ascii().to_ascii_lowercase();
-                let known = NAMES.iter().find(|(n, _)| n.as_bytes() == name)?;
-                Some(known.1 as u8)
-            })
-            .collect();
-        let has = |column: Column| columns.contains(&Some(column as u8));
+        let columns = Columns::from_header(line, b',', |name, _| {
+            NAMES.iter().find(|(n, _)| n.as_bytes() == name).map(|(_, column)| *column as u8)
+        });
+        let has = |column: Column| columns.has(column as u8);
         let is_header = has(Column::Start) && has(Column::Src) && has(Column::Dst);
         is_header.then_some(Layout::Csv(columns))
     }
 
-    /// From the first line of text that has no header.
-    pub fn from_line(line: &[u8]) -> Option<Layout> {
-        text_row(line).ok().map(|_| Layout::Text)
+    /// Text may come without a header.
+    fn from_record(seen: Seen<'_>) -> Option<Layout> {
+        let is_row = seen.line.first() != Some(&b'{') && text_row(seen.line).is_ok();
+        (seen.may_be(Self::NAME) && is_row).then_some(Layout::Text)
     }
 
-    /// The moment of a line.
-    ///
-    /// # Errors
-    /// When there is none.
-    pub fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
-        let texts = self.texts(line)?;
-        field::moment(texts.0[Column::Start as usize]).ok_or(Skip::NoTime)
-    }
-
-    fn texts<'a>(&self, line: &'a [u8]) -> Result<Texts<'a>, Skip> {
-        let Layout::Csv(columns) = self else { return text_row(line) };
-        let mut texts = Texts([&[]; COLUMNS]);
-        for (text, column) in line.split(|b| *b == b',').zip(columns) {
-            if let Some(slot) = column.and_then(|c| texts.0.get_mut(usize::from(c))) {
-                *slot = text.trim_ascii();
+    fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
+        match self {
+            Layout::Binary => nfcapd::time(line),
+            Layout::Csv(_) | Layout::Text => {
+                let texts = self.texts(line)?;
+                field::moment(texts[Column::Start as usize]).ok_or(Skip::NoTime)
             }
         }
-        Ok(texts)
     }
 
-    /// The record of a line.
-    ///
-    /// # Errors
-    /// What is wrong with it.
-    pub fn record<'a>(
-        &self,
-        line: &'a [u8],
-        _scratch: &'a mut Vec<u8>,
-    ) -> Result<Record<'a>, Skip> {
+    fn record<'a>(&self, line: &'a [u8], _: &'a mut Vec<u8>) -> Result<Record<'a>, Skip> {
+        match self {
+            Layout::Binary => nfcapd::record(line),
+            Layout::Csv(_) | Layout::Text => self.row(line),
+        }
+    }
+}
+
+impl Layout {
+    fn texts<'a>(&self, line: &'a [u8]) -> Result<Texts<'a>, Skip> {
+        match self {
+            Layout::Csv(columns) => Ok(columns.texts(line)),
+            Layout::Text | Layout::Binary => text_row(line),
+        }
+    }
+
+    fn row<'a>(&self, line: &'a [u8]) -> Result<Record<'a>, Skip> {
         let texts = self.texts(line)?;
-        let get = |column: Column| texts.0.get(column as usize).copied().unwrap_or_default();
+        let get = |column: Column| texts.get(column as usize).copied().unwrap_or_default();
         let ts = field::moment(get(Column::Start)).ok_or(Skip::NoTime)?;
         let proto = proto_of(get(Column::Proto));
         let (src_port, dst_port) = match proto.is_icmp() {
             true => type_and_code(get(Column::DstPort)),
             false => (field::port(get(Column::SrcPort)), field::port(get(Column::DstPort))),
         };
-        let has_both_sides =
-            matches!(self, Layout::Csv(c) if c.contains(&Some(Column::OutPackets as u8)));
+        let has_both_sides = matches!(self, Layout::Csv(c) if c.has(Column::OutPackets as u8));
         let orig_pkts = scaled(get(Column::InPackets));
         let resp_pkts = scaled(get(Column::OutPackets));
         let flags = get(Column::Flags);
@@ -177,12 +187,7 @@ impl Layout {
     }
 }
 
-struct Texts<'a>([&'a [u8]; COLUMNS]);
-
-/// An answer of RST and ACK and nothing else.
-pub(crate) fn is_refused(flags: &[u8]) -> bool {
-    flags.contains(&b'R') && !flags.iter().any(|b| matches!(b, b'P' | b'S' | b'F'))
-}
+type Texts<'a> = [&'a [u8]; COLUMNS];
 
 fn label(text: &[u8]) -> Label {
     build::label(text)
@@ -221,7 +226,7 @@ fn scaled(text: &[u8]) -> u64 {
 }
 
 fn text_row(line: &[u8]) -> Result<Texts<'_>, Skip> {
-    let mut texts = Texts([&[]; COLUMNS]);
+    let mut texts: Texts<'_> = [&[]; COLUMNS];
     let mut words = line.split(|b| b.is_ascii_whitespace()).filter(|w| !w.is_empty());
     let date = words.next().ok_or(Skip::CutShort)?;
     let time = words.next().ok_or(Skip::CutShort)?;
@@ -231,7 +236,7 @@ fn text_row(line: &[u8]) -> Result<Texts<'_>, Skip> {
     // Date and time as one text: they stand in one line, a blank or a tab between them.
     let start = offset(line, date);
     let end = offset(line, time) + time.len();
-    let mut set = |column: Column, text| texts.0[column as usize] = text;
+    let mut set = |column: Column, text| texts[column as usize] = text;
     set(Column::Start, line.get(start..end).ok_or(Skip::NoTime)?);
     set(Column::Duration, words.next().ok_or(Skip::CutShort)?);
     let proto = words.next().ok_or(Skip::CutShort)?;
@@ -289,6 +294,10 @@ fn icmp6_endpoint(text: &[u8]) -> (&[u8], &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn first_line(line: &[u8]) -> Option<Layout> {
+        Layout::from_record(Seen { line, chosen: None, named: None })
+    }
 
     fn read(layout: &Layout, line: &str) -> Result<(String, u16, u64, u64, bool), Skip> {
         let mut scratch = Vec::new();
@@ -349,13 +358,13 @@ mod tests {
             "2013-07-09\t01:00:23.040\t0.028\tUDP\t8.8.8.8:53\t->\t10.0.0.150:49058\t......\t0\t1\t126\t1",
             "2013-07-09 01:00:23.040     0.028 UDP   8.8.8.8:53  -> 10.0.0.150:49058        ......   0  1  126 1 Background",
         ] {
-            let layout = Layout::from_line(line.as_bytes()).unwrap();
+            let layout = first_line(line.as_bytes()).unwrap();
             assert_eq!(read(&layout, line), Ok(("8.8.8.8".into(), 49058, 1, 126, true)));
             assert_eq!(layout.time(line.as_bytes()).unwrap().0, 1_373_331_623_040_000_000);
             for cut in 0..line.len() {
                 let _ = read(&layout, &line[..cut]);
             }
         }
-        assert_eq!(Layout::from_line(b"Summary: total flows: 3"), None);
+        assert_eq!(first_line(b"Summary: total flows: 3"), None);
     }
 }

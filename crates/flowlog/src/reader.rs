@@ -4,36 +4,14 @@
 //! full: [`Reader::line`] says what a line is and when, [`Reader::record`] makes its record. Between
 //! the two a line carries the number of the header it stood under ([`LayoutId`]).
 
-use crate::limits::{COLUMNS_MAX, LAYOUTS_MAX, LINE_MAX, reached};
+use crate::format::Seen;
+use crate::formats::{Format, Layout};
+use crate::limits::{LAYOUTS_MAX, LINE_MAX};
 use crate::skip::Skip;
-use crate::zeek::{self, Separator};
-use crate::{argus, eve, nfcapd, nfdump};
+use crate::zeek;
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;
 use gabion_record::saved::Saved;
-
-/// The format of a log, as the user may name it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Zeek's logs, TSV or JSON
-    Zeek,
-    /// Suricata's EVE
-    Eve,
-    /// Argus's flows by columns
-    Argus,
-    /// nfdump's CSV, text or binary files
-    Nfdump,
-}
-
-impl Format {
-    /// All formats with their names.
-    pub const ALL: [(&'static str, Format); 4] = [
-        ("zeek", Format::Zeek),
-        ("eve", Format::Eve),
-        ("argus", Format::Argus),
-        ("nfdump", Format::Nfdump),
-    ];
-}
 
 /// The header that a line stood under.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,16 +28,6 @@ pub enum Line {
     Skip(Skip),
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Layout {
-    Zeek(zeek::Layout),
-    ZeekJson(LogKind),
-    Eve,
-    Argus(argus::Layout),
-    Nfdump(nfdump::Layout),
-    Nfcapd,
-}
-
 /// Reads the lines of one log.
 #[derive(Clone, Debug)]
 pub struct Reader {
@@ -68,12 +36,8 @@ pub struct Reader {
     named: Option<LogKind>,
     layouts: Vec<Layout>,
     current: Option<u32>,
-    /// `#separator`, `#unset_field` and `#path` of the header being read.
-    separator: Separator,
-    unset: Vec<u8>,
-    path: Option<LogKind>,
-    /// A log of Zeek that is not used (`stats`, `weird_stats`, …).
-    is_unused: bool,
+    /// What lines that begin with `#` have said.
+    header: zeek::Header,
 }
 
 impl Saved for LayoutId {
@@ -85,75 +49,30 @@ impl Saved for LayoutId {
     }
 }
 
-impl Saved for Format {
-    fn save(&self, out: &mut Vec<u8>) {
-        out.push(*self as u8);
-    }
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Format::ALL.get(usize::from(u8::load(from)?)).map(|(_, format)| *format)
-    }
-}
-
-impl Saved for Layout {
-    fn save(&self, out: &mut Vec<u8>) {
-        match self {
-            Layout::Zeek(layout) => {
-                out.push(0);
-                layout.save(out);
-            }
-            Layout::ZeekJson(kind) => {
-                out.push(1);
-                kind.save(out);
-            }
-            Layout::Eve => out.push(2),
-            Layout::Argus(layout) => {
-                out.push(3);
-                layout.save(out);
-            }
-            Layout::Nfdump(layout) => {
-                out.push(4);
-                layout.save(out);
-            }
-            Layout::Nfcapd => out.push(5),
-        }
-    }
-    fn load(from: &mut &[u8]) -> Option<Self> {
-        Some(match u8::load(from)? {
-            0 => Layout::Zeek(Saved::load(from)?),
-            1 => Layout::ZeekJson(Saved::load(from)?),
-            2 => Layout::Eve,
-            3 => Layout::Argus(Saved::load(from)?),
-            4 => Layout::Nfdump(Saved::load(from)?),
-            5 => Layout::Nfcapd,
-            _ => return None,
-        })
-    }
-}
-
-saved! { Reader { format, named, layouts, current, separator, unset, path, is_unused } }
+saved! { Reader { format, named, layouts, current, header } }
 
 impl Reader {
-    /// A reader of a log of that file name; `format` where the user says it.
+    /// A reader of a log of that file name; `format` where the user names it.
     pub fn new(name: &str, format: Option<Format>) -> Reader {
         Reader {
             format,
-            named: kind_of(name),
+            named: zeek::kind_of(name),
             layouts: Vec::new(),
             current: None,
-            separator: Separator::Byte(b'\t'),
-            unset: b"-".to_vec(),
-            path: None,
-            is_unused: false,
+            header: zeek::Header::default(),
         }
+    }
+
+    /// The columns in force.
+    #[inline]
+    fn layout(&self) -> Option<(u32, &Layout)> {
+        let at = self.current?;
+        self.layouts.get(at as usize).map(|layout| (at, layout))
     }
 
     /// Which log of Zeek it is, when it is one and that is known.
     pub fn kind(&self) -> Option<LogKind> {
-        match self.layouts.get(self.current? as usize)? {
-            Layout::Zeek(layout) => Some(layout.kind),
-            Layout::ZeekJson(kind) => Some(*kind),
-            _ => None,
-        }
+        self.layout().and_then(|(_, layout)| layout.kind())
     }
 
     /// The order of this log's records among records of the same moment.
@@ -164,20 +83,10 @@ impl Reader {
     /// Says what a line (without its end) is.
     #[inline]
     pub fn line(&mut self, line: &[u8]) -> Line {
-        if let Some(at) = self.current {
-            match self.layouts.get(at as usize) {
-                Some(Layout::Zeek(layout)) => {
-                    if let Some(byte) = layout.leads_with_time()
-                        && let Some(ts) = zeek::leading_time(line, byte)
-                    {
-                        return Line::Record(ts, LayoutId(at));
-                    }
-                }
-                Some(Layout::ZeekJson(_)) if line.first() == Some(&b'{') => {
-                    return Self::found(at, zeek::json_time(line));
-                }
-                _ => {}
-            }
+        if let Some((at, layout)) = self.layout()
+            && let Some(time) = layout.quick_time(line)
+        {
+            return Self::found(at, time);
         }
         self.any_line(line)
     }
@@ -198,61 +107,46 @@ impl Reader {
         match trimmed.first() {
             None => return Line::Quiet,
             Some(b'#') => return self.comment(line),
+            // A line of JSON says by itself what it is.
             Some(b'{') => return self.json(trimmed),
             Some(_) => {}
         }
-        if self.is_unused {
+        if self.header.is_unused {
             return Line::Skip(Skip::UnusedEvent);
         }
-        if let Some(at) = self.current
-            && let Some(layout) = self.layouts.get(at as usize)
-        {
-            let time = match layout {
-                Layout::Zeek(layout) => layout.time(line),
-                Layout::Argus(layout) => layout.time(line),
-                Layout::Nfdump(layout) => layout.time(line),
-                Layout::Nfcapd => nfcapd::time(line),
-                Layout::ZeekJson(_) | Layout::Eve => Err(Skip::NotALog),
-            };
+        if let Some((at, layout)) = self.layout() {
+            let time = layout.time(line);
             if time.is_err() && self.header(line) {
                 return Line::Quiet;
             }
-            return match (time, layout_is_zeek(self.layouts.get(at as usize))) {
-                // Text among columns is no line with a bad time.
-                (Err(_), true) if !line.contains(&b'\t') => Line::Skip(Skip::NotALog),
-                (time, _) => Self::found(at, time),
-            };
+            return Self::found(at, time);
         }
         if self.header(line) {
             return Line::Quiet;
         }
-        // nfdump's text may come without a header.
-        if let Some(layout) = nfdump::Layout::from_line(line)
-            && matches!(self.format, None | Some(Format::Nfdump))
-        {
-            return match self.push(Layout::Nfdump(layout.clone())) {
-                Ok(at) => Self::found(at, layout.time(line)),
-                Err(skip) => Line::Skip(skip),
-            };
+        match Layout::from_record(self.seen(line)) {
+            Some(layout) => self.first_line(line, layout),
+            None => Line::Skip(if self.named.is_some() { Skip::NoHeader } else { Skip::NotALog }),
         }
-        Line::Skip(if self.named.is_some() { Skip::NoHeader } else { Skip::NotALog })
+    }
+
+    fn seen<'a>(&self, line: &'a [u8]) -> Seen<'a> {
+        Seen { line, chosen: self.format.map(Format::name), named: self.named.or(self.header.path) }
     }
 
     /// Takes a line that names columns.
     fn header(&mut self, line: &[u8]) -> bool {
-        let may = |format| self.format.is_none() || self.format == Some(format);
-        if line == nfcapd::HEADER && may(Format::Nfdump) {
-            return self.push(Layout::Nfcapd).is_ok();
-        }
-        let layout = match argus::Layout::from_header(line) {
-            Some(layout) if may(Format::Argus) => Some(Layout::Argus(layout)),
-            _ => None,
-        };
-        let layout = layout.or_else(|| match nfdump::Layout::from_header(line) {
-            Some(layout) if may(Format::Nfdump) => Some(Layout::Nfdump(layout)),
-            _ => None,
-        });
+        let layout = Layout::from_header(line, self.format);
         layout.is_some_and(|layout| self.push(layout).is_ok())
+    }
+
+    /// A record that no header stands before.
+    fn first_line(&mut self, line: &[u8], layout: Layout) -> Line {
+        let time = layout.time(line);
+        match (time, self.push(layout)) {
+            (Ok(ts), Ok(at)) => Line::Record(ts, LayoutId(at)),
+            (Err(skip), _) | (_, Err(skip)) => Line::Skip(skip),
+        }
     }
 
     fn push(&mut self, layout: Layout) -> Result<u32, Skip> {
@@ -272,71 +166,28 @@ impl Reader {
         Ok(at)
     }
 
-    /// A line of a Zeek header.
+    /// A line of a Zeek header, or a comment.
     fn comment(&mut self, line: &[u8]) -> Line {
-        let Some(rest) = line.trim_ascii_end().strip_prefix(b"#") else { return Line::Quiet };
-        let end = rest.iter().position(|b| b.is_ascii_whitespace()).unwrap_or(rest.len());
-        let (word, value) = rest.split_at(end);
-        let value = match (value.first(), value.get(1)) {
-            (Some(b' '), Some(b' ')) => {
-                self.separator = Separator::Spaces;
-                value.trim_ascii_start()
-            }
-            _ => value.get(1..).unwrap_or_default(),
-        };
-        match word {
-            b"separator" => {
-                self.separator = separator(value);
-                self.path = None;
-            }
-            b"unset_field" => self.unset = value.to_vec(),
-            b"path" => {
-                self.path = kind_of_path(value);
-                self.is_unused = self.path.is_none();
-            }
-            b"fields" => {
-                let Some(kind) = self.path.or(self.named) else {
-                    self.is_unused = true;
-                    self.current = None;
-                    return Line::Quiet;
-                };
-                self.is_unused = false;
-                match zeek::Layout::new(kind, self.separator, value, &self.unset) {
-                    Ok(layout) => {
-                        if let Err(skip) = self.push(Layout::Zeek(layout)) {
-                            return Line::Skip(skip);
-                        }
-                    }
-                    Err(_) => self.current = None,
+        match self.header.comment(line, self.named) {
+            zeek::Comment::Quiet => {}
+            zeek::Comment::NoColumns => self.current = None,
+            zeek::Comment::Columns(layout) => {
+                if let Err(skip) = self.push(Layout::Zeek(zeek::Log::Tsv(layout))) {
+                    return Line::Skip(skip);
                 }
             }
-            _ => {}
         }
         Line::Quiet
     }
 
     fn json(&mut self, line: &[u8]) -> Line {
-        let layout = match self.format {
-            Some(Format::Eve) => Some(Layout::Eve),
-            Some(Format::Argus | Format::Nfdump) => None,
-            Some(Format::Zeek) | None if eve::is_eve(line) => Some(Layout::Eve),
-            Some(Format::Zeek) | None => {
-                let stated = self.named.or(self.path).or_else(|| json_kind(line));
-                stated.map(Layout::ZeekJson)
+        match Layout::from_record(self.seen(line)) {
+            Some(layout) => self.first_line(line, layout),
+            None => {
+                // Zeek has more logs than detectors have use for.
+                let is_zeek = self.format != Some(Format::Eve) && zeek::json_time(line).is_ok();
+                Line::Skip(if is_zeek { Skip::UnusedEvent } else { Skip::NotALog })
             }
-        };
-        let Some(layout) = layout else {
-            // Zeek has more logs than detectors have use for.
-            let is_zeek = self.format != Some(Format::Eve) && zeek::json_time(line).is_ok();
-            return Line::Skip(if is_zeek { Skip::UnusedEvent } else { Skip::NotALog });
-        };
-        let time = match layout {
-            Layout::Eve => eve::time(line),
-            _ => zeek::json_time(line),
-        };
-        match (time, self.push(layout)) {
-            (Ok(ts), Ok(at)) => Line::Record(ts, LayoutId(at)),
-            (Err(skip), _) | (_, Err(skip)) => Line::Skip(skip),
         }
     }
 
@@ -353,120 +204,15 @@ impl Reader {
         scratch: &'a mut Vec<u8>,
     ) -> Result<Record<'a>, Skip> {
         match self.layouts.get(layout.0 as usize) {
-            Some(Layout::Zeek(layout)) => layout.record(line),
-            Some(Layout::ZeekJson(kind)) => zeek::json_record(*kind, line, scratch),
-            Some(Layout::Eve) => eve::record(line, scratch),
-            Some(Layout::Argus(layout)) => layout.record(line),
-            Some(Layout::Nfdump(layout)) => layout.record(line, scratch),
-            Some(Layout::Nfcapd) => nfcapd::record(line),
+            Some(layout) => layout.record(line, scratch),
             None => Err(Skip::NoHeader),
         }
     }
 }
 
-fn layout_is_zeek(layout: Option<&Layout>) -> bool {
-    matches!(layout, Some(Layout::Zeek(_)))
-}
-
-/// `\x09` or the byte itself.
-fn separator(text: &[u8]) -> Separator {
-    let text = text.trim_ascii();
-    let hex = text.strip_prefix(b"\\x").and_then(|t| std::str::from_utf8(t).ok());
-    match hex.and_then(|t| u8::from_str_radix(t, 16).ok()) {
-        Some(byte) => Separator::Byte(byte),
-        None => Separator::Byte(text.first().copied().unwrap_or(b'\t')),
-    }
-}
-
-/// The kind that a file name says: `conn.log`, `conn.log.labeled`, `conn.00:00:00-01:00:00.log.gz`,
-/// `conn_red.log`.
-pub fn kind_of(name: &str) -> Option<LogKind> {
-    let base = name.rsplit(['/', '\\']).next()?;
-    if !base.contains(".log") {
-        return None;
-    }
-    let stem = base.split(['.', '-']).next()?;
-    open_or(stem.as_bytes(), stem.split('_').next()?.as_bytes())
-}
-
-/// The kind by a whole stem or by its first word: `open_conn` is a log of its own, `conn_red` is not.
-fn open_or(stem: &[u8], word: &[u8]) -> Option<LogKind> {
-    let found = LogKind::from_name(stem).or_else(|| LogKind::from_name(word));
-    // Alerts come out of EVE, never as a log of their own.
-    found.filter(|kind| *kind != LogKind::RuleAlert)
-}
-
-/// The kind that `#path` says.
-fn kind_of_path(path: &[u8]) -> Option<LogKind> {
-    let stem = path.split(|b| matches!(b, b'-' | b'.')).next()?;
-    open_or(stem, stem.split(|b| *b == b'_').next()?)
-}
-
-/// The kind of a JSON line by its `_path` or by columns that only one log has.
-fn json_kind(line: &[u8]) -> Option<LogKind> {
-    let mut by_path = None;
-    let mut by_column = None;
-    crate::json::members(line, |key, value| {
-        let kind = match key {
-            b"_path" => {
-                by_path = kind_of_path(value.raw());
-                return;
-            }
-            b"conn_state" => LogKind::Conn,
-            b"qtype_name" | b"rcode_name" => LogKind::Dns,
-            b"status_code" | b"user_agent" => LogKind::Http,
-            b"cipher" | b"validation_status" => LogKind::Ssl,
-            b"auth_attempts" => LogKind::Ssh,
-            b"tx_hosts" => LogKind::Files,
-            b"note" => LogKind::Notice,
-            b"software_type" => LogKind::Software,
-            b"tunnel_type" => LogKind::Tunnel,
-            b"last_reply" => LogKind::Smtp,
-            b"requested_addr" | b"lease_time" => LogKind::Dhcp,
-            b"operation" => LogKind::Arp,
-            _ => return,
-        };
-        by_column = Some(kind);
-    })?;
-    by_path.or(by_column)
-}
-
-/// The columns of a header, as far as they are looked at.
-pub(crate) fn columns<'a>(mut all: impl Iterator<Item = &'a [u8]>) -> Vec<&'a [u8]> {
-    let columns = all.by_ref().take(COLUMNS_MAX).collect();
-    reached::COLUMNS_MAX.count_times(all.count() as u64);
-    columns
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_of_files_say_the_kind() {
-        for (name, kind) in [
-            ("a/conn.log", Some(LogKind::Conn)),
-            ("conn.log.labeled", Some(LogKind::Conn)),
-            ("dns.00:00:00-01:00:00.log.gz", Some(LogKind::Dns)),
-            ("conn-summary.log", Some(LogKind::Conn)),
-            ("open_conn.log", Some(LogKind::OpenConn)),
-            ("open_conn.17_32_32-18_00_00.log.gz", Some(LogKind::OpenConn)),
-            ("open_http.log", None),
-            ("stats.log", None),
-            ("x.pcap", None),
-        ] {
-            assert_eq!(kind_of(name), kind, "{name}");
-        }
-    }
-
-    #[test]
-    fn columns_beyond_those_looked_at_are_counted() {
-        let header = vec!["ts"; COLUMNS_MAX + 44].join(",");
-        assert_eq!(columns(header.as_bytes().split(|b| *b == b',')).len(), COLUMNS_MAX);
-        assert_eq!(gabion_record::limits::take().of(&reached::COLUMNS_MAX), 44);
-        assert_eq!(columns(b"a,b".split(|b| *b == b',')), [b"a", b"b"]);
-        assert!(gabion_record::limits::take().is_empty());
-    }
 
     /// A header may change where rotated files were put together.
     #[test]

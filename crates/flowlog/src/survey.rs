@@ -1,10 +1,11 @@
 //! The pass over the times of a log before it is read: when it begins, and how far it is out of order.
 //!
-//! A large file that is not packed may be looked at in parts by several threads. Times are judged by the
+//! A large file that is not packed may be looked at in parts at once, by whatever threads the caller has ([`RunJobs`]).
+//! Times are judged by the
 //! latest one before them ([`LogClock`]), so a part counts only where what came before it changes no
 //! judgement in it: every line of it a record of the layout that the file begins with, and no jump. From
 //! the first part on for which that does not hold, the file is looked at line by line, so that what is
-//! found is the same with any number of threads.
+//! found is the same with any number of parts.
 
 use crate::limits::LINE_ROOM;
 use crate::reader::{LayoutId, Line, Reader};
@@ -16,7 +17,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Bytes that are worth a thread.
+/// Bytes that are worth a part.
 const PART_LEAST: u64 = 8 << 20;
 
 /// What the pass over the times found of one file.
@@ -30,17 +31,40 @@ pub(crate) struct Survey {
     pub(crate) skipped: u64,
 }
 
-/// Looks at the times of a file, by at most so many threads.
+/// A part of some work.
+pub type Job<'a> = Box<dyn FnOnce() + Send + 'a>;
+
+/// What works jobs off, at once or one after the other, and comes back when all are done. One that is lost, for want
+/// of a thread, is made up for.
+pub type RunJobs = for<'a> fn(Vec<Job<'a>>);
+
+/// Works jobs off one after the other.
+pub fn in_turn(jobs: Vec<Job<'_>>) {
+    jobs.into_iter().for_each(|job| job());
+}
+
+/// Looks at the times of a file, in at most so many parts at once.
 ///
 /// # Errors
 /// When it cannot be opened.
-pub(crate) fn survey(path: &Path, reader: &mut Reader, threads: usize) -> io::Result<Survey> {
-    in_parts(path, reader, threads, PART_LEAST)
+pub(crate) fn survey(
+    path: &Path,
+    reader: &mut Reader,
+    parts: usize,
+    run: RunJobs,
+) -> io::Result<Survey> {
+    in_parts(path, reader, parts, PART_LEAST, run)
 }
 
-fn in_parts(path: &Path, reader: &mut Reader, threads: usize, least: u64) -> io::Result<Survey> {
+fn in_parts(
+    path: &Path,
+    reader: &mut Reader,
+    parts: usize,
+    least: u64,
+    run: RunJobs,
+) -> io::Result<Survey> {
     let mut pass = Pass::default();
-    let cuts = cuts(path, threads, least)?;
+    let cuts = cuts(path, parts, least)?;
     let Some(&end) = cuts.first() else {
         pass.rest(&mut Lines::open(path)?, reader);
         return Ok(pass.done());
@@ -48,35 +72,32 @@ fn in_parts(path: &Path, reader: &mut Reader, threads: usize, least: u64) -> io:
     let mut head = lines(path, 0, end)?;
     let mut layout = None;
     while layout.is_none() && pass.next(&mut head, reader, &mut layout) {}
-    std::thread::scope(|scope| {
-        let ends = cuts.iter().skip(1).copied().chain([u64::MAX]);
-        let parts: Vec<_> = cuts
-            .iter()
-            .zip(ends)
-            .map(|(&from, to)| {
-                let reader = reader.clone();
-                let look = move || Pass::of_part(path, from, to, reader, layout?);
-                (from, std::thread::Builder::new().spawn_scoped(scope, look))
-            })
-            .collect();
-        pass.rest(&mut head, reader);
-        for (from, part) in parts {
-            // Without a thread, or when it is no part to go on with, the rest goes the plain way.
-            let part = part.ok().and_then(|thread| thread.join().ok().flatten());
-            if !part.is_some_and(|part| pass.go_on(&part)) {
-                pass.rest(&mut lines(path, from, u64::MAX)?, reader);
-                break;
-            }
+    let ends = cuts.iter().skip(1).copied().chain([u64::MAX]);
+    let mut found: Vec<Option<Pass>> = vec![None; cuts.len()];
+    let mut jobs: Vec<Job<'_>> = Vec::new();
+    for ((&from, to), found) in cuts.iter().zip(ends).zip(&mut found) {
+        let reader = reader.clone();
+        jobs.push(Box::new(move || {
+            *found = layout.and_then(|layout| Pass::of_part(path, from, to, reader, layout));
+        }));
+    }
+    jobs.push(Box::new(|| pass.rest(&mut head, reader)));
+    run(jobs);
+    for (&from, part) in cuts.iter().zip(found) {
+        // When it is no part to go on with, the rest goes the plain way.
+        if !part.is_some_and(|part| pass.go_on(&part)) {
+            pass.rest(&mut lines(path, from, u64::MAX)?, reader);
+            break;
         }
-        Ok(pass.done())
-    })
+    }
+    Ok(pass.done())
 }
 
 /// Where parts begin, the first one aside: behind line ends. None where a file is to be read as a whole.
-fn cuts(path: &Path, threads: usize, least: u64) -> io::Result<Vec<u64>> {
+fn cuts(path: &Path, parts: usize, least: u64) -> io::Result<Vec<u64>> {
     let mut file = File::open(path)?;
     let about = file.metadata()?;
-    let parts = (threads as u64).min(about.len() / least.max(1));
+    let parts = (parts as u64).min(about.len() / least.max(1));
     if parts < 2 || !about.is_file() || is_packed(&mut file)? {
         return Ok(Vec::new());
     }
@@ -209,6 +230,23 @@ mod tests {
 
     const HEAD: &str = "#separator \\x09\n#path\tconn\n#fields\tts\tuid\tid.orig_h\tid.resp_h\n";
 
+    /// A thread for each job but the last, which is lost.
+    fn losing_the_last(mut jobs: Vec<Job<'_>>) {
+        // The last job is the head's, which is never lost.
+        let head = jobs.pop();
+        drop(jobs.pop());
+        jobs.extend(head);
+        at_once(jobs);
+    }
+
+    fn at_once(jobs: Vec<Job<'_>>) {
+        std::thread::scope(|scope| {
+            for job in jobs {
+                scope.spawn(job);
+            }
+        });
+    }
+
     /// A log of six hundred lines whose moments and odd lines are given.
     fn log(ts: impl Fn(i64) -> f64, odd: impl Fn(i64) -> &'static str) -> String {
         let mut text = HEAD.to_owned();
@@ -219,7 +257,7 @@ mod tests {
         text
     }
 
-    /// Any number of threads finds what one finds, whatever stands wherever.
+    /// Any number of parts finds what the whole finds, whatever stands wherever.
     #[test]
     fn parts_find_what_the_whole_finds() {
         let none = |_: i64| "";
@@ -245,15 +283,19 @@ mod tests {
         let mut parted = 0;
         for (at, text) in logs.iter().enumerate() {
             std::fs::write(&path, text).unwrap();
-            let look = |threads| {
+            let look = |parts| {
                 let mut reader = Reader::new("conn.log", None);
-                let found = in_parts(&path, &mut reader, threads, 1 << 10).unwrap();
+                let run = if parts % 2 == 0 { at_once } else { in_turn };
+                let found = in_parts(&path, &mut reader, parts, 1 << 10, run).unwrap();
                 (found, reader.kind())
             };
             let whole = look(1);
-            for threads in 2..12 {
-                assert_eq!(look(threads), whole, "log {at} by {threads}");
-                parted += cuts(&path, threads, 1 << 10).unwrap().len();
+            let mut reader = Reader::new("conn.log", None);
+            let made_up = in_parts(&path, &mut reader, 4, 1 << 10, losing_the_last).unwrap();
+            assert_eq!((made_up, reader.kind()), whole, "log {at} with a part lost");
+            for parts in 2..12 {
+                assert_eq!(look(parts), whole, "log {at} in {parts}");
+                parted += cuts(&path, parts, 1 << 10).unwrap().len();
             }
         }
         assert!(parted > 500, "{parted}");
@@ -266,7 +308,8 @@ mod tests {
         let text = log(|n| n as f64, |_| "");
         std::fs::write(&path, zstd::encode_all(text.as_bytes(), 1).unwrap()).unwrap();
         assert!(cuts(&path, 4, 1 << 8).unwrap().is_empty());
-        let found = in_parts(&path, &mut Reader::new("conn.log", None), 4, 1 << 8).unwrap();
+        let found =
+            in_parts(&path, &mut Reader::new("conn.log", None), 4, 1 << 8, in_turn).unwrap();
         assert_eq!(found.lines, 600);
     }
 }

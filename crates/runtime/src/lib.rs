@@ -4,6 +4,7 @@
 //! * [`mod@channel`]: queues bounded in items and bytes that keep the ledger of what they carry.
 //! * [`input`]: pipes and standard input, read so that a request to stop is heard.
 //! * [`operator_file`]: files that an operator names: read whole, with a limit; devices are refused.
+//! * [`jobs`]: work in parts that a caller waits for.
 //! * [`output`]: files and streams that are written: links of others are refused, a request to stop is heard.
 //! * [`processors`]: how many there are, and binding threads to some.
 //! * [`allocator`]: when free memory goes back to the system.
@@ -26,6 +27,7 @@ pub mod allocator;
 pub mod channel;
 pub mod clock;
 pub mod input;
+pub mod jobs;
 pub mod limits;
 pub mod memory;
 pub mod metrics;

@@ -87,8 +87,7 @@ fn is_capture_input(path: &Path) -> bool {
         return is_capture(path);
     }
     let Ok(files) = gabion_capture::list_recursive(path) else { return false };
-    let has_logs =
-        files.iter().any(|f| gabion_flowlog::reader::kind_of(&f.to_string_lossy()).is_some());
+    let has_logs = files.iter().any(|f| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some());
     !has_logs && files.iter().any(|f| is_capture(f))
 }
 

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const NAME: &str = "follow.checkpoint";
 const MAGIC: [u8; 8] = *b"GBNFOLLO";
 /// Of the form; the states of detectors carry their own.
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const DIGEST: usize = 32;
 
 /// What a section holds.

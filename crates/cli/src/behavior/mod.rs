@@ -27,7 +27,7 @@ mod whitelist;
 
 use self::checkpoint::{Checkpoint, Tag};
 use self::intel::{Places, Reload};
-use crate::command_line::{LogFormat, ReadOptions};
+use crate::command_line::ReadOptions;
 use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
 use crate::limits::DEFAULT_BUDGET_MAX;
@@ -35,7 +35,6 @@ use crate::log::seal_findings::FindingLog;
 use crate::opened_once::OpenedOnce;
 use crate::operator_file;
 use crate::standard_output;
-use crate::suricata::yaml;
 use gabion_behavior::intel::Intel;
 use gabion_behavior::settings_keys::not_used;
 use gabion_behavior::whitelist::Entry;
@@ -57,7 +56,7 @@ use gabion_record::limits::Reached;
 use gabion_record::logs::{SECOND, TimeNs};
 use gabion_runtime::input::{Stoppable, open_once};
 use gabion_runtime::output::{Existing, clear, refuse_link, write_whole};
-use gabion_runtime::{Signals, StopFlag, clock};
+use gabion_runtime::{Signals, StopFlag, clock, jobs};
 use gabion_settings::limits::CONFIGURATION_BYTES_MAX;
 use gabion_settings::read_yaml_text;
 use known::Known;
@@ -248,12 +247,15 @@ fn run_logs(
     earlier: Option<Checkpoint>,
     opened: Arc<OpenedOnce>,
 ) -> Result<Exit, Fault> {
-    let format = o.kind.map(format_of);
+    let format = o.kind;
     if o.follow || o.netflow.is_some() {
         return follow(o, format, stop, lists, settings, sink, earlier);
     }
-    let feed = Feed::survey(paths, Options { format, threads: o.workers, ..Options::default() })
-        .opening_once(streams(&stop, opened));
+    let feed = Feed::survey(
+        paths,
+        Options { format, parts: o.workers, run: jobs::run_at_once, ..Options::default() },
+    )
+    .opening_once(streams(&stop, opened));
     let source = LogSource { feed, stop, lists, is_stopped: false };
     let state = source.feed.surveyed().completeness().to_string();
     let begun = Begun { start: source.feed.start(), state, is_finite: true, earlier: None };
@@ -704,15 +706,6 @@ fn leave(
     page.span = page.span.or(span);
     paged.page(ended.found, &known, &mut page);
     write_whole(path, page.html().as_bytes()).map_err(|e| refuse(path, e))
-}
-
-fn format_of(kind: LogFormat) -> Format {
-    match kind {
-        LogFormat::Zeek => Format::Zeek,
-        LogFormat::Eve => Format::Eve,
-        LogFormat::Argus => Format::Argus,
-        LogFormat::Nfdump => Format::Nfdump,
-    }
 }
 
 /// What the configuration and the command line ask for.

@@ -5,9 +5,9 @@ use super::Ended;
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::limits::UNUSED_NAMED_MAX;
-use gabion_flowlog::InputReport;
 use gabion_flowlog::skip::Skip;
 use gabion_flowlog::source::CAPTURE;
+use gabion_flowlog::{Format, InputReport};
 use gabion_record::ledger::{Ledger, ShedReason};
 
 /// Says what was wrong, and judges the run.
@@ -163,7 +163,7 @@ fn ledgers(ended: &Ended<'_>) -> Exit {
 
 /// That there was nothing to be read in what was named, and why.
 fn nothing(reports: &[&InputReport], o: &ReadOptions) -> String {
-    let e = "name logs of Zeek, EVE, Argus or nfdump, or captures";
+    let e = format!("name logs of {}, or captures", Format::titles());
     if let Some(capture) = reports.iter().find(|r| super::capture::is_capture(&r.path)) {
         let what = match o.kind {
             Some(_) => "leave out --kind, and its flows are read",

@@ -58,8 +58,7 @@ fn holds_logs(path: &Path) -> bool {
         return false;
     }
     let Ok(files) = gabion_capture::list_recursive(path) else { return false };
-    let has_logs =
-        files.iter().any(|f| gabion_flowlog::reader::kind_of(&f.to_string_lossy()).is_some());
+    let has_logs = files.iter().any(|f| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some());
     has_logs && !files.iter().any(|f| crate::behavior::capture::is_capture(f))
 }
 

@@ -66,6 +66,16 @@ struct Seen {
     unread: u32,
 }
 
+/// Of whom a datagram of sets is, and when and as which it was sent.
+#[derive(Clone, Copy, Debug)]
+struct Datagram {
+    exporter: Exporter,
+    clock: Clock,
+    number: u32,
+    /// IPFIX, not version 9.
+    is_ipfix: bool,
+}
+
 /// The clock of a datagram.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
@@ -165,7 +175,8 @@ impl Collector {
         let exporter = (from, b.u32()?);
         let clock = Clock { exported_ns: i64::from(seconds) * 1_000_000_000, uptime_ms };
         self.sequence(exporter, number, Next::of(number.wrapping_add(1)));
-        let seen = self.sets(exporter, b, clock, number, (0, 1), each)?;
+        let datagram = Datagram { exporter, clock, number, is_ipfix: false };
+        let seen = self.sets(datagram, b, each)?;
         // The header counts records and templates; some exporters count sets there, and a record takes a
         // byte at least.
         let told = count.saturating_sub(seen.records).saturating_sub(seen.templates);
@@ -183,7 +194,8 @@ impl Collector {
         let exporter = (from, b.u32()?);
         let body = Bytes(b.take(len.checked_sub(16)?)?);
         let clock = Clock { exported_ns: i64::from(seconds) * 1_000_000_000, uptime_ms: None };
-        let seen = self.sets(exporter, body, clock, number, (2, 3), each);
+        let datagram = Datagram { exporter, clock, number, is_ipfix: true };
+        let seen = self.sets(datagram, body, each);
         let known = seen.unwrap_or_default();
         let next = Next {
             number: number.wrapping_add(known.records),
@@ -195,24 +207,19 @@ impl Collector {
     }
 
     /// The sets of a datagram; what there was in them.
-    fn sets(
-        &mut self,
-        exporter: Exporter,
-        mut b: Bytes<'_>,
-        clock: Clock,
-        number: u32,
-        (templates, options): (u16, u16),
-        each: Each<'_>,
-    ) -> Option<Seen> {
+    fn sets(&mut self, datagram: Datagram, mut b: Bytes<'_>, each: Each<'_>) -> Option<Seen> {
+        let Datagram { exporter, clock, number, is_ipfix } = datagram;
+        // Which sets are templates of flows and of options.
+        let (templates, options) = if is_ipfix { (2, 3) } else { (0, 1) };
         let mut seen = Seen::default();
         while b.0.len() >= 4 {
             let id = b.u16()?;
             let len = usize::from(b.u16()?).checked_sub(4)?;
             let mut set = Bytes(b.take(len)?);
             if id == templates {
-                seen.templates += self.templates(exporter, &mut set, templates == 2)?;
+                seen.templates += self.templates(exporter, &mut set, is_ipfix)?;
             } else if id == options {
-                seen.templates += self.options(exporter, &mut set, templates == 2)?;
+                seen.templates += self.options(exporter, &mut set, is_ipfix)?;
             } else if id >= 256 {
                 let Some(template) = self.kept.template(exporter, id) else {
                     self.counts.without_template += 1;

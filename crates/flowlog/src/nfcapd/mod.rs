@@ -16,7 +16,6 @@ mod tests;
 
 use crate::field;
 use crate::limits::{BLOCK_MAX, CHUNK, UNREAD_RECORDS_MAX};
-use crate::nfdump::is_refused;
 use crate::skip::Skip;
 use bytes::{byte, short, word};
 use gabion_record::Ip;
@@ -27,6 +26,11 @@ use std::io::{self, Read, Write};
 /// The line before all rows.
 pub(crate) const HEADER: &[u8] =
     b"nfcapd: start,duration,proto,src,sp,dst,dp,flags,ipkt,ibyt,opkt,obyt";
+
+/// An answer of RST and ACK and nothing else.
+pub(crate) fn is_refused(flags: &[u8]) -> bool {
+    flags.contains(&b'R') && !flags.iter().any(|b| matches!(b, b'P' | b'S' | b'F'))
+}
 
 /// Whether a file begins so.
 pub(crate) fn is_binary(first: &[u8]) -> bool {

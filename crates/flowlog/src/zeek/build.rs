@@ -11,7 +11,7 @@ use gabion_record::logs::{
 
 /// What a line is besides its texts.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// Which log.
     pub kind: LogKind,
     /// Lists are JSON arrays.
@@ -25,7 +25,7 @@ pub struct Line {
 /// # Errors
 /// What is missing.
 #[inline]
-pub fn record<'a>(line: Line, slots: &Slots<'a>) -> Result<Record<'a>, Skip> {
+pub(crate) fn record<'a>(line: Line, slots: &Slots<'a>) -> Result<Record<'a>, Skip> {
     let own = |at: usize| slots.get(OWN + at).copied().unwrap_or_default();
     let list = |at: usize| List { raw: own(at), is_json: line.is_json };
     let ts = time(slots)?;
@@ -166,7 +166,7 @@ pub fn record<'a>(line: Line, slots: &Slots<'a>) -> Result<Record<'a>, Skip> {
 ///
 /// # Errors
 /// When there is none.
-pub fn time(slots: &Slots<'_>) -> Result<TimeNs, Skip> {
+pub(crate) fn time(slots: &Slots<'_>) -> Result<TimeNs, Skip> {
     field::moment(slots[0]).ok_or(Skip::NoTime)
 }
 
@@ -193,12 +193,12 @@ fn conn<'a>(line: Line, own: &impl Fn(usize) -> &'a [u8]) -> Conn<'a> {
 /// Whether a `conn_state` of Zeek means that both sides talked. RSTR (the responder reset what was
 /// established) is among them, which the peer forgot.
 #[inline]
-pub fn is_established(state: &[u8]) -> bool {
+pub(crate) fn is_established(state: &[u8]) -> bool {
     matches!(state, b"S1" | b"SF" | b"S2" | b"S3" | b"RSTO" | b"RSTP" | b"OTH" | b"RSTR")
 }
 
 /// The label of netflowlabeler or of CTU's data.
-pub fn label(text: &[u8]) -> Label {
+pub(crate) fn label(text: &[u8]) -> Label {
     let contains =
         |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
     if text.is_empty() {

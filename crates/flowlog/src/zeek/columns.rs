@@ -6,23 +6,23 @@
 use gabion_record::logs::LogKind;
 
 /// Places of a line's texts.
-pub type Slots<'a> = [&'a [u8]; SLOTS];
+pub(crate) type Slots<'a> = [&'a [u8]; SLOTS];
 
 /// How many places there are.
-pub const SLOTS: usize = 22;
+pub(crate) const SLOTS: usize = 22;
 
 /// No place: the column is not read.
-pub const NONE: u8 = u8::MAX;
+pub(crate) const NONE: u8 = u8::MAX;
 
 /// Columns of all logs, at the first places.
-pub const ALL: [&str; OWN] =
+pub(crate) const ALL: [&str; OWN] =
     ["ts", "uid", "id.orig_h", "id.orig_p", "id.resp_h", "id.resp_p", "proto", "label"];
 
 /// First place of a log's own columns.
-pub const OWN: usize = 8;
+pub(crate) const OWN: usize = 8;
 
 /// Columns of one kind of log, at the places from [`OWN`] on.
-pub const fn own(kind: LogKind) -> &'static [&'static str] {
+pub(crate) const fn own(kind: LogKind) -> &'static [&'static str] {
     match kind {
         LogKind::Conn | LogKind::OpenConn => &[
             "service",
@@ -100,7 +100,7 @@ pub const fn own(kind: LogKind) -> &'static [&'static str] {
 }
 
 /// The place of a column.
-pub fn place(kind: LogKind, name: &[u8]) -> u8 {
+pub(crate) fn place(kind: LogKind, name: &[u8]) -> u8 {
     let find = |names: &[&str]| names.iter().position(|n| n.as_bytes() == name);
     let found = find(&ALL).or_else(|| find(own(kind)).map(|at| at + OWN));
     found.and_then(|at| u8::try_from(at).ok()).unwrap_or(NONE)

@@ -5,19 +5,25 @@
 //! travels with them when they are put into order. Some old logs separate columns by two or more
 //! spaces. JSON lines may stand in a file that begins with a TSV header.
 
-pub mod build;
-pub mod columns;
+pub(crate) mod build;
+pub(crate) mod columns;
+mod header;
+mod kind;
 
+use crate::eve;
+use crate::format::{LogFormat, Seen};
 use crate::json::{self, Value};
 use crate::skip::Skip;
 use columns::{NONE, Slots};
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;
 use gabion_record::saved::Saved;
+pub(crate) use header::{Comment, Header};
+pub use kind::kind_of;
 
 /// What separates columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Separator {
+pub(crate) enum Separator {
     /// One byte, a tab as a rule.
     Byte(u8),
     /// Two or more spaces.
@@ -26,7 +32,7 @@ pub enum Separator {
 
 /// Columns of a TSV header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub(crate) struct Layout {
     /// Which log.
     pub kind: LogKind,
     /// Between columns.
@@ -38,6 +44,84 @@ pub struct Layout {
     ts_column: usize,
     knows_service: bool,
     unset: Vec<u8>,
+}
+
+/// A log: lines under a header, or JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    /// Columns of a header.
+    Tsv(Layout),
+    /// A line of JSON a record.
+    Json(LogKind),
+}
+
+impl LogFormat for Log {
+    const NAME: &'static str = "zeek";
+    const TITLE: &'static str = "Zeek";
+
+    fn from_record(seen: Seen<'_>) -> Option<Log> {
+        // Whatever the user named: an event of EVE is none of Zeek's lines.
+        if !seen.may_be(Self::NAME) || seen.line.first() != Some(&b'{') || eve::is_eve(seen.line) {
+            return None;
+        }
+        seen.named.or_else(|| kind::json_kind(seen.line)).map(Log::Json)
+    }
+
+    #[inline]
+    fn quick_time(&self, line: &[u8]) -> Option<Result<TimeNs, Skip>> {
+        match self {
+            Log::Tsv(layout) => leading_time(line, layout.leads_with_time()?).map(Ok),
+            Log::Json(_) => (line.first() == Some(&b'{')).then(|| json_time(line)),
+        }
+    }
+
+    fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
+        match self {
+            // Text among columns is no line with a bad time.
+            Log::Tsv(layout) => layout
+                .time(line)
+                .map_err(|skip| if line.contains(&b'\t') { skip } else { Skip::NotALog }),
+            Log::Json(_) if line.first() == Some(&b'{') => json_time(line),
+            Log::Json(_) => Err(Skip::NotALog),
+        }
+    }
+
+    #[inline]
+    fn record<'a>(&self, line: &'a [u8], scratch: &'a mut Vec<u8>) -> Result<Record<'a>, Skip> {
+        match self {
+            Log::Tsv(layout) => layout.record(line),
+            Log::Json(kind) => json_record(*kind, line, scratch),
+        }
+    }
+
+    fn kind(&self) -> Option<LogKind> {
+        Some(match self {
+            Log::Tsv(layout) => layout.kind,
+            Log::Json(kind) => *kind,
+        })
+    }
+}
+
+impl Saved for Log {
+    fn save(&self, out: &mut Vec<u8>) {
+        match self {
+            Log::Tsv(layout) => {
+                out.push(0);
+                layout.save(out);
+            }
+            Log::Json(kind) => {
+                out.push(1);
+                kind.save(out);
+            }
+        }
+    }
+    fn load(from: &mut &[u8]) -> Option<Self> {
+        Some(match u8::load(from)? {
+            0 => Log::Tsv(Saved::load(from)?),
+            1 => Log::Json(Saved::load(from)?),
+            _ => return None,
+        })
+    }
 }
 
 /// A byte, or none of the 256.
@@ -63,13 +147,13 @@ impl Layout {
     ///
     /// # Errors
     /// When there is no column of times.
-    pub fn new(
+    pub(crate) fn new(
         kind: LogKind,
         separator: Separator,
         names: &[u8],
         unset: &[u8],
     ) -> Result<Layout, Skip> {
-        let columns: Vec<&[u8]> = crate::reader::columns(split(names, separator));
+        let columns: Vec<&[u8]> = crate::columns::columns(split(names, separator));
         let mut places: Vec<u8> = Vec::with_capacity(columns.len());
         for name in &columns {
             // Of columns of one name the first counts.
@@ -89,7 +173,7 @@ impl Layout {
     /// # Errors
     /// When there is none.
     #[inline]
-    pub fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
+    pub(crate) fn time(&self, line: &[u8]) -> Result<TimeNs, Skip> {
         let text = split(line, self.separator).nth(self.ts_column).ok_or(Skip::CutShort)?;
         crate::field::moment(text).ok_or(Skip::NoTime)
     }
@@ -99,7 +183,7 @@ impl Layout {
     /// # Errors
     /// What is wrong with it.
     #[inline]
-    pub fn record<'a>(&self, line: &'a [u8]) -> Result<Record<'a>, Skip> {
+    pub(crate) fn record<'a>(&self, line: &'a [u8]) -> Result<Record<'a>, Skip> {
         let mut slots: Slots<'a> = [&[]; columns::SLOTS];
         let mut found = 0;
         let mut put = |at: usize, text: &'a [u8]| {
@@ -194,7 +278,7 @@ fn spaced(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 /// The moment of a TSV line whose time stands first, without looking at the rest.
 #[inline]
-pub fn leading_time(line: &[u8], byte: u8) -> Option<TimeNs> {
+pub(crate) fn leading_time(line: &[u8], byte: u8) -> Option<TimeNs> {
     if let Some((text, rest)) = line.split_first_chunk::<17>()
         && rest.first() == Some(&byte)
         && let Some(ns) = crate::field::micros(text)
@@ -208,7 +292,7 @@ pub fn leading_time(line: &[u8], byte: u8) -> Option<TimeNs> {
 impl Layout {
     /// The byte between columns when the time stands in the first of them.
     #[inline]
-    pub fn leads_with_time(&self) -> Option<u8> {
+    pub(crate) fn leads_with_time(&self) -> Option<u8> {
         match self.separator {
             Separator::Byte(byte) if self.ts_column == 0 => Some(byte),
             _ => None,
@@ -220,7 +304,7 @@ impl Layout {
 ///
 /// # Errors
 /// When there is none.
-pub fn json_time(line: &[u8]) -> Result<TimeNs, Skip> {
+pub(crate) fn json_time(line: &[u8]) -> Result<TimeNs, Skip> {
     // Zeek writes the time first.
     if let Some(rest) = line.strip_prefix(b"{\"ts\":") {
         let rest = rest.trim_ascii_start();
@@ -244,7 +328,7 @@ pub fn json_time(line: &[u8]) -> Result<TimeNs, Skip> {
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn json_record<'a>(
+pub(crate) fn json_record<'a>(
     kind: LogKind,
     line: &'a [u8],
     scratch: &'a mut Vec<u8>,
