@@ -6,7 +6,6 @@
 #![allow(clippy::disallowed_methods)] // a measurement reads the clock
 
 use gabion_behavior::intel::{Builder, Purpose};
-use gabion_behavior::sketch::mix;
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use std::fmt::Write;
@@ -19,6 +18,14 @@ const CHUNK: usize = 1 << 20;
 const ASKED: u64 = 2_000_000;
 /// Names that are asked for in turn: more than any cache of one core holds the lines of.
 const NAMES: u64 = 1 << 18;
+
+/// A number that looks random (splitmix64).
+fn mix(n: u64) -> u64 {
+    let n = n.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let n = (n ^ n >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let n = (n ^ n >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    n ^ n >> 31
+}
 
 fn address(n: u64) -> u32 {
     0x0b00_0000 + (mix(n) % 0x5f00_0000) as u32

@@ -44,7 +44,7 @@ impl Sum {
 
 /// The stage.
 #[derive(Debug, Default)]
-pub struct Accumulator {
+pub(crate) struct Accumulator {
     sums: HashMap<(Ip, i64), Sum, FixedState>,
     seen: HashSet<FindingId, FixedState>,
     /// Ids of the window before.
@@ -65,7 +65,7 @@ saved! {
 
 impl Accumulator {
     /// Whether the same was taken in before.
-    pub fn is_repeat(&mut self, e: &Evidence) -> bool {
+    pub(crate) fn is_repeat(&mut self, e: &Evidence) -> bool {
         if e.window > self.window {
             self.seen_before = std::mem::take(&mut self.seen);
             let oldest = e.window - 1;
@@ -81,7 +81,7 @@ impl Accumulator {
 
     /// Adds evidence up, however it is told: `telling` is what an alert names for it. The sum of its window
     /// so far, and an alert when it crossed the threshold.
-    pub fn add(
+    pub(crate) fn add(
         &mut self,
         e: &Evidence,
         telling: FindingId,
@@ -132,7 +132,7 @@ impl Accumulator {
     }
 
     /// The sum of a profile's window so far.
-    pub fn sum(&self, profile: Ip, window: i64) -> f64 {
+    pub(crate) fn sum(&self, profile: Ip, window: i64) -> f64 {
         self.sums.get(&(profile, window)).map_or(0.0, |s| s.level)
     }
 

@@ -33,7 +33,7 @@ struct Entry {
 
 /// The table.
 #[derive(Debug, Default)]
-pub struct Asked {
+pub(crate) struct Asked {
     sets: Vec<[Entry; WAYS]>,
     /// Something asked a group: only then is it looked for.
     has_groups: bool,
@@ -100,7 +100,7 @@ impl Asked {
 
     /// Takes a flow in; whether it answers one that the table knows. A flow that answers asks nothing.
     #[inline]
-    pub fn see(&mut self, r: &Record<'_>, c: &Conn<'_>) -> bool {
+    pub(crate) fn see(&mut self, r: &Record<'_>, c: &Conn<'_>) -> bool {
         let is_meant = match r.proto {
             Proto::Udp => !c.has_no_ports,
             Proto::Tcp => is_one_way(c),
@@ -135,7 +135,7 @@ impl Asked {
     }
 
     /// An application layer announced that these two will talk at this port.
-    pub fn announce(&mut self, a: Ip, b: Ip, port: u16, ts: TimeNs) {
+    pub(crate) fn announce(&mut self, a: Ip, b: Ip, port: u16, ts: TimeNs) {
         self.has_announced = true;
         let now = second(ts);
         self.put(announced(a, b, port), now, now.saturating_add(ANSWER_S));
@@ -143,7 +143,7 @@ impl Asked {
 
     /// Whether these two were announced to talk at this port.
     #[inline]
-    pub fn is_announced(&self, a: Ip, b: Ip, port: u16, ts: TimeNs) -> bool {
+    pub(crate) fn is_announced(&self, a: Ip, b: Ip, port: u16, ts: TimeNs) -> bool {
         self.has_announced && self.has(announced(a, b, port), second(ts))
     }
 

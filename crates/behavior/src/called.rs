@@ -14,7 +14,7 @@ const AS_IP: u8 = 0xe0;
 
 /// Whom a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Called<'a> {
+pub(crate) struct Called<'a> {
     /// The name, as it was written, without a port and a dot at its end.
     pub name: &'a [u8],
     /// It goes through a proxy, so that the destination is not the one that is called.
@@ -25,7 +25,7 @@ pub struct Called<'a> {
 
 impl Called<'_> {
     /// A hash of the name that does not depend on capitals.
-    pub fn hash(&self) -> u64 {
+    pub(crate) fn hash(&self) -> u64 {
         let mut lower = [0; NAME_BYTES_MAX];
         let Some(place) = lower.get_mut(..self.name.len()) else { return hash_text(self.name) };
         place.copy_from_slice(self.name);
@@ -34,7 +34,7 @@ impl Called<'_> {
     }
 
     /// A number of an address' size, for tables by address.
-    pub fn as_ip(&self) -> Ip {
+    pub(crate) fn as_ip(&self) -> Ip {
         let hash = self.hash();
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&hash.to_be_bytes());
@@ -46,7 +46,7 @@ impl Called<'_> {
 
 /// The name of a request or a handshake, where it has one. An address is a name only behind a proxy: otherwise it
 /// is the flow's own end.
-pub fn called<'a>(body: &Body<'a>) -> Option<Called<'a>> {
+pub(crate) fn called<'a>(body: &Body<'a>) -> Option<Called<'a>> {
     let (text, is_proxied) = match body {
         Body::Ssl(s) => (s.server_name, false),
         Body::Http(h) if h.method == b"CONNECT" => {

@@ -16,7 +16,7 @@ use gabion_record::logs::{Record, TimeNs};
 pub(crate) static REPEATED: EvidenceType = EvidenceType::new("REPEATED", "T1");
 
 /// What a detector sees at one record, and where it says what it found.
-pub struct Context<'a, 'r> {
+pub(crate) struct Context<'a, 'r> {
     /// The record.
     pub record: &'a Record<'r>,
     /// What the site knows.
@@ -39,12 +39,12 @@ pub struct Context<'a, 'r> {
 
 impl Context<'_, '_> {
     /// Asks for [`crate::detect::Detector::wake`] at that moment.
-    pub fn wake(&mut self, at: TimeNs) {
+    pub(crate) fn wake(&mut self, at: TimeNs) {
         *self.timer = (*self.timer).min(at);
     }
 
     /// Begins evidence about the record's source, at the record's moment.
-    pub fn find(&self, kind: &'static EvidenceType) -> EvidenceBuilder {
+    pub(crate) fn find(&self, kind: &'static EvidenceType) -> EvidenceBuilder {
         let r = self.record;
         let mut finding = EvidenceBuilder::new(kind, self.profile, r.ts, self.facts.window);
         finding.0.proto = r.proto;
@@ -54,7 +54,7 @@ impl Context<'_, '_> {
 
     /// Begins the last telling of something that was found in that window, seen last at `last`, and is counted no
     /// further.
-    pub fn find_last(
+    pub(crate) fn find_last(
         &self,
         kind: &'static EvidenceType,
         window: i64,
@@ -64,12 +64,12 @@ impl Context<'_, '_> {
     }
 
     /// Says it.
-    pub fn say(&mut self, finding: EvidenceBuilder) {
+    pub(crate) fn say(&mut self, finding: EvidenceBuilder) {
         self.out.put(finding, self.record.uid, |finding| finding);
     }
 
     /// Says it; `complete` adds the words of its sentence, and is asked only where somebody may read them.
-    pub fn say_in_words(
+    pub(crate) fn say_in_words(
         &mut self,
         finding: EvidenceBuilder,
         complete: impl FnOnce(EvidenceBuilder) -> EvidenceBuilder,
@@ -79,7 +79,7 @@ impl Context<'_, '_> {
 
     /// Says it at the 1st, 10th, 100th … time in this window; `what` tells one thing from
     /// another of the same type.
-    pub fn say_damped(&mut self, what: u64, make: impl FnOnce(&Self) -> EvidenceBuilder) {
+    pub(crate) fn say_damped(&mut self, what: u64, make: impl FnOnce(&Self) -> EvidenceBuilder) {
         let finding = make(self);
         self.damp(what, finding);
     }
@@ -92,7 +92,7 @@ impl Context<'_, '_> {
 
     /// Counts a repeat; the times so far when it is to be said. Cheaper than making evidence that
     /// is not said.
-    pub fn is_due(&mut self, kind: &'static EvidenceType, what: u64) -> Option<Times> {
+    pub(crate) fn is_due(&mut self, kind: &'static EvidenceType, what: u64) -> Option<Times> {
         let (count, key) = self.repeats.count(kind, what)?;
         Some(Times { count, repeat: mix(key ^ hash_ip(self.profile)) })
     }
@@ -100,7 +100,7 @@ impl Context<'_, '_> {
     /// The pair of an observation: evidence of the source, and of the other end named by `attacker`
     /// in the profile of `ip`.
     /// Whether it was made whole: last numbers of what was only counted are told nowhere.
-    pub fn say_pair(
+    pub(crate) fn say_pair(
         &mut self,
         src: EvidenceBuilder,
         attacker: Party,
@@ -113,7 +113,7 @@ impl Context<'_, '_> {
     /// Says evidence twice: of the source as attacker, and of the destination as attacker, each
     /// with its level and naming the other.
     /// Whether it was made whole.
-    pub fn say_both(
+    pub(crate) fn say_both(
         &mut self,
         mut finding: EvidenceBuilder,
         src: ThreatLevel,
@@ -126,7 +126,7 @@ impl Context<'_, '_> {
 }
 
 /// What a detector sees when its moment has come.
-pub struct Waking<'a> {
+pub(crate) struct Waking<'a> {
     /// Event time.
     pub now: TimeNs,
     /// Nothing will follow: what waits is to be decided.
@@ -143,18 +143,23 @@ pub struct Waking<'a> {
 
 impl Waking<'_> {
     /// Begins evidence about something seen at `ts` in that window.
-    pub fn find(&self, kind: &'static EvidenceType, ts: TimeNs, window: i64) -> EvidenceBuilder {
+    pub(crate) fn find(
+        &self,
+        kind: &'static EvidenceType,
+        ts: TimeNs,
+        window: i64,
+    ) -> EvidenceBuilder {
         EvidenceBuilder::new(kind, self.profile, ts, window)
     }
 
     /// Says it.
-    pub fn say(&mut self, finding: EvidenceBuilder) {
+    pub(crate) fn say(&mut self, finding: EvidenceBuilder) {
         self.out.put(finding, b"", |finding| finding);
     }
 }
 
 /// What a detector sees when a window is over.
-pub struct Closing<'a> {
+pub(crate) struct Closing<'a> {
     /// Event time.
     pub now: TimeNs,
     /// Nothing will follow: the input is over, or the profile is let go of.
@@ -181,18 +186,29 @@ impl Closing<'_> {
     }
 
     /// Begins the last telling of something that was found in that window and seen last at `last`.
-    pub fn find(&self, kind: &'static EvidenceType, window: i64, last: TimeNs) -> EvidenceBuilder {
+    pub(crate) fn find(
+        &self,
+        kind: &'static EvidenceType,
+        window: i64,
+        last: TimeNs,
+    ) -> EvidenceBuilder {
         let finding = EvidenceBuilder::new(kind, self.profile, last, window);
         if self.is_end { finding.for_good() } else { finding.at_last() }
     }
 
     /// Says it.
-    pub fn say(&mut self, finding: EvidenceBuilder) {
+    pub(crate) fn say(&mut self, finding: EvidenceBuilder) {
         finding.finish(self.out);
     }
 
     /// Says it of the source, and of the other end: see [`Context::say_pair`].
-    pub fn say_pair(&mut self, finding: EvidenceBuilder, other: Party, ip: Ip, level: ThreatLevel) {
+    pub(crate) fn say_pair(
+        &mut self,
+        finding: EvidenceBuilder,
+        other: Party,
+        ip: Ip,
+        level: ThreatLevel,
+    ) {
         let (of_src, of_other) = finding.pair(self.profile, other, ip, level);
         self.out.push(of_other);
         self.out.push(of_src);

@@ -15,7 +15,7 @@ const SAID: u64 = 4;
 
 /// Counts of one window.
 #[derive(Debug, Default)]
-pub struct Crowd {
+pub(crate) struct Crowd {
     window: i64,
     /// How many there were, and what the largest measured.
     counts: Keyed<u64, (u64, u64), CROWD_MAX>,
@@ -27,7 +27,7 @@ saved! { Crowd { window, counts, unsaid } }
 
 impl Crowd {
     /// Evidence at the first record of a source: how often it was seen, where it is to be said.
-    pub fn said(&mut self, e: &Evidence) -> Option<u64> {
+    pub(crate) fn said(&mut self, e: &Evidence) -> Option<u64> {
         if e.window > self.window {
             self.window = e.window;
             self.counts = Keyed::default();

@@ -15,7 +15,7 @@ const ID_VERSION: u8 = 2;
 
 /// How often a thing was seen, and where that is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Times {
+pub(crate) struct Times {
     /// How often, this time included.
     pub count: u64,
     /// The hash under which the profile counts it.
@@ -23,11 +23,11 @@ pub struct Times {
 }
 
 /// Evidence being made.
-pub struct EvidenceBuilder(pub Evidence, pub(crate) About);
+pub(crate) struct EvidenceBuilder(pub Evidence, pub(crate) About);
 
 /// What a finding is about beside its type, profile and window.
 #[derive(Clone, Copy, Debug)]
-pub struct About {
+pub(crate) struct About {
     /// To whom is part of it.
     pub(crate) victim: bool,
     /// The port is part of it.
@@ -38,7 +38,7 @@ pub struct About {
 
 impl EvidenceBuilder {
     /// Evidence about a profile, at a moment of a window.
-    pub fn new(
+    pub(crate) fn new(
         kind: &'static EvidenceType,
         profile: Ip,
         ts: TimeNs,
@@ -75,7 +75,7 @@ impl EvidenceBuilder {
     }
 
     /// Completes it and adds it, unless it names an address that can't send.
-    pub fn finish(self, out: &mut Vec<Evidence>) {
+    pub(crate) fn finish(self, out: &mut Vec<Evidence>) {
         let evidence = self.sure().done();
         if can_attack(&evidence) {
             out.push(evidence);
@@ -105,7 +105,7 @@ impl EvidenceBuilder {
 
     /// The pair of an observation: of `profile` as the source, and of the other end, named by `attacker`, in
     /// the profile of `ip`. Each names the other's telling.
-    pub fn pair(
+    pub(crate) fn pair(
         self,
         profile: Ip,
         attacker: Party,
@@ -138,26 +138,26 @@ impl EvidenceBuilder {
     }
 
     /// Its window is over: these are its last numbers.
-    pub fn at_last(mut self) -> EvidenceBuilder {
+    pub(crate) fn at_last(mut self) -> EvidenceBuilder {
         self.0.why = Telling::Final;
         self
     }
 
     /// These are its last numbers, and nothing will follow.
-    pub fn for_good(mut self) -> EvidenceBuilder {
+    pub(crate) fn for_good(mut self) -> EvidenceBuilder {
         self.0.why = Telling::Ended;
         self
     }
 
     /// How often it was seen.
-    pub fn seen(mut self, times: Times) -> EvidenceBuilder {
+    pub(crate) fn seen(mut self, times: Times) -> EvidenceBuilder {
         (self.0.times, self.0.repeat) = (times.count, times.repeat);
         self.0.measures.count = self.0.measures.count.max(times.count);
         self
     }
 
     /// How bad and how sure.
-    pub fn level(mut self, level: ThreatLevel, confidence: f64) -> EvidenceBuilder {
+    pub(crate) fn level(mut self, level: ThreatLevel, confidence: f64) -> EvidenceBuilder {
         self.0.level = level;
         self.0.confidence = confidence;
         self
@@ -165,85 +165,85 @@ impl EvidenceBuilder {
 
     /// The sentence, with places for numbers and words ([`Evidence::put_description`]); the level is added
     /// where it is written.
-    pub fn says(mut self, sentence: &'static str) -> EvidenceBuilder {
+    pub(crate) fn says(mut self, sentence: &'static str) -> EvidenceBuilder {
         self.0.says = Cow::Borrowed(sentence);
         self
     }
 
     /// The next word of the sentence: `{0}`, then `{1}` …
-    pub fn word(mut self, word: impl Into<String>) -> EvidenceBuilder {
+    pub(crate) fn word(mut self, word: impl Into<String>) -> EvidenceBuilder {
         self.0.words.push(word.into());
         self
     }
 
     /// What it is about beside parties and port: a name, say, by its hash.
-    pub fn about(mut self, what: u64) -> EvidenceBuilder {
+    pub(crate) fn about(mut self, what: u64) -> EvidenceBuilder {
         self.0.about = what;
         self
     }
 
     /// Measures hosts.
-    pub fn hosts(mut self, hosts: u64) -> EvidenceBuilder {
+    pub(crate) fn hosts(mut self, hosts: u64) -> EvidenceBuilder {
         self.0.measures.hosts = hosts;
         self
     }
 
     /// Measures ports.
-    pub fn ports(mut self, ports: u64) -> EvidenceBuilder {
+    pub(crate) fn ports(mut self, ports: u64) -> EvidenceBuilder {
         self.0.measures.ports = ports;
         self
     }
 
     /// Measures packets.
-    pub fn packets(mut self, packets: u64) -> EvidenceBuilder {
+    pub(crate) fn packets(mut self, packets: u64) -> EvidenceBuilder {
         self.0.measures.packets = packets;
         self
     }
 
     /// Measures bytes.
-    pub fn bytes(mut self, bytes: u64) -> EvidenceBuilder {
+    pub(crate) fn bytes(mut self, bytes: u64) -> EvidenceBuilder {
         self.0.measures.bytes = bytes;
         self
     }
 
     /// Measures how long it lasted.
-    pub fn lasting(mut self, ns: i64) -> EvidenceBuilder {
+    pub(crate) fn lasting(mut self, ns: i64) -> EvidenceBuilder {
         self.0.measures.duration_ns = ns;
         self
     }
 
     /// Measures RITA's threat.
-    pub fn threat(mut self, threat: f64) -> EvidenceBuilder {
+    pub(crate) fn threat(mut self, threat: f64) -> EvidenceBuilder {
         self.0.measures.threat = threat;
         self
     }
 
     /// Measures a score.
-    pub fn score(mut self, score: f64) -> EvidenceBuilder {
+    pub(crate) fn score(mut self, score: f64) -> EvidenceBuilder {
         self.0.measures.score = score;
         self
     }
 
     /// Whom it was done to at this moment; the finding is the same when the next one is another.
-    pub fn victim_now(mut self, ip: Ip) -> EvidenceBuilder {
+    pub(crate) fn victim_now(mut self, ip: Ip) -> EvidenceBuilder {
         self.1.victim = false;
         self.victim(ip)
     }
 
     /// To whom: the flow's other end.
-    pub fn victim(mut self, ip: Ip) -> EvidenceBuilder {
+    pub(crate) fn victim(mut self, ip: Ip) -> EvidenceBuilder {
         self.0.victim = Some(Party::destination(ip));
         self
     }
 
     /// To whom: a name.
-    pub fn victim_domain(mut self, name: String) -> EvidenceBuilder {
+    pub(crate) fn victim_domain(mut self, name: String) -> EvidenceBuilder {
         self.0.victim = Some(Party { role: Role::Destination, what: Indicator::Domain(name) });
         self
     }
 
     /// The destination is the attacker and the source the victim.
-    pub fn by_destination(mut self, dst: Ip) -> EvidenceBuilder {
+    pub(crate) fn by_destination(mut self, dst: Ip) -> EvidenceBuilder {
         self.0.victim = Some(Party::source(self.0.profile));
         self.0.attacker = Party::destination(dst);
         self.0.profile = dst;
@@ -251,50 +251,50 @@ impl EvidenceBuilder {
     }
 
     /// The destination port matters.
-    pub fn to_port(mut self, port: u16) -> EvidenceBuilder {
+    pub(crate) fn to_port(mut self, port: u16) -> EvidenceBuilder {
         self.0.dst_port = Some(port);
         self
     }
 
     /// The destination port at this moment; the finding is the same when the next one is another.
-    pub fn port_now(mut self, port: u16) -> EvidenceBuilder {
+    pub(crate) fn port_now(mut self, port: u16) -> EvidenceBuilder {
         self.1.port = false;
         self.to_port(port)
     }
 
     /// The finding is the same whatever the port.
-    pub fn any_port(mut self) -> EvidenceBuilder {
+    pub(crate) fn any_port(mut self) -> EvidenceBuilder {
         self.1.port = false;
         self
     }
 
     /// The source port matters.
-    pub fn from_port(mut self, port: u16) -> EvidenceBuilder {
+    pub(crate) fn from_port(mut self, port: u16) -> EvidenceBuilder {
         self.0.src_port = Some(port);
         self
     }
 
     /// Of that protocol.
-    pub fn of(mut self, proto: Proto) -> EvidenceBuilder {
+    pub(crate) fn of(mut self, proto: Proto) -> EvidenceBuilder {
         self.0.proto = proto;
         self
     }
 
     /// It began then, and so many were counted since.
-    pub fn since(mut self, first: TimeNs, count: u64) -> EvidenceBuilder {
+    pub(crate) fn since(mut self, first: TimeNs, count: u64) -> EvidenceBuilder {
         self.0.measures.first = first;
         self.0.measures.count = count;
         self
     }
 
     /// IDMEF's method.
-    pub fn by(mut self, method: &'static str) -> EvidenceBuilder {
+    pub(crate) fn by(mut self, method: &'static str) -> EvidenceBuilder {
         self.0.method = method;
         self
     }
 
     /// The flows it is about, the first few.
-    pub fn flows(mut self, uids: Vec<String>, count: u64) -> EvidenceBuilder {
+    pub(crate) fn flows(mut self, uids: Vec<String>, count: u64) -> EvidenceBuilder {
         self.1.has_flow = false;
         self.0.uids = uids;
         self.0.uids.truncate(UIDS_MAX);
@@ -344,7 +344,7 @@ pub(crate) fn put_party(party: Option<&Party>, out: &mut Vec<u8>) {
 }
 
 /// The id of a telling: a hash of the finding's id and of all that is said this time.
-pub fn telling_of(e: &Evidence) -> FindingId {
+pub(crate) fn telling_of(e: &Evidence) -> FindingId {
     let mut bytes = Vec::with_capacity(256);
     bytes.extend_from_slice(&e.id.0);
     bytes.extend_from_slice(&[ID_VERSION, e.level as u8, e.why as u8]);

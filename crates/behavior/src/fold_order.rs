@@ -13,11 +13,11 @@ use gabion_record::{Ip, saved};
 use std::collections::VecDeque;
 
 /// How many tiers there are.
-pub const TIERS: usize = 8;
+pub(crate) const TIERS: usize = 8;
 
 /// What a profile has shown, as far as it decides when the profile is folded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
+pub(crate) struct Shown {
     /// The address is one of the site's own.
     pub is_own: bool,
     /// Minutes in which it was active.
@@ -30,7 +30,7 @@ impl Shown {
     /// The tier: own addresses above strangers, among them who was active in several minutes, then who
     /// has given evidence.
     #[inline]
-    pub fn tier(self) -> usize {
+    pub(crate) fn tier(self) -> usize {
         usize::from(self.is_own) * 4
             + usize::from(self.is_lasting()) * 2
             + usize::from(self.findings > 0)
@@ -38,13 +38,13 @@ impl Shown {
 
     /// Active in so many minutes that it is no source of a flood that passes by.
     #[inline]
-    pub fn is_lasting(self) -> bool {
+    pub(crate) fn is_lasting(self) -> bool {
         self.active_minutes >= ACTIVE_MINUTES
     }
 
     /// Worth naming when it has to be folded all the same: an own address, or one that lasted.
     #[inline]
-    pub fn is_notable(self) -> bool {
+    pub(crate) fn is_notable(self) -> bool {
         self.is_own || self.is_lasting()
     }
 }
@@ -103,7 +103,7 @@ impl NotableFolded {
 
 /// Profiles of one shard by tier, in each the one that has waited longest first.
 #[derive(Debug)]
-pub struct FoldOrder {
+pub(crate) struct FoldOrder {
     /// One for each tier.
     queues: Vec<VecDeque<Ip>>,
     /// Bytes of each tier's profiles, as weighed.
@@ -122,7 +122,7 @@ saved! { FoldOrder { queues, weights } }
 
 impl FoldOrder {
     /// Puts a profile of so many bytes behind all others of its tier.
-    pub fn push(&mut self, tier: usize, ip: Ip, bytes: usize) {
+    pub(crate) fn push(&mut self, tier: usize, ip: Ip, bytes: usize) {
         if let (Some(queue), Some(weight)) = (self.queues.get_mut(tier), self.weights.get_mut(tier))
         {
             queue.push_back(ip);
@@ -132,14 +132,14 @@ impl FoldOrder {
 
     /// A profile of that tier is weighed again.
     #[inline]
-    pub fn reweigh(&mut self, tier: usize, before: usize, now: usize) {
+    pub(crate) fn reweigh(&mut self, tier: usize, before: usize, now: usize) {
         if let Some(weight) = self.weights.get_mut(tier) {
             *weight = (*weight + now).saturating_sub(before);
         }
     }
 
     /// The lowest tier that has more than its share of the budget, else the lowest that has any profile.
-    pub fn next_tier(&self, budget: usize) -> Option<usize> {
+    pub(crate) fn next_tier(&self, budget: usize) -> Option<usize> {
         let share = budget / TIER_SHARES;
         let with_profiles =
             || (0..TIERS).filter(|t| self.queues.get(*t).is_some_and(|q| !q.is_empty()));
@@ -149,26 +149,26 @@ impl FoldOrder {
     }
 
     /// Takes the profile of a tier that has waited longest.
-    pub fn pop(&mut self, tier: usize) -> Option<Ip> {
+    pub(crate) fn pop(&mut self, tier: usize) -> Option<Ip> {
         self.queues.get_mut(tier)?.pop_front()
     }
 
     /// Puts back who was taken and is still of that tier.
-    pub fn put_back(&mut self, tier: usize, ip: Ip) {
+    pub(crate) fn put_back(&mut self, tier: usize, ip: Ip) {
         if let Some(queue) = self.queues.get_mut(tier) {
             queue.push_back(ip);
         }
     }
 
     /// Keeps only those that are still there.
-    pub fn retain(&mut self, mut is_here: impl FnMut(&Ip) -> bool) {
+    pub(crate) fn retain(&mut self, mut is_here: impl FnMut(&Ip) -> bool) {
         for queue in &mut self.queues {
             queue.retain(|ip| is_here(ip));
         }
     }
 
     /// All addresses, tier by tier, in the order they would be folded.
-    pub fn each(&self) -> impl Iterator<Item = (usize, Ip)> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = (usize, Ip)> {
         self.queues
             .iter()
             .enumerate()

@@ -1,64 +1,111 @@
-//! # behavior: what hosts do, over time, and what of it is bad
+//! # behavior: what hosts do over time, and what of it is bad
 //!
-//! What comes in: records of flows and logs in order of event time ([`gabion_record::logs`]). What
-//! goes out: evidence and alerts ([`gabion_record::evidence`]), the same ones each time, with ids
-//! that are functions of what they say. What it holds: a profile for each address seen in the
-//! current and the past window, and a few tables of the site, all bounded.
+//! What comes in: records of flows and logs in order of event time ([`gabion_record::logs`]). What goes out: evidence
+//! and alerts ([`gabion_record::evidence`]), the same ones each time, with ids that are functions of what they are
+//! about. What it holds: a profile for each address seen in the current and the past window, and a few tables of the
+//! site, all bounded.
 //!
-//! It has no clock, no thread, does no I/O and has no globals but the counts of limits that were reached. Three stages, each of which can run
-//! elsewhere:
+//! ```
+//! use gabion_behavior::{Engine, Output, Settings};
+//! use gabion_record::Ip;
+//! use gabion_record::logs::{Body, Conn, Label, Proto, Record, SECOND, TimeNs};
+//!
+//! let mut engine = Engine::new(Settings::default(), None);
+//! let mut found = Vec::new();
+//! let mut take = |output: Output<'_>| {
+//!     if let Output::Telling(evidence, _sum_of_the_window) = output {
+//!         found.push(evidence.kind.name);
+//!     }
+//! };
+//! // One host asks forty others for the same port, and none of them answers.
+//! for n in 0..40 {
+//!     let refused = Conn { orig_pkts: 1, state: b"S0", history: b"S", ..Conn::default() };
+//!     let record = Record {
+//!         ts: TimeNs(i64::from(n) * SECOND),
+//!         src: Ip::v4(0x0a00_0001),
+//!         dst: Ip::v4(0xcb00_7100 + n),
+//!         src_port: 40_000,
+//!         dst_port: 23,
+//!         proto: Proto::Tcp,
+//!         uid: b"",
+//!         label: Label::None,
+//!         is_late: false,
+//!         body: Body::Conn(refused),
+//!     };
+//!     engine.record(&record, &mut take);
+//! }
+//! engine.finish(&mut take);
+//! assert!(found.contains(&"HORIZONTAL_PORT_SCAN"));
+//! ```
+//!
+//! `examples/evidence.rs` reads logs from files. [`stages`] are the parts of [`Engine`] for those who run them on
+//! several threads.
+//!
+//! The crate has no clock, no thread and no globals but the counts of limits that were reached, and it does no I/O.
+//! Three stages, each of which can run elsewhere:
 //!
 //! ```text
 //! record ─▶ site (what no profile can see) ─▶ profile::step by address ─▶ accumulate by profile
 //! ```
 //!
-//! - [`profile`]: `step`, and the profile's encoding and merging.
-//! - [`detect`]: a file and a registry line for each detector.
-//! - [`outlet`]: where they put what they found, and how much of it is made whole.
-//! - [`intel`]: what lists from files say is bad.
-//! - [`shards`]: profiles in shards that one thread holds and can hand to another; [`parcel`]: a record
-//!   on its way there.
-//! - [`asked`]: who asked whom, so that answers are no attempts; [`called`]: the name that a request is for.
-//! - [`engine`]: the three stages, and all of them joined on one thread.
+//! Where to find what in the sources:
+//!
+//! - `profile`: `step`, and the profile's encoding and merging.
+//! - `detect`: a file and a registry line for each detector; a threshold of one is a row of `settings`. `trial` is what
+//!   their tests are written with, `hostile` has a script against each.
+//! - `context`: what a detector sees, and `outlet`: where it puts what it found, and how much of that is made whole.
+//! - `intel`: what lists from files name as bad. `whitelist`: what is not to be reported.
+//! - `shards`: profiles in shards that one thread holds and can hand to another; `parcel`: a record on its way there.
+//! - `asked`: which host asked which, so that answers are no attempts; `called`: the name that a request is for.
+//! - `engine`: the three stages, and all of them on one thread.
+//!
+//! # Features
+//!
+//! All are on by default.
+//!
+//! - `lists-as-json`: lists of indicators as JSON and STIX (`serde_json`). Without it they are read by lines only.
+//! - `public-suffixes`: registered domains by the list of public suffixes (`psl`). Without it the last two labels of a
+//!   name count as its registered part.
+//! - `huge-pages`: the table of indicators in memory on huge pages (`memmap2`), for large lists.
 #![forbid(unsafe_code)]
 
-pub mod accumulate;
+mod accumulate;
 mod ahead;
-pub mod asked;
+mod asked;
 mod block_list;
-pub mod called;
-pub mod command_and_control;
-pub mod context;
-pub mod crowd;
-pub mod detect;
-pub mod engine;
+mod called;
+mod command_and_control;
+mod context;
+mod crowd;
+mod detect;
+mod engine;
 mod error;
-pub mod evidence;
-pub mod fold_order;
+mod evidence;
+mod fold_order;
 pub mod intel;
 pub mod limits;
-pub mod mime;
+mod mime;
 mod names;
 mod organizations;
-pub mod outlet;
-pub mod parcel;
-pub mod prevalence;
-pub mod profile;
-pub mod regularity;
-pub mod repeats;
-pub mod rita;
-pub mod room;
+mod outlet;
+mod parcel;
+mod prevalence;
+mod profile;
+mod regularity;
+mod repeats;
+mod rita;
+mod room;
 mod room_saved;
-pub mod said;
-pub mod seeds;
-pub mod services;
-pub mod settings;
-pub mod settings_keys;
-pub mod shard;
-pub mod shards;
-pub mod site;
-pub mod sketch;
-pub mod state;
+mod said;
+mod seeds;
+mod services;
+mod settings;
+mod settings_keys;
+mod shard;
+mod shards;
+mod site;
+mod sketch;
+mod state;
 mod steps;
 mod text;
 pub mod whitelist;
@@ -76,10 +123,39 @@ mod step_floods;
 #[cfg(test)]
 mod trial;
 
-pub use ahead::Ahead;
-pub use detect::beacon::Calls;
-pub use engine::{Back, Counts, Engine, Front, Output, Section, whitelisted};
+pub use engine::{Counts, Engine, Output, whitelisted};
 pub use error::RestoreError;
-pub use profile::{Profile, step};
-pub use settings::Settings;
-pub use shards::{Ends, Placed, Shards};
+pub use profile::Profile;
+pub use settings::{Direction, HttpsSettings, SettingError, Settings};
+pub use shard::Kept;
+
+/// The stages of an [`Engine`] one by one, for those who run them on several threads: records go through a
+/// [`Front`](stages::Front) in order, their sources' profiles stand in [`Shards`](stages::Shards), and what these find
+/// goes through a [`Back`](stages::Back), in the order of places.
+pub mod stages {
+    pub use crate::ahead::Ahead;
+    pub use crate::engine::{Back, Front, Section, Turn};
+    pub use crate::parcel::{
+        Found, Opened, Parcel, ahead, put_record, put_turn, take as take_parcel,
+    };
+    pub use crate::profile::step;
+    pub use crate::shard::{Shard, ShardCounts, shard_of};
+    pub use crate::shards::{Ends, Placed, Shards};
+    pub use crate::site::Facts;
+    pub use crate::whitelist::Learned;
+}
+
+/// What detectors are, for people: pages, help and lists are made of it.
+pub mod catalog {
+    pub use crate::detect::{ALL, About};
+    pub use crate::settings::Row;
+    pub use crate::settings_keys::{Use, keys, not_used, use_of};
+}
+
+/// What a profile keeps of pairs of hosts, and how their letters are scored.
+pub mod pairs {
+    pub use crate::command_and_control::features::GROUPS;
+    pub use crate::command_and_control::{Model, Score};
+    pub use crate::detect::beacon::Calls;
+    pub use crate::detect::command_control::{FIRST, Tuple};
+}

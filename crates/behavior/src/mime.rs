@@ -68,7 +68,7 @@ fn begins(text: &[u8], with: &str) -> bool {
 }
 
 /// Whether an answer that was given has a type that its path does not fit.
-pub fn is_mismatched(h: &Http<'_>) -> bool {
+pub(crate) fn is_mismatched(h: &Http<'_>) -> bool {
     if h.resp_mime_types.raw.is_empty() || !(h.status == 0 || (200..300).contains(&h.status)) {
         return false;
     }

@@ -147,7 +147,7 @@ fn estimate(registers: &[u8; REGISTERS]) -> u32 {
 
 /// The table.
 #[derive(Debug, Default)]
-pub struct Outsides {
+pub(crate) struct Outsides {
     all: HashMap<Ip, Outside, FixedState>,
     /// All of them: who is looked at next for room stands first.
     order: VecDeque<Ip>,
@@ -160,7 +160,7 @@ pub struct Outsides {
 
 impl Outsides {
     /// Takes a flow between one of the site's hosts and an address outside in; what is known then.
-    pub fn see(&mut self, host: Ip, outside: Ip, ts: TimeNs) -> Prevalence {
+    pub(crate) fn see(&mut self, host: Ip, outside: Ip, ts: TimeNs) -> Prevalence {
         let hash = hash_ip(host);
         if self.inside.insert_hash(hash) {
             self.of = u32::try_from(self.inside.len()).unwrap_or(u32::MAX);
@@ -183,7 +183,7 @@ impl Outsides {
 
     /// Prefetches what is known of an address, before its flow's turn.
     #[inline]
-    pub fn prefetch(&self, outside: Ip) -> usize {
+    pub(crate) fn prefetch(&self, outside: Ip) -> usize {
         self.all.get(&outside).map_or(0, |o| usize::from(o.first == o.last))
     }
 

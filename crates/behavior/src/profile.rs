@@ -27,7 +27,7 @@ use gabion_record::saved::{Saved, load_bytes, save_bytes};
 const VERSION: u16 = 9;
 
 /// No timer.
-pub const NEVER: TimeNs = TimeNs(i64::MAX);
+pub(crate) const NEVER: TimeNs = TimeNs(i64::MAX);
 
 state! {
     /// What was seen in one window.
@@ -342,7 +342,7 @@ impl Saved for Profile {
 }
 
 /// One record with what the site knows at it.
-pub type Seen<'a, 'r> = (&'a Record<'r>, &'a Facts);
+pub(crate) type Seen<'a, 'r> = (&'a Record<'r>, &'a Facts);
 
 /// Takes records of one profile in, in order; says what was found and gives the next moment to be
 /// asked by [`wake`].
@@ -471,7 +471,7 @@ pub(crate) fn close(
 }
 
 /// Asks what waits whether its time has come; gives the next such moment.
-pub fn wake(
+pub(crate) fn wake(
     profile: &mut Profile,
     now: TimeNs,
     is_end: bool,

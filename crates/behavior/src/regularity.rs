@@ -8,7 +8,7 @@ const DAY: i64 = 86_400;
 
 /// A score and its parts, each 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Score {
+pub(crate) struct Score {
     /// The mean of the four.
     pub all: f64,
     /// Of intervals.
@@ -25,14 +25,19 @@ pub struct Score {
 
 impl Score {
     /// The better view of the histogram.
-    pub fn histogram(&self) -> f64 {
+    pub(crate) fn histogram(&self) -> f64 {
         self.evenness.max(self.bimodal)
     }
 }
 
 /// Scores flows (second, bytes) of a span, and others of which is only known how many there were at which moments;
 /// `None` when there are too few.
-pub fn score(flows: &[(u32, u32)], others: &[(u32, u32)], begin: i64, end: i64) -> Option<Score> {
+pub(crate) fn score(
+    flows: &[(u32, u32)],
+    others: &[(u32, u32)],
+    begin: i64,
+    end: i64,
+) -> Option<Score> {
     let mut times: Vec<i64> = flows.iter().map(|f| i64::from(f.0)).collect();
     times.sort_unstable();
     let mut unique = times.clone();

@@ -17,7 +17,7 @@ state! {
 impl Repeats {
     /// Counts one; the times so far when it is to be said now, and the hash under which it is counted.
     #[inline]
-    pub fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<(u64, u64)> {
+    pub(crate) fn count(&mut self, kind: &'static EvidenceType, what: u64) -> Option<(u64, u64)> {
         let by_kind = mix(kind.hash);
         let mut key = mix(by_kind ^ what);
         let times = match self.things.get_or_add(key, &reached::REPEATS_MAX) {

@@ -19,13 +19,13 @@ use gabion_record::logs::{Body, Conn, Record, SECOND, TimeNs};
 use std::fmt::Write;
 
 /// Of beacons, in hundredths: base, low, medium, high.
-pub const BEACON: [f64; 4] = [50.0, 70.0, 90.0, 100.0];
+pub(crate) const BEACON: [f64; 4] = [50.0, 70.0, 90.0, 100.0];
 /// Of the seconds that a pair is connected in all within a day.
-pub const LONG: [f64; 4] = [3_600.0, 14_400.0, 28_800.0, 43_200.0];
+pub(crate) const LONG: [f64; 4] = [3_600.0, 14_400.0, 28_800.0, 43_200.0];
 /// Of the distinct names below a registered domain within a day.
-pub const DNS: [f64; 4] = [100.0, 500.0, 800.0, 1_000.0];
+pub(crate) const DNS: [f64; 4] = [100.0, 500.0, 800.0, 1_000.0];
 /// What a pair of a strobe is worth, and one with an end that lists name.
-pub const HIGH: f64 = 0.8;
+pub(crate) const HIGH: f64 = 0.8;
 
 /// Shares of hosts at most and at least, and what they add.
 const RARE: (f64, f64) = (0.02, 0.15);
@@ -46,7 +46,7 @@ const UNCONNECTED: f64 = 0.15;
 const DAY_NS: i64 = 86_400 * SECOND;
 
 /// Where a number stands between its thresholds.
-pub fn bucket(value: f64, steps: [f64; 4]) -> f64 {
+pub(crate) fn bucket(value: f64, steps: [f64; 4]) -> f64 {
     let [base, low, medium, high] = steps;
     let part = |from: f64, to: f64| (value.min(to) - from) / (to - from) * 0.2;
     match value {
@@ -81,7 +81,7 @@ const REASONS_MAX: usize = 7;
 
 /// A score with its reasons, which become words where somebody reads them.
 #[derive(Clone, Copy, Debug)]
-pub struct Score {
+pub(crate) struct Score {
     base: f64,
     is_listed: bool,
     sum: f64,
@@ -105,12 +105,12 @@ impl Score {
     }
 
     /// The score, 0 to 1 in thousandths.
-    pub fn threat(&self) -> f64 {
+    pub(crate) fn threat(&self) -> f64 {
         (self.sum.clamp(0.0, 1.0) * 1000.0).round() / 1000.0
     }
 
     /// The score, and behind it where it comes from.
-    pub fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         format!("{:.3} ({})", self.threat(), self.reasons())
     }
 
@@ -141,7 +141,7 @@ impl Score {
 
 /// The signature of the program that a record's source used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Signature {
+pub(crate) struct Signature {
     /// Its hash.
     pub hash: u64,
     /// The source uses it for this end only, and others more widely.
@@ -176,7 +176,7 @@ impl PairModifiers {
 
     /// Takes in a flow of the pair, and what the site knows at it.
     #[inline]
-    pub fn see(&mut self, c: &Conn<'_>, ts: TimeNs, known: &Prevalence) {
+    pub(crate) fn see(&mut self, c: &Conn<'_>, ts: TimeNs, known: &Prevalence) {
         if known.hosts > 0 {
             (self.hosts, self.of) = (Most(known.hosts), Most(known.of));
             self.first.see(known.first);
@@ -191,7 +191,7 @@ impl PairModifiers {
     }
 
     /// Takes a request or a handshake of the pair in.
-    pub fn ask(&mut self, r: &Record<'_>, signature: Option<Signature>) {
+    pub(crate) fn ask(&mut self, r: &Record<'_>, signature: Option<Signature>) {
         if let Body::Http(h) = &r.body {
             self.nameless = self.nameless.saturating_add(u32::from(h.host.is_empty()));
             self.mismatched = self.mismatched.saturating_add(u32::from(mime::is_mismatched(h)));
@@ -206,7 +206,7 @@ impl PairModifiers {
     }
 
     /// The score of a pair with `dst` that is worth `base` by itself, and where it comes from.
-    pub fn score(&self, base: f64, dst: Ip, now: TimeNs, settings: &Settings) -> Score {
+    pub(crate) fn score(&self, base: f64, dst: Ip, now: TimeNs, settings: &Settings) -> Score {
         let intel = &settings.intel;
         // The entry itself is asked for, since its time may be over.
         let is_listed = !dst.is_ignored()
@@ -246,7 +246,13 @@ impl PairModifiers {
 
 /// The score of one flow's pair that is worth `base` by itself, with what the site knows of its other end; 0 where it
 /// is worth nothing by itself.
-pub fn of_flow(base: f64, known: &Prevalence, dst: Ip, now: TimeNs, settings: &Settings) -> f64 {
+pub(crate) fn of_flow(
+    base: f64,
+    known: &Prevalence,
+    dst: Ip,
+    now: TimeNs,
+    settings: &Settings,
+) -> f64 {
     if base <= 0.0 {
         return 0.0;
     }
@@ -257,7 +263,7 @@ pub fn of_flow(base: f64, known: &Prevalence, dst: Ip, now: TimeNs, settings: &S
 
 /// The score of a domain below which so many names were asked for. `connections` are those to names below
 /// it, `None` where the input has no log that names whom connections are for.
-pub fn of_names(
+pub(crate) fn of_names(
     names: u64,
     connections: Option<u64>,
     domain: &[u8],

@@ -88,7 +88,7 @@ impl Weight {
 
 /// What becomes of an occurrence.
 #[derive(Debug)]
-pub enum Fate {
+pub(crate) enum Fate {
     /// It is told as it is now.
     Told,
     /// Its finding was told before and has not grown enough: the telling that stands for it.
@@ -99,7 +99,7 @@ pub enum Fate {
 
 /// What the rooms counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RoomCounts {
+pub(crate) struct RoomCounts {
     /// Findings told: singly, and growing ones that stand for many.
     pub findings: u64,
     /// Tellings of them.
@@ -167,7 +167,7 @@ pub(crate) type Rank = (&'static str, bool);
 
 /// The rooms.
 #[derive(Debug, Default)]
-pub struct Rooms {
+pub(crate) struct Rooms {
     pub(crate) windows: BTreeMap<i64, BTreeMap<Rank, Room>>,
     /// Findings of windows that are over, which go on growing.
     pub(crate) lasting: HashMap<FindingId, Measures, FixedState>,
@@ -191,7 +191,7 @@ impl Rooms {
     }
 
     /// Takes an occurrence in. Where it is told, its numbers are those of its finding by now.
-    pub fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Fate {
+    pub(crate) fn take(&mut self, e: &mut Evidence, settings: &Settings) -> Fate {
         let rank = (e.kind.name, e.level == ThreatLevel::Info);
         let room = self.windows.entry(e.window).or_default().entry(rank).or_default();
         let is_counted = e.why == Telling::Counted;
@@ -232,7 +232,7 @@ impl Rooms {
 
     /// Takes the last numbers of a finding whose window is over, to be told when it is closed. What goes on
     /// growing is told at once, when it has grown enough or nothing follows.
-    pub fn last(&mut self, e: &Evidence, is_end: bool, tell: &mut dyn FnMut(Evidence)) {
+    pub(crate) fn last(&mut self, e: &Evidence, is_end: bool, tell: &mut dyn FnMut(Evidence)) {
         if e.says.is_empty() {
             for room in self.windows.get_mut(&e.window).into_iter().flat_map(BTreeMap::values_mut) {
                 // Of several that were counted together those have the number that were told last: one, or the two
@@ -283,7 +283,7 @@ impl Rooms {
     }
 
     /// A later window has begun: tells what has grown in those before, and forgets all but the one before.
-    pub fn close(&mut self, window: i64, tell: &mut dyn FnMut(Evidence)) {
+    pub(crate) fn close(&mut self, window: i64, tell: &mut dyn FnMut(Evidence)) {
         for (number, rooms) in self.windows.range_mut(..window) {
             let was_closed = *number < self.closed;
             for (rank, room) in rooms {
@@ -603,7 +603,7 @@ fn target_of(e: &Evidence, settings: &Settings) -> Option<u64> {
 }
 
 /// Whether a type is one of those that go on growing in later windows.
-pub fn is_lasting(kind: &EvidenceType) -> bool {
+pub(crate) fn is_lasting(kind: &EvidenceType) -> bool {
     LASTING.contains(&kind.name)
 }
 

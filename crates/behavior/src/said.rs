@@ -16,28 +16,28 @@ state! {
 
 impl Said {
     /// It is told.
-    pub fn tell(&mut self, number: u64, window: i64, level: ThreatLevel) {
+    pub(crate) fn tell(&mut self, number: u64, window: i64, level: ThreatLevel) {
         (self.number, self.window) = (Most(number), Most(window));
         self.level = Most(level as u8);
     }
 
     /// Whether it was told and has grown since.
-    pub fn is_less(&self, number: u64) -> bool {
+    pub(crate) fn is_less(&self, number: u64) -> bool {
         self.number.0 > 0 && number > self.number.0
     }
 
     /// Whether it was told.
-    pub fn is_told(&self) -> bool {
+    pub(crate) fn is_told(&self) -> bool {
         self.number.0 > 0
     }
 
     /// The window that it was told in last.
-    pub fn window(&self) -> i64 {
+    pub(crate) fn window(&self) -> i64 {
         self.window.0
     }
 
     /// How bad it was.
-    pub fn level(&self) -> ThreatLevel {
+    pub(crate) fn level(&self) -> ThreatLevel {
         ThreatLevel::ALL.get(usize::from(self.level.0)).copied().unwrap_or_default()
     }
 }

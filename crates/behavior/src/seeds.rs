@@ -24,7 +24,7 @@ const WIDTH: usize = 1 << 12;
 
 /// One flow, packed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Seed {
+pub(crate) struct Seed {
     src: Ip,
     /// The responder's address, or that and large numbers: see [`Wide`].
     dst: Ip,
@@ -97,7 +97,7 @@ const REPLIED: u8 = 0x80;
 
 impl Seed {
     /// Packs a record; `None` when it says more than a seed can hold.
-    pub fn of(r: &Record<'_>) -> Option<Seed> {
+    pub(crate) fn of(r: &Record<'_>) -> Option<Seed> {
         let Body::Conn(c) = &r.body else { return None };
         // A flow of SSH waits for its handshake, by an id that a seed has no room for.
         let service = SERVICES.iter().position(|s| *s == c.service)? as u64;
@@ -154,7 +154,7 @@ impl Seed {
     }
 
     /// The moment of its flow.
-    pub fn ts(&self) -> TimeNs {
+    pub(crate) fn ts(&self) -> TimeNs {
         let micros = self.time_and_service() >> SERVICE_BITS;
         TimeNs(i64::try_from(micros).unwrap_or(0).saturating_mul(1000))
     }
@@ -165,7 +165,7 @@ impl Seed {
     }
 
     /// The flow, as far as detectors' state depends on it.
-    pub fn record(&self) -> Record<'static> {
+    pub(crate) fn record(&self) -> Record<'static> {
         let has = |bit: u8| self.marks & bit != 0;
         let [a, b, c] = self.bytes;
         let place = self.time_and_service() & ((1 << SERVICE_BITS) - 1);
@@ -220,7 +220,7 @@ impl State for Seed {
 
 /// The table, and what was folded out of it.
 #[derive(Debug)]
-pub struct Seeds {
+pub(crate) struct Seeds {
     /// `WAYS` places a set; an unused one has the default seed. Grows by sets as it is used.
     places: Vec<Seed>,
     sets: usize,
@@ -274,7 +274,7 @@ impl Saved for Seeds {
 
 impl Seeds {
     /// A table of so many bytes at most.
-    pub fn new(bytes: usize) -> Seeds {
+    pub(crate) fn new(bytes: usize) -> Seeds {
         let sets_max = 1 << (bytes / (WAYS * size_of::<Seed>())).max(1).ilog2();
         let sets = sets_max.min(SETS_FIRST);
         Seeds { places: Vec::new(), sets, sets_max, folded: None, folds: 0, held: 0 }
@@ -313,7 +313,7 @@ impl Seeds {
 
     /// Prefetches the places of a source and what was folded there.
     #[inline]
-    pub fn prefetch(&self, ip: Ip) -> usize {
+    pub(crate) fn prefetch(&self, ip: Ip) -> usize {
         let at = (mix(hash_ip(ip)) as usize % self.sets) * WAYS;
         let places = self.places.get(at..at + WAYS).unwrap_or_default();
         let seen = places.iter().fold(0, |sum, seed| sum ^ usize::from(seed.marks));
@@ -322,7 +322,7 @@ impl Seeds {
     }
 
     /// Takes a source's seed out.
-    pub fn take(&mut self, ip: Ip) -> Option<Seed> {
+    pub(crate) fn take(&mut self, ip: Ip) -> Option<Seed> {
         if self.places.is_empty() {
             return None;
         }
@@ -333,12 +333,12 @@ impl Seeds {
     }
 
     /// How many there are.
-    pub fn held(&self) -> u64 {
+    pub(crate) fn held(&self) -> u64 {
         self.held
     }
 
     /// Puts a seed in; the oldest of a full set is folded. True when one was.
-    pub fn put(&mut self, seed: Seed) -> bool {
+    pub(crate) fn put(&mut self, seed: Seed) -> bool {
         if self.held as usize * 2 >= self.sets * WAYS && self.sets < self.sets_max {
             self.grow();
         }
@@ -360,7 +360,7 @@ impl Seeds {
     }
 
     /// Remembers of a source only that it was there.
-    pub fn fold(&mut self, ip: Ip) {
+    pub(crate) fn fold(&mut self, ip: Ip) {
         self.folds += 1;
         let folded = self.folded.get_or_insert_with(|| vec![0; ROWS * WIDTH].into_boxed_slice());
         for at in cells(ip) {
@@ -372,7 +372,7 @@ impl Seeds {
 
     /// Whether a source was folded before, by the least of its counters; a flood makes that true of
     /// some that were not.
-    pub fn was_folded(&self, ip: Ip) -> bool {
+    pub(crate) fn was_folded(&self, ip: Ip) -> bool {
         let Some(folded) = &self.folded else { return false };
         let least = cells(ip).filter_map(|at| folded.get(at)).min().copied().unwrap_or(0);
         // With many folded, a counter of chance is no sign; the mean says what chance is.
@@ -381,7 +381,7 @@ impl Seeds {
     }
 
     /// Forgets all, when their windows are gone; how many there were.
-    pub fn clear(&mut self) -> u64 {
+    pub(crate) fn clear(&mut self) -> u64 {
         self.places.fill(Seed::default());
         self.folded = None;
         std::mem::take(&mut self.held)

@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 
 /// How many shards a budget is parted into: a power of two, so that each has room for what a profile
 /// at its largest needs.
-pub fn shards_of(bytes: usize) -> usize {
+pub(crate) fn shards_of(bytes: usize) -> usize {
     let most = (bytes / SHARD_BYTES_LEAST).clamp(1, SHARDS_MAX);
     if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
 }

@@ -83,7 +83,7 @@ fn is_clock(r: &Record<'_>, c: &Conn<'_>, known: &Prevalence, settings: &Setting
 
 /// The number of the window that holds a moment, of windows that begin at `start`.
 #[inline]
-pub fn window_of(start: TimeNs, ts: TimeNs, settings: &Settings) -> i64 {
+pub(crate) fn window_of(start: TimeNs, ts: TimeNs, settings: &Settings) -> i64 {
     if settings.is_one_window {
         return 1;
     }
@@ -91,7 +91,7 @@ pub fn window_of(start: TimeNs, ts: TimeNs, settings: &Settings) -> i64 {
 }
 
 /// Begin and end of a window, of windows that begin at `start`.
-pub fn bounds_of(start: TimeNs, window: i64, settings: &Settings) -> (TimeNs, TimeNs) {
+pub(crate) fn bounds_of(start: TimeNs, window: i64, settings: &Settings) -> (TimeNs, TimeNs) {
     if settings.is_one_window {
         let century = 100 * 365 * 24 * 3600 * gabion_record::logs::SECOND;
         return (start.plus(-century), start.plus(century));
@@ -107,7 +107,7 @@ type Map<K, V> = HashMap<K, V, FixedState>;
 
 /// The stage.
 #[derive(Debug, Default)]
-pub struct Site {
+pub(crate) struct Site {
     start: Option<TimeNs>,
     local: Option<Net>,
     gateway_mac: Option<Mac>,
@@ -147,31 +147,31 @@ saved! {
 
 impl Site {
     /// A site whose windows begin at `start`, or with the first record.
-    pub fn new(start: Option<TimeNs>, settings: &Settings) -> Site {
+    pub(crate) fn new(start: Option<TimeNs>, settings: &Settings) -> Site {
         let local = settings.client_ips.iter().copied().find(|net| net.base().is_private());
         let watermark = TimeNs(i64::MIN);
         Site { start, local, watermark, ..Site::default() }
     }
 
     /// Where windows begin.
-    pub fn start(&self) -> TimeNs {
+    pub(crate) fn start(&self) -> TimeNs {
         self.start.unwrap_or_default()
     }
 
     /// The number of the window that holds a moment.
-    pub fn window(&self, ts: TimeNs, settings: &Settings) -> i64 {
+    pub(crate) fn window(&self, ts: TimeNs, settings: &Settings) -> i64 {
         window_of(self.start(), ts, settings)
     }
 
     /// Prefetches what this flow changes: the result only keeps the reads from being left out.
     #[inline]
-    pub fn prefetch(&self, ahead: &Ahead) -> usize {
+    pub(crate) fn prefetch(&self, ahead: &Ahead) -> usize {
         self.outsides.prefetch(ahead.dst) ^ self.asked.prefetch(ahead)
     }
 
     /// Takes a record in and says what is known at it.
     #[inline]
-    pub fn see(&mut self, r: &Record<'_>, settings: &Settings) -> Facts {
+    pub(crate) fn see(&mut self, r: &Record<'_>, settings: &Settings) -> Facts {
         self.start.get_or_insert(r.ts);
         self.watermark = self.watermark.max(r.ts);
         // Flows that are still open are flows, not another log.

@@ -10,11 +10,11 @@ use gabion_record::saved::Saved;
 
 /// Reads an encoding; ends in `None` rather than in wrong values.
 #[derive(Clone, Copy, Debug)]
-pub struct Decoder<'a>(pub &'a [u8]);
+pub(crate) struct Decoder<'a>(pub &'a [u8]);
 
 impl<'a> Decoder<'a> {
     /// The next bytes.
-    pub fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let (head, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
         Some(head)
@@ -22,14 +22,14 @@ impl<'a> Decoder<'a> {
 
     /// A count of things that each take at least `least` bytes: a wrong one is found before
     /// memory is asked for.
-    pub fn count(&mut self, least: usize) -> Option<usize> {
+    pub(crate) fn count(&mut self, least: usize) -> Option<usize> {
         let n = u32::decode(self)? as usize;
         (n.checked_mul(least.max(1))? <= self.0.len()).then_some(n)
     }
 }
 
 /// A part of a profile.
-pub trait State: Default + Sized {
+pub(crate) trait State: Default + Sized {
     /// Appends its encoding.
     fn encode(&self, out: &mut Vec<u8>);
     /// Reads it back.
@@ -95,7 +95,7 @@ impl State for () {
 
 /// The largest value seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Most<T>(pub T);
+pub(crate) struct Most<T>(pub T);
 
 impl<T: State + Ord> State for Most<T> {
     fn encode(&self, out: &mut Vec<u8>) {
@@ -113,7 +113,7 @@ impl<T: State + Ord> State for Most<T> {
 
 /// The first moment something was seen; none yet at the end of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct First(pub TimeNs);
+pub(crate) struct First(pub TimeNs);
 
 impl Default for First {
     fn default() -> First {
@@ -124,7 +124,7 @@ impl Default for First {
 impl First {
     /// Takes a moment in.
     #[inline]
-    pub fn see(&mut self, ts: TimeNs) {
+    pub(crate) fn see(&mut self, ts: TimeNs) {
         self.0 = self.0.min(ts);
     }
 }
@@ -255,7 +255,7 @@ impl<T: State> State for Vec<T> {
 
 /// What a [`Slot`] keeps its state in: a box, or nothing at all where a detector has no state, as most have of
 /// one of the two sorts.
-pub trait Stored: Sized {
+pub(crate) trait Stored: Sized {
     /// The place, empty at first.
     type Place: Default + std::fmt::Debug;
     /// A place with a state in it.
@@ -271,7 +271,7 @@ pub trait Stored: Sized {
 }
 
 /// State that stands in a box of its own.
-pub trait Boxed: Default + std::fmt::Debug {}
+pub(crate) trait Boxed: Default + std::fmt::Debug {}
 
 impl<T: Boxed> Stored for T {
     type Place = Option<Box<T>>;
@@ -317,7 +317,7 @@ impl Stored for () {
 
 /// State that most profiles never have: nothing until it is first asked for.
 #[derive(Debug)]
-pub struct Slot<T: Stored>(T::Place);
+pub(crate) struct Slot<T: Stored>(T::Place);
 
 impl<T: Stored> Default for Slot<T> {
     fn default() -> Slot<T> {
@@ -328,25 +328,25 @@ impl<T: Stored> Default for Slot<T> {
 impl<T: Stored> Slot<T> {
     /// The state, made now if there is none.
     #[inline]
-    pub fn make(&mut self) -> &mut T {
+    pub(crate) fn make(&mut self) -> &mut T {
         T::make(&mut self.0)
     }
 
     /// The state, if there is any.
     #[inline]
-    pub fn get(&mut self) -> Option<&mut T> {
+    pub(crate) fn get(&mut self) -> Option<&mut T> {
         T::get(&mut self.0)
     }
 
     /// The state, if there is any, to look at.
     #[inline]
-    pub fn peek(&self) -> Option<&T> {
+    pub(crate) fn peek(&self) -> Option<&T> {
         T::peek(&self.0)
     }
 
     /// Prefetches where the state is: see [`State::prefetch`].
     #[inline]
-    pub fn prefetch_place(&self) -> usize {
+    pub(crate) fn prefetch_place(&self) -> usize {
         self.peek().map_or(0, |state| std::ptr::from_ref(state).addr())
     }
 }
@@ -419,7 +419,7 @@ macro_rules! state {
     ($(#[$doc:meta])* pub struct $name:ident { $($(#[$field_doc:meta])* $field:ident: $t:ty,)* }) => {
         $(#[$doc])*
         #[derive(Debug, Default)]
-        pub struct $name { $($(#[$field_doc])* $field: $t,)* }
+        pub(crate) struct $name { $($(#[$field_doc])* $field: $t,)* }
 
         impl $crate::state::Boxed for $name {}
 

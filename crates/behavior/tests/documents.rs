@@ -1,7 +1,7 @@
 //! `docs/detections.md` is what the detectors say of themselves; `UPDATE=1` writes it anew.
 
-use gabion_behavior::detect::ALL;
-use gabion_behavior::settings_keys::{Use, keys, use_of};
+use gabion_behavior::catalog::ALL;
+use gabion_behavior::catalog::{Use, keys, use_of};
 use std::fmt::Write;
 use std::path::Path;
 

@@ -3,9 +3,10 @@
 
 mod inputs;
 
-use gabion_behavior::shards::Placed;
+use gabion_behavior::stages::Placed;
+use gabion_behavior::stages::{Back, Ends, Front, Shards};
 use gabion_behavior::whitelist::Whitelist;
-use gabion_behavior::{Back, Ends, Engine, Front, Output, Settings, Shards};
+use gabion_behavior::{Engine, Output, Settings};
 use gabion_record::Ip;
 use gabion_record::logs::TimeNs;
 use std::collections::BTreeMap;
@@ -58,7 +59,7 @@ impl Holders {
     }
 
     fn holder(&mut self, ip: Ip) -> &mut Shards {
-        let at = gabion_behavior::shard::shard_of(ip, self.held_by.len());
+        let at = gabion_behavior::stages::shard_of(ip, self.held_by.len());
         &mut self.holders[self.held_by[at]]
     }
 

@@ -52,7 +52,7 @@ pub(crate) fn micros(text: &[u8; 17]) -> Option<i64> {
 
 /// A count that may be written as a number with a fraction (`26.0`), 0 when it is none.
 #[inline]
-pub fn count(text: &[u8]) -> u64 {
+pub(crate) fn count(text: &[u8]) -> u64 {
     match number(text) {
         Some(n) => n,
         None if text.is_empty() => 0,
@@ -62,19 +62,19 @@ pub fn count(text: &[u8]) -> u64 {
 
 /// A port, 0 when it is none.
 #[inline]
-pub fn port(text: &[u8]) -> u16 {
+pub(crate) fn port(text: &[u8]) -> u16 {
     number(text).and_then(|n| u16::try_from(n).ok()).unwrap_or(0)
 }
 
 /// A number with a fraction or an exponent.
-pub fn float(text: &[u8]) -> Option<f64> {
+pub(crate) fn float(text: &[u8]) -> Option<f64> {
     let x: f64 = std::str::from_utf8(text.trim_ascii()).ok()?.parse().ok()?;
     x.is_finite().then_some(x)
 }
 
 /// Seconds with a fraction as nanoseconds: `1677024003.714845`, `9e-05`, `-0.5`.
 #[inline]
-pub fn seconds(text: &[u8]) -> Option<i64> {
+pub(crate) fn seconds(text: &[u8]) -> Option<i64> {
     if text.is_empty() {
         return None;
     }
@@ -114,7 +114,7 @@ fn slow_seconds(text: &[u8]) -> Option<i64> {
 /// A moment: seconds since 1970, ISO 8601, or `2015/07/27 09:51:54.611390`. Without a zone it is
 /// taken as UTC.
 #[inline]
-pub fn moment(text: &[u8]) -> Option<TimeNs> {
+pub(crate) fn moment(text: &[u8]) -> Option<TimeNs> {
     if let Ok(text) = text.try_into()
         && let Some(ns) = micros(text)
     {
@@ -173,7 +173,7 @@ fn zone_seconds(zone: &[u8]) -> Option<i64> {
 }
 
 /// `T`, `true`, `1` and their opposites.
-pub fn truth(text: &[u8]) -> Option<bool> {
+pub(crate) fn truth(text: &[u8]) -> Option<bool> {
     match text {
         b"T" | b"true" | b"True" | b"1" => Some(true),
         b"F" | b"false" | b"False" | b"0" => Some(false),

@@ -3,6 +3,7 @@
 //! It is lenient about what readers of logs never meet (numbers are not checked, keys may repeat)
 //! and strict about what would make them guess: an object that does not end is refused.
 
+pub use crate::field::number;
 use crate::limits::JSON_DEPTH_MAX;
 
 /// A value as it stands in the line.

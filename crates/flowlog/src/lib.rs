@@ -6,11 +6,31 @@
 //! skipped, why, and in which line. What it holds: the lines that wait for earlier ones, under a
 //! budget; nothing else grows with the input.
 //!
-//! - [`reader`]: the lines of one log; a format is one file beside it and one line in its table.
-//! - [`feed`]: many logs as one stream; opens what it is told to read and nothing else.
-//! - [`follow`]: logs that grow, are rotated and packed.
+//! ```
+//! use gabion_flowlog::{Line, Reader};
+//!
+//! let log = "#path\tconn\n#fields\tts\tuid\tid.orig_h\tid.resp_h\tid.resp_p\n\
+//!     1700000000.5\tC1\t10.0.0.1\t192.0.2.7\t443\n";
+//! let mut reader = Reader::new("conn.log", None);
+//! let (mut ports, mut scratch) = (Vec::new(), Vec::new());
+//! for line in log.lines() {
+//!     if let Line::Record(_when, layout) = reader.line(line.as_bytes()) {
+//!         let record = reader.record(layout, line.as_bytes(), &mut scratch)?;
+//!         ports.push(record.dst_port);
+//!     }
+//! }
+//! assert_eq!(ports, [443]);
+//! # Ok::<(), gabion_flowlog::Skip>(())
+//! ```
+//!
+//! `examples/records.rs` reads files.
+//!
+//! - [`Reader`]: the lines of one log. A format is one file and one row of the table in `formats`.
+//! - [`Feed`]: many logs as one stream; opens what it is told to read and nothing else.
+//! - [`Follow`]: logs that grow, are rotated and packed.
+//! - [`Intake`]: lines handed over one by one, while they are made.
 //! - [`netflow`]: datagrams of exporters, version 5, version 9 and IPFIX.
-//! - [`intake`]: lines handed over one by one, while they are made.
+//! - [`source`]: files and pipes, plain or packed, as lines; [`json`]: the members of a line of JSON.
 //!
 //! No input panics, and nothing is allocated per record once buffers have grown.
 #![forbid(unsafe_code)]
@@ -18,31 +38,31 @@
 mod argus;
 mod columns;
 mod eve;
-pub mod feed;
-pub mod field;
+mod feed;
+mod field;
 mod folders;
-pub mod follow;
+mod follow;
 mod format;
 mod formats;
 mod growing;
-pub mod intake;
+mod intake;
 pub mod json;
 pub mod limits;
 pub mod netflow;
 mod nfcapd;
 mod nfdump;
-pub mod reader;
-pub mod skip;
-pub mod sorter;
+mod reader;
+mod skip;
+mod sorter;
 pub mod source;
 mod survey;
 mod zeek;
 
-pub use feed::{Feed, InputReport, Options};
-pub use follow::Follow;
+pub use feed::{Feed, InputReport, OpenOnce, Options, Taker};
+pub use follow::{Follow, Taken};
 pub use formats::{Format, Row};
-pub use intake::Intake;
-pub use reader::Reader;
+pub use intake::{Each, Intake};
+pub use reader::{LayoutId, Line, Reader};
 pub use skip::{Skip, Skips};
 pub use survey::{Job, RunJobs, in_turn};
 pub use zeek::kind_of;

@@ -21,7 +21,7 @@ const CONFIRMING: u32 = 8;
 
 /// The clock of one log: its latest believed moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct LogClock {
+pub(crate) struct LogClock {
     latest: Option<TimeNs>,
     ahead: u32,
     /// Jumps ahead that were met.
@@ -31,7 +31,7 @@ pub struct LogClock {
 impl LogClock {
     /// Takes a moment in; gives how far it lies behind the latest one.
     #[inline]
-    pub fn take(&mut self, ts: TimeNs) -> i64 {
+    pub(crate) fn take(&mut self, ts: TimeNs) -> i64 {
         let Some(latest) = self.latest else {
             self.latest = Some(ts);
             return 0;
@@ -68,7 +68,7 @@ impl LogClock {
     }
 
     /// The latest moment believed.
-    pub fn latest(&self) -> Option<TimeNs> {
+    pub(crate) fn latest(&self) -> Option<TimeNs> {
         self.latest
     }
 }
@@ -120,7 +120,7 @@ impl Slice {
 
 /// The buffer.
 #[derive(Debug)]
-pub struct Sorter {
+pub(crate) struct Sorter {
     slices: BTreeMap<i64, Slice>,
     leaving: Slice,
     /// Next entry of `leaving`.
@@ -136,7 +136,7 @@ pub struct Sorter {
 
 /// A line that leaves: its moment, its text, its header, its number.
 #[derive(Clone, Copy, Debug)]
-pub struct Leaving<'a> {
+pub(crate) struct Leaving<'a> {
     /// When.
     pub ts: TimeNs,
     /// The line.
@@ -149,7 +149,7 @@ pub struct Leaving<'a> {
 
 impl Sorter {
     /// A buffer that waits so long and holds so many bytes.
-    pub fn new(horizon_ns: i64, bytes_max: usize) -> Sorter {
+    pub(crate) fn new(horizon_ns: i64, bytes_max: usize) -> Sorter {
         Sorter {
             slices: BTreeMap::new(),
             leaving: Slice::default(),
@@ -165,7 +165,7 @@ impl Sorter {
     }
 
     /// Takes a line in.
-    pub fn push(&mut self, ts: TimeNs, line: &[u8], layout: LayoutId, number: u64) {
+    pub(crate) fn push(&mut self, ts: TimeNs, line: &[u8], layout: LayoutId, number: u64) {
         self.clock.take(ts);
         let spare = &mut self.spare;
         let slice =
@@ -181,7 +181,7 @@ impl Sorter {
 
     /// Makes the next slice ready when its time has come; `is_at_end` when no line will follow.
     /// False when more lines are wanted first.
-    pub fn advance(&mut self, is_at_end: bool) -> bool {
+    pub(crate) fn advance(&mut self, is_at_end: bool) -> bool {
         if self.next < self.leaving.entries.len() {
             return true;
         }
@@ -209,13 +209,13 @@ impl Sorter {
 
     /// The line at the head.
     #[inline]
-    pub fn head(&self) -> Option<Leaving<'_>> {
+    pub(crate) fn head(&self) -> Option<Leaving<'_>> {
         self.heads().next()
     }
 
     /// The lines that leave one after another, from the head on.
     #[inline]
-    pub fn heads(&self) -> impl Iterator<Item = Leaving<'_>> {
+    pub(crate) fn heads(&self) -> impl Iterator<Item = Leaving<'_>> {
         let entries = self.leaving.entries.get(self.next..).unwrap_or_default();
         entries.iter().map(|entry| Leaving {
             ts: entry.ts,
@@ -227,17 +227,17 @@ impl Sorter {
 
     /// Passes over so many from the head on.
     #[inline]
-    pub fn pop(&mut self, lines: usize) {
+    pub(crate) fn pop(&mut self, lines: usize) {
         self.next += lines;
     }
 
     /// Lines wait so long from now on, in so many bytes.
-    pub fn set_horizon(&mut self, horizon_ns: i64, bytes_max: usize) {
+    pub(crate) fn set_horizon(&mut self, horizon_ns: i64, bytes_max: usize) {
         (self.horizon_ns, self.bytes_max) = (horizon_ns, bytes_max.min(1 << 30));
     }
 
     /// Lets go of room that nothing stands in: the log rests.
-    pub fn rest(&mut self) {
+    pub(crate) fn rest(&mut self) {
         self.spare = Vec::new();
         if self.next >= self.leaving.entries.len() {
             (self.leaving, self.next) = (Slice::default(), 0);
@@ -245,7 +245,7 @@ impl Sorter {
     }
 
     /// Jumps ahead that were met.
-    pub fn jumps(&self) -> u64 {
+    pub(crate) fn jumps(&self) -> u64 {
         self.clock.jumps
     }
 }

@@ -4,7 +4,7 @@
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use gabion_flowlog::Follow;
-use gabion_flowlog::follow::Taken;
+use gabion_flowlog::Taken;
 use gabion_record::logs::Record;
 use std::fs;
 use std::io::Write;

@@ -25,7 +25,7 @@ pub fn yaml(data: &[u8]) {
     let _ = gabion_packet::DecodeConfig::from_tree(&tree);
     let _ = gabion_rules::RuleVars::from_config(&tree);
     let _ = gabion_behavior::Settings::from_tree(&tree);
-    let _ = gabion_behavior::settings_keys::not_used(&tree);
+    let _ = gabion_behavior::catalog::not_used(&tree);
     for protocol in gabion_proto::registry() {
         let _ = (protocol.configure)(
             tree.get("app-layer.protocols").and_then(|t| t.get(protocol.config_name)),

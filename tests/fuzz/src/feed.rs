@@ -7,7 +7,7 @@ use gabion_behavior::Engine;
 use gabion_behavior::Settings;
 use gabion_behavior::whitelist::Whitelist;
 use gabion_flowlog::source::{LineRead, Lines};
-use gabion_flowlog::{Feed, InputReport, Intake, Options, Reader, reader};
+use gabion_flowlog::{Feed, InputReport, Intake, Line, Options, Reader};
 use gabion_record::logs::{Record, SECOND, TimeNs};
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -167,7 +167,7 @@ pub fn beside(data: &[u8]) {
     let mut reader = Reader::new(name, None);
     let mut scratch = Vec::new();
     for line in log.as_bytes().split(|b| *b == b'\n') {
-        let reader::Line::Record(_, layout) = reader.line(line) else { continue };
+        let Line::Record(_, layout) = reader.line(line) else { continue };
         if let Ok(record) = reader.record(layout, line, &mut scratch) {
             engine.record(&record, &mut |_| {});
         }

@@ -2,12 +2,12 @@
 
 use crate::seeds::Seeds;
 use gabion_behavior::Profile;
-use gabion_behavior::intel::indicator::Indicator;
+use gabion_behavior::intel::Indicator;
 use gabion_behavior::intel::{Builder, Intel, Purpose, Texts};
-use gabion_behavior::parcel::{self, Parcel};
+use gabion_behavior::stages::{self, Parcel};
+use gabion_flowlog::Line;
 use gabion_flowlog::Reader;
 use gabion_flowlog::netflow::Collector;
-use gabion_flowlog::reader::Line;
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::TimeNs;
@@ -174,11 +174,11 @@ pub fn netflow_seeds(_: &Seeds) -> Vec<Vec<u8>> {
 pub fn parcel(data: &[u8]) {
     // Making settings takes longer than what is tried here.
     static SETTINGS: LazyLock<Arc<gabion_behavior::Settings>> = LazyLock::new(Arc::default);
-    let mut shards = gabion_behavior::Shards::new(Arc::clone(&SETTINGS), 1 << 20);
+    let mut shards = gabion_behavior::stages::Shards::new(Arc::clone(&SETTINGS), 1 << 20);
     let mut found = Vec::new();
     let mut rest = data;
-    while let Some((parcel, behind)) = parcel::take(rest) {
-        if let Some((ahead, same)) = parcel::ahead(rest) {
+    while let Some((parcel, behind)) = stages::take_parcel(rest) {
+        if let Some((ahead, same)) = stages::ahead(rest) {
             assert_eq!(same.len(), behind.len(), "a look ahead ends where the parcel does");
             shards.prefetch(ahead.into_iter());
         }
@@ -206,9 +206,15 @@ pub fn parcel_seeds(seeds: &Seeds) -> Vec<Vec<u8>> {
             let Line::Record(_, layout) = reader.line(line) else { continue };
             if let Ok(record) = reader.record(layout, line, &mut scratch) {
                 let facts =
-                    gabion_behavior::site::Facts { window: 1, newest: 1, ..Default::default() };
-                parcel::put_record(1, gabion_behavior::Ends::Both, &record, &facts, &mut batch);
-                parcel::put_turn(2, 1, record.ts, &mut batch);
+                    gabion_behavior::stages::Facts { window: 1, newest: 1, ..Default::default() };
+                stages::put_record(
+                    1,
+                    gabion_behavior::stages::Ends::Both,
+                    &record,
+                    &facts,
+                    &mut batch,
+                );
+                stages::put_turn(2, 1, record.ts, &mut batch);
             }
         }
     }

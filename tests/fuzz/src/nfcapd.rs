@@ -1,8 +1,8 @@
 //! nfdump's binary files: layouts, packings of blocks, parts of records.
 
 use crate::seeds::Seeds;
+use gabion_flowlog::Line;
 use gabion_flowlog::Reader;
-use gabion_flowlog::reader::Line;
 use gabion_flowlog::source::{LineRead, Lines};
 use std::io::{self, Read};
 

@@ -4,7 +4,7 @@
 use super::letters::Token;
 
 /// How many there are.
-pub const COUNT: usize = 72;
+pub(crate) const COUNT: usize = 72;
 /// What they are about.
 pub const GROUPS: [&str; 4] = ["periodicity", "sizes", "span", "letters"];
 const P: usize = 0;
@@ -12,7 +12,7 @@ const S: usize = 1;
 const T: usize = 2;
 const L: usize = 3;
 /// The group of each.
-pub const GROUP_OF: [usize; COUNT] = [
+pub(crate) const GROUP_OF: [usize; COUNT] = [
     L, P, P, P, P, S, S, S, S, S, S, T, T, T, T, T, T, T, T, T, T, L, S, S, T, P, L, S, S, T, S, L,
     L, L, S, S, S, S, S, S, S, S, S, S, L, S, T, S, S, S, S, S, S, S, S, S, S, S, S, S, T, T, T, T,
     P, P, P, P, L, S, S, S,
@@ -90,7 +90,7 @@ fn bursts(t: Tokens<'_>) -> (f64, f64, f64) {
 }
 
 /// The numbers of a string; `None` when it has no letter.
-pub fn of(t: &[Token]) -> Option<[f64; COUNT]> {
+pub(crate) fn of(t: &[Token]) -> Option<[f64; COUNT]> {
     let (first, last) = (t.first()?, t.last()?);
     let n = t.len() as f64;
     let mut f: Vec<f64> = Vec::with_capacity(COUNT);

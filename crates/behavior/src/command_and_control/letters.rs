@@ -10,7 +10,7 @@ const GAPS: [(u8, i64); 4] = [(b'.', 5), (b',', 60), (b'+', 300), (b'*', 3600)];
 
 /// One flow of a string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
+pub(crate) struct Token {
     /// As written.
     pub letter: u8,
     /// Regularity: 0 unknown, 1 strong to 4 none.
@@ -26,7 +26,13 @@ pub struct Token {
 }
 
 /// Appends a flow. `gap` is the time since the one before, `before` the gap before that.
-pub fn push(text: &mut Vec<u8>, gap: Option<i64>, before: Option<i64>, bytes: u64, duration: i64) {
+pub(crate) fn push(
+    text: &mut Vec<u8>,
+    gap: Option<i64>,
+    before: Option<i64>,
+    bytes: u64,
+    duration: i64,
+) {
     let class = match (before, gap) {
         (Some(a), Some(b)) => regularity(a, b),
         _ => 0,
@@ -51,7 +57,7 @@ fn regularity(a: i64, b: i64) -> usize {
 }
 
 /// Reads a string back.
-pub fn tokens(text: &[u8]) -> Vec<Token> {
+pub(crate) fn tokens(text: &[u8]) -> Vec<Token> {
     let mut out: Vec<Token> = Vec::new();
     let mut hours = 0;
     for b in text.iter().take(LETTERS_MAX) {

@@ -4,8 +4,8 @@
 //! ([`features`]), and boosted trees make a score of those ([`Model`]), with what each group of numbers
 //! added to it. The trees are trained by `scripts/train_c2.py`, whose page says what they are worth.
 
-pub mod features;
-pub mod letters;
+pub(crate) mod features;
+pub(crate) mod letters;
 
 use features::{COUNT, GROUP_OF, GROUPS};
 

@@ -9,20 +9,20 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Arp as ArpLog, Body, LogKind, Mac, Record, SECOND, TimeNs};
 
 /// Many hosts asked for.
-pub static SCAN: EvidenceType = EvidenceType::new("ARP_SCAN", "T1018");
+pub(crate) static SCAN: EvidenceType = EvidenceType::new("ARP_SCAN", "T1018");
 /// A host outside the local network asked for.
-pub static OUTSIDE: EvidenceType =
+pub(crate) static OUTSIDE: EvidenceType =
     EvidenceType::new("ARP_OUTSIDE_LOCALNET", "T1557.002");
 /// A reply to all that nobody asked for.
-pub static UNSOLICITED: EvidenceType =
+pub(crate) static UNSOLICITED: EvidenceType =
     EvidenceType::new("UNSOLICITED_ARP", "T1557.002");
 /// An address taken over.
-pub static MITM: EvidenceType =
+pub(crate) static MITM: EvidenceType =
     EvidenceType::new("MITM_ARP_ATTACK", "T1557.002");
 
 /// The detector.
 #[derive(Debug)]
-pub struct Arp;
+pub(crate) struct Arp;
 
 /// Hosts asked for within so long are a scan.
 const SPAN: i64 = 30 * SECOND;

@@ -9,11 +9,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("DNS_ARPA_SCAN", "T1018");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("DNS_ARPA_SCAN", "T1018");
 
 /// The detector.
 #[derive(Debug)]
-pub struct ArpaScan;
+pub(crate) struct ArpaScan;
 
 /// Distinct names.
 const NAMES: usize = 10;

@@ -30,11 +30,11 @@ use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel}
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("BEACON", "T1071");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("BEACON", "T1071");
 
 /// The detector.
 #[derive(Debug)]
-pub struct Beacon;
+pub(crate) struct Beacon;
 
 /// Flows before a pair is kept.
 const BEGINNING: u8 = 3;
@@ -187,7 +187,7 @@ impl Cell {
 
 impl Pairs {
     /// Pairs whose flows are kept exactly, by address and by name.
-    pub fn each(&self) -> impl Iterator<Item = Calls<'_>> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = Calls<'_>> {
         let addresses = self.pairs.iter().map(|(ip, pair)| pair.calls(*ip));
         addresses.chain(self.names.iter().map(|(_, pair)| pair.calls(pair.named_at())))
     }

@@ -11,12 +11,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("CN_URL_MISMATCH", "T1587.003");
 
 /// The detector.
 #[derive(Debug)]
-pub struct CertificateName;
+pub(crate) struct CertificateName;
 
 impl Detector for CertificateName {
     type Window = ();

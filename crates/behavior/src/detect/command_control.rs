@@ -22,12 +22,12 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("COMMAND_AND_CONTROL_CHANNEL", "T1071");
 
 /// The detector.
 #[derive(Debug)]
-pub struct CommandControl;
+pub(crate) struct CommandControl;
 
 /// Flows before a pair is scored the first time.
 pub const FIRST: u32 = 5;
@@ -79,7 +79,7 @@ pub struct Tuple<'a> {
 
 impl Pairs {
     /// All of them.
-    pub fn each(&self) -> impl Iterator<Item = Tuple<'_>> {
+    pub(crate) fn each(&self) -> impl Iterator<Item = Tuple<'_>> {
         self.pairs.iter().map(|((to, port), pair)| Tuple {
             to: *to,
             port: *port as u16,

@@ -13,12 +13,12 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("CONNECTION_WITHOUT_DNS", "T1071");
 
 /// The detector.
 #[derive(Debug)]
-pub struct ConnectionWithoutDns;
+pub(crate) struct ConnectionWithoutDns;
 
 /// The answer's line may come after the connection's.
 const PATIENCE: i64 = 15 * SECOND;

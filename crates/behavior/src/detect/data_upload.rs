@@ -13,11 +13,11 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("DATA_UPLOAD", "T1048");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("DATA_UPLOAD", "T1048");
 
 /// The detector.
 #[derive(Debug)]
-pub struct DataUpload;
+pub(crate) struct DataUpload;
 
 /// Bytes of one flow that are much.
 const FLOW_BYTES: u64 = 100_000_000;

@@ -7,12 +7,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("DEVICE_CHANGING_IP", "T1036");
 
 /// The detector.
 #[derive(Debug)]
-pub struct DeviceChangingIp;
+pub(crate) struct DeviceChangingIp;
 
 impl Detector for DeviceChangingIp {
     type Window = ();

@@ -13,14 +13,14 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("DGA_NXDOMAINS", "T1568.002");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("DGA_NXDOMAINS", "T1568.002");
 
 const SAYS: &str =
     "Possible DGA or domain scanning. {profile} failed to resolve {count} different domains";
 
 /// The detector.
 #[derive(Debug)]
-pub struct Dga;
+pub(crate) struct Dga;
 
 /// Names that make it, and the distance to the next report at first.
 const NAMES: u64 = 10;

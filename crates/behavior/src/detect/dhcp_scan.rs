@@ -10,11 +10,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("DHCP_SCAN", "T1018");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("DHCP_SCAN", "T1018");
 
 /// The detector.
 #[derive(Debug)]
-pub struct DhcpScan;
+pub(crate) struct DhcpScan;
 
 /// Addresses to the next report, at first.
 const STEP: u64 = 4;

@@ -10,12 +10,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("DIFFERENT_LOCALNET", "T1021");
 
 /// The detector.
 #[derive(Debug)]
-pub struct DifferentLocalnet;
+pub(crate) struct DifferentLocalnet;
 
 /// Queries that a private resolver outside the local network answers before it counts as ours.
 const FORGIVEN: u32 = 4;

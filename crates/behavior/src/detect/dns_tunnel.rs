@@ -17,14 +17,14 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("DNS_TUNNEL", "T1071.004");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("DNS_TUNNEL", "T1071.004");
 
 const SAYS: &str = "possible DNS tunnel. {profile} asked for about {count} distinct names below {dst} in \
     {minutes} minutes. Threat {0}.";
 
 /// The detector.
 #[derive(Debug)]
-pub struct DnsTunnel;
+pub(crate) struct DnsTunnel;
 
 /// Names of a day and the level from each on: RITA's low, medium and high.
 const NAMES: [(u64, ThreatLevel); 3] =

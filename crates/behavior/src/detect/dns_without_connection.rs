@@ -18,12 +18,12 @@ use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel}
 use gabion_record::logs::{Body, Dns, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("DNS_WITHOUT_CONNECTION", "T1071.004");
 
 /// The detector.
 #[derive(Debug)]
-pub struct DnsWithoutConnection;
+pub(crate) struct DnsWithoutConnection;
 
 /// How long a connection may come after its name.
 const PATIENCE: i64 = 1800 * SECOND;

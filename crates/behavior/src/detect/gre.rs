@@ -9,13 +9,13 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// A tunnel in use.
-pub static TUNNEL: EvidenceType = EvidenceType::new("GRE_TUNNEL", "T1572");
+pub(crate) static TUNNEL: EvidenceType = EvidenceType::new("GRE_TUNNEL", "T1572");
 /// A tunnel looked for.
-pub static SCAN: EvidenceType = EvidenceType::new("GRE_SCAN", "T1572");
+pub(crate) static SCAN: EvidenceType = EvidenceType::new("GRE_SCAN", "T1572");
 
 /// The detector.
 #[derive(Debug)]
-pub struct Gre;
+pub(crate) struct Gre;
 
 impl Detector for Gre {
     type Window = ();

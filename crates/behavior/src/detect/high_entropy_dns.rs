@@ -10,12 +10,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("HIGH_ENTROPY_DNS_ANSWER", "T1071.004");
 
 /// The detector.
 #[derive(Debug)]
-pub struct HighEntropyDns;
+pub(crate) struct HighEntropyDns;
 
 impl Detector for HighEntropyDns {
     type Window = ();

@@ -13,7 +13,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("HORIZONTAL_PORT_SCAN", "T1046");
 
 const SAYS: &str = "Horizontal port scan to port {0}{port}/{proto}. From {profile} to {1}{hosts} unique \
@@ -21,7 +21,7 @@ const SAYS: &str = "Horizontal port scan to port {0}{port}/{proto}. From {profil
 
 /// The detector.
 #[derive(Debug)]
-pub struct HorizontalScan;
+pub(crate) struct HorizontalScan;
 
 state! {
     /// Ports of one window.

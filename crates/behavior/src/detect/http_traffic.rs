@@ -10,23 +10,23 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Http, LogKind};
 
 /// Every request.
-pub static TRAFFIC: EvidenceType = EvidenceType::new("HTTP_TRAFFIC", "T1071.001");
+pub(crate) static TRAFFIC: EvidenceType = EvidenceType::new("HTTP_TRAFFIC", "T1071.001");
 /// An agent that malware uses.
-pub static SUSPICIOUS: EvidenceType =
+pub(crate) static SUSPICIOUS: EvidenceType =
     EvidenceType::new("SUSPICIOUS_USER_AGENT", "T1071.001");
 /// Requests for nothing.
-pub static EMPTY: EvidenceType =
+pub(crate) static EMPTY: EvidenceType =
     EvidenceType::new("EMPTY_CONNECTIONS", "T1016.001");
 /// An agent of another system than before.
-pub static MULTIPLE: EvidenceType =
+pub(crate) static MULTIPLE: EvidenceType =
     EvidenceType::new("MULTIPLE_USER_AGENT", "T1071.001");
 /// A program.
-pub static EXECUTABLE: EvidenceType =
+pub(crate) static EXECUTABLE: EvidenceType =
     EvidenceType::new("EXECUTABLE_MIME_TYPE", "T1105");
 
 /// The detector.
 #[derive(Debug)]
-pub struct HttpTraffic;
+pub(crate) struct HttpTraffic;
 
 /// Parts of agents, in lower case.
 const AGENTS: [&str; 5] = ["httpsend", "chm_msdn", "pb", "jndi", "tesseract"];

@@ -22,11 +22,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, SECOND, Ssl, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("MALICIOUS_FLOW", "T1573");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("MALICIOUS_FLOW", "T1573");
 
 /// The detector.
 #[derive(Debug)]
-pub struct HttpsAnomaly;
+pub(crate) struct HttpsAnomaly;
 
 /// What an hour is measured by.
 const NAMES: [&str; 5] =

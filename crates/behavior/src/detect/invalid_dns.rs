@@ -12,12 +12,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("INVALID_DNS_RESOLUTION", "T1584.002");
 
 /// The detector.
 #[derive(Debug)]
-pub struct InvalidDns;
+pub(crate) struct InvalidDns;
 
 impl Detector for InvalidDns {
     type Window = ();

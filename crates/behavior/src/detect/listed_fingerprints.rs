@@ -13,17 +13,17 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Of a client.
-pub static JA3: EvidenceType = EvidenceType::new("MALICIOUS_JA3", "T1071.001");
+pub(crate) static JA3: EvidenceType = EvidenceType::new("MALICIOUS_JA3", "T1071.001");
 /// Of a server.
-pub static JA3S: EvidenceType = EvidenceType::new("MALICIOUS_JA3S", "T1071.001");
+pub(crate) static JA3S: EvidenceType = EvidenceType::new("MALICIOUS_JA3S", "T1071.001");
 /// Of a certificate.
-pub static CERTIFICATE: EvidenceType =
+pub(crate) static CERTIFICATE: EvidenceType =
     EvidenceType::new("MALICIOUS_SSL_CERT", "T1587.003");
 
 
 /// The detector.
 #[derive(Debug)]
-pub struct ListedFingerprints;
+pub(crate) struct ListedFingerprints;
 
 impl Detector for ListedFingerprints {
     type Window = ();

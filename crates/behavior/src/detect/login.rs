@@ -9,11 +9,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("LOGIN", "T1021");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("LOGIN", "T1021");
 
 /// The detector.
 #[derive(Debug)]
-pub struct Login;
+pub(crate) struct Login;
 
 impl Detector for Login {
     type Window = ();

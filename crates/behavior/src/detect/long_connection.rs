@@ -9,11 +9,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("LONG_CONNECTION", "T1071");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("LONG_CONNECTION", "T1071");
 
 /// The detector.
 #[derive(Debug)]
-pub struct LongConnection;
+pub(crate) struct LongConnection;
 
 impl Detector for LongConnection {
     type Window = ();

@@ -25,7 +25,7 @@ pub struct About {
 }
 
 /// A detector.
-pub trait Detector {
+pub(crate) trait Detector {
     /// State of one time window.
     type Window: State + Stored;
     /// State that outlasts windows.
@@ -75,23 +75,23 @@ pub trait Detector {
 }
 
 /// The bit of a kind in [`Detector::KINDS`].
-pub const fn bit(kind: LogKind) -> u32 {
+pub(crate) const fn bit(kind: LogKind) -> u32 {
     1 << kind as u16
 }
 
 macro_rules! registry {
     ($($module:ident::$detector:ident,)+) => {
-        $(pub mod $module;)+
+        $(pub(crate) mod $module;)+
 
         /// State of all detectors of one window.
         #[derive(Debug, Default)]
-        pub struct WindowStates {
+        pub(crate) struct WindowStates {
             $($module: Slot<<$module::$detector as Detector>::Window>,)+
         }
 
         /// State of all detectors that outlasts windows.
         #[derive(Debug, Default)]
-        pub struct KeptStates {
+        pub(crate) struct KeptStates {
             $($module: Slot<<$module::$detector as Detector>::Kept>,)+
         }
 
@@ -162,17 +162,17 @@ macro_rules! registry {
         }
 
         /// Asks every detector what waits.
-        pub fn wake(kept: &mut KeptStates, waking: &mut Waking<'_>) {
+        pub(crate) fn wake(kept: &mut KeptStates, waking: &mut Waking<'_>) {
             $(<$module::$detector as Detector>::wake(&mut kept.$module, waking);)+
         }
 
         /// Asks every detector for the last numbers of a window.
-        pub fn close_window(window: &mut WindowStates, closing: &mut Closing<'_>) {
+        pub(crate) fn close_window(window: &mut WindowStates, closing: &mut Closing<'_>) {
             $(<$module::$detector as Detector>::close_window(&mut window.$module, closing);)+
         }
 
         /// Asks every detector for the last numbers of what outlasts windows.
-        pub fn close_kept(kept: &mut KeptStates, closing: &mut Closing<'_>) {
+        pub(crate) fn close_kept(kept: &mut KeptStates, closing: &mut Closing<'_>) {
             $(<$module::$detector as Detector>::close_kept(&mut kept.$module, closing);)+
         }
 
@@ -251,12 +251,12 @@ registry! {
 }
 
 /// Destinations and names of a profile whose flows are kept exactly.
-pub fn pairs(kept: &KeptStates) -> impl Iterator<Item = beacon::Calls<'_>> {
+pub(crate) fn pairs(kept: &KeptStates) -> impl Iterator<Item = beacon::Calls<'_>> {
     kept.beacon.peek().into_iter().flat_map(beacon::Pairs::each)
 }
 
 /// Destinations and ports of a window with the letters of their flows.
-pub fn tuples(window: &WindowStates) -> impl Iterator<Item = command_control::Tuple<'_>> {
+pub(crate) fn tuples(window: &WindowStates) -> impl Iterator<Item = command_control::Tuple<'_>> {
     window.command_control.peek().into_iter().flat_map(command_control::Pairs::each)
 }
 
@@ -272,7 +272,11 @@ pub(crate) fn letter_bytes(window: &WindowStates) -> usize {
 
 /// Gives a record to the detectors of its kind.
 #[inline]
-pub fn record(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Context<'_, '_>) {
+pub(crate) fn record(
+    window: &mut WindowStates,
+    kept: &mut KeptStates,
+    context: &mut Context<'_, '_>,
+) {
     match context.record.body.kind() {
         LogKind::Conn => run::<{ bit(LogKind::Conn) }>(window, kept, context),
         LogKind::Dns => run::<{ bit(LogKind::Dns) }>(window, kept, context),
@@ -295,13 +299,17 @@ pub fn record(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Co
 }
 
 /// Gives the first flow of a profile, one that fits a seed, to the detectors that may say something of it.
-pub fn first(window: &mut WindowStates, kept: &mut KeptStates, context: &mut Context<'_, '_>) {
+pub(crate) fn first(
+    window: &mut WindowStates,
+    kept: &mut KeptStates,
+    context: &mut Context<'_, '_>,
+) {
     run_first::<true>(window, kept, context);
 }
 
 /// Gives that flow to the detectors that would only have remembered it: a second one has come.
 #[cold]
-pub fn after_first(
+pub(crate) fn after_first(
     window: &mut WindowStates,
     kept: &mut KeptStates,
     context: &mut Context<'_, '_>,

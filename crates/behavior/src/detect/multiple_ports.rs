@@ -12,12 +12,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("CONNECTION_TO_MULTIPLE_PORTS", "T1046");
 
 /// The detector.
 #[derive(Debug)]
-pub struct MultiplePorts;
+pub(crate) struct MultiplePorts;
 
 state! {
     /// Of one window.

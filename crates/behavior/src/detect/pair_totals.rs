@@ -17,10 +17,10 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, SECOND, TimeNs};
 
 /// Connected for long, in one connection or in many.
-pub static LONG: EvidenceType =
+pub(crate) static LONG: EvidenceType =
     EvidenceType::new("LONG_TOTAL_CONNECTION", "T1071");
 /// Connections without end.
-pub static STROBE: EvidenceType = EvidenceType::new("STROBE", "T1499");
+pub(crate) static STROBE: EvidenceType = EvidenceType::new("STROBE", "T1499");
 
 const LONG_SAYS: &str = "Long total connection. {count} connections from {src} to {dst} took {minutes} mins \
     in all. Threat {0}.";
@@ -28,7 +28,7 @@ const STROBE_SAYS: &str = "Strobe. {count} connections from {src} to {dst} in a 
 
 /// The detector.
 #[derive(Debug)]
-pub struct PairTotals;
+pub(crate) struct PairTotals;
 
 /// Total seconds of a day and the level from each on: RITA's low, medium and high.
 const LONG_S: [(u32, ThreatLevel); 3] =

@@ -12,11 +12,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("PASTEBIN_DOWNLOAD", "T1105");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("PASTEBIN_DOWNLOAD", "T1105");
 
 /// The detector.
 #[derive(Debug)]
-pub struct PasteSite;
+pub(crate) struct PasteSite;
 
 state! {
     /// Servers known by their name.

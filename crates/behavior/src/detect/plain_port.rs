@@ -18,15 +18,15 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
 
 /// Port 443 without TLS.
-pub static NON_SSL: EvidenceType =
+pub(crate) static NON_SSL: EvidenceType =
     EvidenceType::new("NON_SSL_PORT_443_CONNECTION", "T1571");
 /// Port 80 without HTTP.
-pub static NON_HTTP: EvidenceType =
+pub(crate) static NON_HTTP: EvidenceType =
     EvidenceType::new("NON_HTTP_PORT_80_CONNECTION", "T1571");
 
 /// The detector.
 #[derive(Debug)]
-pub struct PlainPort;
+pub(crate) struct PlainPort;
 
 /// How far away a recognized flow excuses.
 const SPAN: i64 = 300 * SECOND;

@@ -8,12 +8,12 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("PORT_0_CONNECTION", "T1571");
 
 /// The detector.
 #[derive(Debug)]
-pub struct PortZero;
+pub(crate) struct PortZero;
 
 impl Detector for PortZero {
     type Window = ();

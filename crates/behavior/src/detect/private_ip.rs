@@ -8,12 +8,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("CONNECTION_TO_PRIVATE_IP", "T1021");
 
 /// The detector.
 #[derive(Debug)]
-pub struct PrivateIp;
+pub(crate) struct PrivateIp;
 
 impl Detector for PrivateIp {
     type Window = ();

@@ -15,14 +15,14 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Nobody of the site talked with it before.
-pub static NEW: EvidenceType =
+pub(crate) static NEW: EvidenceType =
     EvidenceType::new("FIRST_SEEN_DESTINATION", "T1071");
 /// Hardly anybody else talks with it.
-pub static RARE: EvidenceType = EvidenceType::new("RARE_DESTINATION", "T1071");
+pub(crate) static RARE: EvidenceType = EvidenceType::new("RARE_DESTINATION", "T1071");
 
 /// The detector.
 #[derive(Debug)]
-pub struct RareDestination;
+pub(crate) struct RareDestination;
 
 /// How long the site has been watched before an address can be new to it.
 const WATCHED: i64 = 24 * 3600 * SECOND;

@@ -16,11 +16,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("RARE_SIGNATURE", "T1071.001");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("RARE_SIGNATURE", "T1071.001");
 
 /// The detector.
 #[derive(Debug)]
-pub struct RareSignature;
+pub(crate) struct RareSignature;
 
 /// Uses before it is told, and the time they cover at least.
 const USES: u32 = 10;

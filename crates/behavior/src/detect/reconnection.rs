@@ -12,12 +12,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("MULTIPLE_RECONNECTION_ATTEMPTS", "T1110");
 
 /// The detector.
 #[derive(Debug)]
-pub struct Reconnection;
+pub(crate) struct Reconnection;
 
 /// Refusals by one port of one host.
 const REFUSALS: u64 = 5;

@@ -17,11 +17,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, RuleAlert as Alert};
 
 /// A rule alerted.
-pub static TYPE: EvidenceType = EvidenceType::new("RULE_ALERT", "T1190");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("RULE_ALERT", "T1190");
 
 /// The detector.
 #[derive(Debug)]
-pub struct RuleAlert;
+pub(crate) struct RuleAlert;
 
 impl Detector for RuleAlert {
     type Window = Repeats;

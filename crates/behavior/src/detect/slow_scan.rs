@@ -18,10 +18,10 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Many ports of one host.
-pub static VERTICAL: EvidenceType =
+pub(crate) static VERTICAL: EvidenceType =
     EvidenceType::new("SLOW_VERTICAL_PORT_SCAN", "T1046");
 /// One port of many hosts.
-pub static HORIZONTAL: EvidenceType =
+pub(crate) static HORIZONTAL: EvidenceType =
     EvidenceType::new("SLOW_HORIZONTAL_PORT_SCAN", "T1046");
 
 const VERTICAL_SAYS: &str = "slow vertical port scan to IP {dst} from {src}. Total {ports} {PROTO} ports \
@@ -31,7 +31,7 @@ const HORIZONTAL_SAYS: &str = "slow horizontal port scan to port {port}/{proto}.
 
 /// The detector.
 #[derive(Debug)]
-pub struct SlowScan;
+pub(crate) struct SlowScan;
 
 /// What makes a scan, as in a window.
 const LEAST: u64 = 10;

@@ -9,14 +9,14 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
 
 /// One refusal.
-pub static BAD: EvidenceType = EvidenceType::new("BAD_SMTP_LOGIN", "T1110.001");
+pub(crate) static BAD: EvidenceType = EvidenceType::new("BAD_SMTP_LOGIN", "T1110.001");
 /// Several.
-pub static BRUTEFORCE: EvidenceType =
+pub(crate) static BRUTEFORCE: EvidenceType =
     EvidenceType::new("SMTP_LOGIN_BRUTEFORCE", "T1110.001");
 
 /// The detector.
 #[derive(Debug)]
-pub struct Smtp;
+pub(crate) struct Smtp;
 
 /// Refusals.
 const LOGINS: usize = 3;

@@ -14,10 +14,10 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, Ssh as SshLog, TimeNs};
 
 /// A login that worked.
-pub static SUCCESSFUL: EvidenceType =
+pub(crate) static SUCCESSFUL: EvidenceType =
     EvidenceType::new("SSH_SUCCESSFUL", "T1021.004");
 /// Passwords guessed.
-pub static GUESSING: EvidenceType =
+pub(crate) static GUESSING: EvidenceType =
     EvidenceType::new("PASSWORD_GUESSING", "T1110.001");
 
 const GUESSES: &str = "SSH brute force detector from {profile} to {dst} on ssh {port}/tcp. Attempts \
@@ -25,7 +25,7 @@ const GUESSES: &str = "SSH brute force detector from {profile} to {dst} on ssh {
 
 /// The detector.
 #[derive(Debug)]
-pub struct Ssh;
+pub(crate) struct Ssh;
 
 /// The flow's record may come after or before that of its handshake.
 const PATIENCE: i64 = 15 * SECOND;

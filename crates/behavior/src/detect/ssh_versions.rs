@@ -9,12 +9,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("MULTIPLE_SSH_VERSIONS", "T1036");
 
 /// The detector.
 #[derive(Debug)]
-pub struct SshVersions;
+pub(crate) struct SshVersions;
 
 state! {
     /// The first versions seen, of client and server.

@@ -19,35 +19,35 @@ use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel}
 use gabion_record::logs::{Body, Dns, Files, Http, LogKind};
 
 /// A connection to a listed address.
-pub static TO_IP: EvidenceType =
+pub(crate) static TO_IP: EvidenceType =
     EvidenceType::new("THREAT_INTELLIGENCE_TO_BLACKLISTED_IP", "T1583");
 /// A connection from one.
-pub static FROM_IP: EvidenceType =
+pub(crate) static FROM_IP: EvidenceType =
     EvidenceType::new("THREAT_INTELLIGENCE_FROM_BLACKLISTED_IP", "T1583");
 /// A network that is listed as a whole.
-pub static ASN: EvidenceType =
+pub(crate) static ASN: EvidenceType =
     EvidenceType::new("THREAT_INTELLIGENCE_BLACKLISTED_ASN", "T1583");
 /// An answer that is listed.
-pub static DNS_ANSWER: EvidenceType =
+pub(crate) static DNS_ANSWER: EvidenceType =
     EvidenceType::new("THREAT_INTELLIGENCE_BLACKLISTED_DNS_ANSWER", "T1584");
 /// A name that is listed.
-pub static DOMAIN: EvidenceType =
+pub(crate) static DOMAIN: EvidenceType =
     EvidenceType::new("THREAT_INTELLIGENCE_BLACKLISTED_DOMAIN", "T1583.001");
 /// What a listed name was answered with.
-pub static ANSWER_OF_QUERY: EvidenceType =
+pub(crate) static ANSWER_OF_QUERY: EvidenceType =
     EvidenceType::new("THREAT_INTELLIGENCE_ANSWER_OF_BLACKLISTED_QUERY", "T1584");
 /// A URL that is listed.
-pub static URL: EvidenceType =
+pub(crate) static URL: EvidenceType =
     EvidenceType::new("THREAT_INTELLIGENCE_MALICIOUS_URL", "T1583");
 /// A file that is listed.
-pub static FILE: EvidenceType =
+pub(crate) static FILE: EvidenceType =
     EvidenceType::new("MALICIOUS_DOWNLOADED_FILE", "T1105");
 /// A relay of Tor.
-pub static TOR: EvidenceType = EvidenceType::new("TOR_EXIT_NODE", "T1090.003");
+pub(crate) static TOR: EvidenceType = EvidenceType::new("TOR_EXIT_NODE", "T1090.003");
 
 /// The detector.
 #[derive(Debug)]
-pub struct ThreatIntelligence;
+pub(crate) struct ThreatIntelligence;
 
 impl Detector for ThreatIntelligence {
     type Window = ();

@@ -12,17 +12,17 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// A certificate that vouches for itself.
-pub static SELF_SIGNED: EvidenceType =
+pub(crate) static SELF_SIGNED: EvidenceType =
     EvidenceType::new("SELF_SIGNED_CERTIFICATE", "T1587.003");
 /// A certificate that claims to be of an organization whose names the server does not have.
-pub static INCOMPATIBLE_CN: EvidenceType =
+pub(crate) static INCOMPATIBLE_CN: EvidenceType =
     EvidenceType::new("INCOMPATIBLE_CN", "T1587.003");
 /// DNS over HTTPS.
-pub static DOH: EvidenceType = EvidenceType::new("DOH_USE", "T1572");
+pub(crate) static DOH: EvidenceType = EvidenceType::new("DOH_USE", "T1572");
 
 /// The detector.
 #[derive(Debug)]
-pub struct Tls;
+pub(crate) struct Tls;
 
 
 impl Detector for Tls {

@@ -11,11 +11,11 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("UNKNOWN_PORT", "T1571");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("UNKNOWN_PORT", "T1571");
 
 /// The detector.
 #[derive(Debug)]
-pub struct UnknownPort;
+pub(crate) struct UnknownPort;
 
 /// Above this, UDP may be peer-to-peer.
 const P2P_PORT: u16 = 30_000;

@@ -11,12 +11,12 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("INCOMPATIBLE_USER_AGENT", "T1071.001");
 
 /// The detector.
 #[derive(Debug)]
-pub struct UserAgentMaker;
+pub(crate) struct UserAgentMaker;
 
 /// Words of agents, in lower case, and whose systems they name.
 const SYSTEMS: [(&str, Maker); 8] = [

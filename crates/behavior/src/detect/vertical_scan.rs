@@ -14,7 +14,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub static TYPE: EvidenceType =
+pub(crate) static TYPE: EvidenceType =
     EvidenceType::new("VERTICAL_PORT_SCAN", "T1046");
 
 const SAYS: &str = "new vertical port scan to IP {dst} from {profile}. Total {ports} {PROTO} ports were \
@@ -22,7 +22,7 @@ const SAYS: &str = "new vertical port scan to IP {dst} from {profile}. Total {po
 
 /// The detector.
 #[derive(Debug)]
-pub struct VerticalScan;
+pub(crate) struct VerticalScan;
 
 state! {
     /// Targets of one window.

@@ -11,11 +11,11 @@ use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel}
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub static TYPE: EvidenceType = EvidenceType::new("YOUNG_DOMAIN", "T1583.001");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("YOUNG_DOMAIN", "T1583.001");
 
 /// The detector.
 #[derive(Debug)]
-pub struct YoungDomain;
+pub(crate) struct YoungDomain;
 
 /// Days that a domain is young.
 const YOUNG: i64 = 60;

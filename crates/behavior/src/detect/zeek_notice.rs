@@ -14,21 +14,21 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Notice, Proto};
 
 /// Hosts asked for by ICMP.
-pub static ICMP_ADDRESS: EvidenceType =
+pub(crate) static ICMP_ADDRESS: EvidenceType =
     EvidenceType::new("ICMP_ADDRESS_SCAN", "T1018");
 /// Clocks asked for by ICMP.
-pub static ICMP_TIMESTAMP: EvidenceType =
+pub(crate) static ICMP_TIMESTAMP: EvidenceType =
     EvidenceType::new("ICMP_TIMESTAMP_SCAN", "T1018");
 /// Masks asked for by ICMP.
-pub static ICMP_MASK: EvidenceType =
+pub(crate) static ICMP_MASK: EvidenceType =
     EvidenceType::new("ICMP_ADDRESS_MASK_SCAN", "T1018");
 /// An HTTP method that is none.
-pub static WEIRD_METHOD: EvidenceType =
+pub(crate) static WEIRD_METHOD: EvidenceType =
     EvidenceType::new("WEIRD_HTTP_METHOD", "T1071.001");
 
 /// The detector.
 #[derive(Debug)]
-pub struct ZeekNotice;
+pub(crate) struct ZeekNotice;
 
 impl Detector for ZeekNotice {
     type Window = ();

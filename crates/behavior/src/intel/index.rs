@@ -23,33 +23,33 @@ const ENDS_MIN: usize = 1 << 10;
 
 /// Where an indicator stands: the file, the offset in it, and what matters before its text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place(u64);
+pub(crate) struct Place(u64);
 
 impl Place {
     /// A place; the level is the higher part, so that the larger of two places is the graver one.
-    pub fn new(file: u16, offset: u64, level: u8) -> Place {
+    pub(crate) fn new(file: u16, offset: u64, level: u8) -> Place {
         Place(u64::from(level & 7) << 58 | (offset % LIST_OFFSET_MAX) << 16 | u64::from(file))
     }
 
     /// The number of its file.
-    pub fn file(self) -> usize {
+    pub(crate) fn file(self) -> usize {
         (self.0 & 0xffff) as usize
     }
 
     /// Bytes before it in the file.
-    pub fn offset(self) -> u64 {
+    pub(crate) fn offset(self) -> u64 {
         self.0 >> 16 & (LIST_OFFSET_MAX - 1)
     }
 
     /// The number of its level.
-    pub fn level(self) -> u8 {
+    pub(crate) fn level(self) -> u8 {
         (self.0 >> 58) as u8 & 7
     }
 }
 
 /// A fingerprint that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     /// The number of its level.
     pub level: u8,
     /// Its number, for [`Index::place`].
@@ -102,7 +102,7 @@ fn is_full(line: &Line) -> bool {
 
 /// What is listed, by fingerprint.
 #[derive(Debug, Default)]
-pub struct Index {
+pub(crate) struct Index {
     /// Entries as they came, until the index is closed.
     parts: Vec<Vec<(u64, Place)>>,
     /// Ends of names as they came, until the index is closed.
@@ -152,7 +152,7 @@ impl Slots {
 
 impl Index {
     /// Takes a fingerprint in; it is found after [`Index::close`].
-    pub fn add(&mut self, hash: u64, place: Place) {
+    pub(crate) fn add(&mut self, hash: u64, place: Place) {
         if self.parts.is_empty() {
             self.parts.resize_with(PARTS, Vec::new);
         }
@@ -162,7 +162,7 @@ impl Index {
     }
 
     /// Takes in how a name ends, by the higher half of its hash, for [`Index::has_end`].
-    pub fn add_end(&mut self, hash: u64) {
+    pub(crate) fn add_end(&mut self, hash: u64) {
         let end = (hash >> 32) as u32;
         if self.ends.last() == Some(&end) {
             return;
@@ -177,7 +177,7 @@ impl Index {
     }
 
     /// Sorts, keeps the graver of two of one fingerprint, and makes the lines.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         self.ends.sort_unstable();
         self.ends.dedup();
         self.filter_of_ends = Filter::new(self.ends.len());
@@ -217,13 +217,13 @@ impl Index {
 
     /// Whether a listed name may end so.
     #[inline]
-    pub fn has_end(&self, hash: u64) -> bool {
+    pub(crate) fn has_end(&self, hash: u64) -> bool {
         self.filter_of_ends.passes(hash >> 32 << 32)
     }
 
     /// Whether the fingerprint is listed.
     #[inline]
-    pub fn get(&self, hash: u64) -> Option<Found> {
+    pub(crate) fn get(&self, hash: u64) -> Option<Found> {
         if self.filter.passes(hash) { self.search(hash) } else { None }
     }
 
@@ -252,22 +252,17 @@ impl Index {
     }
 
     /// Where a fingerprint's indicator stands.
-    pub fn place(&self, found: Found) -> Option<Place> {
+    pub(crate) fn place(&self, found: Found) -> Option<Place> {
         self.places.get(found.at as usize).copied()
     }
 
     /// How many there are.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     /// Bytes it takes.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         let filters = self.filter.bytes() + self.filter_of_ends.bytes();
         self.lines.len() + self.places.capacity() * size_of::<Place>() + filters
     }

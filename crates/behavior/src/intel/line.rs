@@ -14,7 +14,7 @@ const DESCRIPTIONS: [&str; 7] =
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Line<'a> {
+pub(crate) enum Line<'a> {
     /// Nothing, a comment or the names of columns
     None,
     /// An indicator, and its level where it is told
@@ -30,7 +30,7 @@ fn separator(line: &[u8]) -> Option<u8> {
 }
 
 /// Cuts a line at separators outside of quotes.
-pub fn columns(line: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn columns(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     let separator = separator(line);
     let mut rest = Some(line);
     std::iter::from_fn(move || {
@@ -71,7 +71,7 @@ fn blocked(line: &[u8]) -> Option<Indicator<'_>> {
 }
 
 /// Reads a line.
-pub fn read(line: &[u8]) -> Line<'_> {
+pub(crate) fn read(line: &[u8]) -> Line<'_> {
     let line = line.trim_ascii();
     if is_comment(line) {
         return Line::None;
@@ -127,7 +127,7 @@ fn is_local_name(line: &[u8]) -> bool {
 }
 
 /// What a line says beside its indicator: a description, and tags.
-pub fn details(line: &[u8], header: Option<&[u8]>) -> (String, String) {
+pub(crate) fn details(line: &[u8], header: Option<&[u8]>) -> (String, String) {
     let text = |b: &[u8]| crate::text::text(bare(b));
     let all: Vec<&[u8]> = columns(line.trim_ascii()).collect();
     let of = |at: usize| all.get(at).map(|c| text(c)).unwrap_or_default();

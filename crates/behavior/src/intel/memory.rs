@@ -3,17 +3,20 @@
 //! With pages of 4 KiB most of such reads first wait for the page table, which is as far away as the
 //! memory itself. One page of 2 MiB stands for 512 of them, so that the processor knows them all.
 
+#[cfg(feature = "huge-pages")]
 use memmap2::MmapMut;
 
 /// Bytes of one cache line, the unit that memory is had in.
 pub(crate) const LINE: usize = 64;
 /// Bytes from which on it is worth a map of its own: a few huge pages.
+#[cfg(feature = "huge-pages")]
 const MAP_MIN: usize = 4 << 20;
 
 /// Cache lines, all zero at first, as many as they were made for.
 #[derive(Debug)]
 pub(crate) enum Memory {
     /// Anonymous memory that huge pages were asked for before its first touch
+    #[cfg(feature = "huge-pages")]
     Map(MmapMut),
     /// What the allocator gave: for little memory, and where a map is refused
     Kept(Vec<u8>),
@@ -29,6 +32,7 @@ impl Memory {
     /// So many cache lines of zeros.
     pub(crate) fn new(lines: usize) -> Memory {
         let len = lines.saturating_mul(LINE);
+        #[cfg(feature = "huge-pages")]
         if len >= MAP_MIN
             && let Ok(map) = MmapMut::map_anon(len)
         {
@@ -43,6 +47,7 @@ impl Memory {
     #[inline]
     fn bytes(&self) -> &[u8] {
         match self {
+            #[cfg(feature = "huge-pages")]
             Memory::Map(map) => map,
             Memory::Kept(bytes) => bytes,
         }
@@ -51,6 +56,7 @@ impl Memory {
     #[inline]
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
+            #[cfg(feature = "huge-pages")]
             Memory::Map(map) => map,
             Memory::Kept(bytes) => bytes,
         }
@@ -74,7 +80,7 @@ impl Memory {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "huge-pages"))]
 mod tests {
     use super::*;
 

@@ -5,27 +5,28 @@
 //! written, which also proves that the fingerprint was no chance. An [`Intel`] never changes: new files
 //! make a new one, which is put in the old one's place while the engine runs.
 
-pub mod ages;
-pub mod asn;
+pub(crate) mod ages;
+pub(crate) mod asn;
 mod builder;
 mod filter;
-pub mod index;
-pub mod indicator;
-pub mod line;
+pub(crate) mod index;
+pub(crate) mod indicator;
+pub(crate) mod line;
 mod memory;
-pub mod objects;
-pub mod ranges;
+pub(crate) mod objects;
+pub(crate) mod ranges;
 
 pub use ages::{Ages, Maker, Makers};
 pub use asn::AsnTable;
 pub use builder::{Builder, FileCounts, Purpose};
+pub use indicator::Indicator;
 
 use crate::limits::{LIST_LINE_MAX, NAME_BYTES_MAX, OBJECT_MAX};
 use gabion_record::Ip;
 use gabion_record::evidence::ThreatLevel;
 use gabion_record::logs::{Mac, TimeNs};
 use index::{Found, Index, Place};
-use indicator::{Class, Fnv, Indicator};
+use indicator::{Class, Fnv};
 use ranges::Ranges;
 use std::fmt;
 

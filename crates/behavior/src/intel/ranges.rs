@@ -7,7 +7,7 @@ use gabion_record::Ip;
 
 /// Ranges with values, which are numbers of something kept elsewhere.
 #[derive(Debug, Default)]
-pub struct Ranges {
+pub(crate) struct Ranges {
     /// Before closing: first, last, value.
     open: Vec<(u128, u128, u32)>,
     v4: Pieces<u32>,
@@ -46,14 +46,14 @@ impl<T: Copy + Ord> Pieces<T> {
 
 impl Ranges {
     /// Adds a range, both ends in it.
-    pub fn add(&mut self, first: Ip, last: Ip, value: u32) {
+    pub(crate) fn add(&mut self, first: Ip, last: Ip, value: u32) {
         if first <= last && value != NONE {
             self.open.push((first.number(), last.number(), value));
         }
     }
 
     /// Cuts the ranges into pieces.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         let mut open = std::mem::take(&mut self.open);
         // Wider ones first; of two alike the first given answers.
         open.sort_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)).then(b.2.cmp(&a.2)));
@@ -99,7 +99,7 @@ impl Ranges {
 
     /// The value of the narrowest range that holds the address.
     #[inline]
-    pub fn get(&self, ip: Ip) -> Option<u32> {
+    pub(crate) fn get(&self, ip: Ip) -> Option<u32> {
         match ip.as_v4() {
             Some(n) => {
                 let head = (n >> 16) as usize;
@@ -114,23 +114,23 @@ impl Ranges {
     }
 
     /// Pieces.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.v4.firsts.len() + self.v6.firsts.len()
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Bytes they take.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.v4.firsts.capacity() * 8 + self.v6.firsts.capacity() * 20 + self.heads.capacity() * 4
     }
 }
 
 /// First and last address of a network written as `a.b.c.d/n`, a range `a-b`, or one address.
-pub fn bounds(text: &[u8]) -> Option<(Ip, Ip)> {
+pub(crate) fn bounds(text: &[u8]) -> Option<(Ip, Ip)> {
     if let Some(at) = text.iter().position(|b| *b == b'-') {
         let first = Ip::parse(text.get(..at)?.trim_ascii())?;
         let last = Ip::parse(text.get(at + 1..)?.trim_ascii())?;

@@ -24,9 +24,6 @@ use gabion_record::logs::{
 };
 use gabion_record::{Ip, Net};
 
-/// Version of the form.
-pub const VERSION: u16 = 4;
-
 /// What is on its way.
 #[derive(Clone, Copy, Debug)]
 #[expect(clippy::large_enum_variant, reason = "lives on the stack for one call")]

@@ -8,7 +8,7 @@ use gabion_record::Ip;
 
 /// A set of ports, exact at any size.
 #[derive(Debug, Default)]
-pub enum Ports {
+pub(crate) enum Ports {
     /// None.
     #[default]
     None,
@@ -23,7 +23,7 @@ pub enum Ports {
 impl Ports {
     /// Takes a port in; true when it is new.
     #[inline]
-    pub fn insert(&mut self, port: u16) -> bool {
+    pub(crate) fn insert(&mut self, port: u16) -> bool {
         match self {
             Ports::None => *self = Ports::One(port),
             Ports::One(one) if *one == port => return false,
@@ -48,7 +48,7 @@ impl Ports {
 
     /// How many.
     #[inline]
-    pub fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         match self {
             Ports::None => 0,
             Ports::One(_) => 1,
@@ -57,13 +57,8 @@ impl Ports {
         }
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     /// All in ascending order.
-    pub fn sorted(&self) -> Vec<u16> {
+    pub(crate) fn sorted(&self) -> Vec<u16> {
         match self {
             Ports::None => Vec::new(),
             Ports::One(one) => vec![*one],
@@ -134,7 +129,7 @@ impl State for Ports {
 
 /// A set of hosts (or of anything with a hash), exact up to [`SET_MAX`].
 #[derive(Debug, Default)]
-pub enum Hosts {
+pub(crate) enum Hosts {
     /// None.
     #[default]
     None,
@@ -149,13 +144,13 @@ pub enum Hosts {
 impl Hosts {
     /// Takes an address in; true when it is new (of a sketch: when it changed).
     #[inline]
-    pub fn insert(&mut self, ip: Ip) -> bool {
+    pub(crate) fn insert(&mut self, ip: Ip) -> bool {
         self.insert_hash(hash_ip(ip))
     }
 
     /// Takes a hash in.
     #[inline]
-    pub fn insert_hash(&mut self, hash: u64) -> bool {
+    pub(crate) fn insert_hash(&mut self, hash: u64) -> bool {
         match self {
             Hosts::None => *self = Hosts::One(hash),
             Hosts::One(one) if *one == hash => return false,
@@ -176,7 +171,7 @@ impl Hosts {
 
     /// How many (of a sketch: about).
     #[inline]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         match self {
             Hosts::None => 0,
             Hosts::One(_) => 1,
@@ -186,13 +181,8 @@ impl Hosts {
         }
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        matches!(self, Hosts::None)
-    }
-
     /// Whether the count is an estimate.
-    pub fn is_estimate(&self) -> bool {
+    pub(crate) fn is_estimate(&self) -> bool {
         matches!(self, Hosts::Sketch(_))
     }
 }

@@ -12,7 +12,7 @@ const RANK_MAX: u8 = 51;
 
 /// Counts distinct hashes.
 #[derive(Clone, Debug)]
-pub struct HyperLogLog {
+pub(crate) struct HyperLogLog {
     registers: Box<[u8; REGISTERS]>,
     /// Σ 2^(51 − rank), exact.
     sum: u64,
@@ -32,7 +32,7 @@ impl Default for HyperLogLog {
 impl HyperLogLog {
     /// Takes a hash in; true when it changed something.
     #[inline]
-    pub fn insert(&mut self, hash: u64) -> bool {
+    pub(crate) fn insert(&mut self, hash: u64) -> bool {
         let at = (hash >> (64 - BITS)) as usize;
         let rank = ((hash << BITS).leading_zeros() as u8 + 1).min(RANK_MAX);
         self.raise(at, rank)
@@ -51,7 +51,7 @@ impl HyperLogLog {
     }
 
     /// How many distinct hashes there were, about.
-    pub fn estimate(&self) -> u64 {
+    pub(crate) fn estimate(&self) -> u64 {
         let m = REGISTERS as f64;
         if self.zeros > 0 {
             let linear = m * (m / f64::from(self.zeros)).ln();

@@ -8,7 +8,7 @@ use gabion_record::limits::{Limit, Meaning};
 const TOGETHER: usize = 16;
 
 /// Keys a [`Keyed`] can have.
-pub trait Key: Copy + Eq + State {
+pub(crate) trait Key: Copy + Eq + State {
     /// A hash that is the same in every process.
     fn hash(self) -> u64;
 }
@@ -37,7 +37,7 @@ impl Key for (gabion_record::Ip, u32) {
 /// At most `MAX` values by key. Who is to go when it is full is the owner's decision; whoever adds says which
 /// limit of the crate's table `MAX` is, where it is counted that there was no room.
 #[derive(Debug)]
-pub struct Keyed<K, V, const MAX: usize> {
+pub(crate) struct Keyed<K, V, const MAX: usize> {
     tags: Vec<u32>,
     entries: Vec<(K, V)>,
 }
@@ -70,56 +70,38 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
 
     /// The value of a key.
     #[inline]
-    pub fn get(&mut self, key: K) -> Option<&mut V> {
+    pub(crate) fn get(&mut self, key: K) -> Option<&mut V> {
         let at = self.find(key)?;
         self.entries.get_mut(at).map(|e| &mut e.1)
     }
 
     /// Prefetches the value of a key: see [`State::prefetch`].
     #[inline]
-    pub fn prefetch(&self, key: K, look: impl Fn(&V) -> usize) -> usize {
+    pub(crate) fn prefetch(&self, key: K, look: impl Fn(&V) -> usize) -> usize {
         let at = self.find(key).and_then(|at| self.entries.get(at));
         at.map_or(0, |(_, value)| look(value))
     }
 
     /// Where a key stands: for [`Keyed::at`], until the table changes.
     #[inline]
-    pub fn place(&self, key: K) -> Option<usize> {
+    pub(crate) fn place(&self, key: K) -> Option<usize> {
         self.find(key)
     }
 
     /// The value at a place.
     #[inline]
-    pub fn at(&mut self, place: usize) -> Option<&mut V> {
+    pub(crate) fn at(&mut self, place: usize) -> Option<&mut V> {
         self.entries.get_mut(place).map(|e| &mut e.1)
-    }
-
-    /// Puts in a key that is not there, in the place of the entry that `least` orders first where there is no
-    /// room, which is counted.
-    pub fn admit<O: Ord>(
-        &mut self,
-        key: K,
-        limit: &'static Limit,
-        least: impl Fn(&K, &V) -> O,
-    ) -> Option<&mut V>
-    where
-        V: Default,
-    {
-        if !self.is_full() {
-            return self.push(key, V::default());
-        }
-        count(limit, MAX);
-        Some(self.replace(key, V::default(), least))
     }
 
     /// Whether there is room for one more.
     #[inline]
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.entries.len() >= MAX
     }
 
     /// Adds a key that is not there; `None` when there is no room, which is counted.
-    pub fn add(&mut self, key: K, value: V, limit: &'static Limit) -> Option<&mut V> {
+    pub(crate) fn add(&mut self, key: K, value: V, limit: &'static Limit) -> Option<&mut V> {
         if self.is_full() {
             count(limit, MAX);
             return None;
@@ -140,7 +122,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
 
     /// The value of a key, made if there is room; if not, that is counted.
     #[inline]
-    pub fn get_or_add(&mut self, key: K, limit: &'static Limit) -> Option<&mut V>
+    pub(crate) fn get_or_add(&mut self, key: K, limit: &'static Limit) -> Option<&mut V>
     where
         V: Default,
     {
@@ -153,7 +135,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     /// The value of a key, made if there is room or if `admit` says that it is worth the entry
     /// that `least` orders first. Either of the two is given up where there is none, which is counted.
     #[inline]
-    pub fn get_or_admit<O: Ord>(
+    pub(crate) fn get_or_admit<O: Ord>(
         &mut self,
         key: K,
         limit: &'static Limit,
@@ -179,7 +161,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     /// The value of a key, made in the place of the entry that `least` orders first where there is no room, which is
     /// counted; with what went.
     #[inline]
-    pub fn get_or_replace<O: Ord>(
+    pub(crate) fn get_or_replace<O: Ord>(
         &mut self,
         key: K,
         limit: &'static Limit,
@@ -206,7 +188,7 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     /// The value of a key, made in the place of the entry that `least` orders first where there is no room. What
     /// goes is counted if it `is_of_use` still.
     #[inline]
-    pub fn get_or_renew<O: Ord>(
+    pub(crate) fn get_or_renew<O: Ord>(
         &mut self,
         key: K,
         limit: &'static Limit,
@@ -233,7 +215,12 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     }
 
     /// Puts a new key in the place of the entry that `least` orders first.
-    pub fn replace<O: Ord>(&mut self, key: K, value: V, least: impl Fn(&K, &V) -> O) -> &mut V {
+    pub(crate) fn replace<O: Ord>(
+        &mut self,
+        key: K,
+        value: V,
+        least: impl Fn(&K, &V) -> O,
+    ) -> &mut V {
         let at = self.least(least);
         self.put(at, key, value)
     }
@@ -260,30 +247,30 @@ impl<K: Key, V, const MAX: usize> Keyed<K, V, MAX> {
     }
 
     /// Takes a key out.
-    pub fn remove(&mut self, key: K) -> Option<V> {
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
         let at = self.find(key)?;
         self.tags.remove(at);
         Some(self.entries.remove(at).1)
     }
 
     /// All in the order they came.
-    pub fn iter(&self) -> impl Iterator<Item = &(K, V)> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(K, V)> {
         self.entries.iter()
     }
 
     /// Keeps what `keep` says, in order.
-    pub fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(&K, &mut V) -> bool) {
         self.entries.retain_mut(|(k, v)| keep(k, v));
         self.tags = self.entries.iter().map(|(k, _)| k.hash() as u32).collect();
     }
 
     /// How many.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 }

@@ -9,12 +9,12 @@ use crate::state::{Decoder, State};
 
 /// The cells, made when first needed.
 #[derive(Debug, Default)]
-pub struct Sieve(Option<Box<[u64; SIEVE_CELLS]>>);
+pub(crate) struct Sieve(Option<Box<[u64; SIEVE_CELLS]>>);
 
 impl Sieve {
     /// Takes a key's member in; true when the key should have an entry.
     #[inline]
-    pub fn passes(&mut self, key: u64, member: u64) -> bool {
+    pub(crate) fn passes(&mut self, key: u64, member: u64) -> bool {
         let cells = self.0.get_or_insert_with(|| Box::new([0; SIEVE_CELLS]));
         let Some(cell) = cells.get_mut(key as usize % SIEVE_CELLS) else { return false };
         *cell |= 1 << (member & 63);

@@ -25,14 +25,14 @@ pub(crate) enum Tag {
     /// Where logs were read up to.
     Source,
     /// A part of the engine.
-    Engine(gabion_behavior::Section),
+    Engine(gabion_behavior::stages::Section),
     /// What was found, and how long the outputs are.
     Sink,
 }
 
 impl Tag {
     fn numbers(self) -> (u8, u64) {
-        use gabion_behavior::Section;
+        use gabion_behavior::stages::Section;
         match self {
             Tag::Source => (1, 0),
             Tag::Engine(Section::Front) => (2, 0),
@@ -43,7 +43,7 @@ impl Tag {
     }
 
     fn of(tag: u8, number: u64) -> Option<Tag> {
-        use gabion_behavior::Section;
+        use gabion_behavior::stages::Section;
         Some(match tag {
             1 => Tag::Source,
             2 => Tag::Engine(Section::Front),
@@ -180,7 +180,7 @@ impl Checkpoint {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_behavior::Section;
+    use gabion_behavior::stages::Section;
 
     #[test]
     fn a_checkpoint_is_read_back_and_a_damaged_one_is_refused() {

@@ -399,7 +399,7 @@ fn watch(places: &Places, asked: &Receiver<()>, ready: &Mutex<Option<Arc<Intel>>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use gabion_behavior::intel::indicator::Indicator;
+    use gabion_behavior::intel::Indicator;
     use gabion_record::logs::TimeNs;
 
     #[test]

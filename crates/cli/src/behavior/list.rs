@@ -7,7 +7,7 @@ use crate::commands::terminal_width;
 use crate::exit::{Exit, Fault};
 use crate::{moments, values};
 use clap::{Args, ValueEnum};
-use gabion_behavior::detect::ALL;
+use gabion_behavior::catalog::ALL;
 use gabion_outputs::idmef::round;
 use gabion_outputs::table::{Align, Table};
 use gabion_outputs::triage::{self, Rank};

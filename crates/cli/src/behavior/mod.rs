@@ -35,13 +35,12 @@ use crate::log::seal_findings::FindingLog;
 use crate::opened_once::OpenedOnce;
 use crate::operator_file;
 use crate::standard_output;
+use gabion_behavior::catalog::not_used;
 use gabion_behavior::intel::Intel;
-use gabion_behavior::settings_keys::not_used;
+use gabion_behavior::stages::{Back, Front, Section, Shards};
 use gabion_behavior::whitelist::Entry;
-use gabion_behavior::{
-    Back, Counts, Engine, Front, Profile, RestoreError, Section, Settings, Shards,
-};
-use gabion_flowlog::feed::OpenOnce;
+use gabion_behavior::{Counts, Engine, Profile, RestoreError, Settings};
+use gabion_flowlog::OpenOnce;
 use gabion_flowlog::limits::{FOLDER_DEPTH_MAX, FOLLOWED_MAX, reached};
 use gabion_flowlog::source::is_read_once;
 use gabion_flowlog::{Feed, Format, InputReport, Options};

@@ -3,8 +3,8 @@
 use super::known::Known;
 use super::sink::{Found, whom};
 use crate::limits::{CHARTED_PAIRS_MAX, EVIDENCE_ROWS_MAX, reached};
+use gabion_behavior::Kept;
 use gabion_behavior::Profile;
-use gabion_behavior::shard::Kept;
 use gabion_outputs::page::{self, Host, Page, Pair, Sort};
 use gabion_outputs::triage;
 use gabion_record::Ip;
@@ -383,7 +383,7 @@ fn chosen(
 mod tests {
     use super::*;
     use gabion_behavior::Output;
-    use gabion_behavior::detect::ALL;
+    use gabion_behavior::catalog::ALL;
     use gabion_record::evidence::Alert;
     use gabion_record::logs::TimeNs;
 

@@ -5,7 +5,7 @@ use super::Ended;
 use crate::command_line::ReadOptions;
 use crate::exit::{Exit, Fault};
 use crate::limits::UNUSED_NAMED_MAX;
-use gabion_flowlog::skip::Skip;
+use gabion_flowlog::Skip;
 use gabion_flowlog::source::CAPTURE;
 use gabion_flowlog::{Format, InputReport};
 use gabion_record::ledger::{Ledger, ShedReason};

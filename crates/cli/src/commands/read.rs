@@ -16,7 +16,7 @@ use crate::report::{self, Report};
 use crate::standard_output;
 use crate::{configuration, costs, ending, packet_log, team, voice};
 use gabion_capture::filter::Filter;
-use gabion_flowlog::reader::Line;
+use gabion_flowlog::Line;
 use gabion_flowlog::source::LineRead;
 use gabion_net::Engine;
 use gabion_outputs::files::{AlertSeen, AlertTally, EventCounts, HostAlerts, Outputs};

@@ -1,11 +1,11 @@
 //! A worker: the shards it holds, what comes to it, and what it gives back.
 
 use super::{BATCH_BYTES, Given, Known, LOOK, Moved, Part, Spare, SpareFound, Work};
-use gabion_behavior::Ahead;
+use gabion_behavior::Kept;
 use gabion_behavior::limits::TOGETHER;
-use gabion_behavior::parcel::{self, Found, Parcel};
-use gabion_behavior::shard::Kept;
-use gabion_behavior::{Placed, Shards};
+use gabion_behavior::stages::Ahead;
+use gabion_behavior::stages::{self, Found, Parcel};
+use gabion_behavior::stages::{Placed, Shards};
 use gabion_record::limits;
 use gabion_record::logs::TimeNs;
 use gabion_runtime::{Pulse, Receiver, Sender};
@@ -67,7 +67,7 @@ impl Holder {
                     if at % TOGETHER == 0 {
                         ahead = self.expect(ahead);
                     }
-                    let Some((parcel, behind)) = parcel::take(rest) else { break };
+                    let Some((parcel, behind)) = stages::take_parcel(rest) else { break };
                     rest = behind;
                     match parcel {
                         Parcel::Turn(window, number, watermark) => {
@@ -141,7 +141,7 @@ impl Holder {
     fn expect<'a>(&self, mut parcels: &'a [u8]) -> &'a [u8] {
         let mut records = [Ahead::default(); TOGETHER];
         for place in &mut records {
-            let Some((ends, behind)) = parcel::ahead(parcels) else { break };
+            let Some((ends, behind)) = stages::ahead(parcels) else { break };
             *place = ends.unwrap_or_default();
             parcels = behind;
         }

@@ -6,12 +6,12 @@
 
 use super::{Aside, BATCH_BYTES, BATCH_RECORDS, Known, Plan, Seen, Source, Work};
 use crate::limits::RECORD_BATCHES_MAX;
-use gabion_behavior::Ahead;
 use gabion_behavior::intel::Intel;
-use gabion_behavior::parcel;
-use gabion_behavior::shard::shard_of;
-use gabion_behavior::site::Facts;
-use gabion_behavior::{Ends, Front};
+use gabion_behavior::stages;
+use gabion_behavior::stages::Ahead;
+use gabion_behavior::stages::Facts;
+use gabion_behavior::stages::shard_of;
+use gabion_behavior::stages::{Ends, Front};
 use gabion_record::Ip;
 use gabion_record::logs::Record;
 use gabion_runtime::{Load, Pulse, Sender, clock};
@@ -148,7 +148,7 @@ impl Reader {
         if facts.newest > self.newest {
             self.newest = facts.newest;
             self.parts.iter_mut().for_each(|(part, _)| {
-                parcel::put_turn(facts.newest, number, facts.watermark, part)
+                stages::put_turn(facts.newest, number, facts.watermark, part)
             });
         }
         let ends = self.front.ends(r);
@@ -172,7 +172,7 @@ impl Reader {
     #[inline]
     fn put(&mut self, to: usize, number: u64, ends: Ends, r: &Record<'_>, facts: &Facts) -> bool {
         let Some((part, records)) = self.parts.get_mut(to) else { return false };
-        parcel::put_record(number, ends, r, facts, part);
+        stages::put_record(number, ends, r, facts, part);
         *records += 1;
         part.len() >= BATCH_BYTES
     }

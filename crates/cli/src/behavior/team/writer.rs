@@ -3,8 +3,8 @@
 
 use super::{BATCH_BYTES, Known, Part, Past, Sink, SpareFound};
 use crate::behavior::checkpoint::Tag;
-use gabion_behavior::parcel::Opened;
-use gabion_behavior::{Back, Placed, Section};
+use gabion_behavior::stages::Opened;
+use gabion_behavior::stages::{Back, Placed, Section};
 use gabion_record::logs::TimeNs;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};

@@ -3,7 +3,7 @@
 
 use crate::exit::Fault;
 use crate::operator_file;
-use gabion_flowlog::field::number;
+use gabion_flowlog::json::number;
 use gabion_flowlog::json::{self, Value, members};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
 use std::path::Path;
