@@ -1,5 +1,7 @@
 //! Prints what hosts did in logs of flows: `evidence conn.log dns.log eve.json`.
 
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
+
 use gabion_behavior::{Engine, Output, Settings};
 use gabion_flowlog::{Feed, Options};
 use std::ops::ControlFlow;

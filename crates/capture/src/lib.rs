@@ -9,6 +9,28 @@
 //! * Held here: [`Cursor`], the parser's state, free of I/O; [`Source`], which feeds it from a
 //!   map or a stream; [`AgreedClock`], the time that frames agree on; [`list`], which expands folders; [`PcapWriter`] and [`RotatingPcap`].
 //!
+//! ```
+//! use gabion_capture::{PcapWriter, Resolution, Source};
+//!
+//! const ETHERNET: u16 = 1;
+//! let mut writer = PcapWriter::new(Vec::new(), ETHERNET, Resolution::Nano, 0, u64::MAX)?;
+//! writer.write(1_700_000_000_000_000_000, ETHERNET, 60, &[0; 60])?;
+//! let capture = writer.finish()?;
+//!
+//! let mut source = Source::from_reader(Box::new(std::io::Cursor::new(capture)))?;
+//! let (mut frames, mut bytes) = (Vec::new(), 0);
+//! while let Some(block) = source.next_block(256, &mut frames) {
+//!     for frame in frames.drain(..) {
+//!         bytes += frame.frame(&block.bytes).data.len();
+//!     }
+//! }
+//! assert_eq!((source.frames_total(), bytes), (1, 60));
+//! # Ok::<(), gabion_capture::Error>(())
+//! ```
+//!
+//! `examples/frames.rs` reads files. The crate has no features: each of its dependencies is a form that captures
+//! come in.
+//!
 //! What a file says is never trusted: lengths are bounded (`limits`), a torn or contradictory
 //! record ends the reading with one [`Note`] and an entry in the ledger, and all frames before it
 //! count. A capture without frames is a good capture.

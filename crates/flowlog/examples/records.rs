@@ -1,5 +1,7 @@
 //! Prints the records of logs of flows in order of time, and what was skipped: `records conn.log dns.log`.
 
+#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
+
 use gabion_flowlog::{Feed, Options};
 use std::ops::ControlFlow;
 use std::path::PathBuf;

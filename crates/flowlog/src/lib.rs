@@ -35,9 +35,7 @@
 //! No input panics, and nothing is allocated per record once buffers have grown.
 #![forbid(unsafe_code)]
 
-mod argus;
 mod columns;
-mod eve;
 mod feed;
 mod field;
 mod folders;
@@ -50,19 +48,17 @@ pub mod json;
 pub mod limits;
 pub mod netflow;
 mod nfcapd;
-mod nfdump;
 mod reader;
 mod skip;
 mod sorter;
 pub mod source;
 mod survey;
-mod zeek;
 
 pub use feed::{Feed, InputReport, OpenOnce, Options, Taker};
 pub use follow::{Follow, Taken};
+pub use formats::zeek::kind_of;
 pub use formats::{Format, Row};
 pub use intake::{Each, Intake};
 pub use reader::{LayoutId, Line, Reader};
 pub use skip::{Skip, Skips};
 pub use survey::{Job, RunJobs, in_turn};
-pub use zeek::kind_of;

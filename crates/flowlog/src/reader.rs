@@ -5,10 +5,10 @@
 //! the two a line carries the number of the header it stood under ([`LayoutId`]).
 
 use crate::format::Seen;
+use crate::formats::zeek;
 use crate::formats::{Format, Layout};
 use crate::limits::{LAYOUTS_MAX, LINE_MAX};
 use crate::skip::Skip;
-use crate::zeek;
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved;
 use gabion_record::saved::Saved;

@@ -11,14 +11,11 @@ use gabion_record::logs::{Arp as ArpLog, Body, LogKind, Mac, Record, SECOND, Tim
 /// Many hosts asked for.
 pub(crate) static SCAN: EvidenceType = EvidenceType::new("ARP_SCAN", "T1018");
 /// A host outside the local network asked for.
-pub(crate) static OUTSIDE: EvidenceType =
-    EvidenceType::new("ARP_OUTSIDE_LOCALNET", "T1557.002");
+pub(crate) static OUTSIDE: EvidenceType = EvidenceType::new("ARP_OUTSIDE_LOCALNET", "T1557.002");
 /// A reply to all that nobody asked for.
-pub(crate) static UNSOLICITED: EvidenceType =
-    EvidenceType::new("UNSOLICITED_ARP", "T1557.002");
+pub(crate) static UNSOLICITED: EvidenceType = EvidenceType::new("UNSOLICITED_ARP", "T1557.002");
 /// An address taken over.
-pub(crate) static MITM: EvidenceType =
-    EvidenceType::new("MITM_ARP_ATTACK", "T1557.002");
+pub(crate) static MITM: EvidenceType = EvidenceType::new("MITM_ARP_ATTACK", "T1557.002");
 
 /// The detector.
 #[derive(Debug)]
@@ -63,7 +60,11 @@ impl Detector for Arp {
             outside(r, cx);
         }
         let is_real = |mac: Option<Mac>| mac.is_some_and(|m| m != Mac::ZERO);
-        if is_reply && to_all(a.dst_mac) && to_all(a.dst_hw) && is_real(a.src_mac) && is_real(a.src_hw)
+        if is_reply
+            && to_all(a.dst_mac)
+            && to_all(a.dst_hw)
+            && is_real(a.src_mac)
+            && is_real(a.src_hw)
         {
             cx.say_damped(hash_ip(r.dst), |cx| {
                 cx.find(&UNSOLICITED)

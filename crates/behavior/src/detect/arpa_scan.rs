@@ -1,8 +1,8 @@
 //! Addresses of a network asked for by name, one after the other.
 
-use crate::names::is_below;
 use super::{About, Detector, bit};
 use crate::context::Context;
+use crate::names::is_below;
 use crate::sketch::hash_text;
 use crate::state::{Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};

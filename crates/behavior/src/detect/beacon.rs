@@ -11,20 +11,22 @@
 //! fill the 24 parts of the day, and how much of the day they cover.
 
 use super::{About, Detector, bit};
+use crate::ahead::Ahead;
 use crate::called::{Called, called};
 use crate::context::Context;
-use crate::evidence::EvidenceBuilder;
-use crate::text::text;
-use crate::limits::{FLOWS_MAX, NAMES_MAX, RECENT_MAX, REGULAR_MAX as PAIRS_MAX, UIDS_MAX, reached};
 use crate::context::{Closing, Waking};
+use crate::evidence::EvidenceBuilder;
+use crate::limits::{
+    FLOWS_MAX, NAMES_MAX, RECENT_MAX, REGULAR_MAX as PAIRS_MAX, UIDS_MAX, reached,
+};
 use crate::regularity::{Score, score};
 use crate::rita::{self, PairModifiers};
 use crate::said::Said;
 use crate::settings::Settings;
-use crate::ahead::Ahead;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Most, Slot, state};
 use crate::steps;
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
@@ -452,9 +454,12 @@ impl Detector for Beacon {
     #[inline]
     fn prefetch(_: &Slot<()>, kept: &Slot<Pairs>, ahead: &Ahead) -> usize {
         let Some(pairs) = kept.peek() else { return 0 };
-        let cell = pairs.seen.get(hash_ip(ahead.dst) as usize % CELLS).map_or(0, |c| usize::from(*c));
+        let cell =
+            pairs.seen.get(hash_ip(ahead.dst) as usize % CELLS).map_or(0, |c| usize::from(*c));
         let last = |p: &Pair| p.flows.last().map_or(0, |f| f.0 as usize);
-        cell ^ pairs.pairs.prefetch(ahead.dst, |p| p.last.0 as usize ^ last(p) ^ p.modifiers.prefetch())
+        cell ^ pairs
+            .pairs
+            .prefetch(ahead.dst, |p| p.last.0 as usize ^ last(p) ^ p.modifiers.prefetch())
     }
 
     #[inline]
@@ -678,7 +683,13 @@ impl Pair {
         Some((score(&self.flows, self.later(), begin, last)?, TimeNs(last * SECOND)))
     }
 
-    fn says(&self, finding: EvidenceBuilder, dst: Ip, score: &Score, settings: &Settings) -> EvidenceBuilder {
+    fn says(
+        &self,
+        finding: EvidenceBuilder,
+        dst: Ip,
+        score: &Score,
+        settings: &Settings,
+    ) -> EvidenceBuilder {
         let nothing = Rest::default();
         let Rest { name, is_proxied, uids, .. } = self.rest.peek().unwrap_or(&nothing);
         let ts = finding.0.ts;

@@ -1,18 +1,17 @@
 //! A certificate of one organization for the name of another.
 
-use crate::names::is_below;
-use crate::organizations::ORGANIZATIONS;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
+use crate::names::is_below;
+use crate::organizations::ORGANIZATIONS;
 use crate::sketch::hash_text;
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("CN_URL_MISMATCH", "T1587.003");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("CN_URL_MISMATCH", "T1587.003");
 
 /// The detector.
 #[derive(Debug)]

@@ -3,18 +3,18 @@
 //! What the score is made of and what it is worth stands in `docs/command-and-control.md`.
 
 use super::{About, Detector, bit};
+use crate::ahead::Ahead;
 use crate::command_and_control::Score;
 use crate::command_and_control::features::GROUPS;
 use crate::command_and_control::letters;
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
+use crate::limits::{LETTERED_PAIRS_MAX, LETTERS_MAX, reached};
 use crate::prevalence::Prevalence;
-use crate::context::Closing;
+use crate::rita;
 use crate::said::Said;
 use crate::settings::Settings;
-use crate::limits::{LETTERED_PAIRS_MAX, LETTERS_MAX, reached};
-use crate::rita;
-use crate::ahead::Ahead;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -22,8 +22,7 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("COMMAND_AND_CONTROL_CHANNEL", "T1071");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("COMMAND_AND_CONTROL_CHANNEL", "T1071");
 
 /// The detector.
 #[derive(Debug)]
@@ -133,7 +132,8 @@ impl Detector for CommandControl {
         let limit = &reached::LETTERED_PAIRS_MAX;
         let (pair, gone) = pairs.get_or_replace(key, limit, least);
         if let Some((key, gone)) = gone
-            && let Some(finding) = gone.last(key, cx.settings, || cx.find_last(&TYPE, cx.facts.window, gone.last))
+            && let Some(finding) =
+                gone.last(key, cx.settings, || cx.find_last(&TYPE, cx.facts.window, gone.last))
         {
             let level = finding.0.level;
             let (src, other) = finding.ends(r.src, Party::destination(key.0), key.0, level);
@@ -222,8 +222,7 @@ impl Pair {
         let parts = GROUPS.iter().zip(found.parts).map(|(name, part)| format!("{name} {part:+.2}"));
         let parts: Vec<String> = parts.collect();
         let sure = (self.letters.len() as f64 / 100.0).min(1.0);
-        let known =
-            Prevalence { hosts: then.hosts.0, of: then.of.0, first: then.known_since.0 };
+        let known = Prevalence { hosts: then.hosts.0, of: then.of.0, first: then.known_since.0 };
         let base = rita::HIGH * found.score * sure;
         let threat = rita::of_flow(base, &known, dst, self.last, settings);
         let mut finding = finding
@@ -268,7 +267,8 @@ mod tests {
         let found = trial.told_of(&TYPE);
         for profile in ["10.0.0.1", "1.2.3.4"] {
             let is_it = |e: &&Evidence| {
-                e.profile == crate::trial::at(profile) && e.description().contains("server IP: 1.2.3.4 ")
+                e.profile == crate::trial::at(profile)
+                    && e.description().contains("server IP: 1.2.3.4 ")
             };
             let counts: Vec<_> = found.iter().filter(is_it).map(|e| e.measures.count).collect();
             assert_eq!(counts.last(), Some(&12), "{profile}: {counts:?}");
@@ -288,7 +288,9 @@ mod tests {
         }
         let found = trial.of(&TYPE);
         assert!(found.len() >= 2, "{}", found.len());
-        assert!(found[0].description().contains("server IP: 1.2.3.4 port: https 443/tcp score: 0."));
+        assert!(
+            found[0].description().contains("server IP: 1.2.3.4 port: https 443/tcp score: 0.")
+        );
         for part in GROUPS {
             assert!(found[0].description().contains(part));
         }
@@ -312,9 +314,15 @@ mod tests {
                 trial.give(&flow);
             }
             let found = trial.of(&TYPE);
-            let says = found.iter().filter(|e| e.description().ends_with(" The server is a proxy."));
+            let says =
+                found.iter().filter(|e| e.description().ends_with(" The server is a proxy."));
             assert!(!found.is_empty());
-            assert_eq!(says.count(), if proxied { found.len() } else { 0 }, "{}", found[0].description());
+            assert_eq!(
+                says.count(),
+                if proxied { found.len() } else { 0 },
+                "{}",
+                found[0].description()
+            );
         }
     }
 

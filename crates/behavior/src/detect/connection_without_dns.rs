@@ -2,19 +2,18 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::evidence::Times;
-use crate::text::text;
-use crate::limits::{WAITING_MAX, reached};
 use crate::context::Waking;
+use crate::evidence::Times;
+use crate::limits::{WAITING_MAX, reached};
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("CONNECTION_WITHOUT_DNS", "T1071");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("CONNECTION_WITHOUT_DNS", "T1071");
 
 /// The detector.
 #[derive(Debug)]

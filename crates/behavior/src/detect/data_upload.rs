@@ -1,10 +1,10 @@
 //! Much sent to one place.
 
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
 use crate::limits::{UPLOADS_MAX, reached};
-use crate::context::Closing;
 use crate::rita;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};
@@ -142,7 +142,12 @@ fn say(cx: &mut Context<'_, '_>, bytes: u64, first: TimeNs, flows: u64) {
     cx.say_both(finding, ThreatLevel::Info, ThreatLevel::High);
 }
 
-fn says(finding: EvidenceBuilder, port: u16, bytes: u64, (first, flows): (TimeNs, u64)) -> EvidenceBuilder {
+fn says(
+    finding: EvidenceBuilder,
+    port: u16,
+    bytes: u64,
+    (first, flows): (TimeNs, u64),
+) -> EvidenceBuilder {
     // Whatever protocols its flows are of.
     finding
         .of(Proto::Tcp)

@@ -7,8 +7,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("DEVICE_CHANGING_IP", "T1036");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("DEVICE_CHANGING_IP", "T1036");
 
 /// The detector.
 #[derive(Debug)]

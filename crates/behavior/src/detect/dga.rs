@@ -2,9 +2,9 @@
 
 use super::{About, Detector, bit};
 use crate::block_list;
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
-use crate::context::Closing;
 use crate::names::is_below;
 use crate::sketch::{Hosts, hash_text};
 use crate::state::{First, Most, Slot, state};
@@ -53,7 +53,9 @@ impl Detector for Dga {
     fn record(window: &mut Slot<Missing>, _: &mut Slot<()>, cx: &mut Context<'_, '_>) {
         let r = cx.record;
         let Body::Dns(d) = &r.body else { return };
-        if !contains(d.rcode, b"NXDOMAIN") || is_below(d.query, b"arpa") || is_below(d.query, b"local")
+        if !contains(d.rcode, b"NXDOMAIN")
+            || is_below(d.query, b"arpa")
+            || is_below(d.query, b"local")
         {
             return;
         }

@@ -1,9 +1,9 @@
 //! Many addresses asked for by one host.
 
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
-use crate::context::Closing;
 use crate::sketch::Hosts;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
@@ -71,7 +71,12 @@ impl Detector for DhcpScan {
 impl Requested {
     fn says(&self, finding: EvidenceBuilder) -> EvidenceBuilder {
         let count = self.addresses.len();
-        finding.of(Proto::Udp).level(ThreatLevel::Medium, 0.8).since(self.first.0, count).hosts(count).says(SAYS)
+        finding
+            .of(Proto::Udp)
+            .level(ThreatLevel::Medium, 0.8)
+            .since(self.first.0, count)
+            .hosts(count)
+            .says(SAYS)
     }
 }
 

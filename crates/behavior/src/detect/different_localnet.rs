@@ -10,8 +10,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("DIFFERENT_LOCALNET", "T1021");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("DIFFERENT_LOCALNET", "T1021");
 
 /// The detector.
 #[derive(Debug)]

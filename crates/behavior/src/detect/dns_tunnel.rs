@@ -1,18 +1,18 @@
 //! Many distinct names below one registered domain: data that leaves by queries (RITA's C2 over DNS).
 
-use crate::names::{is_below, registered};
 use super::{About, Detector, bit};
 use crate::block_list;
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
-use crate::text::text;
-use crate::context::Closing;
+use crate::limits::{TUNNEL_DOMAINS_MAX, reached};
+use crate::names::{is_below, registered};
+use crate::rita;
 use crate::said::Said;
 use crate::settings::Settings;
-use crate::limits::{TUNNEL_DOMAINS_MAX, reached};
-use crate::rita;
 use crate::sketch::{Hosts, Keyed, hash_text};
 use crate::state::{First, Most, Slot, state};
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
@@ -59,7 +59,13 @@ state! {
 }
 
 impl Names {
-    fn says(&self, finding: EvidenceBuilder, has_named: bool, now: TimeNs, settings: &Settings) -> EvidenceBuilder {
+    fn says(
+        &self,
+        finding: EvidenceBuilder,
+        has_named: bool,
+        now: TimeNs,
+        settings: &Settings,
+    ) -> EvidenceBuilder {
         let (count, connections) = (self.names.len(), has_named.then_some(self.connections));
         let score = rita::of_names(count, connections, self.domain.as_bytes(), now, settings);
         finding
@@ -106,7 +112,9 @@ impl Detector for DnsTunnel {
         let r = cx.record;
         let d = match &r.body {
             Body::Dns(d) => d,
-            Body::Http(h) => return kept.get().into_iter().for_each(|asked| asked.connected(h.host)),
+            Body::Http(h) => {
+                return kept.get().into_iter().for_each(|asked| asked.connected(h.host));
+            }
             Body::Ssl(s) => {
                 return kept.get().into_iter().for_each(|asked| asked.connected(s.server_name));
             }

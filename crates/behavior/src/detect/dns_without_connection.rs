@@ -4,22 +4,21 @@
 //! nothing waits at all in wall time. Without a log of flows the question makes no sense and is not
 //! asked.
 
-use crate::names::is_below;
-use crate::block_list;
 use super::{About, Detector, bit};
+use crate::block_list;
 use crate::context::Context;
-use crate::text::text;
-use crate::limits::{NAME_ANSWERS_MAX, VISITED_MAX, WAITING_MAX, reached};
 use crate::context::Waking;
+use crate::limits::{NAME_ANSWERS_MAX, VISITED_MAX, WAITING_MAX, reached};
+use crate::names::is_below;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{Slot, state};
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
 use gabion_record::logs::{Body, Dns, LogKind, SECOND, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("DNS_WITHOUT_CONNECTION", "T1071.004");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("DNS_WITHOUT_CONNECTION", "T1071.004");
 
 /// The detector.
 #[derive(Debug)]
@@ -104,9 +103,9 @@ impl Detector for DnsWithoutConnection {
                     return;
                 }
                 let asked = kept.make();
-                let was_visited = answers.iter().any(|to| {
-                    asked.visited.get(*to).is_some_and(|ts| r.ts.since(*ts) <= PATIENCE)
-                });
+                let was_visited = answers
+                    .iter()
+                    .any(|to| asked.visited.get(*to).is_some_and(|ts| r.ts.since(*ts) <= PATIENCE));
                 let key = hash_text(&d.query.to_ascii_lowercase());
                 if was_visited {
                     asked.waiting.remove(key);
@@ -170,7 +169,6 @@ impl Detector for DnsWithoutConnection {
     }
 }
 
-
 /// Whether a block list answered, so that there is nothing to be connected to.
 fn is_verdict(d: &Dns<'_>) -> bool {
     let mut answers = d.answers.iter().filter_map(Ip::parse);
@@ -198,7 +196,10 @@ mod tests {
         assert!(trial.of(&TYPE).is_empty());
         trial.give(&conn(1900, "10.0.0.1", "9.9.9.9", 443));
         assert_eq!(trial.of(&TYPE).len(), 1);
-        assert_eq!(trial.of(&TYPE)[0].description(), "domain a.example resolved with no connection");
+        assert_eq!(
+            trial.of(&TYPE)[0].description(),
+            "domain a.example resolved with no connection"
+        );
     }
 
     #[test]

@@ -3,15 +3,14 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
 use crate::sketch::hash_text;
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("HIGH_ENTROPY_DNS_ANSWER", "T1071.004");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("HIGH_ENTROPY_DNS_ANSWER", "T1071.004");
 
 /// The detector.
 #[derive(Debug)]
@@ -46,7 +45,9 @@ impl Detector for HighEntropyDns {
                 .find(&TYPE)
                 .level(ThreatLevel::Medium, 0.6)
                 .about(what)
-                .says("A DNS TXT answer with high entropy. query: {0} answer: \"{1}\" entropy: {2} ")
+                .says(
+                    "A DNS TXT answer with high entropy. query: {0} answer: \"{1}\" entropy: {2} ",
+                )
                 .word(text(d.query))
                 .word(text(answer))
                 .word(format!("{bits:.2}"))

@@ -2,10 +2,10 @@
 
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
 use crate::limits::{PORTS_MAX, reached};
-use crate::context::Closing;
 use crate::settings::Settings;
 use crate::sketch::{Hosts, Keyed, Sieve, hash_ip, mix};
 use crate::state::{First, Most, Slot, state};
@@ -13,8 +13,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("HORIZONTAL_PORT_SCAN", "T1046");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("HORIZONTAL_PORT_SCAN", "T1046");
 
 const SAYS: &str = "Horizontal port scan to port {0}{port}/{proto}. From {profile} to {1}{hosts} unique \
     destination IPs. Total packets sent: {packets}. Confidence: {confidence}. by Gabion";
@@ -110,7 +109,13 @@ impl Detector for HorizontalScan {
 }
 
 impl Port {
-    fn says(&self, finding: EvidenceBuilder, port: u16, proto: Proto, settings: &Settings) -> EvidenceBuilder {
+    fn says(
+        &self,
+        finding: EvidenceBuilder,
+        port: u16,
+        proto: Proto,
+        settings: &Settings,
+    ) -> EvidenceBuilder {
         let count = self.hosts.len();
         let name = settings.services.name(port, proto);
         finding
@@ -145,7 +150,11 @@ mod tests {
         let (_, found) = sweep(64);
         assert_eq!(found.len(), 1);
         let text = &found[0].description();
-        assert!(text.starts_with("Horizontal port scan to port telnet 23/tcp. From 10.0.0.1 to 10 unique"));
+        assert!(
+            text.starts_with(
+                "Horizontal port scan to port telnet 23/tcp. From 10.0.0.1 to 10 unique"
+            )
+        );
         assert!(sweep(9).1.is_empty());
     }
 

@@ -3,9 +3,9 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
 use crate::sketch::{hash_ip, hash_text};
 use crate::state::{Slot, state};
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Http, LogKind};
 
@@ -15,14 +15,11 @@ pub(crate) static TRAFFIC: EvidenceType = EvidenceType::new("HTTP_TRAFFIC", "T10
 pub(crate) static SUSPICIOUS: EvidenceType =
     EvidenceType::new("SUSPICIOUS_USER_AGENT", "T1071.001");
 /// Requests for nothing.
-pub(crate) static EMPTY: EvidenceType =
-    EvidenceType::new("EMPTY_CONNECTIONS", "T1016.001");
+pub(crate) static EMPTY: EvidenceType = EvidenceType::new("EMPTY_CONNECTIONS", "T1016.001");
 /// An agent of another system than before.
-pub(crate) static MULTIPLE: EvidenceType =
-    EvidenceType::new("MULTIPLE_USER_AGENT", "T1071.001");
+pub(crate) static MULTIPLE: EvidenceType = EvidenceType::new("MULTIPLE_USER_AGENT", "T1071.001");
 /// A program.
-pub(crate) static EXECUTABLE: EvidenceType =
-    EvidenceType::new("EXECUTABLE_MIME_TYPE", "T1105");
+pub(crate) static EXECUTABLE: EvidenceType = EvidenceType::new("EXECUTABLE_MIME_TYPE", "T1105");
 
 /// The detector.
 #[derive(Debug)]

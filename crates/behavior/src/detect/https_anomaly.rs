@@ -12,9 +12,11 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::evidence::EvidenceBuilder;
-use crate::limits::{COMPARED_FLOWS_MAX, HOURS_MAX, KNOWN_ADDRESSES_MAX, KNOWN_SERVERS_MAX, reached};
 use crate::context::Waking;
+use crate::evidence::EvidenceBuilder;
+use crate::limits::{
+    COMPARED_FLOWS_MAX, HOURS_MAX, KNOWN_ADDRESSES_MAX, KNOWN_SERVERS_MAX, reached,
+};
 use crate::settings::HttpsSettings;
 use crate::sketch::{Hosts, Keyed, hash_ip, hash_text};
 use crate::state::{Slot, state};
@@ -268,8 +270,7 @@ fn close(hours: &mut Hours, settings: &HttpsSettings) -> Option<Odd> {
         let z = deviation(y, measure);
         let is_compared = measure.values.len() >= settings.points && !is_training;
         // Without hours of training a few changes are what is usual.
-        let is_scored =
-            at != JA3_CHANGES || settings.training_hours > 0 || n >= settings.ja3_least;
+        let is_scored = at != JA3_CHANGES || settings.training_hours > 0 || n >= settings.ja3_least;
         if is_compared && is_scored && z >= settings.hourly {
             reasons.push((*name, n, z));
         }
@@ -368,8 +369,11 @@ mod tests {
         let mut trial = Trial::new();
         for (hour, (known, new)) in servers.iter().enumerate() {
             for n in 0..known + new {
-                let name =
-                    if n < *known { format!("s{n}.example") } else { format!("n{hour}x{n}.example") };
+                let name = if n < *known {
+                    format!("s{n}.example")
+                } else {
+                    format!("n{hour}x{n}.example")
+                };
                 let s = Ssl { server_name: name.as_bytes(), ja3: b"x", ..Ssl::default() };
                 let second = hour as i64 * 3600 + i64::from(n % 3000);
                 trial.record(&log(second, "10.0.0.1", "1.2.3.4", Body::Ssl(s)));
@@ -445,7 +449,10 @@ mod tests {
         let found = run(50_000_000, 40, 3600);
         assert_eq!(found.len(), 1);
         let said = &found[0].description();
-        assert!(said.contains("type=flow") && said.contains("reason=bytes_to_known_server"), "{said}");
+        assert!(
+            said.contains("type=flow") && said.contains("reason=bytes_to_known_server"),
+            "{said}"
+        );
         assert!(said.contains("value=50000100"));
         // Alike, too few to compare with, or a server that is new in this hour: nothing.
         assert!(run(1200, 40, 3600).is_empty());

@@ -1,19 +1,18 @@
 //! A name that is answered by a private address.
 
-use crate::names::is_below;
-use crate::block_list;
 use super::{About, Detector, bit};
+use crate::block_list;
 use crate::context::Context;
-use crate::text::text;
+use crate::names::is_below;
 use crate::sketch::hash_text;
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("INVALID_DNS_RESOLUTION", "T1584.002");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("INVALID_DNS_RESOLUTION", "T1584.002");
 
 /// The detector.
 #[derive(Debug)]

@@ -3,12 +3,12 @@
 use super::{About, Detector, bit};
 use crate::context::Context;
 use crate::evidence::Times;
-use crate::text::text;
-use crate::limits::{CHAIN_MAX, reached};
 use crate::intel::Entry;
 use crate::intel::indicator::Indicator;
+use crate::limits::{CHAIN_MAX, reached};
 use crate::sketch::{hash_ip, hash_text};
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
@@ -17,9 +17,7 @@ pub(crate) static JA3: EvidenceType = EvidenceType::new("MALICIOUS_JA3", "T1071.
 /// Of a server.
 pub(crate) static JA3S: EvidenceType = EvidenceType::new("MALICIOUS_JA3S", "T1071.001");
 /// Of a certificate.
-pub(crate) static CERTIFICATE: EvidenceType =
-    EvidenceType::new("MALICIOUS_SSL_CERT", "T1587.003");
-
+pub(crate) static CERTIFICATE: EvidenceType = EvidenceType::new("MALICIOUS_SSL_CERT", "T1587.003");
 
 /// The detector.
 #[derive(Debug)]

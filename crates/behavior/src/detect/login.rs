@@ -2,9 +2,9 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
 use crate::sketch::{hash_ip, hash_text};
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 

@@ -1,10 +1,10 @@
 //! Several unknown ports of one host, all answered.
 
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
 use crate::limits::{NAMED_PORTS_MAX, VICTIMS_MAX, reached};
-use crate::context::Closing;
 use crate::sketch::{Keyed, Ports};
 use crate::state::{Most, Slot, state};
 use gabion_record::Ip;
@@ -12,8 +12,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("CONNECTION_TO_MULTIPLE_PORTS", "T1046");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("CONNECTION_TO_MULTIPLE_PORTS", "T1046");
 
 /// The detector.
 #[derive(Debug)]
@@ -63,7 +62,9 @@ impl Detector for MultiplePorts {
         {
             return;
         }
-        let Some(victim) = window.make().ports.get_or_add(r.dst, &reached::VICTIMS_MAX) else { return };
+        let Some(victim) = window.make().ports.get_or_add(r.dst, &reached::VICTIMS_MAX) else {
+            return;
+        };
         if !victim.ports.insert(r.dst_port) {
             return;
         }

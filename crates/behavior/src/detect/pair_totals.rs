@@ -2,14 +2,14 @@
 //! often (RITA's long connections and strobes).
 
 use super::{About, Detector, bit};
+use crate::ahead::Ahead;
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
 use crate::limits::{OPEN_FLOWS_MAX, SUMMED_PAIRS_MAX, reached};
-use crate::context::Closing;
 use crate::rita::{self, PairModifiers, Score};
 use crate::said::Said;
 use crate::settings::Settings;
-use crate::ahead::Ahead;
 use crate::sketch::{Keyed, hash_text, mix};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -17,8 +17,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, SECOND, TimeNs};
 
 /// Connected for long, in one connection or in many.
-pub(crate) static LONG: EvidenceType =
-    EvidenceType::new("LONG_TOTAL_CONNECTION", "T1071");
+pub(crate) static LONG: EvidenceType = EvidenceType::new("LONG_TOTAL_CONNECTION", "T1071");
 /// Connections without end.
 pub(crate) static STROBE: EvidenceType = EvidenceType::new("STROBE", "T1499");
 
@@ -111,7 +110,13 @@ impl Total {
 
 impl Total {
     /// The finding, and the word that its sentence lacks.
-    fn says(&self, finding: EvidenceBuilder, dst: Ip, now: TimeNs, settings: &Settings) -> (EvidenceBuilder, Score) {
+    fn says(
+        &self,
+        finding: EvidenceBuilder,
+        dst: Ip,
+        now: TimeNs,
+        settings: &Settings,
+    ) -> (EvidenceBuilder, Score) {
         let base = rita::bucket(self.seconds() as f64, rita::LONG);
         let score = self.modifiers.score(base, dst, now, settings);
         // Whatever protocols its connections are of.
@@ -125,7 +130,13 @@ impl Total {
         (finding, score)
     }
 
-    fn says_strobe(&self, finding: EvidenceBuilder, dst: Ip, now: TimeNs, settings: &Settings) -> EvidenceBuilder {
+    fn says_strobe(
+        &self,
+        finding: EvidenceBuilder,
+        dst: Ip,
+        now: TimeNs,
+        settings: &Settings,
+    ) -> EvidenceBuilder {
         let score = self.modifiers.score(rita::HIGH, dst, now, settings);
         finding
             .of(Proto::Tcp)
@@ -148,7 +159,10 @@ impl Total {
         let long = said.is_less(self.seconds()).then(|| {
             let finding = find(&LONG, said.window(), self.last);
             let (finding, score) = self.says(finding, dst, self.last, settings);
-            finding.word(score.words()).level(said.level(), self.seconds() as f64 / 86_400.0).any_port()
+            finding
+                .word(score.words())
+                .level(said.level(), self.seconds() as f64 / 86_400.0)
+                .any_port()
         });
         let strobe = strobe.is_less(self.flows).then(|| {
             let finding = find(&STROBE, strobe.window(), self.last);
@@ -171,10 +185,8 @@ impl Detector for PairTotals {
             STROBE high, 0.8",
         settings: &[],
     };
-    const KINDS: u32 = bit(LogKind::Conn)
-        | bit(LogKind::Http)
-        | bit(LogKind::Ssl)
-        | bit(LogKind::OpenConn);
+    const KINDS: u32 =
+        bit(LogKind::Conn) | bit(LogKind::Http) | bit(LogKind::Ssl) | bit(LogKind::OpenConn);
 
     /// It says nothing of less than 4 hours, or fewer than 86,400 flows.
     #[inline]
@@ -289,7 +301,9 @@ mod tests {
         trial.end();
         let told: Vec<_> = trial.told.iter().filter(|e| e.kind == &LONG).collect();
         let last = told.last().unwrap();
-        assert!(last.description().contains("6 connections from 10.0.0.1 to 1.2.3.4 took 4500 mins"));
+        assert!(
+            last.description().contains("6 connections from 10.0.0.1 to 1.2.3.4 took 4500 mins")
+        );
         assert!(told.iter().all(|e| e.id == last.id), "{told:?}");
         assert!((3..=5).contains(&told.len()), "{}", told.len());
         // Sums go by what crossed a threshold.

@@ -3,10 +3,10 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
 use crate::limits::{PASTE_SERVERS_MAX, reached};
 use crate::sketch::hash_ip;
 use crate::state::{Slot, state};
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
@@ -60,7 +60,12 @@ impl Detector for PasteSite {
                 c.resp_bytes
             }
             Body::Ssl(s) if !s.server_name.is_empty() && is_paste(s.server_name) => {
-                kept.make().known.get_or_admit(r.dst, &reached::PASTE_SERVERS_MAX, |_| true, |_, n| *n);
+                kept.make().known.get_or_admit(
+                    r.dst,
+                    &reached::PASTE_SERVERS_MAX,
+                    |_| true,
+                    |_, n| *n,
+                );
                 return;
             }
             _ => return,
@@ -88,12 +93,8 @@ mod tests {
     use gabion_record::logs::{Http, Ssl};
 
     fn get(trial: &mut Trial, host: &str, bytes: u64) {
-        let h = Http {
-            method: b"GET",
-            host: host.as_bytes(),
-            response_len: bytes,
-            ..Http::default()
-        };
+        let h =
+            Http { method: b"GET", host: host.as_bytes(), response_len: bytes, ..Http::default() };
         trial.record(&log(0, "10.0.0.1", "1.2.3.4", Body::Http(h)));
     }
 
@@ -126,7 +127,12 @@ mod tests {
         let mut trial = Trial::new();
         for n in 0..1000 {
             let s = Ssl { server_name: b"pastebin.com", ..Ssl::default() };
-            trial.record(&log(n, "10.0.0.1", &format!("1.2.{}.{}", n / 250, n % 250), Body::Ssl(s)));
+            trial.record(&log(
+                n,
+                "10.0.0.1",
+                &format!("1.2.{}.{}", n / 250, n % 250),
+                Body::Ssl(s),
+            ));
         }
         assert!(trial.profile_bytes("10.0.0.1") < 16 << 10);
     }

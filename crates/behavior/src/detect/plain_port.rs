@@ -5,21 +5,20 @@
 //! minutes before or after; what waits for one, waits in event time.
 
 use super::{About, Detector, bit};
-use crate::context::Context;
-use crate::evidence::Times;
-use crate::text::text;
-use crate::limits::{RECOGNIZED_MAX, WAITING_MAX, reached};
-use crate::context::Waking;
 use crate::ahead::Ahead;
+use crate::context::Context;
+use crate::context::Waking;
+use crate::evidence::Times;
+use crate::limits::{RECOGNIZED_MAX, WAITING_MAX, reached};
 use crate::sketch::{Keyed, hash_ip};
 use crate::state::{Slot, state};
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, Conn, LogKind, Proto, Record, SECOND, TimeNs};
 
 /// Port 443 without TLS.
-pub(crate) static NON_SSL: EvidenceType =
-    EvidenceType::new("NON_SSL_PORT_443_CONNECTION", "T1571");
+pub(crate) static NON_SSL: EvidenceType = EvidenceType::new("NON_SSL_PORT_443_CONNECTION", "T1571");
 /// Port 80 without HTTP.
 pub(crate) static NON_HTTP: EvidenceType =
     EvidenceType::new("NON_HTTP_PORT_80_CONNECTION", "T1571");
@@ -119,8 +118,10 @@ impl Detector for PlainPort {
             return;
         }
         let flows = kept.make();
-        let is_excused =
-            flows.recognized.get(hash_ip(r.dst) ^ u64::from(key.1)).is_some_and(|at| r.ts.since(*at).abs() <= SPAN);
+        let is_excused = flows
+            .recognized
+            .get(hash_ip(r.dst) ^ u64::from(key.1))
+            .is_some_and(|at| r.ts.since(*at).abs() <= SPAN);
         if is_excused
             || flows.waiting.get(key).is_some()
             || r.is_late
@@ -130,7 +131,13 @@ impl Detector for PlainPort {
         }
         let kind = if r.dst_port == 443 { &NON_SSL } else { &NON_HTTP };
         let Some(times) = cx.is_due(kind, hash_ip(r.dst)) else { return };
-        let wait = Wait { at: r.ts, window: cx.facts.window, uid: text(r.uid), times: times.count, repeat: times.repeat };
+        let wait = Wait {
+            at: r.ts,
+            window: cx.facts.window,
+            uid: text(r.uid),
+            times: times.count,
+            repeat: times.repeat,
+        };
         flows.waiting.add(key, wait, &reached::WAITING_MAX);
         cx.wake(r.ts.plus(SPAN));
     }
@@ -158,7 +165,8 @@ impl Detector for PlainPort {
 }
 
 const TO: &str = "{0} established connection to port {port}. destination IP: {dst}";
-const FROM: &str = "{0} established connection to port {port}. destination IP: {dst} from IP: {src}";
+const FROM: &str =
+    "{0} established connection to port {port}. destination IP: {dst} from IP: {src}";
 
 fn say(waking: &mut Waking<'_>, dst: Ip, is_443: bool, wait: &Wait) {
     let (kind, name, port) =
@@ -172,16 +180,12 @@ fn say(waking: &mut Waking<'_>, dst: Ip, is_443: bool, wait: &Wait) {
         finding
     };
     let level = if is_443 { ThreatLevel::Medium } else { ThreatLevel::Low };
-    let mut of_src =
-        begin(waking).level(level, 0.8).says(TO).word(name);
+    let mut of_src = begin(waking).level(level, 0.8).says(TO).word(name);
     of_src.0.victim = Some(Party::destination(dst));
     waking.say(of_src);
     if !is_443 {
-        let of_dst = begin(waking)
-            .level(ThreatLevel::Medium, 0.8)
-            .by_destination(dst)
-            .says(FROM)
-            .word(name);
+        let of_dst =
+            begin(waking).level(ThreatLevel::Medium, 0.8).by_destination(dst).says(FROM).word(name);
         waking.say(of_dst);
     }
 }

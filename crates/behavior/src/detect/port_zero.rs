@@ -8,8 +8,7 @@ use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("PORT_0_CONNECTION", "T1571");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("PORT_0_CONNECTION", "T1571");
 
 /// The detector.
 #[derive(Debug)]

@@ -8,8 +8,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("CONNECTION_TO_PRIVATE_IP", "T1021");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("CONNECTION_TO_PRIVATE_IP", "T1021");
 
 /// The detector.
 #[derive(Debug)]
@@ -72,7 +71,10 @@ mod tests {
         }
         let found = trial.of(&TYPE);
         assert_eq!(found.len(), 2);
-        assert_eq!(found[0].description(), "Connecting to private IP: 10.0.0.2 on destination port: 445");
+        assert_eq!(
+            found[0].description(),
+            "Connecting to private IP: 10.0.0.2 on destination port: 445"
+        );
     }
 
     #[test]

@@ -2,12 +2,12 @@
 //! one host keeps talking with (RITA's first-seen and prevalence).
 
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
-use crate::prevalence::Prevalence;
-use crate::context::Closing;
-use crate::said::Said;
 use crate::limits::{RARE_MAX, reached};
+use crate::prevalence::Prevalence;
+use crate::said::Said;
 use crate::sketch::Keyed;
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -15,8 +15,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Nobody of the site talked with it before.
-pub(crate) static NEW: EvidenceType =
-    EvidenceType::new("FIRST_SEEN_DESTINATION", "T1071");
+pub(crate) static NEW: EvidenceType = EvidenceType::new("FIRST_SEEN_DESTINATION", "T1071");
 /// Hardly anybody else talks with it.
 pub(crate) static RARE: EvidenceType = EvidenceType::new("RARE_DESTINATION", "T1071");
 
@@ -225,7 +224,11 @@ mod tests {
         };
         let found = first(24 * HOUR, |f| f);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description().contains("10.0.0.1 is the first of 1 hosts to talk with 9.9.9.9"));
+        assert!(
+            found[0]
+                .description()
+                .contains("10.0.0.1 is the first of 1 hosts to talk with 9.9.9.9")
+        );
         assert!(first(24 * HOUR - 10, |f| f).is_empty());
         // A scan talks with nobody: the flow behind it is the first.
         assert_eq!(first(24 * HOUR, Flow::refused).len(), 1);

@@ -2,15 +2,15 @@
 //! widely (RITA's rare signatures): a program of its own that talks to one server.
 
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
-use crate::rita;
-use crate::text::text;
-use crate::context::Closing;
-use crate::said::Said;
 use crate::limits::{SIGNATURES_MAX, reached};
+use crate::rita;
+use crate::said::Said;
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{First, Most, Slot, state};
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
@@ -157,7 +157,12 @@ mod tests {
         }
         for other in 0..SIGNATURES_MAX as i64 {
             for n in 0..40 {
-                get(&mut trial, 12_000 + n * 400 + other, &format!("Own/{other}"), &format!("9.9.8.{other}"));
+                get(
+                    &mut trial,
+                    12_000 + n * 400 + other,
+                    &format!("Own/{other}"),
+                    &format!("9.9.8.{other}"),
+                );
             }
         }
         let found = trial.told_of(&TYPE);

@@ -1,10 +1,10 @@
 //! The same door knocked at again and again.
 
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
 use crate::limits::{PAIRS_MAX, reached};
-use crate::context::Closing;
 use crate::sketch::Keyed;
 use crate::state::{First, Slot, state};
 use gabion_record::Ip;
@@ -12,8 +12,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("MULTIPLE_RECONNECTION_ATTEMPTS", "T1110");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("MULTIPLE_RECONNECTION_ATTEMPTS", "T1110");
 
 /// The detector.
 #[derive(Debug)]
@@ -106,8 +105,14 @@ impl Detector for Reconnection {
     }
 }
 
-fn says(finding: EvidenceBuilder, dst: Ip, port: u32, (count, first): (u64, TimeNs)) -> EvidenceBuilder {
-    let finding = finding.of(Proto::Tcp).level(ThreatLevel::Medium, 0.5).victim(dst).since(first, count);
+fn says(
+    finding: EvidenceBuilder,
+    dst: Ip,
+    port: u32,
+    (count, first): (u64, TimeNs),
+) -> EvidenceBuilder {
+    let finding =
+        finding.of(Proto::Tcp).level(ThreatLevel::Medium, 0.5).victim(dst).since(first, count);
     match u16::try_from(port) {
         Ok(port) => finding.to_port(port).says(
             "Multiple reconnection attempts from IP: {profile} to destination IP: {dst} reconnections: \

@@ -6,13 +6,13 @@
 
 use super::dga::contains;
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::Times;
-use crate::text::text;
-use crate::context::Closing;
 use crate::repeats::{Repeats, is_power_of_ten};
 use crate::sketch::{hash_ip, mix};
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, RuleAlert as Alert};
 

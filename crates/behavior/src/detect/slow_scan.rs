@@ -6,11 +6,11 @@
 
 use super::scan::counts;
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
-use crate::context::Closing;
-use crate::said::Said;
 use crate::limits::{SLOW_THINGS_MAX, reached};
+use crate::said::Said;
 use crate::sketch::{Hosts, Keyed, Ports};
 use crate::state::{First, Most, Slot, state};
 use gabion_record::Ip;
@@ -18,8 +18,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, TimeNs};
 
 /// Many ports of one host.
-pub(crate) static VERTICAL: EvidenceType =
-    EvidenceType::new("SLOW_VERTICAL_PORT_SCAN", "T1046");
+pub(crate) static VERTICAL: EvidenceType = EvidenceType::new("SLOW_VERTICAL_PORT_SCAN", "T1046");
 /// One port of many hosts.
 pub(crate) static HORIZONTAL: EvidenceType =
     EvidenceType::new("SLOW_HORIZONTAL_PORT_SCAN", "T1046");
@@ -75,12 +74,17 @@ state! {
 impl OnHost {
     fn says(&self, finding: EvidenceBuilder, dst: Ip) -> EvidenceBuilder {
         let ports = u64::from(self.ports.len());
-        let finding = finding.level(ThreatLevel::Medium, 0.7).victim(dst).since(self.first.0, ports);
+        let finding =
+            finding.level(ThreatLevel::Medium, 0.7).victim(dst).since(self.first.0, ports);
         finding.ports(ports).lasting(self.last.since(self.first.0)).says(VERTICAL_SAYS)
     }
 
     /// Its last numbers, when it has grown since it was told.
-    fn last(&self, finding: impl FnOnce(&Said, TimeNs) -> EvidenceBuilder, dst: Ip) -> Option<EvidenceBuilder> {
+    fn last(
+        &self,
+        finding: impl FnOnce(&Said, TimeNs) -> EvidenceBuilder,
+        dst: Ip,
+    ) -> Option<EvidenceBuilder> {
         self.said.is_less(u64::from(self.ports.len())).then(|| {
             let proto = Proto::from_kept(self.proto.0).unwrap_or_default();
             self.says(finding(&self.said, self.last).of(proto), dst)
@@ -91,12 +95,17 @@ impl OnHost {
 impl OnPort {
     fn says(&self, finding: EvidenceBuilder, port: u16) -> EvidenceBuilder {
         let hosts = self.hosts.len();
-        let finding = finding.level(ThreatLevel::Medium, 0.7).to_port(port).since(self.first.0, hosts);
+        let finding =
+            finding.level(ThreatLevel::Medium, 0.7).to_port(port).since(self.first.0, hosts);
         finding.hosts(hosts).lasting(self.last.since(self.first.0)).says(HORIZONTAL_SAYS)
     }
 
     /// Its last numbers, when it has grown since it was told.
-    fn last(&self, finding: impl FnOnce(&Said, TimeNs) -> EvidenceBuilder, key: u64) -> Option<EvidenceBuilder> {
+    fn last(
+        &self,
+        finding: impl FnOnce(&Said, TimeNs) -> EvidenceBuilder,
+        key: u64,
+    ) -> Option<EvidenceBuilder> {
         self.said.is_less(self.hosts.len()).then(|| {
             let proto = Proto::from_kept(key as u8).unwrap_or_default();
             self.says(finding(&self.said, self.last).of(proto), (key >> 8) as u16)
@@ -143,8 +152,12 @@ impl Detector for SlowScan {
             move |said: &Said, last| closing.find(kind, said.window(), last)
         };
         let mut grown: Vec<EvidenceBuilder> = Vec::new();
-        grown.extend(attempts.hosts.iter().filter_map(|(dst, host)| host.last(find(&VERTICAL), *dst)));
-        grown.extend(attempts.ports.iter().filter_map(|(key, port)| port.last(find(&HORIZONTAL), *key)));
+        grown.extend(
+            attempts.hosts.iter().filter_map(|(dst, host)| host.last(find(&VERTICAL), *dst)),
+        );
+        grown.extend(
+            attempts.ports.iter().filter_map(|(key, port)| port.last(find(&HORIZONTAL), *key)),
+        );
         grown.into_iter().for_each(|finding| closing.say(finding));
     }
 }
@@ -170,7 +183,9 @@ fn on_host(all: &mut Attempts, cx: &mut Context<'_, '_>) {
     }
     if now.since(host.first.0) > DAY {
         let gone = std::mem::take(host);
-        if let Some(finding) = gone.last(|said, last| cx.find_last(&VERTICAL, said.window(), last), dst) {
+        if let Some(finding) =
+            gone.last(|said, last| cx.find_last(&VERTICAL, said.window(), last), dst)
+        {
             cx.say(finding);
         }
     }
@@ -198,7 +213,8 @@ fn on_port(all: &mut Attempts, key: u64, cx: &mut Context<'_, '_>) {
     }
     if now.since(port.first.0) > DAY {
         let gone = std::mem::take(port);
-        if let Some(finding) = gone.last(|said, last| cx.find_last(&HORIZONTAL, said.window(), last), key)
+        if let Some(finding) =
+            gone.last(|said, last| cx.find_last(&HORIZONTAL, said.window(), last), key)
         {
             cx.say(finding);
         }
@@ -268,8 +284,12 @@ mod tests {
                     }
                     let second = i64::from(hour) * 3600 + i64::from(n * 590 + thing * 10);
                     let (nth, port) = (hour * 6 + n, 2000 + thing * 100);
-                    trial.give(&conn(second, "10.0.0.1", &format!("1.2.3.{thing}"), port + nth).refused());
-                    trial.give(&conn(second, "10.0.0.2", &format!("5.6.{thing}.{nth}"), port).refused());
+                    trial.give(
+                        &conn(second, "10.0.0.1", &format!("1.2.3.{thing}"), port + nth).refused(),
+                    );
+                    trial.give(
+                        &conn(second, "10.0.0.2", &format!("5.6.{thing}.{nth}"), port).refused(),
+                    );
                 }
             }
         }

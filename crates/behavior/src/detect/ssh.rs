@@ -3,22 +3,20 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::evidence::EvidenceBuilder;
-use crate::text::text;
-use crate::limits::{PAIRS_MAX, SSH_JOINS_MAX, reached};
 use crate::context::{Closing, Waking};
+use crate::evidence::EvidenceBuilder;
+use crate::limits::{PAIRS_MAX, SSH_JOINS_MAX, reached};
 use crate::sketch::{Keyed, hash_ip, hash_text};
 use crate::state::{First, Most, Slot, state};
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, SECOND, Ssh as SshLog, TimeNs};
 
 /// A login that worked.
-pub(crate) static SUCCESSFUL: EvidenceType =
-    EvidenceType::new("SSH_SUCCESSFUL", "T1021.004");
+pub(crate) static SUCCESSFUL: EvidenceType = EvidenceType::new("SSH_SUCCESSFUL", "T1021.004");
 /// Passwords guessed.
-pub(crate) static GUESSING: EvidenceType =
-    EvidenceType::new("PASSWORD_GUESSING", "T1110.001");
+pub(crate) static GUESSING: EvidenceType = EvidenceType::new("PASSWORD_GUESSING", "T1110.001");
 
 const GUESSES: &str = "SSH brute force detector from {profile} to {dst} on ssh {port}/tcp. Attempts \
     observed: {count}.{0} Confidence: {sure}. by Gabion";
@@ -228,14 +226,23 @@ fn campaign(cx: &mut Context<'_, '_>, window: &mut Slot<Campaigns>, s: &SshLog<'
 }
 
 impl Campaign {
-    fn says(&self, finding: EvidenceBuilder, dst: Ip, port: u16, threshold: u32) -> EvidenceBuilder {
+    fn says(
+        &self,
+        finding: EvidenceBuilder,
+        dst: Ip,
+        port: u16,
+        threshold: u32,
+    ) -> EvidenceBuilder {
         let banner = match self.client.as_str() {
             "" => String::new(),
             client => format!(" Client banner: {client}."),
         };
         finding
             .of(Proto::Tcp)
-            .level(ThreatLevel::Medium, confidence(self.attempts, threshold, self.client.as_bytes()))
+            .level(
+                ThreatLevel::Medium,
+                confidence(self.attempts, threshold, self.client.as_bytes()),
+            )
             .victim(dst)
             .to_port(port)
             .since(self.first.0, u64::from(self.attempts))
@@ -247,8 +254,8 @@ impl Campaign {
 /// By the number of attempts and what the client calls itself.
 fn confidence(n: u32, threshold: u32, client: &[u8]) -> f64 {
     const TOOLS: [&str; 10] = [
-        "libssh", "paramiko", "hydra", "medusa", "ncrack", "net::ssh", "net-ssh", "asyncssh", "jsch",
-        "sshj",
+        "libssh", "paramiko", "hydra", "medusa", "ncrack", "net::ssh", "net-ssh", "asyncssh",
+        "jsch", "sshj",
     ];
     const PROGRAMS: [&str; 4] = ["openssh", "putty", "dropbear", "winscp"];
     let sure = SURE.max(threshold);
@@ -287,10 +294,8 @@ mod tests {
             login(&mut trial, n, failed, "C");
         }
         let texts: Vec<String> = trial.of(&GUESSING).iter().map(|e| e.description()).collect();
-        let counts: Vec<&str> = texts
-            .iter()
-            .filter_map(|t| t.split("observed: ").nth(1)?.split('.').next())
-            .collect();
+        let counts: Vec<&str> =
+            texts.iter().filter_map(|t| t.split("observed: ").nth(1)?.split('.').next()).collect();
         assert_eq!(counts, ["9", "10", "12", "16", "24"]);
     }
 

@@ -2,15 +2,14 @@
 
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
 use crate::sketch::hash_text;
 use crate::state::{Slot, state};
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("MULTIPLE_SSH_VERSIONS", "T1036");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("MULTIPLE_SSH_VERSIONS", "T1036");
 
 /// The detector.
 #[derive(Debug)]

@@ -4,16 +4,16 @@
 //! listed is told by profile, so that a second victim is seen like the first. The text of an entry is
 //! read only when evidence is written.
 
-use crate::names::is_below;
 use super::{About, Detector, bit};
 use crate::context::Context;
 use crate::evidence::{EvidenceBuilder, Times};
-use crate::text::text;
-use crate::limits::{LISTED_ANSWERS_MAX, reached};
 use crate::intel::indicator::Indicator as Listed;
 use crate::intel::{Entry, Match};
+use crate::limits::{LISTED_ANSWERS_MAX, reached};
+use crate::names::is_below;
 use crate::sketch::{hash_ip, hash_text, mix};
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
 use gabion_record::logs::{Body, Dns, Files, Http, LogKind};
@@ -40,8 +40,7 @@ pub(crate) static ANSWER_OF_QUERY: EvidenceType =
 pub(crate) static URL: EvidenceType =
     EvidenceType::new("THREAT_INTELLIGENCE_MALICIOUS_URL", "T1583");
 /// A file that is listed.
-pub(crate) static FILE: EvidenceType =
-    EvidenceType::new("MALICIOUS_DOWNLOADED_FILE", "T1105");
+pub(crate) static FILE: EvidenceType = EvidenceType::new("MALICIOUS_DOWNLOADED_FILE", "T1105");
 /// A relay of Tor.
 pub(crate) static TOR: EvidenceType = EvidenceType::new("TOR_EXIT_NODE", "T1090.003");
 
@@ -53,9 +52,7 @@ impl Detector for ThreatIntelligence {
     type Window = ();
     type Kept = ();
     const ABOUT: About = About {
-        types: &[
-            &TO_IP, &FROM_IP, &ASN, &DNS_ANSWER, &DOMAIN, &ANSWER_OF_QUERY, &URL, &FILE, &TOR,
-        ],
+        types: &[&TO_IP, &FROM_IP, &ASN, &DNS_ANSWER, &DOMAIN, &ANSWER_OF_QUERY, &URL, &FILE, &TOR],
         condition: "lists from files name the destination or the source of a flow (the address, the \
             narrowest range that holds it, or its autonomous system), a name that is asked for, \
             connected to or answered (the name or one above it), an address that is answered, a URL, \
@@ -223,7 +220,12 @@ fn name(name: &[u8], cx: &mut Context<'_, '_>) {
     });
 }
 
-fn said_of_name(name: &[u8], e: &Entry, confidence: f64, finding: EvidenceBuilder) -> EvidenceBuilder {
+fn said_of_name(
+    name: &[u8],
+    e: &Entry,
+    confidence: f64,
+    finding: EvidenceBuilder,
+) -> EvidenceBuilder {
     let tags = if e.tags.is_empty() { String::new() } else { format!("with tags: {}. ", e.tags) };
     let description = if e.description.is_empty() { "-" } else { &e.description };
     finding

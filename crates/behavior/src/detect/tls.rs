@@ -1,13 +1,13 @@
 //! TLS handshakes: certificates of nobody, names that do not fit, DNS over HTTPS.
 
-use crate::names::is_below;
-use crate::organizations::ORGANIZATIONS;
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
+use crate::names::is_below;
+use crate::organizations::ORGANIZATIONS;
 use crate::sketch::{hash_ip, hash_text};
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
@@ -15,15 +15,13 @@ use gabion_record::logs::{Body, LogKind};
 pub(crate) static SELF_SIGNED: EvidenceType =
     EvidenceType::new("SELF_SIGNED_CERTIFICATE", "T1587.003");
 /// A certificate that claims to be of an organization whose names the server does not have.
-pub(crate) static INCOMPATIBLE_CN: EvidenceType =
-    EvidenceType::new("INCOMPATIBLE_CN", "T1587.003");
+pub(crate) static INCOMPATIBLE_CN: EvidenceType = EvidenceType::new("INCOMPATIBLE_CN", "T1587.003");
 /// DNS over HTTPS.
 pub(crate) static DOH: EvidenceType = EvidenceType::new("DOH_USE", "T1572");
 
 /// The detector.
 #[derive(Debug)]
 pub(crate) struct Tls;
-
 
 impl Detector for Tls {
     type Window = ();
@@ -43,8 +41,7 @@ impl Detector for Tls {
         let r = cx.record;
         let Body::Ssl(s) = &r.body else { return };
         let status = s.validation_status.to_ascii_lowercase();
-        let is_self_signed =
-            contains(&status, b"self signed") || contains(&status, b"self-signed");
+        let is_self_signed = contains(&status, b"self signed") || contains(&status, b"self-signed");
         if is_self_signed && let Some(times) = cx.is_due(&SELF_SIGNED, hash_ip(r.dst)) {
             let name = match s.server_name {
                 [] => String::new(),
@@ -125,13 +122,18 @@ mod tests {
     #[test]
     fn a_claimed_name_is_told_once_by_certificate() {
         let mut trial = Trial::new();
-        let s = Ssl { subject: b"CN=www.google.com", server_name: b"netflix.com", ..Ssl::default() };
+        let s =
+            Ssl { subject: b"CN=www.google.com", server_name: b"netflix.com", ..Ssl::default() };
         for n in 0..9 {
             hello(&mut trial, n, s);
         }
         assert_eq!(trial.of(&INCOMPATIBLE_CN).len(), 1);
         // D24 of the peer: a name that only contains the organization's is not theirs.
-        hello(&mut trial, 20, Ssl { subject: b"CN=x.google.com", server_name: b"evilgoogle.com", ..s });
+        hello(
+            &mut trial,
+            20,
+            Ssl { subject: b"CN=x.google.com", server_name: b"evilgoogle.com", ..s },
+        );
         assert_eq!(trial.of(&INCOMPATIBLE_CN).len(), 2);
     }
 

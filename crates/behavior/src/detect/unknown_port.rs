@@ -190,7 +190,13 @@ mod tests {
                 trial.give(&udp(0, "10.0.0.1", 50_001, "10.0.0.3", 69));
             }
             for n in 0..4 {
-                trial.give(&udp(1, "10.0.0.9", 38_000 + n, "10.0.0.1", 50_000 - u16::from(!is_asked) * n));
+                trial.give(&udp(
+                    1,
+                    "10.0.0.9",
+                    38_000 + n,
+                    "10.0.0.1",
+                    50_000 - u16::from(!is_asked) * n,
+                ));
             }
             trial.give(&udp(1, "10.0.0.3", 53, "10.0.0.1", 50_001));
             let told = trial.of(&TYPE).iter().filter(|e| e.dst_port != Some(1900)).count();

@@ -3,16 +3,15 @@
 use super::dga::contains;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
 use crate::intel::Maker;
 use crate::sketch::hash_text;
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("INCOMPATIBLE_USER_AGENT", "T1071.001");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("INCOMPATIBLE_USER_AGENT", "T1071.001");
 
 /// The detector.
 #[derive(Debug)]

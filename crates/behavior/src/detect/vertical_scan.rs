@@ -2,10 +2,10 @@
 
 use super::scan::{bucket, confidence, counts};
 use super::{About, Detector, bit};
+use crate::context::Closing;
 use crate::context::Context;
 use crate::evidence::EvidenceBuilder;
 use crate::limits::{TARGETS_MAX, reached};
-use crate::context::Closing;
 use crate::sketch::keyed::Key;
 use crate::sketch::{Keyed, Ports, Sieve, mix};
 use crate::state::{First, Most, Slot, state};
@@ -14,8 +14,7 @@ use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Proto, TimeNs};
 
 /// Its evidence.
-pub(crate) static TYPE: EvidenceType =
-    EvidenceType::new("VERTICAL_PORT_SCAN", "T1046");
+pub(crate) static TYPE: EvidenceType = EvidenceType::new("VERTICAL_PORT_SCAN", "T1046");
 
 const SAYS: &str = "new vertical port scan to IP {dst} from {profile}. Total {ports} {PROTO} ports were \
     scanned. Total packets sent to all ports: {packets}. Confidence: {confidence}. by Gabion";
@@ -136,7 +135,11 @@ mod tests {
     fn ten_ports_are_a_scan() {
         let found = scan(25);
         assert_eq!(found.len(), 1);
-        assert!(found[0].description().contains("Total 10 TCP ports"), "{}", found[0].description());
+        assert!(
+            found[0].description().contains("Total 10 TCP ports"),
+            "{}",
+            found[0].description()
+        );
         assert_eq!((found[0].level, found[0].confidence), (ThreatLevel::High, 1.0));
     }
 
@@ -167,9 +170,12 @@ mod tests {
     /// at as many ports are one, of UDP and of TCP.
     #[test]
     fn answers_are_no_scan_and_a_source_port_is_no_excuse() {
-        for (is_asked, is_tcp, port, count) in
-            [(true, false, 1900, 0), (false, false, 1900, 1), (false, false, 53, 1), (false, true, 53, 1)]
-        {
+        for (is_asked, is_tcp, port, count) in [
+            (true, false, 1900, 0),
+            (false, false, 1900, 1),
+            (false, false, 53, 1),
+            (false, true, 53, 1),
+        ] {
             let mut trial = Trial::new();
             for n in 0..43 {
                 let mut search = conn(n, "10.0.0.1", "239.255.255.250", 1900).udp().refused();

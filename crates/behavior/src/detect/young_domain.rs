@@ -1,11 +1,11 @@
 //! Domains that were registered lately, by a table from a file.
 
-use crate::names::registered;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
+use crate::names::registered;
 use crate::sketch::hash_text;
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, Indicator, Party, Role, ThreatLevel};
 use gabion_record::logs::{Body, LogKind};

@@ -6,25 +6,21 @@ use super::ssh::GUESSING;
 use super::vertical_scan::TYPE as VERTICAL;
 use super::{About, Detector, bit};
 use crate::context::Context;
-use crate::text::text;
 use crate::sketch::{hash_ip, hash_text};
 use crate::state::Slot;
+use crate::text::text;
 use gabion_record::Ip;
 use gabion_record::evidence::{EvidenceType, ThreatLevel};
 use gabion_record::logs::{Body, LogKind, Notice, Proto};
 
 /// Hosts asked for by ICMP.
-pub(crate) static ICMP_ADDRESS: EvidenceType =
-    EvidenceType::new("ICMP_ADDRESS_SCAN", "T1018");
+pub(crate) static ICMP_ADDRESS: EvidenceType = EvidenceType::new("ICMP_ADDRESS_SCAN", "T1018");
 /// Clocks asked for by ICMP.
-pub(crate) static ICMP_TIMESTAMP: EvidenceType =
-    EvidenceType::new("ICMP_TIMESTAMP_SCAN", "T1018");
+pub(crate) static ICMP_TIMESTAMP: EvidenceType = EvidenceType::new("ICMP_TIMESTAMP_SCAN", "T1018");
 /// Masks asked for by ICMP.
-pub(crate) static ICMP_MASK: EvidenceType =
-    EvidenceType::new("ICMP_ADDRESS_MASK_SCAN", "T1018");
+pub(crate) static ICMP_MASK: EvidenceType = EvidenceType::new("ICMP_ADDRESS_MASK_SCAN", "T1018");
 /// An HTTP method that is none.
-pub(crate) static WEIRD_METHOD: EvidenceType =
-    EvidenceType::new("WEIRD_HTTP_METHOD", "T1071.001");
+pub(crate) static WEIRD_METHOD: EvidenceType = EvidenceType::new("WEIRD_HTTP_METHOD", "T1071.001");
 
 /// The detector.
 #[derive(Debug)]
@@ -149,10 +145,30 @@ mod tests {
     #[test]
     fn notices_become_evidence() {
         let mut trial = Trial::new();
-        say(&mut trial, 0, "Scan::Port_Scan", "10.0.0.1 scanned at least 15 unique ports of host 1.2.3.4 in 0m10s");
-        say(&mut trial, 1, "Scan::Address_Scan", "10.0.0.1 scanned at least 25 unique hosts on port 23/tcp in 1m14s");
-        say(&mut trial, 2, "SSH::Password_Guessing", "10.0.0.1 appears to be guessing SSH passwords (seen in 30 connections).");
-        say(&mut trial, 3, "ICMP::ICMPAddressScan", "192.168.1.15 performed ICMP address scan on 230 hosts");
+        say(
+            &mut trial,
+            0,
+            "Scan::Port_Scan",
+            "10.0.0.1 scanned at least 15 unique ports of host 1.2.3.4 in 0m10s",
+        );
+        say(
+            &mut trial,
+            1,
+            "Scan::Address_Scan",
+            "10.0.0.1 scanned at least 25 unique hosts on port 23/tcp in 1m14s",
+        );
+        say(
+            &mut trial,
+            2,
+            "SSH::Password_Guessing",
+            "10.0.0.1 appears to be guessing SSH passwords (seen in 30 connections).",
+        );
+        say(
+            &mut trial,
+            3,
+            "ICMP::ICMPAddressScan",
+            "192.168.1.15 performed ICMP address scan on 230 hosts",
+        );
         let victim = trial.of(&VERTICAL)[0].victim.as_ref().and_then(|v| v.ip());
         assert_eq!(victim, Ip::parse(b"1.2.3.4"));
         assert_eq!((trial.of(&HORIZONTAL).len(), trial.of(&GUESSING).len()), (1, 1));

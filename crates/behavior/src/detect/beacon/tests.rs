@@ -37,7 +37,10 @@ fn each_day_of_a_beacon_is_a_finding_with_its_last_number() {
     let is_last = |at: &usize| ids.get(at + 1) != ids.get(*at);
     let days: Vec<_> = (0..found.len()).filter(is_last).map(|at| &found[at]).collect();
     let counts: Vec<_> = days.iter().map(|e| e.measures.count).collect();
-    assert!((5..=6).contains(&counts.len()) && counts.iter().all(|n| (285..=301).contains(n)), "{counts:?}");
+    assert!(
+        (5..=6).contains(&counts.len()) && counts.iter().all(|n| (285..=301).contains(n)),
+        "{counts:?}"
+    );
     assert_eq!(trial.of(&TYPE).len(), counts.len());
     let ends = found.iter().filter(|e| e.why == Telling::Ended).count();
     assert!(ends <= counts.len(), "{ends}");
@@ -103,7 +106,11 @@ fn a_beacon_of_more_flows_than_are_kept_is_told() {
         let last = last.unwrap_or_else(|| panic!("{count} flows, one every {every} s"));
         let (m, end) = (&last.measures, (count - 1) * every);
         assert!((m.count as i64 - count).abs() <= 3, "{every} s: {} of {count}", m.count);
-        assert!(end - last.ts.seconds() <= every.max(i64::from(LATER)), "{every} s: {}", last.ts.seconds());
+        assert!(
+            end - last.ts.seconds() <= every.max(i64::from(LATER)),
+            "{every} s: {}",
+            last.ts.seconds()
+        );
         assert!(last.description().contains(" of them."), "{}", last.description());
         assert!(m.score > 0.9, "{every} s: {}", m.score);
     }
@@ -126,10 +133,13 @@ fn one_flow_of_the_future_wakes_once() {
 #[test]
 fn a_beacon_without_room_says_its_last_number() {
     let mut trial = Trial::new();
-    let mut call = |n: i64, dst: i64| trial.give(&conn(n, "10.0.0.1", &format!("9.9.9.{dst}"), 443));
+    let mut call =
+        |n: i64, dst: i64| trial.give(&conn(n, "10.0.0.1", &format!("9.9.9.{dst}"), 443));
     // The first ends after eight hours, the others go on, and another one comes.
     for n in 0..200 {
-        (0..REGULAR_MAX as i64).filter(|dst| *dst > 0 || n < 100).for_each(|dst| call(n * 300 + dst, dst));
+        (0..REGULAR_MAX as i64)
+            .filter(|dst| *dst > 0 || n < 100)
+            .for_each(|dst| call(n * 300 + dst, dst));
     }
     (0..4).for_each(|n| call(60_100 + n, 200));
     let found = trial.told_of(&TYPE);
@@ -159,7 +169,10 @@ fn a_name_is_a_pair_whatever_its_addresses() {
     trial.end();
     let found = trial.told_of(&TYPE);
     let last = found.last().unwrap();
-    assert!(last.description().contains("to calls.example (1.2.3.99), 100 connections"), "{last:?}");
+    assert!(
+        last.description().contains("to calls.example (1.2.3.99), 100 connections"),
+        "{last:?}"
+    );
     let victim = last.victim.as_ref().map(|v| v.what.to_string());
     assert_eq!((victim.as_deref(), last.uids.len()), (Some("calls.example"), UIDS_MAX / 2));
     assert!(found.iter().all(|e| !e.description().contains("to 1.2.3.")), "{found:?}");
@@ -201,7 +214,8 @@ fn dns_to_a_resolver_is_none() {
         let mut trial = Trial::new();
         for n in 0..100 {
             let query = format!("a{n}.of{}.example", n % domains);
-            let query = Body::Dns(Dns { query: query.as_bytes(), rcode: b"NOERROR", ..Dns::default() });
+            let query =
+                Body::Dns(Dns { query: query.as_bytes(), rcode: b"NOERROR", ..Dns::default() });
             trial.record(&log(n * 300, "10.0.0.1", "9.9.9.9", query));
             let mut flow = conn(n * 300, "10.0.0.1", "9.9.9.9", 53).udp();
             flow.service = service;

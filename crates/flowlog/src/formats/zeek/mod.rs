@@ -10,8 +10,8 @@ pub(crate) mod columns;
 mod header;
 mod kind;
 
-use crate::eve;
 use crate::format::{LogFormat, Seen};
+use crate::formats::eve;
 use crate::json::{self, Value};
 use crate::skip::Skip;
 use columns::{NONE, Slots};

@@ -8,9 +8,9 @@
 use crate::columns::Columns;
 use crate::field;
 use crate::format::{LogFormat, Seen};
+use crate::formats::zeek::build;
 use crate::nfcapd::{self, is_refused};
 use crate::skip::Skip;
-use crate::zeek::build;
 use gabion_record::Ip;
 use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
 use gabion_record::saved::Saved;

@@ -6,8 +6,8 @@
 use crate::columns::Columns;
 use crate::field;
 use crate::format::LogFormat;
+use crate::formats::zeek::build;
 use crate::skip::Skip;
-use crate::zeek::build;
 use gabion_record::Ip;
 use gabion_record::logs::{Body, Conn, Label, Proto, Record, TimeNs};
 use gabion_record::saved;

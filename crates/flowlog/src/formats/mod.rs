@@ -1,9 +1,8 @@
-//! The table of formats. A format is one file with its [`LogFormat`] and one row here; all else that knows formats,
-//! `--kind` and messages too, comes from the row.
+//! The table of formats. A format is one file of this folder with its [`LogFormat`], and one row here; all else that
+//! knows formats, `--kind` and messages too, comes from the row.
 
 use crate::format::{LogFormat, Seen};
 use crate::skip::Skip;
-use crate::{argus, eve, nfdump, zeek};
 use gabion_record::logs::{LogKind, Record, TimeNs};
 use gabion_record::saved::Saved;
 
@@ -21,7 +20,9 @@ pub struct Row {
 }
 
 macro_rules! formats {
-    ($(#[doc = $text:literal] $format:ident($layout:ty),)+) => {
+    ($(#[doc = $text:literal] $format:ident($module:ident::$layout:ident),)+) => {
+        $(pub(crate) mod $module;)+
+
         /// The format of a log, as the user may name it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Format {
@@ -32,8 +33,8 @@ macro_rules! formats {
             /// All formats.
             pub const ALL: &'static [Row] = &[
                 $(Row {
-                    name: <$layout>::NAME,
-                    title: <$layout>::TITLE,
+                    name: <$module::$layout>::NAME,
+                    title: <$module::$layout>::TITLE,
                     text: str::trim_ascii($text),
                     format: Format::$format,
                 },)+
@@ -43,7 +44,7 @@ macro_rules! formats {
         /// The columns that lines stand under, in one of the formats.
         #[derive(Clone, Debug, PartialEq, Eq)]
         pub(crate) enum Layout {
-            $($format($layout),)+
+            $($format($module::$layout),)+
         }
 
         impl Saved for Layout {
@@ -67,14 +68,14 @@ macro_rules! formats {
             pub(crate) fn from_header(line: &[u8], chosen: Option<Format>) -> Option<Layout> {
                 let may_be = |format| chosen.is_none_or(|chosen| chosen == format);
                 None$(.or_else(|| {
-                    let layout = if may_be(Format::$format) { <$layout>::from_header(line) } else { None };
+                    let layout = if may_be(Format::$format) { <$module::$layout>::from_header(line) } else { None };
                     layout.map(Layout::$format)
                 }))+
             }
 
             /// The format that a line without a header is of.
             pub(crate) fn from_record(seen: Seen<'_>) -> Option<Layout> {
-                None$(.or_else(|| <$layout>::from_record(seen).map(Layout::$format)))+
+                None$(.or_else(|| <$module::$layout>::from_record(seen).map(Layout::$format)))+
             }
 
             /// See [`LogFormat::quick_time`].
