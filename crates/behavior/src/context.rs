@@ -3,7 +3,7 @@
 
 use crate::evidence::{EvidenceBuilder, Times};
 use crate::outlet::Outlet;
-use crate::repeats::Repeats;
+use crate::repeats::{REPEATED, Repeats};
 use crate::rita::Signature;
 use crate::settings::Settings;
 use crate::site::Facts;
@@ -11,9 +11,6 @@ use crate::sketch::{hash_ip, mix};
 use gabion_record::Ip;
 use gabion_record::evidence::{Evidence, EvidenceType, Party, ThreatLevel};
 use gabion_record::logs::{Record, TimeNs};
-
-/// Stands for a type where only is told how often something was seen by now.
-pub(crate) static REPEATED: EvidenceType = EvidenceType::new("REPEATED", "T1");
 
 /// What a detector sees at one record, and where it says what it found.
 pub(crate) struct Context<'a, 'r> {

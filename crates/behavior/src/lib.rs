@@ -74,6 +74,7 @@ mod ahead;
 mod asked;
 mod block_list;
 mod called;
+pub mod catalog;
 mod command_and_control;
 mod context;
 mod crowd;
@@ -88,6 +89,7 @@ mod mime;
 mod names;
 mod organizations;
 mod outlet;
+pub mod pairs;
 mod parcel;
 mod prevalence;
 mod profile;
@@ -105,6 +107,7 @@ mod shard;
 mod shards;
 mod site;
 mod sketch;
+pub mod stages;
 mod state;
 mod steps;
 mod text;
@@ -128,34 +131,3 @@ pub use error::RestoreError;
 pub use profile::Profile;
 pub use settings::{Direction, HttpsSettings, SettingError, Settings};
 pub use shard::Kept;
-
-/// The stages of an [`Engine`] one by one, for those who run them on several threads: records go through a
-/// [`Front`](stages::Front) in order, their sources' profiles stand in [`Shards`](stages::Shards), and what these find
-/// goes through a [`Back`](stages::Back), in the order of places.
-pub mod stages {
-    pub use crate::ahead::Ahead;
-    pub use crate::engine::{Back, Front, Section, Turn};
-    pub use crate::parcel::{
-        Found, Opened, Parcel, ahead, put_record, put_turn, take as take_parcel,
-    };
-    pub use crate::profile::step;
-    pub use crate::shard::{Shard, ShardCounts, shard_of};
-    pub use crate::shards::{Ends, Placed, Shards};
-    pub use crate::site::Facts;
-    pub use crate::whitelist::Learned;
-}
-
-/// What detectors are, for people: pages, help and lists are made of it.
-pub mod catalog {
-    pub use crate::detect::{ALL, About};
-    pub use crate::settings::Row;
-    pub use crate::settings_keys::{Use, keys, not_used, use_of};
-}
-
-/// What a profile keeps of pairs of hosts, and how their letters are scored.
-pub mod pairs {
-    pub use crate::command_and_control::features::GROUPS;
-    pub use crate::command_and_control::{Model, Score};
-    pub use crate::detect::beacon::Calls;
-    pub use crate::detect::command_control::{FIRST, Tuple};
-}

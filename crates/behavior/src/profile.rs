@@ -6,12 +6,12 @@
 //! encodes (with its version first), decodes and merges.
 
 use crate::ahead::Ahead;
-use crate::context::{Closing, Context, REPEATED, Waking};
+use crate::context::{Closing, Context, Waking};
 use crate::detect::{self, KeptStates, WindowStates};
 use crate::evidence::EvidenceBuilder;
 use crate::outlet::{Outlet, Whole};
 use crate::prevalence::Prevalence;
-use crate::repeats::Repeats;
+use crate::repeats::{REPEATED, Repeats};
 use crate::seeds::Seed;
 use crate::settings::Settings;
 use crate::site::Facts;

@@ -5,6 +5,9 @@ use crate::sketch::{Keyed, mix};
 use crate::state::{State, state};
 use gabion_record::evidence::EvidenceType;
 
+/// Stands for the type of evidence that only reports how often something was seen by now.
+pub(crate) static REPEATED: EvidenceType = EvidenceType::new("REPEATED", "T1");
+
 state! {
     /// How often each thing was seen in a window, to say it at the 1st, 10th, 100th … time.
     pub struct Repeats {

@@ -18,6 +18,7 @@ use crate::limits::{
     HEAVIEST_MAX, LASTING_MAX, SCOPES_MAX, SINGLE_MAX, SINGLE_OF_SOURCE, SINGLE_OF_TARGET,
     UIDS_MAX, reached,
 };
+use crate::repeats::REPEATED;
 use crate::settings::Settings;
 use crate::sketch::{Hosts, hash_ip, hash_text};
 use crate::steps;
@@ -233,7 +234,7 @@ impl Rooms {
     /// Takes the last numbers of a finding whose window is over, to be told when it is closed. What goes on
     /// growing is told at once, when it has grown enough or nothing follows.
     pub(crate) fn last(&mut self, e: &Evidence, is_end: bool, tell: &mut dyn FnMut(Evidence)) {
-        if e.says.is_empty() {
+        if std::ptr::eq(e.kind, &REPEATED) {
             for room in self.windows.get_mut(&e.window).into_iter().flat_map(BTreeMap::values_mut) {
                 // Of several that were counted together those have the number that were told last: one, or the two
                 // ends of an observation.

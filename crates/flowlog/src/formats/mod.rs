@@ -171,6 +171,8 @@ mod tests {
             assert_eq!(Format::load(&mut bytes.as_slice()), Some(row.format));
         }
         assert_eq!(Format::from_name("pcap"), None);
-        assert_eq!(Format::titles(), "Zeek, EVE, Argus or nfdump");
+        let titles = Format::titles();
+        assert!(titles.starts_with("Zeek, EVE, Argus"), "{titles}");
+        assert_eq!(titles.matches(" or ").count(), 1, "{titles}");
     }
 }
