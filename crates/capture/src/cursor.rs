@@ -11,19 +11,7 @@ use crate::error::Error;
 use crate::limits;
 use crate::pcap::Pcap;
 use crate::pcapng::Pcapng;
-
-/// The file formats.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// Classic pcap with microseconds.
-    Pcap,
-    /// Classic pcap with nanoseconds.
-    PcapNs,
-    /// Classic pcap with the longer record header of Kuznetsov's patch.
-    PcapModified,
-    /// pcapng.
-    Pcapng,
-}
+use crate::step::{Format, Step};
 
 /// The capture ends inside a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,17 +60,6 @@ pub enum Stop {
     Bad(Bad),
     /// A bad record ended the reading before.
     Ended,
-}
-
-/// One step of a format's parser: the record at `pos`.
-pub(crate) enum Step {
-    Frame(FrameRef, usize),
-    /// Not a frame; go on there.
-    Skip(usize),
-    Need(usize),
-    /// Pass over to there.
-    BadSkip(usize, &'static str),
-    BadEnd(&'static str),
 }
 
 #[derive(Clone, Debug)]

@@ -49,16 +49,18 @@ mod packed;
 mod pcap;
 mod pcapng;
 mod source;
+mod step;
 mod stream;
 mod writer;
 
 pub use bytes::{CaptureBytes, Frame, FrameRef};
 pub use clock::{Agreed, AgreedClock, ClockCounts};
-pub use cursor::{Bad, Cursor, Format, Next, Stop, Torn};
+pub use cursor::{Bad, Cursor, Next, Stop, Torn};
 pub use error::Error;
 pub use listing::{list, list_recursive};
 pub use packed::Packing;
 pub use source::{Block, Note, OpenOptions, Source};
+pub use step::Format;
 pub use writer::{FileNames, PcapWriter, Resolution, RotatingPcap, Written};
 
 /// Reads arbitrary bytes as a capture, whole and in splits, and checks that both agree. For

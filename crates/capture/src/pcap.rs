@@ -6,9 +6,9 @@
 //! given: a record beyond the file's snap length is cut to it, one beyond `limits` is garbage.
 
 use crate::bytes::FrameRef;
-use crate::cursor::{Format, Step};
 use crate::error::Error;
 use crate::limits;
+use crate::step::{Format, Step};
 
 pub(crate) const MAGIC_US: u32 = 0xa1b2_c3d4;
 pub(crate) const MAGIC_NS: u32 = 0xa1b2_3c4d;

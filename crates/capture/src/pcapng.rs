@@ -9,9 +9,9 @@
 //! (measured); we read on.
 
 use crate::bytes::FrameRef;
-use crate::cursor::Step;
 use crate::error::Error;
 use crate::limits;
+use crate::step::Step;
 
 const SECTION: u32 = 0x0a0d_0d0a;
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;

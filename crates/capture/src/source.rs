@@ -13,9 +13,10 @@ use std::sync::Arc;
 use gabion_record::ledger::{Ledger, ShedReason};
 
 use crate::bytes::{CaptureBytes, FrameRef};
-use crate::cursor::{Bad, Cursor, Format, Next, Stop, Torn};
+use crate::cursor::{Bad, Cursor, Next, Stop, Torn};
 use crate::error::Error;
 use crate::limits;
+use crate::step::Format;
 use crate::stream::Streamed;
 
 /// How to open a capture.
