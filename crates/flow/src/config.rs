@@ -1,5 +1,5 @@
-//! Configuration of this crate with the peer's defaults (Suricata 8.0, its built-in values, not
-//! those of the YAML it ships), read from the resolved tree. Keys are the peer's.
+//! Configuration of this crate, read from the resolved tree. The keys are Suricata's, and the
+//! defaults are the built-in values of Suricata 8.0, not those of the YAML file it ships.
 
 use crate::policy::{ExceptionPolicy, HostOsPolicy};
 use crate::tcp::UrgentPolicy;
@@ -27,9 +27,9 @@ pub struct FlowConfig {
     pub memcap_policy: ExceptionPolicy,
     /// Percent of the budget that must be free for emergency mode to end.
     pub emergency_recovery: u8,
-    /// Flows to make room for at start (per table).
+    /// Flows to allocate space for at start (per table).
     pub prealloc: usize,
-    /// VLAN ids are part of the key.
+    /// Whether VLAN ids are part of the key.
     pub vlan_tracking: bool,
     /// Packets of different encapsulation depth are different flows.
     pub recursion_tracking: bool,
@@ -41,7 +41,7 @@ pub struct FlowConfig {
     pub udp: Timeouts,
     /// `flow-timeouts.icmp`.
     pub icmp: Timeouts,
-    /// The four of emergency mode: other, tcp, udp, icmp.
+    /// The four timeouts of emergency mode: other, tcp, udp, icmp.
     pub emergency: [Timeouts; 4],
     /// Packet number for which a new flow is refused (simulation); 0 = none.
     pub simulate_memcap_at: u64,
@@ -69,7 +69,7 @@ impl Default for FlowConfig {
 }
 
 impl FlowConfig {
-    /// Reads the tree; what is absent keeps its default.
+    /// Reads the tree; an absent key keeps its default.
     ///
     /// # Errors
     /// The key whose value cannot be used.
@@ -123,23 +123,23 @@ pub struct StreamConfig {
     pub memcap: u64,
     /// What to do when no session can be made.
     pub memcap_policy: ExceptionPolicy,
-    /// Bytes stored stream data of one tracker may take.
+    /// Bytes that the stored stream data of one tracker may take.
     pub reassembly_memcap: u64,
     /// What to do when a segment cannot be kept.
     pub reassembly_memcap_policy: ExceptionPolicy,
-    /// Pick up connections whose start was not seen.
+    /// Whether connections whose start was not seen are picked up.
     pub midstream: bool,
     /// What to do with packets of such connections.
     pub midstream_policy: ExceptionPolicy,
-    /// Follow connections of which only one direction is seen.
+    /// Whether connections are followed of which only one direction is seen.
     pub async_oneside: bool,
     /// Packets can be dropped and rewritten: data counts at once, first data wins.
     pub inline: bool,
     /// Inline: packets that break the rules of TCP are dropped.
     pub drop_invalid: bool,
-    /// Segments with a wrong checksum are not tracked.
+    /// Whether segments with a wrong checksum are ignored.
     pub checksum_validation: bool,
-    /// Stop tracking (bypass) when both directions are past the depth.
+    /// Whether tracking stops (bypass) when both directions are past the depth.
     pub bypass: bool,
     /// Timestamps may be off by one for every host, not for Linux only.
     pub liberal_timestamps: bool,
@@ -149,19 +149,19 @@ pub struct StreamConfig {
     pub max_synack_queued: u8,
     /// Bytes of one direction that are reassembled; 0 = all.
     pub depth: u32,
-    /// Acknowledged bytes to the server that make raw inspection due.
+    /// Acknowledged bytes to the server that trigger raw inspection.
     pub toserver_chunk: u32,
-    /// The same to the client.
+    /// Acknowledged bytes to the client that trigger raw inspection.
     pub toclient_chunk: u32,
-    /// Payload rules look at reassembled data at all (`stream.reassembly.raw`).
+    /// Whether payload rules inspect reassembled data at all (`stream.reassembly.raw`).
     pub raw: bool,
-    /// Regions of data far apart that one direction may keep.
+    /// Number of regions of data far apart that one direction may keep.
     pub max_regions: u8,
-    /// How urgent data is taken.
+    /// How urgent data is handled.
     pub urgent_policy: UrgentPolicy,
     /// What happens to urgent data beyond what can be tracked.
     pub oob_limit_policy: OobLimitPolicy,
-    /// Stacks of the watched hosts.
+    /// TCP/IP stacks of the monitored hosts.
     pub hosts: HostOsPolicy,
     /// Packet number for which a new session is refused (simulation); 0 = none.
     pub simulate_ssn_memcap_at: u64,
@@ -201,8 +201,8 @@ impl Default for StreamConfig {
 }
 
 impl StreamConfig {
-    /// Reads the tree; what is absent keeps its default. `ips` tells whether packets can be
-    /// dropped, which `stream.inline: auto` follows.
+    /// Reads the tree; an absent key keeps its default. `ips` is whether packets can be dropped,
+    /// which `stream.inline: auto` depends on.
     ///
     /// `randomize-chunk-size` is read and has no effect: chunk sizes are exact, so that equal input
     /// gives equal findings.
@@ -257,9 +257,9 @@ impl StreamConfig {
 /// `defrag.*`.
 #[derive(Clone, Debug)]
 pub struct DefragConfig {
-    /// Fragments are put together at all.
+    /// Whether fragments are reassembled at all.
     pub enabled: bool,
-    /// Bytes kept fragments may take.
+    /// Bytes that kept fragments may take.
     pub memcap: u64,
     /// What to do when a fragment cannot be kept.
     pub memcap_policy: ExceptionPolicy,
@@ -267,11 +267,11 @@ pub struct DefragConfig {
     pub trackers: usize,
     /// Fragments kept at once.
     pub max_frags: usize,
-    /// Seconds after which an incomplete datagram is given up.
+    /// Seconds after which an incomplete datagram times out.
     pub timeout: u32,
-    /// `defrag.host-config`: networks with a timeout of their own, first match holds.
+    /// `defrag.host-config`: networks with a timeout of their own; the first match wins.
     pub host_timeouts: Vec<(Addr, u8, u8, u32)>,
-    /// Stacks of the watched hosts.
+    /// TCP/IP stacks of the monitored hosts.
     pub hosts: HostOsPolicy,
     /// Packet number whose fragment is refused (simulation); 0 = none.
     pub simulate_memcap_at: u64,
@@ -294,7 +294,7 @@ impl Default for DefragConfig {
 }
 
 impl DefragConfig {
-    /// Reads the tree; what is absent keeps its default.
+    /// Reads the tree; an absent key keeps its default.
     ///
     /// # Errors
     /// The key whose value cannot be used.
@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_peers_keys_are_read() {
+    fn the_keys_of_suricata_are_read() {
         let mut t = Tree::default();
         for (key, value) in [
             ("flow.memcap", "1mb"),

@@ -1,5 +1,5 @@
-//! Counters under the names of the peer's `stats` record. Each is a plain field of the worker's
-//! own struct; `each` lists them with their dotted names for whoever writes them down.
+//! Counters with the names of Suricata's `stats` record. Each is a plain field of the worker's own
+//! struct; `each` lists them with their dotted names for the `stats` output.
 
 macro_rules! counters {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $field:ident = $text:literal,)* }) => {
@@ -22,39 +22,39 @@ macro_rules! counters {
 }
 
 counters! {
-    /// The flow table's.
+    /// Counters of the flow table.
     FlowCounters {
-        /// Flows in the table now.
+        /// Flows currently in the table.
         active = "flow.active",
-        /// Flows made.
+        /// Flows created.
         total = "flow.total",
-        /// TCP flows made.
+        /// TCP flows created.
         tcp = "flow.tcp",
-        /// UDP flows made.
+        /// UDP flows created.
         udp = "flow.udp",
-        /// ICMPv4 flows made.
+        /// ICMPv4 flows created.
         icmpv4 = "flow.icmpv4",
-        /// ICMPv6 flows made.
+        /// ICMPv6 flows created.
         icmpv6 = "flow.icmpv6",
-        /// Flows ended because a new connection took their key.
+        /// Flows ended because a new connection reused their key.
         tcp_reuse = "flow.tcp_reuse",
-        /// Packets for which no flow could be made.
+        /// Packets for which no flow could be created.
         memcap = "flow.memcap",
         /// Bytes reserved.
         memuse = "flow.memuse",
-        /// Flows given up to make room.
+        /// Flows evicted to free space.
         get_used = "flow.get_used",
-        /// Flows looked at for that.
+        /// Flows examined for eviction.
         get_used_eval = "flow.get_used_eval",
-        /// Times emergency mode began.
+        /// How often emergency mode began.
         emerg_mode_entered = "flow.emerg_mode_entered",
-        /// Times emergency mode ended.
+        /// How often emergency mode ended.
         emerg_mode_over = "flow.emerg_mode_over",
-        /// Flows whose timeout was looked at.
+        /// Flows whose timeout was checked.
         mgr_flows_checked = "flow.mgr.flows_checked",
-        /// Of those, not due.
+        /// Checked flows that were not due.
         mgr_flows_notimeout = "flow.mgr.flows_notimeout",
-        /// Of those, due.
+        /// Checked flows that were due.
         mgr_flows_timeout = "flow.mgr.flows_timeout",
         /// Flows that ended by timeout.
         mgr_flows_evicted = "flow.mgr.flows_evicted",
@@ -68,25 +68,25 @@ counters! {
         end_bypassed = "flow.end.state.local_bypassed",
         /// Sessions by their last state.
         end_tcp_none = "flow.end.tcp_state.none",
-        /// In SYN_SENT.
+        /// Sessions in SYN_SENT.
         end_tcp_syn_sent = "flow.end.tcp_state.syn_sent",
-        /// In SYN_RECV.
+        /// Sessions in SYN_RECV.
         end_tcp_syn_recv = "flow.end.tcp_state.syn_recv",
-        /// In ESTABLISHED.
+        /// Sessions in ESTABLISHED.
         end_tcp_established = "flow.end.tcp_state.established",
-        /// In FIN_WAIT_1.
+        /// Sessions in FIN_WAIT_1.
         end_tcp_fin_wait1 = "flow.end.tcp_state.fin_wait1",
-        /// In FIN_WAIT_2.
+        /// Sessions in FIN_WAIT_2.
         end_tcp_fin_wait2 = "flow.end.tcp_state.fin_wait2",
-        /// In TIME_WAIT.
+        /// Sessions in TIME_WAIT.
         end_tcp_time_wait = "flow.end.tcp_state.time_wait",
-        /// In LAST_ACK.
+        /// Sessions in LAST_ACK.
         end_tcp_last_ack = "flow.end.tcp_state.last_ack",
-        /// In CLOSE_WAIT.
+        /// Sessions in CLOSE_WAIT.
         end_tcp_close_wait = "flow.end.tcp_state.close_wait",
-        /// In CLOSING.
+        /// Sessions in CLOSING.
         end_tcp_closing = "flow.end.tcp_state.closing",
-        /// In CLOSED.
+        /// Sessions in CLOSED.
         end_tcp_closed = "flow.end.tcp_state.closed",
         /// Sessions that lost data to a limit and were followed loosely from then on.
         end_tcp_liberal = "flow.end.tcp_liberal",
@@ -94,7 +94,7 @@ counters! {
 }
 
 counters! {
-    /// The TCP tracker's.
+    /// Counters of the TCP tracker.
     TcpCounters {
         /// SYN packets.
         syn = "tcp.syn",
@@ -104,19 +104,19 @@ counters! {
         rst = "tcp.rst",
         /// Packets with the urgent flag.
         urg = "tcp.urg",
-        /// Sessions made.
+        /// Sessions created.
         sessions = "tcp.sessions",
-        /// Sessions now.
+        /// Current sessions.
         active_sessions = "tcp.active_sessions",
-        /// Sessions that could not be made.
+        /// Sessions that could not be created.
         ssn_memcap_drop = "tcp.ssn_memcap_drop",
         /// Sessions taken from the free list.
         ssn_from_cache = "tcp.ssn_from_cache",
         /// Sessions allocated.
         ssn_from_pool = "tcp.ssn_from_pool",
-        /// End-of-flow rounds with data left to inspect.
+        /// Inspections of remaining data at the end of flows.
         pseudo = "tcp.pseudo",
-        /// Packets not tracked for their checksum.
+        /// Packets ignored because of a wrong checksum.
         invalid_checksum = "tcp.invalid_checksum",
         /// Sessions picked up in the middle.
         midstream_pickups = "tcp.midstream_pickups",
@@ -128,15 +128,15 @@ counters! {
         reassembly_gap = "tcp.reassembly_gap",
         /// Segments that overlapped others.
         overlap = "tcp.overlap",
-        /// Of those, with other bytes.
+        /// Segments that overlapped others with different bytes.
         overlap_diff_data = "tcp.overlap_diff_data",
-        /// Segments refused because too many pieces are kept.
+        /// Segments refused because too many are kept already.
         insert_data_normal_fail = "tcp.insert_data_normal_fail",
-        /// The same for segments that overlap.
+        /// Overlapping segments refused because too many are kept already.
         insert_data_overlap_fail = "tcp.insert_data_overlap_fail",
         /// ACKs for data that was not seen.
         ack_unseen_data = "tcp.ack_unseen_data",
-        /// Bytes taken out of streams as urgent.
+        /// Urgent bytes removed from streams.
         urgent_oob_data = "tcp.urgent_oob_data",
         /// Bytes reserved for sessions.
         memuse = "tcp.memuse",
@@ -146,29 +146,29 @@ counters! {
 }
 
 counters! {
-    /// The defragmenter's.
+    /// Counters of the defragmenter.
     DefragCounters {
         /// IPv4 fragments.
         ipv4_fragments = "defrag.ipv4.fragments",
-        /// IPv4 datagrams put together.
+        /// Reassembled IPv4 datagrams.
         ipv4_reassembled = "defrag.ipv4.reassembled",
-        /// IPv4 datagrams given up by time.
+        /// IPv4 datagrams that timed out.
         ipv4_timeouts = "defrag.ipv4.timeouts",
         /// IPv6 fragments.
         ipv6_fragments = "defrag.ipv6.fragments",
-        /// IPv6 datagrams put together.
+        /// Reassembled IPv6 datagrams.
         ipv6_reassembled = "defrag.ipv6.reassembled",
-        /// IPv6 datagrams given up by time.
+        /// IPv6 datagrams that timed out.
         ipv6_timeouts = "defrag.ipv6.timeouts",
         /// Fragments refused by `max-frags`.
         max_frags_reached = "defrag.max_frags_reached",
         /// Datagrams refused by `trackers`.
         max_trackers_reached = "defrag.max_trackers_reached",
-        /// Incomplete datagrams given up for a new one.
+        /// Incomplete datagrams evicted for a new one.
         tracker_hard_reuse = "defrag.tracker_hard_reuse",
-        /// Finished trackers used again.
+        /// Finished trackers that were reused.
         tracker_soft_reuse = "defrag.tracker_soft_reuse",
-        /// Trackers that timed out when a packet came by.
+        /// Trackers found timed out when a packet arrived.
         wrk_tracker_timeout = "defrag.wrk.tracker_timeout",
         /// Bytes reserved.
         memuse = "defrag.memuse",

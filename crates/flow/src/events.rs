@@ -1,4 +1,4 @@
-//! Stream events: the named irregularities of TCP that rules and anomaly records speak of. One
+//! Stream events: the named irregularities of TCP that rules and anomaly records refer to. One
 //! table drives the enum, the names and the lookup.
 
 macro_rules! events {
@@ -17,7 +17,7 @@ macro_rules! events {
                 match self { $(StreamEvent::$variant => $name,)* }
             }
 
-            /// What it means, in a line.
+            /// A one-line description of the irregularity.
             pub const fn description(self) -> &'static str {
                 match self { $(StreamEvent::$variant => $doc,)* }
             }
@@ -28,7 +28,7 @@ macro_rules! events {
 events! {
     HsAckInWrongDir = "3whs_ack_in_wrong_dir", "The handshake's last ACK came from the server.";
     HsAsyncWrongSeq = "3whs_async_wrong_seq", "One-sided handshake: the ACK does not follow the SYN.";
-    HsRightSeqWrongAck = "3whs_right_seq_wrong_ack_evasion", "The handshake's ACK acknowledges something else.";
+    HsRightSeqWrongAck = "3whs_right_seq_wrong_ack_evasion", "The handshake's ACK does not acknowledge the SYN/ACK.";
     HsSynAckInWrongDir = "3whs_synack_in_wrong_direction", "SYN/ACK from the side that sent the SYN.";
     HsSynAckResendDiffAck = "3whs_synack_resend_with_different_ack", "Second SYN/ACK with another acknowledgment.";
     HsSynAckResendDiffSeq = "3whs_synack_resend_with_diff_seq", "Second SYN/ACK with another sequence number.";
@@ -40,7 +40,7 @@ events! {
     HsWrongSeqWrongAck = "3whs_wrong_seq_wrong_ack", "The handshake's ACK fits neither side.";
     HsAckDataInject = "3whs_ack_data_inject", "Inline: data from the server before the handshake's last ACK.";
     HsSynFlood = "3whs_syn_flood", "More different SYNs than are kept.";
-    HsTfoDataIgnored = "3whs_synack_tfo_data_ignored", "The server did not take the data in the SYN.";
+    HsTfoDataIgnored = "3whs_synack_tfo_data_ignored", "The server did not accept the data in the SYN.";
     SimSynAckWrongAck = "4whs_synack_with_wrong_ack", "Simultaneous open: SYN/ACK does not acknowledge the other SYN.";
     SimSynAckWrongSyn = "4whs_synack_with_wrong_syn", "Simultaneous open: SYN/ACK with another sequence number than its SYN.";
     SimWrongSeq = "4whs_wrong_seq", "Simultaneous open: wrong sequence number.";
@@ -90,12 +90,12 @@ events! {
     NoSegment = "reassembly_no_segment", "A segment could not be kept.";
     SeqGap = "reassembly_seq_gap", "Data that never came.";
     OverlapDifferentData = "reassembly_overlap_different_data", "Data that was seen before with other bytes.";
-    DepthReached = "reassembly_depth_reached", "The stream is longer than is looked at.";
+    DepthReached = "reassembly_depth_reached", "The stream is longer than the reassembly depth.";
     InsertMemcap = "reassembly_insert_memcap", "No memory left for a segment.";
-    InsertLimit = "reassembly_insert_limit", "Too many pieces kept for a stream.";
+    InsertLimit = "reassembly_insert_limit", "Too many segments kept for a stream.";
     InsertInvalid = "reassembly_insert_invalid", "A segment that cannot be placed.";
-    UrgentOobLimit = "reassembly_urgent_oob_limit_reached", "More urgent bytes than can be taken out.";
-    SuspectedRstInject = "suspected_rst_inject", "The sender of a RST goes on sending.";
+    UrgentOobLimit = "reassembly_urgent_oob_limit_reached", "More urgent bytes than can be removed from the stream.";
+    SuspectedRstInject = "suspected_rst_inject", "The sender of a RST continues to send.";
     WrongThread = "wrong_thread", "The flow belongs to another worker.";
 }
 
@@ -105,7 +105,7 @@ impl StreamEvent {
         StreamEvent::ALL.iter().copied().find(|e| e.name().eq_ignore_ascii_case(name))
     }
 
-    /// The name behind `stream.` in anomaly records, which differs for two.
+    /// The name after `stream.` in anomaly records, which differs for two events.
     pub const fn anomaly_name(self) -> &'static str {
         match self {
             StreamEvent::HsSynAckResendDiffAck => "3whs_synack_resend_with_diff_ack",
@@ -114,13 +114,13 @@ impl StreamEvent {
         }
     }
 
-    /// Its number: index into [`StreamEvent::ALL`].
+    /// The event's number: its index in [`StreamEvent::ALL`].
     pub const fn id(self) -> u8 {
         self as u8
     }
 }
 
-/// The events of one packet, inline. More than fit are not kept; see `limits`.
+/// The events of one packet, stored inline. Events beyond the capacity are dropped; see `limits`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventList {
     len: u8,
@@ -128,7 +128,7 @@ pub struct EventList {
 }
 
 impl EventList {
-    /// Adds an event, once.
+    /// Adds an event unless it is in the list.
     #[inline]
     pub fn push(&mut self, event: StreamEvent) {
         if self.contains(event) {
@@ -155,7 +155,7 @@ impl EventList {
             .filter_map(|id| StreamEvent::ALL.get(usize::from(*id)).copied())
     }
 
-    /// No event.
+    /// Whether the list has no event.
     #[inline]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

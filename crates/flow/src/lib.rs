@@ -1,14 +1,14 @@
-//! # flow: fragments into datagrams, packets into flows, segments into streams
+//! # flow: assembles fragments into datagrams, packets into flows and segments into streams
 //!
 //! **In**: plain facts about packets ([`PacketKey`], [`PacketFacts`], [`TcpSegment`],
 //! [`Fragment`]) with event time. **Out**: which flow a packet belongs to and which flows have
 //! ended ([`FlowTable`]), what a TCP packet means ([`TcpVerdict`]), stream bytes for parsers and
 //! payload rules ([`Stream`]), reassembled datagrams ([`Defragmenter`]).
 //!
-//! **Holds**: all state between packets below the application layer, each table under a byte
-//! budget. Nothing here reads, waits, or knows protocols and rules. Behavior follows Suricata 8.0;
-//! where reaching a limit calls for an exception policy, the [`ExceptionTrigger`] is reported and
-//! the engine decides.
+//! **State**: all state between packets below the application layer, each table under a byte
+//! budget. Nothing here does input or output, waits, or knows protocols and rules. Behavior follows
+//! Suricata 8.0; where reaching a limit calls for an exception policy, the [`ExceptionTrigger`] is
+//! reported and the engine decides.
 #![forbid(unsafe_code)]
 
 pub mod config;

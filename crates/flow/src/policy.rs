@@ -1,13 +1,13 @@
-//! Policies: how the hosts being watched treat overlaps (`host-os-policy`), and what to do when a
-//! limit is reached (exception policies).
+//! Policies: how the monitored hosts treat overlaps (`host-os-policy`), and what to do when a limit
+//! is reached (exception policies).
 //!
-//! This crate only reports that a limit was reached ([`ExceptionTrigger`]); what is done to the
-//! packet or flow is the engine's decision, from the [`ExceptionPolicy`] of the configuration.
+//! This crate only reports that a limit was reached ([`ExceptionTrigger`]); the engine decides what
+//! happens to the packet or flow, by the [`ExceptionPolicy`] of the configuration.
 
 use gabion_record::{Addr, Tree};
 use std::net::IpAddr;
 
-/// Whose TCP/IP stack the receiving host runs, as far as reassembly is concerned. Names are those
+/// The TCP/IP stack of the receiving host, as far as reassembly depends on it. The names are those
 /// of the configuration; the two without a name there are internal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum OsPolicy {
@@ -68,7 +68,7 @@ impl OsPolicy {
     }
 }
 
-/// Which policy holds for which address: longest prefix wins.
+/// The policy of each network: the longest prefix wins.
 #[derive(Clone, Debug, Default)]
 pub struct HostOsPolicy {
     /// Prefixes by version (0 = IPv4, 1 = IPv6), longest first.
@@ -84,7 +84,7 @@ impl HostOsPolicy {
     /// Reads the children of `host-os-policy`.
     ///
     /// # Errors
-    /// The key with what is wrong: an unknown name or an address that is none.
+    /// The key with what is wrong: an unknown name or an invalid address.
     pub fn from_tree(node: Option<&Tree>) -> Result<HostOsPolicy, String> {
         let mut table = HostOsPolicy::new();
         for (name, list) in node.map(|n| n.children.as_slice()).unwrap_or_default() {
@@ -139,7 +139,7 @@ impl HostOsPolicy {
     }
 }
 
-/// The first `bits` bits; an IPv4 address stands in the upper 32.
+/// The first `bits` bits; an IPv4 address is in the upper 32.
 fn masked(addr: u128, bits: u8) -> u128 {
     if bits == 0 { 0 } else { addr & (u128::MAX << (128 - u32::from(bits.min(128)))) }
 }
@@ -150,7 +150,7 @@ pub enum ExceptionPolicy {
     /// Depends on mode: see [`ExceptionPolicy::resolve`].
     #[default]
     Auto,
-    /// Go on as if nothing happened.
+    /// Continue as if nothing had happened.
     Ignore,
     /// Drop this and all later packets of the flow.
     DropFlow,
@@ -158,7 +158,7 @@ pub enum ExceptionPolicy {
     DropPacket,
     /// Drop and answer with a reset or unreachable.
     Reject,
-    /// Let the flow through without any further look.
+    /// Let the flow through without any further inspection.
     Bypass,
     /// No inspection of the flow; it is still tracked.
     PassFlow,
@@ -215,7 +215,7 @@ impl ExceptionPolicy {
     }
 
     /// The midstream policy: with pickup enabled only whole-flow values make sense, and `Auto`
-    /// means `Ignore`. The second value tells that the configured one was given up for `Ignore`.
+    /// means `Ignore`. The second value is true if `Ignore` replaces the configured policy.
     pub fn resolve_midstream(self, inline: bool, pickup: bool) -> (ExceptionPolicy, bool) {
         if !pickup {
             return (self.resolve(inline), false);
@@ -237,13 +237,13 @@ impl ExceptionPolicy {
 pub enum ExceptionTrigger {
     /// `defrag.memcap`: a fragment was not kept.
     DefragMemcap = 0,
-    /// `flow.memcap`: no flow could be made for the packet.
+    /// `flow.memcap`: no flow could be created for the packet.
     FlowMemcap = 1,
-    /// `stream.memcap`: no TCP session could be made.
+    /// `stream.memcap`: no TCP session could be created.
     StreamMemcap = 2,
     /// `stream.reassembly.memcap`: a segment was not kept.
     ReassemblyMemcap = 3,
-    /// A TCP packet without a session that does not open one.
+    /// `stream.midstream`: a TCP packet has no session and does not open one.
     Midstream = 4,
 }
 
@@ -270,7 +270,7 @@ impl ExceptionTrigger {
         }
     }
 
-    /// Its bit in [`crate::Flow::exceptions`].
+    /// The trigger's bit in [`crate::Flow::exceptions`].
     pub const fn bit(self) -> u8 {
         1 << self as u8
     }

@@ -1,4 +1,4 @@
-//! Fragments through the defragmenter: headers of what comes out, time, limits.
+//! Tests of the defragmenter: headers of the datagrams, timeouts, limits.
 
 use gabion_flow::{DefragConfig, Defragmenter, ExceptionTrigger, FragEvent, Fragment};
 use gabion_record::Addr;
@@ -68,7 +68,7 @@ fn an_ipv6_datagram_names_what_follows() {
 }
 
 #[test]
-fn fragments_of_different_datagrams_do_not_meet() {
+fn fragments_of_different_datagrams_are_kept_apart() {
     let base = fragment(8, false, b"tail", 0);
     let others = [
         Fragment { id: 8, ..base },
@@ -86,7 +86,7 @@ fn fragments_of_different_datagrams_do_not_meet() {
 }
 
 #[test]
-fn a_datagram_is_given_up_after_its_timeout() {
+fn an_incomplete_datagram_is_dropped_after_its_timeout() {
     let mut d = defragmenter(DefragConfig { timeout: 60, ..DefragConfig::default() }, 1 << 20);
     d.fragment(&fragment(0, true, b"01234567", SECOND));
     assert!(!d.fragment(&fragment(8, false, b"tail", 62 * SECOND)).is_complete);
@@ -114,7 +114,7 @@ fn limits_are_kept_and_reported() {
         assert_eq!(out.exception.is_some(), id == 2);
     }
     assert_eq!(d.counters().max_trackers_reached, 1);
-    // Once the others are past their timeout they make room.
+    // Trackers past their timeout are evicted for new ones.
     let later = Fragment { id: 9, ..fragment(0, true, b"01234567", 120 * SECOND) };
     assert!(d.fragment(&later).exception.is_none());
 }

@@ -1,4 +1,4 @@
-//! Whole conversations through table and tracker: what the engine does with this crate, in small.
+//! Whole connections through table and tracker, driven as by the engine.
 
 use gabion_flow::tcp::flags::{ACK, FIN, SYN};
 use gabion_flow::*;
@@ -8,18 +8,18 @@ use gabion_record::{Addr, Direction};
 const CLIENT: Addr = Addr::v4([10, 0, 0, 1]);
 const SERVER: Addr = Addr::v4([10, 0, 0, 2]);
 
-/// Two hosts talking, from the client's SYN on.
-struct Talk {
+/// A connection of two hosts, from the client's SYN on.
+struct Connection {
     tracker: TcpTracker,
     slot: Option<Box<TcpSession>>,
     seq: [u32; 2],
     ts_ns: u64,
 }
 
-impl Talk {
-    fn new(cfg: StreamConfig) -> Talk {
+impl Connection {
+    fn new(cfg: StreamConfig) -> Connection {
         let budget = |name| Budget::standalone(name, 64 << 20);
-        Talk {
+        Connection {
             tracker: TcpTracker::new(cfg, budget("ssn"), budget("data")),
             slot: None,
             seq: [1000, 5000],
@@ -67,7 +67,7 @@ impl Talk {
 #[test]
 fn data_reaches_the_parser_when_it_is_acknowledged() {
     use Direction::{ToClient, ToServer};
-    let mut talk = Talk::new(StreamConfig::default());
+    let mut talk = Connection::new(StreamConfig::default());
     talk.handshake();
     let v = talk.send(ToServer, ACK, b"GET / HTTP/1.0\r\n\r\n");
     assert!(v.is_stream_added && v.events.is_empty());
@@ -77,7 +77,7 @@ fn data_reaches_the_parser_when_it_is_acknowledged() {
     let s = talk.ssn().stream_mut(ToServer);
     assert_eq!(s.app_next(), AppChunk::Data(b"GET / HTTP/1.0\r\n\r\n"));
     s.app_consume(4);
-    assert_eq!(s.app_next(), AppChunk::None, "nothing new came");
+    assert_eq!(s.app_next(), AppChunk::None, "nothing new arrived");
     talk.send(ToServer, ACK, b"more");
     talk.send(ToClient, ACK, b"");
     let s = talk.ssn().stream_mut(ToServer);
@@ -91,12 +91,12 @@ fn data_reaches_the_parser_when_it_is_acknowledged() {
     let mut tracker = talk.tracker;
     let mut ssn = talk.slot.unwrap();
     tracker.trim(&mut ssn, ToServer);
-    assert_eq!(tracker.counters().reassembly_memuse, 0, "all consumed, all given back");
+    assert_eq!(tracker.counters().reassembly_memuse, 0, "all consumed, all released");
 }
 
 #[test]
-fn inline_data_is_there_at_once() {
-    let mut talk = Talk::new(StreamConfig { inline: true, ..StreamConfig::default() });
+fn inline_data_is_available_at_once() {
+    let mut talk = Connection::new(StreamConfig { inline: true, ..StreamConfig::default() });
     talk.handshake();
     let v = talk.send(Direction::ToServer, ACK, b"hello");
     assert_eq!((v.update, v.stream_offset, v.stream_len), (Update::Packet, 0, 5));
@@ -109,7 +109,7 @@ fn inline_data_is_there_at_once() {
 fn both_fins_close_the_connection() {
     use Direction::{ToClient, ToServer};
     for first in [ToServer, ToClient] {
-        let mut talk = Talk::new(StreamConfig::default());
+        let mut talk = Connection::new(StreamConfig::default());
         talk.handshake();
         assert!(talk.send(first, ACK | FIN, b"").events.is_empty());
         let second = first.opposite();

@@ -1,4 +1,4 @@
-//! The flow table against a plain list of flows, and its ways to end one.
+//! The flow table compared with a plain list of flows, and the ways in which flows end.
 
 use gabion_flow::tcp::flags::{ACK, FIN, SYN};
 use gabion_flow::*;
@@ -38,9 +38,9 @@ fn at(ts_ns: u64) -> PacketFacts {
     }
 }
 
-/// What the table should know, in the plainest way.
+/// The expected content of the table, as a plain list.
 #[derive(Clone)]
-struct Known {
+struct Expected {
     key: PacketKey,
     start: u64,
     last: u64,
@@ -50,7 +50,7 @@ struct Known {
 #[test]
 fn behaves_as_a_list_of_flows() {
     let mut table = table(FlowConfig::default(), 64 << 20);
-    let mut model: Vec<Known> = Vec::new();
+    let mut model: Vec<Expected> = Vec::new();
     let mut seed = 11_u64;
     let mut now = 1_000 * SECOND;
     let (mut made, mut ended) = (0, 0);
@@ -62,9 +62,9 @@ fn behaves_as_a_list_of_flows() {
         let answers = r >> 20 & 1 == 1;
         let packet = if answers { back(&key) } else { key };
 
-        // Established UDP flows live 300 s, others 30 s. A flow's own packet finds it past that to
-        // the nanosecond; others are taken out by whole seconds.
-        let alive = |k: &Known| {
+        // Established UDP flows live 300 s, others 30 s. For a flow's own packet the timeout is
+        // exact to the nanosecond; other flows are removed by whole seconds.
+        let alive = |k: &Expected| {
             let timeout = if k.pkts[0] > 0 && k.pkts[1] > 0 { 300 } else { 30 };
             let due = k.last + timeout * SECOND;
             let own = k.key == key || k.key == back(&key);
@@ -73,14 +73,14 @@ fn behaves_as_a_list_of_flows() {
         ended += model.iter().filter(|k| !alive(k)).count();
         model.retain(alive);
         let Lookup::Flow { idx, dir, is_new } = table.packet(&packet, &at(now)) else {
-            panic!("there is room")
+            panic!("the budget is not used up")
         };
         while let Some((flow, reason)) = table.pop_ended(now) {
             assert_eq!(reason, EndReason::Timeout);
             ended -= 1;
             assert!(flow.last_ns + 30 * SECOND < now);
         }
-        let of = |k: &&mut Known| k.key == key || k.key == back(&key);
+        let of = |k: &&mut Expected| k.key == key || k.key == back(&key);
         match model.iter_mut().find(of) {
             Some(known) => {
                 assert!(!is_new);
@@ -93,7 +93,7 @@ fn behaves_as_a_list_of_flows() {
             None => {
                 assert!(is_new && dir == Direction::ToServer);
                 made += 1;
-                model.push(Known { key: packet, start: now, last: now, pkts: [1, 0] });
+                model.push(Expected { key: packet, start: now, last: now, pkts: [1, 0] });
             }
         }
         let known = model.iter().find(|k| k.key == key || k.key == back(&key)).unwrap();
@@ -101,7 +101,7 @@ fn behaves_as_a_list_of_flows() {
         assert_eq!((flow.start_ns, flow.last_ns), (known.start, known.last));
         assert_eq!(flow.seen.map(|s| s.pkts), known.pkts);
         assert_eq!(flow.client.addr, known.key.src);
-        assert_eq!(ended, 0, "what is past its timeout has been taken out");
+        assert_eq!(ended, 0, "flows past their timeout have been removed");
         assert_eq!(table.len(), model.len());
     }
     assert!(made > 1000, "the test must end flows");
@@ -132,7 +132,7 @@ fn ids_are_functions_of_content() {
 }
 
 #[test]
-fn a_new_connection_takes_the_key_of_one_that_is_over() {
+fn a_new_connection_replaces_one_that_has_ended() {
     let mut table = table(FlowConfig::default(), 1 << 20);
     let budget = || Budget::standalone("tcp", 1 << 20);
     let mut tracker = TcpTracker::new(StreamConfig::default(), budget(), budget());
@@ -175,7 +175,7 @@ fn a_new_connection_takes_the_key_of_one_that_is_over() {
 }
 
 #[test]
-fn icmp_errors_join_the_flow_they_speak_of() {
+fn icmp_errors_join_the_flow_they_quote() {
     let mut table = table(FlowConfig::default(), 1 << 20);
     let key = udp(1, 4000);
     let error = PacketKey { proto: 1, src: key.dst, dst: key.src, ..key }.with_icmp(3, 3);
@@ -186,7 +186,7 @@ fn icmp_errors_join_the_flow_they_speak_of() {
     assert_eq!((dir, is_new), (Direction::ToClient, false));
     let flow = table.get(idx).unwrap();
     assert_eq!(flow.seen[1].pkts, 1);
-    assert_eq!(flow.state, FlowState::New, "an error is no sign of life");
+    assert_eq!(flow.state, FlowState::New, "an error does not show that the host is active");
     let echo = PacketKey { proto: 1, ..key }.with_icmp(8, 0);
     let reply = PacketKey { proto: 1, src: key.dst, dst: key.src, ..key }.with_icmp(0, 0);
     table.packet(&echo, &at(SECOND));
@@ -213,7 +213,7 @@ fn protocols_without_ports_have_one_direction_and_esp_two_flows() {
 }
 
 #[test]
-fn when_room_runs_out_flows_that_end_soonest_make_it() {
+fn a_full_table_evicts_the_flows_that_end_soonest() {
     let mut table = table(FlowConfig::default(), 40_000);
     let mut forced = 0;
     for n in 0..400_u16 {
@@ -230,13 +230,13 @@ fn when_room_runs_out_flows_that_end_soonest_make_it() {
     assert_eq!(table.len() + forced, 400);
     assert!(table.counters().memuse <= 40_000);
     assert_eq!(table.counters().emerg_mode_entered, 1);
-    // Half an hour later nothing of that is left, and neither is the emergency.
+    // Half an hour later all these flows have ended, and so has emergency mode.
     while table.pop_ended(2_000 * SECOND).is_some() {}
     assert!(table.is_empty() && !table.is_in_emergency());
 }
 
 #[test]
-fn a_table_without_any_room_refuses() {
+fn a_table_without_any_budget_refuses() {
     let mut table = table(FlowConfig::default(), 10);
     let refused = Lookup::Refused(ExceptionTrigger::FlowMemcap);
     assert_eq!(table.packet(&udp(1, 1), &at(SECOND)), refused);
@@ -247,14 +247,14 @@ fn a_table_without_any_room_refuses() {
     assert_eq!(table.packet(&udp(1, 1), &facts), refused);
 }
 
-/// Whose packets still come does not make room, however long ago its place in the wheel was chosen.
+/// A flow whose packets still arrive is not evicted, however old its entry in the wheel is.
 #[test]
-fn a_flow_that_goes_on_is_not_given_up_for_new_ones() {
+fn an_active_flow_is_not_evicted_for_new_ones() {
     let mut table = table(FlowConfig::default(), 40_000);
     let old = udp(2, 1);
     table.packet(&old, &at(SECOND));
     table.packet(&back(&old), &at(SECOND));
-    // Filed to be looked at after 30 s; at 29 s it is still busy, and a flood comes.
+    // It is due for a check after 30 s; at 29 s it is still busy, and a flood arrives.
     let now = 29 * SECOND;
     table.packet(&old, &at(now));
     for n in 0..2_000_u16 {
@@ -266,9 +266,9 @@ fn a_flow_that_goes_on_is_not_given_up_for_new_ones() {
     assert!(table.is_in_emergency());
 }
 
-/// A flood of new keys at a share of the budget, spread over tables that share it: work a flow.
-fn flood(flows: u64, room: u64, workers: usize) -> (u64, u64) {
-    let pool = gabion_record::budget::BudgetPool::root("process", room);
+/// A flood of new keys, spread over tables that share a budget. Returns the work per flow.
+fn flood(flows: u64, bytes: u64, workers: usize) -> (u64, u64) {
+    let pool = gabion_record::budget::BudgetPool::root("process", bytes);
     let shared = pool.child("flow", None);
     let mut tables: Vec<FlowTable<u32>> = (0..workers)
         .map(|_| FlowTable::new(FlowConfig::default(), shared.leaf("worker", None), 7, false))
@@ -292,23 +292,23 @@ fn flood(flows: u64, room: u64, workers: usize) -> (u64, u64) {
 }
 
 #[test]
-fn a_flood_costs_the_same_a_flow_however_little_room_there_is() {
+fn the_cost_per_flow_of_a_flood_does_not_depend_on_the_budget() {
     const FLOWS: u64 = 30_000;
-    /// Room for all of them.
+    /// A budget for all of them.
     const FULL: u64 = 16 << 20;
     let (plain, _) = flood(FLOWS, u64::MAX, 1);
     for share in [1, 4, 16] {
         for workers in [1, 2, 4] {
             let (steps, over) = flood(FLOWS, FULL / share, workers);
             assert!(steps <= 2 * plain, "1/{share}, {workers} workers: {steps} against {plain}");
-            assert_eq!(over, 0, "emergency ends when there is room, not at the next packet");
+            assert_eq!(over, 0, "emergency ends when the budget is free, not at the next packet");
         }
     }
 }
 
-/// A packet with a stray time ends neither its own flow nor keeps it for ever.
+/// A packet with a wrong time neither ends its own flow nor keeps it forever.
 #[test]
-fn timeouts_go_by_the_clock_and_not_by_the_times_of_packets() {
+fn timeouts_follow_the_clock_and_not_the_times_of_packets() {
     let mut table = table(FlowConfig::default(), 1 << 20);
     let key = udp(1, 1);
     for (seconds, clock, is_new) in [

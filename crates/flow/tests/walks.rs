@@ -1,5 +1,5 @@
-//! Random walks of two hosts through handshake, transfer and closing, with what the peer said to
-//! each packet and the state it ended in (`data/walks.tsv`, recorded from Suricata 8.0.7).
+//! Random walks of two hosts through handshake, transfer and closing, with Suricata's events for
+//! each packet and its final states (`data/walks.tsv`, recorded from Suricata 8.0.7).
 
 use gabion_flow::tcp::flags;
 use gabion_flow::*;
@@ -12,8 +12,8 @@ const HOSTS: [(Addr, u16, u32); 2] = [
     (Addr::v4([192, 0, 2, 1]), 4_444, 0x2000_0000),
 ];
 
-/// One packet of a walk as the file writes it.
-struct Written {
+/// One packet of a walk, parsed from the file.
+struct WalkPacket {
     from: usize,
     flags: u8,
     seq: u32,
@@ -23,8 +23,8 @@ struct Written {
     ts: Option<(u32, u32)>,
 }
 
-impl Written {
-    fn parse(text: &str) -> Written {
+impl WalkPacket {
+    fn parse(text: &str) -> WalkPacket {
         let mut parts = text.split_whitespace();
         let mut next = || parts.next().unwrap();
         let from = usize::from(next() == "S");
@@ -42,7 +42,7 @@ impl Written {
             n => HOSTS[side].2.wrapping_add(n.parse::<i32>().unwrap() as u32),
         };
         let (seq, ack) = (number(from, next()), number(1 - from, next()));
-        let mut packet = Written { from, flags, seq, ack, len: 0, window: 8192, ts: None };
+        let mut packet = WalkPacket { from, flags, seq, ack, len: 0, window: 8192, ts: None };
         for part in parts {
             if let Some(w) = part.strip_prefix("w=") {
                 packet.window = w.parse().unwrap();
@@ -89,8 +89,8 @@ impl Hosts {
         self.states.push(flow.tcp.as_ref().map_or("none", |t| t.state().name()));
     }
 
-    /// Sends a packet; gives the names of its events.
-    fn send(&mut self, p: &Written) -> BTreeSet<&'static str> {
+    /// Sends a packet; returns the names of its events.
+    fn send(&mut self, p: &WalkPacket) -> BTreeSet<&'static str> {
         self.ts_ns += 1_000_000;
         let (src, dst) = (HOSTS[p.from], HOSTS[1 - p.from]);
         let key = PacketKey {
@@ -142,7 +142,7 @@ impl Hosts {
         if let Some(ssn) = flow.tcp.as_deref_mut() {
             Direction::BOTH.into_iter().for_each(|d| ssn.stream_mut(d).no_raw());
             for d in verdict.update.directions(dir) {
-                search_protocol(ssn, d);
+                detect_protocol(ssn, d);
             }
             self.tracker.trim(ssn, dir);
         }
@@ -158,8 +158,8 @@ impl Hosts {
     }
 }
 
-/// The search for a protocol in data too short to tell takes nothing; a gap ends it.
-fn search_protocol(ssn: &mut TcpSession, dir: Direction) {
+/// Protocol detection in too little data consumes nothing; a gap ends it.
+fn detect_protocol(ssn: &mut TcpSession, dir: Direction) {
     loop {
         match ssn.stream_mut(dir).app_next() {
             AppChunk::Data(_) | AppChunk::Eof => {}
@@ -170,14 +170,14 @@ fn search_protocol(ssn: &mut TcpSession, dir: Direction) {
 }
 
 #[test]
-fn every_packet_has_the_events_and_every_flow_the_state_it_has_at_the_peer() {
+fn every_packet_has_the_events_and_every_flow_the_state_of_suricata() {
     let mut walks = 0;
     for line in include_str!("data/walks.tsv").lines().filter(|l| !l.starts_with('#')) {
         let fields: Vec<&str> = line.split('\t').collect();
         let [mode, packets, events, states] = fields[..] else { panic!("{line}") };
         let mut hosts = Hosts::new(mode);
         for (packet, want) in packets.split(';').zip(events.split(';')) {
-            let got = hosts.send(&Written::parse(packet));
+            let got = hosts.send(&WalkPacket::parse(packet));
             let want: BTreeSet<&str> = want.split(',').filter(|e| !e.is_empty()).collect();
             assert_eq!(got, want, "{mode}: {packet} in {packets}");
         }

@@ -1,7 +1,8 @@
-//! What decoding a frame costs, beside the least it could cost: reading its first bytes once.
+//! The cost of decoding a frame, compared with the least possible cost: reading its first bytes
+//! once.
 //!
 //! `cargo bench -p gabion-packet`. The frames are those of the bench capture of the corpus
-//! (`GABION_CORPUS`), or a few made ones where it is absent. The ratio of `decode` to `touch` is
+//! (`GABION_CORPUS`), or a few generated ones if it is absent. The ratio of `decode` to `touch` is
 //! what to watch: both run over the same frames in the same order.
 
 use divan::{Bencher, counter::ItemsCount};

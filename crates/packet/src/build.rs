@@ -24,7 +24,7 @@ pub(crate) fn events(p: &Decoded) -> Vec<&'static str> {
     p.events.as_slice().iter().map(|event| event.name()).collect()
 }
 
-/// Bytes joined.
+/// The concatenation of byte strings.
 pub(crate) fn join(parts: &[&[u8]]) -> Vec<u8> {
     parts.concat()
 }
@@ -33,12 +33,12 @@ pub(crate) fn ethernet(kind: u16, inside: &[u8]) -> Vec<u8> {
     join(&[&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2], &kind.to_be_bytes(), inside])
 }
 
-/// From 10.0.0.1 to 10.0.0.2 with a right checksum; options are padded by the caller.
+/// A packet from 10.0.0.1 to 10.0.0.2 with a correct checksum; the caller pads the options.
 pub(crate) fn ipv4(proto: u8, options: &[u8], inside: &[u8]) -> Vec<u8> {
     ipv4_fragment(proto, options, 0, inside)
 }
 
-/// The same with the fragment field.
+/// The same packet with the given fragment field.
 pub(crate) fn ipv4_fragment(proto: u8, options: &[u8], field: u16, inside: &[u8]) -> Vec<u8> {
     let header_len = 20 + options.len();
     let total = (header_len + inside.len()) as u16;
@@ -54,12 +54,12 @@ pub(crate) fn ipv4_fragment(proto: u8, options: &[u8], field: u16, inside: &[u8]
     packet
 }
 
-/// From fd00::1 to fd00::2.
+/// A packet from fd00::1 to fd00::2.
 pub(crate) fn ipv6(next: u8, inside: &[u8]) -> Vec<u8> {
     ipv6_with(next, 64, inside)
 }
 
-/// The same with a hop limit.
+/// The same packet with the given hop limit.
 pub(crate) fn ipv6_with(next: u8, hop_limit: u8, inside: &[u8]) -> Vec<u8> {
     let mut packet = vec![0x60, 0, 0, 0];
     packet.extend((inside.len() as u16).to_be_bytes());
@@ -76,7 +76,7 @@ pub(crate) fn udp(sp: u16, dp: u16, inside: &[u8]) -> Vec<u8> {
     join(&[&sp.to_be_bytes(), &dp.to_be_bytes(), &len.to_be_bytes(), &[0, 0], inside])
 }
 
-/// Port 1000 to 80, SYN, with these options (padded by the caller).
+/// A SYN from port 1000 to port 80 with these options, which the caller pads.
 pub(crate) fn tcp(options: &[u8], inside: &[u8]) -> Vec<u8> {
     let doff = ((20 + options.len()) / 4) as u8;
     let mut segment = vec![0x03, 0xe8, 0, 80, 0, 0, 0, 1, 0, 0, 0, 2, doff << 4, 2, 0x20, 0];
@@ -86,7 +86,7 @@ pub(crate) fn tcp(options: &[u8], inside: &[u8]) -> Vec<u8> {
     segment
 }
 
-/// The internet checksum computed the slow way: the second opinion in tests.
+/// The internet checksum computed the slow way, to check the fast way in tests.
 pub(crate) fn checksum(parts: &[&[u8]]) -> u16 {
     let bytes = parts.concat();
     let mut sum = 0u32;

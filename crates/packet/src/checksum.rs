@@ -1,15 +1,15 @@
-//! Checksums, computed only for those who ask: rules on them, the TCP engine, statistics.
+//! Checksums, computed only on request: for rules that check them, the TCP engine and statistics.
 //!
-//! The internet checksum (RFC 1071) over the bytes there are. Each function answers `None` where
-//! the question has no answer: the layer is not there, the packet is a fragment, or the sender left
-//! the checksum out.
+//! The internet checksum (RFC 1071) over the captured bytes. Each function returns `None` if there
+//! is nothing to check: the layer is absent, the packet is a fragment, or the sender left the
+//! checksum out.
 
 use crate::decoded::{Decoded, Flags, Network};
 use crate::ipv4::protocol;
 use crate::limits::MAX_IP_LEN;
 use crate::transport::Transport;
 
-/// Whether the checksum of the IPv4 header is right.
+/// Whether the checksum of the IPv4 header is correct.
 pub fn ipv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     if p.network != Network::Ipv4 {
         return None;
@@ -17,7 +17,7 @@ pub fn ipv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     Some(fold(sum(p.ip_header(frame))) == 0xffff)
 }
 
-/// Whether the TCP checksum is right.
+/// Whether the TCP checksum is correct.
 pub fn tcp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
         Transport::Tcp(_) => pseudo_ok(p, frame, protocol::TCP),
@@ -25,7 +25,7 @@ pub fn tcp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether the UDP checksum is right; `None` where IPv4 carries none (a checksum of zero).
+/// Whether the UDP checksum is correct; `None` where IPv4 carries none (a checksum of zero).
 pub fn udp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
         Transport::Udp(udp) if udp.checksum == 0 && p.network == Network::Ipv4 => None,
@@ -34,7 +34,7 @@ pub fn udp_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether the checksum of ICMP in IPv4 is right.
+/// Whether the checksum of ICMP in IPv4 is correct.
 pub fn icmpv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
         Transport::Icmpv4(_) if !p.flags.has(Flags::FRAGMENT) => {
@@ -44,7 +44,7 @@ pub fn icmpv4_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether the ICMPv6 checksum is right.
+/// Whether the ICMPv6 checksum is correct.
 pub fn icmpv6_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
         Transport::Icmpv6(_) => pseudo_ok(p, frame, protocol::ICMPV6),
@@ -52,7 +52,7 @@ pub fn icmpv6_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     }
 }
 
-/// Whether the checksum of the transport layer is right, whichever it is.
+/// Whether the checksum of the transport layer is correct, whichever protocol it is.
 pub fn transport_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     match p.transport {
         Transport::Tcp(_) => tcp_ok(p, frame),
@@ -63,7 +63,7 @@ pub fn transport_ok(p: &Decoded, frame: &[u8]) -> Option<bool> {
     }
 }
 
-/// Writes the right TCP checksum into a packet that was changed. False where there is none.
+/// Writes the correct TCP checksum into a packet that was changed. Returns false if there is none.
 pub fn seal_tcp(p: &Decoded, frame: &mut [u8]) -> bool {
     let at = p.l4 as usize + 16;
     let Some(field) = frame.get_mut(at..at + 2) else { return false };
@@ -82,11 +82,11 @@ fn pseudo_ok(p: &Decoded, frame: &[u8], proto: u8) -> Option<bool> {
 /// The sum over segment and pseudo header: addresses, protocol, length.
 fn pseudo_sum(p: &Decoded, frame: &[u8], proto: u8) -> Option<u64> {
     let segment = p.segment(frame);
-    // What hardware offload put together never was on the wire and carries no checksum.
+    // A packet that hardware offload merged was never on the wire and carries no checksum.
     if p.ip_version() == 0 || p.flags.has(Flags::FRAGMENT) || segment.len() > MAX_IP_LEN {
         return None;
     }
-    // The twelve zero bytes behind an IPv4 address add nothing.
+    // The twelve zero bytes after an IPv4 address add nothing.
     let total = sum(&p.src.0)
         .wrapping_add(sum(&p.dst.0))
         .wrapping_add(sum(&[0, proto]))
@@ -95,8 +95,8 @@ fn pseudo_sum(p: &Decoded, frame: &[u8], proto: u8) -> Option<u64> {
     Some(total)
 }
 
-/// The sum of the 16-bit words in the machine's byte order; the checksum does not mind the order
-/// as long as all of it is summed in the same one. Four bytes at a time.
+/// The sum of the 16-bit words in the machine's byte order; the checksum does not depend on the
+/// order as long as all words are summed in the same one. Four bytes at a time.
 fn sum(bytes: &[u8]) -> u64 {
     let mut total = 0u64;
     let (words, rest) = bytes.as_chunks::<4>();
@@ -123,8 +123,9 @@ mod tests {
     use super::*;
     use crate::build;
 
-    /// Puts a right checksum at `at` of the segment (computed the slow way) and gives the packet.
-    fn sealed(proto: u8, v6: bool, segment: &[u8], at: usize) -> Vec<u8> {
+    /// Puts a correct checksum at `at` of the segment (computed the slow way) and returns the
+    /// packet.
+    fn with_checksum(proto: u8, v6: bool, segment: &[u8], at: usize) -> Vec<u8> {
         let mut segment = segment.to_vec();
         segment[at..at + 2].copy_from_slice(&[0, 0]);
         let len = (segment.len() as u32).to_be_bytes();
@@ -142,17 +143,17 @@ mod tests {
     }
 
     #[test]
-    fn right_sums_are_right_and_any_flipped_bit_is_seen() {
+    fn correct_sums_are_accepted_and_any_flipped_bit_is_detected() {
         let content: Vec<u8> = (0..97u8).collect();
         let echo = build::join(&[&[8, 0, 0, 0, 0, 1, 0, 2], &content]);
         let echo6 = build::join(&[&[128, 0, 0, 0, 0, 1, 0, 2], &content]);
         let cases = [
-            sealed(6, false, &build::tcp(&[], &content), 16),
-            sealed(6, true, &build::tcp(&[], &content), 16),
-            sealed(17, false, &build::udp(1, 2, &content), 6),
-            sealed(17, true, &build::udp(1, 2, &content), 6),
-            sealed(protocol::ICMP, false, &echo, 2),
-            sealed(protocol::ICMPV6, true, &echo6, 2),
+            with_checksum(6, false, &build::tcp(&[], &content), 16),
+            with_checksum(6, true, &build::tcp(&[], &content), 16),
+            with_checksum(17, false, &build::udp(1, 2, &content), 6),
+            with_checksum(17, true, &build::udp(1, 2, &content), 6),
+            with_checksum(protocol::ICMP, false, &echo, 2),
+            with_checksum(protocol::ICMPV6, true, &echo6, 2),
         ];
         for packet in cases {
             let p = build::raw(&packet);
@@ -167,9 +168,9 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_packet_gets_the_right_sum_again() {
+    fn a_changed_packet_gets_a_correct_sum_again() {
         for v6 in [false, true] {
-            let mut packet = sealed(6, v6, &build::tcp(&[], b"EVIL"), 16);
+            let mut packet = with_checksum(6, v6, &build::tcp(&[], b"EVIL"), 16);
             let p = build::raw(&packet);
             packet[p.payload as usize..].copy_from_slice(b"GOOD");
             assert_eq!(tcp_ok(&p, &packet), Some(false));
@@ -181,7 +182,7 @@ mod tests {
 
     /// RFC 768: a UDP checksum of zero in IPv4 says that there is none.
     #[test]
-    fn no_checksum_is_no_answer() {
+    fn an_absent_checksum_is_none() {
         let packet = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
         assert_eq!(udp_ok(&build::raw(&packet), &packet), None);
         let packet = build::ipv6(17, &build::udp(1, 2, b"x"));

@@ -1,9 +1,9 @@
-//! What the decoders can be told: which UDP ports carry tunnels, and how deep to look.
+//! Settings of the decoders: which UDP ports carry tunnels, and how many layers are decoded.
 
 use crate::limits::{MAX_LAYERS, MAX_TUNNEL_PORTS, reached};
 use gabion_record::Tree;
 
-/// The UDP ports on which one kind of tunnel is looked for.
+/// The UDP ports on which one kind of tunnel is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TunnelPorts {
     ports: [u16; MAX_TUNNEL_PORTS],
@@ -12,13 +12,13 @@ pub struct TunnelPorts {
 }
 
 impl TunnelPorts {
-    /// Nowhere: the tunnel is not decoded.
+    /// No port: the tunnel is not decoded.
     pub const NONE: TunnelPorts =
         TunnelPorts { ports: [0; MAX_TUNNEL_PORTS], count: 0, any: false };
-    /// On every port.
+    /// Every port.
     pub const ANY: TunnelPorts = TunnelPorts { ports: [0; MAX_TUNNEL_PORTS], count: 0, any: true };
 
-    /// On these ports; those beyond [`MAX_TUNNEL_PORTS`] are left out.
+    /// These ports; those beyond [`MAX_TUNNEL_PORTS`] are left out.
     pub const fn of(list: &[u16]) -> TunnelPorts {
         let mut ports = TunnelPorts::NONE;
         while (ports.count as usize) < MAX_TUNNEL_PORTS && (ports.count as usize) < list.len() {
@@ -28,8 +28,8 @@ impl TunnelPorts {
         ports
     }
 
-    /// From the text of a rule-style port list: `3544`, `[3544, 1234]`, `any`. Negated entries and
-    /// ranges name no port to look at and are left out; so is what cannot be read.
+    /// Parses a port list as in rules: `3544`, `[3544, 1234]`, `any`. Negated entries, ranges and
+    /// entries that cannot be parsed are left out.
     pub fn parse(text: &str) -> TunnelPorts {
         let text = text.trim();
         if text == "any" {
@@ -49,7 +49,7 @@ impl TunnelPorts {
         TunnelPorts::of(list.get(..count).unwrap_or(&[]))
     }
 
-    /// Whether the tunnel is looked for on this port.
+    /// Whether the tunnel is decoded on this port.
     #[inline]
     pub fn has(&self, port: u16) -> bool {
         if self.any {
@@ -73,7 +73,7 @@ pub struct DecodeConfig {
 }
 
 impl DecodeConfig {
-    /// The peer's settings: VXLAN 4789, Geneve 6081, Teredo 3544, 16 layers.
+    /// Suricata's defaults: VXLAN 4789, Geneve 6081, Teredo 3544, 16 layers.
     pub const DEFAULT: DecodeConfig = DecodeConfig {
         vxlan: TunnelPorts::of(&[4789]),
         geneve: TunnelPorts::of(&[6081]),
@@ -81,9 +81,9 @@ impl DecodeConfig {
         max_layers: MAX_LAYERS,
     };
 
-    /// From the resolved configuration: `decoder.{vxlan,geneve,teredo}.{enabled,ports}`, a port
-    /// being a list or a name of `vars.port-groups`, and `decoder.max-layers`. What is absent
-    /// keeps its default; Teredo whose ports nobody names is looked for on every port (the peer's).
+    /// From the resolved configuration: `decoder.{vxlan,geneve,teredo}.{enabled,ports}`, where
+    /// ports are a list or a name of `vars.port-groups`, and `decoder.max-layers`. An absent key
+    /// keeps its default; Teredo without configured ports is decoded on every port, as in Suricata.
     pub fn from_tree(tree: &Tree) -> DecodeConfig {
         let ports = |kind: &str, default: TunnelPorts| {
             if tree.flag(&format!("decoder.{kind}.enabled")) == Some(false) {
@@ -135,9 +135,9 @@ mod tests {
     #[test]
     fn the_tree_overrides_the_defaults() {
         let mut tree = Tree::default();
-        // Without a word on it Teredo is looked for everywhere.
-        let unsaid = DecodeConfig { teredo: TunnelPorts::ANY, ..DecodeConfig::DEFAULT };
-        assert_eq!(DecodeConfig::from_tree(&tree), unsaid);
+        // Without a configured port Teredo is decoded on every port.
+        let by_default = DecodeConfig { teredo: TunnelPorts::ANY, ..DecodeConfig::DEFAULT };
+        assert_eq!(DecodeConfig::from_tree(&tree), by_default);
         tree.set("decoder.teredo.ports", "3544");
         assert_eq!(DecodeConfig::from_tree(&tree), DecodeConfig::DEFAULT);
         tree.set("decoder.vxlan.ports", "$VXLAN_PORTS");

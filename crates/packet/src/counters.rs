@@ -1,4 +1,4 @@
-//! Statistics of the decoders: one table of counters with the peer's names, one of events.
+//! Statistics of the decoders: one table of counters with Suricata's names, one of events.
 //!
 //! A worker owns its [`DecodeCounters`]; a reader adds them up with [`DecodeCounters::merge`].
 
@@ -9,11 +9,11 @@ macro_rules! counters {
         /// A counter below `decoder.` in statistics.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(u8)]
-        #[allow(missing_docs, reason = "the names in the table say it")]
+        #[allow(missing_docs, reason = "the names in the table are the documentation")]
         pub enum Counter { $($variant,)+ }
 
         impl Counter {
-            /// Every counter, in the peer's order.
+            /// Every counter, in Suricata's order.
             pub const ALL: &'static [Counter] = &[$(Counter::$variant,)+];
 
             /// The name below `decoder.`.
@@ -106,9 +106,9 @@ impl DecodeCounters {
         *max = (*max).max(len);
     }
 
-    /// Counts the events of a packet: once for each packet that is worked on (root, inner and
-    /// reassembled ones), after reassembly had its say. The peer leaves out those of packets that a
-    /// firewall hook before the flow has dropped.
+    /// Counts the events of a packet: once for each packet that is processed (root, inner and
+    /// reassembled ones), after reassembly has added its own. Suricata leaves out those of packets
+    /// that a firewall hook before the flow has dropped.
     #[inline]
     pub fn count_events(&mut self, events: &EventList) {
         if events.is_empty() {
@@ -140,7 +140,7 @@ impl DecodeCounters {
         self.events[event.index()]
     }
 
-    /// Events that found their packet's list full.
+    /// Events that were not kept because their packet's list was full.
     pub fn events_lost(&self) -> u64 {
         self.events_lost
     }

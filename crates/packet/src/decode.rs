@@ -1,13 +1,13 @@
-//! Entry points: a frame, or a reassembled IP packet, into a set of packets.
+//! Entry points, which decode a frame or a reassembled IP packet into a set of packets.
 //!
 //! Contract of the hot path: no allocation, no lock, no log, no `dyn`; every layer reads only its
-//! own header; checksums are left to those who ask ([`crate::checksum`]). Recursion is bounded by
-//! [`DecodeConfig::max_layers`]: each header that can contain another of its kind passes
+//! own header; checksums are computed only on request ([`crate::checksum`]). Recursion is bounded
+//! by [`DecodeConfig::max_layers`]: each header that can contain another of its kind passes
 //! [`Run::enter`].
 //!
-//! Each decoder answers `Ok` or [`Reject`]. It says `Reject` where its own header cannot be used:
-//! a packet in a tunnel is then not a packet and is given up with its events (the peer does the
-//! same), while the root stays and shows its events.
+//! Each decoder returns `Ok` or [`Reject`]. It returns `Reject` if its own header cannot be used: a
+//! packet in a tunnel is then discarded with its events (as in Suricata), while the root stays and
+//! keeps its events.
 
 use crate::config::DecodeConfig;
 use crate::counters::{Counter, DecodeCounters};
@@ -20,15 +20,15 @@ use crate::{ethernet, ipv4, ipv6, overlay, ppp};
 /// The header at the start cannot be used.
 pub(crate) struct Reject;
 
-/// What a decoder answers.
+/// What a decoder returns.
 pub(crate) type Outcome = Result<(), Reject>;
 
-/// What a tunnel says it carries.
+/// The protocol that a tunnel declares for its content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Payload {
     Ipv4,
     Ipv6,
-    /// IPv6 in Teredo: dropped without a trace if anything is wrong with it.
+    /// IPv6 in Teredo: discarded without an event if anything is wrong with it.
     Teredo,
     Ethernet,
     Vlan,
@@ -42,14 +42,14 @@ pub(crate) enum Payload {
 pub(crate) struct Run<'r> {
     pub(crate) config: &'r DecodeConfig,
     pub(crate) counters: &'r mut DecodeCounters,
-    /// Room for packets found inside the one being decoded.
-    room: &'r mut [Decoded],
+    /// Slots for packets found inside the one being decoded.
+    slots: &'r mut [Decoded],
     /// Packets found inside so far.
     found: u8,
 }
 
 impl Run<'_> {
-    /// Takes one more layer into account; false (and an event) when there are too many.
+    /// Counts one more layer; fails (with an event) when there are too many.
     #[inline]
     pub(crate) fn enter(&mut self, p: &mut Decoded) -> Outcome {
         p.layers = p.layers.saturating_add(1);
@@ -60,7 +60,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Decodes what a tunnel of `parent` carries as a packet of its own. False when it is not one.
+    /// Decodes what a tunnel of `parent` carries as a packet of its own. Returns false if it is
+    /// none.
     pub(crate) fn tunnel(
         &mut self,
         parent: &mut Decoded,
@@ -72,7 +73,7 @@ impl Run<'_> {
             parent.invalid(DecoderEvent::TooManyLayers);
             return false;
         }
-        let Some((child, rest)) = self.room.split_first_mut() else {
+        let Some((child, rest)) = self.slots.split_first_mut() else {
             parent.invalid(DecoderEvent::TooManyLayers);
             return false;
         };
@@ -86,7 +87,7 @@ impl Run<'_> {
             child.flags.set(Flags::REASSEMBLED);
         }
         let mut run =
-            Run { config: self.config, counters: &mut *self.counters, room: rest, found: 0 };
+            Run { config: self.config, counters: &mut *self.counters, slots: rest, found: 0 };
         let outcome = match payload {
             Payload::Ipv4 => ipv4::decode(&mut run, child, inside),
             Payload::Ipv6 | Payload::Teredo => ipv6::decode(&mut run, child, inside),
@@ -100,7 +101,7 @@ impl Run<'_> {
         let found = run.found;
         let broken = child.flags.has(Flags::INVALID);
         if outcome.is_err() || (payload == Payload::Teredo && broken) {
-            // The packet goes and takes its events with it; this one is about the frame.
+            // The packet is discarded with its events, but this event is about the frame.
             if child.events.contains(DecoderEvent::TooManyLayers) {
                 parent.invalid(DecoderEvent::TooManyLayers);
             }
@@ -113,9 +114,9 @@ impl Run<'_> {
 }
 
 /// Decodes one frame of `link` into `set`, which is emptied first. Events are not counted here: the
-/// engine does it with [`DecodeCounters::count_events`] for each packet that it works on, when
-/// reassembly has added its own. `frame` is what was captured; a
-/// frame cut short shows it by the events of the layer that misses bytes.
+/// engine does it with [`DecodeCounters::count_events`] for each packet that it works on, after
+/// reassembly has added its own. `frame` is what was captured; if it was cut short, the layer whose
+/// bytes are missing raises an event.
 pub fn decode(
     set: &mut PacketSet,
     counters: &mut DecodeCounters,
@@ -128,7 +129,7 @@ pub fn decode(
     root.reset();
     root.len = frame.len() as u32;
     counters.count_frame(frame.len() as u64);
-    let mut run = Run { config, counters, room: &mut set.inner, found: 0 };
+    let mut run = Run { config, counters, slots: &mut set.inner, found: 0 };
     let layer = Layer::new(frame, 0);
     let _ = match link {
         Link::Ethernet => ethernet::decode(&mut run, root, layer),
@@ -148,8 +149,8 @@ pub fn decode(
 
 /// Decodes an IP packet that was put together from fragments into `set`, which is emptied first.
 /// `packet` begins with the IP header; offsets count from its start. VLANs, tunnel depth and layers
-/// are taken from `fragment`, the fragment that completed it. False when it is no usable packet: it
-/// is then given up with its events, as the peer does.
+/// are taken from `fragment`, the fragment that completed it. Returns false if it is not a usable
+/// packet: it is then discarded with its events, as in Suricata.
 pub fn decode_ip_reassembled(
     set: &mut PacketSet,
     counters: &mut DecodeCounters,
@@ -166,7 +167,7 @@ pub fn decode_ip_reassembled(
     root.layers = fragment.layers;
     root.source = PacketSource::Defrag;
     root.flags.set(Flags::REASSEMBLED);
-    let mut run = Run { config, counters, room: &mut set.inner, found: 0 };
+    let mut run = Run { config, counters, slots: &mut set.inner, found: 0 };
     let layer = Layer::new(packet, 0);
     let outcome = match fragment.network {
         Network::Ipv4 => ipv4::decode(&mut run, root, layer),

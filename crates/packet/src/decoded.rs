@@ -1,4 +1,4 @@
-//! What decoding leaves behind: plain structs of offsets, numbers and flags.
+//! The result of decoding: plain structs of offsets, numbers and flags.
 //!
 //! A frame is a chain of packets: the one the link carried (the root) and, for each tunnel, the
 //! packet found inside. All of them point into the same frame bytes by offset from its start, so a
@@ -50,7 +50,7 @@ impl PacketSource {
 /// The network layer that was decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Network {
-    /// None, or one whose header could not be trusted.
+    /// None, or a protocol whose header could not be trusted.
     #[default]
     None,
     /// IPv4.
@@ -61,7 +61,7 @@ pub enum Network {
     Arp,
 }
 
-/// Facts about a packet that are either so or not.
+/// Yes-or-no facts about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Flags(u32);
 
@@ -70,7 +70,7 @@ impl Flags {
     pub const INVALID: Flags = Flags(1);
     /// [`Decoded::l2`] is an Ethernet header.
     pub const ETHERNET: Flags = Flags(1 << 1);
-    /// MPLS labels were passed.
+    /// The packet came after MPLS labels.
     pub const MPLS: Flags = Flags(1 << 2);
     /// An IP fragment: the payload is the fragment's data and no transport was decoded.
     pub const FRAGMENT: Flags = Flags(1 << 3);
@@ -82,9 +82,9 @@ impl Flags {
     pub const RESERVED_FRAGMENT_BIT: Flags = Flags(1 << 6);
     /// The packet was reassembled from fragments (or lies inside one that was).
     pub const REASSEMBLED: Flags = Flags(1 << 7);
-    /// A packet was found inside: the payload is inspected there and not here.
+    /// A packet was found inside: the payload is inspected as part of that one.
     pub const HAS_INNER: Flags = Flags(1 << 8);
-    /// A flow is looked up for this packet (the peer's choice of protocols and of broken headers).
+    /// A flow is looked up for this packet (the same protocols and broken headers as in Suricata).
     pub const WANTS_FLOW: Flags = Flags(1 << 9);
     /// PPP carried it as VJ-uncompressed TCP: the protocol field holds a slot number.
     pub const VJ_UNCOMPRESSED: Flags = Flags(1 << 10);
@@ -108,7 +108,7 @@ impl Flags {
     }
 }
 
-/// IPv4 options seen, one bit each, as the `ipopts` keyword asks for them.
+/// IPv4 options that are present, one bit each, as the `ipopts` keyword names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct IpOptions(pub u16);
 
@@ -138,7 +138,7 @@ impl IpOptions {
     /// Router alert (148).
     pub const ROUTER_ALERT: IpOptions = IpOptions(1 << 11);
 
-    /// Words of the `ipopts` keyword with what they ask for; `any` asks for any bit.
+    /// Values of the `ipopts` keyword with the bits they match; `any` matches any bit.
     pub const NAMES: &'static [(&'static str, IpOptions)] = &[
         ("rr", IpOptions::RECORD_ROUTE),
         ("lsrr", IpOptions::LOOSE_ROUTE),
@@ -155,20 +155,20 @@ impl IpOptions {
         ("rtralt", IpOptions::ROUTER_ALERT),
     ];
 
-    /// Whether any of `other`'s options is there.
+    /// Whether any of `other`'s options is present.
     #[inline]
     pub const fn any_of(self, other: IpOptions) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// IPv6 extension headers seen.
+/// The IPv6 extension headers of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct ExtHeaders {
     bits: u8,
     /// Type of the first routing header.
     pub routing_type: u8,
-    /// Next header behind the fragment header.
+    /// Next header after the fragment header.
     pub fragment_next: u8,
     /// Offset in the frame of the byte that names the fragment header (the next-header byte before
     /// it): reassembly overwrites it.
@@ -193,7 +193,7 @@ impl ExtHeaders {
     /// Mobility, HIP or SHIM6.
     pub const OTHER: u8 = 1 << 6;
 
-    /// Whether a header of this kind (one of the constants) was there.
+    /// Whether a header of this kind (one of the constants) was present.
     #[inline]
     pub const fn has(self, kind: u8) -> bool {
         self.bits & kind != 0
@@ -223,7 +223,7 @@ pub struct Decoded {
     pub l3: u32,
     /// Transport header; 0 without one.
     pub l4: u32,
-    /// First byte of the payload: behind the transport header, or a fragment's data.
+    /// First byte of the payload: after the transport header, or a fragment's data.
     pub payload: u32,
     /// Bytes of payload, trailing link padding left out.
     pub payload_len: u32,
@@ -233,11 +233,11 @@ pub struct Decoded {
     pub ip_id: u32,
     /// IPv6 extension headers.
     pub ext: ExtHeaders,
-    /// Last ethertype met, also behind tags; 0 without one.
+    /// Last ethertype found, also after tags; 0 without one.
     pub ethertype: u16,
     /// VLAN ids, outermost first (12 bits, without priority).
     pub vlans: [u16; MAX_VLANS],
-    /// IPv4 total length or IPv6 payload length as the header says.
+    /// IPv4 total length or IPv6 payload length from the header.
     pub ip_len: u16,
     /// Bytes of IP headers: with options, with extension headers.
     pub ip_header_len: u16,
@@ -253,22 +253,22 @@ pub struct Decoded {
     pub vlan_count: u8,
     /// The network layer.
     pub network: Network,
-    /// IP protocol number of the transport that was found, behind extension headers; where none was,
-    /// what the IP header says (an IPv6 fragment has 44, as the peer's records show it).
+    /// IP protocol number of the transport that was found after any extension headers. If none was
+    /// found, the number in the IP header (44 for an IPv6 fragment, as in Suricata's records).
     pub proto: u8,
     /// Time to live or hop limit.
     pub ttl: u8,
     /// Type of service or traffic class.
     pub tos: u8,
-    /// Tunnels around this packet: 0 for the root. With the addresses and ports a flow is keyed by.
+    /// Number of tunnels around this packet: 0 for the root. Part of the flow's key.
     pub depth: u8,
-    /// Layers passed from the start of the frame.
+    /// Number of layers from the start of the frame to this packet.
     pub layers: u8,
     /// Where the packet came from.
     pub source: PacketSource,
     /// The transport header.
     pub transport: Transport,
-    /// Irregularities in the order they were met.
+    /// Irregularities in the order in which they were found.
     pub events: EventList,
 }
 
@@ -315,7 +315,7 @@ impl Decoded {
         }
     }
 
-    /// Back to nothing, without writing the room of the events.
+    /// Resets the packet without overwriting the storage of its events.
     pub(crate) fn reset(&mut self) {
         let mut events = self.events;
         events.clear();
@@ -473,19 +473,19 @@ impl PacketSet {
         std::iter::once(&self.root).chain(self.inner().iter())
     }
 
-    /// Every packet in the order in which the peer works on them: innermost first, the root last.
+    /// Every packet in the order in which Suricata processes them: innermost first, the root last.
     #[inline]
     pub fn in_processing_order(&self) -> impl Iterator<Item = &Decoded> {
         self.iter().rev()
     }
 
-    /// How many packets there are, the root with them.
+    /// Number of packets, including the root.
     #[inline]
     pub fn count(&self) -> usize {
         usize::from(self.inner_count) + 1
     }
 
-    /// One packet by its place in [`PacketSet::iter`].
+    /// One packet by its position in [`PacketSet::iter`].
     #[inline]
     pub fn get(&self, place: usize) -> Option<&Decoded> {
         match place.checked_sub(1) {

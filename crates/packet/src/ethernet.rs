@@ -34,8 +34,8 @@ pub(crate) mod ethertype {
     pub(crate) const QINQ: u16 = 0x9100;
 }
 
-/// Whether the ethertype was one that is decoded; what became of the layer behind it is its own
-/// affair.
+/// Whether the ethertype is one that is decoded, regardless of whether the layer after it was
+/// valid.
 type Known = bool;
 
 /// Ethernet II.
@@ -113,7 +113,7 @@ pub(crate) fn decode_vlan(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) 
     Err(Reject)
 }
 
-/// Notes a VLAN id; false when there is no room.
+/// Records a VLAN id. Returns false if no more ids fit.
 pub(crate) fn push_vlan(p: &mut Decoded, id: u16) -> bool {
     let Some(place) = p.vlans.get_mut(usize::from(p.vlan_count)) else {
         return false;
@@ -228,7 +228,7 @@ pub(crate) fn decode_null(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) 
     }
 }
 
-/// IP without a link: the version nibble says which.
+/// IP without a link layer: the version nibble selects IPv4 or IPv6.
 pub(crate) fn decode_raw(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
     run.counters.count(Counter::Raw);
     if layer.len() < ipv4::MIN_LEN {
@@ -281,7 +281,7 @@ pub(crate) fn decode_arp(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -
 /// The fields of an ARP packet for IPv4 over Ethernet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arp {
-    /// 1 request, 2 reply, 3 and 4 reverse, 8 and 9 inverse, 10 refusal.
+    /// 1 request, 2 reply, 3 and 4 reverse, 8 and 9 inverse, 10 NAK.
     pub operation: u16,
     /// Sender's hardware address.
     pub sender_mac: [u8; 6],
@@ -297,7 +297,7 @@ impl Arp {
     /// Bytes of ARP for IPv4 over Ethernet.
     const LEN: usize = 28;
 
-    /// The ARP fields of a packet that is ARP.
+    /// The ARP fields of a packet; `None` if the packet is not ARP.
     pub fn of(p: &Decoded, frame: &[u8]) -> Option<Arp> {
         if p.network != Network::Arp {
             return None;
@@ -327,7 +327,7 @@ mod tests {
         build::ipv4(17, &[], &build::udp(1, 2, b"x"))
     }
 
-    /// Each way to IPv4 with the counter that the peer keeps of it.
+    /// Each link and tag that leads to IPv4, with the counter that Suricata keeps for it.
     #[test]
     fn links_and_tags_lead_to_ip() {
         let ip = inside();
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_the_last_ethernet_header_are_given() {
+    fn addresses_are_those_of_the_last_ethernet_header() {
         let frame = build::ethernet(0x0800, &inside());
         let (set, _) = build::run(Link::Ethernet, &frame);
         assert_eq!(set.root().dst_mac(&frame), Some([2, 0, 0, 0, 0, 1]));
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn arp_is_read_for_ipv4_over_ethernet() {
+    fn arp_is_parsed_for_ipv4_over_ethernet() {
         let mut arp = vec![0, 1, 8, 0, 6, 4, 0, 2];
         arp.extend([1, 1, 1, 1, 1, 1, 10, 0, 0, 1, 2, 2, 2, 2, 2, 2, 10, 0, 0, 2]);
         let frame = build::ethernet(0x0806, &arp);

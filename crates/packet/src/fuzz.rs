@@ -1,4 +1,4 @@
-//! Door for fuzzers and tests: decodes arbitrary bytes and checks what must always hold.
+//! Entry point for fuzzers and tests: decodes arbitrary bytes and checks what must always hold.
 
 use crate::checksum;
 use crate::config::DecodeConfig;
@@ -9,8 +9,8 @@ use crate::ethernet::Arp;
 use crate::link::Link;
 use crate::partition::{decoded_key, shortcut_agrees};
 
-/// Decodes `frame` into `set` and answers with the first thing that is wrong: an offset beyond the
-/// frame, a view that can't be taken, a packet that does not lie within the one around it.
+/// Decodes `frame` into `set` and returns the first violation: an offset beyond the frame, a view
+/// that can't be taken, a packet that is not within the one around it.
 pub(crate) fn decode_and_check(
     set: &mut PacketSet,
     counters: &mut DecodeCounters,

@@ -36,10 +36,10 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         return;
     }
     let mut gre = Gre { flags: layer.be16(0), protocol: layer.be16(2), key: 0 };
-    let behind = layer.after(MIN_LEN);
+    let inside = layer.after(MIN_LEN);
     p.l4 = layer.at;
-    p.payload = behind.at;
-    p.payload_len = behind.len() as u32;
+    p.payload = inside.at;
+    p.payload_len = inside.len() as u32;
     let len = match gre.version() {
         0 => header_len_v0(&gre, layer),
         1 => header_len_v1(&gre, layer),

@@ -12,26 +12,26 @@ use gabion_record::Addr;
 
 /// Bytes of the header with the word that depends on the type.
 const HEADER_LEN: usize = 8;
-/// The three times of a timestamp message (RFC 792).
+/// Bytes of the three times of a timestamp message (RFC 792).
 const TIMESTAMPS_LEN: usize = 12;
 
-/// What a type expects of code and content.
+/// What a type requires of code and content.
 enum Kind {
-    /// The codes up to this one are known; an error message that quotes a packet.
+    /// An error message that quotes a packet; the codes up to this one are known.
     Error { last_code: u8 },
     /// Only code 0; carries identifier and sequence number.
     Echo,
     /// Only code 0.
     Plain,
-    /// Addresses of routers, whose number and size are given.
+    /// Addresses of routers, after their number and size.
     RouterAdvert,
     /// Only code 0 and a hop limit of 1.
     Listener,
-    /// Codes up to this one, and 255 where said.
+    /// Codes up to this one, and 255 if the flag is set.
     Codes { last: u8, or_255: bool },
     /// Any code.
     Any,
-    /// Not known.
+    /// An unknown type.
     Unknown(DecoderEvent),
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn decode_v4(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
         3 => Kind::Error { last_code: 15 },
         4 => Kind::Error { last_code: 0 },
         5 => Kind::Error { last_code: 3 },
-        // Router solicitation (10) is missing here as it is in the peer.
+        // Router solicitation (10) is missing here as it is in Suricata.
         9 => Kind::RouterAdvert,
         11 => Kind::Error { last_code: 1 },
         12 => Kind::Error { last_code: 2 },
@@ -126,7 +126,8 @@ pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
             short_header = !icmp.has_id;
         }
     }
-    // Only errors and echoes own the second word; of other messages it is content.
+    // The second word is part of the header of errors and echoes only; in other messages it is
+    // content.
     if short_header {
         let inside = layer.after(4);
         p.payload = inside.at;
@@ -135,7 +136,7 @@ pub(crate) fn decode_v6(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     p.transport = Transport::Icmpv6(icmp);
 }
 
-/// The message's payload begins there: what is before counts as header, as the peer (8.0.7) does.
+/// Begins the message's payload after the header, whose length is that of Suricata 8.0.7.
 fn payload_after(p: &mut Decoded, layer: Layer<'_>, header_len: usize) {
     let inside = layer.after(header_len);
     p.payload = inside.at;
@@ -167,7 +168,7 @@ fn check_code(
 ) {
     let known = match kind {
         Kind::Echo => {
-            // The peer reads them of ICMPv4 whatever the code.
+            // Suricata parses them for ICMPv4, whatever the code.
             icmp.has_id = icmp.code == 0 || p.network == Network::Ipv4;
             icmp.id = layer.be16(4);
             icmp.seq = layer.be16(6);
@@ -241,7 +242,7 @@ fn quoted_v6(p: &mut Decoded, quote: Layer<'_>) -> Option<Quoted> {
     Some(quoted)
 }
 
-/// The first four bytes behind the quoted IP header.
+/// The first four bytes after the quoted IP header.
 fn quoted_ports(quoted: &mut Quoted, inside: Layer<'_>, icmp: u8) {
     if inside.len() < 4 {
         return;
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn types_and_codes_are_checked_as_the_peer_does() {
+    fn types_and_codes_are_checked_as_in_suricata() {
         let code: &[&str] = &["icmpv4.unknown_code"];
         let kind: &[&str] = &["icmpv4.unknown_type"];
         let cases: [(u8, u8, &[&str]); 14] = [
@@ -342,7 +343,7 @@ mod tests {
             assert_eq!((icmp.has_id, icmp.id, icmp.seq), (true, 0x1234, 9));
             assert_eq!(p.payload_len, 1);
         }
-        // Of other ICMPv6 messages only four bytes are header.
+        // In other ICMPv6 messages the header has only four bytes.
         assert_eq!(v6(255, 133, 0, b"").payload_len, 4);
     }
 

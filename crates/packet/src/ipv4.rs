@@ -52,7 +52,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
     Ok(())
 }
 
-/// Protocols that are met seldom enough to keep them out of the way of the others.
+/// Decodes rare protocols, out of line so that the common ones stay fast.
 fn decode_rare(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>, proto: u8) {
     match proto {
         protocol::GRE => gre::decode(run, p, inside),
@@ -91,9 +91,9 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
         p.invalid(DecoderEvent::Ipv4HeaderTooSmall);
         return Err(Reject);
     }
-    let said = u16::from_be_bytes([header[2], header[3]]);
-    let is_jumbo = said == 0 && layer.len() > MAX_IP_LEN;
-    let total = if is_jumbo { layer.len() } else { usize::from(said) };
+    let len_field = u16::from_be_bytes([header[2], header[3]]);
+    let is_jumbo = len_field == 0 && layer.len() > MAX_IP_LEN;
+    let total = if is_jumbo { layer.len() } else { usize::from(len_field) };
     if total < header_len {
         p.invalid(DecoderEvent::Ipv4LenBelowHeader);
         return Err(Reject);
@@ -103,7 +103,7 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
         return Err(Reject);
     }
     p.tos = header[1];
-    p.ip_len = said;
+    p.ip_len = len_field;
     p.ip_header_len = header_len as u16;
     p.ip_id = u32::from(u16::from_be_bytes([header[4], header[5]]));
     p.ttl = header[8];
@@ -117,7 +117,7 @@ fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Rej
     if header_len > MIN_LEN {
         let options = layer.take(header_len).after(MIN_LEN);
         if decode_options(p, options.data).is_err() {
-            // Said once more for the header as a whole, as the peer does.
+            // A second event for the header as a whole, as in Suricata.
             p.invalid(DecoderEvent::Ipv4OptInvalidLen);
             return Err(Reject);
         }
@@ -146,7 +146,7 @@ fn note_fragment(p: &mut Decoded, field: u16) {
     }
 }
 
-/// Walks the options. After a broken one nothing of the packet is trusted.
+/// Walks the options. After a broken option nothing in the packet is trusted.
 #[cold]
 fn decode_options(p: &mut Decoded, mut rest: &[u8]) -> Outcome {
     if !rest.len().is_multiple_of(8) {
@@ -193,7 +193,7 @@ fn decode_options(p: &mut Decoded, mut rest: &[u8]) -> Outcome {
     Ok(())
 }
 
-/// The bit of an option type with a length; `None` for one that is not known.
+/// The bit of an option type with a length; `None` for an unknown type.
 fn option_bit(kind: u8) -> Option<IpOptions> {
     Some(match kind {
         7 => IpOptions::RECORD_ROUTE,
@@ -210,7 +210,7 @@ fn option_bit(kind: u8) -> Option<IpOptions> {
     })
 }
 
-/// Whether an option (type, length and content) keeps its rules.
+/// Whether an option (type, length and content) follows its rules.
 fn check_option(bit: IpOptions, option: &[u8]) -> Result<(), DecoderEvent> {
     let len = option.len();
     let len_is = |good: bool| if good { Ok(()) } else { Err(DecoderEvent::Ipv4OptInvalidLen) };
@@ -225,7 +225,7 @@ fn check_option(bit: IpOptions, option: &[u8]) -> Result<(), DecoderEvent> {
     }
 }
 
-/// The pointer counts from one, stands behind its own four bytes and moves in steps of an address.
+/// The pointer counts from one, points after its own four bytes and moves in steps of an address.
 fn check_route(option: &[u8]) -> Result<(), DecoderEvent> {
     let [_, _, pointer, ..] = *option else {
         return Err(DecoderEvent::Ipv4OptInvalidLen);
@@ -237,7 +237,7 @@ fn check_route(option: &[u8]) -> Result<(), DecoderEvent> {
     Ok(())
 }
 
-/// As a route, but the steps are of four bytes, or of eight with addresses (flags 1 and 3).
+/// As in a route, but in steps of four bytes, or of eight with addresses (flags 1 and 3).
 fn check_timestamp(option: &[u8]) -> Result<(), DecoderEvent> {
     let [_, _, pointer, flags, _, ..] = *option else {
         return Err(DecoderEvent::Ipv4OptInvalidLen);
@@ -281,7 +281,7 @@ mod tests {
     use crate::build::{self, events};
     use crate::transport::Transport;
 
-    /// A UDP packet with these options.
+    /// Decodes a UDP packet with these IP options.
     fn with(options: &[u8]) -> Decoded {
         build::raw(&build::ipv4(17, options, &build::udp(1, 2, b"x")))
     }
@@ -298,7 +298,7 @@ mod tests {
         assert!(p.events.is_empty());
     }
 
-    /// The header's checks in the order of the peer: one event each, and nothing else decoded.
+    /// The header's checks in Suricata's order: one event each, and nothing else is decoded.
     #[test]
     fn broken_headers_raise_one_event() {
         let good = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
@@ -322,7 +322,8 @@ mod tests {
         }
     }
 
-    /// Peer: a fragment goes to reassembly and no transport is read; the first one too.
+    /// As in Suricata, a fragment goes to reassembly and its transport is not decoded, even for the
+    /// first.
     #[test]
     fn fragments_end_at_the_ip_layer() {
         for (field, offset, more) in [(0x2000u16, 0, true), (0x2003, 24, true), (0x0003, 24, false)]
@@ -362,8 +363,8 @@ mod tests {
         }
     }
 
-    /// Warnings leave the packet usable; a broken option does not, and the peer then says once more
-    /// that a length is invalid.
+    /// Warnings leave the packet usable; a broken option does not, and Suricata then raises a
+    /// second event, an invalid length.
     #[test]
     fn odd_options_raise_events() {
         let warnings: [(&[u8], &[&str]); 4] = [
@@ -396,7 +397,7 @@ mod tests {
         }
     }
 
-    /// Hardware offload gives packets whose length does not fit its field: zero then.
+    /// Hardware offload creates packets whose length does not fit its field, which then is zero.
     #[test]
     fn a_length_of_zero_is_all_of_a_large_buffer() {
         let mut large = build::ipv4(6, &[], &build::tcp(&[], b""));
@@ -424,7 +425,7 @@ mod tests {
             let order: Vec<u8> = set.in_processing_order().map(|p| p.depth).collect();
             assert_eq!(order, [1, 0]);
         }
-        // What is no packet inside leaves no trace.
+        // Content that is not a packet leaves no trace.
         let frame = build::ipv4(4, &[], b"not a packet but twenty");
         let (set, counters) = build::run(crate::Link::Raw, &frame);
         assert_eq!((set.count(), counters.get(Counter::Ipv4InIpv4)), (1, 0));
@@ -432,9 +433,9 @@ mod tests {
         assert_eq!(events(&build::raw(&build::ipv4(58, &[], b"icmpv6"))), ["ipv4.icmpv6"]);
     }
 
-    /// 16 layers, as the peer's default says: the packet beyond is not decoded.
+    /// Suricata's default of 16 layers: the packet beyond them is not decoded.
     #[test]
-    fn nesting_has_an_end() {
+    fn nesting_is_bounded() {
         let mut packet = build::ipv4(17, &[], &build::udp(7, 8, b"core"));
         for _ in 0..40 {
             packet = build::ipv4(4, &[], &packet);

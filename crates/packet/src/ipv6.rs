@@ -46,7 +46,7 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
 #[inline]
 fn decode_header<'a>(p: &mut Decoded, layer: Layer<'a>) -> Result<Layer<'a>, Reject> {
     let Some(header) = layer.data.first_chunk::<HEADER_LEN>() else {
-        // The peer says nothing here: `ipv6.pkt_too_small` is never raised.
+        // Suricata raises no event here: `ipv6.pkt_too_small` never occurs.
         return Err(Reject);
     };
     if header[0] >> 4 != 6 {
@@ -103,13 +103,13 @@ fn decode_ipv6_inside(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
 }
 
 /// Walks the extension headers from the one `p.proto` names. The walk moves at least eight bytes
-/// each time, so it ends with the packet. The payload is left at what stands behind the last header
-/// walked; `p.proto` stays what the fixed header says unless a transport is found, as in the peer.
+/// each time, so it ends with the packet. The payload begins after the last header walked;
+/// `p.proto` keeps the value of the fixed header unless a transport is found, as in Suricata.
 #[cold]
 fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
     let mut rest = inside;
     let mut next = p.proto;
-    // Place of the byte that said `next`: the fixed header's at first.
+    // Offset of the byte that held `next`: in the fixed header at first.
     let mut next_at = p.l3.wrapping_add(6);
     let mut seen = Seen::default();
     loop {
@@ -133,7 +133,7 @@ fn decode_extensions(run: &mut Run<'_>, p: &mut Decoded, inside: Layer<'_>) {
             protocol::HOP_BY_HOP | protocol::DESTINATION => (usize::from(rest.u8(1)) + 1) * 8,
             protocol::FRAGMENT | protocol::ESP => 8,
             protocol::AUTH => 12 + usize::from(rest.u8(1)).saturating_sub(1) * 4,
-            other => return decode_behind(run, p, rest, other),
+            other => return decode_after_extensions(run, p, rest, other),
         };
         if len > rest.len() {
             p.invalid(DecoderEvent::Ipv6ExtTruncated);
@@ -186,8 +186,8 @@ struct Seen {
     destination: u8,
 }
 
-/// What no extension header is: the transport, a tunnel, or nothing that is decoded.
-fn decode_behind(run: &mut Run<'_>, p: &mut Decoded, rest: Layer<'_>, next: u8) {
+/// Decodes what follows the extension headers: a transport, a tunnel, or nothing that is decoded.
+fn decode_after_extensions(run: &mut Run<'_>, p: &mut Decoded, rest: Layer<'_>, next: u8) {
     match next {
         protocol::TCP => tcp::decode(run, p, rest),
         protocol::UDP => udp::decode(run, p, rest),
@@ -223,8 +223,8 @@ fn note_auth(p: &mut Decoded, header: Layer<'_>) {
     p.ext.note(ExtHeaders::AUTH);
 }
 
-/// True when the packet is a fragment: the walk ends. A fragment header on a whole packet is
-/// useless; the walk goes on behind it.
+/// Returns true if the packet is a fragment: the walk then ends. A fragment header on an
+/// unfragmented packet is useless; the walk continues after it.
 fn note_fragment(p: &mut Decoded, header: Layer<'_>, next_at: u32, rest: Layer<'_>) -> bool {
     if header.u8(1) != 0 {
         p.event(DecoderEvent::Ipv6FragmentReserved);
@@ -274,12 +274,12 @@ fn walk_options(p: &mut Decoded, header: Layer<'_>, hop_by_hop: bool) {
             break;
         };
         let len = usize::from(len);
-        // The peer lets an option reach one byte beyond the header.
+        // Suricata lets an option reach one byte beyond the header.
         if len + 1 > rest.len() {
             p.invalid(DecoderEvent::Ipv6OptInvalidLen);
             break;
         }
-        // Router alert, jumbo payload, home address: with room for their value.
+        // Router alert, jumbo payload, home address: long enough for their value.
         let needed = match kind {
             1 => {
                 padding += 1;
@@ -346,7 +346,7 @@ mod tests {
         let mut version = good.clone();
         version[0] = 0x70;
         let cases: [(&[u8], &[&str]); 3] = [
-            // The peer is silent about these.
+            // Suricata raises no event for these.
             (&good[..39], &[]),
             (&version, &["ipv6.wrong_ip_version"]),
             (&good[..50], &["ipv6.trunc_pkt"]),
@@ -358,7 +358,7 @@ mod tests {
         }
     }
 
-    /// Extension headers with the events that the peer raises for each.
+    /// Extension headers with the events that Suricata raises for each.
     #[test]
     fn extension_headers_are_walked() {
         let next = |kind: u8, rest: &[u8]| join(&[&[kind], rest]);
@@ -436,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_tell_reassembly_what_it_needs() {
+    fn fragments_have_what_reassembly_needs() {
         let hop = [44, 0, 5, 2, 0, 0, 1, 0];
         let fragment = [UDP, 0, 0x00, 0x11, 0, 0, 0x12, 0x34];
         let packet = build::ipv6(0, &join(&[&hop, &fragment, &PAD]));

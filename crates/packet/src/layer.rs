@@ -1,6 +1,6 @@
-//! A view of the bytes of one layer which knows its place in the frame.
+//! A view of the bytes of one layer that knows its offset in the frame.
 
-/// The bytes from one header to the end of what it may use, and where they begin in the frame.
+/// The bytes from one header to the end of its layer, and where they begin in the frame.
 #[derive(Clone, Copy)]
 pub(crate) struct Layer<'a> {
     /// The bytes.
@@ -20,13 +20,13 @@ impl<'a> Layer<'a> {
         self.data.len()
     }
 
-    /// The byte at `i`, or 0 behind the end: for fields whose presence was checked before.
+    /// The byte at `i`, or 0 beyond the end: for fields whose presence was checked before.
     #[inline]
     pub(crate) fn u8(&self, i: usize) -> u8 {
         self.data.get(i).copied().unwrap_or(0)
     }
 
-    /// Two bytes in network order at `i`, or 0 behind the end.
+    /// Two bytes in network order at `i`, or 0 beyond the end.
     #[inline]
     pub(crate) fn be16(&self, i: usize) -> u16 {
         match self.data.get(i..).and_then(|rest| rest.first_chunk::<2>()) {
@@ -35,7 +35,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// Four bytes in network order at `i`, or 0 behind the end.
+    /// Four bytes in network order at `i`, or 0 beyond the end.
     #[inline]
     pub(crate) fn be32(&self, i: usize) -> u32 {
         match self.data.get(i..).and_then(|rest| rest.first_chunk::<4>()) {
@@ -44,7 +44,7 @@ impl<'a> Layer<'a> {
         }
     }
 
-    /// What stands behind the first `n` bytes; empty when there are fewer.
+    /// The bytes after the first `n`; empty when there are fewer.
     #[inline]
     pub(crate) fn after(&self, n: usize) -> Layer<'a> {
         match self.data.get(n..) {

@@ -1,12 +1,12 @@
 //! # packet: from the link layer to the transport layer
 //!
-//! In come the bytes of one frame and the kind of its link. Out goes a [`PacketSet`]: the packet
+//! The input is the bytes of one frame and its link type. The output is a [`PacketSet`]: the packet
 //! the frame carried and, for each tunnel, the packet found inside, each a plain struct of offsets,
 //! numbers, flags and decoder events. Statistics are counted in [`DecodeCounters`].
 //!
 //! The crate holds the decoders of all layers up to the transport header, the table of decoder
-//! events, checksums for those who ask, and the key by which frames are spread over workers. It
-//! keeps no state between frames: reassembling IP fragments and finding flows are the next room's.
+//! events, checksums on request, and the key by which frames are spread over workers. It keeps no
+//! state between frames: IP reassembly and the flow table are in the crate `flow`.
 #![forbid(unsafe_code)]
 
 #[cfg(test)]
@@ -45,8 +45,8 @@ pub use link::Link;
 pub use partition::{TUNNELS, decoded_key, ordinary_key};
 pub use transport::{Esp, Gre, Icmp, Quoted, Sctp, Tcp, TcpOptions, Transport, Udp};
 
-/// Decodes arbitrary bytes as a frame of `link` and says what is wrong with the result, if anything.
-/// For fuzzers and tests.
+/// Decodes arbitrary bytes as a frame of `link` and returns what is wrong with the result, if
+/// anything. For fuzzers and tests.
 #[doc(hidden)]
 pub fn fuzz_entry(
     set: &mut PacketSet,

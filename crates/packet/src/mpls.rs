@@ -1,4 +1,4 @@
-//! MPLS label stacks (RFC 3032) and what is guessed behind them.
+//! MPLS label stacks (RFC 3032) and the payload after them, whose type is guessed.
 
 use crate::counters::Counter;
 use crate::decode::{Outcome, Reject, Run};
@@ -10,7 +10,7 @@ use crate::{ethernet, ipv4, ipv6};
 /// Bytes of a label, and of the control word of an Ethernet pseudo wire.
 const LABEL_LEN: usize = 4;
 
-/// Labels up to the bottom of the stack, then IP or Ethernet: labels don't say which, so the last
+/// Labels up to the bottom of the stack, then IP or Ethernet: labels don't name it, so the last
 /// label (0 and 2 are reserved for it) or the first nibble decides.
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
     run.counters.count(Counter::Mpls);

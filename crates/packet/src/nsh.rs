@@ -63,7 +63,7 @@ mod tests {
     use crate::link::Link;
 
     #[test]
-    fn headers_are_passed_or_refused() {
+    fn headers_are_skipped_or_refused() {
         let ip = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
         let ip6 = build::ipv6(17, &build::udp(1, 2, b"x"));
         let wire = build::ethernet(0x0800, &ip);

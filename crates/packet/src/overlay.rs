@@ -1,7 +1,7 @@
-//! Networks laid over UDP and GRE: Teredo (RFC 4380), Geneve (RFC 8926), VXLAN (RFC 7348), ERSPAN.
+//! Overlay networks in UDP and GRE: Teredo (RFC 4380), Geneve (RFC 8926), VXLAN (RFC 7348), ERSPAN.
 //!
-//! None of them can be told from other traffic on its port with certainty, so each refuses what
-//! does not fit rather than raise events; the packet then is plain UDP.
+//! None of them can be distinguished from other traffic on its port with certainty, so each decoder
+//! refuses bytes that do not fit and raises no event; the packet is then plain UDP.
 
 use crate::counters::Counter;
 use crate::decode::{Outcome, Payload, Reject, Run};
@@ -11,7 +11,7 @@ use crate::event::DecoderEvent;
 use crate::ipv6;
 use crate::layer::Layer;
 
-/// IPv6 in UDP, perhaps behind an origin indication of eight bytes. True when it was that.
+/// IPv6 in UDP, perhaps after an origin indication of eight bytes. Returns true if it was Teredo.
 #[cold]
 pub(crate) fn decode_teredo(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> bool {
     if layer.len() < ipv6::HEADER_LEN {
@@ -42,7 +42,7 @@ pub(crate) fn decode_teredo(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>
     true
 }
 
-/// Geneve. True when it was that.
+/// Geneve. Returns true if it was Geneve.
 #[cold]
 pub(crate) fn decode_geneve(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> bool {
     const MIN_LEN: usize = 8;
@@ -69,7 +69,7 @@ pub(crate) fn decode_geneve(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>
     true
 }
 
-/// Whether the options (class, type, length in words) fill their room exactly.
+/// Whether the options (class, type, length in words) fill their length exactly.
 fn geneve_options_fit(mut options: Layer<'_>) -> bool {
     while options.len() > 0 {
         let len = 4 + usize::from(options.u8(3) & 0x1f) * 4;
@@ -81,14 +81,14 @@ fn geneve_options_fit(mut options: Layer<'_>) -> bool {
     true
 }
 
-/// VXLAN. True when it was that.
+/// VXLAN. Returns true if it was VXLAN.
 #[cold]
 pub(crate) fn decode_vxlan(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> bool {
     const LEN: usize = 8;
     if layer.len() < LEN + ETHERNET_LEN {
         return false;
     }
-    // The flag that says there is a network identifier; the last byte is reserved.
+    // The flag that announces a network identifier; the last byte is reserved.
     if layer.u8(0) & 0x08 == 0 || layer.u8(7) != 0 {
         return false;
     }
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// The peer takes these as plain UDP, except for the payloads it names by an event.
+    /// Suricata decodes these as plain UDP, except for the payloads that it names by an event.
     #[test]
     fn what_does_not_fit_stays_udp() {
         let ip6 = build::ipv6(17, &build::udp(1, 2, b"x"));

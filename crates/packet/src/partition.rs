@@ -1,18 +1,18 @@
 //! The key by which frames are spread over workers.
 //!
 //! All packets that share state must come to one worker: both directions of a conversation, the
-//! fragments of a packet, the ICMP error that quotes one. The key is therefore a symmetric mix of the
-//! two addresses of the packet, or of the packet that the error quotes.
+//! fragments of a packet, the ICMP error that quotes a packet. The key is therefore a symmetric mix
+//! of the two addresses of the packet, or of the packet that the error quotes.
 //!
-//! A flow inside of tunnels may come by several of them (two mirrors of one network, say), and each
-//! tunnel is a flow too, so no key of addresses keeps all of them together: frames of tunnels, and of
-//! flows that may carry one, share the key [`TUNNELS`].
+//! A flow inside tunnels may come through several of them (two mirrors of one network, say), and
+//! each tunnel is a flow too, so no key of addresses keeps all of them together: frames of tunnels,
+//! and of flows that may carry one, share the key [`TUNNELS`].
 //!
-//! What a frame carries is the decoder's answer alone: [`decoded_key`] reads it. A second walk over
-//! the headers would sooner or later see less than the decoder, and whoever sends the packets would
-//! choose the worker by the wrapping. [`ordinary_key`] is only a shortcut for the frames that nearly
-//! all traffic consists of. It gives no answer where it is not certain, and a property test (also the
-//! fuzzers') holds each of its answers against the decoder's.
+//! Only the decoder decides what a frame carries: [`decoded_key`] uses its result. A second walk
+//! over the headers would sooner or later see less than the decoder, and an attacker could then
+//! choose the worker by the encapsulation. [`ordinary_key`] is only a shortcut for the usual
+//! frames, which are nearly all traffic. It returns `None` where it is not certain, and a property
+//! test (also used by the fuzzers) compares each of its keys with the decoder's.
 
 use crate::config::DecodeConfig;
 use crate::decoded::{Decoded, Flags, Network, PacketSet};
@@ -23,14 +23,14 @@ use crate::link::Link;
 use crate::transport::Transport;
 use gabion_record::Addr;
 
-/// The key of all tunnels that decoders look into, and of frames without IP.
+/// The key of all tunnels that are decoded, and of frames without IP.
 pub const TUNNELS: u32 = 0;
 
 /// The ICMP type whose messages count for the flow that they quote.
 const UNREACHABLE: u8 = 3;
 
-/// The key of a frame that needs no look into tunnels, behind extension headers or into fragments;
-/// `None` where only the decoder can say it.
+/// The key of a frame without tunnels, extension headers and fragments; `None` where only the
+/// decoder can determine it.
 #[inline]
 pub fn ordinary_key(config: &DecodeConfig, link: Link, frame: &[u8]) -> Option<u32> {
     let ip = frame.get(ip_offset(link, frame)?..)?;
@@ -65,8 +65,8 @@ pub fn ordinary_key(config: &DecodeConfig, link: Link, frame: &[u8]) -> Option<u
     }
 }
 
-/// The key of a frame as the decoder found it. Fragments have the key of their addresses: what the
-/// datagram is when it is whole, only who puts it together knows.
+/// The key of a decoded frame. Fragments have the key of their addresses, as only reassembly shows
+/// what the whole datagram is.
 pub fn decoded_key(config: &DecodeConfig, set: &PacketSet) -> u32 {
     let root = set.root();
     if set.count() > 1 {
@@ -84,7 +84,7 @@ pub fn decoded_key(config: &DecodeConfig, set: &PacketSet) -> u32 {
         };
     }
     if !root.transport.is_some() {
-        // IP in IP, behind whatever extension headers, where nothing usable was found inside.
+        // IP in IP, after any extension headers, where no usable packet was found inside.
         return TUNNELS;
     }
     match quoted(root) {
@@ -101,14 +101,14 @@ fn quoted(p: &Decoded) -> Option<&crate::transport::Quoted> {
     }
 }
 
-/// Whether a datagram between these ports may carry a tunnel that is looked into: then all of the
-/// flow goes where tunnels go, whatever each of its datagrams carries.
+/// Whether a datagram between these ports may carry a tunnel that is decoded: then the whole flow
+/// goes to the worker of the tunnels, whatever each of its datagrams carries.
 #[inline]
 fn may_be_tunnel(config: &DecodeConfig, sp: u16, dp: u16) -> bool {
     [&config.vxlan, &config.geneve, &config.teredo].iter().any(|t| t.has(sp) || t.has(dp))
 }
 
-/// Where the IP header begins behind a plain link and VLAN tags.
+/// Where the IP header begins after a plain link header and VLAN tags.
 #[inline]
 fn ip_offset(link: Link, frame: &[u8]) -> Option<usize> {
     let mut at = match link {
@@ -170,8 +170,8 @@ fn be16(frame: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_be_bytes([a, b]))
 }
 
-/// Whether the shortcut's answer for a frame, if it gives one, is the decoder's. Of a frame that the
-/// decoder finds nothing to keep state of, any answer is good. For fuzzers and tests.
+/// Whether the shortcut's key for a frame, if it returns one, is the decoder's. For a frame without
+/// any state to keep, every key is correct. For fuzzers and tests.
 pub(crate) fn shortcut_agrees(
     config: &DecodeConfig,
     link: Link,
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::build::{self, join};
 
-    /// The decoder's answer; the shortcut gives the same or none.
+    /// The decoder's key; the shortcut returns the same key or none.
     fn key_of(link: Link, frame: &[u8]) -> u32 {
         let (set, _) = build::run(link, frame);
         let key = decoded_key(&DecodeConfig::DEFAULT, &set);
@@ -202,8 +202,8 @@ mod tests {
         key
     }
 
-    /// The packet with its addresses exchanged.
-    fn turned(packet: &[u8]) -> Vec<u8> {
+    /// The packet with its addresses swapped.
+    fn swapped(packet: &[u8]) -> Vec<u8> {
         let (at, len) = if packet[0] >> 4 == 4 { (12, 4) } else { (8, 16) };
         let mut turned = packet.to_vec();
         turned[at..at + len].copy_from_slice(&packet[at + len..at + 2 * len]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn both_directions_have_one_key_behind_any_link_and_tag() {
+    fn both_directions_have_one_key_after_any_link_and_tag() {
         let v4 = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
         let v6 = build::ipv6(17, &build::udp(1, 2, b"x"));
         for (packet, kind) in [(&v4, 0x0800u16), (&v6, 0x86dd)] {
@@ -244,7 +244,7 @@ mod tests {
                 (Link::Pppoe, pppoe),
             ];
             for (link, head) in heads {
-                for packet in [packet, &turned(packet)] {
+                for packet in [packet, &swapped(packet)] {
                     let frame = join(&[&head, packet]);
                     assert_eq!(key_of(link, &frame), key, "{link:?} {head:?}");
                 }
@@ -254,14 +254,14 @@ mod tests {
     }
 
     #[test]
-    fn an_icmp_error_goes_with_what_it_quotes() {
+    fn an_icmp_error_has_the_key_of_the_packet_it_quotes() {
         let quoted = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
         let mut error = build::ipv4(1, &[], &join(&[&[3, 3, 0, 0, 0, 0, 0, 0], &quoted]));
         // From a router on the way.
         error[12..16].copy_from_slice(&[192, 0, 2, 1]);
         let key = key_of(Link::Raw, &quoted);
         assert_eq!(key_of(Link::Raw, &error), key);
-        // One that quotes a tunnel goes with the tunnels.
+        // An error that quotes a tunnel has the key of the tunnels.
         let tunnel = build::ipv4(4, &[], &quoted);
         let error = build::ipv4(1, &[], &join(&[&[3, 3, 0, 0, 0, 0, 0, 0], &tunnel]));
         assert_eq!(key_of(Link::Raw, &error), TUNNELS);
@@ -288,10 +288,10 @@ mod tests {
         assert_ne!(bare, TUNNELS);
     }
 
-    /// However deep the decoder looks, the key is of what it finds: nothing but the decoder's own
-    /// limit on layers ends the walk.
+    /// The key is that of the innermost packet that the decoder finds: only its limit on layers
+    /// ends the walk.
     #[test]
-    fn no_wrapping_hides_what_the_decoder_finds() {
+    fn no_encapsulation_hides_what_the_decoder_finds() {
         let inner = build::ipv4(17, &[], &build::udp(1, 2, b"x"));
         let bare = key_of(Link::Raw, &inner);
         let ethernet = build::ethernet(0x0800, &inner);
@@ -317,7 +317,7 @@ mod tests {
         let mut cut = build::ipv6(60, &join(&[&options(0), &inner]));
         cut[48 + 3] = 0xff;
         assert_eq!(build::run(Link::Raw, &cut).0.count(), 1);
-        assert_eq!(key_of(Link::Raw, &cut), TUNNELS, "the flow around it is that of a tunnel");
+        assert_eq!(key_of(Link::Raw, &cut), TUNNELS, "the outer flow is that of a tunnel");
         for (next, headers) in
             [(60, options(0)), (60, options(8)), (60, options(100)), (51, auth.to_vec())]
         {
@@ -327,8 +327,8 @@ mod tests {
         }
     }
 
-    /// Frames of many kinds with some bytes changed, cut at random: the shortcut says what the
-    /// decoder says, or nothing.
+    /// Frames of many kinds with some bytes changed, cut at random: the shortcut returns the
+    /// decoder's key or none.
     #[test]
     fn the_shortcut_never_differs_from_the_decoder() {
         let inner = build::ipv4(17, &[], &build::udp(1, 53, b"x"));

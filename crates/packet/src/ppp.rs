@@ -7,7 +7,7 @@ use crate::event::DecoderEvent;
 use crate::layer::Layer;
 use crate::{ipv4, ipv6};
 
-/// PPP protocol numbers (IANA) that are known.
+/// PPP protocol numbers (IANA) that are decoded.
 mod protocol {
     pub(super) const IPV4: u16 = 0x0021;
     pub(super) const VJ_UNCOMPRESSED: u16 = 0x002f;
@@ -70,10 +70,11 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Ou
     }
 }
 
-/// The protocol field and what it names.
+/// The protocol field and the layer that it names.
 fn decode_protocol(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
     let first = layer.u8(0);
-    // The low bit ends the protocol field: set in the first byte, the field is compressed to it.
+    // The low bit ends the protocol field: if it is set in the first byte, the field has only that
+    // byte.
     let (kind, inside) = if first & 1 != 0 {
         (u16::from(first), layer.after(1))
     } else if layer.len() >= 2 {
@@ -120,7 +121,7 @@ fn decode_protocol(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outc
     }
 }
 
-/// PPPoE as a link: the code says whether it is a session (0) or discovery.
+/// PPPoE as a link: the code distinguishes a session (0) from discovery.
 pub(crate) fn decode_pppoe(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) -> Outcome {
     if layer.u8(1) == 0 {
         decode_pppoe_session(run, p, layer)
@@ -199,7 +200,7 @@ mod tests {
         assert_eq!((counters.get(Counter::Pppoe), counters.get(Counter::Ppp)), (1, 0));
     }
 
-    /// A slot number stands where the protocol was: TCP it is (RFC 1144).
+    /// A slot number replaces the protocol number, which is always TCP (RFC 1144).
     #[test]
     fn uncompressed_vj_is_tcp() {
         let frame = join(&[&[0xff, 3, 0, 0x2f], &build::ipv4(0, &[], &build::tcp(&[], b"x"))]);

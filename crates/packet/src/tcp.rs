@@ -16,7 +16,7 @@ const FAST_OPEN_MAGIC: [u8; 2] = [0xf9, 0x89];
 #[inline]
 pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     run.counters.count(Counter::Tcp);
-    // The peer calls it TCP from here on, also where the header is broken.
+    // Suricata calls it TCP from here on, even if the header is broken.
     p.proto = crate::ipv4::protocol::TCP;
     let Some(header) = layer.data.first_chunk::<MIN_LEN>() else {
         p.invalid(DecoderEvent::TcpPacketTooSmall);
@@ -57,11 +57,11 @@ pub(crate) fn decode(run: &mut Run<'_>, p: &mut Decoded, layer: Layer<'_>) {
     p.transport = Transport::Tcp(tcp);
 }
 
-/// Walks the options. One with an impossible length ends the walk and makes the packet invalid; one
-/// with a length that only its kind forbids is passed over.
+/// Walks the options. An impossible length ends the walk and makes the packet invalid; an option
+/// whose length is wrong for its kind only is skipped.
 #[inline]
 fn decode_options(p: &mut Decoded, out: &mut TcpOptions, options: &[u8]) {
-    // What nearly every segment of an established connection carries: NOP, NOP, timestamps.
+    // Nearly every segment of an established connection carries these: NOP, NOP, timestamps.
     if let [1, 1, 8, 10, v0, v1, v2, v3, e0, e1, e2, e3] = *options {
         out.present = TcpOptions::TIMESTAMP;
         out.ts_value = u32::from_be_bytes([v0, v1, v2, v3]);
@@ -96,7 +96,7 @@ fn decode_option(p: &mut Decoded, out: &mut TcpOptions, kind: u8, option: &[u8],
         (2, _) => (TcpOptions::MSS, option.len() == 4),
         (3, _) => (TcpOptions::WINDOW_SCALE, option.len() == 3),
         (4, _) => (TcpOptions::SACK_OK, option.len() == 2),
-        // Blocks of none are useless and common.
+        // Zero blocks are useless but common.
         (5, [_, _]) => return,
         (5, _) => (TcpOptions::SACK, matches!(option.len(), 10 | 18 | 26 | 34)),
         (8, _) => (TcpOptions::TIMESTAMP, option.len() == 10),
@@ -125,7 +125,7 @@ fn decode_option(p: &mut Decoded, out: &mut TcpOptions, kind: u8, option: &[u8],
         return;
     }
     if out.has(bit) {
-        // Signatures may repeat: the peer only notes that they are there.
+        // Signatures may repeat: Suricata only records that they are present.
         if bit != TcpOptions::MD5 && bit != TcpOptions::AUTH {
             p.event(DecoderEvent::TcpOptDuplicate);
         }
@@ -219,13 +219,13 @@ mod tests {
         let p = with(&[254, 4, 0xf9, 0x89]);
         assert!(p.transport.tcp().expect("tcp").options.has(TcpOptions::FAST_OPEN));
 
-        // A shift beyond 14 is taken as none.
+        // A shift above 14 counts as none.
         let p = with(&[3, 3, 15, 0]);
         assert_eq!(p.transport.tcp().expect("tcp").options.window_scale, 0);
     }
 
-    /// The peer's answers: a wrong length for the kind is passed over, a length that cannot be ends
-    /// the walk and makes the packet invalid; its header is still used.
+    /// As in Suricata, an option whose length is wrong for its kind is skipped; an impossible
+    /// length ends the walk and makes the packet invalid, but its header is still used.
     #[test]
     fn odd_options_raise_events() {
         let len = "tcp.opt_invalid_len";

@@ -31,7 +31,7 @@ impl Transport {
         !matches!(self, Transport::None)
     }
 
-    /// The TCP header, if that is what it is.
+    /// The TCP header, if the transport is TCP.
     #[inline]
     pub const fn tcp(&self) -> Option<&Tcp> {
         match self {
@@ -82,9 +82,9 @@ impl Tcp {
     pub const RST: u8 = 4;
     /// Push.
     pub const PSH: u8 = 8;
-    /// The acknowledgment field counts.
+    /// The acknowledgment field is valid.
     pub const ACK: u8 = 16;
-    /// The urgent pointer counts.
+    /// The urgent pointer is valid.
     pub const URG: u8 = 32;
     /// Congestion echo.
     pub const ECE: u8 = 64;
@@ -98,15 +98,15 @@ impl Tcp {
     }
 }
 
-/// TCP options that were well formed, each as it stood first. Broken and repeated ones raise
-/// events and leave no trace here.
+/// The well-formed TCP options; of repeated options the first counts. Broken and repeated ones
+/// raise events and are not stored here.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpOptions {
-    /// Which options are there: the constants of this type.
+    /// Which options are present: the constants of this type.
     pub present: u16,
     /// Maximum segment size.
     pub mss: u16,
-    /// Window scale; 0 for a shift above 14, as the peer takes it.
+    /// Window scale; 0 for a shift above 14, as in Suricata.
     pub window_scale: u8,
     /// Blocks of the selective acknowledgment.
     pub sack_blocks: u8,
@@ -140,7 +140,7 @@ impl TcpOptions {
     /// Authentication (29).
     pub const AUTH: u16 = 1 << 7;
 
-    /// Whether an option is there.
+    /// Whether an option is present.
     #[inline]
     pub const fn has(&self, option: u16) -> bool {
         self.present & option != 0
@@ -177,7 +177,7 @@ pub struct Icmp {
     pub quoted: Option<Quoted>,
 }
 
-/// Who spoke to whom in the packet that an ICMP error quotes.
+/// Addresses and ports of the packet that an ICMP error quotes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Quoted {
     /// Source address of the quoted packet.
@@ -196,7 +196,7 @@ pub struct Quoted {
     pub proto: u8,
     /// Whether ports (or ICMP type and code) were quoted.
     pub has_ports: bool,
-    /// Type and code, where the quoted packet is ICMP itself.
+    /// Type and code, if the quoted packet is ICMP itself.
     pub icmp: [u8; 2],
 }
 

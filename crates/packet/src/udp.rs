@@ -101,7 +101,7 @@ mod tests {
         let with_len = |len: u8| join(&[&[0, 1, 0, 2, 0, len, 0, 0], b"data"]);
         let cases: [(Vec<u8>, &[&str]); 5] = [
             (with_len(12), &[]),
-            // Less than there is: the rest is padding.
+            // Shorter than the captured bytes: the rest is padding.
             (with_len(10), &[]),
             (with_len(13), &["udp.pkt_too_small"]),
             (with_len(7), &["udp.len_invalid"]),
@@ -112,7 +112,7 @@ mod tests {
             assert_eq!(events(&p), expected, "{datagram:?}");
             assert_eq!(p.transport.is_some(), expected.is_empty());
             assert_eq!(p.flags.has(Flags::INVALID), !expected.is_empty());
-            // The peer names the protocol in records also where the header is broken.
+            // Suricata names the protocol in records even if the header is broken.
             assert_eq!(p.proto, 17);
         }
         assert_eq!(build::raw(&build::ipv4(17, &[], &with_len(10))).payload_len, 2);

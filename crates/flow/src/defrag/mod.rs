@@ -1,13 +1,13 @@
-//! IP fragments into datagrams.
+//! Reassembles IP fragments into datagrams.
 //!
-//! A tracker a datagram, keyed by addresses, identification, protocol, VLANs and layers of
-//! encapsulation. Its fragments are kept as pieces that do not overlap: where a new fragment meets
-//! an earlier piece, the policy of the receiving host decides which bytes stay, and pieces are cut
-//! accordingly. The datagram is complete when the pieces reach from 0 to the end of the last
-//! fragment without a hole.
+//! There is one tracker per datagram, keyed by addresses, identification, protocol, VLANs and
+//! layers of encapsulation. Its fragments are kept as pieces that do not overlap: where a new
+//! fragment overlaps an earlier piece, the policy of the receiving host decides which bytes stay,
+//! and pieces are cut accordingly. The datagram is complete when the pieces reach from 0 to the end
+//! of the last fragment without a hole.
 //!
-//! Event time drives the timeout: a tracker past it is found by its own next fragment, or given up
-//! when room is needed, oldest first.
+//! Event time drives the timeout: a tracker past its timeout is removed when its own next fragment
+//! arrives, or when space is needed, oldest first.
 
 mod pieces;
 
@@ -26,7 +26,7 @@ use std::collections::{HashMap, VecDeque};
 pub struct Fragment<'a> {
     /// Source address.
     pub src: Addr,
-    /// Destination address: the stack that puts the fragments together.
+    /// Destination address: its stack reassembles the fragments.
     pub dst: Addr,
     /// 4 or 6.
     pub ip_version: u8,
@@ -46,7 +46,7 @@ pub struct Fragment<'a> {
     /// IPv6: the fixed header and the extension headers before the fragment header, with the last
     /// next-header field (see `next_header_at`) still naming the fragment header.
     pub header: &'a [u8],
-    /// IPv6: where in `header` the next-header field stands that must name what follows.
+    /// IPv6: offset in `header` of the next-header field that must name what follows.
     pub next_header_at: usize,
     /// The payload.
     pub payload: &'a [u8],
@@ -63,7 +63,7 @@ pub enum FragEvent {
     TooLarge,
     /// `frag_overlap`: covers bytes of an earlier fragment.
     Overlap,
-    /// `frag_ignored`: no room.
+    /// `frag_ignored`: a limit was reached.
     Ignored,
 }
 
@@ -78,7 +78,7 @@ impl FragEvent {
     }
 }
 
-/// What became of a fragment.
+/// The outcome for a fragment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DefragOutcome {
     /// An irregularity.
@@ -103,27 +103,27 @@ struct Key {
 #[derive(Debug)]
 struct Tracker {
     policy: OsPolicy,
-    /// Nanoseconds after which it is given up.
+    /// Time in nanoseconds at which the tracker times out.
     expires_ns: u64,
     timeout_s: u32,
     pieces: Pieces,
     fragments: u32,
-    /// A last fragment has come.
+    /// Whether the last fragment has arrived.
     has_last: bool,
     header: Vec<u8>,
     next_header_at: usize,
     next_header: u8,
-    /// Tells this tracker from an earlier one of the same key in the queue of ages.
+    /// Distinguishes this tracker from an earlier one with the same key in the queue of ages.
     serial: u64,
     charged: u64,
 }
 
-/// Puts fragments together.
+/// Reassembles fragments.
 #[derive(Debug)]
 pub struct Defragmenter {
     cfg: DefragConfig,
     trackers: HashMap<Key, Tracker, RandomState>,
-    /// Trackers by the time they were made, oldest first; entries of finished ones are skipped.
+    /// Trackers by the time of their creation, oldest first; entries of finished ones are skipped.
     ages: VecDeque<(Key, u64)>,
     serial: u64,
     fragments: usize,
@@ -160,8 +160,8 @@ impl Defragmenter {
         c
     }
 
-    /// Work done so far: fragments taken, trackers looked at and given up. Tests bound it, as time can't
-    /// be.
+    /// Work done so far: fragments processed, trackers examined and removed. Tests set a bound to
+    /// it instead of measuring time.
     pub fn steps(&self) -> u64 {
         self.steps
     }
@@ -172,7 +172,7 @@ impl Defragmenter {
         &self.datagram
     }
 
-    /// Takes a fragment in.
+    /// Processes a fragment.
     pub fn fragment(&mut self, f: &Fragment<'_>) -> DefragOutcome {
         let mut out = DefragOutcome::default();
         if !self.cfg.enabled {
@@ -206,7 +206,7 @@ impl Defragmenter {
         if self.trackers.get(&key).is_some_and(|t| t.expires_ns < f.ts_ns) {
             self.count_timeout(v6);
             self.counters.wrk_tracker_timeout += 1;
-            self.give_up(&key);
+            self.remove_tracker(&key);
         }
         let simulated = self.cfg.simulate_memcap_at != 0 && f.number == self.cfg.simulate_memcap_at;
         if simulated || !self.make_room(&key, f) {
@@ -218,7 +218,7 @@ impl Defragmenter {
         out
     }
 
-    /// Reserves room for a fragment and makes its tracker.
+    /// Reserves memory for a fragment and creates its tracker.
     fn make_room(&mut self, key: &Key, f: &Fragment<'_>) -> bool {
         let is_new = !self.trackers.contains_key(key);
         let charge = f.payload.len() as u64 + FRAGMENT_COST + if is_new { TRACKER_COST } else { 0 };
@@ -261,7 +261,7 @@ impl Defragmenter {
         true
     }
 
-    /// Gives up the oldest tracker that is past its timeout. False when there is none.
+    /// Removes the oldest tracker that is past its timeout. Returns false if there is none.
     fn evict(&mut self, now_ns: u64, not: &Key) -> bool {
         while let Some((key, serial)) = self.ages.front().copied() {
             self.steps += 1;
@@ -275,7 +275,7 @@ impl Defragmenter {
             self.ages.pop_front();
             self.count_timeout(key.ip_version == 6);
             self.counters.tracker_hard_reuse += 1;
-            self.give_up(&key);
+            self.remove_tracker(&key);
             return true;
         }
         false
@@ -310,10 +310,10 @@ impl Defragmenter {
         } else {
             self.counters.ipv4_reassembled += 1;
         }
-        self.give_up(key);
+        self.remove_tracker(key);
     }
 
-    fn give_up(&mut self, key: &Key) {
+    fn remove_tracker(&mut self, key: &Key) {
         let Some(t) = self.trackers.remove(key) else { return };
         self.steps += 1;
         self.fragments = self.fragments.saturating_sub(t.fragments as usize);

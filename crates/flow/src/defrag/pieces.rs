@@ -1,11 +1,11 @@
-//! The fragments of one datagram and who wins where they overlap.
+//! The fragments of one datagram, and which of them wins where they overlap.
 //!
 //! Fragments are kept whole, in order of their offset, each with a count of bytes at its front that
-//! lost to another. A new one goes through those before it and settles the first conflicts by the
-//! policy of the receiving host; what that leaves undecided is settled by order: the datagram is
+//! were overridden by another. A new fragment is compared with those before it, and the policy of
+//! the receiving host resolves the first conflicts; the rest is resolved by order: the datagram is
 //! laid out by offset, later fragments over earlier ones, and ends with the first fragment that
-//! says it is the last. The peer does it this way, and sets of more than two overlapping fragments
-//! show it; the rules were compared with it on random sets for every policy.
+//! says it is the last. Suricata works this way, as sets of more than two overlapping fragments
+//! show; the rules were compared with Suricata on random sets of fragments for every policy.
 
 use crate::policy::OsPolicy;
 
@@ -13,7 +13,7 @@ use crate::policy::OsPolicy;
 struct Piece {
     start: u32,
     bytes: Vec<u8>,
-    /// Bytes at the front that lost.
+    /// Bytes at the front that were overridden.
     cut: u32,
     is_last: bool,
 }
@@ -23,24 +23,24 @@ impl Piece {
         self.start + self.bytes.len() as u32
     }
 
-    /// Where what is left of it starts.
+    /// Where the remaining bytes start.
     fn from(&self) -> u32 {
         self.start + self.cut
     }
 }
 
-/// How a policy settles conflicts.
+/// How a policy resolves conflicts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Family {
     /// The earlier fragment wins wherever it starts before or at the new one's start.
     Bsd,
-    /// Nothing is settled but by order of offset.
+    /// Only the order of offsets decides.
     Right,
     /// The earlier fragment wins if it starts before the new one.
     Linux,
-    /// Whole fragments win: inside another it is dropped, around another it replaces it.
+    /// Whole fragments win: a fragment inside another is dropped, one around another replaces it.
     Windows,
-    /// The same, and a replaced one may end where the new one ends.
+    /// As `Windows`, and a replaced fragment may end where the new one ends.
     Solaris,
     /// The earlier fragment wins.
     First,
@@ -65,7 +65,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Puts a fragment in. True when it overlapped.
+    /// Inserts a fragment. Returns true if it overlapped another.
     pub(super) fn insert(
         &mut self,
         offset: u32,
@@ -87,8 +87,8 @@ impl Pieces {
         overlap
     }
 
-    /// Settles conflicts with the fragments before it, up to the first that trims the new one.
-    /// Whether there were any, and whether the new one stays.
+    /// Resolves conflicts with the fragments before it, up to the first that trims the new one.
+    /// Returns whether there were any, and whether the new one stays.
     fn settle(&mut self, new: &mut Piece, family: Family) -> (bool, bool) {
         let (mut overlap, mut moved) = (false, false);
         let mut at = 0;
@@ -124,7 +124,7 @@ impl Pieces {
         (overlap, true)
     }
 
-    /// Whether everything up to the end of the last fragment is there.
+    /// Whether all bytes up to the end of the last fragment are present.
     pub(super) fn is_complete(&self) -> bool {
         let mut next = 0;
         for p in &self.list {
@@ -164,7 +164,7 @@ enum Outcome {
     NewCut,
     OldGoes,
     OldCut,
-    /// Left to the order of offsets.
+    /// Undecided: the order of offsets decides.
     Both,
 }
 
@@ -193,8 +193,8 @@ fn conflict(family: Family, old: &Piece, new: &Piece) -> Outcome {
 mod tests {
     use super::*;
 
-    /// Nine overlaps of a new fragment B with an earlier A of units 3..6, and who has the units
-    /// they share, measured at the peer (Suricata 8.0.7) for each policy of `host-os-policy`.
+    /// Nine overlaps of a new fragment B with an earlier A of units 3..6, and which of them keeps
+    /// the shared units, as measured with Suricata 8.0.7 for each policy of `host-os-policy`.
     #[test]
     fn nine_overlaps_for_every_policy() {
         use OsPolicy as P;
@@ -216,7 +216,7 @@ mod tests {
                     let units = |(from, to): (u32, u32)| (to - from) as usize * 8;
                     assert!(!pieces.insert(A.0 * 8, &vec![b'A'; units(A)], false, *policy));
                     assert!(pieces.insert(b.0 * 8, &vec![b'B'; units(b)], false, *policy));
-                    // What neither covers, the end marked as the last.
+                    // The units that neither covers, the end marked as the last.
                     let (from, to) = (A.0.min(b.0), A.1.max(b.1));
                     pieces.insert(0, &vec![b'.'; units((0, from))], false, *policy);
                     pieces.insert(to * 8, &vec![b'.'; units((to, 10))], true, *policy);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn fragments_without_overlaps_may_come_in_any_order() {
+    fn fragments_without_overlaps_may_arrive_in_any_order() {
         let bytes: Vec<u8> = (0..120_u8).collect();
         let ranges = [(0, 24), (24, 48), (48, 56), (56, 96), (96, 120)];
         let mut seed = 9_u64;

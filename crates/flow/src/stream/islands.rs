@@ -1,7 +1,7 @@
-//! Runs of bytes behind holes, in order of place, none touching another.
+//! Runs of bytes after holes, sorted by offset; none touches another.
 //!
-//! How many bytes they hold and how far they lie apart is kept up to date with each change: a stream
-//! may have thousands of them, and a packet that adds one looks at its neighbours alone.
+//! Their total size and the number of wide holes are updated with each change: a stream may have
+//! thousands of islands, and a packet that adds one examines only its neighbours.
 
 use crate::limits::REGION_GAP;
 use std::ops::Range;
@@ -19,12 +19,12 @@ impl Island {
     }
 }
 
-/// All of a stream.
+/// All islands of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Islands {
     list: Vec<Island>,
     bytes: u64,
-    /// Holes between two of them that part regions.
+    /// Number of holes between two islands that separate regions.
     wide: usize,
 }
 
@@ -33,7 +33,7 @@ impl Islands {
         self.list.len()
     }
 
-    /// Bytes of all.
+    /// Bytes of all islands.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -50,47 +50,49 @@ impl Islands {
         self.list.get(at)
     }
 
-    /// Place of the first that ends behind an offset, or with it where `or_at`.
-    pub(super) fn ending_behind(&self, offset: u64, or_at: bool) -> usize {
+    /// Index of the first island that ends after an offset, or at it if `or_at`.
+    pub(super) fn first_ending_after(&self, offset: u64, or_at: bool) -> usize {
         self.list.partition_point(|i| i.end() < offset + u64::from(!or_at))
     }
 
-    /// Holes that part regions, that behind a run that ends there too.
+    /// Number of holes that separate regions, including the hole after a run that ends at
+    /// `run_end`.
     pub(super) fn wide_holes(&self, run_end: u64) -> usize {
         self.wide + usize::from(self.first().is_some_and(|i| i.start - run_end >= REGION_GAP))
     }
 
-    /// Whether the hole before an island parts regions.
+    /// Whether the hole before an island separates regions.
     fn is_wide(&self, at: usize) -> bool {
         let before = at.checked_sub(1).and_then(|at| self.list.get(at));
         before.zip(self.list.get(at)).is_some_and(|(a, b)| b.start - a.end() >= REGION_GAP)
     }
 
-    fn wide_among(&self, range: Range<usize>) -> usize {
+    fn wide_holes_in(&self, range: Range<usize>) -> usize {
         range.filter(|at| self.is_wide(*at)).count()
     }
 
-    /// Puts bytes in their place, over what is there; joins what touches. Returns how many were looked
-    /// at.
+    /// Writes bytes over any that are stored there and merges islands that touch. Returns how many
+    /// were examined.
     pub(super) fn put(&mut self, start: u64, bytes: &[u8]) -> usize {
         let end = start + bytes.len() as u64;
-        let first = self.ending_behind(start, true);
+        let first = self.first_ending_after(start, true);
         let last = self.list.partition_point(|i| i.start <= end);
-        let wide = self.wide_among(first..last + 1);
+        let wide = self.wide_holes_in(first..last + 1);
         let held: usize =
             self.list.get(first..last).unwrap_or_default().iter().map(|i| i.bytes.len()).sum();
-        match first == last {
-            true => self.list.insert(first, Island { start, bytes: bytes.to_vec() }),
-            false => self.join(first..last, start, bytes),
+        if first == last {
+            self.list.insert(first, Island { start, bytes: bytes.to_vec() });
+        } else {
+            self.merge(first..last, start, bytes);
         }
-        self.wide = self.wide + self.wide_among(first..first + 2) - wide;
+        self.wide = self.wide + self.wide_holes_in(first..first + 2) - wide;
         let holds = self.list.get(first).map_or(0, |i| i.bytes.len());
         self.bytes = self.bytes + holds as u64 - held as u64;
         last - first + 1
     }
 
-    /// All of these touch or overlap the new bytes: they become one.
-    fn join(&mut self, range: Range<usize>, start: u64, bytes: &[u8]) {
+    /// Merges these islands, which all touch or overlap the new bytes.
+    fn merge(&mut self, range: Range<usize>, start: u64, bytes: &[u8]) {
         let Some(first) = self.list.get_mut(range.start) else { return };
         let mut merged = std::mem::take(first);
         if start < merged.start {
@@ -102,7 +104,7 @@ impl Islands {
         }
         for mut next in self.list.drain(range.start + 1..range.end) {
             let at = (next.start - merged.start) as usize;
-            // The hole between them is filled by the new bytes, which are written below.
+            // The new bytes, which are written below, fill the hole between them.
             merged.bytes.resize(at, 0);
             merged.bytes.append(&mut next.bytes);
         }
@@ -116,9 +118,9 @@ impl Islands {
         }
     }
 
-    /// Takes an island's bytes and their place; those before it were taken too, and all of them go by
-    /// [`Islands::drop_first`].
-    pub(super) fn take(&mut self, at: usize) -> Option<(u64, Vec<u8>)> {
+    /// Takes an island's bytes and their offset. The caller has taken those before it too and
+    /// removes all of them with [`Islands::drop_first`].
+    pub(super) fn take_bytes(&mut self, at: usize) -> Option<(u64, Vec<u8>)> {
         self.wide -= usize::from(self.is_wide(at + 1));
         let island = self.list.get_mut(at)?;
         let bytes = std::mem::take(&mut island.bytes);
@@ -126,7 +128,7 @@ impl Islands {
         Some((island.start, bytes))
     }
 
-    /// The first so many are gone: their bytes were taken.
+    /// Removes the first `count` islands, whose bytes were taken.
     pub(super) fn drop_first(&mut self, count: usize) {
         self.list.drain(..count);
     }
@@ -136,7 +138,7 @@ impl Islands {
 mod tests {
     use super::*;
 
-    /// What is kept up to date is what there is, whatever is put and taken.
+    /// After any insertions and removals the running sums equal those of the list.
     #[test]
     fn sums_are_those_of_the_list() {
         let mut state = 7_u64;
@@ -151,7 +153,7 @@ mod tests {
             match random(8) {
                 0 if islands.len() > 3 => {
                     let count = 1 + random(3) as usize;
-                    (0..count).for_each(|at| drop(islands.take(at)));
+                    (0..count).for_each(|at| drop(islands.take_bytes(at)));
                     islands.drop_first(count);
                 }
                 _ => {

@@ -1,37 +1,37 @@
-//! One direction of a TCP session: its place in sequence space, the bytes kept, and how far the
-//! application layer and raw inspection have come.
+//! One direction of a TCP session: its position in sequence space, the bytes kept, and the offsets
+//! of the application layer and of raw inspection.
 //!
-//! Offsets are 64 bit and count the bytes after the SYN. Sequence numbers are turned into offsets
-//! against a reference pair that moves along, so streams may be longer than 4 GiB. Urgent bytes
-//! taken out of band have no offset; what follows moves up.
+//! Offsets are 64 bit and count the bytes after the SYN. Sequence numbers are converted to offsets
+//! with a reference pair that moves along, so streams may be longer than 4 GiB. Urgent bytes taken
+//! out of band have no offset; the bytes after them move up.
 //!
-//! Two readers share the bytes: the parsers (`app_*`) and payload rules (`raw_*`). Bytes are given
-//! up when both are past them and the receiver has acknowledged them; acknowledged or not matters
-//! because a retransmission is compared with what was sent first.
+//! Two readers share the bytes: the parsers (`app_*`) and payload rules (`raw_*`). Bytes are
+//! dropped when both are past them and the receiver has acknowledged them; unacknowledged bytes are
+//! kept because a retransmission is compared with the bytes that were sent first.
 
 mod islands;
 #[cfg(test)]
 mod model;
 mod overlap;
-mod rooms;
+mod pool;
 mod store;
 
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
-pub(crate) use rooms::Rooms;
+pub(crate) use pool::BufferPool;
 use store::Store;
 pub(crate) use store::Stored;
 
-/// What the application layer gets next.
+/// The next chunk for the application layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AppChunk<'a> {
-    /// Bytes from the first not yet consumed, more than were shown before.
+    /// All bytes that are not yet consumed, more than in the chunk before.
     Data(&'a [u8]),
-    /// So many bytes never came; they count as consumed.
+    /// The number of bytes that never arrived; they count as consumed.
     Gap(u64),
-    /// Nothing will follow. Given once.
+    /// Nothing will follow. Returned once.
     Eof,
-    /// Nothing new at the moment.
+    /// Nothing new has arrived.
     None,
 }
 
@@ -40,12 +40,12 @@ pub enum AppChunk<'a> {
 pub struct RawView<'a> {
     /// The bytes.
     pub data: &'a [u8],
-    /// Stream offset of the first.
+    /// Stream offset of the first byte.
     pub offset: u64,
 }
 
 impl RawView<'_> {
-    /// Offset behind the last byte: what to pass to [`Stream::raw_advance`].
+    /// Offset after the last byte: the argument for [`Stream::raw_advance`].
     pub fn end(&self) -> u64 {
         self.offset + self.data.len() as u64
     }
@@ -70,7 +70,7 @@ pub struct Stream {
     pub(crate) tcp_flags: u8,
     /// Last timestamp value of the sender.
     pub(crate) last_ts: u32,
-    /// Event time of the packet that carried it, seconds.
+    /// Event time of the packet with that timestamp, seconds.
     pub(crate) last_pkt_s: u32,
     /// Stack of the receiving host.
     pub(crate) policy: OsPolicy,
@@ -78,35 +78,35 @@ pub struct Stream {
 
     ref_seq: u32,
     ref_offset: u64,
-    /// Sequence numbers of urgent bytes taken out, ascending, behind the reference.
+    /// Sequence numbers of removed urgent bytes, ascending, after the reference.
     oob: Vec<u32>,
-    /// Bytes taken out in all.
+    /// Number of urgent bytes removed so far.
     oob_total: u32,
     store: Store,
     /// Bytes that are reassembled; 0 = all.
     depth: u64,
     app: u64,
-    /// End of what the application layer has been shown.
+    /// End of the bytes that the application layer has received.
     shown: u64,
-    /// It wants at least so many bytes before it is called again.
+    /// Number of bytes that the application layer needs before it is called again.
     needs: u64,
     raw: u64,
     /// Highest acknowledgment before a reset, which counts all that is kept as acknowledged.
     pub(crate) acked_before_reset: Option<u32>,
     /// Offset of the FIN.
     fin: Option<u64>,
-    /// Data from here on is kept for somebody beside parsers and payload rules.
+    /// Data from this offset on is kept for a reader other than parsers and payload rules.
     hold: Option<u64>,
     gaps: u32,
     gap_bytes: u64,
 }
 
-/// Yes-or-no facts of a direction.
+/// Flags of a direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct StreamMarks {
     /// The sender uses timestamps.
     pub(crate) timestamps: bool,
-    /// It began with timestamp 0.
+    /// The sender began with timestamp 0.
     pub(crate) zero_timestamp: bool,
     /// A keep-alive is waiting for its answer.
     pub(crate) keepalive: bool,
@@ -114,17 +114,17 @@ pub(crate) struct StreamMarks {
     pub(crate) window_probe: bool,
     /// The sender of this stream has sent a reset that may be ignored.
     pub(crate) reset: bool,
-    /// Longer than the depth.
+    /// The stream is longer than the depth.
     pub(crate) depth_reached: bool,
     /// Nothing is kept any more.
     pub(crate) stopped: bool,
     pub(crate) no_app: bool,
     pub(crate) no_raw: bool,
-    /// Raw inspection is due whatever the amount.
+    /// Raw inspection is due, whatever the amount of data.
     pub(crate) raw_due: bool,
-    /// Data counts at once, not when acknowledged.
+    /// Data is inspected at once, not when it is acknowledged.
     pub(crate) inline: bool,
-    /// The flow has ended: everything counts.
+    /// The flow has ended: all data is inspected.
     pub(crate) ended: bool,
     /// No more data is expected from the sender.
     pub(crate) eof_due: bool,
@@ -140,15 +140,15 @@ impl Stream {
         self.ref_offset = 0;
     }
 
-    /// Forgets everything.
-    pub(crate) fn reset(&mut self, budget: &Budget, rooms: &mut Rooms) {
-        self.store.reset(budget, rooms);
+    /// Resets all state.
+    pub(crate) fn reset(&mut self, budget: &Budget, pool: &mut BufferPool) {
+        self.store.reset(budget, pool);
         *self = Stream::default();
     }
 
     // ---- application layer
 
-    /// What the application layer gets next. Call it until it gives `None`.
+    /// The next chunk for the application layer. Call it until it returns `None`.
     pub fn app_next(&mut self) -> AppChunk<'_> {
         if self.marks.no_app || self.marks.stopped && !self.marks.eof_due {
             return AppChunk::None;
@@ -165,9 +165,9 @@ impl Stream {
                 return AppChunk::Data(data.get(..len).unwrap_or(data));
             }
         }
-        // A hole right behind what is there, acknowledged: it will not be filled.
-        // Bytes that were shown and left are given up only if their taker waits for a certain
-        // amount; who takes nothing (a protocol not yet known) may still do so.
+        // An acknowledged hole directly after the available bytes: it will not be filled. Bytes
+        // that a parser has seen but not consumed are dropped only if it waits for a certain
+        // amount; a parser that consumes nothing (a protocol not yet detected) may still do so.
         let acked = match self.acked_before_reset {
             Some(seq) => self.offset_of(seq).unwrap_or(0).min(self.acked()),
             None => self.acked(),
@@ -190,13 +190,13 @@ impl Stream {
         AppChunk::None
     }
 
-    /// Counts `n` bytes of the last [`AppChunk::Data`] as done. The rest is shown again as soon as
-    /// more has come.
+    /// Marks `n` bytes of the last [`AppChunk::Data`] as consumed. The rest is returned again as
+    /// soon as more has arrived.
     pub fn app_consume(&mut self, n: usize) {
         self.app = self.shown.min(self.app.saturating_add(n as u64));
     }
 
-    /// The application layer wants at least `n` bytes, counted from the first not consumed, before
+    /// The application layer needs at least `n` bytes, counted from the first not consumed, before
     /// it is called again.
     pub fn app_needs(&mut self, n: u64) {
         self.needs = n;
@@ -208,21 +208,22 @@ impl Stream {
         self.app
     }
 
-    /// Bytes ready for the application layer from the first not consumed on, shown before or not.
+    /// All bytes for the application layer that are not yet consumed, whether it has seen them or
+    /// not.
     pub fn app_peek(&self) -> &[u8] {
         let len = (self.app_available_end() - self.app) as usize;
         let data = self.store.bytes_from(self.app);
         data.get(..len).unwrap_or(data)
     }
 
-    /// Shows the next [`AppChunk::Data`] again from the first byte not consumed although nothing
-    /// was added: another parser takes over.
+    /// Makes the next [`AppChunk::Data`] begin at the first byte not consumed although nothing was
+    /// added, because another parser takes over.
     pub fn app_again(&mut self) {
         self.shown = self.app;
         self.needs = 0;
     }
 
-    /// The application layer takes no more of this direction.
+    /// The application layer takes no more data of this direction.
     pub fn disable_app(&mut self) {
         self.marks.no_app = true;
     }
@@ -245,7 +246,7 @@ impl Stream {
 
     /// Bytes for payload rules, if inspection is due: at least `chunk` new acknowledged bytes, or
     /// `force`, or it was triggered, or the flow has ended. Call [`Stream::raw_advance`] with
-    /// [`RawView::end`] afterwards and ask again: data behind a hole comes as a view of its own.
+    /// [`RawView::end`] afterwards and ask again: data after a hole comes as a view of its own.
     pub fn raw_view(&self, chunk: u64, force: bool) -> Option<RawView<'_>> {
         if self.marks.no_raw {
             return None;
@@ -269,9 +270,9 @@ impl Stream {
         Some(RawView { data: bytes.get(..len)?, offset })
     }
 
-    /// Inline: the window around a packet's own bytes. `offset` and `len` are the packet's place
-    /// (see `TcpVerdict`); up to `chunk` bytes are shown, what follows the packet is left out
-    /// first, then what lies before.
+    /// Inline: the window around a packet's own bytes. `offset` and `len` are the packet's position
+    /// (see `TcpVerdict`). The window has up to `chunk` bytes: bytes after the packet are left out
+    /// first, then bytes before it.
     pub fn raw_window(&self, offset: u64, len: u64, chunk: u64) -> Option<RawView<'_>> {
         if self.marks.no_raw || len == 0 {
             return None;
@@ -290,7 +291,7 @@ impl Stream {
         (!data.is_empty()).then_some(RawView { data, offset: from })
     }
 
-    /// Counts everything before `to` as inspected.
+    /// Marks everything before `to` as inspected.
     pub fn raw_advance(&mut self, to: u64) {
         self.raw = self.raw.max(to);
         if self.store.next_data(self.raw).is_none_or(|next| next >= self.raw_limit()) {
@@ -298,27 +299,29 @@ impl Stream {
         }
     }
 
-    /// Offset up to which raw inspection has come.
+    /// Offset up to which raw inspection is done.
     pub fn raw_offset(&self) -> u64 {
         self.raw
     }
 
-    /// Makes raw inspection due whatever the amount: a parser has finished a request or response.
+    /// Triggers raw inspection, whatever the amount: a parser has finished a request or response.
     pub fn trigger_raw(&mut self) {
         self.marks.raw_due = true;
     }
 
-    /// No raw inspection of this direction any more.
+    /// Ends raw inspection of this direction.
     pub fn no_raw(&mut self) {
         self.marks.no_raw = true;
     }
 
-    /// Offset behind the last byte that counts: acknowledged, or all inline and at the flow's end.
+    /// Offset after the last byte for inspection: acknowledged bytes, or all of them inline and at
+    /// the flow's end.
     pub fn usable_end(&self) -> u64 {
         self.raw_limit().min(self.store.end())
     }
 
-    /// Keeps data from this offset on until told otherwise, whoever else is done with it.
+    /// Keeps data from this offset on until the next call, even if parsers and raw inspection are
+    /// past it.
     pub fn hold(&mut self, from: Option<u64>) {
         self.hold = from;
     }
@@ -337,8 +340,8 @@ impl Stream {
         }
     }
 
-    /// Keeps nothing of this direction from now on (encrypted, bypassed). What is there can still
-    /// be inspected.
+    /// Stores no further data of this direction (encrypted, bypassed). Stored data can still be
+    /// inspected.
     pub fn stop_reassembly(&mut self) {
         self.marks.stopped = true;
     }
@@ -363,7 +366,7 @@ impl Stream {
         self.store.bytes_from(offset)
     }
 
-    /// All bytes kept, with `[N bytes missing]` where some are not there, as the peer shows a stream.
+    /// All bytes kept, with `[N bytes missing]` for gaps, as Suricata prints a stream.
     pub fn write_with_gaps(&self, out: &mut Vec<u8>) {
         let mut behind = None;
         let mut at = 0;
@@ -403,9 +406,9 @@ impl Stream {
         self.tcp_flags
     }
 
-    /// Offset behind the last byte that was acknowledged (or missing and acknowledged).
+    /// Offset after the last byte that was acknowledged, whether it was seen or not.
     pub fn acked(&self) -> u64 {
-        // Nothing at all has come from the receiver yet.
+        // Nothing has arrived from the receiver yet.
         if self.last_ack == 0 && self.next_win == 0 && self.window == 0 {
             return self.store.base();
         }
@@ -413,12 +416,13 @@ impl Stream {
         self.fin.map_or(acked, |fin| acked.min(fin)).max(self.store.base())
     }
 
-    /// Bytes that `stream_size` compares: what the sender has sent by its sequence numbers.
+    /// The size for the keyword `stream_size`: bytes sent, by the sender's sequence numbers.
     pub fn size(&self) -> u64 {
         u64::from(self.next_seq.wrapping_sub(self.isn.wrapping_add(1)))
     }
 
-    /// Whether someone has not yet seen all there is, counting what was never acknowledged.
+    /// Whether parsers or raw inspection have not yet seen all data, including unacknowledged
+    /// bytes.
     pub fn has_pending(&self) -> bool {
         let end = self.store.end();
         let app = !self.marks.no_app && !self.marks.stopped && self.app.max(self.shown) < end;
@@ -426,7 +430,7 @@ impl Stream {
         app || raw
     }
 
-    /// The flow has ended: everything counts, acknowledged or not.
+    /// The flow has ended: all data is inspected, acknowledged or not.
     pub(crate) fn finish(&mut self) {
         self.marks.ended = true;
     }
@@ -450,7 +454,8 @@ impl Stream {
         u64::try_from(offset).ok()
     }
 
-    /// Takes the byte with this sequence number out of the stream. False when no more can be.
+    /// Removes the byte with this sequence number from the stream. Returns false if no more can be
+    /// removed.
     pub(crate) fn take_out_urgent(&mut self, seq: u32) -> bool {
         if self.oob_total >= u32::from(u16::MAX) {
             return false;
@@ -464,8 +469,8 @@ impl Stream {
         true
     }
 
-    /// Bytes of a segment at `seq` that lie within the depth; sets the mark when there are none
-    /// or only some.
+    /// Number of bytes of a segment at `seq` that are within the depth; sets the mark if not all
+    /// are.
     pub(crate) fn within_depth(&mut self, seq: u32, len: usize) -> usize {
         if self.depth == 0 {
             return len;
@@ -493,23 +498,23 @@ impl Stream {
         bytes: &[u8],
         max_regions: u8,
         budget: &Budget,
-        rooms: &mut Rooms,
+        pool: &mut BufferPool,
     ) -> Stored {
         self.marks.has_data = true;
         if !self.oob.is_empty() {
-            return self.store_around_urgent(seq, bytes, max_regions, budget, rooms);
+            return self.store_around_urgent(seq, bytes, max_regions, budget, pool);
         }
-        self.store_plain(seq, bytes, max_regions, budget, rooms)
+        self.store_plain(seq, bytes, max_regions, budget, pool)
     }
 
-    /// Stores bytes, leaving out those that were taken out as urgent before.
+    /// Stores bytes without those that were removed as urgent before.
     fn store_around_urgent(
         &mut self,
         seq: u32,
         bytes: &[u8],
         max_regions: u8,
         budget: &Budget,
-        rooms: &mut Rooms,
+        pool: &mut BufferPool,
     ) -> Stored {
         let mut stored = Stored::Before;
         let (mut at, mut rest) = (seq, bytes);
@@ -524,13 +529,13 @@ impl Stream {
                 break;
             };
             if !part.is_empty() {
-                stored = stored.and(self.store_plain(at, part, max_regions, budget, rooms));
+                stored = stored.and(self.store_plain(at, part, max_regions, budget, pool));
             }
             rest = after.get(1..).unwrap_or_default();
             at = hole.wrapping_add(1);
         }
         if !rest.is_empty() {
-            stored = stored.and(self.store_plain(at, rest, max_regions, budget, rooms));
+            stored = stored.and(self.store_plain(at, rest, max_regions, budget, pool));
         }
         stored
     }
@@ -542,12 +547,12 @@ impl Stream {
         bytes: &[u8],
         max_regions: u8,
         budget: &Budget,
-        rooms: &mut Rooms,
+        pool: &mut BufferPool,
     ) -> Stored {
         let (start, bytes) = match self.offset_of(seq) {
             Some(start) => (start, bytes),
             None => {
-                // The part before offset 0 has no place.
+                // Bytes before offset 0 are not stored.
                 let Some(first) = self.first_placed(seq, bytes.len()) else {
                     return Stored::Before;
                 };
@@ -558,7 +563,7 @@ impl Stream {
             return Stored::Before;
         }
         let policy = if self.marks.inline { OsPolicy::First } else { self.policy };
-        self.store.insert(start, bytes, policy, max_regions, budget, rooms)
+        self.store.insert(start, bytes, policy, max_regions, budget, pool)
     }
 
     fn first_placed(&self, seq: u32, len: usize) -> Option<usize> {
@@ -573,7 +578,7 @@ impl Stream {
         if self.marks.stopped { self.last_ack } else { self.seq_at(self.store.base()) }
     }
 
-    /// Sequence number behind the last byte kept.
+    /// Sequence number after the last byte kept.
     pub(crate) fn end_seq(&self) -> u32 {
         self.seq_at(self.store.end())
     }
@@ -588,12 +593,13 @@ impl Stream {
         seq
     }
 
-    /// Gives up what nobody needs any more, but for so many bytes that were inspected last.
+    /// Drops bytes that are no longer needed, except for the `window` bytes that were inspected
+    /// last.
     #[inline]
-    pub(crate) fn trim(&mut self, window: u64, budget: &Budget, rooms: &mut Rooms) {
+    pub(crate) fn trim(&mut self, window: u64, budget: &Budget, pool: &mut BufferPool) {
         let app = if self.marks.no_app { u64::MAX } else { self.app };
         let raw = if self.marks.no_raw { u64::MAX } else { self.raw.saturating_sub(window) };
-        // A gap behind all data counts as done by the application layer.
+        // A gap after all data counts as consumed by the application layer.
         let end = self.store.end();
         let end = if self.marks.no_app { end } else { end.max(self.app) };
         let hold = self.hold.unwrap_or(u64::MAX);
@@ -601,7 +607,7 @@ impl Stream {
         if edge <= self.store.base() {
             return;
         }
-        self.store.trim(edge, budget, rooms);
+        self.store.trim(edge, budget, pool);
         if !self.oob.is_empty() || edge.wrapping_sub(self.ref_offset) > 1 << 28 {
             self.rebase(edge);
         }

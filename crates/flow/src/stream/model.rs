@@ -1,10 +1,10 @@
-//! The store against a plain map of bytes: random segments, overlaps, policies, trims.
+//! The store compared with a plain map of bytes: random segments, overlaps, policies, trims.
 //!
-//! The map keeps every byte and every segment for itself and asks the overlap rule for each byte;
-//! the store must hold the same bytes in the same places, and give its whole budget back.
+//! The map keeps every byte and every segment separately and applies the overlap rule to each byte;
+//! the store must hold the same bytes at the same offsets and release its whole budget.
 
 use super::overlap::new_wins;
-use super::rooms::Rooms;
+use super::pool::BufferPool;
 use super::store::{Store, Stored};
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
@@ -101,7 +101,7 @@ impl Random {
 #[test]
 fn the_store_holds_what_a_map_of_bytes_holds() {
     let budget = Budget::standalone("data", 1 << 20);
-    let mut rooms = Rooms::default();
+    let mut pool = BufferPool::default();
     for round in 0..240_u64 {
         let policy = POLICIES[(round % 8) as usize];
         let mut random = Random(round);
@@ -110,26 +110,26 @@ fn the_store_holds_what_a_map_of_bytes_holds() {
             let start = model.base.saturating_sub(5) + random.below(80);
             let len = 1 + random.below(20);
             let data: Vec<u8> = (0..len).map(|_| b'a' + random.below(3) as u8).collect();
-            let stored = store.insert(start, &data, policy, 8, &budget, &mut rooms);
+            let stored = store.insert(start, &data, policy, 8, &budget, &mut pool);
             match model.insert(start, &data, policy) {
                 None => assert_eq!(stored, Stored::Before),
                 Some((overlap, differs)) => {
-                    let Stored::Yes { overlap: o, differs: d, .. } = stored else {
+                    let Stored::Kept { overlap: o, differs: d, .. } = stored else {
                         panic!("{stored:?}")
                     };
                     assert_eq!((o, d), (overlap, differs), "round {round}");
                 }
             }
             if random.below(6) == 0 {
-                // Anywhere up to the end of data; into a hole too, as after a gap.
+                // Anywhere up to the end of data, or into a hole, as after a gap.
                 let to = model.base + random.below(30);
                 let to = to.min(store.end());
-                store.trim(to, &budget, &mut rooms);
+                store.trim(to, &budget, &mut pool);
                 model.trim(to);
             }
             assert_eq!(runs_of(&store), model.runs(), "round {round}, {policy:?}");
         }
-        store.reset(&budget, &mut rooms);
+        store.reset(&budget, &mut pool);
         assert_eq!(budget.used(), 0, "round {round}");
     }
 }
@@ -137,7 +137,7 @@ fn the_store_holds_what_a_map_of_bytes_holds() {
 #[test]
 fn segments_in_any_split_and_order_give_the_same_stream() {
     let budget = Budget::standalone("data", 1 << 20);
-    let mut rooms = Rooms::default();
+    let mut pool = BufferPool::default();
     let bytes: Vec<u8> = (0..=255).cycle().take(1000).collect();
     let mut random = Random(5);
     for _ in 0..300 {
@@ -152,12 +152,11 @@ fn segments_in_any_split_and_order_give_the_same_stream() {
         }
         let mut store = Store::default();
         for (a, b) in parts {
-            let stored =
-                store.insert(a as u64, &bytes[a..b], OsPolicy::Bsd, 8, &budget, &mut rooms);
-            assert_eq!(stored, Stored::Yes { overlap: false, differs: false, lost: false });
+            let stored = store.insert(a as u64, &bytes[a..b], OsPolicy::Bsd, 8, &budget, &mut pool);
+            assert_eq!(stored, Stored::Kept { overlap: false, differs: false, lost: false });
         }
         assert_eq!(store.bytes_from(0), bytes);
-        store.reset(&budget, &mut rooms);
+        store.reset(&budget, &mut pool);
     }
     assert_eq!(budget.used(), 0);
 }
@@ -166,21 +165,21 @@ fn segments_in_any_split_and_order_give_the_same_stream() {
 fn tiny_segments_cost_no_more_than_the_bounds_allow() {
     use crate::limits::{ISLANDS_MAX, SEGMENTS_MAX};
     let budget = Budget::standalone("data", 64 << 20);
-    let mut rooms = Rooms::default();
+    let mut pool = BufferPool::default();
     let mut store = Store::default();
     // Every other byte: each an island of its own, up to the bound.
     let mut refused = 0;
     for n in 0..ISLANDS_MAX as u64 + 100 {
-        let stored = store.insert(2 + 2 * n, b"x", OsPolicy::Bsd, 8, &budget, &mut rooms);
+        let stored = store.insert(2 + 2 * n, b"x", OsPolicy::Bsd, 8, &budget, &mut pool);
         refused += u64::from(matches!(stored, Stored::TooMany { .. }));
     }
     assert_eq!(refused, 100);
     assert_eq!(gabion_record::limits::take().of(&crate::limits::reached::ISLANDS_MAX), 100);
-    // One byte at a time in order: neighbours are joined, nothing is refused.
+    // One byte at a time in order: neighbours are merged, nothing is refused.
     let mut store = Store::default();
     for n in 0..3 * SEGMENTS_MAX as u64 {
-        let stored = store.insert(n, b"y", OsPolicy::Bsd, 8, &budget, &mut rooms);
-        assert!(matches!(stored, Stored::Yes { .. }));
+        let stored = store.insert(n, b"y", OsPolicy::Bsd, 8, &budget, &mut pool);
+        assert!(matches!(stored, Stored::Kept { .. }));
         assert!(store.segment_count() <= SEGMENTS_MAX);
     }
     assert_eq!(store.end(), 3 * SEGMENTS_MAX as u64);
@@ -189,13 +188,13 @@ fn tiny_segments_cost_no_more_than_the_bounds_allow() {
 #[test]
 fn regions_far_apart_are_bounded() {
     let budget = Budget::standalone("data", 64 << 20);
-    let mut rooms = Rooms::default();
+    let mut pool = BufferPool::default();
     let mut store = Store::default();
     let far = 2 * crate::limits::REGION_GAP;
     let kinds: Vec<bool> = (0..10)
         .map(|n| {
-            let stored = store.insert(n * far, b"z", OsPolicy::Bsd, 8, &budget, &mut rooms);
-            matches!(stored, Stored::Yes { .. })
+            let stored = store.insert(n * far, b"z", OsPolicy::Bsd, 8, &budget, &mut pool);
+            matches!(stored, Stored::Kept { .. })
         })
         .collect();
     assert_eq!(kinds.iter().filter(|k| **k).count(), 8);
@@ -203,21 +202,21 @@ fn regions_far_apart_are_bounded() {
 }
 
 #[test]
-fn a_full_budget_refuses_and_keeps_what_is_there() {
+fn a_full_budget_refuses_new_data_and_keeps_the_stored() {
     let budget = Budget::standalone("data", 200);
-    let mut rooms = Rooms::default();
+    let mut pool = BufferPool::default();
     let mut store = Store::default();
     assert!(matches!(
-        store.insert(0, &[1; 100], OsPolicy::Bsd, 8, &budget, &mut rooms),
-        Stored::Yes { .. }
+        store.insert(0, &[1; 100], OsPolicy::Bsd, 8, &budget, &mut pool),
+        Stored::Kept { .. }
     ));
-    let refused = store.insert(100, &[2; 100], OsPolicy::Bsd, 8, &budget, &mut rooms);
+    let refused = store.insert(100, &[2; 100], OsPolicy::Bsd, 8, &budget, &mut pool);
     assert_eq!(refused, Stored::NoMemory);
     assert_eq!(store.bytes_from(0), [1; 100]);
-    store.trim(100, &budget, &mut rooms);
+    store.trim(100, &budget, &mut pool);
     assert_eq!(budget.used(), 0);
     assert!(matches!(
-        store.insert(100, &[2; 100], OsPolicy::Bsd, 8, &budget, &mut rooms),
-        Stored::Yes { .. }
+        store.insert(100, &[2; 100], OsPolicy::Bsd, 8, &budget, &mut pool),
+        Stored::Kept { .. }
     ));
 }

@@ -1,7 +1,7 @@
-//! Who wins where a new segment overlaps an earlier one, by the stack of the receiving host.
+//! Which segment wins where a new one overlaps an earlier one, by the stack of the receiving host.
 //!
-//! The rules are those of target-based reassembly (Shankar and Paxson 2003, Novak and Sturges
-//! 2007) as the peer applies them: pairwise between the new segment N and an earlier one O.
+//! The rules are those of target-based reassembly (Shankar and Paxson 2003, Novak and Sturges 2007)
+//! as Suricata applies them: pairwise between the new segment N and an earlier one O.
 
 use crate::policy::OsPolicy;
 
@@ -27,7 +27,8 @@ pub(crate) fn new_wins(policy: OsPolicy, old: (u64, u64), new: (u64, u64)) -> bo
     }
     let solaris_like = matches!(policy, P::Solaris | P::OldSolaris | P::Hpux11);
     if new.0 < old.0 {
-        // Starting before the old one wins everywhere, if it reaches its end on Solaris.
+        // A segment that starts before the old one wins, but on Solaris only if it also reaches its
+        // end.
         return !solaris_like || new.1 >= old.1;
     }
     solaris_like && new.1 > old.1
@@ -37,7 +38,7 @@ pub(crate) fn new_wins(policy: OsPolicy, old: (u64, u64), new: (u64, u64)) -> bo
 mod tests {
     use super::*;
 
-    /// The table of the peer's behaviour: rows are relations of N to O, columns are policies.
+    /// The table of Suricata's behavior: rows are relations of N to O, columns are policies.
     #[test]
     fn the_table_of_policies() {
         use OsPolicy as P;

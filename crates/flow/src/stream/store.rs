@@ -1,17 +1,18 @@
-//! The bytes of one direction: a contiguous run in front, islands behind holes, and the
-//! boundaries of the segments they came from.
+//! The bytes of one direction: a contiguous run in front, islands after holes, and the boundaries
+//! of the segments they came from.
 //!
-//! In-order data is appended to the front run (one copy). Data behind a hole becomes an island;
-//! when the hole is filled, the island is appended to the front run. Where segments overlap, the
-//! policy of the receiving host decides per earlier segment, so boundaries are remembered until
-//! the bytes are trimmed. All places are stream offsets (64 bit, 0 = first byte after the SYN).
+//! In-order data is appended to the front run (one copy). Data after a hole becomes an island; when
+//! the hole is filled, the island is appended to the front run. Where segments overlap, the policy
+//! of the receiving host decides per earlier segment, so boundaries are remembered until the bytes
+//! are trimmed. All positions are stream offsets (64 bit, 0 = first byte after the SYN).
 //!
-//! Costs: append O(bytes); a segment in the middle O(log n) to find its place plus the segments it
-//! overlaps plus shifting the list, bounded by `limits`. Each segment keeps the farthest end of all
-//! before it, so the search for overlaps never walks back further than they reach.
+//! Costs: O(bytes) for an append; for a segment in the middle O(log n) for the search, plus the
+//! segments it overlaps, plus shifting the list, bounded by `limits`. Each segment keeps the
+//! farthest end of all before it, so the search for overlaps never walks back further than they
+//! reach.
 
 use super::islands::{Island, Islands};
-use super::rooms::{Room, Rooms};
+use super::pool::{BufferPool, Buffers};
 use crate::limits::{REGION_GAP, SEGMENT_COST, SEGMENTS_MAX, reached};
 use crate::policy::OsPolicy;
 use gabion_record::budget::Budget;
@@ -26,23 +27,23 @@ pub(super) struct Segment {
     reach: u64,
 }
 
-/// What became of a segment.
+/// The outcome for a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stored {
-    /// It is in.
-    Yes {
+    /// Its bytes are stored.
+    Kept {
         /// It overlapped earlier data.
         overlap: bool,
-        /// With other bytes.
+        /// The overlapping bytes differed.
         differs: bool,
-        /// Inline: some of its bytes lost to earlier ones.
+        /// Inline: earlier bytes replace some of its own.
         lost: bool,
     },
-    /// It lies wholly before what is kept.
+    /// It ends before the first byte kept.
     Before,
-    /// No memory left.
+    /// The budget is used up.
     NoMemory,
-    /// Too many pieces.
+    /// There are too many islands or regions.
     TooMany {
         /// It overlapped earlier data.
         overlap: bool,
@@ -50,16 +51,16 @@ pub(crate) enum Stored {
 }
 
 impl Stored {
-    /// The outcome of two parts of one segment.
+    /// Combines the outcomes of two parts of one segment.
     pub(crate) fn and(self, other: Stored) -> Stored {
         match (self, other) {
             (
-                Stored::Yes { overlap, differs, lost },
-                Stored::Yes { overlap: o, differs: d, lost: l },
-            ) => Stored::Yes { overlap: overlap | o, differs: differs | d, lost: lost | l },
+                Stored::Kept { overlap, differs, lost },
+                Stored::Kept { overlap: o, differs: d, lost: l },
+            ) => Stored::Kept { overlap: overlap | o, differs: differs | d, lost: lost | l },
             (Stored::Before, other) => other,
             (this, Stored::Before) => this,
-            (Stored::Yes { .. }, failed) => failed,
+            (Stored::Kept { .. }, failed) => failed,
             (failed, _) => failed,
         }
     }
@@ -74,11 +75,11 @@ pub(crate) struct Store {
     head: usize,
     islands: Islands,
     segments: VecDeque<Segment>,
-    /// Bytes reserved for all this.
+    /// Bytes reserved for the bytes and segments kept.
     reserved: u64,
-    /// Segments of which neighbours are joined, where that is more than the limit.
-    join_at: u32,
-    /// Most regions at once.
+    /// Number of segments at which neighbours are merged, if it is above the limit.
+    merge_at: u32,
+    /// Most regions kept at once.
     regions_seen: u8,
 }
 
@@ -89,13 +90,13 @@ impl Store {
         self.base
     }
 
-    /// Offset behind the front run.
+    /// Offset after the front run.
     #[inline]
     pub(crate) fn run_end(&self) -> u64 {
         self.base + (self.run.len() - self.head) as u64
     }
 
-    /// Offset behind the last byte kept.
+    /// Offset after the last byte kept.
     pub(crate) fn end(&self) -> u64 {
         self.islands.last().map_or_else(|| self.run_end(), Island::end)
     }
@@ -118,33 +119,34 @@ impl Store {
             return self.run.get(self.head + skip..).unwrap_or_default();
         }
         self.islands
-            .get(self.islands.ending_behind(from, false))
+            .get(self.islands.first_ending_after(from, false))
             .filter(|i| i.start <= from)
             .and_then(|i| i.bytes.get((from - i.start) as usize..))
             .unwrap_or_default()
     }
 
-    /// The first stored offset at or behind `from`.
+    /// The first stored offset at or after `from`.
     pub(crate) fn next_data(&self, from: u64) -> Option<u64> {
         if from < self.run_end() {
             return Some(from.max(self.base));
         }
-        let next = self.islands.ending_behind(from, false);
+        let next = self.islands.first_ending_after(from, false);
         self.islands.get(next).map(|i| i.start.max(from))
     }
 
-    /// The start of the contiguous bytes that end with or behind `at`, not before `floor`.
+    /// The start of the contiguous bytes that end at or after `at`, not before `floor`.
     pub(crate) fn run_start(&self, at: u64, floor: u64) -> u64 {
         if at <= self.run_end() {
             return self.base.max(floor);
         }
         self.islands
-            .get(self.islands.ending_behind(at, true))
+            .get(self.islands.first_ending_after(at, true))
             .filter(|i| i.start <= at)
             .map_or(at, |i| i.start.max(floor))
     }
 
-    /// Stores a segment. `rooms` has working space for overlaps, and buffers for a store without.
+    /// Stores a segment. `pool` has working space for overlaps, and buffers for a store that has
+    /// none.
     #[inline]
     pub(crate) fn insert(
         &mut self,
@@ -153,15 +155,15 @@ impl Store {
         policy: OsPolicy,
         max_regions: u8,
         budget: &Budget,
-        rooms: &mut Rooms,
+        pool: &mut BufferPool,
     ) -> Stored {
         let end = start + bytes.len() as u64;
         if self.run.capacity() == 0
-            && let Some(room) = rooms.take()
+            && let Some(buffers) = pool.take()
         {
-            self.run = room.run;
+            self.run = buffers.run;
             if self.segments.is_empty() {
-                self.segments = room.segments;
+                self.segments = buffers.segments;
             }
         }
         // The usual case: next in order, before any island.
@@ -176,14 +178,14 @@ impl Store {
             self.append_run(bytes);
             self.segments.push_back(Segment { start, end, reach: end });
             self.regions_seen = self.regions_seen.max(1);
-            return Stored::Yes { overlap: false, differs: false, lost: false };
+            return Stored::Kept { overlap: false, differs: false, lost: false };
         }
         if end <= self.base {
             return Stored::Before;
         }
         let cut = self.base.saturating_sub(start);
         let bytes = bytes.get(cut as usize..).unwrap_or_default();
-        self.insert_anywhere(start + cut, bytes, policy, max_regions, budget, rooms)
+        self.insert_anywhere(start + cut, bytes, policy, max_regions, budget, pool)
     }
 
     /// The general case: overlaps, holes, islands.
@@ -194,52 +196,52 @@ impl Store {
         policy: OsPolicy,
         max_regions: u8,
         budget: &Budget,
-        rooms: &mut Rooms,
+        pool: &mut BufferPool,
     ) -> Stored {
         if bytes.is_empty() {
             return Stored::Before;
         }
         let end = start + bytes.len() as u64;
-        let scratch = &mut rooms.overlaps;
+        let scratch = &mut pool.overlaps;
         scratch.clear();
         scratch.extend_from_slice(bytes);
         let found = self.resolve_overlaps(start, end, policy, scratch);
-        rooms.steps += found.looked;
+        pool.steps += found.examined;
         let rewrite = policy == OsPolicy::First;
-        // The same segment again does not count as different data, whatever it holds: a middle box
+        // The same segment again does not count as different data, whatever its bytes: a middle box
         // or a retransmitting stack may have changed it. Inline it must be rewritten.
         let differs = found.differs && (!found.duplicate || rewrite);
         if found.duplicate && !found.differs {
-            return Stored::Yes { overlap: found.overlap, differs: false, lost: false };
+            return Stored::Kept { overlap: found.overlap, differs: false, lost: false };
         }
         if !self.has_room(start, end, max_regions) {
             return Stored::TooMany { overlap: found.overlap };
         }
-        if self.segments.len() >= SEGMENTS_MAX.max(self.join_at as usize) {
-            rooms.steps += self.segments.len() as u64;
-            self.join_segments(budget);
-            // Those that do not touch stay: the next ones come first.
+        if self.segments.len() >= SEGMENTS_MAX.max(self.merge_at as usize) {
+            pool.steps += self.segments.len() as u64;
+            self.merge_segments(budget);
+            // Neighbours that do not touch stay, so the next attempt waits for more segments.
             let next = self.segments.len() + self.segments.len() / 2;
-            self.join_at = u32::try_from(next).unwrap_or(u32::MAX);
+            self.merge_at = u32::try_from(next).unwrap_or(u32::MAX);
         }
-        // Charged in full although some bytes may be stored already; set right below.
+        // The charge is for all bytes although some may be stored already; it is corrected below.
         let charge = bytes.len() as u64 + SEGMENT_COST;
         if !self.reserve(charge, budget) {
             return Stored::NoMemory;
         }
         let before = self.stored_bytes();
-        rooms.steps += self.write(start, scratch) as u64;
+        pool.steps += self.write(start, scratch) as u64;
         let added = self.stored_bytes() - before;
         if !found.duplicate {
-            rooms.steps += self.remember(start, end);
+            pool.steps += self.remember(start, end);
         }
         let used = added + if found.duplicate { 0 } else { SEGMENT_COST };
         self.release(charge.saturating_sub(used), budget);
         self.regions_seen = self.regions_seen.max(self.regions());
-        Stored::Yes { overlap: found.overlap, differs, lost: found.lost }
+        Stored::Kept { overlap: found.overlap, differs, lost: found.lost }
     }
 
-    /// Lets each earlier segment that overlaps defend its bytes: where it wins, its bytes replace
+    /// Applies the policy to each earlier segment that overlaps: where it wins, its bytes replace
     /// the new ones in `scratch`.
     fn resolve_overlaps(
         &self,
@@ -254,7 +256,7 @@ impl Store {
             if old.start >= end {
                 break;
             }
-            found.looked += 1;
+            found.examined += 1;
             let (a, b) = (old.start.max(start).max(self.base), old.end.min(end));
             if a >= b {
                 continue;
@@ -279,9 +281,9 @@ impl Store {
         found
     }
 
-    /// Whether the pieces stay within bounds with this one.
+    /// Whether the islands and regions stay within their limits with this segment.
     fn has_room(&self, start: u64, end: u64, max_regions: u8) -> bool {
-        let at = self.islands.ending_behind(start, true);
+        let at = self.islands.first_ending_after(start, true);
         let next = self.islands.get(at);
         let joins = start <= self.run_end() || next.is_some_and(|i| end >= i.start);
         if joins {
@@ -290,19 +292,19 @@ impl Store {
         if !reached::ISLANDS_MAX.has_room(self.islands.len()) {
             return false;
         }
-        // It touches none, so those that begin before it end before it.
+        // It touches no island, so those that begin before it end before it.
         let before = at.checked_sub(1).and_then(|at| self.islands.get(at));
         let before = before.map_or_else(|| self.run_end(), Island::end);
         start - before < REGION_GAP || self.regions() < max_regions.max(1)
     }
 
-    /// Groups of data that lie farther apart than the region gap.
+    /// Number of groups of data that are farther apart than the region gap.
     fn regions(&self) -> u8 {
         u8::try_from(1 + self.islands.wide_holes(self.run_end())).unwrap_or(u8::MAX)
     }
 
-    /// Puts bytes in their place, over what is there; joins what touches. Returns how many islands were
-    /// looked at.
+    /// Writes bytes over any that are stored there and merges what touches. Returns how many
+    /// islands were examined.
     fn write(&mut self, start: u64, bytes: &[u8]) -> usize {
         let end = start + bytes.len() as u64;
         if start <= self.run_end() {
@@ -323,10 +325,10 @@ impl Store {
     fn absorb_islands(&mut self) -> usize {
         let mut count = 0;
         while self.islands.get(count).is_some_and(|i| i.start <= self.run_end())
-            && let Some((start, bytes)) = self.islands.take(count)
+            && let Some((start, bytes)) = self.islands.take_bytes(count)
         {
             count += 1;
-            // Bytes of the island that the run covers were overwritten through the run already.
+            // The island's bytes that the run covers were overwritten in the run already.
             let skip = (self.run_end() - start) as usize;
             self.append_run(bytes.get(skip..).unwrap_or_default());
         }
@@ -336,8 +338,8 @@ impl Store {
 
     #[inline]
     fn append_run(&mut self, bytes: &[u8]) {
-        // Room is made by moving the run to the front when at least half is spent, so moving costs
-        // no more than appending did.
+        // The run is moved to the front when at least half of the buffer is spent, so that moving
+        // costs no more than appending did.
         if self.head > 0
             && self.run.len() + bytes.len() > self.run.capacity()
             && self.head >= self.run.len() - self.head
@@ -349,7 +351,8 @@ impl Store {
         self.run.extend_from_slice(bytes);
     }
 
-    /// Keeps the boundaries of a segment in the list, sorted by start. Returns how many were looked at.
+    /// Keeps the boundaries of a segment in the list, sorted by start. Returns how many were
+    /// examined.
     fn remember(&mut self, start: u64, end: u64) -> u64 {
         let mut looked = 1;
         let at = self.segments.partition_point(|s| s.start <= start);
@@ -367,8 +370,8 @@ impl Store {
         looked
     }
 
-    /// Joins neighbours that touch, oldest first, to halve the list.
-    fn join_segments(&mut self, budget: &Budget) {
+    /// Merges neighbours that touch, oldest first, to halve the list.
+    fn merge_segments(&mut self, budget: &Budget) {
         let before = self.segments.len();
         let mut joined: VecDeque<Segment> = VecDeque::with_capacity(before);
         let keep = before / 4;
@@ -385,8 +388,8 @@ impl Store {
         self.release((before - self.segments.len()) as u64 * SEGMENT_COST, budget);
     }
 
-    /// Gives up everything before `to` (an offset not behind all data unless data ends there).
-    pub(crate) fn trim(&mut self, to: u64, budget: &Budget, rooms: &mut Rooms) {
+    /// Drops everything before `to`, an offset not after the end of the data.
+    pub(crate) fn trim(&mut self, to: u64, budget: &Budget, pool: &mut BufferPool) {
         if to <= self.base {
             return;
         }
@@ -398,7 +401,7 @@ impl Store {
             self.run.clear();
             self.head = 0;
             self.base = to;
-            rooms.steps += self.promote_islands(to) as u64;
+            pool.steps += self.promote_islands(to) as u64;
         }
         let mut freed = before - self.stored_bytes();
         while self.segments.front().is_some_and(|s| s.reach <= to) {
@@ -407,24 +410,25 @@ impl Store {
         }
         self.release(freed, budget);
         if self.run.is_empty() && self.segments.is_empty() {
-            self.leave(rooms);
+            self.return_buffers(pool);
         }
     }
 
-    /// Gives the buffers up, which must be empty.
-    fn leave(&mut self, rooms: &mut Rooms) {
-        rooms.give(Room {
+    /// Returns the buffers, which must be empty, to the pool.
+    fn return_buffers(&mut self, pool: &mut BufferPool) {
+        pool.give(Buffers {
             run: std::mem::take(&mut self.run),
             segments: std::mem::take(&mut self.segments),
         });
     }
 
-    /// Makes the island that holds `base` the front run; drops those before it. Returns how many went.
+    /// Makes the island that holds `base` the front run; drops those before it. Returns how many
+    /// islands were removed.
     fn promote_islands(&mut self, to: u64) -> usize {
-        let mut count = self.islands.ending_behind(to, false);
-        (0..count).for_each(|at| drop(self.islands.take(at)));
+        let mut count = self.islands.first_ending_after(to, false);
+        (0..count).for_each(|at| drop(self.islands.take_bytes(at)));
         if self.islands.get(count).is_some_and(|i| i.start <= to)
-            && let Some((start, bytes)) = self.islands.take(count)
+            && let Some((start, bytes)) = self.islands.take_bytes(count)
         {
             count += 1;
             self.head = (to - start) as usize;
@@ -434,11 +438,11 @@ impl Store {
         count
     }
 
-    /// Gives up all bytes and their reservation, and forgets the past for the next stream.
-    pub(crate) fn reset(&mut self, budget: &Budget, rooms: &mut Rooms) {
+    /// Drops all bytes and their reservation and resets the store for the next stream.
+    pub(crate) fn reset(&mut self, budget: &Budget, pool: &mut BufferPool) {
         self.run.clear();
         self.segments.clear();
-        self.leave(rooms);
+        self.return_buffers(pool);
         let all = self.reserved;
         self.release(all, budget);
         *self = Store::default();
@@ -465,8 +469,8 @@ impl Store {
 
 #[derive(Default)]
 struct Overlaps {
-    /// Segments that were looked at.
-    looked: u64,
+    /// Segments that were examined.
+    examined: u64,
     overlap: bool,
     differs: bool,
     lost: bool,

@@ -1,11 +1,11 @@
-//! One flow: who talks, since when, how much, in which state, and what hangs on it.
+//! One flow: its two sides, times, tallies, state, and the state that other crates attach to it.
 
 use super::key::{FlowKey, PacketKey, TCP};
 use crate::policy::ExceptionTrigger;
 use crate::tcp::TcpSession;
 use gabion_record::{Addr, Direction};
 
-/// How far a flow has come.
+/// State of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum FlowState {
@@ -16,7 +16,7 @@ pub enum FlowState {
     Established = 1,
     /// The TCP connection has ended.
     Closed = 2,
-    /// Not looked at any more.
+    /// The flow is no longer inspected.
     Bypassed = 3,
 }
 
@@ -35,13 +35,13 @@ impl FlowState {
 /// Why a flow ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EndReason {
-    /// Nothing came for too long.
+    /// The timeout passed without a packet.
     Timeout,
-    /// Given up to make room.
+    /// It was evicted to free space.
     Forced,
     /// The input ended.
     Shutdown,
-    /// A new connection took its key.
+    /// A new connection reused its key.
     TcpReuse,
 }
 
@@ -66,12 +66,12 @@ pub struct Side {
     pub port: u16,
 }
 
-/// What was seen in one direction.
+/// Totals of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct DirectionTally {
     /// Packets.
     pub pkts: u64,
-    /// Bytes of these packets as the caller counts them (the peer counts frames).
+    /// Bytes of these packets as the caller counts them (Suricata counts frame lengths).
     pub bytes: u64,
     /// Smallest TTL or hop limit; 0 before the first packet.
     pub min_ttl: u8,
@@ -91,7 +91,7 @@ pub struct IcmpKind {
 /// A flow. `T` is the engine's own state.
 #[derive(Debug)]
 pub struct Flow<T> {
-    /// Number of the flow: a function of its key and start, below 2^53.
+    /// Id of the flow: a function of its key and start, below 2^53.
     pub id: u64,
     /// The side that opened it.
     pub client: Side,
@@ -109,28 +109,28 @@ pub struct Flow<T> {
     pub start_ns: u64,
     /// Event time of the last packet.
     pub last_ns: u64,
-    /// The clock at the last packet: what timeouts count from.
+    /// The clock at the last packet: timeouts count from it.
     pub seen_ns: u64,
     /// Number of the first packet in the input.
     pub first_number: u64,
-    /// What was seen, by [`Direction::index`].
+    /// Totals by [`Direction::index`].
     pub seen: [DirectionTally; 2],
-    /// How far it has come.
+    /// The flow's state.
     pub state: FlowState,
     /// Set by the engine when it bypasses the flow; the state then stays [`FlowState::Bypassed`].
     pub icmp_request: Option<IcmpKind>,
     /// The answer's type and code.
     pub icmp_response: Option<IcmpKind>,
-    /// Flow of the packet this one was found in (tunnels).
+    /// Flow of the tunnel packet that contained this flow's first packet.
     pub parent_id: Option<u64>,
     /// Limits reached on this flow: bits of [`ExceptionTrigger::bit`].
     pub exceptions: u8,
-    /// Directions in which the two sides themselves were seen, by [`Direction::index`]; ICMP errors
-    /// are counted in `seen` but are no sign of life.
+    /// Directions in which the sender itself was seen, by [`Direction::index`]; ICMP errors are
+    /// counted in `seen` but do not show that a side is active.
     pub alive: [bool; 2],
-    /// Client and server were exchanged after the first packet.
+    /// Client and server were swapped after the first packet.
     pub is_reversed: bool,
-    /// The TCP session, once the tracker has made one.
+    /// The TCP session, once the tracker has created one.
     pub tcp: Option<Box<TcpSession>>,
     /// The engine's own state.
     pub ext: T,
@@ -175,8 +175,8 @@ impl<T> Flow<T> {
         self.exceptions & trigger.bit() != 0
     }
 
-    /// Exchanges client and server, with all that is counted by direction: a flow picked up in the
-    /// middle turned out to run the other way. The TCP session is exchanged too.
+    /// Swaps client and server and all that is counted by direction: a flow picked up in the middle
+    /// turned out to run the other way. The TCP session is swapped too.
     pub fn swap_directions(&mut self) {
         std::mem::swap(&mut self.client, &mut self.server);
         self.seen.swap(0, 1);

@@ -1,29 +1,28 @@
-//! Flow keys: what makes packets belong together.
+//! Flow keys: they decide which packets belong together.
 //!
-//! A packet's key is turned into a canonical one in which the two sides stand in a fixed order, so
-//! that both directions hash and compare equal in one go. Which side is the client is the flow's
-//! knowledge.
+//! A packet's key is converted to a canonical one in which the two sides have a fixed order, so
+//! that both directions hash and compare equal. The flow stores which side is the client.
 //!
-//! ICMP has no ports: type and code stand in the source port, the type that answers it in the
-//! destination port, so that a reply meets its request. ICMP errors are looked up by the key of
-//! the packet they quote.
+//! ICMP has no ports: the source port holds type and code, the destination port holds the type of
+//! the reply, so that a reply finds the flow of its request. ICMP errors are looked up by the key
+//! of the packet they quote.
 
 use gabion_record::Addr;
 
 /// TCP's protocol number.
 pub const TCP: u8 = 6;
-/// UDP's.
+/// UDP's protocol number.
 pub const UDP: u8 = 17;
-/// ICMP's.
+/// ICMP's protocol number.
 pub const ICMP: u8 = 1;
-/// ICMPv6's.
+/// ICMPv6's protocol number.
 pub const ICMPV6: u8 = 58;
-/// ESP's.
+/// ESP's protocol number.
 pub const ESP: u8 = 50;
-/// SCTP's.
+/// SCTP's protocol number.
 pub const SCTP: u8 = 132;
 
-/// One packet's view: from source to destination.
+/// The key of one packet, from source to destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct PacketKey {
     /// Source address.
@@ -73,7 +72,7 @@ impl PacketKey {
         matches!(self.proto, TCP | UDP | SCTP)
     }
 
-    /// Whether both directions can be told apart: with ports, and for ICMP.
+    /// Whether the two directions can be distinguished: with ports, and for ICMP.
     #[inline]
     pub(crate) fn is_directed(&self) -> bool {
         self.has_ports() || matches!(self.proto, ICMP | ICMPV6)
@@ -127,7 +126,8 @@ pub(crate) struct FlowKey {
 }
 
 impl FlowKey {
-    /// What [`PacketKey::with_spi`] has put in; `swapped` as [`PacketKey::canonical`] gave it.
+    /// The SPI that [`PacketKey::with_spi`] stored; `swapped` is what [`PacketKey::canonical`]
+    /// returned.
     pub(crate) fn spi(&self, swapped: bool) -> u32 {
         let (low, high) = (u32::from(self.low_port), u32::from(self.high_port));
         if swapped { high << 16 | low } else { low << 16 | high }
@@ -171,7 +171,7 @@ impl FlowKey {
     }
 }
 
-/// Folded multiplication: both halves of the 128-bit product.
+/// Folded multiplication: the XOR of both halves of the 128-bit product.
 #[inline]
 fn fold(a: u64, b: u64) -> u64 {
     let p = u128::from(a).wrapping_mul(u128::from(b));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_tells_flows_apart() {
+    fn every_field_distinguishes_flows() {
         let base = key([10, 0, 0, 1], 4000, [10, 0, 0, 2], 80);
         let others = [
             PacketKey { proto: UDP, ..base },
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn icmp_replies_meet_their_requests() {
+    fn icmp_replies_find_the_flow_of_their_requests() {
         let request =
             PacketKey { proto: ICMP, ..key([1, 1, 1, 1], 0, [2, 2, 2, 2], 0) }.with_icmp(8, 0);
         let reply =

@@ -1,23 +1,23 @@
 //! The flow table of one worker.
 //!
-//! An open-addressed index of 8-byte entries (32 bits of hash, 32 bits of slab place) leads to a
-//! slab of flows. Eight entries share a cache line and 32 bits of hash tell nearly all strangers
-//! apart, so a lookup is one line of the index and one of the flow. The hash is keyed with a seed
-//! that differs from process to process; nothing that comes out depends on it.
+//! An open-addressed index of 8-byte entries (32 bits of hash, 32 bits of slab position) points
+//! into a slab of flows. Eight entries share a cache line and 32 bits of hash distinguish nearly
+//! all keys, so a lookup reads one line of the index and one of the flow. The hash is keyed with a
+//! seed that differs from process to process; no output depends on it.
 //!
-//! Flows leave in four ways: their timeout passes (timing wheel, event time), a packet finds them
-//! past their timeout, a new connection takes their key, or room is needed. All of them come out of
-//! [`FlowTable::pop_ended`], which the engine empties before it goes on with the packet. Those that
-//! time out together come in the order of their first packets, so that flows spread over several
-//! tables end as they would in one.
+//! Flows end in four ways: their timeout passes (timing wheel, event time), a packet finds them
+//! past their timeout, a new connection reuses their key, or space is needed.
+//! [`FlowTable::pop_ended`] returns all of them; the engine empties it before it continues with the
+//! packet. Flows that time out together are returned in the order of their first packets, so that
+//! flows spread over several tables end in the same order as in one.
 //!
-//! Emergency mode (room has run out) shortens timeouts and gives up the flows that would end first. It
-//! never walks the table: a few flows are filed anew for each new one, room is made by looking at the
-//! first flows in the wheel, and the mode ends only when the budget and those above it could give a
-//! good part of the room again, so that it does not begin again at the next packet.
+//! Emergency mode (the budget is used up) shortens timeouts and evicts the flows that would end
+//! first. It never walks the table: for each new flow a few others get their shorter deadlines, the
+//! first flows in the wheel are evicted, and the mode ends only when a good part of the budget is
+//! free again, so that it does not begin again at the next packet.
 //!
-//! Timeouts go by a clock that callers give with each packet (`clock_ns`), not by the packet's own
-//! time, which may be stray; the times that records show are the packets' own.
+//! Timeouts follow a clock that callers pass with each packet (`clock_ns`), not the packet's own
+//! time, which may be wrong; the times in records are those of the packets.
 //!
 //! Hot path contract: `packet` allocates only when index, slab or wheel grow.
 
@@ -42,19 +42,19 @@ use wheel::Wheel;
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
-/// Place of a flow in the table, valid until the flow ends.
+/// Position of a flow in the table, valid until the flow ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowIdx(u32);
 
-/// What the table needs to know of a packet.
+/// The facts about a packet that the table needs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketFacts {
     /// Event time, nanoseconds since 1970.
     pub ts_ns: u64,
     /// The clock by which flows time out, nanoseconds; never less than before. It is the event time
-    /// unless that is stray.
+    /// unless that is far off.
     pub clock_ns: u64,
-    /// Bytes to count (the peer counts the frame).
+    /// Bytes to count (Suricata counts the frame).
     pub bytes: u32,
     /// TTL or hop limit.
     pub ttl: u8,
@@ -67,49 +67,49 @@ pub struct PacketFacts {
     pub number: u64,
 }
 
-/// What became of a packet's lookup.
+/// The outcome of a packet's lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// It belongs to this flow.
     Flow {
-        /// The flow's place.
+        /// The flow's position.
         idx: FlowIdx,
         /// The packet's direction in it.
         dir: Direction,
-        /// The flow was made for this packet.
+        /// Whether the flow was created for this packet.
         is_new: bool,
     },
-    /// Such packets have no flow of their own (ICMP errors without the flow they speak of; in
-    /// emergency mode TCP packets that open nothing).
+    /// Such packets have no flow of their own (ICMP errors about an unknown flow; in emergency mode
+    /// TCP packets that open no connection).
     None,
-    /// There should be a flow but there is no room.
+    /// There should be a flow, but the budget is used up.
     Refused(ExceptionTrigger),
 }
 
 /// The table. `T` is the engine's state in each flow.
 #[derive(Debug)]
 pub struct FlowTable<T> {
-    /// (hash >> 32) << 32 | place + 1; 0 = empty.
+    /// (hash >> 32) << 32 | position + 1; 0 = empty.
     index: Vec<u64>,
     slab: Vec<Option<Flow<T>>>,
     free: Vec<u32>,
     len: usize,
     wheel: Wheel,
     ended: VecDeque<(Flow<T>, EndReason)>,
-    /// Flows past their timeout, still in the table: number of the first packet, id, place. The
+    /// Flows past their timeout, still in the table: number of the first packet, id, position. The
     /// earliest is last.
     due: Vec<(u64, u64, u32)>,
-    /// All flows end, whatever their timeout.
+    /// Whether all flows end, whatever their timeout.
     is_closing: bool,
     cfg: FlowConfig,
     budget: Budget,
     seed: [u64; 4],
     in_emergency: bool,
-    /// In emergency mode: flows before this place are filed under its timeouts.
+    /// In emergency mode: flows before this position have its timeouts in the wheel.
     refiled: usize,
-    /// What finding, making and ending flows took so far; the filings are counted by the wheel.
+    /// Work done to find, create and end flows; the wheel counts its insertions itself.
     steps: u64,
-    /// A SYN/ACK may open a connection too (midstream, async).
+    /// Whether a SYN/ACK may open a connection too (midstream, async).
     synack_opens: bool,
     counters: FlowCounters,
 }
@@ -124,10 +124,10 @@ impl<T: Default> FlowTable<T> {
             s = s.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             *w = s | 1;
         }
-        let room = cfg.prealloc.clamp(64, 1 << 20);
+        let capacity = cfg.prealloc.clamp(64, 1 << 20);
         FlowTable {
-            index: vec![0; (room * 2).next_power_of_two()],
-            slab: Vec::with_capacity(room),
+            index: vec![0; (capacity * 2).next_power_of_two()],
+            slab: Vec::with_capacity(capacity),
             free: Vec::new(),
             len: 0,
             wheel: Wheel::new(),
@@ -150,23 +150,23 @@ impl<T: Default> FlowTable<T> {
         self.len
     }
 
-    /// No flows.
+    /// Whether the table has no flows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Whether room has run out and timeouts are short.
+    /// Whether the table is in emergency mode: the budget was used up and timeouts are short.
     pub fn is_in_emergency(&self) -> bool {
         self.in_emergency
     }
 
-    /// Its budget.
+    /// The budget of the table.
     pub fn budget(&self) -> &Budget {
         &self.budget
     }
 
-    /// Work done so far: flows looked for, looked at, filed and taken out. Tests bound it, as time can't
-    /// be.
+    /// Work done so far: lookups, flows examined, insertions into the wheel and removals. Tests set
+    /// a bound to it instead of measuring time.
     pub fn steps(&self) -> u64 {
         self.steps + self.wheel.filings()
     }
@@ -179,19 +179,19 @@ impl<T: Default> FlowTable<T> {
         c
     }
 
-    /// The flow at a place.
+    /// The flow at a position.
     #[inline]
     pub fn get(&self, idx: FlowIdx) -> Option<&Flow<T>> {
         self.slab.get(idx.0 as usize)?.as_ref()
     }
 
-    /// The flow at a place.
+    /// The flow at a position.
     #[inline]
     pub fn get_mut(&mut self, idx: FlowIdx) -> Option<&mut Flow<T>> {
         self.slab.get_mut(idx.0 as usize)?.as_mut()
     }
 
-    /// Finds or makes the flow of a packet and counts the packet in it.
+    /// Finds or creates the flow of a packet and counts the packet in it.
     pub fn packet(&mut self, key: &PacketKey, packet: &PacketFacts) -> Lookup {
         let mut key = *key;
         let vlan = key.vlan;
@@ -257,8 +257,8 @@ impl<T: Default> FlowTable<T> {
         }
     }
 
-    /// The next flow that has ended: taken over by a new connection, forced out, or past its
-    /// timeout at `now_ns` of the clock. Empty it before going on with a packet that was looked up.
+    /// The next flow that has ended: replaced by a new connection, evicted, or past its timeout at
+    /// `now_ns` of the clock. Empty it before you continue with a packet that was looked up.
     #[inline]
     pub fn pop_ended(&mut self, now_ns: u64) -> Option<(Flow<T>, EndReason)> {
         if self.ended.is_empty() {
@@ -270,24 +270,26 @@ impl<T: Default> FlowTable<T> {
         self.ended.pop_front()
     }
 
-    /// Nanoseconds of the clock before which [`FlowTable::pop_ended`] has nothing; 0 if it has now.
+    /// Time of the clock (ns) before which [`FlowTable::pop_ended`] returns nothing; 0 if a flow
+    /// has ended.
     #[inline]
     pub fn quiet_until(&self) -> u64 {
-        match self.ended.is_empty() && self.due.is_empty() {
-            true => self.wheel.next_visit_s().saturating_mul(SECOND),
-            false => 0,
+        if self.ended.is_empty() && self.due.is_empty() {
+            self.wheel.next_visit_s().saturating_mul(SECOND)
+        } else {
+            0
         }
     }
 
-    /// Like [`FlowTable::pop_ended`] for flows that ended because of a lookup only, without
-    /// looking at the wheel.
+    /// Like [`FlowTable::pop_ended`], but only for flows that ended because of a lookup; it does
+    /// not advance the wheel.
     #[inline]
     pub fn pop_displaced(&mut self) -> Option<(Flow<T>, EndReason)> {
         self.ended.pop_front()
     }
 
-    /// No packet comes any more: all flows come out of [`FlowTable::pop_ended`], in the order of
-    /// their first packets.
+    /// The input has ended: [`FlowTable::pop_ended`] then returns all flows in the order of their
+    /// first packets.
     pub fn close(&mut self) {
         self.is_closing = true;
         let flows = self.slab.iter().enumerate();
@@ -318,7 +320,7 @@ impl<T: Default> FlowTable<T> {
         self.slab.iter().flatten()
     }
 
-    /// An error message belongs to the flow of the packet it quotes, and makes none.
+    /// Finds the flow of the packet that an ICMP error quotes; an error creates no flow.
     fn icmp_error(
         &mut self,
         key: &PacketKey,
@@ -339,7 +341,7 @@ impl<T: Default> FlowTable<T> {
         Lookup::Flow { idx: FlowIdx(idx), dir, is_new: false }
     }
 
-    /// Makes a flow for a packet that has none.
+    /// Creates a flow for a packet that has none.
     fn open(
         &mut self,
         key: &PacketKey,
@@ -353,7 +355,7 @@ impl<T: Default> FlowTable<T> {
         }
         let simulated =
             self.cfg.simulate_memcap_at != 0 && packet.number == self.cfg.simulate_memcap_at;
-        if simulated || !self.make_room() {
+        if simulated || !self.reserve_flow() {
             self.counters.memcap += 1;
             return Lookup::Refused(ExceptionTrigger::FlowMemcap);
         }
@@ -393,9 +395,9 @@ impl<T: Default> FlowTable<T> {
         }
     }
 
-    /// Reserves what a flow takes; when there is no room, goes into emergency mode and gives up
+    /// Reserves the memory of a flow; if the budget is used up, enters emergency mode and evicts
     /// the flow that would time out first.
-    fn make_room(&mut self) -> bool {
+    fn reserve_flow(&mut self) -> bool {
         let cost = self.flow_cost();
         if self.in_emergency {
             self.refile_some();
@@ -424,7 +426,7 @@ impl<T: Default> FlowTable<T> {
         false
     }
 
-    /// Files a flow anew if packets have moved its deadline since it was filed.
+    /// Inserts a flow into the wheel again if packets have moved its deadline since the last time.
     fn file_later(&mut self, idx: u32) -> bool {
         let Some(flow) = self.slab.get(idx as usize).and_then(Option::as_ref) else { return false };
         let due = deadline_ns(flow, &self.cfg, self.in_emergency) / SECOND;
@@ -435,12 +437,12 @@ impl<T: Default> FlowTable<T> {
         is_later
     }
 
-    /// Bytes charged for a flow: itself and its places in slab, index (half full) and wheel.
+    /// Bytes charged for a flow and its entries in slab, index (half full) and wheel.
     fn flow_cost(&self) -> u64 {
         (std::mem::size_of::<Option<Flow<T>>>() + 2 * 8 + 24) as u64
     }
 
-    /// Files some more flows under the timeouts of emergency mode.
+    /// Gives some more flows the timeouts of emergency mode.
     fn refile_some(&mut self) {
         let to = self.slab.len().min(self.refiled + REFILE_PER_FLOW);
         for at in self.refiled..to {
@@ -454,10 +456,11 @@ impl<T: Default> FlowTable<T> {
         self.refiled = to;
     }
 
-    /// Gathers the flows past their timeout.
+    /// Collects the flows past their timeout.
     fn collect_due(&mut self, now_ns: u64) {
         let now_s = now_ns / SECOND;
-        // Not at the first flow: tables that share packets must visit the same seconds.
+        // The wheel does not begin at the first flow: tables that share packets must visit the same
+        // seconds.
         self.wheel.begin(now_s);
         while let Some(idx) = self.wheel.pop_due(now_s) {
             self.counters.mgr_flows_checked += 1;
@@ -489,7 +492,7 @@ impl<T: Default> FlowTable<T> {
     /// Moves the first of the flows that are due to the queue.
     fn take_out_due(&mut self) {
         while let Some((_, id, idx)) = self.due.pop() {
-            // It may have left by another way, and its place been taken.
+            // The flow may have ended another way, and another one may have its position.
             let flow = self.slab.get(idx as usize).and_then(Option::as_ref);
             let Some((hash, key)) = flow.filter(|f| f.id == id).map(|f| (f.hash, f.key)) else {
                 continue;
@@ -541,7 +544,7 @@ impl<T: Default> FlowTable<T> {
         c.end_tcp_liberal += u64::from(tcp.is_liberal());
     }
 
-    /// Place in the index and in the slab of the flow of a key.
+    /// Position of a key's flow in the index and in the slab.
     #[inline]
     fn find(&self, hash: u64, key: &FlowKey) -> Option<(usize, u32)> {
         let mask = self.index.len() - 1;
@@ -571,7 +574,7 @@ impl<T: Default> FlowTable<T> {
         self.index[at] = (hash & 0xffff_ffff_0000_0000) | u64::from(idx + 1);
     }
 
-    /// Empties an entry and moves those behind it up, so that no tombstones gather.
+    /// Empties an entry and moves the entries after it up, so that no tombstones accumulate.
     fn vacate(&mut self, mut hole: usize) {
         let mask = self.index.len() - 1;
         let mut at = hole;
@@ -586,7 +589,7 @@ impl<T: Default> FlowTable<T> {
                 .get((entry as u32 - 1) as usize)
                 .and_then(Option::as_ref)
                 .map_or(at, |w| w.hash as usize & mask);
-            // It may move up to the hole if its home does not lie between the two.
+            // The entry may move up to the hole if its home position is not between the two.
             if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
                 self.index[hole] = entry;
                 hole = at;
@@ -607,21 +610,22 @@ impl<T: Default> FlowTable<T> {
     }
 }
 
-/// Direction of a packet whose source is the second side or not, in a flow whose client is.
+/// Direction of a packet, from whether its source and the flow's client are the second side of the
+/// key.
 #[inline]
 fn direction(source_is_high: bool, client_is_high: bool) -> Direction {
     if source_is_high == client_is_high { Direction::ToServer } else { Direction::ToClient }
 }
 
-/// The flags that tell whether a packet opens a connection.
+/// The flags that decide whether a packet opens a connection.
 const OPENING: u8 = flags::SYN | flags::ACK | flags::FIN | flags::RST;
 
 fn is_pure_syn(f: u8) -> bool {
     f & OPENING == flags::SYN
 }
 
-/// Whether this packet finds the flow at its end: past its timeout, or replaced by a new
-/// connection.
+/// Whether the flow ends before this packet: it is past its timeout, or a new connection replaces
+/// it.
 fn end_before<T>(
     flow: &Flow<T>,
     dir: Direction,
@@ -640,7 +644,7 @@ fn end_before<T>(
             let opens = is_pure_syn(f) || (synack_opens && f & OPENING == flags::SYN | flags::ACK);
             opens && tcp.is_over_for(dir, f, seq)
         }
-        // Without a session nothing was going on that the new connection could belong to.
+        // Without a session there is no earlier connection that the packet could belong to.
         None => {
             let synack = f & OPENING == flags::SYN | flags::ACK;
             is_pure_syn(f) || synack_opens && synack && dir == Direction::ToServer

@@ -1,25 +1,25 @@
-//! Timing wheel over slab indices: one slot a second, lists through two arrays.
+//! Timing wheel over slab indices: one slot per second, lists in two arrays.
 //!
-//! A flow is filed once, under the second in which it may time out at the earliest. Packets move
-//! its true deadline without touching the wheel; when its slot is due the owner looks at the true
-//! deadline and files it again if it lies ahead. So a packet costs nothing here, and a flow one
-//! visit per timeout period. A bit a slot says which slots hold anything, so that the first index in
-//! the wheel is found by looking at a few words, however full or empty the wheel is.
+//! A flow is inserted once, at the second in which it may time out at the earliest. Packets move
+//! its true deadline without touching the wheel; when its slot is due, the owner checks the true
+//! deadline and inserts the flow again if it is in the future. So a packet costs nothing here, and
+//! a flow costs one visit per timeout period. One bit per slot marks the slots in use, so that the
+//! first index in the wheel is found by reading a few words, however full or empty the wheel is.
 
 use crate::limits::WHEEL_SLOTS;
 
 const NONE: u32 = u32::MAX;
 
-/// Words of a bit a slot.
+/// Words of a bit set with one bit per slot.
 const WORDS: usize = WHEEL_SLOTS / 64;
 
 #[derive(Clone, Copy, Debug)]
 struct Link {
     prev: u32,
     next: u32,
-    /// Slot it is filed in, NONE when not filed.
+    /// The slot it is in; NONE if it is in none.
     slot: u32,
-    /// Second it is filed under (may lie more than one turn ahead).
+    /// The second it was inserted for (may be more than one turn ahead).
     due_s: u64,
 }
 
@@ -30,10 +30,10 @@ const UNFILED: Link = Link { prev: NONE, next: NONE, slot: NONE, due_s: 0 };
 pub(crate) struct Wheel {
     heads: Vec<u32>,
     tails: Vec<u32>,
-    /// The slots that hold anything.
+    /// The slots in use.
     filled: [u64; WORDS],
     links: Vec<Link>,
-    /// Times something was filed.
+    /// Number of insertions.
     filings: u64,
     /// Slots up to here (this second excluded) have been visited.
     cursor_s: u64,
@@ -63,8 +63,8 @@ impl Wheel {
         }
     }
 
-    /// Files `idx` under `due_s`, taking it out of where it was. What is due in the past is filed
-    /// under the next slot to be visited.
+    /// Inserts `idx` at `due_s` after removing it from its old slot. An index that is due in the
+    /// past goes into the next slot to be visited.
     pub(crate) fn file(&mut self, idx: u32, due_s: u64) {
         let at = idx as usize;
         if at >= self.links.len() {
@@ -73,7 +73,7 @@ impl Wheel {
         self.remove(idx);
         self.filings += 1;
         let due_s = due_s.max(self.cursor_s);
-        // Beyond one turn: the last slot of this turn; it will be filed again from there.
+        // Beyond one turn: the last slot of this turn; it will be inserted again from there.
         let visit_s = due_s.min(self.cursor_s + WHEEL_SLOTS as u64 - 1);
         let slot = (visit_s % WHEEL_SLOTS as u64) as usize;
         let tail = self.tails[slot];
@@ -88,12 +88,12 @@ impl Wheel {
         self.tails[slot] = idx;
     }
 
-    /// The second `idx` is filed under.
+    /// The second that `idx` was inserted for.
     pub(crate) fn filed_under(&self, idx: u32) -> Option<u64> {
         self.links.get(idx as usize).filter(|l| l.slot != NONE).map(|l| l.due_s)
     }
 
-    /// Takes `idx` out.
+    /// Removes `idx`.
     pub(crate) fn remove(&mut self, idx: u32) {
         let Some(link) = self.links.get_mut(idx as usize) else { return };
         let Link { prev, next, slot, .. } = std::mem::replace(link, UNFILED);
@@ -113,13 +113,13 @@ impl Wheel {
         }
     }
 
-    /// Times something was filed so far.
+    /// Number of insertions so far.
     pub(crate) fn filings(&self) -> u64 {
         self.filings
     }
 
-    /// Takes out the next index whose slot lies before `now_s`. Whoever calls files it again if
-    /// its true deadline lies ahead.
+    /// Removes the next index whose slot is before `now_s`. The caller inserts it again if its true
+    /// deadline is in the future.
     pub(crate) fn pop_due(&mut self, now_s: u64) -> Option<u32> {
         if !self.started {
             return None;
@@ -146,11 +146,11 @@ impl Wheel {
         if self.started { self.cursor_s.saturating_add(1) } else { 0 }
     }
 
-    /// The filed index that is due first (by slot), without taking it out.
+    /// The index that is due first (by slot); it stays in the wheel.
     pub(crate) fn first(&self) -> Option<u32> {
         let from = (self.cursor_s % WHEEL_SLOTS as u64) as usize;
         let (word, bit) = (from / 64, from % 64);
-        // From the cursor to the end of its word, the other words, and what is left of the first.
+        // From the cursor to the end of its word, the other words, and the rest of the first.
         let ahead = self.filled[word] & (u64::MAX << bit);
         let others = (1..=WORDS).map(|n| (word + n) % WORDS).map(|w| (w, self.filled[w]));
         let (word, bits) =
@@ -163,7 +163,8 @@ impl Wheel {
 mod tests {
     use super::*;
 
-    /// A wheel against a plain list of (index, due), with random filing, removal and leaps.
+    /// A wheel compared with a plain list of (index, due), with random insertions, removals and
+    /// leaps.
     #[test]
     fn behaves_as_a_sorted_list() {
         let mut wheel = Wheel::new();
@@ -183,7 +184,7 @@ mod tests {
                     now += if step % 97 == 0 { 5_000 } else { (seed >> 40) % 20 };
                     while let Some(idx) = wheel.pop_due(now) {
                         let at = model.iter().position(|m| m.0 == idx).unwrap();
-                        // Far deadlines come out early and are filed again.
+                        // Far deadlines come out early and are inserted again.
                         let (_, due) = model.swap_remove(at);
                         if due >= now {
                             model.push((idx, due));
@@ -202,7 +203,7 @@ mod tests {
                 }
             }
             assert_eq!(wheel.first().is_some(), !model.is_empty());
-            // The first is in the slot that comes first, looked for in the plainest way.
+            // The first index is in the first slot in use, here found by the simplest search.
             let slot = |s: u64| (s % WHEEL_SLOTS as u64) as usize;
             let plainly = (0..WHEEL_SLOTS as u64).map(|n| wheel.heads[slot(wheel.cursor_s + n)]);
             assert_eq!(wheel.first(), plainly.into_iter().find(|idx| *idx != NONE));

@@ -1,5 +1,5 @@
-//! Checks that several states share: acknowledgments, retransmissions, and the packets that mean
-//! nothing for the state (keep-alives, outdated acknowledgments, odd window updates).
+//! Checks that several states share: acknowledgments, retransmissions, and the packets that do not
+//! affect the state (keep-alives, outdated acknowledgments, odd window updates).
 
 use super::segment::{TcpState, flags};
 use super::session::{Invalid, Outcome, Step, TcpSession, seq};
@@ -59,7 +59,7 @@ impl TcpSession {
         if refuses { Ok(()) } else { step.invalid(StreamEvent::PktInvalidAck) }
     }
 
-    /// Whether the payload was sent before; notes the event.
+    /// Whether the payload was sent before; adds the event.
     pub(crate) fn is_retransmission(&mut self, step: &mut Step<'_>) -> bool {
         let seg = step.seg;
         if seg.is_empty() {
@@ -76,7 +76,7 @@ impl TcpSession {
         true
     }
 
-    /// Packets that are done before the state is asked. True = done.
+    /// Handles packets that do not depend on the state. Returns true if the packet was one.
     #[inline]
     pub(crate) fn is_stateless(&mut self, step: &mut Step<'_>) -> bool {
         let seg = step.seg;
@@ -102,8 +102,8 @@ impl TcpSession {
         }
         own.marks.keepalive = false;
         if !seg.is_empty() {
-            // All of it was there and is done with; or it was acknowledged and may still be
-            // compared with what came first.
+            // All of it was stored and is no longer needed; or it was acknowledged and may still be
+            // compared with the bytes that arrived first.
             let is_done = seq::leq(seg.end(), own.base_seq());
             if is_done || seq::leq(seg.end(), own.last_ack) {
                 step.event(StreamEvent::PktSpuriousRetransmission);
@@ -174,7 +174,7 @@ impl TcpSession {
         u64::from(shrinks) > acked * factor
     }
 
-    /// The sender of a reset that may have been ignored goes on: then it was.
+    /// The sender of a reset continues to send: the reset was ignored.
     pub(crate) fn note_life_after_reset(&mut self, step: &mut Step<'_>) {
         if step.seg.has(flags::RST) {
             return;
@@ -185,7 +185,7 @@ impl TcpSession {
         }
     }
 
-    /// Fails with an event of its own when the acknowledgment is invalid.
+    /// Fails with the state's own event if the acknowledgment is invalid.
     pub(crate) fn require_ack(&mut self, step: &mut Step<'_>, event: StreamEvent) -> Outcome {
         match self.validate_ack(step) {
             Ok(()) => Ok(()),

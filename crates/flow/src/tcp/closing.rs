@@ -1,29 +1,29 @@
 //! The states after the first FIN.
 //!
-//! The six states differ in where they expect a packet, in which order they check place and
-//! acknowledgment, which events they note and where they lead; the rest is the same, so each is a
-//! row of rules. The rows were settled by sending the peer every combination of direction, flags,
-//! and displaced numbers in each state and comparing events and following states.
+//! The six states differ in where they expect a packet, in which order they check position and
+//! acknowledgment, which events they add and which state follows; the rest is the same, so each is
+//! a row of rules. The rows were found by sending Suricata every combination of direction, flags
+//! and shifted numbers in each state and comparing events and following states.
 
 use super::segment::{TcpState, flags};
 use super::session::{Invalid, Outcome, Step, TcpSession, seq};
 use crate::events::StreamEvent as E;
 use gabion_record::Direction;
 
-/// Where a state expects a packet.
+/// The sequence numbers at which a state expects a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// Before the window's edge, as in data transfer.
     BelowEdge,
-    /// The same, but only an acknowledgment of the FIN is looked at.
+    /// As `BelowEdge`, but only an acknowledgment of the FIN is considered.
     BelowEdgeIfAcksFin,
-    /// Exactly what is expected next, retransmitted or not.
+    /// Exactly at the number expected next, even if it is a retransmission.
     NextStrictly,
-    /// What is expected next, or one more.
+    /// At the number expected next, or one more.
     NextOrFin,
-    /// From what is expected next to the window's edge, wherever it ends.
+    /// From the number expected next to the window's edge, wherever the packet ends.
     Fin,
-    /// The same, or one before.
+    /// As `Fin`, or one before.
     FinOrBefore,
     /// Not beyond the window, and not acknowledged before.
     CloseWait,
@@ -32,7 +32,7 @@ enum Place {
 /// Rules of one kind of packet in one state.
 struct Rule {
     place: Place,
-    /// The acknowledgment is checked before the place.
+    /// Whether the acknowledgment is checked before the position.
     ack_first: bool,
     wrong_place: E,
     invalid_ack: E,
@@ -58,10 +58,10 @@ impl TcpSession {
             return Err(Invalid);
         }
         let Some(rule) = rule else { return Ok(()) };
-        let fin_again = self.is_fin_again(step);
-        // FIN_WAIT_2 knows its FIN by number before it looks at the payload.
-        let by_number = fin_again && self.state == TcpState::FinWait2;
-        let again = by_number || self.is_retransmission(step) || fin_again;
+        let fin_repeated = self.is_fin_repeated(step);
+        // FIN_WAIT_2 recognizes its FIN by number before it checks the payload.
+        let by_number = fin_repeated && self.state == TcpState::FinWait2;
+        let again = by_number || self.is_retransmission(step) || fin_repeated;
         if rule.ack_first {
             self.require_ack(step, rule.invalid_ack)?;
         }
@@ -85,11 +85,11 @@ impl TcpSession {
         Ok(())
     }
 
-    /// Takes an accepted packet's numbers over.
+    /// Applies an accepted packet's numbers to the session.
     fn closing_accepted(&mut self, step: &mut Step<'_>, rule: &Rule, again: bool) {
         let seg = step.seg;
-        // In FIN_WAIT_1 what continues the stream is compared with the number before the FIN, which
-        // the server's side counts already.
+        // In FIN_WAIT_1 the next packet is compared with the number before the FIN, which the
+        // server's side counts already.
         let before_fin =
             self.state == TcpState::FinWait1 && (!step.to_server() || !seg.has(flags::ACK));
         let widens =
@@ -125,7 +125,7 @@ impl TcpSession {
         self.take_data(step);
     }
 
-    /// The rule for a FIN or a plain ACK in this state; none where the packet means nothing.
+    /// The rule for a FIN or a plain ACK in this state; `None` if the packet has no effect.
     fn rule(&self, step: &Step<'_>) -> Option<Rule> {
         use TcpState as S;
         let fin = step.seg.has(flags::FIN);
@@ -186,7 +186,7 @@ impl TcpSession {
         let state = self.state;
         let (own, other) = self.pair(step.dir);
         let right = own.last_ack.wrapping_add(own.window);
-        // Where the server's FIN is counted already.
+        // The server's FIN is counted already.
         let counted = u32::from(state == TcpState::TimeWait && step.dir == Direction::ToClient);
         match place {
             Place::Fin => seq::geq(seg.seq, own.next_seq) && seq::leq(seg.seq, right),
@@ -211,8 +211,8 @@ impl TcpSession {
         seq::lt(step.seg.seq, own.next_seq)
     }
 
-    /// The FIN that was seen already.
-    fn is_fin_again(&mut self, step: &Step<'_>) -> bool {
+    /// Whether this is a FIN that was seen already.
+    fn is_fin_repeated(&mut self, step: &Step<'_>) -> bool {
         let seg = step.seg;
         let state = self.state;
         let (own, other) = self.pair(step.dir);

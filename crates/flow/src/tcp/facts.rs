@@ -1,4 +1,4 @@
-//! A session as records show it: the numbers and marks of EVE's `stream` type.
+//! A session as in EVE records: the numbers and flags of the type `stream`.
 
 use super::segment::TcpState;
 use super::session::TcpSession;
@@ -6,7 +6,7 @@ use crate::stream::Stream;
 use gabion_record::Direction;
 use smallvec::SmallVec;
 
-/// Names of marks, in EVE's order.
+/// Names of flags, in EVE's order.
 pub type MarkNames = SmallVec<[&'static str; 8]>;
 
 /// One side of a session, as EVE's `stream` type shows it.
@@ -16,12 +16,12 @@ pub struct SideFacts {
     pub isn: u32,
     /// Sequence number expected next.
     pub next_seq: u32,
-    /// Highest acknowledgment of it.
+    /// Highest acknowledgment of this side's data.
     pub last_ack: u32,
     /// Right edge of the receiver's window.
     pub next_win: u32,
-    /// Sequence number of the first byte kept, and of the one behind the last (0: there was none);
-    /// nothing when the side is not reassembled any more.
+    /// Sequence numbers of the first byte kept and after the last (0: there was none); `None` if
+    /// the side is no longer reassembled.
     pub kept: Option<(u32, u32)>,
     /// The receiver's window, scaled.
     pub window: u32,
@@ -29,16 +29,16 @@ pub struct SideFacts {
     pub wscale: u8,
     /// Segments kept.
     pub segments: usize,
-    /// Bytes kept, in steps of the peer's buffers.
+    /// Bytes kept, rounded up to Suricata's buffer sizes.
     pub region: usize,
-    /// Marks before and behind the place where EVE says that protocol detection is done.
+    /// Names of flags before and after EVE's own for finished protocol detection.
     pub marks: [MarkNames; 2],
 }
 
-/// Buffers of the peer grow by so many bytes.
+/// Bytes by which Suricata's buffers grow.
 const REGION_STEP: usize = 2048;
 
-fn named<const N: usize>(marks: [(bool, &'static str); N]) -> MarkNames {
+fn names_of_set<const N: usize>(marks: [(bool, &'static str); N]) -> MarkNames {
     marks.into_iter().filter(|(on, _)| *on).map(|(_, name)| name).collect()
 }
 
@@ -56,12 +56,9 @@ impl Stream {
             window: self.window,
             wscale: self.wscale,
             segments,
-            region: match m.has_data {
-                true => bytes.max(1).next_multiple_of(REGION_STEP),
-                false => 0,
-            },
+            region: if m.has_data { bytes.max(1).next_multiple_of(REGION_STEP) } else { 0 },
             marks: [
-                named([
+                names_of_set([
                     (self.gaps().0 > 0, "has_gap"),
                     (m.stopped, "noreassembly"),
                     (m.keepalive, "keepalive"),
@@ -70,7 +67,7 @@ impl Stream {
                     (m.timestamps, "timestamp"),
                     (m.zero_timestamp, "zero_timestamp"),
                 ]),
-                named([(m.no_raw, "disable_raw")]),
+                names_of_set([(m.no_raw, "disable_raw")]),
             ],
         }
     }
@@ -82,15 +79,15 @@ impl TcpSession {
         self.previous
     }
 
-    /// A side as records show it: the one whose data goes in that direction.
+    /// The side whose data goes in this direction, as in EVE records.
     pub fn side_facts(&self, d: Direction) -> SideFacts {
         self.stream(d).facts()
     }
 
-    /// Marks of the session.
+    /// Names of the session's flags.
     pub fn mark_names(&self) -> MarkNames {
         let m = &self.marks;
-        named([
+        names_of_set([
             (m.midstream, "midstream"),
             (m.midstream_established, "midstream_established"),
             (m.midstream_synack, "midstream_synack"),

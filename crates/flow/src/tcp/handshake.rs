@@ -11,7 +11,7 @@ use crate::stream::Stream;
 
 const SYN_ACK: u8 = flags::SYN | flags::ACK;
 
-/// Whether a packet without a session makes one. Notes in the verdict what it is otherwise.
+/// Whether a packet without a session creates one. If not, sets the reason in the verdict.
 pub(crate) fn opens_session(
     seg: &TcpSegment<'_>,
     cfg: &StreamConfig,
@@ -45,12 +45,12 @@ pub(crate) fn opens_session(
     false
 }
 
-/// Window scale as it counts.
+/// The effective window scale.
 fn scale(wscale: Option<u8>) -> u8 {
     wscale.unwrap_or(0).min(WSCALE_MAX)
 }
 
-/// Takes over the timestamp of a SYN or SYN/ACK. True when it has one.
+/// Stores the timestamp of a SYN or SYN/ACK. Returns true if it has one.
 fn take_timestamp(stream: &mut Stream, ts_val: Option<u32>, pkt_s: u32) -> bool {
     let Some(ts) = ts_val else { return false };
     stream.last_ts = ts;
@@ -129,7 +129,7 @@ impl TcpSession {
             client.wscale = scale(seg.options.wscale);
             server.wscale = WSCALE_MAX;
         }
-        // Nothing is known of the client's window yet: nothing fits into it.
+        // The client's window is not known yet: nothing fits into it.
         client.next_win = client.last_ack.wrapping_sub(1);
         server.next_win = server.last_ack.wrapping_add(server.window);
         if take_timestamp(server, seg.options.ts_val, seg.seconds()) {
@@ -164,7 +164,7 @@ impl TcpSession {
         other.last_ack = seg.ack;
         other.next_win = seg.ack;
         if take_timestamp(own, seg.options.ts_val, seg.seconds()) {
-            // What it echoes is the last the other side has sent.
+            // It echoes the last timestamp of the other side.
             other.last_ts = seg.options.ts_ecr;
             other.last_pkt_s = seg.seconds();
             self.marks.timestamps = true;
@@ -213,7 +213,7 @@ impl TcpSession {
         }
     }
 
-    /// The SYN/ACK that answers the SYN (or one of the SYNs).
+    /// Handles the SYN/ACK that answers the SYN (or one of the SYNs).
     fn synack(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         let client = &mut self.streams[0];
@@ -221,12 +221,12 @@ impl TcpSession {
         if seg.ack == client.next_seq {
             // The usual case: it answers the last SYN.
         } else if seg.ack == after_syn {
-            // Fast Open: only the SYN was taken, the data in it was not.
+            // Fast Open: the server accepted only the SYN, not its data.
             self.marks.fast_open_data_ignored = true;
             client.next_seq = after_syn;
             step.event(StreamEvent::HsTfoDataIgnored);
         } else {
-            // An earlier SYN: by number and, where there are timestamps, by the one echoed.
+            // It answers an earlier SYN: found by number and, with timestamps, by the echoed one.
             let echoed = seg.options.ts_val.map(|_| seg.options.ts_ecr);
             let answers = |q: &&QueuedSyn| {
                 q.seq.wrapping_add(1) == seg.ack && (echoed.is_none() || echoed == q.ts_val)
@@ -237,11 +237,11 @@ impl TcpSession {
             self.take_syn(&q);
         }
         self.queue.clear();
-        self.synack_accepted(step, &QueuedSyn::of(seg));
+        self.synack_accepted(step, &QueuedSyn::from_segment(seg));
         Ok(())
     }
 
-    /// Makes another SYN the one that counts.
+    /// Makes another SYN the one that the session follows.
     fn take_syn(&mut self, q: &QueuedSyn) {
         let [client, server] = &mut self.streams;
         client.isn = q.seq;
@@ -256,7 +256,7 @@ impl TcpSession {
         self.marks.sack_offered = q.sack_ok;
     }
 
-    /// Sets both sides from a SYN/ACK and goes to SYN_RECV.
+    /// Sets both sides from a SYN/ACK and changes to SYN_RECV.
     fn synack_accepted(&mut self, step: &mut Step<'_>, q: &QueuedSyn) {
         if self.state != TcpState::SynRecv {
             self.set_state(step, TcpState::SynRecv);
@@ -292,12 +292,13 @@ impl TcpSession {
         self.marks.four_way = false;
     }
 
-    /// A SYN while the first is unanswered: from the other side a simultaneous opening, from the
-    /// same side perhaps another connection attempt.
+    /// Handles a SYN while the first is unanswered: from the other side it is a simultaneous open,
+    /// from the same side perhaps another connection attempt.
     fn second_syn(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         if step.to_server() {
-            // The last SYN counts; earlier ones are kept, the server may answer any.
+            // The session follows the last SYN; earlier ones are kept, as the server may answer
+            // any.
             let client = &self.streams[0];
             let last = QueuedSyn {
                 seq: client.isn,
@@ -313,9 +314,9 @@ impl TcpSession {
                 self.queue.remove(0);
             }
             self.queue.push(last);
-            self.take_syn(&QueuedSyn::of(seg));
+            self.take_syn(&QueuedSyn::from_segment(seg));
             if full {
-                // Told, but not a reason to drop the packet.
+                // An event, but not a reason to drop the packet.
                 step.event(StreamEvent::HsSynFlood);
             }
             return Ok(());
@@ -328,7 +329,7 @@ impl TcpSession {
         if !take_timestamp(server, seg.options.ts_val, seg.seconds()) {
             server.marks.timestamps = false;
         }
-        // The peer opens no window for the client here; its data before the end of the handshake is
+        // Suricata opens no window for the client here; its data before the end of the handshake is
         // out of window.
         server.window = u32::from(seg.window);
         client.wscale = scale(seg.options.wscale);
@@ -337,7 +338,7 @@ impl TcpSession {
         Ok(())
     }
 
-    /// Simultaneous opening: the client's SYN/ACK for the server's SYN.
+    /// Simultaneous open: the client's SYN/ACK for the server's SYN.
     fn four_way_synack(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         let [client, server] = &mut self.streams;
@@ -370,7 +371,7 @@ impl TcpSession {
         Ok(())
     }
 
-    /// One-sided: the client goes on although its SYN was not seen to be answered.
+    /// One-sided: the client continues although no answer to its SYN was seen.
     fn async_ack(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         let (own, other) = self.pair(step.dir);
@@ -439,11 +440,11 @@ impl TcpSession {
         if seg.seq == server.isn {
             return Ok(());
         }
-        let q = QueuedSyn::of(seg);
+        let q = QueuedSyn::from_segment(seg);
         if self.queue.contains(&q) {
             return Ok(());
         }
-        // One place is for the SYN/ACK that counts, which is kept too.
+        // One entry is for the SYN/ACK that the session follows, which is kept too.
         if self.queue.len() > usize::from(step.cfg.max_synack_queued) {
             return step.invalid(StreamEvent::HsSynAckFlood);
         }
@@ -463,7 +464,7 @@ impl TcpSession {
         Ok(())
     }
 
-    /// The ACK that completes the handshake, or what comes instead of it.
+    /// Handles the ACK that completes the handshake, or the packet that arrives instead of it.
     fn handshake_ack(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         if !self.queue.is_empty() {
@@ -485,7 +486,7 @@ impl TcpSession {
         }
         let to_client = !step.to_server();
         if to_client && step.cfg.inline && !self.marks.midstream_synack && !self.marks.fast_open {
-            // Who sees all packets sees the client's ACK first; this may be injected.
+            // If no packets are missing, the client's ACK comes first; this one may be injected.
             let [client, server] = &self.streams;
             let fits = seg.ack == client.last_ack && seg.seq == server.next_seq;
             return step.invalid(if fits && !seg.is_empty() {
@@ -497,8 +498,8 @@ impl TcpSession {
         self.judge_handshake_ack(step)
     }
 
-    /// Which way this packet completes the handshake, if any. The peer compares with the client's
-    /// numbers whichever side sent it; that is kept.
+    /// Decides how this packet completes the handshake, if it does. Like Suricata it compares with
+    /// the client's numbers, whichever side sent the packet.
     fn judge_handshake_ack(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         let to_client = !step.to_server();
@@ -513,20 +514,20 @@ impl TcpSession {
             self.marks.evasion = true;
             return step.invalid(StreamEvent::HsRightSeqWrongAck);
         }
-        // The server goes on and acknowledges data we did not see: packets are missing.
-        let server_goes_on = to_client
+        // The server continues and acknowledges data that was not seen: packets are missing.
+        let server_continues = to_client
             && !step.cfg.inline
             && seq::gt(seg.seq, client.next_seq)
             && seq::gt(seg.ack, client.last_ack);
         // The handshake's ACK is missing; this is a later packet of the client.
-        let client_goes_on = seq::gt(seg.seq, client.next_seq)
+        let client_continues = seq::gt(seg.seq, client.next_seq)
             && seq::leq(seg.seq, client.next_win)
             && seg.ack == server.next_seq;
         // The server speaks first, and the client's ACK is missing.
         let server_first = (to_client && !self.marks.midstream_synack || self.marks.fast_open)
             && seg.ack == client.last_ack
             && seg.seq == server.next_seq;
-        if server_goes_on || client_goes_on {
+        if server_continues || client_continues {
             return self.handshake_done_loosely(step);
         }
         if server_first {
@@ -558,7 +559,7 @@ impl TcpSession {
         own.next_seq = seg.end();
         other.next_win = other.last_ack.wrapping_add(other.window);
         if midstream {
-            // The SYN was not seen: take its side's window from here, and assume the most scaling.
+            // The SYN was not seen: take its side's window from here and assume the largest scale.
             own.window = u32::from(seg.window) << own.wscale;
             own.next_win = own.last_ack.wrapping_add(own.window);
             own.wscale = WSCALE_MAX;
@@ -572,7 +573,8 @@ impl TcpSession {
         Ok(())
     }
 
-    /// The handshake's last packet was not seen, or only one side is: take this one's numbers.
+    /// The handshake's last packet was not seen, or only one side is visible: uses this packet's
+    /// numbers.
     fn handshake_done_loosely(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         let (own, other) = self.pair(step.dir);
@@ -586,8 +588,8 @@ impl TcpSession {
         Ok(())
     }
 
-    /// The server speaks before the client's ACK was seen. The peer takes its window for its own
-    /// stream's; that is kept.
+    /// The server sends before the client's ACK was seen. Like Suricata this applies its window to
+    /// its own stream.
     fn handshake_done_by_server(&mut self, step: &mut Step<'_>) -> Outcome {
         let seg = step.seg;
         let (own, _) = self.pair(step.dir);
@@ -615,7 +617,7 @@ impl TcpSession {
         Ok(())
     }
 
-    /// For what follows the FIN or comes again: see `Update`.
+    /// The directions that are due for packets after the FIN and repeated ones: see `Update`.
     pub(crate) fn due(&self, step: &Step<'_>) -> Update {
         if step.cfg.inline {
             return Update::Packet;
@@ -628,7 +630,7 @@ impl TcpSession {
         }
         match self.state {
             TcpState::Closed => Update::Both,
-            // Nobody will acknowledge what is seen of one side only.
+            // With only one side visible no acknowledgments are seen.
             _ if self.marks.is_async => Update::Packet,
             _ => Update::Opposing,
         }

@@ -1,11 +1,11 @@
 //! TCP: from packets to sessions.
 //!
 //! [`TcpTracker`] is what a worker owns: configuration, budgets, counters and the free list. It
-//! takes one [`TcpSegment`] at a time and says in a [`TcpVerdict`] what it means; the session and
-//! its streams hang on the flow. The state machine is the peer's (RFC 793 as an observer in the
-//! middle sees it, tolerant of loss): `handshake` up to established, `transfer` while established,
-//! `closing` after the first FIN, `reset` for RSTs, `checks` for acknowledgments, timestamps and
-//! the packets that need no state. `reassemble` puts data into the streams.
+//! takes one [`TcpSegment`] at a time and returns a [`TcpVerdict`]; the session and its streams
+//! belong to the flow. The state machine is Suricata's (RFC 793 as an observer in the middle sees
+//! it, tolerant of loss): `handshake` up to established, `transfer` while established, `closing`
+//! after the first FIN, `reset` for RSTs, `checks` for acknowledgments, timestamps and the packets
+//! that need no state. `reassemble` puts data into the streams.
 //!
 //! Hot path contract: no allocation once sessions and buffers are warm.
 
@@ -31,7 +31,7 @@ use crate::counters::TcpCounters;
 use crate::events::StreamEvent;
 use crate::limits::KEPT_SESSIONS;
 use crate::policy::ExceptionTrigger;
-use crate::stream::Rooms;
+use crate::stream::BufferPool;
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use session::{Invalid, Outcome, Step};
@@ -43,16 +43,16 @@ pub struct TcpTracker {
     counters: TcpCounters,
     ssn_budget: Budget,
     data_budget: Budget,
-    /// Boxed, as flows hold them: taking one from here moves a pointer.
+    /// Free sessions, boxed as in flows, so that taking one moves only a pointer.
     #[allow(clippy::vec_box)]
     free: Vec<Box<TcpSession>>,
-    rooms: Rooms,
-    /// Packets taken, sessions made, refused and taken back.
+    pool: BufferPool,
+    /// Packets handled, sessions created, refused and recycled.
     steps: u64,
 }
 
 impl TcpTracker {
-    /// A tracker. The budgets are those of `stream.memcap` and `stream.reassembly.memcap`.
+    /// Creates a tracker. The budgets are those of `stream.memcap` and `stream.reassembly.memcap`.
     pub fn new(cfg: StreamConfig, ssn_budget: Budget, data_budget: Budget) -> TcpTracker {
         TcpTracker {
             cfg,
@@ -60,25 +60,25 @@ impl TcpTracker {
             ssn_budget,
             data_budget,
             free: Vec::new(),
-            rooms: Rooms::default(),
+            pool: BufferPool::default(),
             steps: 0,
         }
     }
 
-    /// Its configuration.
+    /// The tracker's configuration.
     pub fn config(&self) -> &StreamConfig {
         &self.cfg
     }
 
-    /// Its budgets: of sessions, of stream data.
+    /// The tracker's budgets: of sessions and of stream data.
     pub fn budgets(&self) -> [&Budget; 2] {
         [&self.ssn_budget, &self.data_budget]
     }
 
-    /// Work so far: packets taken, sessions made and taken back, segments and runs of bytes looked at to
-    /// put another in its place.
+    /// Work done so far: packets handled, sessions created and recycled, segments and islands
+    /// examined to insert others.
     pub fn steps(&self) -> u64 {
-        self.steps + self.rooms.steps()
+        self.steps + self.pool.steps()
     }
 
     /// The counters as of now.
@@ -89,8 +89,8 @@ impl TcpTracker {
         c
     }
 
-    /// Takes a packet of a flow in, in the direction the flow table found. Makes a session in
-    /// `slot` when the packet opens one.
+    /// Handles a packet of a flow, in the direction that the flow table found. Creates a session in
+    /// `slot` if the packet opens one.
     #[inline]
     pub fn handle(
         &mut self,
@@ -129,7 +129,7 @@ impl TcpTracker {
             cfg: &self.cfg,
             counters: &mut self.counters,
             budget: &self.data_budget,
-            rooms: &mut self.rooms,
+            pool: &mut self.pool,
             verdict,
         };
         if ssn.packet(&mut step).is_err() {
@@ -142,25 +142,25 @@ impl TcpTracker {
         verdict
     }
 
-    /// Gives up bytes of the packet's direction that nobody needs any more. Call it once after a
-    /// packet's inspection. The other direction's turn comes with its own next packet: until then
-    /// that packet can still be compared with what was there.
+    /// Drops bytes of the packet's direction that are no longer needed. Call it once after a
+    /// packet's inspection. The other direction is trimmed after its own next packet: until then
+    /// that packet can still be compared with the stored bytes.
     #[inline]
     pub fn trim(&mut self, ssn: &mut TcpSession, dir: Direction) {
-        // Inline, what lies before a packet is inspected with it.
+        // Inline, the bytes before a packet are inspected with it.
         let window = match (self.cfg.inline, dir) {
             (false, _) => 0,
             (true, Direction::ToServer) => self.cfg.toserver_chunk,
             (true, Direction::ToClient) => self.cfg.toclient_chunk,
         };
-        ssn.stream_mut(dir).trim(window.into(), &self.data_budget, &mut self.rooms);
+        ssn.stream_mut(dir).trim(window.into(), &self.data_budget, &mut self.pool);
     }
 
-    /// Takes a session back when its flow has ended.
+    /// Recycles a session whose flow has ended.
     pub fn recycle(&mut self, ssn: Option<Box<TcpSession>>) {
         let Some(mut ssn) = ssn else { return };
         self.steps += 1;
-        ssn.reset(&self.data_budget, &mut self.rooms);
+        ssn.reset(&self.data_budget, &mut self.pool);
         self.counters.active_sessions = self.counters.active_sessions.saturating_sub(1);
         self.ssn_budget.release(SESSION_COST);
         if self.free.len() < KEPT_SESSIONS {
@@ -168,12 +168,12 @@ impl TcpTracker {
         }
     }
 
-    /// Counts a gap the application layer was told of.
+    /// Counts a gap that was passed to the application layer.
     pub fn count_gap(&mut self) {
         self.counters.reassembly_gap += 1;
     }
 
-    /// Counts an end-of-flow round with data left.
+    /// Counts an inspection of remaining data at the end of a flow.
     pub fn count_pseudo(&mut self) {
         self.counters.pseudo += 1;
     }
@@ -235,7 +235,7 @@ impl TcpTracker {
 const SESSION_COST: u64 = std::mem::size_of::<TcpSession>() as u64;
 
 impl TcpSession {
-    /// A packet's way through the session.
+    /// Processes a packet in its session.
     fn packet(&mut self, step: &mut Step<'_>) -> Outcome {
         self.streams[step.dir.index()].tcp_flags |= step.seg.flags;
         if self.marks.is_async && self.streams.iter().all(|s| s.tcp_flags != 0) {
@@ -245,15 +245,15 @@ impl TcpSession {
             return self.open(step);
         }
         if !self.is_stateless(step) {
-            self.by_state(step)?;
+            self.handle_by_state(step)?;
         }
         self.note_life_after_reset(step);
         Ok(())
     }
 
-    /// The state machine. Closed sessions take packets in the state before, when the reset that
+    /// The state machine. Closed sessions handle packets in the state before if the reset that
     /// closed them may have been ignored.
-    pub(crate) fn by_state(&mut self, step: &mut Step<'_>) -> Outcome {
+    pub(crate) fn handle_by_state(&mut self, step: &mut Step<'_>) -> Outcome {
         match self.state {
             TcpState::None => self.open(step),
             TcpState::SynSent => self.in_syn_sent(step),
@@ -280,6 +280,6 @@ impl TcpSession {
         if closed == self.state {
             return Err(Invalid);
         }
-        self.by_state(step)
+        self.handle_by_state(step)
     }
 }

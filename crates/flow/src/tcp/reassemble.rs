@@ -1,4 +1,4 @@
-//! A packet's payload into its stream: depth, urgent data, memory, overlaps.
+//! Adds a packet's payload to its stream: depth, urgent data, memory, overlaps.
 
 use super::segment::{StreamDrop, TcpState, UrgentPolicy, flags};
 use super::session::{Step, TcpSession};
@@ -8,20 +8,20 @@ use crate::policy::ExceptionTrigger;
 use crate::stream::Stored;
 
 impl TcpSession {
-    /// An accepted packet: its payload goes into the stream, and the application layer of the
-    /// directions it concerns is due.
+    /// Stores the payload of an accepted packet and sets the directions whose application layer is
+    /// due.
     #[inline]
     pub(crate) fn take_data(&mut self, step: &mut Step<'_>) {
         step.verdict.update = self.due(step);
         self.note_ends(step);
-        // What a reset carries is a message about it, not part of the stream.
+        // The payload of a reset is a message about it, not part of the stream.
         if !step.seg.is_empty() && !step.seg.has(flags::RST) {
             let seq = step.seg.seq;
             self.add_payload_at(step, seq);
         }
     }
 
-    /// Tells the streams when nothing more will come.
+    /// Marks the end of the streams when nothing more will arrive.
     fn note_ends(&mut self, step: &Step<'_>) {
         if self.state >= TcpState::Closing {
             for s in &mut self.streams {
@@ -35,7 +35,7 @@ impl TcpSession {
         }
     }
 
-    /// Stores the packet's payload as beginning at sequence number `at`.
+    /// Stores the packet's payload at sequence number `at`.
     pub(crate) fn add_payload_at(&mut self, step: &mut Step<'_>, at: u32) {
         let seg = step.seg;
         let bypass = step.cfg.bypass;
@@ -64,9 +64,9 @@ impl TcpSession {
         let stored = if simulated {
             Stored::NoMemory
         } else if payload.is_empty() {
-            Stored::Yes { overlap: false, differs: false, lost: false }
+            Stored::Kept { overlap: false, differs: false, lost: false }
         } else {
-            own.store(at, payload, step.cfg.max_regions, step.budget, step.rooms)
+            own.store(at, payload, step.cfg.max_regions, step.budget, step.pool)
         };
         self.note_stored(step, stored, at, payload.len());
     }
@@ -74,7 +74,7 @@ impl TcpSession {
     fn note_stored(&mut self, step: &mut Step<'_>, stored: Stored, at: u32, len: usize) {
         let inline = step.cfg.inline;
         match stored {
-            Stored::Yes { overlap, differs, lost } => {
+            Stored::Kept { overlap, differs, lost } => {
                 let (own, _) = self.pair(step.dir);
                 step.verdict.is_stream_added = true;
                 step.verdict.stream_offset = own.offset_of(at).unwrap_or(0);
@@ -106,7 +106,7 @@ impl TcpSession {
         }
     }
 
-    /// What of an urgent segment belongs to the stream; none = nothing.
+    /// The part of an urgent segment that belongs to the stream; `None` if none does.
     fn urgent<'p>(&mut self, step: &mut Step<'_>, at: u32, payload: &'p [u8]) -> Option<&'p [u8]> {
         match step.cfg.urgent_policy {
             UrgentPolicy::Inline => return Some(payload),

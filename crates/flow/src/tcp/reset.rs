@@ -1,4 +1,4 @@
-//! Resets: whether the receiving host would take one, and what follows.
+//! Resets: whether the receiving host would accept one, and what follows.
 
 use super::segment::{TcpState, flags};
 use super::session::{Invalid, Outcome, Step, TcpSession, seq};
@@ -6,13 +6,13 @@ use crate::events::StreamEvent;
 use crate::policy::OsPolicy;
 
 impl TcpSession {
-    /// Whether the receiver's stack would take this reset.
+    /// Whether the receiver's stack would accept this reset.
     fn reset_is_valid(&mut self, step: &mut Step<'_>) -> bool {
         let seg = step.seg;
         if self.marks.timestamps && !self.timestamp_is_valid(step) {
             return false;
         }
-        // Where data is missing, numbers cannot be trusted; the hosts know better.
+        // If data is missing, our numbers cannot be trusted.
         if self.is_liberal() {
             let _: Outcome = self.validate_ack(step);
             return true;
@@ -26,7 +26,7 @@ impl TcpSession {
         }
         let is_async = self.marks.is_async;
         let (own, other) = self.pair(step.dir);
-        // Signed packets cannot be checked; if the receiver goes on, it did not take it.
+        // Signed packets cannot be checked; if the receiver continues, it did not accept the reset.
         if seg.options.signed {
             other.marks.reset = true;
         }
@@ -77,7 +77,7 @@ impl TcpSession {
             return Err(Invalid);
         }
         let (own, _) = self.pair(step.dir);
-        // These take the reset that follows a wrong handshake ACK as a stray one.
+        // These stacks treat the reset that follows a wrong handshake ACK as a stray one.
         let stray = matches!(
             own.policy,
             OsPolicy::Linux | OsPolicy::OldLinux | OsPolicy::Solaris | OsPolicy::OldSolaris
@@ -101,7 +101,7 @@ impl TcpSession {
         step.verdict.is_reset = true;
         let (own, other) = self.pair(step.dir);
         if seg.has(flags::ACK) {
-            // What is stored counts as received: nothing more will be acknowledged.
+            // The stored bytes count as received: nothing more will be acknowledged.
             let most = if seq::gt(other.end_seq(), seg.ack) { other.end_seq() } else { seg.ack };
             other.next_seq = seg.ack;
             Self::advance_ack(other, seg.ack);

@@ -1,4 +1,4 @@
-//! What goes into the TCP tracker for each packet and what comes out.
+//! Input and output of the TCP tracker for each packet.
 
 use crate::events::{EventList, StreamEvent};
 use crate::policy::ExceptionTrigger;
@@ -30,9 +30,9 @@ pub mod flags {
 pub struct TcpOptions<'a> {
     /// Timestamp value (TSval).
     pub ts_val: Option<u32>,
-    /// Timestamp echo reply (TSecr); counts with `ts_val` only.
+    /// Timestamp echo reply (TSecr); valid only with `ts_val`.
     pub ts_ecr: u32,
-    /// Window scale, at most 14 counts.
+    /// Window scale; values above 14 count as 14.
     pub wscale: Option<u8>,
     /// SACK permitted.
     pub sack_ok: bool,
@@ -63,9 +63,9 @@ pub struct TcpSegment<'a> {
     pub payload: &'a [u8],
     /// Event time, nanoseconds since 1970.
     pub ts_ns: u64,
-    /// The checksum is right or was not looked at.
+    /// The checksum is correct or was not checked.
     pub checksum_ok: bool,
-    /// Sender, to find the stack that receives the other direction.
+    /// Sender; its stack receives the other direction.
     pub src: Addr,
     /// Receiver.
     pub dst: Addr,
@@ -94,19 +94,19 @@ impl TcpSegment<'_> {
         self.payload.len() as u32
     }
 
-    /// No payload.
+    /// Whether there is no payload.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.payload.is_empty()
     }
 
-    /// Sequence number behind the payload.
+    /// Sequence number after the payload.
     #[inline]
     pub fn end(&self) -> u32 {
         self.seq.wrapping_add(self.len())
     }
 
-    /// Event time in seconds, as the peer compares timestamps.
+    /// Event time in seconds, as Suricata compares timestamps.
     #[inline]
     pub(crate) fn seconds(&self) -> u32 {
         (self.ts_ns / 1_000_000_000) as u32
@@ -128,7 +128,7 @@ pub enum TcpState {
     Established = 3,
     /// The server has sent a FIN.
     FinWait1 = 4,
-    /// And the client has acknowledged it.
+    /// The server has sent a FIN and the client has acknowledged it.
     FinWait2 = 5,
     /// Both have sent a FIN, the server first.
     TimeWait = 6,
@@ -160,7 +160,7 @@ impl TcpState {
         }
     }
 
-    /// The flow's state in this state; none where it stays as it is.
+    /// The flow's state in this state; `None` if it stays unchanged.
     pub(crate) const fn flow_state(self) -> Option<FlowState> {
         match self {
             TcpState::None | TcpState::SynSent | TcpState::SynRecv => None,
@@ -174,13 +174,13 @@ impl TcpState {
     }
 }
 
-/// How urgent data is taken (`stream.reassembly.urgent.policy`).
+/// How urgent data is handled (`stream.reassembly.urgent.policy`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum UrgentPolicy {
     /// The last byte of an urgent segment is not part of the stream.
     #[default]
     Oob,
-    /// Urgent data is data.
+    /// Urgent data is treated like other data.
     Inline,
     /// Urgent packets are dropped.
     Drop,
@@ -191,7 +191,7 @@ pub enum UrgentPolicy {
 /// Why the tracker wants a packet dropped (inline only; the names are EVE's).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamDrop {
-    /// It breaks the rules of TCP.
+    /// The packet breaks the rules of TCP.
     Error,
     /// Urgent data by policy.
     Urgent,
@@ -207,10 +207,10 @@ impl StreamDrop {
     }
 }
 
-/// Whose application layer is due after a packet.
+/// The directions whose application layer is due after a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Update {
-    /// Nobody's.
+    /// No direction.
     #[default]
     None,
     /// The data of the other direction, which this packet acknowledged.
@@ -234,16 +234,16 @@ impl Update {
     }
 }
 
-/// What the tracker found out about a packet.
+/// The tracker's result for a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpVerdict {
     /// Irregularities, in the order in which they were found.
     pub events: EventList,
     /// The packet broke the rules: it changed nothing.
     pub is_invalid: bool,
-    /// Its checksum is wrong: it was not looked at.
+    /// The checksum is wrong: the packet was ignored.
     pub is_bad_checksum: bool,
-    /// Its payload was put into the stream.
+    /// The payload was added to the stream.
     pub is_stream_added: bool,
     /// The session is established or beyond.
     pub is_established: bool,
@@ -251,34 +251,35 @@ pub struct TcpVerdict {
     pub flow_state: Option<FlowState>,
     /// The session is in another state than before.
     pub is_state_changed: bool,
-    /// Whose application layer is due.
+    /// The directions whose application layer is due.
     pub update: Update,
     /// A limit was reached.
     pub exception: Option<ExceptionTrigger>,
-    /// Drop it (inline).
+    /// Drop the packet (inline).
     pub drop: Option<StreamDrop>,
-    /// Inline: bytes of it lost to earlier ones; rewrite it from [`TcpVerdict::stream_offset`].
+    /// Inline: earlier bytes replace some of the packet's; rewrite it from
+    /// [`TcpVerdict::stream_offset`].
     pub must_rewrite: bool,
-    /// Stream offset of its payload, when it was added.
+    /// Stream offset of the payload, if it was added.
     pub stream_offset: u64,
-    /// Bytes of its payload that are in the stream.
+    /// Number of payload bytes in the stream.
     pub stream_len: u32,
-    /// A reset was accepted: what is left should be inspected.
+    /// A reset was accepted: the remaining data should be inspected.
     pub is_reset: bool,
-    /// Its data was seen before.
+    /// The packet's data was seen before.
     pub is_retransmission: bool,
-    /// It only acknowledges again.
+    /// The packet only repeats an acknowledgment.
     pub is_dup_ack: bool,
-    /// It only changes the window.
+    /// The packet only changes the window.
     pub is_window_update: bool,
-    /// It is a keep-alive or the answer to one.
+    /// The packet is a keep-alive or the answer to one.
     pub is_keepalive: bool,
     /// Stop tracking the flow (`stream.bypass`).
     pub wants_bypass: bool,
     /// The session shows that client and server are the other way round: call
     /// `Flow::swap_directions` before anything else; the packet goes to the client.
     pub must_swap: bool,
-    /// A new session was made for it.
+    /// A new session was created for the packet.
     pub is_new_session: bool,
 }
 

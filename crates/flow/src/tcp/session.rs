@@ -1,10 +1,10 @@
-//! The TCP session: state, both streams, and what the handshake settled.
+//! The TCP session: state, both streams, and what the handshake negotiated.
 
 use super::segment::{TcpSegment, TcpState, TcpVerdict, flags};
 use crate::config::StreamConfig;
 use crate::counters::TcpCounters;
 use crate::events::StreamEvent;
-use crate::stream::{Rooms, Stream};
+use crate::stream::{BufferPool, Stream};
 use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use smallvec::SmallVec;
@@ -29,8 +29,8 @@ pub(crate) mod seq {
     }
 }
 
-/// A SYN or SYN/ACK that differs from the one that counts, kept until the handshake shows which
-/// one the other side took.
+/// A SYN or SYN/ACK that differs from the one the session follows, kept until the handshake shows
+/// which one the other side accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueuedSyn {
     pub(crate) seq: u32,
@@ -43,7 +43,7 @@ pub(crate) struct QueuedSyn {
 }
 
 impl QueuedSyn {
-    pub(crate) fn of(seg: &TcpSegment<'_>) -> QueuedSyn {
+    pub(crate) fn from_segment(seg: &TcpSegment<'_>) -> QueuedSyn {
         QueuedSyn {
             seq: seg.seq,
             ack: seg.ack,
@@ -56,7 +56,7 @@ impl QueuedSyn {
     }
 }
 
-/// Yes-or-no facts of a session.
+/// Flags of a session.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SessionMarks {
     pub(crate) midstream: bool,
@@ -70,7 +70,7 @@ pub(crate) struct SessionMarks {
     pub(crate) sack_offered: bool,
     pub(crate) sack: bool,
     pub(crate) four_way: bool,
-    /// The handshake's ACK was wrong in a way that some hosts answer and others do not.
+    /// The handshake's ACK was wrong in a way that only some hosts answer.
     pub(crate) evasion: bool,
     pub(crate) fast_open: bool,
     pub(crate) fast_open_data_ignored: bool,
@@ -81,7 +81,7 @@ pub(crate) struct SessionMarks {
     pub(crate) bypass: bool,
     /// A reset has ended it.
     pub(crate) closed_by_reset: bool,
-    /// Neither parsers nor raw inspection look at it any more.
+    /// Neither parsers nor raw inspection process the session any more.
     pub(crate) app_disabled: bool,
 }
 
@@ -120,35 +120,35 @@ impl TcpSession {
         self.streams[0].tcp_flags | self.streams[1].tcp_flags
     }
 
-    /// Picked up in the middle.
+    /// Whether the session was picked up in the middle.
     pub fn is_midstream(&self) -> bool {
         self.marks.midstream
     }
 
-    /// Only one direction is seen.
+    /// Whether only one direction is seen.
     pub fn is_async(&self) -> bool {
         self.marks.is_async
     }
 
     /// The one direction that is seen, of a one-sided session.
     pub fn only_direction(&self) -> Option<Direction> {
-        match self.marks.is_async {
-            false => None,
-            true => Direction::BOTH.into_iter().find(|d| self.stream(*d).tcp_flags != 0),
+        if !self.marks.is_async {
+            return None;
         }
+        Direction::BOTH.into_iter().find(|d| self.stream(*d).tcp_flags != 0)
     }
 
-    /// Data is missing: resets are taken whatever their numbers.
+    /// Whether data is missing: resets are then accepted whatever their numbers.
     pub fn is_liberal(&self) -> bool {
         self.marks.liberal || self.streams.iter().any(|s| s.gaps().0 > 0)
     }
 
-    /// Exchanges client and server.
+    /// Swaps client and server.
     pub fn swap_directions(&mut self) {
         self.streams.swap(0, 1);
     }
 
-    /// Parsers take no more of either direction.
+    /// Ends parsing of both directions.
     pub fn disable_app(&mut self) {
         self.marks.app_disabled = true;
         for s in &mut self.streams {
@@ -163,8 +163,8 @@ impl TcpSession {
         }
     }
 
-    /// The flow has ended: all data counts, acknowledged or not. Returns the directions in which
-    /// someone has not yet seen all there is, to the server first.
+    /// The flow has ended: all data is inspected, acknowledged or not. Returns the directions with
+    /// data that parsers or raw inspection have not yet seen, to the server first.
     pub fn finish(&mut self) -> impl Iterator<Item = Direction> + use<> {
         for s in &mut self.streams {
             s.finish();
@@ -173,8 +173,8 @@ impl TcpSession {
         Direction::BOTH.into_iter().filter(move |d| pending[d.index()])
     }
 
-    /// Whether a packet that opens a connection means a new one: this one has ended, and the
-    /// packet is not its own first.
+    /// Whether a packet that opens a connection opens a new one: this one has ended, and the packet
+    /// is not its own first.
     pub(crate) fn is_over_for(&self, dir: Direction, tcp_flags: u8, seq: u32) -> bool {
         if dir == Direction::ToServer
             && tcp_flags & flags::ACK == 0
@@ -189,10 +189,10 @@ impl TcpSession {
         self.state >= TcpState::LastAck || self.state == TcpState::None
     }
 
-    /// Forgets everything.
-    pub(crate) fn reset(&mut self, budget: &Budget, rooms: &mut Rooms) {
+    /// Resets all state.
+    pub(crate) fn reset(&mut self, budget: &Budget, pool: &mut BufferPool) {
         for s in &mut self.streams {
-            s.reset(budget, rooms);
+            s.reset(budget, pool);
         }
         self.state = TcpState::None;
         self.previous = TcpState::None;
@@ -201,14 +201,14 @@ impl TcpSession {
     }
 }
 
-/// One packet's way through the session: what the functions of the state machine share.
+/// The state that the functions of the state machine share while they process one packet.
 pub(crate) struct Step<'a> {
     pub(crate) seg: &'a TcpSegment<'a>,
     pub(crate) dir: Direction,
     pub(crate) cfg: &'a StreamConfig,
     pub(crate) counters: &'a mut TcpCounters,
     pub(crate) budget: &'a Budget,
-    pub(crate) rooms: &'a mut Rooms,
+    pub(crate) pool: &'a mut BufferPool,
     pub(crate) verdict: TcpVerdict,
 }
 

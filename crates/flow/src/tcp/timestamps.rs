@@ -1,15 +1,15 @@
 //! TCP timestamps: protection against wrapped sequence numbers (PAWS, RFC 7323 5), with the
-//! habits of the receiving host's stack.
+//! differences of the receiving host's stack.
 
 use super::session::{Step, TcpSession};
 use crate::events::StreamEvent;
 use crate::policy::OsPolicy;
 
-/// After 24 days a timestamp says nothing (RFC 7323 5.5).
+/// After 24 days a timestamp is meaningless (RFC 7323 5.5).
 const PAWS_24_DAYS_S: u32 = 24 * 24 * 60 * 60;
 
 impl TcpSession {
-    /// Whether the receiver would take the packet's timestamp; notes the event if not.
+    /// Whether the receiver would accept the packet's timestamp; adds the event if not.
     pub(crate) fn timestamp_is_valid(&mut self, step: &mut Step<'_>) -> bool {
         let valid = self.check_timestamp(step);
         if !valid {
@@ -18,7 +18,7 @@ impl TcpSession {
         valid
     }
 
-    /// The check. Also settles what a timestamp of 0 in the handshake meant.
+    /// The check itself. It also decides what a timestamp of 0 in the handshake meant.
     fn check_timestamp(&mut self, step: &Step<'_>) -> bool {
         let seg = step.seg;
         let Some(ts) = seg.options.ts_val else { return true };
@@ -31,7 +31,7 @@ impl TcpSession {
         let mut last_ts = own.last_ts;
         if own.marks.zero_timestamp {
             match policy {
-                // These take 0 in the handshake as "no timestamps".
+                // These stacks treat 0 in the handshake as "no timestamps".
                 OsPolicy::Linux | OsPolicy::Windows2k3 => {
                     self.marks.timestamps = false;
                     must_check = false;
@@ -78,7 +78,7 @@ impl TcpSession {
         own.next_seq == seg.seq && stale
     }
 
-    /// Takes over the timestamp of a packet that was accepted.
+    /// Stores the timestamp of an accepted packet.
     #[inline]
     pub(crate) fn note_timestamp(&mut self, step: &Step<'_>) {
         if !self.marks.timestamps {
@@ -94,7 +94,7 @@ impl TcpSession {
                 }
                 own.last_pkt_s = now;
             }
-            // Solaris stops using them when a packet comes without.
+            // Solaris stops using timestamps after a packet without one.
             None if matches!(own.policy, OsPolicy::Solaris | OsPolicy::OldSolaris) => {
                 self.marks.timestamps = false;
             }

@@ -34,7 +34,7 @@ impl TcpSession {
         let seg = step.seg;
         let [client, server] = &self.streams;
         if !seg.has(flags::ACK) {
-            // The peer does not tell a repeated SYN from a different one here.
+            // Suricata does not distinguish a repeated SYN from a different one here.
             return step.invalid(if step.to_server() {
                 StreamEvent::EstSynResendDiffSeq
             } else {
@@ -53,7 +53,7 @@ impl TcpSession {
         if self.marks.handshake_confirmed {
             return step.invalid(StreamEvent::EstSynAckResend);
         }
-        // The server has not got the handshake's ACK yet.
+        // The server has not received the handshake's ACK yet.
         Ok(())
     }
 
@@ -69,7 +69,7 @@ impl TcpSession {
         let end = seg.end();
         let garbage = seg.payload.len() <= 1 && seg.seq == own.next_seq.wrapping_sub(1);
         if !garbage && seq::lt(end, own.last_ack) {
-            // Wholly acknowledged before.
+            // All of it was acknowledged before.
             if is_async || (own.next_seq == seg.seq && midstream && step.cfg.async_oneside) {
                 own.last_ack = end;
             } else if !(seq::gt(own.last_ack, own.next_seq) && seq::gt(end, own.next_seq)) {
@@ -80,14 +80,14 @@ impl TcpSession {
         if probe {
             own.marks.window_probe = true;
         } else if seq::gt(end, own.next_seq) {
-            // In order, or something before it is missing; when that comes it is an older segment.
+            // In order, or earlier bytes are missing; when they arrive, they are an older segment.
             own.next_seq = end;
         }
         if is_async && seq::gt(end, own.last_ack) {
             own.last_ack = end;
         }
         if self.marks.midstream_established && !step.to_server() {
-            // The first packet of the side that did not open it tells its own window.
+            // The first packet of the side that did not open the connection carries its window.
             self.marks.midstream_established = false;
             let server = &mut self.streams[1];
             server.window = u32::from(seg.window) << server.wscale;
@@ -98,7 +98,7 @@ impl TcpSession {
         if !in_window {
             return step.invalid(StreamEvent::EstPacketOutOfWindow);
         }
-        // A probe's acknowledgment and window do not count.
+        // A probe's acknowledgment and window are ignored.
         if !probe {
             let (_, other) = self.pair(step.dir);
             step.counters.ack_unseen_data += u64::from(seq::gt(seg.ack, other.next_seq));
@@ -131,7 +131,7 @@ impl TcpSession {
         let (own, other) = self.pair(step.dir);
         own.next_seq = seg.end();
         if state == TcpState::FinWait1 {
-            // Only here the FIN counts in the number expected next.
+            // Only here the number expected next includes the FIN.
             own.next_seq = own.next_seq.wrapping_add(1);
         }
         own.note_fin(seg.end());

@@ -1,5 +1,5 @@
-//! A small engine: runs a capture through decoders, defragmentation, flow table and TCP tracker,
-//! for tests that compare with the peer. Parsers are played by one that takes everything.
+//! A small engine that runs a capture through decoders, defragmentation, flow table and TCP
+//! tracker, for tests that compare with Suricata. Its only parser consumes everything.
 
 use gabion_capture::Source;
 use gabion_flow::*;
@@ -11,10 +11,10 @@ use gabion_record::Direction;
 use gabion_record::budget::Budget;
 use std::path::{Path, PathBuf};
 
-/// The peer leaves out frames that are longer than an IP packet with a link header.
+/// Suricata leaves out frames that are longer than an IP packet with a link header.
 const PEER_FRAME_MAX: usize = 65_604;
 
-/// The corpus, or `None` where it is not there.
+/// The corpus, or `None` if it is absent.
 pub(crate) fn corpus() -> Option<PathBuf> {
     let folder = std::env::var_os("GABION_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
@@ -23,22 +23,22 @@ pub(crate) fn corpus() -> Option<PathBuf> {
     folder.join("captures/expected-events.tsv").is_file().then_some(folder)
 }
 
-/// What a run saw.
+/// The observations of a run.
 #[derive(Default)]
 pub(crate) struct Seen {
-    /// Packet number (0 for packets that stood in no frame), direction and flow of each event.
+    /// Packet number (0 for packets without a frame), direction and flow of each event.
     pub(crate) events: Vec<(u64, StreamEvent, Option<u64>)>,
     /// Fragment events.
     pub(crate) frags: Vec<(u64, FragEvent, u8)>,
     /// Flows in the order in which they ended.
     pub(crate) flows: Vec<(Flow<()>, EndReason)>,
-    /// The application layer takes everything; else it never takes anything.
+    /// Whether the application layer consumes everything, or nothing.
     pub(crate) takes_all: bool,
-    /// Stream bytes given to the application layer, per flow id and direction.
+    /// Stream bytes passed to the application layer, per flow id and direction.
     pub(crate) app: Vec<(u64, Direction, u64, u64)>,
 }
 
-/// Runs one capture. False when it cannot be read.
+/// Runs one capture. Returns false if it cannot be read.
 pub(crate) fn replay(path: &Path, cfg: &StreamConfig, seen: &mut Seen) -> bool {
     let Ok(mut source) = Source::open(path) else { return false };
     let mut engine = Engine::new(cfg.clone());
@@ -162,7 +162,7 @@ impl Engine {
         out.is_complete.then(|| (*p, self.defrag.datagram().to_vec()))
     }
 
-    /// `link_len`: bytes of link headers that a reassembled packet had, which the peer counts.
+    /// `link_len` is the length of the link headers of a reassembled packet, which Suricata counts.
     fn packet(
         &mut self,
         p: &Decoded,
@@ -285,7 +285,7 @@ impl Engine {
                 run_app(ssn, d, id, number, seen);
             }
             if verdict.is_new_session {
-                // No rule of these tests looks at the raw stream.
+                // No rule of these tests inspects the raw stream.
                 Direction::BOTH.into_iter().for_each(|d| ssn.stream_mut(d).no_raw());
             }
             let s = ssn.stream_mut(dir);
@@ -317,10 +317,10 @@ impl Engine {
     }
 }
 
-/// Bytes in both directions after which the peer gives up finding the protocol of random data.
+/// Bytes in both directions after which Suricata ends protocol detection of random data.
 const PROTOCOL_UNKNOWN_AFTER: usize = 32;
 
-/// A parser that takes everything at once, or the search for a protocol that is not found.
+/// A parser that consumes everything at once, or protocol detection that fails.
 fn run_app(ssn: &mut TcpSession, dir: Direction, id: u64, number: u64, seen: &mut Seen) {
     loop {
         let s = ssn.stream_mut(dir);
@@ -335,7 +335,7 @@ fn run_app(ssn: &mut TcpSession, dir: Direction, id: u64, number: u64, seen: &mu
             AppChunk::Gap(_) => {
                 seen.events.push((number, StreamEvent::SeqGap, Some(id)));
                 if !seen.takes_all {
-                    // A gap before the protocol is known ends the search for it.
+                    // A gap before the protocol is known ends its detection.
                     ssn.disable_app();
                     break;
                 }

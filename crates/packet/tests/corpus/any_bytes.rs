@@ -1,5 +1,5 @@
-//! Whatever the bytes, decoding ends, stays within them and gives the same packets again: frames of
-//! the corpus cut at every length, with bytes changed, and read as every kind of link.
+//! Decoding any bytes ends, stays within them and is repeatable: frames of the corpus cut at every
+//! length, with bytes changed, and read as every kind of link.
 
 use crate::replay;
 use gabion_packet::{DecodeCounters, Link, PacketSet, fuzz_entry};
@@ -40,7 +40,7 @@ fn random_bytes_are_decoded_to_an_end() {
     for _ in 0..20_000 {
         let len = (random.next() % 160) as usize;
         let mut frame: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
-        // Something that looks like IP is worth more than noise.
+        // Bytes that look like IP reach more code than noise.
         if let Some(first) = frame.first_mut() {
             *first = if random.next() & 1 == 0 { 0x45 } else { 0x60 };
         }
@@ -88,7 +88,7 @@ fn cut_and_changed_frames_are_decoded_to_an_end() {
     }
 }
 
-/// A set that held another frame's packets gives what a new one gives.
+/// A set that held another frame's packets gives the same result as a new one.
 #[test]
 fn a_used_set_keeps_nothing() {
     let Some(corpus) = replay::corpus() else {

@@ -1,4 +1,4 @@
-//! Puts IP fragments together in the plainest way, for tests that need what is inside.
+//! Reassembles IP fragments in the simplest way, for tests that need the datagrams.
 
 use gabion_packet::{Decoded, Flags, Network};
 use gabion_record::Addr;
@@ -21,7 +21,7 @@ pub(crate) struct Defrag {
 }
 
 impl Defrag {
-    /// Takes a fragment; gives the packet it completed, with the fragment.
+    /// Adds a fragment; returns the packet it completed, with the fragment.
     pub(crate) fn add(&mut self, p: &Decoded, bytes: &[u8]) -> Option<(Decoded, Vec<u8>)> {
         if !p.flags.has(Flags::FRAGMENT) {
             return None;

@@ -1,5 +1,5 @@
-//! Runs a capture of the corpus through the decoders, fragments put together, for tests that
-//! compare with the peer.
+//! Runs a capture of the corpus through the decoders and reassembles its fragments, for tests that
+//! compare with Suricata.
 
 mod defrag;
 
@@ -10,10 +10,10 @@ use gabion_packet::{
 };
 use std::path::{Path, PathBuf};
 
-/// The peer leaves out frames that are longer than an IP packet with a link header.
+/// Suricata leaves out frames that are longer than an IP packet with a link header.
 const PEER_FRAME_MAX: usize = 65_604;
 
-/// The corpus, or `None` where it is not there.
+/// The corpus, or `None` if it is absent.
 pub(crate) fn corpus() -> Option<PathBuf> {
     let folder = std::env::var_os("GABION_CORPUS").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/corpus"),
@@ -22,8 +22,8 @@ pub(crate) fn corpus() -> Option<PathBuf> {
     folder.join("captures/expected-events.tsv").is_file().then_some(folder)
 }
 
-/// Decodes every frame as the peer would read them and shows each packet with the bytes its offsets
-/// count from. False when the capture can't be read or its link isn't known.
+/// Decodes every frame that Suricata would read and passes each packet on, with the bytes that its
+/// offsets count from. Returns false if the capture can't be read or its link type is unknown.
 pub(crate) fn replay(
     path: &Path,
     config: &DecodeConfig,
@@ -40,7 +40,7 @@ pub(crate) fn replay(
     while let Some(block) = source.next_block(256, &mut refs) {
         for frame in &refs {
             let frame = frame.frame(&block.bytes);
-            // The peer's reader ends at a second kind of link.
+            // Suricata's reader ends at a second link type.
             if *link_first.get_or_insert(frame.link) != frame.link {
                 return true;
             }

@@ -1,9 +1,9 @@
-//! The counters against the peer: `stats.decoder` of every test of the corpus for which the peer
-//! wrote a statistics record, compared with ours over the same capture.
+//! Gabion's decoder counters compared with Suricata's: `stats.decoder` of every test of the corpus
+//! for which Suricata wrote a statistics record.
 //!
-//! Left out are tests that change what is decoded (filters, other tunnel ports, limits) and the
-//! counters of events that reassembly raises. Without the corpus the test skips.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+//! Tests that change what is decoded (filters, other tunnel ports, limits) and the counters of
+//! events that reassembly raises are left out. Without the corpus the test skips.
+#![allow(clippy::print_stdout, reason = "a test prints its counts")]
 
 use crate::replay;
 use gabion_packet::{Counter, DecodeConfig, DecodeCounters, DecoderEvent};
@@ -12,26 +12,26 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-/// Tests whose counters all agree, and tests compared. Of the two that differ one drops a packet
-/// before its events count, one has fragments that only the peer's policy refuses.
+/// Tests whose counters all agree, and tests compared. Two differ: one drops a packet before its
+/// events count, the other has fragments that only Suricata's policy refuses.
 const FLOOR: (usize, usize) = (1046, 1048);
 
 /// The last statistics of each test: folder of the test to `stats.decoder`.
-fn peer_stats(archive: &Path) -> BTreeMap<String, Value> {
-    let file = std::fs::File::open(archive).expect("the peer's output");
+fn suricata_stats(archive: &Path) -> BTreeMap<String, Value> {
+    let file = std::fs::File::open(archive).expect("Suricata's output");
     let mut tar = Vec::new();
     zstd::Decoder::new(file).and_then(|mut it| it.read_to_end(&mut tar)).expect("zstd");
     let mut stats = BTreeMap::new();
     let mut rest = tar.as_slice();
     let mut long_name = None;
     // A tar archive: blocks of 512 bytes, a header before each member.
-    while let Some((header, behind)) = rest.split_first_chunk::<512>() {
+    while let Some((header, after)) = rest.split_first_chunk::<512>() {
         let text = |range: std::ops::Range<usize>| {
             let bytes = header[range].split(|byte| *byte == 0).next().unwrap_or(&[]);
             String::from_utf8_lossy(bytes).trim().to_string()
         };
         let len = usize::from_str_radix(&text(124..136), 8).unwrap_or(0);
-        let body = behind.get(..len).unwrap_or(&[]);
+        let body = after.get(..len).unwrap_or(&[]);
         let name = long_name.take().unwrap_or_else(|| text(0..100));
         if header[156] == b'L' {
             long_name = Some(String::from_utf8_lossy(body).trim_end_matches('\0').to_string());
@@ -41,7 +41,7 @@ fn peer_stats(archive: &Path) -> BTreeMap<String, Value> {
                 stats.insert(test.trim_start_matches("./").to_string(), last);
             }
         }
-        rest = behind.get(len.next_multiple_of(512)..).unwrap_or(&[]);
+        rest = after.get(len.next_multiple_of(512)..).unwrap_or(&[]);
     }
     stats
 }
@@ -52,7 +52,7 @@ fn decoder_stats(line: &[u8]) -> Option<Value> {
     record.get("stats")?.get("decoder").cloned()
 }
 
-/// The capture of a test; `None` where it has none, several, or reads it in its own way.
+/// The capture of a test; `None` where it has none, several, or reads it with special options.
 fn capture_of(folder: &Path) -> Option<PathBuf> {
     let yaml = std::fs::read_to_string(folder.join("test.yaml")).ok()?;
     if yaml.contains("command:")
@@ -96,13 +96,13 @@ fn differences(stats: &Value, ours: &DecodeCounters) -> Vec<String> {
 }
 
 #[test]
-fn decoder_counters_are_the_peers() {
+fn decoder_counters_are_those_of_suricata() {
     let Some(corpus) = replay::corpus() else {
         eprintln!("skipped: no corpus");
         return;
     };
     let corpus = corpus.join("suricata-verify");
-    let stats = peer_stats(&corpus.join("peer/output-of-tests.tar.zst"));
+    let stats = suricata_stats(&corpus.join("peer/output-of-tests.tar.zst"));
     let (mut agreed, mut total) = (0, 0);
     for (test, stats) in &stats {
         let Some(capture) = capture_of(&corpus.join("tests").join(test)) else {

@@ -1,5 +1,5 @@
-//! Stream and fragment events over the captures of the corpus, compared with what the peer's own
-//! event rules said there, alert for alert.
+//! Stream and fragment events over the captures of the corpus, compared with the alerts of
+//! Suricata's own event rules, one by one.
 
 mod replay;
 
@@ -7,8 +7,8 @@ use gabion_flow::{StreamConfig, StreamEvent};
 use replay::{Seen, corpus, replay};
 use std::collections::BTreeMap;
 
-/// Events that depend on what a parser has taken, which no parser stands for here: how much of a
-/// stream is still kept for comparison when data comes again.
+/// Captures whose events depend on what a parser has consumed: how much of a stream is still kept
+/// for comparison when data arrives again. No parser runs in this test.
 const NEEDS_PARSER: [&str; 4] = [
     "arkime/dcerpc_synthetic.pcap",
     "ndpi/ajp.pcap",
@@ -16,8 +16,8 @@ const NEEDS_PARSER: [&str; 4] = [
     "zeek/tcp__qi_internet_SYNACK_curl_jsonip.pcap",
 ];
 
-/// The peer's rules: event, sid, and how its alerts thin out within a flow (every time, or at 1, m,
-/// m², … hits).
+/// One of Suricata's rules: its event, sid, and the hits in a flow that alert (all, or 1, m, m²,
+/// …).
 struct Rule {
     event: StreamEvent,
     sid: u32,
@@ -41,7 +41,7 @@ fn rules(text: &str) -> Vec<Rule> {
         .collect()
 }
 
-/// Alerts that so many hits in one flow make.
+/// Number of alerts for this many hits in one flow.
 fn alerts(hits: u64, backoff: Option<u64>) -> u64 {
     let Some(m) = backoff else { return hits };
     let mut at = 1;
@@ -54,7 +54,7 @@ fn alerts(hits: u64, backoff: Option<u64>) -> u64 {
 }
 
 #[test]
-fn stream_events_are_those_of_the_peer() {
+fn stream_events_are_those_of_suricata() {
     let Some(corpus) = corpus() else {
         eprintln!("skipped: no corpus (GABION_CORPUS)");
         return;
@@ -80,7 +80,7 @@ fn stream_events_are_those_of_the_peer() {
             files.push(file);
         }
     }
-    // Every capture with any event of the peer, whether of streams or not.
+    // Every capture for which Suricata has any event, of streams or not.
     let cfg = StreamConfig { checksum_validation: false, ..StreamConfig::default() };
     let (mut right, mut wrong) = (0, Vec::new());
     for file in files.into_iter().filter(|f| !NEEDS_PARSER.contains(f)) {

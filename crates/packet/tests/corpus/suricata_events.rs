@@ -1,23 +1,23 @@
-//! The decoders against the peer: the rules on decoder events and checksums over every capture of
-//! the corpus, compared with the alerts that the peer gave for the same rules.
+//! The decoders compared with Suricata: the rules on decoder events and checksums over every
+//! capture of the corpus, compared with Suricata's alerts for the same rules.
 //!
-//! Fragments are put together in the plainest way (what came first stays), so that the packets
-//! inside are decoded too; the events of reassembly itself are another crate's. The threshold of one
-//! rule (one alert a minute) is left out: the peer does not apply it to packets without addresses.
+//! Fragments are reassembled in the simplest way (the first bytes stay), so that the packets inside
+//! are decoded too; the events of reassembly are tested in the crate `flow`. The threshold of one
+//! rule (one alert a minute) is ignored: Suricata does not apply it to packets without addresses.
 //! Without the corpus the test skips.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+#![allow(clippy::print_stdout, reason = "a test prints its counts")]
 
 use crate::replay;
 use gabion_packet::{DecodeConfig, DecodeCounters, Decoded, DecoderEvent, Network, checksum};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Pairs of capture and rule where we and the peer agree on a count above zero, of those where
-/// either has one. Raise it when it rises.
+/// Pairs of capture and rule where Gabion and Suricata agree on a count above zero, of those where
+/// either has one. Raise the floor when the count rises.
 const FLOOR: (usize, usize) = (909, 910);
 
-/// What a rule asks of a packet.
-enum Ask {
+/// The condition of a rule.
+enum Condition {
     Event(DecoderEvent),
     BadChecksum(fn(&Decoded, &[u8]) -> Option<bool>, Option<Network>),
 }
@@ -25,7 +25,7 @@ enum Ask {
 struct Rule {
     sid: u32,
     only_ipv6: bool,
-    ask: Ask,
+    condition: Condition,
 }
 
 fn value<'a>(rule: &'a str, key: &str) -> Option<&'a str> {
@@ -37,41 +37,53 @@ fn rules(text: &str) -> Vec<Rule> {
     let mut rules = Vec::new();
     for line in text.lines().filter(|line| line.starts_with("alert ")) {
         let sid = value(line, "sid:").and_then(|sid| sid.parse().ok()).expect("a rule has a sid");
-        let ask = if let Some(name) = value(line, "decode-event:") {
+        let condition = if let Some(name) = value(line, "decode-event:") {
             if name.contains("frag_") {
                 continue;
             }
-            Ask::Event(DecoderEvent::from_name(name).unwrap_or_else(|| panic!("{name} is new")))
+            Condition::Event(
+                DecoderEvent::from_name(name).unwrap_or_else(|| panic!("{name} is new")),
+            )
         } else {
             let (v4, v6) = (Some(Network::Ipv4), Some(Network::Ipv6));
             match value(line, "csum:invalid").and_then(|_| line.split("\"; ").nth(1)) {
-                Some(text) if text.starts_with("ipv4") => Ask::BadChecksum(checksum::ipv4_ok, v4),
-                Some(text) if text.starts_with("tcpv4") => Ask::BadChecksum(checksum::tcp_ok, v4),
-                Some(text) if text.starts_with("tcpv6") => Ask::BadChecksum(checksum::tcp_ok, v6),
-                Some(text) if text.starts_with("udpv4") => Ask::BadChecksum(checksum::udp_ok, v4),
-                Some(text) if text.starts_with("udpv6") => Ask::BadChecksum(checksum::udp_ok, v6),
+                Some(text) if text.starts_with("ipv4") => {
+                    Condition::BadChecksum(checksum::ipv4_ok, v4)
+                }
+                Some(text) if text.starts_with("tcpv4") => {
+                    Condition::BadChecksum(checksum::tcp_ok, v4)
+                }
+                Some(text) if text.starts_with("tcpv6") => {
+                    Condition::BadChecksum(checksum::tcp_ok, v6)
+                }
+                Some(text) if text.starts_with("udpv4") => {
+                    Condition::BadChecksum(checksum::udp_ok, v4)
+                }
+                Some(text) if text.starts_with("udpv6") => {
+                    Condition::BadChecksum(checksum::udp_ok, v6)
+                }
                 Some(text) if text.starts_with("icmpv4") => {
-                    Ask::BadChecksum(checksum::icmpv4_ok, v4)
+                    Condition::BadChecksum(checksum::icmpv4_ok, v4)
                 }
                 Some(text) if text.starts_with("icmpv6") => {
-                    Ask::BadChecksum(checksum::icmpv6_ok, v6)
+                    Condition::BadChecksum(checksum::icmpv6_ok, v6)
                 }
-                other => panic!("sid {sid} asks something else: {other:?}"),
+                other => panic!("sid {sid} has another condition: {other:?}"),
             }
         };
         let only_ipv6 = line.starts_with("alert ipv6 ");
-        rules.push(Rule { sid, only_ipv6, ask });
+        rules.push(Rule { sid, only_ipv6, condition });
     }
     rules
 }
 
 impl Rule {
-    fn asks_for(&self, p: &Decoded, bytes: &[u8]) -> bool {
-        match &self.ask {
-            Ask::Event(event) => {
+    fn matches(&self, p: &Decoded, bytes: &[u8]) -> bool {
+        match &self.condition {
+            Condition::Event(event) => {
                 p.events.contains(*event) && (!self.only_ipv6 || p.network == Network::Ipv6)
             }
-            Ask::BadChecksum(ok, network) => {
+            Condition::BadChecksum(ok, network) => {
                 network.is_none_or(|network| network == p.network) && ok(p, bytes) == Some(false)
             }
         }
@@ -85,11 +97,11 @@ struct Alerts {
 }
 
 impl Alerts {
-    fn look(&mut self, rules: &[Rule], p: &Decoded, bytes: &[u8]) {
+    fn count(&mut self, rules: &[Rule], p: &Decoded, bytes: &[u8]) {
         if p.events.is_empty() && !p.is_ip() {
             return;
         }
-        for rule in rules.iter().filter(|rule| rule.asks_for(p, bytes)) {
+        for rule in rules.iter().filter(|rule| rule.matches(p, bytes)) {
             *self.counts.entry(rule.sid).or_default() += 1;
         }
     }
@@ -115,7 +127,7 @@ fn expected(folder: &Path, sids: &BTreeSet<u32>) -> BTreeMap<String, BTreeMap<u3
 }
 
 #[test]
-fn decoder_events_and_checksums_are_the_peers() {
+fn decoder_events_and_checksums_are_those_of_suricata() {
     let Some(corpus) = replay::corpus() else {
         eprintln!("skipped: no corpus");
         return;
@@ -139,7 +151,7 @@ fn decoder_events_and_checksums_are_the_peers() {
         let mut alerts = Alerts::default();
         let mut counters = DecodeCounters::new();
         let config = DecodeConfig::DEFAULT;
-        let look = |p: &Decoded, bytes: &[u8]| alerts.look(&rules, p, bytes);
+        let look = |p: &Decoded, bytes: &[u8]| alerts.count(&rules, p, bytes);
         if !replay::replay(&path, &config, &mut counters, look) {
             continue;
         }
