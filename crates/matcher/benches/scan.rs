@@ -1,10 +1,10 @@
-//! What a scan costs: time a call on short buffers, bytes a second on long ones, hostile traffic,
-//! and the same by `aho-corasick` as the measure to compare with. Pattern sets are the fast
-//! patterns of the Emerging Threats rules, buffers those of the bench capture; without the corpus
-//! (`GABION_CORPUS`) nothing is measured.
+//! The cost of a scan: time per call on short buffers, bytes per second on long ones, and hostile
+//! traffic, each compared with `aho-corasick`. Pattern sets are the fast patterns of the Emerging
+//! Threats rules, buffers those of the bench capture; without the corpus (`GABION_CORPUS`) nothing
+//! is measured.
 //!
 //! `cargo bench -p gabion-matcher --bench scan [-- FILTER]`
-#![allow(clippy::print_stdout, reason = "its results are for a terminal")]
+#![allow(clippy::print_stdout, reason = "the results are printed to a terminal")]
 
 #[allow(missing_docs, unreachable_pub)]
 mod corpus;
@@ -30,12 +30,12 @@ fn corpus() -> Option<&'static Corpus> {
     CORPUS.get_or_init(Corpus::load).as_ref()
 }
 
-/// A pattern set and the buffers it is looked for in.
+/// A pattern set and the buffers that are searched for it.
 #[derive(Clone, Copy)]
 struct Case {
     set: &'static str,
     buffer: &'static str,
-    /// Buffers cut to that length; 0 leaves them as they are.
+    /// Buffers are cut to this length; 0 leaves them whole.
     len: usize,
 }
 
@@ -88,7 +88,7 @@ impl Case {
     }
 }
 
-/// Calls `scan` with one buffer after the other, one a measured call.
+/// Measures calls of `scan`, each with the next buffer.
 fn each(bencher: Bencher<'_, '_>, hays: &[Vec<u8>], mut scan: impl FnMut(&[u8])) {
     let bytes: usize = hays.iter().map(Vec::len).sum();
     let mut next = 0;
@@ -114,21 +114,21 @@ fn aho_corasick(bencher: Bencher<'_, '_>, case: Case) {
         .kind(Some(AhoCorasickKind::ContiguousNFA))
         .ascii_case_insensitive(true)
         .build(patterns.iter().map(|pattern| &pattern.bytes))
-        .expect("a set within its limits");
+        .expect("the set is within its limits");
     each(bencher, &case.hays(), |hay| {
         for found in matcher.find_overlapping_iter(hay) {
             let pattern = &patterns[found.pattern().as_usize()];
-            black_box(pattern.stands_at(hay, found.start()));
+            black_box(pattern.matches_at(hay, found.start()));
         }
     });
 }
 
-/// Traffic strung together from the patterns themselves.
+/// Traffic that consists of the patterns themselves.
 #[divan::bench(args = ["whole", "prefix", "suffix", "random"], consts = [0, 6], sample_size = 1024, sample_count = 20)]
 fn hostile<const PAIR: usize>(bencher: Bencher<'_, '_>, kind: &str) {
     let case = Case { set: PAIRS[PAIR].0, buffer: PAIRS[PAIR].1, len: 0 };
     let (matcher, mut scratch) = (BufferMatcher::new(case.patterns()), Scratch::new());
-    let hays = corpus::strung_together(case.patterns(), kind, 1400, 256);
+    let hays = corpus::concatenated(case.patterns(), kind, 1400, 256);
     each(bencher, &hays, |hay| {
         black_box(matcher.scan(hay, &mut scratch, &mut |id| _ = black_box(id)));
     });
@@ -147,7 +147,7 @@ fn names(bencher: Bencher<'_, '_>, set: &'static str) {
     each(bencher, &case.hays(), |name| names.lookup(name, &mut |id| _ = black_box(id)));
 }
 
-/// One content in real buffers.
+/// A search for one content in real buffers.
 #[divan::bench(args = [30, 60, 120, 1400], consts = [false, true], sample_size = 1024, sample_count = 20)]
 fn needle<const NOCASE: bool>(bencher: Bencher<'_, '_>, len: usize) {
     let case = Case { set: "payload", buffer: "tcp", len };
@@ -155,7 +155,7 @@ fn needle<const NOCASE: bool>(bencher: Bencher<'_, '_>, len: usize) {
     each(bencher, &case.hays(), |hay| _ = black_box(needle.find_in(hay, 0)));
 }
 
-/// All groups of the rules, one after the other.
+/// Builds the matchers of all pattern sets.
 #[divan::bench(sample_count = 20)]
 fn build(bencher: Bencher<'_, '_>) {
     let Some(corpus) = corpus() else { return };

@@ -1,6 +1,6 @@
-//! Writes the table of trigram frequencies that the gram filter is built with
-//! (`src/gram/frequency.bin`) from the corpus' bench capture, a mix of about 1,000 public ones:
-//! `cargo run --release -p gabion-matcher --example trigram_frequency > frequency.bin`.
+//! Writes the table of trigram frequencies with which the gram filter is built
+//! (`src/gram/frequency.bin`), from the corpus's bench capture, a mix of about 1,000 public
+//! captures: `cargo run --release -p gabion-matcher --example trigram_frequency > frequency.bin`.
 
 #[path = "../benches/corpus/mod.rs"]
 #[allow(dead_code, missing_docs, unreachable_pub, reason = "the benches use more of it")]

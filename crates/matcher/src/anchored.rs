@@ -1,12 +1,14 @@
-//! Patterns that stand at the start of the buffer, at its end, or are all of it: hash lookups.
+//! Patterns at the start or the end of the buffer, or equal to it: found by hash lookups.
 //!
-//! The key of a pattern is its first (or last) bytes, folded, as many as the next lower of a few
-//! lengths, or all of them where patterns would share that key. A scan computes the key of each length that occurs in the set
-//! from two loads a block, asks a bitmap without branching, and looks up what remains. Keys of 4
-//! bytes and more are asked for only if the outermost 4 are those of some pattern (a gate), those
-//! from 8 and beyond 16, 32 and 48 bytes likewise. So a name costs the same whatever the number of names,
-//! and there is no worst case beyond the patterns that share a key. `Label` patterns are suffixes
-//! whose verification looks at one byte more. Sets of a few patterns compare one by one.
+//! The key of a pattern is its first (or last) bytes, case folded. Its length is the next lower one
+//! of a few fixed lengths, or that of the whole pattern if several patterns would share the key. A
+//! scan computes the key of each length that occurs in the set from two loads per block, tests a
+//! bitmap without branches, and looks up the remaining keys. Keys of 4 bytes and more are tested
+//! only if the outermost 4 bytes are those of some pattern (a gate); keys from 8 bytes on, and
+//! those beyond 16, 32 and 48 bytes, have such gates too. So the cost of a name does not depend on
+//! the number of names, and the worst case is a number of patterns that share a key. `Label`
+//! patterns are suffixes whose verification reads one byte more. Patterns of small sets are
+//! compared one by one.
 
 use crate::gram::fold64;
 use crate::limits::{ANCHOR_FEW, ANCHOR_KEY_MAX, ANCHOR_SHARED_MAX};
@@ -19,7 +21,7 @@ use hashbrown::HashMap;
 const BLOCK: usize = 16;
 const BLOCKS: usize = ANCHOR_KEY_MAX / BLOCK;
 
-/// Lengths of keys: close enough that few patterns share one, few enough to ask for all.
+/// Lengths of keys: close enough that few patterns share a key, few enough to test all of them.
 const KEY_LENGTHS: [usize; 15] = [1, 2, 3, 4, 6, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64];
 
 /// Random odd multipliers of a set.
@@ -44,7 +46,7 @@ impl Multipliers {
         Multipliers { words: core::array::from_fn(|_| next()), length: next(), gate: next() }
     }
 
-    /// What a (masked) block adds to a hash.
+    /// The contribution of a (masked) block to a hash.
     #[inline(always)]
     fn block(&self, block: usize, low: u64, high: u64) -> u64 {
         let at = 2 * block;
@@ -52,7 +54,7 @@ impl Multipliers {
     }
 }
 
-/// Patterns by hash: a bitmap that says no, then buckets.
+/// Patterns by hash: a bitmap that rules most hashes out, then buckets.
 #[derive(Clone, Debug, Default)]
 struct Buckets {
     bits: Vec<u64>,
@@ -90,7 +92,7 @@ impl Buckets {
         self.bits.get((bit / 64) as usize).is_some_and(|word| word >> (bit % 64) & 1 == 1)
     }
 
-    /// Patterns with that hash, and rarely others.
+    /// Patterns with this hash, and rarely others.
     #[inline]
     fn get(&self, hash: u64) -> impl Iterator<Item = u32> {
         let number = (hash >> self.bucket_shift) as usize;
@@ -109,7 +111,7 @@ impl Buckets {
     }
 }
 
-/// One length of keys.
+/// A length of keys, with the masks of its last block.
 #[derive(Clone, Copy, Debug)]
 struct KeyLength {
     len: u32,
@@ -117,26 +119,27 @@ struct KeyLength {
     high: u64,
 }
 
-/// Patterns at one side of the buffer; `AT_END` says which.
+/// Patterns at the end of the buffer (`AT_END`) or at its start.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SideSet<const AT_END: bool> {
-    /// Lengths below 4, ascending: asked for always.
+    /// Lengths below 4, ascending: always tested.
     tiny: Vec<KeyLength>,
-    /// Lengths from 4 to 7, then from 8 on by block, ascending: asked for behind their gates.
+    /// Lengths from 4 to 7, then from 8 on by block, ascending: tested if their gate lets them
+    /// through.
     short: Vec<KeyLength>,
     long: [Vec<KeyLength>; BLOCKS],
     blocks: usize,
     multipliers: Multipliers,
     buckets: Buckets,
-    /// All of them, if they are few; then nothing else is used.
+    /// All patterns if they are few; then nothing else is used.
     few: Vec<u32>,
     count: usize,
     shortest: usize,
 }
 
 impl<const AT_END: bool> SideSet<AT_END> {
-    /// Builds the set over those of `indices` whose keys are not shared by too many, and gives
-    /// back the others; with `keep_all` there are none.
+    /// Builds the set over those of `indices` whose keys are not shared by too many patterns, and
+    /// returns the others; with `keep_all` there are none.
     pub(crate) fn new(
         sources: &Sources<'_>,
         indices: &[u32],
@@ -158,12 +161,12 @@ impl<const AT_END: bool> SideSet<AT_END> {
             let bytes = sources.bytes(index);
             set.hash_of(bytes, key_length(bytes.len()))
         };
-        let mut crowd: HashMap<u64, usize, RandomState> = HashMap::default();
-        indices.iter().for_each(|&index| *crowd.entry(coarse(index)).or_default() += 1);
-        // Where several patterns would share a key, each takes all of its own length.
+        let mut coarse_counts: HashMap<u64, usize, RandomState> = HashMap::default();
+        indices.iter().for_each(|&index| *coarse_counts.entry(coarse(index)).or_default() += 1);
+        // If several patterns would share a key, the key of each covers its whole length.
         let length_of = |index: u32| {
             let len = sources.bytes(index).len();
-            let is_crowded = crowd.get(&coarse(index)).is_some_and(|&count| count > 2);
+            let is_crowded = coarse_counts.get(&coarse(index)).is_some_and(|&count| count > 2);
             if is_crowded { len.min(ANCHOR_KEY_MAX) } else { key_length(len) }
         };
         let lengths: Vec<usize> = indices.iter().map(|&index| length_of(index)).collect();
@@ -201,7 +204,7 @@ impl<const AT_END: bool> SideSet<AT_END> {
         }
     }
 
-    /// What lets a scan through to keys of that length.
+    /// Adds the gates of the keys of this length.
     fn push_gates(&self, bytes: &[u8], len: usize, gates: &mut Vec<u64>) {
         let (low, high) = block_at::<AT_END>(bytes, 0);
         match len {
@@ -229,7 +232,7 @@ impl<const AT_END: bool> SideSet<AT_END> {
             + self.few.capacity() * size_of::<u32>()
     }
 
-    /// Hash of the `len` outermost bytes; `bytes` has that many.
+    /// Hash of the `len` outermost bytes; `bytes` has at least `len`.
     fn hash_of(&self, bytes: &[u8], len: usize) -> u64 {
         let mut hash = (len as u64).wrapping_mul(self.multipliers.length);
         for block in 0..len.div_ceil(BLOCK) {
@@ -262,7 +265,7 @@ impl<const AT_END: bool> SideSet<AT_END> {
         outer.wrapping_add(self.multipliers.gate)
     }
 
-    /// Reports the patterns that stand at this side of `hay`.
+    /// Reports the patterns that match at this side of `hay`.
     #[inline]
     pub(crate) fn scan(
         &self,
@@ -307,7 +310,8 @@ impl<const AT_END: bool> SideSet<AT_END> {
         }
     }
 
-    /// Asks for the keys that end in one block: (its number, the hash of those before, its bytes).
+    /// Looks up the keys that end in one block: (its number, the hash of the blocks before, its
+    /// bytes).
     #[inline]
     fn scan_block(
         &self,
@@ -338,7 +342,7 @@ impl<const AT_END: bool> SideSet<AT_END> {
     }
 }
 
-/// Reports pattern `index` if it stands at that side of `hay`.
+/// Reports pattern `index` if it matches at this side of `hay`.
 #[inline]
 fn check<const AT_END: bool>(
     table: &PatternTable,
@@ -348,18 +352,18 @@ fn check<const AT_END: bool>(
     on_hit: &mut impl FnMut(u32),
 ) {
     let record = table.record(index);
-    let Some(room) = hay.len().checked_sub(record.len as usize) else { return };
+    let Some(last) = hay.len().checked_sub(record.len as usize) else { return };
     scan.verified += 1;
-    if table.stands_at(index, hay, if AT_END { room } else { 0 }) {
+    if table.matches_at(index, hay, if AT_END { last } else { 0 }) {
         scan.hits += 1;
         on_hit(record.id);
     }
 }
 
-/// Patterns that are the whole buffer.
+/// Patterns that must equal the whole buffer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WholeSet {
-    /// Bit n: some pattern has that length, the last bit for all longer ones.
+    /// Bit n is set if some pattern has length n; the last bit means all longer ones.
     lengths: u64,
     multipliers: Multipliers,
     buckets: Buckets,
@@ -417,7 +421,7 @@ impl WholeSet {
         }
         for index in self.buckets.get(hash) {
             scan.verified += 1;
-            if table.record(index).len as usize == hay.len() && table.stands_at(index, hay, 0) {
+            if table.record(index).len as usize == hay.len() && table.matches_at(index, hay, 0) {
                 scan.hits += 1;
                 on_hit(table.record(index).id);
             }
@@ -425,7 +429,7 @@ impl WholeSet {
     }
 }
 
-/// Which structure an anchored pattern belongs to.
+/// The structure that an anchored pattern belongs to.
 pub(crate) fn side_of(anchor: Anchor) -> Option<Side> {
     match anchor {
         Anchor::None => None,
@@ -435,7 +439,7 @@ pub(crate) fn side_of(anchor: Anchor) -> Option<Side> {
     }
 }
 
-/// Where an anchored pattern stands.
+/// The side of the buffer to which a pattern is anchored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Start,
@@ -455,7 +459,7 @@ fn mask_of<const AT_END: bool>(len: usize) -> KeyLength {
     KeyLength { len: len as u32, low: mask as u64, high: (mask >> 64) as u64 }
 }
 
-/// The `block`-th 16 bytes from the start or the end, folded, as two numbers; zero beyond.
+/// The `block`-th 16 bytes from the start or the end, folded, as two numbers; zero beyond the end.
 #[inline(always)]
 fn block_at<const AT_END: bool>(bytes: &[u8], block: usize) -> (u64, u64) {
     let word = if AT_END {

@@ -1,6 +1,7 @@
-//! The matcher of one buffer: sends each pattern to the structure that finds it cheapest.
+//! The matcher of one buffer: assigns each pattern to the structure that finds it at the lowest
+//! cost.
 //!
-//! | pattern | structure | cost a scan |
+//! | pattern | structure | cost per scan |
 //! |---|---|---|
 //! | is the whole buffer | one lookup | about 5 ns |
 //! | at the start or the end | lookups by the outermost bytes | about 10 ns |
@@ -20,7 +21,7 @@ use crate::table::PatternTable;
 use core::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 
-/// All patterns that rules look for in one (direction, buffer).
+/// All patterns that rules search in one (direction, buffer).
 #[derive(Clone, Debug, Default)]
 pub struct BufferMatcher {
     table: PatternTable,
@@ -31,7 +32,7 @@ pub struct BufferMatcher {
     filter: Option<GramFilter>,
 }
 
-/// How many patterns each structure of a [`BufferMatcher`] holds, and its memory.
+/// Number of patterns in each structure of a [`BufferMatcher`], and its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Composition {
     /// Found by one lookup of the whole buffer.
@@ -42,11 +43,11 @@ pub struct Composition {
     pub prefix: usize,
     /// Searched one by one.
     pub direct: usize,
-    /// Two to four bytes, in the gram filter's finer tiers.
+    /// Patterns of two to four bytes, in the gram filter's finer tiers.
     pub short: usize,
-    /// Others in the gram filter.
+    /// Other patterns in the gram filter.
     pub filter: usize,
-    /// Bytes of memory held by all of it.
+    /// Bytes of memory held by all structures.
     pub memory_bytes: usize,
 }
 
@@ -57,7 +58,7 @@ impl BufferMatcher {
         Self::build(patterns, process_seed(), Form::Fastest)
     }
 
-    /// The same with a seed of the hashes of one's own and, if `portable`, without the
+    /// Builds the matcher with the given seed of the hashes and, if `portable`, without the
     /// processor's vector instructions: for tests and experiments.
     pub fn with_seed(patterns: &[Pattern], seed: u64, portable: bool) -> Self {
         Self::build(patterns, seed, if portable { Form::Portable } else { Form::Fastest })
@@ -90,7 +91,8 @@ impl BufferMatcher {
             matcher.suffix = Some(set);
             free.extend(others);
         }
-        // What is searched singly must have no anchor, or the first place found need not count.
+        // Patterns that are searched one by one have no anchor, as only their first occurrence is
+        // found.
         let is_free = |index: &u32| sources.pattern(*index).anchor == Anchor::None;
         let is_pair = |index: &u32| sources.bytes(*index).len() == 2 && is_free(index);
         if free.len() <= DIRECT_MAX && free.iter().all(is_free) {
@@ -110,7 +112,7 @@ impl BufferMatcher {
         matcher
     }
 
-    /// Which structure holds how many patterns.
+    /// The number of patterns in each structure.
     pub fn composition(&self) -> Composition {
         let short = self.filter.as_ref().map_or(0, GramFilter::short_count);
         Composition {
@@ -178,7 +180,7 @@ impl Matcher for BufferMatcher {
     }
 }
 
-/// A number drawn once by each process, so that the traffic can't be aimed at hash collisions.
+/// A random number per process, so that nobody can craft traffic with hash collisions.
 pub(crate) fn process_seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| std::hash::RandomState::new().build_hasher().finish())

@@ -1,11 +1,11 @@
-//! Whole values: fingerprints, methods, status codes.
+//! Sets of whole values: fingerprints, methods, status codes.
 
 use crate::anchored::WholeSet;
 use crate::buffer::process_seed;
 use crate::pattern::{Anchor, Pattern, Scan};
 use crate::table::PatternTable;
 
-/// A set of whole values, each with an id; one lookup a buffer.
+/// A set of whole values, each with an id; one lookup per buffer.
 #[derive(Clone, Debug, Default)]
 pub struct ExactSet {
     table: PatternTable,
@@ -32,12 +32,12 @@ impl ExactSet {
         self.whole.scan(&self.table, value, &mut Scan::default(), on_hit);
     }
 
-    /// Entries it was built from, empty values not counted.
+    /// Number of entries, empty values not counted.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether it was built from nothing.
+    /// Whether the set has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

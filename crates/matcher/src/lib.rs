@@ -1,17 +1,17 @@
-//! Finding literals, names and regular expressions in the buffers that rules inspect.
+//! Finds literals, names and regular expressions in the buffers that rules inspect.
 //!
-//! What comes in: patterns of rules (bytes, case, anchoring facts, position bounds) and, at run
-//! time, one buffer after the other. What goes out: the ids of the patterns that stand in the
-//! buffer, each at most once, in no promised order. The crate knows nothing of rules, protocols
-//! or packets and depends on no other crate of the project.
+//! The input is the patterns of rules (bytes, case, anchors, position bounds) and, at run time, one
+//! buffer after the other. The output is the ids of the patterns that occur in the buffer, each at
+//! most once, in no particular order. The crate does not know rules, protocols or packets and
+//! depends on no other crate of the project.
 //!
-//! - [`BufferMatcher`] is what an engine builds, one for each (direction, buffer): it sends every
+//! - [`BufferMatcher`] holds the patterns of one (direction, buffer) of an engine: it assigns every
 //!   pattern to the cheapest structure that can find it and scans them all with one call.
 //! - [`NameSet`] and [`ExactSet`] are lookups for whole names, name suffixes and whole values.
-//! - [`Needle`] searches one pattern, for the inspection of contents after a hit.
+//! - [`Needle`] finds one pattern, for the inspection of contents after a hit.
 //! - [`regex`] runs Perl-compatible expressions under limits.
 //!
-//! Everything built is immutable and shared between workers; what changes during a scan is in a
+//! Matchers are immutable and shared between workers; the state that changes during a scan is in a
 //! [`Scratch`] (or [`regex::RegexScratch`]) that each worker owns.
 //!
 //! Most buffers are shorter than 100 bytes, so the cost of a call counts as much as bytes per

@@ -1,20 +1,20 @@
 //! Reading several bytes of a buffer as one number.
 
-/// Four bytes at `at`, little endian; none beyond the end.
+/// Four bytes at `at`, little endian; `None` beyond the end.
 #[inline(always)]
 pub(crate) fn load32(bytes: &[u8], at: usize) -> Option<u32> {
     let four = bytes.get(at..at.checked_add(4)?)?;
     Some(u32::from_le_bytes(four.try_into().ok()?))
 }
 
-/// Eight bytes at `at`, little endian; none beyond the end.
+/// Eight bytes at `at`, little endian; `None` beyond the end.
 #[inline(always)]
 pub(crate) fn load64(bytes: &[u8], at: usize) -> Option<u64> {
     let eight = bytes.get(at..at.checked_add(8)?)?;
     Some(u64::from_le_bytes(eight.try_into().ok()?))
 }
 
-/// Up to sixteen first bytes of `bytes`, zero above its end.
+/// The first bytes of `bytes`, up to sixteen, with zeros above its end.
 #[inline(always)]
 pub(crate) fn load_first(bytes: &[u8]) -> u128 {
     match bytes.first_chunk::<16>() {
@@ -23,7 +23,7 @@ pub(crate) fn load_first(bytes: &[u8]) -> u128 {
     }
 }
 
-/// Up to sixteen last bytes of `bytes`, the last one highest, zero below its start.
+/// The last bytes of `bytes`, up to sixteen, the last one highest, with zeros below its start.
 #[inline(always)]
 pub(crate) fn load_last(bytes: &[u8]) -> u128 {
     match bytes.last_chunk::<16>() {
@@ -33,7 +33,7 @@ pub(crate) fn load_last(bytes: &[u8]) -> u128 {
     }
 }
 
-/// Fewer than sixteen bytes by two overlapping loads, without a copy.
+/// Loads fewer than sixteen bytes with two overlapping loads, without a copy.
 #[inline(always)]
 fn load_short(bytes: &[u8]) -> u128 {
     let len = bytes.len() as u32;

@@ -1,18 +1,18 @@
-//! Host names: looked up whole and by suffix.
+//! Sets of host names with lookups of whole names and suffixes.
 
 use crate::anchored::{SideSet, WholeSet};
 use crate::buffer::process_seed;
 use crate::pattern::{Anchor, Pattern, Scan};
 use crate::table::PatternTable;
 
-/// Which names an entry stands for.
+/// The names that an entry matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NameKind {
     /// The name itself only.
     Exact,
-    /// The name itself and every name below it: `evil.com` stands for `evil.com` and
-    /// `a.evil.com`, not for `notevil.com`. A leading dot in the entry (`.evil.com`, the
-    /// `dotprefix` form) means the same and is taken off.
+    /// The name itself and every name below it: `evil.com` matches `evil.com` and `a.evil.com` but
+    /// not `notevil.com`. A leading dot in the entry (`.evil.com`, the `dotprefix` form) means the
+    /// same and is removed.
     Suffix,
 }
 
@@ -21,11 +21,11 @@ pub enum NameKind {
 pub struct NameEntry {
     /// The name.
     pub name: Vec<u8>,
-    /// Which names it stands for.
+    /// Which names the entry matches.
     pub kind: NameKind,
     /// Whether letters match in either case.
     pub nocase: bool,
-    /// Reported on a match.
+    /// The id that is reported on a match.
     pub id: u32,
 }
 
@@ -61,8 +61,8 @@ impl NameSet {
         NameSet { table, whole, suffix }
     }
 
-    /// Calls `on_hit` with the id of each entry that stands for `name`. A trailing dot is part of
-    /// the name and not taken off.
+    /// Calls `on_hit` with the id of each entry that matches `name`. A trailing dot is part of the
+    /// name and not removed.
     #[inline]
     pub fn lookup(&self, name: &[u8], on_hit: &mut impl FnMut(u32)) {
         let mut scan = Scan::default();
@@ -70,12 +70,12 @@ impl NameSet {
         self.suffix.scan(&self.table, name, &mut scan, on_hit);
     }
 
-    /// Entries it was built from, empty names not counted.
+    /// Number of entries, empty names not counted.
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether it was built from nothing.
+    /// Whether the set has no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,8 +1,8 @@
-//! What a matcher is built from and what it answers.
+//! Patterns, the result of a scan, and the trait of all matchers.
 
 use crate::Scratch;
 
-/// Where in the buffer a pattern must stand, beyond its position bounds.
+/// Where in the buffer a pattern must match, in addition to its position bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Anchor {
     /// Anywhere.
@@ -14,33 +14,33 @@ pub enum Anchor {
     End,
     /// The whole buffer (`startswith` and `endswith`, or `bsize` with one content).
     Exact,
-    /// Up to the last byte, and begun at the first byte or behind a dot: what a content
-    /// `.evil.com` with `endswith` says of the `dotprefix` form of a name. The pattern is given
-    /// without its leading dot, the buffer without the transform.
+    /// Up to the last byte, from the first byte or after a dot: the meaning of a content
+    /// `.evil.com` with `endswith` after the transform `dotprefix`. The pattern has no leading dot,
+    /// the buffer no transform.
     Label,
 }
 
-/// One literal to be found.
+/// A literal to search for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
-    /// Reported when the pattern stands in a buffer. Two patterns may carry the same id; each of
+    /// The id that is reported if the pattern matches. Two patterns may have the same id; each of
     /// them reports it.
     pub id: u32,
-    /// The bytes looked for. An empty pattern is never found.
+    /// The bytes of the pattern. An empty pattern is never found.
     pub bytes: Vec<u8>,
     /// Whether ASCII letters match in either case.
     pub nocase: bool,
-    /// Where the pattern must stand.
+    /// Where the pattern must match.
     pub anchor: Anchor,
     /// Smallest offset at which the pattern may begin (`offset`).
     pub min_start: u32,
     /// Largest offset at which the pattern may end, exclusive (`depth` counted from the start of
-    /// the buffer); `u32::MAX` is no bound.
+    /// the buffer); `u32::MAX` means no bound.
     pub max_end: u32,
 }
 
 impl Pattern {
-    /// A pattern that may stand anywhere.
+    /// A pattern without an anchor or bounds.
     pub fn new(id: u32, bytes: impl Into<Vec<u8>>, nocase: bool) -> Self {
         Pattern {
             id,
@@ -52,15 +52,15 @@ impl Pattern {
         }
     }
 
-    /// The same with an anchor.
+    /// The same pattern with an anchor.
     #[must_use]
     pub fn anchored(mut self, anchor: Anchor) -> Self {
         self.anchor = anchor;
         self
     }
 
-    /// The same with position bounds: begins at or behind `min_start`, ends at or before
-    /// `max_end`.
+    /// The same pattern with position bounds: it begins at or after `min_start` and ends at or
+    /// before `max_end`.
     #[must_use]
     pub fn between(mut self, min_start: u32, max_end: u32) -> Self {
         self.min_start = min_start;
@@ -68,9 +68,9 @@ impl Pattern {
         self
     }
 
-    /// Whether the pattern stands in `hay` at `start`, all its conditions held. This is the
-    /// definition that every structure of the crate answers to.
-    pub fn stands_at(&self, hay: &[u8], start: usize) -> bool {
+    /// Whether the pattern matches in `hay` at `start` with all its conditions. This is the
+    /// definition that every structure of the crate follows.
+    pub fn matches_at(&self, hay: &[u8], start: usize) -> bool {
         let Some(end) = start.checked_add(self.bytes.len()) else { return false };
         let Some(found) = hay.get(start..end) else { return false };
         let anchored = match self.anchor {
@@ -93,26 +93,26 @@ impl Pattern {
     }
 }
 
-/// What a scan cost.
+/// The result and cost of a scan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Patterns reported.
+    /// Number of patterns reported.
     pub hits: u32,
-    /// Pattern comparisons that got beyond the first eight bytes.
+    /// Number of pattern comparisons that went beyond the first eight bytes.
     pub verified: u32,
     /// Whether the comparisons exceeded the buffer's allowance
-    /// ([`limits::VERIFY_BASE`](crate::limits::VERIFY_BASE)): the traffic is made to hit. Nothing
-    /// was left out; whoever scans may mark the flow and count it.
+    /// ([`limits::VERIFY_BASE`](crate::limits::VERIFY_BASE)): the traffic is crafted to cause hits.
+    /// The scan is still complete; the caller may mark the flow and count it.
     pub overload: bool,
 }
 
-/// A set of patterns that is looked for in one buffer at a time.
+/// A set of patterns that is searched in one buffer at a time.
 pub trait Matcher {
-    /// Calls `on_hit` with the id of each pattern that stands in `hay`, once a pattern, in no
-    /// promised order.
+    /// Calls `on_hit` once with the id of each pattern that occurs in `hay`, in no particular
+    /// order.
     fn scan(&self, hay: &[u8], scratch: &mut Scratch, on_hit: &mut impl FnMut(u32)) -> Scan;
 
-    /// Patterns that can be found.
+    /// Number of patterns.
     fn pattern_count(&self) -> usize;
 
     /// Bytes of memory held.

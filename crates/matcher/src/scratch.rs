@@ -1,10 +1,10 @@
-//! What a worker needs during a scan: which patterns were already seen in this buffer.
+//! Working memory of a scan: the patterns that were already found in this buffer.
 
-/// Per-worker working memory of all matchers; any number of matchers use the same one in turn.
+/// Working memory of a worker, which any number of matchers use in turn.
 ///
-/// It holds one bit for each pattern of the largest matcher. Bits are cleared at the beginning
-/// of the next scan, through the list of those that were set: a scan without hits costs nothing,
-/// and a scan that was left by a panic leaves nothing behind.
+/// It holds one bit for each pattern of the largest matcher. Bits are cleared at the beginning of
+/// the next scan, through the list of those that were set: a scan without hits costs nothing, and a
+/// scan that ended with a panic has no effect on the next.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     seen: Vec<u64>,
@@ -12,12 +12,12 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// An empty one; it grows at the first scan of each larger matcher.
+    /// An empty scratch; it grows at the first scan of each larger matcher.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Grows it for a matcher of `patterns` patterns, so that scans never allocate.
+    /// Grows the scratch for a matcher of `patterns` patterns, so that scans never allocate.
     pub fn reserve(&mut self, patterns: usize) {
         if self.seen.len() * 64 < patterns {
             self.seen.resize(patterns.div_ceil(64), 0);
@@ -45,7 +45,7 @@ impl Scratch {
         self.seen.get(index as usize / 64).is_some_and(|word| word >> (index % 64) & 1 == 1)
     }
 
-    /// Marks pattern `index`; false when it was marked before.
+    /// Marks pattern `index`. Returns false if it was marked before.
     #[inline]
     pub(crate) fn mark(&mut self, index: u32) -> bool {
         let Some(word) = self.seen.get_mut(index as usize / 64) else { return false };

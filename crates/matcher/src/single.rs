@@ -1,9 +1,9 @@
 //! One pattern in one buffer, for the inspection of contents and for tiny pattern sets.
 //!
-//! Two bytes of the pattern, the rarest two in traffic, are compared at sixteen places at a time;
-//! where both stand, the rest is compared. Letters of a pattern that matches in either case are
-//! folded on both sides, so that case costs nothing. Buffers are mostly short: there is no
-//! preparation, and a range of up to sixteen places is one step without a loop.
+//! The two bytes of the pattern that are rarest in traffic are compared at sixteen positions at a
+//! time; where both match, the rest is compared. Letters of a pattern that matches in either case
+//! are folded on both sides, so that case costs nothing. Buffers are mostly short: there is no
+//! preparation, and a range of up to sixteen positions is one step without a loop.
 //!
 //! The vector instructions are those that every x86-64 has (SSE2); elsewhere the same comparison
 //! is written out byte by byte.
@@ -15,16 +15,16 @@ use crate::load::{load_first, load64};
 #[derive(Clone, Debug)]
 pub struct Needle {
     bytes: Box<[u8]>,
-    /// The bits of each byte that count: all, or all but the case bit of a letter.
+    /// Mask of each byte: all bits, or all but the case bit of a letter.
     masks: Box<[u8]>,
     rare: [Rare; 2],
 }
 
-/// A byte of the pattern that is looked for first.
+/// A byte of the pattern that is searched first.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rare {
     offset: usize,
-    /// The byte with `fold` set in it.
+    /// The byte with the bits of `fold` set.
     byte: u8,
     /// 0x20 for a letter that matches in either case, else 0.
     fold: u8,
@@ -45,7 +45,7 @@ impl Needle {
         };
         let window = 0..bytes.len().min(255);
         let first = window.clone().min_by_key(rank);
-        // The second one differs from the first where it can.
+        // The second byte differs from the first if possible.
         let second = window.filter(|at| Some(*at) != first).min_by_key(|at| {
             let is_same = first.is_some_and(|first| bytes[first] == bytes[*at]);
             (is_same, rank(at))
@@ -58,7 +58,7 @@ impl Needle {
         }
     }
 
-    /// The bytes looked for.
+    /// The bytes of the pattern.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -68,7 +68,7 @@ impl Needle {
         size_of::<Self>() + self.bytes.len() * 2
     }
 
-    /// Offset of the first occurrence in `hay` that begins at or behind `from`. An empty needle is
+    /// Offset of the first occurrence in `hay` that begins at or after `from`. An empty needle is
     /// found at `from` when that is within the buffer or at its end.
     #[inline]
     pub fn find_in(&self, hay: &[u8], from: usize) -> Option<usize> {
@@ -80,21 +80,21 @@ impl Needle {
         self.find(hay, room + 1).map(|at| from + at)
     }
 
-    /// Searches the first `places` places of `hay`, which all have room for the needle.
+    /// Searches the first `positions` offsets of `hay`; the needle fits at all of them.
     #[inline]
-    fn find(&self, hay: &[u8], places: usize) -> Option<usize> {
-        if places < 16 {
-            // Beyond its end a buffer reads as zeros; those places are masked off.
+    fn find(&self, hay: &[u8], positions: usize) -> Option<usize> {
+        if positions < 16 {
+            // Beyond its end a buffer reads as zeros; those positions are masked off.
             let lane = |rare: &Rare| load_first(hay.get(rare.offset..).unwrap_or_default());
             let found = pair_mask(&self.rare, lane(&self.rare[0]), lane(&self.rare[1]));
-            return self.first_of(hay, 0, found & ((1 << places) - 1));
+            return self.first_of(hay, 0, found & ((1 << positions) - 1));
         }
         let block = |at: usize| {
             let lane = |rare: &Rare| load_first(hay.get(at + rare.offset..).unwrap_or_default());
             pair_mask(&self.rare, lane(&self.rare[0]), lane(&self.rare[1]))
         };
         let mut at = 0;
-        while at + 16 <= places {
+        while at + 16 <= positions {
             let found = block(at);
             if found != 0
                 && let Some(at) = self.first_of(hay, at, found)
@@ -103,21 +103,21 @@ impl Needle {
             }
             at += 16;
         }
-        if at == places {
+        if at == positions {
             return None;
         }
-        // The last sixteen places, of which some were looked at before.
-        let last = places - 16;
+        // The last sixteen positions, some of which were tested before.
+        let last = positions - 16;
         self.first_of(hay, last, block(last) & (u32::MAX << (at - last)))
     }
 
-    /// The first place of a block at which the needle stands.
+    /// The first position of a block at which the needle matches.
     #[inline]
     fn first_of(&self, hay: &[u8], block: usize, mut found: u32) -> Option<usize> {
         while found != 0 {
             let at = block + found.trailing_zeros() as usize;
             found &= found - 1;
-            if self.stands_at(hay, at) {
+            if self.matches_at(hay, at) {
                 return Some(at);
             }
         }
@@ -125,7 +125,7 @@ impl Needle {
     }
 
     #[inline]
-    fn stands_at(&self, hay: &[u8], at: usize) -> bool {
+    fn matches_at(&self, hay: &[u8], at: usize) -> bool {
         let len = self.bytes.len();
         let Some(hay) = hay.get(at..at + len) else { return false };
         if len < 8 {
@@ -141,7 +141,7 @@ impl Needle {
     }
 }
 
-/// One bit for each of sixteen places at which both bytes stand.
+/// One bit for each of sixteen positions at which both bytes match.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn pair_mask(rare: &[Rare; 2], first: u128, second: u128) -> u32 {
@@ -157,27 +157,27 @@ mod sse2 {
     #[inline]
     #[target_feature(enable = "sse2")]
     pub(super) fn pair_mask(rare: &[Rare; 2], first: u128, second: u128) -> u32 {
-        let both = _mm_and_si128(stands(&rare[0], first), stands(&rare[1], second));
+        let both = _mm_and_si128(matches(&rare[0], first), matches(&rare[1], second));
         _mm_movemask_epi8(both) as u32
     }
 
     #[inline]
     #[target_feature(enable = "sse2")]
-    fn stands(rare: &Rare, lane: u128) -> __m128i {
+    fn matches(rare: &Rare, lane: u128) -> __m128i {
         let lane = _mm_set_epi64x((lane >> 64) as i64, lane as i64);
         let folded = _mm_or_si128(lane, _mm_set1_epi8(rare.fold as i8));
         _mm_cmpeq_epi8(folded, _mm_set1_epi8(rare.byte as i8))
     }
 }
 
-/// One bit for each of sixteen places at which both bytes stand.
+/// One bit for each of sixteen positions at which both bytes match.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn pair_mask(rare: &[Rare; 2], first: u128, second: u128) -> u32 {
     let (first, second) = (first.to_le_bytes(), second.to_le_bytes());
-    let stands = |rare: &Rare, byte: u8| byte | rare.fold == rare.byte;
-    (0..16).fold(0, |mask, place| {
-        let both = stands(&rare[0], first[place]) && stands(&rare[1], second[place]);
-        mask | u32::from(both) << place
+    let matches = |rare: &Rare, byte: u8| byte | rare.fold == rare.byte;
+    (0..16).fold(0, |mask, position| {
+        let both = matches(&rare[0], first[position]) && matches(&rare[1], second[position]);
+        mask | u32::from(both) << position
     })
 }

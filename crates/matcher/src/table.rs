@@ -1,21 +1,21 @@
 //! The patterns of one matcher in the form that verification reads: a record of one cache line
-//! each, which holds the first and the last eight bytes; what lies between stands behind.
+//! each, which holds the first and the last eight bytes; the bytes between are in a separate list.
 
 use crate::load::{load_first, load64};
 use crate::pattern::{Anchor, Pattern};
 
-/// One pattern. A byte matches when it differs from the pattern's in no bit of the mask: all
-/// bits, or all but the case bit of a letter.
+/// One pattern. A byte matches if it equals the pattern's in all bits of the mask: all bits, or all
+/// but the case bit of a letter.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(crate) struct Record {
-    /// Up to eight first bytes, zero above the pattern's length, and their mask.
+    /// The first eight bytes, zero above the pattern's length, and their mask.
     first: u64,
     first_mask: u64,
-    /// The eight last bytes of patterns that have more than eight, and their mask.
+    /// The last eight bytes of patterns that have more than eight, and their mask.
     last: u64,
     last_mask: u64,
-    /// Where bytes and masks between those begin in [`PatternTable::middle`].
+    /// Where the bytes between those, with their masks, begin in [`PatternTable::middle`].
     middle_at: u32,
     pub(crate) len: u32,
     pub(crate) id: u32,
@@ -25,10 +25,10 @@ pub(crate) struct Record {
 }
 
 impl Record {
-    /// Whether the pattern may begin at `start` of `hay`, its bounds and anchor considered, its
-    /// bytes not.
+    /// Whether bounds and anchor allow the pattern to begin at `start` of `hay`; its bytes are not
+    /// compared.
     #[inline(always)]
-    pub(crate) fn may_stand(&self, hay: &[u8], start: usize) -> bool {
+    pub(crate) fn may_begin_at(&self, hay: &[u8], start: usize) -> bool {
         let Some(end) = start.checked_add(self.len as usize) else { return false };
         if end > hay.len() || start < self.min_start as usize || end > self.max_end as usize {
             return false;
@@ -42,7 +42,7 @@ impl Record {
         }
     }
 
-    /// Whether the first eight bytes of the pattern stand in `hay` at `start`.
+    /// Whether the first eight bytes of the pattern match in `hay` at `start`.
     #[inline(always)]
     pub(crate) fn begins_at(&self, hay: &[u8], start: usize) -> bool {
         let word = match load64(hay, start) {
@@ -52,7 +52,7 @@ impl Record {
         (word ^ self.first) & self.first_mask == 0
     }
 
-    /// Whether the last eight bytes do; true for patterns that have no more than eight.
+    /// Whether the last eight bytes match; true for patterns with at most eight bytes.
     #[inline(always)]
     fn ends_at(&self, hay: &[u8], end: usize) -> bool {
         let word = end.checked_sub(8).and_then(|at| load64(hay, at));
@@ -60,7 +60,7 @@ impl Record {
     }
 }
 
-/// All patterns of one matcher, in the order they were given.
+/// All patterns of one matcher, in the order of the input.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PatternTable {
     records: Vec<Record>,
@@ -71,8 +71,8 @@ pub(crate) struct PatternTable {
 }
 
 impl PatternTable {
-    /// Takes over the patterns that can match at all: not empty, within their bounds, shorter
-    /// than 4 GiB. The sources are those patterns, by the same index.
+    /// Builds the table of the patterns that can match at all: not empty, within their bounds,
+    /// shorter than 4 GiB. The sources are those patterns, by the same index.
     pub(crate) fn new(patterns: &[Pattern]) -> (Self, Sources<'_>) {
         let mut table = PatternTable { shortest: u32::MAX, ..PatternTable::default() };
         let mut sources = Vec::with_capacity(patterns.len());
@@ -116,7 +116,7 @@ impl PatternTable {
         self.records.len()
     }
 
-    /// Length of the shortest pattern; of an empty table longer than any buffer.
+    /// Length of the shortest pattern; longer than any buffer if the table is empty.
     #[inline]
     pub(crate) fn shortest(&self) -> usize {
         self.shortest as usize
@@ -131,8 +131,8 @@ impl PatternTable {
         self.records.capacity() * size_of::<Record>() + self.middle.capacity() * 16
     }
 
-    /// Whether all of the pattern stands in `hay` at `start`, given that its first eight bytes
-    /// do and that its end is within `hay`.
+    /// Whether the whole pattern matches in `hay` at `start`, provided that its first eight bytes
+    /// match and its end is within `hay`.
     #[inline]
     pub(crate) fn continues_at(&self, record: &Record, hay: &[u8], start: usize) -> bool {
         let len = record.len as usize;
@@ -148,17 +148,17 @@ impl PatternTable {
         })
     }
 
-    /// Whether pattern `index` stands in `hay` at `start`, all its conditions held.
+    /// Whether pattern `index` matches in `hay` at `start` with all its conditions.
     #[inline]
-    pub(crate) fn stands_at(&self, index: u32, hay: &[u8], start: usize) -> bool {
+    pub(crate) fn matches_at(&self, index: u32, hay: &[u8], start: usize) -> bool {
         let record = self.record(index);
-        record.may_stand(hay, start)
+        record.may_begin_at(hay, start)
             && record.begins_at(hay, start)
             && self.continues_at(record, hay, start)
     }
 }
 
-/// The patterns that a table was made from, while the other structures are built.
+/// The patterns of a table, kept while the other structures are built.
 #[derive(Clone, Debug)]
 pub(crate) struct Sources<'a>(Vec<&'a Pattern>);
 
@@ -177,7 +177,7 @@ impl<'a> Sources<'a> {
 }
 
 impl Pattern {
-    /// Which bits of a byte at a place of the pattern count.
+    /// The mask of a byte of the pattern.
     fn mask(&self, byte: u8) -> u8 {
         if self.nocase && byte.is_ascii_alphabetic() { 0xdf } else { 0xff }
     }

@@ -1,7 +1,7 @@
-//! Every structure that finds patterns against a naive reference: one table of cases that tell a
-//! story, and random sets over small alphabets, where patterns overlap, repeat, are prefixes of
-//! each other and hold zero bytes.
-#![allow(clippy::print_stdout, reason = "a test tells on standard output what it found")]
+//! Every structure that finds patterns, compared with a naive reference: a table of named cases,
+//! and random sets over small alphabets, where patterns overlap, repeat, are prefixes of each other
+//! and hold zero bytes.
+#![allow(clippy::print_stdout, reason = "a test prints its counts")]
 
 use gabion_matcher::{
     Anchor, BufferMatcher, ExactSet, Matcher, NameEntry, NameKind, NameSet, Needle, Pattern,
@@ -9,10 +9,10 @@ use gabion_matcher::{
 };
 use proptest::prelude::*;
 
-/// The definition: a pattern is found when it stands somewhere.
+/// The definition: a pattern is found if it matches at any position.
 fn reference(patterns: &[Pattern], hay: &[u8]) -> Vec<u32> {
-    let stands = |p: &&Pattern| (0..=hay.len()).any(|start| p.stands_at(hay, start));
-    let mut ids: Vec<u32> = patterns.iter().filter(stands).map(|p| p.id).collect();
+    let matches = |p: &&Pattern| (0..=hay.len()).any(|start| p.matches_at(hay, start));
+    let mut ids: Vec<u32> = patterns.iter().filter(matches).map(|p| p.id).collect();
     ids.sort_unstable();
     ids
 }
@@ -25,14 +25,14 @@ fn scanned(matcher: &impl Matcher, scratch: &mut Scratch, hay: &[u8]) -> Vec<u32
     ids
 }
 
-/// Filler patterns that never match make a small set go through the gram filter.
-fn crowd(patterns: &[Pattern]) -> Vec<Pattern> {
+/// Adds patterns that never match, so that a small set uses the gram filter.
+fn with_fillers(patterns: &[Pattern]) -> Vec<Pattern> {
     let filler = (0..40u32).map(|n| Pattern::new(9_000 + n, format!("~~never {n}~~"), false));
     patterns.iter().cloned().chain(filler).collect()
 }
 
 fn check(patterns: &[Pattern], hays: &[&[u8]]) {
-    let crowded = crowd(patterns);
+    let crowded = with_fillers(patterns);
     let matchers = [
         ("as it is", BufferMatcher::new(patterns)),
         ("crowded", BufferMatcher::with_seed(&crowded, 1, false)),
@@ -78,7 +78,7 @@ fn each_case_is_found_or_not() {
         ("runs end", vec![plain(b"\x01\0\0\0\0\0"), plain(b"\0\0\0\0\0\x01")], vec![&padded]),
         ("short runs", vec![plain(b"\0\0\0"), plain(b"\0\0\0\0\x02")], vec![&padded, b"\0\0"]),
         ("long run", vec![plain(&zeros[..300]), plain(&zeros[..299])], vec![&padded, &zeros]),
-        ("behind a run", vec![plain(b"evil\0\0")], vec![&padded]),
+        ("after a run", vec![plain(b"evil\0\0")], vec![&padded]),
         ("case in runs", vec![plain(b"aaaaaa"), nocase(b"AAAAAAA")], vec![b"AAAAaaaaAAAAaaaaaa"]),
         ("long patterns", vec![plain(&long[..4999]), plain(&long[1..])], vec![&long, &long[1..]]),
         ("starts", vec![nocase(b"GET ").anchored(Anchor::Start)], vec![b"get /", b" GET /"]),
@@ -96,7 +96,7 @@ fn each_case_is_found_or_not() {
         ),
         ("bounds too tight", vec![plain(b"evil").between(1, 4)], vec![b".evil"]),
         (
-            "a start that many share is found by another part",
+            "patterns that share a start are found by other bytes",
             (0..40)
                 .map(|n| {
                     Pattern::new(n, format!("{}{n:02}", "x".repeat(70)), false)
@@ -116,7 +116,7 @@ fn each_case_is_found_or_not() {
 }
 
 #[test]
-fn doubles_and_prefixes_are_all_reported_once() {
+fn duplicates_and_prefixes_are_all_reported_once() {
     let patterns: Vec<Pattern> = ["evil", "evil", "evi", "ev", "e", "evil.", "vil", "devil"]
         .iter()
         .enumerate()
@@ -128,7 +128,7 @@ fn doubles_and_prefixes_are_all_reported_once() {
 }
 
 #[test]
-fn one_id_may_stand_for_two_patterns() {
+fn one_id_may_begin_at_for_two_patterns() {
     let patterns = [Pattern::new(7, "alpha", false), Pattern::new(7, "beta", false)];
     check(&patterns, &[b"alpha beta", b"beta"]);
 }
@@ -148,9 +148,9 @@ fn hostile_buffers_are_marked_and_bounded() {
     let scan = matcher.scan(&whole, &mut scratch, &mut |_| hits += 1);
     assert_eq!(hits, 200);
     let positions = whole.len() as u32;
-    assert!(scan.verified <= positions, "no position is verified again and again: {scan:?}");
+    assert!(scan.verified <= positions, "no position is verified repeatedly: {scan:?}");
     let again = matcher.scan(&whole, &mut scratch, &mut |_| {});
-    assert_eq!(scan, again, "the cost is a function of the buffer");
+    assert_eq!(scan, again, "the cost depends only on the buffer");
     let scan = matcher.scan(&almost, &mut scratch, &mut |_| {});
     assert_eq!(scan.hits, 0);
     assert!(scan.verified <= positions);
@@ -159,8 +159,8 @@ fn hostile_buffers_are_marked_and_bounded() {
 }
 
 #[test]
-fn a_scan_left_by_a_panic_leaves_nothing_behind() {
-    let patterns = crowd(&[plain(b"evil.exe")]);
+fn a_scan_that_ended_with_a_panic_does_not_affect_the_next() {
+    let patterns = with_fillers(&[plain(b"evil.exe")]);
     let matcher = BufferMatcher::new(&patterns);
     let mut scratch = Scratch::new();
     let left = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -172,7 +172,7 @@ fn a_scan_left_by_a_panic_leaves_nothing_behind() {
 
 #[test]
 fn composition_counts_each_pattern_once() {
-    let mut patterns = crowd(&[plain(b"x"), plain(b"xy"), plain(b"xyz")]);
+    let mut patterns = with_fillers(&[plain(b"x"), plain(b"xy"), plain(b"xyz")]);
     for anchor in [Anchor::Start, Anchor::End, Anchor::Label, Anchor::Exact] {
         patterns.push(plain(b"anchored").anchored(anchor));
     }
@@ -198,7 +198,7 @@ fn names(name: &[u8], entries: &[(&str, NameKind, bool)]) -> Vec<u32> {
 }
 
 #[test]
-fn names_stand_for_themselves_or_for_what_is_below() {
+fn names_match_themselves_or_names_below() {
     use NameKind::{Exact, Suffix};
     let entries = [
         ("evil.com", Exact, true),
@@ -222,7 +222,7 @@ fn names_stand_for_themselves_or_for_what_is_below() {
 }
 
 #[test]
-fn exact_values_are_equal() {
+fn exact_values_match_only_equal_values() {
     let set = ExactSet::new([
         (&b"GET"[..], false, 1),
         (b"get", true, 2),
@@ -266,7 +266,7 @@ fn any_pattern(alphabet: &'static [u8], len: core::ops::Range<usize>) -> BoxedSt
         .boxed()
 }
 
-/// Pieces of the haystack itself with random case and one byte changed now and then.
+/// Slices of the haystack itself with random case and sometimes one byte changed.
 fn pieces(hay: &[u8], cuts: &[(usize, usize, bool, Option<u8>)]) -> Vec<Pattern> {
     let piece = |(n, &(at, len, nocase, change)): (usize, &(usize, usize, bool, Option<u8>))| {
         let at = at % hay.len();
@@ -341,9 +341,8 @@ proptest! {
         nocase in any::<bool>(),
         from in 0usize..130,
     ) {
-        let same = |window: &[u8]| match nocase {
-            true => window.eq_ignore_ascii_case(&needle),
-            false => window == needle,
+        let same = |window: &[u8]| {
+            if nocase { window.eq_ignore_ascii_case(&needle) } else { window == needle }
         };
         let expected = (from..hay.len() + 1)
             .find(|&at| hay.get(at..at + needle.len()).is_some_and(same));

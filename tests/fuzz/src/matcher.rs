@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 /// Patterns in a set at most.
 const PATTERNS_MAX: usize = 200;
 
-/// A set of patterns and a buffer: what the matcher reports is what `Pattern::stands_at` says.
+/// A set of patterns and a buffer: what the matcher reports is what `Pattern::matches_at` says.
 pub fn naive(data: &[u8]) {
     let mut script = Script::new(data);
     let count = usize::from(script.u8()) % PATTERNS_MAX;
@@ -45,7 +45,7 @@ pub fn naive(data: &[u8]) {
         assert_eq!(scan.hits as usize, found.len(), "the count of hits is right");
         let expected: BTreeSet<u32> = patterns
             .iter()
-            .filter(|pattern| (0..=hay.len()).any(|start| pattern.stands_at(hay, start)))
+            .filter(|pattern| (0..=hay.len()).any(|start| pattern.matches_at(hay, start)))
             .map(|pattern| pattern.id)
             .collect();
         assert_eq!(unique, expected, "in {hay:?}");

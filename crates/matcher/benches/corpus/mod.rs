@@ -17,13 +17,13 @@ pub struct Corpus {
 }
 
 impl Corpus {
-    /// Reads both; none when the corpus is absent.
+    /// Reads both; `None` if the corpus is absent.
     pub fn load() -> Option<Corpus> {
         Some(Corpus { sets: pattern_sets()?, buffers: buffers()? })
     }
 }
 
-/// Folder of the corpus; none when it is absent.
+/// Folder of the corpus; `None` if it is absent.
 pub fn folder() -> Option<PathBuf> {
     let named = std::env::var_os("GABION_CORPUS").map(PathBuf::from);
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -56,7 +56,7 @@ struct Content {
     dotprefix: bool,
 }
 
-/// Fast patterns by buffer, without doubles; ids count from 0 in each buffer.
+/// Fast patterns by buffer, without duplicates; ids count from 0 in each buffer.
 pub fn pattern_sets() -> Option<BTreeMap<String, Vec<Pattern>>> {
     let text = unpack(folder()?.join("rules/emerging-all.rules.zst"), u64::MAX);
     let mut sets: BTreeMap<String, Vec<Pattern>> = BTreeMap::new();
@@ -346,9 +346,9 @@ fn sni_of(payload: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Buffers of `len` bytes strung together from whole patterns, from all but their last byte
-/// (`prefix`), from all but their first (`suffix`), or of random bytes; the same in every run.
-pub fn strung_together(patterns: &[Pattern], kind: &str, len: usize, count: usize) -> Vec<Vec<u8>> {
+/// Buffers of `len` bytes that are concatenations of whole patterns, of patterns without their last
+/// byte (`prefix`) or without their first (`suffix`), or random bytes; the same in every run.
+pub fn concatenated(patterns: &[Pattern], kind: &str, len: usize, count: usize) -> Vec<Vec<u8>> {
     let mut state = 1u64;
     let mut random = |below: usize| {
         state =

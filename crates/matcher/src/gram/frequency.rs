@@ -1,16 +1,17 @@
-//! How often a trigram occurs in traffic, roughly: what makes a good place to look for a pattern.
+//! Approximate frequencies of trigrams in traffic: rare trigrams are good places to search for a
+//! pattern.
 //!
-//! The table holds one level (0 to 15) for each of 32,768 slots, two levels a byte; a slot stands
-//! for all trigrams with its hash and keeps the highest level among them. Level 0 is fewer than
-//! 16 occurrences in the 13 million positions that were counted, each further level twice as
-//! many. `examples/trigram_frequency.rs` wrote it. Wrong levels cost time, never a match.
+//! The table holds one level (0 to 15) for each of 32,768 slots, two levels per byte; a slot has
+//! the highest level among the trigrams with its hash. Level 0 is fewer than 16 occurrences in the
+//! 13 million positions that were counted, each further level twice as many.
+//! `examples/trigram_frequency.rs` wrote it. Wrong levels cost time, never a match.
 
 /// Slots of the table.
 pub const LEVELS: usize = 1 << 15;
 
 static TABLE: &[u8; LEVELS / 2] = include_bytes!("frequency.bin");
 
-/// The three bytes as the filter sees them, in one number.
+/// The three bytes in one number, folded as in the filter.
 pub fn folded(bytes: &[u8]) -> u32 {
     let at = |index: usize| u32::from(bytes.get(index).copied().unwrap_or(0));
     super::fold32(at(0) | at(1) << 8 | at(2) << 16)
@@ -31,8 +32,8 @@ pub fn level_of(count: u32) -> u8 {
 
 /// How common a byte is in traffic, from 0 (hardly ever) to 255.
 ///
-/// The order is that of the bench capture's payloads, with the classes of bytes that encrypted
-/// traffic makes look alike left to their class: zero, text, then all others.
+/// The order is that of the bench capture's payloads, and bytes that encrypted traffic makes
+/// equally frequent have the rank of their class: zero, text, then all others.
 pub(crate) const fn byte_rank(byte: u8) -> u8 {
     match byte {
         0 | b' ' | b'e' => 255,

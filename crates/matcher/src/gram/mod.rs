@@ -1,21 +1,20 @@
-//! The gram filter: finds thousands of patterns that may stand anywhere, at a cost that hardly
-//! depends on their number.
+//! The gram filter: finds thousands of patterns at any position, at a cost that hardly depends on
+//! their number.
 //!
-//! Of every pattern the rarest gram (a few consecutive bytes, case folded) is chosen, rare in
-//! traffic and rare among the patterns. A bitmap of hashed grams answers for every position of
-//! the buffer whether a chosen gram may stand there; the few positions that remain are looked up
-//! in a table of (gram, pattern, offset of the gram in it) and verified.
+//! Each pattern is represented by its rarest gram (a few consecutive bytes, case folded): rare in
+//! traffic and rare among the patterns. A bitmap of hashed grams shows for every position of the
+//! buffer whether a chosen gram may be there; the few remaining positions are looked up in a table
+//! of (gram, pattern, offset of the gram in it) and verified.
 //!
-//! Only every second position of the buffer is looked at; each pattern is entered twice, with a
-//! gram at an even and one at an odd offset. Grams are of four bytes; where a pattern is too short
-//! for one, or has nothing but a run there, one byte of its gram is any. Pairs of bytes have a
-//! filter of their own ([`pairs`]) if they are few, else they and all short patterns share a
-//! second tier with grams of three bytes.
-//! The multiplier of the hash is drawn anew by each process, so that nobody can aim traffic at
-//! collisions in the bitmap.
+//! Only every second position of the buffer is tested; each pattern is entered twice, with a gram
+//! at an even and one at an odd offset. Grams have four bytes; if a pattern is too short for one,
+//! or has only a run there, one byte of its gram is a wildcard. Pairs of bytes have a filter of
+//! their own ([`pairs`]) if they are few, else they and all short patterns share a second tier with
+//! grams of three bytes. The multiplier of the hash is random per process, so that nobody can craft
+//! traffic with collisions in the bitmap.
 //!
 //! Runs of one byte (padding) would be candidates at each position for patterns that are runs
-//! themselves. Once such a pattern was reported or is out of its bounds, the rest of the run is
+//! themselves. Once such a pattern was reported or is past its bounds, the rest of the run is
 //! skipped.
 
 pub mod frequency;
@@ -62,7 +61,7 @@ impl GramFilter {
         let needs_any = |index: &&u32| !tier::has_grams_at_both_parities(sources.bytes(**index));
         let pair_count = indices.iter().filter(|index| len(index) == 2).count();
         let any_count = indices.iter().filter(|index| len(index) > 2).filter(needs_any).count();
-        // Grams with any byte swell the bitmap: many of them are better off in their own.
+        // Grams with a wildcard fill the bitmap: many of them are faster in a bitmap of their own.
         let has_short = pair_count > PAIRS_MAX || any_count > ANY_MAX;
         let (mut long, mut short, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
         for index in indices {
@@ -82,12 +81,12 @@ impl GramFilter {
         }
     }
 
-    /// Patterns in it.
+    /// Number of patterns in the filter.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
 
-    /// Patterns of two to four bytes in it.
+    /// Number of patterns of two to four bytes in the filter.
     pub(crate) fn short_count(&self) -> usize {
         self.short_count
     }
@@ -99,7 +98,7 @@ impl GramFilter {
             + self.pairs.as_ref().map_or(0, Pairs::memory_bytes)
     }
 
-    /// Reports the patterns that stand in `hay`. The scratch must have begun a scan of `table`.
+    /// Reports the patterns that occur in `hay`. The scratch must have begun a scan of `table`.
     #[inline]
     pub(crate) fn scan(
         &self,

@@ -1,11 +1,11 @@
-//! A few patterns of two bytes: both bytes of sixteen places at a time are looked up by their
-//! half bytes in tables of eight bits, one for each of eight groups of patterns. A place that
-//! keeps a bit through all four tables may hold a pattern of that group; which one, two tables of
-//! whole bytes with a bit for each pattern tell.
+//! Filter for a few patterns of two bytes: both bytes of sixteen positions at a time are looked up
+//! by their half bytes in tables of eight bits, one for each of eight groups of patterns. A
+//! position whose bit is set in all four tables may hold a pattern of that group; two tables of
+//! whole bytes with a bit per pattern then identify the pattern.
 //!
 //! The first part is the filter known as Teddy, for two bytes. A pattern that was reported is
-//! closed: without that, pairs that are frequent in some buffer (two zeros) would be candidates over
-//! and over on behalf of the others in their group. Many pairs go to a tier of the gram filter.
+//! closed: otherwise pairs that are frequent in some buffer (two zeros) would be candidates again
+//! and again because of the others in their group. Many pairs go to a tier of the gram filter.
 
 use super::sieve::Form;
 use crate::limits::PAIRS_MAX;
@@ -15,21 +15,21 @@ use crate::table::{PatternTable, Sources};
 
 /// Groups, as many as a byte has bits.
 const GROUPS: usize = 8;
-/// Places looked at in one step.
+/// Positions tested in one step.
 #[cfg(target_arch = "x86_64")]
-const PLACES: usize = 16;
+const POSITIONS: usize = 16;
 
-// A word holds a bit for each pattern.
+// A word holds one bit per pattern.
 const _: () = assert!(PAIRS_MAX <= 32);
 
-/// Which groups have a pattern with that half byte: of the first byte the lower and the upper
-/// half, then of the second.
+/// The groups that have a pattern with a half byte: the lower and the upper half of the first byte,
+/// then those of the second.
 type Halves = [[u8; 16]; 4];
 
 #[derive(Clone, Debug)]
 struct Tables {
     halves: Halves,
-    /// Which patterns have that byte: as their first, as their second.
+    /// The patterns with a byte as their first, and as their second.
     whole: [[u32; 256]; 2],
 }
 
@@ -40,32 +40,32 @@ impl Tables {
         self.whole[0][usize::from(first)] & self.whole[1][usize::from(second)]
     }
 
-    /// Of the places from `begin` on that may hold some pattern, a bit each, the first that holds
-    /// an open one.
+    /// The first of the candidate positions (bits of `positions`, from `begin` on) that holds an open
+    /// pattern.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn first_of(&self, hay: &[u8], mut places: u32, begin: usize, open: Open) -> Option<usize> {
-        while places != 0 {
-            let at = begin + places.trailing_zeros() as usize;
+    fn first_of(&self, hay: &[u8], mut positions: u32, begin: usize, open: Open) -> Option<usize> {
+        while positions != 0 {
+            let at = begin + positions.trailing_zeros() as usize;
             if let Some([first, second]) = hay.get(at..at + 2)
                 && self.patterns(*first, *second) & open.patterns != 0
             {
                 return Some(at);
             }
-            places &= places - 1;
+            positions &= positions - 1;
         }
         None
     }
 }
 
-/// What is still looked for: a bit for each group, a bit for each pattern.
+/// The groups and patterns that are not found yet, one bit each.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     groups: u8,
     patterns: u32,
 }
 
-/// The first place from the given one on that holds the bytes of an open pattern.
+/// Finds the first position from the given one on that holds the bytes of an open pattern.
 type Find = fn(&Tables, &[u8], usize, Open) -> Option<usize>;
 
 /// Patterns of two bytes.
@@ -80,12 +80,13 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Builds the filter over [`PAIRS_MAX`] patterns at most; none without patterns.
+    /// Builds the filter over at most [`PAIRS_MAX`] patterns; `None` without patterns.
     pub(super) fn new(sources: &Sources<'_>, indices: &[u32], form: Form) -> Option<Self> {
         if indices.is_empty() {
             return None;
         }
-        // Neighbors in order share half bytes, so that they do least harm in one group.
+        // Neighbors in this order share half bytes, so that a group of them has the fewest false
+        // hits.
         let mut sorted = indices.to_vec();
         sorted.sort_unstable_by_key(|&index| sources.bytes(index));
         let each = sorted.len().div_ceil(GROUPS);
@@ -96,12 +97,12 @@ impl Pairs {
             let bit = 1u32 << bit;
             groups[group] |= bit;
             let pattern = sources.pattern(index);
-            for (place, &byte) in pattern.bytes.iter().take(2).enumerate() {
+            for (position, &byte) in pattern.bytes.iter().take(2).enumerate() {
                 let other = if pattern.nocase && byte.is_ascii_alphabetic() { 0x20 } else { 0 };
                 for byte in [byte, byte ^ other] {
-                    tables.halves[2 * place][usize::from(byte & 15)] |= 1 << group;
-                    tables.halves[2 * place + 1][usize::from(byte >> 4)] |= 1 << group;
-                    tables.whole[place][usize::from(byte)] |= bit;
+                    tables.halves[2 * position][usize::from(byte & 15)] |= 1 << group;
+                    tables.halves[2 * position + 1][usize::from(byte >> 4)] |= 1 << group;
+                    tables.whole[position][usize::from(byte)] |= bit;
                 }
             }
         }
@@ -118,7 +119,7 @@ impl Pairs {
         groups.fold(0, |open, (n, group)| open | u8::from(group & patterns != 0) << n)
     }
 
-    /// Reports the patterns that stand in `hay`.
+    /// Reports the patterns that occur in `hay`.
     #[inline]
     pub(super) fn scan(
         &self,
@@ -138,7 +139,7 @@ impl Pairs {
                 let bit = here & here.wrapping_neg();
                 here &= !bit;
                 let record = table.record(index);
-                if table.stands_at(index, hay, at) {
+                if table.matches_at(index, hay, at) {
                     scan.verified += 1;
                     if scratch.mark(index) {
                         scan.hits += 1;
@@ -162,14 +163,14 @@ fn choose(form: Form) -> Find {
     #[cfg(target_arch = "x86_64")]
     if form == Form::Fastest && std::arch::is_x86_feature_detected!("avx2") {
         return |tables, hay, from, open| {
-            // SAFETY: the processor has AVX2, as was just asked; nothing else is required.
+            // SAFETY: the check above shows that the processor has AVX2; nothing else is required.
             unsafe { avx2::find(tables, hay, from, open) }
         };
     }
     #[cfg(target_arch = "x86_64")]
     if form == Form::Fastest && std::arch::is_x86_feature_detected!("ssse3") {
         return |tables, hay, from, open| {
-            // SAFETY: the processor has SSSE3, as was just asked; nothing else is required.
+            // SAFETY: the check above shows that the processor has SSSE3; nothing else is required.
             unsafe { ssse3::find(tables, hay, from, open) }
         };
     }
@@ -184,7 +185,7 @@ fn portable(tables: &Tables, hay: &[u8], from: usize, open: Open) -> Option<usiz
 
 #[cfg(target_arch = "x86_64")]
 mod ssse3 {
-    use super::{Open, PLACES, Tables};
+    use super::{Open, POSITIONS, Tables};
     use crate::load::load_first;
     use core::arch::x86_64::*;
 
@@ -192,10 +193,10 @@ mod ssse3 {
     pub(super) fn find(tables: &Tables, hay: &[u8], from: usize, open: Open) -> Option<usize> {
         let mut halves = tables.halves.map(|table| vector(u128::from_le_bytes(table)));
         halves[0] = _mm_and_si128(halves[0], _mm_set1_epi8(open.groups as i8));
-        let first_of = |places, begin| tables.first_of(hay, places, begin, open);
-        let places = hay.len().saturating_sub(1);
+        let first_of = |positions, begin| tables.first_of(hay, positions, begin, open);
+        let positions = hay.len().saturating_sub(1);
         let mut at = from;
-        while at + PLACES < places {
+        while at + POSITIONS < positions {
             // SAFETY: 17 bytes from `at` lie within `hay`; the load may be unaligned.
             let first = unsafe { _mm_loadu_si128(hay.as_ptr().add(at).cast()) };
             // SAFETY: as above.
@@ -204,16 +205,16 @@ mod ssse3 {
             if found.is_some() {
                 return found;
             }
-            at += PLACES;
+            at += POSITIONS;
         }
-        if at >= places {
+        if at >= positions {
             return None;
         }
-        // The last places, if need be some that were looked at before; what a short buffer lacks
-        // reads as zeros and is masked off.
-        let begin = places.saturating_sub(PLACES);
+        // The last positions, which may overlap those of the step before; bytes beyond a short
+        // buffer read as zeros and are masked off.
+        let begin = positions.saturating_sub(POSITIONS);
         let lane = |at: usize| vector(load_first(hay.get(at..).unwrap_or_default()));
-        let valid = (u32::MAX << (at - begin)) & ((1u32 << (places - begin)) - 1);
+        let valid = (u32::MAX << (at - begin)) & ((1u32 << (positions - begin)) - 1);
         first_of(candidates(&halves, lane(begin), lane(begin + 1)) & valid, begin)
     }
 
@@ -223,7 +224,7 @@ mod ssse3 {
         _mm_set_epi64x((bytes >> 64) as i64, bytes as i64)
     }
 
-    /// A bit for each of sixteen places that may hold a pattern of an open group.
+    /// One bit for each of sixteen positions that may hold a pattern of an open group.
     #[inline]
     #[target_feature(enable = "ssse3")]
     fn candidates(halves: &[__m128i; 4], first: __m128i, second: __m128i) -> u32 {
@@ -242,23 +243,23 @@ mod ssse3 {
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    //! Twice as many places in one step; the rest goes the way of the smaller steps.
+    //! Twice as many positions per step; the rest is left to the smaller steps.
 
-    use super::{Open, PLACES, Tables, ssse3};
+    use super::{Open, POSITIONS, Tables, ssse3};
     use core::arch::x86_64::*;
 
     #[target_feature(enable = "avx2")]
     pub(super) fn find(tables: &Tables, hay: &[u8], from: usize, open: Open) -> Option<usize> {
-        let places = hay.len().saturating_sub(1);
+        let positions = hay.len().saturating_sub(1);
         let mut at = from;
-        if at + 2 * PLACES < places {
+        if at + 2 * POSITIONS < positions {
             let mut halves = tables.halves.map(|table| {
                 let table = u128::from_le_bytes(table);
                 let (low, high) = (table as i64, (table >> 64) as i64);
                 _mm256_set_epi64x(high, low, high, low)
             });
             halves[0] = _mm256_and_si256(halves[0], _mm256_set1_epi8(open.groups as i8));
-            while at + 2 * PLACES < places {
+            while at + 2 * POSITIONS < positions {
                 // SAFETY: 33 bytes from `at` lie within `hay`; the load may be unaligned.
                 let first = unsafe { _mm256_loadu_si256(hay.as_ptr().add(at).cast()) };
                 // SAFETY: as above.
@@ -267,13 +268,13 @@ mod avx2 {
                 if let Some(found) = tables.first_of(hay, found, at, open) {
                     return Some(found);
                 }
-                at += 2 * PLACES;
+                at += 2 * POSITIONS;
             }
         }
         ssse3::find(tables, hay, at, open)
     }
 
-    /// A bit for each of 32 places that may hold a pattern of an open group.
+    /// One bit for each of 32 positions that may hold a pattern of an open group.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn candidates(halves: &[__m256i; 4], first: __m256i, second: __m256i) -> u32 {

@@ -1,4 +1,4 @@
-//! The first pass of the gram filter: a bitmap of hashed grams, asked at every second position.
+//! The first pass of the gram filter: a bitmap of hashed grams, tested at every second position.
 //!
 //! This is the one place of the filter with unsafe code: unaligned loads from the buffer, loads
 //! from the bitmap and the AVX2 form of both. The pass has no branch that depends on data; it
@@ -10,31 +10,31 @@ use super::fold32;
 /// Bytes from one position to the next.
 pub(super) const STEP: usize = 2;
 
-/// Words of one answer, a bit for each position.
+/// Words of one result, with one bit per position.
 pub(super) const WORDS: usize = 8;
 
-/// Which form of the first pass runs.
+/// The form of the first pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The fastest that the processor has.
+    /// The fastest form that the processor supports.
     #[default]
     Fastest,
-    /// The portable one.
+    /// The portable form.
     Portable,
 }
 
 type Masks = [u64; WORDS];
 type Sift = fn(&Bitmap, &[u8], usize, usize, &mut Masks);
 
-/// Which hashed grams were chosen: each sets three bits of one word. The uppermost bits of the
-/// hash are the number of the word, the next three times five those of the bits; so one load
-/// answers, and a gram that was not chosen rarely finds all of its bits set.
+/// The set of chosen hashed grams: each sets three bits of one word. The uppermost bits of the hash
+/// are the number of the word, and the next three times five bits select the three bits. So a test
+/// is one load, and for a gram that was not chosen rarely all three bits are set.
 #[derive(Clone, Debug)]
 pub(super) struct Bitmap {
     words: Vec<u32>,
     hasher: Hasher,
-    /// What remains of a hash after this shift is the number of a word: always in range, because
-    /// there are `2^(32 - shift)` words. It is 15 or more, for the three bits.
+    /// A hash shifted right by this is the number of a word: always in range, because there are
+    /// `2^(32 - shift)` words. It is 15 or more, for the three bits.
     shift: u32,
 }
 
@@ -47,7 +47,7 @@ struct Hasher {
 }
 
 impl Hasher {
-    /// Draws both from a seed; the multiplier has neither few nor many bits set.
+    /// Derives both from a seed; the multiplier has neither few nor many bits set.
     fn new(seed: u64) -> Self {
         let mut state = seed;
         loop {
@@ -65,7 +65,7 @@ impl Hasher {
     }
 }
 
-/// The bitmap with the form of pass that was chosen; grams are of `Q` bytes, 3 or 4.
+/// The bitmap with the chosen form of the pass; grams have `Q` bytes, 3 or 4.
 #[derive(Clone, Debug)]
 pub(super) struct Sieve<const Q: usize> {
     bitmap: Bitmap,
@@ -130,7 +130,7 @@ fn choose<const Q: usize>(form: Form) -> Sift {
     #[cfg(target_arch = "x86_64")]
     if form == Form::Fastest && std::arch::is_x86_feature_detected!("avx2") {
         return |bitmap, hay, from, count, masks| {
-            // SAFETY: the processor has AVX2, as was just asked; nothing else is required.
+            // SAFETY: the check above shows that the processor has AVX2; nothing else is required.
             unsafe { avx2::sift::<Q>(bitmap, hay, from, count, masks) }
         };
     }
@@ -184,9 +184,9 @@ fn portable<const Q: usize>(
 
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
-    //! Eight grams at a time: their four bytes stand at even offsets in two vectors that were
-    //! loaded two bytes apart. The last step overlaps the one before, so that nothing is read
-    //! beyond the end; what is shorter than one step goes the portable way.
+    //! Eight grams at a time: their four bytes are at even offsets in two vectors that were loaded
+    //! two bytes apart. The last step overlaps the one before, so that nothing is read beyond the
+    //! end; shorter buffers are left to the portable form.
 
     use super::{Bitmap, Hasher, Masks, STEP, portable};
     use core::arch::x86_64::*;
@@ -194,7 +194,7 @@ mod avx2 {
     /// Positions of a wide step and of a narrow one.
     const WIDE: usize = 16;
     const NARROW: usize = 8;
-    /// Bytes that they read.
+    /// Bytes that these steps read.
     const WIDE_REACH: usize = 34;
     const NARROW_REACH: usize = 18;
 
@@ -216,7 +216,7 @@ mod avx2 {
             masks[k / 64] |= narrow::<Q>(bitmap, hay, from + k * STEP) << (k % 64);
             k += NARROW;
         }
-        // One more step that ends at the last position that can be read.
+        // One more step, which ends at the last readable position.
         if k < count && count >= NARROW && room >= NARROW_REACH {
             let last = ((room - NARROW_REACH) / STEP).min(count - NARROW);
             let mask = narrow::<Q>(bitmap, hay, from + last * STEP);
@@ -282,7 +282,7 @@ mod avx2 {
         let words = unsafe {
             _mm256_i32gather_epi32::<4>(bitmap.words.as_ptr().cast(), down(bitmap.shift))
         };
-        // Each of the three bits is lifted to be the sign of its lane.
+        // Each of the three bits is shifted to the sign bit of its lane.
         let lifted = |bits: u32| {
             let up = _mm256_andnot_si256(down(bitmap.shift - bits), _mm256_set1_epi32(31));
             _mm256_sllv_epi32(words, up)

@@ -1,4 +1,4 @@
-//! One tier of the gram filter: which grams stand for each pattern, and what happens at the
+//! One tier of the gram filter: the choice of grams for each pattern, and the verification of the
 //! positions that the sieve lets through.
 //!
 //! Hot path contract: no allocation, no lock, no log; the scratch has grown before.
@@ -11,7 +11,7 @@ use crate::pattern::{Pattern, Scan};
 use crate::scratch::Scratch;
 use crate::table::{PatternTable, Sources};
 
-/// A chosen gram: 16 bytes, so that a lookup costs one cache line as a rule.
+/// A chosen gram: 16 bytes, so that a lookup usually costs one cache line.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     /// Hash of the gram; equal hashes mean equal grams.
@@ -21,7 +21,7 @@ struct Entry {
     pattern: u32,
     /// Offset of the gram in the pattern; -1 when its first byte is the one before the pattern.
     offset: i16,
-    /// [`NO_NEAR`] of patterns with fewer than four bytes.
+    /// Offset of `near` from the gram; [`NO_NEAR`] for patterns with fewer than four bytes.
     near_at: i8,
     /// Largest position of the gram that the pattern's bounds allow, in units of
     /// [`UNTIL_UNIT`], rounded up; 255 for all beyond.
@@ -31,7 +31,7 @@ struct Entry {
 const NO_NEAR: i8 = i8::MIN;
 const UNTIL_UNIT: usize = 4;
 
-/// What stands for a pattern at positions of one parity.
+/// The gram that represents a pattern at positions of one parity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     /// The gram at this offset.
@@ -51,19 +51,19 @@ pub(super) struct Tier<const Q: usize> {
     bucket_shift: u32,
     /// Sorted by hash.
     entries: Vec<Entry>,
-    /// Whether there are grams whose first byte is any.
+    /// Whether there are grams whose first byte is a wildcard.
     has_any_first: bool,
-    /// Whether there are grams whose last byte is any.
+    /// Whether there are grams whose last byte is a wildcard.
     has_any_last: bool,
 }
 
 impl<const Q: usize> Tier<Q> {
-    /// All but the first byte of a key, and all but the last.
+    /// Masks of all but the first byte of a key, and of all but the last.
     const BUT_FIRST: u32 = Self::ALL & !0xff;
     const BUT_LAST: u32 = Self::ALL >> 8;
     const ALL: u32 = u32::MAX >> (32 - 8 * Q as u32);
 
-    /// Builds the tier; none without patterns. Each pattern has `Q - 1` bytes or more.
+    /// Builds the tier; `None` without patterns. Each pattern has `Q - 1` bytes or more.
     pub(super) fn new(
         sources: &Sources<'_>,
         indices: &[u32],
@@ -73,12 +73,12 @@ impl<const Q: usize> Tier<Q> {
         if indices.is_empty() {
             return None;
         }
-        let crowd = Crowd::<Q>::new(sources, indices);
+        let counts = GramCounts::<Q>::new(sources, indices);
         let mut costs = Vec::new();
         let mut chosen: Vec<(u32, Choice, Option<usize>)> = Vec::new();
         for &index in indices {
             let bytes = sources.bytes(index);
-            crowd.costs(bytes, &mut costs);
+            counts.costs(bytes, &mut costs);
             for parity in 0..STEP {
                 let choice = choose::<Q>(bytes, &costs, parity);
                 chosen.push((index, choice, near_of::<Q>(bytes, &costs, choice)));
@@ -98,7 +98,7 @@ impl<const Q: usize> Tier<Q> {
             entries.sort_unstable_by_key(|entry| (entry.hash, entry.pattern, entry.offset));
             (sieve, entries)
         };
-        // Padding must not pass by chance: where it stands it stands often.
+        // Padding must not pass by chance, because a buffer with padding has much of it.
         let seeds = (0..SEEDS_TRIED).map(|n| seed.wrapping_add(n));
         let (sieve, entries) = seeds
             .map(enter_all)
@@ -128,7 +128,7 @@ impl<const Q: usize> Tier<Q> {
             + self.entries.capacity() * size_of::<Entry>()
     }
 
-    /// Reports the patterns of the tier that stand in `hay`.
+    /// Reports the patterns of the tier that occur in `hay`.
     #[inline]
     pub(super) fn scan(
         &self,
@@ -151,13 +151,13 @@ impl<const Q: usize> Tier<Q> {
                     let at = (from + word * 64 + mask.trailing_zeros() as usize) * STEP;
                     mask &= mask - 1;
                     if at >= resume {
-                        resume = self.candidate(&mut verifier, at, on_hit);
+                        resume = self.check_candidate(&mut verifier, at, on_hit);
                     }
                 }
             }
             from += count;
         }
-        // The last bytes at an even offset have no byte behind them to make a gram with.
+        // The last bytes at an even offset have no further byte to form a gram with.
         if self.has_any_last
             && let Some(at) = hay.len().checked_sub(Q - 1)
             && at.is_multiple_of(STEP)
@@ -167,9 +167,10 @@ impl<const Q: usize> Tier<Q> {
         }
     }
 
-    /// Looks up the gram at `at`, reports what stands there, and answers where to go on.
+    /// Looks up the gram at `at`, reports the patterns there, and returns the position to continue
+    /// at (0: the next one).
     #[inline]
-    fn candidate(
+    fn check_candidate(
         &self,
         verifier: &mut Verifier<'_>,
         at: usize,
@@ -206,24 +207,24 @@ impl<const Q: usize> Tier<Q> {
     }
 }
 
-/// A scan under way.
+/// The state of a scan.
 struct Verifier<'a> {
     table: &'a PatternTable,
     hay: &'a [u8],
     scratch: &'a mut Scratch,
     scan: &'a mut Scan,
-    /// Grams none of whose patterns can match any more, the last one of each hash class.
+    /// Grams whose patterns can no longer match; the last one of each hash class.
     closed: [u32; CLOSED],
 }
 
 /// Grams remembered as closed; a power of two.
 const CLOSED: usize = 8;
-/// A number that is no key: folding changes it.
+/// A number that cannot be a key, as folding changes it.
 const NO_KEY: u32 = 0x4040_4040;
 
 impl Verifier<'_> {
-    /// Reports those patterns of a bucket that stand around a gram at `at`, and answers whether
-    /// any may match further on: was not reported yet and is not behind its bounds.
+    /// Reports the patterns of a bucket that match around a gram at `at`. Returns whether any of
+    /// them may still match later: it was not reported yet and its bounds are not passed.
     #[inline]
     fn check(
         &mut self,
@@ -243,7 +244,7 @@ impl Verifier<'_> {
             }
             let Some(start) = at.checked_add_signed(-isize::from(entry.offset)) else { continue };
             let record = self.table.record(entry.pattern);
-            if !record.may_stand(self.hay, start) || !record.begins_at(self.hay, start) {
+            if !record.may_begin_at(self.hay, start) || !record.begins_at(self.hay, start) {
                 continue;
             }
             self.scan.verified += 1;
@@ -267,7 +268,7 @@ impl Entry {
         load32(hay, near).is_some_and(|four| fold32(four) == self.near)
     }
 
-    /// Whether a gram at `at` is behind all where the pattern may stand.
+    /// Whether a gram at `at` is past the bounds of the pattern.
     #[inline(always)]
     fn is_past(&self, at: usize) -> bool {
         self.until != u8::MAX && at > usize::from(self.until) * UNTIL_UNIT
@@ -284,8 +285,8 @@ impl Choice {
         }
     }
 
-    /// Bits of the bitmap that it should have: enough to leave few positions to chance, fewer
-    /// for the 192 grams (so many folded bytes there are) of one with any byte.
+    /// Bits of the bitmap for this choice: enough for few false hits, and fewer for each of the 192
+    /// grams (one per folded byte) of a gram with a wildcard.
     fn bits(self) -> usize {
         match self {
             Choice::Gram(_) => 24,
@@ -316,7 +317,7 @@ fn end_of_run(hay: &[u8], at: usize) -> usize {
     at + rest.iter().take_while(|&byte| Some(byte) == rest.first()).count()
 }
 
-/// Sets the bits of a choice and gives the hash under which it is looked up.
+/// Sets the bits of a choice and returns the hash under which it is looked up.
 fn enter<const Q: usize>(sieve: &mut Sieve<Q>, bytes: &[u8], choice: Choice) -> u32 {
     let (key, any_at) = match choice {
         Choice::Gram(offset) => (key_at::<Q>(bytes, offset), None),
@@ -334,8 +335,8 @@ fn enter<const Q: usize>(sieve: &mut Sieve<Q>, bytes: &[u8], choice: Choice) -> 
     sieve.hash(key)
 }
 
-/// The key of a gram of which all bytes but one are the first of `bytes`, from the `skip`-th on;
-/// the one that is missing is zero.
+/// The key of a gram with one wildcard: the other bytes are the first of `bytes`, placed from the
+/// `skip`-th on, and the wildcard is zero.
 fn part_key<const Q: usize>(bytes: &[u8], skip: usize) -> u32 {
     let mut gram = [0; Q];
     gram[skip..].iter_mut().zip(bytes).take(Q - 1).for_each(|(to, from)| *to = *from);
@@ -364,13 +365,13 @@ fn entry_of<const Q: usize>(
     }
 }
 
-/// Seeds of the hash that are tried.
+/// Number of hash seeds to try.
 const SEEDS_TRIED: u64 = 4;
 
-/// Bytes that padding is made of.
+/// Usual padding bytes.
 const PADDING: &[u8] = b"\0\xff \x01.-_=*#0AX\n\t\x90";
 
-/// Whether a run of some padding byte passes without standing for a pattern.
+/// Whether a run of some padding byte passes the sieve without being a chosen gram.
 fn passes_padding<const Q: usize>(sieve: &Sieve<Q>, entries: &[Entry]) -> bool {
     PADDING.iter().any(|&byte| {
         let key = key_at::<Q>(&[byte; Q], 0);
@@ -383,8 +384,8 @@ fn passes_padding<const Q: usize>(sieve: &Sieve<Q>, entries: &[Entry]) -> bool {
     })
 }
 
-/// What stands for the pattern where its offset has this parity relative to the positions: the
-/// gram that is expected to cost least.
+/// The gram that represents the pattern if its offset has this parity relative to the positions:
+/// the one with the lowest expected cost.
 fn choose<const Q: usize>(bytes: &[u8], costs: &[u64], parity: usize) -> Choice {
     let best = (parity..costs.len()).step_by(STEP).min_by_key(|&offset| costs[offset]);
     let is_run = |from: usize, len: usize| is_folded_run(&bytes[from..from + len]);
@@ -393,7 +394,7 @@ fn choose<const Q: usize>(bytes: &[u8], costs: &[u64], parity: usize) -> Choice 
     {
         return Choice::Gram(offset);
     }
-    // Too short for a gram at this parity, or nothing but runs there.
+    // The pattern is too short for a gram at this parity, or has only runs there.
     let last_at = bytes.len() + 1 - Q;
     let fits_first = parity == 1;
     let fits_last = last_at % STEP == parity && last_at < GRAM_BYTES_MAX;
@@ -418,20 +419,20 @@ fn rank_of(bytes: &[u8]) -> u32 {
     }
 }
 
-/// Offset of four further bytes that tell the pattern from others with the same gram: the
-/// cheapest ones beside it, else those that overlap it least.
+/// Offset of four further bytes that distinguish the pattern from others with the same gram: the
+/// cheapest ones outside of the gram, else those that overlap it least.
 fn near_of<const Q: usize>(bytes: &[u8], costs: &[u64], choice: Choice) -> Option<usize> {
     let last = bytes.len().checked_sub(4)?;
     let offset = choice.offset::<Q>(bytes);
     let is_reached = |near: usize| (near as isize - offset).unsigned_abs() < 120;
-    let is_beside = |near: usize| {
+    let is_outside = |near: usize| {
         let near = near as isize;
         near + 4 <= offset || near >= offset + Q as isize
     };
-    let beside =
-        (0..=last.min(costs.len() - 1)).filter(|&near| is_reached(near) && is_beside(near));
+    let outside =
+        (0..=last.min(costs.len() - 1)).filter(|&near| is_reached(near) && is_outside(near));
     let overlapping = if offset * 2 > last as isize { 0 } else { last };
-    let near = beside.min_by_key(|&near| costs[near]).unwrap_or(overlapping);
+    let near = outside.min_by_key(|&near| costs[near]).unwrap_or(overlapping);
     is_reached(near).then_some(near)
 }
 
@@ -443,12 +444,12 @@ fn is_run<const Q: usize>(hay: &[u8], at: usize) -> bool {
     }
 }
 
-/// How many patterns of the tier contain a gram, roughly (by a hash of 16 bits).
-struct Crowd<const Q: usize> {
+/// Approximate number of patterns of the tier that contain a gram, by a hash of 16 bits.
+struct GramCounts<const Q: usize> {
     counts: Vec<u16>,
 }
 
-impl<const Q: usize> Crowd<Q> {
+impl<const Q: usize> GramCounts<Q> {
     fn new(sources: &Sources<'_>, indices: &[u32]) -> Self {
         let mut counts = vec![0u16; 1 << 16];
         for &index in indices {
@@ -458,14 +459,14 @@ impl<const Q: usize> Crowd<Q> {
                 *count = count.saturating_add(1);
             }
         }
-        Crowd { counts }
+        GramCounts { counts }
     }
 
     fn slot(key: u32) -> usize {
         (key.wrapping_mul(0x9e37_79b1) >> 16) as usize
     }
 
-    /// What each gram of a pattern is expected to cost.
+    /// The expected cost of each gram of a pattern.
     fn costs(&self, bytes: &[u8], costs: &mut Vec<u64>) {
         let bytes = &bytes[..bytes.len().min(GRAM_BYTES_MAX)];
         costs.clear();

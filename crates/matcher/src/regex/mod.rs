@@ -1,21 +1,22 @@
-//! Regular expressions of rules: PCRE2 with its compiler, under limits, with a linear-time net.
+//! Regular expressions of rules: PCRE2 with its compiler, under limits, with a linear-time
+//! fallback.
 //!
-//! Rules are written in Perl's dialect and some expressions can be made to run for ever by
-//! whoever sends the traffic. So each search has a match, depth, heap and stack limit. The first
-//! time an expression reaches one, it is compiled by the `regex` crate too, whose searches are
-//! linear in the buffer; if that crate accepts it (look-around and back references it refuses),
-//! this and all later searches are answered by it. Hits of limits are counted per expression.
+//! Rules use Perl's dialect, and crafted traffic can make the search for some expressions run
+//! forever. So each search has a match, depth, heap and stack limit. The first time an expression
+//! reaches a limit, it is compiled by the `regex` crate too, whose searches are linear in the
+//! buffer. If that crate accepts it (it refuses look-around and back references), it does this and
+//! all later searches. Limits that were reached are counted per expression.
 
-mod net;
+mod fallback;
 mod pcre2;
 
 use crate::limits::{REGEX_DEPTH_LIMIT, REGEX_HEAP_KIB, REGEX_MATCH_LIMIT};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use net::Net;
+use fallback::Fallback;
 use pcre2::{Answer, Code, Space};
 use std::sync::OnceLock;
 
-/// How an expression is to be read and run.
+/// How an expression is parsed and run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags {
     /// `i`: letters match in either case.
@@ -51,12 +52,12 @@ impl Default for Flags {
     }
 }
 
-/// What one search may cost.
+/// Limits of one search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Backtracking steps. Compiled code counts them coarsely: it may run several times as long.
     pub match_limit: u32,
-    /// Nested backtracking points (interpreter only; compiled code is held by its stack).
+    /// Nested backtracking points (interpreter only; compiled code is bounded by its stack).
     pub depth_limit: u32,
     /// Heap of the interpreter in KiB.
     pub heap_kib: u32,
@@ -80,9 +81,9 @@ impl Default for Limits {
 pub struct CompileError {
     /// The library's number of the error.
     pub code: i32,
-    /// Byte of the expression at which it was noticed.
+    /// Offset in the expression at which the error was found.
     pub offset: usize,
-    /// The library's words.
+    /// The library's message.
     pub message: String,
 }
 
@@ -94,24 +95,24 @@ impl core::fmt::Display for CompileError {
 
 impl core::error::Error for CompileError {}
 
-/// What a search found.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// The leftmost match: offsets of its first byte and behind its last.
+    /// The leftmost match: offsets of its first byte and after its last.
     Match {
         /// Offset of the first byte.
         start: usize,
-        /// Offset behind the last byte.
+        /// Offset after the last byte.
         end: usize,
     },
-    /// Nothing.
+    /// No match.
     NoMatch,
-    /// A limit was reached before an answer, and the net does not know the expression.
+    /// A limit was reached before a result, and the fallback does not support the expression.
     LimitHit,
 }
 
 impl Found {
-    /// Whether it is a match.
+    /// Whether the result is a match.
     pub fn is_match(self) -> bool {
         matches!(self, Found::Match { .. })
     }
@@ -126,7 +127,7 @@ pub struct Regex {
     pattern: Box<[u8]>,
     names: Vec<(String, u32)>,
     limit_hits: AtomicU64,
-    net: OnceLock<Option<Net>>,
+    fallback: OnceLock<Option<Fallback>>,
 }
 
 impl Regex {
@@ -147,7 +148,7 @@ impl Regex {
             flags,
             pattern: pattern.into(),
             limit_hits: AtomicU64::new(0),
-            net: OnceLock::new(),
+            fallback: OnceLock::new(),
         })
     }
 
@@ -171,12 +172,12 @@ impl Regex {
         self.limit_hits.load(Relaxed)
     }
 
-    /// Whether the linear-time net has taken over.
-    pub fn uses_net(&self) -> bool {
-        matches!(self.net.get(), Some(Some(_)))
+    /// Whether the linear-time fallback has taken over.
+    pub fn uses_fallback(&self) -> bool {
+        matches!(self.fallback.get(), Some(Some(_)))
     }
 
-    /// Bytes of memory held by the compiled expression (the net not counted).
+    /// Bytes of memory held by the compiled expression (without the fallback).
     pub fn memory_bytes(&self) -> usize {
         self.code.memory_bytes + self.pattern.len() + size_of::<Self>()
     }
@@ -186,8 +187,8 @@ impl Regex {
         self.find_at(hay, 0, scratch)
     }
 
-    /// Searches from `start`; what stands before it is seen by look-behind and `\b`, and `^`
-    /// stays the start of `hay`.
+    /// Searches from `start`; look-behind and `\b` see the bytes before it, and `^` stays the start
+    /// of `hay`.
     pub fn find_at(&self, hay: &[u8], start: usize, scratch: &mut RegexScratch) -> Found {
         self.search(hay, start, false, scratch)
     }
@@ -198,23 +199,23 @@ impl Regex {
     }
 
     fn search(&self, hay: &[u8], start: usize, anchored: bool, into: &mut RegexScratch) -> Found {
-        into.from_net.clear();
-        into.is_net = false;
-        if let Some(Some(net)) = self.net.get() {
-            return self.search_net(net, hay, start, anchored, into);
+        into.from_fallback.clear();
+        into.is_fallback = false;
+        if let Some(Some(fallback)) = self.fallback.get() {
+            return self.search_fallback(fallback, hay, start, anchored, into);
         }
         let Some(space) = into.space.as_mut() else { return Found::LimitHit };
         match space.search(&self.code, &self.limits, hay, start, anchored) {
             Answer::NoMatch => Found::NoMatch,
             Answer::Match => match space.group(0) {
                 Some((start, end)) => Found::Match { start, end },
-                // `\K` in a look-ahead can set the start behind the end: no usable place.
+                // `\K` in a look-ahead can set the start after the end: that match is unusable.
                 None => Found::NoMatch,
             },
             Answer::Limit => {
                 self.limit_hits.fetch_add(1, Relaxed);
-                match self.net.get_or_init(|| Net::new(&self.pattern, self.flags)) {
-                    Some(net) => self.search_net(net, hay, start, anchored, into),
+                match self.fallback.get_or_init(|| Fallback::new(&self.pattern, self.flags)) {
+                    Some(fallback) => self.search_fallback(fallback, hay, start, anchored, into),
                     None => Found::LimitHit,
                 }
             }
@@ -222,21 +223,21 @@ impl Regex {
     }
 
     #[cold]
-    fn search_net(
+    fn search_fallback(
         &self,
-        net: &Net,
+        fallback: &Fallback,
         hay: &[u8],
         start: usize,
         anchored: bool,
         into: &mut RegexScratch,
     ) -> Found {
-        into.is_net = true;
+        into.is_fallback = true;
         let anchored = anchored || self.flags.anchored;
         let limit = self.limits.offset_limit.unwrap_or(usize::MAX);
-        if !net.search(hay, start, anchored, limit, &mut into.from_net) {
+        if !fallback.search(hay, start, anchored, limit, &mut into.from_fallback) {
             return Found::NoMatch;
         }
-        match into.from_net.first().copied().flatten() {
+        match into.from_fallback.first().copied().flatten() {
             Some((start, end)) => Found::Match { start, end },
             None => Found::NoMatch,
         }
@@ -248,22 +249,22 @@ impl Regex {
 #[derive(Debug)]
 pub struct RegexScratch {
     space: Option<Space>,
-    from_net: Vec<Option<(usize, usize)>>,
-    is_net: bool,
+    from_fallback: Vec<Option<(usize, usize)>>,
+    is_fallback: bool,
 }
 
 impl RegexScratch {
-    /// Allocates it (about 40 KiB). When memory is out every search answers
+    /// Allocates the memory (about 40 KiB). If that fails, every search returns
     /// [`Found::LimitHit`].
     pub fn new() -> Self {
-        RegexScratch { space: Space::new(32), from_net: Vec::new(), is_net: false }
+        RegexScratch { space: Space::new(32), from_fallback: Vec::new(), is_fallback: false }
     }
 
-    /// Bounds of a group of the last search, which must have been a match; none when the group
-    /// took no part.
+    /// Bounds of a group of the last search, which must have been a match; `None` if the group took
+    /// no part.
     pub fn group(&self, number: u32) -> Option<(usize, usize)> {
-        if self.is_net {
-            return self.from_net.get(number as usize).copied().flatten();
+        if self.is_fallback {
+            return self.from_fallback.get(number as usize).copied().flatten();
         }
         self.space.as_ref().and_then(|space| space.group(number))
     }
@@ -315,7 +316,7 @@ mod tests {
     ];
 
     #[test]
-    fn flags_mean_what_perl_means() {
+    fn flags_have_the_meaning_of_perl() {
         let mut scratch = RegexScratch::new();
         for &(pattern, letters, hay, expected) in CASES {
             for engine in ["", "!"] {
@@ -328,12 +329,14 @@ mod tests {
     }
 
     #[test]
-    fn net_answers_as_the_library_does() {
+    fn the_fallback_agrees_with_the_library() {
         for &(pattern, letters, hay, expected) in CASES {
-            let Some(net) = Net::new(pattern.as_bytes(), flags(letters)) else { continue };
+            let Some(fallback) = Fallback::new(pattern.as_bytes(), flags(letters)) else {
+                continue;
+            };
             let mut groups = Vec::new();
             let anchored = letters.contains('A');
-            let is_match = net.search(hay, 0, anchored, usize::MAX, &mut groups);
+            let is_match = fallback.search(hay, 0, anchored, usize::MAX, &mut groups);
             let got = match groups.first().copied().flatten() {
                 Some((start, end)) if is_match => found(start, end),
                 _ => Found::NoMatch,
@@ -343,22 +346,22 @@ mod tests {
     }
 
     #[test]
-    fn hostile_expression_is_bounded_and_answered_by_the_net() {
+    fn a_hostile_expression_is_bounded_and_searched_by_the_fallback() {
         let mut hay = vec![b'a'; 2048];
         hay.push(b'b');
         let mut scratch = RegexScratch::new();
         let regex = Regex::new(b"(a+)+$", Flags::default(), Limits::default()).unwrap();
         assert_eq!(regex.find(&hay, &mut scratch), Found::NoMatch);
-        assert_eq!((regex.limit_hits(), regex.uses_net()), (1, true));
+        assert_eq!((regex.limit_hits(), regex.uses_fallback()), (1, true));
         assert_eq!(regex.find(&hay, &mut scratch), Found::NoMatch);
-        assert_eq!(regex.limit_hits(), 1, "the net has taken over");
+        assert_eq!(regex.limit_hits(), 1, "the fallback has taken over");
         hay.pop();
         assert_eq!(regex.find(&hay, &mut scratch), found(0, 2048));
         assert_eq!(scratch.group(1), Some((0, 2048)));
     }
 
     #[test]
-    fn hostile_expression_outside_the_net_hits_its_limit() {
+    fn a_hostile_expression_without_fallback_hits_its_limit() {
         let mut hay = vec![b'a'; 2048];
         hay.push(b'b');
         let mut scratch = RegexScratch::new();
@@ -366,12 +369,12 @@ mod tests {
             let flags = Flags { jit, ..Flags::default() };
             let regex = Regex::new(b"(?=a)(a+)+$", flags, Limits::default()).unwrap();
             assert_eq!(regex.find(&hay, &mut scratch), Found::LimitHit);
-            assert_eq!((regex.limit_hits(), regex.uses_net()), (1, false));
+            assert_eq!((regex.limit_hits(), regex.uses_fallback()), (1, false));
         }
     }
 
     #[test]
-    fn groups_and_names_are_given() {
+    fn groups_and_names_are_available() {
         let mut scratch = RegexScratch::new();
         let regex =
             Regex::new(b"(?<key>[a-z]+)=(\\d+)?(;)?", Flags::default(), Limits::default()).unwrap();
@@ -386,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_and_anchors_hold() {
+    fn starts_and_anchors_are_respected() {
         let mut scratch = RegexScratch::new();
         let regex = Regex::new(b"ab", Flags::default(), Limits::default()).unwrap();
         assert_eq!(regex.find_at(b"abab", 1, &mut scratch), found(2, 4));
@@ -400,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_carry_their_place() {
+    fn errors_carry_their_offset() {
         let error = Regex::new(b"a(b", Flags::default(), Limits::default()).unwrap_err();
         assert_eq!(error.offset, 3);
         assert!(error.message.contains("parenthesis"), "{error}");

@@ -1,9 +1,9 @@
-//! The only place that talks to PCRE2: compiled expressions and a worker's match space.
+//! The only module that calls PCRE2: compiled expressions and a worker's match space.
 //!
 //! The safe crate for PCRE2 exposes neither match, depth, heap nor offset limits, so this module
-//! binds the few functions itself. Everything unsafe of the regular expressions is in this file;
-//! its callers see owned Rust values. Ownership: [`Code`] and [`Space`] free what they created,
-//! and each foreign pointer is held by exactly one of them.
+//! binds the few functions itself. All unsafe code of the regular expressions is in this file; its
+//! callers see owned Rust values. Ownership: [`Code`] and [`Space`] free what they created, and
+//! each foreign pointer is held by exactly one of them.
 
 use super::{Flags, Limits};
 use crate::limits::{REGEX_JIT_STACK_MAX, REGEX_JIT_STACK_START};
@@ -141,7 +141,7 @@ impl Drop for CompileContext {
     }
 }
 
-/// What a search found, in the library's terms.
+/// The result of a search, in the library's terms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Match,
@@ -156,7 +156,7 @@ pub(super) struct Space {
     stack: Option<NonNull<sys::pcre2_jit_stack_8>>,
     results: NonNull<sys::pcre2_match_data_8>,
     pairs: u32,
-    /// Groups (with group 0) that the last search has set; 0 when it was no match.
+    /// Groups (with group 0) that the last search has set; 0 if it was no match.
     valid: u32,
     limits: Option<Limits>,
 }
@@ -165,7 +165,7 @@ pub(super) struct Space {
 unsafe impl Send for Space {}
 
 impl Space {
-    /// Allocates the space; none when memory is out.
+    /// Allocates the space; `None` if there is no memory.
     pub(super) fn new(pairs: u32) -> Option<Space> {
         // SAFETY: a null general context means the library's default memory functions.
         let context = NonNull::new(unsafe { sys::pcre2_match_context_create_8(ptr::null_mut()) })?;
@@ -194,7 +194,7 @@ impl Space {
         Some(Space { context, stack, results, pairs, valid: 0, limits: None })
     }
 
-    /// Makes room for the groups of `code`.
+    /// Allocates space for the groups of `code`.
     fn fit(&mut self, code: &Code) -> bool {
         let pairs = code.groups.saturating_add(1);
         if pairs <= self.pairs {
@@ -269,7 +269,7 @@ impl Space {
         }
     }
 
-    /// Bounds of group `number` of the last successful search; none when it took no part.
+    /// Bounds of group `number` of the last successful search; `None` if it took no part.
     pub(super) fn group(&self, number: u32) -> Option<(usize, usize)> {
         if number >= self.valid {
             return None;

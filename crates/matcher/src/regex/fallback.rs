@@ -1,26 +1,26 @@
-//! The linear-time net: a Perl-compatible expression translated for the `regex` crate.
+//! The linear-time fallback: a Perl-compatible expression translated for the `regex` crate.
 //!
-//! Both dialects agree on what rules use, with a few exceptions that are translated here or
-//! refused, so that the net never answers otherwise than PCRE2 would have:
-//! `\<` and `\>` are literal there and word boundaries here; `\v` is a class there; set
-//! operators (`&&`, `~~`, `--`) and nested classes exist here only; white space in classes under
-//! `x` is literal there; `$` matches before a last line end there.
+//! Both dialects agree on the syntax that rules use, with a few exceptions. These are translated or
+//! refused here, so that the fallback never differs from PCRE2: `\<` and `\>` are literal in PCRE2
+//! and word boundaries in `regex`; `\v` is a class in PCRE2; set operators (`&&`, `~~`, `--`) and
+//! nested classes exist only in `regex`; white space in classes under `x` is literal in PCRE2; `$`
+//! matches before a last line end in PCRE2.
 
 use super::Flags;
-use crate::limits::REGEX_NET_BYTES_MAX;
+use crate::limits::REGEX_FALLBACK_BYTES_MAX;
 use regex::bytes::{Regex, RegexBuilder};
 
 #[derive(Debug)]
-pub(super) struct Net {
+pub(super) struct Fallback {
     free: Regex,
     anchored: Regex,
     /// `$` may also match before a line end that is the last byte.
     dollar_before_newline: bool,
 }
 
-impl Net {
-    /// None when the expression has no exact counterpart.
-    pub(super) fn new(pattern: &[u8], flags: Flags) -> Option<Net> {
+impl Fallback {
+    /// `None` if the expression has no exact counterpart.
+    pub(super) fn new(pattern: &[u8], flags: Flags) -> Option<Fallback> {
         let text = translate(pattern, flags)?;
         let build = |text: &str| {
             RegexBuilder::new(text)
@@ -30,15 +30,15 @@ impl Net {
                 .dot_matches_new_line(flags.dotall)
                 .ignore_whitespace(flags.extended)
                 .swap_greed(flags.ungreedy)
-                .size_limit(REGEX_NET_BYTES_MAX)
-                .dfa_size_limit(REGEX_NET_BYTES_MAX)
+                .size_limit(REGEX_FALLBACK_BYTES_MAX)
+                .dfa_size_limit(REGEX_FALLBACK_BYTES_MAX)
                 .build()
                 .ok()
         };
         // A comment under `x` may run to the end of the expression: the line end closes it.
         let anchored = format!("\\A(?:{text}\n)");
         let anchored = if flags.extended { anchored } else { format!("\\A(?:{text})") };
-        Some(Net {
+        Some(Fallback {
             free: build(&text)?,
             anchored: build(&anchored)?,
             dollar_before_newline: !flags.dollar_endonly && !flags.multiline && text.contains('$'),
@@ -96,7 +96,7 @@ impl Net {
     }
 }
 
-/// Rewrites what the two dialects read differently; none when it can't be rewritten.
+/// Rewrites syntax in which the two dialects differ; `None` if it can't be rewritten.
 fn translate(pattern: &[u8], flags: Flags) -> Option<String> {
     if !pattern.is_ascii() || pattern.starts_with(b"(*") {
         return None;
@@ -112,7 +112,7 @@ fn translate(pattern: &[u8], flags: Flags) -> Option<String> {
                 }
                 class(&mut rest, &mut out)?;
             }
-            // Inline `x` would change how classes are read; a comment group is ours alone.
+            // Inline `x` would change how classes are parsed; comment groups exist only in PCRE2.
             b'(' if rest.peek() == Some(&b'?') => {
                 let ahead: Vec<u8> = rest.clone().skip(1).take(8).collect();
                 let letters = ahead.iter().take_while(|b| b.is_ascii_alphabetic() || **b == b'-');
@@ -129,12 +129,13 @@ fn translate(pattern: &[u8], flags: Flags) -> Option<String> {
 
 fn escape(byte: u8, in_class: bool, out: &mut String) -> Option<()> {
     match byte {
-        // Other meanings there: vertical space, escape forms, end of string, case and quoting.
+        // These mean something else in PCRE2: vertical space, escapes, end of string, case and
+        // quoting.
         b'v' | b'Q' | b'E' | b'G' | b'Z' | b'K' | b'C' | b'N' | b'R' | b'X' | b'p' | b'P'
         | b'u' | b'U' | b'o' | b'c' | b'g' | b'k' | b'l' | b'L' | b'h' | b'H' | b'V' => None,
         b'b' if in_class => None,
         b'0'..=b'9' => None,
-        // A punctuation mark behind a backslash is itself there; here it may mean something.
+        // A punctuation mark after a backslash is literal in PCRE2; in `regex` it may be special.
         b'<' | b'>' | b'"' | b'\'' | b'/' | b':' | b',' | b';' | b'=' | b'!' | b'@' | b'%'
         | b'_' | b'`' | b' ' => {
             out.push_str(&format!("\\x{byte:02x}"));
