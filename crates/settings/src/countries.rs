@@ -1,13 +1,11 @@
 //! The database of countries that the configuration names (`geoip-database`).
 
-use crate::error::{Error, Result};
+use crate::error::{COUNTRIES_DISABLED, Error, Result};
 use crate::limits::COUNTRIES_BYTES_MAX;
 use gabion_net::Countries;
 use gabion_record::Tree;
 use gabion_runtime::operator_file;
 use std::path::Path;
-
-pub(crate) const DISABLED: &str = "GeoIP rule matching is disabled.";
 
 /// Reads the database of countries that the configuration names; nothing when it names none.
 ///
@@ -27,7 +25,7 @@ pub(crate) fn missing(config: &Tree) -> Option<String> {
         Ok(Some(_)) => None,
         Ok(None) => {
             let what = "Unable to locate a GeoIP2database filename in YAML conf.";
-            Some(format!("{what}  {DISABLED}"))
+            Some(format!("{what}  {COUNTRIES_DISABLED}"))
         }
         Err(why) => Some(why.to_string()),
     }

@@ -86,10 +86,7 @@ pub enum Error {
         name: String,
     },
     /// The database of countries can't be read.
-    #[error(
-        "Failed to open GeoIP2 database: {path}. Error was: {why}.  {}",
-        crate::countries::DISABLED
-    )]
+    #[error("Failed to open GeoIP2 database: {path}. Error was: {why}.  {}", COUNTRIES_DISABLED)]
     Countries {
         /// The file.
         path: String,
@@ -147,6 +144,9 @@ pub enum Error {
         source: io::Error,
     },
 }
+
+/// What follows from a database of countries that is not there.
+pub(crate) const COUNTRIES_DISABLED: &str = "GeoIP rule matching is disabled.";
 
 /// What could be read.
 pub(crate) type Result<T> = std::result::Result<T, Error>;

@@ -42,6 +42,7 @@ mod eve_options;
 pub mod limits;
 mod messages;
 mod reputation;
+mod rule_file;
 mod rule_reports;
 mod rule_settings;
 mod rules;
@@ -58,11 +59,11 @@ pub use countries::load_countries;
 pub use error::Error;
 pub use eve_options::check_eve_options;
 pub use messages::Messages;
+pub use rule_file::{RuleFile, read_rule_file};
 pub use rule_reports::{write_rule_analysis, write_rule_groups};
 pub use rules::{
-    CompiledRules, Demands, FoldedFaults, LoadedRules, RuleFile, RuleRequest, UnreadableFile,
-    compile_rules, fold_faults, load_rules, read_rule_file, report_never_matching,
-    unreadable_files,
+    CompiledRules, Demands, FoldedFaults, LoadedRules, RuleRequest, UnreadableFile, compile_rules,
+    fold_faults, load_rules, report_never_matching, unreadable_files,
 };
 pub use scripts::{load_output_scripts, script_setup};
 pub use selection::{AppliedSelection, SelectionFiles};

@@ -1,6 +1,7 @@
 //! What a load of rules needs from the configuration: classes, systems of references, thresholds,
 //! files that rules name. What is wrong with them is reported in Suricata's words.
 
+use crate::error::{Error, Result};
 use gabion_net::{DatasetFault, DatasetNote, Datasets};
 use gabion_record::Tree;
 use gabion_rules::ruleset::{Classification, DatasetDef, DatasetType};
@@ -44,7 +45,7 @@ pub(crate) fn load_options<'a>(
             .filter_map(|l| Some(l.split(',').nth(1)?.trim().to_string()))
             .collect(),
         no_geoip: crate::countries::missing(config),
-        read_file: Some(&read_any),
+        read_file: Some(&|path| read_any(path).map_err(|e| reason(&e))),
         ..LoadOptions::default()
     }
 }
@@ -89,11 +90,11 @@ fn action_order(config: &Tree) -> [gabion_rules::Action; 4] {
 }
 
 /// Reads a file that a rule names.
-pub(crate) fn read_any(path: &str) -> Result<Vec<u8>, String> {
-    operator_file::bytes(Path::new(path), NAMED_FILE_BYTES_MAX).map_err(|e| reason(&e))
+pub(crate) fn read_any(path: &str) -> std::io::Result<Vec<u8>> {
+    operator_file::bytes(Path::new(path), NAMED_FILE_BYTES_MAX)
 }
 
-fn read_text(path: &str) -> Result<String, std::io::Error> {
+fn read_text(path: &str) -> std::io::Result<String> {
     let bytes = operator_file::bytes(Path::new(path), NAMED_FILE_BYTES_MAX);
     bytes.map(|b| String::from_utf8_lossy(&b).into_owned())
 }
@@ -115,7 +116,7 @@ fn finding(file: &str, severity: Severity, subsystem: &'static str, message: Str
 }
 
 /// The system's words for an error, without its number.
-fn reason(e: &std::io::Error) -> String {
+pub(crate) fn reason(e: &std::io::Error) -> String {
     let text = e.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
 }
@@ -259,7 +260,7 @@ impl DatasetMaker {
     }
 
     /// Makes one set.
-    pub(crate) fn open(&self, def: &DatasetDef) -> Result<(), String> {
+    pub(crate) fn open(&self, def: &DatasetDef) -> Result<()> {
         let mut def = def.clone();
         if def.memcap == 0 {
             def.memcap = self.defaults.memcap;
@@ -275,7 +276,7 @@ impl DatasetMaker {
             match operator_file::bytes(&path, NAMED_FILE_BYTES_MAX) {
                 Ok(bytes) => file = Some((path.display().to_string(), bytes)),
                 Err(_) if def.save.as_ref() == Some(name) => {}
-                Err(e) => return Err(format!("{}: {e}", path.display())),
+                Err(e) => return Err(Error::value(format!("{}: {e}", path.display()))),
             }
         }
         let mut notes = Vec::new();
@@ -285,12 +286,12 @@ impl DatasetMaker {
         self.notes.borrow_mut().extend(notes.into_iter().map(|n| (path.clone(), n)));
         match is_made {
             true => Ok(()),
-            false => Err("the dataset is too large for its memcap".to_string()),
+            false => Err(Error::value("the dataset is too large for its memcap")),
         }
     }
 
     /// Rules must not ask for tables without end.
-    fn check_rows(&self, def: &DatasetDef) -> Result<(), String> {
+    fn check_rows(&self, def: &DatasetDef) -> Result<()> {
         let rows = if def.hashsize == 0 { 4096 } else { u64::from(def.hashsize) };
         let all = self.rows.get().saturating_add(rows);
         let limits = &self.defaults;
@@ -316,7 +317,7 @@ impl DatasetMaker {
             let note = DatasetNote { fault, subsystem: "datasets", message };
             self.notes.borrow_mut().push((String::new(), note));
         }
-        Err("the dataset has more rows than the configuration allows".to_string())
+        Err(Error::value("the dataset has more rows than the configuration allows"))
     }
 
     /// The sets; what was found, and whether a run that demands rules without fault must end.

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::limits::IDLE_LINES_SAID;
-use crate::rules::RuleFile;
+use crate::rule_file::RuleFile;
 use gabion_rules::selection::{Kind, Selected, Selection};
 use gabion_rules::{Diagnostic, Severity};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
