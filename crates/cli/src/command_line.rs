@@ -195,7 +195,7 @@ pub(crate) struct CostOptions {
     #[arg(value_name = "CAPTURE", required = true)]
     pub(crate) captures: Vec<PathBuf>,
     /// Rules shown
-    #[arg(long, value_name = "N", default_value_t = crate::costs::ROWS, value_parser = values::rows)]
+    #[arg(long, value_name = "N", default_value_t = gabion_sensor::COSTLY_RULES_SHOWN, value_parser = values::rows)]
     pub(crate) rows: usize,
     /// Time one packet in 64 instead of all, as a sensor does all the time
     #[arg(long)]

@@ -52,7 +52,7 @@ pub(crate) const RUN: &str = "run.json";
 /// Whether a run goes on where an earlier one in this folder stopped, so that its outputs are added to
 /// without being asked: a checkpoint of `--follow` is there.
 fn goes_on(o: &ReadOptions, folder: &Path) -> bool {
-    o.follow && crate::behavior::has_checkpoint(folder)
+    o.follow && gabion_sensor::has_checkpoint(folder)
 }
 
 /// The files of lines that a configuration's outputs go to in this folder.

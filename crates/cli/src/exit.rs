@@ -72,6 +72,33 @@ impl Fault {
     }
 }
 
+impl From<gabion_sensor::Error> for Fault {
+    fn from(e: gabion_sensor::Error) -> Fault {
+        use gabion_sensor::Error;
+        let text = e.to_string();
+        match e {
+            Error::NoInput { .. }
+            | Error::UnreadableFolder { .. }
+            | Error::UnreadableLogs { .. }
+            | Error::EmptyFolder { .. }
+            | Error::NoList { .. }
+            | Error::UnreadableList { .. }
+            | Error::Whitelist { .. }
+            | Error::Countries(_)
+            | Error::Checkpoint { .. } => Fault::input(text),
+            Error::CaptureAndLog { .. } | Error::NamedTwice { .. } => Fault::usage(text),
+            Error::Folder(_) => {
+                Fault::environment(format!("{text}: choose another folder with -l"))
+            }
+            Error::Threads(_) => Fault::environment(format!("{text}: use fewer with --workers")),
+            Error::Output(_) | Error::Seal { .. } | Error::Listen { .. } | Error::Thread { .. } => {
+                Fault::environment(text)
+            }
+            _ => Fault::internal(text),
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = one_line(&self.text);

@@ -13,15 +13,11 @@ macro_rules! eprintln {
     }};
 }
 
-mod alone;
 mod arguments;
-mod arrivals;
 mod behavior;
 mod command_line;
 mod commands;
 mod configuration;
-mod costs;
-mod ending;
 mod existing;
 mod exit;
 #[allow(dead_code, reason = "tests alone read the whole table")]
@@ -29,19 +25,14 @@ mod limits;
 mod listen;
 mod log;
 mod moments;
-mod opened_once;
-mod packet_log;
-mod pipeline;
 mod progress;
 mod report;
 mod secrets;
 mod send;
+mod standard_error;
 mod standard_output;
-mod stats;
 mod suricata;
-mod team;
 mod values;
-mod voice;
 
 pub(crate) use gabion_runtime::operator_file;
 

@@ -2,7 +2,6 @@
 
 use crate::commands::terminal_width;
 use crate::exit::Exit;
-use crate::pipeline::Done;
 use gabion_net::Engine;
 use gabion_outputs::files::{AlertTally, Outputs};
 use gabion_outputs::table::{Align, Table, thousands};
@@ -11,11 +10,14 @@ use gabion_record::budget::{BudgetReport, ByteSize};
 use gabion_record::json::Json;
 use gabion_record::ledger::StageLedger;
 use gabion_record::limits::Reached;
+use gabion_sensor::{
+    COSTLY_RULES_SHOWN, PacketsDone, format_rule_id, rule_cost_table, write_rule_costs_json,
+};
 use std::fmt::Write as _;
 
 /// What there is to say.
 pub(crate) struct Report<'a> {
-    pub(crate) done: &'a Done,
+    pub(crate) done: &'a PacketsDone,
     pub(crate) outputs: &'a Outputs,
     pub(crate) engine: &'a Engine,
     /// Use of memory was asked for.
@@ -69,7 +71,7 @@ pub(crate) fn text(r: &Report<'_>, width: Option<u16>) -> String {
     outputs(r, &mut out);
     if r.costs {
         let _ = writeln!(out, "\nCosts of rules");
-        out.push_str(&crate::costs::table(&r.done.costs, r.engine, crate::costs::ROWS, width));
+        out.push_str(&rule_cost_table(&r.done.costs, r.engine, COSTLY_RULES_SHOWN, width));
     }
     if r.memory {
         budgets(r, &mut out);
@@ -146,7 +148,7 @@ fn times(r: &Report<'_>, out: &mut String) {
 }
 
 /// What is to be said of packets with wrong checksums, if there were any; `how` lets them in.
-pub(crate) fn checksums(done: &Done, how: &str) -> Option<String> {
+pub(crate) fn checksums(done: &PacketsDone, how: &str) -> Option<String> {
     let n = done.wrong_checksums;
     if n == 0 {
         return None;
@@ -197,7 +199,7 @@ fn findings(r: &Report<'_>, width: Option<u16>, out: &mut String) {
     ]);
     for a in all {
         t.row([
-            crate::costs::id(a.gid, a.sid),
+            format_rule_id(a.gid, a.sid),
             a.severity.to_string(),
             a.msg.clone(),
             thousands(a.count),
@@ -419,8 +421,8 @@ pub(crate) fn json(r: &Report<'_>) -> String {
     }
     j.close_array();
     if r.engine.detector.is_some() {
-        let rows = if r.costs { usize::MAX } else { crate::costs::ROWS };
-        crate::costs::json(&r.done.costs, r.engine, rows, &mut j);
+        let rows = if r.costs { usize::MAX } else { COSTLY_RULES_SHOWN };
+        write_rule_costs_json(&r.done.costs, r.engine, rows, &mut j);
     }
     if r.memory {
         j.open_array_key("budgets");

@@ -69,6 +69,11 @@ pub fn since_epoch() -> Duration {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default()
 }
 
+/// Nanoseconds since 1970, for what is about the run itself.
+pub fn epoch_ns() -> u64 {
+    u64::try_from(since_epoch().as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A counter that grows evenly with time, as cheap as the machine has it: the processor's time
 /// stamp counter on x86-64, else nanoseconds. Only differences mean something; see [`TickRate`].
 #[inline]

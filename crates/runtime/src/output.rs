@@ -284,6 +284,18 @@ pub fn create_empty(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a folder that outputs go to, when it is not there.
+///
+/// # Errors
+/// When it is something else or can't be made; the folder is not named.
+pub fn make_folder(folder: &Path) -> io::Result<()> {
+    if folder.exists() && !folder.is_dir() {
+        return Err(io::Error::other("is not a folder"));
+    }
+    std::fs::create_dir_all(folder)
+        .map_err(|e| io::Error::new(e.kind(), format!("cannot be made: {e}")))
+}
+
 /// Whether a file could be written, without a change to it.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use crate::tree::File;
 /// Crates whose limits all stand in their tables.
 const CRATES: &[&str] = &[
     "behavior", "capture", "cli", "flow", "flowlog", "logs", "matcher", "net", "outputs", "packet",
-    "proto", "record", "rules", "runtime", "seal", "settings",
+    "proto", "record", "rules", "runtime", "seal", "sensor", "settings",
 ];
 
 /// Words in the name of a constant that bounds work or memory.
@@ -39,8 +39,12 @@ const NO_LIMITS: &[(&str, &str, &str)] = &[
         "RANK_MAX",
         "the largest rank of a hash of 64 bits",
     ),
-    ("crates/cli/src/team.rs", "WAIT_FOR_ROOM", "how long a look for room waits"),
-    ("crates/cli/src/behavior/team/reader.rs", "WAIT_FOR_ROOM", "how long a look for room waits"),
+    ("crates/sensor/src/packets/parallel.rs", "WAIT_FOR_ROOM", "how long a look for room waits"),
+    (
+        "crates/sensor/src/flows/parallel/reader.rs",
+        "WAIT_FOR_ROOM",
+        "how long a look for room waits",
+    ),
     ("crates/net/src/datasets.rs", "ROOM", "what the memory account of a dataset starts with"),
 ];
 

@@ -55,7 +55,7 @@ const ROWS: usize = 10;
 
 /// Runs the verb.
 pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
-    let now = i64::try_from(crate::stats::now_ns()).unwrap_or(i64::MAX) / SECOND;
+    let now = i64::try_from(gabion_runtime::clock::epoch_ns()).unwrap_or(i64::MAX) / SECOND;
     let entry = entry(o, now)?;
     // What is written is what will be read: a line that is none would be left out of the next run.
     let (list, wrong) = Whitelist::read(&entry, &|_| None);

@@ -102,7 +102,7 @@ fn unused(reports: &[&InputReport]) {
     }
     for report in broken.iter().take(UNUSED_NAMED_MAX) {
         let path = report.path.display();
-        let what = match super::capture::is_capture(&report.path) {
+        let what = match gabion_sensor::is_capture(&report.path) {
             true => "it is a capture among logs: read it by itself".to_owned(),
             false => skipped(report).into_iter().next().unwrap_or_default(),
         };
@@ -164,7 +164,7 @@ fn ledgers(ended: &Ended<'_>) -> Exit {
 /// That there was nothing to be read in what was named, and why.
 fn nothing(reports: &[&InputReport], o: &ReadOptions) -> String {
     let e = format!("name logs of {}, or captures", Format::titles());
-    if let Some(capture) = reports.iter().find(|r| super::capture::is_capture(&r.path)) {
+    if let Some(capture) = reports.iter().find(|r| gabion_sensor::is_capture(&r.path)) {
         let what = match o.kind {
             Some(_) => "leave out --kind, and its flows are read",
             None => "read it by itself",

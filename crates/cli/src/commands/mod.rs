@@ -101,9 +101,5 @@ pub(crate) fn terminal_width() -> Option<u16> {
 /// # Errors
 /// The path and what is wrong with it.
 pub(crate) fn make_folder(folder: &std::path::Path) -> Result<(), String> {
-    if folder.exists() && !folder.is_dir() {
-        return Err(format!("{}: is not a folder", folder.display()));
-    }
-    std::fs::create_dir_all(folder)
-        .map_err(|e| format!("{}: cannot be made: {e}", folder.display()))
+    gabion_runtime::output::make_folder(folder).map_err(|e| format!("{}: {e}", folder.display()))
 }

@@ -2,19 +2,15 @@
 
 use super::rule_files::{self, Say};
 use super::terminal_width;
-use crate::behavior::Beside;
-use crate::behavior::capture::Tap;
-use crate::behavior::known::Known;
+use crate::behavior::{self, NetworkReport};
 use crate::command_line::ReadOptions;
 use crate::existing::{self, RUN};
 use crate::exit::{Exit, Fault};
-use crate::log::seal_findings::FindingLog;
-use crate::opened_once::OpenedOnce;
-use crate::pipeline::{self, Done, Input, InputDone, Run, Unwatched, Watch};
+use crate::log::seal_findings::SealedFindings;
 use crate::progress::Progress;
 use crate::report::{self, Report};
 use crate::standard_output;
-use crate::{configuration, costs, ending, packet_log, team, voice};
+use crate::{configuration, standard_error};
 use gabion_capture::filter::Filter;
 use gabion_flowlog::Line;
 use gabion_flowlog::source::LineRead;
@@ -30,6 +26,11 @@ use gabion_rules::Counts;
 use gabion_runtime::clock;
 use gabion_runtime::output::{self, Existing, write_whole};
 use gabion_runtime::{Signals, StopFlag};
+use gabion_sensor::{
+    AddressBook, Incident, Input, InputDone, NO_CAPTURE, OpenedOnce, PacketLogCounts, PacketRun,
+    PacketsDone, Watch, check_balance, finish_packets, has_capture_name, is_capture, list_captures,
+    needs_one_worker, open_alert_packet_log, open_packet_log, write_rule_costs,
+};
 use gabion_settings::{
     EngineMode, WorkerPlan, build_engine, check_eve_options, load_output_scripts, unknown_keys_line,
 };
@@ -52,14 +53,14 @@ pub(crate) fn take_as_what_it_is(o: &mut ReadOptions) {
 /// Whether it is a log of flows by what it holds, or a folder that holds some, by their names, and no captures.
 fn holds_logs(path: &Path) -> bool {
     if path.is_file() {
-        return !crate::behavior::capture::is_capture(path) && is_log(path);
+        return !is_capture(path) && is_log(path);
     }
     if !path.is_dir() {
         return false;
     }
     let Ok(files) = gabion_capture::list_recursive(path) else { return false };
     let has_logs = files.iter().any(|f| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some());
-    has_logs && !files.iter().any(|f| crate::behavior::capture::is_capture(f))
+    has_logs && !files.iter().any(|f| is_capture(f))
 }
 
 /// Whether there is a record of flows among the first lines of a file.
@@ -113,20 +114,20 @@ pub(crate) fn run_captures(
         let said = fatal.iter().find(|(m, _)| m.starts_with("output")).map_or("", |(_, said)| said);
         return Err(Fault::input(format!("configuration: {said}: mend it")));
     }
-    let inputs = pipeline::inputs(&o.inputs)?;
+    let inputs = list_captures(&o.inputs)?;
     let logged = Arc::default();
     let existing = existing(o, &config)?;
-    let mut known = Known::default();
+    let mut known = AddressBook::default();
     if let Some(path) = &o.report {
         check_report(path)?;
         if !o.behavior {
-            known = Known::of(&config)?;
+            known = AddressBook::of(&config)?;
         }
     }
     let mut outputs = open(&config, o, existing, &logged)?;
-    let sealed = o.seal.as_deref().map(FindingLog::open).transpose()?;
+    let sealed = o.seal.as_deref().map(SealedFindings::open).transpose()?;
     if let Some(sealed) = &sealed {
-        sealed.listen(&mut outputs);
+        sealed.log.listen(&mut outputs);
     }
     if inputs.len() > 1 {
         // Whoever looks at an alert is to know where it came from.
@@ -138,13 +139,13 @@ pub(crate) fn run_captures(
         eprintln!("gabion: outputs: not supported, nothing is written for them: {names}");
     }
     let tap = match o.behavior {
-        true => Some(Tap::attach(o, &mut outputs, existing, sealed.as_ref())?),
+        true => Some(behavior::attach(o, &mut outputs, existing, sealed.as_ref())?),
         false => None,
     };
     let (engine, counts) = engine(o, &config, &outputs)?;
     let loaded = started.elapsed();
     let budget = gabion_runtime::memory::process_budget(o.budget.map(|b| b.0));
-    let mut run = Run::new(&engine, &budget, &stop, counts);
+    let mut run = PacketRun::new(&engine, &budget, &stop, counts);
     run.filter = filter.map(Arc::new);
     run.signals = signals;
     run.opened = opened;
@@ -155,7 +156,7 @@ pub(crate) fn run_captures(
     }
     let mut done = read(&run, o, &inputs, &mut outputs)?;
     let mut exit = say_inputs(&done, o);
-    for (_, e) in ending::write(&mut done, &mut outputs, &engine, &config, &logged) {
+    for (_, e) in finish_packets(&mut done, &mut outputs, &engine, &config, &logged) {
         eprintln!("{}", Fault::environment(e));
         exit = exit.max(Exit::Environment);
     }
@@ -163,9 +164,9 @@ pub(crate) fn run_captures(
         say_packet_log(&outputs.sum(), &logged, o);
     }
     if let (true, Some(folder)) = (o.profile_rules, &o.log_dir)
-        && let Err(e) = costs::write(&done.costs, &engine, folder)
+        && let Err(e) = write_rule_costs(&done.costs, &engine, folder)
     {
-        eprintln!("{}", Fault::environment(e));
+        eprintln!("{}", Fault::from(e));
         exit = exit.max(Exit::Environment);
     }
     exit = exit.max(judge(&done, &outputs, o));
@@ -197,8 +198,8 @@ pub(crate) fn run_captures(
         write_report(&report, o);
     }
     if let Some(tap) = tap {
-        let beside = Beside { page, network: Some(told) };
-        exit = exit.max(tap.finish(o, done.is_stopped, beside));
+        let network = NetworkReport { page, json: Some(told) };
+        exit = exit.max(behavior::finish(tap, o, done.is_stopped, network));
     } else if let Some(path) = &o.report {
         known.name(&mut page);
         exit = exit.max(leave(path, &page.html()));
@@ -239,7 +240,7 @@ fn open(
     config: &Tree,
     o: &ReadOptions,
     existing: Existing,
-    logged: &Arc<packet_log::Counts>,
+    logged: &Arc<PacketLogCounts>,
 ) -> Result<Outputs, Fault> {
     let mut outputs = open_configured(config, o.log_dir.as_deref(), existing, logged)?;
     if let Some(path) = &o.alert_pcap {
@@ -250,7 +251,7 @@ fn open(
         if let Some(ring) = o.alert_pcap_ring {
             node.set("ring", &ring.0.to_string());
         }
-        let taker = packet_log::open_alerts_at(path, &node, logged).map_err(|e| {
+        let taker = open_alert_packet_log(path, &node, logged).map_err(|e| {
             Fault::environment(format!("{e}: choose another place with --alert-pcap"))
         })?;
         outputs.add_packet_log(PacketLogSettings::alert_pcap(&node), taker);
@@ -263,7 +264,7 @@ fn open_configured(
     config: &Tree,
     folder: Option<&Path>,
     existing: Existing,
-    logged: &Arc<packet_log::Counts>,
+    logged: &Arc<PacketLogCounts>,
 ) -> Result<Outputs, Fault> {
     let Some(folder) = folder else { return Ok(Outputs::counting(config)) };
     let found = Outputs::survey(config);
@@ -276,7 +277,9 @@ fn open_configured(
     }
     let refuse = |e: String| Fault::environment(format!("{e}: choose another folder with -l"));
     super::make_folder(folder).map_err(refuse)?;
-    let mut frames = |name: &str, node: &Tree| packet_log::open(name, node, folder, logged);
+    let mut frames = |name: &str, node: &Tree| {
+        open_packet_log(name, node, folder, logged).map_err(|e| e.to_string())
+    };
     Outputs::open(config, folder, Some(existing), &mut frames).map_err(refuse)
 }
 
@@ -291,7 +294,7 @@ fn capture_filter(o: &ReadOptions, config: &Tree) -> Result<Option<Filter>, Faul
 }
 
 /// What a person should know of the packet log.
-fn say_packet_log(sum: &EventCounts, logged: &packet_log::Counts, o: &ReadOptions) {
+fn say_packet_log(sum: &EventCounts, logged: &PacketLogCounts, o: &ReadOptions) {
     if logged.left_out() > 0 && !o.quiet {
         let n = logged.left_out();
         eprintln!("gabion: packet log: {n} frames left out: the file has reached its limit");
@@ -330,7 +333,7 @@ fn engine(
         profile: Some(o.profile_rules),
         ..EngineMode::default()
     };
-    let scripts = voice::script_setup(config);
+    let scripts = standard_error::script_setup(config);
     let scripts = match &o.log_dir {
         Some(folder) => load_output_scripts(scripts, config, folder),
         None => scripts,
@@ -344,7 +347,7 @@ fn engine(
 
 /// How many threads inspect.
 fn plan(engine: &Engine, o: &ReadOptions) -> WorkerPlan {
-    let alone = team::needs_one_worker(engine);
+    let alone = needs_one_worker(engine);
     if let (Some(why), true) = (alone, o.workers > 1 && !o.quiet) {
         eprintln!("gabion: workers: {why}: one worker is used");
     }
@@ -352,13 +355,13 @@ fn plan(engine: &Engine, o: &ReadOptions) -> WorkerPlan {
 }
 
 fn read(
-    run: &Run<'_>,
+    run: &PacketRun<'_>,
     o: &ReadOptions,
     inputs: &[Input],
     outputs: &mut Outputs,
-) -> Result<Done, Fault> {
+) -> Result<PacketsDone, Fault> {
     let mut bar = None;
-    let mut nobody = Unwatched;
+    let mut nobody = standard_error::Incidents;
     let watch: &mut dyn Watch = match o.quiet || !std::io::stderr().is_terminal() {
         true => &mut nobody,
         false => bar.insert(Bar::new(inputs)),
@@ -373,14 +376,14 @@ fn read(
 }
 
 /// Says what was wrong with inputs.
-fn say_inputs(done: &Done, o: &ReadOptions) -> Exit {
+fn say_inputs(done: &PacketsDone, o: &ReadOptions) -> Exit {
     let mut exit = Exit::Done;
     let mut others = 0;
     let mut said = std::collections::BTreeSet::new();
     for input in &done.inputs {
         let path = input.path.display();
         match &input.error {
-            Some(e) if input.is_named || pipeline::has_capture_name(&input.path) => {
+            Some(e) if input.is_named || has_capture_name(&input.path) => {
                 exit = Exit::Input;
                 // Of a folder's files each reason is said once.
                 let more = match input.is_named || said.insert(e) {
@@ -397,7 +400,7 @@ fn say_inputs(done: &Done, o: &ReadOptions) -> Exit {
                         format!(" ({} more files of the folders are the same)", thousands(n as u64))
                     }
                 };
-                let also = match input.advice == pipeline::NO_CAPTURE {
+                let also = match input.advice == NO_CAPTURE {
                     true => ", or add --behavior to read a log of flows",
                     false => "",
                 };
@@ -418,7 +421,7 @@ fn say_inputs(done: &Done, o: &ReadOptions) -> Exit {
 }
 
 /// What the ledger and the findings say about the run.
-fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
+fn judge(done: &PacketsDone, outputs: &Outputs, o: &ReadOptions) -> Exit {
     let mut exit = Exit::Done;
     if let Some(most) = o.fail_on
         && outputs.tally().alerts.iter().any(|a| a.severity <= most)
@@ -431,15 +434,15 @@ fn judge(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Exit {
     if done.lost_workers > 0 {
         exit = Exit::Internal;
     }
-    if let Err(fault) = ending::balance(done) {
-        eprintln!("{fault}");
+    if let Err(fault) = check_balance(done) {
+        eprintln!("{}", Fault::from(fault));
         exit = Exit::Internal;
     }
     exit
 }
 
 /// What the page about a run shows of the network engine.
-fn page(done: &Done, outputs: &Outputs, o: &ReadOptions) -> Page {
+fn page(done: &PacketsDone, outputs: &Outputs, o: &ReadOptions) -> Page {
     let tally = outputs.tally();
     let are_several = done.inputs.len() > 1;
     let flow = |seen: &AlertSeen| AlertFlow {
@@ -549,7 +552,7 @@ fn write_report(report: &Report<'_>, o: &ReadOptions) {
 }
 
 /// Whether there were inputs and none could be read.
-fn is_all_refused(done: &Done) -> bool {
+fn is_all_refused(done: &PacketsDone) -> bool {
     !done.inputs.is_empty() && done.inputs.iter().all(|i| i.error.is_some())
 }
 
@@ -573,6 +576,14 @@ impl Bar {
 }
 
 impl Watch for Bar {
+    fn incident(&mut self, incident: &Incident) {
+        standard_error::report_incident(incident);
+    }
+
+    fn reload(&mut self) {
+        standard_error::report_reload();
+    }
+
     fn position(&mut self, input: usize, position: u64, len: Option<u64>) {
         // Of packed captures only the place in what comes out is known.
         if len.is_some() {

@@ -2,7 +2,7 @@
 
 use crate::command_line::RuleOptions;
 use crate::exit::Fault;
-use crate::{configuration, voice};
+use crate::{configuration, standard_error};
 use gabion_net::Datasets;
 use gabion_record::Tree;
 use gabion_record::applayer::Catalog;
@@ -46,7 +46,7 @@ pub(crate) fn compile(
         )));
     }
     let demands = Demands { is_firewall, ..Demands::default() };
-    let c = compile_rules(config, &files, catalog, demands, &voice::script_setup(config));
+    let c = compile_rules(config, &files, catalog, demands, &standard_error::script_setup(config));
     let unreadable = unreadable_files(config);
     for UnreadableFile { key, path, why, effect } in &unreadable {
         eprintln!("gabion: {path}: {why}: {effect}: mend {key} in the configuration");

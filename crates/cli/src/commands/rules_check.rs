@@ -6,13 +6,13 @@
 use super::terminal_width;
 use super::{rule_files, rule_files::Compiled};
 use crate::command_line::CheckOptions;
-use crate::costs::id;
 use crate::exit::{Exit, Fault};
 use crate::standard_output;
 use gabion_outputs::table::{Align, Table, thousands};
 use gabion_record::json::Json;
 use gabion_rules::analysis::{self, flowbits::Flowbits};
 use gabion_rules::{Ruleset, Severity, Signature};
+use gabion_sensor::format_rule_id;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::IsTerminal;
@@ -90,7 +90,8 @@ fn inert(c: &Compiled, o: &CheckOptions, out: &mut String) {
         Table::new(&[("missing", Align::Left), ("rules", Align::Right), ("sids", Align::Left)]);
     for (keyword, list) in all {
         let shown = if o.verbose { list.len() } else { 3 };
-        let mut sids: Vec<String> = list.iter().take(shown).map(|s| id(s.gid, s.sid)).collect();
+        let mut sids: Vec<String> =
+            list.iter().take(shown).map(|s| format_rule_id(s.gid, s.sid)).collect();
         if list.len() > shown {
             sids.push("…".to_string());
         }
@@ -147,7 +148,7 @@ fn costly(c: &Compiled, o: &CheckOptions, out: &mut String) {
     let shown = if o.verbose { all.len() } else { COSTLY_SHOWN };
     for s in all.iter().take(shown) {
         t.row([
-            id(s.gid, s.sid),
+            format_rule_id(s.gid, s.sid),
             s.kind.name().to_string(),
             super::rules_list::place(&c.set, s),
             c.set.msg(s).to_string(),
@@ -228,7 +229,7 @@ fn json(c: &Compiled) -> String {
 fn ids<'s>(j: &mut Json, list: impl Iterator<Item = &'s Signature>) {
     j.open_array_key("rules");
     for s in list {
-        j.item(id(s.gid, s.sid));
+        j.item(format_rule_id(s.gid, s.sid));
     }
     j.close_array();
 }

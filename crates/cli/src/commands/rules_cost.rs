@@ -3,12 +3,12 @@
 use super::{rule_files, terminal_width};
 use crate::command_line::CostOptions;
 use crate::exit::{Exit, Fault};
-use crate::pipeline::{self, Run, Unwatched};
 use crate::standard_output;
-use crate::{configuration, costs, voice};
+use crate::{configuration, standard_error};
 use gabion_outputs::files::Outputs;
 use gabion_record::json::Json;
 use gabion_runtime::StopFlag;
+use gabion_sensor::{PacketRun, list_captures, rule_cost_table, write_rule_costs_json};
 use gabion_settings::{EngineMode, build_engine};
 use std::sync::Arc;
 
@@ -38,15 +38,16 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
     };
     let wants = outputs.wants();
     let rules = Some((compiled.set, compiled.datasets));
-    let engine = build_engine(&config, rules, catalog, wants, mode, voice::script_setup(&config))
-        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    let engine =
+        build_engine(&config, rules, catalog, wants, mode, standard_error::script_setup(&config))
+            .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
     let engine = Arc::new(engine);
     let budget = gabion_runtime::memory::process_budget(None);
     let stop = StopFlag::new();
-    let run = Run::new(&engine, &budget, &stop, counts);
-    let inputs = pipeline::inputs(&o.captures)?;
+    let run = PacketRun::new(&engine, &budget, &stop, counts);
+    let inputs = list_captures(&o.captures)?;
     let done = run
-        .read(&inputs, &mut outputs, &mut Unwatched)
+        .read(&inputs, &mut outputs, &mut standard_error::Incidents)
         .map_err(|e| Fault::environment(format!("threads: {e}: end other programs")))?;
     let mut exit = Exit::Done;
     for input in done.inputs.iter().filter(|i| i.is_named) {
@@ -60,11 +61,11 @@ pub(crate) fn run(o: &CostOptions) -> Result<Exit, Fault> {
         let mut j = Json::new();
         j.open();
         j.number("packets", done.counters.packets);
-        costs::json(&done.costs, &engine, usize::MAX, &mut j);
+        write_rule_costs_json(&done.costs, &engine, usize::MAX, &mut j);
         j.close();
         standard_output::text(format!("{}\n", String::from_utf8_lossy(j.bytes())));
     } else {
-        standard_output::text(costs::table(&done.costs, &engine, o.rows, terminal_width()));
+        standard_output::text(rule_cost_table(&done.costs, &engine, o.rows, terminal_width()));
     }
     Ok(exit)
 }

@@ -2,13 +2,13 @@
 
 use super::{rule_files, terminal_width};
 use crate::command_line::ListOptions;
-use crate::costs::id;
 use crate::exit::{Exit, Fault};
 use crate::standard_output;
 use gabion_outputs::table::{Align, Table};
 use gabion_record::json::Json;
 use gabion_rules::analysis;
 use gabion_rules::{Action, Ruleset, Signature};
+use gabion_sensor::format_rule_id;
 use std::collections::HashSet;
 
 /// Runs the verb.
@@ -80,7 +80,7 @@ fn table(set: &Ruleset, rules: &[&Signature], costly: &HashSet<u32>) -> String {
     ]);
     for s in rules {
         t.row([
-            id(s.gid, s.sid),
+            format_rule_id(s.gid, s.sid),
             s.rev.to_string(),
             action(s.action).to_string(),
             protocol(set, s).to_string(),

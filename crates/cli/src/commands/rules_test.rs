@@ -6,19 +6,14 @@
 
 use super::rule_files;
 use crate::command_line::TestOptions;
-use crate::costs::id;
 use crate::exit::{Exit, Fault};
-use crate::opened_once::OpenedOnce;
 use crate::operator_file;
-use crate::pipeline::{Entry, FrameBlock, Input, OneInput, frame_in, has_capture_name};
 use crate::standard_output;
-use crate::{configuration, pipeline, voice};
-use gabion_capture::{AgreedClock, FrameRef};
-use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
+use crate::{configuration, standard_error};
+use gabion_net::Engine;
 use gabion_record::eve::*;
-use gabion_record::ledger::Ledger;
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
-use gabion_runtime::{Pulse, StopFlag};
+use gabion_sensor::{Input, format_rule_id, has_capture_name, list_captures, read_capture};
 use gabion_settings::{EngineMode, build_engine};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -74,8 +69,9 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
     };
     let wants = Wants::default();
     let rules = Some((compiled.set, compiled.datasets));
-    let engine = build_engine(&config, rules, catalog, wants, mode, voice::script_setup(&config))
-        .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
+    let engine =
+        build_engine(&config, rules, catalog, wants, mode, standard_error::script_setup(&config))
+            .map_err(|e| Fault::input(format!("configuration: {e}: mend it")))?;
     let captures = captures(&o.captures)?;
     let outcomes = read_all(&Arc::new(engine), &captures, o.jobs);
     let (counts, exit) = gather(&captures, outcomes);
@@ -92,7 +88,7 @@ pub(crate) fn run(o: &TestOptions) -> Result<Exit, Fault> {
 fn captures(inputs: &[PathBuf]) -> Result<Vec<Capture>, Fault> {
     let mut all = Vec::new();
     for given in inputs {
-        for input in pipeline::inputs(std::slice::from_ref(given))? {
+        for input in list_captures(std::slice::from_ref(given))? {
             let inside = (!input.is_named).then(|| input.path.strip_prefix(given).ok()).flatten();
             let name = inside.unwrap_or(&input.path).display().to_string();
             all.push(Capture { name, path: input.path, is_named: input.is_named });
@@ -136,31 +132,9 @@ fn take<'c>(next: &AtomicUsize, captures: &'c [Capture]) -> Option<(usize, &'c C
 fn read_one(engine: &Arc<Engine>, path: &Path) -> Outcome {
     // A fault of the engine costs this capture and is said; the others are still read.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
         let mut sink = AlertCounts::default();
-        let mut take = |block: FrameBlock<'_>, became: &mut dyn FnMut(&FrameRef, Entry)| {
-            let agreed = block.agreed.iter();
-            for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(agreed) {
-                let f = frame_in(r, block.bytes, number, *agreed, block.ignored_from);
-                let taken = worker.frame(&f, &mut sink);
-                became(r, if taken { Entry::Taken } else { Entry::Unsupported });
-            }
-        };
-        let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
-        let mut one = OneInput {
-            number: &mut 0,
-            clock: &mut AgreedClock::default(),
-            checksums: &mut ChecksumSample::new(Arc::clone(engine)),
-            reader: &mut reader,
-            entry: &mut entry,
-            stop: &StopFlag::new(),
-            opened: &OpenedOnce::default(),
-            filter: None,
-            pulse: &Pulse::unwatched(),
-        };
         let input = Input { path: path.to_path_buf(), is_named: true };
-        let (done, _) = one.read(&input, &mut take, &mut |_, _| {});
-        worker.finish(&mut sink);
+        let done = read_capture(engine, &input, &mut sink);
         match done.error {
             None => Outcome::Read(sink.counts),
             Some(e) => Outcome::Unreadable(e),
@@ -214,7 +188,7 @@ fn print(counts: &FileCounts, as_lines: bool) {
         let _ = writeln!(text, "{alerts} alerts, {} pairs of capture and rule", counts.len());
     }
     for ((file, gid, sid), n) in counts {
-        let _ = writeln!(text, "{file}\t{}\t{n}", id(*gid, *sid));
+        let _ = writeln!(text, "{file}\t{}\t{n}", format_rule_id(*gid, *sid));
     }
     standard_output::text(&text);
 }
@@ -229,7 +203,7 @@ fn compare(path: &Path, counts: &FileCounts, exit: Exit) -> Result<Exit, Fault> 
     let mut found: BTreeMap<(String, String), u64> = BTreeMap::new();
     for ((file, gid, sid), n) in counts {
         let file = if has_files { file.clone() } else { String::new() };
-        *found.entry((file, id(*gid, *sid))).or_default() += n;
+        *found.entry((file, format_rule_id(*gid, *sid))).or_default() += n;
     }
     let mut text = String::new();
     let mut different = 0;

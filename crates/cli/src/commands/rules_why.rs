@@ -3,7 +3,6 @@
 use super::rule_files;
 use super::rules_list::{action, place, protocol};
 use crate::command_line::WhyOptions;
-use crate::costs::id;
 use crate::exit::{Exit, Fault};
 use crate::standard_output;
 use gabion_record::Direction;
@@ -14,6 +13,7 @@ use gabion_rules::signature::{
     ActionScope, BufferInspection, BufferRef, EngineRun, RuleType, SignatureFlags,
 };
 use gabion_rules::{Ruleset, Signature};
+use gabion_sensor::format_rule_id;
 use std::fmt::Write as _;
 
 /// Runs the verb.
@@ -30,7 +30,7 @@ pub(crate) fn run(o: &WhyOptions) -> Result<Exit, Fault> {
         let refused =
             compiled.diagnostics.iter().filter(|d| d.sid == Some(wanted.1) || names(&d.rule));
         let mut text: String = refused.map(|d| format!("{}\n\n", d.render(false))).collect();
-        let _ = writeln!(text, "{}: no such rule was loaded", id(wanted.0, wanted.1));
+        let _ = writeln!(text, "{}: no such rule was loaded", format_rule_id(wanted.0, wanted.1));
         standard_output::text(&text);
         return Ok(Exit::No);
     }
@@ -67,7 +67,7 @@ fn parse_id(text: &str) -> Option<(u32, u32)> {
 
 fn explain(r: &Report<'_>, s: &Signature, out: &mut String) {
     let set = r.set;
-    let _ = writeln!(out, "{} rev {}: {}", id(s.gid, s.sid), s.rev, set.msg(s));
+    let _ = writeln!(out, "{} rev {}: {}", format_rule_id(s.gid, s.sid), s.rev, set.msg(s));
     let mut line = |name: &str, text: String| {
         let _ = writeln!(out, "  {name:<14}{text}");
     };

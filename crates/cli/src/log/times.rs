@@ -5,7 +5,7 @@ use crate::moments;
 const SECOND: u64 = 1_000_000_000;
 
 /// Now, nanoseconds since 1970.
-pub(super) use crate::stats::now_ns;
+pub(super) use gabion_runtime::clock::epoch_ns as now_ns;
 
 /// An age: a number with `s`, `m`, `h`, `d` or `w` behind it, ns.
 pub(super) fn age(text: &str) -> Result<u64, String> {

@@ -196,7 +196,7 @@ impl Inner {
 
     fn write_files(&mut self, level: Level, module: &str, message: &str) {
         let mut at = Vec::new();
-        self.stamp.iso(crate::stats::now_ns(), &mut at);
+        self.stamp.iso(gabion_runtime::clock::epoch_ns(), &mut at);
         let mut j = Json::new();
         j.open();
         j.field("timestamp", &at);

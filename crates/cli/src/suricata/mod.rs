@@ -7,17 +7,21 @@ mod options;
 mod pid_file;
 mod show;
 
-use crate::arrivals::Arrivals;
+use crate::exit::Fault;
 use crate::limits::FILTER_BYTES_MAX;
 use crate::operator_file;
-use crate::pipeline::{Incident, Input, InputDone, RELOAD, Run, Trouble, Watch};
+use crate::report;
 use crate::standard_output;
-use crate::{costs, ending, packet_log, report, team};
 use engine_log::EngineLog;
 use gabion_capture::filter::Filter;
 use gabion_outputs::files::Outputs;
 use gabion_record::Tree;
 use gabion_runtime::{Signals, StopFlag};
+use gabion_sensor::{
+    Arrivals, Incident, Input, InputDone, PacketLogCounts, PacketRun, RELOAD, Trouble, Watch,
+    check_balance, finish_packets, ledger_in_short, needs_one_worker, open_packet_log,
+    write_rule_costs,
+};
 use gabion_settings::{
     EngineMode, Messages, RuleRequest, WorkerPlan, build_engine, built_in_configuration,
     check_configuration, check_outputs, check_rule_variables, include_yaml_file,
@@ -222,8 +226,9 @@ fn with_config(o: &Options, config: &Tree, folder: &Path, log: &mut EngineLog) -
         Ok(None)
     } else {
         {
-            let mut frames =
-                |name: &str, node: &Tree| packet_log::open(name, node, folder, &logged);
+            let mut frames = |name: &str, node: &Tree| {
+                open_packet_log(name, node, folder, &logged).map_err(|e| e.to_string())
+            };
             Outputs::open(config, folder, None, &mut frames).map(Some)
         }
     };
@@ -361,7 +366,7 @@ struct RunOf<'a> {
     counts: Option<gabion_rules::Counts>,
     config: &'a Tree,
     folder: &'a Path,
-    logged: &'a Arc<packet_log::Counts>,
+    logged: &'a Arc<PacketLogCounts>,
     filter: Option<Filter>,
 }
 
@@ -433,7 +438,7 @@ fn plan(
     log: &mut EngineLog,
 ) -> Result<WorkerPlan, gabion_settings::Error> {
     let mut plan = plan_workers(o.runmode.as_deref(), config)?;
-    if let (Some(why), true) = (team::needs_one_worker(engine), plan.workers > 1) {
+    if let (Some(why), true) = (needs_one_worker(engine), plan.workers > 1) {
         log.warning("threads", &format!("{why}: one worker is used"));
         plan.workers = 1;
     }
@@ -495,7 +500,7 @@ fn arrivals(o: &Options, config: &Tree, log: &EngineLog) -> Result<Option<Arriva
         recursive: config.flag("pcap-file.recursive").unwrap_or(false),
         every: seconds("pcap-file.poll-interval", ARRIVAL_INTERVAL).max(ARRIVAL_INTERVAL_MIN),
         delay: seconds("pcap-file.delay", ARRIVAL_DELAY),
-        tell: Arc::new(move |input| {
+        on_read: Arc::new(move |input| {
             let mut log = log.clone();
             tell(input, &mut log);
             if is_deleting {
@@ -538,7 +543,7 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
     let signals = Signals::install().ok();
     let stop = signals.as_ref().map_or_else(StopFlag::new, |s| s.stop().clone());
     let budget = gabion_runtime::memory::process_budget(None);
-    let mut run = Run::new(engine, &budget, &stop, counts.unwrap_or_default());
+    let mut run = PacketRun::new(engine, &budget, &stop, counts.unwrap_or_default());
     run.plan = plan;
     run.filter = filter.map(Arc::new);
     run.arrivals = arrivals;
@@ -562,24 +567,24 @@ fn captures(o: &Options, of: RunOf<'_>, outputs: &mut Outputs, log: &mut EngineL
         done.inputs.iter().for_each(|input| delete(input, log));
     }
     if o.profile_rules
-        && let Err(e) = costs::write(&done.costs, engine, folder)
+        && let Err(e) = write_rule_costs(&done.costs, engine, folder)
     {
-        log.error("profiling", &e);
+        log.error("profiling", &e.to_string());
         code = 1;
     }
-    for (module, e) in ending::write(&mut done, outputs, engine, config, logged) {
+    for (module, e) in finish_packets(&mut done, outputs, engine, config, logged) {
         log.error(module, &e);
         code |= i32::from(module == "output");
     }
     if let Some(said) = report::checksums(&done, "-k none or pcap-file.checksum-checks: no") {
         log.warning("pcap", &said);
     }
-    if let Err(fault) = ending::balance(&done) {
-        log.error("ledger", &fault.to_string());
+    if let Err(fault) = check_balance(&done) {
+        log.error("ledger", &Fault::from(fault).to_string());
         code = 1;
     }
     let c = &done.counters;
     let said = format!("read {} packets, {} bytes; {} alerts", c.packets, c.bytes, c.alerts);
-    log.notice("suricata", &format!("{said}; ledger: {}", ending::in_short(&done)));
+    log.notice("suricata", &format!("{said}; ledger: {}", ledger_in_short(&done)));
     code
 }

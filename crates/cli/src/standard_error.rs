@@ -1,0 +1,49 @@
+//! What runs and scripts report on standard error.
+
+use crate::exit::Fault;
+use gabion_net::{ScriptSetup, Severity, Voice};
+use gabion_record::Tree;
+use gabion_sensor::{Incident, Notice, Notices, RELOAD, Watch};
+
+/// What scripts need; their messages go to standard error.
+pub(crate) fn script_setup(config: &Tree) -> ScriptSetup {
+    let voice = Voice::new(|severity, who, text| match severity {
+        Severity::Info | Severity::Debug => {}
+        Severity::Error | Severity::Warning | Severity::Notice => {
+            eprintln!("gabion: {who}: {text}");
+        }
+        Severity::Print => eprintln!("{text}"),
+    });
+    gabion_settings::script_setup(config, voice)
+}
+
+/// Notices of a run over flows.
+pub(crate) fn notices() -> Notices {
+    Notices::new(|notice| match notice {
+        Notice::Line(line) => eprintln!("gabion: {line}"),
+        Notice::Failed(e, effect) => eprintln!("{}: {effect}", Fault::input(e.to_string())),
+    })
+}
+
+/// Watches a packet run and reports what happens to its workers.
+pub(crate) struct Incidents;
+
+impl Watch for Incidents {
+    fn incident(&mut self, incident: &Incident) {
+        report_incident(incident);
+    }
+
+    fn reload(&mut self) {
+        report_reload();
+    }
+}
+
+/// Reports what happened to a worker.
+pub(crate) fn report_incident(incident: &Incident) {
+    eprintln!("gabion: {}", incident.line());
+}
+
+/// Answers a request for other rules.
+pub(crate) fn report_reload() {
+    eprintln!("gabion: {RELOAD}");
+}

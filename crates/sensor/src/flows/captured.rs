@@ -1,0 +1,210 @@
+//! Captures into the behaviour engine: the network engine's flows and what protocols said become
+//! records without a file between.
+//!
+//! The engine is given one more output, whose lines stay in memory. A flow is told when it ends and
+//! stamped with its begin, so lines wait for earlier ones, up to an hour of event time and a bound of
+//! bytes. With several workers the network engine merges their lines by packet first; what comes here
+//! is always in the same order.
+
+use super::outcome::Ran;
+use super::sink::Sink;
+use crate::Error;
+use crate::limits::CAPTURE_WAITING_MAX;
+use gabion_behavior::{Engine, Settings};
+use gabion_flowlog::source::{self, is_read_once};
+use gabion_flowlog::{Format, InputReport, Intake};
+use gabion_outputs::files::{ForLines, Outputs};
+use gabion_record::logs::SECOND;
+use gabion_settings::read_yaml_text;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What the engine is asked to tell.
+const EVENTS: &str = "\
+ethernet: yes
+metadata: no
+types:
+  - flow
+  - alert
+  - dns
+  - http:
+      extended: yes
+  - tls:
+      custom: [subject, issuer, session_resumed, serial, fingerprint, sni, version, ja3, ja3s]
+  - ssh
+  - files:
+      force-hash: [md5, sha1]
+  - ftp
+  - dhcp:
+      extended: yes
+  - arp:
+      enabled: yes
+";
+
+/// The longest that a record waits for earlier ones: captures are finite, and a flow is told when it
+/// ends.
+const HORIZON_NS: i64 = 3600 * SECOND;
+
+/// Whether inputs are captures: all that are named, or a folder that holds captures and no logs.
+///
+/// # Errors
+/// When one is not there, or captures and logs are named together.
+pub fn are_captures(inputs: &[PathBuf]) -> Result<bool, Error> {
+    let mut captures = None;
+    let mut others = None;
+    for path in inputs {
+        // What is not there is neither.
+        if path.as_os_str() != "-"
+            && let Err(source) = path.metadata()
+        {
+            return Err(Error::NoInput { path: path.clone(), source });
+        }
+        match is_capture_input(path) {
+            true => captures = Some(path),
+            false => others = Some(path),
+        }
+    }
+    match (captures, others) {
+        (Some(capture), Some(other)) => {
+            Err(Error::CaptureAndLog { capture: capture.clone(), log: other.clone() })
+        }
+        (capture, _) => Ok(capture.is_some()),
+    }
+}
+
+fn is_capture_input(path: &Path) -> bool {
+    // Its first bytes are looked at when it is read.
+    if is_read_once(path) {
+        return false;
+    }
+    if !path.is_dir() {
+        return is_capture(path);
+    }
+    let Ok(files) = gabion_capture::list_recursive(path) else { return false };
+    let has_logs = files.iter().any(|f| gabion_flowlog::kind_of(&f.to_string_lossy()).is_some());
+    !has_logs && files.iter().any(|f| is_capture(f))
+}
+
+/// By the first bytes of what is in it. What can be read only once is not opened for it: whoever writes there may be
+/// gone, and another look would wait for ever.
+pub fn is_capture(path: &Path) -> bool {
+    !is_read_once(path) && source::magic(path).is_some_and(source::is_capture)
+}
+
+struct Taken {
+    intake: Intake,
+    engine: Engine,
+    sink: Sink,
+}
+
+/// The behaviour engine as one more output of the network engine.
+pub struct CaptureTap(Arc<Mutex<Taken>>, usize);
+
+/// What the behaviour engine made of captures.
+pub struct TappedDone {
+    /// What the engine did.
+    pub ran: Ran,
+    /// What became of the records.
+    pub report: InputReport,
+    /// Where findings went.
+    pub sink: Sink,
+}
+
+impl CaptureTap {
+    /// Takes all that outputs write from now on. The engine has so many bytes for profiles; `name` stands for
+    /// the captures in its report.
+    ///
+    /// # Errors
+    /// Only if the program's own list of records can't be read.
+    pub fn attach(
+        outputs: &mut Outputs,
+        settings: Settings,
+        name: &Path,
+        bytes: usize,
+        sink: Sink,
+    ) -> Result<CaptureTap, Error> {
+        let node = read_yaml_text("events", EVENTS)
+            .map_err(|e| Error::Lost(format!("events: {e}: report it")))?;
+        let mut engine = Engine::with_budget(settings, None, bytes);
+        if sink.keeps_windows() {
+            engine.keep_windows();
+        }
+        let taken = Arc::new(Mutex::new(Taken {
+            intake: Intake::new(
+                name,
+                Some(Format::Eve),
+                HORIZON_NS,
+                CAPTURE_WAITING_MAX.min(bytes / 8),
+            ),
+            engine,
+            sink,
+        }));
+        let tap = Arc::clone(&taken);
+        outputs.add_events(
+            &node,
+            Box::new(move |what| {
+                let mut taken = tap.lock().unwrap_or_else(PoisonError::into_inner);
+                let Taken { intake, engine, sink } = &mut *taken;
+                let line = match what {
+                    ForLines::Line(line) => line,
+                    ForLines::Reopen => return sink.reopen(),
+                };
+                let _ = intake.line(line.trim_ascii_end(), &mut |record| {
+                    engine.record(record, &mut |finding| sink.take(finding));
+                    if engine.has_kept() {
+                        sink.keep(engine.take_kept());
+                    }
+                    ControlFlow::Continue(())
+                });
+            }),
+        );
+        Ok(CaptureTap(taken, bytes))
+    }
+
+    /// All is read: decides what waits.
+    pub fn finish(self) -> TappedDone {
+        let mut taken = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Taken { intake, engine, sink } = &mut *taken;
+        let _ = intake.finish(&mut |record| {
+            engine.record(record, &mut |finding| sink.take(finding));
+            ControlFlow::Continue(())
+        });
+        engine.finish(&mut |finding| sink.take(finding));
+        engine.keep_rest(&mut |kept| sink.keep(kept));
+        let ran = Ran::of(engine, self.1);
+        TappedDone { ran, report: intake.report().clone(), sink: std::mem::take(sink) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_of_the_engine_is_known_to_it() {
+        let node = read_yaml_text("events", EVENTS).unwrap();
+        let settings = gabion_outputs::eve::EveSettings::read(&node, None);
+        for name in ["flow", "alert", "dns", "http", "tls", "ssh", "files", "ftp", "dhcp", "arp"] {
+            assert!(settings.type_node(name).is_some(), "{name}");
+        }
+        assert!(settings.ethernet);
+    }
+
+    #[test]
+    fn captures_are_known_by_their_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, bytes: &[u8]| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        };
+        let pcap = file("a.bin", &[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0]);
+        let log = file("conn.log", b"#separator \\x09\n");
+        assert!(are_captures(std::slice::from_ref(&pcap)).unwrap());
+        assert!(!are_captures(std::slice::from_ref(&log)).unwrap());
+        assert!(are_captures(&[pcap, log]).is_err());
+        // A folder with logs is one of logs.
+        assert!(!are_captures(&[folder.path().to_owned()]).unwrap());
+    }
+}

@@ -1,0 +1,557 @@
+//! The behaviour engine on several threads.
+//!
+//! A reader thread ([`reader`]) reads, passes the site stage and puts each record as a parcel into the
+//! batch of the worker that holds its shard; it waits when a worker is some batches behind. Workers
+//! ([`holder`]) give what they find back a batch at a time; this thread merges it by place ([`writer`]),
+//! so that evidence is byte for byte what one worker says, accumulates and writes. How many of the
+//! workers hold shards follows how much the reader has to wait for them; a shard moves between two
+//! batches, and its new holder waits for it.
+//!
+//! A worker that panics is said at once, one that stalls within two seconds; when it does not come
+//! back it is given up. What it was working on and what waited for it is shed as `worker_lost`, and so
+//! are the sources it held: a profile is nowhere else, so it can't be restored, only begun anew. Its
+//! shards go to the workers that are left, evidence says from then on that a worker was lost, and the run
+//! ends with an error.
+
+#[cfg(test)]
+mod acted_fault;
+mod holder;
+mod messages;
+mod reader;
+mod writer;
+
+use super::outcome::{TeamEnd, Whitelisted};
+use super::sink::Sink;
+use super::source::Source;
+use crate::Error;
+use gabion_behavior::stages::{Back, Front, Shards};
+use gabion_behavior::{Counts, Settings, whitelisted};
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_runtime::channel::Empty;
+use gabion_runtime::{
+    Capacity, Edge, Event, EventKind, Receiver, Sender, Supervisor, Worker, channel, clock,
+};
+use holder::Holder;
+pub(crate) use messages::Plan;
+use messages::{Given, Known, LOOK, Part, SharedSide, Spare, SpareFound, Work};
+use reader::{Reader, Reading, read};
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use writer::Writer;
+
+/// Findings under way from all workers.
+const FROM_WORKERS: Capacity = Capacity { items: 1 << 16, bytes: 2 << 20 };
+/// How long a failed worker's message is waited for at the end.
+const LAST_WORD: Duration = Duration::from_secs(2);
+/// What was found is written when nothing more comes at the moment, and at least so often.
+const WRITE_EVERY: Duration = Duration::from_millis(50);
+/// How long a stalled worker is waited for before it is given up.
+#[cfg(not(test))]
+pub(super) const STALL_GRACE: Duration = Duration::from_secs(10);
+#[cfg(test)]
+pub(super) const STALL_GRACE: Duration = Duration::from_millis(200);
+
+/// A run that came to its end.
+pub(crate) struct Done<S> {
+    /// What read.
+    pub(crate) source: S,
+    pub(crate) counts: Counts,
+    /// Sources: come, gone, folded, lost with their worker, held.
+    pub(crate) sources: Ledger,
+    /// Bytes of profiles at the end.
+    pub(crate) used: usize,
+    pub(crate) team: TeamEnd,
+    pub(crate) whitelisted: Vec<Whitelisted>,
+}
+
+/// Runs a source through so many workers.
+///
+/// # Errors
+/// If threads can't be started, or the reader fails.
+pub(crate) fn run<S: Source + 'static>(
+    source: S,
+    front: Front,
+    mut back: Back,
+    settings: &Arc<Settings>,
+    mut plan: Plan,
+    sink: &mut Sink,
+    say: &mut dyn FnMut(String),
+) -> Result<Done<S>, Error> {
+    gabion_runtime::allocator::give_back_soon();
+    let supervisor = Supervisor::start().map_err(Error::Threads)?;
+    let known: Arc<Vec<Known>> = Arc::new((0..plan.workers).map(|_| Known::default()).collect());
+    let (spare, spare_found) = (Spare::default(), SpareFound::default());
+    let (senders, workers, found) =
+        holders(&supervisor, settings, &mut plan, &known, (&spare, &spare_found))
+            .map_err(Error::Threads)?;
+    let edges: Vec<Arc<Edge>> = senders.iter().map(|s| Arc::clone(s.edge())).collect();
+    let count = Shards::new(Arc::clone(settings), plan.budget).count();
+    let past = SharedSide::default();
+    let aside = (Arc::clone(&past), spare);
+    let reader = Reader::new(front, senders, Arc::clone(&known), count, &plan, aside);
+    let reader = supervisor
+        .spawn(READER, None, move |pulse| read(source, reader, pulse))
+        .map_err(Error::Threads)?;
+    let mut writer =
+        Writer::new(Arc::clone(&known), (plan.workers, count), Arc::clone(&past), spare_found);
+    let mut watch = Watch { workers: plan.workers, stalled: BTreeMap::new(), reader: None };
+    write(&found, &past, &supervisor, &mut writer, &mut watch, &mut back, sink, say);
+    // What waits is told by whoever goes on from the checkpoint.
+    if !past.lock().unwrap_or_else(PoisonError::into_inner).is_saved {
+        back.finish(&mut |finding| sink.take(finding));
+    }
+    let Some((source, reading)) = reader.join() else {
+        let left = || std::iter::from_fn(|| supervisor.poll_event()).find(|e| e.name == READER);
+        let why = watch.reader.or_else(|| left().map(|e| e.message));
+        return Err(Error::Reader(why.unwrap_or_default()));
+    };
+    let Reading { front, changes, restarted } = reading;
+    let mut counts = front.counts();
+    let (mut sources, mut used) = (Ledger::new(), 0);
+    let parcels = Ledger::new();
+    let mut team = TeamEnd { parcels, lost: 0, lost_records: 0, restarted, changes };
+    for ((worker, edge), known) in workers.into_iter().zip(&edges).zip(known.iter()) {
+        let mut ledger = edge.ledger();
+        match if known.is_lost() { None } else { worker.join() } {
+            Some(given) => {
+                counts.enter(&given.counts);
+                sources.merge(&given.sources);
+                used += given.used;
+            }
+            None => {
+                team.lost += 1;
+                team.lost_records += known.held.load(Relaxed);
+                let given = known.given();
+                counts.enter(&given.counts);
+                sources.merge(&given.sources);
+                // What waits for a worker that never comes back is lost with it.
+                let left = ledger.in_flight();
+                ledger.set_in_flight(0, 0);
+                ledger.shed(ShedReason::WorkerLost, left.items, left.bytes);
+            }
+        }
+        team.parcels.merge(&ledger);
+    }
+    back.enter(&mut counts);
+    let whitelisted = Whitelisted::all(whitelisted(&front, &back));
+    Ok(Done { source, counts, sources, used, team, whitelisted })
+}
+
+/// The reader's name.
+const READER: &str = "reader";
+
+fn name(worker: usize) -> String {
+    format!("behavior {worker}")
+}
+
+/// Ways to the workers, their threads, and what they find.
+type Started = (Vec<Sender<Work>>, Vec<Worker<Given>>, Receiver<Part>);
+
+/// Starts the workers.
+fn holders(
+    supervisor: &Supervisor,
+    settings: &Arc<Settings>,
+    plan: &mut Plan,
+    known: &Arc<Vec<Known>>,
+    (spare, spare_found): (&Spare, &SpareFound),
+) -> io::Result<Started> {
+    let (out, found, _) = channel::<Part>("shards>writer", FROM_WORKERS);
+    let mut senders = Vec::new();
+    let mut workers = Vec::new();
+    for worker in 0..plan.workers {
+        let capacity = Capacity { items: u64::MAX >> 1, bytes: u64::MAX >> 1 };
+        let (sender, inbox, edge) = channel::<Work>("reader>shards", capacity);
+        // The first worker holds all of them when a run without an end begins.
+        let earlier = plan.shards.take();
+        let mut shards = earlier.unwrap_or_else(|| Shards::new(Arc::clone(settings), plan.budget));
+        if plan.keeps_windows {
+            shards.keep_windows();
+        }
+        let holder = Holder {
+            worker,
+            shards,
+            inbox,
+            out: out.clone(),
+            known: Arc::clone(known),
+            spare: Arc::clone(spare),
+            spare_found: Arc::clone(spare_found),
+            room: 0,
+            #[cfg(test)]
+            fault: plan.fault.filter(|f| f.worker == worker),
+        };
+        let run = move |pulse: &gabion_runtime::Pulse| holder.run(pulse);
+        workers.push(supervisor.spawn(&name(worker), Some(edge), run)?);
+        senders.push(sender);
+    }
+    Ok((senders, workers, found))
+}
+
+/// Takes what workers find until all that are left came to their end, and sees who is lost.
+#[allow(clippy::too_many_arguments, reason = "one loop over all that a run holds")]
+fn write(
+    found: &Receiver<Part>,
+    past: &SharedSide,
+    supervisor: &Supervisor,
+    writer: &mut Writer,
+    watch: &mut Watch,
+    back: &mut Back,
+    sink: &mut Sink,
+    say: &mut dyn FnMut(String),
+) {
+    let mut written = clock::now();
+    loop {
+        let next = found.try_recv().or_else(|empty| match empty {
+            Empty::Ended => Err(Empty::Ended),
+            Empty::Yet => {
+                sink.idle();
+                written = clock::now();
+                found.recv_timeout(LOOK)
+            }
+        });
+        match next {
+            Ok(part) => {
+                let said = past.lock().unwrap_or_else(PoisonError::into_inner).state.take();
+                if let Some(said) = said.filter(|_| !writer.has_lost()) {
+                    back.set_input_state(said);
+                }
+                writer.take(part, back, sink);
+                if written.elapsed() >= WRITE_EVERY {
+                    sink.idle();
+                    written = clock::now();
+                }
+            }
+            Err(Empty::Ended) => break,
+            Err(Empty::Yet) => {}
+        }
+        while let Some(event) = supervisor.poll_event() {
+            if let Some(lost) = watch.hear(event, say) {
+                writer.lose(lost, back, sink);
+            }
+        }
+        for lost in watch.give_up(say) {
+            writer.lose(lost, back, sink);
+        }
+        if writer.is_done() && writer.has_lost() {
+            break;
+        }
+    }
+    // Who failed at the very end is heard of only now: its thread speaks when it has let all go.
+    for at in writer.unfinished() {
+        let who = name(at);
+        loop {
+            let Some(event) = supervisor.next_event(LAST_WORD) else {
+                say(format!("{who}: failed: {LOST}"));
+                writer.lose(at, back, sink);
+                break;
+            };
+            let is_its = event.name == who;
+            if let Some(lost) = watch.hear(event, say) {
+                writer.lose(lost, back, sink);
+            }
+            if is_its || watch.reader.is_some() {
+                break;
+            }
+        }
+    }
+}
+
+/// What is heard of workers.
+struct Watch {
+    workers: usize,
+    /// Since when they have been stalled.
+    stalled: BTreeMap<usize, Instant>,
+    /// Why the reader failed.
+    reader: Option<String>,
+}
+
+impl Watch {
+    /// Says what happened; the worker that is lost by it.
+    fn hear(&mut self, event: Event, say: &mut dyn FnMut(String)) -> Option<usize> {
+        let Event { name: who, kind, message, .. } = event;
+        let Some(at) = (0..self.workers).find(|w| name(*w) == who) else {
+            // The reader waits for its input as long as that takes: only its failure is news.
+            if kind == EventKind::Panicked && who == READER {
+                self.reader = Some(message);
+            }
+            return None;
+        };
+        match kind {
+            EventKind::Finished => None,
+            EventKind::Panicked => {
+                say(format!("{who}: failed: {message}: {LOST}"));
+                Some(at)
+            }
+            EventKind::Stalled => {
+                say(format!("{who}: stalled: {message}: waiting for it"));
+                self.stalled.insert(at, clock::now());
+                None
+            }
+            EventKind::Recovered => {
+                say(format!("{who}: recovered: {message}"));
+                self.stalled.remove(&at);
+                None
+            }
+        }
+    }
+
+    /// Workers that have been waited for long enough.
+    fn give_up(&mut self, say: &mut dyn FnMut(String)) -> Vec<usize> {
+        let is_over = |t: &Instant| t.elapsed() >= STALL_GRACE;
+        let all: Vec<usize> =
+            self.stalled.iter().filter(|(_, t)| is_over(t)).map(|(at, _)| *at).collect();
+        for at in &all {
+            self.stalled.remove(at);
+            say(format!("{}: given up: it did not go on: {LOST}", name(*at)));
+        }
+        all
+    }
+}
+
+/// What follows from the loss of a worker.
+const LOST: &str = "its records are shed and its hosts begin anew with the others, report this";
+
+#[cfg(test)]
+mod tests {
+    use super::acted_fault::{Fault, FaultKind};
+    use super::messages::BATCH_RECORDS;
+    use super::*;
+    use crate::flows::source::Seen;
+    use gabion_behavior::{Engine, Output};
+    use gabion_outputs::idmef::AlertFiles;
+    use gabion_record::Ip;
+    use gabion_record::logs::{Body, Conn, Label, Proto, Record, SECOND, TimeNs};
+    use gabion_runtime::output::Existing;
+    use std::ops::ControlFlow;
+
+    /// Hosts that scan, beacon, are refused and are spoofed, over three windows.
+    struct Made(u32);
+
+    impl Source for Made {
+        fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
+            for n in 0..self.0 {
+                let kind = n % 5;
+                let (src, dst, port) = match kind {
+                    0 => (0x0a00_0001, 0x0505_0000 + n, 23),
+                    1 => (0x0a00_0002, 0x0606_0606, (n / 5) as u16),
+                    2 => (0x0a00_0100 + n / 5 % 300, 0x0707_0707, 4444),
+                    3 => (0x2000_0000 + n.wrapping_mul(2_654_435_761) % (1 << 28), 0x0808_0808, 80),
+                    _ => (0x0a00_0003, 0x0909_0909, 443),
+                };
+                let flow = Conn {
+                    knows_service: true,
+                    is_established: kind == 4,
+                    orig_bytes: 100,
+                    orig_pkts: 2,
+                    state: if kind == 2 { b"REJ" } else { b"S0" },
+                    ..Conn::default()
+                };
+                let r = Record {
+                    ts: TimeNs(
+                        1_700_000_000 * SECOND
+                            + i64::from(n) * 3 * 3600 * SECOND / i64::from(self.0),
+                    ),
+                    src: Ip::v4(src),
+                    dst: Ip::v4(dst),
+                    src_port: 40_000,
+                    dst_port: port,
+                    proto: Proto::Tcp,
+                    uid: b"C",
+                    label: Label::None,
+                    is_late: n % 97 == 0 && n > 0,
+                    body: Body::Conn(flow),
+                };
+                if each(Seen::Records(&[r])).is_break() {
+                    return;
+                }
+            }
+        }
+    }
+
+    const BUDGET: usize = 8 << 20;
+
+    /// All lines of a run in a folder's files, creation times aside.
+    fn lines(run: impl FnOnce(&mut Sink) -> Counts) -> (Vec<String>, Counts) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink = Sink {
+            files: Some(AlertFiles::create(folder.path(), Existing::Truncate).unwrap()),
+            ..Sink::default()
+        };
+        let counts = run(&mut sink);
+        sink.files.as_mut().unwrap().flush().unwrap();
+        let text = std::fs::read_to_string(folder.path().join("alerts.json")).unwrap();
+        let cut = |line: &str| {
+            let at = line.find("\"CreateTime\"").unwrap_or(line.len());
+            let end = line[at..].find(',').map_or(line.len(), |n| at + n);
+            format!("{}{}", &line[..at], &line[end..])
+        };
+        (text.lines().map(cut).collect(), counts)
+    }
+
+    fn plan(workers: usize) -> Plan {
+        Plan {
+            workers,
+            budget: BUDGET,
+            is_finite: true,
+            keeps_windows: false,
+            shards: None,
+            changes: Vec::new(),
+            fault: None,
+        }
+    }
+
+    fn team(records: u32, plan: Plan, sink: &mut Sink, said: &mut Vec<String>) -> Done<Made> {
+        heard(records, plan, sink, &mut |line| said.push(line))
+    }
+
+    fn heard(records: u32, plan: Plan, sink: &mut Sink, say: &mut dyn FnMut(String)) -> Done<Made> {
+        let settings = Arc::new(Settings::default());
+        let front = Front::new(Arc::clone(&settings), None);
+        let back = Back::new(Arc::clone(&settings));
+        match run(Made(records), front, back, &settings, plan, sink, say) {
+            Ok(done) => done,
+            Err(_) => panic!("no run"),
+        }
+    }
+
+    /// One worker, two, three, and a number that changes all the time: the same bytes in the same order.
+    #[test]
+    fn any_number_of_workers_says_the_same() {
+        const RECORDS: u32 = 60_000;
+        let (alone, counts) = alone(RECORDS);
+        assert!(alone.len() > 100, "{}", alone.len());
+        for (workers, changes) in
+            [(1, vec![]), (2, vec![]), (3, vec![(1, 1), (2, 3), (3, 2), (4, 1), (5, 3), (6, 2)])]
+        {
+            let mut said = Vec::new();
+            let (got, theirs) = lines(|sink| {
+                let done = team(
+                    RECORDS,
+                    Plan { changes: changes.clone(), ..plan(workers) },
+                    sink,
+                    &mut said,
+                );
+                done.sources.balance().unwrap();
+                done.team.parcels.balance().unwrap();
+                assert_eq!(done.team.parcels.passed().items, u64::from(RECORDS));
+                assert!(done.team.changes >= changes.len() as u64 && done.team.lost == 0);
+                done.counts
+            });
+            assert!(got == alone, "{workers} workers: {} lines for {}", got.len(), alone.len());
+            assert_eq!(theirs, counts, "{workers}");
+            assert!(said.is_empty(), "{said:?}");
+        }
+    }
+
+    /// However little room there is for a flood, and with any number of workers: profiles that are looked at to
+    /// make room stay below two a record, and are the same ones.
+    #[test]
+    fn a_flood_costs_no_more_looks_than_records() {
+        const RECORDS: u32 = 60_000;
+        for part in [16, 4, 1] {
+            let runs: Vec<Counts> = [1, 2, 4]
+                .map(|workers| {
+                    let plan = Plan { budget: BUDGET / part, ..plan(workers) };
+                    team(RECORDS, plan, &mut Sink::default(), &mut Vec::new()).counts
+                })
+                .into();
+            let looks = runs.first().map_or(0, |counts| counts.fold_looks);
+            assert!(looks <= 2 * u64::from(RECORDS), "{part}: {looks} looks");
+            assert!(part == 1 || looks > 0, "{part}");
+            assert!(runs.iter().all(|counts| *counts == runs[0]), "{part}: {runs:?}");
+        }
+    }
+
+    /// The engine on one thread: its lines, and what it counted.
+    fn alone(records: u32) -> (Vec<String>, Counts) {
+        lines(|sink| {
+            let mut engine = Engine::with_budget(Settings::default(), None, BUDGET);
+            let mut take = |f: Output<'_>| sink.take(f);
+            Made(records).run(&mut |seen| {
+                if let Seen::Records(records) = seen {
+                    engine.records(records, &mut take);
+                }
+                ControlFlow::Continue(())
+            });
+            engine.finish(&mut take);
+            engine.counts()
+        })
+    }
+
+    /// A worker that panics, and one that does not go on: said, counted, its shards begin anew with the
+    /// other, what comes behind is found, and the run ends.
+    #[test]
+    fn a_lost_worker_is_said_and_counted_and_its_shards_begin_anew() {
+        const RECORDS: u32 = 200_000;
+        let kinds = [(FaultKind::Panics, "failed: acted fault"), (FaultKind::Stalls, "given up")];
+        for (kind, word) in kinds {
+            let mut said = Vec::new();
+            let mut sink = Sink::default();
+            let fault = Some(Fault { worker: 1, batch: 2, kind });
+            let started = clock::now();
+            let done = heard(RECORDS, Plan { fault, ..plan(2) }, &mut sink, &mut |line| {
+                if said.is_empty() {
+                    // The fault comes with the second of some thirty batches.
+                    let after = started.elapsed().as_secs_f64();
+                    println!("{kind:?}: said {after:.2} s after the run began");
+                }
+                said.push(line);
+            });
+            assert!(said.iter().any(|l| l.contains("behavior 1") && l.contains(word)), "{said:?}");
+            assert!(started.elapsed() < Duration::from_secs(60));
+            let TeamEnd { parcels, lost, lost_records, restarted, .. } = done.team;
+            parcels.balance().unwrap();
+            done.sources.balance().unwrap();
+            assert_eq!(lost, 1);
+            // The batch it was at, and those that waited for it: not more than may wait and one more.
+            assert!(lost_records > 0 && lost_records <= BATCH_RECORDS, "{lost_records}");
+            let shed = parcels.shed_for(ShedReason::WorkerLost).items;
+            assert!(shed <= (crate::limits::RECORD_BATCHES_MAX + 2) * BATCH_RECORDS, "{shed}");
+            assert_eq!(parcels.received().items, u64::from(RECORDS));
+            // Half of the shards, with the sources they held behind two batches.
+            let shards = Shards::new(Arc::new(Settings::default()), BUDGET).count() as u64;
+            assert_eq!(restarted, shards / 2);
+            assert!(done.sources.shed_for(ShedReason::WorkerLost).items > 0);
+            // Each of the hosts that do something is found by those that go on, wherever its shard was.
+            let all: Vec<Ip> = sink.found.hosts.keys().copied().collect();
+            for host in [0x0a00_0001, 0x0a00_0002] {
+                assert!(all.contains(&Ip::v4(host)), "{kind:?}: {host:x}");
+            }
+        }
+    }
+
+    /// All workers lost: the run ends at once and says so.
+    #[test]
+    fn with_no_worker_left_the_run_ends() {
+        let mut said = Vec::new();
+        let fault = Some(Fault { worker: 0, batch: 1, kind: FaultKind::Panics });
+        let done = team(200_000, Plan { fault, ..plan(1) }, &mut Sink::default(), &mut said);
+        done.team.parcels.balance().unwrap();
+        assert!(done.team.lost == 1 && said.len() == 1, "{said:?}");
+        assert!(done.counts.records < 200_000);
+    }
+
+    /// Without an end to the input the run begins with one worker. Slow ones are joined by others, fast
+    /// ones are sent home, and what is found is what one worker finds.
+    #[test]
+    fn the_number_of_workers_follows_what_comes() {
+        const RECORDS: u32 = 200_000;
+        let (want, counts) = alone(RECORDS);
+        let mut said = Vec::new();
+        let mut changes = 0;
+        let (got, theirs) = lines(|sink| {
+            let kind = FaultKind::IsSlow(60);
+            let fault = Some(Fault { worker: 0, batch: 14, kind });
+            let done = team(RECORDS, Plan { fault, is_finite: false, ..plan(3) }, sink, &mut said);
+            done.sources.balance().unwrap();
+            changes = done.team.changes;
+            done.counts
+        });
+        assert!(changes > 0);
+        assert!(got == want, "{} lines for {}", got.len(), want.len());
+        assert_eq!(theirs, counts);
+        assert!(said.is_empty(), "{said:?}");
+    }
+}

@@ -1,0 +1,258 @@
+//! The behaviour engine on one thread, and somebody beside who sees whether it goes on.
+//!
+//! Waiting for input or for a disk is no stall, however long it takes; working on what has come is one after
+//! less than two seconds without an end, and is said. Who does not go on for a while longer is given up:
+//! what was found until then is written, and the run ends with an error.
+
+use super::checkpoint::Tag;
+use super::outcome::Ran;
+use super::parallel::STALL_GRACE;
+use super::sink::Sink;
+use super::source::{Seen, Source};
+use crate::Error;
+use gabion_behavior::Engine;
+use gabion_runtime::{Event, EventKind, Pulse, Supervisor, Worker, clock};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
+
+/// How long one look at the worker waits.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs an engine over a source. When it fails, what was found until then stays.
+///
+/// # Errors
+/// When its thread can't be started, or does not go on.
+pub(super) fn run<S: Source + 'static>(
+    source: S,
+    mut engine: Engine,
+    state: String,
+    budget: usize,
+    sink: &mut Sink,
+    say: &mut dyn FnMut(String),
+) -> Result<(S, Ran), Error> {
+    engine.set_input_state(state);
+    if sink.keeps_windows() {
+        engine.keep_windows();
+    }
+    let fault = |source| Error::Thread { name: NAME, source };
+    let supervisor = Supervisor::start().map_err(fault)?;
+    let shared = Arc::new(Mutex::new(std::mem::take(sink)));
+    let theirs = Arc::clone(&shared);
+    let worker = supervisor
+        .spawn(NAME, None, move |pulse| work(source, engine, budget, &theirs, pulse))
+        .map_err(fault)?;
+    let done = watched(&supervisor, worker, say);
+    // Who was given up may hold it for ever: then what is in it can't be had.
+    match shared.try_lock() {
+        Ok(mut shared) => *sink = std::mem::take(&mut shared),
+        Err(TryLockError::Poisoned(shared)) => *sink = std::mem::take(&mut shared.into_inner()),
+        Err(TryLockError::WouldBlock) => {}
+    }
+    if done.is_err()
+        && let Some(files) = &mut sink.files
+        && let Err(e) = files.flush()
+    {
+        say(e.to_string());
+    }
+    done
+}
+
+const NAME: &str = "behavior";
+
+/// What the thread does.
+fn work<S: Source>(
+    mut source: S,
+    mut engine: Engine,
+    budget: usize,
+    sink: &Mutex<Sink>,
+    pulse: &Pulse,
+) -> (S, Ran) {
+    let done = pulse.guard(|| {
+        let mut is_saved = false;
+        pulse.rest(|| {
+            source.run(&mut |seen| {
+                is_saved |= matches!(seen, Seen::Checkpoint(_, true));
+                pulse.busy(|| take(seen, &mut engine, sink, pulse))
+            });
+        });
+        // What waits is decided by whoever goes on from the checkpoint.
+        if !is_saved {
+            engine.finish(&mut |finding| pulse.rest(|| lock(sink).take(finding)));
+            engine.keep_rest(&mut |kept| pulse.rest(|| lock(sink).keep(kept)));
+        }
+    });
+    let ran = Ran { failed: done.err(), ..Ran::of(&engine, budget) };
+    (source, ran)
+}
+
+#[inline]
+fn take(
+    seen: Seen<'_, '_>,
+    engine: &mut Engine,
+    sink: &Mutex<Sink>,
+    pulse: &Pulse,
+) -> ControlFlow<()> {
+    match seen {
+        Seen::Records(records) => {
+            engine.records(records, &mut |finding| pulse.rest(|| lock(sink).take(finding)));
+            if engine.has_kept() {
+                pulse.rest(|| lock(sink).keep(engine.take_kept()));
+            }
+        }
+        Seen::Lists(intel) => engine.set_intel(intel),
+        Seen::State(state) => engine.set_input_state(state),
+        Seen::Idle => pulse.rest(|| lock(sink).idle()),
+        Seen::Checkpoint(source, _) => pulse.rest(|| {
+            let mut sink = lock(sink);
+            sink.begin_save();
+            sink.save(Tag::Source, &source);
+            engine.save(&mut |section, bytes| sink.save(Tag::Engine(section), &bytes));
+            sink.keep(engine.take_kept());
+            sink.end_save();
+        }),
+    }
+    ControlFlow::Continue(())
+}
+
+fn lock(sink: &Mutex<Sink>) -> MutexGuard<'_, Sink> {
+    sink.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for a worker's end and says when it does not go on; why there is no end.
+fn watched<T>(
+    supervisor: &Supervisor,
+    worker: Worker<T>,
+    say: &mut dyn FnMut(String),
+) -> Result<T, Error> {
+    let mut stalled = None;
+    loop {
+        if let Some(Event { name: who, kind, message, .. }) = supervisor.next_event(LOOK) {
+            match kind {
+                EventKind::Finished => break,
+                EventKind::Panicked => {
+                    return Err(Error::Lost(format!("{who}: failed: {message}: report it")));
+                }
+                EventKind::Stalled => {
+                    say(format!("{who}: stalled: {message}: waiting for it"));
+                    stalled = Some(clock::now());
+                }
+                EventKind::Recovered => {
+                    say(format!("{who}: recovered: {message}"));
+                    stalled = None;
+                }
+            }
+        }
+        if stalled.is_some_and(|since| since.elapsed() >= STALL_GRACE) {
+            return Err(Error::Lost(format!(
+                "{NAME}: given up: it did not go on: what was found before is written, what was read is \
+                 not known: report it"
+            )));
+        }
+    }
+    worker.join().ok_or_else(|| Error::Lost(format!("{NAME}: failed: report it")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Notices;
+    use crate::flows::lists::{ListFiles, Lists};
+    use crate::flows::source::LogSource;
+    use gabion_behavior::Settings;
+    use gabion_flowlog::{Feed, Options};
+    use gabion_runtime::{Patience, StopFlag};
+    use std::sync::mpsc;
+
+    fn quick() -> Supervisor {
+        Supervisor::start_with(Patience {
+            stall_after: Duration::from_millis(40),
+            check_every: Duration::from_millis(5),
+        })
+        .unwrap()
+    }
+
+    /// Waiting is no stall; working without an end is one, and is over when it goes on.
+    #[test]
+    fn a_stall_is_said_and_its_end_too() {
+        let supervisor = quick();
+        let (go, wait) = mpsc::channel::<()>();
+        let worker = supervisor.spawn(NAME, None, move |pulse| {
+            pulse.rest(|| {
+                std::thread::sleep(Duration::from_millis(200));
+                pulse.busy(|| wait.recv()).is_ok()
+            })
+        });
+        let mut said = Vec::new();
+        let done = watched(&supervisor, worker.unwrap(), &mut |line| {
+            if line.contains("stalled") {
+                go.send(()).unwrap();
+            }
+            said.push(line);
+        });
+        assert!(matches!(done, Ok(true)));
+        assert!(said[0].starts_with("behavior: stalled: has work but did not beat"), "{said:?}");
+    }
+
+    #[test]
+    fn who_never_goes_on_is_given_up() {
+        let supervisor = quick();
+        let (go, wait) = mpsc::channel::<()>();
+        let worker = supervisor.spawn(NAME, None, move |_| wait.recv().is_ok()).unwrap();
+        let mut said = Vec::new();
+        let done = watched(&supervisor, worker, &mut |line| said.push(line));
+        assert!(done.is_err_and(|e| e.to_string().contains("given up")));
+        assert_eq!(said.len(), 1, "{said:?}");
+        drop(go);
+    }
+
+    /// Fails in the middle of a log.
+    struct Failing(Feed);
+
+    impl Source for Failing {
+        fn run(&mut self, each: &mut dyn FnMut(Seen<'_, '_>) -> ControlFlow<()>) {
+            let mut feed = LogSource {
+                feed: std::mem::replace(&mut self.0, Feed::survey(&[], Options::default())),
+                stop: StopFlag::new(),
+                lists: Lists::watch(ListFiles::default(), None, Notices::default()),
+                is_stopped: false,
+            };
+            let mut records = 0;
+            feed.run(&mut |seen| {
+                records += usize::from(matches!(seen, Seen::Records(_)));
+                let flow = each(seen);
+                assert!(records < 2, "acted fault");
+                flow
+            });
+        }
+    }
+
+    /// An engine that fails is said with its reason, and what was found until then is not lost.
+    #[test]
+    fn an_engine_that_fails_ends_with_what_it_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("conn.log");
+        let line = |n: u32| {
+            format!(
+                "{{\"ts\":{n}.0,\"uid\":\"C{n}\",\"id.orig_h\":\"8.8.8.8\",\"id.resp_h\":\"9.9.{}.{}\",\"id.resp_p\":23,\
+                 \"proto\":\"tcp\",\"conn_state\":\"S0\"}}\n",
+                n >> 8,
+                n & 255
+            )
+        };
+        std::fs::write(&path, (0..40_000).map(line).collect::<String>()).unwrap();
+        let source = Failing(Feed::survey(&[path], Options::default()));
+        let mut sink = Sink::default();
+        let engine = Engine::with_budget(Settings::default(), None, 1 << 20);
+        let done = run(source, engine, String::new(), 1 << 20, &mut sink, &mut |_| {});
+        let Ok((_, ran)) = done else { panic!("no end") };
+        assert!(
+            ran.failed.as_ref().is_some_and(|why| why.contains("acted fault")),
+            "{:?}",
+            ran.failed
+        );
+        assert!(ran.is_cut(1) && ran.counts.records > 0 && ran.counts.records < 40_000);
+        assert!(!sink.found.evidence.is_empty());
+        ran.sources.balance().unwrap();
+    }
+}

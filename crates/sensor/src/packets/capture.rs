@@ -1,0 +1,277 @@
+//! Reading one capture, block by block, with the clock that packets agree on.
+
+use super::input::{Input, InputDone};
+use super::opened_once::OpenedOnce;
+use gabion_capture::filter::Filter;
+use gabion_capture::{Agreed, AgreedClock, CaptureBytes, FrameRef, OpenOptions, Source};
+use gabion_flowlog::source::is_read_once;
+use gabion_net::{ChecksumSample, FrameIn};
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_runtime::input::{Stoppable, open_once};
+use gabion_runtime::{Pulse, StopFlag};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Frames taken from the reader at a time.
+pub(crate) const BATCH: usize = 128;
+
+/// Opens a capture. What may not come for long is read so that a request to stop is heard.
+fn open(
+    path: &Path,
+    opened: &OpenedOnce,
+    stop: &StopFlag,
+) -> Result<Source, gabion_capture::Error> {
+    if !is_read_once(path) {
+        return Source::open(path);
+    }
+    let from = match opened.take(path, stop) {
+        Some(from) => from,
+        None => Box::new(Stoppable::new(open_once(path)?, stop.clone())),
+    };
+    Source::from_reader_with(from, true, OpenOptions::default())
+}
+
+/// Reads one capture, block by block.
+pub(crate) struct OneInput<'a> {
+    /// Number of the last frame of the run.
+    pub(crate) number: &'a mut u64,
+    /// The clock of the run.
+    pub(crate) clock: &'a mut AgreedClock,
+    /// Whether checksums are looked at.
+    pub(crate) checksums: &'a mut ChecksumSample,
+    pub(crate) reader: &'a mut Ledger,
+    pub(crate) entry: &'a mut Ledger,
+    pub(crate) stop: &'a StopFlag,
+    /// A pipe that was looked into.
+    pub(crate) opened: &'a OpenedOnce,
+    pub(crate) filter: Option<&'a Filter>,
+    /// Of the thread that reads: waiting for input is no stall.
+    pub(crate) pulse: &'a Pulse,
+}
+
+/// Frames that were read together.
+pub(crate) struct FrameBlock<'a> {
+    pub(crate) bytes: &'a Arc<CaptureBytes>,
+    pub(crate) frames: &'a mut Vec<FrameRef>,
+    /// The clock at each of them.
+    pub(crate) agreed: &'a [Agreed],
+    /// Number of the first frame.
+    pub(crate) first: u64,
+    /// Number of the first frame of the run whose checksums are ignored.
+    pub(crate) ignored_from: u64,
+    /// More must be waited for: what was found so far is to be seen meanwhile.
+    pub(crate) is_last_for_now: bool,
+}
+
+/// A frame as the engine takes it.
+#[inline]
+pub(crate) fn frame_in<'a>(
+    r: &FrameRef,
+    bytes: &'a CaptureBytes,
+    number: u64,
+    agreed: Agreed,
+    ignored_from: u64,
+) -> FrameIn<'a> {
+    let f = r.frame(bytes);
+    FrameIn {
+        ts_ns: f.ts_ns,
+        clock_ns: agreed.ns,
+        is_leap: agreed.is_leap,
+        number,
+        link: f.link,
+        ignores_checksums: number >= ignored_from,
+        wire_len: f.wire_len,
+        data: f.data,
+        fragments: None,
+    }
+}
+
+/// What became of one frame at the engine's entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Entry {
+    Taken,
+    Unsupported,
+    /// Its worker is lost.
+    Lost,
+}
+
+/// Takes what became of each frame of a block.
+pub(crate) type OnFrame<'t> = &'t mut dyn FnMut(&FrameRef, Entry);
+
+impl OneInput<'_> {
+    /// Reads one capture to its end, or until it is asked to stop (then true). `take` is given each
+    /// block and tells what became of its frames by calling what it is given.
+    pub(crate) fn read(
+        &mut self,
+        input: &Input,
+        take: &mut dyn FnMut(FrameBlock<'_>, OnFrame<'_>),
+        see: &mut dyn FnMut(u64, Option<u64>),
+    ) -> (InputDone, bool) {
+        let mut done = InputDone {
+            path: input.path.clone(),
+            is_named: input.is_named,
+            ..InputDone::default()
+        };
+        let mut source = match self.pulse.rest(|| open(&input.path, self.opened, self.stop)) {
+            Ok(source) => source,
+            Err(_) if self.stop.is_set() => return (done, true),
+            Err(e) => {
+                done.error = Some(e.to_string());
+                done.advice = advice(&e);
+                return (done, false);
+            }
+        };
+        let mut unsupported: Option<(u16, u64)> = None;
+        let mut is_stopped = false;
+        // Blocks behind the one at hand, read to see whether a time far off is agreed with.
+        let mut ahead: VecDeque<(Arc<CaptureBytes>, Vec<FrameRef>)> = VecDeque::new();
+        let (mut spare, mut agreed) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
+        let mut is_all = false;
+        loop {
+            let next = match ahead.pop_front() {
+                Some(block) => Some(block),
+                None => self.block(&mut source, &mut spare),
+            };
+            let Some((bytes, mut frames)) = next else { break };
+            agreed.clear();
+            for (n, r) in frames.iter().enumerate() {
+                let here = frames.get(n + 1..).unwrap_or_default();
+                agreed.push(loop {
+                    let later = here.iter().chain(ahead.iter().flat_map(|(_, frames)| frames));
+                    if let Some(at) = self.clock.at(r.ts_ns, later.map(|r| r.ts_ns), is_all) {
+                        break at;
+                    }
+                    let more = match self.stop.is_set() {
+                        true => None,
+                        false => self.block(&mut source, &mut Vec::with_capacity(BATCH)),
+                    };
+                    match more {
+                        Some(block) => ahead.push_back(block),
+                        None => is_all = true,
+                    }
+                });
+            }
+            let first = *self.number + 1;
+            *self.number += frames.len() as u64;
+            if !self.checksums.is_decided() {
+                for (number, r) in (first..).zip(&frames) {
+                    let f = r.frame(&bytes);
+                    self.checksums.look(number, f.link, f.data);
+                }
+            }
+            let ignored_from = self.checksums.ignored_from();
+            let entry = &mut *self.entry;
+            let mut record_outcome = |r: &FrameRef, what: Entry| {
+                let len = u64::from(r.len);
+                done.see(r.ts_ns, len);
+                entry.receive(1, len);
+                match what {
+                    Entry::Taken => entry.pass(1, len),
+                    Entry::Lost => entry.shed(ShedReason::WorkerLost, 1, len),
+                    Entry::Unsupported => {
+                        entry.shed(ShedReason::UnsupportedLink, 1, len);
+                        let times = unsupported.map_or(0, |(_, times)| times);
+                        unsupported = Some((r.link, times + 1));
+                    }
+                }
+            };
+            let block = FrameBlock {
+                bytes: &bytes,
+                frames: &mut frames,
+                agreed: &agreed,
+                first,
+                ignored_from,
+                is_last_for_now: ahead.is_empty() && !source.has_more_at_hand(),
+            };
+            take(block, &mut record_outcome);
+            frames.clear();
+            spare = frames;
+            see(source.position(), source.len_bytes());
+            if self.stop.is_set() {
+                is_stopped = true;
+                // What was read already is not lost.
+                if ahead.is_empty() {
+                    break;
+                }
+            }
+        }
+        // A pipe that nothing came through any more when the request came.
+        is_stopped |= self.stop.is_set() && source.len_bytes().is_none();
+        self.reader.merge(source.ledger());
+        done.note(&source, unsupported);
+        (done, is_stopped)
+    }
+
+    /// The next block of a capture, without the frames that the filter keeps out; `frames` is used for
+    /// its list.
+    fn block(
+        &mut self,
+        source: &mut Source,
+        frames: &mut Vec<FrameRef>,
+    ) -> Option<(Arc<CaptureBytes>, Vec<FrameRef>)> {
+        let mut frames = std::mem::take(frames);
+        let block = self.pulse.rest(|| source.next_block(BATCH, &mut frames))?;
+        if let Some(filter) = self.filter {
+            let entry = &mut *self.entry;
+            frames.retain(|r| {
+                let f = r.frame(&block.bytes);
+                let passes = filter.matches(f.link, f.wire_len, f.data);
+                if !passes {
+                    entry.receive(1, u64::from(r.len));
+                    entry.shed(ShedReason::Filtered, 1, u64::from(r.len));
+                }
+                passes
+            });
+        }
+        Some((block.bytes, frames))
+    }
+}
+
+impl InputDone {
+    fn see(&mut self, ts_ns: u64, len: u64) {
+        self.frames += 1;
+        self.bytes += len;
+        let (first, last) = self.span_ns.unwrap_or((ts_ns, ts_ns));
+        self.span_ns = Some((first.min(ts_ns), last.max(ts_ns)));
+    }
+
+    fn note(&mut self, source: &Source, unsupported: Option<(u16, u64)>) {
+        self.notes.extend(source.notes().iter().map(|n| n.text.clone()));
+        let more = source.notes_total().saturating_sub(source.notes().len() as u64);
+        if more > 0 {
+            self.notes.push(format!("{more} more like these"));
+        }
+        match unsupported {
+            Some((link, times)) if times == self.frames => {
+                self.error = Some(format!("frames of link type {link} are not decoded"));
+                self.advice = "it is a capture, of a medium that is not known here: name one of Ethernet, raw IP or \
+                               Linux's cooked frames";
+            }
+            Some((link, times)) => {
+                self.notes.push(format!("{times} frames of link type {link} are not decoded"));
+            }
+            None => {}
+        }
+    }
+}
+
+/// What to do about a file that is no capture.
+pub const NO_CAPTURE: &str = "name a pcap or pcapng file";
+
+/// What to do about a capture that can't be opened.
+fn advice(e: &gabion_capture::Error) -> &'static str {
+    use gabion_capture::Error;
+    use std::io::ErrorKind;
+    match e {
+        Error::Unreadable(e) => match e.kind() {
+            ErrorKind::NotFound => "name a file that is there",
+            ErrorKind::PermissionDenied => "run this as a user who may read it",
+            _ => "name another file",
+        },
+        Error::Empty | Error::TornHeader(_) => "name a capture that was written to its end",
+        Error::Unsupported(_) | Error::TooMany(_) => "name a pcap or pcapng file",
+        Error::NotACapture(_) => NO_CAPTURE,
+        _ => "name another file",
+    }
+}

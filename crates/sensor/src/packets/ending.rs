@@ -1,0 +1,98 @@
+//! What every packet run does when all is read: what rules have learned is saved, the last record and all that is buffered are written, and the ledger is checked.
+
+use super::packet_log::PacketLogCounts;
+use super::run::Done;
+use crate::Error;
+use gabion_net::Engine;
+use gabion_outputs::files::Outputs;
+use gabion_record::Tree;
+use gabion_record::ledger::{Ledger, ShedReason};
+use gabion_record::limits;
+use gabion_runtime::clock;
+use gabion_runtime::output::write_whole;
+use std::path::Path;
+
+/// Writes what is left to write; gives what could not be, each with the part of the program that
+/// says so.
+pub fn finish_packets(
+    done: &mut Done,
+    outputs: &mut Outputs,
+    engine: &Engine,
+    config: &Tree,
+    logged: &PacketLogCounts,
+) -> Vec<(&'static str, String)> {
+    let mut failures = Vec::new();
+    let folder = Path::new(config.text("default-data-dir").unwrap_or("."));
+    for (path, text) in engine.detector.iter().flat_map(|d| d.datasets.saves()) {
+        let path = folder.join(path);
+        if let Err(e) = write_whole(&path, text.as_ref()) {
+            failures.push(("datasets", format!("{}: cannot be written: {e}", path.display())));
+        }
+    }
+    outputs.stats(clock::epoch_ns(), &done.stats);
+    if let Err(e) = outputs.flush() {
+        failures.push(("output", e));
+    }
+    failures.extend(logged.failure().map(|why| ("output", why)));
+    for (path, ledger) in outputs.files() {
+        let name = path.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+        done.ledgers.add(&name, None, ledger);
+    }
+    let (wants, sum) = (outputs.wants(), outputs.sum());
+    if wants.file_store {
+        done.ledgers.add("file store", None, &sum.store);
+    }
+    if wants.wire {
+        done.ledgers.add("packet log", None, &sum.packet_log);
+    }
+    enter_limits(done);
+    failures
+}
+
+/// Enters which fixed limits were reached: workers' own counts, shed already, and those of all other
+/// threads, that stand in a line of the ledger of their own.
+fn enter_limits(done: &mut Done) {
+    let others = limits::take_all();
+    let mut ledger = Ledger::new();
+    ledger.receive(others.total(), 0);
+    ledger.shed(ShedReason::LimitReached, others.total(), 0);
+    done.ledgers.add("limits", None, &ledger);
+    done.limits = done.counters.limits.clone();
+    done.limits.merge(&others);
+}
+
+/// Checks each stage, and that what one passed on is what the next received.
+///
+/// # Errors
+/// The stage that does not balance.
+pub fn check_balance(done: &Done) -> Result<(), Error> {
+    let fault = |stage: &str, what: String| Error::Unbalanced { stage: stage.to_owned(), what };
+    done.ledgers.balance().map_err(|(stage, e)| fault(&stage, e.to_string()))?;
+    let sums = done.ledgers.by_stage();
+    let find = |name: &str| sums.iter().find(|e| e.stage == name).map(|e| &e.ledger);
+    let into_decode = if find("worker").is_some() { "worker" } else { "engine" };
+    for (from, to) in [
+        ("reader", "engine"),
+        ("engine", "reader>worker"),
+        ("reader>worker", "worker"),
+        (into_decode, "decode"),
+    ] {
+        // What a lost worker had done by then is not known.
+        if done.lost_workers > 0 && to == "decode" {
+            continue;
+        }
+        let (Some(a), Some(b)) = (find(from), find(to)) else { continue };
+        let (passed, received) = (a.passed(), b.received());
+        if passed != received {
+            return Err(fault(to, format!("received {received}, but {from} passed on {passed}")));
+        }
+    }
+    Ok(())
+}
+
+/// The ledger of a run in a few words: what the reader gave the engine.
+pub fn ledger_in_short(done: &Done) -> String {
+    let sums = done.ledgers.by_stage();
+    let entry = sums.iter().find(|e| e.stage == "engine").map(|e| e.ledger.clone());
+    entry.unwrap_or_default().to_string()
+}

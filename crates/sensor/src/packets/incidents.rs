@@ -1,0 +1,101 @@
+//! What happens to workers and where the reading stands, for a caller that watches the run.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+
+/// What happened to a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// It has work and does not go on.
+    Stalled,
+    /// It goes on again.
+    Recovered,
+    /// It panicked.
+    Failed,
+    /// It did not go on for too long.
+    GivenUp,
+}
+
+impl Trouble {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Trouble::Stalled => "stalled",
+            Trouble::Recovered => "recovered",
+            Trouble::Failed => "failed",
+            Trouble::GivenUp => "given up",
+        }
+    }
+}
+
+/// Something that happened to a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Incident {
+    /// The worker's name.
+    pub worker: String,
+    /// What happened.
+    pub kind: Trouble,
+    /// For how long, where, or why.
+    pub message: String,
+}
+
+impl Incident {
+    /// One line for a person.
+    pub fn line(&self) -> String {
+        let (worker, kind, message) = (&self.worker, self.kind.name(), &self.message);
+        match self.kind {
+            Trouble::Stalled => format!("{worker}: {kind}: {message}: waiting for it"),
+            Trouble::Recovered => format!("{worker}: {kind}: {message}"),
+            Trouble::Failed | Trouble::GivenUp => {
+                format!("{worker}: {kind}: {message}: its packets are shed, report this")
+            }
+        }
+    }
+}
+
+/// Is told how a run goes while it goes.
+pub trait Watch {
+    /// Frames were read: bytes of this capture so far, all of its bytes if known.
+    fn position(&mut self, _input: usize, _position: u64, _len: Option<u64>) {}
+
+    /// Something happened to a worker.
+    fn incident(&mut self, _incident: &Incident) {}
+
+    /// Somebody asked for files to be opened by their names again (SIGHUP).
+    fn reopen(&mut self) {}
+
+    /// Somebody asked for other rules (SIGUSR2).
+    fn reload(&mut self) {}
+}
+
+/// The answer to a request for other rules.
+pub const RELOAD: &str =
+    "rules: not reloaded while captures are read: end this run and start another";
+
+/// Nobody looks.
+pub struct Unwatched;
+
+impl Watch for Unwatched {}
+
+/// Where the reading stands.
+#[derive(Debug, Default)]
+pub(crate) struct Position {
+    input: AtomicUsize,
+    position: AtomicU64,
+    len: AtomicU64,
+}
+
+impl Position {
+    /// So far.
+    pub(crate) fn set(&self, input: usize, position: u64, len: Option<u64>) {
+        self.input.store(input, Relaxed);
+        self.position.store(position, Relaxed);
+        self.len.store(len.unwrap_or(0), Relaxed);
+    }
+
+    /// Tells it.
+    pub(crate) fn tell(&self, watch: &mut dyn Watch) {
+        let len = self.len.load(Relaxed);
+        let len = (len > 0).then_some(len);
+        watch.position(self.input.load(Relaxed), self.position.load(Relaxed), len);
+    }
+}

@@ -1,0 +1,76 @@
+//! The captures of a run: which are read, and what happened to each.
+
+use crate::Error;
+use std::path::{Path, PathBuf};
+
+/// A capture to read.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// The file, a pipe, or `-` for standard input.
+    pub path: PathBuf,
+    /// Named by the user, rather than found in a folder.
+    pub is_named: bool,
+}
+
+/// What became of an input.
+#[derive(Debug, Default)]
+pub struct InputDone {
+    /// The input.
+    pub path: PathBuf,
+    /// Named by the user, rather than found in a folder.
+    pub is_named: bool,
+    /// Frames that were read.
+    pub frames: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Earliest and latest event time.
+    pub span_ns: Option<(u64, u64)>,
+    /// What a person should know, and how many such notes there were in all.
+    pub notes: Vec<String>,
+    /// Why nothing could be read.
+    pub error: Option<String>,
+    /// What to do about it.
+    pub advice: &'static str,
+}
+
+/// The captures that paths stand for: files themselves, folders all files below them.
+///
+/// # Errors
+/// When a folder can't be listed or holds nothing.
+pub fn list_captures(paths: &[PathBuf]) -> Result<Vec<Input>, Error> {
+    let mut all = Vec::new();
+    for path in paths {
+        if path.as_os_str() == "-" || !path.is_dir() {
+            all.push(Input { path: path.clone(), is_named: true });
+            continue;
+        }
+        let list = gabion_capture::list_recursive(path)
+            .map_err(|source| Error::UnreadableFolder { path: path.clone(), source })?;
+        if list.is_empty() {
+            return Err(Error::EmptyFolder { path: path.clone() });
+        }
+        all.extend(list.into_iter().map(|path| Input { path, is_named: false }));
+    }
+    Ok(all)
+}
+
+/// Whether a file's name promises a capture.
+pub fn has_capture_name(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let name = name.strip_suffix(".zst").or(name.strip_suffix(".gz")).unwrap_or(&name);
+    [".pcap", ".pcapng", ".cap"].iter().any(|ending| name.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_promise_captures() {
+        for (name, is) in
+            [("a.pcap", true), ("A.PCAPNG.zst", true), ("x.cap", true), ("README.md", false)]
+        {
+            assert_eq!(has_capture_name(Path::new(name)), is, "{name}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Capture files that a run writes: Suricata's `pcap-log` and the packets of alerts' flows.
+//!
+//! What goes in is decided by `outputs::packet_log`; here are the files, their names and turns, and the
+//! capture filter.
+
+use crate::Error;
+use gabion_capture::filter::Filter;
+use gabion_capture::{FileNames, Packing, PcapWriter, Resolution, RotatingPcap, Written};
+use gabion_outputs::files::{ForFrames, FrameTaker};
+use gabion_record::Tree;
+use gabion_runtime::output::{Existing, OutputFile, check};
+use std::io::{self, BufWriter};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Bytes of one file of a packet log, unless configured (the peer's).
+const FILE_BYTES: u64 = 1000 << 20;
+
+/// What the packet logs of a run have written.
+#[derive(Debug, Default)]
+pub struct PacketLogCounts {
+    written: AtomicU64,
+    filtered: AtomicU64,
+    failed: AtomicU64,
+    /// Frames for which the configured limits leave no room.
+    full: AtomicU64,
+    failure: Mutex<Option<String>>,
+    has_log: std::sync::atomic::AtomicBool,
+}
+
+impl PacketLogCounts {
+    /// Statistics of `pcap-log`, when there is one.
+    pub(crate) fn stats(&self) -> Vec<(&'static str, u64)> {
+        if !self.has_log.load(Relaxed) {
+            return Vec::new();
+        }
+        let n = |c: &AtomicU64| c.load(Relaxed);
+        vec![("pcap_log.written", n(&self.written)), ("pcap_log.filtered_bpf", n(&self.filtered))]
+    }
+
+    /// What a person should know: why frames could not be written, and how many.
+    pub fn failure(&self) -> Option<String> {
+        let failed = self.failed.load(Relaxed);
+        let why = self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(format!("{why}: {failed} frames are lost: make room or choose another place"))
+    }
+
+    /// Frames left out because a file has reached the size that it may have.
+    pub fn left_out(&self) -> u64 {
+        self.full.load(Relaxed)
+    }
+}
+
+/// Opens what takes the frames of one output of that name.
+///
+/// # Errors
+/// The path or the setting, and what is wrong with it.
+pub fn open_packet_log(
+    name: &str,
+    node: &Tree,
+    folder: &Path,
+    counts: &Arc<PacketLogCounts>,
+) -> Result<FrameTaker, Error> {
+    match name {
+        "alert-pcap" => {
+            let path = below(folder, node.text("filename").unwrap_or("alerts.pcap"));
+            alert_pcap(path, node, counts)
+        }
+        _ => pcap_log(node, folder, counts),
+    }
+}
+
+/// The packet log of `--alert-pcap`, whose name may hold any bytes.
+///
+/// # Errors
+/// The path and what is wrong with it.
+pub fn open_alert_packet_log(
+    path: &Path,
+    node: &Tree,
+    counts: &Arc<PacketLogCounts>,
+) -> Result<FrameTaker, Error> {
+    alert_pcap(path.to_path_buf(), node, counts)
+}
+
+/// Counts what becomes of the frames of one output. A frame is written when it has left all buffers:
+/// when the disk is full, what waited there is lost with it.
+struct Account {
+    counts: Arc<PacketLogCounts>,
+    /// Where, for messages.
+    path: PathBuf,
+    /// Frames that were taken and not known to be in the file yet.
+    waiting: u64,
+}
+
+impl Account {
+    fn wrote(&mut self, written: io::Result<Written>) -> bool {
+        match written {
+            Ok(Written::Whole | Written::Cut) => {
+                self.waiting += 1;
+                self.counts.written.fetch_add(1, Relaxed);
+                true
+            }
+            Ok(Written::Full | Written::OtherLink) => {
+                self.counts.full.fetch_add(1, Relaxed);
+                true
+            }
+            Err(e) => {
+                self.fail(1, &e);
+                false
+            }
+        }
+    }
+
+    fn flushed(&mut self, done: io::Result<()>) -> bool {
+        match done {
+            Ok(()) => self.waiting = 0,
+            Err(ref e) => self.fail(0, e),
+        }
+        done.is_ok()
+    }
+
+    /// So many more frames are lost, beside those that wait.
+    fn fail(&mut self, more: u64, e: &io::Error) {
+        let waiting = std::mem::take(&mut self.waiting);
+        self.counts.written.fetch_sub(waiting, Relaxed);
+        self.counts.failed.fetch_add(waiting + more, Relaxed);
+        let mut failure = self.counts.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        failure.get_or_insert_with(|| format!("{}: {e}", self.path.display()));
+    }
+}
+
+fn below(folder: &Path, name: &str) -> PathBuf {
+    if Path::new(name).is_absolute() { name.into() } else { folder.join(name) }
+}
+
+/// One file with the packets of flows that had alerts, made with its first frame: a capture without
+/// frames would have no link type.
+fn alert_pcap(
+    path: PathBuf,
+    node: &Tree,
+    counts: &Arc<PacketLogCounts>,
+) -> Result<FrameTaker, Error> {
+    let most = node.size("limit").unwrap_or(u64::MAX);
+    // What would be wrong then is better said before the run.
+    check(&path).map_err(|e| Error::Output(format!("{}: {e}", path.display())))?;
+    let mut file = AlertPcap::NotYet;
+    let mut account = Account { counts: Arc::clone(counts), path, waiting: 0 };
+    Ok(Box::new(move |what| match what {
+        ForFrames::Frame(f) => {
+            if matches!(file, AlertPcap::NotYet) {
+                let opened = OutputFile::open(&account.path, Existing::Truncate).and_then(|out| {
+                    let out = BufWriter::with_capacity(64 * 1024, out);
+                    PcapWriter::new(out, f.link, Resolution::Micro, 0, most)
+                });
+                file = match opened {
+                    Ok(begun) => AlertPcap::Begun(begun),
+                    Err(e) => {
+                        account.fail(0, &e);
+                        AlertPcap::Failed
+                    }
+                };
+            }
+            let written = match &mut file {
+                AlertPcap::Begun(file) => file.write(f.ts_ns, f.link, f.wire_len, f.data),
+                AlertPcap::NotYet | AlertPcap::Failed => Err(io::Error::other("not open")),
+            };
+            if !account.wrote(written) {
+                file = AlertPcap::Failed;
+            }
+        }
+        ForFrames::Flush => {
+            if let AlertPcap::Begun(begun) = &mut file
+                && !account.flushed(begun.flush())
+            {
+                file = AlertPcap::Failed;
+            }
+        }
+        ForFrames::Reopen => {
+            let is_moved = match &mut file {
+                AlertPcap::Begun(begun) => {
+                    account.flushed(begun.flush());
+                    begun.out().get_ref().is_moved(&account.path)
+                }
+                AlertPcap::NotYet => false,
+                AlertPcap::Failed => true,
+            };
+            if is_moved {
+                file = AlertPcap::NotYet;
+            }
+        }
+    }))
+}
+
+/// How far the file of alerts' packets has come.
+enum AlertPcap {
+    NotYet,
+    Begun(PcapWriter<BufWriter<OutputFile>>),
+    Failed,
+}
+
+fn pcap_log(
+    node: &Tree,
+    folder: &Path,
+    counts: &Arc<PacketLogCounts>,
+) -> Result<FrameTaker, Error> {
+    let refuse = |what: String| Err(Error::Output(format!("pcap-log.{what}")));
+    match node.text("mode").unwrap_or("normal") {
+        "normal" | "multi" => {}
+        other => return refuse(format!("mode: {other} is not supported: normal or multi")),
+    }
+    let packing = match node.text("compression").unwrap_or("none") {
+        "none" => Packing::None,
+        "lz4" => Packing::Lz4 { checksum: node.flag("lz4-checksum") == Some(true) },
+        other => return refuse(format!("compression: {other} is not supported: none or lz4")),
+    };
+    let folder = below(folder, node.text("dir").unwrap_or("."));
+    if !folder.is_dir() {
+        return refuse(format!("dir: {} is no folder", folder.display()));
+    }
+    let filter = match node.text("bpf-filter") {
+        Some(text) => match Filter::compile(text) {
+            Ok(f) => Some(f),
+            Err(e) => return refuse(format!("bpf-filter: {e}")),
+        },
+        None => None,
+    };
+    let name = node.text("filename").unwrap_or("log.pcap");
+    let names = FileNames::new(name, matches!(node.text("ts-format"), Some("usec")));
+    // A file may be as small as the peer lets it be: one mebibyte.
+    let bytes = node.size("limit").unwrap_or(FILE_BYTES).max(1 << 20);
+    let files = node.number("max-files").and_then(|n| usize::try_from(n).ok());
+    let files = files.filter(|n| *n > 0).unwrap_or(usize::MAX);
+    let log = RotatingPcap::new(&folder, names, Resolution::Micro, 0, bytes, files);
+    let mut log = log.packed(packing);
+    counts.has_log.store(true, Relaxed);
+    let mut account = Account { counts: Arc::clone(counts), path: folder, waiting: 0 };
+    Ok(Box::new(move |what| match what {
+        ForFrames::Frame(f) => {
+            log.see(f.ts_ns);
+            if filter.as_ref().is_some_and(|x| !x.matches(f.link, f.wire_len, f.data)) {
+                account.counts.filtered.fetch_add(1, Relaxed);
+                return;
+            }
+            account.wrote(log.write(f.ts_ns, f.link, f.wire_len, f.data));
+        }
+        ForFrames::Flush => {
+            account.flushed(log.flush());
+        }
+        ForFrames::Reopen => {
+            account.flushed(log.reopen());
+        }
+    }))
+}

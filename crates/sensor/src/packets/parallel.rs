@@ -1,0 +1,883 @@
+//! Captures through several workers.
+//!
+//! A reader thread cuts the captures into batches of frames, puts fragments together while they are
+//! in order, and tells which worker each frame belongs to (see `gabion_net::Dealer`), and what the clock
+//! shows at it (`AgreedClock`). Every worker walks every batch: its own frames go through its
+//! engine, of the others' it only takes the time, so that flows end at the same packet as with one
+//! worker. Lines come back a batch at a time and are written by this thread in packet order. State
+//! that rules keep across flows is used in packet order too (see `gabion_net::Team`), so the answer
+//! does not depend on the number of workers.
+//!
+//! A worker that panics is given up: its share of the frames is shed as `worker_lost`, the others go
+//! on. So is one that stalls, after it was waited for a while.
+
+use super::arrivals::Queue;
+use super::capture::{BATCH, Entry, FrameBlock, OneInput, frame_in};
+use super::incidents::{Incident, Position, Trouble, Watch};
+use super::input::{Input, InputDone};
+use super::opened_once::OpenedOnce;
+use super::run::{Done, Run, WorkerEnd};
+use crate::limits::{
+    FRAME_BATCHES_MAX, PENDING_FRAMES_MAX, SPARE_LINES_BYTES_MAX, SPARE_LINES_MAX,
+};
+use gabion_capture::filter::Filter;
+use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
+use gabion_flow::DefragCounters;
+use gabion_net::{Dealer, Engine, FragmentFate, Team, Verdicts, Worker, WorkerBudgets};
+use gabion_outputs::files::{EventCounts, Outputs};
+use gabion_outputs::packet_order::{LineBatch, WorkerOutputs};
+use gabion_record::budget::BudgetPool;
+use gabion_record::ledger::Ledger;
+use gabion_rules::post::{PostMatch, TagScope};
+use gabion_runtime::channel::Empty;
+use gabion_runtime::clock;
+use gabion_runtime::metrics::LedgerSlot;
+use gabion_runtime::{
+    Capacity, Event, EventKind, Load, Metrics, Pulse, Receiver, Sender, StopFlag, Supervisor,
+    channel, processors,
+};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Frames and bytes under way to one worker: some tens of batches. The bytes stay in the capture's
+/// pages, which are given back to the system not far behind the reader: what lies further back would
+/// be read again.
+const TO_WORKER: Capacity = Capacity { items: 8_192, bytes: 2 << 20 };
+/// Batches after which workers hand their lines over: each time two threads are woken.
+const BATCHES_A_WRITE: u64 = 8;
+/// How long the reader waits for room before it looks whether the worker was given up.
+const WAIT_FOR_ROOM: Duration = Duration::from_millis(50);
+/// Lines and bytes under way from one worker.
+const FROM_WORKER: Capacity = Capacity { items: 65_536, bytes: 2 << 20 };
+/// How long a stalled worker is waited for before it is given up.
+#[cfg(not(test))]
+const STALL_GRACE: Duration = Duration::from_secs(10);
+#[cfg(test)]
+const STALL_GRACE: Duration = Duration::from_millis(100);
+/// How long one look for a message waits before events are looked at.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Frames that were read together.
+struct Batch {
+    bytes: Arc<CaptureBytes>,
+    frames: Vec<FrameRef>,
+    /// The worker of each frame; [`NOBODY`] where none is given it.
+    owners: Vec<u8>,
+    /// Of frames with fragments, by their place: what became of the fragments.
+    fragments: Vec<(usize, Box<[FragmentFate]>)>,
+    /// Number of the first frame.
+    first: u64,
+    /// Number of the first frame of the run whose checksums are ignored.
+    ignored_from: u64,
+    /// The clock at each frame.
+    agreed: Vec<Agreed>,
+    /// The latest time of a frame that is no stray, in nanoseconds.
+    latest_ns: u64,
+    /// The capture, when it is another than before.
+    capture: Option<String>,
+    /// Lines are handed over behind it.
+    is_written: bool,
+    /// More must be waited for: what was found so far is to be seen meanwhile.
+    is_last_for_now: bool,
+}
+
+impl Batch {
+    /// What became of the fragments of the frame at this place.
+    fn fragments_of(&self, place: usize) -> Option<&[FragmentFate]> {
+        let at = self.fragments.binary_search_by_key(&place, |(place, _)| *place).ok()?;
+        self.fragments.get(at).map(|(_, fates)| &**fates)
+    }
+}
+
+/// No worker's number.
+const NOBODY: u8 = u8::MAX;
+
+/// A batch on its way to one worker: its own frames and their bytes count.
+struct Work {
+    batch: Arc<Batch>,
+    items: u64,
+    bytes: u64,
+}
+
+impl Load for Work {
+    fn items(&self) -> u64 {
+        self.items
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+/// One worker's lines for some batches.
+struct Lines {
+    batch: LineBatch,
+    /// They are to be seen at once: more packets must be waited for.
+    is_last_for_now: bool,
+}
+
+/// Emptied line batches, whose memory is used again.
+type Spare = Arc<Mutex<Vec<LineBatch>>>;
+
+fn take_spare(spare: &Spare) -> LineBatch {
+    spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
+}
+
+impl Load for Lines {
+    fn items(&self) -> u64 {
+        self.batch.lines() as u64
+    }
+    fn bytes(&self) -> u64 {
+        self.batch.bytes() as u64
+    }
+}
+
+/// Where the reader stands, and which workers it need not serve any more.
+#[derive(Default)]
+struct Reading {
+    lost: Box<[AtomicBool]>,
+    position: Position,
+}
+
+/// What the reader left behind.
+struct ReaderEnd {
+    cpu: Duration,
+    inputs: Vec<InputDone>,
+    reader: Ledger,
+    entry: Ledger,
+    clock: ClockCounts,
+    is_stopped: bool,
+    defrag: DefragCounters,
+    checksums_ignored_from: Option<u64>,
+}
+
+/// A worker as the writing thread sees it.
+struct Member {
+    lines: Option<Receiver<Lines>>,
+    thread: gabion_runtime::Worker<(WorkerEnd, EventCounts)>,
+    stalled_since: Option<Instant>,
+    is_stall_said: bool,
+    is_given_up: bool,
+}
+
+/// Why these rules and scripts can't be shared out, if so: hosts that rules tag every packet would
+/// have to ask for, and scripts keep what they like from one packet to another. Where a flow may go on
+/// outside of its tunnel, no key of a frame keeps its packets together.
+pub fn needs_one_worker(engine: &Engine) -> Option<&'static str> {
+    if !engine.options.flow.recursion_tracking {
+        return Some("flows may leave their tunnels (decoder.recursion-level.use-for-tracking)");
+    }
+    if !engine.scripts.outputs.is_empty() {
+        return Some("scripts are outputs");
+    }
+    let set = &engine.detector.as_ref()?.set;
+    if !set.scripts.is_empty() {
+        return Some("rules run scripts");
+    }
+    let tags_hosts = |p: &PostMatch| match p {
+        PostMatch::Tag(t) => t.scope != TagScope::Session,
+        _ => false,
+    };
+    let mut all = set.signatures.iter().flat_map(|s| s.post_match.iter());
+    all.any(tags_hosts).then_some("rules tag hosts")
+}
+
+/// The bounds of the way to a worker: room for at least a few batches.
+fn to_worker(pending: Option<u64>) -> Capacity {
+    let items = pending.map_or(TO_WORKER.items, |n| n.clamp(4 * BATCH as u64, PENDING_FRAMES_MAX));
+    Capacity { items, ..TO_WORKER }
+}
+
+/// How a worker waits for another: first for a moment, then by giving way, then asleep.
+fn pause(tries: u32) {
+    match tries {
+        0..64 => std::hint::spin_loop(),
+        64..128 => std::thread::yield_now(),
+        _ => std::thread::sleep(Duration::from_micros(50)),
+    }
+}
+
+impl Run<'_> {
+    /// Reads all inputs by several workers.
+    ///
+    /// # Errors
+    /// If threads can't be started.
+    pub(super) fn parallel(
+        &self,
+        inputs: &[Input],
+        outputs: &mut Outputs,
+        watch: &mut dyn Watch,
+    ) -> std::io::Result<Done> {
+        // Each thread has pages of its own for each size of object: large ones would be mostly empty.
+        gabion_runtime::memory::take_small_pages();
+        let workers = self.plan.workers.clamp(1, gabion_net::WORKERS_MAX);
+        let to_worker = to_worker(self.plan.pending);
+        let supervisor = Supervisor::start()?;
+        let metrics = Metrics::new();
+        let team = Arc::new(Team::new(workers, pause));
+        let pool = self.budget.child("net", None);
+        let pools = Pools::new(&pool, self.engine);
+        let spare = Spare::default();
+        let mut to_workers = Vec::new();
+        let mut members = Vec::new();
+        let mut edges = Vec::new();
+        let mut queues = Vec::new();
+        for n in 0..workers {
+            let number = n as u16;
+            let (to, work, edge) = channel::<Work>("reader>worker", to_worker);
+            let (out, lines, lines_edge) = channel::<Lines>("worker>writer", FROM_WORKER);
+            metrics.edge(Some(number), &edge);
+            metrics.edge(Some(number), &lines_edge);
+            queues.extend([Arc::clone(&edge), Arc::clone(&lines_edge)]);
+            let job = Job {
+                n,
+                engine: Arc::clone(self.engine),
+                budgets: pools.worker(n),
+                team: Arc::clone(&team),
+                outputs: outputs.for_worker(),
+                work,
+                out,
+                spare: Arc::clone(&spare),
+                slot: metrics.ledger("worker", Some(number)),
+                #[cfg(test)]
+                fault: self.fault,
+            };
+            let name = format!("worker {n}");
+            let input = Some(Arc::clone(&edge));
+            let bound = self.plan.processors(n).to_vec();
+            let thread = supervisor.spawn(&name, input, move |pulse| {
+                processors::bind(&bound);
+                job.run(pulse)
+            })?;
+            members.push(Member {
+                lines: Some(lines),
+                thread,
+                stalled_since: None,
+                is_stall_said: false,
+                is_given_up: false,
+            });
+            to_workers.push(to);
+            edges.push(edge);
+        }
+        let lost = (0..workers).map(|_| AtomicBool::new(false)).collect();
+        let reading = Arc::new(Reading { lost, ..Reading::default() });
+        let reader = {
+            let mut inputs = Queue::new(inputs, self.arrivals.clone());
+            let stop = self.stop.clone();
+            let mut dealer =
+                Dealer::new(Arc::clone(self.engine), pools.defrag.leaf("reader", None));
+            let filter = self.filter.clone();
+            let opened = Arc::clone(&self.opened);
+            let reading = Arc::clone(&reading);
+            std::thread::Builder::new().name("reader".to_string()).spawn(move || {
+                let filter = filter.as_deref();
+                read(&mut inputs, &mut dealer, &to_workers, &stop, filter, &opened, &reading)
+            })?
+        };
+        let mut writer = Writer {
+            run: self,
+            outputs,
+            members,
+            supervisor: &supervisor,
+            team: &team,
+            reading: &reading,
+            spare,
+            verdicts: Verdicts::new(Arc::clone(self.engine)),
+            lost: 0,
+            incidents: Vec::new(),
+            is_flush_due: false,
+        };
+        let before = clock::thread_cpu();
+        writer.write(watch);
+        let writing = clock::thread_cpu().saturating_sub(before);
+        let Writer { members, lost, verdicts, incidents, .. } = writer;
+        let memory = Some(self.budget.report());
+        let mut done = Done { lost_workers: lost, memory, incidents, ..Done::default() };
+        let mut defrag = DefragCounters::default();
+        if let Ok(end) = reader.join() {
+            done.inputs = end.inputs;
+            done.is_stopped = end.is_stopped;
+            defrag = end.defrag;
+            done.checksums_ignored_from = end.checksums_ignored_from;
+            done.clock = end.clock;
+            done.threads.push(("reader".to_string(), end.cpu));
+            done.ledgers.add("reader", None, &end.reader);
+            done.ledgers.add("engine", None, &end.entry);
+        }
+        let mut ends = Vec::new();
+        for (n, member) in members.into_iter().enumerate() {
+            // Nobody waits for a thread that does not go on.
+            match if member.is_given_up { None } else { member.thread.join() } {
+                Some((end, tally)) => {
+                    outputs.add_tally(&tally);
+                    done.threads.push((format!("worker {n}"), end.cpu));
+                    ends.push((n as u16, end));
+                }
+                None => {
+                    metrics.write_off("worker", Some(n as u16), &edges[n]);
+                }
+            }
+        }
+        for e in metrics.stage_ledgers().entries() {
+            done.ledgers.add(&e.stage, e.worker, &e.ledger);
+        }
+        done.threads.push(("writer".to_string(), writing));
+        done.shared_uses = team.uses();
+        done.queue_locks = queues
+            .iter()
+            .map(|queue| queue.locks())
+            .fold((0, 0), |(all, held), (a, h)| (all + a, held + h));
+        done.ledgers.add("alerts", None, &verdicts.books().alerts);
+        if let Some((_, end)) = ends.first_mut() {
+            end.stats.net.merge(verdicts.counters());
+            end.stats.add_defrag(&defrag);
+        }
+        done.enter(&ends, self, outputs);
+        Ok(done)
+    }
+}
+
+/// Budgets that workers share: the limits hold for all of them together.
+struct Pools {
+    defrag: BudgetPool,
+    flow: BudgetPool,
+    session: BudgetPool,
+    stream: BudgetPool,
+    app: BudgetPool,
+}
+
+impl Pools {
+    fn new(pool: &BudgetPool, engine: &Engine) -> Pools {
+        let o = &engine.options;
+        Pools {
+            defrag: pool.child("defrag", Some(o.defrag.memcap)),
+            flow: pool.child("flow", Some(o.flow.memcap)),
+            session: pool.child("stream", Some(o.stream.memcap)),
+            stream: pool.child("reassembly", Some(o.stream.reassembly_memcap)),
+            app: pool.child("app-layer", o.app_memcap),
+        }
+    }
+
+    fn worker(&self, n: usize) -> WorkerBudgets {
+        let name = format!("worker {n}");
+        WorkerBudgets {
+            defrag: self.defrag.leaf(&name, None),
+            flow: self.flow.leaf(&name, None),
+            session: self.session.leaf(&name, None),
+            stream: self.stream.leaf(&name, None),
+            app: self.app.leaf(&name, None),
+        }
+    }
+}
+
+/// Everything a worker thread needs.
+struct Job {
+    n: usize,
+    engine: Arc<Engine>,
+    budgets: WorkerBudgets,
+    team: Arc<Team>,
+    outputs: WorkerOutputs,
+    work: Receiver<Work>,
+    out: Sender<Lines>,
+    spare: Spare,
+    slot: LedgerSlot,
+    #[cfg(test)]
+    fault: Option<super::acted_fault::ActedFault>,
+}
+
+impl Job {
+    fn run(mut self, pulse: &Pulse) -> (WorkerEnd, EventCounts) {
+        let seat = self.team.seat(self.n);
+        let mut worker = Worker::in_team(self.engine, self.budgets, &self.team, self.n);
+        let mut ledger = Ledger::new();
+        while let Some(work) = pulse.await_input(|| self.work.recv()) {
+            ledger.receive(work.items, work.bytes);
+            if let Some(name) = &work.batch.capture {
+                self.outputs.set_capture(name);
+            }
+            #[cfg(test)]
+            super::acted_fault::act(self.fault, self.n, work.batch.first);
+            walk(&work.batch, self.n, &mut worker, &mut self.outputs, pulse);
+            ledger.pass(work.items, work.bytes);
+            self.slot.publish(&ledger);
+            if work.batch.is_written {
+                let batch = self.outputs.take(take_spare(&self.spare));
+                let lines = Lines { batch, is_last_for_now: work.batch.is_last_for_now };
+                // A writer that is gone has given this worker up.
+                let _ = pulse.rest(|| self.out.send(lines).is_ok());
+            }
+        }
+        self.outputs.before_frame(u64::MAX >> 1);
+        worker.close();
+        while worker.end_some(&mut self.outputs) {
+            pulse.beat();
+        }
+        drop(seat);
+        let batch = self.outputs.take(LineBatch::default());
+        let lines = Lines { batch, is_last_for_now: false };
+        let _ = pulse.rest(|| self.out.send(lines).is_ok());
+        self.slot.publish_last(&ledger);
+        (WorkerEnd::of(&worker), self.outputs.tally())
+    }
+}
+
+/// Takes a batch through a worker: its own frames, and of all others the time. Where that can end
+/// no flow, the others' frames are passed over.
+fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, pulse: &Pulse) {
+    let mut at = 0;
+    worker.came_to(batch.latest_ns);
+    let Some(latest) = batch.agreed.last() else { return };
+    while let Some((r, owner)) = batch.frames.get(at).zip(batch.owners.get(at)) {
+        let agreed = batch.agreed.get(at).copied().unwrap_or(*latest);
+        let (number, is_own) = (batch.first + at as u64, usize::from(*owner) == n);
+        at += 1;
+        if *owner == NOBODY {
+            continue;
+        }
+        if !is_own && latest.ns < worker.quiet_until() {
+            let rest = batch.owners.get(at..).unwrap_or_default();
+            match rest.iter().position(|owner| usize::from(*owner) == n) {
+                Some(ahead) => at += ahead,
+                // The others wait for whoever does not say how far it has come.
+                None => {
+                    let last = batch.frames.len().saturating_sub(1);
+                    if let Some(r) = batch.frames.get(last) {
+                        let number = batch.first + last as u64;
+                        let f = frame_in(r, &batch.bytes, number, *latest, batch.ignored_from);
+                        worker.pass_by(&f, out);
+                    }
+                    return;
+                }
+            }
+            continue;
+        }
+        out.before_frame(number);
+        let mut f = frame_in(r, &batch.bytes, number, agreed, batch.ignored_from);
+        while worker.pass_by(&f, out) {
+            pulse.beat();
+        }
+        if is_own {
+            out.at_frame(number);
+            f.fragments = batch.fragments_of(at - 1);
+            worker.take(&f, out);
+        }
+    }
+}
+
+/// The reader thread: cuts captures into batches and gives each to every worker.
+fn read(
+    inputs: &mut Queue,
+    dealer: &mut Dealer,
+    workers: &[Sender<Work>],
+    stop: &StopFlag,
+    filter: Option<&Filter>,
+    opened: &OpenedOnce,
+    reading: &Reading,
+) -> ReaderEnd {
+    let mut end = ReaderEnd {
+        cpu: Duration::ZERO,
+        inputs: Vec::new(),
+        reader: Ledger::new(),
+        entry: Ledger::new(),
+        clock: ClockCounts::default(),
+        is_stopped: false,
+        defrag: DefragCounters::default(),
+        checksums_ignored_from: None,
+    };
+    let (mut number, mut batches) = (0, 0);
+    let mut clock = AgreedClock::default();
+    let mut checksums = dealer.checksum_sample();
+    while let Some((at, input)) = inputs.next(stop, &Pulse::unwatched(), &mut || ()) {
+        let mut capture = Some(input.path.display().to_string());
+        let mut take = |block: FrameBlock<'_>, record_outcome: &mut dyn FnMut(&FrameRef, Entry)| {
+            batches += 1;
+            let is_written = batches % BATCHES_A_WRITE == 0
+                || block.frames.len() < BATCH
+                || block.is_last_for_now;
+            hand_out(
+                block,
+                dealer,
+                (capture.take(), is_written),
+                workers,
+                &reading.lost,
+                record_outcome,
+            );
+        };
+        let mut see = |to, len| reading.position.set(at, to, len);
+        let mut one = OneInput {
+            number: &mut number,
+            clock: &mut clock,
+            checksums: &mut checksums,
+            reader: &mut end.reader,
+            entry: &mut end.entry,
+            stop,
+            opened,
+            filter,
+            pulse: &Pulse::unwatched(),
+        };
+        let (done, is_stopped) = one.read(&input, &mut take, &mut see);
+        end.is_stopped |= is_stopped;
+        inputs.done(done, &mut end.inputs);
+    }
+    end.is_stopped |= inputs.is_cut(stop);
+    end.defrag = dealer.defrag_counters();
+    end.clock = clock.counts();
+    end.checksums_ignored_from = checksums.given_up_at();
+    end.cpu = clock::thread_cpu();
+    end
+}
+
+/// Gives a block of frames to the workers.
+fn hand_out(
+    block: FrameBlock<'_>,
+    dealer: &mut Dealer,
+    (capture, is_written): (Option<String>, bool),
+    workers: &[Sender<Work>],
+    lost: &[AtomicBool],
+    record_outcome: &mut dyn FnMut(&FrameRef, Entry),
+) {
+    let is_lost = |n: usize| lost.get(n).is_some_and(|l| l.load(Relaxed));
+    let mut owners = Vec::with_capacity(block.frames.len());
+    let mut shares = vec![(0, 0); workers.len()];
+    let mut latest_ns = 0;
+    let mut fragments = Vec::new();
+    for (place, (r, agreed)) in block.frames.iter().zip(block.agreed).enumerate() {
+        let number = block.first + place as u64;
+        let dealt = dealer.deal(&frame_in(r, block.bytes, number, *agreed, block.ignored_from));
+        let owner = dealt.map(|dealt| {
+            fragments.extend(dealt.fragments.map(|fates| (place, fates)));
+            owner(dealt.key, workers.len())
+        });
+        if owner.is_some() && r.ts_ns <= agreed.ns {
+            latest_ns = latest_ns.max(r.ts_ns);
+        }
+        match owner.and_then(|n| Some((n, shares.get_mut(n)?))) {
+            Some((n, _)) if is_lost(n) => record_outcome(r, Entry::Lost),
+            Some((_, (items, bytes))) => {
+                *items += 1;
+                *bytes += u64::from(r.len);
+                record_outcome(r, Entry::Taken);
+            }
+            None => record_outcome(r, Entry::Unsupported),
+        }
+        owners.push(owner.and_then(|n| u8::try_from(n).ok()).unwrap_or(NOBODY));
+    }
+    let batch = Arc::new(Batch {
+        bytes: Arc::clone(block.bytes),
+        frames: std::mem::replace(block.frames, Vec::with_capacity(BATCH)),
+        owners,
+        fragments,
+        first: block.first,
+        ignored_from: block.ignored_from,
+        agreed: block.agreed.to_vec(),
+        latest_ns,
+        capture,
+        is_written,
+        is_last_for_now: block.is_last_for_now,
+    });
+    for (n, (to, (items, bytes))) in workers.iter().zip(shares).enumerate() {
+        while !is_lost(n) && !to.await_room(items, bytes, FRAME_BATCHES_MAX, WAIT_FOR_ROOM) {}
+        if items > 0 || !is_lost(n) {
+            // What a lost worker does not take any more is shed in the edge's ledger.
+            let _ = to.try_send(Work { batch: Arc::clone(&batch), items, bytes });
+        }
+    }
+}
+
+/// The worker of a key: the high bits of a product are fair for any number of workers.
+fn owner(key: u32, workers: usize) -> usize {
+    ((u64::from(key) * workers as u64) >> 32) as usize
+}
+
+/// Writes what the workers send, in packet order, and watches over them.
+struct Writer<'a> {
+    run: &'a Run<'a>,
+    outputs: &'a mut Outputs,
+    members: Vec<Member>,
+    supervisor: &'a Supervisor,
+    team: &'a Team,
+    reading: &'a Reading,
+    spare: Spare,
+    verdicts: Verdicts,
+    lost: u32,
+    incidents: Vec<Incident>,
+    /// What was written is to be seen before more comes.
+    is_flush_due: bool,
+}
+
+impl Writer<'_> {
+    /// Writes until all workers are through.
+    fn write(&mut self, watch: &mut dyn Watch) {
+        let mut batches: Vec<LineBatch> = Vec::with_capacity(self.members.len());
+        loop {
+            batches.clear();
+            for n in 0..self.members.len() {
+                batches.extend(self.next(n, watch));
+            }
+            if batches.is_empty() {
+                break;
+            }
+            let verdicts = &mut self.verdicts;
+            self.outputs.write(&mut batches, &mut |question| verdicts.ask(question));
+            if std::mem::take(&mut self.is_flush_due) {
+                self.outputs.flush_lines();
+            }
+            let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+            for mut batch in batches.drain(..).filter(|b| b.capacity() <= SPARE_LINES_BYTES_MAX) {
+                if spare.len() < SPARE_LINES_MAX {
+                    batch.clear();
+                    spare.push(batch);
+                }
+            }
+            drop(spare);
+            if self.run.reopen_asked() {
+                self.outputs.reopen();
+            }
+            self.run.answer_reload(watch);
+            self.reading.position.tell(watch);
+        }
+        if self.run.reopen_asked() {
+            self.outputs.reopen();
+        }
+        self.run.answer_reload(watch);
+        self.events(watch);
+    }
+
+    /// The next lines of a worker, while events are looked after; none when it is through or was
+    /// given up.
+    fn next(&mut self, n: usize, watch: &mut dyn Watch) -> Option<LineBatch> {
+        loop {
+            let lines = self.members.get(n)?.lines.as_ref()?;
+            match lines.recv_timeout(LOOK) {
+                Ok(lines) => {
+                    self.is_flush_due |= lines.is_last_for_now;
+                    return Some(lines.batch);
+                }
+                Err(Empty::Ended) => {
+                    self.members[n].lines = None;
+                    return None;
+                }
+                // Nothing comes for a while: what there is can be read.
+                Err(Empty::Yet) => self.outputs.flush_lines(),
+            }
+            self.run.answer_reload(watch);
+            self.events(watch);
+            self.give_up_stalled(watch);
+        }
+    }
+
+    /// Says what happened to a worker and keeps it.
+    fn say(&mut self, watch: &mut dyn Watch, n: usize, kind: Trouble, message: String) {
+        let incident = Incident { worker: format!("worker {n}"), kind, message };
+        watch.incident(&incident);
+        self.incidents.push(incident);
+    }
+
+    /// Gives up the worker that does not go on. Those that only wait for it are stalled too, but not
+    /// furthest behind.
+    fn give_up_stalled(&mut self, watch: &mut dyn Watch) {
+        let Some(n) = self.team.furthest_behind() else { return };
+        let Some(m) = self.members.get_mut(n) else { return };
+        if m.stalled_since.is_none_or(|t| t.elapsed() < STALL_GRACE) {
+            return;
+        }
+        m.lines = None;
+        m.is_given_up = true;
+        for m in &mut self.members {
+            m.stalled_since = m.stalled_since.map(|_| clock::now());
+        }
+        self.lose(n);
+        let message = format!("did not go on for {} s", STALL_GRACE.as_secs());
+        self.say(watch, n, Trouble::GivenUp, message);
+    }
+
+    fn lose(&mut self, n: usize) {
+        self.lost += 1;
+        self.team.give_up(n);
+        if let Some(lost) = self.reading.lost.get(n) {
+            lost.store(true, Relaxed);
+        }
+    }
+
+    /// Says what happened to workers.
+    fn events(&mut self, watch: &mut dyn Watch) {
+        while let Some(event) = self.supervisor.poll_event() {
+            let Event { worker, kind, message, .. } = event;
+            let n = worker.0 as usize;
+            let Some(member) = self.members.get_mut(n) else { continue };
+            match kind {
+                EventKind::Finished => {
+                    member.stalled_since = None;
+                    if std::mem::take(&mut member.is_stall_said) {
+                        let message = "came to its end".to_string();
+                        self.say(watch, n, Trouble::Recovered, message);
+                    }
+                }
+                EventKind::Panicked => {
+                    if !member.is_given_up {
+                        self.lose(n);
+                    }
+                    self.say(watch, n, Trouble::Failed, message);
+                }
+                EventKind::Stalled => {
+                    member.stalled_since = Some(clock::now());
+                    if self.team.furthest_behind() == Some(n) {
+                        member.is_stall_said = true;
+                        self.say(watch, n, Trouble::Stalled, message);
+                    }
+                }
+                EventKind::Recovered => {
+                    member.stalled_since = None;
+                    if std::mem::take(&mut member.is_stall_said) {
+                        self.say(watch, n, Trouble::Recovered, message);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packets::acted_fault::ActedFault;
+    use crate::packets::incidents::Unwatched;
+    use gabion_record::ledger::ShedReason;
+    use gabion_settings::{EngineMode, RuleFile, WorkerPlan};
+    use std::path::Path;
+
+    struct Ran {
+        done: Done,
+        alerts: Vec<(u32, u64, String)>,
+    }
+
+    fn run(capture: &Path, rules: &str, workers: usize, fault: Option<ActedFault>) -> Ran {
+        let config = gabion_settings::built_in_configuration();
+        let catalog = gabion_proto::registry::catalog();
+        let file = RuleFile {
+            name: "test.rules".to_string(),
+            text: rules.to_string(),
+            is_firewall: false,
+        };
+        let scripts = gabion_settings::script_setup(&config, Default::default());
+        let c = gabion_settings::compile_rules(
+            &config,
+            &[file],
+            &catalog,
+            Default::default(),
+            &scripts,
+        );
+        let mut outputs = Outputs::counting(&config);
+        let mode = EngineMode::default();
+        let rules = Some((c.set, c.datasets));
+        let engine =
+            gabion_settings::build_engine(&config, rules, catalog, outputs.wants(), mode, scripts)
+                .unwrap();
+        let engine = Arc::new(engine);
+        let budget = BudgetPool::root("test", 1 << 30);
+        let stop = StopFlag::new();
+        let mut run = Run::new(&engine, &budget, &stop, Default::default());
+        run.fault = fault;
+        let inputs = [Input { path: capture.to_path_buf(), is_named: true }];
+        run.plan = WorkerPlan::of(workers);
+        let done = run.read(&inputs, &mut outputs, &mut Unwatched).unwrap();
+        let tally = &outputs.tally().alerts;
+        let mut alerts: Vec<_> =
+            tally.iter().map(|a| (a.sid, a.count, format!("{:?}", a.first))).collect();
+        alerts.sort();
+        Ran { done, alerts }
+    }
+
+    fn demo() -> std::path::PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../demo/demo.pcap")
+    }
+
+    /// Rules whose answers hang on the order of packets of many flows.
+    const ACROSS: &str = r#"
+alert tcp any any -> any any (msg:"limit"; flags:S; threshold:type limit, track by_src, count 3, seconds 2; sid:1;)
+alert tcp any any -> any any (msg:"threshold"; flags:S; threshold:type threshold, track by_dst, count 7, seconds 60; sid:2;)
+alert tcp any any -> any any (msg:"both"; flags:A; threshold:type both, track by_rule, count 50, seconds 1; sid:3;)
+alert tcp any any -> any any (msg:"filter"; flags:S; detection_filter:track by_src, count 20, seconds 10; sid:4;)
+alert udp any any -> any 53 (msg:"sets"; xbits:set,seen,track ip_src,expire 3; noalert; sid:5;)
+alert tcp any any -> any any (msg:"asks"; flags:S; xbits:isset,seen,track ip_src; sid:6;)
+alert tcp any any -> any any (msg:"host"; flags:SA; hostbits:set,answers,src; noalert; sid:7;)
+alert tcp any any -> any any (msg:"asks host"; flags:S; hostbits:isset,answers,dst; threshold:type limit, track by_both, count 2, seconds 5; sid:8;)
+"#;
+
+    #[test]
+    fn any_number_of_workers_gives_the_answer_of_one() {
+        let one = run(&demo(), ACROSS, 1, None);
+        assert!(one.alerts.len() >= 5, "{:?}", one.alerts);
+        for workers in [2, 3, 5, 8] {
+            let many = run(&demo(), ACROSS, workers, None);
+            assert_eq!(many.alerts, one.alerts, "{workers} workers");
+            many.done.ledgers.balance().unwrap();
+            assert_eq!(many.done.counters.packets, one.done.counters.packets);
+            assert_eq!(many.done.counters.alerts_suppressed, one.done.counters.alerts_suppressed);
+            assert_eq!(many.done.lost_workers, 0);
+        }
+    }
+
+    #[test]
+    fn a_worker_that_panics_is_shed_and_the_others_go_on() {
+        let fault = ActedFault::Panic { worker: 1, from: 300 };
+        let ran = run(&demo(), ACROSS, 2, Some(fault));
+        assert_eq!(ran.done.lost_workers, 1);
+        ran.done.ledgers.balance().unwrap();
+        assert_eq!(kinds(&ran), [Trouble::Failed]);
+        assert!(ran.done.incidents[0].line().contains("failed: acted out at "));
+        assert!(said_in_stats(&ran, "\"workers\":{\"failed\":1}"));
+        let shed: u64 = ran
+            .done
+            .ledgers
+            .entries()
+            .iter()
+            .map(|e| e.ledger.shed_for(ShedReason::WorkerLost).items)
+            .sum();
+        assert!(shed > 0);
+        let packets = ran.done.counters.packets;
+        assert!(packets > 0 && packets + shed <= 1264, "{packets} {shed}");
+    }
+
+    #[test]
+    fn a_worker_that_stalls_ends_the_run_with_what_there_is() {
+        let fault = ActedFault::Stall { worker: 0, from: 300 };
+        let started = clock::now();
+        let ran = run(&demo(), ACROSS, 2, Some(fault));
+        assert!(started.elapsed() < Duration::from_secs(20));
+        assert_eq!(ran.done.lost_workers, 1);
+        ran.done.ledgers.balance().unwrap();
+        assert_eq!(kinds(&ran), [Trouble::Stalled, Trouble::GivenUp]);
+        assert!(said_in_stats(&ran, "\"workers\":{\"stalled\":1,\"given_up\":1}"));
+    }
+
+    fn kinds(ran: &Ran) -> Vec<Trouble> {
+        ran.done.incidents.iter().map(|i| i.kind).collect()
+    }
+
+    fn said_in_stats(ran: &Ran, what: &str) -> bool {
+        let texts = &ran.done.stats;
+        [&texts.all, &texts.without_zeros]
+            .into_iter()
+            .all(|text| String::from_utf8_lossy(text).contains(what))
+    }
+
+    #[test]
+    fn the_only_worker_is_watched_over_too() {
+        let ran = run(&demo(), ACROSS, 1, Some(ActedFault::Panic { worker: 0, from: 300 }));
+        assert_eq!((ran.done.lost_workers, kinds(&ran)), (1, vec![Trouble::Failed]));
+        crate::packets::ending::check_balance(&ran.done).unwrap();
+        let by_stage = ran.done.ledgers.by_stage();
+        let entry = by_stage.iter().find(|e| e.stage == "engine").unwrap();
+        let (taken, lost) = (entry.ledger.passed(), entry.ledger.shed_for(ShedReason::WorkerLost));
+        assert!(taken.items > 0 && lost.items > 0);
+        assert_eq!(taken.items + lost.items, 1264);
+        assert!(said_in_stats(&ran, "\"workers\":{\"failed\":1}"));
+
+        let pause = ActedFault::Pause { worker: 0, at: 300, millis: 2300 };
+        let ran = run(&demo(), ACROSS, 1, Some(pause));
+        assert_eq!((ran.done.lost_workers, ran.done.counters.packets), (0, 1264));
+        assert!(kinds(&ran).contains(&Trouble::Stalled), "{:?}", ran.done.incidents);
+        assert!(kinds(&ran).contains(&Trouble::Recovered), "{:?}", ran.done.incidents);
+    }
+}

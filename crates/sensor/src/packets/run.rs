@@ -1,0 +1,241 @@
+//! A packet run, from its sources to its outputs: captures are read in blocks, inspected by one worker or
+//! several under a supervisor, and what is found is written in packet order.
+//!
+//! What the run left behind is one value, [`Done`]: what happened to each input, the ledgers of all stages,
+//! counters and costs, and what happened to workers.
+
+use super::arrivals::Arrivals;
+use super::capture::{Entry, FrameBlock, OnFrame, OneInput, frame_in};
+use super::incidents::{Incident, Trouble, Watch};
+use super::input::{Input, InputDone};
+use super::opened_once::OpenedOnce;
+use super::packet_log::PacketLogCounts;
+use super::stats::{self, WorkerStats};
+use gabion_capture::filter::Filter;
+use gabion_capture::{AgreedClock, ClockCounts};
+use gabion_net::{
+    ChecksumSample, Engine, NetCounters, RuleCosts, Worker, WorkerBooks, WorkerBudgets,
+};
+use gabion_outputs::files::Outputs;
+use gabion_record::budget::{BudgetPool, BudgetReport};
+use gabion_record::eve::NetSink;
+use gabion_record::ledger::{Ledger, StageLedgers};
+use gabion_record::limits::Reached;
+use gabion_runtime::{Pulse, Signals, StopFlag, clock};
+use gabion_settings::WorkerPlan;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What a run left behind.
+#[derive(Default)]
+pub struct Done {
+    /// Each input.
+    pub inputs: Vec<InputDone>,
+    /// The ledger of each stage.
+    pub ledgers: StageLedgers,
+    /// What the engine counted.
+    pub counters: NetCounters,
+    /// What was unusual about the times of frames.
+    pub clock: ClockCounts,
+    /// TCP packets that were not looked at further for their checksum.
+    pub wrong_checksums: u64,
+    /// Number of the frame from which on checksums were ignored, because too many before were wrong.
+    pub checksums_ignored_from: Option<u64>,
+    /// What rules, prefilters and parsers cost.
+    pub costs: RuleCosts,
+    /// What the budgets were used for, at the end of the reading.
+    pub memory: Option<BudgetReport>,
+    /// The `stats` object, for the record at the end.
+    pub stats: gabion_outputs::files::StatsTexts,
+    /// Fixed limits that were reached, by workers and by all other threads.
+    pub limits: Reached,
+    /// Somebody asked to stop before the end.
+    pub is_stopped: bool,
+    /// It was SIGTERM.
+    pub is_terminated: bool,
+    /// Workers that were lost on the way.
+    pub lost_workers: u32,
+    /// What happened to workers that should not.
+    pub incidents: Vec<Incident>,
+    /// Processor time of each thread that read, worked or wrote.
+    pub threads: Vec<(String, Duration)>,
+    /// Uses of state across flows by several workers, and those that had to wait.
+    pub shared_uses: (u64, u64),
+    /// Locks of the queues between threads that were taken, and those that somebody else held then.
+    pub queue_locks: (u64, u64),
+}
+
+/// What a worker left behind.
+pub(crate) struct WorkerEnd {
+    /// Processor time of its thread so far.
+    pub(crate) cpu: Duration,
+    pub(crate) stats: WorkerStats,
+    pub(crate) books: WorkerBooks,
+    pub(crate) costs: RuleCosts,
+}
+
+impl WorkerEnd {
+    pub(crate) fn of(worker: &Worker) -> WorkerEnd {
+        let mut costs = RuleCosts::new(0, None, worker.costs().is_exact());
+        costs.merge(worker.costs());
+        WorkerEnd {
+            cpu: clock::thread_cpu(),
+            stats: WorkerStats::of(worker),
+            books: worker.books().clone(),
+            costs,
+        }
+    }
+}
+
+impl Done {
+    /// Enters what the workers left behind, each with its number.
+    pub(crate) fn enter(&mut self, ends: &[(u16, WorkerEnd)], run: &Run<'_>, outputs: &Outputs) {
+        for (n, end) in ends {
+            end.books.each(&mut |stage, ledger| self.ledgers.add(stage, Some(*n), ledger));
+            self.counters.merge(&end.stats.net);
+            self.wrong_checksums += end.stats.wrong_checksums();
+            if self.costs.rules.is_empty() {
+                self.costs = RuleCosts::new(0, None, end.costs.is_exact());
+            }
+            self.costs.merge(&end.costs);
+        }
+        let all: Vec<&WorkerStats> = ends.iter().map(|(_, end)| &end.stats).collect();
+        let mut more = outputs.counters();
+        more.extend(run.logged.iter().flat_map(|l| l.stats()));
+        // Nothing of this is in the records of a run in which nothing happened.
+        for (name, kind) in [
+            ("workers.stalled", Trouble::Stalled),
+            ("workers.recovered", Trouble::Recovered),
+            ("workers.failed", Trouble::Failed),
+            ("workers.given_up", Trouble::GivenUp),
+        ] {
+            let times = self.incidents.iter().filter(|i| i.kind == kind).count() as u64;
+            more.extend((times > 0).then_some((name, times)));
+        }
+        self.stats = stats::json(&all, run.engine, Some(run.counts), &more);
+    }
+}
+
+/// A run that is to be made.
+pub struct Run<'a> {
+    /// The engine.
+    pub engine: &'a Arc<Engine>,
+    /// The memory that it may use.
+    pub budget: &'a BudgetPool,
+    /// The request to stop.
+    pub stop: &'a StopFlag,
+    /// How many rules there are, for the statistics.
+    pub counts: gabion_rules::Counts,
+    /// How many workers there are, and where.
+    pub plan: WorkerPlan,
+    /// Which frames are read.
+    pub filter: Option<Arc<Filter>>,
+    /// Captures that come while the run lasts.
+    pub arrivals: Option<Arrivals>,
+    /// A pipe that was looked into.
+    pub opened: Arc<OpenedOnce>,
+    /// Requests from outside beside that to stop.
+    pub signals: Option<Signals>,
+    /// Outputs were opened anew, and whoever watches does not know yet.
+    reopened: AtomicBool,
+    /// What packet logs count.
+    pub logged: Option<Arc<PacketLogCounts>>,
+    /// The exit code when the only worker does not go on.
+    pub lost_code: u8,
+    /// A fault to act out.
+    #[cfg(test)]
+    pub(crate) fault: Option<super::acted_fault::ActedFault>,
+}
+
+impl<'a> Run<'a> {
+    /// A run with this engine, by one worker.
+    pub fn new(
+        engine: &'a Arc<Engine>,
+        budget: &'a BudgetPool,
+        stop: &'a StopFlag,
+        counts: gabion_rules::Counts,
+    ) -> Run<'a> {
+        Run {
+            engine,
+            budget,
+            stop,
+            counts,
+            plan: WorkerPlan::default(),
+            filter: None,
+            arrivals: None,
+            opened: Arc::default(),
+            signals: None,
+            reopened: AtomicBool::new(false),
+            logged: None,
+            lost_code: 1,
+            #[cfg(test)]
+            fault: None,
+        }
+    }
+
+    /// Reads all inputs.
+    ///
+    /// # Errors
+    /// If threads can't be started.
+    pub fn read(
+        &self,
+        inputs: &[Input],
+        outputs: &mut Outputs,
+        watch: &mut dyn Watch,
+    ) -> std::io::Result<Done> {
+        let mut done = match self.plan.workers {
+            0 | 1 => self.single(inputs, outputs, watch),
+            _ => self.parallel(inputs, outputs, watch),
+        }?;
+        done.is_terminated = self.signals.as_ref().is_some_and(Signals::is_terminated);
+        Ok(done)
+    }
+
+    /// Whether somebody asked for outputs to be opened anew (SIGHUP).
+    pub(crate) fn reopen_asked(&self) -> bool {
+        let is_asked = self.signals.as_ref().is_some_and(Signals::take_reopen);
+        if is_asked {
+            self.reopened.store(true, Relaxed);
+        }
+        is_asked
+    }
+
+    /// Answers who asked for other rules, and passes on that outputs were opened anew.
+    pub(crate) fn answer_reload(&self, watch: &mut dyn Watch) {
+        if self.reopened.swap(false, Relaxed) {
+            watch.reopen();
+        }
+        if self.signals.as_ref().is_some_and(Signals::take_reload) {
+            watch.reload();
+        }
+    }
+}
+
+/// Reads one capture by a worker of its own, on this thread; records go to the sink.
+pub fn read_capture<S: NetSink>(engine: &Arc<Engine>, input: &Input, sink: &mut S) -> InputDone {
+    let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
+    let mut take = |block: FrameBlock<'_>, on_frame: OnFrame<'_>| {
+        let agreed = block.agreed.iter();
+        for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(agreed) {
+            let f = frame_in(r, block.bytes, number, *agreed, block.ignored_from);
+            let taken = worker.frame(&f, sink);
+            on_frame(r, if taken { Entry::Taken } else { Entry::Unsupported });
+        }
+    };
+    let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
+    let mut one = OneInput {
+        number: &mut 0,
+        clock: &mut AgreedClock::default(),
+        checksums: &mut ChecksumSample::new(Arc::clone(engine)),
+        reader: &mut reader,
+        entry: &mut entry,
+        stop: &StopFlag::new(),
+        opened: &OpenedOnce::default(),
+        filter: None,
+        pulse: &Pulse::unwatched(),
+    };
+    let (done, _) = one.read(input, &mut take, &mut |_, _| {});
+    worker.finish(sink);
+    done
+}

@@ -1,0 +1,262 @@
+//! Captures through one worker, which reads, inspects and writes; the calling thread watches over it.
+//!
+//! A panic of the engine costs what is left to read: it is shed as `worker_lost`, as with several
+//! workers. A worker that stalls is said; nobody could go on in its place, so the run ends when it
+//! does not come back for long.
+
+use super::arrivals::Queue;
+use super::capture::{Entry, FrameBlock, OneInput, frame_in};
+use super::incidents::{Incident, Position, Trouble, Watch};
+use super::input::Input;
+use super::run::{Done, Run, WorkerEnd};
+use super::stats::{self, WorkerStats};
+use gabion_capture::{AgreedClock, FrameRef};
+use gabion_net::{ChecksumSample, Engine, Worker, WorkerBudgets};
+use gabion_outputs::files::Outputs;
+use gabion_record::budget::BudgetPool;
+use gabion_record::ledger::Ledger;
+use gabion_runtime::{Event, EventKind, Pulse, Supervisor, clock, processors};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long one look for an event waits.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long a stalled worker is waited for. Nothing else could go on, so it is long.
+const STALL_END: Duration = Duration::from_secs(60);
+/// The worker's name.
+const NAME: &str = "worker 0";
+
+/// Budgets of a worker's tables below the pool, each with the limit of the configuration.
+fn worker_budgets(pool: &BudgetPool, engine: &Engine) -> WorkerBudgets {
+    let o = &engine.options;
+    WorkerBudgets {
+        defrag: pool.leaf("defrag", Some(o.defrag.memcap)),
+        flow: pool.leaf("flow", Some(o.flow.memcap)),
+        session: pool.leaf("stream", Some(o.stream.memcap)),
+        stream: pool.leaf("reassembly", Some(o.stream.reassembly_memcap)),
+        app: pool.leaf("app-layer", o.app_memcap),
+    }
+}
+
+/// What the worker tells of while it works.
+#[derive(Default)]
+struct Shared {
+    position: Position,
+    /// Panics that are not yet said.
+    failed: Mutex<Vec<String>>,
+}
+
+impl Shared {
+    fn failed(&self, message: String) {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+    }
+}
+
+/// What the watching thread knows.
+struct Watching<'w> {
+    watch: &'w mut dyn Watch,
+    incidents: Vec<Incident>,
+    stalled_since: Option<Instant>,
+}
+
+impl Watching<'_> {
+    fn say(&mut self, kind: Trouble, message: String) {
+        let incident = Incident { worker: NAME.to_string(), kind, message };
+        self.watch.incident(&incident);
+        self.incidents.push(incident);
+    }
+
+    /// False when the worker's thread is through.
+    fn event(&mut self, event: Event) -> bool {
+        match event.kind {
+            EventKind::Finished => {
+                // It went on and was through before anybody looked again.
+                if self.stalled_since.take().is_some() {
+                    self.say(Trouble::Recovered, "came to its end".to_string());
+                }
+                return false;
+            }
+            EventKind::Panicked => {
+                self.say(Trouble::Failed, event.message);
+                return false;
+            }
+            EventKind::Stalled => {
+                self.stalled_since = Some(clock::now());
+                self.say(Trouble::Stalled, event.message);
+            }
+            EventKind::Recovered => {
+                self.stalled_since = None;
+                self.say(Trouble::Recovered, event.message);
+            }
+        }
+        true
+    }
+}
+
+impl Run<'_> {
+    /// Reads all inputs by one worker.
+    ///
+    /// # Errors
+    /// If threads can't be started.
+    pub(super) fn single(
+        &self,
+        inputs: &[Input],
+        outputs: &mut Outputs,
+        watch: &mut dyn Watch,
+    ) -> std::io::Result<Done> {
+        let supervisor = Supervisor::start()?;
+        let shared = Shared::default();
+        let mut watching = Watching { watch, incidents: Vec::new(), stalled_since: None };
+        let (done, ends) = std::thread::scope(|scope| {
+            let (shared, outputs) = (&shared, &mut *outputs);
+            let worker = supervisor.spawn_scoped(scope, NAME, move |pulse| {
+                processors::bind(self.plan.processors(0));
+                self.read_single(inputs, outputs, shared, pulse)
+            })?;
+            let mut goes_on = true;
+            while goes_on {
+                if let Some(event) = supervisor.next_event(LOOK) {
+                    goes_on = watching.event(event);
+                }
+                self.look(shared, &mut watching);
+            }
+            std::io::Result::Ok(worker.join().ok().flatten().unwrap_or_default())
+        })?;
+        let mut done = done;
+        done.lost_workers = u32::from(ends.is_empty());
+        done.incidents = watching.incidents;
+        done.enter(&ends, self, outputs);
+        Ok(done)
+    }
+
+    /// What the watching thread looks after again and again.
+    fn look(&self, shared: &Shared, watching: &mut Watching<'_>) {
+        let failed =
+            std::mem::take(&mut *shared.failed.lock().unwrap_or_else(PoisonError::into_inner));
+        for message in failed {
+            watching.say(Trouble::Failed, message);
+        }
+        self.answer_reload(watching.watch);
+        shared.position.tell(watching.watch);
+        if watching.stalled_since.is_some_and(|t| t.elapsed() >= STALL_END) {
+            let message = format!(
+                "did not go on for {} s, nobody else can; what is not yet in the outputs is lost",
+                STALL_END.as_secs()
+            );
+            watching.say(Trouble::GivenUp, message);
+            std::process::exit(i32::from(self.lost_code));
+        }
+    }
+
+    /// The worker's thread. What the worker left behind is missing when it failed.
+    fn read_single(
+        &self,
+        inputs: &[Input],
+        outputs: &mut Outputs,
+        shared: &Shared,
+        pulse: &Pulse,
+    ) -> (Done, Vec<(u16, WorkerEnd)>) {
+        let pool = self.budget.child("net", None);
+        let budgets = worker_budgets(&pool, self.engine);
+        let mut worker = Worker::new(Arc::clone(self.engine), budgets);
+        let mut done = Done::default();
+        let (mut reader, mut entry) = (Ledger::new(), Ledger::new());
+        let (mut number, mut clock) = (0, AgreedClock::default());
+        let mut checksums = ChecksumSample::new(Arc::clone(self.engine));
+        let mut is_lost = false;
+        let mut queue = Queue::new(inputs, self.arrivals.clone());
+        while let Some((at, input)) = queue.next(self.stop, pulse, &mut || outputs.flush_lines()) {
+            outputs.set_capture(&input.path.display().to_string());
+            let mut take =
+                |block: FrameBlock<'_>, record_outcome: &mut dyn FnMut(&FrameRef, Entry)| {
+                    if self.reopen_asked() {
+                        outputs.reopen();
+                    }
+                    let mut told = 0;
+                    if !is_lost {
+                        #[cfg(test)]
+                        let (fault, first) = (self.fault, block.first);
+                        let result = pulse.guard(|| {
+                            #[cfg(test)]
+                            super::acted_fault::act(fault, 0, first);
+                            inspect(&block, &mut worker, outputs, pulse, &mut |r, what| {
+                                told += 1;
+                                record_outcome(r, what);
+                            });
+                        });
+                        if let Err(message) = result {
+                            is_lost = true;
+                            shared.failed(message);
+                        }
+                    }
+                    for r in block.frames.get(told..).unwrap_or_default() {
+                        record_outcome(r, Entry::Lost);
+                    }
+                    if block.is_last_for_now {
+                        outputs.flush_lines();
+                    }
+                };
+            let mut see = |position, len| shared.position.set(at, position, len);
+            let mut one = OneInput {
+                number: &mut number,
+                clock: &mut clock,
+                checksums: &mut checksums,
+                reader: &mut reader,
+                entry: &mut entry,
+                stop: self.stop,
+                opened: &self.opened,
+                filter: self.filter.as_deref(),
+                pulse,
+            };
+            let (input_done, is_stopped) = one.read(&input, &mut take, &mut see);
+            done.is_stopped |= is_stopped;
+            queue.done(input_done, &mut done.inputs);
+        }
+        done.is_stopped |= queue.is_cut(self.stop);
+        if self.reopen_asked() {
+            outputs.reopen();
+        }
+        done.clock = clock.counts();
+        done.checksums_ignored_from = checksums.given_up_at();
+        done.memory = Some(self.budget.report());
+        done.ledgers.add("reader", None, &reader);
+        done.ledgers.add("engine", None, &entry);
+        if is_lost {
+            return (done, Vec::new());
+        }
+        if let Err(message) = pulse.guard(|| self.finish(&mut worker, outputs, pulse)) {
+            shared.failed(message);
+            return (done, Vec::new());
+        }
+        let end = WorkerEnd::of(&worker);
+        done.threads.push((NAME.to_string(), end.cpu));
+        (done, vec![(0, end)])
+    }
+
+    /// Ends all flows, and gives the counters to scripts that log them.
+    fn finish(&self, worker: &mut Worker, outputs: &mut Outputs, pulse: &Pulse) {
+        worker.close();
+        while worker.end_some(outputs) {
+            pulse.beat();
+        }
+        if !self.engine.scripts.outputs.is_empty() {
+            worker.log_stats(&stats::counters(&[&WorkerStats::of(worker)], self.engine));
+        }
+    }
+}
+
+/// Takes a block of frames through the worker.
+fn inspect(
+    block: &FrameBlock<'_>,
+    worker: &mut Worker,
+    outputs: &mut Outputs,
+    pulse: &Pulse,
+    record_outcome: &mut dyn FnMut(&FrameRef, Entry),
+) {
+    for ((number, r), agreed) in (block.first..).zip(block.frames.iter()).zip(block.agreed) {
+        let f = frame_in(r, block.bytes, number, *agreed, block.ignored_from);
+        let taken = worker.frame(&f, outputs);
+        pulse.beat();
+        record_outcome(r, if taken { Entry::Taken } else { Entry::Unsupported });
+    }
+}
