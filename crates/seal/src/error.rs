@@ -14,6 +14,9 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// The folder holds no log.
+    #[error("no log here: log.id is missing")]
+    NoLog,
     /// Bytes that are not what their place promises.
     #[error("{what}")]
     Format {

@@ -27,8 +27,9 @@
 //! writer.close(now_ns)?; // closing statement, last checkpoint
 //! # Ok(()) }
 //! ```
-//! The writer is one thread's; errors of the storage stop it for good (`Error::Stopped`), and what has
-//! no durable ticket is to be offered again to a writer opened anew. `Writer::state` adds the log's own
+//! The writer is one thread's; errors of the storage stop it for good (`Error::Stopped`), and
+//! `Writer::into_unsynced` gives back what is not durable, to be offered again to a writer opened anew;
+//! `durable::DurableWriter` does that, and goes on when a disk is full. `Writer::state` adds the log's own
 //! statements in clear; what names sources (losses) is a record of kind `System` like any other.
 //!
 //! ## Verifying, reading
@@ -39,6 +40,7 @@
 pub mod checkpoints;
 pub mod chunk;
 pub mod data_key;
+pub mod durable;
 pub mod epoch;
 pub mod error;
 pub mod identity;
@@ -63,6 +65,7 @@ pub mod unlock;
 pub mod verify;
 pub mod walk;
 pub mod wire;
+pub mod witness;
 pub mod writer;
 
 pub use error::{Error, Mismatch, Result};

@@ -120,4 +120,20 @@ limits! { "seal";
     /// segments may be pruned many times in a second.
     pub const LOOKS: u32 = 20,
         Counts("what went away while it was read, by a warning");
+
+    /// Sources whose messages that were given up are counted apart.
+    pub const GIVEN_UP_SOURCES_MAX: usize = 4096,
+        Spares("those of further sources are counted together");
+
+    /// Bytes of a file of anchors.
+    pub const ANCHORS_BYTES_MAX: u64 = 1 << 30,
+        Refuses("the file");
+
+    /// Leaves kept between two proofs for witnesses: 32 MiB.
+    pub const LEAVES_KEPT_MAX: usize = 1 << 20,
+        Spares("more are read again each time");
+
+    /// Bytes of the file with the newest cosigned checkpoint of each witness.
+    pub const WITNESSED_BYTES_MAX: u64 = 1 << 20,
+        Refuses("the file: the log is judged as if no witness had answered");
 }

@@ -124,9 +124,7 @@ impl<'a> Reader<'a> {
     pub fn open(log: &'a dyn Storage, keys: &'a [SecretKey]) -> Result<Reader<'a>> {
         let bytes =
             log.read(identity::FILE, 1 << 16).map_err(|e| Error::storage(identity::FILE, e))?;
-        let identity = Identity::parse(
-            &bytes.ok_or_else(|| Error::format("no log here: log.id is missing"))?,
-        )?;
+        let identity = Identity::parse(&bytes.ok_or(Error::NoLog)?)?;
         Ok(Reader {
             log,
             keys,

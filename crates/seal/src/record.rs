@@ -154,6 +154,11 @@ impl Source {
         Source { entry }
     }
 
+    /// By the bytes that stand in a chunk.
+    pub(crate) fn from_entry(entry: &[u8]) -> Source {
+        Source { entry: entry.to_vec() }
+    }
+
     /// Address of the peer.
     #[must_use]
     pub fn peer(&self) -> &str {
@@ -373,6 +378,17 @@ impl Builder {
                 Record { time_ns: open.time_ns, kind: open.kind, flags: open.flags, bytes };
             let source = self.sources.get(usize::from(open.source)).map_or(&[][..], |s| s);
             out.push(record.leaf(first.wrapping_add(i as u64), salt, source, scratch));
+        }
+    }
+
+    /// Calls `f` with each record and its source's entry, in the order of adding.
+    pub(crate) fn for_each(&self, mut f: impl FnMut(Record<'_>, &[u8])) {
+        let mut text = Take::new(&self.text);
+        for open in &self.records {
+            let bytes = text.bytes(open.len as usize).unwrap_or_default();
+            let Open { time_ns, kind, flags, .. } = *open;
+            let source = self.sources.get(usize::from(open.source)).map_or(&[][..], |s| s);
+            f(Record { time_ns, kind, flags, bytes }, source);
         }
     }
 

@@ -3,7 +3,8 @@
 //! A log may be recovered by root in a folder that others can write to, so no symbolic link is followed
 //! and nothing but regular files is opened.
 
-use super::Storage;
+use super::{FolderFault, NotRegularFile, Storage};
+use crate::identity;
 use crate::limits::{LISTINGS, LOCK_TRIES, OPEN_FILES_MAX};
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, RenameFlags, fdatasync, flock,
@@ -52,6 +53,23 @@ impl Files {
         Files::open(path)
     }
 
+    /// Opens the folder of a log. A pipe or device in the place of its identity is refused, also for those that need
+    /// not read it.
+    ///
+    /// # Errors
+    /// What the system says, with what to do about it.
+    pub fn open_log(path: &Path) -> std::result::Result<Files, FolderFault> {
+        let path = path.to_owned();
+        let files = match Files::open(&path) {
+            Ok(files) => files,
+            Err(source) => return Err(FolderFault::NotOpened { path, source }),
+        };
+        match files.len(identity::FILE) {
+            Ok(_) => Ok(files),
+            Err(source) => Err(FolderFault::NoLog { path, source }),
+        }
+    }
+
     /// The kind of file system, by its magic number.
     #[must_use]
     pub fn file_system(&self) -> Option<i64> {
@@ -63,7 +81,7 @@ impl Files {
         let file = openat(&self.folder, name, flags, Mode::RUSR | Mode::WUSR | Mode::RGRP)?;
         let stat = fstat(&file)?;
         if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
-            return Err(Error::other(format!("{name} is not a regular file")));
+            return Err(NotRegularFile { name: name.to_owned() }.into());
         }
         // Whoever can write into the folder could have given a file of somebody else's this name, too.
         let is_written = flags.intersects(OFlags::RDWR | OFlags::WRONLY);
@@ -117,7 +135,7 @@ impl Files {
                 || name == "checkpoints"
                 || name == "log.id"
             {
-                return Err(Error::other(format!("{name} is not a regular file")));
+                return Err(NotRegularFile { name: name.to_owned() }.into());
             }
         }
         names.sort();
@@ -179,7 +197,7 @@ impl Storage for Files {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile => {
                 Ok(Some(u64::try_from(stat.st_size).unwrap_or(0)))
             }
-            Ok(_) => Err(Error::other(format!("{name} is not a regular file"))),
+            Ok(_) => Err(NotRegularFile { name: name.to_owned() }.into()),
             Err(e) if e == rustix::io::Errno::NOENT => Ok(None),
             Err(e) => Err(e.into()),
         }

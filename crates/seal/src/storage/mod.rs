@@ -13,6 +13,82 @@ pub use memory::{Fault, Left, Memory};
 
 use std::io::Result;
 
+/// Something that is no regular file stands under the name of one.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} is not a regular file")]
+pub struct NotRegularFile {
+    /// The name.
+    pub name: String,
+}
+
+impl From<NotRegularFile> for std::io::Error {
+    fn from(e: NotRegularFile) -> std::io::Error {
+        std::io::Error::other(e)
+    }
+}
+
+/// A folder that should hold a log can't be read.
+#[derive(Debug, thiserror::Error)]
+pub enum FolderFault {
+    /// It can't be opened.
+    #[error("{}: {source}: {}", path.display(), folder_advice(source))]
+    NotOpened {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// What stands in it as the log's identity can't be that.
+    #[error("{}: {source}", path.display())]
+    NoLog {
+        /// The folder.
+        path: std::path::PathBuf,
+        /// What is wrong.
+        source: std::io::Error,
+    },
+}
+
+fn folder_advice(e: &std::io::Error) -> &'static str {
+    match e.kind() {
+        std::io::ErrorKind::NotFound => {
+            "name the folder of a log, or make one with `gabion log init`"
+        }
+        std::io::ErrorKind::NotADirectory => "a log is a folder: name the one that holds log.id",
+        std::io::ErrorKind::PermissionDenied => "run this as a user who may read it",
+        _ => "name the folder of a log",
+    }
+}
+
+/// What kind of failure a storage reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StorageFault {
+    /// What was asked for is not there.
+    NotFound,
+    /// [`NotRegularFile`].
+    NotRegularFile,
+    /// There is no room, or none for this user.
+    Full,
+    /// Anything else.
+    Other,
+}
+
+impl StorageFault {
+    /// The kind of an error that a storage gave.
+    #[must_use]
+    pub fn of(e: &std::io::Error) -> StorageFault {
+        use std::io::ErrorKind::{FileTooLarge, NotFound, QuotaExceeded, StorageFull};
+        match e.kind() {
+            NotFound => StorageFault::NotFound,
+            StorageFull | QuotaExceeded | FileTooLarge => StorageFault::Full,
+            _ if e.get_ref().is_some_and(|e| e.is::<NotRegularFile>()) => {
+                StorageFault::NotRegularFile
+            }
+            _ => StorageFault::Other,
+        }
+    }
+}
+
 /// A folder of files.
 pub trait Storage: Send + Sync {
     /// Takes the folder for writing; `false` when another has it. Held until the storage is dropped.

@@ -12,7 +12,7 @@ mod missing;
 mod read;
 mod report;
 
-pub use report::{Anchored, Place, Pruned, Report, Verdict};
+pub use report::{Anchored, LOCKED_CODE, Place, Pruned, Report, Verdict};
 
 use crate::checkpoints;
 use crate::error::{Error, Result};

@@ -40,6 +40,10 @@ verdicts! {
     Ok = 0, "OK", "everything signed is there and agrees with an anchor from outside";
 }
 
+/// Exit code of what would write a log that another writer has. It is no verdict, and stands here so that no other gets
+/// its number.
+pub const LOCKED_CODE: u8 = 26;
+
 /// Where something is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {

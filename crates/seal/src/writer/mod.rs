@@ -6,16 +6,18 @@
 //! marks, checkpoints, epochs, segments. Time comes from the caller and from nowhere else.
 //!
 //! An error of the storage stops the writer for good: after a failed sync nobody knows what the disk
-//! holds, and asking again gives a false yes. What was not acknowledged is the caller's to offer again
-//! to a writer opened anew, whose recovery says what the disk really has.
+//! holds, and asking again gives a false yes. [`Writer::into_unsynced`] gives back what was not made durable,
+//! to be offered again to a writer opened anew, whose recovery says what the disk really has.
 
 mod open;
 mod retention;
 mod segments;
 mod sign;
+mod unsynced;
 
 pub use open::{Init, Opened};
 pub use retention::{HOLD_FILE, Summary, held, segments};
+pub use unsynced::Unsynced;
 
 use crate::chunk::{FLAG_LAST, Manner, Place, Sealer};
 use crate::data_key::ClassKeys;

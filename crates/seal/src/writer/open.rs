@@ -157,9 +157,7 @@ impl<S: Storage> Writer<S> {
         }
         let bytes =
             log.read(identity::FILE, 1 << 16).map_err(|e| Error::storage(identity::FILE, e))?;
-        let identity = Identity::parse(
-            &bytes.ok_or_else(|| Error::format("no log here: log.id is missing"))?,
-        )?;
+        let identity = Identity::parse(&bytes.ok_or(Error::NoLog)?)?;
         let log_id = identity.log_id();
         let mut signer = SignerState::open(state, log_id)?;
         let mut opened = Opened::default();
