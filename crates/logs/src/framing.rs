@@ -10,6 +10,8 @@
 //! At most one message is held, cut at its limit.
 
 use crate::limits::{MESSAGE_BYTES_MAX, OCTET_COUNT_DIGITS_MAX, OCTET_COUNT_MAX};
+use crate::session::{Finish, Message, Session, Take, Violation};
+use gabion_seal::record::Flags;
 
 /// How a connection's bytes are cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,6 +360,59 @@ impl Framer {
 
     const fn is_line_end(&self, byte: u8) -> bool {
         byte == b'\n' || (byte == 0 && self.framing.nul_ends_line)
+    }
+}
+
+/// A connection of syslog: what its [`Framer`] cuts, unanswered.
+#[derive(Clone, Debug)]
+pub struct SyslogSession(Framer);
+
+impl SyslogSession {
+    /// For a new connection.
+    #[must_use]
+    pub fn new(framing: Framing) -> SyslogSession {
+        SyslogSession(Framer::new(framing))
+    }
+}
+
+impl<'a> From<Frame<'a>> for Message<'a> {
+    fn from(frame: Frame<'a>) -> Message<'a> {
+        let mut flags = Flags::default();
+        for (is_so, flag) in [
+            (frame.is_truncated(), Flags::TRUNCATED),
+            (frame.is_incomplete, Flags::INCOMPLETE),
+            (frame.is_frame_error, Flags::FRAME_ERROR),
+        ] {
+            if is_so {
+                flags = flags.with(flag);
+            }
+        }
+        let Frame { bytes, len_sent, .. } = frame;
+        Message { bytes, len_sent, flags, is_envelope: false, is_answered: false }
+    }
+}
+
+impl Session for SyslogSession {
+    fn feed(&mut self, input: &[u8], take: &mut Take<'_>) -> Result<(), Violation> {
+        self.0.feed(input, &mut |frame| take(frame.into()));
+        Ok(())
+    }
+
+    /// The rest is handed out in any case: a sender that falls silent has sent it.
+    fn finish(&mut self, _: Finish, take: &mut Take<'_>) {
+        self.0.finish(&mut |frame| take(frame.into()));
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.0.held_bytes()
+    }
+
+    fn is_within_frame(&self) -> bool {
+        self.0.is_within_frame()
+    }
+
+    fn framing_errors(&self) -> u64 {
+        self.0.counts().errors
     }
 }
 

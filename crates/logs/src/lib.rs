@@ -3,8 +3,10 @@
 //! In: bytes of a connection or datagrams, with event time. Out: messages as they stood on the wire
 //! (the evidence, which is kept), replies, and, for the reader of a log, their fields.
 //!
+//! * [`dialect`]: the table of all that is spoken over sockets; [`session`]: what a server asks of each.
 //! * [`framing`]: TCP streams into messages, octet counting and lines.
 //! * [`relp`]: RELP, in which nothing is answered before it is durable.
+//! * [`slog_tcp`]: slog's envelopes, one a connection.
 //! * [`envelope`], [`replay`], [`evidence`]: slog's encrypted messages, those that come twice, and how
 //!   both stand in a record.
 //! * [`config`]: the configuration of a slog server.
@@ -14,6 +16,7 @@
 #![forbid(unsafe_code)]
 
 pub mod config;
+pub mod dialect;
 pub mod envelope;
 pub mod evidence;
 pub mod fairness;
@@ -23,4 +26,6 @@ pub mod limits;
 pub mod relp;
 pub mod replay;
 pub mod sequence;
+pub mod session;
+pub mod slog_tcp;
 pub mod syslog;

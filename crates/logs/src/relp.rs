@@ -7,9 +7,12 @@
 //! lost. Cases: librelp 1.11 as it behaves on the wire; its document speaks of version 1, its
 //! software of 0, so both are taken.
 
+use crate::framing::Framing;
 use crate::limits::{
     RELP_COMMAND_MAX, RELP_DATA_MAX, RELP_NUMBER_DIGITS_MAX, RELP_TXNR_MAX, RELP_WINDOW,
 };
+use crate::session::{self, Finish, Message, Session, Take};
+use gabion_seal::record::Flags;
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -319,6 +322,63 @@ impl RelpServer {
 
     fn reply(&mut self, txnr: u32, data: &[u8]) {
         write_frame(&mut self.replies, txnr, b"rsp", data);
+    }
+}
+
+impl Session for RelpServer {
+    fn feed(&mut self, input: &[u8], take: &mut Take<'_>) -> Result<(), session::Violation> {
+        let most = Framing::default().message_bytes_max;
+        let fed = RelpServer::feed(self, input, &mut |message| {
+            let bytes = message.get(..most).unwrap_or(message);
+            let is_cut = bytes.len() < message.len();
+            take(Message {
+                bytes,
+                len_sent: message.len() as u64,
+                flags: if is_cut { Flags::TRUNCATED } else { Flags::default() },
+                is_envelope: false,
+                is_answered: true,
+            });
+        });
+        fed.map_err(|violation| session::Violation { rule: violation.name() })
+    }
+
+    /// What is held was never whole, is not answered, and comes again.
+    fn finish(&mut self, _: Finish, _: &mut Take<'_>) {}
+
+    fn held_bytes(&self) -> usize {
+        RelpServer::held_bytes(self)
+    }
+
+    fn is_within_frame(&self) -> bool {
+        RelpServer::is_within_frame(self)
+    }
+
+    fn is_opening(&self) -> bool {
+        !self.is_open()
+    }
+
+    fn durable(&mut self, messages: u64) {
+        RelpServer::durable(self, messages);
+    }
+
+    fn unanswered(&self) -> u64 {
+        RelpServer::unanswered(self) as u64
+    }
+
+    fn take_replies(&mut self, out: &mut Vec<u8>) {
+        out.append(self.replies());
+    }
+
+    fn wants_input(&self) -> bool {
+        RelpServer::wants_input(self)
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closed()
+    }
+
+    fn shut(&mut self) {
+        RelpServer::shut(self);
     }
 }
 

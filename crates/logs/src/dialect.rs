@@ -1,0 +1,200 @@
+//! The one table of dialects: over which sockets logs come, and what is spoken there. A dialect more is its file with a
+//! [`Session`], and one row here; the number and the name under which its records stand in a sealed log are its row in
+//! `seal::record`, without which nothing here compiles.
+
+use crate::framing::SyslogSession;
+use crate::relp::RelpServer;
+use crate::session::{Session, SessionSettings};
+use crate::slog_tcp::SlogSession;
+use gabion_seal::record::Transport;
+
+/// What kind of socket a dialect is spoken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Carrier {
+    /// UDP.
+    Udp,
+    /// A local socket of datagrams.
+    Local,
+    /// TCP in clear.
+    Tcp,
+    /// TLS over TCP.
+    Tls,
+}
+
+/// How a dialect is spoken over datagrams or connections.
+#[derive(Clone, Copy, Debug)]
+pub enum Manner {
+    /// One message a datagram.
+    Datagrams,
+    /// A session a connection.
+    Sessions {
+        /// Begins one.
+        begin: fn(&SessionSettings) -> Box<dyn Session>,
+        /// By which word connections are counted that broke its rules, where it has some.
+        violation: Option<&'static str>,
+        /// Answers are short and waited for: they are sent without delay, and clients are asked for segments of this
+        /// payload at most.
+        segment_bytes: Option<u16>,
+    },
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Dialect {
+    /// How it stands in records; its name is the dialect's.
+    pub transport: Transport,
+    /// Over which sockets.
+    pub carrier: Carrier,
+    /// And how.
+    pub manner: Manner,
+    /// Messages are envelopes, opened before they are kept.
+    pub is_enveloped: bool,
+    /// A further name by which a service manager may call its sockets.
+    pub inherited_as: Option<&'static str>,
+}
+
+/// Payload of a TCP segment that RELP's clients are asked for, as on an Ethernet. librelp corks its
+/// socket: what does not fill a segment is held back for 200 ms, or until an answer comes. Where segments
+/// are large (the loopback's hold 64 KiB) that is its whole window of 128 messages, every time.
+const RELP_SEGMENT: u16 = 1448;
+
+/// Lines and counted frames.
+const SYSLOG: Manner = Manner::Sessions {
+    begin: |settings| Box::new(SyslogSession::new(settings.framing)),
+    violation: None,
+    segment_bytes: None,
+};
+
+/// All dialects, in the order in which operators read of them.
+pub const ALL: &[Dialect] = &[
+    plain(Transport::Udp, Carrier::Udp, Manner::Datagrams),
+    plain(Transport::Tcp, Carrier::Tcp, SYSLOG),
+    plain(Transport::Tls, Carrier::Tls, SYSLOG),
+    plain(
+        Transport::Relp,
+        Carrier::Tcp,
+        Manner::Sessions {
+            begin: |_| Box::new(RelpServer::new()),
+            violation: Some("relp_violation"),
+            segment_bytes: Some(RELP_SEGMENT),
+        },
+    ),
+    plain(Transport::Unix, Carrier::Local, Manner::Datagrams),
+    Dialect {
+        is_enveloped: true,
+        inherited_as: Some("slog"),
+        ..plain(Transport::SlogUdp, Carrier::Udp, Manner::Datagrams)
+    },
+    Dialect {
+        is_enveloped: true,
+        inherited_as: Some("slog"),
+        ..plain(
+            Transport::SlogTcp,
+            Carrier::Tcp,
+            Manner::Sessions {
+                begin: |settings| Box::new(SlogSession::new(settings.wrapped_len)),
+                violation: None,
+                segment_bytes: None,
+            },
+        )
+    },
+];
+
+const fn plain(transport: Transport, carrier: Carrier, manner: Manner) -> Dialect {
+    Dialect { transport, carrier, manner, is_enveloped: false, inherited_as: None }
+}
+
+impl Dialect {
+    /// Its name: in options, in the names of sockets and in output.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.transport.name()
+    }
+
+    /// Begins a session; `None` where it is spoken over datagrams.
+    #[must_use]
+    pub fn begin(&self, settings: &SessionSettings) -> Option<Box<dyn Session>> {
+        match self.manner {
+            Manner::Datagrams => None,
+            Manner::Sessions { begin, .. } => Some(begin(settings)),
+        }
+    }
+
+    /// By its name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<&'static Dialect> {
+        ALL.iter().find(|dialect| dialect.name() == name)
+    }
+
+    /// What is spoken on a socket of this kind that a service manager calls by this name; without a name that is
+    /// known it is plain syslog.
+    #[must_use]
+    pub fn inherited(carrier: Carrier, name: &str) -> Option<&'static Dialect> {
+        // Whether it is TLS that comes over TCP, the name alone says.
+        let has_kind = |dialect: &&Dialect| match (carrier, dialect.carrier) {
+            (Carrier::Tcp | Carrier::Tls, Carrier::Tcp | Carrier::Tls) => true,
+            (carrier, other) => carrier == other,
+        };
+        let is_called =
+            |dialect: &&Dialect| dialect.name() == name || dialect.inherited_as == Some(name);
+        let mut all = ALL.iter().filter(has_kind);
+        all.clone().find(is_called).or_else(|| all.next())
+    }
+}
+
+/// Whether listeners take records in by this transport: each one that does has its row.
+#[must_use]
+pub const fn is_listened_on(transport: Transport) -> bool {
+    match transport {
+        Transport::Udp
+        | Transport::Tcp
+        | Transport::Tls
+        | Transport::Relp
+        | Transport::Unix
+        | Transport::SlogUdp
+        | Transport::SlogTcp => true,
+        Transport::Internal
+        | Transport::Stdin
+        | Transport::Import
+        | Transport::Finding
+        | Transport::Journal => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_transport_that_is_listened_on_has_one_row() {
+        for byte in 0..=u8::MAX {
+            let Some(transport) = Transport::from_byte(byte) else { continue };
+            let rows = ALL.iter().filter(|d| d.transport == transport).count();
+            assert_eq!(rows, usize::from(is_listened_on(transport)), "{transport:?}");
+        }
+        for dialect in ALL {
+            let is_datagrams = matches!(dialect.manner, Manner::Datagrams);
+            assert_eq!(is_datagrams, matches!(dialect.carrier, Carrier::Udp | Carrier::Local));
+            assert_eq!(
+                Dialect::named(dialect.name()).map(|d| d.transport),
+                Some(dialect.transport)
+            );
+        }
+    }
+
+    #[test]
+    fn sockets_of_a_service_manager_are_known_by_kind_and_name() {
+        for (carrier, name, transport) in [
+            (Carrier::Udp, "slog", Transport::SlogUdp),
+            (Carrier::Udp, "tls", Transport::Udp),
+            (Carrier::Tcp, "slog", Transport::SlogTcp),
+            (Carrier::Tcp, "tls", Transport::Tls),
+            (Carrier::Tcp, "relp", Transport::Relp),
+            (Carrier::Tcp, "whatever", Transport::Tcp),
+            (Carrier::Local, "dev-log", Transport::Unix),
+        ] {
+            let found = Dialect::inherited(carrier, name).map(|d| d.transport);
+            assert_eq!(found, Some(transport), "{name}");
+        }
+    }
+}
