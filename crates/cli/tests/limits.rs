@@ -254,7 +254,7 @@ fn tables() -> Vec<(&'static str, Vec<&'static [&'static Limit]>)> {
         ("Behaviour", vec![gabion_behavior::limits::TABLE]),
         ("Logs of flows", vec![gabion_flowlog::limits::TABLE]),
         ("Sealed logs", vec![gabion_seal::limits::TABLE]),
-        ("Intake of logs", vec![gabion_logs::limits::TABLE]),
+        ("Intake of logs", vec![gabion_logs::limits::TABLE, gabion_intake::limits::TABLE]),
         ("Outputs", vec![gabion_outputs::limits::TABLE]),
         ("Threads and sockets", vec![gabion_runtime::limits::TABLE]),
         ("Configurations and rule files", vec![gabion_settings::limits::TABLE]),

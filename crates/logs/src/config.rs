@@ -4,6 +4,32 @@
 
 use crate::limits::CONFIG_BYTES_MAX;
 
+/// What is wrong with a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{fault}")]
+pub struct ConfigError {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What is wrong there.
+    pub fault: ConfigFault,
+}
+
+/// What is wrong with a line of a configuration.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigFault {
+    /// The whole is larger than a configuration may be.
+    #[error("is too long to be a configuration")]
+    TooLong,
+    /// A key wants a port and has something else.
+    #[error("{key}: {value}: no port")]
+    NoPort {
+        /// The key.
+        key: String,
+        /// What stands there.
+        value: String,
+    },
+}
+
 /// What a configuration asks for; empty values count as not given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SlogConfig {
@@ -37,10 +63,10 @@ impl SlogConfig {
     /// Reads a configuration.
     ///
     /// # Errors
-    /// The line, counted from 1, and what is wrong with it.
-    pub fn parse(text: &str) -> Result<SlogConfig, (usize, String)> {
+    /// The first line that is wrong.
+    pub fn parse(text: &str) -> Result<SlogConfig, ConfigError> {
         if text.len() > CONFIG_BYTES_MAX {
-            return Err((1, "is too long to be a configuration".to_owned()));
+            return Err(ConfigError { line: 1, fault: ConfigFault::TooLong });
         }
         let mut config =
             SlogConfig { tcp_syslog: Some(514), udp_syslog: Some(514), ..SlogConfig::default() };
@@ -56,10 +82,10 @@ impl SlogConfig {
             let text = || (!value.is_empty()).then(|| value.to_owned());
             let port = || match value {
                 "" => Ok(None),
-                _ => value
-                    .parse::<u16>()
-                    .map(Some)
-                    .map_err(|_| (n + 1, format!("{key}: {value}: no port"))),
+                _ => value.parse::<u16>().map(Some).map_err(|_| ConfigError {
+                    line: n + 1,
+                    fault: ConfigFault::NoPort { key: key.to_owned(), value: value.to_owned() },
+                }),
             };
             match key {
                 "TCPport" => config.tcp_port = port()?,
@@ -107,6 +133,7 @@ mod tests {
         assert!(config.has_known_keys());
         let other = SlogConfig::parse("root:x:0:0\na=1\n").expect("lines without keys are skipped");
         assert!(!other.has_known_keys());
-        assert_eq!(SlogConfig::parse("\nTCPport=x"), Err((2, "TCPport: x: no port".to_owned())));
+        let wrong = SlogConfig::parse("\nTCPport=x").expect_err("no port");
+        assert_eq!((wrong.line, wrong.to_string()), (2, "TCPport: x: no port".to_owned()));
     }
 }

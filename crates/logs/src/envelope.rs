@@ -55,6 +55,29 @@ impl fmt::Display for Suspicion {
     }
 }
 
+/// Why a key can't be read, or an envelope not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// The file is not text.
+    #[error("no PEM")]
+    NoPem,
+    /// It holds no private key that opens envelopes.
+    #[error("no RSA private key of 2,048 to 8,192 bits in PKCS#8 or PKCS#1")]
+    NoPrivateKey,
+    /// It holds no public key that makes envelopes.
+    #[error("no RSA public key of 2,048 to 8,192 bits")]
+    NoPublicKey,
+    /// The system gives no randomness.
+    #[error("no randomness")]
+    NoRandomness,
+    /// A line is longer than an envelope may hold.
+    #[error("too long")]
+    TooLong,
+    /// The key does not wrap a password.
+    #[error("the key can't wrap")]
+    CannotWrap,
+}
+
 /// What an opened envelope says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
@@ -99,9 +122,9 @@ impl EnvelopeKey {
     ///
     /// # Errors
     /// What is wrong, for people.
-    pub fn from_pem(pem: &[u8]) -> Result<EnvelopeKey, &'static str> {
-        const WRONG: &str = "no RSA private key of 2,048 to 8,192 bits in PKCS#8 or PKCS#1";
-        let text = std::str::from_utf8(pem).map_err(|_| "no PEM")?;
+    pub fn from_pem(pem: &[u8]) -> Result<EnvelopeKey, KeyError> {
+        const WRONG: KeyError = KeyError::NoPrivateKey;
+        let text = std::str::from_utf8(pem).map_err(|_| KeyError::NoPem)?;
         let key = SecretKey::parse_file(text).map_err(|_| WRONG)?;
         let SecretKey::Rsa(rsa, _) = &key else { return Err(WRONG) };
         let wrapped_len = rsa.key_size_bytes().div_ceil(3) * 4;
@@ -206,9 +229,9 @@ impl EnvelopeSealer {
     ///
     /// # Errors
     /// What is wrong, for people.
-    pub fn from_pem(pem: &[u8]) -> Result<EnvelopeSealer, &'static str> {
-        const WRONG: &str = "no RSA public key of 2,048 to 8,192 bits";
-        let text = std::str::from_utf8(pem).map_err(|_| "no PEM")?;
+    pub fn from_pem(pem: &[u8]) -> Result<EnvelopeSealer, KeyError> {
+        const WRONG: KeyError = KeyError::NoPublicKey;
+        let text = std::str::from_utf8(pem).map_err(|_| KeyError::NoPem)?;
         let found = Recipient::parse_file(text).map_err(|_| WRONG)?;
         let Some(Recipient::Rsa(spki)) = found.first() else { return Err(WRONG) };
         let key = PublicEncryptingKey::from_der(spki).map_err(|_| WRONG)?;
@@ -225,18 +248,18 @@ impl EnvelopeSealer {
         host: &str,
         file: &str,
         line: &[u8],
-    ) -> Result<Vec<u8>, &'static str> {
+    ) -> Result<Vec<u8>, KeyError> {
         let mut random = [0u8; 16];
-        aws_lc_rs::rand::fill(&mut random).map_err(|_| "no randomness")?;
+        aws_lc_rs::rand::fill(&mut random).map_err(|_| KeyError::NoRandomness)?;
         let password = hex(&random);
         let mut inside = format!("{timestamp},{host},{file},{},", hex(&sha256(line))).into_bytes();
         inside.extend_from_slice(line);
-        let blob = blob::seal(&inside, password.as_bytes()).map_err(|_| "too long")?;
+        let blob = blob::seal(&inside, password.as_bytes()).map_err(|_| KeyError::TooLong)?;
         let mut wrapped = vec![0; self.0.ciphertext_size()];
         let wrapped = self
             .0
             .encrypt(&OAEP_SHA512_MGF1SHA512, password.as_bytes(), &mut wrapped, None)
-            .map_err(|_| "the key can't wrap")?;
+            .map_err(|_| KeyError::CannotWrap)?;
         Ok(format!("{},{}", hex(&blob), base64(wrapped)).into_bytes())
     }
 }

@@ -8,8 +8,8 @@ use crate::tree::File;
 
 /// Crates whose limits all stand in their tables.
 const CRATES: &[&str] = &[
-    "behavior", "capture", "cli", "flow", "flowlog", "logs", "matcher", "net", "outputs", "packet",
-    "proto", "record", "rules", "runtime", "seal", "sensor", "settings",
+    "behavior", "capture", "cli", "flow", "flowlog", "intake", "logs", "matcher", "net", "outputs",
+    "packet", "proto", "record", "rules", "runtime", "seal", "sensor", "settings",
 ];
 
 /// Words in the name of a constant that bounds work or memory.

@@ -1,74 +1,34 @@
-//! `gabion listen`: takes in logs and seals them, until told to stop.
+//! `gabion listen`: from options to the settings of a log server, what is printed of it, and how it ends.
 //!
-//! Five kinds of threads: one drains datagrams, one has all connections, some open slog's envelopes, one
-//! seals, and this one watches, says how it goes, and ends it all. (Two more where they are asked for: one
-//! answers with metrics, one carries checkpoints off the host.) The order of the
-//! beginning matters: the log is opened and descriptors are reserved before anything listens, so that
-//! a flood of connections can't take what the log needs. So does the order of the end: listeners first
-//! read what is there, connections are answered when their messages are durable, then the log is
-//! closed with a statement of all that came and went.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "sockets live by the clock; this is the program's edge"
-)]
+//! Nothing listens before the log can be written, and no log is made or written to before it is known that sockets can
+//! be had.
 
-mod account;
-mod batch;
-mod connection;
-mod datagrams;
-mod enduring;
-mod envelopes;
-mod exposition;
-mod gaps;
-mod open;
 mod options;
-mod sealed;
-mod sealer;
-mod streams;
-#[cfg(test)]
-mod tests;
-mod tls;
 
 pub(crate) use options::ListenOptions;
 
 use crate::exit::{Exit, Fault};
-use crate::limits::LISTEN_LAST;
-use crate::log::LogFault;
-use crate::log::push::{LOOK_EVERY, PushOptions, Pusher};
-use account::{Losses, Stage};
-use batch::Queue;
-use datagrams::Datagrams;
-use envelopes::Envelopes;
-use gabion_record::ledger::{Ledger, ShedReason, StageLedgers};
-use gabion_record::limits::{self, Reached};
-use gabion_runtime::metrics::{LedgerSlot, Metrics};
-use gabion_runtime::sockets::{self, poll::Waker};
-use gabion_runtime::{Signals, StopFlag};
-use gaps::Gaps;
-use sealer::{Durable, Sealer, Sink};
-use std::fmt::Write;
-use std::io;
-use std::path::Path;
+use crate::log::folders::{guard_secrets, state_of};
+use crate::log::init;
+use crate::log::{LogFault, push_fault};
+use crate::operator_file;
+use gabion_intake::limits::KEY_FILE_BYTES_MAX;
+use gabion_intake::{
+    Endpoint, Error, ErrorKind, Notice, Place, Pushing, Report, SealedLog, Server, ServerSettings,
+    ServerTls,
+};
+use gabion_logs::config::SlogConfig;
+use gabion_logs::dialect::{self, Dialect};
+use gabion_logs::envelope::EnvelopeKey;
+use gabion_logs::framing::Framing;
+use gabion_runtime::Signals;
+use gabion_seal::durable::{LogFolder, OnFull};
+use gabion_seal::record::Transport;
+use gabion_seal::{Policy, Recipient};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
-use streams::Streams;
-
-/// Bytes of batches that wait for the sealer, per side: some milliseconds of full speed. Connections can wait
-/// longer, and datagrams and envelopes have rooms of their own.
-const QUEUE_SHARE: usize = 1 << 20;
-
-/// How often the service manager is told that all is well.
-const BEAT: Duration = Duration::from_secs(5);
-
-/// Ends a producer's part in the queue however its thread ends.
-struct EndOfProducer(Arc<Queue>);
-
-impl Drop for EndOfProducer {
-    fn drop(&mut self) {
-        self.0.end();
-    }
-}
+use std::time::Duration;
 
 /// Runs until a signal asks to stop.
 pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
@@ -76,307 +36,283 @@ pub(crate) fn run(o: &ListenOptions) -> Result<Exit, Fault> {
     gabion_runtime::memory::take_small_pages();
     // Keys, certificates and the log are read before anything is taken in: a request to stop ends that at once.
     let signals = Signals::preparing().map_err(|e| Fault::environment(format!("signals: {e}")))?;
-    let wanted = open::Wanted::of(o)?;
-    wanted.probe()?;
-    let sink = wanted.log(o, signals.stop())?;
-    let pushing = Pushing::start(wanted.log_folder(), &o.push)?;
-    let ended = run_with(o, &wanted, sink, signals.stop(), &|| signals.begin());
-    pushing.map_or(Ok(()), Pushing::end)?;
-    ended
+    let wanted = Wanted::of(o)?;
+    gabion_intake::probe(&wanted.endpoints, o.metrics).map_err(into_fault)?;
+    let report = report(o.quiet);
+    let stop = signals.stop();
+    let log = wanted.log(o)?;
+    let spill = o.spill.as_deref().map(|folder| wanted.spill(&log, folder));
+    make_all(&log, spill.as_ref(), o)?;
+    let on_full = match o.on_full {
+        options::OnFull::Block => OnFull::Block,
+        options::OnFull::Drop => OnFull::Drop,
+    };
+    let (log, spill) = (log.folder, spill.map(|spill| spill.folder));
+    let sink = SealedLog::open(log, spill, on_full, stop.clone(), &report).map_err(into_fault)?;
+    let pushing = Pushing::start(&wanted.log, &o.push.settings(), Arc::clone(&report));
+    let pushing = pushing.map_err(into_fault)?;
+    let ended = listen(wanted, o, sink, report, &signals);
+    pushing.map_or(Ok(()), |pushing| pushing.end().map_err(into_fault))?;
+    ended.map(|()| Exit::Done).map_err(into_fault)
 }
 
-/// The thread that carries checkpoints off the host. It reads the log as anybody does and holds up nobody.
-struct Pushing {
-    is_ended: StopFlag,
-    thread: JoinHandle<()>,
-}
-
-impl Pushing {
-    fn start(log: &Path, options: &PushOptions) -> Result<Option<Pushing>, Fault> {
-        if options.is_empty() {
-            return Ok(None);
-        }
-        let is_ended = StopFlag::new();
-        let flag = is_ended.clone();
-        let pusher = Pusher::new(log, options, is_ended.clone());
-        let mut pusher = pusher.map_err(LogFault::into_fault)?;
-        let thread = spawn("push", move || {
-            loop {
-                // What is signed before this is carried by this look.
-                let is_last = flag.is_set();
-                for fault in pusher.look(Some(LOOK_EVERY)) {
-                    eprintln!("gabion: {}", fault.text());
-                }
-                let next = Instant::now() + LOOK_EVERY;
-                while Instant::now() < next && !flag.is_set() {
-                    thread::sleep(Duration::from_millis(50));
-                }
-                if is_last {
-                    return;
-                }
-            }
-        })?;
-        Ok(Some(Pushing { is_ended, thread }))
-    }
-
-    /// The closing checkpoint is there: it is carried too.
-    fn end(self) -> Result<(), Fault> {
-        self.is_ended.set();
-        self.thread.join().map_err(|_| Fault::internal("push: the thread panicked"))
-    }
-}
-
-/// The whole with any sink.
-fn run_with<S: Sink + Send + 'static>(
+/// Opens what listens, and takes in logs.
+fn listen(
+    wanted: Wanted,
     o: &ListenOptions,
-    wanted: &open::Wanted,
-    sink: S,
-    stop: &StopFlag,
-    prepared: &dyn Fn(),
-) -> Result<Exit, Fault> {
-    let environment = |e: io::Error| Fault::environment(format!("listen: {e}"));
-    let metrics = Metrics::new();
-    let opened = wanted.sockets(&metrics)?;
-    let exposition = wanted.metrics_socket()?;
-    prepared();
-    let workers = if opened.needs_envelopes { wanted.envelope_workers() } else { 0 };
-    let envelopes = (workers > 0).then(|| Arc::new(Envelopes::new(opened.key, &metrics)));
-    let losses = Losses::default();
-    let waker = Waker::new().map_err(environment)?;
-    let durable = Durable::new(waker.clone());
-    let queue = Arc::new(Queue::new(QUEUE_SHARE, 2 + workers));
-    let sealer = Sealer {
-        sink,
-        queue: Arc::clone(&queue),
-        durable: durable.clone(),
-        stage: Stage::new(&metrics, "seal"),
-        losses: losses.clone(),
-        gaps: Gaps::new(opened.names.iter().map(|n| n.as_str().into()).collect(), &metrics),
-        metrics: metrics.clone(),
-        commit_after: Duration::from_millis(o.commit_after),
+    sink: SealedLog,
+    report: Report,
+    signals: &Signals,
+) -> gabion_intake::Result<()> {
+    let mut sockets = gabion_intake::inherited()?;
+    sockets.extend(gabion_intake::bind(&wanted.endpoints)?);
+    let metrics = o.metrics.map(gabion_intake::bind_metrics).transpose()?;
+    let server = Server::new(wanted.settings, sockets, metrics, sink, report)?;
+    signals.begin();
+    server.run(signals.stop())
+}
+
+/// What was asked for, options and slog's configuration together.
+struct Wanted {
+    endpoints: Vec<Endpoint>,
+    settings: ServerSettings,
+    log: PathBuf,
+    state: PathBuf,
+    recipients: Vec<PathBuf>,
+    origin: String,
+}
+
+/// A log to write, and how it is called where it has to be made.
+struct WantedLog {
+    folder: LogFolder,
+    origin: String,
+}
+
+impl Wanted {
+    /// Reads files, checks what was asked for, opens nothing.
+    fn of(o: &ListenOptions) -> Result<Wanted, Fault> {
+        let config = match &o.slog_config {
+            Some(path) => read_slog_config(path)?,
+            None => SlogConfig::default(),
+        };
+        let tls = match (&o.tls_cert, &o.tls_key) {
+            (Some(certificates), Some(key)) => {
+                let files = ServerTls {
+                    certificates: certificates.clone(),
+                    key: key.clone(),
+                    client_authorities: o.tls_client_ca.clone(),
+                    is_client_required: o.tls_require_client,
+                };
+                Some(files.load().map_err(into_fault)?)
+            }
+            _ => None,
+        };
+        let log = o.log.clone().or_else(|| config.storage_folder.as_ref().map(PathBuf::from));
+        let log = log.ok_or_else(|| Fault::usage("listen: no log: name its folder with --log"))?;
+        let state = state_of(&log, o.state.as_deref());
+        let mut recipients = o.recipient.clone();
+        if recipients.is_empty() {
+            recipients.extend(config.storage_public_key.as_ref().map(PathBuf::from));
+        }
+        if recipients.is_empty() {
+            let text = "listen: nobody could read the log: name a public key with --recipient";
+            return Err(Fault::usage(text));
+        }
+        let key =
+            o.slog_key.clone().or_else(|| config.comms_private_key.as_ref().map(PathBuf::from));
+        let key = key.map(|path| read_envelope_key(&path)).transpose()?;
+        let endpoints = endpoints(o, &config);
+        if endpoints.iter().any(|endpoint| endpoint.dialect.is_enveloped) && key.is_none() {
+            return Err(into_fault(Error::NoEnvelopeKey));
+        }
+        if let Some(address) = o.metrics
+            && !address.ip().is_loopback()
+        {
+            let text =
+                format!("--metrics: {address}: is not the machine's own address: use 127.0.0.1");
+            return Err(Fault::usage(text));
+        }
+        // Before anything is made.
+        if let Some(authorities) = &o.push.witness_ca {
+            gabion_intake::trust(Some(authorities)).map_err(into_fault)?;
+        }
+        let settings = ServerSettings {
+            envelope_key: key.map(Arc::new),
+            envelope_workers: o.slog_workers,
+            tls,
+            connections: o.connections,
+            idle: Duration::from_secs(o.idle),
+            frame_timeout: Duration::from_secs(o.frame_timeout),
+            framing: Framing { nul_ends_line: o.nul, ..Framing::default() },
+            receive_buffer: o.receive_buffer,
+            commit_after: Duration::from_millis(o.commit_after),
+            report_every: o.stats.map(Duration::from_secs),
+            ..ServerSettings::default()
+        };
+        let origin = o.origin.clone().unwrap_or_else(default_origin);
+        Ok(Wanted { endpoints, settings, log, state, recipients, origin })
+    }
+
+    /// The log to write.
+    fn log(&self, o: &ListenOptions) -> Result<WantedLog, Fault> {
+        let mut policy = Policy::default();
+        if o.no_compress {
+            policy.manner.level = None;
+        }
+        let folder = LogFolder {
+            log: self.log.clone(),
+            state: self.state.clone(),
+            recipients: read_recipients(&self.recipients)?,
+            policy,
+        };
+        Ok(WantedLog { folder, origin: self.origin.clone() })
+    }
+
+    /// The log that takes over where the first one can't be written.
+    fn spill(&self, log: &WantedLog, folder: &Path) -> WantedLog {
+        let folder = LogFolder {
+            log: folder.to_owned(),
+            state: state_of(folder, None),
+            ..log.folder.clone()
+        };
+        WantedLog { folder, origin: format!("{}/spill", self.origin) }
+    }
+}
+
+/// Makes the logs that are not there, and keeps secrets out of swap. A log to spill into is made too, so that it is
+/// known now whether it can.
+fn make_all(log: &WantedLog, spill: Option<&WantedLog>, o: &ListenOptions) -> Result<(), Fault> {
+    if let Some(text) = guard_secrets().complaint() {
+        eprintln!("gabion: {text}");
+    }
+    let make = |wanted: &WantedLog| {
+        let LogFolder { log, state, recipients, .. } = &wanted.folder;
+        if log.join("log.id").exists() {
+            return Ok(init::Made::default());
+        }
+        let made = init::make_undoably((log, state), &wanted.origin, recipients, &o.new);
+        made.map(|(_, made)| made).map_err(LogFault::into_fault)
     };
-    let streams = Streams::new(
-        opened.streams,
-        wanted.bounds(o),
-        Arc::clone(&queue),
-        durable,
-        waker,
-        envelopes.clone(),
-        &metrics,
-    )
-    .map_err(environment)?;
-    let datagrams =
-        Datagrams::new(opened.datagrams, Arc::clone(&queue), envelopes.clone(), losses.clone());
-    let sealing = spawn("seal", move || sealer.run())?;
-    let producer = |name: &str, work: Box<dyn FnOnce() -> io::Result<()> + Send>| {
-        let end = EndOfProducer(Arc::clone(&queue));
-        spawn(name, move || {
-            let _end = end;
-            work()
-        })
-    };
-    let flag = stop.clone();
-    let receiving = producer("datagrams", Box::new(move || datagrams.run(&flag)))?;
-    let flag = stop.clone();
-    let connecting = producer("streams", Box::new(move || streams.run(&flag)))?;
-    let mut opening = Vec::new();
-    if let Some(envelopes) = &envelopes {
-        for n in 0..workers {
-            let (envelopes, to) = (Arc::clone(envelopes), Arc::clone(&queue));
-            let losses = losses.clone();
-            let work = move || {
-                envelopes.work(&to, &losses);
-                Ok(())
-            };
-            opening.push(producer(&format!("envelopes-{n}"), Box::new(work))?);
-        }
-    }
-    let serving = match exposition {
-        Some(listener) => {
-            let (metrics, stop) = (metrics.clone(), stop.clone());
-            Some(spawn("metrics", move || exposition::serve(&listener, &metrics, &stop))?)
-        }
-        None => None,
-    };
-    if !o.quiet {
-        eprintln!("gabion: listening: {}", opened.names.join(", "));
-    }
-    sockets::notify("READY=1");
-    let mut watch = Watch {
-        metrics: &metrics,
-        envelopes: envelopes.as_ref(),
-        said: Instant::now(),
-        beat: Instant::now(),
-        limits: Limits::of(&metrics),
-    };
-    while !stop.is_set() {
-        thread::sleep(Duration::from_millis(50));
-        if sealing.is_finished() || receiving.is_finished() || connecting.is_finished() {
-            // Whatever ended before its time: nothing may be taken in that can't be kept.
-            stop.set();
-        }
-        watch.look(o.stats);
-    }
-    sockets::notify("STOPPING=1");
-    // Listeners have handed on by then what they do; most of it was opened meanwhile.
-    let until = Instant::now() + LISTEN_LAST + LISTEN_LAST / 4;
-    let mut ends = Vec::new();
-    ends.push(join("streams", connecting));
-    ends.push(join("datagrams", receiving));
-    if let Some(envelopes) = &envelopes {
-        envelopes.end(until);
-        ends.extend(opening.into_iter().map(|worker| join("envelopes", worker)));
-        envelopes.publish();
-    }
-    let sealed =
-        sealing.join().unwrap_or_else(|_| Err(Fault::internal("seal: the thread panicked")));
-    if let Some(serving) = serving {
-        let _ = serving.join();
-    }
-    watch.limits.look();
-    let ledgers = metrics.stage_ledgers();
-    if !o.quiet {
-        eprintln!("gabion: listen: {}", told(&ledgers));
-        watch.limits.say();
-    }
-    sealed?;
-    ends.into_iter().collect::<Result<(), Fault>>()?;
-    balanced(&ledgers, queue.lost().0)?;
-    Ok(Exit::Done)
-}
-
-fn spawn<T: Send + 'static>(
-    name: &str,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<JoinHandle<T>, Fault> {
-    thread::Builder::new()
-        .name(name.to_owned())
-        .spawn(work)
-        .map_err(|e| Fault::environment(format!("{name}: no thread: {e}")))
-}
-
-fn join(name: &str, thread: JoinHandle<io::Result<()>>) -> Result<(), Fault> {
-    match thread.join() {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(e)) => Err(Fault::environment(format!("{name}: {e}"))),
-        Err(_) => Err(Fault::internal(format!("{name}: the thread panicked"))),
-    }
-}
-
-/// Says now and then how it goes.
-struct Watch<'a> {
-    metrics: &'a Metrics,
-    envelopes: Option<&'a Arc<Envelopes>>,
-    said: Instant,
-    beat: Instant,
-    limits: Limits,
-}
-
-impl Watch<'_> {
-    fn look(&mut self, every: Option<u64>) {
-        if self.beat.elapsed() >= BEAT {
-            self.beat = Instant::now();
-            sockets::notify("WATCHDOG=1");
-            self.limits.look();
-        }
-        let Some(every) = every else { return };
-        if self.said.elapsed() < Duration::from_secs(every.max(1)) {
-            return;
-        }
-        self.said = Instant::now();
-        if let Some(envelopes) = self.envelopes {
-            envelopes.publish();
-        }
-        eprintln!("gabion: listen: {}", told(&self.metrics.stage_ledgers()));
-    }
-}
-
-/// Fixed limits that threads have reached: a stage of the ledger, and named at the end.
-struct Limits {
-    reached: Reached,
-    slot: LedgerSlot,
-}
-
-impl Limits {
-    fn of(metrics: &Metrics) -> Limits {
-        Limits { reached: Reached::new(), slot: metrics.ledger("limits", None) }
-    }
-
-    /// Takes up what threads have counted since.
-    fn look(&mut self) {
-        let new = limits::take_all();
-        if new.is_empty() {
-            return;
-        }
-        self.reached.merge(&new);
-        let mut ledger = Ledger::new();
-        ledger.receive(self.reached.total(), 0);
-        ledger.shed(ShedReason::LimitReached, self.reached.total(), 0);
-        self.slot.publish_last(&ledger);
-    }
-
-    /// Names them.
-    fn say(&self) {
-        for (limit, times) in self.reached.iter() {
-            let (name, what) = (limit.full_name(), limit.meaning.text());
-            eprintln!(
-                "gabion: listen: limit {name} of {} reached {times} times: {what}",
-                limit.value
-            );
-        }
-    }
-}
-
-/// One line: what came, what was sealed, what was lost and why.
-fn told(ledgers: &StageLedgers) -> String {
-    let mut line = String::new();
-    for entry in ledgers.by_stage() {
-        let ledger = &entry.ledger;
-        if ledger.received().items == 0 {
-            continue;
-        }
-        if !line.is_empty() {
-            line.push_str("; ");
-        }
-        let _ = write!(
-            line,
-            "{}: {} received, {} passed",
-            entry.stage,
-            ledger.received().items,
-            ledger.passed().items
-        );
-        for (reason, tally) in ledger.sheds() {
-            let _ = write!(line, ", {} {}", tally.items, reason.name());
-        }
-    }
-    if line.is_empty() { "nothing came".to_owned() } else { line }
-}
-
-/// Every stage balances, and what listeners handed on is what the sealer got.
-fn balanced(ledgers: &StageLedgers, lost: u64) -> Result<(), Fault> {
-    if let Err((stage, e)) = ledgers.balance() {
-        return Err(Fault::internal(format!("{stage}: the ledger is out of balance: {e}")));
-    }
-    let (mut clear, mut envelopes, mut sealed) = (0, 0, 0);
-    let mut workers = (0, 0);
-    for entry in ledgers.by_stage() {
-        let (received, passed) = (entry.ledger.received().items, entry.ledger.passed().items);
-        match entry.stage.as_str() {
-            "seal" => sealed = received,
-            "listen.envelopes" => workers = (received, passed),
-            stage if stage.starts_with("listen.slog") => envelopes += passed,
-            _ => clear += passed,
-        }
-    }
-    if envelopes != workers.0 {
-        let text =
-            format!("listeners handed on {envelopes} envelopes, their workers got {}", workers.0);
-        return Err(Fault::internal(text));
-    }
-    if clear + workers.1 != sealed + lost {
-        let text =
-            format!("listeners handed on {} messages, the sealer got {sealed}", clear + workers.1);
-        return Err(Fault::internal(text));
+    // Both before anything is written to one: where one can't be, the other is not left behind.
+    let made = make(log)?;
+    if let Some(spill) = spill {
+        make(spill).inspect_err(|_| made.remove())?;
     }
     Ok(())
+}
+
+/// Where options and slog's configuration ask to listen.
+fn endpoints(o: &ListenOptions, config: &SlogConfig) -> Vec<Endpoint> {
+    let port = |dialect: &Dialect| match dialect.transport {
+        Transport::Udp => config.udp_syslog,
+        Transport::Tcp => config.tcp_syslog,
+        Transport::SlogUdp => config.udp_port,
+        Transport::SlogTcp => config.tcp_port,
+        Transport::Tls
+        | Transport::Relp
+        | Transport::Unix
+        | Transport::Internal
+        | Transport::Stdin
+        | Transport::Import
+        | Transport::Finding
+        | Transport::Journal => None,
+    };
+    let mut all = o.listeners.0.clone();
+    for dialect in dialect::ALL {
+        all.extend(port(dialect).map(|port| {
+            let address = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+            Endpoint { dialect, place: Place::Address(address) }
+        }));
+    }
+    // Those of one dialect stand together, as the command line names them first.
+    all.sort_by_key(|endpoint| {
+        dialect::ALL.iter().position(|d| d.name() == endpoint.dialect.name())
+    });
+    all
+}
+
+/// Prints what a server reports; where quiet is wanted, what is routine is left out.
+fn report(is_quiet: bool) -> Report {
+    Arc::new(move |notice| {
+        if is_quiet && notice.is_routine() {
+            return;
+        }
+        match notice {
+            Notice::Push(fault) => eprintln!("gabion: {}", push_fault(fault).text()),
+            other => eprintln!("gabion: {other}"),
+        }
+    })
+}
+
+/// How an error of the server ends the program; what lacks an option says which.
+fn into_fault(e: Error) -> Fault {
+    match e {
+        Error::NoSocket => Fault::usage(
+            "listen: nothing to listen on: name a socket, such as --udp 127.0.0.1:5514",
+        ),
+        Error::NoEnvelopeKey => {
+            Fault::usage("listen: envelopes can't be opened without a key: name it with --slog-key")
+        }
+        Error::NoCertificate => Fault::usage("tls: name --tls-cert and --tls-key"),
+        e => by_kind(&e),
+    }
+}
+
+/// The exit code that goes with an error of the log server or the load generator.
+pub(crate) fn by_kind(e: &Error) -> Fault {
+    let text = e.to_string();
+    match e.kind() {
+        ErrorKind::Settings => Fault::usage(text),
+        ErrorKind::Input => Fault::input(text),
+        ErrorKind::Environment => Fault::environment(text),
+        ErrorKind::Internal => Fault::internal(text),
+    }
+}
+
+/// The public keys of those who may read.
+fn read_recipients(paths: &[PathBuf]) -> Result<Vec<Recipient>, Fault> {
+    let mut recipients = Vec::new();
+    for path in paths {
+        let text = operator_file::text(path, KEY_FILE_BYTES_MAX).map_err(|e| {
+            Fault::input(format!("{}: {e}: a recipient's public key is wanted", path.display()))
+        })?;
+        let keys = Recipient::parse_file(&text).map_err(|e| {
+            Fault::input(format!("{}: {e}: name a file with public keys", path.display()))
+        })?;
+        recipients.extend(keys);
+    }
+    Ok(recipients)
+}
+
+fn read_envelope_key(path: &Path) -> Result<EnvelopeKey, Fault> {
+    let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX)
+        .map_err(|e| Fault::input(format!("{}: {e}: a private key is wanted", path.display())))?;
+    EnvelopeKey::from_pem(&pem)
+        .map_err(|e| Fault::input(format!("{}: {e}: name another", path.display())))
+}
+
+fn read_slog_config(path: &Path) -> Result<SlogConfig, Fault> {
+    let text =
+        operator_file::text(path, gabion_runtime::limits::NAMED_FILE_BYTES_MAX).map_err(|e| {
+            Fault::input(format!("{}: {e}: a slog configuration is wanted", path.display()))
+        })?;
+    let config = SlogConfig::parse(&text)
+        .map_err(|e| Fault::input(format!("{}:{}: {e}", path.display(), e.line)))?;
+    if !config.has_known_keys() {
+        let wrong = "no key that a slog server knows, such as TCPport=8001";
+        return Err(Fault::input(format!("{}: {wrong}", path.display())));
+    }
+    if !config.without_effect.is_empty() {
+        let keys = config.without_effect.join(", ");
+        eprintln!("gabion: {}: {keys}: has no effect here", path.display());
+    }
+    if !config.unknown.is_empty() {
+        eprintln!("gabion: {}: {}: not known", path.display(), config.unknown.join(", "));
+    }
+    Ok(config)
+}
+
+fn default_origin() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    format!("{name}/log")
 }

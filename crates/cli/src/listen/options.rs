@@ -1,10 +1,12 @@
 //! The command line of `gabion listen`.
 
-use super::enduring::OnFull;
 use crate::log::init::NewLog;
 use crate::log::push::PushOptions;
 use crate::values::{self, place};
-use clap::Args;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
+use gabion_intake::{Endpoint, Place};
+use gabion_logs::dialect::{self, Carrier, Dialect};
+use gabion_seal::record::Transport;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -18,27 +20,8 @@ Example:
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLE)]
 pub(crate) struct ListenOptions {
-    /// Syslog over UDP (repeatable)
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
-    pub(crate) udp: Vec<SocketAddr>,
-    /// Syslog over TCP, counted or by lines (repeatable)
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
-    pub(crate) tcp: Vec<SocketAddr>,
-    /// Syslog over TLS; needs --tls-cert and --tls-key (repeatable)
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", requires = "tls_cert", help_heading = "Listeners")]
-    pub(crate) tls: Vec<SocketAddr>,
-    /// RELP: a message is acknowledged when it is durable (repeatable)
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
-    pub(crate) relp: Vec<SocketAddr>,
-    /// A local datagram socket such as /dev/log (repeatable)
-    #[arg(long, value_name = "PATH", help_heading = "Listeners")]
-    pub(crate) unix: Vec<PathBuf>,
-    /// slog's envelopes over UDP (repeatable)
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
-    pub(crate) slog_udp: Vec<SocketAddr>,
-    /// slog's envelopes over TCP (repeatable)
-    #[arg(long, value_parser = place, value_name = "ADDR:PORT", help_heading = "Listeners")]
-    pub(crate) slog_tcp: Vec<SocketAddr>,
+    #[command(flatten)]
+    pub(crate) listeners: Listeners,
     /// The private key that opens slog's envelopes, PEM
     #[arg(long, value_name = "FILE", help_heading = "slog's envelopes")]
     pub(crate) slog_key: Option<PathBuf>,
@@ -119,4 +102,86 @@ pub(crate) struct ListenOptions {
     /// Print nothing but errors
     #[arg(short, long, help_heading = "Watching it")]
     pub(crate) quiet: bool,
+}
+
+/// What is done when the log's disk is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum OnFull {
+    /// Senders that can wait are made to; of the others the kernel drops, and is asked how many
+    Block,
+    /// Messages are taken, counted by source and given up; none of them is acknowledged
+    Drop,
+}
+
+/// An option for each dialect of the table: where it is listened for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Listeners(pub(crate) Vec<Endpoint>);
+
+/// What an operator reads of a dialect.
+fn help(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Udp => "Syslog over UDP (repeatable)",
+        Transport::Tcp => "Syslog over TCP, counted or by lines (repeatable)",
+        Transport::Tls => "Syslog over TLS; needs --tls-cert and --tls-key (repeatable)",
+        Transport::Relp => "RELP: a message is acknowledged when it is durable (repeatable)",
+        Transport::Unix => "A local datagram socket such as /dev/log (repeatable)",
+        Transport::SlogUdp => "slog's envelopes over UDP (repeatable)",
+        Transport::SlogTcp => "slog's envelopes over TCP (repeatable)",
+        Transport::Internal
+        | Transport::Stdin
+        | Transport::Import
+        | Transport::Finding
+        | Transport::Journal => "",
+    }
+}
+
+impl Args for Listeners {
+    fn augment_args(command: Command) -> Command {
+        dialect::ALL.iter().fold(command, |command, dialect| {
+            let arg = Arg::new(dialect.name())
+                .long(dialect.name())
+                .action(ArgAction::Append)
+                .help_heading("Listeners")
+                .help(help(dialect.transport));
+            command.arg(match dialect.carrier {
+                Carrier::Local => arg.value_name("PATH").value_parser(clap::value_parser!(PathBuf)),
+                Carrier::Tls => {
+                    arg.value_name("ADDR:PORT").value_parser(place).requires("tls_cert")
+                }
+                Carrier::Udp | Carrier::Tcp => arg.value_name("ADDR:PORT").value_parser(place),
+            })
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Listeners::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Listeners {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Listeners, clap::Error> {
+        let mut listeners = Listeners::default();
+        listeners.update_from_arg_matches(matches)?;
+        Ok(listeners)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        self.0 = dialect::ALL.iter().flat_map(|dialect| endpoints(dialect, matches)).collect();
+        Ok(())
+    }
+}
+
+/// Where the command line asks for a dialect.
+fn endpoints(dialect: &'static Dialect, matches: &ArgMatches) -> Vec<Endpoint> {
+    let places: Vec<Place> = match dialect.carrier {
+        Carrier::Local => {
+            let paths = matches.get_many::<PathBuf>(dialect.name());
+            paths.into_iter().flatten().cloned().map(Place::Path).collect()
+        }
+        Carrier::Udp | Carrier::Tcp | Carrier::Tls => {
+            let addresses = matches.get_many::<SocketAddr>(dialect.name());
+            addresses.into_iter().flatten().copied().map(Place::Address).collect()
+        }
+    };
+    places.into_iter().map(|place| Endpoint { dialect, place }).collect()
 }

@@ -7,6 +7,7 @@ use gabion_record::json::Json;
 use gabion_runtime::output::{Existing, OutputFile};
 use gabion_seal::checkpoints;
 use gabion_seal::note::{Checkpoint, Note};
+use gabion_seal::verify::Verdict;
 use std::io::Write;
 
 pub(super) fn run(options: &Anchor) -> Ended {
@@ -26,7 +27,7 @@ pub(super) fn run(options: &Anchor) -> Ended {
                     "FORK: two signed roots for {} chunks of {}",
                     checkpoint.size, checkpoint.origin
                 );
-                return Err(LogFault { code: 22, text });
+                return Err(LogFault::verdict(Verdict::Fork, text));
             }
             is_new = false;
         }

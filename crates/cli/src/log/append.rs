@@ -37,7 +37,7 @@ pub(super) fn run(options: &Append) -> Ended {
     match take_all(&blocks, &mut *split, &mut intake) {
         Ok(()) => {}
         // What came before a fault of the input is sealed.
-        Err(fault) if fault.code == 3 => {
+        Err(fault) if fault.is_input() => {
             let tally = intake.writer.close(now_ns()).map_err(|e| LogFault::from(e).about(log))?;
             let text = format!("{} ({} records before it are sealed)", fault.text, tally.records);
             return Err(LogFault { text, ..fault });

@@ -105,7 +105,7 @@ pub(super) fn show(
         lines.printer.out.clear();
         lines.ends.clear();
         // Messages of a sender that are missing are known within a range.
-        lines.printer.together.interrupted();
+        lines.printer.across.interrupted();
         let range = Selection { records: Some((begin, end - 1)), ..selection.clone() };
         reader.scan(Cursor::default(), &range, &mut lines)?;
         if lines.is_too_much {

@@ -6,6 +6,7 @@ use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::proof::{Checked, Proof};
+use gabion_seal::verify::Verdict;
 
 pub(super) fn run(options: &CheckProof) -> Ended {
     let vkey = folders::vkey(&options.vkey)?;
@@ -26,10 +27,8 @@ pub(super) fn run(options: &CheckProof) -> Ended {
                 json.close();
                 standard_output::line(String::from_utf8_lossy(json.bytes()));
             }
-            return Err(LogFault {
-                code: 20,
-                text: format!("{}: refused: {e}", options.proof.display()),
-            });
+            let text = format!("{}: refused: {e}", options.proof.display());
+            return Err(LogFault::verdict(Verdict::Tampered, text));
         }
     };
     if options.output.json {

@@ -1,18 +1,19 @@
 //! `gabion log checkpoint`: the newest signed checkpoint, for mail, a second host or a witness.
 
 use super::options::CheckpointOptions;
-use super::push::{LOOK_EVERY, Pusher};
-use super::{Ended, LogFault, folders};
+use super::{Ended, LogFault, folders, push_fault};
 use crate::standard_output;
+use gabion_intake::{LOOK_EVERY, Pusher};
 use gabion_record::json::Json;
 use gabion_seal::checkpoints;
 use gabion_seal::leaves::leaves;
 use gabion_seal::text::base64;
 use gabion_seal::tree::{consistency_proof, root};
+use gabion_seal::verify::Verdict;
 
 pub(super) fn run(options: &CheckpointOptions) -> Ended {
     folders::pinned(&options.log, options.vkey.as_deref())?;
-    if !options.push.is_empty() {
+    if !options.push.settings().is_empty() {
         return carry(options);
     }
     if options.follow {
@@ -38,7 +39,7 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
             if root(&all) != last.checkpoint.root {
                 let text =
                     format!("{}: differs from its checkpoint: verify it", options.log.display());
-                return Err(LogFault { code: 20, text });
+                return Err(LogFault::verdict(Verdict::Tampered, text));
             }
             consistency_proof(&all, usize::try_from(since).unwrap_or(usize::MAX))
         }
@@ -74,13 +75,16 @@ pub(super) fn run(options: &CheckpointOptions) -> Ended {
 fn carry(options: &CheckpointOptions) -> Ended {
     let signals = gabion_runtime::Signals::install()
         .map_err(|e| LogFault::environment(format!("signals: {e}")))?;
-    let mut pusher = Pusher::new(&options.log, &options.push, signals.stop().clone())?;
+    let settings = options.push.settings();
+    let pusher = Pusher::new(&options.log, &settings, signals.stop().clone());
+    // What vouches for witnesses is what was given.
+    let mut pusher = pusher.map_err(|e| LogFault::input(e.to_string()))?;
     let patience = options.follow.then_some(LOOK_EVERY);
     let mut failed = None;
     loop {
         // What is signed before this is carried by this look.
         let is_last = signals.stop().is_set();
-        let faults = pusher.look(patience);
+        let faults: Vec<LogFault> = pusher.push(patience).iter().map(push_fault).collect();
         if !options.follow {
             if signals.stop().is_set() && !is_last {
                 faults.iter().for_each(|f| eprintln!("gabion: {}", f.text()));
@@ -106,9 +110,7 @@ fn carry(options: &CheckpointOptions) -> Ended {
     }
     let log = folders::open(&options.log)?;
     let size = checkpoints::tail(&log)?.and_then(|t| t.last).map_or(0, |e| e.checkpoint.size);
-    let places = options.push.witness.len()
-        + options.push.anchor_append.len()
-        + usize::from(options.push.anchor_cmd.is_some());
+    let places = settings.places();
     if options.output.json {
         let mut json = Json::new();
         json.open();

@@ -9,6 +9,7 @@ use crate::standard_output::StandardOutput;
 use gabion_logs::journal::{Entry, put_field};
 use gabion_logs::syslog::{self, Received};
 use gabion_seal::reader::{Cursor, Found, Reader, Sink};
+use gabion_seal::verify::Verdict;
 use gabion_seal::{Kind, Transport};
 use std::io::{BufWriter, Write};
 
@@ -148,7 +149,7 @@ pub(super) fn run(options: &Export) -> Ended {
             "{}: not all content was opened: give readers' keys with --key",
             options.reading.log.display()
         );
-        return Err(LogFault { code: 24, text });
+        return Err(LogFault::verdict(Verdict::KeyError, text));
     }
     Ok(0)
 }

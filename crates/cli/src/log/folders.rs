@@ -7,6 +7,7 @@ use crate::operator_file;
 use gabion_seal::identity;
 use gabion_seal::note::Vkey;
 use gabion_seal::storage::{Files, Storage};
+use gabion_seal::verify::Verdict;
 use gabion_seal::{Opened, Policy, Recipient, SecretKey, Writer};
 use std::ffi::OsStr;
 use std::io::Write;
@@ -28,24 +29,9 @@ pub(crate) fn state_of(log: &Path, state: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Opens a folder.
+/// Opens the folder of a log.
 pub(super) fn open(path: &Path) -> Result<Files, LogFault> {
-    let files = Files::open(path).map_err(|e| {
-        let does = match e.kind() {
-            std::io::ErrorKind::NotFound => {
-                "name the folder of a log, or make one with `gabion log init`"
-            }
-            std::io::ErrorKind::NotADirectory => {
-                "a log is a folder: name the one that holds log.id"
-            }
-            std::io::ErrorKind::PermissionDenied => "run this as a user who may read it",
-            _ => "name the folder of a log",
-        };
-        LogFault::input(format!("{}: {e}: {does}", path.display()))
-    })?;
-    // A pipe or device in its place is refused by every verb, also by those that need not read it.
-    files.len(identity::FILE).map_err(|e| LogFault::input(e.to_string()).about(path))?;
-    Ok(files)
+    Files::open_log(path).map_err(|e| LogFault::input(e.to_string()))
 }
 
 /// Reads a small text file.
@@ -188,7 +174,7 @@ pub(super) fn pinned(log: &Path, wanted: Option<&OsStr>) -> Result<(), LogFault>
     if identity_of(log)?.vkey == wanted {
         return Ok(());
     }
-    Err(LogFault::with_code(20, "not signed by the pinned key").about(log))
+    Err(LogFault::verdict(Verdict::Tampered, "not signed by the pinned key").about(log))
 }
 
 /// The readers that a state names.

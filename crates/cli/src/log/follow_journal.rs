@@ -73,7 +73,7 @@ pub(super) fn run(options: &FollowJournal) -> Ended {
     let _ = child.kill();
     let ended = child.wait();
     let Sealing { writer, entries, cut, gaps, .. } = sealing;
-    let is_input = taken.as_ref().is_err_and(|fault| fault.code == 3);
+    let is_input = taken.as_ref().is_err_and(LogFault::is_input);
     let advice =
         "make room and start it again: it goes on with the entry behind the last one sealed";
     let stopped = |fault: LogFault| fault.with_advice(advice).about(&options.folder.log);

@@ -12,6 +12,7 @@ use gabion_seal::slog::file::{SlogRecord, unix_ns};
 use gabion_seal::slog::{Fault, Import};
 use gabion_seal::storage::Files;
 use gabion_seal::text::hex;
+use gabion_seal::verify::Verdict;
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read};
@@ -121,7 +122,7 @@ fn look(
         "{} does not open the passwords of its first lines: slog's private storage key is wanted (KEY-ERROR)",
         options.priv_key.display()
     );
-    Err(LogFault::with_code(24, text).about(&options.file))
+    Err(LogFault::verdict(Verdict::KeyError, text).about(&options.file))
 }
 
 fn seal(

@@ -10,6 +10,7 @@ mod blocks;
 mod check_proof;
 mod checkpoint;
 mod compare;
+mod cross_records;
 mod export;
 pub(crate) mod folders;
 mod follow_journal;
@@ -17,23 +18,25 @@ mod hold;
 mod import_slog;
 pub(crate) mod init;
 mod keygen;
+mod live_counts;
 pub(crate) mod options;
 mod prove;
 mod prune;
 pub(crate) mod push;
 mod recover;
 mod rewrap;
-mod running;
 pub(crate) mod seal_findings;
 mod show;
 mod shred;
 mod stat;
 mod times;
-mod together;
 mod verify;
 mod wanted;
 
-use crate::exit::Fault;
+use crate::exit::{Exit, Fault};
+use gabion_intake::PushError;
+use gabion_seal::storage::StorageFault;
+use gabion_seal::verify::{LOCKED_CODE, Verdict};
 use gabion_seal::{Error, Mismatch};
 use options::LogVerb;
 
@@ -47,12 +50,17 @@ pub(crate) struct LogFault {
 impl LogFault {
     /// Something is wrong with what was given.
     pub(crate) fn input(text: impl Into<String>) -> LogFault {
-        LogFault { code: 3, text: text.into() }
+        LogFault { code: Exit::Input.code(), text: text.into() }
     }
 
-    /// With an exit code of its own: a verdict's.
-    pub(crate) fn with_code(code: u8, text: impl Into<String>) -> LogFault {
-        LogFault { code, text: text.into() }
+    /// What verification would say of it too.
+    pub(crate) fn verdict(verdict: Verdict, text: impl Into<String>) -> LogFault {
+        LogFault { code: verdict.code(), text: text.into() }
+    }
+
+    /// Whether what was given is wrong.
+    fn is_input(&self) -> bool {
+        self.code == Exit::Input.code()
     }
 
     /// What is wrong, for people.
@@ -62,19 +70,20 @@ impl LogFault {
 
     /// The command line asks for something that can't be.
     pub(crate) fn usage(text: impl Into<String>) -> LogFault {
-        LogFault { code: 2, text: text.into() }
+        LogFault { code: Exit::Usage.code(), text: text.into() }
     }
 
     /// Something is wrong with where this runs.
     pub(crate) fn environment(text: impl Into<String>) -> LogFault {
-        LogFault { code: 4, text: text.into() }
+        LogFault { code: Exit::Environment.code(), text: text.into() }
     }
 
     /// The same of a writer that can't go on for want of room: how much is sealed, and what to do.
     pub(crate) fn with_advice(self, advice: impl std::fmt::Display) -> LogFault {
-        match self.code {
-            4 => LogFault { text: format!("{}: {advice}", self.text), ..self },
-            _ => self,
+        if self.code == Exit::Environment.code() {
+            LogFault { text: format!("{}: {advice}", self.text), ..self }
+        } else {
+            self
         }
     }
 
@@ -85,40 +94,66 @@ impl LogFault {
 
     /// For a verb that has no verdicts: what is wrong with a log is wrong input.
     pub(crate) fn into_fault(self) -> Fault {
-        match self.code {
-            2 => Fault::usage(self.text),
-            4 => Fault::environment(self.text),
-            5 => Fault::internal(self.text),
-            _ => Fault::input(self.text),
+        let is = |exit: Exit| self.code == exit.code();
+        if is(Exit::Usage) {
+            Fault::usage(self.text)
+        } else if is(Exit::Environment) {
+            Fault::environment(self.text)
+        } else if is(Exit::Internal) {
+            Fault::internal(self.text)
+        } else {
+            Fault::input(self.text)
+        }
+    }
+}
+
+impl LogFault {
+    /// The exit code that goes with an error of a log.
+    fn code_of(e: &Error) -> u8 {
+        match e {
+            Error::Storage { source, .. } => match StorageFault::of(source) {
+                StorageFault::NotFound | StorageFault::NotRegularFile => Exit::Input.code(),
+                _ => Exit::Environment.code(),
+            },
+            Error::Stopped => Exit::Environment.code(),
+            Error::Unsupported { .. } => Verdict::Unsupported.code(),
+            Error::Key { .. } => Verdict::KeyError.code(),
+            Error::Locked { .. } => LOCKED_CODE,
+            Error::Mismatch(m) => match m {
+                Mismatch::Rollback { .. } => Verdict::Rollback.code(),
+                Mismatch::Fork { .. } | Mismatch::OldSigner { .. } => Verdict::Fork.code(),
+                Mismatch::CheckpointsGone { .. } => Verdict::Incomplete.code(),
+                Mismatch::Damage { .. } => Verdict::Tampered.code(),
+                _ => Exit::Input.code(),
+            },
+            Error::Crypto(_) => Exit::Internal.code(),
+            _ => Exit::Input.code(),
         }
     }
 }
 
 impl From<Error> for LogFault {
     fn from(e: Error) -> LogFault {
-        let code = match &e {
-            Error::Storage { source, .. } if source.kind() == std::io::ErrorKind::NotFound => 3,
-            Error::Storage { source, .. } if source.to_string().contains("not a regular file") => 3,
-            Error::Storage { .. } | Error::Stopped => 4,
-            Error::Unsupported { .. } => 25,
-            Error::Key { .. } => 24,
-            Error::Locked { .. } => 26,
-            Error::Mismatch(m) => match m {
-                Mismatch::Rollback { .. } => 21,
-                Mismatch::Fork { .. } | Mismatch::OldSigner { .. } => 22,
-                Mismatch::CheckpointsGone { .. } => 23,
-                Mismatch::Damage { .. } => 20,
-                _ => 3,
-            },
-            Error::Crypto(_) => 5,
-            _ => 3,
+        let code = LogFault::code_of(&e);
+        let text = match &e {
+            Error::NoLog => {
+                format!("{e}: name the folder of a log, or make one with `gabion log init`")
+            }
+            e => e.to_string(),
         };
-        let mut text = e.to_string();
-        if text.ends_with("log.id is missing") {
-            text.push_str(": name the folder of a log, or make one with `gabion log init`");
-        }
         LogFault { code, text }
     }
+}
+
+/// Why a checkpoint was not carried, and the exit code that goes with it.
+pub(crate) fn push_fault(e: &PushError) -> LogFault {
+    let code = match e {
+        PushError::Folder(_) => Exit::Input.code(),
+        PushError::Log { source, .. } => LogFault::code_of(source),
+        PushError::Place { fault, .. } if fault.is_fork() => Verdict::Fork.code(),
+        _ => Exit::Environment.code(),
+    };
+    LogFault { code, text: e.to_string() }
 }
 
 /// How a verb ends.

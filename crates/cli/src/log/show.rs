@@ -1,8 +1,8 @@
 //! `gabion log show`: records as JSON lines, or as text that is safe on a terminal.
 
+use super::cross_records::CrossRecords;
 use super::options::{Select, Show};
 use super::times::rfc3339;
-use super::together::Together;
 use super::wanted::Wanted;
 use super::{Ended, LogFault, backwards, folders};
 use crate::standard_output::StandardOutput;
@@ -13,6 +13,7 @@ use gabion_record::json::Json;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
 use gabion_seal::text::hex;
 use gabion_seal::tree::sha256;
+use gabion_seal::verify::Verdict;
 use gabion_seal::{Flags, Kind, Record, Transport};
 use std::collections::HashMap;
 use std::io::{BufWriter, Write};
@@ -85,7 +86,7 @@ pub(crate) fn finding_id(bytes: &[u8]) -> String {
 pub(super) struct Printer<W> {
     pub(super) out: W,
     json: Json,
-    pub(super) together: Together,
+    pub(super) across: CrossRecords,
     wanted: Wanted,
     is_text: bool,
     pub(super) shown: u64,
@@ -99,7 +100,7 @@ impl<W: Write> Printer<W> {
         Printer {
             out,
             json: Json::new(),
-            together: Together::default(),
+            across: CrossRecords::default(),
             wanted,
             is_text,
             shown: 0,
@@ -132,7 +133,7 @@ impl<W: Write> Printer<W> {
 
 impl<W: Write> Sink for Printer<W> {
     fn record(&mut self, found: &Found<'_>) -> bool {
-        let (missing, first) = (self.together.missing(found), self.together.first(found));
+        let (missing, first) = (self.across.missing(found), self.across.first(found));
         if !self.wanted.takes(found) {
             return true;
         }
@@ -142,7 +143,7 @@ impl<W: Write> Sink for Printer<W> {
     }
 
     fn unreadable(&mut self, what: &str) {
-        self.together.interrupted();
+        self.across.interrupted();
         self.complaints += 1;
         if self.complaints <= 20 {
             eprintln!("gabion: {what}");
@@ -401,15 +402,13 @@ pub(super) fn run(options: &Show) -> Ended {
         } else {
             "only the log's own statements are shown: give a reader's key with --key"
         };
-        return Err(LogFault {
-            code: 24,
-            text: format!("{}: {what}", options.reading.log.display()),
-        });
+        let text = format!("{}: {what}", options.reading.log.display());
+        return Err(LogFault::verdict(Verdict::KeyError, text));
     }
     if shown == 0 && options.select.record.is_some() {
         not_behind_the_end(&selection, &reader, &options.reading.log)?;
     }
-    Ok(if reader.is_key_missing && !keys.is_empty() { 24 } else { 0 })
+    Ok(if reader.is_key_missing && !keys.is_empty() { Verdict::KeyError.code() } else { 0 })
 }
 
 #[cfg(test)]

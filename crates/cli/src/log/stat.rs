@@ -2,7 +2,7 @@
 
 use super::options::Stat;
 use super::times::rfc3339;
-use super::{Ended, LogFault, folders, running};
+use super::{Ended, LogFault, folders, live_counts};
 use crate::standard_output;
 use gabion_record::json::Json;
 use gabion_seal::recipient::Stanza;
@@ -26,7 +26,7 @@ struct Sums {
 
 pub(super) fn run(options: &Stat) -> Ended {
     if let Some(address) = options.socket {
-        return running::run(address, options.output.json);
+        return live_counts::run(address, options.output.json);
     }
     let Some(path) = &options.log else {
         return Err(LogFault::usage("name a log's folder, or a running listener with --socket"));

@@ -2,10 +2,10 @@
 
 use super::options::Verify;
 use super::times::now_ns;
-use super::{Ended, LogFault, folders, push};
-use crate::limits::ANCHORS_BYTES_MAX;
+use super::{Ended, LogFault, folders};
 use crate::progress::Progress;
 use crate::standard_output;
+use gabion_seal::limits::ANCHORS_BYTES_MAX;
 use gabion_seal::note::{Checkpoint, Note, Vkey};
 use gabion_seal::storage::Files;
 use gabion_seal::verify::{Anchor, Options, Report, Verdict, verify};
@@ -34,7 +34,7 @@ fn cosigned(log: &Files, witnesses: &[Vkey]) -> Vec<Anchor> {
         let signed = note.verify(witnesses).unwrap_or_default();
         signed.iter().find(|s| s.time.is_some()).and_then(|s| witnesses.get(s.key))
     };
-    let notes = push::of_witnesses(log).into_iter();
+    let notes = gabion_seal::witness::read_cosigned(log).into_iter();
     notes
         .filter_map(|note| {
             let from = format!("cosigned by {}", by(&note)?.name);

@@ -3,6 +3,9 @@
 use crate::limits::{SEND_BYTES_MAX, SEND_CONNECTIONS_MAX};
 use crate::values::{self, server};
 use clap::Args;
+use gabion_intake::{Endpoint, Place};
+use gabion_logs::dialect::{self, Dialect};
+use gabion_seal::record::Transport;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -83,4 +86,30 @@ pub(crate) struct SendOptions {
     /// Print one JSON object instead of lines
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+impl SendOptions {
+    /// Where messages are sent to, in the order of the dialects' table.
+    pub(crate) fn endpoints(&self) -> Vec<Endpoint> {
+        let address = |option: Option<SocketAddr>| option.map(Place::Address);
+        let place = |transport: Transport| match transport {
+            Transport::Udp => address(self.udp),
+            Transport::Tcp => address(self.tcp),
+            Transport::Tls => address(self.tls),
+            Transport::Relp => address(self.relp),
+            Transport::Unix => self.unix.clone().map(Place::Path),
+            Transport::SlogUdp => address(self.slog_udp),
+            Transport::SlogTcp => address(self.slog_tcp),
+            Transport::Internal
+            | Transport::Stdin
+            | Transport::Import
+            | Transport::Finding
+            | Transport::Journal => None,
+        };
+        let endpoint = |dialect: &'static Dialect| {
+            let place = place(dialect.transport)?;
+            Some(Endpoint { dialect, place })
+        };
+        dialect::ALL.iter().filter_map(endpoint).collect()
+    }
 }

@@ -1,21 +1,25 @@
-//! Datagrams: UDP, the local socket, slog's envelopes over UDP. One thread drains all of them by the
+//! Datagrams of all dialects that come in some: UDP, the local socket, slog's envelopes. One thread drains all of them by the
 //! batch, because whoever sends does not wait: what is not read in time is lost in the kernel.
 //!
 //! When the sealer is behind, messages wait here by sources (`gabion_logs::fairness`), and it is the
 //! longest line that loses. What the kernel dropped is read with each datagram and, when none comes,
 //! from the kernel, so that losses at the end of a burst are seen too.
 
-use super::account::{Losses, Seldom, Stage, now_ns};
-use super::batch::{Batch, Queue, Side};
-use super::envelopes::{Envelope, Envelopes};
+use crate::batch::{Batch, Queue, Side};
+use crate::envelopes::{Envelope, Envelopes};
 use crate::limits::{DATAGRAM_SENDERS_MAX, LISTEN_LAST};
+use crate::losses::Losses;
+use crate::notice::{Notice, Report};
+use crate::stage::{Stage, now_ns};
+use crate::throttle::Throttle;
+use gabion_logs::dialect::{Carrier, Dialect};
 use gabion_logs::fairness::FairQueue;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::StopFlag;
 use gabion_runtime::sockets::datagrams::{self, Datagram, DatagramBatch};
 use gabion_runtime::sockets::poll::{Interest, Poll};
 use gabion_runtime::sockets::{RECEIVE_BUFFER_ENOUGH, udp_drops};
-use gabion_seal::record::{Flags, Kind, Source, Transport};
+use gabion_seal::record::{Flags, Kind, Record, Source};
 use std::collections::HashMap;
 use std::io;
 use std::net::IpAddr;
@@ -51,7 +55,7 @@ enum Peer {
 /// One socket.
 pub(crate) struct DatagramListener {
     pub(crate) socket: OwnedFd,
-    pub(crate) transport: Transport,
+    pub(crate) dialect: &'static Dialect,
     /// Its number in records.
     pub(crate) number: u16,
     pub(crate) name: Arc<str>,
@@ -70,7 +74,7 @@ pub(crate) struct DatagramListener {
 impl DatagramListener {
     pub(crate) fn new(
         socket: OwnedFd,
-        transport: Transport,
+        dialect: &'static Dialect,
         number: u16,
         name: Arc<str>,
         stage: Stage,
@@ -78,7 +82,7 @@ impl DatagramListener {
         let inode = rustix::fs::fstat(&socket)?.st_ino;
         Ok(DatagramListener {
             socket,
-            transport,
+            dialect,
             number,
             name,
             stage,
@@ -102,11 +106,11 @@ impl DatagramListener {
             self.is_left = true;
             return Ok(());
         }
-        match self.transport {
-            Transport::Unix => {
-                Ok(rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Read)?)
+        match self.dialect.carrier {
+            Carrier::Local => Ok(rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Read)?),
+            Carrier::Udp | Carrier::Tcp | Carrier::Tls => {
+                datagrams::refuse_further(self.socket.as_fd())
             }
-            _ => datagrams::refuse_further(self.socket.as_fd()),
         }
     }
 
@@ -143,6 +147,7 @@ pub(crate) struct Datagrams {
     queue: Arc<Queue>,
     envelopes: Option<Arc<Envelopes>>,
     losses: Losses,
+    report: Report,
     sources: HashMap<(usize, Peer), Arc<Source>>,
     last: Option<((usize, Peer), Arc<Source>)>,
     batch: Batch,
@@ -151,7 +156,7 @@ pub(crate) struct Datagrams {
     is_behind: bool,
     /// Away while its datagrams are looked at.
     received: Option<DatagramBatch>,
-    complaint: Seldom,
+    complaint: Throttle,
     /// All sockets have buffers that outlast a pause.
     may_pause: bool,
 }
@@ -162,23 +167,25 @@ impl Datagrams {
         queue: Arc<Queue>,
         envelopes: Option<Arc<Envelopes>>,
         losses: Losses,
+        report: Report,
     ) -> Datagrams {
         let may_pause = listeners.iter().all(|l| {
             rustix::net::sockopt::socket_recv_buffer_size(&l.socket)
-                .is_ok_and(|n| n >= RECEIVE_BUFFER_ENOUGH || l.transport == Transport::Unix)
+                .is_ok_and(|n| n >= RECEIVE_BUFFER_ENOUGH || l.dialect.carrier == Carrier::Local)
         });
         Datagrams {
             listeners,
             queue,
             envelopes,
             losses,
+            report,
             sources: HashMap::new(),
             last: None,
             batch: Batch::default(),
             waiting: FairQueue::new(WAITING_BYTES),
             is_behind: false,
             received: Some(DatagramBatch::new()),
-            complaint: Seldom::new(Duration::from_secs(10)),
+            complaint: Throttle::new(Duration::from_secs(10)),
             may_pause,
         }
     }
@@ -264,7 +271,8 @@ impl Datagrams {
                 Ok(n) => n,
                 Err(e) => {
                     if let Some(times) = self.complaint.happened() {
-                        eprintln!("gabion: {}: {e} ({times} times)", listener.name);
+                        let listener = Arc::clone(&listener.name);
+                        (self.report)(&Notice::NotReceived { listener, error: e, times });
                     }
                     break;
                 }
@@ -305,14 +313,15 @@ impl Datagrams {
         if datagram.len_sent > datagram.bytes.len() {
             flags = flags.with(Flags::TRUNCATED);
         }
-        if listener.transport == Transport::SlogUdp {
+        if listener.dialect.is_enveloped {
             let source = self.source(at, peer);
             self.pass_envelope(at, peer, source, time_ns, datagram.bytes);
             return;
         }
         if !self.is_behind {
             let source = self.source(at, peer);
-            self.batch.push(&source, time_ns, Kind::Message, flags, datagram.bytes);
+            let (kind, bytes) = (Kind::Message, datagram.bytes);
+            self.batch.push(&source, Record { time_ns, kind, flags, bytes });
             if datagram.len_sent > datagram.bytes.len() {
                 self.batch.note_cut(
                     &source,
@@ -381,7 +390,7 @@ impl Datagrams {
                 Peer::Process { .. } => (String::new(), peer_text(peer)),
                 Peer::Unknown => (String::new(), String::new()),
             };
-            Arc::new(Source::new(listener.transport, listener.number, &address, &identity))
+            Arc::new(Source::new(listener.dialect.transport, listener.number, &address, &identity))
         }));
         self.last = Some((key, Arc::clone(&source)));
         source
@@ -412,7 +421,8 @@ impl Datagrams {
             && let Some(((at, peer), _, item)) = self.waiting.pop()
         {
             let source = self.source(at, peer);
-            self.batch.push(&source, item.time_ns, Kind::Message, item.flags, &item.bytes);
+            let Waiting { time_ns, flags, ref bytes } = item;
+            self.batch.push(&source, Record { time_ns, kind: Kind::Message, flags, bytes });
             let len = item.bytes.len() as u64;
             self.listeners[at].waits(-1, len);
             self.count_passed(at, 1, len);
@@ -425,7 +435,8 @@ impl Datagrams {
             if let Err(e) = listener.refuse_further() {
                 // It is read as long as the rest, no more: what comes later is not counted.
                 listener.is_left = true;
-                eprintln!("gabion: {}: can't be told to refuse: {e}", listener.name);
+                let listener = Arc::clone(&listener.name);
+                (self.report)(&Notice::NotRefused { listener, error: e });
             }
         }
     }

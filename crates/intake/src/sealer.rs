@@ -1,17 +1,20 @@
-//! The one thread that writes: takes batches, appends their messages, commits in groups, and tells
-//! connections what is durable.
+//! The one thread that writes: takes batches, appends their messages, commits in groups, and leaves
+//! receipts for connections.
 //!
 //! A commit costs a wait for the disk, so as many messages as there are share one: while somebody
 //! waits for an answer, all that is in the queue at that moment; else a mebibyte or the time that messages may wait.
 
-use super::account::{Losses, Stage, now_ns};
-use super::batch::{Batch, Queue, Receipt, Side, Taken};
-use super::gaps::Gaps;
-use crate::exit::Fault;
+use crate::batch::{Batch, Queue, Receipt, Side, Taken};
+use crate::error::Result;
+use crate::gaps::Gaps;
+use crate::losses::Losses;
+use crate::sink::{Sink, own_source};
+use crate::stage::{Stage, now_ns};
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::metrics::Metrics;
 use gabion_runtime::sockets::poll::Waker;
-use gabion_seal::record::{Flags, Kind, Source, Transport};
+use gabion_seal::durable::Dropped;
+use gabion_seal::record::{Flags, Kind, Record};
 use gabion_seal::statement::statement;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,41 +26,7 @@ const COMMIT_BYTES: u64 = 1 << 20;
 /// How often a sink is asked to do what is due by time when nothing comes.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Messages that were given up, and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Dropped {
-    pub(crate) messages: u64,
-    pub(crate) bytes: u64,
-}
-
-/// Where messages end up. The sealed log is one; tests have another.
-pub(crate) trait Sink {
-    /// Takes a message; it need not be durable yet.
-    fn append(
-        &mut self,
-        source: &Source,
-        time_ns: u64,
-        kind: Kind,
-        flags: Flags,
-        bytes: &[u8],
-    ) -> Result<(), Fault>;
-    /// Makes durable all that was taken.
-    fn commit(&mut self) -> Result<(), Fault>;
-    /// Does what is due by time: checkpoints, epochs.
-    fn tick(&mut self) -> Result<(), Fault>;
-    /// Says that this is the end, and makes it durable.
-    fn close(&mut self) -> Result<(), Fault>;
-    /// Messages taken since this was last asked, and given up because nothing could store them.
-    fn dropped(&mut self) -> Dropped {
-        Dropped::default()
-    }
-    /// Whether nothing can be stored now.
-    fn is_full(&self) -> bool {
-        false
-    }
-}
-
-/// Where the sealer leaves word of what is durable, for the thread that has the connections.
+/// Where the sealer leaves receipts for what is durable, for the thread that has the connections.
 #[derive(Clone, Debug)]
 pub(crate) struct Durable {
     receipts: Arc<Mutex<Vec<Receipt>>>,
@@ -76,7 +45,7 @@ impl Durable {
         self.is_over.load(Ordering::Acquire)
     }
 
-    fn tell(&self, receipts: &mut Vec<Receipt>) {
+    fn notify(&self, receipts: &mut Vec<Receipt>) {
         if receipts.is_empty() {
             return;
         }
@@ -84,7 +53,7 @@ impl Durable {
         self.waker.wake();
     }
 
-    /// Takes the word.
+    /// Takes what became durable since.
     pub(crate) fn take(&self, into: &mut Vec<Receipt>) {
         into.append(&mut self.receipts.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -116,7 +85,7 @@ pub(crate) struct Sealer<S> {
 impl<S: Sink> Sealer<S> {
     /// Works until all producers are done, then closes the log. What can't be stored is counted as
     /// shed.
-    pub(crate) fn run(mut self) -> Result<(), Fault> {
+    pub(crate) fn run(mut self) -> Result<()> {
         let _over = EndOfSealing(self.durable.clone());
         let done = self.work().and_then(|()| self.close());
         if done.is_err() {
@@ -140,7 +109,7 @@ impl<S: Sink> Sealer<S> {
         done
     }
 
-    fn work(&mut self) -> Result<(), Fault> {
+    fn work(&mut self) -> Result<()> {
         let mut receipts = Vec::new();
         let mut open = (0u64, 0u64);
         let mut due: Option<Instant> = None;
@@ -165,11 +134,11 @@ impl<S: Sink> Sealer<S> {
             };
             // Losses wait as long as they could not be stored either.
             if !self.sink.is_full() {
-                self.losses.due(&mut self.sink, is_end)?;
+                self.losses.record_due(&mut self.sink, is_end)?;
             }
             if due.is_some() || is_end {
                 self.sink.commit()?;
-                let dropped = self.sink.dropped();
+                let dropped = self.sink.take_dropped();
                 self.stage.ledger.shed(ShedReason::OutputFailed, dropped.messages, dropped.bytes);
                 self.stage.ledger.pass(
                     open.0.saturating_sub(dropped.messages),
@@ -183,7 +152,7 @@ impl<S: Sink> Sealer<S> {
                 due = None;
                 self.stage.ledger.set_in_flight(0, 0);
                 self.stage.publish();
-                self.durable.tell(&mut receipts);
+                self.durable.notify(&mut receipts);
             }
             if is_end {
                 return Ok(());
@@ -193,7 +162,7 @@ impl<S: Sink> Sealer<S> {
     }
 
     /// The log's last word on this run: what came, what was kept, what was lost and why.
-    fn close(&mut self) -> Result<(), Fault> {
+    fn close(&mut self) -> Result<()> {
         self.stage.publish_last();
         let stages = self.metrics.stage_ledgers().by_stage();
         let closing = statement("intake", |json| {
@@ -210,8 +179,9 @@ impl<S: Sink> Sealer<S> {
             }
             json.close_array();
         });
-        let source = own_source();
-        self.sink.append(&source, now_ns(), Kind::System, Flags::default(), &closing)?;
+        let (kind, flags) = (Kind::System, Flags::default());
+        let record = Record { time_ns: now_ns(), kind, flags, bytes: &closing };
+        self.sink.append(&own_source(), &record)?;
         self.sink.close()
     }
 
@@ -221,28 +191,22 @@ impl<S: Sink> Sealer<S> {
         batch: Batch,
         receipts: &mut Vec<Receipt>,
         open: &mut (u64, u64),
-    ) -> Result<(), Fault> {
+    ) -> Result<()> {
         self.stage.ledger.receive(batch.messages(), batch.message_bytes());
         open.0 += batch.messages();
         open.1 += batch.message_bytes();
-        for (entry, source, bytes) in batch.iter() {
-            let mut flags = entry.flags;
-            if std::str::from_utf8(bytes).is_err() {
-                flags = flags.with(Flags::NOT_UTF8);
+        for (source, mut record) in batch.iter() {
+            if std::str::from_utf8(record.bytes).is_err() {
+                record.flags = record.flags.with(Flags::NOT_UTF8);
             }
-            if entry.kind == Kind::Message {
-                self.gaps.look(source, entry.time_ns, bytes, &self.losses);
+            if record.kind == Kind::Message {
+                self.gaps.count_missing(source, record.time_ns, record.bytes, &self.losses);
             }
-            self.sink.append(source, entry.time_ns, entry.kind, flags, bytes)?;
+            self.sink.append(source, &record)?;
         }
         receipts.extend_from_slice(batch.receipts());
         self.stage.ledger.set_in_flight(open.0, open.1);
         self.queue.recycle(side, batch);
         Ok(())
     }
-}
-
-/// The source of the sensor's own statements.
-pub(crate) fn own_source() -> Source {
-    Source::new(Transport::Internal, 0, "", "")
 }

@@ -1,20 +1,16 @@
-//! The whole of `listen` with a sink that is slow, stuck or broken: who loses, and who is told.
+//! The whole server with a sink that is slow, stuck or broken: which sender loses messages, and which is answered.
 //!
 //! Sources are told apart on one machine by the loopback's other addresses (127.0.0.2, 127.0.0.3).
 
 use super::*;
-use clap::Parser;
-use gabion_seal::record::{Flags, Kind, Source};
+use crate::error::ErrorKind;
+use crate::sockets::{Endpoint, Place, bind};
+use gabion_logs::dialect::Dialect;
+use gabion_seal::record::{Kind, Record, Source};
 use std::collections::BTreeMap;
 use std::net::{TcpListener, UdpSocket};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-
-#[derive(clap::Parser)]
-struct Line {
-    #[command(flatten)]
-    options: ListenOptions,
-}
 
 /// What was kept.
 #[derive(Debug, Default)]
@@ -34,25 +30,18 @@ struct Slow {
 }
 
 impl Sink for Slow {
-    fn append(
-        &mut self,
-        source: &Source,
-        _: u64,
-        kind: Kind,
-        _: Flags,
-        bytes: &[u8],
-    ) -> Result<(), Fault> {
+    fn append(&mut self, source: &Source, record: &Record<'_>) -> Result<()> {
         while self.is_stuck.load(Relaxed) {
             thread::sleep(Duration::from_millis(2));
         }
         let mut kept = self.kept.lock().unwrap();
-        if kind == Kind::System {
-            kept.statements.push(String::from_utf8_lossy(bytes).into_owned());
+        if record.kind == Kind::System {
+            kept.statements.push(String::from_utf8_lossy(record.bytes).into_owned());
             return Ok(());
         }
         let all: u64 = kept.messages.values().sum();
         if self.breaks_after.is_some_and(|n| all >= n) {
-            return Err(Fault::environment("the disk is gone"));
+            return Err(Error::Sink("the disk is gone".to_owned()));
         }
         let entry = source.entry();
         let peer = String::from_utf8_lossy(&entry[4..4 + usize::from(entry[3])]).into_owned();
@@ -60,54 +49,46 @@ impl Sink for Slow {
         Ok(())
     }
 
-    fn commit(&mut self) -> Result<(), Fault> {
+    fn commit(&mut self) -> Result<()> {
         Ok(())
     }
 
-    fn tick(&mut self) -> Result<(), Fault> {
+    fn tick(&mut self) -> Result<()> {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Fault> {
+    fn close(&mut self) -> Result<()> {
         Ok(())
     }
 }
 
 struct Running {
     stop: StopFlag,
-    thread: JoinHandle<Result<Exit, Fault>>,
+    thread: JoinHandle<Result<()>>,
     port: u16,
-    _folder: tempfile::TempDir,
 }
 
 /// Listens with that sink over UDP and TCP on a port of its own.
 fn listen(sink: Slow) -> Running {
-    listen_over("--tcp", sink, |_| {})
+    listen_over("tcp", sink, ServerSettings::default())
 }
 
 /// The same with that kind of connections.
-fn listen_over(kind: &str, sink: Slow, set: fn(&mut open::Wanted)) -> Running {
-    let folder = tempfile::tempdir().unwrap();
+fn listen_over(kind: &str, sink: Slow, settings: ServerSettings) -> Running {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = free.local_addr().unwrap().port();
     drop(free);
     // Every address of the loopback reaches it.
-    let place = format!("0.0.0.0:{port}");
-    let log = folder.path().join("log").display().to_string();
-    let argv = ["x", "--udp", &place, kind, &place, "--log", &log, "--recipient", "unread", "-q"];
-    let options = Line::try_parse_from(argv).map_err(|e| e.to_string()).unwrap().options;
+    let place = Place::Address(([0, 0, 0, 0], port).into());
+    let endpoints = ["udp", kind]
+        .map(|name| Endpoint { dialect: Dialect::named(name).unwrap(), place: place.clone() });
+    let sockets = bind(&endpoints).unwrap();
     let stop = StopFlag::default();
     let flag = stop.clone();
     let thread = thread::spawn(move || {
-        let mut wanted = open::Wanted::of(&options)?;
-        set(&mut wanted);
-        run_with(&options, &wanted, sink, &flag, &|| {})
+        Server::new(settings, sockets, None, sink, Arc::new(|_| {}))?.run(&flag)
     });
-    // It listens when a connection is taken.
-    while std::net::TcpStream::connect(("127.0.0.1", port)).is_err() {
-        thread::sleep(Duration::from_millis(5));
-    }
-    Running { stop, thread, port, _folder: folder }
+    Running { stop, thread, port }
 }
 
 fn field(statement: &str, name: &str) -> String {
@@ -141,7 +122,7 @@ fn a_flood_loses_its_own_messages_and_the_log_says_whose() {
     thread::sleep(Duration::from_millis(300));
     stuck.store(false, Relaxed);
     running.stop.set();
-    assert!(matches!(running.thread.join().unwrap(), Ok(Exit::Done)));
+    assert!(matches!(running.thread.join().unwrap(), Ok(())));
     let kept = kept.lock().unwrap();
     let losses: Vec<&String> = kept.statements.iter().filter(|s| s.contains("\"loss\"")).collect();
     let lost: u64 = losses.iter().map(|s| field(s, "messages").parse::<u64>().unwrap()).sum();
@@ -183,7 +164,7 @@ fn senders_that_can_wait_are_slowed_and_lose_nothing() {
     sender.join().unwrap();
     thread::sleep(Duration::from_millis(200));
     running.stop.set();
-    assert!(matches!(running.thread.join().unwrap(), Ok(Exit::Done)));
+    assert!(matches!(running.thread.join().unwrap(), Ok(())));
     assert_eq!(kept.lock().unwrap().messages.get("127.0.0.1"), Some(&40_000));
 }
 
@@ -206,14 +187,16 @@ fn a_broken_sink_ends_it_and_what_was_taken_is_counted_as_lost() {
 fn a_broken_sink_ends_it_though_answers_are_owed() {
     use std::io::{Read, Write};
     let sink = Slow { breaks_after: Some(2), ..Slow::default() };
-    let running = listen_over("--relp", sink, |wanted| wanted.drain = Duration::from_secs(86_400));
+    let drain = Duration::from_secs(86_400);
+    let settings = ServerSettings { drain, ..ServerSettings::default() };
+    let running = listen_over("relp", sink, settings);
     let mut relp = std::net::TcpStream::connect(("127.0.0.1", running.port)).unwrap();
     relp.write_all(b"1 open 30 relp_version=0\ncommands=syslog\n").unwrap();
     for number in 2..10 {
         let _ = writeln!(relp, "{number} syslog 9 <13>first");
     }
     let fault = running.thread.join().unwrap().expect_err("the disk is gone");
-    assert_eq!(fault.exit, Exit::Environment);
+    assert_eq!(fault.kind(), ErrorKind::Environment);
     let mut heard = Vec::new();
     let _ = relp.read_to_end(&mut heard);
     assert!(!String::from_utf8_lossy(&heard).contains("9 rsp"));
@@ -233,11 +216,28 @@ fn gaps_in_a_senders_numbers_are_told() {
     drop(stream);
     thread::sleep(Duration::from_millis(200));
     running.stop.set();
-    assert!(matches!(running.thread.join().unwrap(), Ok(Exit::Done)));
+    assert!(matches!(running.thread.join().unwrap(), Ok(())));
     let kept = kept.lock().unwrap();
     let gaps = kept.statements.iter().filter(|s| field(s, "reason") == "sequence_gap");
     let missing: Vec<String> =
         gaps.map(|s| field(s, "peer") + " " + &field(s, "messages")).collect();
     // One record if all came within a second, else two; a number that goes back is a new start.
     assert!(missing == ["127.0.0.1 4"] || missing == ["127.0.0.1 2"; 2], "{missing:?}");
+}
+
+/// What a client of RELP sent before it broke a rule is kept, and stays in the account of both sides.
+#[test]
+fn what_came_before_a_broken_rule_is_kept_and_counted() {
+    use std::io::{Read, Write};
+    let sink = Slow::default();
+    let kept = Arc::clone(&sink.kept);
+    let running = listen_over("relp", sink, ServerSettings::default());
+    let mut relp = std::net::TcpStream::connect(("127.0.0.1", running.port)).unwrap();
+    relp.write_all(b"1 open 30 relp_version=0\ncommands=syslog\n2 syslog 3 abc\n9 syslog 3 gap\n")
+        .unwrap();
+    let _ = relp.read_to_end(&mut Vec::new());
+    running.stop.set();
+    let ended = running.thread.join().unwrap();
+    assert!(ended.is_ok(), "{ended:?}");
+    assert_eq!(kept.lock().unwrap().messages.get("127.0.0.1"), Some(&1));
 }

@@ -3,21 +3,20 @@
 //! that there is none and keep what they hold in their own fair queue.
 
 use crate::limits::SPARE_BATCHES_MAX;
-use gabion_seal::record::{Flags, Kind, Source};
+use gabion_seal::record::{Flags, Kind, Record, Source};
 use gabion_seal::statement::statement;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// One message of a batch.
+/// A record of a batch without its bytes, which stand in the batch's buffer.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+struct Entry {
     /// Its place in the batch's sources.
-    pub(crate) source: u32,
-    /// When it was received, ns since 1970.
-    pub(crate) time_ns: u64,
-    pub(crate) kind: Kind,
-    pub(crate) flags: Flags,
+    source: u32,
+    time_ns: u64,
+    kind: Kind,
+    flags: Flags,
     from: usize,
     len: usize,
 }
@@ -43,18 +42,12 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    /// Adds one message.
-    pub(crate) fn push(
-        &mut self,
-        source: &Arc<Source>,
-        time_ns: u64,
-        kind: Kind,
-        flags: Flags,
-        bytes: &[u8],
-    ) {
+    /// Adds one record.
+    pub(crate) fn push(&mut self, source: &Arc<Source>, record: Record<'_>) {
         if !self.sources.last().is_some_and(|s| Arc::ptr_eq(s, source)) {
             self.sources.push(Arc::clone(source));
         }
+        let Record { time_ns, kind, flags, bytes } = record;
         let from = self.bytes.len();
         self.bytes.extend_from_slice(bytes);
         let source = (self.sources.len() - 1) as u32;
@@ -71,7 +64,8 @@ impl Batch {
             json.number("sent", sent);
             json.number("kept", kept);
         });
-        self.push(source, time_ns, Kind::System, Flags::default(), &text);
+        let (kind, flags) = (Kind::System, Flags::default());
+        self.push(source, Record { time_ns, kind, flags, bytes: &text });
     }
 
     /// The connection wants to be told of the message just added.
@@ -82,11 +76,13 @@ impl Batch {
         }
     }
 
-    /// Messages with their sources and bytes.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Entry, &Arc<Source>, &[u8])> {
-        self.entries
-            .iter()
-            .map(|e| (e, &self.sources[e.source as usize], &self.bytes[e.from..e.from + e.len]))
+    /// Records with their sources.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&Arc<Source>, Record<'_>)> {
+        self.entries.iter().map(|e| {
+            let bytes = &self.bytes[e.from..e.from + e.len];
+            let Entry { time_ns, kind, flags, .. } = *e;
+            (&self.sources[e.source as usize], Record { time_ns, kind, flags, bytes })
+        })
     }
 
     /// Whom to tell.
@@ -290,7 +286,8 @@ mod tests {
         let source = Arc::new(Source::new(Transport::Tcp, 0, "127.0.0.1", ""));
         let mut batch = Batch::default();
         for _ in 0..n {
-            batch.push(&source, 0, Kind::Message, Flags::default(), b"hello");
+            let (kind, flags) = (Kind::Message, Flags::default());
+            batch.push(&source, Record { time_ns: 0, kind, flags, bytes: b"hello" });
             batch.wants_receipt(3);
         }
         batch

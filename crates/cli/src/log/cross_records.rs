@@ -16,12 +16,12 @@ const TAG_DIGITS: usize = 32;
 
 /// What was shown so far.
 #[derive(Default)]
-pub(super) struct Together {
+pub(super) struct CrossRecords {
     sequences: Sequences,
     envelopes: HashMap<Vec<u8>, u64>,
 }
 
-impl Together {
+impl CrossRecords {
     /// Messages that the sender of this one numbered and that did not come before it.
     pub(super) fn missing(&mut self, found: &Found<'_>) -> u32 {
         let record = found.record;

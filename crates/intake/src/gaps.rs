@@ -2,7 +2,7 @@
 //! let gaps be counted, which nothing on this machine can see otherwise. A message that was overtaken on
 //! its way counts as missing too: its number came late, and by then it was told.
 
-use super::account::Losses;
+use crate::losses::Losses;
 use gabion_logs::sequence::Sequences;
 use gabion_logs::syslog::{Received, read};
 use gabion_runtime::metrics::{Counter, Metrics};
@@ -28,8 +28,14 @@ impl Gaps {
         Gaps { sequences: Sequences::default(), listeners, lost }
     }
 
-    /// Looks at a message's number, if it has one.
-    pub(crate) fn look(&mut self, source: &Source, time_ns: u64, bytes: &[u8], losses: &Losses) {
+    /// Counts what is missing before a message, if it has a number.
+    pub(crate) fn count_missing(
+        &mut self,
+        source: &Source,
+        time_ns: u64,
+        bytes: &[u8],
+        losses: &Losses,
+    ) {
         if !may_be_numbered(bytes) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Connections: TCP, TLS, RELP, slog over TCP; all in one thread, by readiness.
+//! Connections of all dialects that have some, in clear or over TLS; all in one thread, by readiness.
 //!
 //! Every ready connection is read once a round, at most one buffer: that is the turn it gets (deficit
 //! round robin with the buffer as quantum), so a sender at full speed does not hold up one that sends a
@@ -9,19 +9,22 @@
 //! longest without a single frame; else one of the address that holds the most, if the newcomer's
 //! holds fewer; else it is refused.
 
-use super::account::{Seldom, Stage, now_ns};
-use super::batch::{Batch, Queue, Receipt, Side};
-use super::connection::{Came, Closed, Connection, Protocol};
-use super::envelopes::{Envelope, Envelopes};
-use super::sealer::Durable;
-use crate::limits::ANSWERS_LAST;
-use gabion_logs::framing::{Framer, Framing};
-use gabion_logs::relp::RelpServer;
+use crate::batch::{Batch, Queue, Receipt, Side};
+use crate::connection::{Accepted, Closed, Connection, ReadStatus, Taken};
+use crate::envelopes::{Envelope, Envelopes};
+use crate::limits::{ANSWERS_LAST, PAUSE_MAX};
+use crate::notice::{Notice, Report};
+use crate::sealer::Durable;
+use crate::stage::{Stage, now_ns};
+use crate::throttle::Throttle;
+use gabion_logs::dialect::{self, Dialect, Manner};
+use gabion_logs::framing::Framing;
+use gabion_logs::session::{Finish, SessionSettings, Violation};
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::StopFlag;
 use gabion_runtime::metrics::{Counter, Gauge, Metrics};
 use gabion_runtime::sockets::poll::{Interest, Poll, Ready, Waker};
-use gabion_seal::record::{Source, Transport};
+use gabion_seal::record::Source;
 use rustls::{ServerConfig, ServerConnection};
 use std::collections::HashMap;
 use std::fs::File;
@@ -71,13 +74,14 @@ pub(crate) struct Bounds {
     pub(crate) held_bytes: usize,
     /// Longest time that what is readable at the end is still read and made durable.
     pub(crate) drain: Duration,
+    /// How lines and counted frames are cut.
     pub(crate) framing: Framing,
 }
 
 /// One listening socket.
 pub(crate) struct StreamListener {
     pub(crate) socket: TcpListener,
-    pub(crate) transport: Transport,
+    pub(crate) dialect: &'static Dialect,
     pub(crate) number: u16,
     pub(crate) name: Arc<str>,
     pub(crate) stage: Stage,
@@ -102,7 +106,6 @@ impl Counts {
     pub(crate) fn new(metrics: &Metrics) -> Counts {
         let kinds = [
             Closed::ByPeer,
-            Closed::Relp(gabion_logs::relp::Violation::Gap),
             Closed::Tls,
             Closed::Reset,
             Closed::Idle,
@@ -110,6 +113,10 @@ impl Counts {
             Closed::Displaced,
             Closed::Full,
         ];
+        let violations = dialect::ALL.iter().filter_map(|dialect| match dialect.manner {
+            Manner::Sessions { violation, .. } => violation.map(Closed::Violation),
+            Manner::Datagrams => None,
+        });
         let closed = |kind: Closed| {
             let help = "Connections closed, by reason";
             let labels = [("reason", kind.name())];
@@ -126,7 +133,7 @@ impl Counts {
                 "Counts that can't be one",
             ),
             truncated: counter("gabion_listen_truncated_total", "Messages cut at the limit"),
-            closed: kinds.into_iter().map(closed).collect(),
+            closed: kinds.into_iter().chain(violations).map(closed).collect(),
         }
     }
 
@@ -137,47 +144,46 @@ impl Counts {
     }
 }
 
-/// The thread's state.
-pub(crate) struct Streams {
-    pub(crate) listeners: Vec<StreamListener>,
-    pub(crate) bounds: Bounds,
+/// What the thread hands on to, and where it hears what is durable.
+pub(crate) struct StreamsTo {
     pub(crate) queue: Arc<Queue>,
     pub(crate) durable: Durable,
     pub(crate) waker: Waker,
     pub(crate) envelopes: Option<Arc<Envelopes>>,
-    pub(crate) counts: Counts,
-    pub(crate) poll: Poll,
-    pub(crate) connections: HashMap<u64, Connection>,
-    pub(crate) next_key: u64,
-    pub(crate) batch: Batch,
-    pub(crate) buffer: Vec<u8>,
+    pub(crate) report: Report,
+}
+
+/// The thread's state.
+pub(crate) struct Streams {
+    listeners: Vec<StreamListener>,
+    bounds: Bounds,
+    to: StreamsTo,
+    counts: Counts,
+    poll: Poll,
+    connections: HashMap<u64, Connection>,
+    next_key: u64,
+    batch: Batch,
+    buffer: Vec<u8>,
     /// Given up to accept and close one connection when descriptors run out.
-    pub(crate) spare: Option<File>,
+    spare: Option<File>,
     /// Bytes of unfinished frames of all connections.
-    pub(crate) held: usize,
-    /// Connections that hold an envelope for which there was no room.
-    pub(crate) postponed: Vec<Postponed>,
-    pub(crate) complaint: Seldom,
+    held: usize,
+    /// Envelopes for which there was no room; their connections wait.
+    postponed: Vec<Postponed>,
+    complaint: Throttle,
 }
 
 impl Streams {
-    #[allow(clippy::too_many_arguments)]
     pub(crate) fn new(
         listeners: Vec<StreamListener>,
         bounds: Bounds,
-        queue: Arc<Queue>,
-        durable: Durable,
-        waker: Waker,
-        envelopes: Option<Arc<Envelopes>>,
+        to: StreamsTo,
         metrics: &Metrics,
     ) -> io::Result<Streams> {
         Ok(Streams {
             listeners,
             bounds,
-            queue,
-            durable,
-            waker,
-            envelopes,
+            to,
             counts: Counts::new(metrics),
             poll: Poll::new()?,
             connections: HashMap::new(),
@@ -187,14 +193,14 @@ impl Streams {
             spare: File::open("/dev/null").ok(),
             held: 0,
             postponed: Vec::new(),
-            complaint: Seldom::new(Duration::from_secs(10)),
+            complaint: Throttle::new(Duration::from_secs(10)),
         })
     }
 
     /// Works until told to stop; then takes no more connections, reads what is there, waits until it
     /// is durable, answers, and ends.
     pub(crate) fn run(mut self, stop: &StopFlag) -> io::Result<()> {
-        self.poll.add(&self.waker, KEY_WAKER, Interest::READ)?;
+        self.poll.add(&self.to.waker, KEY_WAKER, Interest::READ)?;
         for (i, listener) in self.listeners.iter().enumerate() {
             listener.socket.set_nonblocking(true)?;
             self.poll.add(&listener.socket, 1 + i as u64, Interest::READ)?;
@@ -225,7 +231,7 @@ impl Streams {
     fn round(&mut self, ready: &[Ready], receipts: &mut Vec<Receipt>) {
         for event in ready {
             match event.key {
-                KEY_WAKER => self.waker.take(),
+                KEY_WAKER => self.to.waker.take(),
                 key if key < KEY_CONNECTIONS => {
                     self.accept((key - 1) as usize);
                 }
@@ -244,21 +250,12 @@ impl Streams {
         self.pass_on(true);
     }
 
-    /// Connections whose messages are durable are told so.
+    /// Sessions whose messages are durable answer them.
     fn answer(&mut self, receipts: &mut Vec<Receipt>) {
-        self.durable.take(receipts);
+        self.to.durable.take(receipts);
         for receipt in receipts.drain(..) {
             let Some(connection) = self.connections.get_mut(&receipt.connection) else { continue };
-            match &mut connection.protocol {
-                Protocol::Relp(relp) => relp.durable(u64::from(receipt.messages)),
-                Protocol::Slog { .. } => {
-                    // As slog: one envelope, `OK`, the end.
-                    connection.out.extend_from_slice(b"OK");
-                    connection.awaits_answer = false;
-                    connection.is_ended = true;
-                }
-                Protocol::Syslog(_) => {}
-            }
+            connection.session.durable(u64::from(receipt.messages));
             self.write(receipt.connection);
         }
     }
@@ -266,7 +263,7 @@ impl Streams {
     fn pass_on(&mut self, is_round_over: bool) {
         if !self.batch.is_empty() && (is_round_over || self.batch.weight() >= BATCH_BYTES) {
             let batch = std::mem::take(&mut self.batch);
-            self.batch = self.queue.put(Side::Streams, batch).unwrap_or_default();
+            self.batch = self.to.queue.put(Side::Streams, batch).unwrap_or_default();
         }
     }
 
@@ -275,7 +272,7 @@ impl Streams {
         for _ in 0..ACCEPTS {
             let is_behind = self.is_behind();
             let Some(listener) = self.listeners.get_mut(at) else { return false };
-            if is_behind && listener.transport == Transport::SlogTcp {
+            if is_behind && listener.dialect.is_enveloped {
                 // Every place is taken by an envelope that waits for us: who comes waits in the kernel.
                 listener.paused = Some(Instant::now() + BEHIND);
                 let none = Interest { read: false, write: false };
@@ -289,7 +286,7 @@ impl Streams {
                     if let Err(e) = self.admit(at, stream, peer)
                         && let Some(times) = self.complaint.happened()
                     {
-                        eprintln!("gabion: a connection could not be taken: {e} ({times} times)");
+                        (self.to.report)(&Notice::NotTaken { error: e, times });
                     }
                 }
                 Err(e) => match e.kind() {
@@ -304,11 +301,12 @@ impl Streams {
                         }
                         let name = Arc::clone(&listener.name);
                         listener.paused = Some(Instant::now() + listener.pause);
-                        listener.pause = (listener.pause * 2).min(crate::limits::PAUSE_MAX);
+                        listener.pause = (listener.pause * 2).min(PAUSE_MAX);
                         let none = Interest { read: false, write: false };
                         let _ = self.poll.change(&listener.socket, 1 + at as u64, none);
                         if let Some(times) = self.complaint.happened() {
-                            eprintln!("gabion: {name}: accepting: {e} ({times} times)");
+                            let listener = name;
+                            (self.to.report)(&Notice::NotAccepted { listener, error: e, times });
                         }
                         return false;
                     }
@@ -321,7 +319,7 @@ impl Streams {
     /// No place is free, nor will be before envelopes are opened.
     fn is_behind(&self) -> bool {
         self.connections.len() >= self.bounds.connections
-            && !self.connections.values().any(|c| c.frames == 0 && !c.awaits_answer)
+            && !self.connections.values().any(Connection::is_silent)
     }
 
     fn admit(&mut self, at: usize, stream: TcpStream, address: SocketAddr) -> io::Result<()> {
@@ -340,25 +338,20 @@ impl Streams {
             }
             None => None,
         };
-        let protocol = match listener.transport {
-            Transport::Relp => Protocol::Relp(RelpServer::new()),
-            Transport::SlogTcp => {
-                let known = self.envelopes.as_ref().and_then(|e| e.wrapped_len());
-                Protocol::Slog { held: Vec::new(), wrapped_len: known.unwrap_or(usize::MAX) }
-            }
-            _ => Protocol::Syslog(Framer::new(self.bounds.framing)),
-        };
-        if listener.transport == Transport::Relp {
+        let dialect = listener.dialect;
+        let wrapped_len = self.to.envelopes.as_ref().and_then(|e| e.wrapped_len());
+        let settings = SessionSettings { framing: self.bounds.framing, wrapped_len };
+        let session = dialect.begin(&settings);
+        let session = session.ok_or_else(|| io::Error::other("no dialect of connections"))?;
+        if let Manner::Sessions { segment_bytes: Some(_), .. } = dialect.manner {
             stream.set_nodelay(true)?;
         }
         let key = self.next_key;
         self.next_key += 1;
-        let source =
-            Arc::new(Source::new(listener.transport, listener.number, &peer.to_string(), ""));
+        let source = Source::new(dialect.transport, listener.number, &peer.to_string(), "");
         self.poll.add(&stream, key, Interest::READ)?;
-        let by = (listener.transport, at);
-        let connection = Connection::new((stream, tls), protocol, by, (peer, source), key);
-        self.connections.insert(key, connection);
+        let accepted = Accepted { stream, tls, peer, source: Arc::new(source), listener: at };
+        self.connections.insert(key, Connection::new(accepted, dialect, session, key));
         // Mostly it has sent something already.
         self.read(key);
         Ok(())
@@ -366,16 +359,15 @@ impl Streams {
 
     /// Makes room for a newcomer, if somebody has less right to it.
     fn displace(&mut self, newcomer: IpAddr) -> bool {
-        // One that waits for its answer is not silent: we are. Nor is one whose bytes were not looked at yet.
-        let is_silent = |c: &Connection| c.frames == 0 && !c.awaits_answer;
+        // One whose bytes were not looked at yet may have sent a frame.
         for _ in 0..ACCEPTS {
             let silent =
-                self.connections.values().filter(|c| is_silent(c)).min_by_key(|c| c.opened);
+                self.connections.values().filter(|c| c.is_silent()).min_by_key(|c| c.opened);
             let Some(key) = silent.map(|c| c.key) else { break };
             self.read(key);
             match self.connections.get(&key) {
                 None => return true,
-                Some(connection) if is_silent(connection) => {
+                Some(connection) if connection.is_silent() => {
                     self.close(key, Closed::Displaced);
                     return true;
                 }
@@ -389,7 +381,8 @@ impl Streams {
         let own = held.get(&newcomer).copied().unwrap_or(0);
         let most = held.into_iter().max_by_key(|(_, n)| *n).filter(|(_, count)| *count > own + 1);
         let Some((most, _)) = most else { return false };
-        let of_most = self.connections.values().filter(|c| c.peer == most && !c.awaits_answer);
+        let may_go = |c: &&Connection| c.peer == most && !c.session.awaits_last_answer();
+        let of_most = self.connections.values().filter(may_go);
         let Some(key) = of_most.min_by_key(|c| c.heard).map(|c| c.key) else { return false };
         self.close(key, Closed::Displaced);
         true
@@ -402,7 +395,7 @@ impl Streams {
             return;
         }
         let now = Instant::now();
-        let (n, came) = match connection.read(&mut self.buffer) {
+        let (n, status) = match connection.read(&mut self.buffer) {
             Ok(read) => read,
             Err(e) => {
                 let is_tls = e.kind() == io::ErrorKind::InvalidData;
@@ -417,44 +410,62 @@ impl Streams {
                 note_identity(connection, &self.listeners);
             }
         }
-        let before = framing_errors(connection);
         let taken = connection.take(&self.buffer[..n], now_ns(), now, &mut self.batch);
-        let listener = &mut self.listeners[connection.listener];
-        match taken {
-            Ok(taken) => {
-                listener.stage.ledger.receive(taken.messages.items, taken.messages.bytes);
-                listener.stage.ledger.pass(taken.messages.items, taken.messages.bytes);
-                self.counts.truncated.add(taken.truncated);
-                self.counts.framing_errors.add(framing_errors(connection) - before);
-            }
-            Err(violation) => {
-                self.close(key, Closed::Relp(violation));
-                return;
-            }
+        let violation = taken.violation;
+        self.count_taken(key, taken);
+        if let Some(violation) = violation {
+            self.close_for(key, violation);
+            return;
         }
-        if came == Came::End {
+        if status == ReadStatus::Eof
+            && let Some(connection) = self.connections.get_mut(&key)
+        {
             connection.is_ended = true;
-        }
-        if let Some(bytes) = connection.envelope() {
-            connection.awaits_answer = true;
-            let envelope = Envelope {
-                source: Arc::clone(&connection.source),
-                time_ns: now_ns(),
-                bytes,
-                receipt: Some(key),
-            };
-            let (listener, peer) = (connection.listener, connection.peer.to_string());
-            self.postponed.push(Postponed { listener, peer, envelope });
-            self.offer_postponed();
+            let taken = connection.finish(Finish::EndOfStream, now_ns(), &mut self.batch);
+            self.count_taken(key, taken);
         }
         self.count_held(key);
         self.pass_on(false);
         self.settle(key);
     }
 
+    /// Counts what a connection that is there has brought; an envelope goes on its way.
+    fn count_taken(&mut self, key: u64, taken: Taken) {
+        let Some(connection) = self.connections.get(&key) else { return };
+        let (listener, peer) = (connection.listener, connection.peer);
+        let source = Arc::clone(&connection.source);
+        self.count_messages(listener, &taken);
+        let Some(bytes) = taken.envelope else { return };
+        let envelope = Envelope { source, time_ns: now_ns(), bytes, receipt: Some(key) };
+        let peer = peer.to_string();
+        self.postponed.push(Postponed { listener, peer, envelope });
+        self.offer_postponed();
+    }
+
+    fn count_messages(&mut self, listener: usize, taken: &Taken) {
+        if let Some(listener) = self.listeners.get_mut(listener) {
+            listener.stage.ledger.receive(taken.messages.items, taken.messages.bytes);
+            listener.stage.ledger.pass(taken.messages.items, taken.messages.bytes);
+        }
+        self.counts.truncated.add(taken.truncated);
+        self.counts.framing_errors.add(taken.framing_errors);
+    }
+
+    /// Closes a connection whose sender broke a rule of its dialect.
+    fn close_for(&mut self, key: u64, _: Violation) {
+        let dialect = self.connections.get(&key).map(|c| c.dialect.manner);
+        let why = match dialect {
+            Some(Manner::Sessions { violation: Some(name), .. }) => Closed::Violation(name),
+            Some(Manner::Sessions { violation: None, .. } | Manner::Datagrams) | None => {
+                Closed::ByPeer
+            }
+        };
+        self.close(key, why);
+    }
+
     /// Envelopes go to their workers as far as there is room; connections of others wait.
     fn offer_postponed(&mut self) {
-        let Some(envelopes) = self.envelopes.clone() else { return };
+        let Some(envelopes) = self.to.envelopes.clone() else { return };
         let mut rest = Vec::new();
         for Postponed { listener, peer, envelope } in self.postponed.drain(..) {
             let len = envelope.bytes.len() as u64;
@@ -483,9 +494,7 @@ impl Streams {
     /// Sends answers at once, waits for what is needed, closes what is done.
     fn settle(&mut self, key: u64) {
         let Some(connection) = self.connections.get_mut(&key) else { return };
-        if let Protocol::Relp(relp) = &mut connection.protocol {
-            connection.out.append(relp.replies());
-        }
+        connection.session.take_replies(&mut connection.out);
         if connection.wants_output() && connection.write().is_err() {
             self.close(key, Closed::Reset);
             return;
@@ -505,11 +514,8 @@ impl Streams {
     fn close(&mut self, key: u64, why: Closed) {
         let Some(mut connection) = self.connections.remove(&key) else { return };
         self.held = self.held.saturating_sub(connection.held_counted);
-        let taken = connection.finish(now_ns(), &mut self.batch);
-        let listener = &mut self.listeners[connection.listener];
-        listener.stage.ledger.receive(taken.messages.items, taken.messages.bytes);
-        listener.stage.ledger.pass(taken.messages.items, taken.messages.bytes);
-        self.counts.truncated.add(taken.truncated);
+        let taken = connection.finish(Finish::GivenUp, now_ns(), &mut self.batch);
+        self.count_messages(connection.listener, &taken);
         self.counts.closed(why);
         if let Some(tls) = connection.tls.as_mut() {
             tls.send_close_notify();
@@ -522,7 +528,7 @@ impl Streams {
     /// unfinished frames go, an eighth of them at once.
     fn count_held(&mut self, key: u64) {
         if let Some(connection) = self.connections.get_mut(&key) {
-            let now = connection.held_bytes();
+            let now = connection.session.held_bytes();
             self.held = (self.held + now).saturating_sub(connection.held_counted);
             connection.held_counted = now;
         }
@@ -549,13 +555,7 @@ impl Streams {
         let bounds = self.bounds;
         let mut overdue = Vec::new();
         for connection in self.connections.values() {
-            let is_opening = connection.tls.as_ref().is_some_and(|t| t.is_handshaking())
-                || match &connection.protocol {
-                    Protocol::Relp(relp) => !relp.is_open(),
-                    Protocol::Slog { .. } => !connection.awaits_answer,
-                    Protocol::Syslog(_) => false,
-                };
-            let is_slow = is_opening && now - connection.opened > bounds.opening
+            let is_slow = connection.is_opening() && now - connection.opened > bounds.opening
                 || connection.within_frame.is_some_and(|since| now - since > bounds.frame);
             if is_slow {
                 overdue.push((connection.key, Closed::Slow));
@@ -602,7 +602,7 @@ impl Streams {
             let is_quiet = !waits_for_us && !ready.iter().any(|r| r.key != KEY_WAKER && r.read);
             self.round(ready, receipts);
             // What is read when nothing becomes durable any more is lost here; unread, its sender has it.
-            if is_quiet || Instant::now() > until || self.durable.is_over() {
+            if is_quiet || Instant::now() > until || self.to.durable.is_over() {
                 break;
             }
         }
@@ -612,8 +612,10 @@ impl Streams {
         // Nothing more is read; answers go out as soon as their messages are durable. Who does not take them is not
         // waited for long.
         let mut given = None;
-        while self.connections.values().any(owes_an_answer) && !self.durable.is_over() {
-            let waits = self.connections.values().any(|c| unsealed(c) > 0);
+        while self.connections.values().any(Connection::owes_an_answer)
+            && !self.to.durable.is_over()
+        {
+            let waits = self.connections.values().any(|c| c.session.unanswered() > 0);
             if !waits && given.is_none() {
                 given = Some(Instant::now() + ANSWERS_LAST);
             }
@@ -623,7 +625,7 @@ impl Streams {
             self.poll.wait(Duration::from_millis(20), ready)?;
             for event in &*ready {
                 match event.key {
-                    KEY_WAKER => self.waker.take(),
+                    KEY_WAKER => self.to.waker.take(),
                     key if event.write => self.write(key),
                     _ => {}
                 }
@@ -634,9 +636,7 @@ impl Streams {
         let keys: Vec<u64> = self.connections.keys().copied().collect();
         for key in keys {
             if let Some(connection) = self.connections.get_mut(&key) {
-                if let Protocol::Relp(relp) = &mut connection.protocol {
-                    relp.shut();
-                }
+                connection.session.shut();
                 let _ = connection.write();
             }
             self.close(key, Closed::ByPeer);
@@ -653,34 +653,18 @@ impl Streams {
     }
 }
 
-fn owes_an_answer(connection: &Connection) -> bool {
-    connection.wants_output() || unsealed(connection) > 0
-}
-
-/// Messages of a connection that waits for word of their sealing.
-fn unsealed(connection: &Connection) -> u64 {
-    match &connection.protocol {
-        Protocol::Relp(relp) => relp.unanswered() as u64,
-        Protocol::Slog { .. } => u64::from(connection.awaits_answer),
-        Protocol::Syslog(_) => 0,
-    }
-}
-
-fn framing_errors(connection: &Connection) -> u64 {
-    match &connection.protocol {
-        Protocol::Syslog(framer) => framer.counts().errors,
-        _ => 0,
-    }
-}
-
 /// The name in the certificate that a TLS peer has shown, once it is known.
 fn note_identity(connection: &mut Connection, listeners: &[StreamListener]) {
     let Some(tls) = &connection.tls else { return };
     let Some(certificate) = tls.peer_certificates().and_then(|c| c.first()) else { return };
-    let name = super::tls::peer_name(certificate);
+    let name = crate::tls::peer_name(certificate);
     let number = listeners[connection.listener].number;
-    connection.source =
-        Arc::new(Source::new(connection.transport, number, &connection.peer.to_string(), &name));
+    connection.source = Arc::new(Source::new(
+        connection.dialect.transport,
+        number,
+        &connection.peer.to_string(),
+        &name,
+    ));
     connection.identity = name;
     connection.is_authenticated = true;
 }

@@ -1,8 +1,9 @@
 //! One HTTP POST to a witness: over TCP or TLS, with a bound on time and on what is read.
 
+use crate::error::{Error as Fault, Result};
 use crate::limits::{KEY_FILE_BYTES_MAX, WITNESS_ANSWER_MAX, WITNESS_MAX};
-use crate::operator_file;
 use gabion_runtime::clock::now;
+use gabion_runtime::operator_file;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
@@ -19,21 +20,42 @@ const SYSTEM_ROOTS: &str = "/etc/ssl/certs/ca-certificates.crt";
 
 /// An address of the web, as far as a witness needs one: `http[s]://host[:port][/path]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Url {
+pub struct Url {
     is_tls: bool,
     host: String,
     port: u16,
     path: String,
 }
 
-impl std::str::FromStr for Url {
-    type Err = String;
+/// Why a text is no address of a witness.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UrlError {
+    /// It has another scheme.
+    #[error("an address that begins with https:// or http:// is wanted")]
+    Scheme,
+    /// Its port is none.
+    #[error("{0} is no port")]
+    Port(String),
+    /// It has no host, or what no host has.
+    #[error("an address without user, spaces or an empty host is wanted")]
+    Host,
+}
 
-    fn from_str(text: &str) -> Result<Url, String> {
+impl Url {
+    /// Whether it is reached over TLS.
+    pub(crate) const fn is_tls(&self) -> bool {
+        self.is_tls
+    }
+}
+
+impl std::str::FromStr for Url {
+    type Err = UrlError;
+
+    fn from_str(text: &str) -> std::result::Result<Url, UrlError> {
         let (is_tls, rest) = match (text.strip_prefix("https://"), text.strip_prefix("http://")) {
             (Some(rest), _) => (true, rest),
             (_, Some(rest)) => (false, rest),
-            _ => return Err("an address that begins with https:// or http:// is wanted".to_owned()),
+            _ => return Err(UrlError::Scheme),
         };
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (host, port) = match authority.strip_prefix('[').and_then(|a| a.split_once(']')) {
@@ -41,12 +63,12 @@ impl std::str::FromStr for Url {
             None => authority.split_once(':').map_or((authority, None), |(h, p)| (h, Some(p))),
         };
         let port = match port {
-            Some(port) => port.parse().map_err(|_| format!("{port} is no port"))?,
+            Some(port) => port.parse().map_err(|_| UrlError::Port(port.to_owned()))?,
             None if is_tls => 443,
             None => 80,
         };
         if host.is_empty() || text.bytes().any(|b| b <= b' ' || b == 0x7f || b == b'@') {
-            return Err("an address without user, spaces or an empty host is wanted".to_owned());
+            return Err(UrlError::Host);
         }
         let path = path.trim_end_matches('/').to_owned();
         Ok(Url { is_tls, host: host.to_owned(), port, path })
@@ -61,11 +83,13 @@ impl std::fmt::Display for Url {
 }
 
 /// Trust in certificates of these authorities, or of the system's.
-pub(crate) fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>, String> {
+///
+/// # Errors
+/// When they can't be read.
+pub fn trust(authorities: Option<&Path>) -> Result<Arc<ClientConfig>> {
+    const WANTED: &str = "name a PEM file with certificates of authorities";
     let path = authorities.unwrap_or(Path::new(SYSTEM_ROOTS));
-    let wrong = |e: &dyn std::fmt::Display| {
-        format!("{}: {e}: name a PEM file with certificates of authorities", path.display())
-    };
+    let wrong = |e: &dyn std::fmt::Display| Fault::file(path, e, WANTED);
     let mut roots = RootCertStore::empty();
     let pem = operator_file::bytes(path, KEY_FILE_BYTES_MAX).map_err(|e| wrong(&e))?;
     for certificate in CertificateDer::pem_slice_iter(&pem) {

@@ -2,15 +2,16 @@
 //! costs. So they have workers of their own, of low priority, behind a fair queue: a flood of envelopes
 //! takes what processor time the clear listeners leave, and each source its turn.
 
-use super::account::{Losses, Stage};
-use super::batch::{Batch, Queue, Side};
+use crate::batch::{Batch, Queue, Side};
+use crate::losses::Losses;
+use crate::stage::Stage;
 use gabion_logs::envelope::{EnvelopeKey, Suspicion};
 use gabion_logs::fairness::FairQueue;
 use gabion_logs::replay::ReplayWindow;
 use gabion_record::ledger::ShedReason;
 use gabion_runtime::clock::now;
 use gabion_runtime::metrics::{Counter, Metrics};
-use gabion_seal::record::{Flags, Kind, Source};
+use gabion_seal::record::{Flags, Kind, Record, Source};
 use gabion_seal::statement::statement;
 use gabion_seal::text::hex;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -204,7 +205,9 @@ impl Envelopes {
                 (Flags(flags), envelope.bytes.clone())
             }
         };
-        batch.push(&envelope.source, envelope.time_ns, Kind::Message, flags, &body);
+        let time_ns = envelope.time_ns;
+        let record = Record { time_ns, kind: Kind::Message, flags, bytes: &body };
+        batch.push(&envelope.source, record);
         if let Some((id, first_ns)) = again {
             let finding = statement("replay", |json| {
                 json.field("peer", envelope.source.peer());
@@ -212,13 +215,8 @@ impl Envelopes {
                 json.number("first_received", first_ns);
                 json.number("received", envelope.time_ns);
             });
-            batch.push(
-                &envelope.source,
-                envelope.time_ns,
-                Kind::Finding,
-                Flags::default(),
-                &finding,
-            );
+            let (kind, flags) = (Kind::Finding, Flags::default());
+            batch.push(&envelope.source, Record { time_ns, kind, flags, bytes: &finding });
         }
         if let Some(connection) = envelope.receipt {
             batch.wants_receipt(connection);

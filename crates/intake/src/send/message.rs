@@ -1,9 +1,9 @@
 //! The messages that are sent: lines of a file or made up, each with its number, so that what arrives
 //! can be told apart and compresses as real logs do, not as one line repeated.
 
-use crate::exit::Fault;
-use crate::operator_file;
+use crate::error::{Error, Result};
 use gabion_runtime::limits::NAMED_FILE_BYTES_MAX;
+use gabion_runtime::operator_file;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -19,17 +19,11 @@ pub(crate) struct Messages {
 
 impl Messages {
     /// With the lines of a file, or without.
-    pub(crate) fn new(
-        text: Option<&Path>,
-        is_raw: bool,
-        size: Option<usize>,
-    ) -> Result<Messages, Fault> {
+    pub(crate) fn new(text: Option<&Path>, is_raw: bool, size: Option<usize>) -> Result<Messages> {
         let lines = match text {
             None => Vec::new(),
             Some(path) => {
-                let wrong = |e: std::io::Error| {
-                    Fault::input(format!("{}: {e}: lines of text are wanted", path.display()))
-                };
+                let wrong = |e: std::io::Error| Error::file(path, e, "lines of text are wanted");
                 let mut bytes = operator_file::bytes(path, NAMED_FILE_BYTES_MAX).map_err(wrong)?;
                 if path.extension().is_some_and(|e| e == "zst") {
                     bytes = zstd::decode_all(bytes.as_slice()).map_err(wrong)?;
@@ -40,10 +34,7 @@ impl Messages {
                     .filter(|l| !l.is_empty())
                     .collect();
                 if lines.is_empty() {
-                    return Err(Fault::input(format!(
-                        "{}: there is no line in it",
-                        path.display()
-                    )));
+                    return Err(Error::NoLine { path: path.to_owned() });
                 }
                 lines
             }

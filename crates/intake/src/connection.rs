@@ -1,12 +1,13 @@
-//! One connection: its transport (plain or TLS), its protocol, and what it waits for. Bytes are read
+//! One connection: plain or TLS, the session that is spoken on it, and what it waits for. Bytes are read
 //! into a buffer that all connections share; what a connection holds itself is at most one unfinished
 //! frame and its unsent answers.
 
-use super::batch::Batch;
-use gabion_logs::framing::{Frame, Framer, Framing};
-use gabion_logs::relp::{RelpServer, Violation};
+use crate::batch::Batch;
+use crate::limits::ANSWER_BYTES_MAX;
+use gabion_logs::dialect::Dialect;
+use gabion_logs::session::{Finish, Message, Session, Violation};
 use gabion_record::ledger::Tally;
-use gabion_seal::record::{Flags, Kind, Source, Transport};
+use gabion_seal::record::{Flags, Kind, Record, Source};
 use rustls::ServerConnection;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -16,34 +17,23 @@ use std::time::Instant;
 /// Room in the buffer for what one step of TLS may decrypt: a record and what was held before it.
 const TLS_STEP: usize = 40 << 10;
 
-/// What speaks on a connection.
-#[derive(Debug)]
-pub(crate) enum Protocol {
-    Syslog(Framer),
-    Relp(RelpServer),
-    /// One envelope, answered `OK`.
-    Slog {
-        held: Vec<u8>,
-        wrapped_len: usize,
-    },
-}
-
-/// What came of reading.
+/// Whether a connection may hold more to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Came {
-    /// All there was.
-    All,
-    /// As much as fits; there may be more.
-    Part,
+pub(crate) enum ReadStatus {
+    /// All there was is read.
+    Drained,
+    /// As much as fits was read; there may be more.
+    More,
     /// The peer has sent its last byte.
-    End,
+    Eof,
 }
 
 /// Why a connection is closed by this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Closed {
     ByPeer,
-    Relp(Violation),
+    /// It broke the rules of its dialect; the word that counts such connections.
+    Violation(&'static str),
     Tls,
     Reset,
     Idle,
@@ -56,7 +46,7 @@ impl Closed {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Closed::ByPeer => "by_peer",
-            Closed::Relp(_) => "relp_violation",
+            Closed::Violation(name) => name,
             Closed::Tls => "tls_failure",
             Closed::Reset => "reset",
             Closed::Idle => "idle",
@@ -72,8 +62,8 @@ impl Closed {
 pub(crate) struct Connection {
     pub(crate) stream: TcpStream,
     pub(crate) tls: Option<Box<ServerConnection>>,
-    pub(crate) protocol: Protocol,
-    pub(crate) transport: Transport,
+    pub(crate) session: Box<dyn Session>,
+    pub(crate) dialect: &'static Dialect,
     pub(crate) listener: usize,
     pub(crate) peer: IpAddr,
     pub(crate) source: Arc<Source>,
@@ -91,36 +81,52 @@ pub(crate) struct Connection {
     pub(crate) out: Vec<u8>,
     /// The peer has sent its last byte; answers may be due.
     pub(crate) is_ended: bool,
-    /// An envelope was taken and waits for its answer.
-    pub(crate) awaits_answer: bool,
+    /// What is waited for: that it can be read, that it can be written.
     pub(crate) wants: (bool, bool),
     /// Whether a TLS peer showed a certificate that was checked.
     pub(crate) is_authenticated: bool,
 }
 
-/// What frames of one reading became.
-#[derive(Clone, Copy, Debug, Default)]
+/// What one reading brought.
+#[derive(Debug, Default)]
 pub(crate) struct Taken {
+    /// Messages for the log.
     pub(crate) messages: Tally,
     /// Messages that were cut.
     pub(crate) truncated: u64,
+    /// Counts that can't be one.
+    pub(crate) framing_errors: u64,
+    /// An envelope, to be opened.
+    pub(crate) envelope: Option<Vec<u8>>,
+    /// A rule that the sender broke: what came before it was taken.
+    pub(crate) violation: Option<Violation>,
+}
+
+/// A socket that was just accepted.
+pub(crate) struct Accepted {
+    pub(crate) stream: TcpStream,
+    pub(crate) tls: Option<Box<ServerConnection>>,
+    pub(crate) peer: IpAddr,
+    pub(crate) source: Arc<Source>,
+    /// The place of its listener among them.
+    pub(crate) listener: usize,
 }
 
 impl Connection {
-    /// One that was just taken, from whom and by which listener.
+    /// One on which this dialect is spoken.
     pub(crate) fn new(
-        (stream, tls): (TcpStream, Option<Box<ServerConnection>>),
-        protocol: Protocol,
-        (transport, listener): (Transport, usize),
-        (peer, source): (IpAddr, Arc<Source>),
+        accepted: Accepted,
+        dialect: &'static Dialect,
+        session: Box<dyn Session>,
         key: u64,
     ) -> Connection {
         let now = gabion_runtime::clock::now();
+        let Accepted { stream, tls, peer, source, listener } = accepted;
         Connection {
             stream,
             tls,
-            protocol,
-            transport,
+            session,
+            dialect,
             listener,
             peer,
             source,
@@ -133,69 +139,66 @@ impl Connection {
             held_counted: 0,
             out: Vec::new(),
             is_ended: false,
-            awaits_answer: false,
             wants: (true, false),
             is_authenticated: false,
         }
     }
 
     /// Reads once into the shared buffer; how much, and whether there may be more.
-    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, Came)> {
+    pub(crate) fn read(&mut self, buffer: &mut [u8]) -> io::Result<(usize, ReadStatus)> {
         let Some(tls) = self.tls.as_mut() else {
             return match self.stream.read(buffer) {
-                Ok(0) => Ok((0, Came::End)),
-                Ok(n) if n == buffer.len() => Ok((n, Came::Part)),
-                Ok(n) => Ok((n, Came::All)),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok((0, Came::All)),
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok((0, Came::Part)),
+                Ok(0) => Ok((0, ReadStatus::Eof)),
+                Ok(n) if n == buffer.len() => Ok((n, ReadStatus::More)),
+                Ok(n) => Ok((n, ReadStatus::Drained)),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok((0, ReadStatus::Drained)),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => Ok((0, ReadStatus::More)),
                 Err(e) => Err(e),
             };
         };
-        let (mut got, mut came) = (0, Came::Part);
+        let (mut got, mut status) = (0, ReadStatus::More);
         // What is decrypted is taken out after every step: TLS takes in nothing while 16 KiB of it wait.
-        while came == Came::Part && buffer.len() - got >= TLS_STEP {
+        while status == ReadStatus::More && buffer.len() - got >= TLS_STEP {
             match tls.read_tls(&mut self.stream) {
-                Ok(0) => came = Came::End,
+                Ok(0) => status = ReadStatus::Eof,
                 Ok(_) => {}
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => came = Came::All,
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => status = ReadStatus::Drained,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 // What came before the fault is kept; the fault shows again at the next reading.
-                Err(_) if got > 0 => return Ok((got, Came::Part)),
+                Err(_) if got > 0 => return Ok((got, ReadStatus::More)),
                 Err(e) => return Err(e),
             }
             if let Err(e) = tls.process_new_packets() {
                 // The alert tells the peer why.
                 let _ = tls.write_tls(&mut self.stream);
                 if got > 0 {
-                    return Ok((got, Came::Part));
+                    return Ok((got, ReadStatus::More));
                 }
                 return Err(io::Error::new(io::ErrorKind::InvalidData, e));
             }
             while got < buffer.len() {
                 match tls.reader().read(&mut buffer[got..]) {
                     Ok(0) => {
-                        came = Came::End;
+                        status = ReadStatus::Eof;
                         break;
                     }
                     Ok(n) => got += n,
                     Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                     // An end without farewell is an end all the same; what was sent is kept.
                     Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                        came = Came::End;
+                        status = ReadStatus::Eof;
                         break;
                     }
                     Err(e) => return Err(e),
                 }
             }
         }
-        Ok((got, came))
+        Ok((got, status))
     }
 
     /// Sends what is to be sent, as far as the peer takes it.
     pub(crate) fn write(&mut self) -> io::Result<()> {
-        if let Protocol::Relp(relp) = &mut self.protocol {
-            self.out.append(relp.replies());
-        }
+        self.session.take_replies(&mut self.out);
         if let Some(tls) = self.tls.as_mut() {
             if !self.out.is_empty() && !tls.is_handshaking() {
                 let n = tls.writer().write(&self.out)?;
@@ -224,58 +227,62 @@ impl Connection {
         Ok(())
     }
 
-    /// Gives bytes to the protocol; messages go into the batch.
+    /// Gives bytes to the session; messages go into the batch.
     pub(crate) fn take(
         &mut self,
         bytes: &[u8],
         time_ns: u64,
         now: Instant,
         batch: &mut Batch,
-    ) -> Result<Taken, Violation> {
-        let mut taken = Taken::default();
-        let flags = self.flags();
-        let (source, key) = (&self.source, self.key);
-        match &mut self.protocol {
-            Protocol::Syslog(framer) => {
-                framer.feed(bytes, &mut |f| {
-                    take_frame(&f, source, time_ns, flags, batch, &mut taken)
-                });
-            }
-            Protocol::Relp(relp) => relp.feed(bytes, &mut |message| {
-                let max = Framing::default().message_bytes_max;
-                let (kept, flags) = match message.get(..max) {
-                    Some(kept) if kept.len() < message.len() => {
-                        taken.truncated += 1;
-                        (kept, flags.with(Flags::TRUNCATED))
-                    }
-                    _ => (message, flags),
-                };
-                batch.push(source, time_ns, Kind::Message, flags, kept);
-                batch.wants_receipt(key);
-                if kept.len() < message.len() {
-                    batch.note_cut(source, time_ns, message.len() as u64, kept.len());
-                }
-                taken.messages.add(1, kept.len() as u64);
-            })?,
-            Protocol::Slog { held, .. } => {
-                let room = gabion_logs::limits::ENVELOPE_BYTES_MAX.saturating_sub(held.len());
-                held.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
-            }
-        }
-        self.frames += taken.messages.items;
-        self.note_frame(now, taken.messages.items > 0);
-        Ok(taken)
+    ) -> Taken {
+        let taken = self.hand_on(time_ns, batch, |session, take| session.feed(bytes, take));
+        let frames = taken.messages.items + u64::from(taken.envelope.is_some());
+        self.frames += frames;
+        self.note_frame(now, frames > 0);
+        taken
     }
 
-    /// The peer went or fell silent inside a frame: what is held becomes messages.
-    pub(crate) fn finish(&mut self, time_ns: u64, batch: &mut Batch) -> Taken {
-        let mut taken = Taken::default();
-        let flags = self.flags();
-        let source = &self.source;
-        if let Protocol::Syslog(framer) = &mut self.protocol {
-            framer.finish(&mut |f| take_frame(&f, source, time_ns, flags, batch, &mut taken));
-        }
+    /// No more bytes come: what is held becomes messages, where it is one.
+    pub(crate) fn finish(&mut self, why: Finish, time_ns: u64, batch: &mut Batch) -> Taken {
+        let taken = self.hand_on(time_ns, batch, |session, take| {
+            session.finish(why, take);
+            Ok(())
+        });
+        self.frames += taken.messages.items + u64::from(taken.envelope.is_some());
         self.within_frame = None;
+        taken
+    }
+
+    /// Lets the session work; what it hands out goes into the batch.
+    fn hand_on(
+        &mut self,
+        time_ns: u64,
+        batch: &mut Batch,
+        work: impl FnOnce(&mut dyn Session, &mut dyn FnMut(Message<'_>)) -> Result<(), Violation>,
+    ) -> Taken {
+        let mut taken = Taken::default();
+        let errors = self.session.framing_errors();
+        let own_flags = self.flags();
+        let (source, key) = (&self.source, self.key);
+        let worked = work(self.session.as_mut(), &mut |message| {
+            if message.is_envelope {
+                taken.envelope = Some(message.bytes.to_vec());
+                return;
+            }
+            let Message { bytes, len_sent, flags, .. } = message;
+            let flags = flags.with(own_flags);
+            batch.push(source, Record { time_ns, kind: Kind::Message, flags, bytes });
+            if message.is_answered {
+                batch.wants_receipt(key);
+            }
+            if flags.has(Flags::TRUNCATED) {
+                taken.truncated += 1;
+                batch.note_cut(source, time_ns, len_sent, bytes.len());
+            }
+            taken.messages.add(1, bytes.len() as u64);
+        });
+        taken.violation = worked.err();
+        taken.framing_errors = self.session.framing_errors() - errors;
         taken
     }
 
@@ -285,11 +292,7 @@ impl Connection {
 
     /// A sender at full speed is always inside some frame; slow is one whose frame does not end.
     fn note_frame(&mut self, now: Instant, has_ended_some: bool) {
-        let is_within = match &self.protocol {
-            Protocol::Syslog(framer) => framer.is_within_frame(),
-            Protocol::Relp(relp) => relp.is_within_frame(),
-            Protocol::Slog { held, .. } => !held.is_empty() && !self.awaits_answer,
-        };
+        let is_within = self.session.is_within_frame();
         self.within_frame = match self.within_frame {
             _ if !is_within => None,
             Some(since) if !has_ended_some => Some(since),
@@ -297,40 +300,19 @@ impl Connection {
         };
     }
 
-    /// The envelope, when it is all there (by its length, a line end, or the end of the stream).
-    pub(crate) fn envelope(&mut self) -> Option<Vec<u8>> {
-        let Protocol::Slog { held, wrapped_len } = &mut self.protocol else { return None };
-        if self.awaits_answer || held.is_empty() {
-            return None;
-        }
-        let is_whole = self.is_ended
-            || held.len() >= gabion_logs::limits::ENVELOPE_BYTES_MAX
-            || held.ends_with(b"\n")
-            || memchr::memchr(b',', held).is_some_and(|comma| {
-                held[comma + 1..].iter().filter(|b| !b.is_ascii_whitespace()).count()
-                    >= *wrapped_len
-            });
-        is_whole.then(|| std::mem::take(held))
+    /// Whether it has not sent a frame yet. One that waits for its answer has: it is this side that is silent.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.frames == 0
     }
 
-    /// Bytes held of an unfinished frame.
-    pub(crate) fn held_bytes(&self) -> usize {
-        match &self.protocol {
-            Protocol::Syslog(framer) => framer.held_bytes(),
-            Protocol::Relp(relp) => relp.held_bytes(),
-            Protocol::Slog { held, .. } => held.len(),
-        }
+    /// Whether a handshake is not over yet.
+    pub(crate) fn is_opening(&self) -> bool {
+        self.tls.as_ref().is_some_and(|t| t.is_handshaking()) || self.session.is_opening()
     }
 
     /// Whether to read on.
     pub(crate) fn wants_input(&self) -> bool {
-        !self.is_ended
-            && self.out.len() < 64 * 1024
-            && match &self.protocol {
-                Protocol::Syslog(_) => true,
-                Protocol::Relp(relp) => relp.wants_input(),
-                Protocol::Slog { .. } => !self.awaits_answer,
-            }
+        !self.is_ended && self.out.len() < ANSWER_BYTES_MAX && self.session.wants_input()
     }
 
     /// Whether there is something to send.
@@ -338,49 +320,25 @@ impl Connection {
         !self.out.is_empty() || self.tls.as_ref().is_some_and(|t| t.wants_write())
     }
 
-    /// Whether nothing is left to do: the peer is done, and so are the answers.
+    /// Whether its sender waits for an answer, or for the rest of one.
+    pub(crate) fn owes_an_answer(&self) -> bool {
+        self.wants_output() || self.session.unanswered() > 0
+    }
+
+    /// Whether nothing is left to do: the peer is done, and so are the answers. A peer that has gone waits for
+    /// none, but where it was to go before its answer.
     pub(crate) fn is_done(&self) -> bool {
-        let is_over = match &self.protocol {
-            Protocol::Syslog(_) => self.is_ended,
-            // A peer that has gone waits for no answer.
-            Protocol::Relp(relp) => relp.is_closed() || self.is_ended,
-            Protocol::Slog { .. } => self.is_ended && !self.awaits_answer,
-        };
+        let is_over = self.session.is_over() || self.is_ended && !self.session.awaits_last_answer();
         is_over && !self.wants_output()
     }
-}
-
-fn take_frame(
-    frame: &Frame<'_>,
-    source: &Arc<Source>,
-    time_ns: u64,
-    flags: Flags,
-    batch: &mut Batch,
-    taken: &mut Taken,
-) {
-    let mut flags = flags;
-    if frame.is_truncated() {
-        flags = flags.with(Flags::TRUNCATED);
-        taken.truncated += 1;
-    }
-    if frame.is_incomplete {
-        flags = flags.with(Flags::INCOMPLETE);
-    }
-    if frame.is_frame_error {
-        flags = flags.with(Flags::FRAME_ERROR);
-    }
-    batch.push(source, time_ns, Kind::Message, flags, frame.bytes);
-    if frame.is_truncated() {
-        batch.note_cut(source, time_ns, frame.len_sent, frame.bytes.len());
-    }
-    taken.messages.add(1, frame.bytes.len() as u64);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use gabion_logs::limits::RELP_WINDOW;
-    use gabion_logs::relp::RelpServer;
+    use gabion_logs::session::SessionSettings;
+    use gabion_seal::record::Transport;
     use std::net::TcpListener;
 
     /// A session of RELP, opened, and its client's side, which reads nothing.
@@ -392,24 +350,18 @@ mod tests {
         // What the kernel takes is not at issue here.
         rustix::net::sockopt::set_socket_send_buffer_size(&stream, 4096).unwrap();
         let source = Arc::new(Source::new(Transport::Relp, 0, "127.0.0.1", ""));
-        let protocol = Protocol::Relp(RelpServer::new());
-        let from = (peer.ip(), source);
-        let mut connection =
-            Connection::new((stream, None), protocol, (Transport::Relp, 0), from, 1);
+        let dialect = Dialect::named("relp").expect("a row of the table");
+        let session = dialect.begin(&SessionSettings::default()).expect("spoken over connections");
+        let accepted = Accepted { stream, tls: None, peer: peer.ip(), source, listener: 0 };
+        let mut connection = Connection::new(accepted, dialect, session, 1);
         take(&mut connection, b"1 open 30 relp_version=0\ncommands=syslog\n");
         (connection, client)
     }
 
     fn take(connection: &mut Connection, bytes: &[u8]) {
         let mut batch = Batch::default();
-        connection.take(bytes, 0, connection.opened, &mut batch).unwrap();
-    }
-
-    fn relp_of(connection: &mut Connection) -> &mut RelpServer {
-        match &mut connection.protocol {
-            Protocol::Relp(relp) => relp,
-            other => panic!("{other:?}"),
-        }
+        let taken = connection.take(bytes, 0, connection.opened, &mut batch);
+        assert_eq!(taken.violation, None);
     }
 
     /// Who sends more than fits into the window is read no further until something is durable: no more waits than the
@@ -426,11 +378,12 @@ mod tests {
             turns += 1;
             assert!(turns <= RELP_WINDOW / 100 + 1, "{turns}");
         }
-        let unanswered = relp_of(&mut connection).unanswered();
-        assert!((RELP_WINDOW..RELP_WINDOW + 100).contains(&unanswered), "{unanswered}");
-        relp_of(&mut connection).durable(unanswered as u64);
+        let unanswered = connection.session.unanswered();
+        let window = RELP_WINDOW as u64;
+        assert!((window..window + 100).contains(&unanswered), "{unanswered}");
+        connection.session.durable(unanswered);
         connection.write().unwrap();
-        assert!(connection.wants_input() && relp_of(&mut connection).unanswered() == 0);
+        assert!(connection.wants_input() && connection.session.unanswered() == 0);
     }
 
     /// Who reads no answers is read no further when some of them wait, and its connection holds no more than those.
@@ -438,12 +391,12 @@ mod tests {
     fn a_client_that_reads_no_answers_is_read_no_further() {
         let (mut connection, client) = relp();
         rustix::net::sockopt::set_socket_recv_buffer_size(&client, 4096).unwrap();
-        let most = 64 * 1024;
+        let most = ANSWER_BYTES_MAX;
         let mut number = 1;
         while connection.wants_input() {
             number += 1;
             take(&mut connection, format!("{number} syslog 3 abc\n").as_bytes());
-            relp_of(&mut connection).durable(1);
+            connection.session.durable(1);
             connection.write().unwrap();
             assert!(number < 1_000_000, "its answers are held without a bound");
         }
