@@ -4,7 +4,6 @@
 //! newest transaction first. A `pass` ends the queue, a drop outranks a later pass, thresholds decide
 //! about each, and only so many alerts of one packet are written.
 
-use crate::detect::packet::PacketView;
 use crate::detect::{Detector, Hit, has_named_states, hook_name, policy_text};
 use crate::firewall;
 use crate::flow_state::NetFlow;
@@ -14,10 +13,11 @@ use crate::limits::{TAGS_MAX, reached};
 use crate::log::{
     FilesObject, MetadataObject, TxObject, app_names, files_of, flow_header, header, summary,
 };
-use crate::order::Turn;
+use crate::ordered::Turn;
 use crate::script::OutputKind;
 use crate::threshold::{Decision, Subject};
 use crate::verdicts::can_wait;
+use crate::view::PacketView;
 use crate::worker::{Core, Fate};
 use gabion_flow::Flow;
 use gabion_packet::{Flags, Transport};
@@ -120,12 +120,12 @@ impl Core {
             } else if decision == Decision::Asked || all_asked {
                 queue.push((at, action, true));
             } else {
-                self.books.alerts.receive(1, 0);
+                self.ledgers.alerts.receive(1, 0);
                 if queue.len() >= self.engine.options.alerts_max {
                     self.counters.alert_queue_overflow += 1;
-                    self.books.alerts.shed(ShedReason::AlertQueue, 1, 0);
+                    self.ledgers.alerts.shed(ShedReason::AlertQueue, 1, 0);
                 } else {
-                    self.books.alerts.pass(1, 0);
+                    self.ledgers.alerts.pass(1, 0);
                     queue.push((at, action, false));
                 }
             }

@@ -4,9 +4,9 @@
 //! does the engine. Such a packet has addresses and ports and nothing else.
 
 use crate::app::Effects;
-use crate::detect::packet::PacketView;
 use crate::flow_state::NetFlow;
 use crate::limits::{END_PIECES_MAX, reached};
+use crate::view::PacketView;
 use crate::worker::{Core, Fate};
 use gabion_flow::{EndReason, Flow};
 use gabion_packet::{Decoded, Network, Transport};
@@ -29,8 +29,8 @@ impl Core {
             sink.ending(flow.first_number);
         }
         match reason {
-            EndReason::Forced => self.books.flows.shed(ShedReason::FlowMemcap, 1, 0),
-            _ => self.books.flows.pass(1, 0),
+            EndReason::Forced => self.ledgers.flows.shed(ShedReason::FlowMemcap, 1, 0),
+            _ => self.ledgers.flows.pass(1, 0),
         }
         // Of a flow that was dropped nothing more comes to an end.
         let is_dropped = flow.ext.flags.dropped && self.engine.options.inline;

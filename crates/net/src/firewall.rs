@@ -1,9 +1,9 @@
 //! Firewall mode around detection: the hooks in front of flow and stream, and what the firewall's
 //! verdict does to packet and flow.
 
-use crate::detect::packet::PacketView;
 use crate::detect::{Detector, Filtered, Hit, Resources, Run};
 use crate::flow_state::NetFlow;
+use crate::view::PacketView;
 use crate::worker::{Core, Fate};
 use gabion_flow::Flow;
 use gabion_rules::post::{ConfigSubsystem, PostMatch};

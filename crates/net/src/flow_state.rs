@@ -1,6 +1,7 @@
 //! What the engine keeps with each flow: its protocol, its variables, what detection remembers.
 
 use crate::app::AppLayer;
+use crate::bits::Bits;
 use crate::detect::FlowDetect;
 use crate::loss::ShedSoFar;
 use gabion_record::budget::Budget;
@@ -64,27 +65,6 @@ pub(crate) struct FlowFlags {
     pub(crate) store_files: [bool; 2],
 }
 
-/// Bits that rules set and clear.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Bits(SmallVec<[u32; 4]>);
-
-impl Bits {
-    pub(crate) fn has(&self, bit: u32) -> bool {
-        self.0.contains(&bit)
-    }
-
-    pub(crate) fn apply(&mut self, bit: u32, command: BitCommand) {
-        let at = self.0.iter().position(|b| *b == bit);
-        match (command, at) {
-            (BitCommand::Set | BitCommand::Toggle, None) => self.0.push(bit),
-            (BitCommand::Unset | BitCommand::Toggle, Some(at)) => {
-                self.0.remove(at);
-            }
-            _ => {}
-        }
-    }
-}
-
 /// Bits, integers and texts that rules set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FlowVars {
@@ -106,7 +86,7 @@ impl FlowVars {
     }
 
     pub(crate) fn bits(&self) -> &[u32] {
-        &self.bits.0
+        self.bits.as_slice()
     }
 
     pub(crate) fn ints(&self) -> &[(u32, u32)] {
@@ -114,7 +94,7 @@ impl FlowVars {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.bits.0.is_empty()
+        self.bits.as_slice().is_empty()
             && self.ints.is_empty()
             && self.texts.is_empty()
             && self.entropies.is_empty()

@@ -5,10 +5,10 @@
 //! stream, which is told to hold them; a frame longer than [`HOLD_BYTES_MAX`] is inspected in pieces
 //! and only what was not inspected is held.
 
-use crate::detect::packet::PacketView;
 use crate::flow_state::NetFlow;
 use crate::limits::{FRAMES_PER_DIRECTION, HOLD_BYTES_MAX, reached};
 use crate::log::{app_names, header};
+use crate::view::PacketView;
 use crate::worker::Core;
 use gabion_flow::{Flow, TcpSession, TcpState};
 use gabion_proto::frames::{FrameNote, FrameNotes};

@@ -1,9 +1,9 @@
 //! The last part of a packet's way: rules, alerts, records, release of what is finished.
 
-use crate::detect::packet::PacketView;
 use crate::detect::{Filtered, Resources};
 use crate::flow_state::NetFlow;
 use crate::script::OutputKind;
+use crate::view::PacketView;
 use crate::worker::{Core, Fate};
 use gabion_flow::{Flow, TcpVerdict};
 use gabion_packet::Network;

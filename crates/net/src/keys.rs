@@ -1,8 +1,8 @@
 //! A packet in the words of the room of flows: the key it is looked up by, the ends of its flow, the
 //! segment that its TCP header makes.
 
-use crate::detect::packet::PacketView;
 use crate::flow_state::NetFlow;
+use crate::view::PacketView;
 use gabion_flow::{Flow, PacketKey, TcpOptions as SegmentOptions, TcpSegment};
 use gabion_packet::{Decoded, TcpOptions, Transport, checksum};
 use gabion_proto::Endpoints;

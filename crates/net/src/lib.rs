@@ -11,7 +11,7 @@
 
 mod alert;
 mod app;
-mod books;
+mod bits;
 mod checksum_sample;
 mod counters;
 mod countries;
@@ -28,24 +28,26 @@ mod firewall;
 mod flood;
 mod flow_state;
 mod frames;
+mod group;
 mod inspection;
 mod keys;
 mod lapsing;
+mod ledgers;
 pub mod limits;
 mod log;
 mod loss;
 mod memory;
-mod order;
+mod ordered;
 mod ranges;
 pub mod script;
 mod state;
 mod stream_log;
 mod threshold;
 mod verdicts;
+mod view;
 mod worker;
 
 pub use app::{AppCounters, Protocols, is_detected, is_parsed};
-pub use books::WorkerBooks;
 pub use checksum_sample::{CaptureChecksums, ChecksumSample};
 pub use counters::NetCounters;
 pub use countries::Countries;
@@ -55,10 +57,11 @@ pub use dealer::{Dealer, Dealt, FragmentFate};
 pub use detect::{Detector, Expressions, FirewallPolicies, RuleCost, RuleCosts};
 pub use engine::{Engine, EngineOptions, Policies, RuleText, RuleTexts};
 pub use flow_state::NetFlow;
+pub use group::{WorkerGroup, WorkerSlot};
 pub use keys::packet_key;
+pub use ledgers::WorkerLedgers;
 pub use limits::WORKERS_MAX;
 pub use memory::{MemoryPressure, WorkerBudgets};
-pub use order::{Seat, Team};
 pub use ranges::RangeOptions;
 pub use script::{
     OutputScript, OutputScripts, ScriptCounters, ScriptLimits, ScriptSetup, Severity, Voice,

@@ -1,11 +1,11 @@
 //! Records that are no alerts: transactions, files, flows, anomalies, drops.
 
 use crate::alert::{engine_name, verdict};
-use crate::app::AppLayer;
-use crate::detect::packet::PacketView;
+use crate::app::{AppLayer, RecordAllowance};
 use crate::firewall::is_reason;
 use crate::flow_state::{FlowVars, NetFlow};
-use crate::limits::{BYTES_OF_RECORD, FLOW_RECORDS_MAX, reached};
+use crate::limits::reached;
+use crate::view::PacketView;
 use crate::worker::{Core, Fate};
 use gabion_flow::{EndReason, Flow};
 use gabion_packet::{Arp, Decoded, Transport};
@@ -383,7 +383,7 @@ impl Core {
         if let Some(news) = news {
             flow.ext.app.put_back_news(news);
         }
-        reached::FLOW_RECORDS_MAX.count_times(std::mem::take(&mut flow.ext.app.records.refused));
+        reached::FLOW_RECORDS_MAX.count_times(flow.ext.app.records.take_refused());
         flow.ext.app.parser = Some(parser);
         self.settle_limits(Some(flow));
     }
@@ -728,37 +728,6 @@ struct Told<'a> {
     meta: &'a MetadataObject<'a>,
     /// Bytes of the flow's packets so far.
     sent: u64,
-}
-
-/// How many records of its transactions a flow has had.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct RecordAllowance {
-    written: u64,
-    /// Those refused that are not counted yet.
-    refused: u64,
-}
-
-impl RecordAllowance {
-    /// How many more may be written for a flow whose packets have so many bytes. Records that are not
-    /// written take nothing from those that come.
-    pub(crate) fn left(&self, sent: u64) -> u64 {
-        (FLOW_RECORDS_MAX + sent / BYTES_OF_RECORD).saturating_sub(self.written)
-    }
-
-    /// So many are not written.
-    pub(crate) fn refuse(&mut self, records: u64) {
-        self.refused += records;
-    }
-
-    /// Whether one more may be written for a flow whose packets have so many bytes; noted where not.
-    fn takes(&mut self, sent: u64) -> bool {
-        let may = self.left(sent) > 0;
-        match may {
-            true => self.written += 1,
-            false => self.refuse(1),
-        }
-        may
-    }
 }
 
 /// Writes the records of a transaction.

@@ -5,8 +5,8 @@
 //! without knowing whose it was (fragments, packets without a flow, sessions) may have been the
 //! flow's and is counted too.
 
-use crate::books::WorkerBooks;
 use crate::flow_state::NetFlow;
+use crate::ledgers::WorkerLedgers;
 use crate::worker::Core;
 use gabion_flow::{ExceptionTrigger, Flow, TcpVerdict};
 use gabion_record::Direction;
@@ -19,7 +19,7 @@ const OF_WORKER: [ShedReason; 3] =
 /// How much a worker had given up of each kind at some time.
 pub(crate) type ShedSoFar = [u32; 3];
 
-impl WorkerBooks {
+impl WorkerLedgers {
     /// How much was given up so far without knowing whose it was.
     pub(crate) fn shed_so_far(&self) -> ShedSoFar {
         let count = |l: &Ledger, r| l.shed_for(r).items as u32;
@@ -44,20 +44,20 @@ impl Core {
         if len == 0 && !v.is_bad_checksum {
             return;
         }
-        let (stage, len) = (&mut self.books.stream, len as u64);
-        stage.receive(1, len);
+        let (joint, len) = (&mut self.ledgers.stream, len as u64);
+        joint.receive(1, len);
         match v.exception {
-            _ if v.is_bad_checksum => stage.shed(ShedReason::BadChecksum, 1, len),
-            Some(ExceptionTrigger::StreamMemcap) => stage.shed(ShedReason::StreamMemcap, 1, len),
+            _ if v.is_bad_checksum => joint.shed(ShedReason::BadChecksum, 1, len),
+            Some(ExceptionTrigger::StreamMemcap) => joint.shed(ShedReason::StreamMemcap, 1, len),
             Some(ExceptionTrigger::ReassemblyMemcap) => {
-                stage.shed(ShedReason::ReassemblyMemcap, 1, len);
+                joint.shed(ShedReason::ReassemblyMemcap, 1, len);
                 flow.ext.lose(ShedReason::ReassemblyMemcap, 1, len);
             }
             // The session was refused at an earlier packet.
             _ if flow.tcp.is_none() && flow.has_exception(ExceptionTrigger::StreamMemcap) => {
-                stage.shed(ShedReason::StreamMemcap, 1, len);
+                joint.shed(ShedReason::StreamMemcap, 1, len);
             }
-            _ => stage.pass(1, len),
+            _ => joint.pass(1, len),
         }
     }
 
@@ -75,8 +75,8 @@ impl Core {
         let reached = gabion_record::limits::take();
         let times = reached.total();
         self.counters.limits.merge(&reached);
-        self.books.limits.receive(times, 0);
-        self.books.limits.shed(ShedReason::LimitReached, times, 0);
+        self.ledgers.limits.receive(times, 0);
+        self.ledgers.limits.shed(ShedReason::LimitReached, times, 0);
         if let Some(flow) = flow {
             flow.ext.lose(ShedReason::LimitReached, times, 0);
         }
@@ -85,15 +85,15 @@ impl Core {
     /// Counts what a flow's budget had no room for.
     pub(crate) fn shed_app(&mut self, flow: &mut Flow<NetFlow>, items: u64, bytes: u64) {
         if items > 0 {
-            self.books.app.receive(items, bytes);
-            self.books.app.shed(ShedReason::AppMemcap, items, bytes);
+            self.ledgers.app.receive(items, bytes);
+            self.ledgers.app.shed(ShedReason::AppMemcap, items, bytes);
             flow.ext.lose(ShedReason::AppMemcap, items, bytes);
         }
     }
 
     /// The ledger of a flow since it began; `None` when nothing was lost.
     pub(crate) fn loss(&self, flow: &Flow<NetFlow>) -> Option<Ledger> {
-        let now = self.books.shed_so_far();
+        let now = self.ledgers.shed_so_far();
         let streams = flow.tcp.as_deref().map(|t| Direction::BOTH.map(|d| t.stream(d)));
         let has_loss = flow.ext.lost.is_some()
             || now != flow.ext.shed_at_start

@@ -1,12 +1,12 @@
 //! State that flows share: bits of hosts and address pairs, reputation of addresses.
 //!
 //! It is what makes engines answer differently with more threads, so several workers use it in packet
-//! order only (`order`).
+//! order only (`ordered`).
 
 use crate::countries::Countries;
 use crate::lapsing::Lapsing;
 use crate::limits::{HOST_BITS_MAX, reached};
-use crate::order::Across;
+use crate::ordered::Ordered;
 use foldhash::fast::RandomState;
 use gabion_packet::Decoded;
 use gabion_record::Addr;
@@ -63,7 +63,7 @@ pub(crate) struct Bits {
 /// Bits and reputations.
 #[derive(Debug, Default)]
 pub(crate) struct SharedState {
-    bits: Across<Bits>,
+    bits: Ordered<Bits>,
     pub(crate) reputation: Arc<Reputation>,
     countries: Option<Arc<Countries>>,
 }
@@ -85,7 +85,7 @@ impl SharedState {
     pub(crate) fn new(
         reputation: Arc<Reputation>,
         countries: Option<Arc<Countries>>,
-        bits: Across<Bits>,
+        bits: Ordered<Bits>,
     ) -> SharedState {
         SharedState { reputation, countries, bits }
     }

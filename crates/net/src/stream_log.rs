@@ -1,10 +1,10 @@
 //! TCP packets with the session as each left it: records of EVE's `stream` type.
 
 use crate::app::AppLayer;
-use crate::detect::packet::PacketView;
 use crate::flow_state::NetFlow;
 use crate::keys::segment;
 use crate::log::{header, ip_facts};
+use crate::view::PacketView;
 use crate::worker::{Core, Fate};
 use gabion_flow::{Flow, StreamEvent, TcpSession, TcpState, TcpVerdict};
 use gabion_packet::Transport;

@@ -4,9 +4,9 @@
 //! answer only tells whether an alert is written, no worker waits for its turn: it hands the alert on
 //! with a [`Question`], and whoever writes the alerts in packet order asks then.
 
-use crate::books::WorkerBooks;
 use crate::counters::NetCounters;
 use crate::engine::Engine;
+use crate::ledgers::WorkerLedgers;
 use crate::threshold::{Decision, Subject, Thresholds};
 use gabion_record::eve::Question;
 use gabion_record::ledger::ShedReason;
@@ -39,7 +39,7 @@ pub struct Verdicts {
     /// The packet last asked about, and its alerts so far.
     packet: (u64, usize),
     counters: NetCounters,
-    books: WorkerBooks,
+    ledgers: WorkerLedgers,
 }
 
 impl Verdicts {
@@ -50,7 +50,7 @@ impl Verdicts {
             thresholds: Thresholds::default(),
             packet: (0, 0),
             counters: NetCounters::default(),
-            books: WorkerBooks::default(),
+            ledgers: WorkerLedgers::default(),
         }
     }
 
@@ -69,14 +69,14 @@ impl Verdicts {
             self.counters.alerts_suppressed += 1;
             return false;
         }
-        self.books.alerts.receive(1, 0);
+        self.ledgers.alerts.receive(1, 0);
         if self.packet.1 >= self.engine.options.alerts_max {
             self.counters.alert_queue_overflow += 1;
-            self.books.alerts.shed(ShedReason::AlertQueue, 1, 0);
+            self.ledgers.alerts.shed(ShedReason::AlertQueue, 1, 0);
             return false;
         }
         self.packet.1 += 1;
-        self.books.alerts.pass(1, 0);
+        self.ledgers.alerts.pass(1, 0);
         self.counters.alerts += 1;
         true
     }
@@ -87,8 +87,8 @@ impl Verdicts {
     }
 
     /// Its ledger: alerts into outputs.
-    pub fn books(&self) -> &WorkerBooks {
-        &self.books
+    pub fn ledgers(&self) -> &WorkerLedgers {
+        &self.ledgers
     }
 }
 

@@ -5,22 +5,23 @@
 //! what is finished. Flows whose time is up end before the packet that shows it.
 
 use crate::app::{AppCounters, Effects};
-use crate::books::WorkerBooks;
 use crate::counters::NetCounters;
 use crate::dealer::{FragmentFate, SpareSets, fragment_of};
-use crate::detect::packet::PacketView;
 use crate::detect::{Hit, RuleCosts, Scratch};
 use crate::engine::Engine;
 use crate::expectation::Expectations;
 use crate::flow_state::NetFlow;
+use crate::group::WorkerGroup;
 use crate::keys::{endpoints, packet_key, quoted_key, segment};
+use crate::ledgers::WorkerLedgers;
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE, reached};
 use crate::memory::{MemoryPressure, WorkerBudgets};
-use crate::order::{Across, Team, Turn};
+use crate::ordered::{Ordered, Turn};
 use crate::ranges::Ranges;
 use crate::script::{OutputScripts, Scripts};
 use crate::state::SharedState;
 use crate::threshold::Thresholds;
+use crate::view::PacketView;
 use gabion_flow::{
     AppChunk, Defragmenter, EndReason, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState,
     FlowTable, Lookup, PacketFacts, Stream, StreamEvent, TcpState, TcpTracker, TcpVerdict,
@@ -82,13 +83,13 @@ pub(crate) struct Core {
     pub(crate) scripts: Scripts,
     pub(crate) outputs: OutputScripts,
     pub(crate) shared: SharedState,
-    pub(crate) thresholds: Across<Thresholds>,
-    pub(crate) ranges: Across<Ranges>,
+    pub(crate) thresholds: Ordered<Thresholds>,
+    pub(crate) ranges: Ordered<Ranges>,
     pub(crate) turn: Option<Turn>,
     /// Packets with alerts so far.
     pub(crate) packets_alerted: u64,
     pub(crate) counters: NetCounters,
-    pub(crate) books: WorkerBooks,
+    pub(crate) ledgers: WorkerLedgers,
     expectations: Expectations,
     pub(crate) decode_counters: DecodeCounters,
     /// Link type of the capture at hand, for records that carry packets.
@@ -129,13 +130,22 @@ impl Worker {
         Worker::make(engine, budgets, None)
     }
 
-    /// Worker `n` of a team. It must be shown every frame of the stream: its own by
-    /// [`Worker::frame`], those of others by [`Worker::pass_by`].
-    pub fn in_team(engine: Arc<Engine>, budgets: WorkerBudgets, team: &Team, n: usize) -> Worker {
-        Worker::make(engine, budgets, Some((team, n)))
+    /// Worker `n` of a group. It must be shown every frame of the stream: its own by
+    /// [`Worker::frame`], those of others by [`Worker::advance_clock`].
+    pub fn in_group(
+        engine: Arc<Engine>,
+        budgets: WorkerBudgets,
+        group: &WorkerGroup,
+        n: usize,
+    ) -> Worker {
+        Worker::make(engine, budgets, Some((group, n)))
     }
 
-    fn make(engine: Arc<Engine>, budgets: WorkerBudgets, team: Option<(&Team, usize)>) -> Worker {
+    fn make(
+        engine: Arc<Engine>,
+        budgets: WorkerBudgets,
+        group: Option<(&WorkerGroup, usize)>,
+    ) -> Worker {
         let o = &engine.options;
         let synack_opens = o.stream.midstream || o.stream.async_oneside;
         let rules = engine.detector.as_ref().map_or(0, |d| d.set.signatures.len());
@@ -167,14 +177,14 @@ impl Worker {
                 shared: SharedState::new(
                     Arc::clone(&engine.reputation),
                     engine.countries.clone(),
-                    team.map_or_else(Across::default, |(team, n)| team.bits(n)),
+                    group.map_or_else(Ordered::default, |(group, n)| group.bits(n)),
                 ),
-                thresholds: team.map_or_else(Across::default, |(team, n)| team.thresholds(n)),
-                ranges: team.map_or_else(Across::default, |(team, n)| team.ranges(n)),
-                turn: team.map(|(team, n)| team.turn(n)),
+                thresholds: group.map_or_else(Ordered::default, |(group, n)| group.thresholds(n)),
+                ranges: group.map_or_else(Ordered::default, |(group, n)| group.ranges(n)),
+                turn: group.map(|(group, n)| group.turn(n)),
                 packets_alerted: 0,
                 counters: NetCounters::default(),
-                books: WorkerBooks::default(),
+                ledgers: WorkerLedgers::default(),
                 expectations: Expectations::default(),
                 decode_counters: DecodeCounters::default(),
                 link: 1,
@@ -192,11 +202,11 @@ impl Worker {
         if Link::from_linktype(f.link.into()).is_none() {
             return false;
         }
-        while self.pass_by(f, sink) {}
+        while self.advance_clock(f, sink) {}
         self.take(f, sink)
     }
 
-    /// Takes one frame that [`Worker::pass_by`] was told of.
+    /// Takes one frame that [`Worker::advance_clock`] was told of.
     pub fn take(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         let Some(link) = Link::from_linktype(f.link.into()) else { return false };
         if let Some(turn) = &self.core.turn {
@@ -207,7 +217,7 @@ impl Worker {
         self.core.counters.packets += 1;
         let len = f.data.len() as u64;
         self.core.counters.bytes += len;
-        self.core.books.decode.receive(1, len);
+        self.core.ledgers.decode.receive(1, len);
         let Some(mut set) = self.set.take() else { return true };
         self.fragments_seen = 0;
         let engine = Arc::clone(&self.core.engine);
@@ -219,8 +229,8 @@ impl Worker {
             f.data,
         );
         match set.root().flags.has(Flags::INVALID) {
-            true => self.core.books.decode.shed(ShedReason::DecodeInvalid, 1, len),
-            false => self.core.books.decode.pass(1, len),
+            true => self.core.ledgers.decode.shed(ShedReason::DecodeInvalid, 1, len),
+            false => self.core.ledgers.decode.pass(1, len),
         }
         let count = set.count();
         for place in (0..count).rev() {
@@ -244,17 +254,17 @@ impl Worker {
         true
     }
 
-    /// A frame that belongs to another worker of the team, or is not read: only its time counts, by
+    /// A frame that belongs to another worker of the group, or is not read: only its time counts, by
     /// which flows end; its bytes are not looked at. True: some flows were ended and there may be more,
     /// call it again.
     #[inline]
-    pub fn pass_by(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
+    pub fn advance_clock(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         if let Some(turn) = &self.core.turn {
             turn.before_frame(f.number);
         }
         // A stray time is not shown by the records of the end.
         if f.ts_ns <= f.clock_ns {
-            self.came_to(f.ts_ns);
+            self.advance_event_time(f.ts_ns);
         }
         self.end_due(f, sink)
     }
@@ -262,15 +272,15 @@ impl Worker {
     /// Frames have come to this event time, whether they were passed by or not: what is still there at
     /// the end of the input ends at the latest.
     #[inline]
-    pub fn came_to(&mut self, ts_ns: u64) {
+    pub fn advance_event_time(&mut self, ts_ns: u64) {
         self.core.now_ns = self.core.now_ns.max(ts_ns);
     }
 
     /// Nanoseconds of the clock before which frames of others end no flow here: those need not be
     /// passed by one by one, the last of them will do.
     #[inline]
-    pub fn quiet_until(&self) -> u64 {
-        self.flows.quiet_until()
+    pub fn next_expiry(&self) -> u64 {
+        self.flows.next_expiry()
     }
 
     /// Ends flows whose time is up; true when it stopped before all were.
@@ -371,10 +381,10 @@ impl Worker {
             d.events.push(event);
         }
         let bytes_in = d.payload(bytes).len() as u64;
-        self.core.books.defrag.receive(1, bytes_in);
+        self.core.ledgers.defrag.receive(1, bytes_in);
         match outcome.exception {
-            Some(_) => self.core.books.defrag.shed(ShedReason::DefragMemcap, 1, bytes_in),
-            None => self.core.books.defrag.pass(1, bytes_in),
+            Some(_) => self.core.ledgers.defrag.shed(ShedReason::DefragMemcap, 1, bytes_in),
+            None => self.core.ledgers.defrag.pass(1, bytes_in),
         }
         if outcome.is_complete {
             // Its record shows the link layer of the fragment that completed it.
@@ -428,14 +438,14 @@ impl Worker {
             self.core.end_flow(flow, reason, f.ts_ns, sink);
         }
         let len = u64::from(d.len);
-        self.core.books.flow.receive(1, len);
+        self.core.ledgers.flow.receive(1, len);
         match lookup {
-            Lookup::Refused(_) => self.core.books.flow.shed(ShedReason::FlowMemcap, 1, len),
-            Lookup::Flow { .. } | Lookup::None => self.core.books.flow.pass(1, len),
+            Lookup::Refused(_) => self.core.ledgers.flow.shed(ShedReason::FlowMemcap, 1, len),
+            Lookup::Flow { .. } | Lookup::None => self.core.ledgers.flow.pass(1, len),
         }
         let (idx, dir, is_new) = match lookup {
             Lookup::Flow { idx, dir, is_new } => {
-                self.core.books.flows.receive(u64::from(is_new), 0);
+                self.core.ledgers.flows.receive(u64::from(is_new), 0);
                 (idx, dir, is_new)
             }
             Lookup::None => {
@@ -453,7 +463,7 @@ impl Worker {
         view.direction = Some(dir);
         let Some(flow) = self.flows.get_mut(idx) else { return };
         if is_new {
-            flow.ext.shed_at_start = self.core.books.shed_so_far();
+            flow.ext.shed_at_start = self.core.ledgers.shed_so_far();
         }
         let state = self.core.in_flow(view, flow, fate, sink);
         if let Some(state) = state {
@@ -506,9 +516,9 @@ impl Worker {
         &self.core.counters
     }
 
-    /// Ledgers of the worker's stages.
-    pub fn books(&self) -> &WorkerBooks {
-        &self.core.books
+    /// Ledgers of the worker's joints.
+    pub fn ledgers(&self) -> &WorkerLedgers {
+        &self.core.ledgers
     }
 
     /// Counters of decoders.
@@ -823,13 +833,13 @@ impl Core {
                     effects.overflowed |= !app.charge(used, &self.app, counters, Transport::Tcp);
                     if used > 0 {
                         effects.fed[d.index()] = true;
-                        self.books.app.receive(1, used as u64);
+                        self.ledgers.app.receive(1, used as u64);
                         match std::mem::take(&mut effects.overflowed) {
                             true => {
-                                self.books.app.shed(ShedReason::AppMemcap, 1, used as u64);
+                                self.ledgers.app.shed(ShedReason::AppMemcap, 1, used as u64);
                                 unparsed += used as u64;
                             }
-                            false => self.books.app.pass(1, used as u64),
+                            false => self.ledgers.app.pass(1, used as u64),
                         }
                     }
                     if effects.found && !before {
@@ -935,8 +945,8 @@ impl Core {
         );
         let (app, len) = (&mut flow.ext.app, view.payload.len());
         if !app.charge(len, &self.app, &mut self.counters.app, Transport::Udp) {
-            self.books.app.receive(1, len as u64);
-            self.books.app.shed(ShedReason::AppMemcap, 1, len as u64);
+            self.ledgers.app.receive(1, len as u64);
+            self.ledgers.app.shed(ShedReason::AppMemcap, 1, len as u64);
             flow.ext.lose(ShedReason::AppMemcap, 1, len as u64);
         }
         self.scratch.costs.add_parser(flow.ext.app.proto.0, since);

@@ -273,7 +273,7 @@ impl<T: Default> FlowTable<T> {
     /// Time of the clock (ns) before which [`FlowTable::pop_ended`] returns nothing; 0 if a flow
     /// has ended.
     #[inline]
-    pub fn quiet_until(&self) -> u64 {
+    pub fn next_expiry(&self) -> u64 {
         if self.ended.is_empty() && self.due.is_empty() {
             self.wheel.next_visit_s().saturating_mul(SECOND)
         } else {

@@ -1,20 +1,21 @@
 //! The application layer of a flow: finds the protocol, feeds its parser, keeps account of its
 //! transactions until they are inspected, logged and free.
 
+mod allowance;
 mod charge;
 mod crowd;
 mod detection;
 
+pub(crate) use allowance::RecordAllowance;
 use charge::Charge;
 use crowd::Crowd;
 pub(crate) use detection::{Answer, Detection};
 pub use detection::{is_detected, is_parsed};
 
+use crate::bits::Bits;
 use crate::detect::TxDetect;
-use crate::flow_state::Bits;
 use crate::frames::FlowFrames;
 use crate::limits::{CROWD_MIN, DETECT_BYTES_MAX, PARSER_PENDING_MAX, reached};
-use crate::log::RecordAllowance;
 use gabion_proto::registry::protocol;
 use gabion_proto::tx_list::{TxList, YOUNGEST_KEPT};
 use gabion_proto::{

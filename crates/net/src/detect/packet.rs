@@ -2,7 +2,8 @@
 
 use crate::flow_state::NetFlow;
 use crate::state::SharedState;
-use gabion_flow::{Flow, StreamEvent, TcpSession};
+use crate::view::PacketView;
+use gabion_flow::{Flow, TcpSession};
 use gabion_packet::{
     Decoded, DecoderEvent, Flags, IpOptions, Network, TcpOptions, Transport, checksum,
 };
@@ -13,53 +14,6 @@ use gabion_rules::packet::*;
 
 /// The one ICMPv6 type with an MTU (RFC 4443 section 3.2).
 const PACKET_TOO_BIG: u8 = 2;
-
-/// The packet at hand, as detection sees it.
-#[derive(Clone, Copy)]
-pub(crate) struct PacketView<'a> {
-    /// Headers.
-    pub(crate) headers: &'a Decoded,
-    /// Bytes the offsets in `headers` count in.
-    pub(crate) frame: &'a [u8],
-    /// Payload.
-    pub(crate) payload: &'a [u8],
-    /// Event time.
-    pub(crate) ts_ns: u64,
-    /// Number of the packet in the input, pseudo packets carry that of their origin.
-    pub(crate) number: u64,
-    /// Number to show, when it is a real packet.
-    pub(crate) pcap_cnt: Option<u64>,
-    /// Its checksums count as right.
-    pub(crate) ignores_checksums: bool,
-    /// Direction in its flow.
-    pub(crate) direction: Option<Direction>,
-    /// Made by the engine at a flow's end: no packet of the wire.
-    pub(crate) is_pseudo: bool,
-    /// TCP connection is established (others: both directions seen).
-    pub(crate) is_established: bool,
-    /// Stream events of this packet.
-    pub(crate) stream_events: &'a [StreamEvent],
-    /// Protocol detection events of this packet.
-    pub(crate) detection_events: &'a [&'static str],
-    /// `pkt_src` where it is not that of the headers.
-    pub(crate) pkt_src: &'static str,
-    /// Its payload is not to be inspected (encrypted flow).
-    pub(crate) no_payload: bool,
-    /// Link layer in front of a reassembled datagram, for records that carry the packet.
-    pub(crate) prefix: &'a [u8],
-    /// The packet around it, in a tunnel.
-    pub(crate) outer: Option<&'a Decoded>,
-    /// The packet the frame carried.
-    pub(crate) root: &'a Decoded,
-    /// Number of the frame in the capture.
-    pub(crate) frame_number: u64,
-}
-
-impl PacketView<'_> {
-    fn version(&self) -> u8 {
-        self.headers.ip_version()
-    }
-}
 
 fn bits(value: u8, wanted: u8, op: BitsOp) -> bool {
     match op {

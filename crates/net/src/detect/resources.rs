@@ -4,7 +4,7 @@
 use super::content::MatchNotes;
 use crate::datasets::Datasets;
 use crate::limits::reached;
-use crate::order::Turn;
+use crate::ordered::Turn;
 use crate::script::Scripts;
 use foldhash::fast::FixedState;
 use gabion_matcher::regex::{CompileError, Flags, Found, Limits, Regex, RegexScratch};

@@ -1,8 +1,8 @@
 //! What is at hand while a script runs.
 
 use crate::datasets::Datasets;
-use crate::detect::packet::PacketView;
 use crate::flow_state::{FlowVars, NetFlow};
+use crate::view::PacketView;
 use gabion_flow::Flow;
 use gabion_proto::files::File;
 use gabion_proto::{Inspect, Parser, Transaction};

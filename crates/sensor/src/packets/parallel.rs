@@ -5,7 +5,7 @@
 //! shows at it (`AgreedClock`). Every worker walks every batch: its own frames go through its
 //! engine, of the others' it only takes the time, so that flows end at the same packet as with one
 //! worker. Lines come back a batch at a time and are written by this thread in packet order. State
-//! that rules keep across flows is used in packet order too (see `gabion_net::Team`), so the answer
+//! that rules keep across flows is used in packet order too (see `gabion_net::WorkerGroup`), so the answer
 //! does not depend on the number of workers.
 //!
 //! A worker that panics is given up: its share of the frames is shed as `worker_lost`, the others go
@@ -23,7 +23,7 @@ use crate::limits::{
 use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
-use gabion_net::{Dealer, Engine, FragmentFate, Team, Verdicts, Worker, WorkerBudgets};
+use gabion_net::{Dealer, Engine, FragmentFate, Verdicts, Worker, WorkerBudgets, WorkerGroup};
 use gabion_outputs::files::{EventCounts, Outputs};
 use gabion_outputs::packet_order::{LineBatch, WorkerOutputs};
 use gabion_record::budget::BudgetPool;
@@ -214,7 +214,7 @@ impl Run<'_> {
         let to_worker = to_worker(self.plan.pending);
         let supervisor = Supervisor::start()?;
         let metrics = Metrics::new();
-        let team = Arc::new(Team::new(workers, pause));
+        let team = Arc::new(WorkerGroup::new(workers, pause));
         let pool = self.budget.child("net", None);
         let pools = Pools::new(&pool, self.engine);
         let spare = Spare::default();
@@ -327,7 +327,7 @@ impl Run<'_> {
             .iter()
             .map(|queue| queue.locks())
             .fold((0, 0), |(all, held), (a, h)| (all + a, held + h));
-        done.ledgers.add("alerts", None, &verdicts.books().alerts);
+        done.ledgers.add("alerts", None, &verdicts.ledgers().alerts);
         if let Some((_, end)) = ends.first_mut() {
             end.stats.net.merge(verdicts.counters());
             end.stats.add_defrag(&defrag);
@@ -375,7 +375,7 @@ struct Job {
     n: usize,
     engine: Arc<Engine>,
     budgets: WorkerBudgets,
-    team: Arc<Team>,
+    team: Arc<WorkerGroup>,
     outputs: WorkerOutputs,
     work: Receiver<Work>,
     out: Sender<Lines>,
@@ -387,8 +387,8 @@ struct Job {
 
 impl Job {
     fn run(mut self, pulse: &Pulse) -> (WorkerEnd, EventCounts) {
-        let seat = self.team.seat(self.n);
-        let mut worker = Worker::in_team(self.engine, self.budgets, &self.team, self.n);
+        let seat = self.team.slot(self.n);
+        let mut worker = Worker::in_group(self.engine, self.budgets, &self.team, self.n);
         let mut ledger = Ledger::new();
         while let Some(work) = pulse.await_input(|| self.work.recv()) {
             ledger.receive(work.items, work.bytes);
@@ -425,7 +425,7 @@ impl Job {
 /// no flow, the others' frames are passed over.
 fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, pulse: &Pulse) {
     let mut at = 0;
-    worker.came_to(batch.latest_ns);
+    worker.advance_event_time(batch.latest_ns);
     let Some(latest) = batch.agreed.last() else { return };
     while let Some((r, owner)) = batch.frames.get(at).zip(batch.owners.get(at)) {
         let agreed = batch.agreed.get(at).copied().unwrap_or(*latest);
@@ -434,7 +434,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
         if *owner == NOBODY {
             continue;
         }
-        if !is_own && latest.ns < worker.quiet_until() {
+        if !is_own && latest.ns < worker.next_expiry() {
             let rest = batch.owners.get(at..).unwrap_or_default();
             match rest.iter().position(|owner| usize::from(*owner) == n) {
                 Some(ahead) => at += ahead,
@@ -444,7 +444,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
                     if let Some(r) = batch.frames.get(last) {
                         let number = batch.first + last as u64;
                         let f = frame_in(r, &batch.bytes, number, *latest, batch.ignored_from);
-                        worker.pass_by(&f, out);
+                        worker.advance_clock(&f, out);
                     }
                     return;
                 }
@@ -453,7 +453,7 @@ fn walk(batch: &Batch, n: usize, worker: &mut Worker, out: &mut WorkerOutputs, p
         }
         out.before_frame(number);
         let mut f = frame_in(r, &batch.bytes, number, agreed, batch.ignored_from);
-        while worker.pass_by(&f, out) {
+        while worker.advance_clock(&f, out) {
             pulse.beat();
         }
         if is_own {
@@ -595,7 +595,7 @@ struct Writer<'a> {
     outputs: &'a mut Outputs,
     members: Vec<Member>,
     supervisor: &'a Supervisor,
-    team: &'a Team,
+    team: &'a WorkerGroup,
     reading: &'a Reading,
     spare: Spare,
     verdicts: Verdicts,

@@ -14,7 +14,7 @@ use super::stats::{self, WorkerStats};
 use gabion_capture::filter::Filter;
 use gabion_capture::{AgreedClock, ClockCounts};
 use gabion_net::{
-    ChecksumSample, Engine, NetCounters, RuleCosts, Worker, WorkerBooks, WorkerBudgets,
+    ChecksumSample, Engine, NetCounters, RuleCosts, Worker, WorkerLedgers, WorkerBudgets,
 };
 use gabion_outputs::files::Outputs;
 use gabion_record::budget::{BudgetPool, BudgetReport};
@@ -71,7 +71,7 @@ pub(crate) struct WorkerEnd {
     /// Processor time of its thread so far.
     pub(crate) cpu: Duration,
     pub(crate) stats: WorkerStats,
-    pub(crate) books: WorkerBooks,
+    pub(crate) books: WorkerLedgers,
     pub(crate) costs: RuleCosts,
 }
 
@@ -82,7 +82,7 @@ impl WorkerEnd {
         WorkerEnd {
             cpu: clock::thread_cpu(),
             stats: WorkerStats::of(worker),
-            books: worker.books().clone(),
+            books: worker.ledgers().clone(),
             costs,
         }
     }

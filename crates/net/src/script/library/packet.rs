@@ -1,8 +1,8 @@
 //! `suricata.packet`: the packet at hand.
 
 use super::{Library, member};
-use crate::detect::packet::PacketView;
 use crate::script::call::{Answer, Call, Held, Member};
+use crate::view::PacketView;
 use gabion_packet::Transport;
 use mlua::Value;
 

@@ -1,4 +1,4 @@
-//! State that outlives flows, used by several workers as if there were one.
+//! State that outlives flows, used by several workers in packet order, as if there were one.
 //!
 //! Every use of such state has a ticket: the frame at hand, and for flows that end before a frame
 //! the number of the flow's first packet, since they end in that order. A worker that wants the
@@ -9,10 +9,6 @@
 //!
 //! How to wait is the caller's business: the engine knows no threads, it is handed a function.
 
-use crate::limits::WORKERS_MAX;
-use crate::ranges::Ranges;
-use crate::state::Bits;
-use crate::threshold::Thresholds;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -45,14 +41,41 @@ impl Place {
     }
 }
 
+/// The places of all workers of a group.
 #[derive(Debug)]
-struct Turns {
+pub(crate) struct Turns {
     places: Box<[Place]>,
     /// Called while waiting, with how often it was called before.
     pause: fn(u32),
 }
 
 impl Turns {
+    /// Places for so many workers. `pause` is called while one waits for another, with how often it
+    /// was called before.
+    pub(crate) fn new(workers: usize, pause: fn(u32)) -> Turns {
+        Turns { places: (0..workers).map(|_| Place::default()).collect(), pause }
+    }
+
+    /// A worker that does not go on: the others don't wait for it any more.
+    pub(crate) fn give_up(&self, worker: usize) {
+        if let Some(place) = self.places.get(worker) {
+            place.frame.store(GONE, Ordering::Release);
+        }
+    }
+
+    /// How often state across flows was used, and how often a worker had to wait for that.
+    pub(crate) fn uses(&self) -> (u64, u64) {
+        self.places.iter().fold((0, 0), |(uses, waits), p| {
+            (uses + p.uses.load(Ordering::Relaxed), waits + p.waits.load(Ordering::Relaxed))
+        })
+    }
+
+    /// The worker with the earliest ticket: the one that others may be waiting for.
+    pub(crate) fn earliest(&self) -> Option<usize> {
+        let tickets = self.places.iter().map(Place::ticket);
+        tickets.enumerate().min_by_key(|(_, ticket)| *ticket).map(|(n, _)| n)
+    }
+
     fn wait(&self, worker: usize) {
         let Some(own) = self.places.get(worker) else { return };
         let mine = own.ticket();
@@ -70,84 +93,7 @@ impl Turns {
     }
 }
 
-/// Workers that read one stream of frames together.
-#[derive(Debug)]
-pub struct Team {
-    turns: Arc<Turns>,
-    thresholds: Arc<Mutex<Thresholds>>,
-    bits: Arc<Mutex<Bits>>,
-    ranges: Arc<Mutex<Ranges>>,
-}
-
-impl Team {
-    /// A team of so many workers, [`WORKERS_MAX`] at most. `pause` is called while one waits for
-    /// another, with how often it was called before.
-    pub fn new(workers: usize, pause: fn(u32)) -> Team {
-        let places = (0..workers.clamp(1, WORKERS_MAX)).map(|_| Place::default()).collect();
-        Team {
-            turns: Arc::new(Turns { places, pause }),
-            thresholds: Arc::default(),
-            bits: Arc::default(),
-            ranges: Arc::default(),
-        }
-    }
-
-    /// The place of one worker, from 0. Dropping it (in a panic too) lets the others go on.
-    pub fn seat(&self, worker: usize) -> Seat {
-        Seat { turn: Turn { turns: Arc::clone(&self.turns), worker } }
-    }
-
-    /// Gives a worker up that does not go on: the others don't wait for it any more.
-    pub fn give_up(&self, worker: usize) {
-        if let Some(place) = self.turns.places.get(worker) {
-            place.frame.store(GONE, Ordering::Release);
-        }
-    }
-
-    /// How often state across flows was used, and how often a worker had to wait for that.
-    pub fn uses(&self) -> (u64, u64) {
-        let places = self.turns.places.iter();
-        places.fold((0, 0), |(uses, waits), p| {
-            (uses + p.uses.load(Ordering::Relaxed), waits + p.waits.load(Ordering::Relaxed))
-        })
-    }
-
-    /// The worker with the earliest ticket: the one that others may be waiting for.
-    pub fn furthest_behind(&self) -> Option<usize> {
-        let tickets = self.turns.places.iter().map(Place::ticket);
-        tickets.enumerate().min_by_key(|(_, ticket)| *ticket).map(|(n, _)| n)
-    }
-
-    pub(crate) fn thresholds(&self, worker: usize) -> Across<Thresholds> {
-        Across::Team { state: Arc::clone(&self.thresholds), turn: self.turn(worker) }
-    }
-
-    pub(crate) fn bits(&self, worker: usize) -> Across<Bits> {
-        Across::Team { state: Arc::clone(&self.bits), turn: self.turn(worker) }
-    }
-
-    pub(crate) fn ranges(&self, worker: usize) -> Across<Ranges> {
-        Across::Team { state: Arc::clone(&self.ranges), turn: self.turn(worker) }
-    }
-
-    pub(crate) fn turn(&self, worker: usize) -> Turn {
-        Turn { turns: Arc::clone(&self.turns), worker }
-    }
-}
-
-/// A worker's membership in its team, held as long as it works.
-#[derive(Debug)]
-pub struct Seat {
-    turn: Turn,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.turn.to(GONE);
-    }
-}
-
-/// A worker's side of its team.
+/// A worker's own place in the order.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     turns: Arc<Turns>,
@@ -155,6 +101,16 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
+    /// Of worker `n`, from 0.
+    pub(crate) fn new(turns: &Arc<Turns>, n: usize) -> Turn {
+        Turn { turns: Arc::clone(turns), worker: n }
+    }
+
+    /// The worker is gone, and stays so.
+    pub(crate) fn leave(&self) {
+        self.to(GONE);
+    }
+
     #[inline]
     fn to(&self, frame: u64) {
         let Some(place) = self.turns.places.get(self.worker) else { return };
@@ -202,25 +158,25 @@ impl Turn {
     }
 }
 
-/// State of one worker alone, or of its team.
+/// State of one worker alone, or shared by its group and used in packet order.
 #[derive(Debug)]
-pub(crate) enum Across<T> {
+pub(crate) enum Ordered<T> {
     Own(T),
-    Team { state: Arc<Mutex<T>>, turn: Turn },
+    Shared { state: Arc<Mutex<T>>, turn: Turn },
 }
 
-impl<T: Default> Default for Across<T> {
+impl<T: Default> Default for Ordered<T> {
     fn default() -> Self {
-        Across::Own(T::default())
+        Ordered::Own(T::default())
     }
 }
 
-impl<T> Across<T> {
+impl<T> Ordered<T> {
     /// Looks at the state.
     pub(crate) fn read<R>(&self, f: impl FnOnce(&T) -> R) -> R {
         match self {
-            Across::Own(t) => f(t),
-            Across::Team { state, turn } => {
+            Ordered::Own(t) => f(t),
+            Ordered::Shared { state, turn } => {
                 turn.wait();
                 f(&state.lock().unwrap_or_else(PoisonError::into_inner))
             }
@@ -230,8 +186,8 @@ impl<T> Across<T> {
     /// Changes it.
     pub(crate) fn write<R>(&mut self, f: impl FnOnce(&mut T) -> R) -> R {
         match self {
-            Across::Own(t) => f(t),
-            Across::Team { state, turn } => {
+            Ordered::Own(t) => f(t),
+            Ordered::Shared { state, turn } => {
                 turn.wait();
                 f(&mut state.lock().unwrap_or_else(PoisonError::into_inner))
             }
@@ -251,16 +207,15 @@ mod tests {
     #[test]
     fn uses_come_in_packet_order() {
         const WORKERS: usize = 3;
-        let turns =
-            Arc::new(Turns { places: (0..WORKERS).map(|_| Place::default()).collect(), pause });
+        let turns = Arc::new(Turns::new(WORKERS, pause));
         let log: Arc<Mutex<Vec<(u64, u64)>>> = Arc::default();
         std::thread::scope(|scope| {
             for worker in 0..WORKERS {
-                let turn = Turn { turns: Arc::clone(&turns), worker };
-                let mut state = Across::Team { state: Arc::clone(&log), turn: turn.clone() };
+                let turn = Turn::new(&turns, worker);
+                let mut state = Ordered::Shared { state: Arc::clone(&log), turn: turn.clone() };
                 scope.spawn(move || {
                     // At some frames each worker ends flows, told apart by their first packets.
-                    let end = |state: &mut Across<Vec<_>>, frame: u64| {
+                    let end = |state: &mut Ordered<Vec<_>>, frame: u64| {
                         for flow in 0..3 {
                             let first = 10 + flow * WORKERS as u64 + worker as u64;
                             turn.ending(first);
@@ -279,25 +234,12 @@ mod tests {
                     }
                     turn.at_end();
                     end(&mut state, u64::MAX);
-                    turn.to(GONE);
+                    turn.leave();
                 });
             }
         });
         let log = log.lock().unwrap();
         assert!(log.is_sorted(), "{log:?}");
         assert_eq!(log.len(), 199 + 199 / 7 * WORKERS * 3 + WORKERS * 3);
-    }
-
-    #[test]
-    fn nobody_waits_for_a_worker_that_is_gone() {
-        let team = Team::new(2, pause);
-        let turn = team.turn(0);
-        turn.at_frame(5);
-        drop(team.seat(1));
-        let mut bits = team.thresholds(0);
-        bits.write(|_| ());
-        // Given up, it can't come back and hold the others up.
-        team.turn(1).at_frame(1);
-        bits.write(|_| ());
     }
 }

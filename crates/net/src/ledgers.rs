@@ -1,10 +1,10 @@
-//! The ledgers of a worker's stages: what entered each, what went on, what was given up and why.
+//! The ledgers of a worker's joints: what entered each, what went on, what was given up and why.
 
 use gabion_record::ledger::Ledger;
 
 /// One worker's ledgers, in the order of a packet's way.
 #[derive(Clone, Debug, Default)]
-pub struct WorkerBooks {
+pub struct WorkerLedgers {
     /// Frames into decoders; passed are those whose headers make sense.
     pub decode: Ledger,
     /// Fragments into the defragmenter.
@@ -23,8 +23,8 @@ pub struct WorkerBooks {
     pub limits: Ledger,
 }
 
-impl WorkerBooks {
-    /// Each ledger with the name of its stage.
+impl WorkerLedgers {
+    /// Each ledger with the name of its joint.
     pub fn each(&self, f: &mut dyn FnMut(&'static str, &Ledger)) {
         f("decode", &self.decode);
         f("defrag", &self.defrag);

@@ -1,0 +1,53 @@
+//! A packet on its way through the worker: its headers and bytes, and what is known of it so far.
+
+use gabion_flow::StreamEvent;
+use gabion_packet::Decoded;
+use gabion_record::Direction;
+
+/// The packet at hand, as the stages see it.
+#[derive(Clone, Copy)]
+pub(crate) struct PacketView<'a> {
+    /// Headers.
+    pub(crate) headers: &'a Decoded,
+    /// Bytes the offsets in `headers` count in.
+    pub(crate) frame: &'a [u8],
+    /// Payload.
+    pub(crate) payload: &'a [u8],
+    /// Event time.
+    pub(crate) ts_ns: u64,
+    /// Number of the packet in the input, pseudo packets carry that of their origin.
+    pub(crate) number: u64,
+    /// Number to show, when it is a real packet.
+    pub(crate) pcap_cnt: Option<u64>,
+    /// Its checksums count as right.
+    pub(crate) ignores_checksums: bool,
+    /// Direction in its flow.
+    pub(crate) direction: Option<Direction>,
+    /// Made by the engine at a flow's end: no packet of the wire.
+    pub(crate) is_pseudo: bool,
+    /// TCP connection is established (others: both directions seen).
+    pub(crate) is_established: bool,
+    /// Stream events of this packet.
+    pub(crate) stream_events: &'a [StreamEvent],
+    /// Protocol detection events of this packet.
+    pub(crate) detection_events: &'a [&'static str],
+    /// `pkt_src` where it is not that of the headers.
+    pub(crate) pkt_src: &'static str,
+    /// Its payload is not to be inspected (encrypted flow).
+    pub(crate) no_payload: bool,
+    /// Link layer in front of a reassembled datagram, for records that carry the packet.
+    pub(crate) prefix: &'a [u8],
+    /// The packet around it, in a tunnel.
+    pub(crate) outer: Option<&'a Decoded>,
+    /// The packet the frame carried.
+    pub(crate) root: &'a Decoded,
+    /// Number of the frame in the capture.
+    pub(crate) frame_number: u64,
+}
+
+impl PacketView<'_> {
+    /// 4, 6 or 0.
+    pub(crate) fn version(&self) -> u8 {
+        self.headers.ip_version()
+    }
+}
