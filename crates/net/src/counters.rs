@@ -1,7 +1,6 @@
 //! Counters of one worker beside those of decoders, flows and streams.
 
 use crate::app::AppCounters;
-use crate::firewall::is_reason;
 use gabion_record::limits::Reached;
 
 /// What detection and the worker counted.
@@ -51,9 +50,14 @@ pub struct NetCounters {
     pub bytes: u64,
 }
 
+/// Whether it was the firewall that dropped a packet for this reason.
+pub(crate) fn is_of_firewall(reason: &str) -> bool {
+    reason.starts_with("firewall ")
+}
+
 impl NetCounters {
     pub(crate) fn count_drop(&mut self, reason: &'static str) {
-        if is_reason(reason) {
+        if is_of_firewall(reason) {
             self.firewall_blocked += 1;
         } else {
             self.ips_blocked += 1;
@@ -64,7 +68,8 @@ impl NetCounters {
         }
     }
 
-    pub(crate) fn count_exception(&mut self, trigger: &'static str, policy: &'static str) {
+    /// Counts an exception policy: its trigger and its name.
+    pub(crate) fn count_exception(&mut self, (trigger, policy): (&'static str, &'static str)) {
         match self.exceptions.iter_mut().find(|(t, p, _)| *t == trigger && *p == policy) {
             Some(slot) => slot.2 += 1,
             None => self.exceptions.push((trigger, policy, 1)),

@@ -1,7 +1,6 @@
 //! Reads the files of datasets: one value a line (strings in base64, hashes in hex, addresses as
 //! text), perhaps with a reputation behind a comma; or JSON documents.
 
-use crate::datasets::Entry;
 use gabion_record::json::Json;
 use gabion_rules::ruleset::{DatasetDef, DatasetFormat, DatasetType};
 use serde_json::Value;
@@ -33,6 +32,15 @@ impl DatasetNote {
     pub(crate) fn new(fault: DatasetFault, subsystem: &'static str, message: String) -> Self {
         DatasetNote { subsystem, message, fault }
     }
+}
+
+/// One value's entry.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Entry {
+    /// Reputation.
+    pub(crate) score: u16,
+    /// Members that a match adds to the alert's `context`.
+    pub(crate) context_json: Box<[u8]>,
 }
 
 /// Who takes values; false when no more are wanted.

@@ -4,7 +4,7 @@
 //! the files of both can be compared: Bob Jenkins' lookup3 (2006, public domain), seed 0, modulo
 //! the size of the table; checked against files that 8.0.7 wrote.
 
-use crate::datasets::Entry;
+use crate::dataset_file::Entry;
 use gabion_record::json::base64_into;
 use gabion_rules::ruleset::{DatasetDef, DatasetType};
 use std::net::{Ipv4Addr, Ipv6Addr};

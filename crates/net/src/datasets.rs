@@ -3,7 +3,7 @@
 //! Sets that no rule writes are read by all workers at any time; the others are state across flows,
 //! which several workers use in packet order (`order`).
 
-use crate::dataset_file::{DatasetFault, DatasetNote, Reading};
+use crate::dataset_file::{DatasetFault, DatasetNote, Entry, Reading};
 use crate::dataset_save;
 use crate::limits::{DATASET_VALUES_MAX, reached};
 use foldhash::fast::RandomState;
@@ -19,15 +19,6 @@ const ROWS: u32 = 4096;
 const ROW_BYTES: u64 = 64;
 /// Values that the peer's table makes room for at its start.
 const ROOM: u64 = 1000;
-
-/// One value's entry.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Entry {
-    /// Reputation.
-    pub(crate) score: u16,
-    /// Members that a match adds to the alert's `context`.
-    pub(crate) context_json: Box<[u8]>,
-}
 
 /// Values with the memory the peer would count for them, so that a rule's `memcap` means the same.
 #[derive(Debug)]

@@ -4,37 +4,29 @@
 //! is known when it is whole, and whole datagrams of the same flow may come beside fragmented ones.
 //! So fragments are put together here, before frames are spread, by one defragmenter for all workers.
 //! The frame that completes a datagram goes to the worker of what the datagram carries, and takes
-//! with it what became of its fragments ([`FragmentFate`]): the worker then does all else as if it had
+//! with it the outcome of its fragments ([`FragmentOutcome`]): the worker then does all else as if it had
 //! put them together itself. Datagrams, limits and losses are those of one worker.
 //!
 //! A frame without fragments, tunnels and unusual headers is not decoded here.
 
 use crate::checksum_sample::ChecksumSample;
 use crate::engine::Engine;
-use crate::worker::FrameIn;
-use gabion_flow::{DefragCounters, DefragOutcome, Defragmenter, Fragment};
+use crate::frame_in::{FragmentOutcome, FrameIn, SpareSets, fragment_of};
+use gabion_flow::{DefragCounters, Defragmenter};
 use gabion_packet::{
-    DecodeCounters, Decoded, Flags, Link, Network, PacketSet, decode_ip_reassembled, decoded_key,
+    DecodeCounters, Decoded, Flags, Link, PacketSet, decode_ip_reassembled, decoded_key,
     ordinary_key,
 };
 use gabion_record::budget::Budget;
 use std::sync::Arc;
-
-/// What became of one fragment.
-#[derive(Clone, Debug, Default)]
-pub struct FragmentFate {
-    pub(crate) outcome: DefragOutcome,
-    /// The datagram that it completed; empty if it did not.
-    pub(crate) datagram: Box<[u8]>,
-}
 
 /// Where a frame goes.
 #[derive(Debug)]
 pub struct Dealt {
     /// Frames of one key must go to one worker.
     pub key: u32,
-    /// Where the frame holds fragments: what became of each, for [`FrameIn::fragments`].
-    pub fragments: Option<Box<[FragmentFate]>>,
+    /// Where the frame holds fragments: the outcome of each, for [`FrameIn::fragments`].
+    pub fragments: Option<Box<[FragmentOutcome]>>,
 }
 
 /// Says of each frame, in order, which worker it belongs to.
@@ -67,23 +59,23 @@ impl Dealer {
         let link = Link::from_linktype(f.link.into())?;
         match ordinary_key(&self.engine.options.decode, link, f.data) {
             Some(key) => Some(Dealt { key, fragments: None }),
-            None => Some(self.look(link, f)),
+            None => Some(self.decode_key(link, f)),
         }
     }
 
     /// Decodes the frame and puts its fragments together.
     #[cold]
-    fn look(&mut self, link: Link, f: &FrameIn<'_>) -> Dealt {
+    fn decode_key(&mut self, link: Link, f: &FrameIn<'_>) -> Dealt {
         let Dealer { engine, defrag, set, spare, unread } = self;
         let config = &engine.options.decode;
         gabion_packet::decode(set, unread, config, link, f.data);
         if !set.iter().any(|p| p.flags.has(Flags::FRAGMENT)) {
             return Dealt { key: decoded_key(config, set), fragments: None };
         }
-        let mut fates = Vec::new();
-        let mut whole = Whole { engine, defrag, spare, unread, f, fates: &mut fates };
+        let mut outcomes = Vec::new();
+        let mut whole = Whole { engine, defrag, spare, unread, f, outcomes: &mut outcomes };
         let key = whole.walk(set, f.data);
-        Dealt { key, fragments: Some(fates.into_boxed_slice()) }
+        Dealt { key, fragments: Some(outcomes.into_boxed_slice()) }
     }
 
     /// Where it is found out whether checksums are looked at.
@@ -104,7 +96,7 @@ struct Whole<'a> {
     spare: &'a mut SpareSets,
     unread: &'a mut DecodeCounters,
     f: &'a FrameIn<'a>,
-    fates: &'a mut Vec<FragmentFate>,
+    outcomes: &'a mut Vec<FragmentOutcome>,
 }
 
 impl Whole<'_> {
@@ -129,8 +121,8 @@ impl Whole<'_> {
             true => self.defrag.datagram().into(),
             false => Box::default(),
         };
-        let place = self.fates.len();
-        self.fates.push(FragmentFate { outcome, datagram: Box::default() });
+        let place = self.outcomes.len();
+        self.outcomes.push(FragmentOutcome { defrag: outcome, datagram: Box::default() });
         if !outcome.is_complete {
             return None;
         }
@@ -139,50 +131,9 @@ impl Whole<'_> {
         let is_usable = decode_ip_reassembled(&mut set, self.unread, config, d, &datagram);
         let key = is_usable.then(|| self.walk(&set, &datagram));
         self.spare.give_back(set);
-        if let Some(fate) = self.fates.get_mut(place) {
-            fate.datagram = datagram;
+        if let Some(made) = self.outcomes.get_mut(place) {
+            made.datagram = datagram;
         }
         key
-    }
-}
-
-/// A fragment in the words of the room of flows.
-pub(crate) fn fragment_of<'a>(d: &Decoded, bytes: &'a [u8], f: &FrameIn<'_>) -> Fragment<'a> {
-    let v6 = d.network == Network::Ipv6;
-    let header = match v6 {
-        false => d.ip_header(bytes),
-        true => bytes.get(d.l3 as usize..d.ext.fragment_at as usize).unwrap_or(&[]),
-    };
-    Fragment {
-        src: d.src,
-        dst: d.dst,
-        ip_version: d.ip_version(),
-        proto: if v6 { d.ext.fragment_next } else { d.proto },
-        id: d.ip_id,
-        vlan: d.vlans,
-        recursion: d.depth,
-        offset: d.fragment_offset.into(),
-        more: d.flags.has(Flags::MORE_FRAGMENTS),
-        payload: d.payload(bytes),
-        header,
-        next_header_at: d.ext.fragment_prev.saturating_sub(d.l3) as usize,
-        ts_ns: f.clock_ns,
-        number: f.number,
-    }
-}
-
-/// Sets for packets inside of datagrams. A datagram may carry fragments that complete another, and
-/// each needs a set while the one around it is still read: as many as there are layers at most.
-#[derive(Debug, Default)]
-#[expect(clippy::vec_box, reason = "a set is large: it moves in and out as it stands on the heap")]
-pub(crate) struct SpareSets(Vec<Box<PacketSet>>);
-
-impl SpareSets {
-    pub(crate) fn take(&mut self) -> Box<PacketSet> {
-        self.0.pop().unwrap_or_else(|| Box::new(PacketSet::new()))
-    }
-
-    pub(crate) fn give_back(&mut self, set: Box<PacketSet>) {
-        self.0.push(set);
     }
 }

@@ -3,7 +3,7 @@
 //! costs at most twice the work of what is kept. Work is counted in steps (keys looked for, entries
 //! looked at, filed, taken out), so that the answer does not depend on the machine.
 
-use crate::app::{AppCounters, AppLayer, Effects, Protocols};
+use crate::app::{AppCounters, AppInput, AppLayer, Effects, Protocols};
 use crate::lapsing::Lapsing;
 use crate::ranges::{RangeOptions, Ranges};
 use crate::state::tests::set_bits;
@@ -326,11 +326,14 @@ fn what_protocols_hold() {
             let app = &mut all.flows[(n / workers as u64 % FLOWS) as usize];
             let [high, low] = (n as u16).to_be_bytes();
             let message = [0x32, 6, 0, 1, b'a', high, low, b'b'];
-            let (d, tcp, mut effects) = (Direction::ToServer, Transport::Tcp, Effects::default());
-            let counters = &mut all.counters;
+            let (d, transport) = (Direction::ToServer, Transport::Tcp);
+            let (effects, counters) = (&mut Effects::default(), &mut all.counters);
+            let (protocols, endpoints) = (&protocols, &ends);
+            let mut input =
+                AppInput { protocols, endpoints, ts_ns: 0, transport, effects, counters };
             all.steps += 1;
-            app.stream(&protocols, &ends, 0, d, &message, false, &mut effects, counters);
-            app.charge(message.len(), &all.budget, counters, tcp);
+            app.stream(&mut input, d, &message, false);
+            app.charge(message.len(), &all.budget, counters, transport);
             if app.is_to_give_up() {
                 app.give_up(&all.budget);
             }

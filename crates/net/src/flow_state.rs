@@ -3,9 +3,9 @@
 use crate::app::AppLayer;
 use crate::bits::Bits;
 use crate::detect::FlowDetect;
-use crate::loss::ShedSoFar;
+use crate::ledgers::ShedSoFar;
 use gabion_record::budget::Budget;
-use gabion_record::ledger::Ledger;
+use gabion_record::ledger::{Ledger, ShedReason};
 use gabion_rules::packet::{FlowintOp, FlowintTest, FlowintValue};
 use gabion_rules::post::{BitCommand, FlowintCommand};
 use smallvec::SmallVec;
@@ -30,6 +30,13 @@ pub struct NetFlow {
     /// What its worker had given up when it began.
     pub(crate) shed_at_start: ShedSoFar,
     pub(crate) macs: Option<Box<[Macs; 2]>>,
+}
+
+impl NetFlow {
+    /// Something of the flow was given up.
+    pub(crate) fn lose(&mut self, reason: ShedReason, items: u64, bytes: u64) {
+        self.lost.get_or_insert_default().shed(reason, items, bytes);
+    }
 }
 
 impl std::fmt::Debug for NetFlow {

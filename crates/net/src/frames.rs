@@ -5,23 +5,16 @@
 //! stream, which is told to hold them; a frame longer than [`HOLD_BYTES_MAX`] is inspected in pieces
 //! and only what was not inspected is held.
 
-use crate::flow_state::NetFlow;
 use crate::limits::{FRAMES_PER_DIRECTION, HOLD_BYTES_MAX, reached};
-use crate::log::{app_names, header};
 use crate::view::PacketView;
-use crate::worker::Core;
-use gabion_flow::{Flow, TcpSession, TcpState};
+use gabion_flow::{TcpSession, TcpState};
 use gabion_proto::frames::{FrameNote, FrameNotes};
 use gabion_record::Direction;
-use gabion_record::applayer::{ProtoTable, STREAM_FRAME};
-use gabion_record::eve::{FrameRecord, NetSink, WriteObject};
-use gabion_record::json::Json;
+use gabion_record::applayer::STREAM_FRAME;
 use smallvec::SmallVec;
 
 /// New bytes of an unfinished frame after which it is inspected (the peer's).
 pub(crate) const PIECE_BYTES: u64 = 2500;
-/// Bytes of a frame shown in records (the peer's default for payloads).
-const SHOWN_BYTES: usize = 4096;
 
 /// A frame.
 #[derive(Clone, Debug)]
@@ -36,7 +29,7 @@ pub(crate) struct Frame {
     /// Bytes inspected.
     pub(crate) inspected: u64,
     pub(crate) is_inspected: bool,
-    is_logged: bool,
+    pub(crate) is_logged: bool,
     /// Rules that matched in it.
     pub(crate) matched: SmallVec<[u32; 2]>,
 }
@@ -141,6 +134,25 @@ impl FlowFrames {
         self.sides[d.index()].frames.is_empty()
     }
 
+    /// Gives up frames of a direction that are done with, and has the stream hold what the others
+    /// need. Those of a datagram go with it.
+    pub(crate) fn settle(
+        &mut self,
+        d: Direction,
+        tcp: Option<&mut TcpSession>,
+        detection: bool,
+        logging: bool,
+    ) {
+        let Some(tcp) = tcp else {
+            self.clear();
+            return;
+        };
+        self.prune(d, detection, logging);
+        let usable = tcp.stream(d).usable_end();
+        let from = self.of(d).iter().map(|f| f.needed_from(usable)).min();
+        tcp.stream_mut(d).hold(from);
+    }
+
     /// Gives up what is inspected and logged.
     fn prune(&mut self, d: Direction, detection: bool, logging: bool) {
         self.of(d).retain(|f| (detection && !f.is_inspected) || (logging && !f.is_logged));
@@ -177,98 +189,6 @@ pub(crate) fn bytes_of<'a>(
 fn cut(bytes: &[u8], len: Option<u64>) -> &[u8] {
     let len = len.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
     bytes.get(..len.min(bytes.len())).unwrap_or(bytes)
-}
-
-/// A frame as records show it: a complete JSON object.
-pub(crate) fn json(
-    f: &Frame,
-    table: &ProtoTable,
-    d: Direction,
-    tcp: Option<&TcpSession>,
-    datagram: &[u8],
-    is_over: bool,
-) -> Vec<u8> {
-    let mut j = Json::new();
-    let (bytes, _) = bytes_of(f, d, tcp, datagram);
-    let usable = tcp.map_or(datagram.len() as u64, |t| t.stream(d).usable_end());
-    let len = f.len.unwrap_or_else(|| f.available(usable));
-    j.open();
-    j.field_plain("type", table.frame_name(f.kind));
-    j.number("id", f.id);
-    j.field_plain("direction", if d == Direction::ToServer { "toserver" } else { "toclient" });
-    if tcp.is_some() {
-        j.number("stream_offset", f.start);
-    }
-    j.number("length", len);
-    let is_complete = if f.len.is_some() { f.is_whole(usable) } else { is_over };
-    let bytes = &bytes[..bytes.len().min(SHOWN_BYTES)];
-    let missing;
-    let shown = match bytes.is_empty() && len > 0 {
-        true => {
-            missing = format!("[{len} bytes missing]").into_bytes();
-            &missing[..]
-        }
-        false => bytes,
-    };
-    j.base64("payload", shown);
-    j.printable("payload_printable", shown);
-    j.boolean("complete", is_complete);
-    if let Some(tx) = f.tx {
-        j.number("tx_id", tx);
-    }
-    j.close();
-    j.take()
-}
-
-impl Core {
-    /// Records of the packet's direction's frames that are whole, or will not get any further.
-    pub(crate) fn log_frames(
-        &mut self,
-        view: &PacketView<'_>,
-        flow: &mut Flow<NetFlow>,
-        sink: &mut dyn NetSink,
-    ) {
-        let (Some(d), Some(mut frames)) = (view.direction, flow.ext.app.frames.take()) else {
-            return;
-        };
-        let tcp = flow.tcp.as_deref();
-        let over = is_over(view, tcp);
-        let table = self.engine.catalog.table(flow.ext.app.proto);
-        if let Some(table) = table {
-            let usable = tcp.map_or(view.payload.len() as u64, |t| t.stream(d).usable_end());
-            for f in frames.of(d).iter_mut().filter(|f| !f.is_logged) {
-                let long = f.len.is_none() && f.available(usable) >= PIECE_BYTES;
-                if !(over || long || f.is_whole(usable)) {
-                    continue;
-                }
-                f.is_logged = true;
-                let meta = self.metadata(flow);
-                let frame_json = json(f, table, d, tcp, view.payload, over);
-                sink.frame(&FrameRecord {
-                    header: header(view, Some(flow), Some(&meta as &dyn WriteObject)),
-                    app_proto: app_names(&self.engine.catalog, &flow.ext.app),
-                    frame_json: &frame_json,
-                });
-            }
-        }
-        flow.ext.app.frames = Some(frames);
-    }
-
-    /// Gives up frames that are done with, and tells the stream what the others need.
-    pub(crate) fn keep_frames(&mut self, view: &PacketView<'_>, flow: &mut Flow<NetFlow>) {
-        let (Some(d), Some(frames)) = (view.direction, flow.ext.app.frames.as_mut()) else {
-            return;
-        };
-        let Some(tcp) = flow.tcp.as_mut() else {
-            frames.clear();
-            return;
-        };
-        let detection = self.engine.detector.is_some() && !flow.ext.flags.passed;
-        frames.prune(d, detection, self.engine.options.wants.frames);
-        let usable = tcp.stream(d).usable_end();
-        let from = frames.of(d).iter().map(|f| f.needed_from(usable)).min();
-        tcp.stream_mut(d).hold(from);
-    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The ledgers of a worker's joints: what entered each, what went on, what was given up and why.
+//! The ledgers of a worker's stages: what entered each, what went on, what was given up and why.
 
-use gabion_record::ledger::Ledger;
+use gabion_record::ledger::{Ledger, ShedReason};
 
 /// One worker's ledgers, in the order of a packet's way.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +24,7 @@ pub struct WorkerLedgers {
 }
 
 impl WorkerLedgers {
-    /// Each ledger with the name of its joint.
+    /// Each ledger with the name of its stage.
     pub fn each(&self, f: &mut dyn FnMut(&'static str, &Ledger)) {
         f("decode", &self.decode);
         f("defrag", &self.defrag);
@@ -34,5 +34,24 @@ impl WorkerLedgers {
         f("app", &self.app);
         f("alerts", &self.alerts);
         f("limits", &self.limits);
+    }
+}
+
+/// What a worker gives up without knowing the flow.
+pub(crate) const OF_WORKER: [ShedReason; 3] =
+    [ShedReason::DefragMemcap, ShedReason::FlowMemcap, ShedReason::StreamMemcap];
+
+/// How much a worker had given up of each kind at some time.
+pub(crate) type ShedSoFar = [u32; 3];
+
+impl WorkerLedgers {
+    /// How much was given up so far without knowing whose it was.
+    pub(crate) fn shed_so_far(&self) -> ShedSoFar {
+        let count = |l: &Ledger, r| l.shed_for(r).items as u32;
+        [
+            count(&self.defrag, OF_WORKER[0]),
+            count(&self.flow, OF_WORKER[1]),
+            count(&self.stream, OF_WORKER[2]),
+        ]
     }
 }

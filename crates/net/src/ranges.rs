@@ -5,11 +5,8 @@
 //! brings the last one gets the whole file as a further file of its transaction, which is inspected,
 //! logged and stored as any other. Where pieces overlap, the first byte seen counts.
 
-use crate::flow_state::NetFlow;
 use crate::lapsing::Lapsing;
 use crate::limits::RANGES_LOOKED_AT;
-use crate::worker::Core;
-use gabion_flow::Flow;
 use gabion_proto::FilePiece;
 use gabion_record::Tree;
 use std::collections::BTreeMap;
@@ -160,24 +157,6 @@ impl Parts {
         }
         self.cost += cost;
         cost
-    }
-}
-
-impl Core {
-    /// Joins a range of a file with those that other flows have brought.
-    pub(crate) fn join(&mut self, piece: &FilePiece, flow: &mut Flow<NetFlow>, now_ns: u64) {
-        let options = self.engine.options.ranges;
-        let (joined, used) = self.ranges.write(|r| (r.add(piece, now_ns, &options), r.used()));
-        self.counters.ranges_peak = self.counters.ranges_peak.max(used);
-        match joined {
-            Joined::Kept => {}
-            Joined::Refused => self.counters.ranges_refused += 1,
-            Joined::Whole(content) => {
-                if let Some(parser) = &mut flow.ext.app.parser {
-                    parser.add_whole(piece, &content);
-                }
-            }
-        }
     }
 }
 

@@ -15,6 +15,10 @@ pub(crate) struct PacketView<'a> {
     pub(crate) payload: &'a [u8],
     /// Event time.
     pub(crate) ts_ns: u64,
+    /// The clock by which what waits times out.
+    pub(crate) clock_ns: u64,
+    /// LINKTYPE of the capture at hand.
+    pub(crate) link: u16,
     /// Number of the packet in the input, pseudo packets carry that of their origin.
     pub(crate) number: u64,
     /// Number to show, when it is a real packet.

@@ -1,127 +1,58 @@
 //! One worker: frames in, findings out.
 //!
-//! Order of a packet's way, as the peer's flow worker has it: decode (inner packets of tunnels
-//! first), defragmentation, flow, TCP and streams, application layer, detection, records, release of
-//! what is finished. Flows whose time is up end before the packet that shows it.
+//! Order of a packet's way, as Suricata's flow worker has it: decode (inner packets of tunnels
+//! first), defragmentation, flow, TCP and streams, application layer, detection, alerts, records,
+//! release of what is finished. Each stage stands in a file of its own; this one is read from
+//! [`Worker::take`] to [`Stages::finish`]. Flows whose time is up end before the packet that shows
+//! it (`flow_end`).
 
-use crate::app::{AppCounters, Effects};
+use crate::account::Account;
+use crate::alert::AlertStage;
+use crate::app::Effects;
+use crate::application::{ApplicationStage, Moment};
+use crate::context::{Common, InputPlace, PacketContext, PacketOutcome};
 use crate::counters::NetCounters;
-use crate::dealer::{FragmentFate, SpareSets, fragment_of};
-use crate::detect::{Hit, RuleCosts, Scratch};
+use crate::decode::DecodeStage;
+use crate::detect::{Findings, RuleCosts};
 use crate::engine::Engine;
-use crate::expectation::Expectations;
+use crate::exception::Exception;
 use crate::flow_state::NetFlow;
+use crate::frame_in::FrameIn;
 use crate::group::WorkerGroup;
-use crate::keys::{endpoints, packet_key, quoted_key, segment};
+use crate::inspection::{Inspected, InspectionStage};
 use crate::ledgers::WorkerLedgers;
 use crate::limits::{END_AT_A_TIME, MACS_PER_SIDE, reached};
 use crate::memory::{MemoryPressure, WorkerBudgets};
 use crate::ordered::{Ordered, Turn};
-use crate::ranges::Ranges;
-use crate::script::{OutputScripts, Scripts};
-use crate::state::SharedState;
-use crate::threshold::Thresholds;
+use crate::records::RecordStage;
+use crate::script::{OutputKind, OutputScripts};
+use crate::tracking::{FlowStage, StreamStage, carry_out, count_lookup, count_segment, rewrite};
 use crate::view::PacketView;
-use gabion_flow::{
-    AppChunk, Defragmenter, EndReason, ExceptionPolicy, ExceptionTrigger, Flow, FlowIdx, FlowState,
-    FlowTable, Lookup, PacketFacts, Stream, StreamEvent, TcpState, TcpTracker, TcpVerdict,
-};
-use gabion_matcher::regex::RegexScratch;
-use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network, PacketSet};
+use gabion_flow::{EndReason, Flow, FlowState, FlowTable, Lookup, TcpVerdict};
+use gabion_packet::{DecodeCounters, Decoded, Flags, Link, Network};
 use gabion_record::Direction;
-use gabion_record::applayer::Transport;
-use gabion_record::budget::Budget;
-use gabion_record::eve::{NetSink, WireFacts, WireRecord};
-use gabion_record::ledger::ShedReason;
-use smallvec::SmallVec;
+use gabion_record::eve::{NetSink, WireRecord};
 use std::sync::Arc;
-
-/// One frame of a capture.
-#[derive(Clone, Copy, Debug)]
-pub struct FrameIn<'a> {
-    /// Event time, nanoseconds since 1970.
-    pub ts_ns: u64,
-    /// The clock by which flows and all that waits time out, nanoseconds; never less than before. It
-    /// is the event time unless that is stray.
-    pub clock_ns: u64,
-    /// The clock went on by so much at this frame that the flows it ends are counted.
-    pub is_leap: bool,
-    /// Number in the capture, from 1.
-    pub number: u64,
-    /// LINKTYPE.
-    pub link: u16,
-    /// Its checksums count as right ([`ChecksumSample`](crate::ChecksumSample)).
-    pub ignores_checksums: bool,
-    /// Length before a snap length cut it.
-    pub wire_len: u32,
-    /// The bytes.
-    pub data: &'a [u8],
-    /// What became of its fragments, where they were put together before frames were spread
-    /// ([`Dealer`](crate::Dealer)); none where the worker is to do it.
-    pub fragments: Option<&'a [FragmentFate]>,
-}
 
 /// A worker of the network engine.
 pub struct Worker {
-    flows: FlowTable<NetFlow>,
-    core: Core,
-    set: Option<Box<PacketSet>>,
-    spare: SpareSets,
-    defrag: Defragmenter,
-    /// Fragments of the frame at hand so far.
-    fragments_seen: usize,
+    common: Common,
+    decode: DecodeStage,
+    flow: FlowStage,
+    stages: Stages,
+    turn: Option<Turn>,
+    place: InputPlace,
+    /// The latest event time: what is left at the end of the input ends at it.
+    now_ns: u64,
 }
 
-/// All of a worker but its tables of flows and fragments.
-pub(crate) struct Core {
-    pub(crate) engine: Arc<Engine>,
-    pub(crate) tcp: TcpTracker,
-    /// Budget of what protocols keep.
-    pub(crate) app: Budget,
-    pub(crate) scratch: Scratch,
-    pub(crate) regex: RegexScratch,
-    pub(crate) scripts: Scripts,
-    pub(crate) outputs: OutputScripts,
-    pub(crate) shared: SharedState,
-    pub(crate) thresholds: Ordered<Thresholds>,
-    pub(crate) ranges: Ordered<Ranges>,
-    pub(crate) turn: Option<Turn>,
-    /// Packets with alerts so far.
-    pub(crate) packets_alerted: u64,
-    pub(crate) counters: NetCounters,
-    pub(crate) ledgers: WorkerLedgers,
-    expectations: Expectations,
-    pub(crate) decode_counters: DecodeCounters,
-    /// Link type of the capture at hand, for records that carry packets.
-    pub(crate) link: u16,
-    pub(crate) tags: crate::alert::Tags,
-    pub(crate) now_ns: u64,
-    /// The clock at the frame at hand.
-    pub(crate) clock_ns: u64,
-    /// Facts of the frame at hand, kept up only for packet logs.
-    pub(crate) wire: WireFacts,
-}
-
-/// What became of a packet, gathered on its way.
-#[derive(Default)]
-pub(crate) struct Fate {
-    /// Dropped, with the reason.
-    pub(crate) drop: Option<&'static str>,
-    /// Rejected: what was sent to whom.
-    pub(crate) reject: Option<gabion_rules::Action>,
-    pub(crate) passed: bool,
-    /// No detection on it.
-    pub(crate) skip_detection: bool,
-    pub(crate) events: SmallVec<[StreamEvent; 4]>,
-    pub(crate) detection_events: SmallVec<[&'static str; 2]>,
-    /// It opens a connection with the ports of one before.
-    pub(crate) reuses_ports: bool,
-    /// The parser took bytes, by direction.
-    pub(crate) fed: [bool; 2],
-    /// Rules of the firewall that matched before flow or stream.
-    pub(crate) early: Vec<Hit>,
-    /// The firewall lets it through unless it is dropped.
-    pub(crate) is_firewalled: bool,
+/// The stages after a packet's flow is known.
+pub(crate) struct Stages {
+    pub(crate) stream: StreamStage,
+    pub(crate) app: ApplicationStage,
+    pub(crate) inspection: InspectionStage,
+    pub(crate) alerts: AlertStage,
+    pub(crate) records: RecordStage,
 }
 
 impl Worker {
@@ -153,47 +84,30 @@ impl Worker {
             Some((clock, exact)) => RuleCosts::new(rules, Some(clock), exact),
             None => RuleCosts::new(0, None, false),
         };
+        let thresholds = group.map_or_else(Ordered::default, |(group, n)| group.thresholds(n));
+        let ranges = group.map_or_else(Ordered::default, |(group, n)| group.ranges(n));
+        let bits = group.map_or_else(Ordered::default, |(group, n)| group.bits(n));
+        let turn = group.map(|(group, n)| group.turn(n));
+        let outputs = match engine.scripts.outputs.is_empty() {
+            true => OutputScripts::default(),
+            false => OutputScripts::new(&engine.scripts),
+        };
         Worker {
-            flows: FlowTable::new(o.flow.clone(), budgets.flow, o.seed, synack_opens),
-            defrag: Defragmenter::new(o.defrag.clone(), budgets.defrag),
-            set: Some(Box::new(PacketSet::new())),
-            spare: SpareSets::default(),
-            fragments_seen: 0,
-            core: Core {
-                tcp: TcpTracker::new(o.stream.clone(), budgets.session, budgets.stream),
-                app: budgets.app,
-                scratch: Scratch { costs, ..Scratch::default() },
-                regex: RegexScratch::new(),
-                scripts: match &engine.detector {
-                    Some(d) if !d.set.scripts.is_empty() => {
-                        Scripts::new(&d.set, &d.datasets, &engine.scripts)
-                    }
-                    _ => Scripts::default(),
-                },
-                outputs: match engine.scripts.outputs.is_empty() {
-                    true => OutputScripts::default(),
-                    false => OutputScripts::new(&engine.scripts),
-                },
-                shared: SharedState::new(
-                    Arc::clone(&engine.reputation),
-                    engine.countries.clone(),
-                    group.map_or_else(Ordered::default, |(group, n)| group.bits(n)),
-                ),
-                thresholds: group.map_or_else(Ordered::default, |(group, n)| group.thresholds(n)),
-                ranges: group.map_or_else(Ordered::default, |(group, n)| group.ranges(n)),
-                turn: group.map(|(group, n)| group.turn(n)),
-                packets_alerted: 0,
-                counters: NetCounters::default(),
-                ledgers: WorkerLedgers::default(),
-                expectations: Expectations::default(),
-                decode_counters: DecodeCounters::default(),
-                link: 1,
-                tags: Default::default(),
-                now_ns: 0,
-                clock_ns: 0,
-                wire: WireFacts::default(),
-                engine: Arc::clone(&engine),
+            decode: DecodeStage::new(o.defrag.clone(), budgets.defrag),
+            flow: FlowStage {
+                table: FlowTable::new(o.flow.clone(), budgets.flow, o.seed, synack_opens),
             },
+            stages: Stages {
+                stream: StreamStage::new(&engine, budgets.session, budgets.stream),
+                app: ApplicationStage::new(budgets.app, ranges),
+                inspection: InspectionStage::new(&engine, bits, turn.clone()),
+                alerts: AlertStage::new(thresholds, turn.clone()),
+                records: RecordStage::new(outputs),
+            },
+            turn,
+            place: InputPlace { clock_ns: 0, link: 1 },
+            now_ns: 0,
+            common: Common { account: Account::new(costs), findings: Findings::default(), engine },
         }
     }
 
@@ -206,60 +120,12 @@ impl Worker {
         self.take(f, sink)
     }
 
-    /// Takes one frame that [`Worker::advance_clock`] was told of.
-    pub fn take(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
-        let Some(link) = Link::from_linktype(f.link.into()) else { return false };
-        if let Some(turn) = &self.core.turn {
-            turn.at_frame(f.number);
-        }
-        self.core.link = f.link;
-        self.core.clock_ns = f.clock_ns;
-        self.core.counters.packets += 1;
-        let len = f.data.len() as u64;
-        self.core.counters.bytes += len;
-        self.core.ledgers.decode.receive(1, len);
-        let Some(mut set) = self.set.take() else { return true };
-        self.fragments_seen = 0;
-        let engine = Arc::clone(&self.core.engine);
-        gabion_packet::decode(
-            &mut set,
-            &mut self.core.decode_counters,
-            &engine.options.decode,
-            link,
-            f.data,
-        );
-        match set.root().flags.has(Flags::INVALID) {
-            true => self.core.ledgers.decode.shed(ShedReason::DecodeInvalid, 1, len),
-            false => self.core.ledgers.decode.pass(1, len),
-        }
-        let count = set.count();
-        for place in (0..count).rev() {
-            if let Some(d) = set.get(place) {
-                let outer = place.checked_sub(1).and_then(|p| set.get(p));
-                self.packet(d, f.data, f, outer, set.root(), &[], sink);
-            }
-        }
-        self.set = Some(set);
-        self.core.settle_limits(None);
-        if engine.options.wants.wire {
-            let facts = std::mem::take(&mut self.core.wire);
-            sink.wire(&WireRecord {
-                ts_ns: f.ts_ns,
-                link: f.link,
-                wire_len: f.wire_len,
-                data: f.data,
-                facts,
-            });
-        }
-        true
-    }
-
     /// A frame that belongs to another worker of the group, or is not read: only its time counts, by
     /// which flows end; its bytes are not looked at. True: some flows were ended and there may be more,
     /// call it again.
     #[inline]
     pub fn advance_clock(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
-        if let Some(turn) = &self.core.turn {
+        if let Some(turn) = &self.turn {
             turn.before_frame(f.number);
         }
         // A stray time is not shown by the records of the end.
@@ -269,210 +135,157 @@ impl Worker {
         self.end_due(f, sink)
     }
 
-    /// Frames have come to this event time, whether they were passed by or not: what is still there at
-    /// the end of the input ends at the latest.
+    /// Frames have come to this event time, whether the worker was shown them or not: what is still
+    /// there at the end of the input ends at the latest.
     #[inline]
     pub fn advance_event_time(&mut self, ts_ns: u64) {
-        self.core.now_ns = self.core.now_ns.max(ts_ns);
+        self.now_ns = self.now_ns.max(ts_ns);
     }
 
     /// Nanoseconds of the clock before which frames of others end no flow here: those need not be
-    /// passed by one by one, the last of them will do.
+    /// shown one by one, the last of them will do.
     #[inline]
     pub fn next_expiry(&self) -> u64 {
-        self.flows.next_expiry()
+        self.flow.table.next_expiry()
+    }
+
+    /// Takes one frame of which [`Worker::advance_clock`] knows: decodes it, and sends each packet in
+    /// it on its way, the innermost first.
+    pub fn take(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
+        let Some(link) = Link::from_linktype(f.link.into()) else { return false };
+        if let Some(turn) = &self.turn {
+            turn.at_frame(f.number);
+        }
+        self.place = InputPlace { clock_ns: f.clock_ns, link: f.link };
+        let Common { engine, account, .. } = &mut self.common;
+        let Some(set) = self.decode.frame(engine, account, link, f) else { return true };
+        for place in (0..set.count()).rev() {
+            if let Some(d) = set.get(place) {
+                let outer = place.checked_sub(1).and_then(|p| set.get(p));
+                self.packet(f, &view_of(f, (d, f.data), outer, set.root()), sink);
+            }
+        }
+        self.decode.give_back(set);
+        self.common.account.settle_limits(None);
+        if self.common.engine.options.wants.wire {
+            sink.wire(&WireRecord {
+                ts_ns: f.ts_ns,
+                link: f.link,
+                wire_len: f.wire_len,
+                data: f.data,
+                facts: self.stages.records.take_wire(),
+            });
+        }
+        true
+    }
+
+    /// A packet of a frame or of a datagram.
+    fn packet(&mut self, f: &FrameIn<'_>, view: &PacketView<'_>, sink: &mut dyn NetSink) {
+        let flags = view.headers.flags;
+        if flags.has(Flags::FRAGMENT) {
+            self.fragment(f, view, sink);
+        } else if flags.has(Flags::WANTS_FLOW) {
+            self.flow_packet(f, *view, sink);
+        } else {
+            self.finish_without_flow(view, PacketOutcome::default(), sink);
+        }
+    }
+
+    /// A fragment; the packets of a datagram that it completes go on their own way before it.
+    fn fragment(&mut self, f: &FrameIn<'_>, view: &PacketView<'_>, sink: &mut dyn NetSink) {
+        let mut d = *view.headers;
+        let Common { engine, account, .. } = &mut self.common;
+        let (datagram, exception) = self.decode.fragment(engine, account, &mut d, view.frame, f);
+        if let Some(datagram) = datagram {
+            // Its record shows the link layer of the fragment that completed it.
+            let prefix = view.frame.get(d.start as usize..d.l3 as usize).unwrap_or(&[]);
+            let set = &datagram.set;
+            for place in (0..set.count()).rev() {
+                if let Some(inner) = set.get(place) {
+                    let outer = place.checked_sub(1).and_then(|p| set.get(p));
+                    let of = view_of(f, (inner, &datagram.bytes), outer, view.root);
+                    self.packet(f, &PacketView { prefix, ..of }, sink);
+                }
+            }
+            self.decode.give_back_datagram(datagram);
+        }
+        let mut outcome = PacketOutcome::default();
+        if let Some(exception) = exception {
+            self.carry_out_exception(exception, &mut outcome);
+        }
+        self.finish_without_flow(&PacketView { headers: &d, ..*view }, outcome, sink);
+    }
+
+    /// A packet that belongs to a flow, if the firewall and the flow table let it.
+    fn flow_packet(&mut self, f: &FrameIn<'_>, mut view: PacketView<'_>, sink: &mut dyn NetSink) {
+        let mut outcome = PacketOutcome::default();
+        if self.common.engine.options.firewall {
+            let Stages { inspection, app, .. } = &mut self.stages;
+            let mut cx = self.common.context(&view, None, &mut outcome, sink);
+            if !inspection.before_flow(&mut cx, &app.budget) {
+                return self.finish_without_flow(&view, outcome, sink);
+            }
+        }
+        let lookup = self.flow.look_up(&view, f);
+        while let Some((flow, reason)) = self.flow.pop_displaced(f, &mut self.common.account) {
+            outcome.reuses_ports |= reason == EndReason::TcpReuse;
+            self.end_flow(flow, (reason, f.ts_ns), sink);
+        }
+        count_lookup(&lookup, view.headers.len, &mut self.common.account);
+        let (idx, dir, is_new) = match lookup {
+            Lookup::Flow { idx, dir, is_new } => (idx, dir, is_new),
+            Lookup::None => return self.finish_without_flow(&view, outcome, sink),
+            Lookup::Refused(trigger) => {
+                let policies = &self.common.engine.options.policies;
+                self.carry_out_exception(Exception::of(policies, trigger), &mut outcome);
+                return self.finish_without_flow(&view, outcome, sink);
+            }
+        };
+        view.direction = Some(dir);
+        let Some(flow) = self.flow.table.get_mut(idx) else { return };
+        if is_new {
+            flow.ext.shed_at_start = self.common.account.ledgers.shed_so_far();
+        }
+        let state = self.stages.in_flow(&mut self.common, view, flow, outcome, sink);
+        if let Some(state) = state {
+            self.flow.table.set_state(idx, state);
+        }
+    }
+
+    fn carry_out_exception(&mut self, exception: Exception, outcome: &mut PacketOutcome) {
+        let Common { engine, account, .. } = &mut self.common;
+        account.counters.count_exception(exception.names());
+        exception.on_packet(engine, outcome);
+    }
+
+    /// The last part of the way of a packet that has no flow.
+    fn finish_without_flow(
+        &mut self,
+        view: &PacketView<'_>,
+        mut outcome: PacketOutcome,
+        sink: &mut dyn NetSink,
+    ) {
+        let mut cx = self.common.context(view, None, &mut outcome, sink);
+        self.stages.finish(&mut cx);
     }
 
     /// Ends flows whose time is up; true when it stopped before all were.
     fn end_due(&mut self, f: &FrameIn<'_>, sink: &mut dyn NetSink) -> bool {
         for _ in 0..END_AT_A_TIME {
-            let Some((flow, reason)) = self.flows.pop_ended(f.clock_ns) else { return false };
-            self.core.counters.ended_by_leaps +=
-                u64::from(f.is_leap && reason == EndReason::Timeout);
-            self.core.end_flow(flow, reason, f.ts_ns, sink);
+            let ended = self.flow.pop_ended(f, &mut self.common.account);
+            let Some((flow, reason)) = ended else { return false };
+            self.end_flow(flow, (reason, f.ts_ns), sink);
         }
         true
     }
 
-    fn packet(
-        &mut self,
-        d: &Decoded,
-        bytes: &[u8],
-        f: &FrameIn<'_>,
-        outer: Option<&Decoded>,
-        root: &Decoded,
-        prefix: &[u8],
-        sink: &mut dyn NetSink,
-    ) {
-        let is_in_capture = d.depth == 0 && !d.flags.has(Flags::REASSEMBLED);
-        let mut view = PacketView {
-            headers: d,
-            frame: bytes,
-            payload: d.payload(bytes),
-            ts_ns: f.ts_ns,
-            number: f.number,
-            pcap_cnt: is_in_capture.then_some(f.number),
-            ignores_checksums: f.ignores_checksums && is_in_capture,
-            direction: None,
-            is_pseudo: false,
-            is_established: false,
-            stream_events: &[],
-            detection_events: &[],
-            pkt_src: d.source.name(),
-            no_payload: d.flags.has(Flags::HAS_INNER),
-            prefix,
-            outer,
-            root,
-            frame_number: f.number,
-        };
-        let mut frag_headers;
-        if d.flags.has(Flags::FRAGMENT) {
-            frag_headers = *d;
-            let policy = self.fragment(&mut frag_headers, bytes, f, root, sink);
-            view.headers = &frag_headers;
-            let mut fate = Fate::default();
-            if let Some((trigger, policy)) = policy {
-                self.core.counters.count_exception(trigger.name(), policy.eve_name());
-                self.core.exception_on_packet(policy, "defrag memcap", &mut fate);
-            }
-            self.core.finish_packet(&view, None, &mut fate, None, sink);
-            return;
+    /// A flow has ended, at this event time.
+    fn end_flow(&mut self, flow: Flow<NetFlow>, end: (EndReason, u64), sink: &mut dyn NetSink) {
+        if let Some(turn) = &self.turn {
+            turn.ending(flow.first_number);
+            sink.ending(flow.first_number);
         }
-        if !d.flags.has(Flags::WANTS_FLOW) {
-            self.core.finish_packet(&view, None, &mut Fate::default(), None, sink);
-            return;
-        }
-        self.flow_packet(view, f, sink);
-    }
-
-    /// Takes a fragment in; a datagram it completes goes the way of a packet of its own.
-    fn fragment(
-        &mut self,
-        d: &mut Decoded,
-        bytes: &[u8],
-        f: &FrameIn<'_>,
-        root: &Decoded,
-        sink: &mut dyn NetSink,
-    ) -> Option<(ExceptionTrigger, ExceptionPolicy)> {
-        let v6 = d.network == Network::Ipv6;
-        let made;
-        let (outcome, datagram) = match f.fragments {
-            Some(fates) => {
-                let fate = fates.get(self.fragments_seen);
-                self.fragments_seen += 1;
-                fate.map_or_else(Default::default, |fate| (fate.outcome, &*fate.datagram))
-            }
-            None => {
-                let outcome = self.defrag.fragment(&fragment_of(d, bytes, f));
-                made = match outcome.is_complete {
-                    true => self.defrag.datagram().to_vec(),
-                    false => Vec::new(),
-                };
-                (outcome, made.as_slice())
-            }
-        };
-        if let Some(e) = outcome.event
-            && let Some(event) = gabion_packet::DecoderEvent::from_name(&format!(
-                "{}.{}",
-                if v6 { "ipv6" } else { "ipv4" },
-                e.name()
-            ))
-        {
-            d.events.push(event);
-        }
-        let bytes_in = d.payload(bytes).len() as u64;
-        self.core.ledgers.defrag.receive(1, bytes_in);
-        match outcome.exception {
-            Some(_) => self.core.ledgers.defrag.shed(ShedReason::DefragMemcap, 1, bytes_in),
-            None => self.core.ledgers.defrag.pass(1, bytes_in),
-        }
-        if outcome.is_complete {
-            // Its record shows the link layer of the fragment that completed it.
-            let prefix = bytes.get(d.start as usize..d.l3 as usize).unwrap_or(&[]);
-            let mut set = self.spare.take();
-            let engine = Arc::clone(&self.core.engine);
-            let ok = gabion_packet::decode_ip_reassembled(
-                &mut set,
-                &mut self.core.decode_counters,
-                &engine.options.decode,
-                d,
-                datagram,
-            );
-            if ok {
-                for place in (0..set.count()).rev() {
-                    if let Some(inner) = set.get(place) {
-                        let outer = place.checked_sub(1).and_then(|p| set.get(p));
-                        self.packet(inner, datagram, f, outer, root, prefix, sink);
-                    }
-                }
-            }
-            self.spare.give_back(set);
-        }
-        let trigger = outcome.exception?;
-        Some((trigger, engine_policy(&self.core.engine, trigger)))
-    }
-
-    fn flow_packet(&mut self, mut view: PacketView<'_>, f: &FrameIn<'_>, sink: &mut dyn NetSink) {
-        let d = view.headers;
-        let mut fate = Fate::default();
-        if self.core.engine.options.firewall && !self.core.before_flow(&view, &mut fate) {
-            self.core.finish_packet(&view, None, &mut fate, None, sink);
-            return;
-        }
-        let key = packet_key(d);
-        let tcp = d.transport.tcp().map(|t| (t.flags, t.seq));
-        let facts = PacketFacts {
-            ts_ns: f.ts_ns,
-            clock_ns: f.clock_ns,
-            bytes: d.len,
-            ttl: d.ttl,
-            tcp,
-            quoted: d.transport.icmp().and_then(|i| i.quoted).map(|q| quoted_key(d, &q)),
-            number: f.number,
-        };
-        let lookup = self.flows.packet(&key, &facts);
-        while let Some((flow, reason)) = self.flows.pop_displaced() {
-            fate.reuses_ports |= reason == EndReason::TcpReuse;
-            self.core.counters.ended_by_leaps +=
-                u64::from(f.is_leap && reason == EndReason::Timeout);
-            self.core.end_flow(flow, reason, f.ts_ns, sink);
-        }
-        let len = u64::from(d.len);
-        self.core.ledgers.flow.receive(1, len);
-        match lookup {
-            Lookup::Refused(_) => self.core.ledgers.flow.shed(ShedReason::FlowMemcap, 1, len),
-            Lookup::Flow { .. } | Lookup::None => self.core.ledgers.flow.pass(1, len),
-        }
-        let (idx, dir, is_new) = match lookup {
-            Lookup::Flow { idx, dir, is_new } => {
-                self.core.ledgers.flows.receive(u64::from(is_new), 0);
-                (idx, dir, is_new)
-            }
-            Lookup::None => {
-                self.core.finish_packet(&view, None, &mut fate, None, sink);
-                return;
-            }
-            Lookup::Refused(trigger) => {
-                let policy = engine_policy(&self.core.engine, trigger);
-                self.core.counters.count_exception(trigger.name(), policy.eve_name());
-                self.core.exception_on_packet(policy, "flow memcap", &mut fate);
-                self.core.finish_packet(&view, None, &mut fate, None, sink);
-                return;
-            }
-        };
-        view.direction = Some(dir);
-        let Some(flow) = self.flows.get_mut(idx) else { return };
-        if is_new {
-            flow.ext.shed_at_start = self.core.ledgers.shed_so_far();
-        }
-        let state = self.core.in_flow(view, flow, fate, sink);
-        if let Some(state) = state {
-            self.set_state(idx, state);
-        }
-    }
-
-    fn set_state(&mut self, idx: FlowIdx, state: FlowState) {
-        self.flows.set_state(idx, state);
+        self.stages.end_flow(&mut self.common, flow, end, self.place, sink);
     }
 
     /// The input has ended: ends all flows.
@@ -483,17 +296,17 @@ impl Worker {
 
     /// The input has ended: all flows end by [`Worker::end_some`].
     pub fn close(&mut self) {
-        if let Some(turn) = &self.core.turn {
+        if let Some(turn) = &self.turn {
             turn.at_end();
         }
-        self.flows.close();
+        self.flow.table.close();
     }
 
     /// Ends some of the flows left; true when there are more.
     pub fn end_some(&mut self, sink: &mut dyn NetSink) -> bool {
         let end = FrameIn {
-            ts_ns: self.core.now_ns,
-            clock_ns: self.core.clock_ns,
+            ts_ns: self.now_ns,
+            clock_ns: self.place.clock_ns,
             is_leap: false,
             number: 0,
             link: 0,
@@ -507,113 +320,109 @@ impl Worker {
 
     /// Gives the counters of the run to scripts that log them, and ends all output scripts.
     pub fn log_stats(&mut self, counters: &[(String, u64)]) {
-        self.core.outputs.stats(counters);
-        self.core.outputs.finish();
+        self.stages.records.outputs.stats(counters);
+        self.stages.records.outputs.finish();
     }
 
     /// Counters of the worker.
     pub fn counters(&self) -> &NetCounters {
-        &self.core.counters
+        &self.common.account.counters
     }
 
-    /// Ledgers of the worker's joints.
+    /// Ledgers of the worker's stages.
     pub fn ledgers(&self) -> &WorkerLedgers {
-        &self.core.ledgers
+        &self.common.account.ledgers
     }
 
     /// Counters of decoders.
     pub fn decode_counters(&self) -> &DecodeCounters {
-        &self.core.decode_counters
+        &self.common.account.decode
     }
 
     /// Counters of flows, TCP and defragmentation.
     pub fn flow_counters(
         &self,
     ) -> (gabion_flow::FlowCounters, gabion_flow::TcpCounters, gabion_flow::DefragCounters) {
-        (self.flows.counters(), self.core.tcp.counters(), self.defrag.counters())
+        let (flow, tcp) = (self.flow.table.counters(), self.stages.stream.counters());
+        (flow, tcp, self.decode.defrag_counters())
     }
 
     /// How full the tables of flows and TCP are.
     pub fn memory_pressure(&self) -> MemoryPressure {
-        let [sessions, data] = self.core.tcp.budgets();
-        MemoryPressure::of(&[self.flows.budget(), sessions, data])
+        let [sessions, data] = self.stages.stream.budgets();
+        MemoryPressure::of(&[self.flow.table.budget(), sessions, data])
     }
 
     /// Costs of rules.
     pub fn costs(&self) -> &RuleCosts {
-        &self.core.scratch.costs
+        &self.common.account.costs
     }
 }
 
-fn engine_policy(engine: &Engine, trigger: ExceptionTrigger) -> ExceptionPolicy {
-    let p = &engine.options.policies;
-    match trigger {
-        ExceptionTrigger::DefragMemcap => p.defrag_memcap,
-        ExceptionTrigger::FlowMemcap => p.flow_memcap,
-        ExceptionTrigger::StreamMemcap => p.stream_memcap,
-        ExceptionTrigger::ReassemblyMemcap => p.reassembly_memcap,
-        ExceptionTrigger::Midstream => p.midstream,
+/// A packet of a frame as it sets out: its headers, and the bytes they count in.
+fn view_of<'a>(
+    f: &FrameIn<'_>,
+    (d, bytes): (&'a Decoded, &'a [u8]),
+    outer: Option<&'a Decoded>,
+    root: &'a Decoded,
+) -> PacketView<'a> {
+    let is_in_capture = d.depth == 0 && !d.flags.has(Flags::REASSEMBLED);
+    PacketView {
+        headers: d,
+        frame: bytes,
+        payload: d.payload(bytes),
+        ts_ns: f.ts_ns,
+        clock_ns: f.clock_ns,
+        link: f.link,
+        number: f.number,
+        pcap_cnt: is_in_capture.then_some(f.number),
+        ignores_checksums: f.ignores_checksums && is_in_capture,
+        direction: None,
+        is_pseudo: false,
+        is_established: false,
+        stream_events: &[],
+        detection_events: &[],
+        pkt_src: d.source.name(),
+        no_payload: d.flags.has(Flags::HAS_INNER),
+        prefix: &[],
+        outer,
+        root,
+        frame_number: f.number,
     }
 }
 
-/// Inline: the frame with the bytes that the stream has in its place, as the receiver gets it.
-fn rewrite(view: &PacketView<'_>, stream: &Stream, v: &TcpVerdict) -> Vec<u8> {
-    let mut frame = view.frame.to_vec();
-    let at = view.headers.payload as usize;
-    let kept = stream.bytes_from(v.stream_offset);
-    let kept = kept.get(..v.stream_len as usize).unwrap_or(kept);
-    if let Some(place) = frame.get_mut(at..at + kept.len()) {
-        place.copy_from_slice(kept);
-        gabion_packet::checksum::seal_tcp(view.headers, &mut frame);
-    }
-    frame
-}
-
-impl Core {
-    /// A packet that belongs to a flow.
+impl Stages {
+    /// A packet that belongs to a flow: TCP and streams or a datagram, the application layer, then the
+    /// last part of its way. Returns the state that the flow comes to.
     fn in_flow(
         &mut self,
+        common: &mut Common,
         view: PacketView<'_>,
         flow: &mut Flow<NetFlow>,
-        mut fate: Fate,
+        mut outcome: PacketOutcome,
         sink: &mut dyn NetSink,
     ) -> Option<FlowState> {
         let rewritten;
         let mut view = view;
-        self.note_macs(&view, flow);
-        let mut dir = view.direction.unwrap_or(Direction::ToServer);
-        if flow.ext.flags.dropped && self.engine.options.inline {
-            fate.drop = Some(flow.ext.flags.drop_reason.unwrap_or("flow drop"));
-            fate.skip_detection = true;
-        }
-        let filters = self.engine.options.firewall;
-        if filters && view.headers.proto == 6 {
-            self.before_stream(&view, flow, &mut fate);
-        }
-        if fate.drop.is_some() {
-            self.finish_packet(&view, Some(flow), &mut fate, None, sink);
+        note_macs(&common.engine, &view, flow);
+        self.filter_before_stream(common, &view, flow, &mut outcome, sink);
+        if outcome.drop.is_some() {
+            self.finish(&mut common.context(&view, Some(flow), &mut outcome, sink));
             return None;
         }
         if flow.state == FlowState::Bypassed {
-            self.counters.bypassed_packets += 1;
-            self.counters.bypassed_bytes += u64::from(view.headers.len);
+            common.account.counters.bypassed_packets += 1;
+            common.account.counters.bypassed_bytes += u64::from(view.headers.len);
             return None;
         }
-        let mut new_state = None;
-        let mut verdict = None;
-        if let Some(seg) = segment(&view, self.engine.options.checksums) {
-            // A packet that completes the handshake and carries nothing is not yet one of an
-            // established connection.
-            let established = |flow: &Flow<NetFlow>| {
-                flow.tcp.as_ref().is_some_and(|t| t.state() >= TcpState::Established)
-            };
-            let was_established = established(flow);
-            let mut v = self.tcp.handle(&mut flow.tcp, &seg, dir);
-            view.is_established = was_established || (!seg.payload.is_empty() && established(flow));
+        let mut dir = view.direction.unwrap_or(Direction::ToServer);
+        let mut state = None;
+        let verdict = self.stream.follow(&common.engine, &mut view, flow, dir);
+        if let Some(v) = &verdict {
             if v.must_rewrite
                 && let Some(ssn) = &flow.tcp
             {
-                rewritten = rewrite(&view, ssn.stream(dir), &v);
+                rewritten = rewrite(&view, ssn.stream(dir), v);
                 view.payload = view.headers.payload(&rewritten);
                 view.frame = &rewritten;
             }
@@ -621,371 +430,201 @@ impl Core {
                 flow.swap_directions();
                 flow.ext.detect = Default::default();
                 dir = dir.opposite();
-                view.direction = Some(dir);
             }
-            new_state = v.flow_state;
-            fate.events.extend(v.events.iter());
-            self.count_segment(&v, seg.payload.len(), flow);
-            self.stream_verdict(&mut v, flow, &mut fate);
-            let effects = self.feed_streams(flow, &view, &v, dir);
-            if effects.swapped {
-                dir = dir.opposite();
-                view.direction = Some(dir);
+            state = v.flow_state;
+            outcome.events.extend(v.events.iter());
+            let Common { engine, account, .. } = &mut *common;
+            count_segment(v, view.payload.len(), flow, account);
+            carry_out(v, engine, account, flow, &mut outcome);
+            view.direction = Some(dir);
+            let (d, is_stopped) = self.feed(common, (&view, v), flow, &mut outcome, sink);
+            dir = d;
+            if is_stopped {
+                state = Some(FlowState::Bypassed);
             }
-            if effects.flush {
-                self.flush(&view, flow, sink);
-            }
-            if effects.stop_reassembly {
-                new_state = Some(FlowState::Bypassed);
-            }
-            self.apply_effects(effects, flow, &mut fate);
-            verdict = Some(v);
         } else {
             view.is_established = flow.is_two_way();
             if view.headers.proto == 17 && !view.payload.is_empty() {
-                self.datagram(flow, &mut view, &mut fate);
-                dir = view.direction.unwrap_or(dir);
-                view.direction = Some(dir);
+                let mut effects = Effects::default();
+                let Common { engine, account, .. } = &mut *common;
+                dir = self.app.datagram(engine, account, flow, &view, &mut effects);
+                self.carry_out(effects, common, flow, &mut outcome, view.clock_ns);
             }
         }
+        view.direction = Some(dir);
         view.no_payload |= flow.ext.flags.no_payload;
-        if flow.ext.flags.passed {
-            fate.skip_detection = true;
-        }
-        self.finish_packet(&view, Some(flow), &mut fate, verdict.as_ref(), sink);
-        if let Some(ssn) = flow.tcp.as_mut() {
-            self.tcp.trim(ssn, dir);
-        }
-        new_state
+        outcome.skip_detection |= flow.ext.flags.passed;
+        let mut cx = common.context(&view, Some(flow), &mut outcome, sink);
+        cx.tcp = verdict.as_ref();
+        self.finish(&mut cx);
+        self.stream.trim(flow, dir);
+        state
     }
 
-    fn meet_expectation(&mut self, flow: &mut Flow<NetFlow>) {
-        if self.expectations.is_empty() {
-            return;
-        }
-        let found = self.expectations.take(
-            (flow.client.addr, flow.client.port),
-            (flow.server.addr, flow.server.port),
-            self.clock_ns,
-        );
-        if let Some((proto, payload, by)) = found {
-            flow.ext.app.announce(proto, payload);
-            flow.ext.announced_by = Some(by);
-            flow.parent_id = Some(by);
-        }
-    }
-
-    fn note_macs(&mut self, view: &PacketView<'_>, flow: &mut Flow<NetFlow>) {
-        if !self.engine.options.wants.macs {
-            return;
-        }
-        let h = view.headers;
-        let (Some(src), Some(dst)) = (h.src_mac(view.frame), h.dst_mac(view.frame)) else { return };
-        let to_server = view.direction == Some(Direction::ToServer);
-        let (client, server) = if to_server { (src, dst) } else { (dst, src) };
-        let macs = flow.ext.macs.get_or_insert_default();
-        for (list, mac) in macs.iter_mut().zip([client, server]) {
-            if !list.contains(&mac) {
-                match list.len() < MACS_PER_SIDE {
-                    true => list.push(mac),
-                    false => reached::MACS_PER_SIDE.count(),
-                }
-            }
-        }
-    }
-
-    /// What the TCP tracker wants done with the packet.
-    fn stream_verdict(&mut self, v: &mut TcpVerdict, flow: &mut Flow<NetFlow>, fate: &mut Fate) {
-        let inline = self.engine.options.inline;
-        if let Some(trigger) = v.exception {
-            let policy = engine_policy(&self.engine, trigger);
-            self.counters.count_exception(trigger.name(), policy.eve_name());
-            flow.note_exception(trigger);
-            let reason = match trigger {
-                ExceptionTrigger::Midstream => "stream midstream",
-                ExceptionTrigger::ReassemblyMemcap => "stream reassembly",
-                _ => "stream memcap",
-            };
-            self.exception(policy, trigger.name(), reason, flow, fate);
-        }
-        if inline && let Some(drop) = v.drop {
-            fate.drop.get_or_insert(drop.name());
-            fate.skip_detection = true;
-        }
-    }
-
-    /// Carries an exception policy out on a flow and its packet.
-    fn exception(
+    /// What there is to decide before a packet meets its stream: whether its flow is dropped, and
+    /// what the firewall says.
+    fn filter_before_stream(
         &mut self,
-        policy: ExceptionPolicy,
-        target: &'static str,
-        reason: &'static str,
-        flow: &mut Flow<NetFlow>,
-        fate: &mut Fate,
-    ) {
-        let list = &mut flow.ext.exceptions;
-        if !list.iter().any(|(t, _)| *t == target) {
-            list.push((target, policy.eve_name()));
-        }
-        match policy {
-            ExceptionPolicy::DropFlow | ExceptionPolicy::Reject => {
-                flow.ext.flags.dropped = true;
-                flow.ext.flags.drop_reason = Some("exception policy flow drop");
-            }
-            ExceptionPolicy::PassFlow => flow.ext.flags.passed = true,
-            ExceptionPolicy::Bypass => {
-                flow.state = FlowState::Bypassed;
-                flow.ext.flags.passed = true;
-            }
-            _ => {}
-        }
-        self.exception_on_packet(policy, reason, fate);
-    }
-
-    /// The part of an exception policy that concerns the packet alone.
-    fn exception_on_packet(
-        &mut self,
-        policy: ExceptionPolicy,
-        reason: &'static str,
-        fate: &mut Fate,
-    ) {
-        match policy {
-            ExceptionPolicy::DropFlow | ExceptionPolicy::DropPacket => {
-                if self.engine.options.inline {
-                    fate.drop.get_or_insert(reason);
-                }
-                fate.skip_detection = true;
-            }
-            ExceptionPolicy::Reject => {
-                if self.engine.options.inline {
-                    fate.drop.get_or_insert(reason);
-                }
-                fate.reject = Some(gabion_rules::Action::RejectSource);
-                fate.skip_detection = true;
-            }
-            ExceptionPolicy::Bypass | ExceptionPolicy::PassFlow | ExceptionPolicy::PassPacket => {
-                fate.skip_detection = true;
-            }
-            ExceptionPolicy::Ignore | ExceptionPolicy::Auto => {}
-        }
-    }
-
-    /// Gives stream data that is due to the application layer.
-    fn feed_streams(
-        &mut self,
-        flow: &mut Flow<NetFlow>,
+        common: &mut Common,
         view: &PacketView<'_>,
-        v: &TcpVerdict,
-        dir: Direction,
-    ) -> Effects {
-        let mut effects = Effects::default();
-        for d in v.update.directions(dir) {
-            self.feed(flow, view.ts_ns, d, &mut effects);
-        }
-        effects
-    }
-
-    /// Gives one direction's data to the application layer, as far as it goes.
-    pub(crate) fn feed(
-        &mut self,
         flow: &mut Flow<NetFlow>,
-        ts_ns: u64,
-        d: Direction,
-        effects: &mut Effects,
+        outcome: &mut PacketOutcome,
+        sink: &mut dyn NetSink,
     ) {
-        // A connection may be opened before the command that says what it is for: the peer looks
-        // when there is something to find a protocol in.
-        if !self.expectations.is_empty() && flow.ext.app.is_undetected() {
-            self.meet_expectation(flow);
+        let options = &common.engine.options;
+        if flow.ext.flags.dropped && options.inline {
+            outcome.drop = Some(flow.ext.flags.drop_reason.unwrap_or("flow drop"));
+            outcome.skip_detection = true;
         }
-        let Some(mut ssn) = flow.tcp.take() else { return };
-        let ends = endpoints(flow);
-        let engine = &self.engine;
-        let counters: &mut AppCounters = &mut self.counters.app;
-        let app = &mut flow.ext.app;
-        app.is_midstream = ssn.is_midstream();
-        app.sent = flow.seen[0].bytes + flow.seen[1].bytes;
-        let mut again = None;
-        let mut unparsed = 0;
-        loop {
-            if !engine.protocols.frames.is_empty() {
-                app.offsets = Direction::BOTH.map(|d| ssn.stream(d).app_offset());
-            }
-            let stream = ssn.stream_mut(d);
-            let since = self.scratch.costs.now();
-            match stream.app_next() {
-                AppChunk::Data(bytes) => {
-                    let before = effects.found;
-                    let used = app.stream(
-                        &engine.protocols,
-                        &ends,
-                        ts_ns,
-                        d,
-                        bytes,
-                        false,
-                        effects,
-                        counters,
-                    );
-                    stream.app_consume(used);
-                    if effects.reversed {
-                        break;
-                    }
-                    effects.overflowed |= !app.charge(used, &self.app, counters, Transport::Tcp);
-                    if used > 0 {
-                        effects.fed[d.index()] = true;
-                        self.ledgers.app.receive(1, used as u64);
-                        match std::mem::take(&mut effects.overflowed) {
-                            true => {
-                                self.ledgers.app.shed(ShedReason::AppMemcap, 1, used as u64);
-                                unparsed += used as u64;
-                            }
-                            false => self.ledgers.app.pass(1, used as u64),
-                        }
-                    }
-                    if effects.found && !before {
-                        again = effects.other_first.then(|| d.opposite());
-                        if let Some(depth) = effects.depth {
-                            ssn.set_depth(depth);
-                        }
-                    }
-                    if effects.other_first {
-                        ssn.stream_mut(d).app_again();
-                        break;
-                    }
-                    if app.is_changing() {
-                        ssn.stream_mut(d).app_again();
-                        ssn.stream_mut(d.opposite()).app_again();
-                        if used == 0 {
-                            break;
-                        }
-                    }
-                }
-                AppChunk::Gap(len) => {
-                    effects.gaps += 1;
-                    if !app.gap(&engine.protocols, &ends, ts_ns, d, len, effects, counters) {
-                        stream.disable_app();
-                    }
-                }
-                AppChunk::Eof => {
-                    effects.fed[d.index()] = true;
-                    let rest = stream.app_peek();
-                    let used = app.stream(
-                        &engine.protocols,
-                        &ends,
-                        ts_ns,
-                        d,
-                        rest,
-                        true,
-                        effects,
-                        counters,
-                    );
-                    stream.app_consume(used);
-                }
-                AppChunk::None => break,
-            }
-            self.scratch.costs.add_parser(app.proto.0, since);
-        }
-        if std::mem::take(&mut effects.reversed) {
-            // The side that was seen first is the server: all is turned round and looked at anew.
-            app.swap_directions();
-            ssn.stream_mut(d).app_again();
-            ssn.swap_directions();
-            flow.tcp = Some(ssn);
-            flow.swap_directions();
-            flow.ext.detect = Default::default();
-            effects.swapped = true;
-            self.feed(flow, ts_ns, d.opposite(), effects);
-            return;
-        }
-        if app.is_all_off() || effects.parser_error {
-            ssn.disable_app();
-        }
-        if effects.stop_reassembly {
-            for d in Direction::BOTH {
-                ssn.stream_mut(d).stop_reassembly();
-            }
-        }
-        for d in Direction::BOTH {
-            if std::mem::take(&mut effects.trigger_raw[d.index()]) {
-                ssn.stream_mut(d).trigger_raw();
-            }
-        }
-        if let Some(other) = again {
-            ssn.stream_mut(other).app_again();
-        }
-        flow.tcp = Some(ssn);
-        if unparsed > 0 {
-            flow.ext.lose(ShedReason::AppMemcap, 1, unparsed);
-        }
-        if let Some(other) = again {
-            effects.found = false;
-            let is_second = std::mem::take(&mut effects.other_first);
-            self.feed(flow, ts_ns, other, effects);
-            if is_second {
-                self.feed(flow, ts_ns, d, effects);
-            }
+        if options.firewall && view.headers.proto == 6 {
+            let mut cx = common.context(view, Some(flow), outcome, sink);
+            self.inspection.before_stream(&mut cx, &self.app.budget);
         }
     }
 
-    fn datagram(&mut self, flow: &mut Flow<NetFlow>, view: &mut PacketView<'_>, fate: &mut Fate) {
-        let dir = view.direction.unwrap_or(Direction::ToServer);
+    /// Gives stream data that is due to the application layer. Returns the packet's direction, which
+    /// may have turned out to be the other, and whether nothing of the flow is of use any more.
+    fn feed(
+        &mut self,
+        common: &mut Common,
+        (view, verdict): (&PacketView<'_>, &TcpVerdict),
+        flow: &mut Flow<NetFlow>,
+        outcome: &mut PacketOutcome,
+        sink: &mut dyn NetSink,
+    ) -> (Direction, bool) {
+        let mut dir = view.direction.unwrap_or(Direction::ToServer);
+        let at = Moment { ts_ns: view.ts_ns, clock_ns: view.clock_ns };
         let mut effects = Effects::default();
-        let ends = endpoints(flow);
-        let since = self.scratch.costs.now();
-        flow.ext.app.sent = flow.seen[0].bytes + flow.seen[1].bytes;
-        flow.ext.app.datagram(
-            &self.engine.protocols,
-            &ends,
-            view.ts_ns,
-            dir,
-            view.payload,
-            flow.seen[1].pkts == 0,
-            &mut effects,
-            &mut self.counters.app,
-        );
-        let (app, len) = (&mut flow.ext.app, view.payload.len());
-        if !app.charge(len, &self.app, &mut self.counters.app, Transport::Udp) {
-            self.ledgers.app.receive(1, len as u64);
-            self.ledgers.app.shed(ShedReason::AppMemcap, 1, len as u64);
-            flow.ext.lose(ShedReason::AppMemcap, 1, len as u64);
+        let mut is_swapped = false;
+        for d in verdict.update.directions(dir) {
+            let Common { engine, account, .. } = &mut *common;
+            is_swapped |= self.app.feed(engine, account, flow, (d, at), &mut effects);
         }
-        self.scratch.costs.add_parser(flow.ext.app.proto.0, since);
-        effects.fed = [true; 2];
-        if effects.reversed {
-            flow.swap_directions();
-            flow.ext.detect = Default::default();
-            view.direction = Some(dir.opposite());
+        if is_swapped {
+            dir = dir.opposite();
         }
-        self.apply_effects(effects, flow, fate);
+        if effects.flush {
+            self.flush(common, &PacketView { direction: Some(dir), ..*view }, flow, sink);
+        }
+        let is_stopped = effects.stop_reassembly;
+        self.carry_out(effects, common, flow, outcome, view.clock_ns);
+        (dir, is_stopped)
     }
 
-    pub(crate) fn apply_effects(
+    /// Carries out what input to the application layer has led to.
+    pub(crate) fn carry_out(
         &mut self,
         effects: Effects,
+        common: &mut Common,
         flow: &mut Flow<NetFlow>,
-        fate: &mut Fate,
+        outcome: &mut PacketOutcome,
+        clock_ns: u64,
     ) {
-        fate.detection_events.extend(effects.events);
         for _ in 0..effects.gaps {
-            self.tcp.count_gap();
-            fate.events.push(StreamEvent::SeqGap);
+            self.stream.count_gap();
         }
-        fate.fed = effects.fed;
-        if effects.stop_payload {
-            flow.ext.flags.no_payload = true;
+        self.app.carry_out(effects, common, flow, outcome, clock_ns);
+    }
+
+    /// The last part of a packet's way: rules, alerts, records, release of what is finished.
+    pub(crate) fn finish(&mut self, cx: &mut PacketContext<'_>) {
+        let stream_events = std::mem::take(&mut cx.outcome.events);
+        let detection_events = std::mem::take(&mut cx.outcome.detection_events);
+        let view = PacketView {
+            stream_events: &stream_events,
+            detection_events: &detection_events,
+            ..*cx.view
+        };
+        let cx = &mut cx.with_view(&view);
+        let wants = &cx.engine.options.wants;
+        cx.account.decode.count_events(&view.headers.events);
+        self.records.anomalies(cx);
+        if wants.frames {
+            self.records.log_frames(cx);
         }
-        for piece in &effects.pieces {
-            self.join(piece, flow, self.clock_ns);
+        match self.inspection.inspect(cx, &self.app.budget) {
+            Inspected::Skipped => {}
+            Inspected::Early => self.alerts.alert(cx, &self.records, &[]),
+            Inspected::Rules { stream } => {
+                self.alerts.alert(cx, &self.records, &stream);
+                self.alerts.tags.log_tagged(cx);
+            }
         }
-        let ends = endpoints(flow);
-        for e in effects.expectations {
-            self.counters.app.expectations += 1;
-            self.expectations.add(e, flow, &ends, self.clock_ns);
+        settle_frames(cx);
+        if !view.is_pseudo {
+            if wants.wire {
+                self.records.note_wire(cx);
+            }
+            if !self.records.outputs.is_empty() {
+                self.records.script_packet(cx, OutputKind::Packet, None);
+            }
         }
-        if effects.parser_error {
-            let policy = self.engine.options.policies.app_error;
-            self.counters.count_exception("app_layer_error", policy.eve_name());
-            self.exception(policy, "app_layer_error", "applayer error", flow, fate);
+        if wants.streams {
+            self.records.log_stream(cx);
+        }
+        if cx.outcome.drop.is_some() || cx.outcome.reject.is_some() {
+            self.records.log_drop(cx);
+        }
+        cx.account.settle_limits(cx.flow.as_deref_mut());
+        if cx.flow.is_some() {
+            self.release(cx);
+        } else if view.headers.network == Network::Arp {
+            self.records.log_arp(cx);
+        }
+    }
+
+    /// Records of the flow's transactions that are due with the packet, and release of those that are
+    /// finished.
+    fn release(&mut self, cx: &mut PacketContext<'_>) {
+        let (engine, view, is_tcp) = (cx.engine, cx.view, cx.tcp.is_some());
+        let Some(flow) = cx.flow.as_deref_mut() else { return };
+        if view.payload.is_empty() && flow.ext.app.parser.is_none() && !is_tcp {
+            return;
+        }
+        if is_tcp && self.records.outputs.wants_streams() {
+            for d in Direction::BOTH {
+                self.records.script_streams(engine, view, flow, (d, false));
+            }
+        }
+        self.records.log_transactions(cx, false);
+        let Some(flow) = cx.flow.as_deref_mut() else { return };
+        let detection = engine.detector.is_some() && !flow.ext.flags.passed;
+        let seen = flow.tcp.as_ref().and_then(|t| t.only_direction());
+        flow.ext.app.free_finished(detection, engine.options.wants, seen);
+        if flow.ext.app.is_to_give_up() {
+            self.records.log_transactions(cx, true);
+            if let Some(flow) = cx.flow.as_deref_mut() {
+                flow.ext.app.give_up(&self.app.budget);
+            }
+        }
+    }
+}
+
+/// Gives up the packet's direction's frames that are inspected and logged.
+fn settle_frames(cx: &mut PacketContext<'_>) {
+    let Some(flow) = cx.flow.as_deref_mut() else { return };
+    if let (Some(frames), Some(d)) = (flow.ext.app.frames.as_mut(), cx.view.direction) {
+        let detection = cx.engine.detector.is_some() && !flow.ext.flags.passed;
+        frames.settle(d, flow.tcp.as_deref_mut(), detection, cx.engine.options.wants.frames);
+    }
+}
+
+/// Notes the hardware addresses of the flow's sides.
+fn note_macs(engine: &Engine, view: &PacketView<'_>, flow: &mut Flow<NetFlow>) {
+    if !engine.options.wants.macs {
+        return;
+    }
+    let h = view.headers;
+    let (Some(src), Some(dst)) = (h.src_mac(view.frame), h.dst_mac(view.frame)) else { return };
+    let to_server = view.direction == Some(Direction::ToServer);
+    let (client, server) = if to_server { (src, dst) } else { (dst, src) };
+    let macs = flow.ext.macs.get_or_insert_default();
+    for (list, mac) in macs.iter_mut().zip([client, server]) {
+        if !list.contains(&mac) {
+            match list.len() < MACS_PER_SIDE {
+                true => list.push(mac),
+                false => reached::MACS_PER_SIDE.count(),
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! What a flow's application layer is charged for, and what becomes of it when there is no room.
 
-use super::{AppCounters, AppLayer, bump};
+use super::AppLayer;
+use super::counters::{AppCounters, bump};
 use crate::detect::TxDetect;
 use crate::limits::{WEIGH_BYTES, WEIGH_TXS};
 use gabion_proto::tx_list::TxList;
@@ -61,7 +62,7 @@ impl AppLayer {
             self.charge.held = held;
         } else {
             bump(&mut counters.refused, self.proto, transport);
-            self.disabled = [true; 2];
+            self.disable();
             self.charge.is_refused = true;
         }
         self.charge.fed = 0;

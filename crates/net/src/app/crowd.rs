@@ -7,8 +7,18 @@
 use super::{AppLayer, TxMemory};
 use crate::detect::TxDetect;
 use crate::limits::CROWD_MIN;
+use gabion_proto::Transaction;
 use gabion_proto::tx_list::TxList;
 use gabion_record::Direction;
+
+/// Whether there may be something to be written of a transaction, or it may be over (with this progress),
+/// whichever directions the flow has.
+pub(super) fn may_be_told(tx: &dyn Transaction, last: [u8; 2]) -> bool {
+    let is = tx.standing();
+    let wanted = is.log_progress.map_or(last, |(to_server, to_client)| [to_server, to_client]);
+    let seen = [None, Some(Direction::ToServer), Some(Direction::ToClient)];
+    is.events > 0 || is.has_files || seen.iter().any(|seen| is.has_reached(wanted, *seen))
+}
 
 impl AppLayer {
     /// Takes up which transactions the parser has changed.
@@ -181,7 +191,7 @@ impl Crowd {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{AppCounters, Effects, Protocols};
+    use crate::app::{AppCounters, AppInput, Effects, Protocols};
     use gabion_proto::registry::protocol;
     use gabion_proto::{Endpoints, Input, Requirements};
     use gabion_record::Tree;
@@ -203,9 +213,11 @@ mod tests {
     fn say(app: &mut AppLayer, protocols: &Protocols, bytes: &[u8]) -> usize {
         let (ends, mut effects) = (Endpoints::default(), Effects::default());
         let mut counters = AppCounters::default();
-        let (d, tcp) = (Direction::ToServer, Transport::Tcp);
-        let input = Input::Data { bytes, eof: false };
-        app.parse(protocols, &ends, 0, d, input, &mut effects, &mut counters, tcp);
+        let (d, transport) = (Direction::ToServer, Transport::Tcp);
+        let (effects, counters) = (&mut effects, &mut counters);
+        let mut input =
+            AppInput { protocols, endpoints: &ends, ts_ns: 0, transport, effects, counters };
+        app.parse(&mut input, d, Input::Data { bytes, eof: false });
         let all: Vec<u64> = app.txs.entries().map(|(id, _)| id).collect();
         let due = app.take_due(d).unwrap_or_else(|| all.clone());
         for id in &due {

@@ -20,6 +20,19 @@ pub(crate) enum Answer {
     Done,
 }
 
+/// What is known of a direction whose protocol is looked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Question {
+    pub(crate) transport: Transport,
+    pub(crate) direction: Direction,
+    /// Source and destination port of bytes in that direction.
+    pub(crate) ports: (u16, u16),
+    /// The protocol of the other direction: its own probes are asked whatever the port.
+    pub(crate) other: ProtoId,
+    /// The bytes may be of the other direction.
+    pub(crate) may_turn: bool,
+}
+
 /// All patterns and probes of the protocols that are switched on.
 #[derive(Debug)]
 pub(crate) struct Detection {
@@ -104,18 +117,9 @@ impl Detection {
             || self.patterns.iter().flatten().any(|(p, _)| *p == proto)
     }
 
-    /// Looks at the first bytes of a direction. `ports` are the source and destination port of
-    /// bytes in that direction, `other` is the protocol of the other direction: its own probes are
-    /// asked whatever the port. `may_turn`: the bytes may be of the other direction.
-    pub(crate) fn look(
-        &self,
-        transport: Transport,
-        direction: Direction,
-        bytes: &[u8],
-        ports: (u16, u16),
-        other: ProtoId,
-        may_turn: bool,
-    ) -> Answer {
+    /// Looks for a protocol in the first bytes of a direction.
+    pub(crate) fn detect_protocol(&self, question: &Question, bytes: &[u8]) -> Answer {
+        let Question { transport, direction, ports, other, may_turn } = *question;
         let s = slot(transport, direction);
         for (proto, p) in &self.patterns[s] {
             if p.matches(bytes) {

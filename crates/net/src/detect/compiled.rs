@@ -7,6 +7,7 @@
 //! against the rule's header ([`Hot`]) before anything else is looked at.
 
 use super::address_index::AddressIndex;
+use super::buffer_facts::BufferFacts;
 use super::firewall::{Firewall, FirewallPolicies};
 use super::gates::{self, Gates};
 use super::grams::{self, RuleGrams};
@@ -17,7 +18,7 @@ use gabion_flow::StreamEvent;
 use gabion_matcher::{Anchor, BufferMatcher, Pattern};
 use gabion_packet::DecoderEvent;
 use gabion_record::Direction;
-use gabion_record::applayer::{BufferDef, Catalog, ProtoId};
+use gabion_record::applayer::{Catalog, ProtoId};
 use gabion_rules::content::{BufferCondition, Content, ContentFlags, Operand};
 use gabion_rules::packet::PacketCondition;
 use gabion_rules::signature::{
@@ -122,21 +123,6 @@ pub(crate) struct TxBuffer {
     pub(crate) multi: bool,
     pub(crate) streaming: bool,
     pub(crate) patterns: PatternSet,
-}
-
-/// What inspection must know of a buffer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BufferFacts {
-    /// Several instances.
-    pub(crate) multi: bool,
-    /// Growing, inspected in windows.
-    pub(crate) streaming: bool,
-}
-
-impl BufferFacts {
-    fn of(def: &BufferDef) -> BufferFacts {
-        BufferFacts { multi: def.multi, streaming: def.streaming }
-    }
 }
 
 /// All that is inspected in transactions of one protocol in one direction.

@@ -88,11 +88,11 @@ impl Filtered {
     }
 }
 
-impl Run<'_, '_, '_> {
+impl Run<'_> {
     /// Runs firewall and other rules; `detects`: threat detection is wanted. Hits and what the
     /// firewall decided are in the scratch and in `filtered`.
     pub(crate) fn behind_firewall(&mut self, firewall: &Firewall, detects: bool) {
-        self.scratch.begin_packet();
+        self.begin_packet();
         let mut detects = detects;
         let accepted = self.flow.as_ref().is_some_and(|f| f.ext.flags.accepted);
         if !accepted {
@@ -104,10 +104,10 @@ impl Run<'_, '_, '_> {
         detects &= !self.filtered.pass;
         let mut filters = !accepted && !self.filtered.accept_flow && !self.filtered.accept_packet;
         if detects {
-            let before = self.scratch.hits.len();
+            let before = self.findings.hits.len();
             self.collect_packet_candidates();
             self.inspect_packet_candidates();
-            let hits = self.scratch.hits.get(before..).unwrap_or(&[]);
+            let hits = self.findings.hits.get(before..).unwrap_or(&[]);
             let rules = &self.det.set.signatures;
             // What a rule on the packet drops is not filtered further.
             filters &= !hits.iter().any(|h| rules[h.sig as usize].action.drops());
@@ -145,7 +145,7 @@ impl Run<'_, '_, '_> {
     /// Asks the rules of a hook in front of flow or stream. The packet has to be dropped when
     /// `filtered` says so.
     pub(crate) fn early_table(&mut self, rules: &[u32], policy: Policy, reason: &'static str) {
-        self.scratch.begin_packet();
+        self.begin_packet();
         for sig in rules {
             if self.packet_verdict(*sig, reason) != Next::Rule {
                 return;
@@ -161,9 +161,9 @@ impl Run<'_, '_, '_> {
         else {
             return Next::Rule;
         };
-        let since = self.scratch.costs.now();
+        let since = self.costs.now();
         let matched = self.packet_rule(sig, hot);
-        self.scratch.costs.add(sig, since, matched.is_some());
+        self.costs.add(sig, since, matched.is_some());
         let Some(in_stream) = matched else { return Next::Rule };
         self.matched(sig, None, in_stream, false);
         match &s.firewall {
@@ -178,7 +178,7 @@ impl Run<'_, '_, '_> {
             return;
         }
         if let Some(sig) = self.det.policy_rules.get(which).copied().flatten() {
-            self.scratch.hits.push(Hit {
+            self.findings.hits.push(Hit {
                 sig,
                 tx,
                 in_state: tx.is_some(),
@@ -246,11 +246,11 @@ impl Run<'_, '_, '_> {
         let Some(table) = tables.states.get(usize::from(at.state)) else { return Next::Table };
         for sig in &table.rules {
             let s = &det.set.signatures[*sig as usize];
-            let since = self.scratch.costs.now();
+            let since = self.costs.now();
             let is_known = filter.matched.contains(sig);
             let fits = is_known || self.fits(*sig, s);
             let matched = is_known || (fits && self.engines_match(tx, s, at, notes));
-            self.scratch.costs.add(*sig, since, matched);
+            self.costs.add(*sig, since, matched);
             if !matched {
                 // A state that lasts may still bring what a rule for all states up to it waits for.
                 let lasts = at.state == at.progress && at.progress < at.last;

@@ -12,7 +12,7 @@ use gabion_rules::signature::{BufferInspection, BufferRef};
 use gabion_rules::transform::ChainId;
 
 /// Runs the rules on the frames of the packet's direction.
-pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
+pub(crate) fn inspect(run: &mut Run<'_>) {
     let Some(d) = run.p.direction else { return };
     let (det, tcp) = (run.det, run.tcp);
     let Some(app) = run.app() else { return };
@@ -43,7 +43,7 @@ pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
 }
 
 fn one(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     f: &mut Frame,
     program: &FrameProgram,
     bytes: &[u8],
@@ -64,13 +64,13 @@ fn one(
         if f.matched.contains(sig) || !run.det.set.signatures[*sig as usize].inspects(d) {
             continue;
         }
-        let since = run.scratch.costs.now();
+        let since = run.costs.now();
         let matched = rule(run, *sig, piece);
-        run.scratch.costs.add(*sig, since, matched);
+        run.costs.add(*sig, since, matched);
         if matched {
             f.matched.push(*sig);
             run.matched(*sig, f.tx, false, f.tx.is_some());
-            if let Some(hit) = run.scratch.hits.last_mut() {
+            if let Some(hit) = run.findings.hits.last_mut() {
                 hit.frame = Some(Box::new(f.clone()));
             }
         }
@@ -79,7 +79,7 @@ fn one(
 }
 
 fn scan(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     chain: ChainId,
     patterns: &PatternSet,
     bytes: &[u8],
@@ -97,7 +97,7 @@ fn scan(
     run.scratch.transformed = held;
 }
 
-fn rule(run: &mut Run<'_, '_, '_>, sig: u32, piece: Piece<'_>) -> bool {
+fn rule(run: &mut Run<'_>, sig: u32, piece: Piece<'_>) -> bool {
     let det = run.det;
     let s = &det.set.signatures[sig as usize];
     let hot = det.hot[sig as usize];
@@ -114,7 +114,7 @@ fn rule(run: &mut Run<'_, '_, '_>, sig: u32, piece: Piece<'_>) -> bool {
     })
 }
 
-fn holds(run: &mut Run<'_, '_, '_>, sig: u32, b: &BufferInspection, piece: Piece<'_>) -> bool {
+fn holds(run: &mut Run<'_>, sig: u32, b: &BufferInspection, piece: Piece<'_>) -> bool {
     let det = run.det;
     let s = &det.set.signatures[sig as usize];
     if b.chain == ChainId::NONE {

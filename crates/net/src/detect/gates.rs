@@ -10,7 +10,7 @@
 //! grow and has no transforms. They are necessary for their rule, so a shut gate never hides a match;
 //! they are asked once their buffer's state is over, when the answer cannot change any more.
 
-use super::compiled::BufferFacts;
+use super::buffer_facts::BufferFacts;
 use crate::limits::GATES_MAX;
 use foldhash::fast::FixedState;
 use gabion_record::Direction;

@@ -7,7 +7,7 @@
 //!
 //! Bitmaps are made only where many rules are candidates, so that common traffic does not pay for them.
 
-use super::compiled::BufferFacts;
+use super::buffer_facts::BufferFacts;
 use super::gates;
 use crate::limits::GRAM_BYTES_MAX;
 use foldhash::fast::FixedState;

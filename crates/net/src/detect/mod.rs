@@ -7,6 +7,7 @@
 mod address_index;
 pub(crate) mod asn1;
 pub(crate) mod base64;
+mod buffer_facts;
 mod compiled;
 mod content;
 mod filter;
@@ -27,11 +28,11 @@ mod tx;
 pub use compiled::Detector;
 pub(crate) use filter::Filtered;
 pub use firewall::FirewallPolicies;
-pub(crate) use firewall::{has_named_states, hook_name, policy_text};
+pub(crate) use firewall::{Firewall, has_named_states, hook_name, policy_text};
 pub use profile::{RuleCost, RuleCosts};
 pub use resources::Expressions;
 pub(crate) use resources::Resources;
-pub(crate) use run::{Hit, Run, Scratch, StreamData};
+pub(crate) use run::{Findings, Hit, Run, Scratch, StreamData};
 pub(crate) use tx::TxDetect;
 
 use std::sync::Arc;

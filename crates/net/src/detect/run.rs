@@ -67,6 +67,25 @@ pub(crate) struct StreamData<'a> {
     pub(crate) start: u64,
 }
 
+/// What detection has found of the packet at hand.
+#[derive(Default)]
+pub(crate) struct Findings {
+    pub(crate) hits: Vec<Hit>,
+    /// Captured for the packet (`pktvars`).
+    pub(crate) packet_variables: Vec<(u32, Vec<u8>)>,
+    /// `config`, `filestore` and other actions that need more than the flow.
+    pub(crate) deferred: Vec<(u32, Option<u64>)>,
+}
+
+impl Findings {
+    /// Forgets the packet before.
+    pub(crate) fn clear(&mut self) {
+        self.hits.clear();
+        self.packet_variables.clear();
+        self.deferred.clear();
+    }
+}
+
 /// What one worker's detection reuses from packet to packet.
 #[derive(Default)]
 pub(crate) struct Scratch {
@@ -77,13 +96,7 @@ pub(crate) struct Scratch {
     pub(crate) payload_tx: Vec<u32>,
     pub(crate) variables: ByteVariables,
     pub(crate) transformed: (Vec<u8>, Vec<u8>),
-    pub(crate) hits: Vec<Hit>,
     pub(crate) notes: MatchNotes,
-    /// Captured for the packet (`pktvars`).
-    pub(crate) packet_variables: Vec<(u32, Vec<u8>)>,
-    /// `config`, `filestore` and other actions that need more than the flow.
-    pub(crate) deferred: Vec<(u32, Option<u64>)>,
-    pub(crate) costs: RuleCosts,
     /// Grams of the transaction's buffers.
     pub(crate) bitmaps: Bitmaps,
     /// Rules without a pattern that fit.
@@ -96,14 +109,6 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Forgets the packet before.
-    pub(crate) fn begin_packet(&mut self) {
-        self.hits.clear();
-        self.packet_variables.clear();
-        self.deferred.clear();
-        self.costs.begin_packet();
-    }
-
     /// Keeps notes that nobody needs any more for the next transaction.
     pub(super) fn spare(&mut self, mut notes: Box<TxNotes>) {
         if self.spare_notes.len() < SPARE_NOTES_MAX {
@@ -114,9 +119,9 @@ impl Scratch {
 }
 
 /// Everything a packet's detection works with.
-pub(crate) struct Run<'r, 'p, 'x> {
+pub(crate) struct Run<'r> {
     pub(crate) det: &'r Detector,
-    pub(crate) p: &'r PacketView<'p>,
+    pub(crate) p: &'r PacketView<'r>,
     pub(crate) flow: Option<&'r mut Flow<NetFlow>>,
     /// The flow's TCP session and parser, taken out of it while stream data and transactions are
     /// looked at.
@@ -125,8 +130,10 @@ pub(crate) struct Run<'r, 'p, 'x> {
     pub(crate) shared: &'r mut SharedState,
     /// Budget of what is kept with transactions.
     pub(crate) budget: &'r Budget,
-    pub(crate) resources: Resources<'x>,
+    pub(crate) resources: Resources<'r>,
     pub(crate) scratch: &'r mut Scratch,
+    pub(crate) findings: &'r mut Findings,
+    pub(crate) costs: &'r mut RuleCosts,
     /// Stream data that is due.
     pub(crate) stream: Option<StreamData<'r>>,
     /// The segment was not added to the stream: its payload is inspected in the stream's place.
@@ -147,10 +154,16 @@ pub(crate) struct Run<'r, 'p, 'x> {
     pub(crate) filtered: Filtered,
 }
 
-impl Run<'_, '_, '_> {
-    /// Runs all rules; hits are in the scratch, in no particular order.
+impl Run<'_> {
+    /// Forgets the packet before.
+    pub(super) fn begin_packet(&mut self) {
+        self.findings.clear();
+        self.costs.begin_packet();
+    }
+
+    /// Runs all rules; hits are in the findings, in no particular order.
     pub(crate) fn all(&mut self) {
-        self.scratch.begin_packet();
+        self.begin_packet();
         self.resources.scripts.begin_packet();
         self.collect_packet_candidates();
         self.inspect_packet_candidates();
@@ -199,17 +212,17 @@ impl Run<'_, '_, '_> {
         for d in directions {
             let d = d.index();
             if !self.p.payload.is_empty() && !self.p.no_payload && !self.p.is_pseudo {
-                let since = s.costs.now();
+                let since = self.costs.now();
                 let candidates = &mut s.candidates;
                 det.payload[class][d].scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
-                s.costs.add_prefilter(1, since);
+                self.costs.add_prefilter(1, since);
             }
         }
         if class == Class::Tcp as usize
             && let Some(d) = self.p.direction
             && !self.p.no_payload
         {
-            let since = s.costs.now();
+            let since = self.costs.now();
             let candidates = &mut s.candidates;
             let set = &det.stream[d.index()];
             if let Some(stream) = &self.stream {
@@ -218,7 +231,7 @@ impl Run<'_, '_, '_> {
             if self.not_in_stream && !self.p.is_pseudo {
                 set.scan(self.p.payload, &mut s.mpm, |sig| candidates.push(sig));
             }
-            s.costs.add_prefilter(0, since);
+            self.costs.add_prefilter(0, since);
         }
         self.collect_by_flow(class);
     }
@@ -331,9 +344,9 @@ impl Run<'_, '_, '_> {
                 self.scratch.payload_tx.push(*sig);
                 continue;
             }
-            let since = self.scratch.costs.now();
+            let since = self.costs.now();
             let matched = self.packet_rule(*sig, hot);
-            self.scratch.costs.add(*sig, since, matched.is_some());
+            self.costs.add(*sig, since, matched.is_some());
             if let Some(in_stream) = matched {
                 self.matched(*sig, None, in_stream, false);
             }
@@ -464,7 +477,7 @@ impl Run<'_, '_, '_> {
                 self.tx_bit(t.bit) == t.isset
             }
             PacketCondition::Variable(t) if t.of_packet => {
-                packet::variable_matches(t, &self.scratch.packet_variables)
+                packet::variable_matches(t, &self.findings.packet_variables)
             }
             c => packet::matches(c, self.p, flow, self.tcp, self.shared),
         })
@@ -651,7 +664,7 @@ impl Run<'_, '_, '_> {
         for action in &s.post_match {
             self.post_match(action, sig, tx);
         }
-        self.scratch.hits.push(Hit {
+        self.findings.hits.push(Hit {
             sig,
             tx,
             in_stream,
@@ -671,7 +684,7 @@ impl Run<'_, '_, '_> {
                         f.ext.vars.set_text(c.name, c.value);
                     }
                 }
-                CaptureTarget::Packet => self.scratch.packet_variables.push((c.name, c.value)),
+                CaptureTarget::Packet => self.findings.packet_variables.push((c.name, c.value)),
                 CaptureTarget::Alert => {
                     let mut json = gabion_record::json::Json::new();
                     json.field(self.det.set.variables.get(c.name), &c.value);
@@ -714,8 +727,8 @@ impl Run<'_, '_, '_> {
             | PostMatch::Config(_)
             | PostMatch::Bypass
             | PostMatch::TlsStore => {
-                if self.scratch.deferred.last() != Some(&(sig, tx)) {
-                    self.scratch.deferred.push((sig, tx));
+                if self.findings.deferred.last() != Some(&(sig, tx)) {
+                    self.findings.deferred.push((sig, tx));
                 }
             }
             PostMatch::NfqSetMark { .. } | PostMatch::Replace { .. } => {}

@@ -5,7 +5,8 @@
 //! at when progress or events change. A rule whose conditions are partly met waits with the
 //! transaction; one that has matched is not looked at again in that direction.
 
-use super::compiled::{BufferFacts, TxBuffer};
+use super::buffer_facts::BufferFacts;
+use super::compiled::TxBuffer;
 use super::content::Piece;
 use super::filter::TxFilter;
 use super::gates::{Answers, Gate};
@@ -144,7 +145,7 @@ enum Outcome {
 }
 
 /// Runs the rules on all transactions of the packet's direction.
-pub(crate) fn inspect(run: &mut Run<'_, '_, '_>) {
+pub(crate) fn inspect(run: &mut Run<'_>) {
     let (Some(parser), Some(direction)) = (run.parser, run.p.direction) else { return };
     let det = run.det;
     let Some(app) = run.app() else { return };
@@ -186,7 +187,7 @@ struct Inspected<'a> {
 
 impl Inspected<'_> {
     /// Runs the rules on one of them. False: its packet is dropped.
-    fn transaction(&self, run: &mut Run<'_, '_, '_>, id: u64) -> bool {
+    fn transaction(&self, run: &mut Run<'_>, id: u64) -> bool {
         let (det, direction) = (run.det, self.direction);
         let is_looked_at = run.filters || (run.detects && self.has_rules);
         let Some(app) = run.app() else { return false };
@@ -235,7 +236,7 @@ impl Inspected<'_> {
 
 /// Whether one step of a rule's inspection is met now.
 pub(super) fn engine_holds(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     tx: &dyn Transaction,
     s: &Signature,
     e: &Engine,
@@ -245,7 +246,7 @@ pub(super) fn engine_holds(
 }
 
 fn one(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     tx: &dyn Transaction,
     proto: ProtoId,
     direction: Direction,
@@ -258,7 +259,7 @@ fn one(
     let how_whole = how(0);
     let mut candidates = std::mem::take(&mut run.scratch.tx_candidates);
     candidates.clear();
-    let since = run.scratch.costs.now();
+    let since = run.costs.now();
     for (i, b) in program.buffers.iter().enumerate() {
         if b.progress > progress {
             break;
@@ -273,7 +274,7 @@ fn one(
         }
         scan(run, tx, b, direction, how_whole, memory, &mut candidates);
     }
-    run.scratch.costs.add_prefilter(2, since);
+    run.costs.add_prefilter(2, since);
     for (at, sig) in &program.plain {
         let is_new = !memory.started || (*at > memory.progress);
         if *at <= progress && is_new {
@@ -306,7 +307,7 @@ fn one(
     let mut seen = Seen { memory, known: 0 };
     seen.known = seen.memory.kept.len();
     for sig in &candidates {
-        let since = run.scratch.costs.now();
+        let since = run.costs.now();
         let refused = program.gates.refuse(*sig, &mut answers, |gate| {
             settled(gate.progress).then(|| is_open(run, tx, gate, direction))
         }) || many
@@ -317,11 +318,11 @@ fn one(
                 settled(of)
             });
         if refused && seen.at(*sig).is_none() {
-            run.scratch.costs.add(*sig, since, false);
+            run.costs.add(*sig, since, false);
             continue;
         }
         let matched = rule(run, tx, *sig, proto, direction, progress, &mut seen);
-        run.scratch.costs.add(*sig, since, matched);
+        run.costs.add(*sig, since, matched);
     }
     let Seen { memory, known } = seen;
     if known > 0 && memory.kept.len() > known {
@@ -345,12 +346,7 @@ fn one(
 }
 
 /// Whether an instance of the gate's buffer meets its condition.
-fn is_open(
-    run: &mut Run<'_, '_, '_>,
-    tx: &dyn Transaction,
-    gate: &Gate,
-    direction: Direction,
-) -> bool {
+fn is_open(run: &mut Run<'_>, tx: &dyn Transaction, gate: &Gate, direction: Direction) -> bool {
     let det = run.det;
     let s = &det.set.signatures[gate.sig as usize];
     let conditions = std::slice::from_ref(&gate.condition);
@@ -374,7 +370,7 @@ impl Seen<'_> {
     }
 
     /// Remembers a rule. What there is no room for in the budget is counted as given up.
-    fn keep(&mut self, run: &mut Run<'_, '_, '_>, kept: Kept) {
+    fn keep(&mut self, run: &mut Run<'_>, kept: Kept) {
         let list = &mut self.memory.kept;
         if list.len() == list.capacity() {
             let more = list.capacity();
@@ -407,7 +403,7 @@ fn instances(
 }
 
 fn scan(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     tx: &dyn Transaction,
     b: &TxBuffer,
     direction: Direction,
@@ -446,7 +442,7 @@ fn scan(
 
 /// Inspects one rule; true when it matched now.
 fn rule(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     tx: &dyn Transaction,
     sig: u32,
     proto: ProtoId,
@@ -549,7 +545,7 @@ fn rule(
 
 /// A transactional rule (`=>`) alerts once both of its sides have matched.
 fn both_sides(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     s: &Signature,
     tx: &dyn Transaction,
     direction: Direction,
@@ -565,7 +561,7 @@ fn both_sides(
 }
 
 fn engine(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     tx: &dyn Transaction,
     s: &Signature,
     e: &Engine,
@@ -628,7 +624,7 @@ fn engine(
 }
 
 fn buffer_matches(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     s: &Signature,
     conditions: &[BufferCondition],
     chain: ChainId,
@@ -653,7 +649,7 @@ fn buffer_matches(
 }
 
 fn test(
-    run: &mut Run<'_, '_, '_>,
+    run: &mut Run<'_>,
     tx: &dyn Transaction,
     s: &Signature,
     t: &TxTest,
@@ -683,7 +679,7 @@ fn test(
 
 /// One file of the transaction meets all conditions.
 fn files(
-    run: &Run<'_, '_, '_>,
+    run: &Run<'_>,
     tx: &dyn Transaction,
     conditions: &[FileCondition],
     direction: Direction,
@@ -717,7 +713,7 @@ fn files(
 }
 
 fn file_condition(
-    run: &Run<'_, '_, '_>,
+    run: &Run<'_>,
     f: &gabion_proto::files::File,
     c: &FileCondition,
     open: bool,

@@ -5,8 +5,8 @@
 //! by charging them, `find`, `match`, `gmatch` and `gsub` are those of [`super::pattern`], which
 //! charges each step.
 
+use super::allowance::Allowance;
 use super::pattern::{Found, Matcher, Span};
-use super::sandbox::Allowance;
 use mlua::{Function, Lua, LuaString, MultiValue, Table, Value};
 use std::rc::Rc;
 
@@ -63,7 +63,7 @@ fn refuse_lengths(lua: &Lua, table: &Table, name: &'static str) -> mlua::Result<
             && !meta.raw_get::<Value>("__len")?.is_nil()
         {
             let said = format!("'{name}' does not take a table with __len");
-            return Err(super::sandbox::error_at(lua, &said));
+            return Err(super::allowance::error_at(lua, &said));
         }
         original.call::<MultiValue>(args)
     })?;
@@ -85,7 +85,7 @@ fn text(lua: &Lua, args: &MultiValue, at: usize, who: &str) -> mlua::Result<LuaS
 }
 
 fn bad(lua: &Lua, at: usize, who: &str, what: &str) -> mlua::Error {
-    super::sandbox::error_at(lua, &format!("bad argument #{} to '{who}' ({what})", at + 1))
+    super::allowance::error_at(lua, &format!("bad argument #{} to '{who}' ({what})", at + 1))
 }
 
 /// Where to begin: the position of an argument, counted from the end when negative.
@@ -108,7 +108,7 @@ fn captured(lua: &Lua, hay: &[u8], span: Span) -> mlua::Result<Value> {
     Ok(match span {
         Span::Text(a, b) => Value::String(lua.create_string(hay.get(a..b).unwrap_or_default())?),
         Span::Position(p) => Value::Integer(i64::try_from(p + 1).unwrap_or(i64::MAX)),
-        Span::Unfinished => return Err(super::sandbox::error_at(lua, "unfinished capture")),
+        Span::Unfinished => return Err(super::allowance::error_at(lua, "unfinished capture")),
     })
 }
 
@@ -265,7 +265,7 @@ fn replace(
         }
         other => {
             let said = format!("invalid replacement value (a {})", other.type_name());
-            return Err(super::sandbox::error_at(lua, &said));
+            return Err(super::allowance::error_at(lua, &said));
         }
     }
     Ok(())
@@ -297,19 +297,19 @@ fn replace_text(
                 None => {
                     let n = *d - b'0';
                     let said = format!("invalid capture index %{n} in replacement string");
-                    return Err(super::sandbox::error_at(lua, &said));
+                    return Err(super::allowance::error_at(lua, &said));
                 }
             },
             _ => {
                 let said = "invalid use of '%' in replacement string";
-                return Err(super::sandbox::error_at(lua, said));
+                return Err(super::allowance::error_at(lua, said));
             }
         };
         match span {
             Span::Text(a, b) => out.extend_from_slice(hay.get(a..b).unwrap_or_default()),
             Span::Position(p) => out.extend_from_slice((p + 1).to_string().as_bytes()),
             Span::Unfinished => {
-                return Err(super::sandbox::error_at(lua, "unfinished capture"));
+                return Err(super::allowance::error_at(lua, "unfinished capture"));
             }
         }
     }

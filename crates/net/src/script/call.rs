@@ -4,8 +4,8 @@
 //! that know their number only; while a script runs, one scoped function holds what is at hand and
 //! carries the calls out.
 
-use super::library::{LIBRARIES, Library};
-use super::sandbox::error_at;
+use super::allowance::error_at;
+use super::hash::Hash;
 use super::scene::Scene;
 use super::voice::ScriptSetup;
 use crate::limits::{SCRIPT_LINE_BYTES_MAX, reached};
@@ -23,6 +23,18 @@ pub(super) type Answer = mlua::Result<MultiValue>;
 pub(super) struct Member {
     pub(super) name: &'static str,
     pub(super) run: fn(&mut Call<'_, '_>) -> Answer,
+}
+
+/// A library.
+pub(super) struct Library {
+    /// Behind `suricata.`.
+    pub(super) name: &'static str,
+    /// What its objects are called in messages.
+    pub(super) class: &'static str,
+    /// Its functions.
+    pub(super) functions: &'static [Member],
+    /// Methods of its objects.
+    pub(super) methods: &'static [Member],
 }
 
 /// One call.
@@ -50,7 +62,7 @@ pub(super) enum Held {
     /// A name (a dataset's).
     Name(String),
     /// A hash that is being computed; `None` once it is finished.
-    Hash(Option<super::library::hashlib::Hash>),
+    Hash(Option<Hash>),
 }
 
 /// An object of a library.
@@ -78,6 +90,7 @@ impl UserData for Object {
 /// What a state keeps for its libraries.
 struct State {
     setup: ScriptSetup,
+    libraries: &'static [&'static Library],
     methods: Vec<Table>,
     /// Carries calls out while a script runs.
     running: Option<Function>,
@@ -104,7 +117,7 @@ pub(super) fn install(
         methods.push(object);
         names.raw_set(format!("suricata.{}", library.name), functions)?;
     }
-    lua.set_app_data(State { setup: setup.clone(), methods, running: None });
+    lua.set_app_data(State { setup: setup.clone(), libraries, methods, running: None });
     let before: Option<Function> = lua.globals().get("require").ok();
     let require = lua.create_function(move |lua, name: LuaString| {
         let library: Value = names.raw_get(name.clone())?;
@@ -180,13 +193,13 @@ fn run(
     member: usize,
     mut args: MultiValue,
 ) -> Answer {
-    let Some(l) = LIBRARIES.get(library as usize) else { return Ok(MultiValue::new()) };
+    let (libraries, setup) = match lua.app_data_ref::<State>() {
+        Some(state) => (state.libraries, state.setup.clone()),
+        None => (&[][..], ScriptSetup::default()),
+    };
+    let Some(l) = libraries.get(library as usize) else { return Ok(MultiValue::new()) };
     let list = if is_method { l.methods } else { l.functions };
     let Some(m) = list.get(member) else { return Ok(MultiValue::new()) };
-    let setup = match lua.app_data_ref::<State>() {
-        Some(state) => state.setup.clone(),
-        None => ScriptSetup::default(),
-    };
     let this = if is_method { Some(this(lua, l, library, &mut args)?) } else { None };
     (m.run)(&mut Call {
         lua,

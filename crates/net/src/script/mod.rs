@@ -6,33 +6,38 @@
 //! errors are counted, said, and mean *no match*. Semantics and messages are the peer's (8.0.7),
 //! the limits are kept more strictly (`sandbox`, `bounded`).
 
+mod allowance;
 mod bounded;
 mod call;
+mod hash;
 mod inspect;
 mod library;
 pub(crate) mod output;
 mod pattern;
 mod sandbox;
 mod scene;
+mod stream_logs;
 mod voice;
 
 #[cfg(test)]
 mod tests;
 
 pub use inspect::inspect;
-pub(crate) use output::StreamLogs;
+pub(crate) use output::StreamPiece;
 pub use output::{OutputKind, OutputScript, OutputScripts};
 pub use sandbox::ScriptLimits;
 pub(crate) use scene::{FlowAt, Scene};
+pub(crate) use stream_logs::{Logged, StreamLogs};
 pub use voice::{ScriptSetup, Severity, Voice};
 
 use crate::datasets::Datasets;
+use allowance::Allowance;
 use call::with_scene;
 use gabion_rules::Ruleset;
 use gabion_rules::ruleset::ScriptRef;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, Value};
-use sandbox::{Allowance, Failure};
+use sandbox::Failure;
 use std::rc::Rc;
 
 const WHO: &str = "detect-lua";

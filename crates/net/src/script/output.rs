@@ -9,17 +9,9 @@
 use super::call::{self, with_scene};
 use super::library;
 use super::sandbox::Failure;
-use super::scene::{FlowAt, Scene};
+use super::scene::Scene;
 use super::voice::{ScriptSetup, Severity};
-use crate::flow_state::NetFlow;
-use crate::view::PacketView;
-use crate::worker::Core;
-use gabion_flow::Flow;
-use gabion_proto::files::{File, FileState};
-use gabion_proto::{Parser, Transaction};
-use gabion_record::Direction;
 use gabion_record::eve::Wants;
-use gabion_rules::Signature;
 use mlua::{Function, Lua, StdLib, Table, Value};
 
 const WHO: &str = "lua-output";
@@ -127,12 +119,12 @@ impl OutputScripts {
     }
 
     /// Whether one wants records of that kind.
-    fn wants(&self, kind: OutputKind) -> bool {
+    pub(crate) fn wants(&self, kind: OutputKind) -> bool {
         self.scripts.iter().any(|s| s.kind == kind)
     }
 
     /// Calls the scripts of that kind.
-    fn log<'a>(&self, kind: OutputKind, mut scene: impl FnMut() -> Scene<'a>) {
+    pub(crate) fn log<'a>(&self, kind: OutputKind, mut scene: impl FnMut() -> Scene<'a>) {
         for s in self.scripts.iter().filter(|s| s.kind == kind) {
             let run = with_scene(&s.lua, scene(), || s.log.call::<()>(s.lua.create_table()?));
             self.heed(s, run);
@@ -140,7 +132,7 @@ impl OutputScripts {
     }
 
     /// Calls the scripts of a stream's kind with a piece of it.
-    fn log_stream<'a>(
+    pub(crate) fn log_stream<'a>(
         &self,
         kind: OutputKind,
         piece: &StreamPiece<'_>,
@@ -200,40 +192,12 @@ impl OutputScripts {
     }
 }
 
-/// How far a stream or body was logged.
-#[derive(Clone, Copy, Debug, Default)]
-struct Logged {
-    bytes: u64,
-    is_closed: bool,
-}
-
-/// How far the streams and bodies of a flow were logged.
-#[derive(Debug, Default)]
-pub(crate) struct StreamLogs {
-    tcp: [Logged; 2],
-    /// By transaction.
-    bodies: Vec<(u64, [Logged; 2])>,
-}
-
-impl StreamLogs {
-    fn body(&mut self, tx: u64, d: Direction) -> &mut Logged {
-        let at = match self.bodies.iter().position(|(id, _)| *id == tx) {
-            Some(at) => at,
-            None => {
-                self.bodies.push((tx, Default::default()));
-                self.bodies.len() - 1
-            }
-        };
-        &mut self.bodies[at].1[d.index()]
-    }
-}
-
 /// A piece of a stream or body.
-struct StreamPiece<'a> {
-    bytes: &'a [u8],
-    is_first: bool,
-    is_last: bool,
-    to_server: bool,
+pub(crate) struct StreamPiece<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) is_first: bool,
+    pub(crate) is_last: bool,
+    pub(crate) to_server: bool,
 }
 
 fn said(step: &str, e: &mlua::Error) -> String {
@@ -289,136 +253,5 @@ fn kind(needs: &Table) -> Result<OutputKind, String> {
         (Some("streaming"), _) => Ok(OutputKind::TcpStream),
         (Some(other), _) => Err(format!("unknown type: {other}")),
         (None, _) => Err("init function does not say what the script logs".into()),
-    }
-}
-
-impl Core {
-    fn script_scene(&self) -> Scene<'_> {
-        let set = self.engine.detector.as_ref().map(|d| &d.set);
-        Scene { catalog: Some(&self.engine.catalog), set, ..Scene::default() }
-    }
-
-    /// Calls scripts that log packets, or alerts of packets.
-    pub(crate) fn script_packet(
-        &self,
-        kind: OutputKind,
-        view: &PacketView<'_>,
-        flow: Option<&Flow<NetFlow>>,
-        rule: Option<&Signature>,
-    ) {
-        self.outputs.log(kind, || Scene {
-            packet: Some(view),
-            flow: flow.map(FlowAt::Read),
-            rule,
-            ..self.script_scene()
-        });
-    }
-
-    /// Calls scripts that log transactions of this protocol.
-    pub(crate) fn script_tx(
-        &self,
-        view: &PacketView<'_>,
-        flow: &Flow<NetFlow>,
-        parser: &dyn Parser,
-        tx: &dyn Transaction,
-    ) {
-        let name = self.engine.catalog.eve_name(flow.ext.app.proto);
-        self.outputs.log(OutputKind::Transaction(name), || Scene {
-            packet: Some(view),
-            flow: Some(FlowAt::Read(flow)),
-            parser: Some(parser),
-            tx: Some(tx),
-            ..self.script_scene()
-        });
-    }
-
-    /// Calls scripts that log files.
-    pub(crate) fn script_file(
-        &self,
-        view: &PacketView<'_>,
-        flow: &Flow<NetFlow>,
-        parser: &dyn Parser,
-        tx: &dyn Transaction,
-        file: &File,
-    ) {
-        self.outputs.log(OutputKind::File, || Scene {
-            packet: Some(view),
-            flow: Some(FlowAt::Read(flow)),
-            parser: Some(parser),
-            tx: Some(tx),
-            file: Some((file, tx.id())),
-            ..self.script_scene()
-        });
-    }
-
-    /// Calls scripts that log flows.
-    pub(crate) fn script_flow(&self, flow: &Flow<NetFlow>) {
-        let make = || Scene { flow: Some(FlowAt::Read(flow)), ..self.script_scene() };
-        self.outputs.log(OutputKind::Flow, make);
-    }
-
-    /// Calls scripts that log streams or bodies with what is new in one direction of a flow.
-    pub(crate) fn script_streams(
-        &self,
-        view: &PacketView<'_>,
-        flow: &mut Flow<NetFlow>,
-        d: Direction,
-        at_end: bool,
-    ) {
-        let mut logs = flow.ext.logged.take().unwrap_or_default();
-        let shared = &*flow;
-        if self.outputs.wants(OutputKind::TcpStream)
-            && let Some(tcp) = &flow.tcp
-        {
-            let stream = tcp.stream(d);
-            let before = &mut logs.tcp[d.index()];
-            let bytes = stream.bytes_from(before.bytes);
-            let due = stream.acked().saturating_sub(before.bytes);
-            let due = usize::try_from(due).unwrap_or(usize::MAX);
-            let bytes = if at_end { bytes } else { bytes.get(..due).unwrap_or(bytes) };
-            self.script_piece(OutputKind::TcpStream, view, shared, d, before, bytes, at_end);
-        }
-        if self.outputs.wants(OutputKind::HttpBody)
-            && let Some(parser) = &flow.ext.app.parser
-        {
-            logs.bodies.retain(|(id, _)| *id >= parser.first_tx_id());
-            for id in parser.first_tx_id()..parser.next_tx_id() {
-                let file = parser.tx(id).and_then(|t| t.files(d)?.files.first());
-                let Some(f) = file else { continue };
-                let before = logs.body(id, d);
-                let (kept, start) = f.content();
-                let skip = before.bytes.saturating_sub(start);
-                let bytes = kept.get(usize::try_from(skip).unwrap_or(usize::MAX)..);
-                let bytes = bytes.unwrap_or_default();
-                let is_over = at_end || f.state != FileState::Open;
-                self.script_piece(OutputKind::HttpBody, view, shared, d, before, bytes, is_over);
-            }
-        }
-        flow.ext.logged = Some(logs);
-    }
-
-    fn script_piece(
-        &self,
-        kind: OutputKind,
-        view: &PacketView<'_>,
-        flow: &Flow<NetFlow>,
-        d: Direction,
-        before: &mut Logged,
-        bytes: &[u8],
-        is_last: bool,
-    ) {
-        let is_first = before.bytes == 0;
-        if before.is_closed || (bytes.is_empty() && (!is_last || is_first)) {
-            return;
-        }
-        let to_server = d == Direction::ToServer;
-        let piece = StreamPiece { bytes, is_first, is_last, to_server };
-        self.outputs.log_stream(kind, &piece, || Scene {
-            packet: Some(view),
-            flow: Some(FlowAt::Read(flow)),
-            ..self.script_scene()
-        });
-        before.bytes += bytes.len() as u64;
-        before.is_closed = is_last;
     }
 }

@@ -4,7 +4,7 @@
 //! matcher does all of it in one instruction. This one asks the allowance of the run every few
 //! steps. Nesting is limited like the manual's implementation limits it.
 
-use super::sandbox::Allowance;
+use super::allowance::Allowance;
 use crate::limits::{SCRIPT_CAPTURES_MAX, SCRIPT_PATTERN_DEPTH_MAX};
 use mlua::Lua;
 
@@ -45,9 +45,9 @@ impl PatternError {
     /// As an error of the calling script.
     pub(super) fn at(self, lua: &Lua) -> mlua::Error {
         match self {
-            PatternError::Malformed(what) => super::sandbox::error_at(lua, what),
+            PatternError::Malformed(what) => super::allowance::error_at(lua, what),
             PatternError::Index(n) => {
-                super::sandbox::error_at(lua, &format!("invalid capture index %{n}"))
+                super::allowance::error_at(lua, &format!("invalid capture index %{n}"))
             }
             PatternError::Spent(e) => e,
         }

@@ -6,6 +6,7 @@
 //! same run, so that a script that catches it does not get on. The error of a limit is said in the
 //! peer's words (8.0.7).
 
+use super::allowance::{Allowance, error_at};
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value, VmState};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -64,42 +65,6 @@ impl ScriptLimits {
                 .size("security.lua.max-instructions")
                 .unwrap_or(d.max_instructions),
             allow_restricted: config.flag("security.lua.allow-restricted-functions") == Some(true),
-        }
-    }
-}
-
-/// What one run of a script may still do.
-#[derive(Debug)]
-pub(crate) struct Allowance {
-    max: u64,
-    used: Cell<u64>,
-    is_over: Cell<bool>,
-    is_blocked: Cell<bool>,
-}
-
-impl Allowance {
-    /// A fresh run begins.
-    pub(crate) fn renew(&self) {
-        self.used.set(0);
-        self.is_over.set(false);
-        self.is_blocked.set(false);
-    }
-
-    /// Charges so many instructions; an error when there are no more.
-    pub(crate) fn charge(&self, n: u64) -> mlua::Result<()> {
-        let used = self.used.get().saturating_add(n);
-        self.used.set(used);
-        if used > self.max {
-            self.is_over.set(true);
-        }
-        self.check()
-    }
-
-    /// An error when the budget was used up before.
-    pub(crate) fn check(&self) -> mlua::Result<()> {
-        match self.is_over.get() {
-            true => Err(mlua::Error::RuntimeError("instruction limit exceeded".into())),
-            false => Ok(()),
         }
     }
 }
@@ -259,14 +224,4 @@ fn finalizers(lua: &Lua) -> mlua::Result<()> {
             original.call::<MultiValue>(args)
         })?,
     )
-}
-
-/// An error with the place of the script that called.
-pub(crate) fn error_at(lua: &Lua, text: &str) -> mlua::Error {
-    let place = lua.inspect_stack(1, |d| {
-        let line = d.current_line()?;
-        let source = d.source().short_src?.into_owned();
-        Some(format!("{source}:{line}: "))
-    });
-    mlua::Error::RuntimeError(format!("{}{text}", place.flatten().unwrap_or_default()))
 }

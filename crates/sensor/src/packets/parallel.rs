@@ -23,7 +23,7 @@ use crate::limits::{
 use gabion_capture::filter::Filter;
 use gabion_capture::{Agreed, AgreedClock, CaptureBytes, ClockCounts, FrameRef};
 use gabion_flow::DefragCounters;
-use gabion_net::{Dealer, Engine, FragmentFate, Verdicts, Worker, WorkerBudgets, WorkerGroup};
+use gabion_net::{Dealer, Engine, FragmentOutcome, Verdicts, Worker, WorkerBudgets, WorkerGroup};
 use gabion_outputs::files::{EventCounts, Outputs};
 use gabion_outputs::packet_order::{LineBatch, WorkerOutputs};
 use gabion_record::budget::BudgetPool;
@@ -65,7 +65,7 @@ struct Batch {
     /// The worker of each frame; [`NOBODY`] where none is given it.
     owners: Vec<u8>,
     /// Of frames with fragments, by their place: what became of the fragments.
-    fragments: Vec<(usize, Box<[FragmentFate]>)>,
+    fragments: Vec<(usize, Box<[FragmentOutcome]>)>,
     /// Number of the first frame.
     first: u64,
     /// Number of the first frame of the run whose checksums are ignored.
@@ -84,7 +84,7 @@ struct Batch {
 
 impl Batch {
     /// What became of the fragments of the frame at this place.
-    fn fragments_of(&self, place: usize) -> Option<&[FragmentFate]> {
+    fn fragments_of(&self, place: usize) -> Option<&[FragmentOutcome]> {
         let at = self.fragments.binary_search_by_key(&place, |(place, _)| *place).ok()?;
         self.fragments.get(at).map(|(_, fates)| &**fates)
     }

@@ -2,7 +2,7 @@
 
 use super::{Library, member};
 use crate::script::call::{Answer, Call, Held, Member};
-use md5::Digest;
+use crate::script::hash::{Hash, Kind};
 
 pub(super) const LIBRARY: Library =
     Library { name: "hashlib", class: "suricata:hashlib", functions: FUNCTIONS, methods: METHODS };
@@ -24,47 +24,6 @@ const METHODS: &[Member] = &[
     member("finalize", |c| finish(c, false)),
     member("finalize_to_hex", |c| finish(c, true)),
 ];
-
-/// Which hash.
-#[derive(Clone, Copy)]
-enum Kind {
-    Md5,
-    Sha1,
-    Sha256,
-}
-
-/// A hash that is being computed.
-pub(in crate::script) enum Hash {
-    Md5(md5::Md5),
-    Sha1(sha1::Sha1),
-    Sha256(sha2::Sha256),
-}
-
-impl Hash {
-    fn begin(kind: Kind) -> Hash {
-        match kind {
-            Kind::Md5 => Hash::Md5(md5::Md5::new()),
-            Kind::Sha1 => Hash::Sha1(sha1::Sha1::new()),
-            Kind::Sha256 => Hash::Sha256(sha2::Sha256::new()),
-        }
-    }
-
-    fn update(&mut self, bytes: &[u8]) {
-        match self {
-            Hash::Md5(h) => h.update(bytes),
-            Hash::Sha1(h) => h.update(bytes),
-            Hash::Sha256(h) => h.update(bytes),
-        }
-    }
-
-    fn finish(self) -> Vec<u8> {
-        match self {
-            Hash::Md5(h) => h.finalize().to_vec(),
-            Hash::Sha1(h) => h.finalize().to_vec(),
-            Hash::Sha256(h) => h.finalize().to_vec(),
-        }
-    }
-}
 
 /// Lower-case hex digits.
 pub(in crate::script) fn hex(bytes: &[u8]) -> Vec<u8> {

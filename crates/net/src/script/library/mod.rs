@@ -12,7 +12,7 @@ mod file;
 mod flow;
 mod flowint;
 mod flowvar;
-pub(super) mod hashlib;
+mod hashlib;
 mod http;
 mod ja3;
 mod log;
@@ -24,19 +24,7 @@ mod ssh;
 mod thread;
 mod tls;
 
-use super::call::{Answer, Call, Held, Member};
-
-/// A library.
-pub(super) struct Library {
-    /// Behind `suricata.`.
-    pub(super) name: &'static str,
-    /// What its objects are called in messages.
-    pub(super) class: &'static str,
-    /// Its functions.
-    pub(super) functions: &'static [Member],
-    /// Methods of its objects.
-    pub(super) methods: &'static [Member],
-}
+use super::call::{Answer, Call, Held, Library, Member};
 
 /// All libraries. A further one is one line here.
 pub(super) const LIBRARIES: &[&Library] = &[

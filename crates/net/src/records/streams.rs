@@ -1,12 +1,11 @@
 //! TCP packets with the session as each left it: records of EVE's `stream` type.
 
+use super::RecordStage;
+use super::header::{header, ip_facts, metadata};
 use crate::app::AppLayer;
-use crate::flow_state::NetFlow;
+use crate::context::PacketContext;
 use crate::keys::segment;
-use crate::log::{header, ip_facts};
-use crate::view::PacketView;
-use crate::worker::{Core, Fate};
-use gabion_flow::{Flow, StreamEvent, TcpSession, TcpState, TcpVerdict};
+use gabion_flow::{StreamEvent, TcpSession, TcpState};
 use gabion_packet::Transport;
 use gabion_record::eve::*;
 use gabion_record::json::Json;
@@ -17,16 +16,11 @@ fn is_behind(seq: u32, than: u32) -> bool {
     (seq.wrapping_sub(than) as i32) > 0
 }
 
-impl Core {
+impl RecordStage {
     /// The record of a TCP packet of a flow.
-    pub(crate) fn log_stream(
-        &self,
-        view: &PacketView<'_>,
-        flow: &Flow<NetFlow>,
-        fate: &Fate,
-        verdict: Option<&TcpVerdict>,
-        sink: &mut dyn NetSink,
-    ) {
+    pub(crate) fn log_stream(&self, cx: &mut PacketContext<'_>) {
+        let (view, verdict) = (cx.view, cx.tcp);
+        let Some(flow) = cx.flow.as_deref() else { return };
         let (h, Some(direction)) = (view.headers, view.direction) else { return };
         if !matches!(h.transport, Transport::Tcp(_)) {
             return;
@@ -48,12 +42,12 @@ impl Core {
             .collect();
         let is_updated = verdict.is_some_and(|v| v.is_state_changed);
         let object = SessionObject { session, is_updated, app: &flow.ext.app };
-        let meta = self.metadata(flow);
-        sink.stream(&StreamRecord {
+        let meta = metadata(cx.engine, flow, &cx.findings.packet_variables);
+        cx.sink.stream(&StreamRecord {
             header: header(view, Some(flow), Some(&meta)),
             direction,
             ip,
-            notes: notes(view, session, fate, verdict, !events.is_empty()),
+            notes: notes(cx, session, !events.is_empty()),
             session: &object,
             events: &events,
         });
@@ -61,21 +55,16 @@ impl Core {
 }
 
 /// What is to be noted of a packet.
-fn notes(
-    view: &PacketView<'_>,
-    session: Option<&TcpSession>,
-    fate: &Fate,
-    verdict: Option<&TcpVerdict>,
-    has_events: bool,
-) -> u16 {
+fn notes(cx: &PacketContext<'_>, session: Option<&TcpSession>, has_events: bool) -> u16 {
+    let view = cx.view;
     let has = |e: StreamEvent| view.stream_events.contains(&e);
     let mut noted = vec![
         (has_events, "event_set"),
         (has(StreamEvent::PktRetransmission), "retransmission"),
         (has(StreamEvent::PktSpuriousRetransmission), "spurious_retransmission"),
-        (fate.reuses_ports, "tcp_session_reuse"),
+        (cx.outcome.reuses_ports, "tcp_session_reuse"),
     ];
-    if let (Some(v), Transport::Tcp(t)) = (verdict, &view.headers.transport) {
+    if let (Some(v), Transport::Tcp(t)) = (cx.tcp, &view.headers.transport) {
         let sack = segment(view, false).map_or(&[][..], |s| s.options.sack);
         let is_dsack = sack.get(4..8).is_some_and(|right| {
             let right = u32::from_be_bytes([right[0], right[1], right[2], right[3]]);

@@ -1,0 +1,73 @@
+//! Input to a flow's application layer, and what it leads to.
+
+use super::counters::AppCounters;
+use super::protocols::Protocols;
+use gabion_proto::{Endpoints, Expectation, FilePiece};
+use gabion_record::applayer::Transport;
+use smallvec::SmallVec;
+
+/// What the application layer of a flow works with while it takes input.
+pub(crate) struct AppInput<'a> {
+    pub(crate) protocols: &'a Protocols,
+    pub(crate) endpoints: &'a Endpoints,
+    /// Event time of the packet.
+    pub(crate) ts_ns: u64,
+    pub(crate) transport: Transport,
+    pub(crate) effects: &'a mut Effects,
+    pub(crate) counters: &'a mut AppCounters,
+}
+
+/// What was done with a piece of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// Bytes that are done with.
+    pub(crate) used: usize,
+    /// The parser wanted more bytes at once than are kept for it: these are given up.
+    pub(crate) is_overflowing: bool,
+    /// Stream depth that the protocol asks for, which became known with this piece.
+    pub(crate) depth: Option<u64>,
+    pub(crate) then: Then,
+}
+
+impl Taken {
+    /// So many bytes are done with, and the side goes on.
+    pub(crate) fn used(used: usize) -> Taken {
+        Taken { used, is_overflowing: false, depth: None, then: Then::GoOn }
+    }
+}
+
+/// Which data is to be given next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Then {
+    /// This side's.
+    GoOn,
+    /// Nothing was used: data of the other side, which came before, is to be parsed first.
+    OtherFirst,
+    /// The sides turned out to be the other way round.
+    Reversed,
+}
+
+/// What input led to beside advancing the parser: it is carried out when the input is done with.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    /// Events of protocol detection.
+    pub(crate) events: SmallVec<[&'static str; 2]>,
+    /// Flows announced.
+    pub(crate) expectations: Vec<Expectation>,
+    /// Ranges of files that ended.
+    pub(crate) pieces: Vec<FilePiece>,
+    /// Nothing of this flow is of use any more.
+    pub(crate) stop_reassembly: bool,
+    /// Payload is not to be inspected any more.
+    pub(crate) stop_payload: bool,
+    /// What is left of both directions is to be inspected at once.
+    pub(crate) flush: bool,
+    /// Bytes were used, transactions were made or the end was met, by direction.
+    pub(crate) fed: [bool; 2],
+    /// Raw stream inspection is due.
+    pub(crate) trigger_raw: [bool; 2],
+    /// The parser gave up in this direction.
+    pub(crate) parser_error: bool,
+    /// Gaps the application layer was given.
+    pub(crate) gaps: u32,
+}

@@ -1,0 +1,448 @@
+//! Input to the application layer of a flow: streams, gaps and datagrams, first to detection of the
+//! protocol, then to its parser.
+
+use super::counters::{bump, bump_by};
+use super::crowd::may_be_told;
+use super::detection::{Answer, Question};
+use super::{AppInput, AppLayer, Side, Taken, Then, TxMemory};
+use crate::limits::{DETECT_BYTES_MAX, PARSER_PENDING_MAX, reached};
+use gabion_proto::registry::protocol;
+use gabion_proto::tx_list::{TxList, YOUNGEST_KEPT};
+use gabion_proto::{Endpoints, Input, Outcome, ParseContext, Transaction};
+use gabion_record::Direction;
+use gabion_record::applayer::{ProtoId, STREAM_FRAME, Transport};
+
+/// How far the protocol of a side's data is known.
+enum Detected {
+    /// It is known. If this piece showed it: the stream depth that it asks for.
+    Known { depth: Option<u64> },
+    /// Wait for more.
+    Unknown,
+    /// The sides are the other way round.
+    Reversed,
+}
+
+/// Source and destination port of data in a direction.
+fn ports(ends: &Endpoints, d: Direction) -> (u16, u16) {
+    match d {
+        Direction::ToServer => (ends.client_port, ends.server_port),
+        Direction::ToClient => (ends.server_port, ends.client_port),
+    }
+}
+
+impl AppLayer {
+    fn settle(&mut self, input: &mut AppInput<'_>, proto: ProtoId) {
+        bump(&mut input.counters.flows, proto, input.transport);
+        self.open(proto, input.transport, input.protocols);
+    }
+
+    /// Takes stream data of a direction.
+    pub(crate) fn stream(
+        &mut self,
+        input: &mut AppInput<'_>,
+        d: Direction,
+        bytes: &[u8],
+        eof: bool,
+    ) -> Taken {
+        let (i, other) = (d.index(), d.opposite());
+        if self.is_off(d) {
+            return Taken::used(bytes.len());
+        }
+        if !bytes.is_empty() {
+            self.sides[i].is_seen = true;
+            self.first_seen.get_or_insert(d);
+        }
+        if self.change.is_some() && !bytes.is_empty() {
+            self.switch();
+        }
+        let was_known = self.proto.is_known();
+        let detected = self.detect_stream(input, d, bytes, eof);
+        let Detected::Known { depth } = detected else {
+            let used = match eof && self.proto == ProtoId::UNKNOWN {
+                // What the other side has not said yet may still show it.
+                true => self.sides[other.index()].is_seen,
+                false => self.is_off(d),
+            };
+            let then = match detected {
+                Detected::Reversed => Then::Reversed,
+                Detected::Known { .. } | Detected::Unknown => Then::GoOn,
+            };
+            return Taken { then, ..Taken::used(if used { bytes.len() } else { 0 }) };
+        };
+        if !was_known && self.first_seen == Some(other) {
+            // What the other side said first (a greeting) is parsed first.
+            return Taken { depth, then: Then::OtherFirst, ..Taken::used(0) };
+        }
+        let side = &mut self.sides[i];
+        if bytes.len() < side.needed && !eof && bytes.len() < PARSER_PENDING_MAX {
+            return Taken { depth, ..Taken::used(0) };
+        }
+        side.needed = 0;
+        if bytes.is_empty() && (!eof || side.is_closed) {
+            return Taken { depth, ..Taken::used(0) };
+        }
+        side.is_closed |= eof;
+        self.is_fed = true;
+        if self.parser.is_none() {
+            // The other side is looked at until it is known what it says.
+            self.sides[i].is_disabled = true;
+            self.sides[other.index()].is_disabled |= self.is_detected(other);
+            return Taken { depth, ..Taken::used(bytes.len()) };
+        }
+        Taken { depth, ..self.parse_stream(input, d, bytes, eof) }
+    }
+
+    /// Gives stream data to the parser.
+    fn parse_stream(
+        &mut self,
+        input: &mut AppInput<'_>,
+        d: Direction,
+        bytes: &[u8],
+        eof: bool,
+    ) -> Taken {
+        match self.parse(input, d, Input::Data { bytes, eof }) {
+            Outcome::Done | Outcome::Error => Taken::used(bytes.len()),
+            Outcome::Incomplete { consumed, needed } => {
+                let side = &mut self.sides[d.index()];
+                let consumed = consumed.min(bytes.len());
+                if bytes.len() - consumed >= PARSER_PENDING_MAX {
+                    side.is_disabled = true;
+                    return Taken { is_overflowing: true, ..Taken::used(bytes.len()) };
+                }
+                side.needed = needed.max(bytes.len() - consumed + 1);
+                Taken::used(consumed)
+            }
+        }
+    }
+
+    /// Looks for the protocol where it is not known in this direction.
+    fn detect_stream(
+        &mut self,
+        input: &mut AppInput<'_>,
+        d: Direction,
+        bytes: &[u8],
+        eof: bool,
+    ) -> Detected {
+        let (i, o) = (d.index(), d.opposite().index());
+        if self.sides[i].proto == ProtoId::UNKNOWN && !bytes.is_empty() {
+            let other = self.sides[o].proto;
+            let may_turn = self.is_midstream && other == ProtoId::UNKNOWN;
+            let ports = ports(input.endpoints, d);
+            let question =
+                Question { transport: Transport::Tcp, direction: d, ports, other, may_turn };
+            let mut answer = input.protocols.detection.detect_protocol(&question, bytes);
+            if answer == Answer::Open && bytes.len() > DETECT_BYTES_MAX {
+                answer = Answer::Done;
+            }
+            match answer {
+                Answer::Found { proto, reversed } => {
+                    self.sides[i].proto = proto;
+                    if reversed && may_turn {
+                        return Detected::Reversed;
+                    }
+                    if other != ProtoId::UNKNOWN && other != proto {
+                        input.effects.events.push("applayer_mismatch_protocol_both_directions");
+                        // Before anything was parsed the client's word counts.
+                        if !self.is_fed && d == Direction::ToServer {
+                            self.proto = ProtoId::UNKNOWN;
+                        }
+                    }
+                }
+                // The end leaves the question open; what there is goes to the parser.
+                Answer::Open if eof && self.proto.is_known() => {}
+                Answer::Open => return Detected::Unknown,
+                Answer::Done => {
+                    if !self.give_up_detection(input, d, bytes.len()) {
+                        return Detected::Unknown;
+                    }
+                }
+            }
+        }
+        if self.proto != ProtoId::UNKNOWN {
+            return Detected::Known { depth: None };
+        }
+        let proto = self.sides[i].proto;
+        if proto == ProtoId::UNKNOWN {
+            return Detected::Unknown;
+        }
+        if eof && bytes.is_empty() && !self.sides.iter().any(|s| s.is_seen) {
+            // An announced flow in which nothing came.
+            input.effects.events.push("applayer_wrong_direction_first_data");
+            self.settle(input, ProtoId::FAILED);
+            return Detected::Unknown;
+        }
+        self.settle(input, proto);
+        self.compare_with_announced(input);
+        if d == Direction::ToClient
+            && !self.sides[o].is_seen
+            && protocol(proto).is_some_and(|p| p.first_direction == Some(Direction::ToServer))
+        {
+            input.effects.events.push("applayer_wrong_direction_first_data");
+        }
+        Detected::Known { depth: protocol(proto).and_then(|p| p.stream_depth) }
+    }
+
+    /// No byte of this direction will show the protocol any more. Whether it is known nevertheless.
+    fn give_up_detection(&mut self, input: &mut AppInput<'_>, d: Direction, len: usize) -> bool {
+        let (i, o) = (d.index(), d.opposite().index());
+        self.sides[i].is_done = true;
+        if self.proto.is_known() {
+            self.sides[i].proto = ProtoId::FAILED;
+            if !self.only_one_direction_raised {
+                self.only_one_direction_raised = true;
+                input.effects.events.push("applayer_detect_protocol_only_one_direction");
+            }
+            return true;
+        }
+        if self.expected.is_known() && !input.protocols.detection.finds(self.expected) {
+            self.sides[i].proto = self.expected;
+            return true;
+        }
+        let is_other_done = self.sides[o].is_done;
+        if is_other_done || len > DETECT_BYTES_MAX {
+            if !is_other_done {
+                reached::DETECT_BYTES_MAX.count();
+            }
+            self.settle(input, ProtoId::FAILED);
+            self.compare_with_announced(input);
+        }
+        false
+    }
+
+    /// Raises the events of a change of protocol that led to another than announced.
+    fn compare_with_announced(&self, input: &mut AppInput<'_>) {
+        if !self.original.is_known() || !self.expected.is_known() || self.proto == self.expected {
+            return;
+        }
+        input.effects.events.push("applayer_unexpected_protocol");
+        if protocol(self.expected).is_some_and(|p| p.is_encryption) {
+            input.effects.events.push("applayer_no_tls_after_starttls");
+        }
+    }
+
+    /// Looks for the protocol in the first datagram of a direction. What the first one of the flow
+    /// says counts, and what the other side says if that was nothing. Returns the direction in which
+    /// the datagram went after all.
+    fn detect_datagram(
+        &mut self,
+        input: &mut AppInput<'_>,
+        mut d: Direction,
+        bytes: &[u8],
+        may_swap: bool,
+    ) -> Direction {
+        let ports = ports(input.endpoints, d);
+        let other = self.sides[d.opposite().index()].proto;
+        let question =
+            Question { transport: Transport::Udp, direction: d, ports, other, may_turn: false };
+        let found = match input.protocols.detection.detect_protocol(&question, bytes) {
+            Answer::Found { proto, reversed } => {
+                if reversed && may_swap {
+                    d = d.opposite();
+                }
+                Some(proto)
+            }
+            Answer::Open | Answer::Done => None,
+        };
+        self.sides[d.index()].proto = match (found, other) {
+            (Some(proto), _) => proto,
+            (None, ProtoId::UNKNOWN) => ProtoId::FAILED,
+            (None, other) => other,
+        };
+        match found {
+            Some(proto) if other.is_known() && other != proto => {
+                input.effects.events.push("applayer_mismatch_protocol_both_directions");
+            }
+            Some(proto) if self.proto != proto => {
+                self.open(proto, Transport::Udp, input.protocols);
+            }
+            Some(_) => {}
+            None if self.proto == ProtoId::UNKNOWN => self.proto = self.sides[d.index()].proto,
+            None => {}
+        }
+        if other == ProtoId::UNKNOWN {
+            bump(&mut input.counters.flows, self.proto, Transport::Udp);
+        }
+        d
+    }
+
+    /// Takes one datagram. `may_swap`: it may turn out to be one of the server. Returns the direction
+    /// in which it went after all.
+    pub(crate) fn datagram(
+        &mut self,
+        input: &mut AppInput<'_>,
+        mut d: Direction,
+        bytes: &[u8],
+        may_swap: bool,
+    ) -> Direction {
+        self.sides[d.index()].is_seen = true;
+        if self.sides[d.index()].proto == ProtoId::UNKNOWN {
+            d = self.detect_datagram(input, d, bytes, may_swap);
+        }
+        if self.proto.is_known() && !self.sides[d.index()].is_disabled {
+            self.parse(input, d, Input::Data { bytes, eof: false });
+        }
+        d
+    }
+
+    /// Bytes of a direction are lost. False: the protocol can't go on after them.
+    pub(crate) fn gap(&mut self, input: &mut AppInput<'_>, d: Direction, len: u64) -> bool {
+        if self.is_off(d) {
+            return false;
+        }
+        if !self.proto.is_known() {
+            // Without its first bytes nothing is to be found, on either side (as in Suricata).
+            self.sides[d.index()].is_done = true;
+            self.disable();
+            return false;
+        }
+        let side = &mut self.sides[d.index()];
+        let accepts = protocol(self.proto).is_some_and(|p| p.accepts_gaps);
+        if !accepts || self.parser.is_none() {
+            bump(&mut input.counters.gaps, self.proto, Transport::Tcp);
+            side.is_disabled = true;
+            return false;
+        }
+        // What the other side showed holds for this one.
+        if side.proto == ProtoId::UNKNOWN {
+            side.proto = self.proto;
+        }
+        side.needed = 0;
+        self.parse(input, d, Input::Gap { len }) != Outcome::Error
+    }
+
+    /// Gives input to the parser, and takes up what it leads to.
+    pub(super) fn parse(
+        &mut self,
+        input: &mut AppInput<'_>,
+        d: Direction,
+        piece: Input<'_>,
+    ) -> Outcome {
+        let Some(parser) = &mut self.parser else { return Outcome::Done };
+        let transport = input.transport;
+        let mut cx = ParseContext::new(input.ts_ns, d, input.endpoints);
+        cx.is_changing =
+            self.change.is_some() || (self.expected.is_known() && self.expected != self.proto);
+        cx.requirements = input.protocols.requirements;
+        cx.changed_from = protocol(self.original).map(|p| p.table.eve_name);
+        let frames = &input.protocols.frames;
+        let wanted = frames.get(usize::from(self.proto.0)).copied().unwrap_or(0);
+        if wanted != 0 {
+            let frames = self.frames.get_or_insert_default();
+            if transport == Transport::Udp {
+                frames.clear();
+            } else if wanted >> STREAM_FRAME != 0
+                && matches!(piece, Input::Data { bytes: [_, ..], .. })
+            {
+                frames.stream(d, self.sides[d.index()].offset);
+            }
+            cx.frames.wanted = wanted;
+            cx.frames.at = [self.sides[0].offset, self.sides[1].offset];
+        }
+        cx.sparing = input.protocols.sparing(self.proto, &self.records, self.sent);
+        let outcome = parser.parse(&mut cx, piece);
+        self.records.refuse(cx.sparing.map_or(0, |sparing| sparing.refused));
+        if let Some(frames) = self.frames.as_mut()
+            && wanted != 0
+        {
+            input.counters.frames_dropped += frames.take(std::mem::take(&mut cx.frames));
+        }
+        let effects = &mut *input.effects;
+        effects.expectations.append(&mut cx.expectations);
+        effects.pieces.append(&mut cx.pieces);
+        effects.stop_reassembly |= cx.stop_reassembly;
+        effects.stop_payload |= cx.stop_payload_inspection;
+        effects.trigger_raw[0] |= cx.trigger_raw[0];
+        effects.trigger_raw[1] |= cx.trigger_raw[1];
+        effects.flush |= cx.flush;
+        if cx.change.is_some() {
+            self.change = cx.change;
+        }
+        let before = self.txs.next_id();
+        self.sync(input);
+        let made = self.txs.next_id().saturating_sub(before);
+        let effects = &mut *input.effects;
+        effects.fed[d.index()] |= made > 0;
+        self.tx_total += made;
+        bump_by(&mut input.counters.txs, self.proto, transport, made);
+        if outcome == Outcome::Error {
+            bump(&mut input.counters.errors, self.proto, transport);
+            effects.parser_error = true;
+            // A stream can't be followed any more; the next datagram is as good as any.
+            if transport == Transport::Tcp {
+                self.disable();
+            }
+        } else if protocol(self.proto).is_some_and(|p| p.auto_trigger_raw) && made > 0 {
+            effects.trigger_raw[d.index()] = true;
+        }
+        outcome
+    }
+
+    /// Remembers transactions the parser has made.
+    fn sync(&mut self, input: &AppInput<'_>) {
+        let Some(parser) = &mut self.parser else { return };
+        if self.txs.is_empty() {
+            self.txs.go_on_with(parser.first_tx_id());
+        }
+        let next = parser.next_tx_id();
+        let first_new = self.txs.next_id();
+        let last =
+            Direction::BOTH.map(|d| protocol(self.proto).map_or(1, |p| p.table.last_state(d)));
+        let mut sparing = input.protocols.sparing(self.proto, &self.records, self.sent);
+        while self.txs.next_id() < next {
+            // Parsers spare the same themselves, as far as they know of it.
+            self.txs.go_on_with(parser.txs().first_from(self.txs.next_id()).min(next));
+            let id = self.txs.next_id();
+            if id == next {
+                break;
+            }
+            let tx = parser.txs().at(id);
+            // The youngest stay: alerts of the packet name them.
+            if id + (YOUNGEST_KEPT as u64) < next
+                && let Some(sparing) = &mut sparing
+                && let Some(is) = tx.map(Transaction::standing)
+                && !sparing.keeps(&is)
+            {
+                // Nobody sees it: neither a rule nor who reads the records.
+                parser.free(id);
+                self.txs.go_on_with(id + 1);
+                continue;
+            }
+            let silent = &self.silent_pairs;
+            let no_log = !silent.is_empty()
+                && tx.and_then(|t| t.pair_key()).is_some_and(|k| silent.contains(&k));
+            let only = tx.and_then(Transaction::only);
+            let is_news = self.crowd.is_none() || tx.is_none_or(|tx| may_be_told(tx, last));
+            self.txs.push(None, |_| TxMemory {
+                no_log,
+                only,
+                is_begun: is_news,
+                ..TxMemory::default()
+            });
+        }
+        self.records.refuse(sparing.map_or(0, |sparing| sparing.refused));
+        self.note_changes(first_new);
+    }
+
+    /// Gives the old protocol up and looks for another.
+    fn switch(&mut self) {
+        let Some(change) = self.change.take() else { return };
+        self.original = self.proto;
+        self.proto = ProtoId::UNKNOWN;
+        for side in &mut self.sides {
+            *side = Side { is_seen: side.is_seen, offset: side.offset, ..Side::default() };
+        }
+        self.parser = None;
+        self.frames = None;
+        self.txs = TxList::default();
+        self.crowd = None;
+        self.only_one_direction_raised = false;
+        self.is_fed = false;
+        self.expected = change
+            .expected
+            .and_then(|name| {
+                let at = gabion_proto::registry().iter().position(|p| p.table.name == name)?;
+                Some(ProtoId(at as u8 + 1))
+            })
+            .unwrap_or_default();
+    }
+}

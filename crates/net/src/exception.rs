@@ -1,0 +1,94 @@
+//! Exception policies: what is done with a packet and its flow where a limit or an error keeps the
+//! engine from following them.
+
+use crate::context::PacketOutcome;
+use crate::engine::{Engine, Policies};
+use crate::flow_state::NetFlow;
+use gabion_flow::{ExceptionPolicy, ExceptionTrigger, Flow, FlowState};
+
+/// A policy that is to be carried out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Exception {
+    policy: ExceptionPolicy,
+    /// The trigger, as counters and records name it.
+    target: &'static str,
+    /// The drop reason of its packets.
+    reason: &'static str,
+}
+
+impl Exception {
+    /// The policy for a trigger.
+    pub(crate) fn of(policies: &Policies, trigger: ExceptionTrigger) -> Exception {
+        let (policy, reason) = match trigger {
+            ExceptionTrigger::DefragMemcap => (policies.defrag_memcap, "defrag memcap"),
+            ExceptionTrigger::FlowMemcap => (policies.flow_memcap, "flow memcap"),
+            ExceptionTrigger::StreamMemcap => (policies.stream_memcap, "stream memcap"),
+            ExceptionTrigger::ReassemblyMemcap => (policies.reassembly_memcap, "stream reassembly"),
+            ExceptionTrigger::Midstream => (policies.midstream, "stream midstream"),
+        };
+        Exception { policy, target: trigger.name(), reason }
+    }
+
+    /// The policy for a parser that gave up.
+    pub(crate) fn of_parser(policies: &Policies) -> Exception {
+        let (target, reason) = ("app_layer_error", "applayer error");
+        Exception { policy: policies.app_error, target, reason }
+    }
+
+    /// The trigger and the policy as they are counted.
+    pub(crate) fn names(&self) -> (&'static str, &'static str) {
+        (self.target, self.policy.eve_name())
+    }
+
+    /// Carries it out on a flow and its packet.
+    pub(crate) fn on_flow(
+        &self,
+        engine: &Engine,
+        flow: &mut Flow<NetFlow>,
+        outcome: &mut PacketOutcome,
+    ) {
+        let list = &mut flow.ext.exceptions;
+        if !list.iter().any(|(t, _)| *t == self.target) {
+            list.push(self.names());
+        }
+        match self.policy {
+            ExceptionPolicy::DropFlow | ExceptionPolicy::Reject => {
+                flow.ext.flags.dropped = true;
+                flow.ext.flags.drop_reason = Some("exception policy flow drop");
+            }
+            ExceptionPolicy::PassFlow => flow.ext.flags.passed = true,
+            ExceptionPolicy::Bypass => {
+                flow.state = FlowState::Bypassed;
+                flow.ext.flags.passed = true;
+            }
+            ExceptionPolicy::DropPacket
+            | ExceptionPolicy::PassPacket
+            | ExceptionPolicy::Ignore
+            | ExceptionPolicy::Auto => {}
+        }
+        self.on_packet(engine, outcome);
+    }
+
+    /// Carries out the part that concerns the packet alone.
+    pub(crate) fn on_packet(&self, engine: &Engine, outcome: &mut PacketOutcome) {
+        match self.policy {
+            ExceptionPolicy::DropFlow | ExceptionPolicy::DropPacket => {
+                if engine.options.inline {
+                    outcome.drop.get_or_insert(self.reason);
+                }
+                outcome.skip_detection = true;
+            }
+            ExceptionPolicy::Reject => {
+                if engine.options.inline {
+                    outcome.drop.get_or_insert(self.reason);
+                }
+                outcome.reject = Some(gabion_rules::Action::RejectSource);
+                outcome.skip_detection = true;
+            }
+            ExceptionPolicy::Bypass | ExceptionPolicy::PassFlow | ExceptionPolicy::PassPacket => {
+                outcome.skip_detection = true;
+            }
+            ExceptionPolicy::Ignore | ExceptionPolicy::Auto => {}
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! What is left of a flow when it ends: its last data is inspected, its records are written.
+//!
+//! Suricata makes a packet of its own for each direction in which something was not looked at yet; so
+//! does the engine. Such a packet has addresses and ports and nothing else.
+
+use crate::app::Effects;
+use crate::application::Moment;
+use crate::context::{Common, InputPlace, PacketOutcome};
+use crate::flow_state::NetFlow;
+use crate::limits::{END_PIECES_MAX, reached};
+use crate::view::PacketView;
+use crate::worker::Stages;
+use gabion_flow::{EndReason, Flow};
+use gabion_packet::{Decoded, Network, Transport};
+use gabion_record::Direction;
+use gabion_record::eve::NetSink;
+use gabion_record::ledger::ShedReason;
+use smallvec::SmallVec;
+
+impl Stages {
+    /// A flow has ended, at this event time: what is left of it is inspected and logged.
+    pub(crate) fn end_flow(
+        &mut self,
+        common: &mut Common,
+        mut flow: Flow<NetFlow>,
+        (reason, now_ns): (EndReason, u64),
+        place: InputPlace,
+        sink: &mut dyn NetSink,
+    ) {
+        match reason {
+            EndReason::Forced => common.account.ledgers.flows.shed(ShedReason::FlowMemcap, 1, 0),
+            _ => common.account.ledgers.flows.pass(1, 0),
+        }
+        // Of a flow that was dropped nothing more comes to an end.
+        let is_dropped = flow.ext.flags.dropped && common.engine.options.inline;
+        if !is_dropped {
+            self.end_streams(common, &mut flow, place, sink);
+        }
+        if self.records.outputs.wants_streams() && flow.tcp.is_some() {
+            for d in Direction::BOTH {
+                let headers = pseudo_headers(&flow, d);
+                let view = pseudo_view(&headers, &flow, d, place);
+                self.records.script_streams(&common.engine, &view, &mut flow, (d, true));
+            }
+        }
+        if flow.ext.app.parser.is_some() && !is_dropped {
+            let d = Direction::ToServer;
+            let headers = pseudo_headers(&flow, d);
+            let view = pseudo_view(&headers, &flow, d, place);
+            let mut outcome = PacketOutcome::default();
+            let mut cx = common.context(&view, Some(&mut flow), &mut outcome, sink);
+            self.records.log_transactions(&mut cx, true);
+        }
+        self.records.log_flow(&common.engine, &flow, (reason, now_ns), sink);
+        self.alerts.tags.untag(flow.id);
+        flow.ext.app.uncharge(&self.app.budget);
+        flow.ext.vars.release(&self.app.budget);
+        common.account.settle_limits(None);
+        self.stream.recycle(&mut flow);
+    }
+
+    /// The streams of a flow have ended: what is left of each side is given to the application layer
+    /// and inspected.
+    fn end_streams(
+        &mut self,
+        common: &mut Common,
+        flow: &mut Flow<NetFlow>,
+        place: InputPlace,
+        sink: &mut dyn NetSink,
+    ) {
+        let Some(ssn) = flow.tcp.as_mut() else { return };
+        let pending: SmallVec<[Direction; 2]> = ssn.finish().collect();
+        let detection = common.engine.detector.is_some();
+        for d in Direction::BOTH {
+            // What is left of one side may be what makes the other's worth looking at.
+            let app = &flow.ext.app;
+            let is_open = pending.contains(&d)
+                || app.has_open_work(d, detection)
+                || app.frames.as_ref().is_some_and(|f| !f.is_empty(d));
+            if is_open {
+                self.end_direction(common, flow, (d, place), sink);
+            }
+        }
+    }
+
+    /// What is left of both directions is inspected and logged, before the packet at hand.
+    pub(crate) fn flush(
+        &mut self,
+        common: &mut Common,
+        by: &PacketView<'_>,
+        flow: &mut Flow<NetFlow>,
+        sink: &mut dyn NetSink,
+    ) {
+        let dir = by.direction.unwrap_or(Direction::ToServer);
+        let first = if common.engine.options.inline { dir.opposite() } else { dir };
+        let place = InputPlace { clock_ns: by.clock_ns, link: by.link };
+        for d in [first, first.opposite()] {
+            let headers = pseudo_headers(flow, d);
+            let view = PacketView {
+                ts_ns: by.ts_ns,
+                number: by.number,
+                pkt_src: "stream (detect/log)",
+                ..pseudo_view(&headers, flow, d, place)
+            };
+            let skip_detection = flow.ext.flags.passed;
+            let mut outcome = PacketOutcome { skip_detection, ..PacketOutcome::default() };
+            self.finish(&mut common.context(&view, Some(&mut *flow), &mut outcome, sink));
+        }
+    }
+
+    /// The pseudo packet of one direction at a flow's end.
+    fn end_direction(
+        &mut self,
+        common: &mut Common,
+        flow: &mut Flow<NetFlow>,
+        (d, place): (Direction, InputPlace),
+        sink: &mut dyn NetSink,
+    ) {
+        let headers = pseudo_headers(flow, d);
+        let mut effects = Effects::default();
+        let at = Moment { ts_ns: flow.last_ns, clock_ns: place.clock_ns };
+        let Common { engine, account, .. } = &mut *common;
+        self.app.feed(engine, account, flow, (d, at), &mut effects);
+        let mut outcome = PacketOutcome::default();
+        self.carry_out(effects, common, flow, &mut outcome, place.clock_ns);
+        if let Some(p) = flow.ext.app.parser.as_mut() {
+            p.finish(d);
+        }
+        outcome.skip_detection |= flow.ext.flags.dropped || flow.ext.flags.passed;
+        // Data after holes comes in pieces of its own.
+        let inspects = common.engine.detector.is_some() && !outcome.skip_detection;
+        for n in 1.. {
+            let view = pseudo_view(&headers, flow, d, place);
+            self.finish(&mut common.context(&view, Some(&mut *flow), &mut outcome, sink));
+            let stream = flow.tcp.as_ref().map(|s| s.stream(d));
+            if !inspects || stream.is_none_or(|s| s.raw_view(1, true).is_none()) {
+                break;
+            }
+            if n == END_PIECES_MAX {
+                reached::END_PIECES_MAX.count();
+                break;
+            }
+        }
+    }
+}
+
+/// Headers of the packet that the engine makes at a flow's end.
+fn pseudo_headers(flow: &Flow<NetFlow>, d: Direction) -> Decoded {
+    let mut h = Decoded::new();
+    let (src, dst) = (flow.source(d), flow.source(d.opposite()));
+    h.src = src.addr;
+    h.dst = dst.addr;
+    h.sp = src.port;
+    h.dp = dst.port;
+    h.proto = flow.proto;
+    h.network = if flow.ip_version == 6 { Network::Ipv6 } else { Network::Ipv4 };
+    h.vlans = flow.vlan;
+    h.vlan_count = flow.vlan.iter().filter(|v| **v != 0).count() as u8;
+    h.transport = Transport::Tcp(gabion_packet::Tcp { flags: 0x10, ..Default::default() });
+    h
+}
+
+static NO_HEADERS: Decoded = Decoded::new();
+
+fn pseudo_view<'a>(
+    headers: &'a Decoded,
+    flow: &Flow<NetFlow>,
+    d: Direction,
+    place: InputPlace,
+) -> PacketView<'a> {
+    PacketView {
+        headers,
+        frame: &[],
+        payload: &[],
+        ts_ns: flow.last_ns,
+        clock_ns: place.clock_ns,
+        link: place.link,
+        number: 0,
+        pcap_cnt: None,
+        ignores_checksums: false,
+        direction: Some(d),
+        is_pseudo: true,
+        is_established: flow
+            .tcp
+            .as_ref()
+            .is_some_and(|t| t.state() >= gabion_flow::TcpState::Established),
+        stream_events: &[],
+        detection_events: &[],
+        pkt_src: "stream (flow timeout)",
+        no_payload: flow.ext.flags.no_payload,
+        prefix: &[],
+        outer: None,
+        root: &NO_HEADERS,
+        frame_number: 0,
+    }
+}

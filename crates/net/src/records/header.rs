@@ -1,0 +1,281 @@
+//! Members that records of several kinds have in common: the packet, the flow, the protocol, variables.
+
+use crate::app::AppLayer;
+use crate::context::PacketOutcome;
+use crate::detect::{Detector, Hit};
+use crate::engine::Engine;
+use crate::firewall::is_of_firewall;
+use crate::flow_state::{FlowVars, NetFlow};
+use crate::view::PacketView;
+use gabion_flow::Flow;
+use gabion_packet::{Decoded, Flags, Transport};
+use gabion_record::applayer::{Catalog, ProtoId};
+use gabion_record::eve::*;
+use gabion_record::json::Json;
+use gabion_record::{Direction, Tree};
+use gabion_rules::{Action, Ruleset, Signature};
+
+/// The common part of a record about this packet.
+pub(crate) fn header<'a>(
+    view: &PacketView<'a>,
+    flow: Option<&'a Flow<NetFlow>>,
+    metadata: Option<&'a dyn WriteObject>,
+) -> Header<'a> {
+    let h = view.headers;
+    let has_ports = matches!(h.proto, 6 | 17 | 132) && (h.transport.is_some() || view.is_pseudo);
+    Header {
+        ts_ns: view.ts_ns,
+        flow_id: flow.map(|f| f.id),
+        parent_id: flow.and_then(|f| f.parent_id),
+        in_iface: None,
+        pcap_cnt: view.pcap_cnt,
+        vlan: h.vlan_ids(),
+        ip_version: h.ip_version(),
+        src: h.src,
+        dst: h.dst,
+        ports: has_ports.then_some((h.sp, h.dp)),
+        ip_proto: h.proto,
+        icmp: h.transport.icmp().map(|i| (i.kind, i.code)),
+        spi: match &h.transport {
+            Transport::Esp(esp) => Some(esp.spi),
+            _ => None,
+        },
+        pkt_src: view.pkt_src,
+        metadata,
+        ether: match (h.src_mac(view.frame), h.dst_mac(view.frame)) {
+            (Some(src), Some(dst)) => Some(EtherHeader { ether_type: h.ethertype, src, dst }),
+            _ => None,
+        },
+    }
+}
+
+/// The same with the sides of a flow: `from` sends.
+pub(crate) fn flow_header<'a>(
+    view: &PacketView<'a>,
+    flow: &'a Flow<NetFlow>,
+    from: Direction,
+) -> Header<'a> {
+    let mut h = header(view, Some(flow), None);
+    let (src, dst) = (flow.source(from), flow.source(from.opposite()));
+    h.src = src.addr;
+    h.dst = dst.addr;
+    if matches!(flow.proto, 6 | 17 | 132) {
+        h.ports = Some((src.port, dst.port));
+    }
+    h
+}
+
+pub(crate) fn summary(flow: &Flow<NetFlow>) -> FlowSummary {
+    FlowSummary {
+        pkts: [flow.seen[0].pkts, flow.seen[1].pkts],
+        bytes: [flow.seen[0].bytes, flow.seen[1].bytes],
+        start_ns: flow.start_ns,
+        client: flow.client.addr,
+        server: flow.server.addr,
+        ports: matches!(flow.proto, 6 | 17 | 132).then_some((flow.client.port, flow.server.port)),
+        ip_version: flow.ip_version,
+    }
+}
+
+/// Names of a flow's protocols as records show them.
+pub(crate) fn app_names(catalog: &Catalog, app: &AppLayer) -> AppProtoNames {
+    let name = |p: ProtoId| (p != ProtoId::UNKNOWN).then(|| catalog.eve_name(p));
+    let differs = |d: Direction| {
+        let p = app.proto_in(d);
+        (p != app.proto && p != ProtoId::UNKNOWN).then(|| catalog.eve_name(p))
+    };
+    AppProtoNames {
+        app_proto: name(app.proto),
+        to_server: differs(Direction::ToServer),
+        to_client: differs(Direction::ToClient),
+        original: name(app.original).filter(|_| app.original != app.proto),
+        expected: (app.expected.is_known() && app.expected != app.proto)
+            .then(|| catalog.eve_name(app.expected)),
+    }
+}
+
+/// The link type of the bytes that records show of a packet.
+pub(crate) fn link_of(view: &PacketView<'_>) -> u16 {
+    let h = view.headers;
+    let is_bare = h.flags.has(Flags::REASSEMBLED) && view.prefix.is_empty() && view.link == 1;
+    if h.depth > 0 || is_bare { 12 } else { view.link }
+}
+
+/// The headers of a packet.
+pub(crate) fn ip_facts(h: &Decoded) -> IpFacts {
+    IpFacts {
+        len: u32::from(h.ip_len),
+        tos: h.tos,
+        ttl: h.ttl,
+        id: h.ip_id,
+        tcp: h.transport.tcp().map(|t| TcpFacts {
+            seq: t.seq,
+            ack: t.ack,
+            window: t.window,
+            flags: t.flags,
+            urgent: t.urgent,
+            header_len: t.header_len,
+        }),
+    }
+}
+
+/// Outer packet of a packet found in a tunnel.
+pub(crate) fn tunnel(view: &PacketView<'_>) -> Option<Tunnel> {
+    let o = view.outer?;
+    if !o.is_ip() {
+        return None;
+    }
+    Some(Tunnel {
+        ip_version: o.ip_version(),
+        src: o.src,
+        dst: o.dst,
+        ports: (o.sp, o.dp),
+        ip_proto: o.proto,
+        depth: view.headers.depth,
+        pcap_cnt: Some(view.frame_number),
+        pkt_src: view.root.source.name(),
+    })
+}
+
+/// The outcome of the packet, for `verdict`.
+pub(crate) fn verdict(outcome: &PacketOutcome, view: &PacketView<'_>) -> VerdictRecord {
+    let action = if outcome.drop.is_some() {
+        Verdict::Drop
+    } else if outcome.is_firewalled {
+        Verdict::Accept
+    } else if outcome.passed {
+        Verdict::Pass
+    } else {
+        Verdict::Alert
+    };
+    let is_tcp = matches!(view.headers.transport, Transport::Tcp(_));
+    let reject_target = outcome.reject.map(|a| match a {
+        Action::RejectDestination => "to_server",
+        Action::RejectBoth => "both",
+        _ => "to_client",
+    });
+    let reject: &'static [&'static str] = if is_tcp { &["tcp-reset"] } else { &["icmp-prohib"] };
+    VerdictRecord { action, reject_target, reject }
+}
+
+/// Which part of the engine a hit is of, where there are two: `fw` and `td` (threat detection).
+fn engine_name(detector: &Detector, hit: &Hit) -> Option<&'static str> {
+    detector.firewall.as_ref()?;
+    Some(if is_of_firewall(detector, hit) { "fw" } else { "td" })
+}
+
+/// Variables of a flow, and those of the packet at hand.
+pub(crate) fn metadata<'a>(
+    engine: &'a Engine,
+    flow: &'a Flow<NetFlow>,
+    packet: &'a [(u32, Vec<u8>)],
+) -> MetadataObject<'a> {
+    let set = engine.detector.as_ref().map(|d| &d.set);
+    MetadataObject { set, vars: &flow.ext.vars, packet }
+}
+
+/// Flow bits, integers and variables.
+pub(crate) struct MetadataObject<'a> {
+    pub(crate) set: Option<&'a Ruleset>,
+    pub(crate) vars: &'a FlowVars,
+    pub(crate) packet: &'a [(u32, Vec<u8>)],
+}
+
+impl WriteObject for MetadataObject<'_> {
+    fn write(&self, json: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
+        let Some(set) = self.set else { return false };
+        if self.vars.is_empty() && self.packet.is_empty() {
+            return false;
+        }
+        // Bits named `traffic/id/…` and `traffic/label/…` have an object of their own.
+        let names = || self.vars.bits().iter().map(|b| set.flowbits.get(*b));
+        let ids = names().filter_map(|n| n.strip_prefix("traffic/id/"));
+        let labels = names().filter_map(|n| n.strip_prefix("traffic/label/"));
+        if ids.clone().next().is_some() || labels.clone().next().is_some() {
+            json.open_key("traffic");
+            list(json, "id", ids);
+            list(json, "label", labels);
+            json.close();
+        }
+        let mark = json.mark();
+        json.open_key("metadata");
+        let inside = json.mark();
+        list(
+            json,
+            "flowbits",
+            names().filter(|n| !n.starts_with("traffic/id/") && !n.starts_with("traffic/label/")),
+        );
+        if !self.vars.texts.is_empty() {
+            variables(json, "flowvars", set, &self.vars.texts);
+        }
+        if !self.vars.ints().is_empty() {
+            json.open_key("flowints");
+            for (name, value) in self.vars.ints() {
+                json.key_text(set.flowints.get(*name).as_bytes());
+                json.push(itoa::Buffer::new().format(*value).as_bytes());
+            }
+            json.close();
+        }
+        if !self.vars.entropies.is_empty() {
+            json.open_key("entropy");
+            for (buffer, value) in &self.vars.entropies {
+                json.float(buffer, *value);
+            }
+            json.close();
+        }
+        if !self.packet.is_empty() {
+            variables(json, "pktvars", set, self.packet);
+        }
+        if json.wrote_since(inside) {
+            json.close()
+        } else {
+            json.rewind(mark)
+        }
+        true
+    }
+}
+
+/// An array of names under a key, left out when there is none.
+fn list<'n>(json: &mut Json, key: &str, names: impl Iterator<Item = &'n str>) {
+    let mut names = names.peekable();
+    if names.peek().is_none() {
+        return;
+    }
+    json.open_array_key(key);
+    for n in names {
+        json.item(n);
+    }
+    json.close_array();
+}
+
+fn variables(json: &mut Json, key: &str, set: &Ruleset, list: &[(u32, Vec<u8>)]) {
+    json.open_array_key(key);
+    for (name, value) in list {
+        json.open();
+        json.key_text(set.variables.get(*name).as_bytes());
+        json.quoted(value);
+        json.close();
+    }
+    json.close_array();
+}
+
+/// Members of a signature, but for its texts.
+pub(crate) fn signature_members<'a>(
+    detector: &'a Detector,
+    s: &'a Signature,
+    hit: &Hit,
+) -> AlertSignature<'a> {
+    AlertSignature {
+        gid: s.gid,
+        sid: s.sid,
+        rev: s.rev,
+        msg: detector.set.msg(s),
+        has_msg: s.msg.is_some(),
+        category: detector.set.category(s),
+        severity: s.priority,
+        metadata_json: &[],
+        references_json: &[],
+        rule: "",
+        engine: engine_name(detector, hit),
+    }
+}

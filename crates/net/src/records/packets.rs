@@ -1,0 +1,181 @@
+//! Records of packets: irregularities, drops, ARP, and what packet logs are given.
+
+use super::RecordStage;
+use super::header::{app_names, header, ip_facts, metadata, signature_members, verdict};
+use crate::context::PacketContext;
+use crate::counters::is_of_firewall;
+use crate::flow_state::NetFlow;
+use gabion_flow::Flow;
+use gabion_packet::{Arp, Transport};
+use gabion_record::eve::*;
+use gabion_record::json::Json;
+use gabion_record::{Addr, Direction, Tree};
+
+impl RecordStage {
+    /// Irregularities of the packet.
+    pub(crate) fn anomalies(&self, cx: &mut PacketContext<'_>) {
+        let w = &cx.engine.options.wants;
+        let (view, flow) = (cx.view, cx.flow.as_deref());
+        let h = view.headers;
+        let any = (w.anomaly_decode && !h.events.is_empty())
+            || (w.anomaly_stream && !view.stream_events.is_empty())
+            || (w.anomaly_app && !view.detection_events.is_empty());
+        if !any {
+            return;
+        }
+        let meta = flow.map(|f| metadata(cx.engine, f, &cx.findings.packet_variables));
+        let head = header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject));
+
+        let mut emit = |kind, event: &str, app_proto| {
+            cx.sink.anomaly(&AnomalyRecord {
+                header: head,
+                kind,
+                event,
+                app_proto,
+                tx_id: None,
+                packet: h.bytes(view.frame),
+                link: view.link,
+                in_capitals: kind == AnomalyKind::Detection,
+            });
+        };
+        if w.anomaly_decode {
+            for e in h.events.as_slice() {
+                emit(AnomalyKind::Decode, &format!("decoder.{}", e.name()), None);
+            }
+        }
+        if w.anomaly_stream {
+            for e in view.stream_events {
+                emit(AnomalyKind::Stream, &format!("stream.{}", e.name()), None);
+            }
+        }
+        if w.anomaly_app {
+            let app = flow.and_then(|f| app_names(&cx.engine.catalog, &f.ext.app).app_proto);
+            for e in view.detection_events {
+                emit(AnomalyKind::Detection, e, app);
+            }
+        }
+    }
+
+    /// Notes what packet logs are given of the frame: an inner packet's flow stands for it.
+    pub(crate) fn note_wire(&mut self, cx: &PacketContext<'_>) {
+        let (w, view, flow, outcome) = (&mut self.wire, cx.view, cx.flow.as_deref(), &*cx.outcome);
+        if let Some(f) = flow
+            && w.flow.is_none()
+        {
+            w.flow = Some(f.id);
+            w.flow_packets = f.seen[0].pkts + f.seen[1].pkts;
+            let d = view.direction.unwrap_or(Direction::ToServer);
+            let stream = f.tcp.as_ref().map(|t| t.stream(d));
+            w.is_beyond_depth = stream.is_some_and(|s| s.is_depth_reached());
+            w.has_segment = stream.is_some() && !view.payload.is_empty();
+        }
+        w.has_alert |= outcome.has_alert;
+        w.is_tagged = outcome.is_tagged.unwrap_or(w.is_tagged);
+        w.flow_has_alert |= flow.is_some_and(|f| f.ext.flags.alerted);
+        w.is_passed |= outcome.passed || flow.is_some_and(|f| f.ext.flags.passed);
+    }
+
+    /// A dropped or rejected packet.
+    pub(crate) fn log_drop(&self, cx: &mut PacketContext<'_>) {
+        let (engine, view, outcome) = (cx.engine, cx.view, &*cx.outcome);
+        let counters = &mut cx.account.counters;
+        if view.is_pseudo {
+            return;
+        }
+        if let Some(reason) = outcome.drop {
+            counters.count_drop(reason);
+        }
+        if outcome.reject.is_some() {
+            match outcome.drop.is_some_and(is_of_firewall) {
+                true => counters.firewall_rejected += 1,
+                false => counters.ips_rejected += 1,
+            }
+        }
+        let Some(reason) = outcome.drop else { return };
+        if !engine.options.wants.drops {
+            return;
+        }
+        if !engine.options.wants.drops_all
+            && let Some(f) = cx.flow.as_deref_mut()
+            && !is_news(f, reason, view.direction)
+        {
+            return;
+        }
+        let flow = cx.flow.as_deref();
+        let h = view.headers;
+        let meta = flow.map(|f| metadata(engine, f, &cx.findings.packet_variables));
+        let alerts: Vec<(AlertSignature<'_>, bool)> = match &engine.detector {
+            Some(d) => cx
+                .findings
+                .hits
+                .iter()
+                .filter(|_| !outcome.skip_detection || d.firewall.is_some())
+                .map(|hit| (hit, &d.set.signatures[hit.sig as usize]))
+                .filter(|(hit, s)| hit.action.unwrap_or(s.action).drops())
+                .map(|(hit, s)| (signature_members(d, s, hit), true))
+                .collect(),
+            None => Vec::new(),
+        };
+        cx.sink.dropped(&DropRecord {
+            header: header(view, flow, meta.as_ref().map(|m| m as &dyn WriteObject)),
+            reason,
+            ip: ip_facts(h),
+            udp_len: match &h.transport {
+                Transport::Udp(_) => u16::try_from(view.payload.len() + 8).ok(),
+                _ => None,
+            },
+            // The peer writes both as they lie in the packet.
+            icmp: h.transport.icmp().map(|i| (i.id.swap_bytes(), i.seq.swap_bytes())),
+            direction: flow.and(view.direction),
+            is_firewalled: outcome.is_firewalled,
+            alerts: &alerts,
+            verdict: Some(verdict(outcome, view)),
+        });
+    }
+
+    /// An ARP packet.
+    pub(crate) fn log_arp(&self, cx: &mut PacketContext<'_>) {
+        let view = cx.view;
+        if !cx.engine.options.wants.arp {
+            return;
+        }
+        if let Some(arp) = Arp::of(view.headers, view.frame) {
+            let mut h = header(view, None, None);
+            h.ether = None;
+            cx.sink.arp(&h, &ArpObject(arp));
+        }
+    }
+}
+
+/// Whether a dropped packet of a flow is written when not all are (`flows: start`): what a rule
+/// dropped is, of a flow that is dropped as a whole the first packet of each direction, else none.
+fn is_news(flow: &mut Flow<NetFlow>, reason: &str, direction: Option<Direction>) -> bool {
+    let flags = &mut flow.ext.flags;
+    let mut is_first = false;
+    if flags.dropped {
+        let told = &mut flags.drop_told[direction.unwrap_or(Direction::ToServer).index()];
+        is_first = !std::mem::replace(told, true);
+    }
+    is_first || reason == "rules"
+}
+
+struct ArpObject(Arp);
+
+impl WriteObject for ArpObject {
+    fn write(&self, j: &mut Json, _config: Option<&Tree>, _in_alert: bool) -> bool {
+        let a = &self.0;
+        let mac = |m: &[u8; 6]| m.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":");
+        j.field_plain("hw_type", "ethernet");
+        j.field_plain("proto_type", "ipv4");
+        match a.operation {
+            1 => j.field_plain("opcode", "request"),
+            2 => j.field_plain("opcode", "reply"),
+            n => j.number("opcode", n),
+        }
+        j.field_plain("src_mac", &mac(&a.sender_mac));
+        j.field_plain("src_ip", &Addr::v4(a.sender_ip).text(4));
+        j.field_plain("dest_mac", &mac(&a.target_mac));
+        j.field_plain("dest_ip", &Addr::v4(a.target_ip).text(4));
+        true
+    }
+}

@@ -1,0 +1,349 @@
+//! The worker through its public surface: frames in, records out. Nothing here needs a corpus or the
+//! program.
+
+use gabion_flow::{DefragConfig, ExceptionPolicy, FlowConfig, StreamConfig};
+use gabion_matcher::regex::Limits;
+use gabion_net::{
+    Datasets, Dealer, Detector, Engine, EngineOptions, Expressions, FrameIn, Policies, Protocols,
+    RuleTexts, Verdicts, Worker, WorkerBudgets, WorkerGroup,
+};
+use gabion_packet::DecodeConfig;
+use gabion_proto::Requirements;
+use gabion_record::Tree;
+use gabion_record::budget::Budget;
+use gabion_record::eve::*;
+use gabion_rules::{LoadOptions, RuleSource, RuleVars, Ruleset};
+use std::sync::Arc;
+
+const SECOND: u64 = 1_000_000_000;
+const START: u64 = 1_700_000_000 * SECOND;
+const SYN: u8 = 2;
+const ACK: u8 = 16;
+const FIN_ACK: u8 = 17;
+
+/// An engine with these rules and the default configuration.
+fn engine(rules: &str) -> Arc<Engine> {
+    let config = Tree::default();
+    let catalog = gabion_proto::registry::catalog();
+    let source = RuleSource { name: "test.rules", text: rules, is_firewall: false };
+    let vars = RuleVars::default();
+    let (set, report) = Ruleset::load(&[source], &catalog, &vars, &LoadOptions::default());
+    assert_eq!(set.signatures.len(), rules.lines().count(), "{report:?}");
+    let (expressions, _) = Expressions::compile(&set, Limits::default(), true);
+    let rule_texts = RuleTexts::new(&set);
+    let ignore = ExceptionPolicy::Ignore;
+    Arc::new(Engine {
+        detector: Some(Detector::new(set, &catalog, expressions, Datasets::default())),
+        protocols: Protocols::new(&config, Requirements::default()).expect("the defaults are good"),
+        catalog,
+        options: EngineOptions {
+            decode: DecodeConfig::from_tree(&config),
+            defrag: DefragConfig::from_tree(&config).expect("the defaults are good"),
+            flow: FlowConfig::from_tree(&config).expect("the defaults are good"),
+            stream: StreamConfig::from_tree(&config, false).expect("the defaults are good"),
+            policies: Policies {
+                defrag_memcap: ignore,
+                flow_memcap: ignore,
+                stream_memcap: ignore,
+                reassembly_memcap: ignore,
+                midstream: ignore,
+                app_error: ignore,
+            },
+            inline: false,
+            firewall: false,
+            checksums: false,
+            captured: Default::default(),
+            alerts_max: gabion_net::limits::PACKET_ALERTS_MAX,
+            guess_tx: false,
+            ranges: Default::default(),
+            wants: Wants { alerts: true, app: true, flows: true, ..Wants::default() },
+            profile: None,
+            seed: 1,
+            simulate_app_error: [None; 2],
+            simulate_packet_loss: None,
+            app_memcap: None,
+            simulate_defrag_memcap: None,
+        },
+        scripts: Default::default(),
+        reputation: Arc::default(),
+        countries: None,
+        rule_texts,
+    })
+}
+
+/// Records in a line each, as they come.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<String>,
+    /// Alerts whose thresholds are asked in packet order.
+    asked: Vec<Question>,
+}
+
+impl Lines {
+    fn of(&self, kind: &str) -> Vec<&str> {
+        let all = self.lines.iter().map(String::as_str);
+        all.filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' ')).collect()
+    }
+}
+
+impl NetSink for Lines {
+    fn alert(&mut self, r: &AlertRecord<'_>) {
+        match r.question {
+            Some(question) => self.asked.push(question),
+            None => {
+                let payload = r.payload.escape_ascii();
+                self.lines
+                    .push(format!("alert {} {:?} {payload}", r.signature.sid, r.header.pcap_cnt));
+            }
+        }
+    }
+    fn app(&mut self, r: &AppRecord<'_>) {
+        self.lines.push(format!("app {} tx {}", r.event_type, r.tx_id));
+    }
+    fn file(&mut self, _: &FileRecord<'_>) {}
+    fn file_chunk(&mut self, _: &FileChunk<'_>) {}
+    fn flow(&mut self, r: &FlowRecord<'_>) {
+        let [to_server, to_client] = r.summary.pkts;
+        let ports = r.header.ports;
+        self.lines.push(format!("flow {ports:?} {to_server}+{to_client} {} {}", r.state, r.reason));
+    }
+    fn anomaly(&mut self, _: &AnomalyRecord<'_>) {}
+    fn dropped(&mut self, _: &DropRecord<'_>) {}
+    fn packet(&mut self, _: &PacketRecord<'_>) {}
+    fn arp(&mut self, _: &Header<'_>, _: &dyn WriteObject) {}
+}
+
+/// An IPv4 packet with these last bytes of its addresses, without link layer; checksums are not
+/// looked at.
+fn ipv4(proto: u8, (src, dst): (u8, u8), inside: &[u8]) -> Vec<u8> {
+    let len = (20 + inside.len()) as u16;
+    let mut packet = vec![0x45, 0];
+    packet.extend(len.to_be_bytes());
+    packet.extend([0, 1, 0, 0, 64, proto, 0, 0, 10, 0, 0, src, 10, 0, 0, dst]);
+    packet.extend(inside);
+    packet
+}
+
+fn udp((src, dst): (u8, u8), (sp, dp): (u16, u16), payload: &[u8]) -> Vec<u8> {
+    let len = (8 + payload.len()) as u16;
+    let header = [sp.to_be_bytes(), dp.to_be_bytes(), len.to_be_bytes(), [0; 2]].concat();
+    ipv4(17, (src, dst), &[&header, payload].concat())
+}
+
+fn tcp(
+    (src, dst): (u8, u8),
+    (sp, dp): (u16, u16),
+    (seq, ack): (u32, u32),
+    flags: u8,
+    payload: &[u8],
+) -> Vec<u8> {
+    let mut segment = [sp.to_be_bytes(), dp.to_be_bytes()].concat();
+    segment.extend(seq.to_be_bytes());
+    segment.extend(ack.to_be_bytes());
+    segment.extend([0x50, flags, 0x40, 0, 0, 0, 0, 0]);
+    segment.extend(payload);
+    ipv4(6, (src, dst), &segment)
+}
+
+/// A connection to port 80 in which the client asks and the server answers.
+fn connection(client: u8, port: u16, request: &[u8], answer: &[u8]) -> Vec<Vec<u8>> {
+    let (there, back) = ((client, 200), (200, client));
+    let (to, from) = ((port, 80), (80, port));
+    let (asked, answered) = (1 + request.len() as u32, 501 + answer.len() as u32);
+    vec![
+        tcp(there, to, (0, 0), SYN, b""),
+        tcp(back, from, (500, 1), SYN | ACK, b""),
+        tcp(there, to, (1, 501), ACK, b""),
+        tcp(there, to, (1, 501), ACK, request),
+        tcp(back, from, (501, asked), ACK, answer),
+        tcp(there, to, (asked, answered), FIN_ACK, b""),
+        tcp(back, from, (answered, asked + 1), FIN_ACK, b""),
+        tcp(there, to, (asked + 1, answered + 1), ACK, b""),
+    ]
+}
+
+/// Frame `number`, so many milliseconds after the one before.
+fn frame(number: u64, data: &[u8]) -> FrameIn<'_> {
+    let ts_ns = START + number * SECOND / 1000;
+    FrameIn {
+        ts_ns,
+        clock_ns: ts_ns,
+        is_leap: false,
+        number,
+        link: 101,
+        ignores_checksums: false,
+        wire_len: data.len() as u32,
+        data,
+        fragments: None,
+    }
+}
+
+/// What one worker makes of these packets.
+fn read(engine: &Arc<Engine>, packets: &[Vec<u8>]) -> (Lines, Worker) {
+    let mut worker = Worker::new(Arc::clone(engine), WorkerBudgets::standalone(engine));
+    let mut lines = Lines::default();
+    for (n, packet) in packets.iter().enumerate() {
+        assert!(worker.frame(&frame(n as u64 + 1, packet), &mut lines));
+    }
+    worker.finish(&mut lines);
+    let mut stages = Vec::new();
+    worker.ledgers().each(&mut |stage, ledger| {
+        if ledger.balance().is_err() {
+            stages.push(stage);
+        }
+    });
+    assert_eq!(stages, [""; 0], "ledgers that don't balance");
+    (lines, worker)
+}
+
+#[test]
+fn a_rule_on_a_datagram_alerts_with_its_payload() {
+    let engine =
+        engine(r#"alert udp any any -> any 9 (msg:"a word"; content:"sesame"; sid:7; rev:1;)"#);
+    let packets = [
+        udp((1, 2), (4000, 9), b"open sesame"),
+        udp((1, 2), (4000, 9), b"open barley"),
+        udp((1, 2), (4000, 8), b"open sesame"),
+    ];
+    let (lines, worker) = read(&engine, &packets);
+    assert_eq!(lines.of("alert"), ["7 Some(1) open sesame"]);
+    assert_eq!(worker.counters().alerts, 1);
+    assert_eq!(worker.counters().packets, 3);
+}
+
+#[test]
+fn a_connection_is_one_flow_and_its_request_one_record() {
+    let engine = engine(
+        r#"alert http any any -> any any (msg:"uri"; http.uri; content:"/secret"; sid:1; rev:1;)"#,
+    );
+    let request = b"GET /secret HTTP/1.1\r\nHost: a.example\r\n\r\n";
+    let answer = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+    let (lines, worker) = read(&engine, &connection(1, 4000, request, answer));
+    assert_eq!(lines.of("app"), ["http tx 0"]);
+    assert_eq!(lines.of("alert").len(), 1, "{:?}", lines.lines);
+    assert_eq!(lines.of("flow"), ["Some((4000, 80)) 5+3 closed shutdown"]);
+    let (flows, tcp, _) = worker.flow_counters();
+    assert_eq!((flows.total, tcp.sessions), (1, 1));
+}
+
+#[test]
+fn any_split_of_a_request_gives_the_same_records() {
+    let engine = engine(
+        r#"alert http any any -> any any (msg:"uri"; http.uri; content:"/secret"; sid:1; rev:1;)"#,
+    );
+    let request = b"GET /secret HTTP/1.1\r\nHost: a.example\r\n\r\n";
+    let whole = connection(1, 4000, request, b"HTTP/1.1 204 No Content\r\n\r\n");
+    let records = |packets: &[Vec<u8>]| {
+        let (lines, _) = read(&engine, packets);
+        (lines.of("app").len(), lines.of("alert").len())
+    };
+    assert_eq!(records(&whole), (1, 1));
+    for at in 1..request.len() {
+        let (first, second) = request.split_at(at);
+        let mut packets = whole.clone();
+        packets[3] = tcp((1, 200), (4000, 80), (1, 501), ACK, first);
+        packets.insert(4, tcp((1, 200), (4000, 80), (1 + at as u32, 501), ACK, second));
+        assert_eq!(records(&packets), (1, 1), "split at {at}");
+    }
+}
+
+/// RFC 768, RFC 791: a datagram in two fragments is inspected when it is whole.
+#[test]
+fn a_rule_sees_through_fragments() {
+    let engine = engine(r#"alert udp any any -> any 9 (msg:"w"; content:"sesame"; sid:7; rev:1;)"#);
+    let whole = udp((1, 2), (4000, 9), b"now open sesame, please");
+    let (header, inside) = whole.split_at(20);
+    let part = |from: usize, to: usize, more: bool| {
+        let mut packet = [header, &inside[from..to]].concat();
+        let len = packet.len() as u16;
+        packet[2..4].copy_from_slice(&len.to_be_bytes());
+        let field = (from as u16 / 8) | if more { 0x2000 } else { 0 };
+        packet[6..8].copy_from_slice(&field.to_be_bytes());
+        packet
+    };
+    let (lines, _) = read(&engine, &[part(0, 16, true), part(16, inside.len(), false)]);
+    assert_eq!(lines.of("alert").len(), 1, "{:?}", lines.lines);
+    assert_eq!(lines.of("flow"), ["Some((4000, 9)) 1+0 new shutdown"]);
+}
+
+const LIMITED: &str = r#"alert udp any any -> any 9 (msg:"w"; content:"sesame"; threshold:type limit, track by_src, count 2, seconds 60; sid:7; rev:1;)"#;
+
+#[test]
+fn a_threshold_limits_the_alerts_of_a_host() {
+    let engine = engine(LIMITED);
+    let of = |host: u8, n: u16| udp((host, 2), (4000 + n, 9), b"sesame");
+    let packets: Vec<_> = (0..5).flat_map(|n| [of(1, n), of(3, n)]).collect();
+    let (lines, worker) = read(&engine, &packets);
+    assert_eq!(lines.of("alert").len(), 4, "two of each host: {:?}", lines.lines);
+    assert_eq!(worker.counters().alerts_suppressed, 6);
+}
+
+#[test]
+fn a_flow_that_is_idle_ends_before_the_packet_that_shows_it() {
+    let engine = engine(r#"alert udp any any -> any 9 (msg:"w"; content:"sesame"; sid:7; rev:1;)"#);
+    let mut worker = Worker::new(Arc::clone(&engine), WorkerBudgets::standalone(&engine));
+    let mut lines = Lines::default();
+    let (first, second) = (udp((1, 2), (4000, 9), b"a"), udp((1, 2), (4001, 9), b"b"));
+    worker.frame(&frame(1, &first), &mut lines);
+    assert!(worker.next_expiry() > frame(1, &first).clock_ns);
+    let late = frame(2, &second);
+    let late = FrameIn {
+        ts_ns: late.ts_ns + 3_600 * SECOND,
+        clock_ns: late.clock_ns + 3_600 * SECOND,
+        ..late
+    };
+    worker.frame(&late, &mut lines);
+    assert_eq!(lines.of("flow"), ["Some((4000, 9)) 1+0 new timeout"]);
+    worker.finish(&mut lines);
+    assert_eq!(lines.of("flow").len(), 2);
+}
+
+/// Two workers, each shown all frames in turn, write together what one writes alone.
+#[test]
+fn two_workers_write_what_one_writes() {
+    let rules = format!(
+        "{LIMITED}\n{}",
+        r#"alert http any any -> any any (msg:"uri"; http.uri; content:"/secret"; sid:1; rev:1;)"#
+    );
+    let engine = engine(&rules);
+    let mut packets = Vec::new();
+    for n in 0..20_u16 {
+        let request = b"GET /secret HTTP/1.1\r\nHost: a.example\r\n\r\n";
+        let client = 10 + (n % 5) as u8;
+        packets.extend(connection(client, 4000 + n, request, b"HTTP/1.1 204 No Content\r\n\r\n"));
+        packets.push(udp((client, 2), (5000 + n, 9), b"sesame"));
+    }
+    let (alone, _) = read(&engine, &packets);
+    let group = WorkerGroup::new(2, |_| ());
+    let new =
+        |n| Worker::in_group(Arc::clone(&engine), WorkerBudgets::standalone(&engine), &group, n);
+    let mut workers = [new(0), new(1)];
+    let mut dealer = Dealer::new(Arc::clone(&engine), Budget::standalone("defrag", 1 << 20));
+    let mut verdicts = Verdicts::new(Arc::clone(&engine));
+    let (mut lines, mut own) = (Lines::default(), [0; 2]);
+    for (n, packet) in packets.iter().enumerate() {
+        let f = frame(n as u64 + 1, packet);
+        let to = dealer.deal(&f).expect("a link type that is read").key as usize % 2;
+        for worker in &mut workers {
+            while worker.advance_clock(&f, &mut lines) {}
+        }
+        workers[to].take(&f, &mut lines);
+        own[to] += 1;
+        for question in std::mem::take(&mut lines.asked) {
+            if verdicts.ask(&question) {
+                lines.lines.push(format!("alert 7 Some({}) sesame", n + 1));
+            }
+        }
+    }
+    for worker in &mut workers {
+        worker.finish(&mut lines);
+    }
+    assert!(own.iter().all(|n| *n > 0), "both have work: {own:?}");
+    let sorted = |lines: &Lines| {
+        let mut all = lines.lines.clone();
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(&lines), sorted(&alone));
+    assert_eq!(lines.of("alert").len(), 30, "20 requests, two words of each of five hosts");
+}
