@@ -123,13 +123,18 @@ pub(crate) fn run(o: &ListOptions) -> Result<Exit, Fault> {
 }
 
 /// The name of a type of findings.
-fn kind(text: &str) -> Result<String, String> {
-    let kinds: Vec<&str> = ALL.iter().flat_map(|(_, a)| a.types).map(|kind| kind.name).collect();
+pub(super) fn kind(text: &str) -> Result<String, String> {
+    let kinds = kinds();
     let known = kinds.iter().find(|known| text.eq_ignore_ascii_case(known));
     known.map(|known| (*known).to_owned()).ok_or_else(|| {
         let near = values::meant(text, &kinds);
         format!("no type of findings: {near}see docs/detections.md, which has them all")
     })
+}
+
+/// All types of findings.
+pub(super) fn kinds() -> Vec<&'static str> {
+    ALL.iter().flat_map(|(_, about)| about.types).map(|kind| kind.name).collect()
 }
 
 /// A level of findings.

@@ -3,7 +3,7 @@
 
 use super::findings::{Line, read, second};
 use crate::exit::{Exit, Fault};
-use crate::{moments, operator_file, standard_output};
+use crate::{moments, operator_file, standard_output, values};
 use clap::Args;
 use gabion_behavior::whitelist::{Whitelist, known_type};
 use gabion_outputs::table::{Align, Table, thousands};
@@ -22,19 +22,19 @@ use std::path::{Path, PathBuf};
 pub(crate) struct MuteOptions {
     /// An address, a network, a name, a type of findings (BEACON), or a pair: an address, a comma, and an address or
     /// a name (10.0.0.5,198.51.100.3)
-    #[arg(value_name = "HOST|TYPE|PAIR")]
+    #[arg(value_name = "HOST|TYPE|PAIR", value_parser = values::text())]
     what: String,
     /// Only findings of this type
-    #[arg(long = "type", value_name = "TYPE")]
+    #[arg(long = "type", value_name = "TYPE", value_parser = super::list::kind)]
     kind: Option<String>,
     /// For how long from now on: 30m, 12h, 7d, 2w
-    #[arg(long = "for", value_name = "DURATION", required_unless_present = "for_good")]
-    duration: Option<String>,
+    #[arg(long = "for", value_name = "DURATION", allow_hyphen_values = true, value_parser = duration, required_unless_present = "for_good")]
+    duration: Option<i64>,
     /// Without an end
     #[arg(long, conflicts_with = "duration")]
     for_good: bool,
     /// Why, for whoever reads the whitelist later
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", value_parser = values::text())]
     because: String,
     /// The whitelist to write to [default: the one that the configuration names]
     #[arg(long, value_name = "FILE")]
@@ -60,7 +60,9 @@ pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
     // What is written is what will be read: a line that is none would be left out of the next run.
     let (list, wrong) = Whitelist::read(&entry, &|_| None);
     if let Some(why) = wrong.first() {
-        return Err(Fault::usage(format!("{}: {}", o.what, why.error)));
+        let forms =
+            "write an address (10.0.0.5), a network (10.0.0.0/8), a name or a pair of these";
+        return Err(Fault::usage(format!("{}: {}: {forms}", o.what, why.error)));
     }
     if let Some(folder) = &o.preview {
         return preview(o, &entry, &list, folder);
@@ -87,6 +89,13 @@ pub(crate) fn run(o: &MuteOptions) -> Result<Exit, Fault> {
     Ok(Exit::Done)
 }
 
+/// Seconds of a duration.
+fn duration(text: &str) -> Result<i64, String> {
+    let is_back = text.starts_with('-') || text.ends_with("ago");
+    let seconds = moments::age(text.trim()).filter(|s| *s > 0 && !is_back);
+    seconds.ok_or_else(|| "no duration: write 90s, 30m, 12h, 7d or 2w".to_owned())
+}
+
 /// The line of the whitelist.
 fn entry(o: &MuteOptions, now: i64) -> Result<String, Fault> {
     let what = o.what.trim();
@@ -95,28 +104,27 @@ fn entry(o: &MuteOptions, now: i64) -> Result<String, Fault> {
         None => {
             let forms = "write an address, a network, a name with a dot, a type of findings (docs/detections.md), or \
                          ADDRESS,ADDRESS for a pair";
-            return Err(Fault::usage(format!("{what}: neither host nor type nor pair: {forms}")));
+            let meant = values::meant(&what.to_ascii_uppercase(), &super::list::kinds());
+            return Err(Fault::usage(format!(
+                "{what}: neither host nor type nor pair: {meant}{forms}"
+            )));
         }
     };
     if let Some(kind) = &o.kind {
-        let known = known_type(kind.trim()).ok_or_else(|| {
-            Fault::usage(format!(
-                "--type {kind}: no type of findings: docs/detections.md has them all"
-            ))
-        })?;
         if line.starts_with("evidence,") {
             return Err(Fault::usage(format!(
                 "--type {kind}: {what} is a type already: leave one out"
             )));
         }
-        let _ = write!(line, ",type={known}");
+        let _ = write!(line, ",type={kind}");
     }
-    if let Some(text) = &o.duration {
-        let wrong =
-            || Fault::usage(format!("--for {text}: no duration: write it as 30m, 12h, 7d or 2w"));
-        let seconds = moments::age(text.trim()).filter(|s| *s > 0).ok_or_else(wrong)?;
+    if let Some(seconds) = o.duration {
         let end = now.checked_add(seconds).and_then(|s| jiff::Timestamp::from_second(s).ok());
-        let end = end.filter(|t| t.as_second() < LAST).ok_or_else(wrong)?;
+        let end = end.filter(|t| t.as_second() < LAST).ok_or_else(|| {
+            Fault::usage(
+                "--for: no duration that ends before the year 2200: write --for-good for no end",
+            )
+        })?;
         let _ = write!(line, ",until={}", end.strftime("%Y-%m-%dT%H:%M:%SZ"));
     }
     let because = o.because.trim();
@@ -165,7 +173,7 @@ fn file(o: &MuteOptions) -> Result<PathBuf, Fault> {
     let named = tree.text("whitelists.local_whitelist_path").map(str::trim);
     let named = named.filter(|path| !path.is_empty()).ok_or_else(|| {
         let config = config.display();
-        Fault::usage(format!("{config}: has no whitelists.local_whitelist_path: {hint}"))
+        Fault::input(format!("{config}: has no whitelists.local_whitelist_path: {hint}"))
     })?;
     Ok(PathBuf::from(named))
 }
@@ -173,6 +181,10 @@ fn file(o: &MuteOptions) -> Result<PathBuf, Fault> {
 /// Appends a line; its number.
 fn append(path: &Path, entry: &str) -> Result<u64, Fault> {
     let shown = path.display();
+    if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+        let why = "is no regular file: name the whitelist that runs are given";
+        return Err(Fault::input(format!("whitelist: {shown}: {why}")));
+    }
     let before = match path.exists() {
         true => operator_file::text(path, NAMED_FILE_BYTES_MAX)
             .map_err(|e| Fault::input(format!("whitelist: {shown}: {e}: name another file")))?,

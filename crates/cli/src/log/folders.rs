@@ -202,6 +202,24 @@ pub(super) fn stored_recipients(state: &Path) -> Result<Vec<Recipient>, LogFault
     Ok(all)
 }
 
+/// Refuses a log, or a state, that could not be written to, before anything else is looked at: what can be known of it by
+/// reading.
+pub(super) fn check_writable(log: &Path, state: Option<&Path>) -> Result<(), LogFault> {
+    looked_at(log, state).map(drop)
+}
+
+/// The folders of a log and of its signer's state, and the readers that the state names.
+fn looked_at(log: &Path, state: Option<&Path>) -> Result<(Files, Files, Vec<Recipient>), LogFault> {
+    let folder = open(log)?;
+    if !log.join(identity::FILE).exists() {
+        let text = "no log here: log.id is missing: make one with `gabion log init`";
+        return Err(LogFault::input(text).about(log));
+    }
+    let state = state_of(log, state);
+    let recipients = stored_recipients(&state)?;
+    Ok((folder, open(&state)?, recipients))
+}
+
 /// Opens a log for writing, mending what a crash left; says so on standard error.
 pub(super) fn writer(
     folder: &LogFolder,
@@ -230,13 +248,7 @@ pub(super) fn writer_telling(
     if let (Locked::Nothing, Some(text)) = (guard_secrets(), Locked::Nothing.complaint()) {
         eprintln!("gabion: {text}");
     }
-    let folder = open(log)?;
-    if !log.join(identity::FILE).exists() {
-        let text = "no log here: log.id is missing: make one with `gabion log init`";
-        return Err(LogFault::input(text).about(log));
-    }
-    let state = state_of(log, state);
-    let recipients = stored_recipients(&state)?;
+    let (folder, state, recipients) = looked_at(log, state)?;
     let mut policy = Policy::default();
     if let Some(seal) = seal {
         policy.manner.is_padded = seal.pad;
@@ -246,7 +258,6 @@ pub(super) fn writer_telling(
         }
         policy.classes.clone_from(&seal.classes);
     }
-    let state = open(&state)?;
     let (writer, opened) = Writer::open_telling(folder, state, recipients, policy, now_ns(), found)
         .map_err(|e| LogFault::from(e).about(log))?;
     if opened.was_torn() {

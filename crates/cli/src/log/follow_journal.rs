@@ -12,6 +12,7 @@ use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
 use gabion_logs::journal::{Entries, Entry};
+use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_runtime::{Signals, clock};
 use gabion_seal::limits::CHUNK_PLAIN;
@@ -20,6 +21,7 @@ use gabion_seal::statement::statement;
 use gabion_seal::storage::Files;
 use gabion_seal::{Flags, Kind, Record, Source, Transport, Writer};
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
@@ -35,6 +37,8 @@ const STATEMENT: &str = "journal";
 
 pub(super) fn run(options: &FollowJournal) -> Ended {
     let signals = Signals::install().map_err(|e| LogFault::environment(format!("signals: {e}")))?;
+    // Before the log is opened, whose opening may write to it.
+    runnable(&options.journalctl).map_err(|e| not_run(options, &e))?;
     let (writer, _) = folders::writer(&options.folder, Some(&options.seal))?;
     let cursor = last_cursor(&options.folder.log)?;
     let mut sealing = Sealing {
@@ -97,7 +101,7 @@ pub(super) fn run(options: &FollowJournal) -> Ended {
         json.close();
         standard_output::line(String::from_utf8_lossy(json.bytes()));
     } else if !options.quiet {
-        standard_output::line(format_args!("sealed {entries} entries of the journal"));
+        standard_output::line(format_args!("sealed {} entries of the journal", thousands(entries)));
     }
     Ok(0)
 }
@@ -198,6 +202,22 @@ fn journalctl(options: &FollowJournal) -> Command {
     command
 }
 
+/// Whether a program could be run: a name without a folder is looked up as the system does.
+fn runnable(program: &Path) -> std::io::Result<()> {
+    let check = |path: &Path| {
+        if std::fs::metadata(path)?.is_dir() {
+            return Err(rustix::io::Errno::ISDIR.into());
+        }
+        Ok(rustix::fs::access(path, rustix::fs::Access::EXEC_OK)?)
+    };
+    if program.components().count() > 1 {
+        return check(program);
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let is_there = std::env::split_paths(&folders).any(|f| check(&f.join(program)).is_ok());
+    if is_there { Ok(()) } else { Err(std::io::ErrorKind::NotFound.into()) }
+}
+
 fn not_run(options: &FollowJournal, e: &std::io::Error) -> LogFault {
     let program = options.journalctl.display();
     LogFault::environment(format!("{program}: {e}: install systemd, or name it with --journalctl"))
@@ -244,7 +264,7 @@ impl Sink for Last {
 }
 
 /// The cursor that the log says last. It stands in clear: a writer has no reader's key.
-fn last_cursor(path: &std::path::Path) -> Result<Option<String>, LogFault> {
+fn last_cursor(path: &Path) -> Result<Option<String>, LogFault> {
     let log = folders::open(path)?;
     let mut reader = Reader::open(&log, &[]).map_err(|e| LogFault::from(e).about(path))?;
     let wanted = Selection { kind: Some(Kind::System), ..Selection::default() };

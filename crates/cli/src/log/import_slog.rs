@@ -5,6 +5,7 @@ use super::options::ImportSlog;
 use super::times::now_ns;
 use super::{Ended, LogFault, folders};
 use crate::standard_output;
+use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_seal::limits::SLOG_LINE_MAX;
 use gabion_seal::recipient::SecretKey;
@@ -26,6 +27,9 @@ pub(super) fn run(options: &ImportSlog) -> Ended {
         }
         None => None,
     };
+    if let Some(log) = &options.log {
+        folders::check_writable(log, options.state.as_deref())?;
+    }
     let file = std::fs::File::open(&options.file)
         .map_err(|e| LogFault::input(format!("{}: {e}", options.file.display())))?;
     let mut input = BufReader::with_capacity(1 << 18, file);
@@ -182,9 +186,9 @@ fn finish(options: &ImportSlog, import: &Import<'_>) -> Ended {
         standard_output::line(summary.slog_line());
         standard_output::line(format_args!(
             "{} lines, {} suspicious, {} spliced starts{}; last line {last}",
-            summary.lines,
-            summary.suspicious,
-            summary.spliced,
+            thousands(summary.lines),
+            thousands(summary.suspicious),
+            thousands(summary.spliced),
             if missing { ", NOT the expected end" } else { "" }
         ));
     }

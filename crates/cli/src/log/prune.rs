@@ -11,6 +11,10 @@ pub(super) fn run(options: &Prune) -> Ended {
     let oldest = now_ns().saturating_sub(options.keep);
     let log = folders::open(&options.folder.log)?;
     folders::identity_of(&options.folder.log)?;
+    // Whether it is the signer's must not depend on whether there is something to remove.
+    if options.folder.state.is_some() {
+        folders::check_writable(&options.folder.log, options.folder.state.as_deref())?;
+    }
     let held = held(&log)?;
     let due: Vec<u64> = segments(&log)?
         .into_iter()

@@ -9,6 +9,7 @@ use crate::exit::{Exit, Fault};
 use crate::listen::by_kind;
 use crate::standard_output;
 use gabion_intake::{ClientTls, Endpoint, Error, Load, LoadSettings, Place, Sent};
+use gabion_outputs::table::thousands;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -41,11 +42,12 @@ pub(crate) fn run(o: &SendOptions) -> Result<Exit, Fault> {
         }
         is_whole &= done.is_whole();
         let rate = done.sent as f64 / seconds.max(1e-9);
-        let _ = write!(text, "{name}: {} sent", done.sent);
+        let _ = write!(text, "{name}: {} sent", thousands(done.sent));
         if let Some(n) = done.acknowledged {
-            let _ = write!(text, ", {n} acknowledged");
+            let _ = write!(text, ", {} acknowledged", thousands(n));
         }
-        let _ = writeln!(text, ", {} failed, {seconds:.3} s, {rate:.0}/s", done.failed);
+        let (failed, rate) = (thousands(done.failed), thousands(rate as u64));
+        let _ = writeln!(text, ", {failed} failed, {seconds:.3} s, {rate}/s");
         let acknowledged = done.acknowledged.map_or("null".to_owned(), |n| n.to_string());
         json.push(format!(
             "{{\"transport\":\"{name}\",\"sent\":{},\"acknowledged\":{acknowledged},\"failed\":{},\"seconds\":{seconds:.6}}}",

@@ -126,7 +126,15 @@ pub(crate) fn parse(args: &[OsString]) -> Result<Options, String> {
                 })?;
                 o.sets.push((k.trim().to_string(), v.trim().to_string()));
             }
-            "--data-dir" => o.sets.push(("default-data-dir".to_string(), text(name, path(name)?)?)),
+            "--data-dir" => {
+                let folder = text(name, path(name)?)?;
+                if !std::path::Path::new(&folder).is_dir() {
+                    return Err(format!(
+                        "--data-dir {folder}: no such folder: make it, or name another"
+                    ));
+                }
+                o.sets.push(("default-data-dir".to_string(), folder));
+            }
             "-l" => o.log_dir = Some(path("-l")?.into()),
             "-r" => o.captures.push(path("-r")?.into()),
             "--pcap-file-recursive" => o.recursive = true,

@@ -3,11 +3,14 @@
 use crate::program::{demo, gabion, repository};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 /// A folder with all of it.
 pub struct Ground {
     dir: tempfile::TempDir,
     names: BTreeMap<&'static str, String>,
+    /// There are a certificate that vouches for itself, and its key.
+    pub has_certificate: bool,
 }
 
 impl Ground {
@@ -21,7 +24,7 @@ impl Ground {
         ]);
         for name in [
             "run", "keys", "log", "anchors", "proof", "vkey", "new", "garbage", "empty", "folder",
-            "missing", "fifo", "out", "cwd",
+            "missing", "fifo", "out", "cwd", "cert", "certkey",
         ] {
             names.insert(name, at(name));
         }
@@ -36,7 +39,14 @@ impl Ground {
         let kind = rustix::fs::FileType::Fifo;
         let mode = rustix::fs::Mode::from_raw_mode(0o600);
         rustix::fs::mknodat(rustix::fs::CWD, Path::new(&at("fifo")), kind, mode, 0).unwrap();
-        let ground = Ground { dir, names };
+        let openssl = Command::new("openssl")
+            .args(["req", "-x509", "-days", "2", "-subj", "/CN=localhost", "-nodes"])
+            .args(["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"])
+            .args(["-keyout", &at("certkey"), "-out", &at("cert")])
+            .stderr(Stdio::null())
+            .status();
+        let has_certificate = openssl.is_ok_and(|status| status.success());
+        let ground = Ground { dir, names, has_certificate };
         for line in [
             "read $demo --behavior -l $run -q",
             "log keygen --out $keys",

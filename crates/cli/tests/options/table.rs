@@ -25,6 +25,12 @@ pub enum Kind {
     Write,
     /// A folder that is written or made.
     Make,
+    /// A file that is appended to, and read before that.
+    Append,
+    /// A program that is run.
+    Run,
+    /// A folder that is there.
+    Folder,
     /// A socket that is made or sent to.
     Socket,
     /// Anything may stand there.
@@ -106,22 +112,18 @@ pub const ROWS: &[Row] = &[
     row("behavior list", "--since", Time),
     row("behavior list", "--sort", Word("threta")),
     row("behavior list", "--rows", ROWS_OF_TABLE),
-    // The tests of muting try these.
-    row(
-        "behavior mute",
-        "HOST|TYPE|PAIR --type --for --because --whitelist --config --preview",
-        Anything,
-    ),
+    row("behavior mute", "HOST|TYPE|PAIR", Form("nobody")),
+    row("behavior mute", "--type", Word("BECAON")),
+    row("behavior mute", "--for", Age),
+    row("behavior mute", "--because", Text),
+    row("behavior mute", "--whitelist", Append),
+    row("behavior mute", "--config --preview", Read("")),
     row("doctor", "OUTDIR --root", Read("")),
     row("listen", "--udp --tcp --tls --relp --slog-udp --slog-tcp --metrics", Place),
-    // Bound when the log is open.
     row("listen", "--unix", Anything),
     row("listen", "--slog-key --slog-config --tls-cert --recipient --witness-ca", Read("")),
-    // They are looked at behind a good certificate.
-    row("listen", "--tls-key --tls-client-ca", Anything),
-    row("listen", "--log --state", Make),
-    // Made when the log is.
-    row("listen", "--spill", Anything),
+    row("listen", "--tls-key --tls-client-ca", Read("")),
+    row("listen", "--log --state --spill", Make),
     row("listen", "--origin", Form("a b")),
     row("listen", "--checkpoint-chunks", Number(1, 0xffff_ffff)),
     row("listen", "--checkpoint-seconds --stats --idle --frame-timeout", SECONDS),
@@ -145,9 +147,9 @@ pub const ROWS: &[Row] = &[
     row("log append", "LOG --state", Read("")),
     row("log append", "--class --into", Text),
     row("log follow-journal", "LOG --state", Read("")),
-    // It is run, not read.
-    row("log follow-journal", "--journalctl", Anything),
+    row("log follow-journal", "--journalctl", Run),
     row("log follow-journal", "--class", Text),
+    // They are journalctl's own.
     row("log follow-journal", "ARGUMENT", Anything),
     row("log show", "LOG --key --vkey", Read("")),
     row("log show", "--since --until", Time),
@@ -189,16 +191,14 @@ pub const ROWS: &[Row] = &[
     row("log import-slog", "FILE", Read("garbage empty fifo device")),
     row("log import-slog", "--password-file", Read("garbage empty fifo")),
     row("log import-slog", "--priv-key", Read("")),
-    // They are opened behind a good file of slog's.
-    row("log import-slog", "--log --state", Anything),
+    row("log import-slog", "--log --state", Read("")),
     row("log import-slog", "--expect-lines", ANY_NUMBER),
     row("log import-slog", "--expect-last", Form("abc")),
     row("log recover", "LOG --state", Read("")),
     row("log stat", "LOG --vkey", Read("")),
     row("log stat", "--socket", Place),
     row("log prune", "LOG", Read("folder")),
-    // It is opened when there is something to remove.
-    row("log prune", "--state", Anything),
+    row("log prune", "--state", Read("")),
     row("log prune", "--keep", Age),
     row("log rewrap", "LOG --state --key --add", Read("")),
     row("log rewrap", "--remove", Form("nobody")),
@@ -218,16 +218,15 @@ pub const ROWS: &[Row] = &[
     row("send", "--text", Read("garbage empty fifo")),
     row("send", "--slog-key", Read("")),
     row("send", "--tls-ca", Read("garbage empty fifo")),
-    // They are looked at behind good authorities.
     row("send", "--tls-cert --tls-key", Anything),
     row("send", "--connections", Number(1, 10_000)),
-    row("send", "--tls-name", Anything),
+    row("send", "--tls-name", Form("a b")),
     row("suricata", "-c --include", Read("")),
     // A folder without captures, a filter without words and a file without rules are none, as in Suricata.
     row("suricata", "-r", Read("folder")),
     row("suricata", "-F -s -S --firewall-rules-exclusive", Read("empty fifo")),
     row("suricata", "--disable-conf --enable-conf --modify-conf", Read("empty fifo garbage")),
-    row("suricata", "--data-dir", Anything),
+    row("suricata", "--data-dir", Folder),
     row("suricata", "--set", Form("novalue")),
     row("suricata", "--user --group", Form("nobodyx")),
     row("suricata", "--runmode", Word("workres")),

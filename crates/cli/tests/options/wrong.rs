@@ -29,7 +29,7 @@ const BASES: &[(&str, &str)] = &[
     ("rules test", "CAPTURE=$demo --rules=$rules"),
     ("behavior show", "OUTDIR=$run --profile=10.0.0.1"),
     ("behavior list", "OUTDIR=$run"),
-    ("behavior mute", "--for=7d"),
+    ("behavior mute", "HOST|TYPE|PAIR=10.0.0.5 --for=7d --because=known --whitelist=$new"),
     ("doctor", "OUTDIR=$run"),
     ("listen", "--udp=127.0.0.1:0 --log=$new --recipient=$pub"),
     ("log keygen", "--out=$new"),
@@ -62,17 +62,19 @@ const BESIDE: &[(&str, &str, &str)] = &[
     ("read", "--disable-conf --enable-conf --modify-conf", "--rules $rules"),
     ("send", "--tls-ca", "--tls 127.0.0.1:9"),
     ("read", "--alert-pcap-ring --alert-pcap-after", "--alert-pcap $new"),
-    ("listen", "--tls --tls-client-ca", "--tls-cert $garbage --tls-key $garbage"),
+    ("listen", "--tls", "--tls-cert $garbage --tls-key $garbage"),
+    ("listen", "--tls-client-ca", "--tls-cert $cert --tls-key $certkey"),
     ("listen", "--tls-cert", "--tls-key $garbage"),
-    ("listen", "--tls-key", "--tls-cert $garbage"),
+    ("listen", "--tls-key", "--tls-cert $cert"),
     ("listen", "--slog-udp --slog-tcp", "--slog-key $garbage"),
     ("listen", "--witness-ca", "--witness https://127.0.0.1:1"),
     ("log checkpoint", "--witness-ca", "--witness https://127.0.0.1:1"),
     ("log keygen", "--origin", "--signer"),
     ("log import-slog", "--state", "--log $log"),
     ("send", "--tls", "--tls-ca $garbage"),
-    ("send", "--tls-cert", "--tls-key $garbage --tls-ca $garbage"),
-    ("send", "--tls-key", "--tls-cert $garbage --tls-ca $garbage"),
+    ("send", "--tls-cert", "--tls-key $certkey --tls-ca $cert"),
+    ("send", "--tls-key", "--tls-cert $cert --tls-ca $cert"),
+    ("send", "--tls-name", "--tls-ca $cert"),
     ("send", "--slog-udp --slog-tcp", "--slog-key $garbage"),
     ("suricata", "-c --include -s -S --firewall-rules-exclusive", "-T"),
 ];
@@ -81,6 +83,7 @@ const BESIDE: &[(&str, &str, &str)] = &[
 const WITHOUT: &[(&str, &str, &str)] = &[
     ("log prove", "--finding", "--record"),
     ("log stat", "--socket", "LOG"),
+    ("behavior mute", "--config", "--whitelist"),
     ("send", "--unix --tls-ca", "--tcp"),
 ];
 
@@ -114,6 +117,11 @@ pub fn tries(ground: &Ground) -> Vec<Try> {
     let mut all = Vec::new();
     for row in ROWS {
         for name in row.names.split_whitespace() {
+            let needs_certificate = beside(row.command, name).any(|with| with.contains("$cert"));
+            if needs_certificate && !ground.has_certificate {
+                println!("skipped: {} {name}: no openssl", row.command);
+                continue;
+            }
             for given in values(row, name, ground) {
                 all.push(attempt(row, name, given, ground));
             }
@@ -128,6 +136,12 @@ struct Given {
     codes: &'static [i32],
     says: &'static [&'static str],
     is_fifo: bool,
+}
+
+/// What an option of a command needs beside it.
+fn beside(command: &str, name: &str) -> impl Iterator<Item = &'static str> {
+    let is_its = move |of: &str, names: &str| of == command && names.split(' ').any(|n| n == name);
+    BESIDE.iter().filter(move |(of, names, _)| is_its(of, names)).map(|(.., with)| *with)
 }
 
 fn attempt(row: &Row, name: &'static str, given: Given, ground: &Ground) -> Try {
@@ -155,10 +169,8 @@ fn attempt(row: &Row, name: &'static str, given: Given, ground: &Ground) -> Try 
         }
         args.push(value);
     }
-    for (_, _, beside) in
-        BESIDE.iter().filter(|(command, names, _)| *command == row.command && is_named(names))
-    {
-        args.extend(ground.words(beside).into_iter().map(OsString::from));
+    for with in beside(row.command, name) {
+        args.extend(ground.words(with).into_iter().map(OsString::from));
     }
     match &given.value {
         _ if is_placed && given.value.is_some() => {}
@@ -267,15 +279,45 @@ fn values(row: &Row, name: &str, ground: &Ground) -> Vec<Given> {
             add(ground.path("empty").into(), environment, WHAT_TO_DO);
         }
         Kind::Socket => {
-            add(below("empty"), environment, WHAT_TO_DO);
+            for path in [below("empty"), ground.path("empty").into(), ground.path("folder").into()]
+            {
+                add(path, environment, WHAT_TO_DO);
+            }
             add("x".repeat(200).into(), environment, WHAT_TO_DO);
+        }
+        Kind::Append => {
+            let names = ["folder", "garbage", "fifo"].map(|name| ground.path(name).into());
+            for path in names.into_iter().chain([below("empty"), "/dev/zero".into()]) {
+                add(path, environment, WHAT_TO_DO);
+            }
+            // A listener waits for a medium.
+            if row.command != "listen" {
+                add(below("missing"), environment, WHAT_TO_DO);
+            }
+        }
+        Kind::Run => {
+            let names = ["missing", "folder", "garbage", "empty", "fifo"];
+            let names = names.map(|name| ground.path(name).into());
+            for path in names.into_iter().chain([bytes(), below("empty"), "/dev/zero".into()]) {
+                add(path, environment, WHAT_TO_DO);
+            }
+        }
+        Kind::Folder => {
+            for path in [below("empty"), ground.path("empty").into(), ground.path("missing").into()]
+            {
+                add(path, environment, WHAT_TO_DO);
+            }
         }
         Kind::Text | Kind::Anything => {}
     }
     if row.kind == Kind::Anything {
         return all;
     }
-    let is_path = matches!(row.kind, Kind::Read(_) | Kind::Write | Kind::Make | Kind::Socket);
+    let is_path = match row.kind {
+        Kind::Read(_) | Kind::Write | Kind::Make | Kind::Append => true,
+        Kind::Run | Kind::Folder | Kind::Socket => true,
+        _ => false,
+    };
     if !is_path {
         all.push(Given {
             value: Some(bytes()),
