@@ -222,51 +222,80 @@ impl<'a> Entry<'a> {
         self.fields().find(|(n, _)| *n == name.as_bytes()).map(|(_, value)| value)
     }
 
+    /// All of it, read once for whoever asks several things.
+    #[must_use]
+    pub fn read(self) -> Fields<'a> {
+        let mut all = Vec::with_capacity(32);
+        all.extend(self.fields());
+        Fields { all }
+    }
+}
+
+/// The fields of an entry.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    /// In their order, name and value.
+    pub all: Vec<(&'a [u8], &'a [u8])>,
+}
+
+impl<'a> Fields<'a> {
+    /// The first value of a field.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&'a [u8]> {
+        self.all.iter().find(|(n, _)| *n == name.as_bytes()).map(|(_, value)| *value)
+    }
+
     /// The first of these fields that there is.
     #[must_use]
-    pub fn first_of(self, names: &[&str]) -> Option<&'a [u8]> {
+    pub fn first_of(&self, names: &[&str]) -> Option<&'a [u8]> {
         names.iter().find_map(|name| self.get(name))
     }
 
     /// Its host.
     #[must_use]
-    pub fn host(self) -> Option<&'a [u8]> {
+    pub fn host(&self) -> Option<&'a [u8]> {
         self.get("_HOSTNAME")
     }
 
     /// The program, as it calls itself or as the system does.
     #[must_use]
-    pub fn program(self) -> Option<&'a [u8]> {
+    pub fn program(&self) -> Option<&'a [u8]> {
         self.first_of(&["SYSLOG_IDENTIFIER", "_COMM"])
     }
 
     /// The process.
     #[must_use]
-    pub fn process(self) -> Option<&'a [u8]> {
+    pub fn process(&self) -> Option<&'a [u8]> {
         self.first_of(&["_PID", "SYSLOG_PID"])
     }
 
     /// Severity, 0 (emergency) to 7 (debug).
     #[must_use]
-    pub fn priority(self) -> Option<u8> {
-        self.number("PRIORITY").and_then(|n| u8::try_from(n).ok()).filter(|n| *n < 8)
+    pub fn priority(&self) -> Option<u8> {
+        self.get("PRIORITY").and_then(priority)
     }
 
     /// Facility of syslog.
     #[must_use]
-    pub fn facility(self) -> Option<u8> {
+    pub fn facility(&self) -> Option<u8> {
         self.number("SYSLOG_FACILITY").and_then(|n| u8::try_from(n).ok()).filter(|n| *n < 24)
     }
 
     /// When it was written, microseconds since 1970: by the journal, else as the sender said.
     #[must_use]
-    pub fn time_us(self) -> Option<u64> {
+    pub fn time_us(&self) -> Option<u64> {
         self.number("__REALTIME_TIMESTAMP").or_else(|| self.number("_SOURCE_REALTIME_TIMESTAMP"))
     }
 
-    fn number(self, name: &str) -> Option<u64> {
+    fn number(&self, name: &str) -> Option<u64> {
         std::str::from_utf8(self.get(name)?).ok()?.parse().ok()
     }
+}
+
+/// The severity that a value of `PRIORITY` states.
+#[must_use]
+pub fn priority(value: &[u8]) -> Option<u8> {
+    std::str::from_utf8(value).ok()?.parse().ok().filter(|n| *n < 8)
 }
 
 /// Appends a field: as a line where its value is one, with its length otherwise.
@@ -313,9 +342,8 @@ mod tests {
             let entries: Vec<&[u8]> = found.iter().map(|(entry, _)| &entry[..]).collect();
             assert_eq!(entries, [&b"MESSAGE=a=b\n_PID=1\n"[..], one, b"MESSAGE=last\n"]);
         }
-        let entry = Entry(one);
-        let fields: Vec<_> = entry.fields().collect();
-        assert_eq!(fields, [(&b"MESSAGE"[..], &b"a\n\nbc"[..]), (b"_PID", b"2")]);
+        let entry = Entry(one).read();
+        assert_eq!(entry.all, [(&b"MESSAGE"[..], &b"a\n\nbc"[..]), (b"_PID", b"2")]);
         assert_eq!((entry.process(), entry.get("X")), (Some(&b"2"[..]), None));
     }
 

@@ -6,8 +6,8 @@ use gabion_logs::limits::REPLAY_ENVELOPES_MAX;
 use gabion_logs::sequence::Sequences;
 use gabion_logs::syslog::{self, Received};
 use gabion_seal::reader::Found;
-use gabion_seal::{Flags, Kind};
-use memchr::memmem;
+use gabion_seal::{Flags, Kind, Transport};
+use memchr::memmem::Finder;
 use std::collections::HashMap;
 
 /// Hex digits of an envelope's nonce, and of its tag: together they tell it from every other.
@@ -18,6 +18,8 @@ const TAG_DIGITS: usize = 32;
 #[derive(Default)]
 pub(super) struct CrossRecords {
     sequences: Sequences,
+    /// What stands in a message that is numbered.
+    mark: Option<Finder<'static>>,
     envelopes: HashMap<Vec<u8>, u64>,
 }
 
@@ -25,7 +27,12 @@ impl CrossRecords {
     /// Messages that the sender of this one numbered and that did not come before it.
     pub(super) fn missing(&mut self, found: &Found<'_>) -> u32 {
         let record = found.record;
-        if record.kind != Kind::Message || memmem::find(record.bytes, b"sequenceId=").is_none() {
+        // Entries of the journal are numbered by their cursors alone.
+        if record.kind != Kind::Message || found.source.transport == Some(Transport::Journal) {
+            return 0;
+        }
+        let mark = self.mark.get_or_insert_with(|| Finder::new(b"sequenceId="));
+        if mark.find(record.bytes).is_none() {
             return 0;
         }
         let received = Received { time_ns: record.time_ns, zone_seconds: 0 };

@@ -6,7 +6,7 @@ use super::times::{rfc3339, rfc3339_us};
 use super::wanted::Wanted;
 use super::{Ended, LogFault, folders};
 use crate::standard_output::StandardOutput;
-use gabion_logs::journal::{Entry, put_field};
+use gabion_logs::journal::{Entry, Fields, put_field};
 use gabion_logs::syslog::{self, Received};
 use gabion_seal::reader::{Cursor, Found, Reader, Sink};
 use gabion_seal::verify::Verdict;
@@ -31,7 +31,7 @@ impl<W: Write> Raw<W> {
             // As it came.
             (true, true) => self.text.extend_from_slice(found.record.bytes),
             (true, false) => journal_entry(found, &mut self.text),
-            (false, true) => syslog_message(Entry(found.record.bytes), &mut self.text),
+            (false, true) => syslog_message(&Entry(found.record.bytes).read(), &mut self.text),
             (false, false) => self.text.extend_from_slice(found.record.bytes),
         }
         // Octet counting keeps line ends inside messages apart from those between them.
@@ -81,7 +81,7 @@ fn journal_entry(found: &Found<'_>, out: &mut Vec<u8>) {
 }
 
 /// An entry of the journal as a message of RFC 5424: what that has no place for is left out.
-fn syslog_message(entry: Entry<'_>, out: &mut Vec<u8>) {
+fn syslog_message(entry: &Fields<'_>, out: &mut Vec<u8>) {
     // User-level notice where nothing is said, as journald takes it.
     let pri =
         u16::from(entry.facility().unwrap_or(1)) * 8 + u16::from(entry.priority().unwrap_or(5));

@@ -2,12 +2,12 @@
 
 use super::cross_records::CrossRecords;
 use super::options::{Select, Show};
-use super::times::rfc3339;
+use super::times::{Moments, rfc3339};
 use super::wanted::Wanted;
 use super::{Ended, LogFault, backwards, folders};
 use crate::standard_output::StandardOutput;
 use gabion_logs::evidence;
-use gabion_logs::journal::Entry;
+use gabion_logs::journal::{Entry, Fields};
 use gabion_logs::syslog::{self, Message, Notes, Received};
 use gabion_record::json::Json;
 use gabion_seal::reader::{Cursor, Found, Reader, Selection, Sink};
@@ -86,6 +86,7 @@ pub(crate) fn finding_id(bytes: &[u8]) -> String {
 pub(super) struct Printer<W> {
     pub(super) out: W,
     json: Json,
+    moments: Moments,
     pub(super) across: CrossRecords,
     wanted: Wanted,
     is_text: bool,
@@ -100,6 +101,7 @@ impl<W: Write> Printer<W> {
         Printer {
             out,
             json: Json::new(),
+            moments: Moments::default(),
             across: CrossRecords::default(),
             wanted,
             is_text,
@@ -122,9 +124,9 @@ impl<W: Write> Printer<W> {
                     format!("# {missing} messages of this sender are missing here\n").as_bytes(),
                 );
             }
-            text_line(&mut self.json, found);
+            text_line(&mut self.json, &mut self.moments, found);
         } else {
-            json_line(&mut self.json, found, missing, first);
+            json_line(&mut self.json, &mut self.moments, found, (missing, first));
         }
         self.json.push(b"\n");
         self.out.write_all(self.json.bytes())
@@ -151,13 +153,21 @@ impl<W: Write> Sink for Printer<W> {
     }
 }
 
-fn json_line(json: &mut Json, found: &Found<'_>, missing: u32, first: Option<u64>) {
+/// One object. `together`: how many messages of this sender are missing before it, and the record in which an envelope
+/// that came again stands first.
+fn json_line(
+    json: &mut Json,
+    moments: &mut Moments,
+    found: &Found<'_>,
+    together: (u32, Option<u64>),
+) {
+    let (missing, first) = together;
     let record = found.record;
     json.open();
     json.number("n", found.number);
-    json.field("time", rfc3339(record.time_ns));
-    json.field("kind", record.kind.name());
-    json.field("transport", found.source.transport_name());
+    moment(json, "time", moments, record.time_ns);
+    json.field_plain("kind", record.kind.name());
+    json.field_plain("transport", found.source.transport_name());
     if !found.source.peer.is_empty() {
         json.field("source", found.source.peer);
     }
@@ -178,10 +188,11 @@ fn json_line(json: &mut Json, found: &Found<'_>, missing: u32, first: Option<u64
     if let Some(first) = first {
         json.number("first", first);
     }
+    if found.source.transport == Some(Transport::Journal) {
+        entry_said(json, moments, &Entry(record.bytes).read());
+        return json.close();
+    }
     match std::str::from_utf8(record.bytes) {
-        _ if found.source.transport == Some(Transport::Journal) => {
-            entry_said(json, Entry(record.bytes));
-        }
         Ok(text)
             if record.kind != Kind::Message
                 && text.starts_with('{')
@@ -191,13 +202,26 @@ fn json_line(json: &mut Json, found: &Found<'_>, missing: u32, first: Option<u64
         {
             json.raw("data", record.bytes);
         }
-        Ok(_) => said(json, found),
+        Ok(_) => said(json, moments, found),
         Err(_) => {
-            said(json, found);
+            said(json, moments, found);
             json.base64("raw_b64", record.bytes);
         }
     }
     json.close();
+}
+
+/// A moment as a member.
+fn moment(json: &mut Json, key: &str, moments: &mut Moments, ns: u64) {
+    json.field_plain(key, moments.text(ns));
+}
+
+/// Text as a member; what is no UTF-8 of it is replaced.
+fn lossy(json: &mut Json, key: &str, text: &[u8]) {
+    match std::str::from_utf8(text) {
+        Ok(text) => json.field(key, text),
+        Err(_) => json.field(key, String::from_utf8_lossy(text).as_ref()),
+    }
 }
 
 /// Whether a record is a text without a header: no message of syslog with a priority, nor one that only lacks it. A line
@@ -213,7 +237,7 @@ pub(super) fn is_plain(found: &Found<'_>, message: &Message<'_>) -> bool {
 
 /// What a message says, read now: the log keeps its bytes alone, which stand in `raw`. A text that is
 /// no syslog message is all `msg`.
-fn said(json: &mut Json, found: &Found<'_>) {
+fn said(json: &mut Json, moments: &mut Moments, found: &Found<'_>) {
     let record = found.record;
     if record.flags.has(Flags::OPENED) {
         return said_inside(json, record);
@@ -224,7 +248,7 @@ fn said(json: &mut Json, found: &Found<'_>) {
     let bytes = syslog::unpacked(record.bytes);
     let message = syslog::read(&bytes, &Received { time_ns: record.time_ns, zone_seconds: 0 });
     if record.kind != Kind::Message || is_plain(found, &message) {
-        json.field("msg", String::from_utf8_lossy(record.bytes).as_ref());
+        lossy(json, "msg", record.bytes);
         return;
     }
     json.number("pri", message.pri);
@@ -232,7 +256,7 @@ fn said(json: &mut Json, found: &Found<'_>) {
     json.number("severity", message.severity());
     if let Some(stated) = message.time {
         let ns = u64::try_from(stated.seconds).unwrap_or(0).saturating_mul(1_000_000_000);
-        json.field("stated", rfc3339(ns.saturating_add(u64::from(stated.nanos))));
+        moment(json, "stated", moments, ns.saturating_add(u64::from(stated.nanos)));
     }
     for (key, text) in [
         ("host", message.host),
@@ -242,11 +266,11 @@ fn said(json: &mut Json, found: &Found<'_>) {
         ("sd", message.sd),
     ] {
         if let Some(text) = text {
-            json.field(key, String::from_utf8_lossy(text).as_ref());
+            lossy(json, key, text);
         }
     }
-    json.field("msg", String::from_utf8_lossy(message.msg).as_ref());
-    json.field("raw", String::from_utf8_lossy(record.bytes).as_ref());
+    lossy(json, "msg", message.msg);
+    lossy(json, "raw", record.bytes);
     if message.notes != Notes::default() {
         json.open_array_key("notes");
         message.notes.names().for_each(|n| json.item(n));
@@ -256,9 +280,9 @@ fn said(json: &mut Json, found: &Found<'_>) {
 
 /// What an entry of the journal says, and all its fields: one that comes several times is an array, one that is no
 /// UTF-8 an object with its bytes in base64.
-fn entry_said(json: &mut Json, entry: Entry<'_>) {
+fn entry_said(json: &mut Json, moments: &mut Moments, entry: &Fields<'_>) {
     if let Some(us) = entry.time_us() {
-        json.field("stated", rfc3339(us.saturating_mul(1_000)));
+        moment(json, "stated", moments, us.saturating_mul(1_000));
     }
     for (key, n) in [("severity", entry.priority()), ("facility", entry.facility())] {
         if let Some(n) = n {
@@ -273,37 +297,64 @@ fn entry_said(json: &mut Json, entry: Entry<'_>) {
         ("msg", entry.get("MESSAGE")),
     ] {
         if let Some(value) = value {
-            json.field(key, String::from_utf8_lossy(value).as_ref());
-        }
-    }
-    let mut fields: Vec<(&[u8], Vec<&[u8]>)> = Vec::new();
-    let mut places: HashMap<&[u8], usize> = HashMap::new();
-    for (name, value) in entry.fields() {
-        let at = *places.entry(name).or_insert(fields.len());
-        match fields.get_mut(at) {
-            Some((_, values)) => values.push(value),
-            None => fields.push((name, vec![value])),
+            lossy(json, key, value);
         }
     }
     json.open_key("fields");
-    for (name, values) in fields {
-        let name = String::from_utf8_lossy(name);
-        let is_text = values.iter().all(|v| std::str::from_utf8(v).is_ok());
-        match (values.as_slice(), is_text) {
-            ([value], true) => json.field(&name, *value),
-            ([value], false) => {
-                json.open_key(&name);
-                json.base64("b64", value);
-                json.close();
-            }
-            (values, _) => {
-                json.open_array_key(&name);
+    let all = entry.all.as_slice();
+    // Of the fields that come several times, by name; most entries have none.
+    let mut repeated: HashMap<&[u8], Vec<&[u8]>> = HashMap::new();
+    if may_repeat(all) {
+        all.iter().for_each(|(name, value)| repeated.entry(name).or_default().push(value));
+        repeated.retain(|_, values| values.len() > 1);
+    }
+    for (name, value) in all {
+        // All values stand where the first does.
+        match repeated.get_mut(name).map(std::mem::take) {
+            Some(values) if values.is_empty() => {}
+            Some(values) => {
+                json.key_text(String::from_utf8_lossy(name).as_bytes());
+                json.push(b"[");
                 values.iter().for_each(|v| json.item(String::from_utf8_lossy(v).as_ref()));
                 json.close_array();
+            }
+            None => {
+                match std::str::from_utf8(name) {
+                    Ok(name) => json.key_text(name.as_bytes()),
+                    Err(_) => json.key_text(String::from_utf8_lossy(name).as_bytes()),
+                }
+                match std::str::from_utf8(value) {
+                    Ok(text) => json.quoted(text.as_bytes()),
+                    Err(_) => {
+                        json.push(b"{");
+                        json.base64("b64", value);
+                        json.close();
+                    }
+                }
             }
         }
     }
     json.close();
+}
+
+/// Whether a name may come twice. Few bytes of each are looked at: only where two agree in these are all compared.
+fn may_repeat(all: &[(&[u8], &[u8])]) -> bool {
+    // Beyond that comparing would cost more than a table of names.
+    if all.len() > 256 {
+        return true;
+    }
+    let mut seen = [0_u64; 16];
+    all.iter().enumerate().any(|(at, (name, _))| {
+        let end = name.last_chunk::<8>().map_or(0, |end| u64::from_le_bytes(*end));
+        let hash = (end ^ name.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+        let (word, bit) = ((hash >> 6) as usize, 1_u64 << (hash & 63));
+        let before = seen.get_mut(word).map_or(u64::MAX, |seen| {
+            let before = *seen;
+            *seen |= bit;
+            before
+        });
+        before & bit != 0 && all.iter().take(at).any(|(other, _)| other == name)
+    })
 }
 
 /// What an envelope of slog held; the envelope itself stands behind it in `raw`.
@@ -317,11 +368,14 @@ fn said_inside(json: &mut Json, record: &Record<'_>) {
 }
 
 /// One line: number, time, source, text; whatever a terminal would act on is written as `\xhh`.
-fn text_line(json: &mut Json, found: &Found<'_>) {
+fn text_line(json: &mut Json, moments: &mut Moments, found: &Found<'_>) {
     let record = found.record;
-    json.push(format!("{} {} ", found.number, rfc3339(record.time_ns)).as_bytes());
+    json.push_number(found.number);
+    json.push(b" ");
+    json.push(moments.text(record.time_ns).as_bytes());
+    json.push(b" ");
     if found.source.transport == Some(Transport::Journal) {
-        let entry = Entry(record.bytes);
+        let entry = Entry(record.bytes).read();
         put_safe(json, entry.host().unwrap_or(b"-"));
         json.push(b" ");
         put_safe(json, entry.program().unwrap_or(b"-"));
@@ -344,6 +398,9 @@ fn text_line(json: &mut Json, found: &Found<'_>) {
 }
 
 fn put_safe(json: &mut Json, bytes: &[u8]) {
+    if bytes.iter().all(|b| matches!(b, b' '..=b'~')) {
+        return json.push(bytes);
+    }
     let mut safe = String::with_capacity(bytes.len());
     for part in bytes.utf8_chunks() {
         for c in part.valid().chars() {

@@ -5,7 +5,7 @@
 use super::options::Select;
 use super::show::is_plain;
 use crate::values;
-use gabion_logs::journal::Entry;
+use gabion_logs::journal::{Entry, priority};
 use gabion_logs::syslog::{self, Received};
 use gabion_seal::reader::Found;
 use gabion_seal::{Kind, Transport};
@@ -118,11 +118,12 @@ impl Wanted {
 
 /// What an entry of the journal says, read once.
 fn entry(entry: Entry<'_>) -> Said<'_> {
-    let mut said = Said { severity: entry.priority(), ..Said::default() };
+    let mut said = Said::default();
     let mut command = None;
     for (name, value) in entry.fields() {
         match name {
             b"_HOSTNAME" => said.host = Some(value),
+            b"PRIORITY" => said.severity = said.severity.or_else(|| priority(value)),
             // Its own, the one that a manager writes about, and that of a user.
             b"_SYSTEMD_UNIT" => said.units[0] = Some(value),
             b"UNIT" => said.units[1] = Some(value),
