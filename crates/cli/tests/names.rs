@@ -97,13 +97,19 @@ fn the_version_names_the_commit() {
         ran.status.success().then_some(text)
     };
     let r = gabion(&["--version"]);
-    let own = git(&["rev-parse", "--show-cdup"]).is_some_and(|up| up.is_empty());
-    let commit = git(&["rev-parse", "--short=12", "HEAD"]).filter(|_| own);
-    let expected = match (std::env::var("GABION_COMMIT"), commit) {
-        (Ok(given), _) if !given.is_empty() => format!(" ({given})"),
-        (_, Some(commit)) => format!(" ({commit})"),
-        (_, None) => String::new(),
-    };
+    let is_own = git(&["rev-parse", "--show-cdup"]).is_some_and(|up| up.is_empty());
+    // What the build was told, and this test with it: meanwhile another commit may have been checked out.
+    let expected = env!("GABION_BUILT_FROM");
+    let is_given = option_env!("GABION_COMMIT").is_some_and(|given| !given.is_empty());
+    if is_own && !is_given {
+        let commit = expected.strip_prefix(" (").and_then(|text| text.strip_suffix(')'));
+        let commit = commit.unwrap_or_else(|| panic!("no commit in {expected:?}"));
+        assert!(commit.len() >= 12, "{commit}");
+        let kind = git(&["cat-file", "-t", commit]);
+        assert_eq!(kind.as_deref(), Some("commit"), "{commit}");
+    } else if !is_given {
+        assert_eq!(expected, "");
+    }
     assert_eq!(r.out.trim(), format!("gabion {}{expected}", env!("CARGO_PKG_VERSION")));
     let r = gabion(&["suricata", "--build-info"]);
     assert!(
