@@ -623,3 +623,97 @@ fn a_file_system_that_does_not_erase_is_told() {
     let said = String::from_utf8_lossy(&plain.stderr);
     assert!(plain.status.success(), "{said}");
 }
+
+/// A text without its line breaks.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Segments that one class or another has keys in: which a verb destroys is what its help says.
+#[test]
+fn what_help_promises_of_shred_is_so() {
+    let place = Place::new();
+    let help = words(&place.ok(&["shred", "--help"]));
+    for promise in ["all segments there are", "Only this class of records", "--segment is needed"] {
+        assert!(help.contains(promise), "{promise}: {help}");
+    }
+    let append = |class: &str, text: &str| {
+        let args = ["append", "log", "--class", "hr", "--class", "it", "--into", class, "-q"];
+        let output = place.run_with(&args, text.as_bytes());
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let seen = || {
+        let shown =
+            place.run(&["show", "log", "--key", "reader/recipient.key", "--kind", "message"]);
+        let text = String::from_utf8(shown.stdout).unwrap();
+        let each = text.lines().map(|l| serde_json::from_str::<Value>(l).unwrap()["msg"].clone());
+        each.map(|msg| msg.as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let segments = || {
+        let names = std::fs::read_dir(place.path("log")).unwrap().flatten();
+        let first = |name: &str| name.strip_prefix("seg-")?.strip_suffix(".gsl")?.parse().ok();
+        let mut all: Vec<u64> =
+            names.filter_map(|entry| first(entry.file_name().to_str()?)).collect();
+        all.sort_unstable();
+        all
+    };
+    append("hr", "a person\n");
+    append("it", "a host\n");
+    append("hr", "another person\n");
+    assert_eq!(seen(), ["a person", "a host", "another person"]);
+    let before = segments();
+    assert!(before.len() >= 3, "{before:?}");
+    // Neither a class nor a segment: everything would go, so nothing does.
+    assert_eq!(place.code(&["shred", "log"]), 2);
+    // One class of one segment.
+    let one = before[0].to_string();
+    place.ok(&["shred", "log", "--class", "hr", "--segment", &one]);
+    assert_eq!(seen(), ["a host", "another person"]);
+    // One class of all, the newest too.
+    let now = segments();
+    let said = place.json(&["shred", "log", "--class", "hr", "--json"]);
+    let said: Vec<u64> =
+        said["segments"].as_array().unwrap().iter().map(|s| s.as_u64().unwrap()).collect();
+    assert_eq!(said, now);
+    assert_eq!(seen(), ["a host"]);
+    // What comes later has keys of its own.
+    append("hr", "a third person\n");
+    assert_eq!(seen(), ["a host", "a third person"]);
+    // All classes of a segment that is named.
+    let last = segments().pop().unwrap().to_string();
+    place.ok(&["shred", "log", "--segment", &last]);
+    assert_eq!(seen(), ["a host"]);
+    assert_eq!(place.code(&["verify", "log", "--allow-unanchored"]), 0);
+}
+
+#[test]
+fn what_help_promises_of_anchor_add_is_so() {
+    let place = Place::new();
+    let help = words(&place.ok(&["anchor", "--help"]));
+    for promise in ["The word `add`", "whose newest one is taken", "not with a checkpoint alone"] {
+        assert!(help.contains(promise), "{promise}: {help}");
+    }
+    let vkey = place.json(&["stat", "log", "--json"])["vkey"].as_str().unwrap().to_owned();
+    let size = |said: &Value| said["size"].as_u64().unwrap();
+    place.append(&lines(0, 10));
+    let note = place.ok(&["checkpoint", "log"]);
+    std::fs::write(place.path("note"), &note).unwrap();
+    place.append(&lines(10, 10));
+    // A checkpoint is taken as it is, of a folder the newest.
+    let older = place.json(&["anchor", "add", "anchors", "note", "--json"]);
+    let newer = place.json(&["anchor", "add", "anchors", "log", "--vkey", &vkey, "--json"]);
+    assert!(size(&newer) > size(&older), "{newer} {older}");
+    assert_eq!((&older["added"], &newer["added"]), (&true.into(), &true.into()));
+    let kept = std::fs::read(place.path("anchors")).unwrap();
+    assert!(String::from_utf8_lossy(&kept).contains(note.lines().nth(1).unwrap()));
+    // Twice is once.
+    let again = place.json(&["anchor", "add", "anchors", "note", "--json"]);
+    assert_eq!(again["added"], false);
+    // Another log's key, a key beside a checkpoint alone, another word: nothing is added.
+    let other = Place::new().json(&["stat", "log", "--json"])["vkey"].as_str().unwrap().to_owned();
+    assert_eq!(place.code(&["anchor", "add", "anchors", "log", "--vkey", &other]), 20);
+    assert_eq!(place.code(&["anchor", "add", "anchors", "note", "--vkey", &vkey]), 2);
+    assert_eq!(place.code(&["anchor", "put", "anchors", "log"]), 2);
+    assert_eq!(std::fs::read(place.path("anchors")).unwrap(), kept);
+    assert_eq!(place.code(&["verify", "log", "--anchor", "anchors"]), 0);
+}

@@ -3,6 +3,7 @@
 use super::options::Anchor;
 use super::{Ended, LogFault, folders, verify};
 use crate::standard_output;
+use gabion_outputs::table::thousands;
 use gabion_record::json::Json;
 use gabion_runtime::output::{Existing, OutputFile};
 use gabion_seal::checkpoints;
@@ -53,7 +54,7 @@ pub(super) fn run(options: &Anchor) -> Ended {
         standard_output::line(format_args!(
             "{} {} chunks{}",
             checkpoint.origin,
-            checkpoint.size,
+            thousands(checkpoint.size),
             if is_new { "" } else { ", kept already" }
         ));
     }
@@ -71,6 +72,12 @@ fn of_log(options: &Anchor) -> Result<(Note, Checkpoint), LogFault> {
 }
 
 fn of_file(options: &Anchor) -> Result<(Note, Checkpoint), LogFault> {
+    if options.vkey.is_some() {
+        let note = options.note.display();
+        return Err(LogFault::usage(format!(
+            "--vkey: {note} is no log's folder, whose first key could be compared: name the folder, or leave --vkey out"
+        )));
+    }
     let read = verify::anchors(std::slice::from_ref(&options.note))?;
     let newest = read.into_iter().max_by_key(|a| a.checkpoint.size);
     let newest = newest

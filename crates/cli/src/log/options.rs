@@ -360,7 +360,7 @@ pub(crate) struct Anchor {
     /// A checkpoint, or a log's folder whose newest one is taken
     #[arg(value_name = "NOTE|LOG")]
     pub(crate) note: PathBuf,
-    /// The log's public key, which must be the one of the log's folder
+    /// The log's public key, which must be the one of the log's folder; not with a checkpoint alone
     #[arg(long, value_name = "FILE|KEY", value_parser = values::bytes())]
     pub(crate) vkey: Option<OsString>,
     #[command(flatten)]
@@ -510,7 +510,7 @@ pub(crate) struct Rewrap {
 pub(crate) struct Shred {
     #[command(flatten)]
     pub(crate) folder: LogFolder,
-    /// First chunk of a segment (repeatable); with --class and without this, all but the newest
+    /// First chunk of a segment (repeatable); with --class and without this, all segments there are
     #[arg(long = "segment", value_name = "CHUNK", value_parser = values::any)]
     pub(crate) segments: Vec<u64>,
     /// Only this class of records, by name; without it --segment is needed
